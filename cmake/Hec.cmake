@@ -1,0 +1,45 @@
+# Settings and helpers of the whole build.
+option(HEC_TESTS "build the tests" ON)
+option(HEC_FUZZ "build the libFuzzer targets (clang)" OFF)
+set(HEC_SANITIZE "" CACHE STRING "sanitizers, as for -fsanitize=")
+option(HEC_WERROR "warnings are errors" OFF)
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+include(GNUInstallDirs)
+
+# The build tree has the shape of the installed one, so that hec finds its libraries the same way in both.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+add_compile_options(-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+                    -Wno-missing-field-initializers)
+if(HEC_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(HEC_SANITIZE)
+  add_compile_options(-fsanitize=${HEC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=${HEC_SANITIZE})
+endif()
+add_compile_definitions(_GNU_SOURCE HEC_VERSION="${PROJECT_VERSION}")
+
+# hec_library(NAME USES other... LIBS external... [RECURSE]): the static library of one folder of src/.
+function(hec_library name)
+  cmake_parse_arguments(ARG "RECURSE" "" "USES;LIBS" ${ARGN})
+  if(ARG_RECURSE)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c)
+  else()
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c)
+  endif()
+  add_library(hec_${name} STATIC ${sources})
+  target_include_directories(hec_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  list(TRANSFORM ARG_USES PREPEND hec_)
+  target_link_libraries(hec_${name} PUBLIC ${ARG_USES} ${ARG_LIBS})
+endfunction()

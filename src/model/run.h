@@ -1,0 +1,83 @@
+/* Plain data that travels from collectors to the run file and from there to the analysis.
+ * Times are CLOCK_MONOTONIC nanoseconds while recording; in a run file they are relative to the run's start. */
+#ifndef HEC_MODEL_RUN_H
+#define HEC_MODEL_RUN_H
+
+#include "model/metric.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HEC_DEVICE_MAX 64
+#define HEC_DEVICE_NONE (-1)
+
+enum hec_event_kind {
+#define HEC_EVENT(id, name, meaning) HEC_EVENT_##id,
+#include "model/event.def"
+#undef HEC_EVENT
+    HEC_EVENT_COUNT
+};
+
+const char *hec_event_name(enum hec_event_kind kind);
+enum hec_event_kind hec_event_find(const char *name); /* HEC_EVENT_COUNT if unknown */
+
+/* One GPU. Strings are empty and numbers negative where the driver would not say. */
+struct hec_device {
+    int index;
+    char uuid[96];
+    char name[96];
+    char pci_bus_id[32];
+    char driver[64];
+    char architecture[24];      /* "hopper" */
+    int cuda_major, cuda_minor; /* compute capability */
+    int64_t memory_kib;
+    int64_t power_limit_mw;     /* enforced */
+    int64_t power_limit_default_mw;
+    int64_t pcie_kib_per_s;     /* peak of the current link, one direction */
+    int mig_enabled;            /* 1, 0, -1 unknown */
+    int simulated;              /* the driver is HEC's double */
+    int visible;                /* CUDA_VISIBLE_DEVICES lets the command use it: 1, 0 */
+    int has_energy_counter, has_power_history, has_gpm;
+};
+
+/* One member of the observed tree. A later record of the same (pid, start_ns) replaces the earlier one. */
+struct hec_process {
+    int32_t pid, parent;
+    int64_t start_ns, end_ns; /* end_ns < 0: alive when last seen */
+    char name[64];
+    int64_t cpu_ms, rss_max_kib, read_kib, written_kib;
+};
+
+/* A process with a context on a device, in the observed tree or not. Replaces the earlier record of (device, pid). */
+struct hec_gpu_process {
+    int device;
+    int32_t pid;
+    int64_t first_ns, last_ns;
+    int64_t memory_max_kib; /* < 0 unknown */
+    int sm_util_permille;   /* mean where the driver tells, else -1 */
+    int visible;            /* 1: the pid exists in this pid namespace */
+};
+
+/* An interval on a timeline; for now the phases that a program marks. */
+struct hec_span {
+    int64_t start_ns, end_ns;
+    int32_t pid, tid;
+    char name[64];
+};
+
+/* Where recorded data goes; the store implements it, tests may. Every function may be called from any thread,
+ * never blocks on a device and never fails: what cannot be kept is counted by the implementation. */
+struct hec_sink {
+    void *context;
+    void (*sample)(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value);
+    void (*missing)(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns);
+    void (*event)(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text);
+    void (*device)(void *context, const struct hec_device *device);
+    void (*process)(void *context, const struct hec_process *process);
+    void (*gpu_process)(void *context, const struct hec_gpu_process *process);
+    void (*span)(void *context, const struct hec_span *span);
+    void (*units)(void *context, const char *name, double count); /* adds to the named unit's total */
+    void (*meta)(void *context, const char *key, const char *value);
+};
+
+#endif

@@ -1,0 +1,42 @@
+/* The one interface of every source of measurements. A collector lives in one lane (a thread), so its
+ * functions are never called concurrently; lanes are independent, so a driver that hangs stops only its own. */
+#ifndef HEC_OBSERVE_COLLECTOR_H
+#define HEC_OBSERVE_COLLECTOR_H
+
+#include "base/error.h"
+#include "model/run.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum hec_lane { HEC_LANE_HOST, HEC_LANE_GPU, HEC_LANE_COUNT };
+
+struct hec_observe_options {
+    pid_t root;                  /* the command; 0 while it has not started */
+    const char *nvml_path;       /* NULL: the system's libnvidia-ml.so.1 */
+    const char *visible_devices; /* CUDA_VISIBLE_DEVICES of the command; NULL when unset */
+    const char *proc_path;       /* NULL: /proc */
+    const char *powercap_path;   /* NULL: /sys/class/powercap */
+    const char *mark_socket;     /* path on which the program's rings arrive; NULL: none */
+    int64_t gpm_window_ns;       /* 0: default (120 ms) */
+};
+
+struct hec_collector {
+    const char *name;
+    enum hec_lane lane;
+    /* Open the source. HEC_ERR_UNSUPPORTED / NOTFOUND / PERMISSION with a sentence when there is none here.
+     * *options and *sink outlive the collector; options->root may be filled in after open. */
+    int (*open)(const struct hec_observe_options *options, const struct hec_sink *sink, void **self, struct hec_why *why);
+    /* Do what is due at now_ns; return the monotonic time at which to be called next (INT64_MAX: never). */
+    int64_t (*poll)(void *self, int64_t now_ns);
+    /* The window ended at end_ns: take the last readings. Called once, after the last poll. */
+    void (*finish)(void *self, int64_t end_ns);
+    void (*close)(void *self);
+};
+
+extern const struct hec_collector hec_collector_nvml;   /* observe/nvml */
+extern const struct hec_collector hec_collector_procfs; /* observe/procfs: tree, host */
+extern const struct hec_collector hec_collector_rapl;   /* observe/rapl */
+extern const struct hec_collector hec_collector_marks;  /* observe/marks */
+
+#endif

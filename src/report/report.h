@@ -1,0 +1,21 @@
+/* Reports: results in, bytes out. */
+#ifndef HEC_REPORT_REPORT_H
+#define HEC_REPORT_REPORT_H
+
+#include "base/buf.h"
+#include "diagnose/summary.h"
+
+#define HEC_REPORT_SCHEMA "hec.report/1"
+
+struct hec_report_style {
+    bool color;
+    bool utf8;
+    int columns; /* width of the terminal, 0: 80 */
+    bool brief;  /* the few lines at the end of `hec run` */
+};
+
+int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out);
+/* JSON of docs/report.schema.json; more than one summary makes an array. */
+int hec_report_json(const struct hec_summary *summaries, size_t count, struct hec_buf *out);
+
+#endif

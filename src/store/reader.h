@@ -1,0 +1,44 @@
+/* The run file, reading side. Treats the file as hostile: every value is checked, memory is bounded, and damage is
+ * HEC_ERR_CORRUPT with a sentence. Reading never writes, except that SQLite recovers the log of a killed writer. */
+#ifndef HEC_STORE_READER_H
+#define HEC_STORE_READER_H
+
+#include "base/error.h"
+#include "model/run.h"
+
+struct hec_reader;
+
+int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *why);
+void hec_reader_close(struct hec_reader *reader);
+
+/* NULL when the key is absent. The string lives until the reader is closed. */
+const char *hec_reader_meta(struct hec_reader *reader, const char *key);
+
+/* One pass over a series in time order, in chunks of at most 4096 values, so that memory does not grow with the run.
+ * t_ns is relative to the run's start; valid[i] == 0: the value is missing. A non-zero return of the visitor stops
+ * the pass and is returned. */
+typedef int (*hec_chunk_visitor)(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count);
+int hec_reader_series(struct hec_reader *reader, enum hec_metric metric, int32_t subject, hec_chunk_visitor visit,
+                      void *context, struct hec_why *why);
+
+/* The subjects that have a series of this metric, ascending. *subjects is malloc'ed (free it); returns the count. */
+int hec_reader_subjects(struct hec_reader *reader, enum hec_metric metric, int32_t **subjects, struct hec_why *why);
+
+/* Visit every row of a table, in the order of time (devices by index). */
+int hec_reader_devices(struct hec_reader *reader, int (*visit)(void *context, const struct hec_device *device),
+                       void *context, struct hec_why *why);
+int hec_reader_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_process *process),
+                         void *context, struct hec_why *why);
+int hec_reader_gpu_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_gpu_process *process),
+                             void *context, struct hec_why *why);
+int hec_reader_events(struct hec_reader *reader,
+                      int (*visit)(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text),
+                      void *context, struct hec_why *why);
+int hec_reader_units(struct hec_reader *reader, int (*visit)(void *context, const char *name, double count),
+                     void *context, struct hec_why *why);
+/* Phases, summed in the file: total time and count by name, largest first. */
+int hec_reader_phases(struct hec_reader *reader,
+                      int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count), void *context,
+                      struct hec_why *why);
+
+#endif
