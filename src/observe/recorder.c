@@ -1,0 +1,223 @@
+#include "observe/recorder.h"
+
+#include "base/clock.h"
+#include "observe/lane.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const lane_names[HEC_LANE_COUNT] = {"host", "GPU driver"};
+
+enum lane_phase { OPENING, RUNNING, DONE };
+
+struct lane {
+    struct hec_recorder *recorder;
+    enum hec_lane kind;
+    pthread_t thread;
+    struct hec_lane_set set;
+    struct hec_sink sink;      /* guards the real one: see cut_off */
+    pthread_mutex_t sink_lock; /* held while a record passes through */
+    bool cut_off;              /* the lane was abandoned: its records go nowhere */
+    enum lane_phase phase;     /* under recorder->lock */
+};
+
+struct hec_recorder {
+    const struct hec_collector *const *all;
+    struct hec_observe_options *options;
+    const struct hec_sink *sink;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* stop, wake-ups and phases */
+    bool stopping;
+    int64_t end_ns;
+    unsigned wakes;
+    struct lane lanes[HEC_LANE_COUNT];
+};
+
+/* Every function of the lane's sink: pass on, unless the lane was cut off. */
+#define PASS(lane_, call)                         \
+    do {                                          \
+        struct lane *l = (lane_);                 \
+        pthread_mutex_lock(&l->sink_lock);        \
+        const struct hec_sink *to = l->recorder->sink; \
+        if (!l->cut_off)                          \
+            to->call;                             \
+        pthread_mutex_unlock(&l->sink_lock);      \
+    } while (0)
+
+static void pass_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
+    PASS(context, sample(to->context, metric, subject, t_ns, value));
+}
+static void pass_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns) {
+    PASS(context, missing(to->context, metric, subject, t_ns));
+}
+static void pass_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    PASS(context, event(to->context, kind, device, t_ns, text));
+}
+static void pass_device(void *context, const struct hec_device *device) {
+    PASS(context, device(to->context, device));
+}
+static void pass_process(void *context, const struct hec_process *process) {
+    PASS(context, process(to->context, process));
+}
+static void pass_gpu_process(void *context, const struct hec_gpu_process *process) {
+    PASS(context, gpu_process(to->context, process));
+}
+static void pass_span(void *context, const struct hec_span *span) {
+    PASS(context, span(to->context, span));
+}
+static void pass_units(void *context, const char *name, double count) {
+    PASS(context, units(to->context, name, count));
+}
+static void pass_meta(void *context, const char *key, const char *value) {
+    PASS(context, meta(to->context, key, value));
+}
+
+static void set_phase(struct lane *lane, enum lane_phase phase) {
+    struct hec_recorder *recorder = lane->recorder;
+    pthread_mutex_lock(&recorder->lock);
+    lane->phase = phase;
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+/* Sleep until due_ns, a wake-up or the end. Returns true at the end. */
+static bool wait_due(struct hec_recorder *recorder, int64_t due_ns, unsigned *wakes) {
+    pthread_mutex_lock(&recorder->lock);
+    while (!recorder->stopping && recorder->wakes == *wakes) {
+        if (due_ns == INT64_MAX) {
+            pthread_cond_wait(&recorder->changed, &recorder->lock);
+            continue;
+        }
+        if (hec_clock_mono_ns() >= due_ns)
+            break;
+        struct timespec until = {due_ns / HEC_NS_PER_S, due_ns % HEC_NS_PER_S};
+        pthread_cond_timedwait(&recorder->changed, &recorder->lock, &until);
+    }
+    *wakes = recorder->wakes;
+    bool stopping = recorder->stopping;
+    pthread_mutex_unlock(&recorder->lock);
+    return stopping;
+}
+
+static void *lane_main(void *argument) {
+    struct lane *lane = argument;
+    struct hec_recorder *recorder = lane->recorder;
+    unsigned wakes = 0;
+    hec_lane_open(&lane->set, lane->kind, recorder->all, recorder->options, &lane->sink);
+    set_phase(lane, RUNNING);
+    while (!wait_due(recorder, hec_lane_poll(&lane->set, hec_clock_mono_ns()), &wakes)) {
+    }
+    hec_lane_finish(&lane->set, recorder->end_ns);
+    hec_lane_close(&lane->set);
+    set_phase(lane, DONE);
+    return NULL;
+}
+
+static int start_lane(struct hec_recorder *recorder, enum hec_lane kind) {
+    struct lane *lane = &recorder->lanes[kind];
+    lane->recorder = recorder;
+    lane->kind = kind;
+    pthread_mutex_init(&lane->sink_lock, NULL);
+    lane->sink = (struct hec_sink){lane,         pass_sample,      pass_missing, pass_event, pass_device,
+                                   pass_process, pass_gpu_process, pass_span,    pass_units, pass_meta};
+    return pthread_create(&lane->thread, NULL, lane_main, lane);
+}
+
+int hec_recorder_start(const struct hec_collector *const *all, struct hec_observe_options *options,
+                       const struct hec_sink *sink, struct hec_recorder **out, struct hec_why *why) {
+    struct hec_recorder *recorder = calloc(1, sizeof *recorder);
+    if (!recorder)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the recorder");
+    recorder->all = all;
+    recorder->options = options;
+    recorder->sink = sink;
+    pthread_mutex_init(&recorder->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&recorder->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    for (int kind = 0; kind < HEC_LANE_COUNT; kind++) {
+        int errnum = start_lane(recorder, (enum hec_lane)kind);
+        if (errnum == 0)
+            continue;
+        for (int rest = kind; rest < HEC_LANE_COUNT; rest++)
+            recorder->lanes[rest].phase = DONE;
+        recorder->stopping = true;
+        pthread_cond_broadcast(&recorder->changed);
+        while (kind-- > 0)
+            pthread_join(recorder->lanes[kind].thread, NULL);
+        free(recorder);
+        return hec_fail(why, hec_err_from_errno(errnum), "cannot start a thread: %s", strerror(errnum));
+    }
+    *out = recorder;
+    return HEC_OK;
+}
+
+/* Wait until every lane has reached the phase or the time is up; returns how many have not. The lock is held. */
+static int wait_phase(struct hec_recorder *recorder, enum lane_phase phase, int64_t timeout_ns) {
+    int64_t until_ns = hec_clock_mono_ns() + timeout_ns;
+    for (;;) {
+        int behind = 0;
+        for (int kind = 0; kind < HEC_LANE_COUNT; kind++)
+            behind += recorder->lanes[kind].phase < phase;
+        if (behind == 0 || hec_clock_mono_ns() >= until_ns)
+            return behind;
+        struct timespec until = {until_ns / HEC_NS_PER_S, until_ns % HEC_NS_PER_S};
+        pthread_cond_timedwait(&recorder->changed, &recorder->lock, &until);
+    }
+}
+
+int hec_recorder_wait_ready(struct hec_recorder *recorder, int64_t timeout_ns) {
+    pthread_mutex_lock(&recorder->lock);
+    int behind = wait_phase(recorder, RUNNING, timeout_ns);
+    pthread_mutex_unlock(&recorder->lock);
+    return behind;
+}
+
+void hec_recorder_set_root(struct hec_recorder *recorder, pid_t root) {
+    pthread_mutex_lock(&recorder->lock);
+    __atomic_store_n(&recorder->options->root, root, __ATOMIC_RELEASE);
+    recorder->wakes++;
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+int hec_recorder_stop(struct hec_recorder *recorder, int64_t end_ns, int64_t timeout_ns) {
+    pthread_mutex_lock(&recorder->lock);
+    recorder->end_ns = end_ns;
+    recorder->stopping = true;
+    pthread_cond_broadcast(&recorder->changed);
+    wait_phase(recorder, DONE, timeout_ns);
+    bool done[HEC_LANE_COUNT];
+    for (int kind = 0; kind < HEC_LANE_COUNT; kind++)
+        done[kind] = recorder->lanes[kind].phase == DONE;
+    pthread_mutex_unlock(&recorder->lock);
+
+    int abandoned = 0;
+    for (int kind = 0; kind < HEC_LANE_COUNT; kind++) {
+        struct lane *lane = &recorder->lanes[kind];
+        if (done[kind]) {
+            pthread_join(lane->thread, NULL);
+            pthread_mutex_destroy(&lane->sink_lock);
+            continue;
+        }
+        abandoned++;
+        pthread_mutex_lock(&lane->sink_lock);
+        lane->cut_off = true;
+        pthread_mutex_unlock(&lane->sink_lock);
+        pthread_detach(lane->thread);
+        char text[128];
+        snprintf(text, sizeof text, "the %s did not answer within %.1f s at the end of the run: its last readings are missing",
+                 lane_names[kind], (double)timeout_ns / (double)HEC_NS_PER_S);
+        recorder->sink->event(recorder->sink->context, HEC_EVENT_GAP, HEC_DEVICE_NONE, end_ns, text);
+    }
+    if (abandoned)
+        return abandoned;
+    pthread_cond_destroy(&recorder->changed);
+    pthread_mutex_destroy(&recorder->lock);
+    free(recorder);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* The recorder: one thread a lane, each with its collectors. A lane that hangs in a driver is abandoned at the end:
+ * its sink is cut off, so that the run file can be closed and the command's exit code returned in time. */
+#ifndef HEC_OBSERVE_RECORDER_H
+#define HEC_OBSERVE_RECORDER_H
+
+#include "observe/collector.h"
+
+struct hec_recorder;
+
+/* Start the lanes; collectors open in their threads. `all` (NULL-terminated), options and sink must outlive the
+ * recorder. options->root may be set later through hec_recorder_set_root. */
+int hec_recorder_start(const struct hec_collector *const *all, struct hec_observe_options *options,
+                       const struct hec_sink *sink, struct hec_recorder **out, struct hec_why *why);
+
+/* Wait until every lane has opened its collectors, at most timeout_ns. Returns how many lanes are not ready yet. */
+int hec_recorder_wait_ready(struct hec_recorder *recorder, int64_t timeout_ns);
+
+/* The command runs now: wakes the host lane, so that a short command is seen. */
+void hec_recorder_set_root(struct hec_recorder *recorder, pid_t root);
+
+/* The window ended at end_ns: take the last readings, close the collectors, join the threads; a lane that has not
+ * finished after timeout_ns is abandoned with an event. Frees the recorder, unless a lane was abandoned (its thread
+ * still refers to it): then it lives until the process exits. Returns the number of abandoned lanes. */
+int hec_recorder_stop(struct hec_recorder *recorder, int64_t end_ns, int64_t timeout_ns);
+
+#endif
