@@ -37,6 +37,11 @@ int64_t hec_lane_poll(struct hec_lane_set *set, int64_t now_ns) {
     return next;
 }
 
+void hec_lane_wake(struct hec_lane_set *set) {
+    for (int i = 0; i < set->count; i++)
+        set->due_ns[i] = 0;
+}
+
 void hec_lane_finish(struct hec_lane_set *set, int64_t end_ns) {
     for (int i = 0; i < set->count; i++)
         set->collector[i]->finish(set->self[i], end_ns);

@@ -20,6 +20,8 @@ void hec_lane_open(struct hec_lane_set *set, enum hec_lane lane, const struct he
                    const struct hec_observe_options *options, const struct hec_sink *sink);
 /* Poll what is due at now_ns; returns the next due time (INT64_MAX: nothing to do ever). */
 int64_t hec_lane_poll(struct hec_lane_set *set, int64_t now_ns);
+/* Something changed (the command started): every collector is due at the next poll. */
+void hec_lane_wake(struct hec_lane_set *set);
 void hec_lane_finish(struct hec_lane_set *set, int64_t end_ns);
 void hec_lane_close(struct hec_lane_set *set);
 

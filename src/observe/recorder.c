@@ -82,8 +82,9 @@ static void set_phase(struct lane *lane, enum lane_phase phase) {
     pthread_mutex_unlock(&recorder->lock);
 }
 
-/* Sleep until due_ns, a wake-up or the end. Returns true at the end. */
-static bool wait_due(struct hec_recorder *recorder, int64_t due_ns, unsigned *wakes) {
+/* Sleep until due_ns, a wake-up (then everything is due) or the end. Returns true at the end. */
+static bool wait_due(struct lane *lane, int64_t due_ns, unsigned *wakes) {
+    struct hec_recorder *recorder = lane->recorder;
     pthread_mutex_lock(&recorder->lock);
     while (!recorder->stopping && recorder->wakes == *wakes) {
         if (due_ns == INT64_MAX) {
@@ -95,6 +96,8 @@ static bool wait_due(struct hec_recorder *recorder, int64_t due_ns, unsigned *wa
         struct timespec until = {due_ns / HEC_NS_PER_S, due_ns % HEC_NS_PER_S};
         pthread_cond_timedwait(&recorder->changed, &recorder->lock, &until);
     }
+    if (recorder->wakes != *wakes)
+        hec_lane_wake(&lane->set);
     *wakes = recorder->wakes;
     bool stopping = recorder->stopping;
     pthread_mutex_unlock(&recorder->lock);
@@ -107,7 +110,7 @@ static void *lane_main(void *argument) {
     unsigned wakes = 0;
     hec_lane_open(&lane->set, lane->kind, recorder->all, recorder->options, &lane->sink);
     set_phase(lane, RUNNING);
-    while (!wait_due(recorder, hec_lane_poll(&lane->set, hec_clock_mono_ns()), &wakes)) {
+    while (!wait_due(lane, hec_lane_poll(&lane->set, hec_clock_mono_ns()), &wakes)) {
     }
     hec_lane_finish(&lane->set, recorder->end_ns);
     hec_lane_close(&lane->set);

@@ -1,0 +1,146 @@
+#include "cli/child.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Faults of hec itself, and what cannot be blocked. */
+static const int left_alone[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGKILL, SIGSTOP, SIGPROF};
+
+static void blocked_set(sigset_t *set) {
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof left_alone / sizeof left_alone[0]; i++)
+        sigdelset(set, left_alone[i]);
+}
+
+void hec_child_prepare(struct hec_child *child) {
+    sigset_t set;
+    blocked_set(&set);
+    sigprocmask(SIG_SETMASK, &set, &child->mask);
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
+    /* SIGCHLD ignored (inherited from some parents) would make the kernel discard the exit status;
+     * a closed report pipe or a file size limit must not end hec before its command */
+    sigaction(SIGCHLD, &normal, &child->chld);
+    sigaction(SIGPIPE, &ignore, &child->pipe);
+    sigaction(SIGXFSZ, &ignore, &child->xfsz);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static void restore_signals(const struct hec_child *child) {
+    sigaction(SIGCHLD, &child->chld, NULL);
+    sigaction(SIGPIPE, &child->pipe, NULL);
+    sigaction(SIGXFSZ, &child->xfsz, NULL);
+    sigprocmask(SIG_SETMASK, &child->mask, NULL);
+}
+
+int hec_child_start(struct hec_child *child, char **argv, char **envp, struct hec_why *why) {
+    int report[2]; /* closes at exec; carries errno when exec failed */
+    child->exit_code = 126;
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot start %s: %s", argv[0], strerror(errno));
+    child->start_ns = hec_clock_mono_ns();
+    pid_t pid = fork();
+    if (pid == 0) {
+        restore_signals(child);
+        execvpe(argv[0], argv, envp);
+        int errnum = errno;
+        ssize_t written = write(report[1], &errnum, sizeof errnum);
+        (void)written;
+        _exit(127);
+    }
+    int fork_errno = errno;
+    close(report[1]);
+    if (pid < 0) {
+        close(report[0]);
+        return hec_fail(why, hec_err_from_errno(fork_errno), "cannot start %s: %s", argv[0], strerror(fork_errno));
+    }
+    int errnum = 0;
+    ssize_t got;
+    do
+        got = read(report[0], &errnum, sizeof errnum);
+    while (got < 0 && errno == EINTR);
+    close(report[0]);
+    if (got == (ssize_t)sizeof errnum) {
+        waitpid(pid, NULL, 0);
+        child->exit_code = errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
+        return hec_fail(why, hec_err_from_errno(errnum), "%s: %s", argv[0],
+                        errnum == ENOENT ? "command not found" : strerror(errnum));
+    }
+    child->pid = pid;
+    return HEC_OK;
+}
+
+static void root_ended(struct hec_child *child, int status) {
+    child->end_ns = hec_clock_mono_ns();
+    child->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    child->exit_code = child->signal ? 128 + child->signal : WEXITSTATUS(status);
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    child->cpu_seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    child->rss_max_kib = usage.ru_maxrss;
+}
+
+/* Stop with the command, so that the shell's job control sees the job stopped; go on when continued. */
+static void stop_with_command(struct hec_child *child) {
+    if (child->stopped)
+        child->stopped(child->context, true);
+    raise(SIGSTOP);
+    if (child->stopped)
+        child->stopped(child->context, false);
+    kill(child->pid, SIGCONT); /* whoever continued hec alone meant the command; it is harmless otherwise */
+}
+
+/* Reap all that has ended. Returns true when no child is left. */
+static bool reap(struct hec_child *child, bool *ended) {
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
+        if (pid == 0)
+            return false;
+        if (pid < 0) {
+            if (errno == EINTR)
+                continue;
+            return true;
+        }
+        if (pid != child->pid)
+            continue;
+        if (WIFSTOPPED(status)) {
+            stop_with_command(child);
+        } else {
+            root_ended(child, status);
+            *ended = true;
+        }
+    }
+}
+
+void hec_child_wait(struct hec_child *child, bool all) {
+    sigset_t set;
+    blocked_set(&set);
+    bool ended = false;
+    for (;;) {
+        bool none_left = reap(child, &ended);
+        child->survivors = !none_left;
+        if (none_left || (ended && !all))
+            break;
+        siginfo_t info;
+        int number = sigwaitinfo(&set, &info);
+        if (number < 0 || number == SIGCHLD)
+            continue;
+        /* What the terminal sends reaches the command by itself: it is in the same process group. */
+        if (info.si_code > 0 || number == SIGCONT)
+            continue;
+        if (!ended)
+            kill(child->pid, number);
+        else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+            break; /* only daemons are left to wait for, and the user has had enough */
+    }
+    if (all)
+        child->end_ns = hec_clock_mono_ns();
+}

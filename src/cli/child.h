@@ -1,0 +1,36 @@
+/* The observed command: started, signalled and waited for as if HEC were not there. */
+#ifndef HEC_CLI_CHILD_H
+#define HEC_CLI_CHILD_H
+
+#include "base/error.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct hec_child {
+    pid_t pid;
+    int64_t start_ns, end_ns; /* monotonic: just before the fork, just after the end was seen */
+    int exit_code;            /* as a shell gives it: 128+n when signal n ended it */
+    int signal;               /* that signal, or 0 */
+    double cpu_seconds;       /* user + system of the command and the descendants it waited for */
+    int64_t rss_max_kib;      /* of its largest process */
+    bool survivors;           /* descendants were still running at the end */
+    sigset_t mask;            /* the signal mask that hec was started with */
+    struct sigaction chld, pipe, xfsz;
+    void (*stopped)(void *context, bool stopped); /* job control; may be NULL */
+    void *context;
+};
+
+/* Block and take over signals and become the reaper of orphaned descendants. Call before any thread starts. */
+void hec_child_prepare(struct hec_child *child);
+
+/* Start argv (PATH is searched) with the environment envp. On failure the sentence names the command, and exit_code is
+ * 127 (not found) or 126 (cannot be run). */
+int hec_child_start(struct hec_child *child, char **argv, char **envp, struct hec_why *why);
+
+/* Pass signals on and wait until the command has ended; with all, until its last descendant has. */
+void hec_child_wait(struct hec_child *child, bool all);
+
+#endif

@@ -1,0 +1,73 @@
+/* The command line: verbs and options come from two tables, verbs.def and options.def. */
+#ifndef HEC_CLI_CLI_H
+#define HEC_CLI_CLI_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum hec_verb {
+#define HEC_VERB(id, name, function, usage, line, description) HEC_VERB_##id,
+#include "cli/verbs.def"
+#undef HEC_VERB
+    HEC_VERB_COUNT
+};
+
+enum hec_option {
+#define HEC_OPTION(id, letter, name, argument, verbs, help) HEC_OPT_##id,
+#include "cli/options.def"
+#undef HEC_OPTION
+    HEC_OPT_COUNT
+};
+
+struct hec_verb_info {
+    const char *name;
+    int (*function)(int argc, char **argv);
+    const char *usage, *line, *description;
+};
+
+struct hec_option_info {
+    int letter;
+    const char *name, *argument;
+    unsigned verbs;
+    const char *help;
+};
+
+const struct hec_verb_info *hec_verb_info(enum hec_verb verb);
+const struct hec_option_info *hec_option_info(enum hec_option option);
+enum hec_verb hec_verb_find(const char *name); /* HEC_VERB_COUNT if there is none */
+
+#define HEC_ARGS_MAX 256
+
+struct hec_args {
+    struct {
+        enum hec_option option;
+        const char *value; /* NULL for an option without argument */
+    } given[HEC_ARGS_MAX];
+    int given_count;
+    char **rest; /* operands, NULL-terminated, inside argv */
+    int rest_count;
+};
+
+/* Parse argv (argv[0] is the verb) up to the first operand or "--". On wrong usage prints one sentence and returns
+ * HEC_ERR_USAGE; --help prints the verb's help and returns 1: leave with status 0. */
+int hec_args_parse(enum hec_verb verb, int argc, char **argv, struct hec_args *args);
+bool hec_args_has(const struct hec_args *args, enum hec_option option);
+/* The last value given, or NULL. */
+const char *hec_args_value(const struct hec_args *args, enum hec_option option);
+/* A number within [minimum, maximum]; *value is untouched when the option was not given. Prints and returns HEC_ERR_USAGE
+ * when it is no such number. */
+int hec_args_number(const struct hec_args *args, enum hec_option option, double minimum, double maximum, double *value);
+
+void hec_help_print(void);                  /* hec --help */
+void hec_help_verb(enum hec_verb verb);     /* hec VERB --help */
+int hec_help_man(const char *page);         /* troff: "hec" or a verb; hidden verb __man, used by the build */
+int hec_help_completion(const char *shell); /* "bash" or "zsh"; hidden verb __completion */
+
+#define HEC_VERB(id, name, function, usage, line, description) int function(int argc, char **argv);
+#include "cli/verbs.def"
+#undef HEC_VERB
+
+#endif

@@ -1,0 +1,20 @@
+/* Where hec finds its own parts, and where it puts a run file by default. */
+#ifndef HEC_CLI_PATHS_H
+#define HEC_CLI_PATHS_H
+
+#include "base/error.h"
+
+#include <limits.h>
+#include <stddef.h>
+
+/* LIBDIR/name beside this binary: the build tree and the installed tree have the same shape. HEC_ERR_NOTFOUND with a
+ * sentence when the file does not exist. */
+int hec_path_lib(const char *name, char path[PATH_MAX], struct hec_why *why);
+
+/* NAME.hec after the command: its base name, or that of the script an interpreter runs; NAME-2.hec ... when taken. */
+void hec_path_run_file(char *const *argv, char path[PATH_MAX]);
+
+/* A new folder, readable by this user only, in XDG_RUNTIME_DIR, TMPDIR or /tmp. */
+int hec_path_private_folder(char path[PATH_MAX], struct hec_why *why);
+
+#endif
