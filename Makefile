@@ -1,0 +1,68 @@
+# What a person types. Each goal does its own set-up; the build itself is CMake (see CMakePresets.json).
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+# more settings for CMake, as in: make test CMAKE_FLAGS=-DHEC_WERROR=ON
+CMAKE_FLAGS ?=
+FUZZ_SECONDS ?= 600
+
+export CTEST_OUTPUT_ON_FAILURE = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench portable install format lint asan tsan fuzz clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1	/' | expand -t 18
+
+build: ## the programs, in build/bin
+	@scripts/bootstrap build
+	@scripts/build release programs -DHEC_TESTS=OFF $(CMAKE_FLAGS)
+
+demo: ## measure something now: a real GPU when there is one, else the simulated one
+	@scripts/demo
+
+test: ## every test
+	@scripts/bootstrap build test
+	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@ctest --test-dir build -j $(JOBS)
+
+bench: ## the measurements behind the published figures (minutes; bench/README.md)
+	@scripts/bootstrap build test
+	@scripts/build release programs $(CMAKE_FLAGS)
+	@scripts/bench
+
+portable: ## a tree that runs from anywhere, in dist/hec-portable
+	@scripts/bootstrap build
+	@scripts/portable
+
+install: ## into PREFIX (default /usr/local), below DESTDIR
+	@scripts/bootstrap build
+	@scripts/build release programs -DHEC_TESTS=OFF $(CMAKE_FLAGS)
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+format: ## rewrite the C sources in the project's style
+	@scripts/bootstrap lint
+	@scripts/check-format --fix
+
+lint: ## include law, formatting, static analysis, shell scripts, man pages
+	@scripts/bootstrap build test lint
+	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
+	@scripts/lint
+
+asan: ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/bootstrap build test
+	@scripts/build asan all $(CMAKE_FLAGS)
+	@ctest --test-dir build/asan -L unit -j $(JOBS)
+
+tsan: ## unit tests under ThreadSanitizer
+	@scripts/bootstrap build test
+	@scripts/build tsan all $(CMAKE_FLAGS)
+	@ctest --test-dir build/tsan -L unit -j $(JOBS)
+
+fuzz: ## every parser, FUZZ_SECONDS each (default 600)
+	@scripts/bootstrap build test fuzz
+	@scripts/build fuzz all $(CMAKE_FLAGS)
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+clean: ## remove build/ and dist/
+	@rm -rf build dist

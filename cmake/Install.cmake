@@ -1,0 +1,19 @@
+# What is built by `programs` and put where by `install`, beyond what the folders install themselves.
+
+# The man pages and completions are printed by hec from its own tables.
+set(HEC_SHARE ${CMAKE_BINARY_DIR}/share)
+add_custom_command(
+  OUTPUT ${HEC_SHARE}/docs.stamp
+  COMMAND ${CMAKE_SOURCE_DIR}/scripts/gen-docs $<TARGET_FILE:hec> ${HEC_SHARE}
+  COMMAND ${CMAKE_COMMAND} -E touch ${HEC_SHARE}/docs.stamp
+  DEPENDS hec ${CMAKE_SOURCE_DIR}/scripts/gen-docs
+  COMMENT "man pages and completions"
+  VERBATIM)
+add_custom_target(docs ALL DEPENDS ${HEC_SHARE}/docs.stamp)
+
+# Everything that is installed, and no test.
+add_custom_target(programs DEPENDS hec docs)
+
+install(DIRECTORY ${HEC_SHARE}/man DESTINATION ${CMAKE_INSTALL_DATADIR})
+install(DIRECTORY ${HEC_SHARE}/bash-completion ${HEC_SHARE}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR})
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hec)
