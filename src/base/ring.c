@@ -1,0 +1,265 @@
+#include "base/ring.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Writers of another build, or of another language, map the same words: they must be plain lock-free memory. */
+_Static_assert(__atomic_always_lock_free(sizeof(uint64_t), 0), "64-bit atomics must be lock-free");
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
+/* The reader gives pages of its mapping back after this many records (64 KB), or every ring would stay in its RSS. */
+#define RELEASE_RECORDS 1024u
+
+static size_t bytes_of(uint64_t records) {
+    return HEC_RING_HEADER_BYTES + records * sizeof(struct hec_ring_record);
+}
+
+static bool capacity_valid(uint64_t records) {
+    return records >= HEC_RING_RECORDS_MIN && records <= HEC_RING_RECORDS_MAX && (records & (records - 1)) == 0;
+}
+
+int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *ring, int *fd) {
+    if (!capacity_valid(records))
+        return HEC_ERR_USAGE;
+    int memory = memfd_create("hec-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0)
+        return errno == ENOSYS || errno == EPERM ? HEC_ERR_UNSUPPORTED : HEC_ERR_NOMEM;
+    size_t bytes = bytes_of(records);
+    if (ftruncate(memory, (off_t)bytes) != 0 || fcntl(memory, F_ADD_SEALS, SEALS) != 0) {
+        close(memory);
+        return HEC_ERR_UNSUPPORTED;
+    }
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (map == MAP_FAILED) {
+        close(memory);
+        return HEC_ERR_NOMEM;
+    }
+    struct hec_ring_header *header = map;
+    header->magic = HEC_RING_MAGIC;
+    header->abi = HEC_RING_ABI;
+    header->header_bytes = HEC_RING_HEADER_BYTES;
+    header->record_bytes = sizeof(struct hec_ring_record);
+    header->records = records;
+    header->role = (uint32_t)role;
+    header->pid = (uint32_t)getpid();
+    ring->header = header;
+    ring->slots = (struct hec_ring_record *)((char *)map + HEC_RING_HEADER_BYTES);
+    ring->mask = records - 1;
+    ring->bytes = bytes;
+    *fd = memory;
+    return HEC_OK;
+}
+
+static int address_of(const char *path, struct sockaddr_un *address) {
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof address->sun_path)
+        return HEC_ERR_LIMIT;
+    memcpy(address->sun_path, path, length + 1);
+    return HEC_OK;
+}
+
+int hec_ring_send(const char *path, enum hec_ring_role role, int fd) {
+    struct sockaddr_un address;
+    int err = address_of(path, &address);
+    if (err)
+        return err;
+    int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connection < 0)
+        return HEC_ERR_NOTFOUND;
+    struct hec_ring_hello hello = {HEC_RING_MAGIC, HEC_RING_ABI, (uint32_t)role, (uint32_t)getpid(), 0};
+    struct iovec part = {&hello, sizeof hello};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+    /* A Unix connect succeeds or fails at once, and what is sent waits in the queue until it is accepted, even after
+     * we close: there is nothing to wait for. */
+    if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0 ||
+        sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof hello)
+        err = HEC_ERR_NOTFOUND;
+    close(connection);
+    return err;
+}
+
+bool hec_ring_write(struct hec_ring *ring, const struct hec_ring_record *record) {
+    struct hec_ring_header *header = ring->header;
+    uint64_t head;
+    do {
+        /* tail before head: head never falls behind a tail that was read earlier, so the difference is honest */
+        uint64_t tail = __atomic_load_n(&header->tail, __ATOMIC_ACQUIRE);
+        head = __atomic_load_n(&header->head, __ATOMIC_RELAXED);
+        if (head - tail > ring->mask) {
+            hec_ring_drop(ring, 1);
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(&header->head, &head, head + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    struct hec_ring_record *slot = &ring->slots[head & ring->mask];
+    memcpy((char *)slot + sizeof slot->sequence, (const char *)record + sizeof record->sequence,
+           sizeof *slot - sizeof slot->sequence);
+    __atomic_store_n(&slot->sequence, head + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+void hec_ring_drop(struct hec_ring *ring, uint64_t count) {
+    __atomic_fetch_add(&ring->header->dropped, count, __ATOMIC_RELAXED);
+}
+
+bool hec_ring_closed(const struct hec_ring *ring) {
+    return __atomic_load_n(&ring->header->closed, __ATOMIC_RELAXED) != 0;
+}
+
+void hec_ring_unmap(struct hec_ring *ring) {
+    if (ring->header)
+        munmap(ring->header, ring->bytes);
+    memset(ring, 0, sizeof *ring);
+}
+
+int hec_ring_listen(const char *path, int *fd) {
+    struct sockaddr_un address;
+    int err = address_of(path, &address);
+    if (err)
+        return err;
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode))
+        unlink(path);
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0)
+        return HEC_ERR_IO;
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, SOMAXCONN) != 0) {
+        err = errno == EACCES ? HEC_ERR_PERMISSION : errno == ENOENT ? HEC_ERR_NOTFOUND : HEC_ERR_IO;
+        close(listener);
+        return err;
+    }
+    *fd = listener;
+    return HEC_OK;
+}
+
+int hec_ring_receive(int connection, struct hec_ring_hello *hello, int *fd) {
+    struct iovec part = {hello, sizeof *hello};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    /* CMSG_LEN, not the padded CMSG_SPACE, which has room for a second descriptor: the kernel closes what is over */
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_LEN(sizeof(int))};
+    ssize_t got = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR ? HEC_ERR_BUSY : HEC_ERR_LOST;
+    int memory = -1;
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
+        rights->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(&memory, CMSG_DATA(rights), sizeof memory);
+    int err = HEC_OK;
+    if (got == 0 && memory < 0)
+        err = HEC_ERR_LOST;
+    else if (got != (ssize_t)sizeof *hello || memory < 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
+             hello->magic != HEC_RING_MAGIC)
+        err = HEC_ERR_CORRUPT;
+    else if (hello->abi != HEC_RING_ABI)
+        err = HEC_ERR_VERSION;
+    if (err && memory >= 0)
+        close(memory);
+    if (!err)
+        *fd = memory;
+    return err;
+}
+
+int hec_ring_map(int fd, struct hec_ring_reader *reader) {
+    /* Without the seals a writer could shrink the file under us, and our next read would be SIGBUS. */
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat info;
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &info) != 0 ||
+        info.st_size < (off_t)bytes_of(HEC_RING_RECORDS_MIN) || info.st_size > (off_t)bytes_of(HEC_RING_RECORDS_MAX))
+        return HEC_ERR_CORRUPT;
+    size_t bytes = (size_t)info.st_size;
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return errno == ENOMEM ? HEC_ERR_NOMEM : HEC_ERR_CORRUPT;
+    struct hec_ring_header header; /* a copy: the writer may change the original at any moment */
+    memcpy(&header, map, sizeof header);
+    __asm__ volatile("" ::: "memory");
+    int err = HEC_OK;
+    if (header.magic != HEC_RING_MAGIC || !capacity_valid(header.records) || bytes != bytes_of(header.records) ||
+        (header.role != HEC_RING_MARKS && header.role != HEC_RING_TRACE))
+        err = HEC_ERR_CORRUPT;
+    else if (header.abi != HEC_RING_ABI || header.header_bytes != HEC_RING_HEADER_BYTES ||
+             header.record_bytes != sizeof(struct hec_ring_record))
+        err = HEC_ERR_VERSION;
+    if (err) {
+        munmap(map, bytes);
+        return err;
+    }
+    *reader = (struct hec_ring_reader){
+        .header = map,
+        .slots = (const struct hec_ring_record *)((const char *)map + HEC_RING_HEADER_BYTES),
+        .mask = header.records - 1,
+        .bytes = bytes,
+        .role = header.role,
+    };
+    return HEC_OK;
+}
+
+size_t hec_ring_read(struct hec_ring_reader *reader, struct hec_ring_record *out, size_t max) {
+    size_t count = 0;
+    while (count < max) {
+        const struct hec_ring_record *slot = &reader->slots[reader->tail & reader->mask];
+        if (__atomic_load_n(&slot->sequence, __ATOMIC_ACQUIRE) != reader->tail + 1)
+            break;
+        memcpy(&out[count++], slot, sizeof *slot);
+        reader->tail++;
+    }
+    __asm__ volatile("" ::: "memory"); /* the copies, not the shared memory, are what the caller validates */
+    if (count > 0)
+        __atomic_store_n(&reader->header->tail, reader->tail, __ATOMIC_RELEASE);
+    if (reader->tail - reader->released >= RELEASE_RECORDS) {
+        reader->released = reader->tail;
+        madvise(reader->header, reader->bytes, MADV_DONTNEED); /* shared: unmaps our pages, loses nothing */
+    }
+    return count;
+}
+
+uint64_t hec_ring_pending(const struct hec_ring_reader *reader) {
+    uint64_t pending = __atomic_load_n(&reader->header->head, __ATOMIC_ACQUIRE) - reader->tail;
+    return pending <= reader->mask + 1 ? pending : 0; /* more than fits is damage, not data */
+}
+
+bool hec_ring_skip(struct hec_ring_reader *reader) {
+    if (hec_ring_pending(reader) == 0)
+        return false;
+    reader->tail++;
+    reader->skipped++;
+    __atomic_store_n(&reader->header->tail, reader->tail, __ATOMIC_RELEASE);
+    return true;
+}
+
+uint64_t hec_ring_lost(const struct hec_ring_reader *reader) {
+    uint64_t dropped = __atomic_load_n(&reader->header->dropped, __ATOMIC_RELAXED);
+    return dropped + reader->skipped < dropped ? UINT64_MAX : dropped + reader->skipped;
+}
+
+void hec_ring_close(struct hec_ring_reader *reader) {
+    if (reader->header) {
+        __atomic_store_n(&reader->header->closed, 1, __ATOMIC_RELAXED);
+        munmap(reader->header, reader->bytes);
+    }
+    memset(reader, 0, sizeof *reader);
+}

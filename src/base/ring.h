@@ -1,0 +1,180 @@
+/* The shared-memory ring through which an observed process talks to HEC, and the ABI of its records.
+ *
+ * One ring a process and role: a memfd, sealed against resizing, that the process makes and hands to HEC over a Unix
+ * SOCK_SEQPACKET socket (hello + SCM_RIGHTS) and then closes: no descriptor stays in the observed process. Many
+ * threads write, one reader reads. A writer never blocks: when the ring is full it drops the record and counts it.
+ * A record is reserved by moving `head`, filled, and committed by storing its sequence number last (release).
+ *
+ * The reader trusts nothing: it checks seals, size, magic and ABI once, keeps its own position and capacity, masks
+ * indices, and copies a record before anyone looks at it. Contents of a record are for the caller to validate.
+ *
+ * This file and ring.c use libc only: they are also linked into the libraries that enter the observed process.
+ * Errors: negative enum hec_err (base/error.h). */
+#ifndef HEC_BASE_RING_H
+#define HEC_BASE_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HEC_RING_MAGIC UINT64_C(0x31474e4952434548) /* "HECRING1", little-endian */
+#define HEC_RING_ABI 1u
+#define HEC_RING_RECORDS_DEFAULT 16384u /* 1 MB: 160 000 records a second at the reader's 100 ms */
+#define HEC_RING_RECORDS_MIN 64u
+#define HEC_RING_RECORDS_MAX (1u << 22) /* 256 MB */
+#define HEC_RING_HEADER_BYTES 4096u
+#define HEC_RING_NAME_PIECE 32u /* bytes of a name in one record */
+
+enum hec_ring_role { HEC_RING_MARKS = 1, HEC_RING_TRACE = 2 };
+
+/* Kinds of records. Numbers are the ABI: never reused. 1..15 belong to the ring, 16..63 to marks, 64.. to the tracer. */
+enum hec_ring_kind {
+    HEC_RING_NAME = 1,         /* payload: name */
+    HEC_RING_STEP = 16,        /* payload: mark; value = units done by the step that ended at t_ns */
+    HEC_RING_UNITS = 17,       /* payload: mark; value = count to add to the named unit */
+    HEC_RING_PHASE_BEGIN = 18, /* payload: mark; value unused */
+    HEC_RING_PHASE_END = 19,   /* payload: mark; name 0 ends the innermost phase of the thread */
+    HEC_RING_KNOB = 20,        /* payload: knob */
+    HEC_RING_TRACE_FIRST = 64
+};
+
+/* A piece of a name: text[0 .. length - 32*piece) of it, at most 32 bytes. Ids are the writer's, never 0; a name is
+ * usable once all its pieces arrived and may be defined again with the same text. */
+struct hec_ring_name {
+    uint32_t id;
+    uint8_t piece;   /* 0 .. pieces - 1 */
+    uint8_t pieces;  /* 1 .. 255 */
+    uint16_t length; /* bytes of the whole name */
+    char text[HEC_RING_NAME_PIECE];
+};
+
+struct hec_ring_mark {
+    uint32_t name; /* id, 0: none */
+    uint32_t reserved;
+    double value;
+};
+
+enum hec_ring_knob_type { HEC_RING_KNOB_INT = 1, HEC_RING_KNOB_DOUBLE = 2, HEC_RING_KNOB_TEXT = 3 };
+#define HEC_RING_KNOB_SET 1u     /* the value was set from outside; else it is the program's default */
+#define HEC_RING_KNOB_REFUSED 2u /* a value was set but is not of the type the program reads: its default was kept */
+
+struct hec_ring_knob {
+    uint32_t name;
+    uint32_t text; /* id of the value's text, for HEC_RING_KNOB_TEXT; 0: NULL */
+    uint32_t type;
+    uint32_t flags;
+    int64_t integer;
+    double number;
+};
+
+#define HEC_RING_PAYLOAD_BYTES 40u
+
+struct hec_ring_record {
+    uint64_t sequence; /* position + 1, stored last: the ring sets it */
+    int64_t t_ns;      /* CLOCK_MONOTONIC */
+    uint32_t tid;
+    uint16_t kind;
+    uint16_t flags;
+    union {
+        struct hec_ring_name name;
+        struct hec_ring_mark mark;
+        struct hec_ring_knob knob;
+        unsigned char bytes[HEC_RING_PAYLOAD_BYTES];
+    } u;
+};
+
+/* The first page of the memfd. Each counter has a cache line of its own. */
+struct hec_ring_header {
+    uint64_t magic;
+    uint32_t abi;
+    uint32_t header_bytes, record_bytes;
+    uint32_t records; /* capacity, a power of two */
+    uint32_t role;
+    uint32_t pid;                                   /* as the writer sees itself */
+    _Alignas(64) uint64_t head;                     /* next position to reserve (writers) */
+    _Alignas(64) uint64_t tail;                     /* next position to read (reader) */
+    _Alignas(64) uint64_t dropped;                  /* records lost because the ring was full (writers) */
+    _Alignas(64) uint32_t closed;                   /* the reader has gone: writers may stop */
+};
+
+/* Sent with the memfd, as one datagram. */
+struct hec_ring_hello {
+    uint64_t magic;
+    uint32_t abi;
+    uint32_t role;
+    uint32_t pid;
+    uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct hec_ring_record) == 64, "the record is ABI");
+_Static_assert(sizeof(struct hec_ring_header) <= HEC_RING_HEADER_BYTES, "the header has one page");
+_Static_assert(sizeof(struct hec_ring_hello) == 24, "the hello is ABI");
+
+/* ---- writer ---- */
+
+struct hec_ring {
+    struct hec_ring_header *header;
+    struct hec_ring_record *slots;
+    uint64_t mask; /* capacity - 1 */
+    size_t bytes;
+};
+
+/* Make and map a ring of `records` records (a power of two, HEC_RING_RECORDS_MIN..MAX). *fd is the caller's to send and
+ * close. HEC_ERR_USAGE, HEC_ERR_NOMEM, HEC_ERR_UNSUPPORTED (no memfd or seals here). */
+int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *ring, int *fd);
+
+/* Hand fd over to whoever listens at path. Never blocks, raises no SIGPIPE. HEC_ERR_NOTFOUND when nobody listens. */
+int hec_ring_send(const char *path, enum hec_ring_role role, int fd);
+
+/* Append a copy of *record (sequence is set by the ring). false: the ring was full, the record is dropped and counted.
+ * Safe from any thread and from a signal handler; never blocks. */
+bool hec_ring_write(struct hec_ring *ring, const struct hec_ring_record *record);
+
+/* Count a record that was lost before it reached the ring. */
+void hec_ring_drop(struct hec_ring *ring, uint64_t count);
+
+/* Whether the reader said that it has gone. */
+bool hec_ring_closed(const struct hec_ring *ring);
+
+/* Unmap. No thread may be writing. */
+void hec_ring_unmap(struct hec_ring *ring);
+
+/* ---- reader ---- */
+
+struct hec_ring_reader {
+    struct hec_ring_header *header;
+    const struct hec_ring_record *slots;
+    uint64_t tail, mask;
+    size_t bytes;
+    uint64_t released; /* tail when the pages were last given back */
+    uint64_t skipped;  /* reserved slots that were never committed */
+    uint32_t role;
+};
+
+/* Listen at path (removed first if it is a stale socket). *fd is non-blocking and close-on-exec.
+ * HEC_ERR_LIMIT when path is too long for a Unix socket (107 bytes). */
+int hec_ring_listen(const char *path, int *fd);
+
+/* Take the hello from an accepted connection. *fd gets the memfd. HEC_ERR_BUSY: nothing has arrived yet;
+ * HEC_ERR_CORRUPT / VERSION: not ours (nothing to close), HEC_ERR_LOST: the peer hung up without a word. */
+int hec_ring_receive(int connection, struct hec_ring_hello *hello, int *fd);
+
+/* Check the memfd and map it. fd stays the caller's and may be closed at once. HEC_ERR_CORRUPT / VERSION / NOMEM. */
+int hec_ring_map(int fd, struct hec_ring_reader *reader);
+
+/* Copy up to max committed records to out, in order. 0: none, or the next one is not committed yet. */
+size_t hec_ring_read(struct hec_ring_reader *reader, struct hec_ring_record *out, size_t max);
+
+/* Pass over one reserved slot whose writer will not commit any more (it died, or left it for long). false: none. */
+bool hec_ring_skip(struct hec_ring_reader *reader);
+
+/* Records reserved and not yet read, at most the capacity. */
+uint64_t hec_ring_pending(const struct hec_ring_reader *reader);
+
+/* Lost so far: dropped by writers (as they say) and skipped. */
+uint64_t hec_ring_lost(const struct hec_ring_reader *reader);
+
+/* Tell the writers that nobody reads any more, and unmap. */
+void hec_ring_close(struct hec_ring_reader *reader);
+
+#endif
