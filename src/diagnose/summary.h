@@ -3,7 +3,10 @@
 #ifndef HEC_DIAGNOSE_SUMMARY_H
 #define HEC_DIAGNOSE_SUMMARY_H
 
+#include "base/error.h"
 #include "model/run.h"
+
+#include <stddef.h>
 
 enum hec_energy_method { HEC_ENERGY_NONE, HEC_ENERGY_COUNTER, HEC_ENERGY_INTEGRAL };
 
@@ -12,23 +15,28 @@ struct hec_energy {
     enum hec_energy_method method;
     bool simulated;
     bool valid;
-    char why[256];         /* why not valid, or why there is none; empty when valid */
-    double joules;         /* best value; NAN when there is none. Not to be shown as the run's energy unless valid */
-    double bound_joules;   /* |truth - joules| is at most this */
-    double counter_joules; /* by the counter, NAN without one */
+    char why[256];          /* why not valid, or why there is none; empty when valid */
+    double joules;          /* best value; NAN when there is none. Not to be shown as the run's energy unless valid */
+    double bound_joules;    /* |truth - joules| is at most this */
+    double counter_joules;  /* by the counter, NAN without one */
     double integral_joules; /* by the power samples, NAN without */
-    double disagreement;   /* (integral - counter) / counter, NAN unless both cover the window */
-    double coverage;       /* share of the window that the method's readings cover, 0..1 */
+    double disagreement;    /* (integral - counter) / counter, NAN unless both cover the window */
+    double coverage;        /* share of the window that the method's readings cover, 0..1 */
     double window_s;
-    double quantum_s;      /* time between new values of the counter */
-    int gaps;              /* intervals without power samples longer than 3 x their spacing */
+    double quantum_s;                    /* time between new values of the counter, NAN unknown */
+    double counter_from_s, counter_to_s; /* the counter readings that were used, NAN without; outside lie integrals */
+    double outside_joules; /* absolute energy taken from samples outside of those readings; 0 when only the integral */
+    int64_t readings, samples; /* of the counter, of the power history */
+    double sample_spacing_s;   /* usual spacing of the power samples, NAN without */
+    int gaps;                  /* intervals without power samples longer than 3 x their spacing */
     double gap_s;
-    int resets;            /* counter went backwards */
+    int resets; /* counter went backwards */
     /* Split by what the device did (see docs): sums to joules. NAN where it cannot be told. */
     double work_joules, idle_context_joules, idle_joules;
     double work_s, idle_context_s, idle_s;
-    double idle_context_watts; /* the level used for the split */
-    char idle_source[64];      /* where that level comes from: "measured in this run", ... */
+    double idle_context_watts;      /* the level used for the split */
+    double idle_unknown_max_joules; /* where the split is unknown, idle with a context took at most this; else NAN */
+    char idle_source[128];          /* where that level comes from: "measured in this run", or "unknown: ..." */
 };
 
 /* Mean, median and extremes over the window; NAN when nothing was read. */
@@ -38,38 +46,59 @@ struct hec_stat {
 };
 
 enum hec_verdict_kind {
-    HEC_VERDICT_NONE,            /* not enough readings */
-    HEC_VERDICT_UNUSED,          /* allocated or visible, no work */
-    HEC_VERDICT_COMPUTE_BOUND,   /* healthy */
+    HEC_VERDICT_NONE,          /* not enough readings */
+    HEC_VERDICT_UNUSED,        /* allocated or visible, no work */
+    HEC_VERDICT_COMPUTE_BOUND, /* healthy */
     HEC_VERDICT_TRANSFER_STARVED,
     HEC_VERDICT_SMALL_KERNELS,
-    HEC_VERDICT_UNCLEAR,         /* telemetry alone cannot tell */
+    HEC_VERDICT_UNCLEAR, /* telemetry alone cannot tell */
     HEC_VERDICT_COUNT
+};
+
+enum hec_throttle {
+    HEC_THROTTLE_POWER,
+    HEC_THROTTLE_THERMAL,
+    HEC_THROTTLE_HARDWARE,
+    HEC_THROTTLE_OTHER,
+    HEC_THROTTLE_COUNT
 };
 
 struct hec_verdict {
     enum hec_verdict_kind kind;
-    double confidence;      /* 0..1, capped for telemetry alone */
-    char sentence[256];     /* what it means */
-    char evidence[6][128];  /* the numbers that led to it */
+    double confidence;     /* 0..1, capped for telemetry alone */
+    char sentence[256];    /* what it means */
+    char evidence[6][128]; /* the numbers that led to it */
     int evidence_count;
+};
+
+/* The part of the run from the first to the last activity of the device, which the verdict judges: start-up of the
+ * program dilutes every mean. Ratios 0..1, bytes/s, W; NAN where not measured. */
+struct hec_activity {
+    double from_s, to_s; /* NAN: never active, or no reading says so */
+    bool has_gpm;        /* the hardware counters were there; else only the driver's utilisation */
+    int64_t readings;    /* of the engine's activity, in the whole run */
+    double busiest;      /* largest engine activity in the whole run */
+    double engine, sm, occupancy, tensor, dram, pcie_rx, pcie_tx, mem_util, power_w;
 };
 
 struct hec_device_summary {
     struct hec_device device;
     bool used;
-    char used_why[128];     /* how HEC knows */
-    int shared_with;        /* processes outside the tree with a context on it */
+    char used_why[128]; /* how HEC knows */
+    int shared_with;    /* processes outside the tree with a context on it */
     struct hec_energy energy;
     struct hec_stat power_w;
     double power_limit_w;
-    struct hec_stat metric[HEC_METRIC_COUNT]; /* permille as 0..1, KiB as bytes, KiB/s as bytes/s; else the unit of the table */
-    double throttled_share[4]; /* share of readings: power, thermal, hardware slowdown, other */
+    struct hec_stat
+        metric[HEC_METRIC_COUNT]; /* permille as 0..1, KiB as bytes, KiB/s as bytes/s; else the unit of the table */
+    double throttled_share[HEC_THROTTLE_COUNT]; /* share of readings, NAN without */
+    struct hec_activity activity;
     struct hec_verdict verdict;
 };
 
 struct hec_unit_summary {
     char name[64];
+    bool is_default; /* nobody counted work: the unit is the run itself */
     double count, per_second;
     double joules_per_unit, joules_per_unit_bound; /* NAN when energy is not valid */
     double dollars_per_unit, grams_co2_per_unit;
@@ -83,18 +112,18 @@ struct hec_phase_summary {
 
 struct hec_price {
     double dollars_per_kwh, grams_co2_per_kwh;
-    double dollars_per_gpu_hour; /* 0: not priced */
+    double dollars_per_gpu_hour;          /* 0: not priced */
     bool dollars_default, carbon_default; /* nobody chose it: label it */
 };
 
 struct hec_host_summary {
     int cores;
-    double cpu_busy;          /* 0..1 of all cores */
-    double tree_cpu_seconds;  /* CPU time of the command and its descendants */
-    double tree_cores;        /* mean cores in use */
+    double cpu_busy;         /* 0..1 of all cores */
+    double tree_cpu_seconds; /* CPU time of the command and its descendants */
+    double tree_cores;       /* mean cores in use */
     double rss_max_bytes, read_bytes, written_bytes, disk_read_bytes;
     double switches_voluntary, switches_involuntary;
-    int processes;            /* seen in all */
+    int processes;                      /* seen in all; 0 when none was recorded */
     double package_joules, dram_joules; /* NAN: unavailable */
     char package_why[160], dram_why[160];
 };
@@ -102,8 +131,8 @@ struct hec_host_summary {
 struct hec_self_summary {
     double cpu_seconds, cpu_share; /* share of one core */
     double rss_max_bytes, file_bytes;
-    double start_seconds;          /* from the start of hec to the start of the command */
-    double joules;                 /* NAN: unavailable */
+    double start_seconds; /* from the start of hec to the start of the command */
+    double joules;        /* NAN: unavailable */
 };
 
 struct hec_event_summary {
@@ -119,15 +148,15 @@ struct hec_event_summary {
 
 struct hec_summary {
     char command[1024];
-    char started[40];       /* wall clock, ISO 8601 with zone */
+    char started[40]; /* wall clock, ISO 8601 with zone */
     char file[512];
     char hec_version[32];
     char hostname[128];
     double seconds;
-    int exit_code;          /* -1: unknown, the run was cut off */
-    bool complete;          /* false: hec was killed; the last second may be missing */
-    char simulated[64];     /* profile of the simulated GPU; empty on real hardware */
-    char energy_unavailable[256]; /* why there is no device at all; empty when there is one */
+    int exit_code;                      /* -1: unknown, the run was cut off */
+    bool complete;                      /* false: hec was killed; the last second may be missing */
+    char simulated[64];                 /* profile of the simulated GPU; empty on real hardware */
+    char energy_unavailable[256];       /* why there is no device at all; empty when there is one */
     struct hec_device_summary *devices; /* malloc'ed */
     int device_count;
     struct hec_host_summary host;
@@ -143,6 +172,49 @@ struct hec_summary {
     struct hec_self_summary self;
 };
 
+/* Where hec_summary_build gets a run from: functions shaped like those of store/reader.h, with a context in front, and
+ * facts that are no series. Strings may be NULL (unknown) and are copied. A visitor that returns non-zero stops its pass
+ * and is returned; HEC_ERR_NOTFOUND means the same as an empty pass. */
+typedef int (*hec_series_visitor)(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid,
+                                  size_t count);
+struct hec_summary_input {
+    void *context;
+    /* may be called several times for the same series */
+    int (*series)(void *context, enum hec_metric metric, int32_t subject, hec_series_visitor visit,
+                  void *visitor_context, struct hec_why *why);
+    int (*subjects)(void *context, enum hec_metric metric, int32_t **subjects, struct hec_why *why);
+    int (*devices)(void *context, int (*visit)(void *context, const struct hec_device *device), void *visitor_context,
+                   struct hec_why *why);
+    int (*processes)(void *context, int (*visit)(void *context, const struct hec_process *process),
+                     void *visitor_context, struct hec_why *why);
+    int (*gpu_processes)(void *context, int (*visit)(void *context, const struct hec_gpu_process *process),
+                         void *visitor_context, struct hec_why *why);
+    int (*events)(void *context,
+                  int (*visit)(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text),
+                  void *visitor_context, struct hec_why *why);
+    int (*units)(void *context, int (*visit)(void *context, const char *name, double count), void *visitor_context,
+                 struct hec_why *why); /* the first is the primary one */
+    int (*phases)(void *context, int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count),
+                  void *visitor_context, struct hec_why *why);
+
+    const char *command, *started, *file, *hec_version, *hostname;
+    const char *simulated; /* profile; NULL or "" on real hardware */
+    int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */
+    int exit_code;         /* -1 unknown */
+    bool complete;
+    int cores; /* 0 unknown */
+    /* Exact figures of the operating system at the end of the run, NAN where unknown: then the series are used. */
+    double tree_cpu_seconds, tree_rss_max_bytes, self_cpu_seconds, self_rss_max_bytes;
+    double file_bytes, start_seconds;
+};
+
+/* Analyse a run. Pure: the same input gives the same result, and memory does not grow with the length of the run (but
+ * with the number of devices and of processes on them). HEC_ERR_NOMEM, or what a function of the input returned.
+ * On success *out is to be freed with hec_summary_free; on failure it is empty. */
+int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,
+                      struct hec_why *why);
+/* The labelled defaults: 0.13 $/kWh, 473 g CO2/kWh (sources in docs/energy.md), GPU hours not priced. */
+struct hec_price hec_price_default(void);
 void hec_summary_free(struct hec_summary *summary);
 
 #endif

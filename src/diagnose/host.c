@@ -1,0 +1,156 @@
+#include "diagnose/host.h"
+
+#include "base/clock.h"
+#include "diagnose/feed.h"
+#include "diagnose/stat.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A counter that was read for less of the run than this is no figure for the run. */
+#define RAPL_COVERAGE_MIN 0.95
+
+const char *hec_source_unavailable(const struct hec_summary *summary, const char *name) {
+    size_t length = strlen(name);
+    for (int i = 0; i < summary->event_count; i++) {
+        const struct hec_event_summary *event = &summary->events[i];
+        if (event->kind == HEC_EVENT_SOURCE_UNAVAILABLE && strncmp(event->text, name, length) == 0 &&
+            event->text[length] == ':')
+            return event->text + length + 1 + strspn(event->text + length + 1, " ");
+    }
+    return NULL;
+}
+
+struct mean {
+    struct hec_steps steps;
+    struct hec_accumulator sum;
+    int64_t end_ns;
+};
+
+static void mean_step(void *context, int64_t start_ns, int64_t end_ns, double value) {
+    struct mean *mean = context;
+    start_ns = start_ns < 0 ? 0 : start_ns;
+    end_ns = end_ns > mean->end_ns ? mean->end_ns : end_ns;
+    if (end_ns > start_ns)
+        hec_accumulator_add(&mean->sum, value, (double)(end_ns - start_ns));
+}
+
+static void mean_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct mean *mean = context;
+    if (valid)
+        hec_steps_add(&mean->steps, t_ns, (double)value);
+}
+
+static int cpu_busy(const struct hec_summary_input *input, int64_t end_ns, double *busy, struct hec_why *why) {
+    struct mean mean = {.end_ns = end_ns};
+    hec_steps_init(&mean.steps, HEC_METRIC_MEAN, mean_step, &mean);
+    hec_accumulator_init(&mean.sum, NULL, 1);
+    int err = hec_feed(input, HEC_HOST_CPU_BUSY, 0, mean_reading, &mean, why);
+    if (err)
+        return err;
+    hec_steps_end(&mean.steps, end_ns);
+    *busy = hec_accumulator_result(&mean.sum, 1e-3).mean;
+    return 0;
+}
+
+/* Totals since the command (or hec) started: the last reading, or the largest for memory. */
+struct total {
+    enum hec_metric metric;
+    bool largest;
+    double scale;
+    double *out;
+};
+
+static int totals(const struct hec_summary_input *input, const struct total *table, size_t count, struct hec_why *why) {
+    for (size_t i = 0; i < count; i++) {
+        struct hec_range range;
+        int err = hec_feed_range(input, table[i].metric, 0, &range, why);
+        if (err)
+            return err;
+        *table[i].out = NAN;
+        if (range.count)
+            *table[i].out = (double)(table[i].largest ? range.maximum : range.last) * table[i].scale;
+    }
+    return 0;
+}
+
+/* Joules of all packages (or all DRAM domains), which must each have been read nearly throughout. */
+static int rapl(const struct hec_summary_input *input, enum hec_metric metric, int64_t end_ns, double *joules,
+                char *reason, size_t size, const char *absent, struct hec_why *why) {
+    int32_t *subjects = NULL;
+    int count = input->subjects ? input->subjects(input->context, metric, &subjects, why) : 0;
+    int err = count < 0 && count != HEC_ERR_NOTFOUND ? count : 0;
+    *joules = NAN;
+    if (count <= 0)
+        snprintf(reason, size, "%s", absent);
+    for (int i = 0; i < count && !err; i++) {
+        struct hec_range range;
+        err = hec_feed_range(input, metric, subjects[i], &range, why);
+        double covered = range.count > 1 ? (double)(range.last_ns - range.first_ns) / (double)end_ns : 0;
+        if (err)
+            break;
+        if (!(covered >= RAPL_COVERAGE_MIN) || range.last < range.first) {
+            *joules = NAN;
+            if (range.last < range.first)
+                snprintf(reason, size, "the counter of package %d went backwards", (int)subjects[i]);
+            else
+                snprintf(reason, size, "the counter of package %d was read for only %.0f %% of the run",
+                         (int)subjects[i], 100 * covered);
+            break;
+        }
+        /* readings a little outside or inside of the run: by the time they span */
+        double scale = 1e-6 / covered;
+        *joules = (isfinite(*joules) ? *joules : 0) + ((double)range.last - (double)range.first) * scale;
+    }
+    free(subjects);
+    return err;
+}
+
+int hec_host_fill(const struct hec_summary_input *input, int64_t end_ns, struct hec_summary *out, struct hec_why *why) {
+    struct hec_host_summary *host = &out->host;
+    struct hec_self_summary *self = &out->self;
+    const struct total table[] = {
+        {HEC_TREE_CPU, false, 1e-3, &host->tree_cpu_seconds},
+        {HEC_TREE_RSS, true, 1024, &host->rss_max_bytes},
+        {HEC_TREE_READ, false, 1024, &host->read_bytes},
+        {HEC_TREE_WRITTEN, false, 1024, &host->written_bytes},
+        {HEC_TREE_DISK_READ, false, 1024, &host->disk_read_bytes},
+        {HEC_TREE_SWITCHES_VOLUNTARY, false, 1, &host->switches_voluntary},
+        {HEC_TREE_SWITCHES_INVOLUNTARY, false, 1, &host->switches_involuntary},
+        {HEC_SELF_CPU, false, 1e-6, &self->cpu_seconds},
+        {HEC_SELF_RSS, true, 1024, &self->rss_max_bytes},
+    };
+    host->cores = input->cores;
+    self->file_bytes = input->file_bytes;
+    self->start_seconds = input->start_seconds;
+    self->joules = NAN;
+    int err = totals(input, table, sizeof table / sizeof table[0], why);
+    if (err || (err = cpu_busy(input, end_ns, &host->cpu_busy, why)) != 0)
+        return err;
+    if (isfinite(input->tree_cpu_seconds)) /* what wait4 says counts children that no poll saw */
+        host->tree_cpu_seconds =
+            fmax(input->tree_cpu_seconds, isfinite(host->tree_cpu_seconds) ? host->tree_cpu_seconds : 0);
+    if (isfinite(input->tree_rss_max_bytes) && !(host->rss_max_bytes >= input->tree_rss_max_bytes))
+        host->rss_max_bytes = input->tree_rss_max_bytes;
+    if (isfinite(input->self_cpu_seconds))
+        self->cpu_seconds = input->self_cpu_seconds;
+    if (isfinite(input->self_rss_max_bytes))
+        self->rss_max_bytes = input->self_rss_max_bytes;
+    host->tree_cores = out->seconds > 0 ? host->tree_cpu_seconds / out->seconds : NAN;
+    self->cpu_share = out->seconds > 0 ? self->cpu_seconds / out->seconds : NAN;
+
+    const char *none = hec_source_unavailable(out, "rapl");
+    err = rapl(input, HEC_RAPL_PACKAGE_ENERGY, end_ns, &host->package_joules, host->package_why,
+               sizeof host->package_why, none ? none : "this machine shows no CPU energy counter (powercap)", why);
+    if (!err)
+        err = rapl(input, HEC_RAPL_DRAM_ENERGY, end_ns, &host->dram_joules, host->dram_why, sizeof host->dram_why,
+                   none ? none : "this machine shows no DRAM energy counter (powercap)", why);
+    /* HEC's own energy: its share of the machine's busy CPU time, of the packages' energy. An upper estimate, for idle
+     * power is in it too. */
+    if (!err && isfinite(host->package_joules) && host->cpu_busy > 0 && host->cores > 0 && out->seconds > 0)
+        self->joules =
+            host->package_joules * fmin(1, self->cpu_seconds / (host->cpu_busy * host->cores * out->seconds));
+    return err;
+}

@@ -1,0 +1,378 @@
+#include "diagnose/summary.h"
+
+#include "base/clock.h"
+#include "diagnose/attribution.h"
+#include "diagnose/energy.h"
+#include "diagnose/feed.h"
+#include "diagnose/host.h"
+#include "diagnose/split.h"
+#include "diagnose/telemetry.h"
+#include "diagnose/verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOULES_PER_KWH 3.6e6
+
+/* What one build works with. */
+struct build {
+    const struct hec_summary_input *input;
+    struct hec_summary *out;
+    int64_t end_ns;
+    int64_t lost_ns[HEC_DEVICE_MAX];
+    char sensor_failed[HEC_DEVICE_MAX][160];
+    struct hec_telemetry telemetry;
+    struct hec_attribution *attribution;
+};
+
+struct hec_price hec_price_default(void) {
+    return (struct hec_price){
+        .dollars_per_kwh = 0.13, .grams_co2_per_kwh = 473, .dollars_default = true, .carbon_default = true};
+}
+
+void hec_summary_free(struct hec_summary *summary) {
+    free(summary->devices);
+    summary->devices = NULL;
+    summary->device_count = 0;
+}
+
+static void copy(char *to, size_t size, const char *from) {
+    snprintf(to, size, "%s", from ? from : "");
+}
+
+/* ---- events ---- */
+
+static bool grave(enum hec_event_kind kind) {
+    return kind == HEC_EVENT_DEVICE_LOST || kind == HEC_EVENT_COUNTER_RESET || kind == HEC_EVENT_STORE_FAILED ||
+           kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE;
+}
+
+static int take_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    struct build *b = context;
+    struct hec_summary *out = b->out;
+    if (device >= 0 && device < HEC_DEVICE_MAX) {
+        if (kind == HEC_EVENT_DEVICE_LOST && t_ns < b->lost_ns[device])
+            b->lost_ns[device] = t_ns;
+        if (kind == HEC_EVENT_SENSOR_FAILED && !b->sensor_failed[device][0])
+            copy(b->sensor_failed[device], sizeof b->sensor_failed[device], text);
+    }
+    int at = out->event_count;
+    if (at == HEC_SUMMARY_EVENTS_MAX) { /* a grave one takes the place of the last that is not */
+        out->events_omitted++;
+        do
+            at--;
+        while (at >= 0 && (!grave(kind) || grave(out->events[at].kind)));
+        if (at < 0)
+            return 0;
+        memmove(&out->events[at], &out->events[at + 1],
+                (size_t)(HEC_SUMMARY_EVENTS_MAX - 1 - at) * sizeof out->events[0]);
+        at = HEC_SUMMARY_EVENTS_MAX - 1;
+    } else {
+        out->event_count++;
+    }
+    struct hec_event_summary *event = &out->events[at];
+    *event = (struct hec_event_summary){.kind = kind, .device = device, .t_s = (double)t_ns / HEC_NS_PER_S};
+    copy(event->text, sizeof event->text, text);
+    return 0;
+}
+
+/* ---- units and phases ---- */
+
+static int take_unit(void *context, const char *name, double count) {
+    struct hec_summary *out = ((struct build *)context)->out;
+    if (out->unit_count >= HEC_SUMMARY_UNITS_MAX || !isfinite(count) || count < 0)
+        return 0;
+    struct hec_unit_summary *unit = &out->units[out->unit_count++];
+    copy(unit->name, sizeof unit->name, name && name[0] ? name : "unit");
+    unit->count = count;
+    return 0;
+}
+
+static int take_phase(void *context, const char *name, int64_t total_ns, int64_t count) {
+    struct hec_summary *out = ((struct build *)context)->out;
+    if (out->phase_count >= HEC_SUMMARY_PHASES_MAX)
+        return 0;
+    struct hec_phase_summary *phase = &out->phases[out->phase_count++];
+    copy(phase->name, sizeof phase->name, name);
+    phase->seconds = (double)total_ns / HEC_NS_PER_S;
+    phase->count = count;
+    return 0;
+}
+
+static void price_units(struct hec_summary *out) {
+    if (!out->unit_count) {
+        struct hec_unit_summary *unit = &out->units[out->unit_count++];
+        *unit = (struct hec_unit_summary){.name = "run", .is_default = true, .count = 1};
+    }
+    for (int i = 0; i < out->unit_count; i++) {
+        struct hec_unit_summary *unit = &out->units[i];
+        double per = unit->count > 0 ? 1 / unit->count : NAN;
+        unit->per_second = out->seconds > 0 ? unit->count / out->seconds : NAN;
+        unit->joules_per_unit = out->joules * per;
+        unit->joules_per_unit_bound = out->bound_joules * per;
+        unit->dollars_per_unit = out->dollars * per;
+        unit->grams_co2_per_unit = out->grams_co2 * per;
+    }
+}
+
+/* ---- devices ---- */
+
+static int take_device(void *context, const struct hec_device *device) {
+    struct hec_summary *out = ((struct build *)context)->out;
+    if (out->device_count >= HEC_DEVICE_MAX)
+        return 0;
+    struct hec_device_summary *grown = realloc(out->devices, (size_t)(out->device_count + 1) * sizeof *grown);
+    if (!grown)
+        return HEC_ERR_NOMEM;
+    out->devices = grown;
+    memset(&grown[out->device_count], 0, sizeof *grown);
+    grown[out->device_count++].device = *device;
+    return 0;
+}
+
+/* The passes over power: the energy meter, which hands its steps on to the split and to the statistics. */
+struct device_pass {
+    struct hec_energy_meter meter;
+    struct hec_split *split;
+    struct hec_accumulator all, active;
+    int64_t end_ns, active_from_ns, active_to_ns;
+};
+
+static void feed_slack(void *context, int64_t t_ns, int64_t value, bool valid) {
+    if (valid)
+        hec_energy_slack(&((struct device_pass *)context)->meter, t_ns, value);
+}
+
+static void feed_counter(void *context, int64_t t_ns, int64_t value, bool valid) {
+    if (valid)
+        hec_energy_counter(&((struct device_pass *)context)->meter, t_ns, value);
+}
+
+static void feed_spacing(void *context, int64_t t_ns, int64_t value, bool valid) {
+    (void)value;
+    if (valid)
+        hec_energy_spacing(&((struct device_pass *)context)->meter, t_ns);
+}
+
+static void feed_power(void *context, int64_t t_ns, int64_t value, bool valid) {
+    if (valid)
+        hec_energy_power(&((struct device_pass *)context)->meter, t_ns, value);
+}
+
+static void add_within(struct hec_accumulator *to, int64_t start_ns, int64_t end_ns, int64_t from_ns, int64_t to_ns,
+                       double value) {
+    start_ns = start_ns > from_ns ? start_ns : from_ns;
+    end_ns = end_ns < to_ns ? end_ns : to_ns;
+    if (end_ns > start_ns)
+        hec_accumulator_add(to, value, (double)(end_ns - start_ns));
+}
+
+static void power_step(void *context, int64_t start_ns, int64_t end_ns, double watts) {
+    struct device_pass *pass = context;
+    hec_split_power(pass->split, start_ns, end_ns, watts);
+    add_within(&pass->all, start_ns, end_ns, 0, pass->end_ns, watts);
+    add_within(&pass->active, start_ns, end_ns, pass->active_from_ns, pass->active_to_ns, watts);
+}
+
+struct activity_feed {
+    struct hec_steps steps;
+    struct hec_split *split;
+};
+
+static void feed_activity(void *context, int64_t t_ns, int64_t value, bool valid) {
+    if (valid)
+        hec_steps_add(&((struct activity_feed *)context)->steps, t_ns, (double)value / 1000);
+}
+
+static void feed_contexts(void *context, int64_t t_ns, int64_t value, bool valid) {
+    hec_split_contexts(context, t_ns, value, valid);
+}
+
+static int run_passes(const struct build *b, struct device_pass *pass, struct hec_device_summary *d,
+                      struct hec_why *why) {
+    const struct hec_summary_input *in = b->input;
+    int subject = d->device.index, err;
+    struct activity_feed activity = {.split = pass->split};
+    hec_steps_init(&activity.steps, HEC_METRIC_MEAN, hec_split_activity, pass->split);
+    enum hec_metric engine = d->activity.has_gpm ? HEC_GPM_GR_ACTIVE : HEC_GPU_UTIL;
+    if ((err = hec_feed(in, HEC_GPU_ENERGY_SLACK, subject, feed_slack, pass, why)) != 0 ||
+        (err = hec_feed(in, HEC_GPU_POWER, subject, feed_spacing, pass, why)) != 0 ||
+        (err = hec_feed(in, HEC_GPU_ENERGY, subject, feed_counter, pass, why)) != 0 ||
+        (pass->meter.reset_count && (err = hec_feed(in, HEC_GPU_ENERGY_SLACK, subject, feed_slack, pass, why)) != 0))
+        return err;
+    hec_energy_prepare(&pass->meter);
+    if ((err = hec_feed(in, HEC_GPU_POWER, subject, feed_power, pass, why)) != 0 ||
+        (err = hec_feed(in, engine, subject, feed_activity, &activity, why)) != 0 ||
+        (err = hec_feed(in, HEC_GPU_CONTEXTS, subject, feed_contexts, pass->split, why)) != 0)
+        return err;
+    hec_steps_end(&activity.steps, b->end_ns);
+    hec_split_contexts_end(pass->split);
+    return 0;
+}
+
+static int measure_energy(struct build *b, struct hec_device_summary *d, struct hec_why *why) {
+    struct device_pass *pass = calloc(1, sizeof *pass);
+    if (!pass)
+        return HEC_ERR_NOMEM;
+    int index = d->device.index;
+    bool known = index >= 0 && index < HEC_DEVICE_MAX;
+    struct hec_energy_options options = {
+        .end_ns = b->end_ns,
+        .limit_w = d->power_limit_w,
+        .lost_ns = known ? b->lost_ns[index] : INT64_MAX,
+        .simulated = d->device.simulated || b->out->simulated[0],
+        .has_power_history = d->device.has_power_history != 0,
+        .unavailable = known ? b->sensor_failed[index] : NULL,
+        .visit_power = power_step,
+        .context = pass,
+    };
+    pass->end_ns = b->end_ns;
+    if (isfinite(d->activity.from_s)) {
+        pass->active_from_ns = llround(d->activity.from_s * HEC_NS_PER_S);
+        pass->active_to_ns = llround(d->activity.to_s * HEC_NS_PER_S);
+    }
+    hec_accumulator_init(&pass->all, &b->telemetry.power, 10);
+    hec_accumulator_init(&pass->active, NULL, 1);
+    hec_energy_init(&pass->meter, &options);
+    int err = hec_split_create(b->end_ns, &pass->split);
+    if (!err)
+        err = run_passes(b, pass, d, why);
+    if (!err) {
+        hec_energy_finish(&pass->meter, &d->energy);
+        hec_split_result(pass->split, &d->energy);
+        d->power_w = hec_accumulator_result(&pass->all, 1);
+        d->activity.power_w = hec_accumulator_result(&pass->active, 1).mean;
+    }
+    hec_split_free(pass->split);
+    free(pass);
+    return err;
+}
+
+static int build_device(struct build *b, struct hec_device_summary *d, struct hec_why *why) {
+    int err = hec_telemetry_span(b->input, b->end_ns, d, why);
+    if (!err)
+        err = hec_telemetry_fill(b->input, b->end_ns, &b->telemetry, d, why);
+    if (err)
+        return err;
+    hec_attribution_apply(b->attribution, d);
+    err = measure_energy(b, d, why);
+    if (!err)
+        hec_verdict_decide(d, &d->verdict);
+    return err;
+}
+
+static void add_totals(struct hec_summary *out, const struct hec_price *price) {
+    int used = 0;
+    bool all_valid = true;
+    double joules = 0, bound = 0;
+    for (int i = 0; i < out->device_count; i++) {
+        const struct hec_device_summary *d = &out->devices[i];
+        if (!d->used)
+            continue;
+        used++;
+        all_valid &= d->energy.valid;
+        joules += d->energy.joules;
+        bound += d->energy.bound_joules; /* errors of devices may have one cause (a late clock): no square root */
+    }
+    out->price = *price;
+    out->joules = used && all_valid ? joules : NAN;
+    out->bound_joules = used && all_valid ? bound : NAN;
+    out->dollars = out->joules / JOULES_PER_KWH * price->dollars_per_kwh;
+    if (price->dollars_per_gpu_hour > 0)
+        out->dollars += used * out->seconds / 3600 * price->dollars_per_gpu_hour;
+    out->grams_co2 = out->joules / JOULES_PER_KWH * price->grams_co2_per_kwh;
+}
+
+/* ---- the whole ---- */
+
+/* The length of a run that was cut off: up to the last reading of anything that is read throughout. */
+static int derive_end(struct build *b, struct hec_why *why) {
+    static const enum hec_metric throughout[] = {HEC_SELF_CPU, HEC_HOST_CPU_BUSY, HEC_TREE_CPU};
+    struct hec_range range;
+    int err = 0;
+    b->end_ns = b->input->end_ns;
+    if (b->end_ns > 0)
+        return 0;
+    b->end_ns = 0;
+    for (size_t i = 0; i < sizeof throughout / sizeof throughout[0] && !err; i++) {
+        err = hec_feed_range(b->input, throughout[i], 0, &range, why);
+        if (!err && range.count && range.last_ns > b->end_ns)
+            b->end_ns = range.last_ns;
+    }
+    for (int i = 0; i < b->out->device_count && !err; i++) {
+        err = hec_feed_range(b->input, HEC_GPU_POWER, b->out->devices[i].device.index, &range, why);
+        if (!err && range.count && range.last_ns > b->end_ns)
+            b->end_ns = range.last_ns;
+    }
+    return err;
+}
+
+static void label(const struct hec_summary_input *in, struct hec_summary *out) {
+    copy(out->command, sizeof out->command, in->command);
+    copy(out->started, sizeof out->started, in->started);
+    copy(out->file, sizeof out->file, in->file);
+    copy(out->hec_version, sizeof out->hec_version, in->hec_version);
+    copy(out->hostname, sizeof out->hostname, in->hostname);
+    copy(out->simulated, sizeof out->simulated, in->simulated);
+    out->exit_code = in->exit_code;
+    out->complete = in->complete;
+}
+
+/* Tables: an absent one is empty. */
+static int table(int err) {
+    return err == HEC_ERR_NOTFOUND || err > 0 ? 0 : err;
+}
+
+static int build_all(struct build *b, const struct hec_price *price, struct hec_why *why) {
+    const struct hec_summary_input *in = b->input;
+    struct hec_summary *out = b->out;
+    int err;
+    if ((in->devices && (err = table(in->devices(in->context, take_device, b, why))) != 0) ||
+        (in->events && (err = table(in->events(in->context, take_event, b, why))) != 0) ||
+        (in->units && (err = table(in->units(in->context, take_unit, b, why))) != 0) ||
+        (in->phases && (err = table(in->phases(in->context, take_phase, b, why))) != 0) ||
+        (err = derive_end(b, why)) != 0)
+        return err;
+    out->seconds = (double)b->end_ns / HEC_NS_PER_S;
+    if ((err = hec_attribution_create(in, b->end_ns, &b->attribution, &out->host.processes, why)) != 0 ||
+        (err = hec_host_fill(in, b->end_ns, out, why)) != 0 || (err = hec_telemetry_init(&b->telemetry)) != 0)
+        return err;
+    for (int i = 0; i < out->device_count; i++)
+        if ((err = build_device(b, &out->devices[i], why)) != 0)
+            return err;
+    if (!out->device_count) {
+        const char *reason = hec_source_unavailable(out, "nvml");
+        copy(out->energy_unavailable, sizeof out->energy_unavailable, reason ? reason : "no GPU was found");
+    }
+    add_totals(out, price);
+    price_units(out);
+    return 0;
+}
+
+int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,
+                      struct hec_why *why) {
+    struct build *b = calloc(1, sizeof *b);
+    if (!b)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    memset(out, 0, sizeof *out);
+    if (why)
+        why->text[0] = '\0';
+    b->input = input;
+    b->out = out;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        b->lost_ns[i] = INT64_MAX;
+    label(input, out);
+    int err = build_all(b, price, why);
+    hec_attribution_free(b->attribution);
+    hec_telemetry_free(&b->telemetry);
+    free(b);
+    if (err) {
+        hec_summary_free(out);
+        memset(out, 0, sizeof *out);
+        if (why && !why->text[0])
+            hec_fail(why, err, "%s", hec_err_text(err));
+    }
+    return err;
+}

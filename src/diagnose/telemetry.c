@@ -1,0 +1,203 @@
+#include "diagnose/telemetry.h"
+
+#include "base/clock.h"
+#include "diagnose/feed.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ACTIVE 0.005            /* as in verdict.def, UNUSED_ENGINE */
+#define ACTIVE_PCIE_SHARE 0.005 /* of the link: more than what polling and management move */
+#define ACTIVE_PCIE_BYTES 1e8   /* where the link is unknown */
+
+int hec_telemetry_init(struct hec_telemetry *telemetry) {
+    memset(telemetry, 0, sizeof *telemetry);
+    int err = hec_histogram_init(&telemetry->general, 11, 40);
+    return err ? err : hec_histogram_init(&telemetry->power, 14, 20);
+}
+
+void hec_telemetry_free(struct hec_telemetry *telemetry) {
+    hec_histogram_free(&telemetry->general);
+    hec_histogram_free(&telemetry->power);
+}
+
+double hec_metric_scale(enum hec_metric metric) {
+    const char *unit = hec_metric_info(metric)->unit;
+    if (strcmp(unit, "permille") == 0)
+        return 1e-3;
+    return strcmp(unit, "KiB") == 0 || strcmp(unit, "KiB/s") == 0 ? 1024 : 1;
+}
+
+/* One series to its statistics over the run (with the median) and over the active part (mean only). */
+struct series {
+    struct hec_steps steps;
+    int64_t end_ns, active_from_ns, active_to_ns;
+    struct hec_accumulator all, active;
+};
+
+static double overlap_s(int64_t start_ns, int64_t end_ns, int64_t from_ns, int64_t to_ns) {
+    int64_t start = start_ns > from_ns ? start_ns : from_ns, end = end_ns < to_ns ? end_ns : to_ns;
+    return end > start ? (double)(end - start) / HEC_NS_PER_S : 0;
+}
+
+static void add_step(void *context, int64_t start_ns, int64_t end_ns, double value) {
+    struct series *series = context;
+    double all = overlap_s(start_ns, end_ns, 0, series->end_ns);
+    double active = overlap_s(start_ns, end_ns, series->active_from_ns, series->active_to_ns);
+    if (all > 0)
+        hec_accumulator_add(&series->all, value, all);
+    if (active > 0)
+        hec_accumulator_add(&series->active, value, active);
+}
+
+static void add_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
+    if (valid)
+        hec_steps_add(context, t_ns, (double)value);
+}
+
+static int fill_metric(const struct hec_summary_input *input, int64_t end_ns, struct hec_histogram *histogram,
+                       enum hec_metric metric, struct hec_device_summary *summary, double *active_mean,
+                       struct hec_why *why) {
+    struct series series = {.end_ns = end_ns};
+    if (isfinite(summary->activity.from_s)) {
+        series.active_from_ns = llround(summary->activity.from_s * HEC_NS_PER_S);
+        series.active_to_ns = llround(summary->activity.to_s * HEC_NS_PER_S);
+    }
+    hec_steps_init(&series.steps, hec_metric_info(metric)->kind, add_step, &series);
+    hec_accumulator_init(&series.all, histogram, 1);
+    hec_accumulator_init(&series.active, NULL, 1);
+    int err = hec_feed(input, metric, summary->device.index, add_reading, &series.steps, why);
+    if (err)
+        return err;
+    hec_steps_end(&series.steps, end_ns);
+    summary->metric[metric] = hec_accumulator_result(&series.all, hec_metric_scale(metric));
+    *active_mean = hec_accumulator_result(&series.active, hec_metric_scale(metric)).mean;
+    return 0;
+}
+
+/* The span of activity of one series. */
+struct span {
+    struct hec_steps steps;
+    struct hec_activity *activity;
+    int64_t end_ns;
+    double threshold;
+    bool engine;
+};
+
+static void span_step(void *context, int64_t start_ns, int64_t end_ns, double value) {
+    struct span *span = context;
+    struct hec_activity *a = span->activity;
+    start_ns = start_ns < 0 ? 0 : start_ns;
+    end_ns = end_ns > span->end_ns ? span->end_ns : end_ns;
+    if (end_ns <= start_ns)
+        return;
+    if (span->engine) {
+        a->readings++;
+        a->busiest = isfinite(a->busiest) ? fmax(a->busiest, value) : value;
+    }
+    if (!(value > span->threshold))
+        return;
+    double from = (double)start_ns / HEC_NS_PER_S, to = (double)end_ns / HEC_NS_PER_S;
+    a->from_s = isfinite(a->from_s) ? fmin(a->from_s, from) : from;
+    a->to_s = isfinite(a->to_s) ? fmax(a->to_s, to) : to;
+}
+
+static void span_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct span *span = context;
+    if (valid)
+        hec_steps_add(&span->steps, t_ns, (double)value * (span->engine ? 1e-3 : 1024));
+}
+
+static int span_series(const struct hec_summary_input *input, int64_t end_ns, enum hec_metric metric, double threshold,
+                       struct hec_device_summary *summary, struct hec_why *why) {
+    struct span span = {.activity = &summary->activity,
+                        .end_ns = end_ns,
+                        .threshold = threshold,
+                        .engine = metric == HEC_GPM_GR_ACTIVE || metric == HEC_GPU_UTIL};
+    hec_steps_init(&span.steps, HEC_METRIC_MEAN, span_step, &span);
+    int err = hec_feed(input, metric, summary->device.index, span_reading, &span, why);
+    if (!err)
+        hec_steps_end(&span.steps, end_ns);
+    return err;
+}
+
+int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, struct hec_device_summary *summary,
+                       struct hec_why *why) {
+    struct hec_activity *a = &summary->activity;
+    *a = (struct hec_activity){NAN, NAN, false, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    double pcie = ACTIVE_PCIE_BYTES;
+    if (summary->device.pcie_kib_per_s > 0)
+        pcie = ACTIVE_PCIE_SHARE * (double)summary->device.pcie_kib_per_s * 1024;
+    int err = span_series(input, end_ns, HEC_GPM_GR_ACTIVE, ACTIVE, summary, why);
+    a->has_gpm = a->readings > 0;
+    if (!err && !a->has_gpm)
+        err = span_series(input, end_ns, HEC_GPU_UTIL, ACTIVE, summary, why);
+    if (!err)
+        err = span_series(input, end_ns, HEC_GPM_PCIE_RX, pcie, summary, why);
+    return err ? err : span_series(input, end_ns, HEC_GPM_PCIE_TX, pcie, summary, why);
+}
+
+/* NVML's clocks event reasons, by nvml.h. */
+static const uint64_t throttle_bits[HEC_THROTTLE_COUNT] = {
+    [HEC_THROTTLE_POWER] = 0x04,                /* software power cap */
+    [HEC_THROTTLE_THERMAL] = 0x20 | 0x40,       /* software and hardware thermal slowdown */
+    [HEC_THROTTLE_HARDWARE] = 0x08 | 0x80,      /* hardware slowdown, power brake */
+    [HEC_THROTTLE_OTHER] = 0x02 | 0x10 | 0x100, /* application clocks, sync boost, display clocks */
+};
+
+struct throttle {
+    int64_t end_ns, count, hits[HEC_THROTTLE_COUNT];
+};
+
+static void throttle_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct throttle *throttle = context;
+    if (!valid || t_ns < 0 || t_ns > throttle->end_ns)
+        return;
+    throttle->count++;
+    for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
+        throttle->hits[i] += ((uint64_t)value & throttle_bits[i]) != 0;
+}
+
+/* Series of devices that are no bit masks and no totals; power is done with the energy, in the same pass. */
+static bool has_statistics(enum hec_metric metric) {
+    const struct hec_metric_info *info = hec_metric_info(metric);
+    return info->subject == HEC_SUBJECT_DEVICE && (info->kind == HEC_METRIC_GAUGE || info->kind == HEC_METRIC_MEAN) &&
+           metric != HEC_GPU_POWER && metric != HEC_GPU_THROTTLE && metric != HEC_GPU_ENERGY_SLACK;
+}
+
+int hec_telemetry_fill(const struct hec_summary_input *input, int64_t end_ns, struct hec_telemetry *telemetry,
+                       struct hec_device_summary *summary, struct hec_why *why) {
+    struct hec_activity *a = &summary->activity;
+    double active[HEC_METRIC_COUNT];
+    for (int i = 0; i < HEC_METRIC_COUNT; i++) {
+        active[i] = NAN;
+        summary->metric[i] = hec_stat_none();
+        if (!has_statistics((enum hec_metric)i))
+            continue;
+        int err = fill_metric(input, end_ns, &telemetry->general, (enum hec_metric)i, summary, &active[i], why);
+        if (err)
+            return err;
+    }
+    /* Without GPM the driver's utilisation is all there is. With it the larger one counts: both see any resident kernel. */
+    a->engine = a->has_gpm ? fmax(active[HEC_GPM_GR_ACTIVE], active[HEC_GPU_UTIL]) : active[HEC_GPU_UTIL];
+    a->sm = active[HEC_GPM_SM_ACTIVE];
+    a->occupancy = active[HEC_GPM_SM_OCCUPANCY];
+    a->tensor = active[HEC_GPM_TENSOR_ACTIVE];
+    a->dram = active[HEC_GPM_DRAM_ACTIVE];
+    a->pcie_rx = active[HEC_GPM_PCIE_RX];
+    a->pcie_tx = active[HEC_GPM_PCIE_TX];
+    a->mem_util = active[HEC_GPU_MEM_UTIL];
+
+    struct throttle throttle = {.end_ns = end_ns};
+    int err = hec_feed(input, HEC_GPU_THROTTLE, summary->device.index, throttle_reading, &throttle, why);
+    if (err)
+        return err;
+    for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
+        summary->throttled_share[i] = throttle.count ? (double)throttle.hits[i] / (double)throttle.count : NAN;
+    summary->power_limit_w = NAN;
+    if (summary->metric[HEC_GPU_POWER_LIMIT].count)
+        summary->power_limit_w = summary->metric[HEC_GPU_POWER_LIMIT].mean / 1000;
+    else if (summary->device.power_limit_mw > 0)
+        summary->power_limit_w = (double)summary->device.power_limit_mw / 1000;
+    return 0;
+}

@@ -1,0 +1,199 @@
+#include "diagnose/verdict.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct hec_threshold thresholds[] = {
+#define HEC_THRESHOLD(id, value, compared, source) {#id, value, compared, source},
+#include "diagnose/verdict.def"
+#undef HEC_THRESHOLD
+};
+
+static const struct {
+    const char *name, *title;
+} kinds[HEC_VERDICT_COUNT] = {
+    [HEC_VERDICT_NONE] = {"none", "no verdict"},
+    [HEC_VERDICT_UNUSED] = {"unused", "unused"},
+    [HEC_VERDICT_COMPUTE_BOUND] = {"compute_bound", "healthy: compute-bound"},
+    [HEC_VERDICT_TRANSFER_STARVED] = {"transfer_starved", "transfer-starved"},
+    [HEC_VERDICT_SMALL_KERNELS] = {"small_kernels", "overhead from small kernels"},
+    [HEC_VERDICT_UNCLEAR] = {"unclear", "unclear"},
+};
+
+const struct hec_threshold *hec_threshold(enum hec_threshold_id id) {
+    return &thresholds[id];
+}
+
+const char *hec_verdict_name(enum hec_verdict_kind kind) {
+    return kinds[kind].name;
+}
+
+const char *hec_verdict_title(enum hec_verdict_kind kind) {
+    return kinds[kind].title;
+}
+
+#define LIMIT(id) (thresholds[HEC_THRESHOLD_##id].value)
+
+static void evidence(struct hec_verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void evidence(struct hec_verdict *verdict, const char *format, ...) {
+    va_list arguments;
+    if (verdict->evidence_count >= (int)(sizeof verdict->evidence / sizeof verdict->evidence[0]))
+        return;
+    va_start(arguments, format);
+    vsnprintf(verdict->evidence[verdict->evidence_count++], sizeof verdict->evidence[0], format, arguments);
+    va_end(arguments);
+}
+
+static void say(struct hec_verdict *verdict, enum hec_verdict_kind kind, double confidence, const char *sentence) {
+    verdict->kind = kind;
+    verdict->confidence = confidence;
+    snprintf(verdict->sentence, sizeof verdict->sentence, "%s", sentence);
+}
+
+/* How far x lies from `from` towards `to`, 0..1. */
+static double toward(double x, double from, double to) {
+    return fmin(1, fmax(0, (x - from) / (to - from)));
+}
+
+struct facts {
+    const struct hec_activity *a;
+    double power;      /* against the limit, NAN unknown */
+    double pcie;       /* the busier direction, bytes/s, NAN unknown */
+    double pcie_share; /* against the link, NAN unknown */
+    double limit_w;
+};
+
+static void show_busy(struct hec_verdict *verdict, const struct facts *f) {
+    if (isfinite(f->a->sm))
+        evidence(verdict, "SMs active %.0f %% of the time the device was in use", 100 * f->a->sm);
+    if (isfinite(f->a->engine))
+        evidence(verdict, "%s %.0f %%", f->a->has_gpm ? "engine active" : "utilisation by the driver",
+                 100 * f->a->engine);
+    if (isfinite(f->power))
+        evidence(verdict, "%.0f W, %.0f %% of the limit of %.0f W", f->a->power_w, 100 * f->power, f->limit_w);
+}
+
+static void show_memory(struct hec_verdict *verdict, const struct facts *f) {
+    if (isfinite(f->a->occupancy))
+        evidence(verdict, "SM occupancy %.0f %%", 100 * f->a->occupancy);
+    if (isfinite(f->a->tensor) && isfinite(f->a->dram))
+        evidence(verdict, "tensor cores %.0f %%, device memory bandwidth %.0f %%", 100 * f->a->tensor,
+                 100 * f->a->dram);
+}
+
+static void show_pcie(struct hec_verdict *verdict, const struct facts *f) {
+    if (!isfinite(f->pcie))
+        return;
+    if (isfinite(f->pcie_share))
+        evidence(verdict, "PCIe %.3g GB/s %s, %.0f %% of the link", f->pcie / 1e9,
+                 f->a->pcie_rx >= f->a->pcie_tx ? "to the device" : "from the device", 100 * f->pcie_share);
+    else
+        evidence(verdict, "PCIe %.3g GB/s %s", f->pcie / 1e9,
+                 f->a->pcie_rx >= f->a->pcie_tx ? "to the device" : "from the device");
+}
+
+static bool compute_bound(const struct facts *f, struct hec_verdict *out) {
+    double busy = f->a->has_gpm ? f->a->sm : f->a->engine;
+    double least = f->a->has_gpm ? LIMIT(COMPUTE_SM) : LIMIT(COMPUTE_UTIL);
+    if (!(busy >= least) || !(f->power >= LIMIT(COMPUTE_POWER)))
+        return false;
+    double cap = f->a->has_gpm ? LIMIT(CONFIDENCE_GPM) : LIMIT(CONFIDENCE_UTIL);
+    double margin = fmin(toward(busy, least, 0.95), toward(f->power, LIMIT(COMPUTE_POWER), 0.75));
+    double confidence = cap * (0.6 + 0.4 * margin);
+    if (f->a->dram >= LIMIT(MEMORY_DRAM)) {
+        say(out, HEC_VERDICT_COMPUTE_BOUND, confidence * 0.8,
+            "the device is kept busy, and much of its memory bandwidth is used: it waits for nobody. Whether fewer bytes "
+            "(fusion, precision) would save joules needs a trace of the kernels");
+    } else {
+        say(out, HEC_VERDICT_COMPUTE_BOUND, confidence,
+            "the device is kept busy and draws power like it: it waits for nobody. Whether the kernels themselves could be "
+            "leaner (precision, layout) needs a trace");
+    }
+    show_busy(out, f);
+    show_memory(out, f);
+    return true;
+}
+
+static bool transfer_starved(const struct facts *f, struct hec_verdict *out) {
+    if (!(f->a->sm <= LIMIT(STARVED_SM)) || !isfinite(f->pcie))
+        return false;
+    double much = isfinite(f->pcie_share) ? f->pcie_share / LIMIT(STARVED_PCIE) : f->pcie / LIMIT(STARVED_PCIE_BYTES);
+    if (!(much >= 1))
+        return false;
+    double margin = fmin(toward(much, 1, 8), toward(LIMIT(STARVED_SM) - f->a->sm, 0, LIMIT(STARVED_SM)) * 2);
+    say(out, HEC_VERDICT_TRANSFER_STARVED, LIMIT(CONFIDENCE_GPM) * (0.6 + 0.4 * fmin(1, margin)),
+        "the SMs are mostly idle while much data crosses the PCIe bus: the kernels probably wait for copies. A trace would "
+        "show which copies, and whether they overlap with kernels");
+    show_busy(out, f);
+    show_pcie(out, f);
+    return true;
+}
+
+static bool small_kernels(const struct facts *f, struct hec_verdict *out) {
+    bool thin = f->a->occupancy <= LIMIT(SMALL_OCCUPANCY) || !f->a->has_gpm;
+    if (!(f->a->engine >= LIMIT(SMALL_ENGINE)) || !(f->power <= LIMIT(SMALL_POWER)) || !thin)
+        return false;
+    double cap = f->a->has_gpm ? LIMIT(CONFIDENCE_GPM) : LIMIT(CONFIDENCE_UTIL);
+    double margin = fmin(toward(f->a->engine, LIMIT(SMALL_ENGINE), 0.9), toward(-f->power, -LIMIT(SMALL_POWER), -0.25));
+    say(out, HEC_VERDICT_SMALL_KERNELS, cap * (0.6 + 0.4 * margin),
+        f->a->has_gpm
+            ? "the engine is never idle for long, but hardly any warp is resident and the power is low: many small "
+              "kernels, whose launch costs more than their work. A trace would show their number and length"
+            : "the device counts as busy but draws little power: probably many small kernels, or copies; PCIe "
+              "rates are unknown here. A trace would tell them apart");
+    show_busy(out, f);
+    show_memory(out, f);
+    return true;
+}
+
+static void unclear(const struct facts *f, struct hec_verdict *out) {
+    const char *sentence =
+        "the readings fit no single pattern: parts of the run may differ, or the device waits for the "
+        "host. A trace of kernels and of the host would tell";
+    if (!f->a->has_gpm)
+        sentence = "there are no hardware counters here, and utilisation and power alone do not tell: PCIe rates are "
+                   "unknown, so waiting for transfers can neither be shown nor excluded. A trace would tell";
+    else if (!isfinite(f->pcie) && f->a->sm <= LIMIT(STARVED_SM))
+        sentence =
+            "the SMs are mostly idle, but PCIe rates are unknown here, so waiting for transfers can neither be shown "
+            "nor excluded. A trace would tell";
+    else if (!isfinite(f->power))
+        sentence = "the power or its limit is unknown here, so the load cannot be judged. A trace would tell";
+    say(out, HEC_VERDICT_UNCLEAR, 0, sentence);
+    show_busy(out, f);
+    show_memory(out, f);
+    show_pcie(out, f);
+}
+
+void hec_verdict_decide(const struct hec_device_summary *summary, struct hec_verdict *out) {
+    const struct hec_activity *a = &summary->activity;
+    struct facts f = {.a = a,
+                      .power = NAN,
+                      .pcie = fmax(a->pcie_rx, a->pcie_tx),
+                      .pcie_share = NAN,
+                      .limit_w = summary->power_limit_w};
+    memset(out, 0, sizeof *out);
+    if (summary->power_limit_w > 0)
+        f.power = a->power_w / summary->power_limit_w;
+    if (summary->device.pcie_kib_per_s > 0)
+        f.pcie_share = f.pcie / ((double)summary->device.pcie_kib_per_s * 1024);
+    if (!a->readings) {
+        say(out, HEC_VERDICT_NONE, 0, "the device's activity was not recorded");
+        return;
+    }
+    if (!(a->busiest > LIMIT(UNUSED_ENGINE)) && !(f.pcie_share > LIMIT(UNUSED_ENGINE))) {
+        double cap = a->has_gpm ? LIMIT(CONFIDENCE_GPM) : LIMIT(CONFIDENCE_UTIL);
+        say(out, HEC_VERDICT_UNUSED, cap,
+            summary->used ? "the command holds the device but gave it no work" : "nothing ran on the device");
+        evidence(out, "the engine was never active for more than %.1f %% of a reading", 100 * a->busiest);
+        return;
+    }
+    if (!(a->to_s - a->from_s >= LIMIT(ACTIVE_SECONDS))) {
+        say(out, HEC_VERDICT_NONE, 0, "the device was in use too briefly to tell: less than half a second");
+        return;
+    }
+    if (!compute_bound(&f, out) && !transfer_starved(&f, out) && !small_kernels(&f, out))
+        unclear(&f, out);
+}
