@@ -1,0 +1,33 @@
+/* Inside libhec.so: the connection to HEC's collector, interned names, knobs. Nothing here allocates memory from the
+ * program's heap, takes a lock or waits. */
+#ifndef HEC_MARK_MARK_H
+#define HEC_MARK_MARK_H
+
+#include "base/ring.h"
+
+#pragma GCC visibility push(default)
+#include "hec/hec.h"
+#pragma GCC visibility pop
+
+/* The ring of this process, connecting first when that has not been tried. NULL: marks are off, or another thread is
+ * connecting just now (the mark is counted as dropped). Every enter is followed by one leave, in the same thread. */
+struct hec_ring *hec_mark_enter(void);
+void hec_mark_leave(void);
+
+/* 0 once marks are off for good. */
+int hec_mark_is_on(void);
+
+/* Changes whenever the process gets another ring (fork): names must be defined anew. */
+uint32_t hec_mark_generation(void);
+
+/* Append a record of this thread, with the time of now unless it has one. false: dropped, and counted. */
+bool hec_mark_write(struct hec_ring *ring, struct hec_ring_record *record, enum hec_ring_kind kind);
+
+/* The id of a name in this ring, defined there first when needed; 0: it could not be (ring or name table full).
+ * Names are cut to HEC_NAME_MAX bytes. */
+uint32_t hec_mark_name(struct hec_ring *ring, const char *text);
+
+/* Read HEC_KNOBS; called once, when the library is loaded. */
+void hec_mark_knobs_init(const char *text);
+
+#endif

@@ -1,0 +1,37 @@
+/* Marks of observed programs: what the collector and the command line agree on.
+ *
+ * The collector listens on options->mark_socket, takes the ring of every process that connects, and drains all rings
+ * about every 100 ms. What it tells the sink:
+ *
+ * - STEP_UNITS, subject = pid: a step ended at t and did that many units. The value is an integer: the fraction is
+ *   carried to the process's next step, so that the samples of a process add up to its total, rounded. Steps that
+ *   follow within 20 ms of the last sample are folded into the next one (the power history has no finer grain, and a
+ *   program's speed must not decide the size of the run file); a NOTE says so.
+ * - units: exact totals, per name. hec_step adds to "unit" or to the unit it names, hec_units to the one it names.
+ *   Both always count: a program that marks steps of samples and counts tokens has two units.
+ * - span: a phase. Ends that fit no open phase are ignored; phases open at the end of the process or of the window
+ *   are closed there. At most 200 a second and process in the long run (a burst of 2000); the rest is told in a NOTE
+ *   with count and seconds.
+ * - event KNOB "NAME=VALUE" when a process first reads a knob, and when the value it reads changes.
+ * - event MARKS_DROPPED, per process, when marks were lost; again with the final count.
+ * - event NOTE for what does not fit the bounds below, or was not valid. */
+#ifndef HEC_OBSERVE_MARKS_MARKS_H
+#define HEC_OBSERVE_MARKS_MARKS_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* The environment of the observed command. */
+#define HEC_MARKS_ENV_SOCKET "HEC_SOCKET" /* options->mark_socket */
+#define HEC_MARKS_ENV_LIBRARY "HEC_LIB"   /* absolute path of libhec.so.0, for Python and header-only programs */
+#define HEC_MARKS_ENV_KNOBS "HEC_KNOBS"   /* hec_marks_knob_add */
+
+/* Longest list of knobs that libhec.so takes, in bytes. */
+#define HEC_MARKS_KNOBS_MAX 8191
+
+/* Append one "NAME=VALUE" of the command line to the text of HEC_KNOBS, escaped. knobs->maximum should be
+ * HEC_MARKS_KNOBS_MAX + 1. NAME: 1 to 63 of A-Z a-z 0-9 _ . -; VALUE: up to 255 bytes without control characters.
+ * HEC_ERR_USAGE with a sentence, or hec_buf_error. */
+int hec_marks_knob_add(struct hec_buf *knobs, const char *assignment, struct hec_why *why);
+
+#endif
