@@ -1,0 +1,275 @@
+#include "observe/nvml/energy.h"
+
+#include "observe/nvml/tuning.h"
+
+#include <string.h>
+
+void hec_energy_init(struct hec_energy_tracker *tracker, hec_energy_emit emit, void *context) {
+    memset(tracker, 0, sizeof *tracker);
+    tracker->emit = emit;
+    tracker->context = context;
+    tracker->interval_ns = HEC_TUNE_ENERGY_INTERVAL_NS;
+    tracker->quantum_ns = HEC_TUNE_ENERGY_QUANTUM_NS;
+    tracker->next_ns = INT64_MIN;
+    tracker->emitted_ns = INT64_MIN;
+    tracker->state = HEC_ENERGY_RESTING;
+}
+
+static struct hec_energy_reading *latest(struct hec_energy_tracker *t) {
+    return &t->held[t->held_count - 1];
+}
+
+static void emit(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    int64_t to = r->t1_ns, from = r->t0_ns - t->quantum_ns;
+    if (t->state != HEC_ENERGY_RESTING) {
+        int64_t early, late, unused;
+        hec_grid_edge(&t->grid, r->first, &early, &unused);
+        hec_grid_edge(&t->grid, r->last, &unused, &late);
+        if (late + t->slop_ns < to)
+            to = late + t->slop_ns;
+        if (early - t->slop_ns > from)
+            from = early - t->slop_ns;
+    }
+    if (to <= t->emitted_ns) /* the same edge again */
+        return;
+    t->emitted_ns = to;
+    t->emit(t->context, to, to - from, r->value_mj);
+}
+
+/* Emit what is held and keep the latest reading to compare the next with. Unless all is asked for, a latest reading that
+ * may belong to two edges waits: the next one decides. */
+static void release(struct hec_energy_tracker *t, bool all) {
+    for (int i = 0; i < t->held_count; i++) {
+        struct hec_energy_reading *r = &t->held[i];
+        if (r->emitted || (!all && r == latest(t) && r->first != r->last))
+            continue;
+        emit(t, r);
+        r->emitted = true;
+    }
+    if (t->held_count > 1)
+        t->held[0] = *latest(t);
+    t->held_count = t->held_count > 0;
+}
+
+void hec_energy_flush(struct hec_energy_tracker *tracker) {
+    release(tracker, true);
+}
+
+bool hec_energy_undecided(const struct hec_energy_tracker *tracker) {
+    const struct hec_energy_reading *r = &tracker->held[tracker->held_count - 1];
+    return tracker->held_count > 0 && tracker->state != HEC_ENERGY_RESTING && tracker->located && r->first != r->last;
+}
+
+/* Emit everything as known to the quantum only, with no grid. */
+static void abandon(struct hec_energy_tracker *t) {
+    t->state = HEC_ENERGY_RESTING;
+    t->located = false;
+    release(t, true);
+    t->held_count = 0;
+}
+
+/* Look for the edges with r as the first reading: it belongs to edge 0 by definition. */
+static void start(struct hec_energy_tracker *t, struct hec_energy_reading r) {
+    hec_grid_init(&t->grid, HEC_TUNE_ENERGY_PERIOD_MIN_NS, HEC_TUNE_ENERGY_PERIOD_MAX_NS, r.t0_ns);
+    r.first = r.last = 0;
+    r.emitted = false;
+    hec_grid_add_upper(&t->grid, 0, r.t1_ns + t->slop_ns);
+    hec_grid_add_lower(&t->grid, 1, r.t0_ns - t->slop_ns);
+    t->state = HEC_ENERGY_SEARCHING;
+    t->step = HEC_ENERGY_WAIT;
+    t->search_count = 1;
+    t->held[0] = r;
+    t->held_count = 1;
+}
+
+/* No regular edges: the reading counts as known to the quantum. */
+static void rest(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    abandon(t);
+    t->held[0] = *r;
+    t->held_count = 1;
+    release(t, true);
+    if (t->rest_until_ns <= r->t1_ns)
+        t->rest_until_ns = r->t1_ns + HEC_TUNE_ENERGY_REST_NS;
+    t->next_ns = r->t1_ns + t->interval_ns;
+}
+
+/* What two readings in a row say about each other's edges. False: they cannot both be. */
+static bool compare(struct hec_energy_reading *a, struct hec_energy_reading *b) {
+    if (a->value_mj == b->value_mj) {
+        a->first = b->first = a->first > b->first ? a->first : b->first;
+        a->last = b->last = a->last < b->last ? a->last : b->last;
+    } else {
+        if (b->first <= a->first)
+            b->first = a->first + 1;
+        if (a->last >= b->last)
+            a->last = b->last - 1;
+    }
+    return a->first <= a->last && b->first <= b->last;
+}
+
+static bool learn(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    return hec_grid_add_upper(&t->grid, r->first, r->t1_ns + t->slop_ns) &&
+           hec_grid_add_lower(&t->grid, r->last + 1, r->t0_ns - t->slop_ns);
+}
+
+/* Find out which edges r may belong to and what that says about the edges. False: contradiction. */
+static bool place(struct hec_energy_tracker *t, struct hec_energy_reading *r) {
+    hec_grid_forget(&t->grid, r->t0_ns - HEC_TUNE_ENERGY_MEMORY_NS);
+    hec_grid_locate(&t->grid, r->t0_ns - t->slop_ns, r->t1_ns + t->slop_ns, &r->first, &r->last);
+    struct hec_energy_reading *before = latest(t);
+    return compare(before, r) && learn(t, before) && learn(t, r);
+}
+
+/* Just after the first edge from number k on that is over at or after `from`. */
+static int64_t after_edge(const struct hec_energy_tracker *t, int64_t k, int64_t from) {
+    for (;; k++) {
+        int64_t early, late;
+        hec_grid_edge(&t->grid, k, &early, &late);
+        late += t->slop_ns + HEC_TUNE_ENERGY_MARGIN_NS;
+        if (late >= from)
+            return late;
+    }
+}
+
+/* Test inside the interval in which the next edge lies, at the point where both answers leave the same width,
+ * (w + call) / 2; or first take a reading that is certain, to compare such a test with. */
+static void plan_search(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    int64_t early, late;
+    hec_grid_edge(&t->grid, r->last + 1, &early, &late);
+    int64_t spare = late - early - t->call_ns;
+    int64_t test = early + (spare > 0 ? spare / 2 : 0);
+    if (test < r->t1_ns)
+        test = r->t1_ns;
+    if (r->first == r->last && test + t->call_ns < late)
+        t->next_ns = test;
+    else
+        t->next_ns = after_edge(t, r->last, r->t1_ns);
+}
+
+/* Just before the next edge can come: were the pace faster than it looks, the value would have changed by then. */
+static void plan_confirm(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    int64_t early, late;
+    hec_grid_edge(&t->grid, r->last + 1, &early, &late);
+    int64_t test = early - t->slop_ns - 2 * t->call_ns - HEC_TUNE_ENERGY_MARGIN_NS;
+    if (r->first == r->last && test > r->t1_ns) {
+        t->next_ns = test;
+        t->step = HEC_ENERGY_CONFIRM;
+    } else {
+        t->next_ns = after_edge(t, r->last, r->t1_ns);
+    }
+}
+
+static void plan_wait(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    /* while the pace is known only roughly, stay near: the uncertainty grows with every edge that passes */
+    double interval = HEC_TUNE_ENERGY_DRIFT_NS / (t->grid.period_max - t->grid.period_min + 1) * t->grid.period_max;
+    if (interval > (double)t->interval_ns)
+        interval = (double)t->interval_ns;
+    int64_t skip = (int64_t)(interval / t->grid.period_max) - 2;
+    t->next_ns = after_edge(t, r->last + (skip > 0 ? skip : 1), r->t1_ns + (int64_t)interval - t->quantum_ns / 2);
+    t->step = HEC_ENERGY_WAIT;
+    if (r->first != r->last) /* late, in the middle of an edge: one more reading decides which it was */
+        t->next_ns = after_edge(t, r->last, r->t1_ns);
+}
+
+static void plan(struct hec_energy_tracker *t) {
+    struct hec_energy_reading *r = latest(t);
+    int64_t early, late;
+    hec_grid_edge(&t->grid, r->last + 1, &early, &late);
+    int64_t width = late - early, least = t->call_ns + 2 * t->slop_ns;
+
+    if (t->state == HEC_ENERGY_TRACKING && width > least + 2 * HEC_TUNE_ENERGY_FOUND_NS) {
+        t->state = HEC_ENERGY_SEARCHING; /* readings stayed out for long */
+        t->search_count = 0;
+    }
+    if (t->state == HEC_ENERGY_SEARCHING && t->search_count > HEC_TUNE_ENERGY_SEARCH_MAX) {
+        struct hec_energy_reading last = *r;
+        rest(t, &last);
+    } else if (t->state == HEC_ENERGY_SEARCHING && width > least + HEC_TUNE_ENERGY_FOUND_NS) {
+        plan_search(t, r);
+    } else if (!t->located && t->step != HEC_ENERGY_CONFIRM) {
+        plan_confirm(t, r);
+    } else {
+        bool test = t->state == HEC_ENERGY_TRACKING && t->step == HEC_ENERGY_WAIT && r->first == r->last &&
+                    width > least + HEC_TUNE_ENERGY_NARROW_NS;
+        t->state = HEC_ENERGY_TRACKING;
+        t->located = true;
+        if (test) {
+            t->step = HEC_ENERGY_TEST;
+            plan_search(t, r);
+        } else {
+            plan_wait(t, r);
+        }
+    }
+}
+
+/* The edges are not where they had to be: begin anew, allowing for more irregularity, or give up for a while. */
+static void contradict(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    t->contradictions++;
+    t->contradicted_ns = r->t1_ns;
+    if (t->slop_ns >= HEC_TUNE_ENERGY_SLOP_MAX_NS) {
+        rest(t, r);
+        return;
+    }
+    abandon(t);
+    t->slop_ns = t->slop_ns > 0 ? 2 * t->slop_ns : HEC_TUNE_ENERGY_SLOP_NS;
+    start(t, *r);
+    plan(t);
+}
+
+static void note_call(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    int64_t call = r->t1_ns - r->t0_ns;
+    if (t->calls++ == 0 || call < t->call_ns)
+        t->call_ns = call;
+    else
+        t->call_ns += (call - t->call_ns) / 8;
+}
+
+/* A value that stands still for longer than the quantum shows that the quantum is longer. */
+static void note_stillness(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+    if (t->held_count == 0 || r->value_mj != latest(t)->value_mj)
+        t->still_ns = r->t1_ns;
+    else if (r->t0_ns - t->still_ns > t->quantum_ns)
+        t->quantum_ns = r->t0_ns - t->still_ns + HEC_TUNE_ENERGY_QUANTUM_NS;
+}
+
+void hec_energy_add(struct hec_energy_tracker *tracker, int64_t t0_ns, int64_t t1_ns, int64_t value_mj, bool *reset) {
+    struct hec_energy_tracker *t = tracker;
+    struct hec_energy_reading r = {.t0_ns = t0_ns, .t1_ns = t1_ns, .value_mj = value_mj};
+    note_call(t, &r);
+    note_stillness(t, &r);
+    *reset = t->held_count > 0 && value_mj < latest(t)->value_mj;
+    bool stale = t->held_count > 0 && t0_ns - latest(t)->t1_ns > HEC_TUNE_ENERGY_MEMORY_NS;
+
+    if (*reset || stale || t->held_count == 0 || (t->state == HEC_ENERGY_RESTING && t->rest_until_ns <= t0_ns)) {
+        abandon(t);
+        t->slop_ns = 0;
+        start(t, r);
+        plan(t);
+        return;
+    }
+    if (t->state == HEC_ENERGY_RESTING) {
+        rest(t, &r);
+        return;
+    }
+    if (t->slop_ns > 0 && t0_ns - t->contradicted_ns > 10 * HEC_TUNE_ENERGY_MEMORY_NS)
+        t->slop_ns = 0;
+    if (!place(t, &r)) {
+        contradict(t, &r);
+        return;
+    }
+    t->search_count += t->state == HEC_ENERGY_SEARCHING;
+    if (t->held_count == HEC_ENERGY_HELD_MAX || t1_ns - t->held[0].t0_ns > HEC_TUNE_ENERGY_HOLD_NS)
+        release(t, false);
+    t->held[t->held_count++] = r;
+
+    int64_t early, late;
+    hec_grid_edge(&t->grid, r.last + 1, &early, &late);
+    if (r.first != r.last && late - early > t->quantum_ns / 2) {
+        /* too late, too early in the search: nothing separates the edges yet, so this reading is a new beginning */
+        abandon(t);
+        start(t, r);
+    }
+    plan(t);
+    if (t->located)
+        release(t, false);
+}
