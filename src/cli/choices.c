@@ -1,0 +1,87 @@
+/* The options that several verbs share: price, style, units. */
+#include "base/log.h"
+#include "cli/load.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* The option, else the variable. Returns 1 when either gave a value. */
+static int chosen(const struct hec_args *args, enum hec_option option, const char *variable, double *value) {
+    const char *text = getenv(variable);
+    if (hec_args_has(args, option)) {
+        int err = hec_args_number(args, option, 0, 1e6, value);
+        return err < 0 ? err : 1;
+    }
+    if (!text || !*text)
+        return 0;
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end || !isfinite(number) || number < 0) {
+        hec_error("%s needs a number, not \"%s\"", variable, text);
+        return HEC_ERR_USAGE;
+    }
+    *value = number;
+    return 1;
+}
+
+int hec_load_price(const struct hec_args *args, struct hec_price *price) {
+    *price = hec_price_default();
+    int dollars = chosen(args, HEC_OPT_PRICE, "HEC_PRICE", &price->dollars_per_kwh);
+    int carbon = chosen(args, HEC_OPT_CARBON, "HEC_CARBON", &price->grams_co2_per_kwh);
+    int hour = chosen(args, HEC_OPT_GPU_HOUR, "HEC_GPU_HOUR", &price->dollars_per_gpu_hour);
+    if (dollars < 0 || carbon < 0 || hour < 0)
+        return HEC_ERR_USAGE;
+    price->dollars_default = dollars == 0;
+    price->carbon_default = carbon == 0;
+    return HEC_OK;
+}
+
+int hec_load_unit(const char *text, char name[64], double *count) {
+    const char *equals = strchr(text, '=');
+    size_t length = equals ? (size_t)(equals - text) : 0;
+    const char *number = equals ? equals + 1 : text;
+    char *end;
+    errno = 0;
+    double value = strtod(number, &end);
+    if ((equals && (length == 0 || length > 63)) || end == number || *end || errno || !(value > 0 && value < 1e18)) {
+        hec_error("--units needs N or NAME=N with N above 0, not \"%s\"", text);
+        return HEC_ERR_USAGE;
+    }
+    snprintf(name, 64, "%.*s", equals ? (int)length : 4, equals ? text : "unit");
+    *count = value;
+    return HEC_OK;
+}
+
+static bool speaks_utf8(void) {
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *value = getenv(variables[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
+int hec_load_style(const struct hec_args *args, int fd, struct hec_report_style *style) {
+    const char *when = hec_args_value(args, HEC_OPT_COLOR);
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool terminal = isatty(fd) == 1;
+    *style = (struct hec_report_style){.utf8 = speaks_utf8()};
+    if (!when || strcmp(when, "auto") == 0)
+        style->color = terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    else if (strcmp(when, "always") == 0)
+        style->color = true;
+    else if (strcmp(when, "never") != 0) {
+        hec_error("--color needs auto, always or never, not \"%s\"", when);
+        return HEC_ERR_USAGE;
+    }
+    struct winsize size;
+    if (terminal && ioctl(fd, TIOCGWINSZ, &size) == 0)
+        style->columns = size.ws_col;
+    return HEC_OK;
+}

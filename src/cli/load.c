@@ -1,0 +1,162 @@
+/* The adapter between a run file and the analysis. */
+#include "cli/load.h"
+
+#include "store/reader.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define UNITS_MAX HEC_SUMMARY_UNITS_MAX
+
+struct source {
+    struct hec_reader *reader;
+    struct {
+        char name[64];
+        double count;
+    } units[UNITS_MAX]; /* the first is the primary one */
+    int unit_count;
+};
+
+static struct hec_reader *reader_of(void *context) {
+    return ((struct source *)context)->reader;
+}
+
+static int series(void *context, enum hec_metric metric, int32_t subject, hec_series_visitor visit, void *to, struct hec_why *why) {
+    return hec_reader_series(reader_of(context), metric, subject, visit, to, why);
+}
+static int subjects(void *context, enum hec_metric metric, int32_t **list, struct hec_why *why) {
+    return hec_reader_subjects(reader_of(context), metric, list, why);
+}
+static int devices(void *context, int (*visit)(void *, const struct hec_device *), void *to, struct hec_why *why) {
+    return hec_reader_devices(reader_of(context), visit, to, why);
+}
+static int processes(void *context, int (*visit)(void *, const struct hec_process *), void *to, struct hec_why *why) {
+    return hec_reader_processes(reader_of(context), visit, to, why);
+}
+static int gpu_processes(void *context, int (*visit)(void *, const struct hec_gpu_process *), void *to, struct hec_why *why) {
+    return hec_reader_gpu_processes(reader_of(context), visit, to, why);
+}
+static int events(void *context, int (*visit)(void *, enum hec_event_kind, int, int64_t, const char *), void *to,
+                  struct hec_why *why) {
+    return hec_reader_events(reader_of(context), visit, to, why);
+}
+static int phases(void *context, int (*visit)(void *, const char *, int64_t, int64_t), void *to, struct hec_why *why) {
+    return hec_reader_phases(reader_of(context), visit, to, why);
+}
+static int units(void *context, int (*visit)(void *, const char *, double), void *to, struct hec_why *why) {
+    (void)why;
+    const struct source *source = context;
+    for (int i = 0; i < source->unit_count; i++) {
+        int stop = visit(to, source->units[i].name, source->units[i].count);
+        if (stop)
+            return stop;
+    }
+    return HEC_OK;
+}
+
+/* A name counts once: what came first wins. */
+static int add_unit(void *context, const char *name, double count) {
+    struct source *source = context;
+    for (int i = 0; i < source->unit_count; i++)
+        if (strcmp(source->units[i].name, name) == 0)
+            return 0;
+    if (source->unit_count < UNITS_MAX) {
+        snprintf(source->units[source->unit_count].name, sizeof source->units[0].name, "%s", name);
+        source->units[source->unit_count++].count = count;
+    }
+    return 0;
+}
+
+/* Those of this command line, then those of `hec run`'s, then what the program marked. */
+static int collect_units(struct source *source, const struct hec_args *args, struct hec_why *why) {
+    char name[64];
+    double count;
+    for (int i = 0; i < args->given_count; i++) {
+        if (args->given[i].option != HEC_OPT_UNITS)
+            continue;
+        if (hec_load_unit(args->given[i].value, name, &count) < 0)
+            return HEC_ERR_USAGE;
+        add_unit(source, name, count);
+    }
+    const char *recorded = hec_reader_meta(source->reader, "units");
+    char *list = strdup(recorded ? recorded : ""), *rest = list, *item;
+    if (!list)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory");
+    while ((item = strsep(&rest, ";")))
+        if (sscanf(item, "%63[^=]=%lf", name, &count) == 2 && isfinite(count) && count > 0)
+            add_unit(source, name, count);
+    free(list);
+    int err = hec_reader_units(source->reader, add_unit, source, why);
+    return err == HEC_ERR_NOTFOUND ? HEC_OK : err;
+}
+
+/* A number of the run file's facts; the fallback when it is absent or no number. */
+static double fact(const struct source *source, const char *key, double fallback) {
+    const char *text = hec_reader_meta(source->reader, key);
+    char *end;
+    if (!text)
+        return fallback;
+    double value = strtod(text, &end);
+    return end == text || *end || !isfinite(value) ? fallback : value;
+}
+
+static int64_t fact_integer(const struct source *source, const char *key, int64_t fallback) {
+    const char *text = hec_reader_meta(source->reader, key);
+    char *end;
+    if (!text)
+        return fallback;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    return end == text || *end || errno ? fallback : value;
+}
+
+static void fill_facts(const struct source *source, const char *path, struct hec_summary_input *input) {
+    struct hec_reader *reader = source->reader;
+    struct stat status;
+    input->command = hec_reader_meta(reader, "command");
+    input->started = hec_reader_meta(reader, "started");
+    input->file = path;
+    input->hec_version = hec_reader_meta(reader, "hec_version");
+    input->hostname = hec_reader_meta(reader, "hostname");
+    input->simulated = hec_reader_meta(reader, "simulated");
+    input->complete = hec_reader_meta(reader, "complete") != NULL;
+    input->end_ns = fact_integer(source, "duration_ns", 0);
+    input->exit_code = (int)fact_integer(source, "exit_code", -1);
+    input->cores = (int)fact_integer(source, "cores", 0);
+    input->tree_cpu_seconds = fact(source, "tree_cpu_seconds", NAN);
+    input->tree_rss_max_bytes = fact(source, "tree_rss_max_kib", NAN) * 1024;
+    input->self_cpu_seconds = fact(source, "self_cpu_seconds", NAN);
+    input->self_rss_max_bytes = fact(source, "self_rss_max_kib", NAN) * 1024;
+    input->start_seconds = fact(source, "start_cost_ns", NAN) / 1e9;
+    input->file_bytes = stat(path, &status) == 0 ? (double)status.st_size : NAN;
+}
+
+int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
+                     struct hec_summary *summary, struct hec_why *why) {
+    struct source source = {0};
+    int err = hec_reader_open(path, &source.reader, why);
+    if (err < 0)
+        return err;
+    struct hec_summary_input input = {
+        .context = &source,
+        .series = series,
+        .subjects = subjects,
+        .devices = devices,
+        .processes = processes,
+        .gpu_processes = gpu_processes,
+        .events = events,
+        .units = units,
+        .phases = phases,
+    };
+    err = collect_units(&source, args, why);
+    if (err >= 0) {
+        fill_facts(&source, path, &input);
+        err = hec_summary_build(&input, price, summary, why);
+    }
+    hec_reader_close(source.reader);
+    return err;
+}

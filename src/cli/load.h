@@ -1,0 +1,22 @@
+/* From a run file to a summary: the adapter between store and diagnose, and the options that both verbs share. */
+#ifndef HEC_CLI_LOAD_H
+#define HEC_CLI_LOAD_H
+
+#include "cli/cli.h"
+#include "diagnose/summary.h"
+#include "report/report.h"
+
+/* --price, --carbon, --gpu-hour, or their environment variables, or the labelled defaults. HEC_ERR_USAGE after printing. */
+int hec_load_price(const struct hec_args *args, struct hec_price *price);
+
+/* Read the file and analyse it. Units given on the command line (--units) replace recorded ones of the same name. */
+int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
+                     struct hec_summary *summary, struct hec_why *why);
+
+/* One --units argument: N, or NAME=N. HEC_ERR_USAGE after printing a sentence. */
+int hec_load_unit(const char *text, char name[64], double *count);
+
+/* Colour and width for a stream; --color and NO_COLOR are honoured. HEC_ERR_USAGE after printing. */
+int hec_load_style(const struct hec_args *args, int fd, struct hec_report_style *style);
+
+#endif

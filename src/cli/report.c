@@ -1,0 +1,73 @@
+/* hec report: print run files. */
+#include "base/log.h"
+#include "cli/load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A file that cannot be read is named, and the others are still reported; the first failure gives the status. */
+static int load_all(const struct hec_args *args, const struct hec_price *price, struct hec_summary *summaries, size_t *count) {
+    int first = HEC_OK;
+    for (int i = 0; i < args->rest_count; i++) {
+        struct hec_why why = {""};
+        int err = hec_load_summary(args->rest[i], args, price, &summaries[*count], &why);
+        if (err >= 0) {
+            ++*count;
+            continue;
+        }
+        hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
+        if (first == HEC_OK)
+            first = err;
+    }
+    return first;
+}
+
+static int print(const struct hec_args *args, const struct hec_report_style *style, const struct hec_summary *summaries,
+                 size_t count) {
+    struct hec_buf out;
+    hec_buf_init(&out, 64u << 20);
+    int err = HEC_OK;
+    if (hec_args_has(args, HEC_OPT_JSON))
+        err = hec_report_json(summaries, count, &out);
+    for (size_t i = 0; i < count && !hec_args_has(args, HEC_OPT_JSON) && err == HEC_OK; i++) {
+        if (i)
+            hec_buf_puts(&out, "\n");
+        err = hec_report_terminal(&summaries[i], style, &out);
+    }
+    if (err == HEC_OK && (fputs(hec_buf_text(&out), stdout) < 0 || fflush(stdout) != 0)) {
+        hec_error("cannot write the report");
+        err = HEC_ERR_IO;
+    }
+    hec_buf_free(&out);
+    return err;
+}
+
+int hec_verb_report(int argc, char **argv) {
+    struct hec_args args;
+    struct hec_price price;
+    struct hec_report_style style;
+    int err = hec_args_parse(HEC_VERB_REPORT, argc, argv, &args);
+    if (err > 0)
+        return 0;
+    if (err == HEC_OK && args.rest_count == 0) {
+        hec_error("report: no file; usage: hec report %s", hec_verb_info(HEC_VERB_REPORT)->usage);
+        err = HEC_ERR_USAGE;
+    }
+    if (err < 0 || (err = hec_load_price(&args, &price)) < 0 || (err = hec_load_style(&args, STDOUT_FILENO, &style)) < 0)
+        return hec_err_exit_status(err);
+    struct hec_summary *summaries = calloc((size_t)args.rest_count, sizeof *summaries);
+    if (!summaries)
+        return hec_err_exit_status(HEC_ERR_NOMEM);
+    size_t count = 0;
+    err = load_all(&args, &price, summaries, &count);
+    if (count > 0) {
+        int printed = print(&args, &style, summaries, count);
+        if (err == HEC_OK)
+            err = printed;
+    }
+    for (size_t i = 0; i < count; i++)
+        hec_summary_free(&summaries[i]);
+    free(summaries);
+    return hec_err_exit_status(err);
+}

@@ -1,0 +1,54 @@
+#include "cli/simulate.h"
+
+#include "cli/paths.h"
+#include "sim/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hec_simulation {
+    struct sim_world *world;
+    char nvml[PATH_MAX];
+};
+
+int hec_simulation_begin(const char *text, struct hec_simulation **out, struct hec_why *why) {
+    struct sim_spec spec;
+    int err = sim_spec_parse(text, &spec, why);
+    if (err < 0)
+        return err;
+    struct hec_simulation *simulation = calloc(1, sizeof *simulation);
+    if (!simulation)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the simulated machine");
+    char library[128];
+    snprintf(library, sizeof library, "hec/%s", sim_spec_library(&spec));
+    err = hec_path_lib(library, simulation->nvml, why);
+    if (err == HEC_OK)
+        err = sim_world_create(&spec, &simulation->world, why);
+    if (err < 0) {
+        free(simulation);
+        return err;
+    }
+    setenv(SIM_WORLD_ENV, sim_world_path(simulation->world), 1);
+    *out = simulation;
+    return HEC_OK;
+}
+
+const char *hec_simulation_nvml(const struct hec_simulation *simulation) {
+    return simulation->nvml;
+}
+
+int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_environ *env) {
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", simulation->nvml);
+    *strrchr(folder, '/') = '\0';
+    int err = hec_environ_set(env, SIM_WORLD_ENV, sim_world_path(simulation->world));
+    return err < 0 ? err : hec_environ_prepend(env, "LD_LIBRARY_PATH", folder);
+}
+
+void hec_simulation_end(struct hec_simulation *simulation) {
+    if (!simulation)
+        return;
+    sim_world_destroy(simulation->world);
+    free(simulation);
+}

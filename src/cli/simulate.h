@@ -1,0 +1,17 @@
+/* --sim: a simulated machine for the length of a run. Only the driver library that is loaded differs from a real one. */
+#ifndef HEC_CLI_SIMULATE_H
+#define HEC_CLI_SIMULATE_H
+
+#include "cli/environ.h"
+
+struct hec_simulation;
+
+/* Make the machine that spec describes, and let this process see it. HEC_ERR_USAGE with a sentence for a wrong spec. */
+int hec_simulation_begin(const char *spec, struct hec_simulation **out, struct hec_why *why);
+/* The driver library to load. */
+const char *hec_simulation_nvml(const struct hec_simulation *simulation);
+/* Let a command see the machine. */
+int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_environ *env);
+void hec_simulation_end(struct hec_simulation *simulation); /* NULL is fine */
+
+#endif

@@ -1,0 +1,31 @@
+"""Helpers of the end-to-end tests: the real binary, on the simulated GPU and on a machine with none."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Hec:
+    def __init__(self, path, folder):
+        self.path, self.folder = path, folder
+
+    def __call__(self, *arguments, timeout=60, env=None, **options):
+        return subprocess.run([self.path, *map(str, arguments)], text=True, capture_output=True, timeout=timeout,
+                              cwd=self.folder, env={**os.environ, **(env or {})}, **options)
+
+    def popen(self, *arguments, **options):
+        return subprocess.Popen([self.path, *map(str, arguments)], text=True, cwd=self.folder, **options)
+
+    def report(self, path, *arguments):
+        done = self("report", "--json", *arguments, path)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def hec(tmp_path):
+    return Hec(os.environ.get("HEC", str(ROOT / "build" / "release" / "bin" / "hec")), tmp_path)

@@ -1,0 +1,89 @@
+"""`hec report` on real run files of the simulated GPU: the schema, the terminal, damaged files."""
+import json
+import pathlib
+import random
+
+import jsonschema
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory):
+    import os
+    from conftest import Hec
+    hec = Hec(os.environ["HEC"], tmp_path_factory.mktemp("report"))
+    done = hec("run", "-q", "--sim", "h200x2", "--units", "100", "-o", "r.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "3")
+    assert done.returncode == 0, done.stderr
+    return hec.folder / "r.hec"
+
+
+def test_json_obeys_the_schema(hec, run_file):
+    report = hec.report(run_file)
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(report, SCHEMA)
+    used, spare = report["devices"]
+    assert used["used"] and not spare["used"]
+    assert used["energy"]["valid"] and used["energy"]["method"].startswith("simulated")
+    assert report["totals"]["joules"] == used["energy"]["joules"], "a device that is not used is not charged"
+    assert report["units"]["joules_per_unit"] == pytest.approx(used["energy"]["joules"] / 100)
+    several = json.loads(hec("report", "--json", run_file, run_file).stdout)
+    assert [r["schema"] for r in several] == [report["schema"]] * 2
+
+
+def test_same_input_same_bytes(hec, run_file):
+    assert hec("report", "--json", run_file).stdout == hec("report", "--json", run_file).stdout
+    assert hec("report", run_file).stdout == hec("report", run_file).stdout
+
+
+def test_terminal_fits_80_columns_and_obeys_no_color(hec, run_file):
+    plain = hec("report", run_file)
+    assert "\033" not in plain.stdout
+    assert max(map(len, plain.stdout.splitlines())) <= 80
+    assert "\033" in hec("report", "--color", "always", run_file).stdout
+
+
+def test_price_is_labelled(hec, run_file):
+    assert "default" in hec("report", run_file).stdout
+    totals = hec.report(run_file, "--price", "0.25", "--carbon", "100", "--gpu-hour", "3")["totals"]
+    kwh = totals["joules"] / 3.6e6
+    seconds = hec.report(run_file)["run"]["seconds"]
+    assert totals["dollars"] == pytest.approx(kwh * 0.25 + 3 * seconds / 3600, rel=1e-6)
+    assert totals["grams_co2"] == pytest.approx(kwh * 100, rel=1e-6)
+
+
+def test_damaged_files_give_one_sentence(hec, run_file):
+    whole = run_file.read_bytes()
+    rng = random.Random(3)
+    damaged = [b"", b"not a run file\n" * 50, whole[:100], whole[: len(whole) // 2], whole[:4096]]
+    for _ in range(40):
+        copy = bytearray(whole)
+        for _ in range(rng.randint(1, 200)):
+            copy[rng.randrange(len(copy))] = rng.randrange(256)
+        damaged.append(bytes(copy))
+    refused = 0
+    for i, data in enumerate(damaged):
+        path = hec.folder / f"bad{i}.hec"
+        path.write_bytes(data)
+        done = hec("report", path, timeout=20)
+        assert done.returncode in (0, 65, 66, 74), (i, done.returncode, done.stderr)
+        if done.returncode:
+            refused += 1
+            assert len(done.stderr.splitlines()) == 1 and f"bad{i}.hec" in done.stderr
+    assert refused >= 5
+
+
+def test_missing_file_and_several_files(hec, run_file):
+    done = hec("report", "no.hec", run_file)
+    assert done.returncode == 66 and "no.hec" in done.stderr and "GPU 0" in done.stdout
+
+
+def test_gather_hides_names_and_keeps_figures(hec, run_file):
+    assert hec("gather", "-o", "g.hec", run_file).returncode == 0
+    packed, whole = hec.report("g.hec"), hec.report(run_file)
+    assert packed["devices"][0]["energy"] == whole["devices"][0]["energy"]
+    import platform
+    assert platform.node() not in (hec.folder / "g.hec").read_bytes().decode("latin1")
+    assert packed["devices"][0]["uuid"] != whole["devices"][0]["uuid"]

@@ -1,0 +1,219 @@
+"""`hec run` beside all kinds of commands: it changes nothing about them, and says what they cost."""
+import os
+import pty
+import re
+import select
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+
+@pytest.mark.parametrize("script,status", [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
+def test_exit_status_is_the_commands(hec, script, status):
+    assert hec("run", "-q", "--", "sh", "-c", script).returncode == status
+
+
+def test_not_found_and_not_executable(hec):
+    done = hec("run", "--", "no-such-command-here")
+    assert done.returncode == 127 and "no-such-command-here" in done.stderr and "not found" in done.stderr
+    (hec.folder / "plain").write_text("text")
+    assert hec("run", "--", "./plain").returncode == 126
+    assert not list(hec.folder.glob("*.hec")), "a command that did not run leaves no run file"
+
+
+def test_streams_are_untouched(hec):
+    done = hec("run", "-q", "--", "sh", "-c", "cat; echo err >&2", input="through\n")
+    assert done.stdout == "through\n" and done.stderr == "err\n"
+
+
+def test_pipeline_and_shell(hec):
+    done = hec("run", "-q", "--", "bash", "-c", "set -o pipefail; seq 1000 | sort -n | tail -1 | grep 1000")
+    assert done.returncode == 0 and done.stdout == "1000\n"
+
+
+def test_environment_and_descriptors_are_kept(hec):
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    done = subprocess.run([hec.path, "run", "-q", "--", "sh", "-c", f"echo $MINE >&{write}; ls /proc/self/fd | wc -l"],
+                          cwd=hec.folder, env={**os.environ, "MINE": "yes"}, pass_fds=[write], capture_output=True, text=True)
+    plain = subprocess.run(["sh", "-c", "ls /proc/self/fd | wc -l"], pass_fds=[write], capture_output=True, text=True)
+    assert os.read(read, 10) == b"yes\n"
+    assert done.stdout == plain.stdout, "hec leaks no descriptor into the command"
+
+
+def test_signal_dispositions_are_kept(hec):
+    """An ignored SIGCHLD, SIGPIPE or SIGHUP (nohup) is the command's own affair."""
+    show = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
+    for prepare in ("", "trap '' HUP; ", "trap '' PIPE; "):
+        plain = subprocess.run(["sh", "-c", prepare + show], capture_output=True, text=True).stdout
+        done = subprocess.run(["sh", "-c", f"{prepare}exec {hec.path} run -q -- grep -E '^Sig(Blk|Ign)' /proc/self/status"],
+                              cwd=hec.folder, capture_output=True, text=True).stdout
+        assert done == plain
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_are_passed_on(hec, number):
+    process = hec.popen("run", "-q", "--", "sh", "-c", f"trap 'echo got; exit 9' {number.name[3:]}; echo ready; while :; do sleep 0.05; done",
+                        stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == "got\n"
+    assert process.wait(10) == 9
+
+
+def test_terminal_is_the_commands_own(hec):
+    """The command is in the foreground group of the terminal, reads from it, and gets one SIGINT for one Ctrl-C."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(hec.folder)
+        os.execv(hec.path, [hec.path, "run", "-q", "--", "bash", "-c",
+                            "test -t 0 && test -t 1 && echo tty; n=0; trap 'n=$((n+1)); echo int$n' INT; read line; echo line=$line; "
+                            "for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; exit 3"])
+    output = b""
+
+    def until(text, timeout=10):
+        nonlocal output
+        end = time.monotonic() + timeout
+        while text not in output and time.monotonic() < end:
+            if select.select([fd], [], [], 0.1)[0]:
+                try:
+                    output += os.read(fd, 4096)
+                except OSError:
+                    break
+        assert text in output, output
+
+    until(b"tty")
+    os.write(fd, b"hello\n")
+    until(b"line=hello")
+    os.write(fd, b"\x03")
+    until(b"int1")
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+    assert b"int2" not in output
+
+
+def test_job_control(hec):
+    """A stopped command stops hec, so that a shell sees the job stopped; it continues with it."""
+    process = hec.popen("run", "-q", "--", "sh", "-c", "echo $$; kill -STOP $$; echo on; exit 4", stdout=subprocess.PIPE)
+    process.stdout.readline()
+    end = time.monotonic() + 10
+    state = ""
+    while state != "T" and time.monotonic() < end:
+        time.sleep(0.02)
+        state = open(f"/proc/{process.pid}/stat").read().rsplit(")", 1)[1].split()[0]
+    assert state == "T"
+    process.send_signal(signal.SIGCONT)
+    assert process.stdout.readline() == "on\n"
+    assert process.wait(10) == 4
+
+
+def test_daemon_does_not_hold_the_command_up(hec):
+    done = hec("run", "-o", "d.hec", "--", "sh", "-c", "setsid sleep 30 >/dev/null 2>&1 & echo $!", timeout=15)
+    daemon = int(done.stdout)
+    try:
+        os.kill(daemon, 0)  # it lives on
+        assert "still running" in hec("report", "d.hec").stdout
+    finally:
+        os.kill(daemon, signal.SIGKILL)
+
+
+def test_wait_measures_daemons_too(hec):
+    done = hec("run", "--wait", "-o", "w.hec", "--", "sh", "-c", "setsid sh -c 'sleep 1.2; echo late' &")
+    assert "late" in done.stdout
+    assert hec.report("w.hec")["run"]["seconds"] >= 1.2
+
+
+def test_process_tree_like_torchrun(hec):
+    """Ranks are grandchildren in sessions of their own; their CPU time is counted."""
+    script = ("import subprocess,sys\n"
+              "ps=[subprocess.Popen([sys.executable,'-c','import time\\nt=time.process_time()\\nwhile time.process_time()-t<0.6: pass'],"
+              "start_new_session=True) for _ in range(2)]\n"
+              "sys.exit(max(p.wait() for p in ps))")
+    hec("run", "-q", "-o", "t.hec", "--", "python3", "-c", script)
+    host = hec.report("t.hec")["host"]
+    assert 1.2 <= host["tree_cpu_seconds"] < 4
+    assert host["processes"] >= 3
+
+
+def test_default_name_follows_the_command(hec):
+    (hec.folder / "train.py").write_text("pass")
+    for expected in ("train.hec", "train-2.hec"):
+        hec("run", "-q", "--", "python3", "train.py")
+        assert (hec.folder / expected).exists()
+
+
+def test_output_exists_is_not_overwritten(hec):
+    (hec.folder / "x.hec").write_text("precious")
+    done = hec("run", "-o", "x.hec", "--", "touch", "ran")
+    assert done.returncode != 0 and "x.hec" in done.stderr
+    assert (hec.folder / "x.hec").read_text() == "precious" and not (hec.folder / "ran").exists()
+    assert hec("run", "-q", "-f", "-o", "x.hec", "--", "true").returncode == 0
+
+
+def test_unwritable_output_is_told_before_the_command_runs(hec):
+    done = hec("run", "-o", "no/such/folder/x.hec", "--", "touch", "ran")
+    assert done.returncode not in (0, 127) and "no/such/folder/x.hec" in done.stderr
+    assert not (hec.folder / "ran").exists()
+
+
+def test_file_size_limit_harms_nothing(hec):
+    """A disk that is full from the start: the command runs to its end, with its own exit status, and hec says so."""
+    done = subprocess.run(["bash", "-c", f"ulimit -f 8; exec {hec.path} run -o f.hec -- sh -c 'sleep 1.5; exit 5'"],
+                          cwd=hec.folder, capture_output=True, text=True, timeout=30)
+    assert done.returncode in (5, 74), done.stderr
+    assert "f.hec" in done.stderr
+    assert "signal" not in done.stderr.lower()
+
+
+def test_no_gpu_is_said_plainly(hec):
+    done = hec("run", "-o", "n.hec", "--", "sleep", "0.3")
+    if os.path.exists("/dev/nvidia0"):
+        pytest.skip("this machine has a GPU")
+    assert "unavailable" in done.stderr and "libnvidia-ml" in done.stderr
+    report = hec.report("n.hec")
+    assert report["devices"] == [] and report["run"]["seconds"] >= 0.3 and report["totals"]["joules"] is None
+
+
+def test_brief_report_is_short_and_on_stderr(hec):
+    done = hec("run", "--sim", "h200", "-o", "s.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "2")
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) <= 14
+    assert re.search(r"\d J|kJ", done.stderr)
+
+
+def test_units(hec):
+    hec("run", "-q", "--units", "100", "--units", "token=5e3", "-o", "u.hec", "--", "sleep", "0.5")
+    report = hec.report("u.hec")
+    assert report["units"]["name"] == "unit" and report["units"]["count"] == 100
+    assert 100 < report["units"]["per_second"] <= 200
+    assert {u["name"]: u["count"] for u in report["units_all"]}["token"] == 5000
+    assert hec.report("u.hec", "--units", "50")["units"]["count"] == 50
+    assert hec("run", "--units", "none", "--", "true").returncode == 2
+
+
+def test_run_file_is_plain_sqlite(hec):
+    hec("run", "-q", "--sim", "h200", "-o", "q.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "2")
+    with sqlite3.connect(hec.folder / "q.hec") as db:
+        count, = db.execute("SELECT count(*) FROM sample WHERE metric = 'gpu_power'").fetchone()
+        assert count > 50
+        assert dict(db.execute("SELECT key, value FROM meta"))["complete"] == "1"
+    assert sorted(p.name for p in hec.folder.glob("q.hec*")) == ["q.hec"]
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["run", "--nope", "--", "true"], ["run", "-o"], ["nope"], ["report"],
+                                       ["run", "--gpm-window", "50", "--", "true"], ["run", "--sim", "tpu", "--", "true"],
+                                       ["run", "--price", "free", "--", "true"]])
+def test_wrong_usage_is_one_sentence_and_status_2(hec, arguments):
+    done = hec(*arguments)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("hec: ")
+
+
+@pytest.mark.parametrize("verb", ["run", "report", "devices", "doctor", "gather", "sim"])
+def test_help_of_every_verb(hec, verb):
+    done = hec(verb, "--help")
+    assert done.returncode == 0 and done.stdout.startswith(f"Usage: hec {verb}") and not done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
