@@ -1,22 +1,34 @@
 /* The run file, reading side. Treats the file as hostile: every value is checked, memory is bounded, and damage is
- * HEC_ERR_CORRUPT with a sentence. Reading never writes, except that SQLite recovers the log of a killed writer. */
+ * HEC_ERR_CORRUPT with a sentence. Reading never writes, except that SQLite recovers the log of a killed writer.
+ * Texts are as recorded: any bytes but NUL, so what prints them escapes them. One thread at a time.
+ *
+ * A visitor returns 0 to go on; anything else stops the pass and is returned. Its pointers live until it returns. */
 #ifndef HEC_STORE_READER_H
 #define HEC_STORE_READER_H
 
 #include "base/error.h"
 #include "model/run.h"
 
+#include <stddef.h>
+
 struct hec_reader;
 
+/* HEC_ERR_NOTFOUND, HEC_ERR_PERMISSION; HEC_ERR_USAGE: not a regular file; HEC_ERR_CORRUPT: not a HEC run file,
+ * truncated, damaged; HEC_ERR_VERSION: written by a newer HEC. The file of a killed writer opens, with its -wal file
+ * beside it; where SQLite cannot work on that in place (a directory that cannot be written), a private copy under
+ * TMPDIR is read. Not for a file that this process is still writing: closing it would drop the writer's locks. */
 int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *why);
-void hec_reader_close(struct hec_reader *reader);
+void hec_reader_close(struct hec_reader *reader); /* NULL is fine */
 
 /* NULL when the key is absent. The string lives until the reader is closed. */
 const char *hec_reader_meta(struct hec_reader *reader, const char *key);
+/* Every key, ascending. */
+int hec_reader_metas(struct hec_reader *reader, int (*visit)(void *context, const char *key, const char *value),
+                     void *context);
 
 /* One pass over a series in time order, in chunks of at most 4096 values, so that memory does not grow with the run.
- * t_ns is relative to the run's start; valid[i] == 0: the value is missing. A non-zero return of the visitor stops
- * the pass and is returned. */
+ * t_ns is relative to the run's start; valid[i] == 0: the value is missing (and value[i] is 0). A series that does not
+ * exist is one without chunks. */
 typedef int (*hec_chunk_visitor)(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count);
 int hec_reader_series(struct hec_reader *reader, enum hec_metric metric, int32_t subject, hec_chunk_visitor visit,
                       void *context, struct hec_why *why);
@@ -24,7 +36,8 @@ int hec_reader_series(struct hec_reader *reader, enum hec_metric metric, int32_t
 /* The subjects that have a series of this metric, ascending. *subjects is malloc'ed (free it); returns the count. */
 int hec_reader_subjects(struct hec_reader *reader, enum hec_metric metric, int32_t **subjects, struct hec_why *why);
 
-/* Visit every row of a table, in the order of time (devices by index). */
+/* Visit every row of a table, in the order of time (devices by index). An event of a kind that this version does not
+ * know is a HEC_EVENT_NOTE. */
 int hec_reader_devices(struct hec_reader *reader, int (*visit)(void *context, const struct hec_device *device),
                        void *context, struct hec_why *why);
 int hec_reader_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_process *process),
@@ -36,6 +49,8 @@ int hec_reader_events(struct hec_reader *reader,
                       void *context, struct hec_why *why);
 int hec_reader_units(struct hec_reader *reader, int (*visit)(void *context, const char *name, double count),
                      void *context, struct hec_why *why);
+int hec_reader_spans(struct hec_reader *reader, int (*visit)(void *context, const struct hec_span *span), void *context,
+                     struct hec_why *why);
 /* Phases, summed in the file: total time and count by name, largest first. */
 int hec_reader_phases(struct hec_reader *reader,
                       int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count), void *context,

@@ -1,0 +1,265 @@
+#include "store/commit.h"
+
+#include "model/run.h"
+#include "store/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const texts[] = {
+#define HEC_STATEMENT(id, sql) sql,
+#include "store/commit.def"
+#undef HEC_STATEMENT
+};
+
+static const char *const kind_names[] = {"gauge", "mean", "counter", "delta"}; /* by enum hec_metric_kind */
+
+/* Why each:
+ * synchronous NORMAL in write-ahead mode: a killed process loses nothing that was committed, since the kernel holds it;
+ *   after a power failure the file is whole and lacks what came after the last checkpoint (a few minutes). FULL would
+ *   wait for the disk every second, beside a program that may be using that disk; OFF may break the file.
+ * wal_autocheckpoint 1000 pages = 4 MB of log, about every two minutes for one GPU.
+ * cache_size 2 MB: the pages rewritten each second, some 12 for one GPU, and the ends of the indices. */
+static const char settings[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=1000;"
+                               "PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-2048; PRAGMA temp_store=MEMORY;"
+                               "PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0";
+
+static int prepare(struct hec_commit *commit) {
+    int rc = SQLITE_OK;
+    for (int i = 0; i < HEC_STATEMENT_COUNT && rc == SQLITE_OK; i++)
+        rc = sqlite3_prepare_v3(commit->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &commit->statements[i], NULL);
+    struct {
+        const struct hec_record *record;
+        sqlite3_stmt **statement;
+    } records[] = {{&hec_record_device, &commit->device},
+                   {&hec_record_process, &commit->process},
+                   {&hec_record_gpu_process, &commit->gpu_process}};
+    for (size_t i = 0; i < sizeof records / sizeof records[0] && rc == SQLITE_OK; i++) {
+        char sql[1024];
+        if (hec_record_insert_sql(records[i].record, sql, sizeof sql) != HEC_OK)
+            return SQLITE_NOMEM;
+        rc = sqlite3_prepare_v3(commit->db, sql, -1, SQLITE_PREPARE_PERSISTENT, records[i].statement, NULL);
+    }
+    return rc;
+}
+
+static int open_with(struct hec_commit *commit, const char *path, const char *vfs) {
+    int rc = sqlite3_open_v2(path, &commit->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_timeout(commit->db, 200);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_extended_result_codes(commit->db, 1);
+    if (rc == SQLITE_OK && vfs)
+        rc = sqlite3_exec(commit->db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(commit->db, settings, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = prepare(commit);
+    if (rc == SQLITE_OK) /* a first transaction, so that locks and the log are known to work */
+        rc = sqlite3_exec(commit->db, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL);
+    return rc;
+}
+
+static void close_all(struct hec_commit *commit) {
+    for (int i = 0; i < HEC_STATEMENT_COUNT; i++)
+        sqlite3_finalize(commit->statements[i]);
+    sqlite3_finalize(commit->device);
+    sqlite3_finalize(commit->process);
+    sqlite3_finalize(commit->gpu_process);
+    sqlite3_close(commit->db);
+    memset(commit, 0, sizeof *commit);
+}
+
+int hec_commit_open(struct hec_commit *commit, const char *path, struct hec_why *why) {
+    memset(commit, 0, sizeof *commit);
+    int rc = open_with(commit, path, NULL);
+    if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_FULL && (rc & 0xff) != SQLITE_NOMEM) {
+        /* A file system without locks or shared maps (some NFS and Lustre mounts): the file is ours alone, as we just
+         * made it, so do without; then nobody can read it until it is closed. */
+        close_all(commit);
+        rc = open_with(commit, path, "unix-none");
+    }
+    if (rc == SQLITE_OK)
+        return HEC_OK;
+    int err = hec_sql_fail(commit->db, rc, why, "cannot open the new run file");
+    close_all(commit);
+    return err;
+}
+
+static int step(sqlite3_stmt *statement) {
+    int rc = sqlite3_step(statement);
+    int reset = sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : reset != SQLITE_OK ? reset : rc;
+}
+
+static int write_block(struct hec_commit *commit, enum hec_commit_statement which, bool new_id, int64_t id,
+                       int64_t series, const struct hec_closed *head, const char *v, const char *r) {
+    sqlite3_stmt *s = commit->statements[which];
+    if (!new_id)
+        sqlite3_bind_int64(s, 1, id);
+    if (which == HEC_STATEMENT_BLOCK)
+        sqlite3_bind_int64(s, 2, series);
+    if (which != HEC_STATEMENT_EXTEND)
+        sqlite3_bind_int64(s, 3, head->t0_us);
+    sqlite3_bind_int64(s, 4, head->t1_us);
+    sqlite3_bind_int(s, 5, head->n);
+    sqlite3_bind_int64(s, 6, head->v_base);
+    sqlite3_bind_int(s, 7, head->v_width);
+    sqlite3_bind_text(s, 8, v, head->n * head->v_width, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 9, head->r_base);
+    sqlite3_bind_int(s, 10, head->r_width);
+    sqlite3_bind_text(s, 11, r, head->n * head->r_width, SQLITE_STATIC);
+    return step(s);
+}
+
+static int write_series(struct hec_commit *commit, const struct hec_series *series) {
+    const struct hec_metric_info *info = hec_metric_info(series->metric);
+    sqlite3_stmt *s = commit->statements[HEC_STATEMENT_SERIES];
+    sqlite3_bind_int64(s, 1, series->id);
+    sqlite3_bind_text(s, 2, info->name, -1, SQLITE_STATIC);
+    sqlite3_bind_int(s, 3, series->subject);
+    sqlite3_bind_text(s, 4, info->unit, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 5, kind_names[info->kind], -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 6, info->source, -1, SQLITE_STATIC);
+    return step(s);
+}
+
+static int write_open_block(struct hec_commit *commit, struct hec_series_table *table, struct hec_series *series) {
+    int rc = SQLITE_OK;
+    bool has_row = series->has_row;
+    sqlite3_stmt *promote = commit->statements[HEC_STATEMENT_PROMOTE];
+    if (series->promote && has_row) {
+        sqlite3_bind_int64(promote, 1, -series->id);
+        rc = step(promote);
+        has_row = false;
+    }
+    if (rc != SQLITE_OK || !series->dirty)
+        return rc;
+    if (series->n == 0) {
+        if (!has_row)
+            return rc;
+        sqlite3_bind_int64(commit->statements[HEC_STATEMENT_REMOVE], 1, -series->id);
+        return step(commit->statements[HEC_STATEMENT_REMOVE]);
+    }
+    struct hec_block *block = &table->scratch;
+    hec_pack(series->t_us, series->v, series->valid, series->n, series->exact, block);
+    series->r_width = block->r_width;
+    struct hec_closed head = {.t0_us = block->t0_us, .t1_us = block->t1_us, .n = block->n, .v_base = block->v_base,
+                              .v_width = block->v_width, .r_base = block->r_base, .r_width = block->r_width};
+    enum hec_commit_statement which = !has_row                             ? HEC_STATEMENT_BLOCK
+                                      : series->holds_row && !series->moved ? HEC_STATEMENT_EXTEND
+                                                                            : HEC_STATEMENT_REPLACE;
+    return write_block(commit, which, false, -series->id, series->id, &head, block->v, block->r);
+}
+
+static int write_blocks(struct hec_commit *commit, struct hec_series_table *table) {
+    int rc = SQLITE_OK;
+    for (size_t i = 0; i < table->count && rc == SQLITE_OK; i++) {
+        if (!table->all[i]->stored)
+            rc = write_series(commit, table->all[i]);
+        if (rc == SQLITE_OK && (table->all[i]->dirty || table->all[i]->promote))
+            rc = write_open_block(commit, table, table->all[i]);
+    }
+    /* after the open blocks: ids above any promoted one */
+    for (const struct hec_closed *c = table->closed_first; c && rc == SQLITE_OK; c = c->next)
+        rc = write_block(commit, HEC_STATEMENT_BLOCK, true, 0, c->series->id, c, c->text,
+                         c->text + (size_t)c->n * (size_t)c->v_width);
+    return rc;
+}
+
+static int write_span(struct hec_commit *commit, const struct hec_span *span, int64_t origin_ns) {
+    sqlite3_stmt *name = commit->statements[HEC_STATEMENT_NAME], *s = commit->statements[HEC_STATEMENT_SPAN];
+    int length = (int)strnlen(span->name, sizeof span->name);
+    sqlite3_bind_text(name, 1, span->name, length, SQLITE_STATIC);
+    int rc = step(name);
+    if (rc != SQLITE_OK)
+        return rc;
+    sqlite3_bind_int64(s, 1, span->start_ns - origin_ns);
+    sqlite3_bind_int64(s, 2, span->end_ns - origin_ns);
+    sqlite3_bind_int(s, 3, span->pid);
+    sqlite3_bind_int(s, 4, span->tid);
+    sqlite3_bind_text(s, 5, span->name, length, SQLITE_STATIC);
+    return step(s);
+}
+
+static int write_event(struct hec_commit *commit, const struct hec_queued_event *event, const char *text,
+                       int64_t origin_ns) {
+    sqlite3_stmt *s = commit->statements[HEC_STATEMENT_EVENT];
+    sqlite3_bind_int64(s, 1, event->t_ns - origin_ns);
+    sqlite3_bind_text(s, 2, hec_event_name((enum hec_event_kind)event->kind), -1, SQLITE_STATIC);
+    if (event->device >= 0)
+        sqlite3_bind_int(s, 3, event->device);
+    sqlite3_bind_text(s, 4, text, -1, SQLITE_STATIC);
+    return step(s);
+}
+
+static int write_bound(sqlite3_stmt *statement, const struct hec_record *record, const void *data, int64_t origin_ns) {
+    int rc = hec_record_bind(record, statement, data, origin_ns);
+    return rc == SQLITE_OK ? step(statement) : rc;
+}
+
+static int write_record(struct hec_commit *commit, const struct hec_queue_item *item, int64_t origin_ns) {
+    const char *data = item->data;
+    sqlite3_stmt *s;
+    switch ((enum hec_queued)item->type) {
+    case HEC_QUEUED_EVENT:
+        return write_event(commit, item->data, data + sizeof(struct hec_queued_event), origin_ns);
+    case HEC_QUEUED_DEVICE:
+        return write_bound(commit->device, &hec_record_device, data, origin_ns);
+    case HEC_QUEUED_PROCESS:
+        return write_bound(commit->process, &hec_record_process, data, origin_ns);
+    case HEC_QUEUED_GPU_PROCESS:
+        return write_bound(commit->gpu_process, &hec_record_gpu_process, data, origin_ns);
+    case HEC_QUEUED_SPAN:
+        return write_span(commit, item->data, origin_ns);
+    case HEC_QUEUED_UNITS:
+        s = commit->statements[HEC_STATEMENT_UNITS];
+        sqlite3_bind_text(s, 1, data + sizeof(struct hec_queued_units), -1, SQLITE_STATIC);
+        sqlite3_bind_double(s, 2, ((const struct hec_queued_units *)item->data)->count);
+        return step(s);
+    case HEC_QUEUED_META:
+        s = commit->statements[HEC_STATEMENT_META];
+        data += sizeof(struct hec_queued_meta);
+        sqlite3_bind_text(s, 1, data, -1, SQLITE_STATIC);
+        sqlite3_bind_text(s, 2, data + ((const struct hec_queued_meta *)item->data)->key_length + 1, -1, SQLITE_STATIC);
+        return step(s);
+    case HEC_QUEUED_SAMPLE:
+        break;
+    }
+    return SQLITE_MISUSE;
+}
+
+int hec_commit_all(struct hec_commit *commit, struct hec_series_table *table, const struct hec_queue *records,
+                   int64_t origin_ns, struct hec_why *why) {
+    int rc = step(commit->statements[HEC_STATEMENT_BEGIN]);
+    if (rc == SQLITE_OK)
+        rc = write_blocks(commit, table);
+    struct hec_queue_cursor cursor;
+    struct hec_queue_item item;
+    hec_queue_begin(records, &cursor);
+    while (rc == SQLITE_OK && hec_queue_next(&cursor, &item))
+        rc = write_record(commit, &item, origin_ns);
+    if (rc == SQLITE_OK)
+        rc = step(commit->statements[HEC_STATEMENT_COMMIT]);
+    if (rc == SQLITE_OK)
+        return HEC_OK;
+    int err = hec_sql_fail(commit->db, rc, why, "cannot write the run file");
+    if (!sqlite3_get_autocommit(commit->db))
+        step(commit->statements[HEC_STATEMENT_ROLLBACK]);
+    return err;
+}
+
+int hec_commit_close(struct hec_commit *commit, struct hec_why *why) {
+    int err = HEC_OK;
+    int rc = sqlite3_wal_checkpoint_v2(commit->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    /* Out of write-ahead mode, so that the file can be read where nothing can be written. The change is one sector
+     * of the first page: with a journal in memory a kill leaves the old or the new one, and no second file. */
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(commit->db, "PRAGMA journal_mode=MEMORY", NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        err = hec_sql_fail(commit->db, rc, why, "what was recorded is safe in the run file and its -wal file, which "
+                                                "could not be folded together");
+    close_all(commit);
+    return err;
+}

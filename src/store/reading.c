@@ -1,0 +1,116 @@
+#include "store/reading.h"
+
+#include "store/schema.h"
+
+#include <string.h>
+
+/* What no file of ours reaches. Length bounds the memory of any one row. */
+static const struct {
+    int id, value;
+} limits[] = {
+    {SQLITE_LIMIT_LENGTH, 1 << 20},      {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},   {SQLITE_LIMIT_COLUMN, 64},
+    {SQLITE_LIMIT_EXPR_DEPTH, 100},      {SQLITE_LIMIT_COMPOUND_SELECT, 8},    {SQLITE_LIMIT_VDBE_OP, 25000},
+    {SQLITE_LIMIT_FUNCTION_ARG, 16},     {SQLITE_LIMIT_ATTACHED, 0},           {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
+    {SQLITE_LIMIT_VARIABLE_NUMBER, 32},  {SQLITE_LIMIT_TRIGGER_DEPTH, 1},      {SQLITE_LIMIT_WORKER_THREADS, 0},
+};
+
+static const struct {
+    int id, value;
+} switches[] = {
+    {SQLITE_DBCONFIG_DEFENSIVE, 1},      {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+    {SQLITE_DBCONFIG_ENABLE_VIEW, 0},    {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
+    {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+};
+
+#define STEPS 1000 /* of SQLite's machine between two looks at the budget */
+
+/* A tree with cycles in its pages can have rows without end; an honest row of b bytes takes some 50 steps and is never
+ * smaller than about 6 bytes. So: 16 steps a byte, and a million to begin with. */
+static int out_of_budget(void *context) {
+    struct hec_reader *reader = context;
+    return ++reader->work > reader->work_max;
+}
+
+int hec_reading_open(struct hec_reader *reader, const char *path, int flags) {
+    int rc = sqlite3_open_v2(path, &reader->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_extended_result_codes(reader->db, 1);
+        sqlite3_busy_timeout(reader->db, 2000);
+        for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+            sqlite3_limit(reader->db, limits[i].id, limits[i].value);
+        for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)
+            sqlite3_db_config(reader->db, switches[i].id, switches[i].value, NULL);
+        reader->work = 0;
+        reader->work_max = (1000000 + 16 * reader->file_bytes) / STEPS;
+        sqlite3_progress_handler(reader->db, STEPS, out_of_budget, reader);
+        rc = sqlite3_exec(reader->db,
+                          "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048;"
+                          "SELECT count(*) FROM (SELECT 1 FROM sqlite_master LIMIT 1)",
+                          NULL, NULL, NULL);
+    }
+    return rc;
+}
+
+int hec_reading_corrupt(struct hec_reader *reader, struct hec_why *why, const char *what) {
+    return hec_fail(why, HEC_ERR_CORRUPT, "%s is damaged: %s", reader->path, what);
+}
+
+static int fail(struct hec_reader *reader, int rc, struct hec_why *why) {
+    if ((rc & 0xff) == SQLITE_INTERRUPT)
+        return hec_reading_corrupt(reader, why, "a table has more rows than a file of this size can hold");
+    int err = hec_sql_err(reader->db, rc);
+    if (err == HEC_ERR_CORRUPT)
+        return hec_reading_corrupt(reader, why, sqlite3_errmsg(reader->db));
+    char what[sizeof reader->path + 16];
+    sqlite3_snprintf(sizeof what, what, "cannot read %s", reader->path);
+    return hec_sql_fail(reader->db, rc, why, what);
+}
+
+int hec_reading_prepare(struct hec_reader *reader, const char *sql, sqlite3_stmt **statement, struct hec_why *why) {
+    reader->work = 0;
+    int rc = sqlite3_prepare_v2(reader->db, sql, -1, statement, NULL);
+    return rc == SQLITE_OK ? HEC_OK : fail(reader, rc, why);
+}
+
+int hec_reading_step(struct hec_reader *reader, sqlite3_stmt *statement, struct hec_why *why) {
+    int rc = sqlite3_step(statement);
+    return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : fail(reader, rc, why);
+}
+
+bool hec_reading_text(sqlite3_stmt *statement, int column, size_t maximum, const char **text) {
+    if (sqlite3_column_type(statement, column) != SQLITE_TEXT)
+        return false;
+    *text = (const char *)sqlite3_column_text(statement, column);
+    size_t length = (size_t)sqlite3_column_bytes(statement, column);
+    return *text && length <= maximum && !memchr(*text, 0, length);
+}
+
+bool hec_reading_int(sqlite3_stmt *statement, int column, int64_t low, int64_t high, int64_t *value) {
+    if (sqlite3_column_type(statement, column) != SQLITE_INTEGER)
+        return false;
+    *value = sqlite3_column_int64(statement, column);
+    return *value >= low && *value <= high;
+}
+
+int hec_reading_check_schema(struct hec_reader *reader, struct hec_why *why) {
+    sqlite3_stmt *statement;
+    int err = hec_reading_prepare(reader, "SELECT sql FROM sqlite_master WHERE type=? AND name=?", &statement, why);
+    if (err)
+        return err;
+    for (const struct hec_schema_object *o = hec_schema_objects(); o->name && err == HEC_OK; o++) {
+        if (strcmp(o->type, "view") == 0)
+            continue;
+        sqlite3_bind_text(statement, 1, o->type, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 2, o->name, -1, SQLITE_STATIC);
+        err = hec_reading_step(reader, statement, why);
+        const char *sql;
+        if (err >= 0)
+            err = err == 1 && hec_reading_text(statement, 0, 1 << 16, &sql) && strcmp(sql, o->sql) == 0
+                      ? HEC_OK
+                      : hec_fail(why, HEC_ERR_CORRUPT, "%s is damaged: its %s \"%s\" is missing or is not that of a run file",
+                                 reader->path, o->type, o->name);
+        sqlite3_reset(statement);
+    }
+    sqlite3_finalize(statement);
+    return err;
+}

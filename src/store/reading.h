@@ -1,0 +1,41 @@
+/* Inside the reader: an open, checked file, and statements on it whose work is bounded. */
+#ifndef HEC_STORE_READING_H
+#define HEC_STORE_READING_H
+
+#include "store/reader.h"
+#include "store/sql.h"
+
+#include <stdbool.h>
+
+struct hec_meta {
+    char *key, *value;
+};
+
+struct hec_reader {
+    sqlite3 *db;
+    char path[300]; /* for messages, cut */
+    int64_t file_bytes;
+    int64_t work, work_max; /* thousands of SQLite's steps: used by this statement, allowed */
+    struct hec_meta *metas;
+    int meta_count;
+};
+
+/* Open path with every guard on. The first statement shows whether SQLite can work there: its code is returned. */
+int hec_reading_open(struct hec_reader *reader, const char *path, int flags);
+
+/* Open a private copy of the file and its log, already unlinked. */
+int hec_reading_open_copy(struct hec_reader *reader, const char *path, struct hec_why *why);
+
+/* Is every table what it should be, and none of them a view or a virtual table in disguise? */
+int hec_reading_check_schema(struct hec_reader *reader, struct hec_why *why);
+
+int hec_reading_prepare(struct hec_reader *reader, const char *sql, sqlite3_stmt **statement, struct hec_why *why);
+/* 1: a row, 0: no more, negative: an error */
+int hec_reading_step(struct hec_reader *reader, sqlite3_stmt *statement, struct hec_why *why);
+int hec_reading_corrupt(struct hec_reader *reader, struct hec_why *why, const char *what);
+
+/* Typed columns: false when the value is of another type or out of range. The text lives until the next step. */
+bool hec_reading_text(sqlite3_stmt *statement, int column, size_t maximum, const char **text);
+bool hec_reading_int(sqlite3_stmt *statement, int column, int64_t low, int64_t high, int64_t *value);
+
+#endif

@@ -1,0 +1,183 @@
+#include "store/record.h"
+
+#include "base/buf.h"
+#include "model/run.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define FIELD(type, kind, member) {#member, HEC_FIELD_##kind, offsetof(type, member), sizeof(((type *)NULL)->member)}
+#define NAMED(type, kind, member, column) \
+    {column, HEC_FIELD_##kind, offsetof(type, member), sizeof(((type *)NULL)->member)}
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+static const struct hec_field device_fields[] = {
+    NAMED(struct hec_device, INTEGER, index, "device_index"),
+    FIELD(struct hec_device, TEXT, uuid),
+    FIELD(struct hec_device, TEXT, name),
+    FIELD(struct hec_device, TEXT, pci_bus_id),
+    FIELD(struct hec_device, TEXT, driver),
+    FIELD(struct hec_device, TEXT, architecture),
+    FIELD(struct hec_device, KNOWN, cuda_major),
+    FIELD(struct hec_device, KNOWN, cuda_minor),
+    FIELD(struct hec_device, KNOWN, memory_kib),
+    FIELD(struct hec_device, KNOWN, power_limit_mw),
+    FIELD(struct hec_device, KNOWN, power_limit_default_mw),
+    FIELD(struct hec_device, KNOWN, pcie_kib_per_s),
+    FIELD(struct hec_device, KNOWN, mig_enabled),
+    FIELD(struct hec_device, INTEGER, simulated),
+    FIELD(struct hec_device, INTEGER, visible),
+    FIELD(struct hec_device, INTEGER, has_energy_counter),
+    FIELD(struct hec_device, INTEGER, has_power_history),
+    FIELD(struct hec_device, INTEGER, has_gpm),
+};
+
+static const struct hec_field process_fields[] = {
+    FIELD(struct hec_process, INTEGER, pid),      FIELD(struct hec_process, TIME, start_ns),
+    FIELD(struct hec_process, TIME_OPEN, end_ns), FIELD(struct hec_process, INTEGER, parent),
+    FIELD(struct hec_process, TEXT, name),        FIELD(struct hec_process, KNOWN, cpu_ms),
+    FIELD(struct hec_process, KNOWN, rss_max_kib), FIELD(struct hec_process, KNOWN, read_kib),
+    FIELD(struct hec_process, KNOWN, written_kib),
+};
+
+static const struct hec_field gpu_process_fields[] = {
+    NAMED(struct hec_gpu_process, INTEGER, device, "device_index"),
+    FIELD(struct hec_gpu_process, INTEGER, pid),
+    FIELD(struct hec_gpu_process, TIME, first_ns),
+    FIELD(struct hec_gpu_process, TIME, last_ns),
+    FIELD(struct hec_gpu_process, KNOWN, memory_max_kib),
+    FIELD(struct hec_gpu_process, KNOWN, sm_util_permille),
+    FIELD(struct hec_gpu_process, INTEGER, visible),
+};
+
+const struct hec_record hec_record_device = {"device", "device_index", device_fields, COUNT(device_fields)};
+const struct hec_record hec_record_process = {"process", "start_ns, pid", process_fields, COUNT(process_fields)};
+const struct hec_record hec_record_gpu_process = {"gpu_process", "first_ns, device_index, pid", gpu_process_fields,
+                                                  COUNT(gpu_process_fields)};
+
+static int columns(struct hec_buf *buf, const struct hec_record *record) {
+    for (int i = 0; i < record->count; i++)
+        hec_buf_printf(buf, "%s%s", i ? ", " : "", record->fields[i].column);
+    return hec_buf_error(buf);
+}
+
+static int finish(struct hec_buf *buf, char *sql, size_t size) {
+    int err = hec_buf_error(buf);
+    if (err == HEC_OK && buf->length >= size)
+        err = HEC_ERR_LIMIT;
+    if (err == HEC_OK)
+        memcpy(sql, buf->data, buf->length + 1);
+    hec_buf_free(buf);
+    return err;
+}
+
+int hec_record_insert_sql(const struct hec_record *record, char *sql, size_t size) {
+    struct hec_buf buf;
+    hec_buf_init(&buf, 4096);
+    hec_buf_printf(&buf, "INSERT OR REPLACE INTO %s (", record->table);
+    columns(&buf, record);
+    hec_buf_puts(&buf, ") VALUES (");
+    for (int i = 0; i < record->count; i++)
+        hec_buf_puts(&buf, i ? ", ?" : "?");
+    hec_buf_puts(&buf, ")");
+    return finish(&buf, sql, size);
+}
+
+int hec_record_select_sql(const struct hec_record *record, char *sql, size_t size) {
+    struct hec_buf buf;
+    hec_buf_init(&buf, 4096);
+    hec_buf_puts(&buf, "SELECT ");
+    columns(&buf, record);
+    hec_buf_printf(&buf, " FROM %s ORDER BY %s", record->table, record->order);
+    return finish(&buf, sql, size);
+}
+
+static int64_t load(const struct hec_field *field, const void *data) {
+    const char *at = (const char *)data + field->offset;
+    if (field->size == sizeof(int)) {
+        int narrow;
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow;
+    }
+    int64_t wide;
+    memcpy(&wide, at, sizeof wide);
+    return wide;
+}
+
+int hec_record_bind(const struct hec_record *record, sqlite3_stmt *statement, const void *data, int64_t origin_ns) {
+    int rc = SQLITE_OK;
+    for (int i = 0; i < record->count && rc == SQLITE_OK; i++) {
+        const struct hec_field *field = &record->fields[i];
+        if (field->kind == HEC_FIELD_TEXT) {
+            const char *text = (const char *)data + field->offset;
+            size_t length = strnlen(text, field->size - 1);
+            rc = length ? sqlite3_bind_text(statement, i + 1, text, (int)length, SQLITE_STATIC)
+                        : sqlite3_bind_null(statement, i + 1);
+            continue;
+        }
+        int64_t value = load(field, data);
+        if ((field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN) && value < 0) {
+            rc = sqlite3_bind_null(statement, i + 1);
+            continue;
+        }
+        if (field->kind == HEC_FIELD_TIME || field->kind == HEC_FIELD_TIME_OPEN)
+            value -= origin_ns;
+        if (field->kind == HEC_FIELD_TIME_OPEN && value < 0)
+            value = 0; /* ended before the run began: it may not look like "not yet" */
+        rc = sqlite3_bind_int64(statement, i + 1, value);
+    }
+    return rc;
+}
+
+static int read_text(const struct hec_field *field, sqlite3_stmt *statement, int column, char *at) {
+    at[0] = '\0';
+    if (sqlite3_column_type(statement, column) == SQLITE_NULL)
+        return HEC_OK;
+    if (sqlite3_column_type(statement, column) != SQLITE_TEXT)
+        return HEC_ERR_CORRUPT;
+    const void *text = sqlite3_column_text(statement, column);
+    size_t length = (size_t)sqlite3_column_bytes(statement, column);
+    if (!text || length >= field->size || memchr(text, 0, length))
+        return HEC_ERR_CORRUPT;
+    if (length)
+        memcpy(at, text, length);
+    at[length] = '\0';
+    return HEC_OK;
+}
+
+static int read_integer(const struct hec_field *field, sqlite3_stmt *statement, int column, char *at) {
+    int64_t value = -1;
+    bool optional = field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN;
+    int type = sqlite3_column_type(statement, column);
+    if (type == SQLITE_INTEGER) {
+        value = sqlite3_column_int64(statement, column);
+        if (optional && value < 0)
+            return HEC_ERR_CORRUPT;
+        if (field->kind >= HEC_FIELD_TIME && (value < -HEC_RECORD_TIME_MAX_NS || value > HEC_RECORD_TIME_MAX_NS))
+            return HEC_ERR_CORRUPT;
+    } else if (type != SQLITE_NULL || !optional) {
+        return HEC_ERR_CORRUPT;
+    }
+    if (field->size == sizeof(int)) {
+        if (value < INT_MIN || value > INT_MAX)
+            return HEC_ERR_CORRUPT;
+        int narrow = (int)value;
+        memcpy(at, &narrow, sizeof narrow);
+    } else {
+        memcpy(at, &value, sizeof value);
+    }
+    return HEC_OK;
+}
+
+int hec_record_read(const struct hec_record *record, sqlite3_stmt *statement, void *data, struct hec_why *why) {
+    for (int i = 0; i < record->count; i++) {
+        const struct hec_field *field = &record->fields[i];
+        char *at = (char *)data + field->offset;
+        int err = field->kind == HEC_FIELD_TEXT ? read_text(field, statement, i, at)
+                                                : read_integer(field, statement, i, at);
+        if (err)
+            return hec_fail(why, err, "the column %s of the table %s holds something impossible", field->column,
+                            record->table);
+    }
+    return HEC_OK;
+}

@@ -1,0 +1,46 @@
+/* The plain structs of model/run.h as rows: one table of fields each, used to write, to read and to copy. */
+#ifndef HEC_STORE_RECORD_H
+#define HEC_STORE_RECORD_H
+
+#include "store/sql.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum hec_field_kind {
+    HEC_FIELD_TEXT,     /* char[]; "" is NULL */
+    HEC_FIELD_INTEGER,  /* int or int64_t */
+    HEC_FIELD_KNOWN,    /* the same; negative means unknown and is NULL */
+    HEC_FIELD_TIME,     /* int64_t; in the file relative to the origin */
+    HEC_FIELD_TIME_OPEN /* the same; negative means not yet and is NULL */
+};
+
+/* Times in a file are within +-36 years, so that differences of two never overflow. */
+#define HEC_RECORD_TIME_MAX_NS (INT64_C(1) << 60)
+
+struct hec_field {
+    const char *column;
+    enum hec_field_kind kind;
+    size_t offset, size;
+};
+
+struct hec_record {
+    const char *table;
+    const char *order; /* ORDER BY of the reader */
+    const struct hec_field *fields;
+    int count;
+};
+
+extern const struct hec_record hec_record_device, hec_record_process, hec_record_gpu_process;
+
+/* SQL texts from the fields: "INSERT OR REPLACE INTO ..." and "SELECT ... ORDER BY ...". */
+int hec_record_insert_sql(const struct hec_record *record, char *sql, size_t size);
+int hec_record_select_sql(const struct hec_record *record, char *sql, size_t size);
+
+/* Bind a struct to an insert statement. Returns SQLite's code. */
+int hec_record_bind(const struct hec_record *record, sqlite3_stmt *statement, const void *data, int64_t origin_ns);
+
+/* A row of a select statement into a struct. Every type, range and length is checked: HEC_ERR_CORRUPT. */
+int hec_record_read(const struct hec_record *record, sqlite3_stmt *statement, void *data, struct hec_why *why);
+
+#endif

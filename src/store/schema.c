@@ -1,0 +1,145 @@
+#include "store/schema.h"
+
+#include "store/sql.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One base-90 digit of a packed number: digit j of number p.k in column c, which is w digits wide (store/pack.h). */
+#define DIGIT(c, w, j, weight) \
+    "CASE WHEN " w ">" #j " THEN " #weight "*(unicode(substr(" c ",p.k*" w "+" #j "+1,1))-35) ELSE 0 END"
+#define NUMBER(c, w) \
+    DIGIT(c, w, 0, 1) "+" DIGIT(c, w, 1, 90) "+" DIGIT(c, w, 2, 8100) "+" DIGIT(c, w, 3, 729000) "+" \
+    DIGIT(c, w, 4, 65610000) "+" DIGIT(c, w, 5, 5904900000)
+
+static const struct hec_schema_object objects[] = {
+    {"table", "meta",
+     "CREATE TABLE meta (\n"
+     "  key TEXT PRIMARY KEY,\n"
+     "  value TEXT NOT NULL\n"
+     ") WITHOUT ROWID"},
+    {"table", "device",
+     "CREATE TABLE device ( -- GPUs; NULL: the driver would not say\n"
+     "  device_index INTEGER PRIMARY KEY,\n"
+     "  uuid TEXT, name TEXT, pci_bus_id TEXT, driver TEXT, architecture TEXT,\n"
+     "  cuda_major INTEGER, cuda_minor INTEGER,\n"
+     "  memory_kib INTEGER, power_limit_mw INTEGER, power_limit_default_mw INTEGER, pcie_kib_per_s INTEGER,\n"
+     "  mig_enabled INTEGER, simulated INTEGER, visible INTEGER,\n"
+     "  has_energy_counter INTEGER, has_power_history INTEGER, has_gpm INTEGER\n"
+     ")"},
+    {"table", "process",
+     "CREATE TABLE process ( -- members of the observed tree\n"
+     "  pid INTEGER NOT NULL, start_ns INTEGER NOT NULL,\n"
+     "  end_ns INTEGER, -- NULL: alive when last seen\n"
+     "  parent INTEGER, name TEXT,\n"
+     "  cpu_ms INTEGER, rss_max_kib INTEGER, read_kib INTEGER, written_kib INTEGER,\n"
+     "  PRIMARY KEY (pid, start_ns)\n"
+     ") WITHOUT ROWID"},
+    {"table", "gpu_process",
+     "CREATE TABLE gpu_process ( -- processes with a context on a GPU, in the observed tree or not\n"
+     "  device_index INTEGER NOT NULL, pid INTEGER NOT NULL,\n"
+     "  first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL,\n"
+     "  memory_max_kib INTEGER, sm_util_permille INTEGER, -- NULL: the driver would not say\n"
+     "  visible INTEGER, -- 1: the pid exists where the run was observed\n"
+     "  PRIMARY KEY (device_index, pid)\n"
+     ") WITHOUT ROWID"},
+    {"table", "event",
+     "CREATE TABLE event (\n"
+     "  id INTEGER PRIMARY KEY,\n"
+     "  t_ns INTEGER NOT NULL, kind TEXT NOT NULL,\n"
+     "  device_index INTEGER, -- NULL: not about one GPU\n"
+     "  text TEXT NOT NULL\n"
+     ")"},
+    {"table", "unit",
+     "CREATE TABLE unit ( -- units of work done\n"
+     "  name TEXT PRIMARY KEY,\n"
+     "  count REAL NOT NULL\n"
+     ") WITHOUT ROWID"},
+    {"table", "name", "CREATE TABLE name (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)"},
+    {"table", "span",
+     "CREATE TABLE span ( -- intervals that the program marked\n"
+     "  id INTEGER PRIMARY KEY,\n"
+     "  start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,\n"
+     "  pid INTEGER NOT NULL, tid INTEGER NOT NULL,\n"
+     "  name_id INTEGER NOT NULL -- name.id\n"
+     ")"},
+    {"table", "series",
+     "CREATE TABLE series ( -- one metric of one subject\n"
+     "  id INTEGER PRIMARY KEY,\n"
+     "  metric TEXT NOT NULL, subject INTEGER NOT NULL, -- GPU index, RAPL domain, pid, or 0 for the run\n"
+     "  unit TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL,\n"
+     "  UNIQUE (metric, subject)\n"
+     ")"},
+    {"table", "block",
+     "CREATE TABLE block ( -- up to 512 values of a series, packed; read them through the view sample\n"
+     "  id INTEGER PRIMARY KEY, -- negative: the series' open block, rewritten about once a second\n"
+     "  series INTEGER NOT NULL, -- series.id\n"
+     "  t0_us INTEGER NOT NULL, t1_us INTEGER NOT NULL, -- times of the first and the last value\n"
+     "  n INTEGER NOT NULL,\n"
+     "  v_base INTEGER NOT NULL, v_width INTEGER NOT NULL, v TEXT NOT NULL, -- values\n"
+     "  r_base INTEGER NOT NULL, r_width INTEGER NOT NULL, r TEXT NOT NULL -- times less evenly spaced ones, us\n"
+     ")"},
+    {"index", "block_in_order", "CREATE INDEX block_in_order ON block (series, t0_us)"},
+    {"table", "position", "CREATE TABLE position (k INTEGER PRIMARY KEY) -- 0 to 511, for the view sample"},
+    {"view", "sample",
+     "CREATE VIEW sample AS\n"
+     "SELECT s.metric AS metric, s.subject AS subject,\n"
+     "  1000*(b.t0_us + CASE WHEN b.n>1 THEN p.k*(b.t1_us-b.t0_us)/(b.n-1) ELSE 0 END + b.r_base\n"
+     "    + " NUMBER("b.r", "b.r_width") ") AS t_ns,\n"
+     "  CASE WHEN b.v_width>0 AND substr(b.v,p.k*b.v_width+1,1)='~' THEN NULL ELSE b.v_base\n"
+     "    + " NUMBER("b.v", "b.v_width") " END AS value,\n"
+     "  s.unit AS unit\n"
+     "FROM series s CROSS JOIN block b ON b.series=s.id CROSS JOIN position p ON p.k<b.n"},
+    {"view", "phase",
+     "CREATE VIEW phase AS\n"
+     "SELECT n.text AS name, count(*) AS count, sum(s.end_ns-s.start_ns) AS total_ns\n"
+     "FROM span s JOIN name n ON n.id=s.name_id GROUP BY s.name_id ORDER BY total_ns DESC"},
+    {NULL, NULL, NULL},
+};
+
+const struct hec_schema_object *hec_schema_objects(void) {
+    return objects;
+}
+
+static int fill(sqlite3 *db) {
+    char setup[160];
+    snprintf(setup, sizeof setup, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d;",
+             HEC_SCHEMA_PAGE_BYTES, HEC_SCHEMA_APPLICATION_ID, HEC_SCHEMA_VERSION);
+    int rc = sqlite3_exec(db, setup, NULL, NULL, NULL);
+    for (const struct hec_schema_object *o = objects; rc == SQLITE_OK && o->name; o++)
+        rc = sqlite3_exec(db, o->sql, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db,
+                          "WITH RECURSIVE c(k) AS (SELECT 0 UNION ALL SELECT k+1 FROM c WHERE k<511) "
+                          "INSERT INTO position SELECT k FROM c",
+                          NULL, NULL, NULL);
+    return rc;
+}
+
+int hec_schema_image(unsigned char **image, size_t *length, struct hec_why *why) {
+    *image = NULL;
+    sqlite3 *db = NULL;
+    int rc = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY, NULL);
+    if (rc == SQLITE_OK)
+        rc = fill(db);
+    if (rc != SQLITE_OK) {
+        int err = hec_sql_fail(db, rc, why, "cannot make the tables of a run file");
+        sqlite3_close(db);
+        return err;
+    }
+    sqlite3_int64 size = 0;
+    unsigned char *bytes = sqlite3_serialize(db, "main", &size, 0);
+    sqlite3_close(db);
+    if (!bytes || size < HEC_SCHEMA_PAGE_BYTES) {
+        sqlite3_free(bytes);
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory for an empty run file");
+    }
+    bytes[18] = bytes[19] = 2; /* file format: write-ahead log (sqlite.org/fileformat2.html, "file format versions") */
+    *image = malloc((size_t)size);
+    if (*image)
+        memcpy(*image, bytes, (size_t)size);
+    sqlite3_free(bytes);
+    *length = (size_t)size;
+    return *image ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "out of memory for an empty run file");
+}

@@ -1,0 +1,27 @@
+/* The tables of a run file, as text, and an empty file made of them. Meaning of every column: docs/run-file.md. */
+#ifndef HEC_STORE_SCHEMA_H
+#define HEC_STORE_SCHEMA_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+#define HEC_SCHEMA_APPLICATION_ID 0x48454352 /* "HECR", at byte 68 of the file */
+#define HEC_SCHEMA_VERSION 1                 /* PRAGMA user_version */
+#define HEC_SCHEMA_PAGE_BYTES 4096
+
+/* A reader runs nothing but tables and indices whose text is exactly this; views are for people. */
+struct hec_schema_object {
+    const char *type; /* "table", "index", "view" */
+    const char *name;
+    const char *sql;
+};
+
+/* The objects in the order in which they are created; the last has a NULL name. */
+const struct hec_schema_object *hec_schema_objects(void);
+
+/* The bytes of an empty run file, already marked as in write-ahead mode, so that a file appears complete or not at
+ * all and needs no conversion that a kill could interrupt. *image is malloc'ed (free it). */
+int hec_schema_image(unsigned char **image, size_t *length, struct hec_why *why);
+
+#endif

@@ -1,0 +1,49 @@
+#include "store/sql.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int hec_sql_err(sqlite3 *db, int rc) {
+    int errnum;
+    switch (rc & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_ROW:
+    case SQLITE_DONE:
+        return HEC_OK;
+    case SQLITE_NOMEM:
+        return HEC_ERR_NOMEM;
+    case SQLITE_FULL:
+        return HEC_ERR_FULL;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+        return HEC_ERR_BUSY;
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_AUTH:
+        return HEC_ERR_PERMISSION;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_FORMAT:
+    case SQLITE_TOOBIG:    /* a limit that no file of ours reaches */
+    case SQLITE_INTERRUPT: /* the reader's budget of work */
+    case SQLITE_ERROR:     /* our statements are fixed: only a strange schema or value makes one fail */
+    case SQLITE_MISMATCH:
+        return HEC_ERR_CORRUPT;
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+        errnum = db ? sqlite3_system_errno(db) : 0;
+        return errnum ? hec_err_from_errno(errnum) : HEC_ERR_IO;
+    default:
+        return HEC_ERR_FAILED;
+    }
+}
+
+int hec_sql_fail(sqlite3 *db, int rc, struct hec_why *why, const char *what) {
+    int errnum = db ? sqlite3_system_errno(db) : 0;
+    int kind = rc & 0xff;
+    const char *text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+    if (errnum && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN || kind == SQLITE_FULL))
+        text = strerror(errnum);
+    return hec_fail(why, hec_sql_err(db, rc), "%s: %s", what, text);
+}

@@ -1,0 +1,280 @@
+#include "store/writer.h"
+
+#include "base/clock.h"
+#include "store/commit.h"
+#include "store/create.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 8 MB in all while the disk is full. A GPU at default rates makes some 250 values a second: 12 kB as queued samples,
+ * 0.7 kB as closed blocks; so 2 MB of samples outlast minutes without a flush, 4 MB of blocks an hour and more without
+ * a disk. */
+#define SAMPLES_BYTES (2 << 20)
+#define RECORDS_BYTES (2 << 20)
+#define BLOCKS_BYTES (4 << 20)
+#define TEXT_BYTES 32768
+#define KEY_BYTES 255
+#define IDLE_FLUSHES 120 /* a series silent for about two minutes gives its memory back */
+
+struct hec_writer {
+    pthread_mutex_t lock; /* for incoming, refused and origin_ns; never held while SQLite works */
+    struct hec_queue incoming;
+    int64_t refused; /* values that make no sense: not finite, no such metric */
+    int64_t origin_ns;
+    struct hec_sink sink;
+    /* of the thread that flushes */
+    struct hec_queue records; /* everything but samples, until committed */
+    struct hec_series_table series;
+    struct hec_commit commit;
+    int64_t failing_since_ns; /* 0: writing works */
+    struct hec_why failure;
+};
+
+static void push(struct hec_writer *writer, enum hec_queued type, const void *head, size_t head_length,
+                 const void *tail, size_t tail_length) {
+    pthread_mutex_lock(&writer->lock);
+    hec_queue_push(&writer->incoming, type, head, head_length, tail, tail_length);
+    pthread_mutex_unlock(&writer->lock);
+}
+
+static void refuse(struct hec_writer *writer) {
+    pthread_mutex_lock(&writer->lock);
+    writer->refused++;
+    pthread_mutex_unlock(&writer->lock);
+}
+
+/* The longest beginning of text, at most maximum bytes, that does not end inside a UTF-8 sequence. */
+static size_t cut(const char *text, size_t maximum) {
+    size_t length = strnlen(text, maximum + 1);
+    if (length <= maximum)
+        return length;
+    length = maximum;
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
+        length--;
+    return length;
+}
+
+static void push_text(struct hec_writer *writer, enum hec_queued type, const void *head, size_t head_length,
+                      const char *text, size_t maximum) {
+    size_t length = cut(text, maximum);
+    char *copy = malloc(length + 1);
+    if (!copy) {
+        refuse(writer);
+        return;
+    }
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    push(writer, type, head, head_length, copy, length + 1);
+    free(copy);
+}
+
+static void push_sample(struct hec_writer *writer, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value,
+                        bool valid) {
+    if ((unsigned)metric >= HEC_METRIC_COUNT) {
+        refuse(writer);
+        return;
+    }
+    struct hec_queued_sample sample = {t_ns, value, subject, (uint16_t)metric, valid};
+    push(writer, HEC_QUEUED_SAMPLE, &sample, sizeof sample, NULL, 0);
+}
+
+static void sink_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
+    push_sample(context, metric, subject, t_ns, value, true);
+}
+
+static void sink_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns) {
+    push_sample(context, metric, subject, t_ns, 0, false);
+}
+
+static void sink_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    if ((unsigned)kind >= HEC_EVENT_COUNT) {
+        refuse(context);
+        return;
+    }
+    struct hec_queued_event event = {t_ns, kind, device};
+    push_text(context, HEC_QUEUED_EVENT, &event, sizeof event, text ? text : "", TEXT_BYTES);
+}
+
+static void sink_device(void *context, const struct hec_device *device) {
+    push(context, HEC_QUEUED_DEVICE, device, sizeof *device, NULL, 0);
+}
+
+static void sink_process(void *context, const struct hec_process *process) {
+    push(context, HEC_QUEUED_PROCESS, process, sizeof *process, NULL, 0);
+}
+
+static void sink_gpu_process(void *context, const struct hec_gpu_process *process) {
+    push(context, HEC_QUEUED_GPU_PROCESS, process, sizeof *process, NULL, 0);
+}
+
+static void sink_span(void *context, const struct hec_span *span) {
+    push(context, HEC_QUEUED_SPAN, span, sizeof *span, NULL, 0);
+}
+
+static void sink_units(void *context, const char *name, double count) {
+    if (!isfinite(count)) {
+        refuse(context);
+        return;
+    }
+    struct hec_queued_units units = {count};
+    push_text(context, HEC_QUEUED_UNITS, &units, sizeof units, name, KEY_BYTES);
+}
+
+static void sink_meta(void *context, const char *key, const char *value) {
+    struct hec_writer *writer = context;
+    size_t key_length = cut(key, KEY_BYTES), value_length = cut(value, TEXT_BYTES);
+    char *both = malloc(key_length + value_length + 2);
+    if (!both) {
+        refuse(writer);
+        return;
+    }
+    memcpy(both, key, key_length);
+    both[key_length] = '\0';
+    memcpy(both + key_length + 1, value, value_length);
+    both[key_length + 1 + value_length] = '\0';
+    struct hec_queued_meta meta = {(uint32_t)key_length};
+    push(writer, HEC_QUEUED_META, &meta, sizeof meta, both, key_length + value_length + 2);
+    free(both);
+}
+
+static void destroy(struct hec_writer *writer) {
+    hec_queue_clear(&writer->incoming);
+    hec_queue_clear(&writer->records);
+    hec_series_free(&writer->series);
+    pthread_mutex_destroy(&writer->lock);
+    free(writer);
+}
+
+int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out, struct hec_why *why) {
+    *out = NULL;
+    struct hec_writer *writer = calloc(1, sizeof *writer);
+    if (!writer)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    pthread_mutex_init(&writer->lock, NULL);
+    hec_queue_init(&writer->incoming, SAMPLES_BYTES);
+    hec_queue_init(&writer->records, RECORDS_BYTES);
+    writer->origin_ns = origin_ns;
+    writer->sink = (struct hec_sink){writer,       sink_sample,      sink_missing, sink_event, sink_device,
+                                     sink_process, sink_gpu_process, sink_span,    sink_units, sink_meta};
+    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
+    char *plain = NULL;
+    int err = asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0 ? HEC_ERR_NOMEM : HEC_OK;
+    if (err || hec_series_init(&writer->series, BLOCKS_BYTES) != 0)
+        err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    if (err == HEC_OK)
+        err = hec_create_file(plain, overwrite, why);
+    if (err == HEC_OK)
+        err = hec_commit_open(&writer->commit, plain, why);
+    free(plain);
+    if (err) {
+        destroy(writer);
+        return err;
+    }
+    *out = writer;
+    return HEC_OK;
+}
+
+void hec_writer_set_origin(struct hec_writer *writer, int64_t origin_ns) {
+    pthread_mutex_lock(&writer->lock);
+    writer->origin_ns = origin_ns;
+    pthread_mutex_unlock(&writer->lock);
+}
+
+const struct hec_sink *hec_writer_sink(struct hec_writer *writer) {
+    return &writer->sink;
+}
+
+/* Samples into their open blocks, everything else to what waits for the commit. */
+static void sort_in(struct hec_writer *writer, const struct hec_queue *taken, int64_t origin_ns) {
+    struct hec_queue_cursor cursor;
+    struct hec_queue_item item;
+    hec_queue_begin(taken, &cursor);
+    while (hec_queue_next(&cursor, &item)) {
+        if (item.type != HEC_QUEUED_SAMPLE) {
+            hec_queue_push(&writer->records, item.type, item.data, item.length, NULL, 0);
+            continue;
+        }
+        const struct hec_queued_sample *sample = item.data;
+        int64_t t_ns;
+        if (__builtin_sub_overflow(sample->t_ns, origin_ns, &t_ns)) {
+            writer->series.lost++;
+            continue;
+        }
+        /* down to a whole microsecond, before zero too */
+        int64_t t_us = t_ns / HEC_NS_PER_US - (t_ns % HEC_NS_PER_US < 0);
+        hec_series_add(&writer->series, (enum hec_metric)sample->metric, sample->subject, t_us, sample->value,
+                       sample->valid);
+    }
+}
+
+static void close_idle(struct hec_series_table *table) {
+    for (size_t i = 0; i < table->count; i++) {
+        struct hec_series *series = table->all[i];
+        if (series->capacity > 0 && ++series->idle > IDLE_FLUSHES)
+            hec_series_close(table, series);
+    }
+}
+
+static void tell_recovery(struct hec_writer *writer) {
+    char text[700];
+    snprintf(text, sizeof text, "%s; writing failed for %.1f s", writer->failure.text,
+             (double)(hec_clock_mono_ns() - writer->failing_since_ns) / (double)HEC_NS_PER_S);
+    sink_event(writer, HEC_EVENT_STORE_FAILED, HEC_DEVICE_NONE, writer->failing_since_ns, text);
+    writer->failing_since_ns = 0;
+}
+
+int hec_writer_flush(struct hec_writer *writer, struct hec_why *why) {
+    struct hec_queue taken;
+    hec_queue_init(&taken, SAMPLES_BYTES);
+    pthread_mutex_lock(&writer->lock);
+    hec_queue_move(&taken, &writer->incoming);
+    int64_t origin_ns = writer->origin_ns;
+    pthread_mutex_unlock(&writer->lock);
+    sort_in(writer, &taken, origin_ns);
+    hec_queue_clear(&taken);
+    close_idle(&writer->series);
+
+    struct hec_why failure;
+    int err = hec_commit_all(&writer->commit, &writer->series, &writer->records, origin_ns, &failure);
+    if (err) {
+        if (writer->failing_since_ns == 0) {
+            writer->failing_since_ns = hec_clock_mono_ns();
+            writer->failure = failure;
+        }
+        return hec_fail(why, err, "%s", failure.text);
+    }
+    hec_series_committed(&writer->series);
+    hec_queue_clear(&writer->records);
+    if (writer->failing_since_ns != 0)
+        tell_recovery(writer);
+    return HEC_OK;
+}
+
+/* Values lost for good so far. */
+static int64_t count_lost(struct hec_writer *writer) {
+    pthread_mutex_lock(&writer->lock);
+    int64_t lost = writer->refused + writer->incoming.dropped;
+    pthread_mutex_unlock(&writer->lock);
+    return lost + writer->records.dropped + writer->series.lost;
+}
+
+int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why) {
+    int err = hec_writer_flush(writer, why); /* may tell of a recovery, so there are two */
+    if (err == HEC_OK) {
+        char text[32];
+        snprintf(text, sizeof text, "%lld", (long long)count_lost(writer));
+        sink_meta(writer, "store_lost", text);
+        sink_meta(writer, "store_closed", "1");
+        err = hec_writer_flush(writer, why);
+    }
+    if (lost)
+        *lost = count_lost(writer) +
+                (err ? hec_series_uncommitted(&writer->series) + hec_queue_count(&writer->records) : 0);
+    int closed = hec_commit_close(&writer->commit, err ? NULL : why);
+    destroy(writer);
+    return err ? err : closed;
+}
