@@ -26,9 +26,9 @@ test: ## every test
 	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
 	@ctest --test-dir build -j $(JOBS)
 
-bench: ## the measurements behind the published figures (minutes; bench/README.md)
+bench: ## the measurements behind the published figures (minutes)
 	@scripts/bootstrap build test
-	@scripts/build release programs $(CMAKE_FLAGS)
+	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
 	@scripts/bench
 
 portable: ## a tree that runs from anywhere, in dist/hec-portable
