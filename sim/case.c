@@ -1,0 +1,107 @@
+#include "sim/case.h"
+
+#include <string.h>
+
+#define SEG(activity, us) {SIM_##activity, us, 1},
+#define REP(activity, us, times) {SIM_##activity, us, times},
+static const struct sim_case cases[] = {
+#define SIM_CASE(name, cause, verdict, unit, units, memory, cap, meaning, ...)                              \
+    {name, cause, verdict, unit, units, memory, cap * 1000, meaning, (const struct sim_case_segment[]){__VA_ARGS__}, \
+     sizeof((const struct sim_case_segment[]){__VA_ARGS__}) / sizeof(struct sim_case_segment)},
+#include "sim/cases.def"
+#undef SIM_CASE
+};
+
+int sim_case_count(void) {
+    return (int)(sizeof cases / sizeof cases[0]);
+}
+
+const struct sim_case *sim_case_at(int index) {
+    return &cases[index];
+}
+
+const struct sim_case *sim_case_find(const char *name) {
+    for (int i = 0; i < sim_case_count(); i++)
+        if (strcmp(cases[i].name, name) == 0)
+            return &cases[i];
+    return NULL;
+}
+
+void sim_cursor_init(struct sim_cursor *cursor, const struct sim_case *workload, uint64_t seed) {
+    *cursor = (struct sim_cursor){workload, seed, 0, -1, 0};
+}
+
+struct sim_span sim_cursor_next(struct sim_cursor *cursor) {
+    if (cursor->segment < 0) {
+        cursor->segment = 0;
+        return (struct sim_span){SIM_WAIT_STARTUP, SIM_STARTUP_NS, false};
+    }
+    const struct sim_case_segment *segment = &cursor->workload->segments[cursor->segment];
+    int64_t duration = segment->duration_us * 1000;
+    if (cursor->seed) /* the first number of the hash is the stream */
+        duration += (int64_t)((double)duration * 0.1 * (sim_hash_unit(cursor->seed, cursor->drawn++, 0) - 0.5));
+    struct sim_span span = {segment->activity, duration, false};
+    if (++cursor->repetition == segment->times) {
+        cursor->repetition = 0;
+        if (++cursor->segment == cursor->workload->segment_count) {
+            cursor->segment = 0;
+            span.step_end = true;
+        }
+    }
+    return span;
+}
+
+void sim_truth_add(struct sim_truth *truth, enum sim_activity activity, const struct sim_piece *piece) {
+    double seconds = (double)(piece->end_ns - piece->start_ns) * 1e-9;
+    double joules = (double)sim_energy_of(piece->power_mw, piece->end_ns - piece->start_ns) * 1e-9;
+    truth->seconds += seconds;
+    truth->joules += joules;
+    truth->activity[activity].seconds += seconds;
+    truth->activity[activity].joules += joules;
+    if (piece->held)
+        truth->capped_seconds += seconds;
+    if (sim_activity_info(activity)->work) {
+        truth->work_seconds += seconds;
+        truth->work_joules += joules;
+    } else {
+        truth->idle_seconds += seconds;
+        truth->idle_joules += joules;
+    }
+}
+
+int32_t sim_case_cap_mw(const struct sim_case *workload, const struct sim_profile *profile, int32_t cap_mw) {
+    if (cap_mw == 0)
+        cap_mw = profile->power_default_mw;
+    if (workload->cap_mw == 0)
+        return cap_mw;
+    return workload->cap_mw < profile->power_min_mw   ? profile->power_min_mw
+           : workload->cap_mw > profile->power_max_mw ? profile->power_max_mw
+                                                      : workload->cap_mw;
+}
+
+int sim_case_truth(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
+                   uint64_t seed, struct sim_truth *truth) {
+    memset(truth, 0, sizeof *truth);
+    if (!(seconds >= 0 && seconds <= 1e7))
+        return HEC_ERR_USAGE;
+    struct sim_cursor cursor;
+    /* the controller has not been over the cap for long */
+    struct sim_controller controller = {-2 * SIM_CONTROLLER_PAUSE_NS, 0};
+    int64_t t = 0, end = (int64_t)(seconds * 1e9 + 0.5);
+    cap_mw = sim_case_cap_mw(workload, profile, cap_mw);
+    sim_cursor_init(&cursor, workload, seed);
+    while (t < end) {
+        struct sim_span span = sim_cursor_next(&cursor);
+        int64_t stop = t + span.duration_ns < end ? t + span.duration_ns : end;
+        struct sim_piece pieces[2];
+        int count = sim_power_split(profile, cap_mw, &controller, span.activity, t, stop, pieces);
+        for (int i = 0; i < count; i++)
+            sim_truth_add(truth, span.activity, &pieces[i]);
+        t += span.duration_ns;
+        if (span.step_end && t <= end) {
+            truth->steps++;
+            truth->units += workload->units;
+        }
+    }
+    return HEC_OK;
+}

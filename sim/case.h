@@ -1,0 +1,72 @@
+/* Simulated workloads (cases.def): their schedule, and the exact truth of playing one. Pure. */
+#ifndef HEC_SIM_CASE_H
+#define HEC_SIM_CASE_H
+
+#include "base/error.h"
+#include "sim/model.h"
+
+struct sim_case_segment {
+    enum sim_activity activity;
+    int64_t duration_us;
+    int times;
+};
+
+struct sim_case {
+    const char *name, *cause, *verdict, *unit;
+    double units;          /* per step */
+    int64_t memory_mib;
+    int32_t cap_mw;        /* 0: leaves the limit alone */
+    const char *meaning;
+    const struct sim_case_segment *segments;
+    int segment_count;
+};
+
+int sim_case_count(void);
+const struct sim_case *sim_case_at(int index);
+const struct sim_case *sim_case_find(const char *name); /* NULL if unknown */
+
+/* Every program first creates its context and waits this long: WAIT_STARTUP. */
+#define SIM_STARTUP_NS INT64_C(20000000)
+
+/* Walks the schedule: one call gives one segment. With a seed, each duration is stretched or shrunk by up to 5 %. */
+struct sim_cursor {
+    const struct sim_case *workload;
+    uint64_t seed, drawn;
+    int segment, repetition; /* segment -1: the startup */
+};
+
+struct sim_span {
+    enum sim_activity activity;
+    int64_t duration_ns;
+    bool step_end; /* a step is complete when this ends */
+};
+
+void sim_cursor_init(struct sim_cursor *cursor, const struct sim_case *workload, uint64_t seed);
+struct sim_span sim_cursor_next(struct sim_cursor *cursor);
+
+/* What happened between the opening and the closing of the context. Energy is the device's whole energy in that window.
+ * work and idle sum to the totals; so do the activities. */
+struct sim_truth {
+    double seconds, joules;
+    double work_seconds, work_joules; /* activities that work */
+    double idle_seconds, idle_joules; /* a context, waiting */
+    double capped_seconds;            /* held under the power limit */
+    double units;
+    int64_t steps;
+    double late_seconds;              /* how much the player was behind its schedule; 0 when predicted */
+    struct {
+        double seconds, joules;
+    } activity[SIM_ACTIVITY_COUNT];
+};
+
+void sim_truth_add(struct sim_truth *truth, enum sim_activity activity, const struct sim_piece *piece);
+
+/* The truth of playing a case for `seconds` alone on a device of that profile, without playing it. cap_mw 0: the
+ * profile's default; the case's own limit wins, raised to the profile's minimum. */
+int sim_case_truth(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
+                   uint64_t seed, struct sim_truth *truth);
+
+/* The limit under which a case runs: its own within the profile's range, else cap_mw. */
+int32_t sim_case_cap_mw(const struct sim_case *workload, const struct sim_profile *profile, int32_t cap_mw);
+
+#endif

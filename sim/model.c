@@ -1,0 +1,121 @@
+#include "sim/model.h"
+
+#include <string.h>
+
+static const struct sim_activity_info activities[] = {
+#define SIM_ACTIVITY(id, name, mw, work, measured, util, memutil, gr, sm, occ, integer, tensor, dfma, hmma, dmma, imma,  \
+                     dram, fp64, fp32, fp16, tx, rx, nvrx, nvtx, clock, meaning)                                        \
+    {name,                                                                                                              \
+     mw,                                                                                                                \
+     work,                                                                                                              \
+     measured,                                                                                                          \
+     {util, memutil, gr, sm, occ, integer, tensor, dfma, hmma, dmma, imma, dram, fp64, fp32, fp16, tx, rx, nvrx, nvtx}, \
+     clock,                                                                                                             \
+     meaning},
+#include "sim/activities.def"
+#undef SIM_ACTIVITY
+};
+
+static const struct sim_profile profiles[] = {
+#define SIM_PROFILE(id, name, title, known, arch, nvml_arch, major, minor, mem, reserved, pmin, pmax, pdef, idle, ctx,  \
+                    held, burst, quantum, averages, counter, history, gpm, smclk, memclk, gen, width, scale)           \
+    {name, title, known, arch, nvml_arch, major, minor, mem, reserved, pmin, pmax, pdef, idle, ctx,                     \
+     held, burst, quantum, averages, counter, history, gpm, smclk, memclk, gen, width, scale},
+#include "sim/profiles.def"
+#undef SIM_PROFILE
+};
+
+const struct sim_activity_info *sim_activity_info(enum sim_activity activity) {
+    return &activities[activity];
+}
+
+enum sim_activity sim_activity_find(const char *name) {
+    for (int i = 0; i < SIM_ACTIVITY_COUNT; i++)
+        if (strcmp(activities[i].name, name) == 0)
+            return (enum sim_activity)i;
+    return SIM_ACTIVITY_COUNT;
+}
+
+int sim_profile_count(void) {
+    return (int)(sizeof profiles / sizeof profiles[0]);
+}
+
+const struct sim_profile *sim_profile_at(int index) {
+    return &profiles[index];
+}
+
+const struct sim_profile *sim_profile_find(const char *name) {
+    for (int i = 0; i < sim_profile_count(); i++)
+        if (strcmp(profiles[i].name, name) == 0)
+            return &profiles[i];
+    return NULL;
+}
+
+int32_t sim_activity_power_mw(const struct sim_profile *profile, enum sim_activity activity) {
+    if (activity == SIM_IDLE)
+        return profile->idle_mw;
+    int64_t above = activities[activity].power_mw - activities[SIM_CONTEXT].power_mw;
+    return profile->context_mw + (int32_t)(above * profile->scale_permille / 1000);
+}
+
+int32_t sim_held_power_mw(const struct sim_profile *profile, int32_t cap_mw) {
+    int32_t held = (int32_t)((int64_t)cap_mw * profile->held_permille / 1000);
+    return held > profile->context_mw ? held : profile->context_mw;
+}
+
+int64_t sim_energy_of(int32_t power_mw, int64_t duration_ns) {
+    return (int64_t)((__int128)power_mw * duration_ns / 1000);
+}
+
+int sim_power_split(const struct sim_profile *profile, int32_t cap_mw, struct sim_controller *controller,
+                    enum sim_activity activity, int64_t start_ns, int64_t end_ns, struct sim_piece pieces[2]) {
+    int32_t wanted = sim_activity_power_mw(profile, activity);
+    int count = 0;
+    if (wanted <= cap_mw) {
+        pieces[count++] = (struct sim_piece){start_ns, end_ns, 0, wanted, false};
+    } else {
+        int64_t burst_ns = profile->burst_ms * INT64_C(1000000);
+        int64_t over_ns = start_ns - controller->end_ns <= SIM_CONTROLLER_PAUSE_NS ? controller->over_ns : 0;
+        int64_t split_ns = start_ns + (over_ns < burst_ns ? burst_ns - over_ns : 0);
+        if (split_ns > end_ns)
+            split_ns = end_ns;
+        if (split_ns > start_ns)
+            pieces[count++] = (struct sim_piece){start_ns, split_ns, over_ns + split_ns - start_ns, wanted, false};
+        if (end_ns > split_ns)
+            pieces[count++] =
+                (struct sim_piece){split_ns, end_ns, burst_ns, sim_held_power_mw(profile, cap_mw), true};
+    }
+    /* light work and waiting leave the controller's memory alone: only the length of the pause matters */
+    if (count && pieces[count - 1].over_ns > 0)
+        *controller = (struct sim_controller){pieces[count - 1].end_ns, pieces[count - 1].over_ns};
+    return count;
+}
+
+void sim_counters_mean(const struct sim_profile *profile, const int64_t active_ns[SIM_ACTIVITY_COUNT], int64_t window_ns,
+                       struct sim_counters *mean) {
+    double sums[SIM_COUNTER_FIELDS] = {0};
+    for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
+        double row[SIM_COUNTER_FIELDS];
+        memcpy(row, &activities[a].counters, sizeof row);
+        for (unsigned i = 0; i < SIM_COUNTER_FIELDS; i++)
+            sums[i] += row[i] * (double)active_ns[a];
+    }
+    for (unsigned i = 0; i < SIM_COUNTER_FIELDS; i++)
+        sums[i] /= (double)window_ns;
+    memcpy(mean, sums, sizeof sums);
+    /* the rows are for generation 5; each older generation halves them */
+    double link = 1.0 / (double)(1 << (5 - profile->pcie_generation));
+    mean->pcie_tx *= link;
+    mean->pcie_rx *= link;
+}
+
+static uint64_t splitmix(uint64_t x) {
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+double sim_hash_unit(uint64_t a, uint64_t b, uint64_t c) {
+    return (double)(splitmix(splitmix(splitmix(a) ^ b) ^ c) >> 11) * 0x1.0p-53;
+}

@@ -1,0 +1,36 @@
+/* Plays a simulated workload on the simulated machine, as `hec sim CASE` does: opens a context, appends the case's
+ * segments a little ahead of time, sleeps, ends the steps when their time has come, closes the context. Prints nothing.
+ * It uses almost no CPU: of a real program's host side only the waiting is imitated. */
+#ifndef HEC_SIM_PLAY_H
+#define HEC_SIM_PLAY_H
+
+#include "sim/case.h"
+#include "sim/world.h"
+
+#include <jansson.h>
+#include <signal.h>
+
+struct sim_play_options {
+    double seconds;  /* how long to play, the startup included; > 0 */
+    int device;      /* CUDA ordinal: CUDA_VISIBLE_DEVICES is honoured */
+    uint64_t seed;   /* 0: no jitter */
+    const char *world_path; /* NULL: HEC_SIM_WORLD */
+    /* Called at the end of each step, in the playing thread; may be NULL. */
+    void (*on_step)(void *context, double units);
+    void *context;
+    /* Ends the play early when it becomes non-zero. NULL: SIGTERM and SIGINT end it; their handlers are put back. */
+    const volatile sig_atomic_t *stop;
+};
+
+/* HEC_ERR_NOTFOUND: no such case, no world, no such device. *truth (may be NULL) is exact for what was really played,
+ * also after an early end: the energy of the device between the opening and the closing of the context, if no other
+ * process used it at the same time. */
+int sim_play(const char *case_name, const struct sim_play_options *options, struct sim_truth *truth, struct hec_why *why);
+
+/* {"cases": [{"name", "planted", "verdict", "unit", "units_per_step", "step_seconds", "power_limit_w", "meaning",
+ * "segments": [{"activity", "seconds", "times"}]}]}; NULL when out of memory. The caller owns it. */
+json_t *sim_cases_json(void);
+/* {"seconds", "joules", "work": {...}, "idle": {...}, "steps", "units", "activities": {name: {"seconds", "joules"}}, ...} */
+json_t *sim_truth_json(const struct sim_truth *truth);
+
+#endif

@@ -1,0 +1,106 @@
+#include "sim/sensor.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stddef.h>
+
+static int64_t floor_to(int64_t t_ns, int64_t origin_ns, int64_t period_ns) {
+    int64_t offset = t_ns - origin_ns;
+    int64_t steps = offset / period_ns - (offset % period_ns < 0);
+    return origin_ns + steps * period_ns;
+}
+
+int64_t sim_sensor_edge_ns(struct sim_world *world, int device, int64_t t_ns) {
+    int64_t quantum = sim_world_profile(world)->quantum_ns;
+    bool was_reset;
+    int64_t phase = device * INT64_C(7300000) % quantum;
+    int64_t edge = floor_to(t_ns, sim_world_epoch_ns(world) + phase, quantum);
+    int64_t reset = sim_world_reset_ns(world, device, t_ns, &was_reset);
+    return was_reset && edge < reset ? reset : edge;
+}
+
+uint64_t sim_sensor_energy_mj(struct sim_world *world, int device, int64_t t_ns) {
+    bool was_reset;
+    int64_t reset = sim_world_reset_ns(world, device, t_ns, &was_reset);
+    int64_t from = was_reset ? sim_world_energy_nj(world, device, reset)
+                             : -sim_energy_of(sim_world_profile(world)->idle_mw, SIM_LOADED_BEFORE_NS);
+    return (uint64_t)(sim_world_energy_nj(world, device, sim_sensor_edge_ns(world, device, t_ns)) - from) / 1000000;
+}
+
+int32_t sim_sensor_mean_mw(struct sim_world *world, int device, int64_t t0_ns, int64_t t1_ns) {
+    int64_t nj = sim_world_energy_nj(world, device, t1_ns) - sim_world_energy_nj(world, device, t0_ns);
+    return (int32_t)((__int128)nj * 1000 / (t1_ns - t0_ns));
+}
+
+/* Roughly normal (the sum of 12 uniforms), reproducible from the instant. */
+static int32_t with_noise(struct sim_world *world, int device, int64_t t_ns, int32_t power_mw) {
+    int32_t noise = sim_world_spec(world)->noise_mw;
+    if (noise == 0)
+        return power_mw;
+    double sum = -6;
+    for (uint64_t i = 0; i < 12; i++)
+        sum += sim_hash_unit((uint64_t)device, (uint64_t)(t_ns - sim_world_epoch_ns(world)), i);
+    double noisy = power_mw + sum * noise;
+    return noisy > 0 ? (int32_t)noisy : 0;
+}
+
+int64_t sim_sensor_history_last(struct sim_world *world, int64_t t_ns) {
+    int64_t epoch = sim_world_epoch_ns(world);
+    return (floor_to(t_ns, epoch, SIM_HISTORY_PERIOD_NS) - epoch) / SIM_HISTORY_PERIOD_NS;
+}
+
+int32_t sim_sensor_history_mw(struct sim_world *world, int device, int64_t k) {
+    int64_t end = sim_world_epoch_ns(world) + k * SIM_HISTORY_PERIOD_NS;
+    return with_noise(world, device, end, sim_sensor_mean_mw(world, device, end - SIM_HISTORY_PERIOD_NS, end));
+}
+
+static int32_t polled(struct sim_world *world, int device, int64_t t_ns, int64_t window_ns) {
+    int64_t edge = floor_to(t_ns, sim_world_epoch_ns(world), SIM_POWER_PERIOD_NS);
+    return with_noise(world, device, edge, sim_sensor_mean_mw(world, device, edge - window_ns, edge));
+}
+
+int32_t sim_sensor_instant_mw(struct sim_world *world, int device, int64_t t_ns) {
+    return polled(world, device, t_ns, SIM_HISTORY_PERIOD_NS);
+}
+
+int32_t sim_sensor_average_mw(struct sim_world *world, int device, int64_t t_ns) {
+    return polled(world, device, t_ns, HEC_NS_PER_S);
+}
+
+void sim_sensor_counters(struct sim_world *world, int device, int64_t t0_ns, int64_t t1_ns, struct sim_counters *mean) {
+    int64_t before[SIM_ACTIVITY_COUNT], active[SIM_ACTIVITY_COUNT];
+    sim_world_active(world, device, t0_ns, before);
+    sim_world_active(world, device, t1_ns, active);
+    for (int i = 0; i < SIM_ACTIVITY_COUNT; i++)
+        active[i] -= before[i];
+    sim_counters_mean(sim_world_profile(world), active, t1_ns - t0_ns, mean);
+}
+
+int sim_sensor_sm_clock_mhz(struct sim_world *world, int device, int64_t t_ns) {
+    const struct sim_profile *profile = sim_world_profile(world);
+    struct sim_instant instant = sim_world_at(world, device, t_ns);
+    double clock = profile->sm_clock_mhz * sim_activity_info(instant.activity)->sm_clock_permille / 1000.0;
+    if (instant.held) /* dynamic power goes about with the cube of the clock */
+        clock *= cbrt((double)instant.power_mw / sim_activity_power_mw(profile, instant.activity));
+    return (int)clock;
+}
+
+int sim_sensor_temperature_c(struct sim_world *world, int device, int64_t t_ns) {
+    return 28 + sim_sensor_mean_mw(world, device, t_ns - 30 * HEC_NS_PER_S, t_ns) / 20000;
+}
+
+unsigned long long sim_sensor_throttle(struct sim_world *world, int device, int64_t t_ns) {
+    struct sim_instant instant = sim_world_at(world, device, t_ns);
+    if (instant.held)
+        return 4;
+    return sim_activity_info(instant.activity)->work ? 0 : 1;
+}
+
+int64_t sim_sensor_memory_bytes(struct sim_world *world, int device) {
+    struct sim_context contexts[SIM_CONTEXT_MAX];
+    int64_t bytes = 0, room = (sim_world_profile(world)->memory_mib - sim_world_profile(world)->reserved_mib) << 20;
+    for (int i = 0, count = sim_world_contexts(world, device, contexts); i < count; i++)
+        bytes += contexts[i].memory_bytes;
+    return bytes < room ? bytes : room;
+}

@@ -1,0 +1,206 @@
+#include "sim/spec.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int64_t cost_ns;
+} calls[] = {
+#define SIM_CALL(name, since, cost_ns) {#name, cost_ns},
+#include "sim/nvml/calls.def"
+#undef SIM_CALL
+};
+
+const char *sim_call_name(enum sim_call call) {
+    return calls[call].name;
+}
+
+int64_t sim_call_cost_ns(enum sim_call call) {
+    return calls[call].cost_ns;
+}
+
+enum sim_call sim_call_find(const char *name, unsigned length) {
+    for (int i = 0; i < SIM_CALL_COUNT; i++)
+        if (strlen(calls[i].name) == length && memcmp(calls[i].name, name, length) == 0)
+            return (enum sim_call)i;
+    return SIM_CALL_COUNT;
+}
+
+/* A decimal number that is the whole of text. No sign, exponent, infinity or hexadecimal: strtod alone takes them. */
+static bool parse_number(const char *text, double maximum, double *value) {
+    if (!*text || strlen(text) > 24 || text[strspn(text, "0123456789.")] != '\0')
+        return false;
+    char *end;
+    *value = strtod(text, &end);
+    return *end == '\0' && isfinite(*value) && *value <= maximum;
+}
+
+static bool parse_seconds(const char *text, int64_t *ns) {
+    double s;
+    if (!parse_number(text, 1e8, &s))
+        return false;
+    *ns = (int64_t)(s * 1e9 + 0.5);
+    return true;
+}
+
+static int parse_profile(char *word, struct sim_spec *spec, struct hec_why *why) {
+    char *times = strrchr(word, 'x');
+    spec->count = 1;
+    if (times && times != word) {
+        double count;
+        if (!parse_number(times + 1, SIM_DEVICE_MAX, &count) || count < 1 || count != floor(count))
+            return hec_fail(why, HEC_ERR_USAGE, "'%.40s': after x comes a number of devices from 1 to %d, as in h200x8",
+                            word, SIM_DEVICE_MAX);
+        spec->count = (int)count;
+        *times = '\0';
+    }
+    const struct sim_profile *profile = sim_profile_find(word);
+    if (profile) {
+        snprintf(spec->profile, sizeof spec->profile, "%s", profile->name);
+        return HEC_OK;
+    }
+    char known[128] = "";
+    for (int i = 0; i < sim_profile_count(); i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", sim_profile_at(i)->name);
+    }
+    return hec_fail(why, HEC_ERR_USAGE, "there is no simulated device '%.40s'; known are %s", word, known);
+}
+
+/* SECONDS[:DEVICE] */
+static int parse_device_fault(const char *key, char *value, struct sim_spec *spec, struct sim_fault *fault,
+                              struct hec_why *why) {
+    double device = 0;
+    char *colon = strchr(value, ':');
+    if (colon)
+        *colon++ = '\0';
+    if (!parse_seconds(value, &fault->at_ns) ||
+        (colon && (!parse_number(colon, spec->count - 1, &device) || device != floor(device))))
+        return hec_fail(why, HEC_ERR_USAGE, "'%s@%.40s' should be %s@SECONDS or %s@SECONDS:DEVICE, as in %s@2", key, value,
+                        key, key, key);
+    fault->device = (int)device;
+    return HEC_OK;
+}
+
+/* FUNCTION[:MS][@SECONDS] */
+static int parse_call_fault(const char *key, char *value, struct sim_fault *fault, struct hec_why *why) {
+    const char *form = fault->kind == SIM_FAULT_SLOW ? "FUNCTION:MILLISECONDS" : "FUNCTION";
+    char *at = strchr(value, '@');
+    if (at) {
+        *at++ = '\0';
+        if (!parse_seconds(at, &fault->at_ns))
+            return hec_fail(why, HEC_ERR_USAGE, "%s: '%.40s' is not a number of seconds", key, at);
+    }
+    char *colon = strchr(value, ':');
+    if (colon)
+        *colon++ = '\0';
+    double ms = 0;
+    if ((fault->kind == SIM_FAULT_SLOW) != (colon != NULL) || (colon && !parse_number(colon, 60000, &ms)))
+        return hec_fail(why, HEC_ERR_USAGE, "'%s=%.80s' should be %s=%s or %s=%s@SECONDS (milliseconds up to 60000)", key,
+                        value, key, form, key, form);
+    fault->delay_ns = (int64_t)(ms * (double)HEC_NS_PER_MS);
+    fault->call = sim_call_find(value, (unsigned)strlen(value));
+    if (fault->call == SIM_CALL_COUNT)
+        return hec_fail(why, HEC_ERR_USAGE, "%s: the simulated driver has no function '%.80s'", key, value);
+    return HEC_OK;
+}
+
+static int add_fault(enum sim_fault_kind kind, const char *key, char *value, struct sim_spec *spec, struct hec_why *why) {
+    struct sim_fault fault = {.kind = kind, .call = SIM_CALL_COUNT};
+    if (spec->fault_count == SIM_FAULT_MAX)
+        return hec_fail(why, HEC_ERR_USAGE, "more than %d faults", SIM_FAULT_MAX);
+    int err = kind <= SIM_FAULT_RESET ? parse_device_fault(key, value, spec, &fault, why)
+                                      : parse_call_fault(key, value, &fault, why);
+    if (err == HEC_OK)
+        spec->faults[spec->fault_count++] = fault;
+    return err;
+}
+
+static int parse_driver(const char *value, struct sim_spec *spec, struct hec_why *why) {
+    spec->driver = strcmp(value, "450") == 0 ? 450 : strcmp(value, "580") == 0 ? 580 : 0;
+    return spec->driver ? HEC_OK : hec_fail(why, HEC_ERR_USAGE, "driver=%.40s: simulated are 450 and 580", value);
+}
+
+static int parse_watts(const char *key, const char *value, double maximum, int32_t *mw, struct hec_why *why) {
+    double watts;
+    if (!parse_number(value, maximum, &watts))
+        return hec_fail(why, HEC_ERR_USAGE, "%s=%.40s: should be a number of watts, at most %.0f", key, value, maximum);
+    *mw = (int32_t)(watts * 1000 + 0.5);
+    return HEC_OK;
+}
+
+static int parse_cap(const char *value, struct sim_spec *spec, struct hec_why *why) {
+    const struct sim_profile *profile = sim_profile_find(spec->profile);
+    int err = parse_watts("cap", value, profile->power_max_mw / 1000.0, &spec->cap_mw, why);
+    if (err == HEC_OK && spec->cap_mw < profile->power_min_mw)
+        return hec_fail(why, HEC_ERR_USAGE, "cap=%.40s: the %s takes %d to %d W", value, spec->profile,
+                        profile->power_min_mw / 1000, profile->power_max_mw / 1000);
+    return err;
+}
+
+static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
+    char *value = strpbrk(word, "=@");
+    char separator = value ? *value : '\0';
+    if (value)
+        *value++ = '\0';
+    if (separator == '@') {
+        if (strcmp(word, "lost") == 0)
+            return add_fault(SIM_FAULT_LOST, "lost", value, spec, why);
+        if (strcmp(word, "reset") == 0)
+            return add_fault(SIM_FAULT_RESET, "reset", value, spec, why);
+    } else if (separator == '=') {
+        if (strcmp(word, "slow") == 0)
+            return add_fault(SIM_FAULT_SLOW, "slow", value, spec, why);
+        if (strcmp(word, "hang") == 0)
+            return add_fault(SIM_FAULT_HANG, "hang", value, spec, why);
+        if (strcmp(word, "fail") == 0)
+            return add_fault(SIM_FAULT_FAIL, "fail", value, spec, why);
+        if (strcmp(word, "driver") == 0)
+            return parse_driver(value, spec, why);
+        if (strcmp(word, "noise") == 0)
+            return parse_watts("noise", value, 1000, &spec->noise_mw, why);
+        if (strcmp(word, "cap") == 0)
+            return parse_cap(value, spec, why);
+        if (strcmp(word, "mig") == 0 && (strcmp(value, "0") == 0 || strcmp(value, "1") == 0)) {
+            spec->mig = *value == '1';
+            return HEC_OK;
+        }
+        if (strcmp(word, "clock") == 0 && (strcmp(value, "real") == 0 || strcmp(value, "virtual") == 0)) {
+            spec->virtual_time = *value == 'v';
+            return HEC_OK;
+        }
+    } else if (strcmp(word, "nopower") == 0) {
+        spec->no_power = true;
+        return HEC_OK;
+    }
+    return hec_fail(why, HEC_ERR_USAGE,
+                    "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, slow=FUNCTION:MS, hang=FUNCTION, "
+                    "fail=FUNCTION, nopower, noise=W, cap=W, driver=450, mig=1, clock=virtual",
+                    word, separator ? (char[]){separator, '\0'} : "", value ? value : "");
+}
+
+int sim_spec_parse(const char *text, struct sim_spec *spec, struct hec_why *why) {
+    char copy[SIM_SPEC_LENGTH_MAX];
+    *spec = (struct sim_spec){.count = 1, .driver = 580};
+    if (strlen(text) >= sizeof copy)
+        return hec_fail(why, HEC_ERR_USAGE, "the description of the simulated device is longer than %zu characters",
+                        sizeof copy - 1);
+    memcpy(copy, text, strlen(text) + 1);
+    char *rest = copy;
+    int err = parse_profile(strsep(&rest, ","), spec, why);
+    while (err == HEC_OK && rest)
+        err = parse_key(strsep(&rest, ","), spec, why);
+    if (err == HEC_OK && spec->mig && !sim_profile_find(spec->profile)->has_counter)
+        return hec_fail(why, HEC_ERR_USAGE, "mig=1: the %s cannot be divided", spec->profile);
+    return err;
+}
+
+const char *sim_spec_library(const struct sim_spec *spec) {
+    return spec->driver == 450 ? "sim/old/libnvidia-ml.so.1" : "sim/libnvidia-ml.so.1";
+}

@@ -1,0 +1,57 @@
+/* What to simulate: the argument of `hec run --sim`.
+ *
+ *   PROFILE[xN][,key[=value]...]         h200   h200x8   h200,lost@2   a100x2,slow=nvmlDeviceGetPowerUsage:200@5
+ *
+ * docs/simulated-gpu.md describes the keys. Times are seconds since the world was created. */
+#ifndef HEC_SIM_SPEC_H
+#define HEC_SIM_SPEC_H
+
+#include "base/error.h"
+#include "sim/model.h"
+
+#define SIM_DEVICE_MAX 16
+#define SIM_FAULT_MAX 16
+#define SIM_SPEC_LENGTH_MAX 512
+
+/* Functions that a fault can name: those of nvml/calls.def. */
+enum sim_call {
+#define SIM_CALL(name, since, cost_ns) SIM_CALL_##name,
+#include "sim/nvml/calls.def"
+#undef SIM_CALL
+    SIM_CALL_COUNT
+};
+
+const char *sim_call_name(enum sim_call call);
+int64_t sim_call_cost_ns(enum sim_call call);
+enum sim_call sim_call_find(const char *name, unsigned length); /* SIM_CALL_COUNT if unknown */
+
+enum sim_fault_kind { SIM_FAULT_LOST, SIM_FAULT_RESET, SIM_FAULT_SLOW, SIM_FAULT_HANG, SIM_FAULT_FAIL };
+
+struct sim_fault {
+    enum sim_fault_kind kind;
+    enum sim_call call; /* SLOW, HANG, FAIL */
+    int device;         /* LOST, RESET */
+    int64_t at_ns;      /* from then on; 0: from the start */
+    int64_t delay_ns;   /* SLOW */
+};
+
+struct sim_spec {
+    char profile[16];
+    int count;
+    int driver;        /* 580 or 450 */
+    bool mig;          /* device 0 is divided in two */
+    bool virtual_time; /* the clock stands still until it is set */
+    bool no_power;     /* no power history */
+    int32_t noise_mw;  /* standard deviation added to power readings, never to the counter */
+    int32_t cap_mw;    /* 0: the profile's default limit */
+    int fault_count;
+    struct sim_fault faults[SIM_FAULT_MAX];
+};
+
+/* HEC_ERR_USAGE with a sentence that names what is wrong and what would be right. */
+int sim_spec_parse(const char *text, struct sim_spec *spec, struct hec_why *why);
+
+/* The double to load, relative to lib/hec: "sim/libnvidia-ml.so.1", or the older one. */
+const char *sim_spec_library(const struct sim_spec *spec);
+
+#endif

@@ -1,0 +1,204 @@
+#include "sim/timeline.h"
+
+#include <string.h>
+
+static struct sim_segment *at(struct sim_timeline *timeline, uint64_t index) {
+    return &timeline->segment[index % SIM_SEGMENT_MAX];
+}
+
+static const struct sim_segment *seen(const struct sim_timeline *timeline, uint64_t index) {
+    return &timeline->segment[index % SIM_SEGMENT_MAX];
+}
+
+static uint64_t oldest(const struct sim_timeline *timeline) {
+    return timeline->head > SIM_SEGMENT_MAX ? timeline->head - SIM_SEGMENT_MAX : 0;
+}
+
+static int64_t excess_nj(const struct sim_profile *profile, const struct sim_segment *segment, int64_t until_ns) {
+    int64_t end = until_ns < segment->end_ns ? until_ns : segment->end_ns;
+    return end > segment->start_ns ? sim_energy_of(segment->power_mw - profile->context_mw, end - segment->start_ns) : 0;
+}
+
+/* Index of the first segment that ends after t; head if there is none. */
+static uint64_t first_after(const struct sim_timeline *timeline, int64_t t_ns) {
+    uint64_t low = oldest(timeline), high = timeline->head;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (seen(timeline, middle)->end_ns > t_ns)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static struct sim_milestone *milestone_slot(struct sim_timeline *timeline, uint64_t index) {
+    return &timeline->milestone[index / SIM_MILESTONE_EVERY % (SIM_SEGMENT_MAX / SIM_MILESTONE_EVERY)];
+}
+
+/* Time in each activity before segment `index` (oldest <= index <= head): from the nearest milestone, by adding or
+ * subtracting at most SIM_MILESTONE_EVERY segments. A milestone is written with the segment of its own index, so that
+ * of head does not exist yet, and that of a block whose first segment is forgotten is forgotten too. */
+static void active_before(const struct sim_timeline *timeline, uint64_t index, int64_t active_ns[SIM_ACTIVITY_COUNT]) {
+    uint64_t i = index - index % SIM_MILESTONE_EVERY;
+    memset(active_ns, 0, sizeof(int64_t) * SIM_ACTIVITY_COUNT);
+    if (timeline->head == 0)
+        return;
+    if (i == timeline->head)
+        i -= SIM_MILESTONE_EVERY;
+    else if (i < oldest(timeline))
+        i += SIM_MILESTONE_EVERY;
+    memcpy(active_ns, milestone_slot((struct sim_timeline *)timeline, i)->active_ns, sizeof(int64_t) * SIM_ACTIVITY_COUNT);
+    for (; i < index; i++)
+        active_ns[seen(timeline, i)->activity] += seen(timeline, i)->end_ns - seen(timeline, i)->start_ns;
+    for (; i > index; i--)
+        active_ns[seen(timeline, i - 1)->activity] -= seen(timeline, i - 1)->end_ns - seen(timeline, i - 1)->start_ns;
+}
+
+static void push(struct sim_timeline *timeline, const struct sim_profile *profile, struct sim_segment segment) {
+    uint64_t index = timeline->head;
+    const struct sim_segment *previous = index ? at(timeline, index - 1) : NULL;
+    segment.excess_before_nj =
+        previous ? previous->excess_before_nj + excess_nj(profile, previous, previous->end_ns) : 0;
+    if (index % SIM_MILESTONE_EVERY == 0) {
+        struct sim_milestone next;
+        active_before(timeline, index, next.active_ns);
+        *milestone_slot(timeline, index) = next;
+    }
+    *at(timeline, index) = segment;
+    /* last, so that a writer that is killed here leaves a timeline that is consistent without this segment */
+    __atomic_store_n(&timeline->head, index + 1, __ATOMIC_RELEASE);
+}
+
+void sim_timeline_init(struct sim_timeline *timeline, int64_t epoch_ns) {
+    timeline->epoch_ns = epoch_ns;
+    timeline->head = timeline->presence_head = 0;
+    timeline->controller = (struct sim_controller){0};
+}
+
+void sim_timeline_arrive(struct sim_timeline *timeline, int64_t t_ns) {
+    struct sim_presence next = {t_ns, INT64_MAX, 0};
+    if (timeline->presence_head) {
+        const struct sim_presence *last = &timeline->presence[(timeline->presence_head - 1) % SIM_PRESENCE_MAX];
+        next.present_before_ns = last->present_before_ns + last->end_ns - last->start_ns;
+    }
+    timeline->presence[timeline->presence_head % SIM_PRESENCE_MAX] = next;
+    __atomic_store_n(&timeline->presence_head, timeline->presence_head + 1, __ATOMIC_RELEASE);
+}
+
+void sim_timeline_leave(struct sim_timeline *timeline, int64_t t_ns) {
+    if (timeline->presence_head)
+        timeline->presence[(timeline->presence_head - 1) % SIM_PRESENCE_MAX].end_ns = t_ns;
+}
+
+static int64_t present_ns(const struct sim_timeline *timeline, int64_t t_ns) {
+    uint64_t low = timeline->presence_head > SIM_PRESENCE_MAX ? timeline->presence_head - SIM_PRESENCE_MAX : 0;
+    for (uint64_t i = timeline->presence_head; i > low; i--) {
+        const struct sim_presence *presence = &timeline->presence[(i - 1) % SIM_PRESENCE_MAX];
+        if (presence->start_ns < t_ns)
+            return presence->present_before_ns + (t_ns < presence->end_ns ? t_ns : presence->end_ns) - presence->start_ns;
+        if (i - 1 == low)
+            return presence->present_before_ns;
+    }
+    return 0;
+}
+
+int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
+                        enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
+    if (timeline->head && at(timeline, timeline->head - 1)->end_ns > start_ns)
+        start_ns = at(timeline, timeline->head - 1)->end_ns;
+    int count = sim_power_split(profile, cap_mw, &timeline->controller, activity, start_ns, start_ns + duration_ns, pieces);
+    for (int i = 0; i < count; i++)
+        push(timeline, profile,
+             (struct sim_segment){pieces[i].start_ns, pieces[i].end_ns, 0, pieces[i].over_ns, pieces[i].power_mw, pid,
+                                  (int16_t)activity, pieces[i].held});
+    return count;
+}
+
+void sim_timeline_cut(struct sim_timeline *timeline, const struct sim_profile *profile, pid_t pid, int64_t t_ns) {
+    uint64_t end = timeline->head, first = first_after(timeline, t_ns);
+    /* the prefix sums of the first one rest on the one before it, which must still be held */
+    if (first == oldest(timeline) && first > 0)
+        first++;
+    if (first >= end)
+        return;
+    timeline->head = first;
+    for (uint64_t i = first; i < end; i++) {
+        struct sim_segment segment = *at(timeline, i);
+        if (segment.pid == pid && segment.end_ns > t_ns)
+            segment.end_ns = t_ns;
+        if (segment.end_ns > segment.start_ns)
+            push(timeline, profile, segment);
+    }
+    timeline->controller = (struct sim_controller){0};
+    for (uint64_t i = timeline->head, low = oldest(timeline); i > low; i--) {
+        const struct sim_segment *segment = at(timeline, i - 1);
+        if (segment->over_ns > 0) {
+            timeline->controller = (struct sim_controller){segment->end_ns, segment->over_ns};
+            break;
+        }
+    }
+}
+
+int64_t sim_timeline_energy_nj(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns) {
+    if (t_ns <= timeline->epoch_ns)
+        return sim_energy_of(profile->idle_mw, t_ns - timeline->epoch_ns);
+    int64_t present = present_ns(timeline, t_ns);
+    int64_t base = sim_energy_of(profile->context_mw, present) +
+                   sim_energy_of(profile->idle_mw, t_ns - timeline->epoch_ns - present);
+    if (timeline->head == 0)
+        return base;
+    uint64_t index = first_after(timeline, t_ns);
+    if (index == timeline->head)
+        index--;
+    return base + seen(timeline, index)->excess_before_nj + excess_nj(profile, seen(timeline, index), t_ns);
+}
+
+void sim_timeline_active(const struct sim_timeline *timeline, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]) {
+    uint64_t index = first_after(timeline, t_ns);
+    active_before(timeline, index, active_ns);
+    if (index < timeline->head && seen(timeline, index)->start_ns < t_ns)
+        active_ns[seen(timeline, index)->activity] += t_ns - seen(timeline, index)->start_ns;
+    int64_t present = t_ns > timeline->epoch_ns ? present_ns(timeline, t_ns) : 0;
+    int64_t segments = 0;
+    for (int a = SIM_CONTEXT + 1; a < SIM_ACTIVITY_COUNT; a++)
+        segments += active_ns[a];
+    active_ns[SIM_CONTEXT] = present - segments;
+    active_ns[SIM_IDLE] = (t_ns > timeline->epoch_ns ? t_ns - timeline->epoch_ns : 0) - present;
+}
+
+struct sim_instant sim_timeline_at(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns) {
+    uint64_t last = timeline->presence_head;
+    struct sim_instant instant = {SIM_IDLE, profile->idle_mw, false, false};
+    for (uint64_t i = last, low = last > SIM_PRESENCE_MAX ? last - SIM_PRESENCE_MAX : 0; i > low; i--) {
+        const struct sim_presence *presence = &timeline->presence[(i - 1) % SIM_PRESENCE_MAX];
+        if (presence->start_ns <= t_ns) {
+            if (t_ns < presence->end_ns)
+                instant = (struct sim_instant){SIM_CONTEXT, profile->context_mw, false, true};
+            break;
+        }
+    }
+    uint64_t index = first_after(timeline, t_ns);
+    if (index < timeline->head && seen(timeline, index)->start_ns <= t_ns) {
+        const struct sim_segment *segment = seen(timeline, index);
+        instant.activity = (enum sim_activity)segment->activity;
+        instant.power_mw = segment->power_mw;
+        instant.held = segment->held;
+    }
+    return instant;
+}
+
+int64_t sim_timeline_busy_ns(const struct sim_timeline *timeline, pid_t pid, int64_t t0_ns, int64_t t1_ns) {
+    int64_t busy = 0;
+    for (uint64_t i = first_after(timeline, t0_ns); i < timeline->head; i++) {
+        const struct sim_segment *segment = seen(timeline, i);
+        if (segment->start_ns >= t1_ns)
+            break;
+        if (segment->pid != pid || sim_activity_info((enum sim_activity)segment->activity)->counters.util <= 0)
+            continue;
+        int64_t start = segment->start_ns > t0_ns ? segment->start_ns : t0_ns;
+        int64_t end = segment->end_ns < t1_ns ? segment->end_ns : t1_ns;
+        busy += end - start;
+    }
+    return busy;
+}

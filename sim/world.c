@@ -1,0 +1,444 @@
+#include "sim/world.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORLD_MAGIC UINT64_C(0x31444c524f574348) /* "HCWORLD1" */
+
+struct sim_device {
+    int32_t cap_mw;
+    struct sim_context contexts[SIM_CONTEXT_MAX]; /* pid 0: free */
+    struct sim_timeline timeline;
+};
+
+struct sim_page {
+    uint64_t magic;
+    uint64_t size;
+    uint64_t layout; /* guards against another build: sizes of the structs below */
+    int64_t epoch_ns, wall_offset_ns, virtual_now_ns;
+    int64_t swept_ns;
+    struct sim_spec spec;
+    pthread_mutex_t lock;
+    struct sim_device devices[];
+};
+
+struct sim_world {
+    struct sim_page *page;
+    const struct sim_profile *profile;
+    size_t size;
+    char path[256];
+};
+
+/* Contexts of dead processes are looked for at most this often. */
+#define SWEEP_INTERVAL_NS INT64_C(20000000)
+
+static uint64_t layout(void) {
+    return sizeof(struct sim_page) * UINT64_C(1000003) + sizeof(struct sim_device) + SIM_ACTIVITY_COUNT * UINT64_C(7919) +
+           SIM_CALL_COUNT;
+}
+
+static size_t page_size(int devices) {
+    return sizeof(struct sim_page) + (size_t)devices * sizeof(struct sim_device);
+}
+
+static int64_t real_clock(clockid_t id) {
+    struct timespec ts;
+    clock_gettime(id, &ts);
+    return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
+}
+
+static const char *writable_folder(void) {
+    const char *tmp = getenv("TMPDIR");
+    if (tmp && *tmp && access(tmp, W_OK) == 0)
+        return tmp;
+    return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+static int create_file(struct sim_world *world, struct hec_why *why) {
+    int length = snprintf(world->path, sizeof world->path, "%s/hec-sim-XXXXXX", writable_folder());
+    if (length < 0 || length >= (int)sizeof world->path)
+        return hec_fail(why, HEC_ERR_LIMIT, "the name of the folder for temporary files is too long");
+    int fd = mkostemp(world->path, O_CLOEXEC);
+    if (fd < 0)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", world->path, strerror(errno));
+    /* allocated, not sparse: a full disk must fail here and not as SIGBUS later */
+    int err = posix_fallocate(fd, 0, (off_t)world->size);
+    if (err == 0) {
+        world->page = mmap(NULL, world->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (world->page == MAP_FAILED)
+            err = errno;
+    }
+    close(fd);
+    if (err) {
+        unlink(world->path);
+        return hec_fail(why, hec_err_from_errno(err), "cannot set up %s: %s", world->path, strerror(err));
+    }
+    return HEC_OK;
+}
+
+static int init_lock(pthread_mutex_t *lock) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    int err = pthread_mutex_init(lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return err;
+}
+
+int sim_world_create(const struct sim_spec *spec, struct sim_world **result, struct hec_why *why) {
+    const struct sim_profile *profile = sim_profile_find(spec->profile);
+    if (!profile || spec->count < 1 || spec->count > SIM_DEVICE_MAX)
+        return hec_fail(why, HEC_ERR_USAGE, "the simulated device is not described");
+    struct sim_world *world = calloc(1, sizeof *world);
+    if (!world)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    world->size = page_size(spec->count);
+    world->profile = profile;
+    int err = create_file(world, why);
+    if (err) {
+        free(world);
+        return err;
+    }
+    struct sim_page *page = world->page;
+    page->size = world->size;
+    page->layout = layout();
+    page->spec = *spec;
+    page->epoch_ns = page->virtual_now_ns = real_clock(CLOCK_MONOTONIC);
+    page->wall_offset_ns = real_clock(CLOCK_REALTIME) - real_clock(CLOCK_MONOTONIC);
+    for (int i = 0; i < spec->count; i++) {
+        page->devices[i].cap_mw = spec->cap_mw ? spec->cap_mw : profile->power_default_mw;
+        sim_timeline_init(&page->devices[i].timeline, page->epoch_ns);
+    }
+    if (init_lock(&page->lock)) {
+        sim_world_destroy(world);
+        return hec_fail(why, HEC_ERR_FAILED, "cannot make a lock between processes");
+    }
+    __atomic_store_n(&page->magic, WORLD_MAGIC, __ATOMIC_RELEASE);
+    *result = world;
+    return HEC_OK;
+}
+
+static int check_page(const struct sim_page *page, size_t size, struct hec_why *why) {
+    if (page->magic != WORLD_MAGIC)
+        return hec_fail(why, HEC_ERR_CORRUPT, "it is not a simulated machine");
+    if (page->layout != layout())
+        return hec_fail(why, HEC_ERR_VERSION, "it was made by another version of hec");
+    if (page->size != size || page->spec.count < 1 || page->spec.count > SIM_DEVICE_MAX ||
+        page_size(page->spec.count) != size || page->spec.fault_count < 0 || page->spec.fault_count > SIM_FAULT_MAX ||
+        !memchr(page->spec.profile, '\0', sizeof page->spec.profile) || !sim_profile_find(page->spec.profile))
+        return hec_fail(why, HEC_ERR_CORRUPT, "it is damaged");
+    return HEC_OK;
+}
+
+int sim_world_attach(const char *path, struct sim_world **result, struct hec_why *why) {
+    if (!path)
+        path = getenv(SIM_WORLD_ENV);
+    if (!path || !*path)
+        return hec_fail(why, HEC_ERR_NOTFOUND,
+                        "there is no simulated device here: start the program with `hec run --sim h200 -- PROGRAM`");
+    struct sim_world *world = calloc(1, sizeof *world);
+    if (!world)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    snprintf(world->path, sizeof world->path, "%s", path);
+    struct stat status;
+    int err = HEC_OK, fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) < 0)
+        err = hec_fail(why, hec_err_from_errno(errno), "cannot open the simulated machine %s: %s", path, strerror(errno));
+    else if (!S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof(struct sim_page))
+        err = hec_fail(why, HEC_ERR_CORRUPT, "%s is not a simulated machine", path);
+    if (!err) {
+        world->size = (size_t)status.st_size;
+        world->page = mmap(NULL, world->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (world->page == MAP_FAILED)
+            err = hec_fail(why, hec_err_from_errno(errno), "cannot map %s: %s", path, strerror(errno));
+        else {
+            struct hec_why detail;
+            err = check_page(world->page, world->size, &detail);
+            if (err) {
+                hec_fail(why, err, "cannot use %s: %s", path, detail.text);
+                munmap(world->page, world->size);
+            }
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    if (err) {
+        free(world);
+        return err;
+    }
+    world->profile = sim_profile_find(world->page->spec.profile);
+    *result = world;
+    return HEC_OK;
+}
+
+void sim_world_detach(struct sim_world *world) {
+    if (!world)
+        return;
+    munmap(world->page, world->size);
+    free(world);
+}
+
+void sim_world_destroy(struct sim_world *world) {
+    if (!world)
+        return;
+    unlink(world->path);
+    sim_world_detach(world);
+}
+
+const char *sim_world_path(const struct sim_world *world) {
+    return world->path;
+}
+
+const struct sim_spec *sim_world_spec(const struct sim_world *world) {
+    return &world->page->spec;
+}
+
+const struct sim_profile *sim_world_profile(const struct sim_world *world) {
+    return world->profile;
+}
+
+int64_t sim_world_epoch_ns(const struct sim_world *world) {
+    return world->page->epoch_ns;
+}
+
+int64_t sim_world_wall_offset_ns(const struct sim_world *world) {
+    return world->page->wall_offset_ns;
+}
+
+int64_t sim_world_now_ns(const struct sim_world *world) {
+    if (world->page->spec.virtual_time)
+        return __atomic_load_n(&world->page->virtual_now_ns, __ATOMIC_ACQUIRE);
+    return real_clock(CLOCK_MONOTONIC);
+}
+
+void sim_world_set_now_ns(struct sim_world *world, int64_t now_ns) {
+    if (now_ns > sim_world_now_ns(world))
+        __atomic_store_n(&world->page->virtual_now_ns, now_ns, __ATOMIC_RELEASE);
+}
+
+void sim_world_spend(const struct sim_world *world, int64_t duration_ns) {
+    if (duration_ns <= 0 || world->page->spec.virtual_time)
+        return;
+    int64_t end = real_clock(CLOCK_MONOTONIC) + duration_ns;
+    if (duration_ns < 100 * HEC_NS_PER_US) { /* a sleep overshoots by about 60 us */
+        while (real_clock(CLOCK_MONOTONIC) < end)
+            ;
+        return;
+    }
+    struct timespec until = {end / HEC_NS_PER_S, end % HEC_NS_PER_S};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+/* Start time of a live process in clock ticks since boot, from field 22 of /proc/PID/stat; 0 when it is gone, or a
+ * zombie, which holds no context. */
+static uint64_t process_born(pid_t pid) {
+    char name[40], text[1024];
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (length <= 0)
+        return 0;
+    text[length] = '\0';
+    char state;
+    unsigned long long born;
+    const char *rest = strrchr(text, ')'); /* the command's name may hold anything */
+    if (!rest || sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                        &state, &born) != 2)
+        return 0;
+    return state == 'Z' || state == 'X' ? 0 : born;
+}
+
+static bool occupied(const struct sim_device *device) {
+    for (int i = 0; i < SIM_CONTEXT_MAX; i++)
+        if (device->contexts[i].pid)
+            return true;
+    return false;
+}
+
+static bool presence_open(const struct sim_timeline *timeline) {
+    return timeline->presence_head &&
+           timeline->presence[(timeline->presence_head - 1) % SIM_PRESENCE_MAX].end_ns == INT64_MAX;
+}
+
+/* Make the presence follow the table of contexts. */
+static void settle(struct sim_device *device, int64_t now_ns) {
+    bool has = occupied(device), open = presence_open(&device->timeline);
+    if (has && !open)
+        sim_timeline_arrive(&device->timeline, now_ns);
+    else if (!has && open)
+        sim_timeline_leave(&device->timeline, now_ns);
+}
+
+static void close_context(struct sim_world *world, struct sim_device *device, struct sim_context *context,
+                          int64_t now_ns) {
+    sim_timeline_cut(&device->timeline, world->profile, context->pid, now_ns);
+    memset(context, 0, sizeof *context);
+    settle(device, now_ns);
+}
+
+static void sweep(struct sim_world *world, int64_t now_ns) {
+    struct sim_page *page = world->page;
+    if (page->spec.virtual_time || now_ns - page->swept_ns < SWEEP_INTERVAL_NS)
+        return;
+    page->swept_ns = now_ns;
+    for (int d = 0; d < page->spec.count; d++)
+        for (int i = 0; i < SIM_CONTEXT_MAX; i++) {
+            struct sim_context *context = &page->devices[d].contexts[i];
+            if (context->pid && process_born(context->pid) != context->born)
+                close_context(world, &page->devices[d], context, now_ns);
+        }
+}
+
+static struct sim_device *lock(struct sim_world *world, int device) {
+    struct sim_page *page = world->page;
+    if (pthread_mutex_lock(&page->lock) == EOWNERDEAD) {
+        /* the timelines are consistent at every instant (timeline.c); only the presence may lag behind */
+        pthread_mutex_consistent(&page->lock);
+        for (int i = 0; i < page->spec.count; i++)
+            settle(&page->devices[i], sim_world_now_ns(world));
+    }
+    sweep(world, sim_world_now_ns(world));
+    return &page->devices[device];
+}
+
+static void unlock(struct sim_world *world) {
+    pthread_mutex_unlock(&world->page->lock);
+}
+
+int32_t sim_world_cap_mw(struct sim_world *world, int device) {
+    int32_t cap = lock(world, device)->cap_mw;
+    unlock(world);
+    return cap;
+}
+
+int sim_world_set_cap_mw(struct sim_world *world, int device, int32_t cap_mw) {
+    if (cap_mw < world->profile->power_min_mw || cap_mw > world->profile->power_max_mw)
+        return HEC_ERR_USAGE;
+    lock(world, device)->cap_mw = cap_mw;
+    unlock(world);
+    return HEC_OK;
+}
+
+static struct sim_context *find_context(struct sim_device *device, pid_t pid) {
+    for (int i = 0; i < SIM_CONTEXT_MAX; i++)
+        if (device->contexts[i].pid == pid)
+            return &device->contexts[i];
+    return NULL;
+}
+
+int sim_context_open(struct sim_world *world, int device_index, int instance, pid_t pid, int64_t memory_bytes,
+                     int64_t *now_ns) {
+    uint64_t born = process_born(pid);
+    struct sim_device *device = lock(world, device_index);
+    struct sim_context *context = find_context(device, pid);
+    int err = HEC_OK;
+    *now_ns = sim_world_now_ns(world);
+    if (context) {
+        context->opened++;
+        context->memory_bytes += memory_bytes;
+    } else if ((context = find_context(device, 0))) {
+        *context = (struct sim_context){0, instance, 1, *now_ns, memory_bytes, born};
+        __atomic_store_n(&context->pid, pid, __ATOMIC_RELEASE);
+        settle(device, *now_ns);
+    } else {
+        err = HEC_ERR_FULL;
+    }
+    unlock(world);
+    return err;
+}
+
+int sim_context_close(struct sim_world *world, int device_index, pid_t pid, int64_t *now_ns) {
+    struct sim_device *device = lock(world, device_index);
+    struct sim_context *context = find_context(device, pid);
+    *now_ns = sim_world_now_ns(world);
+    int err = context ? HEC_OK : HEC_ERR_NOTFOUND;
+    if (context && --context->opened == 0)
+        close_context(world, device, context, *now_ns);
+    unlock(world);
+    return err;
+}
+
+int sim_segment_append(struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity, int64_t start_ns,
+                       int64_t duration_ns, struct sim_piece pieces[2]) {
+    struct sim_device *device = lock(world, device_index);
+    int count = HEC_ERR_NOTFOUND;
+    if (find_context(device, pid)) {
+        int64_t now = sim_world_now_ns(world);
+        count = sim_timeline_append(&device->timeline, world->profile, device->cap_mw, pid, activity,
+                                    start_ns < now ? now : start_ns, duration_ns, pieces);
+    }
+    unlock(world);
+    return count;
+}
+
+int sim_world_contexts(struct sim_world *world, int device_index, struct sim_context contexts[SIM_CONTEXT_MAX]) {
+    struct sim_device *device = lock(world, device_index);
+    int count = 0;
+    for (int i = 0; i < SIM_CONTEXT_MAX; i++)
+        if (device->contexts[i].pid)
+            contexts[count++] = device->contexts[i];
+    unlock(world);
+    return count;
+}
+
+int64_t sim_world_energy_nj(struct sim_world *world, int device, int64_t t_ns) {
+    int64_t nj = sim_timeline_energy_nj(&lock(world, device)->timeline, world->profile, t_ns);
+    unlock(world);
+    return nj;
+}
+
+void sim_world_active(struct sim_world *world, int device, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]) {
+    sim_timeline_active(&lock(world, device)->timeline, t_ns, active_ns);
+    unlock(world);
+}
+
+struct sim_instant sim_world_at(struct sim_world *world, int device, int64_t t_ns) {
+    struct sim_instant instant = sim_timeline_at(&lock(world, device)->timeline, world->profile, t_ns);
+    unlock(world);
+    return instant;
+}
+
+int64_t sim_world_busy_ns(struct sim_world *world, int device, pid_t pid, int64_t t0_ns, int64_t t1_ns) {
+    int64_t busy = sim_timeline_busy_ns(&lock(world, device)->timeline, pid, t0_ns, t1_ns);
+    unlock(world);
+    return busy;
+}
+
+bool sim_world_lost(const struct sim_world *world, int device, int64_t t_ns) {
+    const struct sim_spec *spec = &world->page->spec;
+    for (int i = 0; i < spec->fault_count; i++)
+        if (spec->faults[i].kind == SIM_FAULT_LOST && spec->faults[i].device == device &&
+            t_ns >= world->page->epoch_ns + spec->faults[i].at_ns)
+            return true;
+    return false;
+}
+
+int64_t sim_world_reset_ns(const struct sim_world *world, int device, int64_t t_ns, bool *was_reset) {
+    const struct sim_spec *spec = &world->page->spec;
+    int64_t latest = world->page->epoch_ns;
+    *was_reset = false;
+    for (int i = 0; i < spec->fault_count; i++) {
+        int64_t at = world->page->epoch_ns + spec->faults[i].at_ns;
+        if (spec->faults[i].kind == SIM_FAULT_RESET && spec->faults[i].device == device && t_ns >= at) {
+            latest = at > latest ? at : latest;
+            *was_reset = true;
+        }
+    }
+    return latest;
+}
