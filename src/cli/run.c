@@ -75,8 +75,8 @@ static int parse(struct session *s, int argc, char **argv) {
         const char *value = s->args.given[i].value;
         if (s->args.given[i].option == HEC_OPT_UNITS && (err = hec_load_unit(value, name, &count)) < 0)
             return err;
-        if (s->args.given[i].option == HEC_OPT_KNOB && (!strchr(value, '=') || *value == '=' || strchr(value, ';'))) {
-            hec_error("run: --knob needs NAME=VALUE without a semicolon, not \"%s\"", value);
+        if (s->args.given[i].option == HEC_OPT_KNOB && (!strchr(value, '=') || *value == '=')) {
+            hec_error("run: --knob needs NAME=VALUE, not \"%s\"", value);
             return HEC_ERR_USAGE;
         }
     }
@@ -122,12 +122,18 @@ static void prepare_marks(struct session *s) {
         hec_info("no marks for Python: %s", why.text);
 }
 
+/* HEC_KNOBS="NAME=VALUE;NAME=VALUE", where a backslash keeps the next character. */
 static void prepare_knobs(struct session *s) {
     struct hec_buf text;
     hec_buf_init(&text, 65536);
-    for (int i = 0; i < s->args.given_count; i++)
-        if (s->args.given[i].option == HEC_OPT_KNOB)
-            hec_buf_printf(&text, "%s%s", text.length ? ";" : "", s->args.given[i].value);
+    for (int i = 0; i < s->args.given_count; i++) {
+        if (s->args.given[i].option != HEC_OPT_KNOB)
+            continue;
+        if (text.length)
+            hec_buf_puts(&text, ";");
+        for (const char *c = s->args.given[i].value; *c; c++)
+            hec_buf_printf(&text, "%s%c", *c == ';' || *c == '\\' ? "\\" : "", *c);
+    }
     if (text.length)
         hec_environ_set(&s->env, "HEC_KNOBS", hec_buf_text(&text));
     hec_buf_free(&text);
