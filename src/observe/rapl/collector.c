@@ -1,0 +1,211 @@
+/* CPU package and DRAM energy: a counter of microjoules that wraps, unwrapped here.
+ *
+ * The counter covers everything the package does, not only the command. A wrap takes from about a minute (65 kJ at 1 kW)
+ * to half an hour, so a reading a second is plenty; a zone whose range is smaller is read more often. */
+#include "observe/collector.h"
+
+#include "base/clock.h"
+#include "observe/rapl/zone.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PERIOD_NS HEC_NS_PER_S
+#define PERIOD_MIN_NS (10 * HEC_NS_PER_MS)
+#define POWER_DEFAULT_W 1000.0 /* no package draws more; used where the zone states no limit */
+#define POWER_FACTOR 3.0       /* short bursts exceed the stated limits */
+
+struct domain {
+    struct hec_rapl_zone zone;
+    enum hec_metric metric;
+    int fd;
+    int64_t last_uj, total_uj;
+    int64_t last_ns; /* 0: not read yet */
+    bool failed;     /* told, and not read since */
+};
+
+struct rapl {
+    const struct hec_sink *sink;
+    struct domain domains[HEC_RAPL_ZONES_MAX];
+    int count;
+    int64_t period_ns, next_ns;
+};
+
+static void tell(const struct rapl *self, enum hec_event_kind kind, int64_t t_ns, const char *text) {
+    self->sink->event(self->sink->context, kind, HEC_DEVICE_NONE, t_ns, text);
+}
+
+static double most_uj(const struct domain *domain, int64_t elapsed_ns) {
+    double power_w = domain->zone.power_w > 0 ? domain->zone.power_w : POWER_DEFAULT_W;
+    return POWER_FACTOR * power_w * ((double)elapsed_ns / 1e3 + 1e4); /* 10 ms for the counter's own period */
+}
+
+/* How much was added since the last reading; false when that cannot be known. */
+static bool added_uj(const struct domain *domain, int64_t value_uj, int64_t elapsed_ns, int64_t *added) {
+    int64_t range = domain->zone.range_uj;
+    if (range > 0 && most_uj(domain, elapsed_ns) >= (double)range)
+        return false; /* it may have wrapped more than once */
+    *added = value_uj - domain->last_uj;
+    if (*added >= 0)
+        return true;
+    if (range <= 0 || domain->last_uj > range)
+        return false;
+    *added += range;
+    return (double)*added <= most_uj(domain, elapsed_ns); /* more is no wrap: it was set back */
+}
+
+static void lose(struct rapl *self, struct domain *domain, int64_t value_uj, int64_t now_ns) {
+    char text[200];
+    double seconds = (double)(now_ns - domain->last_ns) / 1e9;
+    bool back = value_uj < domain->last_uj;
+    snprintf(text, sizeof text, "RAPL %s (domain %d): %s; its energy of %.1f s is lost", domain->zone.name,
+             domain->zone.index, back ? "the counter went backwards by more than a wrap explains" : "it was not read for so long that it may have wrapped",
+             seconds);
+    tell(self, back ? HEC_EVENT_COUNTER_RESET : HEC_EVENT_GAP, now_ns, text);
+}
+
+static void read_domain(struct rapl *self, struct domain *domain) {
+    int64_t value_uj, added;
+    int err = hec_rapl_read_number(domain->fd, &value_uj);
+    int64_t now_ns = hec_clock_mono_ns(); /* of the reading itself: the value goes with this instant */
+    if (err) {
+        self->sink->missing(self->sink->context, domain->metric, domain->zone.index, now_ns);
+        if (!domain->failed) {
+            char text[300];
+            snprintf(text, sizeof text, "RAPL %s: %s: %s", domain->zone.name, domain->zone.path, hec_err_text(err));
+            tell(self, HEC_EVENT_SENSOR_FAILED, now_ns, text);
+        }
+        domain->failed = true;
+        return;
+    }
+    domain->failed = false;
+    if (domain->last_ns == 0) {
+        domain->total_uj = value_uj;
+    } else if (added_uj(domain, value_uj, now_ns - domain->last_ns, &added)) {
+        domain->total_uj += added;
+    } else {
+        lose(self, domain, value_uj, now_ns);
+        self->sink->missing(self->sink->context, domain->metric, domain->zone.index, now_ns);
+        domain->last_uj = value_uj;
+        domain->last_ns = now_ns;
+        return;
+    }
+    domain->last_uj = value_uj;
+    domain->last_ns = now_ns;
+    self->sink->sample(self->sink->context, domain->metric, domain->zone.index, now_ns, domain->total_uj);
+}
+
+static void read_all(struct rapl *self) {
+    for (int i = 0; i < self->count; i++)
+        read_domain(self, &self->domains[i]);
+}
+
+static int64_t rapl_poll(void *context, int64_t now_ns) {
+    struct rapl *self = context;
+    if (now_ns < self->next_ns)
+        return self->next_ns;
+    read_all(self);
+    self->next_ns = now_ns + self->period_ns;
+    return self->next_ns;
+}
+
+static void rapl_finish(void *context, int64_t end_ns) {
+    (void)end_ns; /* the last reading is after the end: both sides of it are known, so it can be interpolated */
+    read_all(context);
+}
+
+static void rapl_close(void *context) {
+    struct rapl *self = context;
+    for (int i = 0; i < self->count; i++)
+        close(self->domains[i].fd);
+    free(self);
+}
+
+/* A quarter of the time in which the zone can wrap, so that added_uj never has to doubt. */
+static void adapt_period(struct rapl *self, const struct domain *domain) {
+    if (domain->zone.range_uj <= 0)
+        return;
+    double quarter_ns = (double)domain->zone.range_uj / most_uj(domain, 0) * 1e7 / 4;
+    if (quarter_ns < (double)self->period_ns)
+        self->period_ns = quarter_ns > (double)PERIOD_MIN_NS ? (int64_t)quarter_ns : PERIOD_MIN_NS;
+}
+
+static bool add_domain(struct rapl *self, const struct hec_rapl_zone *zone) {
+    struct domain *domain = &self->domains[self->count];
+    memset(domain, 0, sizeof *domain);
+    domain->zone = *zone;
+    domain->metric = zone->kind == HEC_RAPL_DRAM ? HEC_RAPL_DRAM_ENERGY : HEC_RAPL_PACKAGE_ENERGY;
+    domain->fd = open(zone->path, O_RDONLY | O_CLOEXEC);
+    if (domain->fd < 0)
+        return false;
+    self->count++;
+    adapt_period(self, domain);
+    return true;
+}
+
+static int rapl_open(const struct hec_observe_options *options, const struct hec_sink *sink, void **out,
+                     struct hec_why *why) {
+    const char *path = options->powercap_path ? options->powercap_path : "/sys/class/powercap";
+    struct hec_rapl_zone zones[HEC_RAPL_ZONES_MAX];
+    *out = NULL;
+    int count = hec_rapl_zones(path, zones);
+    if (count < 0)
+        return hec_fail(why, count, "%s cannot be listed: %s", path, hec_err_text(count));
+    struct rapl *self = calloc(1, sizeof *self);
+    if (!self)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    self->sink = sink;
+    self->period_ns = PERIOD_NS;
+    int packages = 0, drams = 0, dram_zones = 0;
+    const struct hec_rapl_zone *denied = NULL, *failed = NULL;
+    for (int i = 0; i < count; i++) {
+        if (zones[i].kind != HEC_RAPL_PACKAGE && zones[i].kind != HEC_RAPL_DRAM)
+            continue; /* psys holds the packages, cores are part of one: adding them would count twice */
+        dram_zones += zones[i].kind == HEC_RAPL_DRAM;
+        if (zones[i].error == HEC_OK && add_domain(self, &zones[i]))
+            *(zones[i].kind == HEC_RAPL_DRAM ? &drams : &packages) += 1;
+        else if (zones[i].error == HEC_ERR_PERMISSION)
+            denied = denied ? denied : &zones[i];
+        else
+            failed = failed ? failed : &zones[i];
+    }
+    int err = packages + drams > 0 ? HEC_OK : HEC_ERR_UNSUPPORTED;
+    if (err && denied)
+        err = hec_fail(why, HEC_ERR_PERMISSION,
+                       "needs read permission on %s: run as root or grant it by a udev rule", denied->path);
+    else if (err && failed)
+        err = hec_fail(why, HEC_ERR_IO, "%s cannot be read", failed->path);
+    else if (err)
+        hec_fail(why, err, "no RAPL here (virtual machine or unsupported CPU)");
+    if (err) {
+        rapl_close(self);
+        return err;
+    }
+    read_all(self); /* the first reading is before the window, the last after it */
+    int64_t now_ns = hec_clock_mono_ns();
+    self->next_ns = now_ns + self->period_ns;
+    if (denied || failed) {
+        char text[300];
+        const struct hec_rapl_zone *zone = denied ? denied : failed;
+        snprintf(text, sizeof text, "RAPL %s: %s cannot be read: %s", zone->name, zone->path,
+                 denied ? "permission denied" : "it failed");
+        tell(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns, text);
+    }
+    if (dram_zones == 0)
+        tell(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns, "DRAM energy: this CPU has no RAPL domain for it");
+    *out = self;
+    return HEC_OK;
+}
+
+const struct hec_collector hec_collector_rapl = {
+    .name = "rapl",
+    .lane = HEC_LANE_HOST,
+    .open = rapl_open,
+    .poll = rapl_poll,
+    .finish = rapl_finish,
+    .close = rapl_close,
+};
