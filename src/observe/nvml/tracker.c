@@ -1,10 +1,10 @@
-#include "observe/nvml/energy.h"
+#include "observe/nvml/tracker.h"
 
 #include "observe/nvml/tuning.h"
 
 #include <string.h>
 
-void hec_energy_init(struct hec_energy_tracker *tracker, hec_energy_emit emit, void *context) {
+void nvml_tracker_init(struct nvml_tracker *tracker, nvml_tracker_emit emit, void *context) {
     memset(tracker, 0, sizeof *tracker);
     tracker->emit = emit;
     tracker->context = context;
@@ -12,16 +12,16 @@ void hec_energy_init(struct hec_energy_tracker *tracker, hec_energy_emit emit, v
     tracker->quantum_ns = HEC_TUNE_ENERGY_QUANTUM_NS;
     tracker->next_ns = INT64_MIN;
     tracker->emitted_ns = INT64_MIN;
-    tracker->state = HEC_ENERGY_RESTING;
+    tracker->state = NVML_TRACKER_RESTING;
 }
 
-static struct hec_energy_reading *latest(struct hec_energy_tracker *t) {
+static struct nvml_tracker_reading *latest(struct nvml_tracker *t) {
     return &t->held[t->held_count - 1];
 }
 
-static void emit(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static void emit(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     int64_t to = r->t1_ns, from = r->t0_ns - t->quantum_ns;
-    if (t->state != HEC_ENERGY_RESTING) {
+    if (t->state != NVML_TRACKER_RESTING) {
         int64_t early, late, unused;
         hec_grid_edge(&t->grid, r->first, &early, &unused);
         hec_grid_edge(&t->grid, r->last, &unused, &late);
@@ -38,9 +38,9 @@ static void emit(struct hec_energy_tracker *t, const struct hec_energy_reading *
 
 /* Emit what is held and keep the latest reading to compare the next with. Unless all is asked for, a latest reading that
  * may belong to two edges waits: the next one decides. */
-static void release(struct hec_energy_tracker *t, bool all) {
+static void release(struct nvml_tracker *t, bool all) {
     for (int i = 0; i < t->held_count; i++) {
-        struct hec_energy_reading *r = &t->held[i];
+        struct nvml_tracker_reading *r = &t->held[i];
         if (r->emitted || (!all && r == latest(t) && r->first != r->last))
             continue;
         emit(t, r);
@@ -51,39 +51,41 @@ static void release(struct hec_energy_tracker *t, bool all) {
     t->held_count = t->held_count > 0;
 }
 
-void hec_energy_flush(struct hec_energy_tracker *tracker) {
+void nvml_tracker_flush(struct nvml_tracker *tracker) {
     release(tracker, true);
 }
 
-bool hec_energy_undecided(const struct hec_energy_tracker *tracker) {
-    const struct hec_energy_reading *r = &tracker->held[tracker->held_count - 1];
-    return tracker->held_count > 0 && tracker->state != HEC_ENERGY_RESTING && tracker->located && r->first != r->last;
+bool nvml_tracker_undecided(const struct nvml_tracker *tracker) {
+    if (tracker->held_count == 0 || tracker->state == NVML_TRACKER_RESTING || !tracker->located)
+        return false;
+    const struct nvml_tracker_reading *r = &tracker->held[tracker->held_count - 1];
+    return r->first != r->last;
 }
 
 /* Emit everything as known to the quantum only, with no grid. */
-static void abandon(struct hec_energy_tracker *t) {
-    t->state = HEC_ENERGY_RESTING;
+static void abandon(struct nvml_tracker *t) {
+    t->state = NVML_TRACKER_RESTING;
     t->located = false;
     release(t, true);
     t->held_count = 0;
 }
 
 /* Look for the edges with r as the first reading: it belongs to edge 0 by definition. */
-static void start(struct hec_energy_tracker *t, struct hec_energy_reading r) {
+static void start(struct nvml_tracker *t, struct nvml_tracker_reading r) {
     hec_grid_init(&t->grid, HEC_TUNE_ENERGY_PERIOD_MIN_NS, HEC_TUNE_ENERGY_PERIOD_MAX_NS, r.t0_ns);
     r.first = r.last = 0;
     r.emitted = false;
     hec_grid_add_upper(&t->grid, 0, r.t1_ns + t->slop_ns);
     hec_grid_add_lower(&t->grid, 1, r.t0_ns - t->slop_ns);
-    t->state = HEC_ENERGY_SEARCHING;
-    t->step = HEC_ENERGY_WAIT;
+    t->state = NVML_TRACKER_SEARCHING;
+    t->step = NVML_TRACKER_WAIT;
     t->search_count = 1;
     t->held[0] = r;
     t->held_count = 1;
 }
 
 /* No regular edges: the reading counts as known to the quantum. */
-static void rest(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static void rest(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     abandon(t);
     t->held[0] = *r;
     t->held_count = 1;
@@ -94,7 +96,7 @@ static void rest(struct hec_energy_tracker *t, const struct hec_energy_reading *
 }
 
 /* What two readings in a row say about each other's edges. False: they cannot both be. */
-static bool compare(struct hec_energy_reading *a, struct hec_energy_reading *b) {
+static bool compare(struct nvml_tracker_reading *a, struct nvml_tracker_reading *b) {
     if (a->value_mj == b->value_mj) {
         a->first = b->first = a->first > b->first ? a->first : b->first;
         a->last = b->last = a->last < b->last ? a->last : b->last;
@@ -107,21 +109,21 @@ static bool compare(struct hec_energy_reading *a, struct hec_energy_reading *b) 
     return a->first <= a->last && b->first <= b->last;
 }
 
-static bool learn(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static bool learn(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     return hec_grid_add_upper(&t->grid, r->first, r->t1_ns + t->slop_ns) &&
            hec_grid_add_lower(&t->grid, r->last + 1, r->t0_ns - t->slop_ns);
 }
 
 /* Find out which edges r may belong to and what that says about the edges. False: contradiction. */
-static bool place(struct hec_energy_tracker *t, struct hec_energy_reading *r) {
+static bool place(struct nvml_tracker *t, struct nvml_tracker_reading *r) {
     hec_grid_forget(&t->grid, r->t0_ns - HEC_TUNE_ENERGY_MEMORY_NS);
     hec_grid_locate(&t->grid, r->t0_ns - t->slop_ns, r->t1_ns + t->slop_ns, &r->first, &r->last);
-    struct hec_energy_reading *before = latest(t);
+    struct nvml_tracker_reading *before = latest(t);
     return compare(before, r) && learn(t, before) && learn(t, r);
 }
 
 /* Just after the first edge from number k on that is over at or after `from`. */
-static int64_t after_edge(const struct hec_energy_tracker *t, int64_t k, int64_t from) {
+static int64_t after_edge(const struct nvml_tracker *t, int64_t k, int64_t from) {
     for (;; k++) {
         int64_t early, late;
         hec_grid_edge(&t->grid, k, &early, &late);
@@ -133,7 +135,7 @@ static int64_t after_edge(const struct hec_energy_tracker *t, int64_t k, int64_t
 
 /* Test inside the interval in which the next edge lies, at the point where both answers leave the same width,
  * (w + call) / 2; or first take a reading that is certain, to compare such a test with. */
-static void plan_search(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static void plan_search(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     int64_t early, late;
     hec_grid_edge(&t->grid, r->last + 1, &early, &late);
     int64_t spare = late - early - t->call_ns;
@@ -147,54 +149,54 @@ static void plan_search(struct hec_energy_tracker *t, const struct hec_energy_re
 }
 
 /* Just before the next edge can come: were the pace faster than it looks, the value would have changed by then. */
-static void plan_confirm(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static void plan_confirm(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     int64_t early, late;
     hec_grid_edge(&t->grid, r->last + 1, &early, &late);
     int64_t test = early - t->slop_ns - 2 * t->call_ns - HEC_TUNE_ENERGY_MARGIN_NS;
     if (r->first == r->last && test > r->t1_ns) {
         t->next_ns = test;
-        t->step = HEC_ENERGY_CONFIRM;
+        t->step = NVML_TRACKER_CONFIRM;
     } else {
         t->next_ns = after_edge(t, r->last, r->t1_ns);
     }
 }
 
-static void plan_wait(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static void plan_wait(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     /* while the pace is known only roughly, stay near: the uncertainty grows with every edge that passes */
     double interval = HEC_TUNE_ENERGY_DRIFT_NS / (t->grid.period_max - t->grid.period_min + 1) * t->grid.period_max;
     if (interval > (double)t->interval_ns)
         interval = (double)t->interval_ns;
     int64_t skip = (int64_t)(interval / t->grid.period_max) - 2;
     t->next_ns = after_edge(t, r->last + (skip > 0 ? skip : 1), r->t1_ns + (int64_t)interval - t->quantum_ns / 2);
-    t->step = HEC_ENERGY_WAIT;
+    t->step = NVML_TRACKER_WAIT;
     if (r->first != r->last) /* late, in the middle of an edge: one more reading decides which it was */
         t->next_ns = after_edge(t, r->last, r->t1_ns);
 }
 
-static void plan(struct hec_energy_tracker *t) {
-    struct hec_energy_reading *r = latest(t);
+static void plan(struct nvml_tracker *t) {
+    struct nvml_tracker_reading *r = latest(t);
     int64_t early, late;
     hec_grid_edge(&t->grid, r->last + 1, &early, &late);
     int64_t width = late - early, least = t->call_ns + 2 * t->slop_ns;
 
-    if (t->state == HEC_ENERGY_TRACKING && width > least + 2 * HEC_TUNE_ENERGY_FOUND_NS) {
-        t->state = HEC_ENERGY_SEARCHING; /* readings stayed out for long */
+    if (t->state == NVML_TRACKER_TRACKING && width > least + 2 * HEC_TUNE_ENERGY_FOUND_NS) {
+        t->state = NVML_TRACKER_SEARCHING; /* readings stayed out for long */
         t->search_count = 0;
     }
-    if (t->state == HEC_ENERGY_SEARCHING && t->search_count > HEC_TUNE_ENERGY_SEARCH_MAX) {
-        struct hec_energy_reading last = *r;
+    if (t->state == NVML_TRACKER_SEARCHING && t->search_count > HEC_TUNE_ENERGY_SEARCH_MAX) {
+        struct nvml_tracker_reading last = *r;
         rest(t, &last);
-    } else if (t->state == HEC_ENERGY_SEARCHING && width > least + HEC_TUNE_ENERGY_FOUND_NS) {
+    } else if (t->state == NVML_TRACKER_SEARCHING && width > least + HEC_TUNE_ENERGY_FOUND_NS) {
         plan_search(t, r);
-    } else if (!t->located && t->step != HEC_ENERGY_CONFIRM) {
+    } else if (!t->located && t->step != NVML_TRACKER_CONFIRM) {
         plan_confirm(t, r);
     } else {
-        bool test = t->state == HEC_ENERGY_TRACKING && t->step == HEC_ENERGY_WAIT && r->first == r->last &&
+        bool test = t->state == NVML_TRACKER_TRACKING && t->step == NVML_TRACKER_WAIT && r->first == r->last &&
                     width > least + HEC_TUNE_ENERGY_NARROW_NS;
-        t->state = HEC_ENERGY_TRACKING;
+        t->state = NVML_TRACKER_TRACKING;
         t->located = true;
         if (test) {
-            t->step = HEC_ENERGY_TEST;
+            t->step = NVML_TRACKER_TEST;
             plan_search(t, r);
         } else {
             plan_wait(t, r);
@@ -203,7 +205,7 @@ static void plan(struct hec_energy_tracker *t) {
 }
 
 /* The edges are not where they had to be: begin anew, allowing for more irregularity, or give up for a while. */
-static void contradict(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static void contradict(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     t->contradictions++;
     t->contradicted_ns = r->t1_ns;
     if (t->slop_ns >= HEC_TUNE_ENERGY_SLOP_MAX_NS) {
@@ -216,7 +218,7 @@ static void contradict(struct hec_energy_tracker *t, const struct hec_energy_rea
     plan(t);
 }
 
-static void note_call(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static void note_call(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     int64_t call = r->t1_ns - r->t0_ns;
     if (t->calls++ == 0 || call < t->call_ns)
         t->call_ns = call;
@@ -225,29 +227,29 @@ static void note_call(struct hec_energy_tracker *t, const struct hec_energy_read
 }
 
 /* A value that stands still for longer than the quantum shows that the quantum is longer. */
-static void note_stillness(struct hec_energy_tracker *t, const struct hec_energy_reading *r) {
+static void note_stillness(struct nvml_tracker *t, const struct nvml_tracker_reading *r) {
     if (t->held_count == 0 || r->value_mj != latest(t)->value_mj)
         t->still_ns = r->t1_ns;
     else if (r->t0_ns - t->still_ns > t->quantum_ns)
         t->quantum_ns = r->t0_ns - t->still_ns + HEC_TUNE_ENERGY_QUANTUM_NS;
 }
 
-void hec_energy_add(struct hec_energy_tracker *tracker, int64_t t0_ns, int64_t t1_ns, int64_t value_mj, bool *reset) {
-    struct hec_energy_tracker *t = tracker;
-    struct hec_energy_reading r = {.t0_ns = t0_ns, .t1_ns = t1_ns, .value_mj = value_mj};
+void nvml_tracker_add(struct nvml_tracker *tracker, int64_t t0_ns, int64_t t1_ns, int64_t value_mj, bool *reset) {
+    struct nvml_tracker *t = tracker;
+    struct nvml_tracker_reading r = {.t0_ns = t0_ns, .t1_ns = t1_ns, .value_mj = value_mj};
     note_call(t, &r);
     note_stillness(t, &r);
     *reset = t->held_count > 0 && value_mj < latest(t)->value_mj;
     bool stale = t->held_count > 0 && t0_ns - latest(t)->t1_ns > HEC_TUNE_ENERGY_MEMORY_NS;
 
-    if (*reset || stale || t->held_count == 0 || (t->state == HEC_ENERGY_RESTING && t->rest_until_ns <= t0_ns)) {
+    if (*reset || stale || t->held_count == 0 || (t->state == NVML_TRACKER_RESTING && t->rest_until_ns <= t0_ns)) {
         abandon(t);
         t->slop_ns = 0;
         start(t, r);
         plan(t);
         return;
     }
-    if (t->state == HEC_ENERGY_RESTING) {
+    if (t->state == NVML_TRACKER_RESTING) {
         rest(t, &r);
         return;
     }
@@ -257,8 +259,8 @@ void hec_energy_add(struct hec_energy_tracker *tracker, int64_t t0_ns, int64_t t
         contradict(t, &r);
         return;
     }
-    t->search_count += t->state == HEC_ENERGY_SEARCHING;
-    if (t->held_count == HEC_ENERGY_HELD_MAX || t1_ns - t->held[0].t0_ns > HEC_TUNE_ENERGY_HOLD_NS)
+    t->search_count += t->state == NVML_TRACKER_SEARCHING;
+    if (t->held_count == NVML_TRACKER_HELD_MAX || t1_ns - t->held[0].t0_ns > HEC_TUNE_ENERGY_HOLD_NS)
         release(t, false);
     t->held[t->held_count++] = r;
 

@@ -7,14 +7,14 @@
  *
  * A state machine without clock and device: the caller reads the counter when next_ns says so and hands the reading in;
  * placed readings come out through `emit`, in the order of time. Times are monotonic ns. */
-#ifndef HEC_OBSERVE_NVML_ENERGY_H
-#define HEC_OBSERVE_NVML_ENERGY_H
+#ifndef HEC_OBSERVE_NVML_TRACKER_H
+#define HEC_OBSERVE_NVML_TRACKER_H
 
 #include "observe/nvml/grid.h"
 
-#define HEC_ENERGY_HELD_MAX 48
+#define NVML_TRACKER_HELD_MAX 48
 
-struct hec_energy_reading {
+struct nvml_tracker_reading {
     int64_t t0_ns, t1_ns; /* just before and just after the call */
     int64_t value_mj;
     int64_t first, last;  /* the edges the value may belong to */
@@ -22,26 +22,26 @@ struct hec_energy_reading {
 };
 
 /* The value became current no later than t_ns and at most slack_ns before. */
-typedef void (*hec_energy_emit)(void *context, int64_t t_ns, int64_t slack_ns, int64_t value_mj);
+typedef void (*nvml_tracker_emit)(void *context, int64_t t_ns, int64_t slack_ns, int64_t value_mj);
 
-enum hec_energy_state {
-    HEC_ENERGY_SEARCHING, /* looking for the edges */
-    HEC_ENERGY_TRACKING,  /* edges known */
-    HEC_ENERGY_RESTING    /* no regular edges found: readings are placed to within the quantum; tried again later */
+enum nvml_tracker_state {
+    NVML_TRACKER_SEARCHING, /* looking for the edges */
+    NVML_TRACKER_TRACKING,  /* edges known */
+    NVML_TRACKER_RESTING    /* no regular edges found: readings are placed to within the quantum; tried again later */
 };
 
-enum hec_energy_step { /* what the next reading is for, once the edges are known roughly */
-    HEC_ENERGY_WAIT,    /* the value */
-    HEC_ENERGY_TEST,    /* to know the edges more narrowly */
-    HEC_ENERGY_CONFIRM  /* to make sure that nothing changes between two edges */
+enum nvml_tracker_step { /* what the next reading is for, once the edges are known roughly */
+    NVML_TRACKER_WAIT,    /* the value */
+    NVML_TRACKER_TEST,    /* to know the edges more narrowly */
+    NVML_TRACKER_CONFIRM  /* to make sure that nothing changes between two edges */
 };
 
-struct hec_energy_tracker {
-    hec_energy_emit emit;
+struct nvml_tracker {
+    nvml_tracker_emit emit;
     void *context;
     struct hec_grid grid;
-    enum hec_energy_state state;
-    enum hec_energy_step step;
+    enum nvml_tracker_state state;
+    enum nvml_tracker_step step;
     bool located;            /* the edges of the present grid were found once: readings need not be held back */
     int64_t interval_ns;     /* between readings while tracking; the caller may set it */
     int64_t next_ns;         /* when to read next; INT64_MIN: at once */
@@ -54,20 +54,20 @@ struct hec_energy_tracker {
     int64_t calls;           /* readings in all */
     int search_count;        /* readings spent on the present search */
     int contradictions;      /* times the edges were not where they had to be */
-    struct hec_energy_reading held[HEC_ENERGY_HELD_MAX]; /* oldest first; the last one is the latest reading */
+    struct nvml_tracker_reading held[NVML_TRACKER_HELD_MAX]; /* oldest first; the last one is the latest reading */
     int held_count;
 };
 
-void hec_energy_init(struct hec_energy_tracker *tracker, hec_energy_emit emit, void *context);
+void nvml_tracker_init(struct nvml_tracker *tracker, nvml_tracker_emit emit, void *context);
 
 /* Take in a reading. *reset is set when the counter went backwards (tracking starts anew from this reading).
  * Updates next_ns. */
-void hec_energy_add(struct hec_energy_tracker *tracker, int64_t t0_ns, int64_t t1_ns, int64_t value_mj, bool *reset);
+void nvml_tracker_add(struct nvml_tracker *tracker, int64_t t0_ns, int64_t t1_ns, int64_t value_mj, bool *reset);
 
 /* True when the latest reading is not certain to belong to one edge and another reading now would help. */
-bool hec_energy_undecided(const struct hec_energy_tracker *tracker);
+bool nvml_tracker_undecided(const struct nvml_tracker *tracker);
 
 /* Emit whatever is held, as well as it is known. */
-void hec_energy_flush(struct hec_energy_tracker *tracker);
+void nvml_tracker_flush(struct nvml_tracker *tracker);
 
 #endif

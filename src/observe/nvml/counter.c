@@ -1,0 +1,88 @@
+/* Reading the energy counter at the times the tracker (tracker.c) asks for. */
+#include "observe/nvml/internal.h"
+#include "observe/nvml/tuning.h"
+
+#include <time.h>
+
+#define FINISH_TRIES 3 /* an edge is as narrow as a call, so that the second reading is past it */
+
+static int64_t thread_cpu_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
+}
+
+static void emit(void *context, int64_t t_ns, int64_t slack_ns, int64_t value_mj) {
+    struct nvml_device *device = context;
+    nvml_emit(device, HEC_GPU_ENERGY, t_ns, value_mj);
+    nvml_emit(device, HEC_GPU_ENERGY_SLACK, t_ns, (slack_ns + HEC_NS_PER_US - 1) / HEC_NS_PER_US);
+}
+
+void nvml_energy_begin(struct nvml_device *device) {
+    nvml_tracker_init(&device->tracker, emit, device);
+}
+
+/* Some drivers spin inside the call, some sleep: what counts is the CPU time, shared among all devices. */
+static void pace(struct nvml_device *device, int64_t cpu_ns) {
+    struct nvml_observer *observer = device->observer;
+    device->energy_cpu_ns += device->energy_cpu_ns ? (cpu_ns - device->energy_cpu_ns) / 8 : cpu_ns;
+    int64_t total = 0;
+    for (int i = 0; i < observer->count; i++)
+        if (!observer->devices[i].lost)
+            total += observer->devices[i].energy_cpu_ns;
+    int64_t interval = (int64_t)((double)total / HEC_TUNE_ENERGY_CPU_SHARE);
+    if (interval < HEC_TUNE_ENERGY_INTERVAL_NS)
+        interval = HEC_TUNE_ENERGY_INTERVAL_NS;
+    if (interval > HEC_TUNE_ENERGY_INTERVAL_MAX_NS)
+        interval = HEC_TUNE_ENERGY_INTERVAL_MAX_NS;
+    device->tracker.interval_ns = interval;
+}
+
+static bool read_counter(struct nvml_device *device) {
+    int64_t value = 0, unused, before = device->health[NVML_SENSOR_ENERGY].calls;
+    int64_t cpu = thread_cpu_ns(), t0 = hec_clock_mono_ns();
+    int code = nvml_read(&device->observer->nvml, device->handle, NVML_SENSOR_ENERGY, &value, &unused);
+    int64_t t1 = hec_clock_mono_ns();
+    cpu = thread_cpu_ns() - cpu;
+    if (!nvml_call_done(device, NVML_SENSOR_ENERGY, t0, code)) {
+        if (device->health[NVML_SENSOR_ENERGY].off && device->info.has_energy_counter) {
+            const struct hec_sink *sink = device->observer->sink;
+            device->info.has_energy_counter = 0;
+            sink->device(sink->context, &device->info);
+        }
+        return false;
+    }
+    if (before > 0) /* the first call of a driver may wake the device */
+        pace(device, cpu);
+    int64_t old = device->tracker.held_count ? device->tracker.held[device->tracker.held_count - 1].value_mj : 0;
+    bool reset;
+    nvml_tracker_add(&device->tracker, t0, t1, value, &reset);
+    if (reset)
+        nvml_event(device, HEC_EVENT_COUNTER_RESET, "the energy counter went back from %.3f J to %.3f J",
+                   (double)old / 1e3, (double)value / 1e3);
+    return true;
+}
+
+int64_t nvml_run_energy(struct nvml_device *device, int64_t now_ns) {
+    const struct nvml_health *health = &device->health[NVML_SENSOR_ENERGY];
+    if (!nvml_call_due(device, NVML_SENSOR_ENERGY, now_ns))
+        return health->off ? INT64_MAX : health->retry_ns;
+    bool resting = device->tracker.state == NVML_TRACKER_RESTING && device->tracker.rest_until_ns > 0;
+    if (!read_counter(device))
+        return health->off ? INT64_MAX : health->retry_ns;
+    if (!resting && device->tracker.state == NVML_TRACKER_RESTING)
+        nvml_event(device, HEC_EVENT_NOTE,
+                   "the energy counter has no regular pace of %d ms: its readings are placed to within %.0f ms",
+                   (int)(HEC_TUNE_ENERGY_QUANTUM_NS / HEC_NS_PER_MS), (double)device->tracker.quantum_ns / 1e6);
+    return device->tracker.next_ns;
+}
+
+void nvml_energy_finish(struct nvml_device *device) {
+    for (int i = 0; i < FINISH_TRIES; i++) {
+        if (device->lost || device->health[NVML_SENSOR_ENERGY].off || !read_counter(device))
+            break;
+        if (!nvml_tracker_undecided(&device->tracker))
+            break;
+    }
+    nvml_tracker_flush(&device->tracker);
+}

@@ -1,0 +1,182 @@
+/* Processes with a context on the device, and what share of the SMs each used. */
+#include "observe/nvml/internal.h"
+#include "observe/nvml/tuning.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#define LIST_MAX 4096   /* entries of one list of the driver */
+#define TABLE_MAX 16384 /* processes remembered a device: 256 a minute for an hour, then no new ones */
+
+static struct nvml_process *find_process(struct nvml_processes *table, int32_t pid) {
+    for (int i = table->count - 1; i >= 0; i--) /* the living are the newer ones */
+        if (table->items[i].record.pid == pid)
+            return &table->items[i];
+    return NULL;
+}
+
+static struct nvml_process *find_or_add(struct nvml_device *device, int32_t pid, int64_t now_ns) {
+    struct nvml_processes *table = &device->processes;
+    struct nvml_process *known = find_process(table, pid);
+    if (known)
+        return known;
+    if (table->count == table->capacity) {
+        int capacity = table->capacity ? 2 * table->capacity : 16;
+        void *bigger = capacity <= TABLE_MAX ? realloc(table->items, (size_t)capacity * sizeof *table->items) : NULL;
+        if (!bigger) {
+            if (!table->overflowed)
+                nvml_event(device, HEC_EVENT_NOTE, "too many processes used the device: later ones are not listed");
+            table->overflowed = true;
+            return NULL;
+        }
+        table->items = bigger;
+        table->capacity = capacity;
+    }
+    struct nvml_process *added = &table->items[table->count++];
+    *added = (struct nvml_process){.reported_ns = INT64_MIN, .memory_kib = -1};
+    added->record = (struct hec_gpu_process){
+        .device = device->info.index, .pid = pid, .first_ns = now_ns, .memory_max_kib = -1, .sm_util_permille = -1};
+    /* in a container the driver may name processes of an outer pid namespace */
+    added->record.visible = kill(pid, 0) == 0 || errno == EPERM;
+    added->changed = true;
+    return added;
+}
+
+/* The same process may stand in a list more than once (MIG instances) and in both lists. */
+static void note_process(struct nvml_device *device, unsigned pid, unsigned long long used_bytes, int64_t now_ns) {
+    if (pid == 0 || pid > INT_MAX)
+        return;
+    struct nvml_process *process = find_or_add(device, (int32_t)pid, now_ns);
+    if (!process)
+        return;
+    if (!process->seen)
+        process->memory_kib = -1;
+    process->seen = true;
+    process->record.last_ns = now_ns;
+    if (used_bytes != HEC_NVML_NOT_AVAILABLE)
+        process->memory_kib = (process->memory_kib < 0 ? 0 : process->memory_kib) + (int64_t)(used_bytes / 1024);
+}
+
+/* Fetch one list into the observer's buffer. The driver says INSUFFICIENT_SIZE and the number when there is more. */
+static int fetch(struct nvml_device *device, enum nvml_sensor sensor, bool *old_layout, unsigned *count) {
+    const struct hec_nvml *nvml = &device->observer->nvml;
+    bool compute = sensor == NVML_SENSOR_COMPUTE;
+    *old_layout = compute ? !nvml->compute_processes : !nvml->graphics_processes;
+    size_t size = *old_layout ? sizeof(struct hec_nvml_process_v1) : sizeof(struct hec_nvml_process);
+    unsigned room = 64;
+    int code;
+    do {
+        if (!nvml_buffer(device->observer, room * size))
+            return HEC_NVML_MEMORY;
+        void *list = device->observer->buffer;
+        *count = room;
+        if (!*old_layout)
+            code = (compute ? nvml->compute_processes : nvml->graphics_processes)(device->handle, count, list);
+        else if (compute ? nvml->compute_processes_v1 : nvml->graphics_processes_v1)
+            code = (compute ? nvml->compute_processes_v1 : nvml->graphics_processes_v1)(device->handle, count, list);
+        else
+            code = HEC_NVML_FUNCTION_NOT_FOUND;
+        room *= 4;
+    } while (code == HEC_NVML_INSUFFICIENT_SIZE && room <= LIST_MAX);
+    if (code == HEC_NVML_SUCCESS && *count > room / 4)
+        return HEC_NVML_UNKNOWN;
+    return code;
+}
+
+static bool read_list(struct nvml_device *device, enum nvml_sensor sensor) {
+    int64_t t0 = hec_clock_mono_ns();
+    bool old_layout;
+    unsigned count;
+    if (!nvml_call_due(device, sensor, t0))
+        return false;
+    if (!nvml_call_done(device, sensor, t0, fetch(device, sensor, &old_layout, &count)))
+        return false;
+    int64_t now = hec_clock_mono_ns();
+    const struct hec_nvml_process_v1 *v1 = device->observer->buffer;
+    const struct hec_nvml_process *v2 = device->observer->buffer;
+    for (unsigned i = 0; i < count; i++)
+        note_process(device, old_layout ? v1[i].pid : v2[i].pid, old_layout ? v1[i].used_bytes : v2[i].used_bytes, now);
+    return true;
+}
+
+static void read_utilization(struct nvml_device *device) {
+    const struct hec_nvml *nvml = &device->observer->nvml;
+    int64_t t0 = hec_clock_mono_ns();
+    unsigned count = 256;
+    if (!nvml_call_due(device, NVML_SENSOR_PROCESS_UTIL, t0) ||
+        !nvml_buffer(device->observer, count * sizeof(struct hec_nvml_process_utilization)))
+        return;
+    struct hec_nvml_process_utilization *samples = device->observer->buffer;
+    int code = HEC_NVML_FUNCTION_NOT_FOUND;
+    if (nvml->process_utilization)
+        code = nvml->process_utilization(device->handle, samples, &count, device->processes.last_us);
+    if (code == HEC_NVML_NOT_FOUND || code == HEC_NVML_INSUFFICIENT_SIZE) { /* nothing ran, or more than fits */
+        code = HEC_NVML_SUCCESS;
+        count = 0;
+    }
+    if (!nvml_call_done(device, NVML_SENSOR_PROCESS_UTIL, t0, code))
+        return;
+    uint64_t newest = device->processes.last_us;
+    for (unsigned i = 0; i < count && i < 256; i++) {
+        struct nvml_process *process = find_process(&device->processes, (int32_t)samples[i].pid);
+        if (samples[i].time_us > newest)
+            newest = samples[i].time_us;
+        if (!process || samples[i].sm > 100 || samples[i].time_us <= device->processes.last_us)
+            continue;
+        process->util_sum += (int64_t)samples[i].sm * 10;
+        process->util_count++;
+    }
+    device->processes.last_us = newest;
+}
+
+static void report(struct nvml_device *device, struct nvml_process *process, int64_t now_ns) {
+    const struct hec_sink *sink = device->observer->sink;
+    if (process->util_count > 0)
+        process->record.sm_util_permille = (int)(process->util_sum / process->util_count);
+    sink->gpu_process(sink->context, &process->record);
+    process->reported_ns = now_ns;
+    process->changed = false;
+}
+
+/* Told when new, when gone, when its memory grew by more than a sixteenth, and every 10 s. */
+static void settle(struct nvml_device *device, struct nvml_process *process, int64_t now_ns) {
+    struct hec_gpu_process *record = &process->record;
+    if (process->memory_kib > record->memory_max_kib) {
+        process->changed |= process->memory_kib > record->memory_max_kib + record->memory_max_kib / 16;
+        record->memory_max_kib = process->memory_kib;
+    }
+    bool due = process->seen && now_ns - process->reported_ns >= HEC_TUNE_PROCESS_REPORT_NS;
+    if (process->changed || due || (process->was_seen && !process->seen))
+        report(device, process, now_ns);
+}
+
+int64_t nvml_run_processes(struct nvml_device *device, int64_t now_ns) {
+    struct nvml_processes *table = &device->processes;
+    int before = table->count, present = 0;
+    for (int i = 0; i < before; i++) {
+        table->items[i].was_seen = table->items[i].seen;
+        table->items[i].seen = false;
+    }
+    bool compute = read_list(device, NVML_SENSOR_COMPUTE);
+    bool graphics = read_list(device, NVML_SENSOR_GRAPHICS);
+    if (compute || graphics) {
+        read_utilization(device);
+        for (int i = 0; i < table->count; i++) {
+            present += table->items[i].seen;
+            settle(device, &table->items[i], now_ns);
+        }
+        nvml_emit(device, HEC_GPU_CONTEXTS, hec_clock_mono_ns(), present);
+    }
+    if (device->lost || (device->health[NVML_SENSOR_COMPUTE].off && device->health[NVML_SENSOR_GRAPHICS].off))
+        return INT64_MAX;
+    return now_ns + HEC_TUNE_PROCESS_INTERVAL_NS;
+}
+
+void nvml_processes_finish(struct nvml_device *device) {
+    int64_t now = hec_clock_mono_ns();
+    for (int i = 0; i < device->processes.count; i++)
+        if (device->processes.items[i].seen)
+            report(device, &device->processes.items[i], now);
+}

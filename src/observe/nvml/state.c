@@ -1,0 +1,142 @@
+#include "observe/nvml/internal.h"
+#include "observe/nvml/tuning.h"
+
+int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigned field, int64_t *value) {
+    if (!nvml->field_values)
+        return HEC_NVML_FUNCTION_NOT_FOUND;
+    struct hec_nvml_field request = {.id = field};
+    int code = nvml->field_values(handle, 1, &request);
+    if (code != HEC_NVML_SUCCESS)
+        return code;
+    /* a driver that does not know the field says "invalid argument" for the field alone */
+    if (request.code == HEC_NVML_INVALID_ARGUMENT)
+        return HEC_NVML_NOT_SUPPORTED;
+    if (request.code != HEC_NVML_SUCCESS)
+        return request.code;
+    *value = hec_nvml_value_integer(&request.value, request.value_type);
+    return *value < 0 ? HEC_NVML_UNKNOWN : HEC_NVML_SUCCESS;
+}
+
+static int read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, int64_t *value) {
+    struct hec_nvml_memory_v2 v2 = {.version = HEC_NVML_MEMORY_V2};
+    int code = nvml->memory_v2 ? nvml->memory_v2(handle, &v2) : HEC_NVML_FUNCTION_NOT_FOUND;
+    if (code == HEC_NVML_SUCCESS)
+        *value = (int64_t)(v2.used / 1024);
+    if (!nvml_code_is_unsupported(code) || !nvml->memory_v1)
+        return code;
+    struct hec_nvml_memory_v1 v1;
+    code = nvml->memory_v1(handle, &v1);
+    if (code == HEC_NVML_SUCCESS)
+        *value = (int64_t)(v1.used / 1024);
+    return code;
+}
+
+#define CALL(function, ...) ((function) ? (function)(__VA_ARGS__) : HEC_NVML_FUNCTION_NOT_FOUND)
+
+int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sensor sensor, int64_t *value,
+              int64_t *second) {
+    struct hec_nvml_utilization utilization = {0};
+    unsigned number = 0;
+    unsigned long long wide = 0;
+    int code;
+
+    switch (sensor) {
+    case NVML_SENSOR_ENERGY:
+        code = CALL(nvml->energy, handle, &wide);
+        *value = (int64_t)wide;
+        return code;
+    case NVML_SENSOR_INSTANT:
+        return nvml_read_field(nvml, handle, HEC_NVML_FIELD_POWER_INSTANT, value);
+    case NVML_SENSOR_MEM_TEMPERATURE:
+        return nvml_read_field(nvml, handle, HEC_NVML_FIELD_MEMORY_TEMPERATURE, value);
+    case NVML_SENSOR_UTIL:
+        code = CALL(nvml->utilization, handle, &utilization);
+        *value = (int64_t)utilization.gpu * 10;
+        *second = (int64_t)utilization.memory * 10;
+        return code;
+    case NVML_SENSOR_MEMORY:
+        return read_memory(nvml, handle, value);
+    case NVML_SENSOR_THROTTLE:
+        code = CALL(nvml->clocks_event_reasons, handle, &wide);
+        *value = (int64_t)wide;
+        return code;
+    case NVML_SENSOR_USAGE:
+        code = CALL(nvml->power_usage, handle, &number);
+        break;
+    case NVML_SENSOR_SM_CLOCK:
+        code = CALL(nvml->clock, handle, HEC_NVML_CLOCK_SM, &number);
+        break;
+    case NVML_SENSOR_MEM_CLOCK:
+        code = CALL(nvml->clock, handle, HEC_NVML_CLOCK_MEMORY, &number);
+        break;
+    case NVML_SENSOR_TEMPERATURE:
+        code = CALL(nvml->temperature, handle, HEC_NVML_TEMPERATURE_GPU, &number);
+        break;
+    case NVML_SENSOR_LIMIT:
+        code = CALL(nvml->power_limit_enforced, handle, &number);
+        break;
+    default:
+        return HEC_NVML_INVALID_ARGUMENT;
+    }
+    *value = number;
+    return code;
+}
+
+static const struct {
+    enum nvml_sensor sensor;
+    enum hec_metric metric, second;
+} readings[] = {
+    {NVML_SENSOR_UTIL, HEC_GPU_UTIL, HEC_GPU_MEM_UTIL},
+    {NVML_SENSOR_SM_CLOCK, HEC_GPU_SM_CLOCK, HEC_METRIC_COUNT},
+    {NVML_SENSOR_MEM_CLOCK, HEC_GPU_MEM_CLOCK, HEC_METRIC_COUNT},
+    {NVML_SENSOR_THROTTLE, HEC_GPU_THROTTLE, HEC_METRIC_COUNT},
+    {NVML_SENSOR_MEMORY, HEC_GPU_MEM_USED, HEC_METRIC_COUNT},
+    {NVML_SENSOR_TEMPERATURE, HEC_GPU_TEMPERATURE, HEC_METRIC_COUNT},
+    {NVML_SENSOR_MEM_TEMPERATURE, HEC_GPU_MEM_TEMPERATURE, HEC_METRIC_COUNT},
+    {NVML_SENSOR_LIMIT, HEC_GPU_POWER_LIMIT, HEC_METRIC_COUNT},
+};
+
+/* One reading, if it is due; true when it was good. */
+static bool take(struct nvml_device *device, enum nvml_sensor sensor, enum hec_metric metric, enum hec_metric second) {
+    int64_t t0 = hec_clock_mono_ns(), value = 0, value2 = 0;
+    if (!nvml_call_due(device, sensor, t0))
+        return false;
+    int code = nvml_read(&device->observer->nvml, device->handle, sensor, &value, &value2);
+    if (!nvml_call_done(device, sensor, t0, code))
+        return false;
+    int64_t now = hec_clock_mono_ns();
+    nvml_emit(device, metric, now, value);
+    if (second != HEC_METRIC_COUNT)
+        nvml_emit(device, second, now, value2);
+    return true;
+}
+
+int64_t nvml_run_state(struct nvml_device *device, int64_t now_ns) {
+    for (size_t i = 0; i < sizeof readings / sizeof readings[0]; i++)
+        take(device, readings[i].sensor, readings[i].metric, readings[i].second);
+    if (!device->reserved_told && !device->observer->nvml.memory_v2 && !device->health[NVML_SENSOR_MEMORY].off) {
+        nvml_event(device, HEC_EVENT_NOTE, "this driver counts the memory it reserves for itself as memory in use");
+        device->reserved_told = true;
+    }
+    return now_ns + HEC_TUNE_STATE_INTERVAL_NS;
+}
+
+int64_t nvml_run_instant(struct nvml_device *device, int64_t now_ns) {
+    take(device, NVML_SENSOR_INSTANT, HEC_GPU_POWER_INSTANT, HEC_METRIC_COUNT);
+    if (device->health[NVML_SENSOR_INSTANT].off)
+        return INT64_MAX;
+    bool history = device->info.has_power_history;
+    return now_ns + (history ? HEC_TUNE_STATE_INTERVAL_NS : HEC_TUNE_INSTANT_INTERVAL_NS);
+}
+
+/* Only where there is neither a history nor instant power. */
+int64_t nvml_run_usage(struct nvml_device *device, int64_t now_ns) {
+    if (device->info.has_power_history || !device->health[NVML_SENSOR_INSTANT].off)
+        return INT64_MAX;
+    bool first = device->health[NVML_SENSOR_USAGE].calls == 0;
+    bool good = take(device, NVML_SENSOR_USAGE, HEC_GPU_POWER, HEC_METRIC_COUNT);
+    if (good && first)
+        nvml_event(device, HEC_EVENT_NOTE,
+                   "no power history and no instant power: power is the driver's average, over 1 s on newer parts");
+    return device->health[NVML_SENSOR_USAGE].off ? INT64_MAX : now_ns + HEC_TUNE_USAGE_INTERVAL_NS;
+}
