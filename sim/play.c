@@ -74,6 +74,16 @@ static void retire(struct player *player, int64_t now_ns) {
     }
 }
 
+/* The startup is counted but not appended: a wait adds nothing to the power of a context, and its planned end stays the
+ * start of the schedule however long opening the context took. */
+static void start_up(struct player *player, int64_t start_ns) {
+    struct sim_span span = sim_cursor_next(&player->cursor);
+    int64_t end = start_ns + span.duration_ns < player->end_ns ? start_ns + span.duration_ns : player->end_ns;
+    player->queue[player->head++] = (struct pending){
+        span.activity, {start_ns, end, 0, sim_world_profile(player->world)->context_mw, false}, false};
+    player->next_ns = end;
+}
+
 /* Append up to the horizon. */
 static int feed(struct player *player, int64_t now_ns) {
     while (player->next_ns < player->end_ns && player->next_ns < now_ns + LOOKAHEAD_NS &&
@@ -145,9 +155,10 @@ static int play(struct player *player, int instance, struct hec_why *why) {
         sim_world_set_cap_mw(world, player->device, sim_case_cap_mw(workload, sim_world_profile(world), cap));
     int err = sim_context_open(world, player->device, instance, player->pid, workload->memory_mib << 20, &start);
     if (err == HEC_OK) {
-        player->next_ns = player->done_ns = start;
+        player->done_ns = start;
         player->end_ns = start + (int64_t)(player->options->seconds * 1e9 + 0.5);
         sim_cursor_init(&player->cursor, workload, player->options->seed);
+        start_up(player, start);
         err = loop(player);
         sim_context_close(world, player->device, player->pid, &end);
         settle(player, end);
