@@ -15,8 +15,7 @@ static int fail_errno(struct hec_why *why, const char *path, int errnum) {
     return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", path, strerror(errnum));
 }
 
-/* May what is at path be replaced? */
-static int check_target(const char *path, bool overwrite, struct hec_why *why) {
+int hec_create_check(const char *path, bool overwrite, struct hec_why *why) {
     struct stat st;
     if (stat(path, &st) != 0)
         return errno == ENOENT ? HEC_OK : fail_errno(why, path, errno);
@@ -91,23 +90,29 @@ static int move_into_place(const char *temporary, const char *path, bool overwri
     return 0;
 }
 
+int hec_create_place(const char *temporary, const char *path, bool overwrite, struct hec_why *why) {
+    remove_companions(path);
+    int errnum = move_into_place(temporary, path, overwrite);
+    if (errnum == EEXIST)
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already", path);
+    return errnum ? fail_errno(why, path, errnum) : HEC_OK;
+}
+
+void hec_create_remove(const char *path) {
+    unlink(path);
+    remove_companions(path);
+}
+
 int hec_create_file(const char *path, bool overwrite, struct hec_why *why) {
-    int err = check_target(path, overwrite, why);
+    int err = hec_create_check(path, overwrite, why);
     if (err)
         return err;
     char *temporary = NULL;
     if (asprintf(&temporary, "%s.%ld.new", path, (long)getpid()) < 0)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     err = write_temporary(temporary, why, path);
-    if (err == HEC_OK) {
-        remove_companions(path);
-        int errnum = move_into_place(temporary, path, overwrite);
-        if (errnum) {
-            unlink(temporary);
-            err = errnum == EEXIST ? hec_fail(why, HEC_ERR_USAGE, "%.300s exists already", path)
-                                   : fail_errno(why, path, errnum);
-        }
-    }
+    if (err == HEC_OK && (err = hec_create_place(temporary, path, overwrite, why)) != HEC_OK)
+        unlink(temporary);
     free(temporary);
     return err;
 }

@@ -80,6 +80,8 @@ static int emit(struct pass *pass, int64_t until_us) {
         w->t_us[end] *= HEC_NS_PER_US;
         end++;
     }
+    if (end == 0)
+        return HEC_OK;
     int stop = 0;
     for (size_t at = 0; at < end && stop == 0; at += CHUNK_VALUES) {
         size_t count = end - at < CHUNK_VALUES ? end - at : CHUNK_VALUES;
@@ -92,26 +94,10 @@ static int emit(struct pass *pass, int64_t until_us) {
     return stop;
 }
 
-static bool read_head(sqlite3_stmt *s, struct hec_block *head, const char **v, const char **r) {
-    int64_t n, v_width, r_width;
-    /* values are checked further by hec_unpack */
-    if (!hec_reading_int(s, 0, INT64_MIN, INT64_MAX, &head->t0_us) ||
-        !hec_reading_int(s, 1, INT64_MIN, INT64_MAX, &head->t1_us) || !hec_reading_int(s, 2, 1, HEC_BLOCK_VALUES, &n) ||
-        !hec_reading_int(s, 3, INT64_MIN, INT64_MAX, &head->v_base) ||
-        !hec_reading_int(s, 4, 0, HEC_BLOCK_WIDTH_MAX, &v_width) || !hec_reading_text(s, 5, sizeof head->v, v) ||
-        !hec_reading_int(s, 6, INT64_MIN, INT64_MAX, &head->r_base) ||
-        !hec_reading_int(s, 7, 0, HEC_BLOCK_WIDTH_MAX, &r_width) || !hec_reading_text(s, 8, sizeof head->r, r))
-        return false;
-    head->n = (int)n;
-    head->v_width = (int)v_width;
-    head->r_width = (int)r_width;
-    return true;
-}
-
 static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_us, struct hec_why *why) {
     struct hec_block head;
     const char *v, *r;
-    if (!read_head(s, &head, &v, &r))
+    if (!hec_reading_block(s, 0, &head, &v, &r))
         return hec_reading_corrupt(pass->reader, why, "a block holds something impossible");
     int64_t t_us[HEC_BLOCK_VALUES], value[HEC_BLOCK_VALUES];
     uint8_t valid[HEC_BLOCK_VALUES];

@@ -92,6 +92,24 @@ bool hec_reading_int(sqlite3_stmt *statement, int column, int64_t low, int64_t h
     return *value >= low && *value <= high;
 }
 
+bool hec_reading_block(sqlite3_stmt *s, int first, struct hec_block *head, const char **v, const char **r) {
+    int64_t n, v_width, r_width;
+    if (!hec_reading_int(s, first, INT64_MIN, INT64_MAX, &head->t0_us) ||
+        !hec_reading_int(s, first + 1, INT64_MIN, INT64_MAX, &head->t1_us) ||
+        !hec_reading_int(s, first + 2, 1, HEC_BLOCK_VALUES, &n) ||
+        !hec_reading_int(s, first + 3, INT64_MIN, INT64_MAX, &head->v_base) ||
+        !hec_reading_int(s, first + 4, 0, HEC_BLOCK_WIDTH_MAX, &v_width) ||
+        !hec_reading_text(s, first + 5, sizeof head->v, v) ||
+        !hec_reading_int(s, first + 6, INT64_MIN, INT64_MAX, &head->r_base) ||
+        !hec_reading_int(s, first + 7, 0, HEC_BLOCK_WIDTH_MAX, &r_width) ||
+        !hec_reading_text(s, first + 8, sizeof head->r, r))
+        return false;
+    head->n = (int)n;
+    head->v_width = (int)v_width;
+    head->r_width = (int)r_width;
+    return true;
+}
+
 int hec_reading_check_schema(struct hec_reader *reader, struct hec_why *why) {
     sqlite3_stmt *statement;
     int err = hec_reading_prepare(reader, "SELECT sql FROM sqlite_master WHERE type=? AND name=?", &statement, why);

@@ -2,6 +2,7 @@
 #ifndef HEC_STORE_READING_H
 #define HEC_STORE_READING_H
 
+#include "store/pack.h"
 #include "store/reader.h"
 #include "store/sql.h"
 
@@ -37,5 +38,9 @@ int hec_reading_corrupt(struct hec_reader *reader, struct hec_why *why, const ch
 /* Typed columns: false when the value is of another type or out of range. The text lives until the next step. */
 bool hec_reading_text(sqlite3_stmt *statement, int column, size_t maximum, const char **text);
 bool hec_reading_int(sqlite3_stmt *statement, int column, int64_t low, int64_t high, int64_t *value);
+
+/* The columns t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r, from the first on; what they hold is for
+ * hec_unpack to check. */
+bool hec_reading_block(sqlite3_stmt *statement, int first, struct hec_block *head, const char **v, const char **r);
 
 #endif

@@ -81,7 +81,10 @@ static const struct hec_schema_object objects[] = {
      "  r_base INTEGER NOT NULL, r_width INTEGER NOT NULL, r TEXT NOT NULL -- times less evenly spaced ones, us\n"
      ")"},
     {"index", "block_in_order", "CREATE INDEX block_in_order ON block (series, t0_us)"},
-    {"table", "position", "CREATE TABLE position (k INTEGER PRIMARY KEY) -- 0 to 511, for the view sample"},
+    {"table", "position",
+     "CREATE TABLE position ( -- 0 to 511, for the view sample\n"
+     "  k INTEGER PRIMARY KEY\n"
+     ")"},
     {"view", "sample",
      "CREATE VIEW sample AS\n"
      "SELECT s.metric AS metric, s.subject AS subject,\n"

@@ -1,0 +1,256 @@
+#include "store/copy.h"
+
+#include "store/create.h"
+#include "store/pack.h"
+#include "store/reading.h"
+#include "store/scrub.h"
+#include "store/writer.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TEXT_MAX (8 << 20) /* of one scrubbed text: the reader's largest, with room for longer names */
+
+struct copying {
+    struct hec_reader *from;
+    struct hec_writer *writer;
+    const struct hec_sink *sink;
+    struct hec_scrubber scrubber;
+    struct hec_buf text;
+    sqlite3 *to;
+    sqlite3_stmt *meta;
+    int rows; /* since the last flush */
+    int err;
+    struct hec_why *why;
+};
+
+static const struct hec_store_scrub nothing;
+
+static const char *scrubbed(struct copying *c, const char *text) {
+    hec_buf_clear(&c->text);
+    hec_scrub_text(&c->scrubber, text, &c->text);
+    if (hec_buf_error(&c->text))
+        c->err = hec_fail(c->why, hec_buf_error(&c->text), "a text of the run file is too long to copy");
+    return hec_buf_text(&c->text);
+}
+
+/* The writer keeps only so much: commit now and then. */
+static int count_row(struct copying *c) {
+    if (c->err == HEC_OK && ++c->rows >= 1000) {
+        c->rows = 0;
+        c->err = hec_writer_flush(c->writer, c->why);
+    }
+    return c->err;
+}
+
+static int copy_device(void *context, const struct hec_device *device) {
+    struct copying *c = context;
+    struct hec_device copy = *device;
+    snprintf(copy.uuid, sizeof copy.uuid, "%s", scrubbed(c, device->uuid));
+    c->sink->device(c->sink->context, &copy);
+    return count_row(c);
+}
+
+static int copy_process(void *context, const struct hec_process *process) {
+    struct copying *c = context;
+    c->sink->process(c->sink->context, process);
+    return count_row(c);
+}
+
+static int copy_gpu_process(void *context, const struct hec_gpu_process *process) {
+    struct copying *c = context;
+    c->sink->gpu_process(c->sink->context, process);
+    return count_row(c);
+}
+
+static int copy_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    struct copying *c = context;
+    c->sink->event(c->sink->context, kind, device, t_ns, scrubbed(c, text));
+    return count_row(c);
+}
+
+static int copy_unit(void *context, const char *name, double count) {
+    struct copying *c = context;
+    c->sink->units(c->sink->context, name, count);
+    return count_row(c);
+}
+
+static int copy_span(void *context, const struct hec_span *span) {
+    struct copying *c = context;
+    c->sink->span(c->sink->context, span);
+    return count_row(c);
+}
+
+static int copy_rows(struct copying *c, const char *path, struct hec_why *why) {
+    int err = hec_writer_create(path, true, 0, &c->writer, why);
+    if (err)
+        return err;
+    c->sink = hec_writer_sink(c->writer);
+    err = hec_reader_devices(c->from, copy_device, c, why);
+    if (err == HEC_OK)
+        err = hec_reader_processes(c->from, copy_process, c, why);
+    if (err == HEC_OK)
+        err = hec_reader_gpu_processes(c->from, copy_gpu_process, c, why);
+    if (err == HEC_OK)
+        err = hec_reader_events(c->from, copy_event, c, why);
+    if (err == HEC_OK)
+        err = hec_reader_units(c->from, copy_unit, c, why);
+    if (err == HEC_OK)
+        err = hec_reader_spans(c->from, copy_span, c, why);
+    int64_t lost = 0;
+    int closed = hec_writer_close(c->writer, &lost, err ? NULL : why);
+    if (err == HEC_OK && closed == HEC_OK && lost > 0)
+        return hec_fail(why, HEC_ERR_FAILED, "%lld rows could not be copied", (long long)lost);
+    return err ? err : closed;
+}
+
+static int insert_meta(struct copying *c, const char *key, const char *value) {
+    sqlite3_bind_text(c->meta, 1, key, -1, SQLITE_STATIC);
+    sqlite3_bind_text(c->meta, 2, value, -1, SQLITE_STATIC);
+    sqlite3_step(c->meta);
+    int rc = sqlite3_reset(c->meta);
+    return rc == SQLITE_OK ? HEC_OK : hec_sql_fail(c->to, rc, c->why, "cannot write the copy");
+}
+
+static int copy_meta(void *context, const char *key, const char *value) {
+    struct copying *c = context;
+    const struct hec_store_scrub *scrub = c->scrubber.scrub;
+    for (const char *const *drop = scrub->drop; drop && *drop; drop++)
+        if (strcmp(*drop, key) == 0)
+            return HEC_OK;
+    struct hec_buf command;
+    hec_buf_init(&command, TEXT_MAX);
+    if (scrub->arguments && strcmp(key, "command") == 0) {
+        hec_scrub_arguments(value, &command);
+        value = hec_buf_text(&command);
+    }
+    const char *text = scrubbed(c, value);
+    hec_buf_free(&command);
+    return c->err ? c->err : insert_meta(c, key, text);
+}
+
+static int copy_metas(struct copying *c) {
+    int rc = sqlite3_exec(c->to, "DELETE FROM meta", NULL, NULL, NULL); /* what the writer says of itself */
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(c->to, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", -1, &c->meta, NULL);
+    if (rc != SQLITE_OK)
+        return hec_sql_fail(c->to, rc, c->why, "cannot write the copy");
+    int err = hec_reader_metas(c->from, copy_meta, c);
+    const struct hec_store_scrub *scrub = c->scrubber.scrub;
+    for (size_t i = 0; i < scrub->fact_count && err == HEC_OK; i++)
+        err = insert_meta(c, scrub->facts[i].key, scrub->facts[i].value);
+    sqlite3_finalize(c->meta);
+    return err;
+}
+
+/* Rows of series and block are copied as they are, once they are known to be what a reader takes. */
+static const char *check_series(sqlite3_stmt *s) {
+    int64_t number;
+    const char *text;
+    if (!hec_reading_int(s, 0, 1, INT64_MAX, &number) || !hec_reading_int(s, 2, INT_MIN, INT_MAX, &number))
+        return "the table series holds something impossible";
+    static const int texts[] = {1, 3, 4, 5};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (!hec_reading_text(s, texts[i], 255, &text))
+            return "the table series holds something impossible";
+    return NULL;
+}
+
+static const char *check_block(sqlite3_stmt *s) {
+    struct hec_block head;
+    const char *v, *r;
+    int64_t t_us[HEC_BLOCK_VALUES], value[HEC_BLOCK_VALUES];
+    uint8_t valid[HEC_BLOCK_VALUES];
+    if (!hec_reading_block(s, 2, &head, &v, &r))
+        return "a block holds something impossible";
+    return hec_unpack(&head, v, strlen(v), r, strlen(r), t_us, value, valid);
+}
+
+static int copy_table(struct copying *c, const char *select, const char *insert, const char *(*check)(sqlite3_stmt *)) {
+    sqlite3_stmt *in, *out = NULL;
+    int err = hec_reading_prepare(c->from, select, &in, c->why);
+    if (err)
+        return err;
+    int rc = sqlite3_prepare_v2(c->to, insert, -1, &out, NULL);
+    while (rc == SQLITE_OK && (err = hec_reading_step(c->from, in, c->why)) == 1) {
+        const char *wrong = check(in);
+        if (wrong) {
+            err = hec_reading_corrupt(c->from, c->why, wrong);
+            break;
+        }
+        for (int i = 0; i < sqlite3_column_count(in) && rc == SQLITE_OK; i++)
+            rc = sqlite3_bind_value(out, i + 1, sqlite3_column_value(in, i));
+        if (rc == SQLITE_OK)
+            sqlite3_step(out);
+        rc = rc == SQLITE_OK ? sqlite3_reset(out) : rc;
+    }
+    sqlite3_finalize(in);
+    sqlite3_finalize(out);
+    if (rc != SQLITE_OK) /* a constraint: two rows with one key */
+        return (rc & 0xff) == SQLITE_CONSTRAINT ? hec_reading_corrupt(c->from, c->why, "two rows have the same key")
+                                                : hec_sql_fail(c->to, rc, c->why, "cannot write the copy");
+    return err;
+}
+
+static int copy_series(struct copying *c) {
+    int err = copy_table(c, "SELECT id, metric, subject, unit, kind, source FROM series ORDER BY id",
+                         "INSERT INTO series (id, metric, subject, unit, kind, source) VALUES (?, ?, ?, ?, ?, ?)",
+                         check_series);
+    /* NULL: a new id. The open blocks of the source are closed in the copy. */
+    return err ? err
+               : copy_table(c,
+                            "SELECT NULL, series, t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r FROM block "
+                            "INDEXED BY block_in_order ORDER BY series, t0_us",
+                            "INSERT INTO block (id, series, t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r) "
+                            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                            check_block);
+}
+
+static int copy_rest(struct copying *c, const char *path, struct hec_why *why) {
+    int rc = sqlite3_open_v2(path, &c->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(c->to, "PRAGMA journal_mode=MEMORY; PRAGMA trusted_schema=OFF; BEGIN", NULL, NULL, NULL);
+    int err = rc == SQLITE_OK ? copy_metas(c) : hec_sql_fail(c->to, rc, why, "cannot write the copy");
+    if (err == HEC_OK)
+        err = copy_series(c);
+    if (err == HEC_OK && (rc = sqlite3_exec(c->to, "COMMIT; VACUUM", NULL, NULL, NULL)) != SQLITE_OK)
+        err = hec_sql_fail(c->to, rc, why, "cannot write the copy");
+    sqlite3_close(c->to);
+    return err;
+}
+
+int hec_store_copy(const char *from, const char *to, bool overwrite, const struct hec_store_scrub *scrub,
+                   struct hec_why *why) {
+    struct copying c = {.scrubber = {.scrub = scrub ? scrub : &nothing}, .why = why};
+    char *path = NULL, *temporary = NULL;
+    int err = hec_create_check(to, overwrite, why);
+    if (err == HEC_OK)
+        err = hec_reader_open(from, &c.from, why);
+    if (err)
+        return err;
+    if (asprintf(&path, "%s%s", to[0] == '/' ? "" : "./", to) < 0 ||
+        asprintf(&temporary, "%s.%ld.part", path, (long)getpid()) < 0) {
+        free(path);
+        hec_reader_close(c.from);
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
+    hec_buf_init(&c.text, TEXT_MAX);
+    c.scrubber.hostname = hec_reader_meta(c.from, "hostname");
+    unlink(temporary); /* left by a killed process that had our pid */
+    err = copy_rows(&c, temporary, why);
+    if (err == HEC_OK)
+        err = copy_rest(&c, temporary, why);
+    if (err == HEC_OK)
+        err = hec_create_place(temporary, path, overwrite, why);
+    if (err)
+        hec_create_remove(temporary);
+    hec_reader_close(c.from);
+    hec_buf_free(&c.text);
+    free(c.scrubber.uuids);
+    free(path);
+    free(temporary);
+    return err;
+}

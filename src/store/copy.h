@@ -1,0 +1,31 @@
+/* A run file again, compact, with names taken out and facts put in: what `hec gather` makes. */
+#ifndef HEC_STORE_COPY_H
+#define HEC_STORE_COPY_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hec_store_fact {
+    const char *key, *value;
+};
+
+/* What to take out of meta values, device strings and texts of events. Names of processes, phases and units stay. */
+struct hec_store_scrub {
+    bool hostname;  /* the meta key hostname, wherever its value stands as a word: "host" */
+    bool uuids;     /* GPU-... and MIG-...: numbered ones, the same for the same everywhere */
+    bool paths;     /* absolute paths but those under /dev, /etc, /lib, /proc, /sys, /usr: their last part */
+    bool arguments; /* the meta key command keeps its first word */
+    const char *const *drop; /* meta keys to leave out, NULL at the end; may be NULL */
+    const struct hec_store_fact *facts; /* added to meta, in place of what is there */
+    size_t fact_count;
+};
+
+/* Every row is read and checked as by the reader; nothing else of the source gets into the copy. Series are copied
+ * exactly. The copy of a killed run stays one (no store_closed). to is created as by hec_writer_create, complete or not
+ * at all. scrub may be NULL. */
+int hec_store_copy(const char *from, const char *to, bool overwrite, const struct hec_store_scrub *scrub,
+                   struct hec_why *why);
+
+#endif
