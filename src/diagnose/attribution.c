@@ -117,8 +117,8 @@ void hec_attribution_apply(const struct hec_attribution *a, struct hec_device_su
                      (int)first->process.pid, first->name);
         else
             snprintf(summary->used_why, sizeof summary->used_why,
-                     "%d processes of the command had a context on it, first %d (%.40s)", ours,
-                     (int)first->process.pid, first->name);
+                     "%d processes of the command had a context on it, first %d (%.40s)", ours, (int)first->process.pid,
+                     first->name);
     } else if (!summary->device.visible) {
         snprintf(summary->used_why, sizeof summary->used_why, "CUDA_VISIBLE_DEVICES hides it from the command");
         summary->shared_with += hidden;

@@ -107,8 +107,8 @@ static int64_t reach_ns(const struct hec_energy_meter *meter, int64_t usual_ns) 
     return meter->options.has_power_history ? usual_ns : HEC_NS_PER_S;
 }
 
-static void set_cut(struct hec_energy_meter *meter, int which, int64_t t_ns, int64_t reach) {
-    set_window(meter, which, t_ns - 2 * reach, t_ns + 2 * reach);
+static void set_cut(struct hec_energy_meter *meter, int which, int64_t t_ns, int64_t slack_ns, int64_t reach) {
+    set_window(meter, which, t_ns - slack_ns - 2 * reach, t_ns + 2 * reach);
     meter->windows[which].extremes_only = true;
 }
 
@@ -136,8 +136,8 @@ void hec_energy_prepare(struct hec_energy_meter *meter) {
     choose_anchors(meter);
     set_window(meter, HEC_EW_MAIN, 0, end);
     int64_t reach = reach_ns(meter, spacing);
-    set_cut(meter, HEC_EW_CUT_START, 0, reach);
-    set_cut(meter, HEC_EW_CUT_END, end, reach);
+    set_cut(meter, HEC_EW_CUT_START, 0, 0, reach);
+    set_cut(meter, HEC_EW_CUT_END, end, 0, reach);
     if (meter->a.found) {
         int64_t a = meter->a.t_ns, b = meter->b.t_ns;
         set_window(meter, HEC_EW_HEAD, a < 0 ? a : 0, a < 0 ? 0 : a);
@@ -145,8 +145,8 @@ void hec_energy_prepare(struct hec_energy_meter *meter) {
         set_window(meter, HEC_EW_BETWEEN, a, b);
         set_window(meter, HEC_EW_SLACK_A, a - meter->a.slack_ns, a);
         set_window(meter, HEC_EW_SLACK_B, b - meter->b.slack_ns, b);
-        set_cut(meter, HEC_EW_CUT_A, a, reach);
-        set_cut(meter, HEC_EW_CUT_B, b, reach);
+        set_cut(meter, HEC_EW_CUT_A, a, meter->a.slack_ns, reach);
+        set_cut(meter, HEC_EW_CUT_B, b, meter->b.slack_ns, reach);
     }
     for (int i = 0; i < meter->reset_count && i < HEC_ENERGY_RESETS_MAX; i++) {
         const struct hec_reset *reset = &meter->resets[i];
@@ -157,8 +157,8 @@ void hec_energy_prepare(struct hec_energy_meter *meter) {
         set_window(meter, at, before, after);
         set_window(meter, at + 1, before - reset->before.slack_ns, before);
         set_window(meter, at + 2, after - reset->after.slack_ns, after);
-        set_cut(meter, at + 3, before, reach);
-        set_cut(meter, at + 4, after, reach);
+        set_cut(meter, at + 3, before, reset->before.slack_ns, reach);
+        set_cut(meter, at + 4, after, reset->after.slack_ns, reach);
     }
     int count =
         HEC_EW_RESETS + 5 * (meter->reset_count < HEC_ENERGY_RESETS_MAX ? meter->reset_count : HEC_ENERGY_RESETS_MAX);
@@ -201,21 +201,36 @@ static double joules_of(const struct hec_energy_meter *meter, int which) {
 }
 
 static double fill_of(const struct hec_energy_meter *meter, int which, double ceiling_w) {
-    return hec_power_window_fill_bound(&meter->integral, &meter->windows[which], ceiling_w);
+    return hec_power_window_fill_bound(&meter->windows[which], ceiling_w);
 }
 
-/* Energy that may be booked on the wrong side of a cut: the reach times the change of power there, for a piece of
- * length_s that begins or ends at it. */
-static double step_of(const struct hec_energy_meter *meter, int which, double length_s) {
-    double reach_s = seconds_of(reach_ns(meter, meter->integral.usual_ns));
-    return fmin(reach_s, length_s) * hec_power_window_step_w(&meter->windows[which]);
+/* How far the integral of a piece of length_s between two cuts may be off through time: the samples are late by up to half
+ * the reach, which moves energy as the powers at the two cuts differ, and blur each cut by a quarter of a sample times the
+ * change there; together at most the reach times the spread of power around both. Where the history does not go beyond a
+ * cut, the power within the lateness may have been any: half the reach times what is added to the spread. */
+static double edges_of(const struct hec_energy_meter *meter, int x, int y, double length_s, double ceiling_w) {
+    const struct hec_power_window *cuts[2] = {&meter->windows[x], &meter->windows[y]};
+    const struct hec_integral *power = &meter->integral;
+    int64_t reach = reach_ns(meter, power->usual_ns);
+    double low = INFINITY, high = -INFINITY;
+    bool seen = true;
+    if (!power->count)
+        return 0; /* everything is filled in and bounded there */
+    for (int i = 0; i < 2; i++) {
+        seen &= power->previous_ns >= cuts[i]->end_ns - reach && power->first_ns <= cuts[i]->start_ns + reach;
+        low = fmin(low, cuts[i]->minimum_w);
+        high = fmax(high, cuts[i]->maximum_w);
+    }
+    double spread = high > low ? high - low : 0;
+    double unseen = seen ? 0 : high >= low ? fmax(high, ceiling_w - low) - spread : ceiling_w;
+    return fmin(seconds_of(reach), length_s) * spread + fmin(seconds_of(reach) / 2, length_s) * fmax(0, unseen);
 }
 
 /* Half of what the device took within the slack of a reading. */
 static double half_slack(const struct hec_energy_meter *meter, int slack, int cut, const struct hec_anchor *anchor,
                          double ceiling_w) {
     return (joules_of(meter, slack) + fill_of(meter, slack, ceiling_w) +
-            step_of(meter, cut, seconds_of(anchor->slack_ns))) /
+            edges_of(meter, cut, cut, seconds_of(anchor->slack_ns), ceiling_w)) /
            2;
 }
 
@@ -225,7 +240,7 @@ static struct anchored add_up(const struct hec_energy_meter *meter, double ceili
     const struct hec_anchor *from = &meter->a;
     sum.slack_j = half_slack(meter, HEC_EW_SLACK_A, HEC_EW_CUT_A, &meter->a, ceiling_w) +
                   half_slack(meter, HEC_EW_SLACK_B, HEC_EW_CUT_B, &meter->b, ceiling_w);
-    sum.explained_j = sum.slack_j + step_of(meter, HEC_EW_CUT_A, long_s) + step_of(meter, HEC_EW_CUT_B, long_s) +
+    sum.explained_j = sum.slack_j + edges_of(meter, HEC_EW_CUT_A, HEC_EW_CUT_B, long_s, ceiling_w) +
                       fill_of(meter, HEC_EW_BETWEEN, ceiling_w);
     for (int i = 0; i < meter->reset_count && i < HEC_ENERGY_RESETS_MAX; i++) {
         const struct hec_reset *reset = &meter->resets[i];
@@ -235,14 +250,14 @@ static struct anchored add_up(const struct hec_energy_meter *meter, double ceili
         double piece_s = seconds_of(reset->after.t_ns - reset->before.t_ns);
         double slack = half_slack(meter, at + 1, at + 3, &reset->before, ceiling_w) +
                        half_slack(meter, at + 2, at + 4, &reset->after, ceiling_w);
-        double steps = step_of(meter, at + 3, piece_s) + step_of(meter, at + 4, piece_s);
+        double edges = edges_of(meter, at + 3, at + 4, piece_s, ceiling_w);
         sum.counter_j += (reset->before.mj - from->mj) / 1000;
         /* from the middle of one slack to the middle of the other */
         sum.bridged_j += joules_of(meter, at) + joules_of(meter, at + 1) / 2 - joules_of(meter, at + 2) / 2;
         sum.pieces_j += joules_of(meter, at);
         sum.slack_j += slack;
-        sum.pieces_bound_j += steps + fill_of(meter, at, ceiling_w);
-        sum.explained_j += slack + steps;
+        sum.pieces_bound_j += edges + fill_of(meter, at, ceiling_w);
+        sum.explained_j += slack + edges;
         from = &reset->after;
     }
     sum.counter_j += (meter->b.mj - from->mj) / 1000;
@@ -274,12 +289,23 @@ static void by_integral(const struct hec_energy_meter *meter, struct hec_energy 
     struct hec_power_window filled = *main;
     if (!whole)
         filled.gap_j = filled.gap_s = 0;
-    out->bound_joules = INTEGRAL_UNCHECKED * out->joules + step_of(meter, HEC_EW_CUT_START, out->window_s) +
-                        step_of(meter, HEC_EW_CUT_END, out->window_s) +
-                        hec_power_window_fill_bound(&meter->integral, &filled, ceiling_w);
+    out->bound_joules = INTEGRAL_UNCHECKED * out->joules +
+                        edges_of(meter, HEC_EW_CUT_START, HEC_EW_CUT_END, out->window_s, ceiling_w) +
+                        hec_power_window_fill_bound(&filled, ceiling_w);
 }
 
-static void by_counter(const struct hec_energy_meter *meter, struct hec_energy *out, double ceiling_w) {
+/* With a counter only the ends can lack readings: name the one that does. */
+static void hole_at_end(struct hec_energy_meter *meter) {
+    const struct hec_integral *power = &meter->integral;
+    int64_t end = meter->options.end_ns, a = meter->a.t_ns, b = meter->b.t_ns;
+    int64_t first = power->count && power->first_ns < a ? power->first_ns : a;
+    int64_t last = power->count && power->previous_ns > b ? power->previous_ns : b;
+    bool at_start = first > 0 && first > end - last;
+    meter->hole_start_ns = at_start ? 0 : last;
+    meter->hole_end_ns = at_start ? first : end;
+}
+
+static void by_counter(struct hec_energy_meter *meter, struct hec_energy *out, double ceiling_w) {
     const struct hec_power_window *head = &meter->windows[HEC_EW_HEAD], *tail = &meter->windows[HEC_EW_TAIL];
     int64_t end = meter->options.end_ns, a = meter->a.t_ns, b = meter->b.t_ns;
     struct anchored sum = add_up(meter, ceiling_w);
@@ -312,6 +338,7 @@ static void by_counter(const struct hec_energy_meter *meter, struct hec_energy *
         covered -= reset_inside(meter, &meter->resets[i]) ? meter->windows[HEC_EW_RESETS + 5 * i].gap_s : 0;
     out->coverage = fmin(1, fmax(0, covered / out->window_s));
     bool whole = out->coverage >= HEC_ENERGY_COVERAGE_MIN;
+    hole_at_end(meter);
     struct hec_power_window h = *head, t = *tail;
     if (!whole) { /* what no reading covers is left out of what is known */
         h.gap_j = a > 0 ? 0 : h.gap_j;
@@ -328,10 +355,9 @@ static void by_counter(const struct hec_energy_meter *meter, struct hec_energy *
     double head_s = fabs(out->counter_from_s), tail_s = fabs(out->window_s - out->counter_to_s);
     out->bound_joules = sum.slack_j + sum.pieces_bound_j +
                         fmax(HEC_ENERGY_TOLERANCE, off) * (out->outside_joules + (slack_a + slack_b) / 2) +
-                        step_of(meter, HEC_EW_CUT_START, head_s) + step_of(meter, HEC_EW_CUT_A, head_s) +
-                        step_of(meter, HEC_EW_CUT_B, tail_s) + step_of(meter, HEC_EW_CUT_END, tail_s) +
-                        hec_power_window_fill_bound(&meter->integral, &h, ceiling_w) +
-                        hec_power_window_fill_bound(&meter->integral, &t, ceiling_w);
+                        edges_of(meter, HEC_EW_CUT_START, HEC_EW_CUT_A, head_s, ceiling_w) +
+                        edges_of(meter, HEC_EW_CUT_B, HEC_EW_CUT_END, tail_s, ceiling_w) +
+                        hec_power_window_fill_bound(&h, ceiling_w) + hec_power_window_fill_bound(&t, ceiling_w);
 }
 
 static void judge_bound(struct hec_energy *out) {

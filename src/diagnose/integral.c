@@ -35,7 +35,6 @@ void hec_integral_init(struct hec_integral *integral, struct hec_power_window *w
                                       .usual_ns = usual_ns,
                                       .from_ns = INT64_MAX,
                                       .to_ns = INT64_MIN,
-                                      .minimum_w = INFINITY,
                                       .maximum_w = -INFINITY};
     for (int i = 0; i < window_count; i++) {
         struct hec_power_window *w = &windows[i];
@@ -100,10 +99,10 @@ void hec_integral_add(struct hec_integral *integral, int64_t t_ns, double watts)
             step(integral, GAP, integral->previous_ns, start, (integral->previous_w + watts) / 2);
     }
     step(integral, SAMPLED, start, t_ns, watts);
-    if (t_ns > integral->from_ns && start < integral->to_ns) {
-        integral->minimum_w = fmin(integral->minimum_w, watts);
+    if (t_ns > integral->from_ns && start < integral->to_ns)
         integral->maximum_w = fmax(integral->maximum_w, watts);
-    }
+    if (!integral->count)
+        integral->first_ns = start;
     integral->count++;
     integral->previous_ns = t_ns;
     integral->previous_w = watts;
@@ -120,20 +119,7 @@ double hec_power_window_joules(const struct hec_power_window *window) {
     return window->sampled_j + window->stretch_j + window->gap_j;
 }
 
-static double within(double joules, double seconds, double low_w, double high_w) {
-    if (!(seconds > 0))
-        return 0;
-    return fmax(joules - low_w * seconds, high_w * seconds - joules);
-}
-
-double hec_power_window_fill_bound(const struct hec_integral *integral, const struct hec_power_window *window,
-                                   double ceiling_w) {
-    double low = isfinite(integral->minimum_w) ? integral->minimum_w : 0;
-    double high = isfinite(integral->maximum_w) ? integral->maximum_w : ceiling_w;
-    return within(window->stretch_j, window->stretch_s, low, high) +
-           within(window->gap_j, window->gap_s, 0, fmax(ceiling_w, high));
-}
-
-double hec_power_window_step_w(const struct hec_power_window *window) {
-    return window->maximum_w > window->minimum_w ? window->maximum_w - window->minimum_w : 0;
+double hec_power_window_fill_bound(const struct hec_power_window *window, double ceiling_w) {
+    double filled_j = window->stretch_j + window->gap_j, filled_s = window->stretch_s + window->gap_s;
+    return filled_s > 0 ? fmax(filled_j, ceiling_w * filled_s - filled_j) : 0;
 }

@@ -1,8 +1,9 @@
 /* The power history as a step function, integrated over a few windows in one pass.
  *
  * Each sample is the mean over the interval that ends at it. What no sample covers is filled in and kept apart, so that
- * the caller can bound it: `stretch` within 3 x the usual spacing of a sample (a lost sample, the ends of the history),
- * `gap` beyond. A fill between two samples is their mean, one at an end is the nearest sample. */
+ * the caller can bound it: `stretch` within 3 x the usual spacing of a sample (a lost sample, the ends of the history:
+ * counts as covered), `gap` beyond. A fill between two samples is their mean, one at an end is the nearest sample.
+ */
 #ifndef HEC_DIAGNOSE_INTEGRAL_H
 #define HEC_DIAGNOSE_INTEGRAL_H
 
@@ -36,8 +37,8 @@ struct hec_integral {
     void *context;
     int64_t usual_ns;       /* spacing of the samples */
     int64_t from_ns, to_ns; /* hull of the windows but those that want extremes only */
-    int64_t count, previous_ns;
-    double previous_w, minimum_w, maximum_w;
+    int64_t count, first_ns, previous_ns;
+    double previous_w, maximum_w;
 };
 
 void hec_integral_init(struct hec_integral *integral, struct hec_power_window *windows, int window_count,
@@ -46,12 +47,8 @@ void hec_integral_add(struct hec_integral *integral, int64_t t_ns, double watts)
 /* fill_w: what to fill with when there was no sample at all. */
 void hec_integral_end(struct hec_integral *integral, double fill_w);
 
-/* Energy of a window, fills included, and how far the fills can be off: stretches lie between the extremes seen, gaps
- * between 0 and ceiling_w. */
+/* Energy of a window, fills included, and how far the fills can be off: power lies between 0 and ceiling_w. */
 double hec_power_window_joules(const struct hec_power_window *window);
-double hec_power_window_fill_bound(const struct hec_integral *integral, const struct hec_power_window *window,
-                                   double ceiling_w);
-/* Largest change of power between the samples that touch the window, W; 0 with none. */
-double hec_power_window_step_w(const struct hec_power_window *window);
+double hec_power_window_fill_bound(const struct hec_power_window *window, double ceiling_w);
 
 #endif
