@@ -12,7 +12,7 @@ add_custom_command(
 add_custom_target(docs ALL DEPENDS ${HEC_SHARE}/docs.stamp)
 
 # Everything that is installed, and no test.
-add_custom_target(programs DEPENDS hec docs)
+add_custom_target(programs DEPENDS hec docs hec_mark hec_sim_nvml hec_sim_nvml_old)
 
 install(DIRECTORY ${HEC_SHARE}/man DESTINATION ${CMAKE_INSTALL_DATADIR})
 install(DIRECTORY ${HEC_SHARE}/bash-completion ${HEC_SHARE}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR})
