@@ -1,0 +1,56 @@
+/* hec gather: a run file to give away, or to keep as a test. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/facts.h"
+#include "store/copy.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* RUN.hec becomes RUN-gathered.hec. */
+static void default_output(const char *from, char path[PATH_MAX]) {
+    size_t length = strlen(from), suffix = strlen(".hec");
+    if (length > suffix && strcmp(from + length - suffix, ".hec") == 0)
+        length -= suffix;
+    snprintf(path, PATH_MAX, "%.*s-gathered.hec", (int)length, from);
+}
+
+int hec_verb_gather(int argc, char **argv) {
+    struct hec_args args;
+    int err = hec_args_parse(HEC_VERB_GATHER, argc, argv, &args);
+    if (err > 0)
+        return 0;
+    if (err == HEC_OK && args.rest_count != 1) {
+        hec_error("gather: one run file, please; usage: hec gather %s", hec_verb_info(HEC_VERB_GATHER)->usage);
+        err = HEC_ERR_USAGE;
+    }
+    if (err < 0)
+        return hec_err_exit_status(err);
+    char path[PATH_MAX], when[40];
+    const char *given = hec_args_value(&args, HEC_OPT_OUTPUT);
+    if (given)
+        snprintf(path, sizeof path, "%s", given);
+    else
+        default_output(args.rest[0], path);
+    hec_facts_wall_time(hec_clock_wall_ns(), when);
+    bool hide = !hec_args_has(&args, HEC_OPT_KEEP_NAMES);
+    const char *const drop[] = {"folder", NULL};
+    const struct hec_store_fact facts[] = {{"gathered", when}, {"gathered_by", "hec " HEC_VERSION}};
+    const struct hec_store_scrub scrub = {
+        .hostname = hide,
+        .uuids = hide,
+        .paths = hide,
+        .drop = hide ? drop : NULL,
+        .facts = facts,
+        .fact_count = sizeof facts / sizeof facts[0],
+    };
+    struct hec_why why = {""};
+    err = hec_store_copy(args.rest[0], path, hec_args_has(&args, HEC_OPT_FORCE), &scrub, &why);
+    if (err < 0)
+        hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
+    else if (!given)
+        printf("%s\n", path);
+    return hec_err_exit_status(err);
+}
