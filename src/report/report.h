@@ -3,6 +3,7 @@
 #define HEC_REPORT_REPORT_H
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "diagnose/summary.h"
 
 #define HEC_REPORT_SCHEMA "hec.report/1"

@@ -1,0 +1,386 @@
+/* The report for people: the answer first, then what supports it. */
+#include "diagnose/verdict.h"
+#include "report/format.h"
+#include "report/page.h"
+#include "report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EVENTS_SHOWN 10
+#define PHASES_SHOWN 8
+
+typedef char text[HEC_FORMAT_SIZE];
+
+static double mean_watts(const struct hec_device_summary *d) {
+    return d->energy.valid && d->energy.window_s > 0 ? d->energy.joules / d->energy.window_s : d->power_w.mean;
+}
+
+static int used_count(const struct hec_summary *s) {
+    int used = 0;
+    for (int i = 0; i < s->device_count; i++)
+        used += s->devices[i].used;
+    return used;
+}
+
+/* ---- the answer ---- */
+
+static void put_headline(struct hec_page *page, const struct hec_summary *s) {
+    text seconds;
+    char outcome[96];
+    hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", s->command[0] ? s->command : "(unknown command)");
+    if (!s->complete)
+        snprintf(outcome, sizeof outcome, "cut off: hec was stopped, the last second may be missing");
+    else if (s->exit_code < 0)
+        snprintf(outcome, sizeof outcome, "exit code unknown");
+    else
+        snprintf(outcome, sizeof outcome, "exit code %d", s->exit_code);
+    hec_page_row(page, 2, "time", HEC_TONE_PLAIN, "%s, %s%s%s", hec_format_seconds(seconds, s->seconds), outcome,
+                 s->simulated[0] ? ", on a simulated " : "", s->simulated);
+}
+
+static const char *why_no_total(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].used && !s->devices[i].energy.valid)
+            return s->devices[i].energy.why;
+    return "the command used no GPU";
+}
+
+static void put_energy(struct hec_page *page, const struct hec_summary *s) {
+    text joules, watts, limit, share;
+    double mean = 0, most = 0;
+    int used = used_count(s);
+    if (!s->device_count) {
+        hec_page_row(page, 2, "energy", HEC_TONE_WARN, "unavailable: %s", s->energy_unavailable);
+        return;
+    }
+    if (!isfinite(s->joules)) {
+        hec_page_row(page, 2, "energy", used ? HEC_TONE_BAD : HEC_TONE_WARN, "%s%s",
+                     used ? "invalid: " : "none charged: ", why_no_total(s));
+        return;
+    }
+    for (int i = 0; i < s->device_count; i++) {
+        if (!s->devices[i].used)
+            continue;
+        mean += mean_watts(&s->devices[i]);
+        most += s->devices[i].power_limit_w;
+    }
+    hec_format_bounded(joules, s->joules, s->bound_joules, "J", page->utf8);
+    hec_format_si(watts, mean, 3, "W");
+    if (isfinite(most) && most > 0)
+        hec_page_row(page, 2, "energy", HEC_TONE_BOLD, "%s, mean %s of %s (%s)%s", joules, watts,
+                     hec_format_si(limit, most, 3, "W"), hec_format_share(share, mean / most),
+                     used > 1 ? ", all GPUs used" : "");
+    else
+        hec_page_row(page, 2, "energy", HEC_TONE_BOLD, "%s, mean %s%s", joules, watts,
+                     used > 1 ? ", all GPUs used" : "");
+}
+
+static void put_units(struct hec_page *page, const struct hec_summary *s, int most) {
+    for (int i = 0; i < s->unit_count && i < most; i++) {
+        const struct hec_unit_summary *u = &s->units[i];
+        text count, rate, joules;
+        if (u->is_default)
+            continue;
+        hec_format_bounded(joules, u->joules_per_unit, u->joules_per_unit_bound, "J", page->utf8);
+        hec_page_row(page, 2, i ? "" : "work", HEC_TONE_PLAIN, "%s %s, %s a second%s%s%s%s",
+                     hec_format_count(count, u->count), u->name, hec_format_count(rate, u->per_second),
+                     isfinite(u->joules_per_unit) ? ", " : "", isfinite(u->joules_per_unit) ? joules : "",
+                     isfinite(u->joules_per_unit) ? " per " : "", isfinite(u->joules_per_unit) ? u->name : "");
+    }
+}
+
+static void put_cost(struct hec_page *page, const struct hec_summary *s) {
+    text dollars, grams, hour = "";
+    const struct hec_price *p = &s->price;
+    if (!isfinite(s->dollars))
+        return;
+    if (p->dollars_per_gpu_hour > 0)
+        snprintf(hour, sizeof hour, ", %.4g $ a GPU hour", p->dollars_per_gpu_hour);
+    hec_page_row(page, 2, "cost", HEC_TONE_PLAIN, "%s, %s CO2 (%.4g $/kWh%s, %.4g g/kWh%s%s)",
+                 hec_format_dollars(dollars, s->dollars), hec_format_si(grams, s->grams_co2, 3, "g"),
+                 p->dollars_per_kwh, p->dollars_default ? " by default" : "", p->grams_co2_per_kwh,
+                 p->carbon_default ? " by default" : "", hour);
+}
+
+/* ---- devices ---- */
+
+static enum hec_tone verdict_tone(enum hec_verdict_kind kind) {
+    if (kind == HEC_VERDICT_COMPUTE_BOUND)
+        return HEC_TONE_GOOD;
+    return kind == HEC_VERDICT_NONE || kind == HEC_VERDICT_UNCLEAR ? HEC_TONE_BOLD : HEC_TONE_WARN;
+}
+
+static void put_verdict_line(struct hec_page *page, const struct hec_device_summary *d, const char *label, int indent) {
+    const struct hec_verdict *v = &d->verdict;
+    if (v->confidence > 0)
+        hec_page_row(page, indent, label, verdict_tone(v->kind), "%s (confidence %.2f)", hec_verdict_title(v->kind),
+                     v->confidence);
+    else
+        hec_page_row(page, indent, label, verdict_tone(v->kind), "%s", hec_verdict_title(v->kind));
+}
+
+static void put_device_energy(struct hec_page *page, const struct hec_device_summary *d) {
+    const struct hec_energy *e = &d->energy;
+    text joules, coverage, apart, share;
+    const char *method = e->method == HEC_ENERGY_COUNTER ? "the counter" : "the power samples alone";
+    if (e->valid)
+        hec_page_row(page, 4, "energy", HEC_TONE_PLAIN, "%s by %s%s",
+                     hec_format_bounded(joules, e->joules, e->bound_joules, "J", page->utf8), method,
+                     e->simulated ? " (simulated)" : "");
+    else
+        hec_page_row(page, 4, "energy", HEC_TONE_BAD, "invalid: %s", e->why);
+    if (e->method == HEC_ENERGY_NONE)
+        return;
+    char notes[256] = "";
+    if (isfinite(e->disagreement))
+        snprintf(notes, sizeof notes, "; the power samples say %+.1f %%", 100 * e->disagreement);
+    if (e->gaps)
+        snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d gap%s, %.2g s", e->gaps,
+                 e->gaps == 1 ? "" : "s", e->gap_s);
+    if (e->resets)
+        snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d reset%s of the counter", e->resets,
+                 e->resets == 1 ? "" : "s");
+    hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
+    if (isfinite(e->work_joules)) {
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s",
+                     hec_format_si(joules, e->work_joules, 3, "J"),
+                     hec_format_si(apart, e->idle_context_joules, 3, "J"),
+                     hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
+                     isfinite(e->idle_context_watts) ? e->idle_context_watts : 0,
+                     hec_format_si(coverage, e->idle_joules, 3, "J"));
+    } else if (isfinite(e->idle_unknown_max_joules)) {
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
+                     hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), e->idle_source);
+    }
+}
+
+static void add_share(char *line, size_t size, const char *name, double share) {
+    text value;
+    if (isfinite(share))
+        snprintf(line + strlen(line), size - strlen(line), "%s%s %s", line[0] ? "   " : "", name,
+                 hec_format_share(value, share));
+}
+
+static void add_rate(char *line, size_t size, const char *name, double bytes) {
+    text value;
+    if (isfinite(bytes))
+        snprintf(line + strlen(line), size - strlen(line), "%s%s %s", line[0] ? "   " : "", name,
+                 hec_format_bytes(value, bytes, "/s"));
+}
+
+static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
+    char shares[256] = "", rates[256] = "";
+    add_share(shares, sizeof shares, "GPU", d->metric[HEC_GPU_UTIL].mean);
+    add_share(shares, sizeof shares, "SM", d->metric[HEC_GPM_SM_ACTIVE].mean);
+    add_share(shares, sizeof shares, "occupancy", d->metric[HEC_GPM_SM_OCCUPANCY].mean);
+    add_share(shares, sizeof shares, "tensor", d->metric[HEC_GPM_TENSOR_ACTIVE].mean);
+    add_share(shares, sizeof shares, "DRAM", d->metric[HEC_GPM_DRAM_ACTIVE].mean);
+    if (!isfinite(d->metric[HEC_GPM_DRAM_ACTIVE].mean))
+        add_share(shares, sizeof shares, "memory", d->metric[HEC_GPU_MEM_UTIL].mean);
+    add_rate(rates, sizeof rates, "PCIe in", d->metric[HEC_GPM_PCIE_RX].mean);
+    add_rate(rates, sizeof rates, "out", d->metric[HEC_GPM_PCIE_TX].mean);
+    add_rate(rates, sizeof rates, "NVLink in", d->metric[HEC_GPM_NVLINK_RX].mean);
+    add_rate(rates, sizeof rates, "out", d->metric[HEC_GPM_NVLINK_TX].mean);
+    hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "%s", shares[0] ? shares : "not recorded");
+    if (rates[0])
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", rates);
+}
+
+static void put_power(struct hec_page *page, const struct hec_device_summary *d) {
+    static const char *const names[HEC_THROTTLE_COUNT] = {"the power limit", "heat", "the hardware", "other settings"};
+    text share;
+    if (!d->power_w.count) {
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "not recorded");
+        return;
+    }
+    if (isfinite(d->power_limit_w))
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "mean %.0f W, median %.0f W, max %.0f W, limit %.0f W",
+                     d->power_w.mean, d->power_w.median, d->power_w.maximum, d->power_limit_w);
+    else
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "mean %.0f W, median %.0f W, max %.0f W, limit unknown",
+                     d->power_w.mean, d->power_w.median, d->power_w.maximum);
+    for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
+        if (d->throttled_share[i] >= 0.01)
+            hec_page_row(page, 4, "", HEC_TONE_PLAIN, "clocks held down by %s in %s of the readings", names[i],
+                         hec_format_share(share, d->throttled_share[i]));
+}
+
+static void put_device(struct hec_page *page, const struct hec_device_summary *d) {
+    char label[16];
+    snprintf(label, sizeof label, "GPU %d", d->device.index);
+    hec_page_blank(page);
+    hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s", d->device.name[0] ? d->device.name : "(no name)");
+    hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
+    if (d->shared_with)
+        hec_page_row(page, 4, "", HEC_TONE_WARN,
+                     "shared with %d other process%s: the energy is the device's, not the command's alone",
+                     d->shared_with, d->shared_with == 1 ? "" : "es");
+    put_device_energy(page, d);
+    put_power(page, d);
+    put_use(page, d);
+    put_verdict_line(page, d, "verdict", 4);
+    hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", d->verdict.sentence);
+    for (int i = 0; i < d->verdict.evidence_count; i++)
+        hec_page_row(page, 4, "", HEC_TONE_DIM, "- %s", d->verdict.evidence[i]);
+}
+
+static void put_unused(struct hec_page *page, const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        char label[16];
+        text joules;
+        if (d->used)
+            continue;
+        snprintf(label, sizeof label, "GPU %d", d->device.index);
+        hec_page_row(page, 0, label, HEC_TONE_DIM, "not charged (%s%s): %s",
+                     d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : d->device.name,
+                     d->shared_with ? ", in use by others" : "", d->used_why);
+    }
+}
+
+/* ---- host, phases, events, HEC ---- */
+
+static void put_host(struct hec_page *page, const struct hec_summary *s) {
+    const struct hec_host_summary *h = &s->host;
+    text busy, memory, read, written, cpu, dram;
+    hec_page_blank(page);
+    char cores[64] = "";
+    if (h->cores > 0)
+        snprintf(cores, sizeof cores, "%d cores, ", h->cores);
+    hec_page_row(page, 0, "Host", HEC_TONE_PLAIN, "%s%s busy", cores,
+                 isfinite(h->cpu_busy) ? hec_format_share(busy, h->cpu_busy) : "unknown how");
+    if (isfinite(h->tree_cpu_seconds))
+        hec_page_row(page, 2, "command", HEC_TONE_PLAIN, "%.2f CPU seconds (%.2f cores), %s memory, read %s, wrote %s",
+                     h->tree_cpu_seconds, h->tree_cores, hec_format_bytes(memory, h->rss_max_bytes, ""),
+                     hec_format_bytes(read, h->read_bytes, ""), hec_format_bytes(written, h->written_bytes, ""));
+    if (isfinite(h->package_joules))
+        hec_page_row(page, 2, "CPU energy", HEC_TONE_PLAIN, "packages %s, DRAM %s%s",
+                     hec_format_si(cpu, h->package_joules, 4, "J"),
+                     isfinite(h->dram_joules) ? hec_format_si(dram, h->dram_joules, 4, "J") : "unavailable: ",
+                     isfinite(h->dram_joules) ? "" : h->dram_why);
+    else
+        hec_page_row(page, 2, "CPU energy", HEC_TONE_PLAIN, "unavailable: %s", h->package_why);
+}
+
+static void put_phases(struct hec_page *page, const struct hec_summary *s) {
+    for (int i = 0; i < s->phase_count && i < PHASES_SHOWN; i++) {
+        const struct hec_phase_summary *p = &s->phases[i];
+        text seconds, share;
+        hec_page_row(page, 0, i ? "" : "Phases", HEC_TONE_PLAIN, "%s: %s (%s), %lld time%s", p->name,
+                     hec_format_seconds(seconds, p->seconds), hec_format_share(share, p->seconds / s->seconds),
+                     (long long)p->count, p->count == 1 ? "" : "s");
+    }
+    if (s->phase_count > PHASES_SHOWN)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (--json shows them)", s->phase_count - PHASES_SHOWN);
+}
+
+/* Knobs and unavailable sources that have their own row are no events for people. */
+static bool told_elsewhere(const struct hec_event_summary *event) {
+    return event->kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
+           (strncmp(event->text, "nvml:", 5) == 0 || strncmp(event->text, "rapl:", 5) == 0);
+}
+
+static void put_events(struct hec_page *page, const struct hec_summary *s) {
+    int shown = 0, more = s->events_omitted;
+    for (int i = 0; i < s->event_count; i++) {
+        const struct hec_event_summary *e = &s->events[i];
+        char where[24] = "", name[32];
+        if (told_elsewhere(e))
+            continue;
+        if (shown == EVENTS_SHOWN) {
+            more++;
+            continue;
+        }
+        if (e->device >= 0)
+            snprintf(where, sizeof where, "GPU %d, ", e->device);
+        snprintf(name, sizeof name, "%s", hec_event_name(e->kind));
+        for (char *c = name; *c; c++)
+            *c = *c == '_' ? ' ' : *c;
+        hec_page_row(page, 0, shown ? "" : "Events", e->kind == HEC_EVENT_DEVICE_LOST ? HEC_TONE_BAD : HEC_TONE_PLAIN,
+                     "%.2f s: %s%s: %s", e->t_s, where, name, e->text);
+        shown++;
+    }
+    if (more)
+        hec_page_row(page, 0, shown ? "" : "Events", HEC_TONE_DIM, "and %d more (--json shows up to %d)", more,
+                     HEC_SUMMARY_EVENTS_MAX);
+}
+
+static void put_self(struct hec_page *page, const struct hec_summary *s, int indent) {
+    const struct hec_self_summary *h = &s->self;
+    text share, memory, file, start, joules;
+    char line[1024] = "";
+    if (isfinite(h->cpu_seconds))
+        snprintf(line, sizeof line, "%.3g CPU seconds (%s of a core)", h->cpu_seconds,
+                 hec_format_share(share, h->cpu_share));
+    else
+        snprintf(line, sizeof line, "CPU time unknown");
+    if (isfinite(h->rss_max_bytes))
+        snprintf(line + strlen(line), sizeof line - strlen(line), ", %s memory",
+                 hec_format_bytes(memory, h->rss_max_bytes, ""));
+    if (isfinite(h->start_seconds))
+        snprintf(line + strlen(line), sizeof line - strlen(line), ", %s to start",
+                 hec_format_seconds(start, h->start_seconds));
+    if (isfinite(h->joules))
+        snprintf(line + strlen(line), sizeof line - strlen(line), ", about %s",
+                 hec_format_si(joules, h->joules, 2, "J"));
+    if (s->file[0])
+        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s (%s)", s->file,
+                 hec_format_bytes(file, h->file_bytes, ""));
+    hec_page_row(page, indent, indent ? "hec's cost" : "HEC", HEC_TONE_DIM, "%s", line);
+}
+
+/* At most 12 lines: the answer, one line a device up to two, what went wrong, HEC's cost. */
+static void put_brief(struct hec_page *page, const struct hec_summary *s) {
+    int shown = 0, used = used_count(s);
+    put_headline(page, s);
+    put_energy(page, s);
+    put_units(page, s, 1);
+    put_cost(page, s);
+    for (int i = 0; i < s->device_count && shown < 2 && page->lines < 10; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        char label[16];
+        text watts;
+        if (!d->used)
+            continue;
+        snprintf(label, sizeof label, "GPU %d", d->device.index);
+        hec_page_line(page, 2, label, verdict_tone(d->verdict.kind), "%s: %s",
+                      hec_format_si(watts, mean_watts(d), 3, "W"), hec_verdict_title(d->verdict.kind));
+        shown++;
+    }
+    if (used > shown && page->lines < 10)
+        hec_page_line(page, 2, "", HEC_TONE_DIM, "and %d more GPUs: hec report shows them", used - shown);
+    for (int i = 0, told = 0; i < s->event_count && told < 1 && page->lines < 11; i++) {
+        if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
+            s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED)
+            continue;
+        hec_page_line(page, 2, "event", HEC_TONE_WARN, "%s", s->events[i].text);
+        told++;
+    }
+    put_self(page, s, 2);
+}
+
+int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    hec_page_init(&page, style, out);
+    if (style->brief) {
+        put_brief(&page, summary);
+        return hec_buf_error(out);
+    }
+    put_headline(&page, summary);
+    put_energy(&page, summary);
+    put_units(&page, summary, HEC_SUMMARY_UNITS_MAX);
+    put_cost(&page, summary);
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].used)
+            put_device(&page, &summary->devices[i]);
+    if (used_count(summary) < summary->device_count)
+        hec_page_blank(&page);
+    put_unused(&page, summary);
+    put_host(&page, summary);
+    put_phases(&page, summary);
+    put_events(&page, summary);
+    put_self(&page, summary, 0);
+    return hec_buf_error(out);
+}
