@@ -1,0 +1,317 @@
+/* What a program sees of libhec.so: it works, it does nothing without HEC, and it leaves no trace. */
+#include "unit/mark_fixture.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <signal.h>
+
+static int lowest_free_descriptor(void) {
+    int fd = dup(2);
+    close(fd);
+    return fd;
+}
+
+static int all_calls(void) {
+    int before = lowest_free_descriptor();
+    for (int i = 0; i < 3; i++) {
+        errno = 4242;
+        hec_step(1);
+        EXPECT(errno == 4242);
+        hec_step_of("sample", 2.5);
+        hec_units("token", 3);
+        hec_phase_begin("data");
+        hec_phase_end("data");
+        EXPECT(hec_knob_int("batch", 7) == 7);
+        EXPECT(hec_knob_double("lr", 0.5) == 0.5);
+        EXPECT(strcmp(hec_knob_text("mode", "fast"), "fast") == 0);
+        EXPECT(hec_knob_text("mode", NULL) == NULL);
+        hec_step(NAN), hec_step(-1), hec_step(INFINITY), hec_units(NULL, 1), hec_units("", 1);
+        hec_phase_begin(NULL), hec_phase_end(NULL), hec_phase_end("never begun");
+        EXPECT(hec_knob_int(NULL, 5) == 5 && hec_knob_int("", 5) == 5);
+        EXPECT(errno == 4242);
+        EXPECT(lowest_free_descriptor() == before);
+    }
+    return hec_active();
+}
+
+static void without_hec_nothing_happens(void **state) {
+    (void)state;
+    assert_int_equal(result(start(NULL, NULL, all_calls)), 0);
+}
+
+static void with_nobody_listening_it_turns_itself_off(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 0); /* no such path */
+    int fd = open(fixture.socket, O_CREAT | O_WRONLY, 0600);             /* not a socket */
+    close(fd);
+    assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 0);
+    unlink(fixture.socket);
+    fixture_open(&fixture);
+    fixture_finish(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 0); /* was there, has gone */
+    char path[200];
+    memset(path, 'x', sizeof path - 1);
+    path[0] = '/', path[sizeof path - 1] = '\0';
+    assert_int_equal(result(start(path, NULL, all_calls)), 0); /* too long for a socket */
+}
+
+static void observed_it_leaves_errno_and_descriptors_alone(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, all_calls)), 1);
+    fixture_finish(&fixture);
+    assert_true(kept_units("sample") == 7.5);
+    assert_true(kept_units("token") == 9);
+    assert_true(kept_units("unit") == 9);
+}
+
+static int library_missing(void) {
+    setenv("HEC_LIB", "/nowhere/libhec.so.0", 1);
+    hec_step(1);
+    return hec_active() || hec_knob_int("batch", 3) != 3;
+}
+
+static void a_missing_library_is_no_error(void **state) {
+    (void)state;
+    assert_int_equal(result(start("/nowhere/marks", "batch=9", library_missing)), 0);
+}
+
+static int until_off(void) {
+    EXPECT(hec_active());
+    hec_step(1);
+    kill(getppid(), SIGUSR1);
+    while (hec_active())
+        usleep(1000);
+    return 0;
+}
+
+static volatile sig_atomic_t told;
+
+static void on_signal(int number) {
+    (void)number;
+    told = 1;
+}
+
+static void marks_stop_when_hec_goes(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    signal(SIGUSR1, on_signal);
+    pid_t pid = start(fixture.socket, NULL, until_off);
+    while (!told)
+        usleep(1000);
+    fixture_finish(&fixture);
+    assert_int_equal(result(pid), 0);
+    assert_true(kept_units("unit") == 1);
+}
+
+/* ---- knobs ---- */
+
+static int read_knobs(void) {
+    EXPECT(hec_knob_int("batch", 1) == 64);
+    EXPECT(hec_knob_int("hex", 1) == 0x10);
+    EXPECT(hec_knob_int("ten", 1) == 10); /* 010 is not octal */
+    EXPECT(hec_knob_int("yes", 0) == 1 && hec_knob_int("no", 1) == 0);
+    EXPECT(hec_knob_int("negative", 1) == -5);
+    EXPECT(hec_knob_int("lr", 3) == 3);
+    EXPECT(hec_knob_int("big", 3) == 3);
+    EXPECT(hec_knob_int("empty", 3) == 3);
+    EXPECT(hec_knob_double("lr", 1) == 0.25);
+    EXPECT(hec_knob_double("batch", 1) == 64);
+    EXPECT(hec_knob_double("nan", 1) == 1);
+    EXPECT(hec_knob_double("odd", 1) == 1);
+    EXPECT(strcmp(hec_knob_text("odd", "d"), "a;b\\c=d") == 0);
+    EXPECT(strcmp(hec_knob_text("twice", "d"), "second") == 0);
+    EXPECT(strcmp(hec_knob_text("empty", "d"), "") == 0);
+    EXPECT(strcmp(hec_knob_text("unset", "d"), "d") == 0);
+    EXPECT(strcmp(hec_knob_text("no-value", "d"), "d") == 0);
+    return 0;
+}
+
+static const char knob_list[] = "batch=64;hex=0x10;ten=010;yes=true;no=false;negative=-5;lr=0.25;big=9223372036854775808;"
+                                "empty=;nan=nan;odd=a\\;b\\\\c=d;twice=first;;=x;no-value;twice=second";
+
+static void knobs_are_parsed_with_and_without_an_observer(void **state) {
+    (void)state;
+    assert_int_equal(result(start(NULL, knob_list, read_knobs)), 0);
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, knob_list, read_knobs)), 0);
+    fixture_finish(&fixture);
+    assert_non_null(kept_event(HEC_EVENT_KNOB, "batch=64"));
+    assert_non_null(kept_event(HEC_EVENT_KNOB, "lr=0.25"));
+    assert_non_null(kept_event(HEC_EVENT_KNOB, "odd=a;b\\c=d"));
+    assert_non_null(kept_event(HEC_EVENT_KNOB, "unset=d"));
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "knob lr: the value set is not an integer; the program keeps its own, 3"));
+    assert_null(kept_event(HEC_EVENT_NOTE, "knob batch"));
+}
+
+static int comma_locale(void) {
+    /* a program in a locale with a decimal comma; where none is installed this says nothing new */
+    if (!setlocale(LC_ALL, "de_DE.UTF-8"))
+        setlocale(LC_ALL, "C");
+    return hec_knob_double("lr", 1) != 0.25;
+}
+
+static void knobs_do_not_depend_on_the_locale(void **state) {
+    (void)state;
+    assert_int_equal(result(start(NULL, "lr=0.25", comma_locale)), 0);
+}
+
+/* ---- forks, threads, signals ---- */
+
+static int forks(void) {
+    hec_step(1);
+    for (int i = 0; i < 3; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            hec_phase_begin("child");
+            hec_step_of("sample", 10);
+            hec_phase_end("child");
+            _exit(hec_active() ? 0 : 1);
+        }
+        int status;
+        waitpid(pid, &status, 0);
+        EXPECT(status == 0);
+    }
+    hec_step(1);
+    return 0;
+}
+
+static void forked_children_are_processes_of_their_own(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    pid_t pid = start(fixture.socket, NULL, forks);
+    assert_int_equal(result(pid), 0);
+    fixture_finish(&fixture);
+    assert_true(kept_units("unit") == 2);
+    assert_true(kept_units("sample") == 30);
+    assert_int_equal(kept.spans, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(kept.span[i].name, "child");
+        assert_int_not_equal(kept.span[i].pid, pid);
+        assert_int_equal(kept.span[i].tid, kept.span[i].pid); /* the thread id is the child's, not the parent's */
+        for (int j = 0; j < i; j++)
+            assert_int_not_equal(kept.span[i].pid, kept.span[j].pid);
+    }
+    int of_parent = 0;
+    for (int i = 0; i < kept.samples; i++)
+        of_parent += kept.sample[i].pid == pid;
+    assert_true(of_parent >= 1 && of_parent <= 2);
+}
+
+static void *mark_much(void *argument) {
+    char name[16];
+    snprintf(name, sizeof name, "thread%d", (int)(intptr_t)argument % 2);
+    for (int i = 0; i < 100; i++) {
+        hec_phase_begin(name);
+        hec_units("token", 1);
+        hec_phase_end(name);
+    }
+    return NULL;
+}
+
+static int threads(void) {
+    pthread_t thread[4];
+    for (intptr_t i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, mark_much, (void *)i);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    return 0;
+}
+
+static void threads_have_phases_of_their_own(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, threads)), 0);
+    fixture_finish(&fixture);
+    if (!kept_event(HEC_EVENT_MARKS_DROPPED, "")) { /* marks made while another thread connects may be dropped */
+        assert_true(kept_units("token") == 400);
+        assert_int_equal(kept.spans, 400);
+    }
+    assert_true(kept_units("token") >= 100);
+    for (int i = 0; i < kept.spans; i++)
+        assert_memory_equal(kept.span[i].name, "thread", 6);
+}
+
+static int handled;
+
+static void mark_in_handler(int number) {
+    (void)number;
+    hec_units("signal", 1);
+    handled++;
+}
+
+static int signals(void) {
+    struct sigaction action = {.sa_handler = mark_in_handler};
+    hec_active();
+    sigaction(SIGALRM, &action, NULL);
+    ualarm(200, 200);
+    while (handled < 50) {
+        hec_phase_begin("loop");
+        hec_phase_end("loop");
+        usleep(10);
+    }
+    ualarm(0, 0);
+    hec_units("expected", handled);
+    return 0;
+}
+
+static void signal_handlers_may_make_marks(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    pid_t pid = start(fixture.socket, NULL, signals);
+    int status;
+    while (waitpid(pid, &status, WNOHANG) == 0)
+        fixture_poll(&fixture);
+    assert_int_equal(status, 0);
+    fixture_finish(&fixture);
+    assert_null(kept_event(HEC_EVENT_MARKS_DROPPED, ""));
+    assert_true(kept_units("signal") >= 50);
+    assert_true(kept_units("signal") == kept_units("expected"));
+}
+
+static int many_names(void) {
+    char name[100];
+    memset(name, 'n', sizeof name);
+    for (int i = 0; i < 600; i++) {
+        snprintf(name + 50, sizeof name - 50, "%03d%030d", i % 1000, 0); /* longer than is kept */
+        hec_phase_begin(name);
+        hec_phase_end(name);
+    }
+    return 0;
+}
+
+static void names_are_bounded(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, many_names)), 0);
+    fixture_finish(&fixture);
+    assert_int_equal(kept.spans, 512);
+    assert_int_equal(strlen(kept.span[0].name), HEC_NAME_MAX);
+    assert_non_null(kept_event(HEC_EVENT_MARKS_DROPPED, ": 176 marks lost")); /* 88 begins and 88 ends */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_hec_nothing_happens),
+        cmocka_unit_test(with_nobody_listening_it_turns_itself_off),
+        cmocka_unit_test(observed_it_leaves_errno_and_descriptors_alone),
+        cmocka_unit_test(a_missing_library_is_no_error),
+        cmocka_unit_test(marks_stop_when_hec_goes),
+        cmocka_unit_test(knobs_are_parsed_with_and_without_an_observer),
+        cmocka_unit_test(knobs_do_not_depend_on_the_locale),
+        cmocka_unit_test(forked_children_are_processes_of_their_own),
+        cmocka_unit_test(threads_have_phases_of_their_own),
+        cmocka_unit_test(signal_handlers_may_make_marks),
+        cmocka_unit_test(names_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
