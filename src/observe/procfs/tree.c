@@ -18,7 +18,7 @@ int64_t hec_tree_waited_by_self_us(const struct hec_tree *tree) {
     if (!tree->counts_waited || getrusage(RUSAGE_CHILDREN, &usage) != 0)
         return 0;
     return (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
-           usage.ru_stime.tv_usec;
+           usage.ru_stime.tv_usec - tree->waited_at_start_us;
 }
 
 void hec_tree_init(struct hec_tree *tree, int proc, int32_t self, bool is_this_system) {
@@ -34,10 +34,11 @@ void hec_tree_init(struct hec_tree *tree, int proc, int32_t self, bool is_this_s
     tree->has_children_files = hec_proc_read(proc, path, text, sizeof text) >= 0;
     snprintf(path, sizeof path, "%d/io", self);
     tree->has_io = hec_proc_read(proc, path, text, sizeof text) >= 0;
-    tree->waited_by_self_us = hec_tree_waited_by_self_us(tree);
+    tree->waited_at_start_us = hec_tree_waited_by_self_us(tree);
     struct rlimit files;
     tree->open_max = 0;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) /* at most three eighths of the descriptors */
+    /* at most three eighths of the descriptors; files of a recording do not end with their process */
+    if (is_this_system && getrlimit(RLIMIT_NOFILE, &files) == 0)
         tree->open_max = files.rlim_cur / 8 < HEC_TREE_OPEN_MAX ? (int)(files.rlim_cur / 8) : HEC_TREE_OPEN_MAX;
     struct timespec boot;
     clock_gettime(CLOCK_BOOTTIME, &boot);
@@ -248,7 +249,7 @@ bool hec_tree_add(struct hec_tree *tree, int32_t pid, int32_t parent) {
     /* between the listing and now, the pid may have become another process's */
     if (parent && stat.parent != parent && stat.parent != tree->self && !hec_tree_find(tree, stat.parent))
         return false;
-    if (is_excluded(tree, &stat))
+    if (parent && is_excluded(tree, &stat)) /* the command itself may have been there when hec looked, not yet known */
         return false;
     if (tree->count >= HEC_TREE_LIVE_MAX || !reserve(tree)) {
         tree->unseen_for_limit++;

@@ -65,7 +65,8 @@ struct hec_tree {
     int64_t excluded[HEC_TREE_EXCLUDED_MAX]; /* pid << 32 | low bits of the start: children that hec had before */
     int excluded_count;
 
-    int64_t waited_by_self_us;
+    int64_t waited_at_start_us; /* by hec, before init */
+    int64_t waited_by_self_us;  /* since */
     int64_t kept[HEC_AMOUNT_COUNT];
     int64_t now_ns;
     int64_t boot_offset_ns; /* monotonic time minus time since boot */
@@ -94,7 +95,7 @@ void hec_tree_update(struct hec_tree *tree, int32_t root, int64_t now_ns, bool l
 
 /* Within the folder. */
 struct hec_tree_member *hec_tree_find(const struct hec_tree *tree, int32_t pid); /* NULL when not a member */
-/* Add the process if it exists and its parent is `parent` or a member (0: anyone). True when it was added. */
+/* Add the process if it exists and its parent is `parent`, hec or a member (0: whoever that is). True when it was added. */
 bool hec_tree_add(struct hec_tree *tree, int32_t pid, int32_t parent);
 void hec_tree_discover(struct hec_tree *tree, int32_t root);  /* discover.c */
 void hec_tree_look_at_threads(struct hec_tree *tree);         /* threads.c */

@@ -1,0 +1,331 @@
+/* The process tree of real processes, against the kernel's own account of what hec waited for. Nothing here depends on
+ * how long things take: work is measured in CPU time, and order is kept by pipes. */
+#include "base/clock.h"
+#include "observe/collector.h"
+#include "tests/unit/host_fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define TICKS_TOLERANCE_MS 40 /* each process's user and system time are cut to ticks of 10 ms */
+
+struct world {
+    struct recorded recorded;
+    struct hec_sink sink;
+    struct hec_observe_options options;
+    void *collector;
+    int64_t waited_before_ms;
+    int64_t now_ns;
+};
+
+static int64_t waited_for_ms(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+static void burn_ms(int ms) {
+    struct timespec ts;
+    do
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    while (ts.tv_sec * 1000 + ts.tv_nsec / 1000000 < ms);
+}
+
+static void say(int fd) {
+    if (write(fd, "x", 1) != 1)
+        _exit(9);
+}
+
+static void hear(int fd) {
+    char byte;
+    if (read(fd, &byte, 1) != 1)
+        _exit(9);
+}
+
+static int set_up(void **state) {
+    struct world *world = calloc(1, sizeof *world);
+    struct hec_why why;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    world->sink = recording_sink(&world->recorded);
+    world->waited_before_ms = waited_for_ms();
+    assert_int_equal(hec_collector_procfs.open(&world->options, &world->sink, &world->collector, &why), HEC_OK);
+    *state = world;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *world = *state;
+    if (world->collector)
+        hec_collector_procfs.close(world->collector);
+    free(world->recorded.samples);
+    free(world);
+    return 0;
+}
+
+/* Polls are made to be due by the time they are given. */
+static void poll_now(struct world *world) {
+    int64_t real_ns = hec_clock_mono_ns();
+    world->now_ns = world->now_ns > real_ns ? world->now_ns : real_ns;
+    world->now_ns = hec_collector_procfs.poll(world->collector, world->now_ns);
+}
+
+static void reap_all(void) {
+    while (wait(NULL) > 0 || errno == EINTR)
+        ;
+}
+
+static void check_never_down(const struct recorded *recorded) {
+    static const enum hec_metric counters[] = {HEC_TREE_CPU, HEC_TREE_READ, HEC_TREE_WRITTEN, HEC_TREE_DISK_READ,
+                                               HEC_TREE_SWITCHES_VOLUNTARY, HEC_TREE_SWITCHES_INVOLUNTARY, HEC_SELF_CPU};
+    for (size_t c = 0; c < sizeof counters / sizeof counters[0]; c++) {
+        int64_t last = 0;
+        for (int i = 0; i < recorded->count; i++) {
+            if (recorded->samples[i].metric != counters[c] || recorded->samples[i].missing)
+                continue;
+            assert_true(recorded->samples[i].value >= last);
+            last = recorded->samples[i].value;
+        }
+    }
+}
+
+static void a_daemon_is_followed_and_survives(void **state) {
+    struct world *world = *state;
+    int up[2], down[2];
+    assert_int_equal(pipe(up), 0);
+    assert_int_equal(pipe(down), 0);
+    pid_t root = fork();
+    if (root == 0) {
+        if (fork() == 0) {
+            setsid();
+            if (fork() == 0) {
+                prctl(PR_SET_NAME, "the daemon");
+                burn_ms(60);
+                say(up[1]);
+                hear(down[0]);
+                _exit(0);
+            }
+            _exit(0);
+        }
+        wait(NULL);
+        _exit(0);
+    }
+    world->options.root = root;
+    hear(up[0]);
+    assert_int_equal(waitpid(root, NULL, 0), root); /* the daemon is hec's child now */
+    poll_now(world);
+    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 1);
+    assert_true(value_of(&world->recorded, HEC_TREE_CPU) >= 50);
+    assert_true(value_of(&world->recorded, HEC_TREE_RSS) > 0);
+    hec_collector_procfs.finish(world->collector, world->now_ns);
+    assert_true(told(&world->recorded, HEC_EVENT_SURVIVORS, "the daemon"));
+    say(down[1]);
+    reap_all();
+    close(up[0]), close(up[1]), close(down[0]), close(down[1]);
+}
+
+static void short_children_are_counted_through_who_waited(void **state) {
+    struct world *world = *state;
+    int up[2], down[2];
+    assert_int_equal(pipe(up), 0);
+    assert_int_equal(pipe(down), 0);
+    pid_t root = fork();
+    if (root == 0) {
+        for (int i = 0; i < 10; i++) {
+            if (fork() == 0) {
+                burn_ms(30);
+                _exit(0);
+            }
+            wait(NULL);
+        }
+        say(up[1]);
+        hear(down[0]);
+        _exit(0);
+    }
+    world->options.root = root;
+    hear(up[0]);
+    poll_now(world); /* sees the root alone: the ten came and went */
+    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 1);
+    assert_true(value_of(&world->recorded, HEC_TREE_CPU) >= 300 - TICKS_TOLERANCE_MS);
+    say(down[1]);
+    reap_all();
+    hec_collector_procfs.finish(world->collector, world->now_ns);
+    int64_t truth_ms = waited_for_ms() - world->waited_before_ms;
+    assert_true(llabs(value_of(&world->recorded, HEC_TREE_CPU) - truth_ms) <= TICKS_TOLERANCE_MS);
+    close(up[0]), close(up[1]), close(down[0]), close(down[1]);
+}
+
+static void a_child_nobody_waits_for_is_not_lost(void **state) {
+    struct world *world = *state;
+    int up[2], down[2];
+    assert_int_equal(pipe(up), 0);
+    assert_int_equal(pipe(down), 0);
+    pid_t root = fork();
+    if (root == 0) {
+        signal(SIGCHLD, SIG_IGN);
+        if (fork() == 0) {
+            burn_ms(200);
+            say(up[1]);
+            hear(down[0]);
+            _exit(0);
+        }
+        wait(NULL); /* returns when the child is gone */
+        say(up[1]);
+        hear(down[0]);
+        _exit(0);
+    }
+    world->options.root = root;
+    hear(up[0]);
+    poll_now(world);
+    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 2);
+    say(down[1]);
+    hear(up[0]);
+    poll_now(world);
+    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 1);
+    say(down[1]);
+    reap_all();
+    hec_collector_procfs.finish(world->collector, world->now_ns);
+    assert_true(waited_for_ms() - world->waited_before_ms < 150); /* the kernel's account has lost it */
+    assert_true(value_of(&world->recorded, HEC_TREE_CPU) >= 200 - TICKS_TOLERANCE_MS);
+    close(up[0]), close(up[1]), close(down[0]), close(down[1]);
+}
+
+static void *wait_for_end(void *fd) {
+    hear(*(int *)fd);
+    return NULL;
+}
+
+static void *fork_and_wait(void *fds) {
+    int *fd = fds;
+    pid_t pid = fork();
+    if (pid == 0) {
+        say(fd[1]);
+        hear(fd[2]);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    return NULL;
+}
+
+static void children_of_a_thread_are_found(void **state) {
+    struct world *world = *state;
+    int up[2], down[2];
+    assert_int_equal(pipe(up), 0);
+    assert_int_equal(pipe(down), 0);
+    pid_t root = fork();
+    if (root == 0) {
+        pthread_t forking, waiting;
+        int fds[3] = {up[0], up[1], down[0]};
+        pthread_create(&forking, NULL, fork_and_wait, fds);
+        pthread_create(&waiting, NULL, wait_for_end, &down[0]);
+        pthread_join(forking, NULL);
+        pthread_join(waiting, NULL);
+        _exit(0);
+    }
+    world->options.root = root;
+    hear(up[0]);
+    poll_now(world);
+    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 2);
+    int64_t threads = value_of(&world->recorded, HEC_TREE_THREADS_RUNNING) +
+                      value_of(&world->recorded, HEC_TREE_THREADS_SLEEPING) +
+                      value_of(&world->recorded, HEC_TREE_THREADS_DISK);
+    /* where the child is found through its parent's threads, its own are in the next look only */
+    assert_true(threads == 3 || threads == 4);
+    say(down[1]);
+    say(down[1]);
+    reap_all();
+    close(up[0]), close(up[1]), close(down[0]), close(down[1]);
+}
+
+/* A storm of processes that come and go under the collector's eyes: it must neither fall nor count anything twice. */
+static void a_storm_adds_up(void **state) {
+    struct world *world = *state;
+    pid_t root = fork();
+    if (root == 0) {
+        for (int i = 0; i < 120; i++) {
+            if (fork() == 0) {
+                if (i % 3 == 0 && fork() == 0) /* some leave orphans */
+                    burn_ms(5 + i % 7);
+                burn_ms(i % 11);
+                if (i % 5 == 0) {
+                    char *argv[] = {"true", NULL};
+                    execvp(argv[0], argv);
+                }
+                _exit(0);
+            }
+            if (i % 4 == 3)
+                wait(NULL);
+        }
+        while (wait(NULL) > 0)
+            ;
+        _exit(0);
+    }
+    world->options.root = root;
+    bool alive = true;
+    for (int polls = 0; alive; polls++) {
+        poll_now(world);
+        if (world->recorded.count > RECORDED_MAX - 200)
+            world->recorded.count = RECORDED_MAX / 2; /* polled far more often than in life */
+        while (polls % 3 == 0 && alive) {
+            pid_t pid = waitpid(-1, NULL, WNOHANG);
+            if (pid == 0)
+                break;
+            alive = pid > 0; /* none left */
+        }
+    }
+    hec_collector_procfs.finish(world->collector, world->now_ns);
+    check_never_down(&world->recorded);
+    int64_t truth_ms = waited_for_ms() - world->waited_before_ms;
+    int64_t counted_ms = value_of(&world->recorded, HEC_TREE_CPU);
+    print_message("counted %lld ms, the kernel %lld ms, %s processes seen\n", (long long)counted_ms, (long long)truth_ms,
+                  world->recorded.seen);
+    assert_true(counted_ms >= truth_ms - TICKS_TOLERANCE_MS);
+    assert_true(counted_ms <= truth_ms + TICKS_TOLERANCE_MS + truth_ms / 20);
+    assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 0);
+    assert_true(atoi(world->recorded.seen) > 1);
+}
+
+static void descriptors_are_given_back(void **state) {
+    struct world *world = *state;
+    int first = dup(0);
+    close(first);
+    struct hec_observe_options options = {0};
+    struct recorded recorded;
+    struct hec_sink sink = recording_sink(&recorded);
+    void *collector;
+    assert_int_equal(hec_collector_procfs.open(&options, &sink, &collector, NULL), HEC_OK);
+    pid_t root = fork();
+    if (root == 0) {
+        pause();
+        _exit(0);
+    }
+    options.root = root;
+    hec_collector_procfs.poll(collector, hec_clock_mono_ns());
+    assert_int_equal(value_of(&recorded, HEC_TREE_PROCESSES), 1);
+    kill(root, SIGKILL);
+    reap_all();
+    hec_collector_procfs.finish(collector, hec_clock_mono_ns());
+    hec_collector_procfs.close(collector);
+    int after = dup(0);
+    close(after);
+    assert_int_equal(after, first);
+    free(recorded.samples);
+    (void)world;
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_daemon_is_followed_and_survives),
+        TEST(short_children_are_counted_through_who_waited),
+        TEST(a_child_nobody_waits_for_is_not_lost),
+        TEST(children_of_a_thread_are_found),
+        TEST(a_storm_adds_up),
+        TEST(descriptors_are_given_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
