@@ -33,16 +33,14 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
-#define HEC_UNLIKELY_(x) __builtin_expect(!!(x), 0)
-#else
+#if !defined(__GNUC__)
 #error "hec.h needs gcc or clang"
 #endif
 
 /* ---- the ABI of libhec.so.0 ----
  * Each returns 1 while marks are recorded, and 0 once they are off for good. */
 
-struct hec_mark_table {
+struct hec_mark_functions {
     uint32_t version; /* HEC_API_VERSION of the library */
     uint32_t size;    /* bytes of its table */
     int (*active)(void);
@@ -65,7 +63,7 @@ int64_t hec_knob_int(const char *name, int64_t fallback);
 double hec_knob_double(const char *name, double fallback);
 const char *hec_knob_text(const char *name, const char *fallback);
 /* The table of these functions, or NULL when the library is older than the version asked for. */
-const struct hec_mark_table *hec_mark_table(uint32_t version);
+const struct hec_mark_functions *hec_mark_table(uint32_t version);
 #endif
 
 /* 1 until the library says that marks are off. One for each program or library that includes this file; hidden, so
@@ -73,7 +71,7 @@ const struct hec_mark_table *hec_mark_table(uint32_t version);
 extern __attribute__((weak, visibility("hidden"))) int hec_on_v1_;
 __attribute__((weak, visibility("hidden"))) int hec_on_v1_ = 1;
 
-#define HEC_ON_() HEC_UNLIKELY_(__atomic_load_n(&hec_on_v1_, __ATOMIC_RELAXED))
+#define HEC_ON_() (__builtin_expect(__atomic_load_n(&hec_on_v1_, __ATOMIC_RELAXED), 0) != 0)
 #define HEC_CALLED_(still_on)                                                                                          \
     do {                                                                                                               \
         if (!(still_on))                                                                                               \
@@ -94,18 +92,18 @@ __attribute__((weak, visibility("hidden"))) int hec_on_v1_ = 1;
 extern "C" {
 #endif
 
-extern __attribute__((weak, visibility("hidden"))) const struct hec_mark_table *hec_table_v1_;
-__attribute__((weak, visibility("hidden"))) const struct hec_mark_table *hec_table_v1_ = 0;
+extern __attribute__((weak, visibility("hidden"))) const struct hec_mark_functions *hec_table_v1_;
+__attribute__((weak, visibility("hidden"))) const struct hec_mark_functions *hec_table_v1_ = 0;
 
 /* Load the library named by HEC_LIB, once. Two threads may both do it: the result is the same. */
-__attribute__((unused, noinline, cold)) static const struct hec_mark_table *hec_load_v1_(void) {
+__attribute__((unused, noinline, cold)) static const struct hec_mark_functions *hec_load_v1_(void) {
     int saved = errno;
-    const struct hec_mark_table *table = 0;
+    const struct hec_mark_functions *table = 0;
     const char *path = getauxval(AT_SECURE) ? 0 : getenv("HEC_LIB");
     if (path && path[0] == '/' && (getenv("HEC_SOCKET") || getenv("HEC_KNOBS"))) {
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         void *symbol = library ? dlsym(library, "hec_mark_table") : 0;
-        const struct hec_mark_table *(*find)(uint32_t) = 0;
+        const struct hec_mark_functions *(*find)(uint32_t) = 0;
         memcpy(&find, &symbol, sizeof find);
         if (find)
             table = find(HEC_API_VERSION);
@@ -118,14 +116,14 @@ __attribute__((unused, noinline, cold)) static const struct hec_mark_table *hec_
     return table;
 }
 
-__attribute__((unused)) static inline const struct hec_mark_table *hec_library_v1_(void) {
-    const struct hec_mark_table *table = __atomic_load_n(&hec_table_v1_, __ATOMIC_ACQUIRE);
+__attribute__((unused)) static inline const struct hec_mark_functions *hec_library_v1_(void) {
+    const struct hec_mark_functions *table = __atomic_load_n(&hec_table_v1_, __ATOMIC_ACQUIRE);
     return table || !HEC_ON_() ? table : hec_load_v1_();
 }
 
 #define HEC_MARK_(function, arguments)                                                                                 \
     do {                                                                                                               \
-        const struct hec_mark_table *table_ = hec_library_v1_();                                                       \
+        const struct hec_mark_functions *table_ = hec_library_v1_();                                                       \
         if (table_)                                                                                                    \
             HEC_CALLED_(table_->function arguments);                                                                   \
     } while (0)
@@ -183,15 +181,15 @@ __attribute__((unused)) static inline void hec_phase_end(const char *name) {
  * hec_knob_text is valid for ever (the fallback is returned as it was given). */
 #ifdef HEC_HEADER_ONLY
 __attribute__((unused)) static inline int64_t hec_knob_int(const char *name, int64_t fallback) {
-    const struct hec_mark_table *table = hec_library_v1_();
+    const struct hec_mark_functions *table = hec_library_v1_();
     return table ? table->knob_int(name, fallback) : fallback;
 }
 __attribute__((unused)) static inline double hec_knob_double(const char *name, double fallback) {
-    const struct hec_mark_table *table = hec_library_v1_();
+    const struct hec_mark_functions *table = hec_library_v1_();
     return table ? table->knob_double(name, fallback) : fallback;
 }
 __attribute__((unused)) static inline const char *hec_knob_text(const char *name, const char *fallback) {
-    const struct hec_mark_table *table = hec_library_v1_();
+    const struct hec_mark_functions *table = hec_library_v1_();
     return table ? table->knob_text(name, fallback) : fallback;
 }
 #endif

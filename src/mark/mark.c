@@ -171,10 +171,10 @@ int hec_mark_units(const char *name, double count) {
     return mark(HEC_RING_UNITS, name, count);
 }
 
-const struct hec_mark_table *hec_mark_table(uint32_t version) {
-    static const struct hec_mark_table table = {
+const struct hec_mark_functions *hec_mark_table(uint32_t version) {
+    static const struct hec_mark_functions table = {
         .version = HEC_API_VERSION,
-        .size = sizeof(struct hec_mark_table),
+        .size = sizeof(struct hec_mark_functions),
         .active = hec_mark_active,
         .step = hec_mark_step,
         .phase_begin = hec_mark_phase_begin,

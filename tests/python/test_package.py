@@ -1,0 +1,106 @@
+"""The package as a package, and the C header as seen by other people's compilers."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from listener import STEP, Listener
+
+
+def test_one_version(source):
+    text = (source / "CMakeLists.txt").read_text()
+    project = re.search(r"project\(hec VERSION ([0-9.]+)", text).group(1)
+    out = subprocess.run(
+        [sys.executable, "-c", "import hec; print(hec.__version__)"],
+        env={**os.environ, "PYTHONPATH": str(source / "python")}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert out.stdout.strip() == project
+    pyproject = (source / "python/pyproject.toml").read_text()
+    assert 'dynamic = ["version"]' in pyproject and project not in pyproject
+
+
+def test_the_package_is_typed_and_has_nothing_compiled(source):
+    files = {p.name for p in (source / "python/hec").iterdir() if p.name != "__pycache__"}
+    assert "py.typed" in files
+    assert {os.path.splitext(name)[1] for name in files} <= {".py", ".typed"}
+
+
+def test_the_syntax_is_that_of_python_3_8(source):
+    import ast
+
+    for path in (source / "python/hec").glob("*.py"):
+        ast.parse(path.read_text(), feature_version=(3, 8))
+
+
+PROGRAM = """
+#include <hec/hec.h>
+extern int other(void);
+int main(void) {
+    hec_step(1);
+    hec_step_of("sample", 2);
+    hec_units("token", 3);
+    hec_phase_begin("a");
+    hec_phase_end("a");
+    return other() + (hec_active() ? 10 : 0) + (int)hec_knob_int("k", 0);
+}
+"""
+OTHER = """
+#include <hec/hec.h>
+int other(void) { hec_step(4); return hec_knob_double("k", 0) > 0 && hec_knob_text("k", 0); }
+"""
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-O2"]
+
+
+@pytest.mark.parametrize("form", ["linked", "header only"])
+@pytest.mark.parametrize("compiler", ["gcc -std=c99", "gcc -std=c17", "clang -std=gnu11 -Wmissing-variable-declarations",
+                                      "g++ -std=c++11", "g++ -std=c++20", "clang++ -std=c++17"])  # fmt: skip
+def test_the_header_compiles_everywhere(source, libhec, tmp_path, compiler, form):
+    if not shutil.which(compiler.split()[0]):
+        pytest.skip(f"no {compiler.split()[0]} here")
+    suffix = "cc" if "++" in compiler else "c"
+    (tmp_path / f"program.{suffix}").write_text(PROGRAM)
+    (tmp_path / f"other.{suffix}").write_text(OTHER)
+    # the second file as a position-independent shared library of its own: its state must stay apart
+    base = [*compiler.split(), *STRICT, f"-I{source}/include"]
+    if form == "header only":
+        base.append("-DHEC_HEADER_ONLY")
+    link = [] if form == "header only" else [libhec, f"-Wl,-rpath,{os.path.dirname(libhec)}"]
+    subprocess.run([*base, "-fPIC", "-shared", f"other.{suffix}", *link, "-ldl", "-o", "libother.so"],
+                   cwd=tmp_path, check=True)  # fmt: skip
+    subprocess.run([*base, f"program.{suffix}", "./libother.so", *link, "-ldl", "-o", "program"],
+                   cwd=tmp_path, check=True)  # fmt: skip
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("HEC_")}
+    assert subprocess.run(["./program"], cwd=tmp_path, env=environment).returncode == 0
+    listener = Listener(tmp_path) if len(str(tmp_path)) < 90 else Listener(os.path.relpath(tmp_path))
+    environment.update(HEC_LIB=libhec, HEC_SOCKET=os.path.abspath(listener.path), HEC_KNOBS="k=2")
+    if len(environment["HEC_SOCKET"]) > 107:
+        environment["HEC_SOCKET"] = os.path.relpath(listener.path, tmp_path)
+    assert subprocess.run(["./program"], cwd=tmp_path, env=environment).returncode == 13
+    ((_, records),) = listener.rings()  # one ring, whoever made the marks
+    listener.close()
+    assert [value for kind, _, _, value in records if kind == STEP] == [1.0, 2.0, 4.0]
+
+
+def test_the_c_example_runs_alone(source, libhec, tmp_path):
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run([*compiler, *STRICT, "-DHEC_HEADER_ONLY", f"-I{source}/include", str(source / "examples/marks.c"),
+                    "-ldl", "-o", str(tmp_path / "marks")], check=True)  # fmt: skip
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("HEC_")}
+    environment.update(HEC_KNOBS="steps=2;batch=3", HEC_LIB=libhec)
+    out = subprocess.run([str(tmp_path / "marks")], env=environment, capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"2 steps of 3 samples \([0-9.]+\), not observed\n", out.stdout)
+
+
+def test_only_the_api_is_exported(libhec):
+    if not shutil.which("nm"):
+        pytest.skip("no nm here")
+    out = subprocess.run(["nm", "-D", "--defined-only", libhec], capture_output=True, text=True, check=True).stdout
+    names = {line.split()[-1].split("@")[0] for line in out.splitlines()} - {"HEC_0"}
+    assert names == {
+        "hec_mark_active", "hec_mark_step", "hec_mark_phase_begin", "hec_mark_phase_end", "hec_mark_units",
+        "hec_mark_table", "hec_knob_int", "hec_knob_double", "hec_knob_text",
+    }  # fmt: skip
