@@ -1,0 +1,258 @@
+/* Workloads: their tables, their truth, and that playing one leaves exactly the energy that the truth says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sim/play.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const causes[] = {"data", "host", "launch", "sync", "copy", "alloc", "checkpoint", "comm", "straggler",
+                                     "precision", "memory", "batch", "layout", "compile", "throttle", "idle", "none"};
+static const char *const verdicts[] = {"compute_bound", "transfer_starved", "small_kernels", "unused", "unclear"};
+
+static bool is_one_of(const char *text, const char *const *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(text, list[i]) == 0)
+            return true;
+    return false;
+}
+
+static void near(double a, double b, double tolerance) {
+    if (!(fabs(a - b) <= tolerance))
+        fail_msg("%.12g is not %.12g within %g", a, b, tolerance);
+}
+
+static void tables_are_sane(void **state) {
+    (void)state;
+    assert_true(sim_case_count() >= 13);
+    for (int i = 0; i < sim_case_count(); i++) {
+        const struct sim_case *c = sim_case_at(i);
+        assert_ptr_equal(sim_case_find(c->name), c);
+        assert_true(is_one_of(c->cause, causes, sizeof causes / sizeof causes[0]));
+        assert_true(is_one_of(c->verdict, verdicts, sizeof verdicts / sizeof verdicts[0]));
+        assert_true(c->segment_count > 0);
+        for (int s = 0; s < c->segment_count; s++)
+            assert_true(c->segments[s].times > 0 && c->segments[s].duration_us > 0);
+    }
+    assert_null(sim_case_find("no-such-case"));
+}
+
+static void parts_sum_to_the_whole(void **state) {
+    (void)state;
+    for (int i = 0; i < sim_case_count(); i++)
+        for (int p = 0; p < sim_profile_count(); p++)
+            for (uint64_t seed = 0; seed < 3; seed++) {
+                struct sim_truth truth;
+                assert_int_equal(sim_case_truth(sim_case_at(i), 10, sim_profile_at(p), 0, seed, &truth), HEC_OK);
+                double seconds = 0, joules = 0;
+                for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
+                    seconds += truth.activity[a].seconds;
+                    joules += truth.activity[a].joules;
+                }
+                near(truth.seconds, 10, 1e-9);
+                near(seconds, truth.seconds, 1e-6);
+                near(joules, truth.joules, 1e-6);
+                near(truth.work_seconds + truth.idle_seconds, truth.seconds, 1e-6);
+                near(truth.work_joules + truth.idle_joules, truth.joules, 1e-6);
+                near(truth.idle_joules, truth.idle_seconds * sim_profile_at(p)->context_mw / 1000.0, 1e-5);
+                assert_true(truth.joules < 10 * sim_profile_at(p)->power_max_mw / 1000.0 * 1.01);
+            }
+}
+
+/* By hand. */
+static void truth_is_what_the_tables_say(void **state) {
+    (void)state;
+    const struct sim_profile *h200 = sim_profile_find("h200");
+    struct sim_truth truth;
+    /* 20 ms startup, then steps of 97.2 ms: 70 waiting, 1.5 copying, 25.7 training */
+    assert_int_equal(sim_case_truth(sim_case_find("data-starved"), 0.020 + 10 * 0.0972, h200, 0, 0, &truth), HEC_OK);
+    assert_int_equal(truth.steps, 10);
+    near(truth.units, 1280, 0);
+    near(truth.idle_seconds, 0.020 + 0.7, 1e-9);
+    near(truth.work_joules, 0.015 * 130 + 0.257 * 531, 1e-6);
+    /* held but for a burst of 50 ms */
+    assert_int_equal(sim_case_truth(sim_case_find("healthy-gemm"), 1.02, h200, 0, 0, &truth), HEC_OK);
+    near(truth.capped_seconds, 0.95, 1e-9);
+    near(truth.joules, 0.02 * 120 + 0.05 * 846 + 0.95 * 690.9, 1e-6);
+    assert_int_equal(sim_case_truth(sim_case_find("power-capped"), 1.02, h200, 0, 0, &truth), HEC_OK);
+    near(truth.joules, 0.02 * 120 + 0.05 * 846 + 0.95 * 394.8, 1e-6);
+    /* less than the startup */
+    assert_int_equal(sim_case_truth(sim_case_find("fp32"), 0.01, h200, 0, 0, &truth), HEC_OK);
+    near(truth.joules, 1.2, 1e-9);
+    assert_int_equal(truth.steps, 0);
+    assert_int_equal(sim_case_truth(sim_case_find("fp32"), -1, h200, 0, 0, &truth), HEC_ERR_USAGE);
+    assert_int_equal(sim_case_truth(sim_case_find("fp32"), NAN, h200, 0, 0, &truth), HEC_ERR_USAGE);
+}
+
+static void seeds_jitter_and_reproduce(void **state) {
+    (void)state;
+    const struct sim_profile *h200 = sim_profile_find("h200");
+    struct sim_truth a, b, c, plain;
+    const struct sim_case *mixed = sim_case_find("mixed");
+    sim_case_truth(mixed, 30, h200, 0, 5, &a);
+    sim_case_truth(mixed, 30, h200, 0, 5, &b);
+    sim_case_truth(mixed, 30, h200, 0, 6, &c);
+    sim_case_truth(mixed, 30, h200, 0, 0, &plain);
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_true(a.joules != c.joules && a.joules != plain.joules);
+    near(a.joules / plain.joules, 1, 0.02); /* jitter, not another workload */
+}
+
+static struct sim_world *make(const char *text) {
+    struct sim_spec spec;
+    struct sim_world *world;
+    struct hec_why why = {""};
+    if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
+        fail_msg("%s: %s", text, why.text);
+    return world;
+}
+
+/* Energy and time of a window that holds the play: what exceeds idling is the play's, to a nanojoule a segment. */
+static void check_against_world(struct sim_world *world, int device, const struct sim_truth *truth) {
+    const struct sim_profile *profile = sim_world_profile(world);
+    int64_t now = sim_world_now_ns(world), epoch = sim_world_epoch_ns(world);
+    double whole = (double)sim_world_energy_nj(world, device, now) * 1e-9;
+    double outside = ((double)(now - epoch) * 1e-9 - truth->seconds) * profile->idle_mw / 1000.0;
+    near(whole, truth->joules + outside, 1e-4);
+    int64_t active[SIM_ACTIVITY_COUNT];
+    sim_world_active(world, device, now, active);
+    for (int a = SIM_WAIT_DATA; a < SIM_ACTIVITY_COUNT; a++)
+        near((double)active[a] * 1e-9, truth->activity[a].seconds, 1e-8);
+}
+
+static void count_steps(void *context, double units) {
+    *(double *)context += units;
+}
+
+static void playing_leaves_the_energy_that_truth_says(void **state) {
+    (void)state;
+    static const char *const played[] = {"mixed", "healthy-gemm", "power-capped"};
+    for (int i = 0; i < 3; i++) {
+        struct sim_world *world = make("h200x2");
+        double units = 0;
+        struct sim_play_options options = {.seconds = 0.4, .device = 1, .seed = (uint64_t)i, .on_step = count_steps,
+                                           .context = &units, .world_path = sim_world_path(world)};
+        struct sim_truth truth, predicted;
+        struct hec_why why = {""};
+        if (sim_play(played[i], &options, &truth, &why) != HEC_OK)
+            fail_msg("%s", why.text);
+        check_against_world(world, 1, &truth);
+        near(units, truth.units, 0);
+        /* where the player was never late, it did what was predicted, but for closing the context a moment later */
+        sim_case_truth(sim_case_find(played[i]), 0.4, sim_world_profile(world), 0, (uint64_t)i, &predicted);
+        if (truth.late_seconds == 0) {
+            near(truth.work_joules, predicted.work_joules, 1e-6);
+            near(truth.units, predicted.units, 0);
+        }
+        assert_int_equal(sim_world_cap_mw(world, 1), 700000); /* put back */
+        struct sim_context contexts[SIM_CONTEXT_MAX];
+        assert_int_equal(sim_world_contexts(world, 1, contexts), 0);
+        sim_world_destroy(world);
+    }
+}
+
+static volatile sig_atomic_t enough;
+
+static void stop_soon(void *context, double units) {
+    (void)units;
+    if (++*(int *)context == 3)
+        enough = 1;
+}
+
+static void early_end_is_exact_too(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200");
+    int steps = 0;
+    struct sim_play_options options = {.seconds = 1000, .on_step = stop_soon, .context = &steps, .stop = &enough,
+                                       .world_path = sim_world_path(world)};
+    struct sim_truth truth;
+    assert_int_equal(sim_play("data-starved", &options, &truth, NULL), HEC_OK);
+    assert_true(truth.steps >= 3 && truth.seconds < 500);
+    check_against_world(world, 0, &truth);
+    sim_world_destroy(world);
+}
+
+static void sigterm_ends_a_play(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200");
+    pid_t child = fork();
+    if (child == 0) {
+        struct sim_play_options options = {.seconds = 1000, .world_path = sim_world_path(world)};
+        struct sim_truth truth;
+        _exit(sim_play("fp32", &options, &truth, NULL) == HEC_OK && truth.seconds < 900 ? 7 : 1);
+    }
+    struct sim_context contexts[SIM_CONTEXT_MAX];
+    while (sim_world_contexts(world, 0, contexts) == 0)
+        usleep(2000);
+    int status;
+    kill(child, SIGTERM);
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+    assert_int_equal(sim_world_contexts(world, 0, contexts), 0);
+    sim_world_destroy(world);
+}
+
+static void refuses(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200");
+    struct sim_play_options options = {.seconds = 1, .world_path = sim_world_path(world)};
+    struct hec_why why = {""};
+    assert_int_equal(sim_play("no-such-case", &options, NULL, &why), HEC_ERR_NOTFOUND);
+    assert_non_null(strstr(why.text, "--list"));
+    options.seconds = 0;
+    assert_int_equal(sim_play("fp32", &options, NULL, &why), HEC_ERR_USAGE);
+    options = (struct sim_play_options){.seconds = 1, .device = 1, .world_path = sim_world_path(world)};
+    assert_int_equal(sim_play("fp32", &options, NULL, &why), HEC_ERR_NOTFOUND);
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    options.device = 0;
+    assert_int_equal(sim_play("fp32", &options, NULL, &why), HEC_ERR_NOTFOUND);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    sim_world_destroy(world);
+}
+
+static void lists_as_json(void **state) {
+    (void)state;
+    json_t *root = sim_cases_json(), *entry;
+    assert_non_null(root);
+    size_t i;
+    assert_int_equal(json_array_size(json_object_get(root, "cases")), sim_case_count());
+    json_array_foreach(json_object_get(root, "cases"), i, entry) {
+        assert_true(json_is_string(json_object_get(entry, "name")));
+        assert_true(json_is_string(json_object_get(entry, "planted")));
+        assert_true(json_array_size(json_object_get(entry, "segments")) > 0);
+        assert_true(json_number_value(json_object_get(entry, "step_seconds")) > 0);
+    }
+    json_decref(root);
+    struct sim_truth truth;
+    sim_case_truth(sim_case_find("mixed"), 5, sim_profile_find("h200"), 0, 0, &truth);
+    root = sim_truth_json(&truth);
+    near(json_number_value(json_object_get(root, "joules")), truth.joules, 0);
+    near(json_number_value(json_object_get(json_object_get(root, "work"), "seconds")), truth.work_seconds, 0);
+    assert_non_null(json_object_get(json_object_get(root, "activities"), "wait_data"));
+    json_decref(root);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_are_sane),
+        cmocka_unit_test(parts_sum_to_the_whole),
+        cmocka_unit_test(truth_is_what_the_tables_say),
+        cmocka_unit_test(seeds_jitter_and_reproduce),
+        cmocka_unit_test(playing_leaves_the_energy_that_truth_says),
+        cmocka_unit_test(early_end_is_exact_too),
+        cmocka_unit_test(sigterm_ends_a_play),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(lists_as_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* The device model: closed forms against brute force, the cap controller, taking back, rings that wrap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sim/timeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS INT64_C(1000000)
+
+static const struct sim_profile *h200(void) {
+    return sim_profile_find("h200");
+}
+
+static struct sim_timeline *fresh(int64_t epoch_ns) {
+    struct sim_timeline *timeline = calloc(1, sizeof *timeline);
+    assert_non_null(timeline);
+    sim_timeline_init(timeline, epoch_ns);
+    return timeline;
+}
+
+static void tables_are_sane(void **state) {
+    (void)state;
+    for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
+        const struct sim_activity_info *info = sim_activity_info((enum sim_activity)a);
+        assert_int_equal(sim_activity_find(info->name), a);
+        double rows[SIM_COUNTER_FIELDS];
+        memcpy(rows, &info->counters, sizeof rows);
+        for (unsigned i = 0; i < 15; i++) /* permille */
+            assert_true(rows[i] >= 0 && rows[i] <= 1000);
+        /* the excess over "with context" may not be negative: the timeline adds it to the base */
+        if (a != SIM_IDLE)
+            assert_true(info->power_mw >= sim_activity_info(SIM_CONTEXT)->power_mw);
+        if (!info->work)
+            assert_true(info->counters.util == 0);
+    }
+    assert_int_equal(sim_activity_find("no such"), SIM_ACTIVITY_COUNT);
+    for (int i = 0; i < sim_profile_count(); i++) {
+        const struct sim_profile *p = sim_profile_at(i);
+        assert_ptr_equal(sim_profile_find(p->name), p);
+        assert_true(p->idle_mw < p->context_mw && p->context_mw < p->power_min_mw);
+        assert_true(p->power_min_mw <= p->power_default_mw && p->power_default_mw <= p->power_max_mw);
+        /* only what was measured may say so */
+        assert_int_equal(strcmp(p->known, "measured") == 0, strcmp(p->name, "h200") == 0);
+    }
+    assert_int_equal(h200()->idle_mw, 82000);
+    assert_int_equal(h200()->context_mw, 120000);
+    assert_int_equal(sim_activity_power_mw(h200(), SIM_GEMM_BF16), 846000);
+}
+
+static void cap_lets_a_burst_through_and_then_holds(void **state) {
+    (void)state;
+    struct sim_controller controller = {-1000 * MS, 0};
+    struct sim_piece pieces[2];
+    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 0, 200 * MS, pieces), 2);
+    assert_int_equal(pieces[0].power_mw, 846000);
+    assert_int_equal(pieces[0].end_ns, 50 * MS);
+    assert_false(pieces[0].held);
+    assert_int_equal(pieces[1].power_mw, 690900);
+    assert_int_equal(pieces[1].end_ns, 200 * MS);
+    assert_true(pieces[1].held);
+    /* goes on: held from the start */
+    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 202 * MS, 210 * MS, pieces), 1);
+    assert_true(pieces[0].held);
+    /* light work does not reset it while the pause is short */
+    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_SMALL_KERNELS, 210 * MS, 214 * MS, pieces), 1);
+    assert_int_equal(pieces[0].power_mw, 124000);
+    sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 214 * MS, 216 * MS, pieces);
+    assert_true(pieces[0].held);
+    /* after a longer pause there is a new burst, which several short activities share */
+    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 230 * MS, 260 * MS, pieces), 1);
+    assert_false(pieces[0].held);
+    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 260 * MS, 290 * MS, pieces), 2);
+    assert_int_equal(pieces[0].end_ns, 280 * MS);
+    /* what stays below the cap is left alone */
+    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_FP32, 400 * MS, 900 * MS, pieces), 1);
+    assert_int_equal(pieces[0].power_mw, 652000);
+    /* a lower cap holds it */
+    assert_int_equal(sim_power_split(h200(), 400000, &controller, SIM_GEMM_FP32, 1000 * MS, 1900 * MS, pieces), 2);
+    assert_int_equal(pieces[1].power_mw, 394800);
+}
+
+static unsigned next(uint64_t *seed, unsigned below) {
+    return (unsigned)(sim_hash_unit(++*seed, 1, 2) * below);
+}
+
+/* Random contexts and activities on a grid of 10 us; power integrated instant by instant against the closed form. */
+static void energy_equals_the_integral_of_power(void **state) {
+    (void)state;
+    const int64_t grid = 10000, epoch = 123456789;
+    uint64_t seed = 7;
+    struct sim_timeline *timeline = fresh(epoch);
+    int64_t t = epoch;
+    for (int visit = 0; visit < 5; visit++) {
+        t += grid * next(&seed, 20000);
+        sim_timeline_arrive(timeline, t);
+        for (int i = 0; i < 30; i++) {
+            struct sim_piece pieces[2];
+            int64_t duration = grid * (1 + next(&seed, 9000));
+            enum sim_activity activity = SIM_WAIT_DATA + next(&seed, SIM_ACTIVITY_COUNT - SIM_WAIT_DATA);
+            int count = sim_timeline_append(timeline, h200(), 700000, 1, activity, t, duration, pieces);
+            t = pieces[count - 1].end_ns + (next(&seed, 2) ? grid * next(&seed, 3000) : 0);
+        }
+        sim_timeline_leave(timeline, t);
+    }
+    t += 50 * MS;
+    double sum_mj = 0, times[SIM_ACTIVITY_COUNT] = {0};
+    for (int64_t at = epoch; at < t; at += grid) {
+        struct sim_instant instant = sim_timeline_at(timeline, h200(), at + grid / 2);
+        sum_mj += (double)instant.power_mw * (double)grid * 1e-9;
+        times[instant.activity] += (double)grid;
+        if ((at - epoch) % (grid * 9973) == 0) {
+            double closed = (double)sim_timeline_energy_nj(timeline, h200(), at + grid) * 1e-6;
+            assert_true(fabs(closed - sum_mj) < 1e-2); /* of up to 4e6 mJ */
+        }
+    }
+    int64_t active[SIM_ACTIVITY_COUNT];
+    sim_timeline_active(timeline, t, active);
+    for (int a = 0; a < SIM_ACTIVITY_COUNT; a++)
+        assert_true((double)active[a] == times[a]);
+    assert_true(sum_mj > 1e6);
+    /* before the epoch the device was idle */
+    assert_int_equal(sim_timeline_energy_nj(timeline, h200(), epoch - 1000 * MS), -82 * INT64_C(1000000000));
+    free(timeline);
+}
+
+static void segments_queue_and_never_overlap(void **state) {
+    (void)state;
+    struct sim_timeline *timeline = fresh(0);
+    struct sim_piece pieces[2];
+    sim_timeline_arrive(timeline, 0);
+    sim_timeline_append(timeline, h200(), 700000, 1, SIM_GEMM_FP32, 10 * MS, 20 * MS, pieces);
+    assert_int_equal(sim_timeline_append(timeline, h200(), 700000, 2, SIM_ELEMENTWISE, 15 * MS, 20 * MS, pieces), 1);
+    assert_int_equal(pieces[0].start_ns, 30 * MS);
+    assert_int_equal(pieces[0].end_ns, 50 * MS);
+    assert_int_equal(sim_timeline_busy_ns(timeline, 1, 0, 100 * MS), 20 * MS);
+    assert_int_equal(sim_timeline_busy_ns(timeline, 2, 35 * MS, 40 * MS), 5 * MS);
+    assert_int_equal(sim_timeline_busy_ns(timeline, 3, 0, 100 * MS), 0);
+    free(timeline);
+}
+
+static void cut_takes_back_only_the_future_of_one_process(void **state) {
+    (void)state;
+    struct sim_timeline *a = fresh(0), *b = fresh(0);
+    struct sim_piece pieces[2];
+    sim_timeline_arrive(a, 0);
+    sim_timeline_arrive(b, 0);
+    for (int i = 0; i < 200; i++) {
+        pid_t pid = 1 + i % 2;
+        int64_t start = i * 10 * MS, length = 8 * MS;
+        sim_timeline_append(a, h200(), 700000, pid, SIM_GEMM_FP32, start, length, pieces);
+        /* b never had what a loses: process 1 from 1.003 s on, where it was 3 ms into a segment */
+        int64_t cut = 1003 * MS;
+        if (pid == 1 && start + length > cut)
+            length = start < cut ? cut - start : 0;
+        if (length > 0)
+            sim_timeline_append(b, h200(), 700000, pid, SIM_GEMM_FP32, start, length, pieces);
+    }
+    sim_timeline_cut(a, h200(), 1, 1003 * MS);
+    assert_true(a->head < 200);
+    int64_t active_a[SIM_ACTIVITY_COUNT], active_b[SIM_ACTIVITY_COUNT];
+    for (int64_t t = 0; t < 2200 * MS; t += MS) {
+        assert_int_equal(sim_timeline_energy_nj(a, h200(), t), sim_timeline_energy_nj(b, h200(), t));
+        sim_timeline_active(a, t, active_a);
+        sim_timeline_active(b, t, active_b);
+        assert_memory_equal(active_a, active_b, sizeof active_a);
+    }
+    /* and appending goes on */
+    assert_int_equal(sim_timeline_append(a, h200(), 700000, 1, SIM_GEMM_FP32, 0, MS, pieces), 1);
+    assert_int_equal(pieces[0].start_ns, 1998 * MS);
+    free(a);
+    free(b);
+}
+
+static void cut_gives_the_controller_back_its_memory(void **state) {
+    (void)state;
+    struct sim_timeline *timeline = fresh(0);
+    struct sim_piece pieces[2];
+    sim_timeline_arrive(timeline, 0);
+    sim_timeline_append(timeline, h200(), 700000, 1, SIM_GEMM_BF16, 0, 20 * MS, pieces);
+    sim_timeline_append(timeline, h200(), 700000, 2, SIM_GEMM_BF16, 20 * MS, 100 * MS, pieces);
+    sim_timeline_cut(timeline, h200(), 2, 20 * MS);
+    /* 20 ms of the burst of 50 are spent */
+    assert_int_equal(sim_timeline_append(timeline, h200(), 700000, 1, SIM_GEMM_BF16, 20 * MS, 100 * MS, pieces), 2);
+    assert_int_equal(pieces[0].end_ns, 50 * MS);
+    free(timeline);
+}
+
+/* Ten times the ring: the sums over everything stay exact, and recent questions too. */
+static void rings_wrap(void **state) {
+    (void)state;
+    struct sim_timeline *timeline = fresh(0);
+    struct sim_piece pieces[2];
+    const int64_t total = 10 * (int64_t)SIM_SEGMENT_MAX + 37;
+    int64_t expected = 0, before[SIM_ACTIVITY_COUNT], after[SIM_ACTIVITY_COUNT];
+    for (int64_t i = 0; i < total; i++) {
+        if (i % 100 == 0)
+            sim_timeline_arrive(timeline, i * MS);
+        enum sim_activity activity = i % 3 ? SIM_GEMM_FP32 : SIM_ELEMENTWISE;
+        sim_timeline_append(timeline, h200(), 700000, 1, activity, i * MS, MS / 2, pieces);
+        expected += sim_energy_of(sim_activity_power_mw(h200(), activity), MS / 2) + sim_energy_of(120000, MS / 2);
+        if (i % 100 == 99) {
+            sim_timeline_leave(timeline, (i + 1) * MS);
+            /* a cut where there is nothing to take changes nothing */
+            sim_timeline_cut(timeline, h200(), 1, (i + 1) * MS);
+        }
+    }
+    assert_int_equal(timeline->head, total);
+    assert_int_equal(sim_timeline_energy_nj(timeline, h200(), total * MS), expected);
+    int64_t oldest = total - SIM_SEGMENT_MAX + 1;
+    for (int64_t i = oldest; i < total - 6; i += 41) {
+        sim_timeline_active(timeline, i * MS, before);
+        sim_timeline_active(timeline, (i + 6) * MS, after);
+        assert_int_equal(after[SIM_GEMM_FP32] - before[SIM_GEMM_FP32], 2 * MS);
+        assert_int_equal(after[SIM_ELEMENTWISE] - before[SIM_ELEMENTWISE], MS);
+        assert_int_equal(after[SIM_CONTEXT] - before[SIM_CONTEXT], 3 * MS);
+        int64_t nj = sim_timeline_energy_nj(timeline, h200(), (i + 6) * MS) - sim_timeline_energy_nj(timeline, h200(), i * MS);
+        assert_int_equal(nj, sim_energy_of(652000, 2 * MS) + sim_energy_of(593000, MS) + sim_energy_of(120000, 3 * MS));
+    }
+    /* forgotten instants give the oldest answer and no nonsense */
+    sim_timeline_active(timeline, 0, before);
+    for (int a = SIM_CONTEXT + 1; a < SIM_ACTIVITY_COUNT; a++)
+        assert_true(before[a] >= 0 && before[a] <= total * MS);
+    free(timeline);
+}
+
+static void counters_are_means(void **state) {
+    (void)state;
+    int64_t active[SIM_ACTIVITY_COUNT] = {[SIM_GEMM_BF16] = 25 * MS, [SIM_COPY_PINNED] = 50 * MS, [SIM_CONTEXT] = 25 * MS};
+    struct sim_counters mean;
+    sim_counters_mean(h200(), active, 100 * MS, &mean);
+    assert_true(fabs(mean.tensor - 220) < 1e-9);
+    assert_true(fabs(mean.util - 250) < 1e-9);
+    assert_true(fabs(mean.pcie_rx - 26000.25) < 1e-6);
+    sim_counters_mean(sim_profile_find("p100"), active, 100 * MS, &mean);
+    assert_true(fabs(mean.pcie_rx - 26000.25 / 4) < 1e-6); /* generation 3 against 5 */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_are_sane),
+        cmocka_unit_test(cap_lets_a_burst_through_and_then_holds),
+        cmocka_unit_test(energy_equals_the_integral_of_power),
+        cmocka_unit_test(segments_queue_and_never_overlap),
+        cmocka_unit_test(cut_takes_back_only_the_future_of_one_process),
+        cmocka_unit_test(cut_gives_the_controller_back_its_memory),
+        cmocka_unit_test(rings_wrap),
+        cmocka_unit_test(counters_are_means),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* The shared machine: who is on it, what the sensors show, and what faults do to them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sim/sensor.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MS INT64_C(1000000)
+#define S INT64_C(1000000000)
+
+static struct sim_world *make(const char *text) {
+    struct sim_spec spec;
+    struct sim_world *world;
+    struct hec_why why = {""};
+    if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
+        fail_msg("%s: %s", text, why.text);
+    return world;
+}
+
+/* Time since the epoch, in virtual time. */
+static int64_t at(struct sim_world *world, int64_t since_ns) {
+    sim_world_set_now_ns(world, sim_world_epoch_ns(world) + since_ns);
+    return sim_world_epoch_ns(world) + since_ns;
+}
+
+static void is_found_by_others(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200x2"), *other;
+    struct hec_why why = {""};
+    assert_int_equal(sim_world_attach(sim_world_path(world), &other, &why), HEC_OK);
+    assert_int_equal(sim_world_spec(other)->count, 2);
+    assert_int_equal(sim_world_epoch_ns(other), sim_world_epoch_ns(world));
+    assert_int_equal(sim_world_set_cap_mw(world, 1, 400000), HEC_OK);
+    assert_int_equal(sim_world_cap_mw(other, 1), 400000);
+    assert_int_equal(sim_world_cap_mw(other, 0), 700000);
+    assert_int_equal(sim_world_set_cap_mw(world, 1, 100000), HEC_ERR_USAGE);
+    assert_int_equal(sim_world_set_cap_mw(world, 1, 800000), HEC_ERR_USAGE);
+    sim_world_detach(other);
+    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
+    assert_int_equal(sim_world_attach(NULL, &other, NULL), HEC_OK);
+    sim_world_detach(other);
+    char path[300];
+    snprintf(path, sizeof path, "%s", sim_world_path(world));
+    sim_world_destroy(world);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(sim_world_attach(NULL, &other, &why), HEC_ERR_NOTFOUND);
+    unsetenv(SIM_WORLD_ENV);
+    assert_int_equal(sim_world_attach(NULL, &other, &why), HEC_ERR_NOTFOUND);
+    assert_non_null(strstr(why.text, "--sim"));
+    sim_world_detach(NULL);
+    sim_world_destroy(NULL);
+}
+
+static void refuses_foreign_files(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200"), *other;
+    char path[] = "sim-world-damaged-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(sim_world_attach(path, &other, NULL), HEC_ERR_CORRUPT); /* empty */
+    FILE *whole = fopen(sim_world_path(world), "rb");
+    static char bytes[1 << 16];
+    size_t length = fread(bytes, 1, sizeof bytes, whole);
+    fclose(whole);
+    assert_int_equal(length, sizeof bytes);
+    assert_int_equal(pwrite(fd, bytes, length, 0), (ssize_t)length); /* cut off */
+    assert_int_equal(sim_world_attach(path, &other, NULL), HEC_ERR_CORRUPT);
+    memset(bytes, 0xa5, sizeof bytes);
+    assert_int_equal(pwrite(fd, bytes, length, 0), (ssize_t)length);
+    assert_int_equal(sim_world_attach(path, &other, NULL), HEC_ERR_CORRUPT);
+    assert_int_equal(sim_world_attach("/dev/null", &other, NULL), HEC_ERR_CORRUPT);
+    close(fd);
+    unlink(path);
+    sim_world_destroy(world);
+}
+
+static void contexts_raise_the_idle_power(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200,clock=virtual");
+    struct sim_context contexts[SIM_CONTEXT_MAX];
+    struct sim_piece pieces[2];
+    int64_t t;
+    at(world, 1 * S);
+    assert_int_equal(sim_segment_append(world, 0, 42, SIM_GEMM_FP32, 0, MS, pieces), HEC_ERR_NOTFOUND);
+    assert_int_equal(sim_context_open(world, 0, 0, 42, 1 << 30, &t), HEC_OK);
+    assert_int_equal(t, at(world, 1 * S));
+    at(world, 2 * S);
+    assert_int_equal(sim_context_open(world, 0, 0, 43, 1 << 20, &t), HEC_OK);
+    assert_int_equal(sim_world_contexts(world, 0, contexts), 2);
+    assert_int_equal(sim_sensor_memory_bytes(world, 0), (1 << 30) + (1 << 20));
+    at(world, 3 * S);
+    sim_context_close(world, 0, 42, &t);
+    at(world, 4 * S);
+    sim_context_close(world, 0, 43, &t);
+    assert_int_equal(sim_context_close(world, 0, 43, &t), HEC_ERR_NOTFOUND);
+    t = at(world, 6 * S);
+    assert_int_equal(sim_world_energy_nj(world, 0, t), 1000000 * INT64_C(1000) * (82 * 3 + 120 * 3));
+    sim_world_destroy(world);
+}
+
+static void the_past_is_not_rewritten(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200,clock=virtual");
+    struct sim_piece pieces[2];
+    int64_t t, now = at(world, 10 * S);
+    sim_context_open(world, 0, 0, 42, 0, &t);
+    assert_int_equal(sim_segment_append(world, 0, 42, SIM_GEMM_FP32, now - 5 * S, 10 * MS, pieces), 1);
+    assert_int_equal(pieces[0].start_ns, now);
+    /* closing takes the future back: from here on nothing */
+    assert_int_equal(sim_segment_append(world, 0, 42, SIM_GEMM_FP32, now + 20 * MS, 1000 * MS, pieces), 1);
+    now = at(world, 10 * S + 100 * MS);
+    sim_context_close(world, 0, 42, &t);
+    int64_t nj = sim_world_energy_nj(world, 0, now);
+    assert_int_equal(nj, sim_energy_of(82000, 10 * S) + sim_energy_of(652000, 90 * MS) + sim_energy_of(120000, 10 * MS));
+    assert_int_equal(sim_world_energy_nj(world, 0, now + S) - nj, sim_energy_of(82000, S));
+    sim_world_destroy(world);
+}
+
+static void a_killed_process_loses_its_context(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200");
+    struct sim_context contexts[SIM_CONTEXT_MAX];
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int64_t t;
+        struct sim_piece pieces[2];
+        sim_context_open(world, 0, 0, getpid(), 1 << 20, &t);
+        sim_segment_append(world, 0, getpid(), SIM_GEMM_FP32, t, 1000 * S, pieces);
+        if (write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    char byte;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(sim_world_contexts(world, 0, contexts), 1);
+    assert_int_equal(contexts[0].pid, child);
+    kill(child, SIGKILL);
+    /* a zombie holds no context: it goes before anybody waits for the child */
+    int count = 1;
+    for (int i = 0; i < 2000 && count; i++) {
+        usleep(5000);
+        count = sim_world_contexts(world, 0, contexts);
+    }
+    assert_int_equal(count, 0);
+    int64_t t = sim_world_now_ns(world);
+    assert_int_equal(sim_world_at(world, 0, t + S).activity, SIM_IDLE);
+    assert_int_equal(sim_world_energy_nj(world, 0, t + 2 * S) - sim_world_energy_nj(world, 0, t + S), sim_energy_of(82000, S));
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    sim_world_destroy(world);
+}
+
+/* Writers killed at any moment leave a machine that works. */
+static void survives_killed_writers(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200");
+    for (int round = 0; round < 60; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            int64_t t;
+            struct sim_piece pieces[2];
+            for (;;) {
+                sim_context_open(world, 0, 0, getpid(), 1 << 20, &t);
+                for (int i = 0; i < 20; i++)
+                    sim_segment_append(world, 0, getpid(), SIM_GEMM_FP32, t, 10000, pieces);
+                sim_context_close(world, 0, getpid(), &t);
+            }
+        }
+        usleep(1000 + 137 * (useconds_t)round);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        int64_t now = sim_world_now_ns(world), energy = sim_world_energy_nj(world, 0, now);
+        int64_t active[SIM_ACTIVITY_COUNT], sum = 0;
+        sim_world_active(world, 0, now, active);
+        for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
+            assert_true(active[a] >= 0);
+            sum += active[a];
+        }
+        assert_int_equal(sum, now - sim_world_epoch_ns(world));
+        assert_true(energy >= sim_energy_of(82000, sum) && energy <= sim_energy_of(700000, sum));
+    }
+    sim_world_destroy(world);
+}
+
+static void counter_moves_in_quanta(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200x2,clock=virtual");
+    struct sim_piece pieces[2];
+    int64_t t, epoch = sim_world_epoch_ns(world);
+    sim_context_open(world, 0, 0, 42, 0, &t);
+    sim_segment_append(world, 0, 42, SIM_GEMM_FP32, t, 100 * S, pieces);
+    /* since the driver was loaded: an hour of idling */
+    assert_int_equal(sim_sensor_energy_mj(world, 0, epoch), UINT64_C(295200000));
+    uint64_t last = sim_sensor_energy_mj(world, 0, epoch);
+    int changes = 0;
+    for (t = at(world, 0); t < epoch + 10 * S; t += MS / 4) {
+        uint64_t mj = sim_sensor_energy_mj(world, 0, t);
+        int64_t edge = sim_sensor_edge_ns(world, 0, t);
+        assert_true(edge <= t && t - edge < 99940000);
+        if (mj != last) {
+            changes++;
+            assert_true(t - edge < MS / 4); /* just now */
+            assert_int_equal((edge - epoch) % 99940000, 0);
+            assert_int_equal(mj, 295200000 + (uint64_t)sim_world_energy_nj(world, 0, edge) / 1000000);
+            last = mj;
+        }
+    }
+    assert_int_equal(changes, 100);
+    /* devices are not in phase */
+    assert_int_not_equal(sim_sensor_edge_ns(world, 1, epoch + S), sim_sensor_edge_ns(world, 0, epoch + S));
+    sim_world_destroy(world);
+}
+
+static void counter_resets(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200x2,clock=virtual,reset@2:1,reset@5:1");
+    int64_t epoch = sim_world_epoch_ns(world);
+    assert_true(sim_sensor_energy_mj(world, 1, epoch + 2 * S - 1) > 295200000);
+    assert_int_equal(sim_sensor_energy_mj(world, 1, epoch + 2 * S), 0);
+    assert_int_equal(sim_sensor_edge_ns(world, 1, epoch + 2 * S + MS), epoch + 2 * S);
+    uint64_t mj = sim_sensor_energy_mj(world, 1, epoch + 5 * S - 1);
+    assert_in_range(mj, 82 * 2900, 82 * 3000);
+    assert_true(sim_sensor_energy_mj(world, 1, epoch + 6 * S) <= 82 * 1000);
+    assert_true(sim_sensor_energy_mj(world, 0, epoch + 6 * S) > 295200000);
+    sim_world_destroy(world);
+}
+
+static void power_history_is_the_mean_of_its_period(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200,clock=virtual"), *noisy = make("h200,clock=virtual,noise=5");
+    struct sim_piece pieces[2];
+    int64_t t, epoch = sim_world_epoch_ns(world);
+    sim_context_open(world, 0, 0, 42, 0, &t);
+    sim_segment_append(world, 0, 42, SIM_GEMM_FP32, epoch + 25 * MS, 10 * MS, pieces);
+    assert_int_equal(sim_sensor_history_last(world, epoch + 39 * MS), 1);
+    assert_int_equal(sim_sensor_history_last(world, epoch + 40 * MS), 2);
+    assert_int_equal(sim_sensor_history_mw(world, 0, 1), 120000);
+    assert_int_equal(sim_sensor_history_mw(world, 0, 2), (652000 + 120000) / 2);
+    assert_int_equal(sim_sensor_history_mw(world, 0, -5), 82000); /* before the world there was an idle device */
+    double sum = 0, squares = 0;
+    for (int64_t k = 0; k < 5000; k++) {
+        double deviation = sim_sensor_history_mw(noisy, 0, k) - 82000;
+        sum += deviation;
+        squares += deviation * deviation;
+    }
+    assert_true(fabs(sum / 5000) < 300 && fabs(sqrt(squares / 5000) - 5000) < 300);
+    assert_int_equal(sim_sensor_history_mw(noisy, 0, 7), sim_sensor_history_mw(noisy, 0, 7));
+    assert_int_equal(sim_sensor_energy_mj(noisy, 0, sim_world_epoch_ns(noisy)), UINT64_C(295200000));
+    sim_world_destroy(world);
+    sim_world_destroy(noisy);
+}
+
+static void state_follows_the_activity(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200,clock=virtual");
+    struct sim_piece pieces[2];
+    int64_t t, epoch = sim_world_epoch_ns(world);
+    int cold = sim_sensor_temperature_c(world, 0, epoch);
+    assert_int_equal(sim_sensor_throttle(world, 0, epoch), 1);
+    assert_true(sim_sensor_sm_clock_mhz(world, 0, epoch) < 400);
+    sim_context_open(world, 0, 0, 42, 0, &t);
+    sim_segment_append(world, 0, 42, SIM_GEMM_BF16, epoch, 60 * S, pieces);
+    assert_int_equal(sim_sensor_throttle(world, 0, epoch + 10 * MS), 0);
+    assert_int_equal(sim_sensor_throttle(world, 0, epoch + S), 4);
+    assert_true(sim_sensor_sm_clock_mhz(world, 0, epoch + S) < sim_sensor_sm_clock_mhz(world, 0, epoch + 10 * MS));
+    assert_true(sim_sensor_temperature_c(world, 0, epoch + 40 * S) > cold + 25);
+    assert_int_equal(sim_sensor_instant_mw(world, 0, epoch + 2 * S), 690900);
+    struct sim_counters mean;
+    sim_sensor_counters(world, 0, epoch + S, epoch + 2 * S, &mean);
+    assert_true(fabs(mean.hmma - 880) < 1e-6);
+    sim_world_destroy(world);
+}
+
+static void time_can_stand_still(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200,clock=virtual,lost@5");
+    int64_t epoch = sim_world_epoch_ns(world);
+    assert_int_equal(sim_world_now_ns(world), epoch);
+    sim_world_spend(world, 3600 * S); /* costs nothing */
+    assert_int_equal(sim_world_now_ns(world), epoch);
+    at(world, 4 * S);
+    sim_world_set_now_ns(world, epoch); /* never back */
+    assert_int_equal(sim_world_now_ns(world), epoch + 4 * S);
+    assert_false(sim_world_lost(world, 0, epoch + 5 * S - 1));
+    assert_true(sim_world_lost(world, 0, epoch + 5 * S));
+    sim_world_destroy(world);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(is_found_by_others),
+        cmocka_unit_test(refuses_foreign_files),
+        cmocka_unit_test(contexts_raise_the_idle_power),
+        cmocka_unit_test(the_past_is_not_rewritten),
+        cmocka_unit_test(a_killed_process_loses_its_context),
+        cmocka_unit_test(survives_killed_writers),
+        cmocka_unit_test(counter_moves_in_quanta),
+        cmocka_unit_test(counter_resets),
+        cmocka_unit_test(power_history_is_the_mean_of_its_period),
+        cmocka_unit_test(state_follows_the_activity),
+        cmocka_unit_test(time_can_stand_still),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
