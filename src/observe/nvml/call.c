@@ -76,7 +76,7 @@ static void judge_speed(struct nvml_device *device, enum nvml_sensor sensor, int
         return;
     }
     if (!device->slow_told)
-        nvml_event(device, HEC_EVENT_DEVICE_SLOW, "reading the %s took %.0f ms, usually %.1f ms", sensors[sensor].text,
+        nvml_event(device, HEC_EVENT_DEVICE_SLOW, "reading the %s took %.0f ms, usually %.2g ms", sensors[sensor].text,
                    (double)took_ns / 1e6, (double)typical / 1e6);
     device->slow_told = true;
 }

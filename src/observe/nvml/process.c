@@ -147,7 +147,7 @@ static void settle(struct nvml_device *device, struct nvml_process *process, int
         process->changed |= process->memory_kib > record->memory_max_kib + record->memory_max_kib / 16;
         record->memory_max_kib = process->memory_kib;
     }
-    bool due = process->seen && now_ns - process->reported_ns >= HEC_TUNE_PROCESS_REPORT_NS;
+    bool due = process->seen && now_ns >= process->reported_ns + HEC_TUNE_PROCESS_REPORT_NS;
     if (process->changed || due || (process->was_seen && !process->seen))
         report(device, process, now_ns);
 }

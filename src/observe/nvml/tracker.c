@@ -142,7 +142,7 @@ static void plan_search(struct nvml_tracker *t, const struct nvml_tracker_readin
     int64_t test = early + (spare > 0 ? spare / 2 : 0);
     if (test < r->t1_ns)
         test = r->t1_ns;
-    if (r->first == r->last && test + t->call_ns < late)
+    if (r->first == r->last && test < late)
         t->next_ns = test;
     else
         t->next_ns = after_edge(t, r->last, r->t1_ns);
@@ -167,10 +167,15 @@ static void plan_wait(struct nvml_tracker *t, const struct nvml_tracker_reading 
     if (interval > (double)t->interval_ns)
         interval = (double)t->interval_ns;
     int64_t skip = (int64_t)(interval / t->grid.period_max) - 2;
-    t->next_ns = after_edge(t, r->last + (skip > 0 ? skip : 1), r->t1_ns + (int64_t)interval - t->quantum_ns / 2);
     t->step = NVML_TRACKER_WAIT;
-    if (r->first != r->last) /* late, in the middle of an edge: one more reading decides which it was */
+    if (r->first != r->last) { /* late, in the middle of an edge: one more reading decides which it was */
         t->next_ns = after_edge(t, r->last, r->t1_ns);
+        return;
+    }
+    /* All devices have the same pace: a reading always at the same place between two edges could always be in the way of
+     * another device's test. 29 and 48 have no common divisor, so every place has its turn. */
+    int64_t place = t->calls * 29 % 48 * HEC_NS_PER_MS;
+    t->next_ns = place + after_edge(t, r->last + (skip > 0 ? skip : 1), r->t1_ns + (int64_t)interval - t->quantum_ns / 2);
 }
 
 static void plan(struct nvml_tracker *t) {

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 
 /* Energy counter. A call takes 4.0-4.7 ms, a new value comes every 99.94 ms. */
-#define HEC_TUNE_ENERGY_PERIOD_MIN_NS (INT64_C(99600) * HEC_NS_PER_US) /* the pace that is looked for */
-#define HEC_TUNE_ENERGY_PERIOD_MAX_NS (INT64_C(100300) * HEC_NS_PER_US)
+#define HEC_TUNE_ENERGY_PERIOD_MIN_NS (INT64_C(99700) * HEC_NS_PER_US) /* the pace that is looked for */
+#define HEC_TUNE_ENERGY_PERIOD_MAX_NS (INT64_C(100200) * HEC_NS_PER_US)
 #define HEC_TUNE_ENERGY_QUANTUM_NS (100 * HEC_NS_PER_MS)       /* how old a value may be where no pace was found */
 #define HEC_TUNE_ENERGY_INTERVAL_NS (2 * HEC_NS_PER_S)         /* between readings, once the edges are known ... */
 #define HEC_TUNE_ENERGY_INTERVAL_MAX_NS (30 * HEC_NS_PER_S)    /* ... and at most, when a reading costs much CPU */
