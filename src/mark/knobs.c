@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOBS 64
+#define KNOBS 256
 #define KNOBS_BYTES 8192
 
 static struct {

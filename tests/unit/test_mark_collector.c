@@ -415,6 +415,10 @@ static void knob_assignments_are_checked_and_escaped(void **state) {
     for (int i = 0; i < 40 && !err; i++)
         err = hec_marks_knob_add(&knobs, text, &why);
     assert_int_equal(err, HEC_ERR_LIMIT);
+    hec_buf_clear(&knobs);
+    for (int i = 0; i < 256; i++)
+        assert_int_equal(hec_marks_knob_add(&knobs, "x=;", &why), HEC_OK); /* an escaped ';' is none */
+    assert_int_equal(hec_marks_knob_add(&knobs, "x=1", &why), HEC_ERR_LIMIT);
     hec_buf_free(&knobs);
 }
 

@@ -6,6 +6,17 @@
 #define NAME_BYTES 63
 #define VALUE_BYTES 255
 
+static int count_of(const char *knobs) {
+    int count = knobs[0] != '\0';
+    for (; *knobs; knobs++) {
+        if (*knobs == '\\' && knobs[1])
+            knobs++;
+        else
+            count += *knobs == ';';
+    }
+    return count;
+}
+
 int hec_marks_knob_add(struct hec_buf *knobs, const char *assignment, struct hec_why *why) {
     size_t name = strspn(assignment, NAME_CHARACTERS);
     if (name == 0 || name > NAME_BYTES || assignment[name] != '=')
@@ -20,6 +31,8 @@ int hec_marks_knob_add(struct hec_buf *knobs, const char *assignment, struct hec
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f)
             return hec_fail(why, HEC_ERR_USAGE, "the value of knob %.*s has control characters", (int)name, assignment);
+    if (count_of(hec_buf_text(knobs)) >= HEC_MARKS_KNOBS_COUNT_MAX)
+        return hec_fail(why, HEC_ERR_LIMIT, "more than %d knobs", HEC_MARKS_KNOBS_COUNT_MAX);
     if (knobs->length > 0)
         hec_buf_puts(knobs, ";");
     hec_buf_add(knobs, assignment, name + 1);

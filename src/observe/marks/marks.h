@@ -26,12 +26,13 @@
 #define HEC_MARKS_ENV_LIBRARY "HEC_LIB"   /* absolute path of libhec.so.0, for Python and header-only programs */
 #define HEC_MARKS_ENV_KNOBS "HEC_KNOBS"   /* hec_marks_knob_add */
 
-/* Longest list of knobs that libhec.so takes, in bytes. */
+/* The longest list of knobs that libhec.so takes, in bytes, and in knobs. */
 #define HEC_MARKS_KNOBS_MAX 8191
+#define HEC_MARKS_KNOBS_COUNT_MAX 256
 
 /* Append one "NAME=VALUE" of the command line to the text of HEC_KNOBS, escaped. knobs->maximum should be
  * HEC_MARKS_KNOBS_MAX + 1. NAME: 1 to 63 of A-Z a-z 0-9 _ . -; VALUE: up to 255 bytes without control characters.
- * HEC_ERR_USAGE with a sentence, or hec_buf_error. */
+ * HEC_ERR_USAGE or HEC_ERR_LIMIT with a sentence, or hec_buf_error. */
 int hec_marks_knob_add(struct hec_buf *knobs, const char *assignment, struct hec_why *why);
 
 #endif
