@@ -1,0 +1,332 @@
+/* The energy figure in named cases: what it must say, not only how large it is. */
+#include "unit/energy_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static struct world world;
+static struct hec_energy energy;
+
+static void measure(void) {
+    world_measure(&world, &energy);
+}
+
+static void assert_near(double value, double expected, double tolerance) {
+    if (!(fabs(value - expected) <= tolerance))
+        fail_msg("%.9g is not within %g of %.9g (%s)", value, tolerance, expected, energy.why);
+}
+
+static void test_constant(void **state) {
+    (void)state;
+    world_init(&world, 10, 1);
+    world.history_beyond_s = 0.04;
+    world_constant(&world, 500);
+    measure();
+    assert_true(energy.valid);
+    assert_string_equal(energy.why, "");
+    assert_int_equal(energy.method, HEC_ENERGY_COUNTER);
+    assert_near(energy.joules, 5000, energy.bound_joules);
+    assert_true(energy.bound_joules < 10);
+    assert_near(energy.integral_joules, 5000, 1);
+    assert_near(energy.disagreement, 0, 0.001);
+    assert_near(energy.coverage, 1, 1e-9);
+    assert_near(energy.quantum_s, 0.1, 0.006);
+    assert_near(energy.sample_spacing_s, 0.02, 0.001);
+    assert_int_equal(energy.gaps, 0);
+    assert_int_equal(energy.resets, 0);
+}
+
+static void test_square_wave(void **state) {
+    (void)state;
+    world_init(&world, 8, 2);
+    world.history_beyond_s = 0.04;
+    world_square(&world, 100, 700, 0.33, 0.1);
+    measure();
+    assert_true(energy.valid);
+    assert_near(energy.joules, world_truth(&world), energy.bound_joules);
+}
+
+static void test_readings_begin_after_start(void **state) {
+    (void)state;
+    world_init(&world, 8, 3);
+    world_constant(&world, 300);
+    world.quantum_phase_s = 0.07;
+    measure();
+    assert_true(energy.valid);
+    assert_true(energy.outside_joules > 0);
+    assert_true(energy.outside_joules < 300);
+}
+
+static void test_reset(void **state) {
+    (void)state;
+    world_init(&world, 20, 4);
+    world.history_beyond_s = 0.04;
+    world_square(&world, 200, 600, 1.7, 0.4);
+    measure();
+    double bound = energy.bound_joules;
+    world.reset_s = 9.37;
+    measure();
+    assert_true(energy.valid);
+    assert_int_equal(energy.resets, 1);
+    assert_near(energy.joules, world_truth(&world), energy.bound_joules);
+    assert_true(energy.bound_joules > bound);
+}
+
+static void test_gap_leaves_the_counter(void **state) {
+    (void)state;
+    world_init(&world, 20, 5);
+    world_constant(&world, 400);
+    world.hole_from_s = 5;
+    world.hole_to_s = 8;
+    measure();
+    assert_true(energy.valid);
+    assert_near(energy.coverage, 1, 1e-9);
+    assert_int_equal(energy.gaps, 1);
+    assert_near(energy.gap_s, 3, 0.05);
+    assert_near(energy.joules, 8000, energy.bound_joules);
+}
+
+static void test_gap_breaks_the_integral(void **state) {
+    (void)state;
+    world_init(&world, 20, 6);
+    world_constant(&world, 400);
+    world.no_counter = true;
+    world.hole_from_s = 5;
+    world.hole_to_s = 8;
+    measure();
+    assert_false(energy.valid);
+    assert_int_equal(energy.method, HEC_ENERGY_INTEGRAL);
+    assert_near(energy.coverage, 0.85, 0.005);
+    assert_near(energy.joules, 0.85 * 8000, 20);
+    assert_non_null(strstr(energy.why, "cover only 85"));
+    assert_non_null(strstr(energy.why, "from 5.00 s to 8.0"));
+}
+
+static void test_only_integral(void **state) {
+    (void)state;
+    world_init(&world, 20, 7);
+    world_constant(&world, 400);
+    world.no_counter = true;
+    measure();
+    assert_true(energy.valid);
+    assert_int_equal(energy.method, HEC_ENERGY_INTEGRAL);
+    assert_true(isnan(energy.counter_joules));
+    assert_true(isnan(energy.disagreement));
+    assert_near(energy.joules, 8000, energy.bound_joules);
+}
+
+static void test_only_counter(void **state) {
+    (void)state;
+    world_init(&world, 20, 8);
+    world_constant(&world, 400);
+    world.no_power = true;
+    measure();
+    assert_true(energy.valid);
+    assert_int_equal(energy.method, HEC_ENERGY_COUNTER);
+    assert_true(isnan(energy.integral_joules));
+    assert_near(energy.joules, 8000, energy.bound_joules);
+}
+
+static void test_disagreement(void **state) {
+    (void)state;
+    world_init(&world, 20, 9);
+    world_constant(&world, 400);
+    world.counter_scale = 1.05;
+    measure();
+    assert_false(energy.valid);
+    assert_near(energy.disagreement, -0.0476, 0.002);
+    assert_non_null(strstr(energy.why, "disagree by 4.8 %"));
+    world.counter_scale = 1.02;
+    measure();
+    assert_true(energy.valid);
+    assert_near(energy.disagreement, -0.0196, 0.002);
+}
+
+static void test_counter_stands_still(void **state) {
+    (void)state;
+    world_init(&world, 20, 10);
+    world_constant(&world, 400);
+    world.counter_scale = 0;
+    measure();
+    assert_false(energy.valid);
+    assert_non_null(strstr(energy.why, "stood still"));
+}
+
+static void test_lost(void **state) {
+    (void)state;
+    world_init(&world, 20, 11);
+    world_constant(&world, 400);
+    world.history_end_s = world.counter_end_s = 12.5;
+    world.lost_s = 12.6;
+    measure();
+    assert_false(energy.valid);
+    assert_near(energy.joules, 12.5 * 400, energy.bound_joules + 0.06 * 400);
+    assert_non_null(strstr(energy.why, "lost at 12.60 s"));
+    assert_near(energy.coverage, 0.625, 0.01);
+}
+
+static void test_lost_at_the_very_end(void **state) {
+    (void)state;
+    world_init(&world, 20, 12);
+    world_constant(&world, 400);
+    world.history_end_s = world.counter_end_s = 19.9;
+    world.lost_s = 19.9;
+    measure();
+    assert_false(energy.valid);
+    assert_non_null(strstr(energy.why, "lost"));
+}
+
+static void test_too_short(void **state) {
+    (void)state;
+    world_init(&world, 0.15, 13);
+    world_constant(&world, 400);
+    world.slack_s = 0.09;
+    measure();
+    assert_false(energy.valid);
+    assert_non_null(strstr(energy.why, "too short to measure"));
+    assert_true(energy.joules > 0);
+}
+
+static void test_no_length(void **state) {
+    (void)state;
+    world_init(&world, 0, 14);
+    world_constant(&world, 400);
+    measure();
+    assert_false(energy.valid);
+    assert_int_equal(energy.method, HEC_ENERGY_NONE);
+    assert_true(isnan(energy.joules));
+    assert_string_equal(energy.why, "the run has no length");
+}
+
+static void test_no_reading(void **state) {
+    (void)state;
+    world_init(&world, 5, 15);
+    world.no_counter = world.no_power = true;
+    measure();
+    assert_false(energy.valid);
+    assert_true(isnan(energy.joules));
+    assert_true(isnan(energy.bound_joules));
+    assert_non_null(strstr(energy.why, "no reading"));
+}
+
+static void test_no_slack(void **state) {
+    (void)state;
+    world_init(&world, 10, 16);
+    world_constant(&world, 500);
+    world.history_beyond_s = 0.04;
+    measure();
+    double bound = energy.bound_joules;
+    world.no_slack = true;
+    measure();
+    assert_true(energy.valid);
+    assert_near(energy.joules, 5000, energy.bound_joules);
+    assert_true(energy.bound_joules > bound + 20); /* half of 100 ms at either end, at 500 W */
+    assert_true(isnan(energy.quantum_s));
+}
+
+/* A device without power history is polled, and such a power is a mean over the last second: steps cost a wider bound. */
+static void test_polled_power(void **state) {
+    static struct hec_energy_meter meter;
+    struct hec_energy_options options = {.end_ns = 10 * HEC_NS_PER_S, .limit_w = 300, .lost_ns = INT64_MAX};
+    (void)state;
+    for (int history = 0; history < 2; history++) {
+        double bounds[2];
+        options.has_power_history = history;
+        for (int step = 0; step < 2; step++) {
+            hec_energy_init(&meter, &options);
+            for (int k = -10; k <= 120; k++)
+                hec_energy_spacing(&meter, k * 100 * HEC_NS_PER_MS);
+            hec_energy_prepare(&meter);
+            for (int k = -10; k <= 120; k++)
+                hec_energy_power(&meter, k * 100 * HEC_NS_PER_MS, step && k <= 5 ? 50000 : 200000);
+            hec_energy_finish(&meter, &energy);
+            bounds[step] = energy.bound_joules;
+        }
+        assert_true(history ? bounds[1] < bounds[0] + 20 : bounds[1] > bounds[0] + 100);
+    }
+}
+
+/* A counter that resets all the time is none. */
+static void test_many_resets(void **state) {
+    static struct hec_energy_meter meter;
+    struct hec_energy_options options = {
+        .end_ns = 20 * HEC_NS_PER_S, .limit_w = 300, .lost_ns = INT64_MAX, .has_power_history = true};
+    (void)state;
+    hec_energy_init(&meter, &options);
+    for (int k = -5; k <= 1005; k++)
+        hec_energy_spacing(&meter, k * 20 * HEC_NS_PER_MS);
+    for (int k = 0; k <= 20; k++)
+        hec_energy_counter(&meter, k * HEC_NS_PER_S, k % 2 ? 1000 : 200000);
+    hec_energy_prepare(&meter);
+    for (int k = -5; k <= 1005; k++)
+        hec_energy_power(&meter, k * 20 * HEC_NS_PER_MS, 150000);
+    hec_energy_finish(&meter, &energy);
+    assert_int_equal(energy.method, HEC_ENERGY_INTEGRAL);
+    assert_int_equal(energy.resets, 10);
+    assert_near(energy.joules, 3000, 1);
+}
+
+/* Times that go back or repeat, absurd values: no crash, no NaN that claims to be valid. */
+static void test_hostile_readings(void **state) {
+    static struct hec_energy_meter meter;
+    (void)state;
+    world_init(&world, 1, 99);
+    for (int round = 0; round < 2000; round++) {
+        struct hec_energy_options options = {.end_ns = (int64_t)(world_random(&world) * 1e11),
+                                             .limit_w = NAN,
+                                             .lost_ns = INT64_MAX,
+                                             .has_power_history = round % 2};
+        int64_t t[40], v[40];
+        for (int i = 0; i < 40; i++) {
+            t[i] = (int64_t)((world_random(&world) - 0.3) * (i % 7 ? 1e11 : 1e18));
+            v[i] = i % 5 ? (int64_t)(world_random(&world) * 1e6) : (int64_t)((world_random(&world) - 0.5) * 1.8e19);
+        }
+        hec_energy_init(&meter, &options);
+        for (int i = 0; i < 40; i++) {
+            hec_energy_slack(&meter, t[i], v[i]);
+            hec_energy_spacing(&meter, t[i]);
+        }
+        for (int i = 0; i < 40; i++)
+            hec_energy_counter(&meter, t[i], v[39 - i]);
+        for (int i = 0; i < 40; i++)
+            hec_energy_slack(&meter, t[i], v[i]);
+        hec_energy_prepare(&meter);
+        for (int i = 0; i < 40; i++)
+            hec_energy_power(&meter, t[i], v[i]);
+        hec_energy_finish(&meter, &energy);
+        if (energy.valid) {
+            assert_true(isfinite(energy.joules) && energy.joules > 0);
+            assert_true(isfinite(energy.bound_joules) && energy.bound_joules <= 0.1 * energy.joules);
+        } else {
+            assert_true(energy.why[0] != '\0');
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_square_wave),
+        cmocka_unit_test(test_readings_begin_after_start),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_gap_leaves_the_counter),
+        cmocka_unit_test(test_gap_breaks_the_integral),
+        cmocka_unit_test(test_only_integral),
+        cmocka_unit_test(test_only_counter),
+        cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_counter_stands_still),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_lost_at_the_very_end),
+        cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_no_length),
+        cmocka_unit_test(test_no_reading),
+        cmocka_unit_test(test_no_slack),
+        cmocka_unit_test(test_polled_power),
+        cmocka_unit_test(test_many_resets),
+        cmocka_unit_test(test_hostile_readings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* The split of energy in work, idle with a context and idle, on runs of known truth. */
+#include "base/clock.h"
+#include "diagnose/energy.h"
+#include "diagnose/split.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hec_energy energy;
+
+static int64_t ns(double seconds) {
+    return llround(seconds * 1e9);
+}
+
+static void assert_near(double value, double expected, double tolerance) {
+    if (!(fabs(value - expected) <= tolerance))
+        fail_msg("%.9g is not within %g of %.9g (%s)", value, tolerance, expected, energy.idle_source);
+}
+
+static void total(double joules, double seconds) {
+    hec_energy_none(&energy, "");
+    energy.valid = true;
+    energy.joules = joules;
+    energy.coverage = 1;
+    energy.window_s = seconds;
+}
+
+static void assert_adds_up(void) {
+    assert_near(energy.work_joules + energy.idle_context_joules + energy.idle_joules, energy.joules,
+                1e-9 * energy.joules);
+    assert_near(energy.work_s + energy.idle_context_s + energy.idle_s, energy.window_s, 1e-6);
+}
+
+static void power(struct hec_split *split, double from, double to, double watts) {
+    for (double t = from; t < to - 1e-9; t += 0.02)
+        hec_split_power(split, ns(t), ns(t + 0.02), watts);
+}
+
+/* 0-2 s no context at 82 W, 2-5 s a context at 120 W, 5-15 s work at 600 W with an activity of `share`. */
+static struct hec_split *plain(double share) {
+    struct hec_split *split;
+    assert_int_equal(hec_split_create(ns(15), &split), 0);
+    power(split, 0, 2, 82);
+    power(split, 2, 5, 120);
+    power(split, 5, 15, 600);
+    hec_split_activity(split, 0, ns(5), 0);
+    hec_split_activity(split, ns(5), ns(15), share);
+    for (int i = 0; i <= 15; i++)
+        hec_split_contexts(split, ns(i), i >= 2, true);
+    hec_split_contexts_end(split);
+    total(2 * 82 + 3 * 120 + 10 * 600, 15);
+    return split;
+}
+
+static void test_plain(void **state) {
+    struct hec_split *split = plain(1);
+    (void)state;
+    hec_split_result(split, &energy);
+    assert_adds_up();
+    assert_near(energy.idle_context_watts, 120, 0.01);
+    assert_near(energy.idle_joules, 164, 1);
+    assert_near(energy.idle_context_joules, 360, 6);
+    assert_near(energy.work_joules, 6000, 6);
+    assert_near(energy.work_s, 10, 0.05);
+    assert_non_null(strstr(energy.idle_source, "measured in this run"));
+    hec_split_free(split);
+}
+
+static void test_partly_active(void **state) {
+    struct hec_split *split = plain(0.75);
+    (void)state;
+    hec_split_result(split, &energy);
+    assert_adds_up();
+    assert_near(energy.idle_context_s, 3 + 2.5, 0.05);
+    assert_near(energy.idle_context_joules, 5.5 * 120, 6);
+    hec_split_free(split);
+}
+
+/* The total is the counter's; levels from samples that say 2 % more are put on its scale. */
+static void test_scaled_to_the_counter(void **state) {
+    struct hec_split *split = plain(1);
+    (void)state;
+    energy.joules /= 1.02;
+    energy.disagreement = 0.02;
+    hec_split_result(split, &energy);
+    assert_adds_up();
+    assert_near(energy.idle_context_watts, 120 / 1.02, 0.01);
+    hec_split_free(split);
+}
+
+/* Where two readings of the contexts differ, power decides: the context came at 2.4 s, the readings say 2 or 3 s. */
+static void test_context_between_readings(void **state) {
+    struct hec_split *split;
+    (void)state;
+    assert_int_equal(hec_split_create(ns(10), &split), 0);
+    power(split, 0, 2.4, 82);
+    power(split, 2.4, 10, 120);
+    hec_split_activity(split, 0, ns(10), 0);
+    for (int i = 0; i <= 10; i++)
+        hec_split_contexts(split, ns(i), i >= 3, true);
+    hec_split_contexts_end(split);
+    total(2.4 * 82 + 7.6 * 120, 10);
+    hec_split_result(split, &energy);
+    assert_adds_up();
+    assert_near(energy.idle_s, 2.4, 0.05);
+    assert_near(energy.work_joules, 0, 6);
+    hec_split_free(split);
+}
+
+/* Never idle with a context: no level, so no split, but a statement of how much it can be. */
+static void test_unknown_level(void **state) {
+    struct hec_split *split;
+    (void)state;
+    assert_int_equal(hec_split_create(ns(10), &split), 0);
+    power(split, 0, 10, 500);
+    hec_split_activity(split, 0, ns(10), 0.9);
+    for (int i = 0; i <= 10; i++)
+        hec_split_contexts(split, ns(i), 1, true);
+    hec_split_contexts_end(split);
+    total(5000, 10);
+    hec_split_result(split, &energy);
+    assert_true(isnan(energy.work_joules));
+    assert_true(isnan(energy.idle_context_joules));
+    assert_near(energy.idle_unknown_max_joules, 1 * 500, 1);
+    assert_non_null(strstr(energy.idle_source, "unknown: "));
+    hec_split_free(split);
+}
+
+static void test_no_context_readings(void **state) {
+    struct hec_split *split;
+    (void)state;
+    assert_int_equal(hec_split_create(ns(10), &split), 0);
+    power(split, 0, 10, 500);
+    hec_split_activity(split, 0, ns(10), 0.9);
+    hec_split_contexts_end(split);
+    total(5000, 10);
+    hec_split_result(split, &energy);
+    assert_true(isnan(energy.work_joules));
+    assert_true(isnan(energy.idle_unknown_max_joules));
+    hec_split_free(split);
+}
+
+/* A driver that lists no context while the device works is not believed. */
+static void test_contradiction(void **state) {
+    struct hec_split *split;
+    (void)state;
+    assert_int_equal(hec_split_create(ns(10), &split), 0);
+    power(split, 0, 10, 500);
+    hec_split_activity(split, 0, ns(10), 0.9);
+    for (int i = 0; i <= 10; i++)
+        hec_split_contexts(split, ns(i), 0, true);
+    hec_split_contexts_end(split);
+    total(5000, 10);
+    hec_split_result(split, &energy);
+    assert_true(isnan(energy.work_joules));
+    assert_non_null(strstr(energy.idle_source, "listed no context"));
+    hec_split_free(split);
+}
+
+/* A day: memory stays what it is for ten minutes, and the sums still hold. */
+static void test_a_day(void **state) {
+    struct hec_split *split;
+    const int day = 86400;
+    (void)state;
+    assert_int_equal(hec_split_create(ns(day), &split), 0);
+    for (int i = 0; i < day; i++) {
+        bool busy = i % 1000 >= 300;
+        hec_split_power(split, ns(i), ns(i + 1), busy ? 600 : 120);
+        hec_split_activity(split, ns(i), ns(i + 1), busy);
+        hec_split_contexts(split, ns(i), 1, true);
+    }
+    hec_split_contexts_end(split);
+    total(0.3 * day * 120 + 0.7 * day * 600, day);
+    hec_split_result(split, &energy);
+    assert_adds_up();
+    assert_near(energy.idle_context_joules / (0.3 * day * 120), 1, 0.01);
+    hec_split_free(split);
+}
+
+static void test_no_length(void **state) {
+    struct hec_split *split;
+    (void)state;
+    assert_int_equal(hec_split_create(0, &split), 0);
+    hec_split_power(split, ns(-1), ns(1), 100);
+    hec_split_contexts(split, 0, 1, true);
+    hec_split_contexts_end(split);
+    hec_energy_none(&energy, "the run has no length");
+    hec_split_result(split, &energy);
+    assert_true(isnan(energy.work_joules));
+    hec_split_free(split);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_partly_active),
+        cmocka_unit_test(test_scaled_to_the_counter),
+        cmocka_unit_test(test_context_between_readings),
+        cmocka_unit_test(test_unknown_level),
+        cmocka_unit_test(test_no_context_readings),
+        cmocka_unit_test(test_contradiction),
+        cmocka_unit_test(test_a_day),
+        cmocka_unit_test(test_no_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
