@@ -37,7 +37,7 @@ struct bench {
 
 /* A world with that description, bound and started. */
 static struct bench begin(const char *text) {
-    struct bench bench;
+    struct bench bench = {0};
     struct sim_spec spec;
     struct hec_why why = {""};
     char path[1024];

@@ -21,7 +21,7 @@
 
 static struct sim_world *make(const char *text) {
     struct sim_spec spec;
-    struct sim_world *world;
+    struct sim_world *world = NULL;
     struct hec_why why = {""};
     if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
         fail_msg("%s: %s", text, why.text);
