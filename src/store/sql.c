@@ -3,6 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* sqlite3_system_errno is not set by statements that fail while they are stepped, so the files are asked. */
+static int last_errno(sqlite3 *db) {
+    if (!db)
+        return 0;
+    static const int pointers[] = {SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER}; /* the log first */
+    for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
+        sqlite3_file *file = NULL;
+        int errnum = 0;
+        if (sqlite3_file_control(db, "main", pointers[i], &file) == SQLITE_OK && file && file->pMethods &&
+            file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &errnum) == SQLITE_OK && errnum)
+            return errnum;
+    }
+    return sqlite3_system_errno(db);
+}
+
 int hec_sql_err(sqlite3 *db, int rc) {
     int errnum;
     switch (rc & 0xff) {
@@ -32,7 +47,7 @@ int hec_sql_err(sqlite3 *db, int rc) {
         return HEC_ERR_CORRUPT;
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
-        errnum = db ? sqlite3_system_errno(db) : 0;
+        errnum = last_errno(db);
         return errnum ? hec_err_from_errno(errnum) : HEC_ERR_IO;
     default:
         return HEC_ERR_FAILED;
@@ -40,10 +55,10 @@ int hec_sql_err(sqlite3 *db, int rc) {
 }
 
 int hec_sql_fail(sqlite3 *db, int rc, struct hec_why *why, const char *what) {
-    int errnum = db ? sqlite3_system_errno(db) : 0;
+    int errnum = last_errno(db);
     int kind = rc & 0xff;
     const char *text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
-    if (errnum && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN || kind == SQLITE_FULL))
+    if (errnum && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN))
         text = strerror(errnum);
     return hec_fail(why, hec_sql_err(db, rc), "%s: %s", what, text);
 }

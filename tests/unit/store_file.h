@@ -1,0 +1,139 @@
+/* Helpers of the run file's tests: a file with a row of everything in it, and passes over all of a file. */
+#ifndef HEC_TESTS_STORE_FILE_H
+#define HEC_TESTS_STORE_FILE_H
+
+#include "base/clock.h"
+#include "store/writer.h"
+#include "store_passes.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+/* after the four above */
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char store_folder[64];
+
+static inline int store_folder_make(void **state) {
+    (void)state;
+    strcpy(store_folder, "/tmp/hec-test-store-XXXXXX");
+    return mkdtemp(store_folder) ? 0 : -1;
+}
+
+static inline int store_folder_remove(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", store_folder);
+    return system(command);
+}
+
+static inline const char *store_path(const char *name) {
+    static char path[4][256];
+    static int turn;
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", store_folder, name);
+    return path[turn];
+}
+
+static inline struct hec_writer *store_create(const char *path, int64_t origin_ns) {
+    struct hec_writer *writer = NULL;
+    struct hec_why why = {""};
+    if (hec_writer_create(path, true, origin_ns, &writer, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    return writer;
+}
+
+static inline void store_close(struct hec_writer *writer) {
+    struct hec_why why = {""};
+    int64_t lost = -1;
+    if (hec_writer_close(writer, &lost, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    assert_int_equal(lost, 0);
+}
+
+static inline struct hec_reader *store_open(const char *path) {
+    struct hec_reader *reader = NULL;
+    struct hec_why why = {""};
+    if (hec_reader_open(path, &reader, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    return reader;
+}
+
+/* All values of a series. */
+struct store_values {
+    int64_t *t_ns, *value;
+    uint8_t *valid;
+    size_t count, chunks, largest;
+};
+
+static inline int store_collect(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid,
+                                size_t count) {
+    struct store_values *v = context;
+    v->t_ns = realloc(v->t_ns, (v->count + count) * sizeof *v->t_ns);
+    v->value = realloc(v->value, (v->count + count) * sizeof *v->value);
+    v->valid = realloc(v->valid, v->count + count);
+    memcpy(v->t_ns + v->count, t_ns, count * sizeof *t_ns);
+    memcpy(v->value + v->count, value, count * sizeof *value);
+    memcpy(v->valid + v->count, valid, count);
+    v->count += count;
+    v->chunks++;
+    v->largest = count > v->largest ? count : v->largest;
+    return 0;
+}
+
+static inline struct store_values store_series(struct hec_reader *reader, enum hec_metric metric, int32_t subject) {
+    struct store_values v = {0};
+    struct hec_why why = {""};
+    if (hec_reader_series(reader, metric, subject, store_collect, &v, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    return v;
+}
+
+static inline void store_values_free(struct store_values *v) {
+    free(v->t_ns);
+    free(v->value);
+    free(v->valid);
+    memset(v, 0, sizeof *v);
+}
+
+static const struct hec_device store_device = {
+    .index = 1, .uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef", .name = "NVIDIA H200", .pci_bus_id = "0000:1A:00.0",
+    .driver = "580.159.04", .architecture = "hopper", .cuda_major = 9, .cuda_minor = 0, .memory_kib = 146800640,
+    .power_limit_mw = 700000, .power_limit_default_mw = -1, .pcie_kib_per_s = 61532160, .mig_enabled = -1,
+    .simulated = 1, .visible = 1, .has_energy_counter = 1, .has_power_history = 0, .has_gpm = 1};
+
+/* One of everything, at times from origin_ns on. */
+static inline void store_fill(const struct hec_sink *s, int64_t origin_ns, int seconds) {
+    s->device(s->context, &store_device);
+    s->meta(s->context, "command", "/home/ada/venv/bin/python /home/ada/train.py --token=secret");
+    s->meta(s->context, "hostname", "node17");
+    s->process(s->context, &(struct hec_process){.pid = 100, .parent = 1, .start_ns = origin_ns - 5, .end_ns = -1,
+                                                 .name = "python", .cpu_ms = 12, .rss_max_kib = 34, .read_kib = -1});
+    s->gpu_process(s->context, &(struct hec_gpu_process){.device = 1, .pid = 100, .first_ns = origin_ns, .visible = 1,
+                                                         .last_ns = origin_ns + 9, .memory_max_kib = -1,
+                                                         .sm_util_permille = 5});
+    s->event(s->context, HEC_EVENT_GAP, 1, origin_ns + 7, "on node17: GPU-01234567-89ab-cdef-0123-456789abcdef");
+    s->units(s->context, "sample", 64);
+    for (int second = 0; second < seconds; second++) {
+        int64_t t = origin_ns + second * HEC_NS_PER_S;
+        for (int i = 0; i < 50; i++)
+            s->sample(s->context, HEC_GPU_POWER, 1, t + i * 20 * HEC_NS_PER_MS, 500000 + (i * 7919 + second * 104729) % 90000);
+        if (second % 5 == 3)
+            s->missing(s->context, HEC_GPU_TEMPERATURE, 1, t);
+        else
+            s->sample(s->context, HEC_GPU_TEMPERATURE, 1, t, 40 + second % 20);
+        s->sample(s->context, HEC_GPU_POWER_LIMIT, 1, t, 700000);
+        s->sample(s->context, HEC_GPU_ENERGY, 1, t + second * 1237000, second * INT64_C(512345));
+        s->span(s->context, &(struct hec_span){.start_ns = t, .end_ns = t + 1000 + second, .pid = 100, .tid = 101,
+                                               .name = "forward"});
+    }
+}
+
+#endif

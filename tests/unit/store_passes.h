@@ -1,0 +1,76 @@
+/* Every pass of the reader over a file: what a report does, and more. Also used by the fuzzer. */
+#ifndef HEC_TESTS_STORE_PASSES_H
+#define HEC_TESTS_STORE_PASSES_H
+
+#include "store/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The visitors look at all they are given, so that a sanitizer sees it. */
+static inline int store_ignore_chunk(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid,
+                                     size_t count) {
+    (void)t_ns, (void)value, (void)valid;
+    *(int64_t *)context += (int64_t)count;
+    return 0;
+}
+static inline int store_ignore_device(void *context, const struct hec_device *device) {
+    *(int64_t *)context += (int64_t)strlen(device->name);
+    return 0;
+}
+static inline int store_ignore_process(void *context, const struct hec_process *process) {
+    *(int64_t *)context += (int64_t)strlen(process->name);
+    return 0;
+}
+static inline int store_ignore_gpu_process(void *context, const struct hec_gpu_process *process) {
+    *(int64_t *)context += process->visible != 0;
+    return 0;
+}
+static inline int store_ignore_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    (void)t_ns, (void)device;
+    *(int64_t *)context += (int64_t)(strlen(text) + strlen(hec_event_name(kind)));
+    return 0;
+}
+static inline int store_ignore_unit(void *context, const char *name, double count) {
+    (void)count;
+    *(int64_t *)context += (int64_t)strlen(name);
+    return 0;
+}
+static inline int store_ignore_span(void *context, const struct hec_span *span) {
+    *(int64_t *)context += (int64_t)strlen(span->name);
+    return 0;
+}
+static inline int store_ignore_phase(void *context, const char *name, int64_t total_ns, int64_t count) {
+    (void)total_ns, (void)count;
+    *(int64_t *)context += (int64_t)strlen(name);
+    return 0;
+}
+
+/* Every pass over an open file; 0 or the first error, which must have a sentence. *values: of all series. */
+static inline int store_read_all(struct hec_reader *reader, int64_t *values, struct hec_why *why) {
+    int64_t seen = 0;
+    *values = 0;
+    int first = 0, err;
+#define PASS(call) \
+    if ((err = (call)) < 0 && first == 0) \
+    first = err
+    PASS(hec_reader_devices(reader, store_ignore_device, &seen, why));
+    PASS(hec_reader_processes(reader, store_ignore_process, &seen, why));
+    PASS(hec_reader_gpu_processes(reader, store_ignore_gpu_process, &seen, why));
+    PASS(hec_reader_events(reader, store_ignore_event, &seen, why));
+    PASS(hec_reader_units(reader, store_ignore_unit, &seen, why));
+    PASS(hec_reader_spans(reader, store_ignore_span, &seen, why));
+    PASS(hec_reader_phases(reader, store_ignore_phase, &seen, why));
+    for (int m = 0; m < HEC_METRIC_COUNT; m++) {
+        int32_t *subjects = NULL;
+        int n;
+        PASS(n = hec_reader_subjects(reader, (enum hec_metric)m, &subjects, why));
+        for (int i = 0; i < n && i < 8; i++)
+            PASS(hec_reader_series(reader, (enum hec_metric)m, subjects[i], store_ignore_chunk, values, why));
+        free(subjects);
+    }
+#undef PASS
+    return first;
+}
+
+#endif

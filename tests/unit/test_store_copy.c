@@ -1,0 +1,182 @@
+/* Copies: the same series to the last digit, no names, new facts; and what a path may and may not hold before. */
+#include "store_file.h"
+
+#include "base/buf.h"
+#include "store/copy.h"
+#include "store/scrub.h"
+
+static void make(const char *path) {
+    struct hec_writer *writer = store_create(path, 0);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    store_fill(s, 0, 100);
+    s->meta(s->context, "folder", "/home/ada/project");
+    s->meta(s->context, "secret", "x");
+    s->meta(s->context, "kernel", "Linux node17.example 6.1");
+    store_close(writer);
+}
+
+static int got_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    (void)kind, (void)device, (void)t_ns;
+    return hec_buf_puts(context, text);
+}
+
+static int got_uuid(void *context, const struct hec_device *device) {
+    return hec_buf_puts(context, device->uuid);
+}
+
+static bool file_holds(const char *path, const char *text) {
+    char command[512];
+    snprintf(command, sizeof command, "grep -q -a '%s' '%s'", text, path);
+    return system(command) == 0;
+}
+
+static void names_are_taken_out(void **unused) {
+    (void)unused;
+    const char *from = store_path("from.hec"), *to = store_path("to.hec");
+    make(from);
+    static const char *const drop[] = {"secret", NULL};
+    static const struct hec_store_fact facts[] = {{"part", "H200"}, {"command", "python train.py"}};
+    struct hec_store_scrub scrub = {true, true, true, true, drop, facts, 1};
+    struct hec_why why = {""};
+    if (hec_store_copy(from, to, false, &scrub, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    struct hec_reader *reader = store_open(to);
+    assert_string_equal(hec_reader_meta(reader, "command"), "python");
+    assert_string_equal(hec_reader_meta(reader, "hostname"), "host");
+    assert_string_equal(hec_reader_meta(reader, "folder"), "project");
+    assert_string_equal(hec_reader_meta(reader, "kernel"), "Linux host.example 6.1");
+    assert_string_equal(hec_reader_meta(reader, "part"), "H200");
+    assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
+    assert_null(hec_reader_meta(reader, "secret"));
+    struct hec_buf text;
+    hec_buf_init(&text, 4096);
+    assert_int_equal(hec_reader_devices(reader, got_uuid, &text, NULL), 0);
+    assert_string_equal(hec_buf_text(&text), "GPU-00000000-0000-0000-0000-000000000000");
+    hec_buf_clear(&text);
+    assert_int_equal(hec_reader_events(reader, got_event, &text, NULL), 0);
+    assert_string_equal(hec_buf_text(&text), "on host: GPU-00000000-0000-0000-0000-000000000000");
+    hec_buf_free(&text);
+    hec_reader_close(reader);
+    assert_true(file_holds(from, "ada") && file_holds(from, "node17") && file_holds(from, "89ab-cdef"));
+    assert_false(file_holds(to, "ada") || file_holds(to, "node17") || file_holds(to, "89ab-cdef") ||
+                 file_holds(to, "secret"));
+
+    /* a fact replaces what is there */
+    scrub.fact_count = 2;
+    assert_int_equal(hec_store_copy(from, to, false, &scrub, &why), HEC_ERR_USAGE);
+    assert_int_equal(hec_store_copy(from, to, true, &scrub, &why), HEC_OK);
+    reader = store_open(to);
+    assert_string_equal(hec_reader_meta(reader, "command"), "python train.py");
+    hec_reader_close(reader);
+}
+
+static void series_are_exact(void **unused) {
+    (void)unused;
+    const char *from = store_path("from2.hec"), *to = store_path("to2.hec");
+    make(from);
+    assert_int_equal(hec_store_copy(from, to, false, NULL, NULL), HEC_OK);
+    struct hec_reader *a = store_open(from), *b = store_open(to);
+    static const enum hec_metric metrics[] = {HEC_GPU_POWER, HEC_GPU_TEMPERATURE, HEC_GPU_ENERGY, HEC_GPU_POWER_LIMIT};
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+        struct store_values x = store_series(a, metrics[i], 1), y = store_series(b, metrics[i], 1);
+        assert_int_equal(x.count, y.count);
+        assert_true(x.count >= 100);
+        assert_memory_equal(x.t_ns, y.t_ns, x.count * sizeof *x.t_ns);
+        assert_memory_equal(x.value, y.value, x.count * sizeof *x.value);
+        assert_memory_equal(x.valid, y.valid, x.count);
+        store_values_free(&x);
+        store_values_free(&y);
+    }
+    assert_string_equal(hec_reader_meta(b, "folder"), "/home/ada/project");
+    hec_reader_close(a);
+    hec_reader_close(b);
+}
+
+static void a_bad_source_leaves_nothing(void **unused) {
+    (void)unused;
+    struct hec_why why = {""};
+    const char *to = store_path("to3.hec");
+    assert_int_equal(hec_store_copy(store_path("absent"), to, false, NULL, &why), HEC_ERR_NOTFOUND);
+    FILE *file = fopen(store_path("text"), "w");
+    fputs("import torch\n", file);
+    fclose(file);
+    assert_int_equal(hec_store_copy(store_path("text"), to, false, NULL, &why), HEC_ERR_CORRUPT);
+    char command[256];
+    snprintf(command, sizeof command, "test -z \"$(ls '%s' | grep to3)\"", store_folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void texts(void **unused) {
+    (void)unused;
+    struct hec_store_scrub scrub = {.hostname = true, .uuids = true, .paths = true};
+    struct hec_scrubber scrubber = {.scrub = &scrub, .hostname = "n1"};
+    static const struct {
+        const char *in, *out;
+    } cases[] = {
+        {"n1 n12 xn1 n1-a (n1)", "host n12 xn1 n1-a (host)"},
+        {"GPU-0a000000-0000-0000-0000-00000000000f,MIG-1b000000-0000-0000-0000-00000000000f "
+         "GPU-0a000000-0000-0000-0000-00000000000f",
+         "GPU-00000000-0000-0000-0000-000000000000,MIG-00000000-0000-0000-0000-000000000001 "
+         "GPU-00000000-0000-0000-0000-000000000000"},
+        {"GPU-0a000000-0000-0000-0000", "GPU-0a000000-0000-0000-0000"},
+        {"/home/a/b.py --out=/data/x/ '/tmp/q r' /", "b.py --out=x 'q r' "},
+        {"/dev/nvidia0 /usr/lib/x.so /proc/1/stat 12/5 a/b", "/dev/nvidia0 /usr/lib/x.so /proc/1/stat 12/5 a/b"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_buf out;
+        hec_buf_init(&out, 4096);
+        hec_scrub_text(&scrubber, cases[i].in, &out);
+        assert_string_equal(hec_buf_text(&out), cases[i].out);
+        hec_buf_free(&out);
+    }
+    free(scrubber.uuids);
+}
+
+static void what_may_be_overwritten(void **unused) {
+    (void)unused;
+    struct hec_writer *writer = NULL;
+    struct hec_why why = {""};
+    const char *path = store_path("train.py");
+    FILE *file = fopen(path, "w");
+    fputs("import torch\n", file);
+    fclose(file);
+    assert_int_equal(hec_writer_create(path, false, 0, &writer, &why), HEC_ERR_USAGE);
+    assert_non_null(strstr(why.text, "exists already"));
+    assert_int_equal(hec_writer_create(path, true, 0, &writer, &why), HEC_ERR_USAGE);
+    assert_non_null(strstr(why.text, "is not a HEC run file, so it is not overwritten"));
+    assert_true(file_holds(path, "import torch"));
+    assert_int_equal(hec_writer_create(store_folder, true, 0, &writer, &why), HEC_ERR_USAGE);
+    assert_int_equal(hec_writer_create("/dev/null", true, 0, &writer, &why), HEC_ERR_USAGE);
+    assert_int_equal(hec_writer_create(store_path("no/such/folder"), true, 0, &writer, &why), HEC_ERR_NOTFOUND);
+    assert_null(writer);
+
+    /* the log of a killed run does not come back in the run that replaces it */
+    path = store_path("again.hec");
+    writer = store_create(path, 0);
+    store_fill(hec_writer_sink(writer), 0, 5);
+    assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
+    char command[512];
+    snprintf(command, sizeof command, "cd '%s' && cp again.hec k.hec && cp again.hec-wal k.hec-wal", store_folder);
+    assert_int_equal(system(command), 0);
+    store_close(writer);
+    path = store_path("k.hec");
+    writer = store_create(path, 0);
+    store_close(writer);
+    struct hec_reader *reader = store_open(path);
+    int64_t values;
+    assert_int_equal(store_read_all(reader, &values, NULL), 0);
+    assert_int_equal(values, 0);
+    hec_reader_close(reader);
+    snprintf(command, sizeof command, "%s-wal", path);
+    assert_int_not_equal(access(command, F_OK), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_taken_out), cmocka_unit_test(series_are_exact),
+        cmocka_unit_test(a_bad_source_leaves_nothing), cmocka_unit_test(texts),
+        cmocka_unit_test(what_may_be_overwritten),
+    };
+    return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
+}

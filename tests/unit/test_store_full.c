@@ -1,0 +1,252 @@
+/* A disk that is full, by a limit on the size of files, and data from many threads. */
+#include "store_file.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+static void limit_files(rlim_t bytes) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void add_power(const struct hec_sink *s, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i++)
+        s->sample(s->context, HEC_GPU_POWER, 0, i * 20 * HEC_NS_PER_MS, i * 7919 % 700000);
+}
+
+static int note_failure(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    (void)t_ns;
+    assert_int_equal(device, HEC_DEVICE_NONE);
+    if (kind == HEC_EVENT_STORE_FAILED && strstr(text, "writing failed for"))
+        ++*(int *)context;
+    return 0;
+}
+
+/* Full for a while: nothing is lost, and the file says that it happened. */
+static void recovers(void **unused) {
+    (void)unused;
+    const char *path = store_path("recovers.hec");
+    struct hec_writer *writer = store_create(path, 0);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    struct hec_why why = {""};
+    int64_t at = 0;
+    for (int i = 0; i < 20; i++, at += 500) {
+        add_power(s, at, at + 500);
+        assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
+    }
+    limit_files(60000);
+    int failures = 0;
+    for (int i = 0; i < 60; i++, at += 500) {
+        add_power(s, at, at + 500);
+        s->units(s->context, "step", 1);
+        int err = hec_writer_flush(writer, &why);
+        if (err) {
+            failures++;
+            assert_int_equal(err, HEC_ERR_FULL);
+            assert_non_null(strstr(why.text, "cannot write the run file: "));
+        }
+    }
+    assert_true(failures > 10);
+    /* what was committed can be read meanwhile */
+    struct hec_reader *reader = store_open(path);
+    struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
+    assert_true(v.count >= 10000 && v.count < (size_t)at);
+    store_values_free(&v);
+    hec_reader_close(reader);
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
+    store_close(writer);
+
+    reader = store_open(path);
+    v = store_series(reader, HEC_GPU_POWER, 0);
+    assert_int_equal(v.count, at);
+    for (size_t i = 0; i < v.count; i++)
+        assert_int_equal(v.value[i], (int64_t)i * 7919 % 700000);
+    store_values_free(&v);
+    int told = 0;
+    assert_int_equal(hec_reader_events(reader, note_failure, &told, NULL), 0);
+    assert_int_equal(told, 1);
+    hec_reader_close(reader);
+}
+
+/* Full for longer than memory is for: the oldest is dropped, what the file had stays, and kept + lost = written. */
+static void drops_the_oldest_and_counts(void **unused) {
+    (void)unused;
+    const char *path = store_path("drops.hec");
+    struct hec_writer *writer = store_create(path, 0);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    struct hec_why why = {""};
+    int64_t at = 0;
+    /* an odd number: the open block is partly in the file when the disk fills */
+    for (int i = 0; i < 7; i++, at += 123) {
+        add_power(s, at, at + 123);
+        assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
+    }
+    int64_t before = at;
+    limit_files(4096);
+    for (int i = 0; i < 300; i++, at += 10000) {
+        add_power(s, at, at + 10000);
+        assert_int_not_equal(hec_writer_flush(writer, &why), HEC_OK);
+    }
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
+    add_power(s, at, at + 10);
+    at += 10;
+    int64_t lost = 0;
+    assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
+    assert_true(lost > 0);
+
+    struct hec_reader *reader = store_open(path);
+    struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
+    assert_int_equal(v.count + (size_t)lost, at);
+    for (int64_t i = 0; i < before; i++)
+        assert_int_equal(v.value[i], i * 7919 % 700000);
+    for (size_t i = 1; i < v.count; i++)
+        assert_true(v.t_ns[i] > v.t_ns[i - 1]);
+    assert_int_equal(v.value[v.count - 1], (at - 1) * 7919 % 700000);
+    assert_int_equal(atoll(hec_reader_meta(reader, "store_lost")), lost);
+    store_values_free(&v);
+    hec_reader_close(reader);
+}
+
+/* Still full at the end: told, counted, and the file opens. */
+static void full_at_the_end(void **unused) {
+    (void)unused;
+    const char *path = store_path("end.hec");
+    struct hec_writer *writer = store_create(path, 0);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    struct hec_why why = {""};
+    add_power(s, 0, 1000);
+    assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
+    limit_files(4096);
+    add_power(s, 1000, 3000);
+    s->units(s->context, "step", 1);
+    int64_t lost = 0;
+    why.text[0] = '\0';
+    assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_ERR_FULL);
+    assert_true(why.text[0]);
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(lost, 2001);
+    struct hec_reader *reader = store_open(path);
+    struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
+    assert_int_equal(v.count, 1000);
+    assert_null(hec_reader_meta(reader, "store_closed"));
+    store_values_free(&v);
+    hec_reader_close(reader);
+}
+
+/* No room for the file itself. */
+static void full_at_the_beginning(void **unused) {
+    (void)unused;
+    struct hec_writer *writer;
+    struct hec_why why = {""};
+    const char *path = store_path("begin.hec");
+    limit_files(10000);
+    assert_int_equal(hec_writer_create(path, false, 0, &writer, &why), HEC_ERR_FULL);
+    limit_files(RLIM_INFINITY);
+    assert_non_null(strstr(why.text, "cannot create"));
+    assert_null(writer);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* Somebody else holds the file's lock: it is busy for a while, and nothing is lost. */
+static void locked_by_another(void **unused) {
+    (void)unused;
+    const char *path = store_path("locked.hec");
+    struct hec_writer *writer = store_create(path, 0);
+    sqlite3 *other;
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    add_power(hec_writer_sink(writer), 0, 100);
+    struct hec_why why = {""};
+    assert_int_equal(hec_writer_flush(writer, &why), HEC_ERR_BUSY);
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    store_close(writer);
+    struct hec_reader *reader = store_open(path);
+    struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
+    assert_int_equal(v.count, 100);
+    store_values_free(&v);
+    hec_reader_close(reader);
+}
+
+struct worker {
+    const struct hec_sink *sink;
+    int number;
+};
+
+static void *work(void *argument) {
+    const struct worker *w = argument;
+    const struct hec_sink *s = w->sink;
+    for (int i = 0; i < 20000; i++) {
+        s->sample(s->context, HEC_STEP_UNITS, w->number, i * 1000, i);
+        s->sample(s->context, HEC_TREE_CPU, 0, i * 4000 + w->number * 1000, i);
+        if (i % 100 == 0) {
+            s->units(s->context, "step", 100);
+            s->meta(s->context, "last", "x");
+            s->event(s->context, HEC_EVENT_NOTE, -1, i, "note");
+        }
+    }
+    return NULL;
+}
+
+static int count_units(void *context, const char *name, double count) {
+    assert_string_equal(name, "step");
+    *(double *)context = count;
+    return 0;
+}
+
+static void many_threads(void **unused) {
+    (void)unused;
+    const char *path = store_path("threads.hec");
+    struct hec_writer *writer = store_create(path, 0);
+    pthread_t threads[4];
+    struct worker workers[4];
+    for (int i = 0; i < 4; i++) {
+        workers[i] = (struct worker){hec_writer_sink(writer), i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    struct hec_why why = {""};
+    int64_t lost = -1;
+    assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
+    struct hec_reader *reader = store_open(path);
+    size_t kept = 0;
+    for (int i = 0; i < 4; i++) {
+        struct store_values v = store_series(reader, HEC_STEP_UNITS, i);
+        kept += v.count;
+        store_values_free(&v);
+    }
+    struct store_values v = store_series(reader, HEC_TREE_CPU, 0);
+    kept += v.count;
+    for (size_t i = 1; i < v.count; i++)
+        assert_true(v.t_ns[i] >= v.t_ns[i - 1]);
+    store_values_free(&v);
+    /* samples, units, meta and events: what is not there was counted */
+    if (lost == 0) {
+        double units = 0;
+        assert_int_equal(kept, 8 * 20000);
+        assert_int_equal(hec_reader_units(reader, count_units, &units, NULL), 0);
+        assert_true(units == 4 * 20000);
+    } else {
+        assert_true(kept <= 8 * 20000 && kept + (size_t)lost >= 8 * 20000);
+    }
+    hec_reader_close(reader);
+}
+
+int main(void) {
+    signal(SIGXFSZ, SIG_IGN);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recovers),          cmocka_unit_test(drops_the_oldest_and_counts),
+        cmocka_unit_test(full_at_the_end),   cmocka_unit_test(full_at_the_beginning),
+        cmocka_unit_test(locked_by_another), cmocka_unit_test(many_threads),
+    };
+    return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
+}

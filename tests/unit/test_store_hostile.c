@@ -1,0 +1,361 @@
+/* Files that are damaged, foreign, newer, disguised, cut off or out of reach: a sentence each, and never a crash. */
+#include "store_file.h"
+
+#include "base/buf.h"
+
+#include <sqlite3.h>
+#include <sys/wait.h>
+
+static unsigned char *bytes;
+static size_t length;
+
+static void load(const char *path) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    free(bytes);
+    length = (size_t)st.st_size;
+    bytes = malloc(length);
+    assert_int_equal(fread(bytes, 1, length, file), length);
+    fclose(file);
+}
+
+static void save(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    fclose(file);
+}
+
+static const char *whole(void) {
+    const char *path = store_path("whole.hec");
+    if (access(path, F_OK) != 0) {
+        struct hec_writer *writer = store_create(path, 0);
+        store_fill(hec_writer_sink(writer), 0, 60);
+        store_close(writer);
+    }
+    return path;
+}
+
+/* Open and read everything; the error, 0 if there was none. An error has a sentence. */
+static int try_file(const char *path, struct hec_why *why) {
+    struct hec_reader *reader;
+    int64_t values = 0;
+    why->text[0] = '\0';
+    int err = hec_reader_open(path, &reader, why);
+    if (err == HEC_OK) {
+        err = store_read_all(reader, &values, why);
+        hec_reader_close(reader);
+    } else {
+        assert_null(reader);
+    }
+    if (err)
+        assert_true(strlen(why->text) > 10);
+    return err;
+}
+
+static void assert_refused(const char *path, int err, const char *sentence) {
+    struct hec_why why;
+    assert_int_equal(try_file(path, &why), err);
+    if (!strstr(why.text, sentence))
+        fail_msg("\"%s\" does not say \"%s\"", why.text, sentence);
+}
+
+static void sentences(void **unused) {
+    (void)unused;
+    assert_refused(store_path("absent.hec"), HEC_ERR_NOTFOUND, "cannot open");
+    assert_refused(store_folder, HEC_ERR_USAGE, "is not a regular file");
+    assert_refused("/dev/null", HEC_ERR_USAGE, "is not a regular file");
+    const char *path = store_path("other.hec");
+    save(path, "", 0);
+    assert_refused(path, HEC_ERR_CORRUPT, "is empty, so it is not a HEC run file");
+    save(path, "#!/bin/sh\necho this is a script and certainly longer than a header of one hundred bytes, is it not so?\n", 101);
+    assert_refused(path, HEC_ERR_CORRUPT, "is not a HEC run file");
+    unlink(path);
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE meta(key, value)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    assert_refused(path, HEC_ERR_CORRUPT, "it is an SQLite database of something else");
+    load(whole());
+    bytes[63] = 2;
+    save(path, bytes, length);
+    assert_refused(path, HEC_ERR_VERSION, "was written by a newer HEC (format 2, this one reads up to 1)");
+    bytes[63] = 0;
+    save(path, bytes, length);
+    assert_refused(path, HEC_ERR_VERSION, "never existed");
+}
+
+/* Names that SQLite takes for something else are paths here. */
+static void names(void **unused) {
+    (void)unused;
+    char *here = getcwd(NULL, 0);
+    assert_int_equal(chdir(store_folder), 0);
+    static const char *const odd[] = {":memory:", "file:x.hec?mode=memory", "a b'c.hec"};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        struct hec_writer *writer = store_create(odd[i], 0);
+        store_fill(hec_writer_sink(writer), 0, 1);
+        store_close(writer);
+        assert_int_equal(access(odd[i], F_OK), 0);
+        struct hec_why why;
+        assert_int_equal(try_file(odd[i], &why), 0);
+        unlink(odd[i]);
+    }
+    assert_int_equal(chdir(here), 0);
+    free(here);
+}
+
+static void truncated(void **unused) {
+    (void)unused;
+    load(whole());
+    const char *path = store_path("truncated.hec");
+    struct hec_why why;
+    for (size_t size = 1; size < length; size += size < 600 ? 7 : 1013) {
+        save(path, bytes, size);
+        assert_int_equal(try_file(path, &why), HEC_ERR_CORRUPT);
+        assert_non_null(strstr(why.text, size < 100 ? "is not a HEC run file" : "is truncated: "));
+    }
+}
+
+/* One to four bits flipped, in every 101 bytes of the file: an error or, where the bit does not matter, none. */
+static void bit_flips(void **unused) {
+    (void)unused;
+    load(whole());
+    const char *path = store_path("flipped.hec");
+    struct hec_why why;
+    unsigned random = 1;
+    int refused = 0, taken = 0;
+    for (size_t at = 0; at < length; at += at < 4096 ? 13 : 101) {
+        unsigned char old = bytes[at];
+        random = random * 1103515245 + 12345;
+        bytes[at] ^= (unsigned char)(random >> 16 | 1u << (random >> 8 & 7));
+        save(path, bytes, length);
+        *(try_file(path, &why) ? &refused : &taken) += 1;
+        bytes[at] = old;
+    }
+    /* most of a file this small is empty space and text that is still text */
+    assert_true(refused > 50);
+    assert_true(taken > 50);
+}
+
+/* Whole stretches replaced: by zeros, by 0xff, by another page of the same file. */
+static void bad_pages(void **unused) {
+    (void)unused;
+    load(whole());
+    const char *path = store_path("pages.hec");
+    unsigned char *copy = malloc(length);
+    struct hec_why why;
+    size_t pages = length / 4096;
+    for (size_t page = 0; page < pages; page++)
+        for (int how = 0; how < 6; how++) {
+            memcpy(copy, bytes, length);
+            size_t keep = page == 0 ? 100 : 0;
+            if (how < 2)
+                memset(copy + page * 4096 + keep, how ? 0xff : 0, 4096 - keep);
+            else
+                memcpy(copy + page * 4096 + keep, bytes + (page * 7 + (size_t)how * 5 + 1) % pages * 4096 + keep, 4096 - keep);
+            save(path, copy, length);
+            try_file(path, &why);
+        }
+    free(copy);
+}
+
+static void change(const char *path, const char *sql) {
+    sqlite3 *db;
+    save(path, bytes, length);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    char *message = NULL;
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s: %s", sql, message);
+    sqlite3_close(db);
+}
+
+/* Tables that are not tables, and values that no writer makes. */
+static void strange_contents(void **unused) {
+    (void)unused;
+    load(whole());
+    const char *path = store_path("strange.hec");
+    static const struct {
+        const char *sql, *sentence;
+    } cases[] = {
+        {"DROP TABLE meta; CREATE VIEW meta AS WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c) "
+         "SELECT k AS key, 'x' AS value FROM c", "its table \"meta\""},
+        {"DROP TABLE unit; CREATE TABLE unit (name TEXT, count REAL AS (length(zeroblob(100000000))))", "its table \"unit\""},
+        {"DROP TABLE event", "its table \"event\""},
+        {"DROP INDEX block_in_order", "its index \"block_in_order\""},
+        {"UPDATE block SET n=n+1 WHERE id=(SELECT min(id) FROM block)", "block"},
+        {"UPDATE block SET n='many'", "block"},
+        {"UPDATE block SET n=1000000000", "block"},
+        {"UPDATE block SET n=-1", "block"},
+        {"UPDATE block SET v_width=7", "block"},
+        {"UPDATE block SET v=zeroblob(100)", "block"},
+        {"UPDATE block SET v=v||'#'", "block"},
+        {"UPDATE block SET v=replace(v, '#', x'00')", "block"},
+        {"UPDATE block SET t0_us=-9223372036854775807", "block"},
+        {"UPDATE block SET t1_us=t0_us-1 WHERE n>1", "block"},
+        {"UPDATE block SET v_base=9223372036854775807", "block"},
+        {"UPDATE block SET r_base=1", "block"},
+        {"UPDATE block SET series=NULL WHERE 0; UPDATE series SET unit='furlong'", "unit"},
+        {"UPDATE series SET subject='x'", "series"},
+        {"UPDATE series SET subject=99999999999", "series"},
+        {"UPDATE device SET device_index=64", "device"},
+        {"UPDATE device SET uuid=hex(zeroblob(96))", "uuid"},
+        {"UPDATE device SET name=x'00'", "name"},
+        {"UPDATE device SET memory_kib=-5", "memory_kib"},
+        {"UPDATE device SET memory_kib=1.5", "memory_kib"},
+        {"UPDATE device SET has_gpm=NULL", "has_gpm"},
+        {"UPDATE device SET has_gpm=4294967296", "has_gpm"},
+        {"UPDATE process SET start_ns=9223372036854775807", "start_ns"},
+        {"UPDATE process SET pid=4294967297", "pid"},
+        {"UPDATE gpu_process SET device_index=-1", "device"},
+        {"UPDATE event SET device_index=64", "event"},
+        {"UPDATE event SET text=x'4100'", "event"},
+        {"UPDATE event SET t_ns='soon'", "event"},
+        {"UPDATE unit SET count=9e999", "unit"},
+        {"UPDATE unit SET count='x'", "unit"},
+        {"UPDATE span SET end_ns=start_ns-1", "span"},
+        {"UPDATE span SET name_id=77", "span"},
+        {"UPDATE span SET tid=4294967296", "span"},
+        {"INSERT INTO meta VALUES ('a', x'00')", "meta"},
+        {"INSERT INTO meta VALUES (hex(zeroblob(1000)), 'x')", "meta"},
+        {"WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<5000) INSERT INTO meta SELECT 'k'||k, 'x' FROM c",
+         "meta is far too large"},
+        {"WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<9) INSERT INTO meta "
+         "SELECT 'k'||k, hex(zeroblob(300000)) FROM c", "meta is far too large"},
+        {"INSERT INTO meta VALUES ('huge', hex(zeroblob(3000000)))", "is damaged"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        change(path, cases[i].sql);
+        struct hec_why why;
+        if (try_file(path, &why) != HEC_ERR_CORRUPT || !strstr(why.text, cases[i].sentence))
+            fail_msg("%s: \"%s\"", cases[i].sql, why.text);
+    }
+    /* what a user may add, and what a newer HEC may know, is no damage */
+    static const char *const harmless[] = {
+        "CREATE TABLE notes (x); CREATE VIEW v AS SELECT * FROM sample; CREATE INDEX mine ON block (n)",
+        "CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM block; END",
+        "UPDATE event SET kind='something_new'", "INSERT INTO series VALUES (999, 'something_new', 0, 'x', 'gauge', 'y')",
+        "DROP VIEW sample", "VACUUM", "PRAGMA journal_mode=WAL",
+    };
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
+        change(path, harmless[i]);
+        struct hec_why why;
+        if (try_file(path, &why) != HEC_OK)
+            fail_msg("%s: \"%s\"", harmless[i], why.text);
+    }
+}
+
+/* Blocks that all begin together would have to wait in memory: there is an end to that. */
+static void overlapping_blocks(void **unused) {
+    (void)unused;
+    load(whole());
+    const char *path = store_path("overlap.hec");
+    change(path, "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<1000) "
+                 "INSERT INTO block (series, t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r) "
+                 "SELECT 1, 0, 1000000, 512, 0, 0, '', 0, 0, '' FROM c");
+    assert_refused(path, HEC_ERR_CORRUPT, "too many blocks of a series overlap");
+}
+
+/* A table whose pages lead back to itself has rows without end. */
+static void endless_tree(void **unused) {
+    (void)unused;
+    load(whole());
+    const char *path = store_path("endless.hec");
+    change(path, "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<40000) "
+                 "INSERT INTO event (t_ns, kind, text) SELECT k, 'note', 'a text of some length' FROM c; VACUUM;"
+                 "PRAGMA journal_mode=DELETE");
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT rootpage FROM sqlite_master WHERE name='event'", -1, &statement, NULL), 0);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    size_t root = (size_t)sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    load(path);
+    unsigned char *page = bytes + (root - 1) * 4096;
+    assert_int_equal(page[0], 5); /* an interior page of a table */
+    size_t cells = (size_t)page[3] << 8 | page[4];
+    assert_true(cells > 100);
+    unsigned char *first = page + ((size_t)page[12] << 8 | page[13]);
+    unsigned char child[4];
+    memcpy(child, first, 4);
+    /* a new interior page at the end, all of whose children are the first leaf; the root's children are that page */
+    size_t added = length / 4096 + 1;
+    bytes = realloc(bytes, length + 4096);
+    page = bytes + (root - 1) * 4096;
+    memcpy(bytes + length, page, 4096);
+    length += 4096;
+    for (size_t level = 0; level < 2; level++) {
+        unsigned char *at = level ? page : bytes + length - 4096;
+        unsigned char to[4] = {0, 0, (unsigned char)(added >> 8), (unsigned char)added};
+        for (size_t i = 0; i < cells; i++)
+            memcpy(at + ((size_t)at[12 + 2 * i] << 8 | at[13 + 2 * i]), level ? to : child, 4);
+        memcpy(at + 8, level ? to : child, 4);
+    }
+    bytes[28] = (unsigned char)(added >> 24), bytes[29] = (unsigned char)(added >> 16);
+    bytes[30] = (unsigned char)(added >> 8), bytes[31] = (unsigned char)added;
+    save(path, bytes, length);
+    assert_refused(path, HEC_ERR_CORRUPT, "a table has more rows than a file of this size can hold");
+}
+
+/* A run that was killed: two files. It opens where they are, from a folder that cannot be written, and without -shm. */
+static void killed_run(void **unused) {
+    (void)unused;
+    char folder[128], path[160], command[512];
+    snprintf(folder, sizeof folder, "%s/killed", store_folder);
+    snprintf(path, sizeof path, "%s/run.hec", folder);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_int_equal(chmod(store_folder, 0755), 0); /* for the somebody else below */
+    pid_t child = fork();
+    if (child == 0) {
+        struct hec_writer *writer;
+        if (hec_writer_create(path, false, 0, &writer, NULL) != HEC_OK)
+            _exit(1);
+        store_fill(hec_writer_sink(writer), 0, 10);
+        if (hec_writer_flush(writer, NULL) != HEC_OK)
+            _exit(1);
+        _exit(0); /* no close: as if killed */
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (int round = 0; round < 3; round++) {
+        if (round == 1) { /* as on a medium to which only the two files were copied */
+            snprintf(command, sizeof command, "cd '%s' && rm -f run.hec-shm && chmod 555 . && chmod 444 run.hec*", folder);
+            assert_int_equal(system(command), 0);
+        }
+        child = fork();
+        if (child == 0) {
+            /* root may write everywhere, so be somebody else */
+            if (geteuid() == 0 && round > 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+                _exit(3);
+            struct hec_reader *reader;
+            struct hec_why why;
+            int64_t values = 0;
+            if (hec_reader_open(path, &reader, &why) != HEC_OK || store_read_all(reader, &values, &why) != 0)
+                _exit(fprintf(stderr, "%s\n", why.text) > 0 ? 1 : 1);
+            int wrong = values != 10 * 53 || hec_reader_meta(reader, "store_closed") != NULL;
+            hec_reader_close(reader);
+            _exit(wrong ? 2 : 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    snprintf(command, sizeof command, "chmod -R u+w '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sentences),        cmocka_unit_test(names),
+        cmocka_unit_test(truncated),        cmocka_unit_test(bit_flips),
+        cmocka_unit_test(bad_pages),        cmocka_unit_test(strange_contents),
+        cmocka_unit_test(overlapping_blocks), cmocka_unit_test(endless_tree),
+        cmocka_unit_test(killed_run),
+    };
+    int failed = cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
+    free(bytes);
+    return failed;
+}
