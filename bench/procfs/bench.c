@@ -78,8 +78,8 @@ int main(int argc, char **argv) {
         return 2;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct hec_observe_options options = {0};
-    const struct hec_sink sink = {.sample = no_sample, .missing = no_missing, .event = no_event, .process = no_process,
-                                  .meta = no_meta};
+    const struct hec_sink sink = {
+        .sample = no_sample, .missing = no_missing, .event = no_event, .process = no_process, .meta = no_meta};
     void *self;
     struct hec_why why;
     if (hec_collector_procfs.open(&options, &sink, &self, &why) != 0) {
@@ -112,9 +112,10 @@ int main(int argc, char **argv) {
     mean_us(&tree, root, false, 3);
     double scan_us = mean_us(&tree, root, false, polls);
 
-    printf("{\"processes\": %lld, \"threads\": %lld, \"poll_us\": %.0f, \"tree_us\": %.0f, \"look_at_threads_us\": %.0f, "
-           "\"tree_without_children_files_us\": %.0f}\n",
-           (long long)tree.processes, (long long)tree.threads, collector_us, light_us, look_us, scan_us);
+    printf(
+        "{\"processes\": %lld, \"threads\": %lld, \"poll_us\": %.0f, \"tree_us\": %.0f, \"look_at_threads_us\": %.0f, "
+        "\"tree_without_children_files_us\": %.0f}\n",
+        (long long)tree.processes, (long long)tree.threads, collector_us, light_us, look_us, scan_us);
     hec_tree_free(&tree);
     hec_collector_procfs.close(self);
     kill(root, SIGKILL);

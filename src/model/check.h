@@ -1,5 +1,5 @@
-/* One row of `hec doctor`: something that can, can only partly, or cannot be measured here. Every source of measurements
- * adds its own rows. */
+/* One row of `hec doctor`: something that can, can only partly, or cannot be measured here. Every source of
+ * measurements adds its own rows. */
 #ifndef HEC_MODEL_CHECK_H
 #define HEC_MODEL_CHECK_H
 

@@ -9,10 +9,18 @@
 #define NAME_MAX_LENGTH 96
 
 static const struct hec_part table[] = {
-#define HEC_PART(id, name, workload, names, fp64, fp64_tensor, fp32, tf32, fp16, fp8, int8, fp4, bandwidth, memory, tdp, \
-                 source, note)                                                                                           \
-    {#id, name, HEC_PART_##workload, names, {fp64, fp64_tensor, fp32, tf32, fp16, fp8, int8, fp4}, bandwidth, memory,    \
-     tdp, source, note},
+#define HEC_PART(id, name, workload, names, fp64, fp64_tensor, fp32, tf32, fp16, fp8, int8, fp4, bandwidth, memory,    \
+                 tdp, source, note)                                                                                    \
+    {#id,                                                                                                              \
+     name,                                                                                                             \
+     HEC_PART_##workload,                                                                                              \
+     names,                                                                                                            \
+     {fp64, fp64_tensor, fp32, tf32, fp16, fp8, int8, fp4},                                                            \
+     bandwidth,                                                                                                        \
+     memory,                                                                                                           \
+     tdp,                                                                                                              \
+     source,                                                                                                           \
+     note},
 #include "model/part.def"
 #undef HEC_PART
 };

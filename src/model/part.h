@@ -3,14 +3,20 @@
 #ifndef HEC_MODEL_PART_H
 #define HEC_MODEL_PART_H
 
-enum hec_part_class { HEC_PART_TRAINING, HEC_PART_INFERENCE, HEC_PART_EDGE, HEC_PART_WORKSTATION, HEC_PART_CLASS_COUNT };
+enum hec_part_class {
+    HEC_PART_TRAINING,
+    HEC_PART_INFERENCE,
+    HEC_PART_EDGE,
+    HEC_PART_WORKSTATION,
+    HEC_PART_CLASS_COUNT
+};
 
 enum hec_precision {
-    HEC_PRECISION_FP64,        /* vector pipe */
+    HEC_PRECISION_FP64, /* vector pipe */
     HEC_PRECISION_FP64_TENSOR,
-    HEC_PRECISION_FP32,        /* vector pipe */
+    HEC_PRECISION_FP32, /* vector pipe */
     HEC_PRECISION_TF32,
-    HEC_PRECISION_FP16,        /* and bf16 */
+    HEC_PRECISION_FP16, /* and bf16 */
     HEC_PRECISION_FP8,
     HEC_PRECISION_INT8,
     HEC_PRECISION_FP4,
@@ -18,16 +24,16 @@ enum hec_precision {
 };
 
 struct hec_part {
-    const char *id;           /* "H200_SXM": stable, used in JSON */
-    const char *name;         /* for people */
+    const char *id;   /* "H200_SXM": stable, used in JSON */
+    const char *name; /* for people */
     enum hec_part_class workload;
-    const char *driver_names; /* '|' between alternatives */
+    const char *driver_names;                /* '|' between alternatives */
     double peak_tflops[HEC_PRECISION_COUNT]; /* dense; 0: no such unit, NAN: unknown */
-    double memory_gb_per_s;   /* decimal */
+    double memory_gb_per_s;                  /* decimal */
     double memory_gb;
     double tdp_w;
-    const char *source;       /* document and year */
-    const char *note;         /* "" when there is none */
+    const char *source; /* document and year */
+    const char *note;   /* "" when there is none */
 };
 
 int hec_part_count(void);
@@ -40,8 +46,8 @@ const struct hec_part *hec_part_find(const char *name);
 const char *hec_part_class_name(enum hec_part_class workload); /* "training" */
 const char *hec_precision_name(enum hec_precision precision);  /* "fp16": stable, used in JSON */
 
-/* Derived: peak FLOP/s divided by the maximum power, that is FLOP per joule if the peak were reached at that power, which
- * real programs do not. NAN when either is unknown, 0 when the part has no such unit. */
+/* Derived: peak FLOP/s divided by the maximum power, that is FLOP per joule if the peak were reached at that power,
+ * which real programs do not. NAN when either is unknown, 0 when the part has no such unit. */
 double hec_part_flop_per_joule(const struct hec_part *part, enum hec_precision precision);
 
 #endif

@@ -108,7 +108,8 @@ static void print_device(struct hec_page *page, const struct hec_device *device)
     hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s%s%s", device->name[0] ? device->name : "unknown",
                  device->simulated ? " (simulated)" : "", device->visible ? "" : " (hidden by CUDA_VISIBLE_DEVICES)");
     hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s, PCI %s, driver %s", device->uuid[0] ? device->uuid : "UUID unknown",
-                 device->pci_bus_id[0] ? device->pci_bus_id : "unknown", device->driver[0] ? device->driver : "unknown");
+                 device->pci_bus_id[0] ? device->pci_bus_id : "unknown",
+                 device->driver[0] ? device->driver : "unknown");
     if (device->memory_kib >= 0)
         hec_format_bytes(memory, (double)device->memory_kib * 1024, "");
     if (device->power_limit_mw >= 0)
@@ -170,7 +171,8 @@ static void print_sources(struct hec_page *page) {
         size_t used = 0;
         for (int j = i; j < hec_part_count() && used < sizeof names - 64; j++)
             if (strcmp(hec_part_at(j)->source, part->source) == 0)
-                used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", hec_part_at(j)->name);
+                used +=
+                    (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", hec_part_at(j)->name);
         hec_page_row(page, 0, i == 0 ? "sources" : "", HEC_TONE_DIM, "%s: %s", part->source, names);
     }
     for (int i = 0, row = 0; i < hec_part_count(); i++)
@@ -181,10 +183,11 @@ static void print_sources(struct hec_page *page) {
 
 static void print_parts(struct hec_page *page, const struct hec_device *devices, int count) {
     bool any_here = false;
-    hec_page_row(page, 0, "known parts", HEC_TONE_PLAIN,
-                 "the vendors' figures, not measurements: peak TFLOP/s, dense (no sparsity); FP64 and FP32 are the vector "
-                 "pipes. TF/J is derived: peak FP16 FLOP/s divided by the maximum power, that is TFLOP per joule. "
-                 "-: no such unit, ?: not stated.");
+    hec_page_row(
+        page, 0, "known parts", HEC_TONE_PLAIN,
+        "the vendors' figures, not measurements: peak TFLOP/s, dense (no sparsity); FP64 and FP32 are the vector "
+        "pipes. TF/J is derived: peak FP16 FLOP/s divided by the maximum power, that is TFLOP per joule. "
+        "-: no such unit, ?: not stated.");
     for (int c = 0; c < HEC_PART_CLASS_COUNT; c++) {
         hec_page_blank(page);
         hec_buf_printf(page->out, " %-21s%6s%6s%6s%6s%6s%6s%6s%4s%5s%6s\n", hec_part_class_name((enum hec_part_class)c),

@@ -64,8 +64,8 @@ static inline void record_event(void *context, enum hec_event_kind kind, int dev
 static inline void record_process(void *context, const struct hec_process *process) {
     struct recorded *recorded = context;
     int at = 0;
-    while (at < recorded->process_count && (recorded->processes[at].pid != process->pid ||
-                                            recorded->processes[at].start_ns != process->start_ns))
+    while (at < recorded->process_count &&
+           (recorded->processes[at].pid != process->pid || recorded->processes[at].start_ns != process->start_ns))
         at++;
     if (at == 256)
         return;
@@ -158,7 +158,7 @@ static inline void fixture_remove(char *folder) {
 
 /* Write FOLDER/NAME, with the folders it needs. The file is rewritten in place, as files of /proc change. */
 static inline __attribute__((format(printf, 3, 4))) void fixture_file(const char *folder, const char *name,
-                                                                     const char *format, ...) {
+                                                                      const char *format, ...) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     for (char *slash = strchr(path + strlen(folder) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

@@ -80,7 +80,8 @@ static void hidden_processes_are_said_but_not_to_root(void **state) {
     const char *folder = *state;
     struct hec_check_list list;
     make_proc(folder);
-    fixture_file(folder, "proc/50/mounts", "sysfs /sys sysfs rw 0 0\nproc /proc proc rw,nosuid,hidepid=invisible 0 0\n");
+    fixture_file(folder, "proc/50/mounts",
+                 "sysfs /sys sysfs rw 0 0\nproc /proc proc rw,nosuid,hidepid=invisible 0 0\n");
     bool root = geteuid() == 0;
     if (root) {
         look(folder, &list);
@@ -132,8 +133,11 @@ static void rapl_rows(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_whole_host),          TEST(what_lacks_is_said), TEST(hidden_processes_are_said_but_not_to_root),
-        TEST(this_machine_has_a_process_tree), TEST(rapl_rows),
+        TEST(a_whole_host),
+        TEST(what_lacks_is_said),
+        TEST(hidden_processes_are_said_but_not_to_root),
+        TEST(this_machine_has_a_process_tree),
+        TEST(rapl_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

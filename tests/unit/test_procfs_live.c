@@ -26,7 +26,8 @@ struct world {
 static int64_t waited_for_ms(void) {
     struct rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
-    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
 static void burn_ms(int ms) {
@@ -80,8 +81,13 @@ static void reap_all(void) {
 }
 
 static void check_never_down(const struct recorded *recorded) {
-    static const enum hec_metric counters[] = {HEC_TREE_CPU, HEC_TREE_READ, HEC_TREE_WRITTEN, HEC_TREE_DISK_READ,
-                                               HEC_TREE_SWITCHES_VOLUNTARY, HEC_TREE_SWITCHES_INVOLUNTARY, HEC_SELF_CPU};
+    static const enum hec_metric counters[] = {HEC_TREE_CPU,
+                                               HEC_TREE_READ,
+                                               HEC_TREE_WRITTEN,
+                                               HEC_TREE_DISK_READ,
+                                               HEC_TREE_SWITCHES_VOLUNTARY,
+                                               HEC_TREE_SWITCHES_INVOLUNTARY,
+                                               HEC_SELF_CPU};
     for (size_t c = 0; c < sizeof counters / sizeof counters[0]; c++) {
         int64_t last = 0;
         for (int i = 0; i < recorded->count; i++) {
@@ -281,8 +287,8 @@ static void a_storm_adds_up(void **state) {
     check_never_down(&world->recorded);
     int64_t truth_ms = waited_for_ms() - world->waited_before_ms;
     int64_t counted_ms = value_of(&world->recorded, HEC_TREE_CPU);
-    print_message("counted %lld ms, the kernel %lld ms, %s processes seen\n", (long long)counted_ms, (long long)truth_ms,
-                  world->recorded.seen);
+    print_message("counted %lld ms, the kernel %lld ms, %s processes seen\n", (long long)counted_ms,
+                  (long long)truth_ms, world->recorded.seen);
     assert_true(counted_ms >= truth_ms - TICKS_TOLERANCE_MS);
     assert_true(counted_ms <= truth_ms + TICKS_TOLERANCE_MS + truth_ms / 20);
     assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 0);

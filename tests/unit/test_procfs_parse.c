@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-#define STAT_REST " S 42 42 42 34816 42 4194304 100 200 3 4 250 50 1000 500 20 0 7 0 123456 99999744 2048 18446744073709551615 1 1 0"
+#define STAT_REST                                                                                                      \
+    " S 42 42 42 34816 42 4194304 100 200 3 4 250 50 1000 500 20 0 7 0 123456 99999744 2048 18446744073709551615 1 1 0"
 
 static void stat_fields(void **state) {
     (void)state;
@@ -36,7 +37,7 @@ static void names_may_hold_anything(void **state) {
         {"", ""},
         {"new\nline\t\x01", "new?line??"},
         {"\xc3\xa4\xe2\x82\xac", "\xc3\xa4\xe2\x82\xac"},
-        {"cut \xe2\x82", "cut ??"},      /* the kernel cuts at 15 bytes */
+        {"cut \xe2\x82", "cut ??"},        /* the kernel cuts at 15 bytes */
         {"\xc0\xaf\xed\xa0\x80", "?????"}, /* overlong, surrogate */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -111,7 +112,8 @@ static void io_and_status(void **state) {
     assert_int_equal(status.rss_max_kib, 77);
     assert_int_equal(status.voluntary, 5);
     assert_int_equal(status.involuntary, 6);
-    assert_true(hec_proc_parse_status("Name:\tkworker\nState:\tI (idle)\n", &status)); /* a kernel thread has no memory */
+    assert_true(
+        hec_proc_parse_status("Name:\tkworker\nState:\tI (idle)\n", &status)); /* a kernel thread has no memory */
     assert_int_equal(status.rss_max_kib, -1);
     assert_int_equal(status.voluntary, -1);
 }
@@ -120,7 +122,7 @@ static void cpu_and_memory(void **state) {
     (void)state;
     int64_t busy, total;
     assert_true(hec_proc_parse_cpu("cpu  10 20 30 400 50 6 7 8 5 5\ncpu0 1 2 3 4\n", &busy, &total));
-    assert_int_equal(busy, 73);   /* not idle, iowait, stolen; guest time is in user already */
+    assert_int_equal(busy, 73); /* not idle, iowait, stolen; guest time is in user already */
     assert_int_equal(total, 531);
     assert_true(hec_proc_parse_cpu("cpu  1 2 3 4\n", &busy, &total)); /* an old kernel */
     assert_int_equal(total, 10);

@@ -1,5 +1,5 @@
-/* The process tree from a recorded /proc: who belongs to it, and totals that stay right while members come and go. Every
- * test of membership runs with and without the kernel's files of children. */
+/* The process tree from a recorded /proc: who belongs to it, and totals that stay right while members come and go.
+ * Every test of membership runs with and without the kernel's files of children. */
 #include "base/clock.h"
 #include "observe/collector.h"
 #include "tests/unit/host_fixture.h"
@@ -128,10 +128,25 @@ static void members_are_the_command_its_descendants_and_orphans(void **state) {
     put(world, (struct fake){.pid = 1, .name = "init", .own_ticks = 99999, .start = 1, .children = "50 900"});
     put(world, (struct fake){.pid = 900, .parent = 1, .name = "other", .own_ticks = 99999, .start = 2});
     open_it(world); /* a child that hec already has is a helper */
-    put(world, (struct fake){.pid = ROOT, .parent = SELF, .name = "sh", .own_ticks = 1, .start = 200, .children = "101", .rss_pages = 10});
-    put(world, (struct fake){.pid = 101, .parent = ROOT, .name = "py (x) y", .own_ticks = 20, .start = 201, .rss_pages = 20});
-    put(world, (struct fake){.pid = 102, .parent = SELF, .name = "daemon", .own_ticks = 300, .start = 202, .children = "103", .rss_pages = 30});
-    put(world, (struct fake){.pid = 103, .parent = 102, .name = "deep", .own_ticks = 4000, .state = 'D', .start = 203, .rss_pages = 40});
+    put(world, (struct fake){.pid = ROOT,
+                             .parent = SELF,
+                             .name = "sh",
+                             .own_ticks = 1,
+                             .start = 200,
+                             .children = "101",
+                             .rss_pages = 10});
+    put(world,
+        (struct fake){.pid = 101, .parent = ROOT, .name = "py (x) y", .own_ticks = 20, .start = 201, .rss_pages = 20});
+    put(world, (struct fake){.pid = 102,
+                             .parent = SELF,
+                             .name = "daemon",
+                             .own_ticks = 300,
+                             .start = 202,
+                             .children = "103",
+                             .rss_pages = 30});
+    put(world,
+        (struct fake){
+            .pid = 103, .parent = 102, .name = "deep", .own_ticks = 4000, .state = 'D', .start = 203, .rss_pages = 40});
     self_has(world, "60 100 102");
     world->options.root = ROOT;
     poll_next(world);
@@ -168,7 +183,8 @@ static void a_process_appears_later(void **state) {
 
 static void a_waited_for_child_is_counted_once(void **state) {
     struct world *world = *state;
-    put(world, (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 10, .start = 200, .children = "101", .read = 1024});
+    put(world,
+        (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 10, .start = 200, .children = "101", .read = 1024});
     put(world, (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 100, .start = 201, .read = 10240});
     self_has(world, "100");
     start_root(world);
@@ -176,7 +192,8 @@ static void a_waited_for_child_is_counted_once(void **state) {
     assert_int_equal(value_of(&world->recorded, HEC_TREE_READ), 11);
     /* it ended with 130 ticks and 20 KiB read, of which the last poll had not seen all; its parent has waited */
     end(world, 101);
-    put(world, (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 10, .waited_ticks = 130, .start = 200, .read = 21504});
+    put(world,
+        (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 10, .waited_ticks = 130, .start = 200, .read = 21504});
     poll_next(world);
     assert_int_equal(value_of(&world->recorded, HEC_TREE_CPU), 140 * TICK_MS);
     assert_int_equal(value_of(&world->recorded, HEC_TREE_READ), 21);
@@ -189,7 +206,8 @@ static void a_waited_for_child_is_counted_once(void **state) {
 
 static void a_child_that_nobody_waited_for_keeps_its_counts(void **state) {
     struct world *world = *state;
-    put(world, (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 10, .start = 200, .children = "101", .written = 1024});
+    put(world,
+        (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 10, .start = 200, .children = "101", .written = 1024});
     put(world, (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 100, .start = 201, .written = 10240});
     self_has(world, "100");
     start_root(world);
@@ -210,7 +228,8 @@ static void a_child_that_nobody_waited_for_keeps_its_counts(void **state) {
 static void a_chain_that_ended_together_is_counted_once(void **state) {
     struct world *world = *state;
     put(world, (struct fake){.pid = ROOT, .parent = SELF, .own_ticks = 1, .start = 200, .children = "101"});
-    put(world, (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 20, .waited_ticks = 5, .start = 201, .children = "102"});
+    put(world,
+        (struct fake){.pid = 101, .parent = ROOT, .own_ticks = 20, .waited_ticks = 5, .start = 201, .children = "102"});
     put(world, (struct fake){.pid = 102, .parent = 101, .own_ticks = 300, .start = 202});
     self_has(world, "100");
     start_root(world);
@@ -347,7 +366,8 @@ static void host_cpu_and_memory(void **state) {
     fixture_file(world->folder, "stat", "cpu  1053 0 0 9101 40 0 0 10 0 0\n");
     fixture_file(world->folder, "meminfo", "MemTotal: 9 kB\nMemFree: 1 kB\n");
     hec_collector_procfs.finish(world->collector, world->now_ns + SECOND / 10);
-    assert_int_equal(value_of(&world->recorded, HEC_HOST_CPU_BUSY), 750); /* at the end, coarse is better than nothing */
+    assert_int_equal(value_of(&world->recorded, HEC_HOST_CPU_BUSY),
+                     750); /* at the end, coarse is better than nothing */
     assert_true(last_of(&world->recorded, HEC_HOST_MEM_AVAILABLE, 0).missing);
 }
 
@@ -408,7 +428,8 @@ static void no_proc_is_a_sentence(void **state) {
     struct world *world = *state;
     struct hec_why why;
     world->options.proc_path = "/nonexistent/proc";
-    assert_int_equal(hec_collector_procfs.open(&world->options, &world->sink, &world->collector, &why), HEC_ERR_NOTFOUND);
+    assert_int_equal(hec_collector_procfs.open(&world->options, &world->sink, &world->collector, &why),
+                     HEC_ERR_NOTFOUND);
     assert_non_null(strstr(why.text, "/nonexistent/proc cannot be opened"));
     world->options.proc_path = HEC_SOURCE_DIR; /* a folder, but no proc */
     assert_int_equal(hec_collector_procfs.open(&world->options, &world->sink, &world->collector, &why),
@@ -418,7 +439,10 @@ static void no_proc_is_a_sentence(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define TEST_BOTH(name) TEST(name), {#name " (by parents)", name, set_up_without_children_files, tear_down, NULL}
+#define TEST_BOTH(name)                                                                                                \
+    TEST(name), {                                                                                                      \
+#name " (by parents)", name, set_up_without_children_files, tear_down, NULL                                    \
+    }
     const struct CMUnitTest tests[] = {
         TEST_BOTH(members_are_the_command_its_descendants_and_orphans),
         TEST_BOTH(a_process_appears_later),

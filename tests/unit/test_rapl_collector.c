@@ -1,4 +1,5 @@
-/* RAPL through powercap: domains, unwrapping, resets, permission, absence. The files are a fixture, the clock is simulated. */
+/* RAPL through powercap: domains, unwrapping, resets, permission, absence. The files are a fixture, the clock is
+ * simulated. */
 #include "base/clock.h"
 #include "observe/collector.h"
 #include "tests/unit/host_fixture.h"
@@ -21,7 +22,8 @@ struct world {
     struct hec_why why;
 };
 
-static void zone(const struct world *world, const char *zone_name, const char *name, int64_t range_uj, int64_t energy_uj) {
+static void zone(const struct world *world, const char *zone_name, const char *name, int64_t range_uj,
+                 int64_t energy_uj) {
     char path[128];
     snprintf(path, sizeof path, "%s/name", zone_name);
     fixture_file(world->folder, path, "%s\n", name);
@@ -150,7 +152,8 @@ static void a_reset_is_told_and_not_taken_for_a_wrap(void **state) {
     assert_true(told(&world->recorded, HEC_EVENT_COUNTER_RESET, "package-0"));
     set_energy(world, "intel-rapl:0", 101000000);
     poll_after(world, SECOND);
-    assert_int_equal(value_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY), 5000000000 + 100000000); /* goes on, never back */
+    assert_int_equal(value_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY),
+                     5000000000 + 100000000); /* goes on, never back */
 }
 
 static void a_long_silence_is_a_gap(void **state) {

@@ -194,9 +194,12 @@ static void a_full_buffer_is_an_error(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_as_text),           cmocka_unit_test(no_device_and_no_parts),
-        cmocka_unit_test(devices_as_json),           cmocka_unit_test(doctor_as_text),
-        cmocka_unit_test(doctor_as_json),            cmocka_unit_test(too_many_checks_are_counted),
+        cmocka_unit_test(devices_as_text),
+        cmocka_unit_test(no_device_and_no_parts),
+        cmocka_unit_test(devices_as_json),
+        cmocka_unit_test(doctor_as_text),
+        cmocka_unit_test(doctor_as_json),
+        cmocka_unit_test(too_many_checks_are_counted),
         cmocka_unit_test(a_full_buffer_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

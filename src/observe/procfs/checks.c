@@ -63,7 +63,8 @@ static void check_hidepid(int proc, struct hec_check_list *list) {
         char one[512];
         snprintf(one, sizeof one, "%.*s", (int)(length < 500 ? length : 500), line);
         const char *option = strstr(one, " proc ") ? strstr(one, "hidepid=") : NULL;
-        if (!option || strncmp(option, "hidepid=0", 9) == 0 || strncmp(option, "hidepid=off", 11) == 0 || geteuid() == 0)
+        if (!option || strncmp(option, "hidepid=0", 9) == 0 || strncmp(option, "hidepid=off", 11) == 0 ||
+            geteuid() == 0)
             continue;
         set_remedy(hec_check_add(list, AREA, "other users' processes", HEC_CHECK_LIMITED,
                                  "/proc is mounted with %.20s: a member of the tree that changes user disappears",
@@ -77,13 +78,14 @@ static void check_host(int proc, struct hec_check_list *list) {
     char text[4096];
     int64_t busy, total;
     bool cpu = hec_proc_read(proc, "stat", text, 512) >= 0 && hec_proc_parse_cpu(text, &busy, &total);
-    bool memory = hec_proc_read(proc, "meminfo", text, sizeof text) >= 0 &&
-                  hec_proc_parse_field(text, "MemAvailable:") >= 0;
+    bool memory =
+        hec_proc_read(proc, "meminfo", text, sizeof text) >= 0 && hec_proc_parse_field(text, "MemAvailable:") >= 0;
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t set;
     int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)online;
     if (cpu)
-        hec_check_add(list, AREA, "CPU", HEC_CHECK_OK, "%ld cores, of which hec and the command may use %d", online, usable);
+        hec_check_add(list, AREA, "CPU", HEC_CHECK_OK, "%ld cores, of which hec and the command may use %d", online,
+                      usable);
     else
         hec_check_add(list, AREA, "CPU", HEC_CHECK_MISSING, "/proc/stat cannot be read");
     if (memory)
@@ -101,11 +103,12 @@ static bool exists(const char *root, const char *path) {
 
 static void check_container(int proc, const char *root, struct hec_check_list *list) {
     char text[4096], path[512];
-    const char *kind = exists(root, "/.dockerenv")          ? "Docker"
-                       : exists(root, "/run/.containerenv") ? "Podman"
-                                                            : NULL;
+    const char *kind = exists(root, "/.dockerenv") ? "Docker" : exists(root, "/run/.containerenv") ? "Podman" : NULL;
     if (!kind && hec_proc_read(proc, "1/cgroup", text, sizeof text) > 0)
-        kind = strstr(text, "kubepods") ? "Kubernetes" : strstr(text, "docker") ? "Docker" : strstr(text, "lxc") ? "LXC" : NULL;
+        kind = strstr(text, "kubepods") ? "Kubernetes"
+               : strstr(text, "docker") ? "Docker"
+               : strstr(text, "lxc")    ? "LXC"
+                                        : NULL;
     if (!kind && getenv("KUBERNETES_SERVICE_HOST"))
         kind = "Kubernetes";
     if (kind)
@@ -137,8 +140,9 @@ void hec_procfs_check(const char *proc_path, const char *root_path, struct hec_c
         check_tree(proc, self, list);
         check_hidepid(proc, list);
     } else {
-        set_remedy(hec_check_add(list, AREA, "process tree", HEC_CHECK_MISSING, "%s holds no process information", path),
-                   "mount proc there");
+        set_remedy(
+            hec_check_add(list, AREA, "process tree", HEC_CHECK_MISSING, "%s holds no process information", path),
+            "mount proc there");
     }
     check_host(proc, list);
     check_container(proc, root_path ? root_path : "", list);

@@ -1,8 +1,8 @@
 /* The collector of the process tree, of the host's CPU and memory, and of hec's own cost.
  *
- * Once a second, and more often at first so that short programs are seen. Reading the tree costs about 6 us a process, and
- * looking at the threads about 20 us a thread (bench/procfs measures both), so both are done less often in large trees:
- * each stays below some 1.5 ms a second. */
+ * Once a second, and more often at first so that short programs are seen. Reading the tree costs about 6 us a process,
+ * and looking at the threads about 20 us a thread (bench/procfs measures both), so both are done less often in large
+ * trees: each stays below some 1.5 ms a second. */
 #include "observe/collector.h"
 
 #include "base/clock.h"
@@ -31,7 +31,7 @@ struct procfs {
     int proc, stat_fd, meminfo_fd, statm_fd;
     struct hec_tree tree;
     bool polled;
-    int64_t root_since_ns;   /* 0: not started */
+    int64_t root_since_ns; /* 0: not started */
     int64_t next_ns;
     int since_tree, tree_period; /* in polls */
     int since_look, look_period;
@@ -175,7 +175,8 @@ static void tree(struct procfs *self, int32_t root, int64_t now_ns, bool last) {
                 "threads: their states and context switches");
     if (tree->unseen_for_limit > 0 && !self->told_limit) {
         self->told_limit = true;
-        tell(self, HEC_EVENT_NOTE, now_ns, "the tree has more live processes than are looked at (16384): its totals are too low");
+        tell(self, HEC_EVENT_NOTE, now_ns,
+             "the tree has more live processes than are looked at (16384): its totals are too low");
     }
 }
 

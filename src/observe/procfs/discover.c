@@ -1,5 +1,5 @@
-/* Finding new members: through /proc/PID/task/TID/children where the kernel has it (CONFIG_PROC_CHILDREN), otherwise by the
- * parents of all processes. */
+/* Finding new members: through /proc/PID/task/TID/children where the kernel has it (CONFIG_PROC_CHILDREN), otherwise
+ * by the parents of all processes. */
 #include "observe/procfs/file.h"
 #include "observe/procfs/tree.h"
 
@@ -84,8 +84,8 @@ static int32_t read_parent(const struct hec_tree *tree, int32_t pid) {
     return stat.parent;
 }
 
-/* Processes found outside twice are not looked at again while they live: a system has hundreds. Once is not enough, since
- * a parent may appear behind the point that the listing had reached. */
+/* Processes found outside twice are not looked at again while they live: a system has hundreds. Once is not enough,
+ * since a parent may appear behind the point that the listing had reached. */
 static void scan_all(struct hec_tree *tree) {
     struct scan scan = {0};
     hec_proc_list_numbers(tree->proc, ".", note_pid, &scan);

@@ -18,8 +18,8 @@ bool hec_proc_error_is_gone(ssize_t error);
 /* True when -errno means that reading is not allowed. */
 bool hec_proc_error_is_denied(ssize_t error);
 
-/* Call visit for every entry of the directory whose name is a number. Returns 0 or -errno (what was seen before an error
- * was visited). */
+/* Call visit for every entry of the directory whose name is a number. Returns 0 or -errno (what was seen before an
+ * error was visited). */
 int hec_proc_list_numbers(int dir, const char *path, void (*visit)(void *context, int32_t number), void *context);
 /* Call visit for every number in a text of numbers, such as that of children. */
 void hec_proc_each_number(const char *text, void (*visit)(void *context, int32_t number), void *context);

@@ -7,7 +7,11 @@
 /* Length of the valid UTF-8 sequence at text, 0 when there is none. Overlong forms and surrogates are refused. */
 static size_t utf8_length(const unsigned char *text, size_t left) {
     unsigned char c = text[0];
-    size_t length = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    size_t length = c < 0x80                ? 1
+                    : c >= 0xc2 && c < 0xe0 ? 2
+                    : c >= 0xe0 && c < 0xf0 ? 3
+                    : c >= 0xf0 && c < 0xf5 ? 4
+                                            : 0;
     if (length == 0 || length > left)
         return 0;
     for (size_t i = 1; i < length; i++)

@@ -1,5 +1,6 @@
-/* The text of /proc files, taken apart. Pure: text in, numbers out. Format: proc(5) and Documentation/filesystems/proc.rst
- * of Linux. Every function takes NUL-terminated text that may be cut off or damaged. */
+/* The text of /proc files, taken apart. Pure: text in, numbers out. Format: proc(5) and
+ * Documentation/filesystems/proc.rst of Linux. Every function takes NUL-terminated text that may be cut off or
+ * damaged. */
 #ifndef HEC_OBSERVE_PROCFS_PARSE_H
 #define HEC_OBSERVE_PROCFS_PARSE_H
 
@@ -10,10 +11,10 @@
 struct hec_proc_stat {
     int32_t pid, parent;
     char state;
-    char name[64];           /* printable valid UTF-8: other bytes became '?' */
-    int64_t own_ticks;       /* user and system, exited threads included */
-    int64_t waited_ticks;    /* of descendants that ended and were waited for */
-    int64_t start_ticks;     /* since boot; with the pid, the identity of a process */
+    char name[64];        /* printable valid UTF-8: other bytes became '?' */
+    int64_t own_ticks;    /* user and system, exited threads included */
+    int64_t waited_ticks; /* of descendants that ended and were waited for */
+    int64_t start_ticks;  /* since boot; with the pid, the identity of a process */
     int64_t threads;
     int64_t rss_pages;
 };
@@ -39,7 +40,8 @@ bool hec_proc_parse_status(const char *text, struct hec_proc_status *out);
  * total, not in busy. */
 bool hec_proc_parse_cpu(const char *text, int64_t *busy_ticks, int64_t *total_ticks);
 
-/* The number after "\nKEY:" (or at the start of the text), as in meminfo and status; -1 when absent. key: with colon. */
+/* The number after "\nKEY:" (or at the start of the text), as in meminfo and status; -1 when absent. key: with colon.
+ * */
 int64_t hec_proc_parse_field(const char *text, const char *key);
 
 #endif

@@ -31,8 +31,9 @@ static void pass_up(struct hec_tree *tree, int64_t owed_to_self[]) {
     }
 }
 
-/* A parent absorbed more than the known gone explain: perhaps a child ended after it was read and before its parent was,
- * and is now counted twice. Read such children again; true when one is gone. (Or a child was too short to be seen.) */
+/* A parent absorbed more than the known gone explain: perhaps a child ended after it was read and before its parent
+ * was, and is now counted twice. Read such children again; true when one is gone. (Or a child was too short to be
+ * seen.) */
 static bool recheck_children(struct hec_tree *tree, const struct hec_tree_member *parent) {
     bool found = false;
     for (int i = tree->count - 1; i >= 0; i--) {
@@ -64,7 +65,8 @@ void hec_tree_settle(struct hec_tree *tree) {
             member->gone = !hec_tree_read_member(tree, member);
             again = true;
         }
-        if (waited_us - tree->waited_by_self_us - owed[HEC_AMOUNT_CPU_US] > tolerance_us && recheck_children(tree, NULL))
+        if (waited_us - tree->waited_by_self_us - owed[HEC_AMOUNT_CPU_US] > tolerance_us &&
+            recheck_children(tree, NULL))
             again = true;
         if (!again)
             break;

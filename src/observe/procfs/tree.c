@@ -157,7 +157,8 @@ static void read_io(struct hec_tree *tree, struct hec_tree_member *member) {
     }
     if (length < 0 || !hec_proc_parse_io(text, &io))
         return; /* gone or for a moment unreadable: the last counts stand */
-    const int64_t now[] = {[HEC_AMOUNT_READ] = io.read, [HEC_AMOUNT_WRITTEN] = io.written, [HEC_AMOUNT_DISK_READ] = io.disk_read};
+    const int64_t now[] = {
+        [HEC_AMOUNT_READ] = io.read, [HEC_AMOUNT_WRITTEN] = io.written, [HEC_AMOUNT_DISK_READ] = io.disk_read};
     for (int q = HEC_AMOUNT_READ; q < HEC_AMOUNT_COUNT; q++) {
         if (now[q] <= member->total[q])
             continue;
@@ -322,13 +323,14 @@ void hec_tree_update(struct hec_tree *tree, int32_t root, int64_t now_ns, bool l
     compact(tree);
     for (int i = 0; i < tree->count; i++) {
         struct hec_tree_member *member = &tree->members[i];
-        /* I/O read at the parent after the child was read and before it was gone; own I/O of the parent is in it too, so
-         * it can only hide, never invent. For CPU time settling reads again instead. */
+        /* I/O read at the parent after the child was read and before it was gone; own I/O of the parent is in it too,
+         * so it can only hide, never invent. For CPU time settling reads again instead. */
         for (int q = HEC_AMOUNT_READ; q < HEC_AMOUNT_COUNT; q++)
             member->carried[q] = member->absorbed[q] > member->owed[q] ? member->absorbed[q] - member->owed[q] : 0;
         memset(member->absorbed, 0, sizeof member->absorbed);
     }
-    /* children before their parents: a child found gone has then already been added to what its parent is read to have */
+    /* children before their parents: a child found gone has then already been added to what its parent is read to have
+     * */
     for (int i = tree->count - 1; i >= 0; i--)
         tree->members[i].gone = !hec_tree_read_member(tree, &tree->members[i]);
     hec_tree_settle(tree);

@@ -1,8 +1,8 @@
 /* The observed process tree: the command, its descendants, and descendants that outlived their parents (they become
  * children of hec, which is a child subreaper), with totals that never go down.
  *
- * How the totals stay right when members come and go between two readings: a process's CPU time (and I/O) is added by the
- * kernel to its parent's when the parent waits for it, and to that of hec when hec does. So
+ * How the totals stay right when members come and go between two readings: a process's CPU time (and I/O) is added by
+ * the kernel to its parent's when the parent waits for it, and to that of hec when hec does. So
  *     total = sum over live members of (own + waited for) + waited for by hec + kept
  * and when a member is gone whose amount did not turn up at the parent nor at hec (a parent that ignores SIGCHLD), the
  * amount last read is kept. Children too short-lived to be seen are so counted through whoever waited for them. */
@@ -12,11 +12,11 @@
 #include "model/run.h"
 #include "observe/procfs/parse.h"
 
-#define HEC_TREE_LIVE_MAX 16384   /* members looked at in one poll */
+#define HEC_TREE_LIVE_MAX 16384    /* members looked at in one poll */
 #define HEC_TREE_RECORDS_MAX 16384 /* processes handed to the sink in all; more are counted only */
-#define HEC_TREE_THREADS_MAX 4096 /* of one member */
+#define HEC_TREE_THREADS_MAX 4096  /* of one member */
 #define HEC_TREE_EXCLUDED_MAX 64
-#define HEC_TREE_OPEN_MAX 512      /* members whose files are kept open, three descriptors each; fewer by the limit */
+#define HEC_TREE_OPEN_MAX 512 /* members whose files are kept open, three descriptors each; fewer by the limit */
 
 enum hec_tree_amount { HEC_AMOUNT_CPU_US, HEC_AMOUNT_READ, HEC_AMOUNT_WRITTEN, HEC_AMOUNT_DISK_READ, HEC_AMOUNT_COUNT };
 
@@ -27,7 +27,7 @@ struct hec_tree_thread {
 
 struct hec_tree_member {
     struct hec_process record;
-    int32_t parent;      /* now; the record keeps the first one */
+    int32_t parent; /* now; the record keeps the first one */
     int64_t start_ticks;
     int64_t waited_us;
     int64_t total[HEC_AMOUNT_COUNT];    /* own and waited for, when last read */
@@ -49,15 +49,15 @@ struct hec_tree_foreign {
 
 struct hec_tree {
     /* set by init */
-    int proc;               /* open directory */
-    int32_t self;           /* hec, in the pid namespace of proc */
+    int proc;     /* open directory */
+    int32_t self; /* hec, in the pid namespace of proc */
     bool has_children_files, has_io;
-    bool counts_waited;     /* proc is this system's: hec's own waited-for time is part of the total */
+    bool counts_waited; /* proc is this system's: hec's own waited-for time is part of the total */
     int64_t us_per_tick, page_kib;
 
     struct hec_tree_member *members; /* parents before their children */
     int count, capacity;
-    int *index;             /* pid -> member, open addressing */
+    int *index; /* pid -> member, open addressing */
     int index_size;
     int open_count, open_max;
     struct hec_tree_foreign *foreign; /* pids outside the tree, ascending; see discover.c */
@@ -73,10 +73,10 @@ struct hec_tree {
 
     /* results of the last update */
     int64_t amount[HEC_AMOUNT_COUNT];
-    bool io_known;          /* false for good once a member's I/O could not be read */
+    bool io_known; /* false for good once a member's I/O could not be read */
     int64_t rss_kib, processes, threads;
     int64_t running, sleeping, disk; /* threads; valid when threads_known */
-    bool threads_known;     /* the last update looked at every thread */
+    bool threads_known;              /* the last update looked at every thread */
     int64_t voluntary, involuntary;
     int64_t seen, unrecorded, unseen_for_limit;
 };
@@ -95,11 +95,12 @@ void hec_tree_update(struct hec_tree *tree, int32_t root, int64_t now_ns, bool l
 
 /* Within the folder. */
 struct hec_tree_member *hec_tree_find(const struct hec_tree *tree, int32_t pid); /* NULL when not a member */
-/* Add the process if it exists and its parent is `parent`, hec or a member (0: whoever that is). True when it was added. */
+/* Add the process if it exists and its parent is `parent`, hec or a member (0: whoever that is). True when it was
+ * added. */
 bool hec_tree_add(struct hec_tree *tree, int32_t pid, int32_t parent);
-void hec_tree_discover(struct hec_tree *tree, int32_t root);  /* discover.c */
-void hec_tree_look_at_threads(struct hec_tree *tree);         /* threads.c */
-void hec_tree_settle(struct hec_tree *tree);                  /* settle.c */
+void hec_tree_discover(struct hec_tree *tree, int32_t root);                      /* discover.c */
+void hec_tree_look_at_threads(struct hec_tree *tree);                             /* threads.c */
+void hec_tree_settle(struct hec_tree *tree);                                      /* settle.c */
 bool hec_tree_read_member(struct hec_tree *tree, struct hec_tree_member *member); /* false: gone */
 int64_t hec_tree_waited_by_self_us(const struct hec_tree *tree);
 

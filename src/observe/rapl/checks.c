@@ -27,7 +27,8 @@ static void check_zone(const struct hec_rapl_zone *zone, struct hec_check_list *
     char name[48];
     snprintf(name, sizeof name, "%s%s", zone->name, zone->kind == HEC_RAPL_DRAM ? " (memory)" : "");
     if (zone->error == HEC_ERR_PERMISSION) {
-        struct hec_check *check = hec_check_add(list, AREA, name, HEC_CHECK_MISSING, "needs read permission on %s", zone->path);
+        struct hec_check *check =
+            hec_check_add(list, AREA, name, HEC_CHECK_MISSING, "needs read permission on %s", zone->path);
         snprintf(check->remedy, sizeof check->remedy,
                  "run as root, or a udev rule that makes energy_uj readable to a group you trust (kernels keep it from "
                  "users because it leaks what others compute)");
@@ -49,8 +50,9 @@ static void check_zone(const struct hec_rapl_zone *zone, struct hec_check_list *
         check = hec_check_add(list, AREA, name, HEC_CHECK_OK, "read once a second; the counter wraps after %.0f kJ",
                               (double)zone->range_uj / 1e9);
     else
-        check = hec_check_add(list, AREA, name, HEC_CHECK_LIMITED,
-                              "read, but the kernel does not tell where the counter wraps: a wrap would be taken for a reset");
+        check = hec_check_add(
+            list, AREA, name, HEC_CHECK_LIMITED,
+            "read, but the kernel does not tell where the counter wraps: a wrap would be taken for a reset");
     snprintf(check->cost, sizeof check->cost, "%.0f us a reading here", (double)cost_ns / 1e3);
 }
 
@@ -67,9 +69,9 @@ void hec_rapl_check(const char *powercap_path, const char *cpuinfo_path, struct 
     }
     if (packages + drams == 0) {
         bool virtual = is_virtual(cpuinfo_path);
-        struct hec_check *check =
-            hec_check_add(list, AREA, "package", HEC_CHECK_MISSING, "no RAPL here (%s)",
-                          virtual ? "virtual machine: the hypervisor does not pass it on" : "unsupported CPU, or its kernel module is not loaded");
+        struct hec_check *check = hec_check_add(list, AREA, "package", HEC_CHECK_MISSING, "no RAPL here (%s)",
+                                                virtual ? "virtual machine: the hypervisor does not pass it on"
+                                                        : "unsupported CPU, or its kernel module is not loaded");
         if (!virtual)
             snprintf(check->remedy, sizeof check->remedy, "modprobe intel_rapl_msr (Intel and AMD), if the CPU has it");
         return;

@@ -1,7 +1,7 @@
 /* CPU package and DRAM energy: a counter of microjoules that wraps, unwrapped here.
  *
- * The counter covers everything the package does, not only the command. A wrap takes from about a minute (65 kJ at 1 kW)
- * to half an hour, so a reading a second is plenty; a zone whose range is smaller is read more often. */
+ * The counter covers everything the package does, not only the command. A wrap takes from about a minute (65 kJ at 1
+ * kW) to half an hour, so a reading a second is plenty; a zone whose range is smaller is read more often. */
 #include "observe/collector.h"
 
 #include "base/clock.h"
@@ -63,7 +63,9 @@ static void lose(struct rapl *self, struct domain *domain, int64_t value_uj, int
     double seconds = (double)(now_ns - domain->last_ns) / 1e9;
     bool back = value_uj < domain->last_uj;
     snprintf(text, sizeof text, "RAPL %s (domain %d): %s; its energy of %.1f s is lost", domain->zone.name,
-             domain->zone.index, back ? "the counter went backwards by more than a wrap explains" : "it was not read for so long that it may have wrapped",
+             domain->zone.index,
+             back ? "the counter went backwards by more than a wrap explains"
+                  : "it was not read for so long that it may have wrapped",
              seconds);
     tell(self, back ? HEC_EVENT_COUNTER_RESET : HEC_EVENT_GAP, now_ns, text);
 }
@@ -175,8 +177,8 @@ static int rapl_open(const struct hec_observe_options *options, const struct hec
     }
     int err = packages + drams > 0 ? HEC_OK : HEC_ERR_UNSUPPORTED;
     if (err && denied)
-        err = hec_fail(why, HEC_ERR_PERMISSION,
-                       "needs read permission on %s: run as root or grant it by a udev rule", denied->path);
+        err = hec_fail(why, HEC_ERR_PERMISSION, "needs read permission on %s: run as root or grant it by a udev rule",
+                       denied->path);
     else if (err && failed)
         err = hec_fail(why, HEC_ERR_IO, "%s cannot be read", failed->path);
     else if (err)

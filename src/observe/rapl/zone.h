@@ -17,12 +17,12 @@ enum hec_rapl_kind {
 
 struct hec_rapl_zone {
     enum hec_rapl_kind kind;
-    int index;          /* K of intel-rapl:K, also for the zones below it */
-    char name[32];      /* "package-0", "dram" */
-    char path[192];     /* of energy_uj */
-    int64_t range_uj;   /* at which it wraps; 0: not told */
-    double power_w;     /* highest power limit that the zone states, 0: none */
-    int error;          /* HEC_OK, or why energy_uj cannot be read */
+    int index;        /* K of intel-rapl:K, also for the zones below it */
+    char name[32];    /* "package-0", "dram" */
+    char path[192];   /* of energy_uj */
+    int64_t range_uj; /* at which it wraps; 0: not told */
+    double power_w;   /* highest power limit that the zone states, 0: none */
+    int error;        /* HEC_OK, or why energy_uj cannot be read */
 };
 
 /* The zones under path, packages first, ascending. Returns their number (0: no RAPL here) or HEC_ERR_*. */
