@@ -1,0 +1,596 @@
+/* The collector against a scripted driver under a virtual clock: every call advances the clock by what it costs. */
+#include "base/clock.h"
+#include "observe/nvml/internal.h"
+#include "observe/nvml/tuning.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MS HEC_NS_PER_MS
+#define US HEC_NS_PER_US
+#define START (1000 * HEC_NS_PER_S)
+#define WALL_OFFSET (INT64_C(1700000000) * HEC_NS_PER_S)
+#define PERIOD (INT64_C(99940) * US)
+#define DEVICES 3
+
+static struct {
+    int64_t now, wall_step;
+    int count;
+    int64_t energy_cost, temperature_cost;
+    int64_t lost_at[DEVICES]; /* 0: never */
+    int64_t reset_at;
+    int64_t fail_from, fail_to; /* utilisation fails in between */
+    int history;                /* 1, 0: not supported */
+    int instant;
+    int64_t gpm_sampled[16];
+    int gpm_samples;
+    bool gpm_odd;               /* metric 1 is not a number, 2 is absurd, 3 unsupported */
+    int energy_calls;
+    bool run_process;
+} fake;
+
+/* ---- the clock ---- */
+
+static int64_t fake_mono(void) {
+    return fake.now;
+}
+
+static int64_t fake_wall(void) {
+    return fake.now + WALL_OFFSET + fake.wall_step;
+}
+
+static const struct hec_clock_source fake_clock = {fake_mono, fake_wall};
+
+/* ---- the driver ---- */
+
+static int index_of(hec_nvml_device device) {
+    return (int)(intptr_t)device - 1;
+}
+
+static int spend(hec_nvml_device device, int64_t cost) {
+    int i = index_of(device);
+    fake.now += cost;
+    return fake.lost_at[i] && fake.now >= fake.lost_at[i] ? HEC_NVML_GPU_IS_LOST : HEC_NVML_SUCCESS;
+}
+
+static int f_init(void) {
+    return 0;
+}
+static int f_count(unsigned *count) {
+    *count = (unsigned)fake.count;
+    return 0;
+}
+static int f_by_index(unsigned index, hec_nvml_device *device) {
+    *device = (hec_nvml_device)(intptr_t)(index + 1);
+    return fake.lost_at[index] == 1 ? HEC_NVML_GPU_IS_LOST : 0;
+}
+static int f_name(hec_nvml_device device, char *name, unsigned length) {
+    snprintf(name, length, "Fake %d", index_of(device));
+    return 0;
+}
+static int f_uuid(hec_nvml_device device, char *uuid, unsigned length) {
+    snprintf(uuid, length, "GPU-0000000%d-0000-0000-0000-000000000000", index_of(device));
+    return 0;
+}
+static int f_energy(hec_nvml_device device, unsigned long long *energy) {
+    int code = spend(device, fake.energy_cost / 2);
+    int64_t since = fake.reset_at && fake.now >= fake.reset_at ? fake.reset_at : 0;
+    *energy = (unsigned long long)((fake.now - since) / PERIOD * 30000);
+    fake.now += fake.energy_cost / 2;
+    fake.energy_calls++;
+    return code;
+}
+static int f_samples(hec_nvml_device device, int type, unsigned long long last, int *value_type, unsigned *count,
+                     struct hec_nvml_sample *samples) {
+    (void)type;
+    (void)last;
+    int code = spend(device, 100 * US);
+    if (!fake.history)
+        return HEC_NVML_NOT_SUPPORTED;
+    if (!samples) {
+        *count = 120;
+        return code;
+    }
+    *value_type = HEC_NVML_UNSIGNED;
+    *count = 119;
+    int64_t newest = fake.now / (20 * MS);
+    for (int i = 0; i < 119; i++) { /* a ring: it does not begin with the oldest */
+        int64_t at = (newest - (i * 8 + 3) % 119) * 20 * MS;
+        samples[i].time_us = (unsigned long long)((at + WALL_OFFSET + fake.wall_step) / US);
+        samples[i].value.as_unsigned = (unsigned)(at / (20 * MS) % 1000);
+    }
+    samples[5].time_us = 0; /* an unused slot */
+    return code;
+}
+static int f_fields(hec_nvml_device device, int count, struct hec_nvml_field *fields) {
+    int code = spend(device, 3 * US);
+    for (int i = 0; i < count; i++) {
+        fields[i].code = fields[i].id == HEC_NVML_FIELD_POWER_INSTANT && !fake.instant ? HEC_NVML_INVALID_ARGUMENT : 0;
+        fields[i].value_type = HEC_NVML_UNSIGNED;
+        fields[i].value.as_unsigned = 55;
+    }
+    return code;
+}
+static int f_usage(hec_nvml_device device, unsigned *power) {
+    *power = 77000;
+    return spend(device, 5 * US);
+}
+static int f_utilization(hec_nvml_device device, struct hec_nvml_utilization *utilization) {
+    int code = spend(device, 10 * US);
+    *utilization = (struct hec_nvml_utilization){37, 5};
+    return fake.fail_from && fake.now >= fake.fail_from && fake.now < fake.fail_to ? HEC_NVML_UNKNOWN : code;
+}
+static int f_temperature(hec_nvml_device device, int sensor, unsigned *celsius) {
+    (void)sensor;
+    *celsius = 40;
+    return spend(device, fake.temperature_cost);
+}
+static int f_processes(hec_nvml_device device, unsigned *count, struct hec_nvml_process *processes) {
+    *count = fake.run_process ? 1 : 0;
+    if (fake.run_process)
+        processes[0] = (struct hec_nvml_process){.pid = (unsigned)getpid(), .used_bytes = 1 << 20};
+    return spend(device, 20 * US);
+}
+static int f_process_utilization(hec_nvml_device device, struct hec_nvml_process_utilization *samples, unsigned *count,
+                                 unsigned long long last) {
+    int code = spend(device, 20 * US);
+    if (!fake.run_process)
+        return HEC_NVML_NOT_FOUND;
+    *count = 1;
+    samples[0] = (struct hec_nvml_process_utilization){
+        .pid = (unsigned)getpid(), .time_us = last + 1000, .sm = 50};
+    return code;
+}
+static int f_gpm_support(hec_nvml_device device, struct hec_nvml_gpm_support *support) {
+    support->supported = 1;
+    return spend(device, 0);
+}
+static int f_gpm_alloc(hec_nvml_gpm_sample *sample) {
+    *sample = (hec_nvml_gpm_sample)&fake.gpm_sampled[fake.gpm_samples++];
+    return 0;
+}
+static int f_gpm_free(hec_nvml_gpm_sample sample) {
+    (void)sample;
+    fake.gpm_samples--;
+    return 0;
+}
+static int f_gpm_get(hec_nvml_device device, hec_nvml_gpm_sample sample) {
+    *(int64_t *)(void *)sample = fake.now;
+    return spend(device, 35 * US);
+}
+/* As the real one: windows up to 100 ms give zeros and success. */
+static int f_gpm_metrics(struct hec_nvml_gpm_metrics *request) {
+    int64_t window = *(int64_t *)(void *)request->sample2 - *(int64_t *)(void *)request->sample1;
+    for (unsigned i = 0; i < request->count; i++) {
+        struct hec_nvml_gpm_metric *metric = &request->metrics[i];
+        metric->code = 0;
+        metric->value = window > 100 * MS ? 12.34 : 0;
+        if (fake.gpm_odd && metric->id == 1)
+            metric->value = __builtin_nan("");
+        if (fake.gpm_odd && metric->id == 2)
+            metric->value = 1e6;
+        if (fake.gpm_odd && metric->id == 3)
+            metric->code = HEC_NVML_INVALID_ARGUMENT;
+    }
+    return 0;
+}
+
+static struct hec_nvml full_table(void) {
+    return (struct hec_nvml){
+        .init = f_init, .device_count = f_count, .device_by_index = f_by_index, .device_name = f_name,
+        .device_uuid = f_uuid, .energy = f_energy, .samples = f_samples, .field_values = f_fields,
+        .power_usage = f_usage, .utilization = f_utilization, .temperature = f_temperature,
+        .compute_processes = f_processes, .graphics_processes = f_processes,
+        .process_utilization = f_process_utilization, .gpm_support = f_gpm_support, .gpm_sample_alloc = f_gpm_alloc,
+        .gpm_sample_free = f_gpm_free, .gpm_sample_get = f_gpm_get, .gpm_metrics = f_gpm_metrics};
+}
+
+/* ---- the sink ---- */
+
+#define KEEP 20000
+static struct {
+    struct {
+        enum hec_metric metric;
+        int device;
+        int64_t t, value;
+    } samples[KEEP];
+    int count;
+    int missing[HEC_METRIC_COUNT];
+    int events[HEC_EVENT_COUNT];
+    char last_event[HEC_EVENT_COUNT][256];
+    struct hec_device devices[DEVICES];
+    struct hec_gpu_process process;
+    int process_reports;
+} got;
+
+static void sink_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t, int64_t value) {
+    (void)context;
+    if (got.count < KEEP) {
+        got.samples[got.count].metric = metric;
+        got.samples[got.count].device = subject;
+        got.samples[got.count].t = t;
+        got.samples[got.count++].value = value;
+    }
+}
+static void sink_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t) {
+    (void)context;
+    (void)subject;
+    (void)t;
+    got.missing[metric]++;
+}
+static void sink_event(void *context, enum hec_event_kind kind, int device, int64_t t, const char *text) {
+    (void)context;
+    (void)device;
+    (void)t;
+    got.events[kind]++;
+    snprintf(got.last_event[kind], sizeof got.last_event[kind], "%s", text);
+}
+static void sink_device(void *context, const struct hec_device *device) {
+    (void)context;
+    got.devices[device->index] = *device;
+}
+static void sink_gpu_process(void *context, const struct hec_gpu_process *process) {
+    (void)context;
+    got.process = *process;
+    got.process_reports++;
+}
+static void sink_meta(void *context, const char *key, const char *value) {
+    (void)context;
+    (void)key;
+    (void)value;
+}
+static const struct hec_sink sink = {.sample = sink_sample, .missing = sink_missing, .event = sink_event,
+                                     .device = sink_device, .gpu_process = sink_gpu_process, .meta = sink_meta};
+
+static int samples_of(enum hec_metric metric, int device) {
+    int n = 0;
+    for (int i = 0; i < got.count; i++)
+        n += got.samples[i].metric == metric && got.samples[i].device == device;
+    return n;
+}
+
+static int64_t last_value(enum hec_metric metric, int device) {
+    for (int i = got.count - 1; i >= 0; i--)
+        if (got.samples[i].metric == metric && got.samples[i].device == device)
+            return got.samples[i].value;
+    fail_msg("no sample of %s", hec_metric_info(metric)->name);
+    return -1;
+}
+
+/* ---- driving it ---- */
+
+static struct hec_observe_options options;
+static void *collector;
+
+static void begin(const struct hec_nvml *table) {
+    struct hec_why why;
+    if (nvml_observer_open(table, &options, &sink, &collector, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+}
+
+static void run_until(int64_t end) {
+    while (fake.now < end) {
+        int64_t next = hec_collector_nvml.poll(collector, fake.now);
+        if (next > end)
+            next = end;
+        if (next > fake.now)
+            fake.now = next;
+    }
+}
+
+static void end(void) {
+    hec_collector_nvml.finish(collector, fake.now);
+    hec_collector_nvml.close(collector);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    memset(&fake, 0, sizeof fake);
+    memset(&got, 0, sizeof got);
+    memset(&options, 0, sizeof options);
+    fake.now = START;
+    fake.count = 1;
+    fake.energy_cost = 4300 * US;
+    fake.temperature_cost = 10 * US;
+    fake.history = fake.instant = 1;
+    hec_clock_set_source(&fake_clock);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    hec_clock_set_source(NULL);
+    return 0;
+}
+
+static void test_steady_minute(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.run_process = true;
+    begin(&table);
+    run_until(START + 60 * HEC_NS_PER_S);
+    end();
+    for (int k = 0; k < HEC_EVENT_COUNT; k++)
+        if (got.events[k] && k != HEC_EVENT_NOTE)
+            fail_msg("%s: %s", hec_event_name((enum hec_event_kind)k), got.last_event[k]);
+    assert_string_equal(got.devices[0].name, "Fake 0");
+    assert_true(got.devices[0].has_energy_counter && got.devices[0].has_power_history && got.devices[0].has_gpm);
+    assert_int_equal(got.devices[0].memory_kib, -1); /* this driver does not say */
+    assert_true(got.devices[0].visible);
+
+    /* energy: few calls, and every value sits on its true edge */
+    assert_true(fake.energy_calls < 110);
+    int energies = samples_of(HEC_GPU_ENERGY, 0);
+    assert_true(energies >= 25 && energies == samples_of(HEC_GPU_ENERGY_SLACK, 0));
+    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) <= 5000);
+    for (int i = 0; i + 1 < got.count; i++) {
+        if (got.samples[i].metric != HEC_GPU_ENERGY)
+            continue;
+        int64_t edge = got.samples[i].value / 30000 * PERIOD, slack = got.samples[i + 1].value * US;
+        assert_int_equal(got.samples[i + 1].metric, HEC_GPU_ENERGY_SLACK);
+        assert_int_equal(got.samples[i + 1].t, got.samples[i].t);
+        assert_true(edge <= got.samples[i].t && edge >= got.samples[i].t - slack);
+    }
+    /* state: once a second; no sensor that this driver lacks */
+    assert_in_range(samples_of(HEC_GPU_UTIL, 0), 60, 62);
+    assert_int_equal(last_value(HEC_GPU_UTIL, 0), 370);
+    assert_int_equal(last_value(HEC_GPU_MEM_UTIL, 0), 50);
+    assert_int_equal(samples_of(HEC_GPU_SM_CLOCK, 0) + got.missing[HEC_GPU_SM_CLOCK], 0);
+    assert_in_range(samples_of(HEC_GPU_POWER_INSTANT, 0), 60, 62);
+    assert_in_range(samples_of(HEC_GPM_SM_ACTIVE, 0), 480, 500);
+    assert_int_equal(last_value(HEC_GPM_SM_ACTIVE, 0), 123);
+    assert_int_equal(last_value(HEC_GPM_PCIE_TX, 0), 12636);
+    assert_int_equal(last_value(HEC_GPU_CONTEXTS, 0), 1);
+    assert_int_equal(got.process.pid, getpid());
+    assert_int_equal(got.process.visible, 1);
+    assert_int_equal(got.process.sm_util_permille, 500);
+    assert_int_equal(got.process.memory_max_kib, 2048); /* in both lists: 2 x 1 MiB */
+    assert_true(got.process_reports <= 8);
+    assert_int_equal(fake.gpm_samples, 0); /* all freed */
+}
+
+static void test_history_is_ordered_and_complete(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    begin(&table);
+    run_until(START + 10 * HEC_NS_PER_S);
+    end();
+    int64_t last = INT64_MIN, gaps = 0;
+    int n = 0;
+    for (int i = 0; i < got.count; i++) {
+        if (got.samples[i].metric != HEC_GPU_POWER)
+            continue;
+        assert_true(got.samples[i].t > last);
+        if (last != INT64_MIN)
+            gaps += got.samples[i].t - last > 41 * MS;
+        if (n == 0)
+            assert_true(got.samples[i].t <= START - 2300 * MS); /* from before the start */
+        assert_int_equal(got.samples[i].value, got.samples[i].t / (20 * MS) % 1000);
+        last = got.samples[i].t;
+        n++;
+    }
+    assert_int_equal(gaps, 0);
+    assert_in_range(n, 600, 620);
+    assert_true(last > START + 10 * HEC_NS_PER_S - 50 * MS);
+}
+
+static void test_clock_step(void **state) {
+    (void)state;
+    const int64_t steps[] = {3600 * HEC_NS_PER_S, -3600 * HEC_NS_PER_S, -300 * MS};
+    for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
+        set_up(NULL);
+        struct hec_nvml table = full_table();
+        begin(&table);
+        run_until(START + 5 * HEC_NS_PER_S);
+        fake.wall_step = steps[s]; /* the fake driver stamps all its samples anew: a worst case */
+        run_until(START + 10 * HEC_NS_PER_S);
+        end();
+        int64_t last = INT64_MIN;
+        int after = 0;
+        for (int i = 0; i < got.count; i++) {
+            if (got.samples[i].metric != HEC_GPU_POWER)
+                continue;
+            assert_true(got.samples[i].t > last && got.samples[i].t < START + 11 * HEC_NS_PER_S);
+            last = got.samples[i].t;
+            after += last > START + 7 * HEC_NS_PER_S;
+        }
+        assert_true(after > 140);
+        assert_int_equal(got.events[HEC_EVENT_NOTE], 1);
+    }
+}
+
+static void test_reset(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.reset_at = START + 20 * HEC_NS_PER_S;
+    begin(&table);
+    run_until(START + 40 * HEC_NS_PER_S);
+    end();
+    assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], 1);
+    assert_non_null(strstr(got.last_event[HEC_EVENT_COUNTER_RESET], "went back from"));
+    assert_true(last_value(HEC_GPU_ENERGY, 0) < 30000 * 210);
+    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) < 12000);
+}
+
+static void test_lost_device_leaves_the_others(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.count = 3;
+    fake.lost_at[1] = START + 5 * HEC_NS_PER_S;
+    fake.lost_at[2] = 1; /* already when it is opened */
+    begin(&table);
+    run_until(START + 20 * HEC_NS_PER_S);
+    end();
+    assert_int_equal(got.events[HEC_EVENT_DEVICE_LOST], 2);
+    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
+    assert_true(samples_of(HEC_GPU_UTIL, 0) >= 20);
+    assert_in_range(samples_of(HEC_GPU_UTIL, 1), 4, 6);
+    assert_int_equal(samples_of(HEC_GPU_UTIL, 2), 0);
+    assert_true(samples_of(HEC_GPU_ENERGY, 1) > 0); /* what was held was not thrown away */
+    assert_int_equal(got.devices[2].uuid[0], '\0');
+}
+
+static void test_failing_sensor(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.fail_from = START + 10 * HEC_NS_PER_S;
+    fake.fail_to = START + 20 * HEC_NS_PER_S;
+    begin(&table);
+    run_until(START + 40 * HEC_NS_PER_S);
+    end();
+    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 1);
+    assert_non_null(strstr(got.last_event[HEC_EVENT_SENSOR_FAILED], "utilisation"));
+    assert_in_range(got.missing[HEC_GPU_UTIL], 3, 5); /* tried again after 1, 2, 4, 8 s, not every second */
+    assert_int_equal(got.missing[HEC_GPU_UTIL], got.missing[HEC_GPU_MEM_UTIL]);
+    assert_true(samples_of(HEC_GPU_UTIL, 0) >= 24); /* works again */
+    assert_true(samples_of(HEC_GPU_TEMPERATURE, 0) >= 40);
+}
+
+static void test_slow_call_is_told_once(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    begin(&table);
+    run_until(START + 5 * HEC_NS_PER_S);
+    fake.temperature_cost = 300 * MS;
+    run_until(START + 20 * HEC_NS_PER_S);
+    end();
+    assert_int_equal(got.events[HEC_EVENT_DEVICE_SLOW], 1);
+    assert_non_null(strstr(got.last_event[HEC_EVENT_DEVICE_SLOW], "temperature took 300 ms"));
+}
+
+static void test_short_gpm_windows_are_missing(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    options.gpm_window_ns = 70 * MS; /* every other window is long enough, since the older sample stays */
+    begin(&table);
+    run_until(START + 10 * HEC_NS_PER_S);
+    end();
+    int good = samples_of(HEC_GPM_SM_ACTIVE, 0);
+    assert_in_range(good, 60, 75);
+    assert_in_range(got.missing[HEC_GPM_SM_ACTIVE], 60, 75);
+    for (int i = 0; i < got.count; i++)
+        if (got.samples[i].metric == HEC_GPM_SM_ACTIVE)
+            assert_int_equal(got.samples[i].value, 123); /* never the zero of a short window */
+}
+
+static void test_odd_gpm_values(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.gpm_odd = true;
+    begin(&table);
+    run_until(START + 3 * HEC_NS_PER_S);
+    end();
+    assert_int_equal(samples_of(HEC_GPM_GR_ACTIVE, 0), 0);
+    assert_true(got.missing[HEC_GPM_GR_ACTIVE] > 10);
+    assert_int_equal(samples_of(HEC_GPM_SM_ACTIVE, 0), 0);
+    assert_true(got.missing[HEC_GPM_SM_ACTIVE] > 10);
+    assert_int_equal(samples_of(HEC_GPM_SM_OCCUPANCY, 0) + got.missing[HEC_GPM_SM_OCCUPANCY], 0);
+    assert_true(samples_of(HEC_GPM_TENSOR_ACTIVE, 0) > 10);
+}
+
+static void test_power_without_history(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.history = 0;
+    begin(&table);
+    run_until(START + 10 * HEC_NS_PER_S);
+    end();
+    assert_int_equal(got.devices[0].has_power_history, 0);
+    assert_in_range(samples_of(HEC_GPU_POWER_INSTANT, 0), 190, 202);
+    assert_int_equal(samples_of(HEC_GPU_POWER, 0), 0);
+
+    set_up(NULL);
+    fake.history = fake.instant = 0;
+    begin(&table);
+    run_until(START + 10 * HEC_NS_PER_S);
+    end();
+    assert_in_range(samples_of(HEC_GPU_POWER, 0), 95, 102);
+    assert_int_equal(last_value(HEC_GPU_POWER, 0), 77000);
+    assert_non_null(strstr(got.last_event[HEC_EVENT_NOTE], "average"));
+}
+
+/* The four mandatory functions and nothing else. */
+static void test_oldest_driver(void **state) {
+    (void)state;
+    struct hec_nvml table = {
+        .init = f_init, .device_count = f_count, .device_by_index = f_by_index, .device_name = f_name};
+    begin(&table);
+    run_until(START + 5 * HEC_NS_PER_S);
+    end();
+    assert_int_equal(got.count, 0);
+    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
+    assert_false(got.devices[0].has_energy_counter || got.devices[0].has_power_history || got.devices[0].has_gpm);
+}
+
+static int unsupported_energy(hec_nvml_device device, unsigned long long *energy) {
+    (void)device;
+    (void)energy;
+    return HEC_NVML_NOT_SUPPORTED;
+}
+
+static void test_energy_not_supported(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    table.energy = unsupported_energy;
+    begin(&table);
+    run_until(START + 5 * HEC_NS_PER_S);
+    end();
+    assert_int_equal(got.devices[0].has_energy_counter, 0);
+    assert_int_equal(samples_of(HEC_GPU_ENERGY, 0) + got.missing[HEC_GPU_ENERGY], 0);
+    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
+}
+
+static void test_visible_devices(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.count = 3;
+    options.visible_devices = "GPU-00000002,GPU-00000000";
+    begin(&table);
+    end();
+    assert_true(got.devices[0].visible && !got.devices[1].visible && got.devices[2].visible);
+}
+
+static int no_driver(void) {
+    return HEC_NVML_DRIVER_NOT_LOADED;
+}
+
+static void test_open_failures(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    struct hec_why why;
+    table.init = no_driver;
+    assert_int_equal(nvml_observer_open(&table, &options, &sink, &collector, &why), HEC_ERR_UNSUPPORTED);
+    assert_string_equal(why.text, "the NVIDIA driver does not start: the NVIDIA driver is not loaded");
+    table.init = f_init;
+    fake.count = 0;
+    assert_int_equal(nvml_observer_open(&table, &options, &sink, &collector, &why), HEC_ERR_NOTFOUND);
+    options.nvml_path = "/nonexistent/libnvidia-ml.so.1";
+    assert_int_equal(hec_collector_nvml.open(&options, &sink, &collector, &why), HEC_ERR_NOTFOUND);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_steady_minute),
+        TEST(test_history_is_ordered_and_complete),
+        TEST(test_clock_step),
+        TEST(test_reset),
+        TEST(test_lost_device_leaves_the_others),
+        TEST(test_failing_sensor),
+        TEST(test_slow_call_is_told_once),
+        TEST(test_short_gpm_windows_are_missing),
+        TEST(test_odd_gpm_values),
+        TEST(test_power_without_history),
+        TEST(test_oldest_driver),
+        TEST(test_energy_not_supported),
+        TEST(test_visible_devices),
+        TEST(test_open_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
