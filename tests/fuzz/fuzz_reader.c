@@ -1,0 +1,167 @@
+/* Bytes as a run file, through every pass of the reader and through a copy. The first byte chooses: 0, the rest is the
+ * file; 1, the rest is the file with its header put right, so that more of it is looked at; else, the rest is columns of
+ * a block and texts in an otherwise sound file. */
+#include "../unit/store_passes.h"
+
+#include "store/copy.h"
+#include "store/schema.h"
+
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char path[64], copy[64], companions[3][80];
+
+static void remove_all(void) {
+    unlink(path);
+    unlink(copy);
+    for (int i = 0; i < 3; i++)
+        unlink(companions[i]);
+}
+
+static void name_files(void) {
+    if (path[0])
+        return;
+    const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(path, sizeof path, "%s/hec-fuzz-%ld.hec", folder, (long)getpid());
+    snprintf(copy, sizeof copy, "%s/hec-fuzz-%ld-copy.hec", folder, (long)getpid());
+    static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
+    for (int i = 0; i < 3; i++)
+        snprintf(companions[i], sizeof companions[i], "%s%s", path, suffixes[i]);
+    atexit(remove_all);
+}
+
+static void write_file(const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, size, file) != size)
+        abort();
+    fclose(file);
+}
+
+static void put_big_endian(uint8_t *at, uint32_t value) {
+    for (int i = 3; i >= 0; i--, value >>= 8)
+        at[i] = (uint8_t)value;
+}
+
+static void write_righted(const uint8_t *data, size_t size) {
+    size_t padded = (size + 4095) / 4096 * 4096;
+    uint8_t *file = calloc(1, padded ? padded : 4096);
+    if (size)
+        memcpy(file, data, size);
+    memcpy(file, "SQLite format 3", 16);
+    memcpy(file + 16, "\x10\x00\x01\x01\x00\x40\x20\x20", 8);
+    put_big_endian(file + 28, (uint32_t)(padded / 4096));
+    put_big_endian(file + 60, HEC_SCHEMA_VERSION);
+    put_big_endian(file + 68, HEC_SCHEMA_APPLICATION_ID);
+    memcpy(file + 92, file + 24, 4); /* the size above is valid */
+    write_file(file, padded);
+    free(file);
+}
+
+struct bytes {
+    const uint8_t *data;
+    size_t size;
+};
+
+static int64_t take_number(struct bytes *b) {
+    int64_t value = 0;
+    size_t n = b->size < 8 ? b->size : 8;
+    if (n)
+        memcpy(&value, b->data, n);
+    b->data += n;
+    b->size -= n;
+    return value >> (value & 63); /* small ones too */
+}
+
+static void bind(sqlite3_stmt *s, int column, struct bytes *b) {
+    size_t n = b->size && b->size > b->data[0] ? b->data[0] : b->size;
+    switch (take_number(b) % 8) {
+    case 0:
+        sqlite3_bind_text(s, column, (const char *)b->data, (int)(n < b->size ? n : b->size), SQLITE_TRANSIENT);
+        b->data += n < b->size ? n : b->size;
+        b->size -= n < b->size ? n : b->size;
+        break;
+    case 1:
+        sqlite3_bind_double(s, column, (double)take_number(b) * 1e300);
+        break;
+    case 2:
+        sqlite3_bind_null(s, column);
+        break;
+    default:
+        sqlite3_bind_int64(s, column, take_number(b));
+    }
+}
+
+static const char *const inserts[] = {
+    "INSERT OR IGNORE INTO block VALUES (?1, 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    "INSERT OR IGNORE INTO block VALUES (?1, 1, 1000*?2, 1000*?2+1000, 1+?4%3, ?5, 2, '####$$', 0, 0, '')",
+    "INSERT OR IGNORE INTO event VALUES (?1, ?2, ?3, ?4, ?5)",
+    "INSERT OR IGNORE INTO meta VALUES (?1, ?2)",
+    "INSERT OR IGNORE INTO unit VALUES (?1, ?2)",
+    "INSERT OR IGNORE INTO span VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    "INSERT OR IGNORE INTO process VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    "INSERT OR IGNORE INTO gpu_process VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    "INSERT OR IGNORE INTO device VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    "INSERT OR IGNORE INTO name VALUES (?1, ?2)",
+};
+
+static void write_columns(struct bytes b) {
+    static unsigned char *image;
+    static size_t length;
+    if (!image && hec_schema_image(&image, &length, NULL) != HEC_OK)
+        abort();
+    write_file(image, length);
+    sqlite3 *db;
+    if (sqlite3_open(path, &db) != SQLITE_OK ||
+        sqlite3_exec(db, "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
+                         "INSERT INTO series VALUES (1, 'gpu_power', 0, 'mW', 'mean', 'nvml'); BEGIN",
+                     NULL, NULL, NULL) != SQLITE_OK)
+        abort();
+    while (b.size > 0) {
+        size_t which = b.data[0] % (sizeof inserts / sizeof inserts[0]);
+        b.data++;
+        b.size--;
+        sqlite3_stmt *s;
+        if (sqlite3_prepare_v2(db, inserts[which], -1, &s, NULL) != SQLITE_OK)
+            abort();
+        for (int i = 1; i <= sqlite3_bind_parameter_count(s); i++)
+            bind(s, i, &b);
+        sqlite3_step(s);
+        sqlite3_finalize(s);
+    }
+    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    sqlite3_close(db);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size == 0)
+        return 0;
+    name_files();
+    for (int i = 0; i < 3; i++)
+        unlink(companions[i]);
+    if (data[0] == 0)
+        write_file(data + 1, size - 1);
+    else if (data[0] == 1)
+        write_righted(data + 1, size - 1);
+    else
+        write_columns((struct bytes){data + 1, size - 1});
+    struct hec_reader *reader;
+    struct hec_why why = {""};
+    int err = hec_reader_open(path, &reader, &why);
+    if (err == HEC_OK) {
+        int64_t values;
+        err = store_read_all(reader, &values, &why);
+        hec_reader_close(reader);
+        static const struct hec_store_scrub scrub = {.hostname = true, .uuids = true, .paths = true, .arguments = true};
+        /* a copy costs ten times a reading, so one in eight; it also refuses what no series refers to */
+        int copied = data[size - 1] % 8 == 0 ? hec_store_copy(path, copy, true, &scrub, NULL) : HEC_OK;
+        if (err == HEC_OK && copied != HEC_OK && copied != HEC_ERR_CORRUPT)
+            abort();
+    }
+    if (err != HEC_OK && why.text[0] == '\0')
+        abort(); /* every error has a sentence */
+    return 0;
+}
