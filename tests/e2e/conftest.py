@@ -28,4 +28,4 @@ class Hec:
 
 @pytest.fixture
 def hec(tmp_path):
-    return Hec(os.environ.get("HEC", str(ROOT / "build" / "release" / "bin" / "hec")), tmp_path)
+    return Hec(os.environ.get("HEC", str(ROOT / "build" / "bin" / "hec")), tmp_path)

@@ -22,7 +22,7 @@ def run_file(tmp_path_factory):
 
 def test_json_obeys_the_schema(hec, run_file):
     report = hec.report(run_file)
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validators.validator_for(SCHEMA).check_schema(SCHEMA)
     jsonschema.validate(report, SCHEMA)
     used, spare = report["devices"]
     assert used["used"] and not spare["used"]

@@ -37,10 +37,12 @@ def test_pipeline_and_shell(hec):
 def test_environment_and_descriptors_are_kept(hec):
     read, write = os.pipe()
     os.set_inheritable(write, True)
-    done = subprocess.run([hec.path, "run", "-q", "--", "sh", "-c", f"echo $MINE >&{write}; ls /proc/self/fd | wc -l"],
+    done = subprocess.run([hec.path, "run", "-q", "--", "sh", "-c", f"echo $MINE >/proc/self/fd/{write}; ls /proc/self/fd | wc -l"],
                           cwd=hec.folder, env={**os.environ, "MINE": "yes"}, pass_fds=[write], capture_output=True, text=True)
     plain = subprocess.run(["sh", "-c", "ls /proc/self/fd | wc -l"], pass_fds=[write], capture_output=True, text=True)
+    os.close(write)
     assert os.read(read, 10) == b"yes\n"
+    os.close(read)
     assert done.stdout == plain.stdout, "hec leaks no descriptor into the command"
 
 
