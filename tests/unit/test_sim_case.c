@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -242,6 +243,23 @@ static void lists_as_json(void **state) {
     json_decref(root);
 }
 
+/* docs/simulated-gpu.md has a row for each case, with what is planted and what telemetry should say. */
+static void are_documented(void **state) {
+    (void)state;
+    static char text[1 << 16];
+    FILE *file = fopen(HEC_SOURCE_DIR "/docs/simulated-gpu.md", "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    for (int i = 0; i < sim_case_count(); i++) {
+        char row[256];
+        const struct sim_case *c = sim_case_at(i);
+        snprintf(row, sizeof row, "| `%s` | %s | %s | %s |", c->name, c->cause, c->verdict, c->meaning);
+        if (!strstr(text, row))
+            fail_msg("not in docs/simulated-gpu.md: %s", row);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_sane),
@@ -253,6 +271,7 @@ int main(void) {
         cmocka_unit_test(sigterm_ends_a_play),
         cmocka_unit_test(refuses),
         cmocka_unit_test(lists_as_json),
+        cmocka_unit_test(are_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
