@@ -433,6 +433,12 @@ void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
     char earlier[sizeof out->why];
     memcpy(earlier, out->why, sizeof earlier);
     out->why[0] = '\0';
+    if (!(out->coverage > 0)) { /* nothing is known: that is not 0 */
+        out->joules = out->bound_joules = NAN;
+        if (options->lost_ns != INT64_MAX)
+            invalid(out, "the device was lost at %.2f s, before any reading", seconds_of(options->lost_ns));
+        invalid(out, "no reading falls into the run");
+    }
     if (options->lost_ns != INT64_MAX) {
         double known =
             fmin(out->window_s, seconds_of(later(last_sample, meter->readings ? meter->last.t_ns : INT64_MIN)));

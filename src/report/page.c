@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LABEL_WIDTH 11
+#define LABEL_WIDTH 13
 #define TEXT_MAX 4096
 
 static const char *const tones[] = {

@@ -16,7 +16,7 @@ struct hec_page {
 };
 
 void hec_page_init(struct hec_page *page, const struct hec_report_style *style, struct hec_buf *out);
-/* One row: the label in its column (indent and width of 11 in all), then the text in that tone, wrapped at the page's
+/* One row: the label in its column (13 wide, indent included), then the text in that tone, wrapped at the page's
  * width with a hanging indent. An empty label continues the row above. The text is cleaned of control characters. */
 void hec_page_row(struct hec_page *page, int indent, const char *label, enum hec_tone tone, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

@@ -10,6 +10,7 @@
 
 #define EVENTS_SHOWN 10
 #define PHASES_SHOWN 8
+#define IDLE_TOLD 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -22,6 +23,12 @@ static int used_count(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++)
         used += s->devices[i].used;
     return used;
+}
+
+/* "samples" for any count but 1, unless the name is a plural already. */
+static const char *plural(const struct hec_unit_summary *u) {
+    size_t length = strlen(u->name);
+    return u->count == 1 || (length && u->name[length - 1] == 's') ? "" : "s";
 }
 
 /* ---- the answer ---- */
@@ -84,8 +91,8 @@ static void put_units(struct hec_page *page, const struct hec_summary *s, int mo
         if (u->is_default)
             continue;
         hec_format_bounded(joules, u->joules_per_unit, u->joules_per_unit_bound, "J", page->utf8);
-        hec_page_row(page, 2, i ? "" : "work", HEC_TONE_PLAIN, "%s %s, %s a second%s%s%s%s",
-                     hec_format_count(count, u->count), u->name, hec_format_count(rate, u->per_second),
+        hec_page_row(page, 2, i ? "" : "work", HEC_TONE_PLAIN, "%s %s%s, %s a second%s%s%s%s",
+                     hec_format_count(count, u->count), u->name, plural(u), hec_format_count(rate, u->per_second),
                      isfinite(u->joules_per_unit) ? ", " : "", isfinite(u->joules_per_unit) ? joules : "",
                      isfinite(u->joules_per_unit) ? " per " : "", isfinite(u->joules_per_unit) ? u->name : "");
     }
@@ -246,11 +253,13 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_host_summary *h = &s->host;
     text busy, memory, read, written, cpu, dram;
     hec_page_blank(page);
-    char cores[64] = "";
+    char row[64] = "";
     if (h->cores > 0)
-        snprintf(cores, sizeof cores, "%d cores, ", h->cores);
-    hec_page_row(page, 0, "Host", HEC_TONE_PLAIN, "%s%s busy", cores,
-                 isfinite(h->cpu_busy) ? hec_format_share(busy, h->cpu_busy) : "unknown how");
+        snprintf(row, sizeof row, "%d cores", h->cores);
+    if (isfinite(h->cpu_busy))
+        snprintf(row + strlen(row), sizeof row - strlen(row), "%s%.10s busy", row[0] ? ", " : "CPU ",
+                 hec_format_share(busy, h->cpu_busy));
+    hec_page_row(page, 0, "Host", HEC_TONE_PLAIN, "%s", row[0] ? row : "not recorded");
     if (isfinite(h->tree_cpu_seconds))
         hec_page_row(page, 2, "command", HEC_TONE_PLAIN, "%.2f CPU seconds (%.2f cores), %s memory, read %s, wrote %s",
                      h->tree_cpu_seconds, h->tree_cores, hec_format_bytes(memory, h->rss_max_bytes, ""),
@@ -340,13 +349,16 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     put_cost(page, s);
     for (int i = 0; i < s->device_count && shown < 2 && page->lines < 10; i++) {
         const struct hec_device_summary *d = &s->devices[i];
-        char label[16];
-        text watts;
+        char label[16], idle[64] = "";
+        text watts, share;
         if (!d->used)
             continue;
         snprintf(label, sizeof label, "GPU %d", d->device.index);
-        hec_page_line(page, 2, label, verdict_tone(d->verdict.kind), "%s: %s",
-                      hec_format_si(watts, mean_watts(d), 3, "W"), hec_verdict_title(d->verdict.kind));
+        if (d->energy.idle_context_joules >= IDLE_TOLD * d->energy.joules)
+            snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
+                     hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
+        hec_page_line(page, 2, label, verdict_tone(d->verdict.kind), "%s: %s%s",
+                      hec_format_si(watts, mean_watts(d), 3, "W"), hec_verdict_title(d->verdict.kind), idle);
         shown++;
     }
     if (used > shown && page->lines < 10)

@@ -212,6 +212,19 @@ static void test_no_reading(void **state) {
     assert_non_null(strstr(energy.why, "no reading"));
 }
 
+/* All readings lie before the run: what is known of it is not 0 but nothing. */
+static void test_readings_elsewhere(void **state) {
+    (void)state;
+    world_init(&world, 5, 17);
+    world_constant(&world, 300);
+    world.no_counter = true;
+    world.history_end_s = -0.5;
+    measure();
+    assert_false(energy.valid);
+    assert_true(isnan(energy.joules));
+    assert_string_equal(energy.why, "no reading falls into the run");
+}
+
 static void test_no_slack(void **state) {
     (void)state;
     world_init(&world, 10, 16);
@@ -323,6 +336,7 @@ int main(void) {
         cmocka_unit_test(test_too_short),
         cmocka_unit_test(test_no_length),
         cmocka_unit_test(test_no_reading),
+        cmocka_unit_test(test_readings_elsewhere),
         cmocka_unit_test(test_no_slack),
         cmocka_unit_test(test_polled_power),
         cmocka_unit_test(test_many_resets),

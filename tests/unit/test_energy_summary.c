@@ -1,0 +1,286 @@
+/* A whole run in memory to its summary. */
+#include "unit/fake_run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static struct fake_run run;
+static struct hec_summary summary;
+
+static void build(void) {
+    struct hec_price price = hec_price_default();
+    struct hec_why why;
+    int err = hec_summary_build(&run.input, &price, &summary, &why);
+    if (err)
+        fail_msg("%d: %s", err, why.text);
+}
+
+static void done(void) {
+    hec_summary_free(&summary);
+    fake_free(&run);
+}
+
+static void assert_near(double value, double expected, double tolerance) {
+    if (!(fabs(value - expected) <= tolerance))
+        fail_msg("%.9g is not within %g of %.9g", value, tolerance, expected);
+}
+
+static void test_one_gpu(void **state) {
+    (void)state;
+    fake_init(&run, 23);
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    fake_used(&run, 0, 4321);
+    run.units[run.unit_count].name = "sample";
+    run.units[run.unit_count++].count = 46000;
+    run.phases[run.phase_count].name = "train";
+    run.phases[run.phase_count++].count = 20;
+    fake_fill(&run, HEC_HOST_CPU_BUSY, 0, 0.5, 23, 0.5, 250);
+    fake_fill(&run, HEC_TREE_CPU, 0, 1, 23, 1, 46000);
+    build();
+    const struct hec_device_summary *d = &summary.devices[0];
+    double truth = 82 + 2 * 120 + 20 * 620;
+    assert_int_equal(summary.device_count, 1);
+    assert_true(d->used);
+    assert_string_equal(d->used_why, "process 4321 (python) of the command had a context on it");
+    assert_true(d->energy.valid);
+    assert_near(d->energy.joules, truth, d->energy.bound_joules);
+    assert_near(d->energy.work_joules + d->energy.idle_context_joules + d->energy.idle_joules, d->energy.joules, 1e-6);
+    assert_near(d->energy.idle_context_watts, 120, 1);
+    assert_near(d->energy.idle_joules, 82, 10);
+    assert_near(d->power_w.median, 620, 0.1);
+    assert_near(d->power_w.mean, truth / 23, 2);
+    assert_near(d->power_w.maximum, 620, 0);
+    assert_near(d->power_limit_w, 700, 0);
+    assert_near(d->metric[HEC_GPM_SM_ACTIVE].mean, 0.92 * 20 / 23, 0.01);
+    assert_near(d->metric[HEC_GPM_PCIE_RX].maximum, 1.024e8, 0);
+    assert_near(d->activity.from_s, 3, 0.13);
+    assert_near(d->activity.sm, 0.92, 0.001);
+    assert_int_equal(d->verdict.kind, HEC_VERDICT_COMPUTE_BOUND);
+    assert_near(summary.joules, d->energy.joules, 0);
+    assert_near(summary.dollars, summary.joules / 3.6e6 * 0.13, 1e-12);
+    assert_near(summary.grams_co2, summary.joules / 3.6e6 * 473, 1e-9);
+    assert_near(summary.units[0].joules_per_unit, summary.joules / 46000, 1e-9);
+    assert_near(summary.units[0].per_second, 2000, 1e-6);
+    assert_false(summary.units[0].is_default);
+    assert_near(summary.host.cpu_busy, 0.25, 1e-9);
+    assert_near(summary.host.tree_cores, 2, 1e-9);
+    assert_true(isnan(summary.host.package_joules));
+    assert_non_null(strstr(summary.host.package_why, "powercap"));
+    assert_near(summary.self.cpu_share, 0.05 / 23, 1e-9);
+    assert_int_equal(summary.phase_count, 1);
+    done();
+}
+
+/* The same input twice: the same result, bit for bit. */
+static void test_deterministic(void **state) {
+    static struct hec_summary again;
+    (void)state;
+    fake_init(&run, 8);
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    build();
+    again = summary;
+    build();
+    assert_memory_equal(again.devices, summary.devices, sizeof *summary.devices);
+    free(again.devices);
+    done();
+}
+
+static void test_others_are_not_charged(void **state) {
+    (void)state;
+    fake_init(&run, 13);
+    fake_worker(&run, 0, 500, 1000, 900, 400);
+    fake_worker(&run, 1, 300, 1000, 900, 400);
+    fake_used(&run, 0, 10);
+    run.gpu_processes[run.gpu_process_count++] =
+        (struct hec_gpu_process){.device = 1, .pid = 99, .first_ns = -1, .last_ns = run.input.end_ns, .visible = 1};
+    build();
+    assert_true(summary.devices[0].used);
+    assert_false(summary.devices[1].used);
+    assert_int_equal(summary.devices[1].shared_with, 1);
+    assert_true(summary.devices[1].energy.valid);
+    assert_near(summary.joules, summary.devices[0].energy.joules, 0);
+    done();
+}
+
+static void test_assumed_where_pids_are_hidden(void **state) {
+    (void)state;
+    fake_init(&run, 8);
+    fake_worker(&run, 0, 500, 1000, 900, 400);
+    run.gpu_processes[run.gpu_process_count++] =
+        (struct hec_gpu_process){.device = 0, .pid = 10, .first_ns = 0, .last_ns = run.input.end_ns, .visible = 0};
+    /* a member of the tree that happens to have the same number: of another namespace, so no proof */
+    run.processes[run.process_count++] = (struct hec_process){.pid = 10, .end_ns = -1, .name = "sh"};
+    build();
+    assert_true(summary.devices[0].used);
+    assert_non_null(strstr(summary.devices[0].used_why, "assumed: "));
+    done();
+}
+
+static void test_hidden_device_is_not_assumed(void **state) {
+    (void)state;
+    fake_init(&run, 8);
+    fake_worker(&run, 0, 500, 1000, 900, 400);
+    run.devices[0].visible = 0;
+    build();
+    assert_false(summary.devices[0].used);
+    assert_true(isnan(summary.joules));
+    done();
+}
+
+/* A pid that is used again, long after the member of the tree ended, is a stranger. */
+static void test_reused_pid(void **state) {
+    (void)state;
+    fake_init(&run, 60);
+    fake_worker(&run, 0, 500, 1000, 900, 400);
+    run.processes[run.process_count++] =
+        (struct hec_process){.pid = 10, .start_ns = 0, .end_ns = 2000000000, .name = "sh"};
+    run.gpu_processes[run.gpu_process_count++] = (struct hec_gpu_process){
+        .device = 0, .pid = 10, .first_ns = 30000000000, .last_ns = run.input.end_ns, .visible = 1};
+    build();
+    assert_false(summary.devices[0].used);
+    assert_int_equal(summary.devices[0].shared_with, 1);
+    done();
+}
+
+static void test_lost_device(void **state) {
+    (void)state;
+    fake_init(&run, 8);
+    fake_worker(&run, 0, 500, 1000, 900, 400);
+    fake_used(&run, 0, 10);
+    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 7990000000, "GPU 0 is lost"};
+    build();
+    assert_false(summary.devices[0].energy.valid);
+    assert_non_null(strstr(summary.devices[0].energy.why, "lost at 7.99 s"));
+    assert_true(isnan(summary.joules));
+    assert_true(isnan(summary.dollars));
+    assert_true(isnan(summary.units[0].joules_per_unit));
+    done();
+}
+
+static void test_no_gpu(void **state) {
+    (void)state;
+    fake_init(&run, 5);
+    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0,
+                                                        "nvml: there is no NVIDIA driver on this machine"};
+    run.events[run.event_count++] =
+        (struct fake_event){HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0, "rapl: the counters are for root only"};
+    build();
+    assert_int_equal(summary.device_count, 0);
+    assert_string_equal(summary.energy_unavailable, "there is no NVIDIA driver on this machine");
+    assert_string_equal(summary.host.package_why, "the counters are for root only");
+    assert_true(isnan(summary.joules));
+    assert_int_equal(summary.unit_count, 1);
+    assert_true(summary.units[0].is_default);
+    done();
+}
+
+static void test_rapl(void **state) {
+    (void)state;
+    fake_init(&run, 10);
+    for (int t = 0; t <= 10; t++) {
+        fake_add(&run, HEC_RAPL_PACKAGE_ENERGY, 0, t, 1000000000 + t * 50000000LL);
+        fake_add(&run, HEC_RAPL_PACKAGE_ENERGY, 1, t, t * 30000000LL);
+    }
+    fake_fill(&run, HEC_HOST_CPU_BUSY, 0, 0.5, 10, 0.5, 500);
+    fake_fill(&run, HEC_RAPL_DRAM_ENERGY, 0, 0, 5, 1, 7);
+    build();
+    assert_near(summary.host.package_joules, 800, 1e-6);
+    assert_true(isnan(summary.host.dram_joules));
+    assert_non_null(strstr(summary.host.dram_why, "only 50 %"));
+    assert_near(summary.self.joules, 800 * 0.05 / (0.5 * 16 * 10), 1e-9);
+    done();
+}
+
+/* hec was killed: the length comes from the readings. */
+static void test_cut_off(void **state) {
+    (void)state;
+    fake_init(&run, 12);
+    fake_worker(&run, 0, 500, 1000, 900, 400);
+    fake_used(&run, 0, 10);
+    run.input.end_ns = 0;
+    run.input.complete = false;
+    run.input.exit_code = -1;
+    build();
+    assert_near(summary.seconds, 12.03, 0.02);
+    assert_true(summary.devices[0].energy.valid);
+    assert_near(summary.joules, 82 + 240 + (summary.seconds - 3) * 500, summary.bound_joules);
+    done();
+}
+
+static void test_events_are_bounded(void **state) {
+    (void)state;
+    fake_init(&run, 1);
+    for (int i = 0; i < 99; i++)
+        run.events[run.event_count++] = (struct fake_event){HEC_EVENT_KNOB, HEC_DEVICE_NONE, i, "batch=32"};
+    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 99, "lost"};
+    build();
+    assert_int_equal(summary.event_count, HEC_SUMMARY_EVENTS_MAX);
+    assert_int_equal(summary.events_omitted, 100 - HEC_SUMMARY_EVENTS_MAX);
+    assert_int_equal(summary.events[HEC_SUMMARY_EVENTS_MAX - 1].kind, HEC_EVENT_DEVICE_LOST);
+    done();
+}
+
+static void test_gpu_hours(void **state) {
+    struct hec_price price = hec_price_default();
+    (void)state;
+    fake_init(&run, 36);
+    fake_worker(&run, 0, 500, 1000, 900, 400);
+    fake_used(&run, 0, 10);
+    price.dollars_per_gpu_hour = 4;
+    assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
+    assert_near(summary.dollars, 0.04 + summary.joules / 3.6e6 * 0.13, 1e-9);
+    done();
+}
+
+static void test_errors_are_passed_on(void **state) {
+    struct hec_price price = hec_price_default();
+    struct hec_why why;
+    (void)state;
+    fake_init(&run, 8);
+    fake_worker(&run, 0, 500, 1000, 900, 400);
+    run.fail = HEC_ERR_CORRUPT;
+    assert_int_equal(hec_summary_build(&run.input, &price, &summary, &why), HEC_ERR_CORRUPT);
+    assert_string_equal(why.text, "the file is damaged");
+    assert_null(summary.devices);
+    fake_free(&run);
+}
+
+/* Without GPM the driver's utilisation serves, and the verdict is more careful. */
+static void test_without_gpm(void **state) {
+    (void)state;
+    fake_init(&run, 13);
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    fake_used(&run, 0, 10);
+    for (int i = 0; i < run.series_count; i++)
+        if (strncmp(hec_metric_info(run.series[i].metric)->name, "gpm", 3) == 0)
+            run.series[i].count = 0;
+    build();
+    assert_false(summary.devices[0].activity.has_gpm);
+    assert_int_equal(summary.devices[0].verdict.kind, HEC_VERDICT_COMPUTE_BOUND);
+    assert_true(summary.devices[0].verdict.confidence < 0.5);
+    assert_near(summary.devices[0].energy.idle_context_watts, 120, 1);
+    done();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_gpu),
+        cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_others_are_not_charged),
+        cmocka_unit_test(test_assumed_where_pids_are_hidden),
+        cmocka_unit_test(test_hidden_device_is_not_assumed),
+        cmocka_unit_test(test_reused_pid),
+        cmocka_unit_test(test_lost_device),
+        cmocka_unit_test(test_no_gpu),
+        cmocka_unit_test(test_rapl),
+        cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_events_are_bounded),
+        cmocka_unit_test(test_gpu_hours),
+        cmocka_unit_test(test_errors_are_passed_on),
+        cmocka_unit_test(test_without_gpm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

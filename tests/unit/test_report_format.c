@@ -1,0 +1,93 @@
+/* Numbers and foreign text for people. */
+#include "report/format.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char text[HEC_FORMAT_SIZE];
+
+static void test_si(void **state) {
+    (void)state;
+    assert_string_equal(hec_format_si(text, 11626, 4, "J"), "11.63 kJ");
+    assert_string_equal(hec_format_si(text, 0.1065, 4, "J"), "106.5 mJ");
+    assert_string_equal(hec_format_si(text, 999.96, 3, "W"), "1000 W");
+    assert_string_equal(hec_format_si(text, 0, 3, "J"), "0.00 J");
+    assert_string_equal(hec_format_si(text, -1500, 2, "J"), "-1.5 kJ");
+    assert_string_equal(hec_format_si(text, NAN, 3, "J"), "unknown");
+    assert_string_equal(hec_format_si(text, INFINITY, 3, "J"), "unknown");
+}
+
+static void test_bounded(void **state) {
+    (void)state;
+    assert_string_equal(hec_format_bounded(text, 11626, 58, "J", true), "11.63 kJ \u00b1 0.06 kJ");
+    assert_string_equal(hec_format_bounded(text, 11626, 58, "J", false), "11.63 kJ +- 0.06 kJ");
+    assert_string_equal(hec_format_bounded(text, 11626, 121, "J", true), "11.63 kJ \u00b1 0.13 kJ");
+    assert_string_equal(hec_format_bounded(text, 532.4, 31, "J", true), "532 J \u00b1 31 J");
+    assert_string_equal(hec_format_bounded(text, 0.1065, 0.0003, "J", true), "106.5 mJ \u00b1 0.3 mJ");
+    assert_string_equal(hec_format_bounded(text, 5, 900, "J", true), "5 J \u00b1 900 J");
+    assert_string_equal(hec_format_bounded(text, 1234, NAN, "J", true), "1.234 kJ");
+    assert_string_equal(hec_format_bounded(text, NAN, 3, "J", true), "unknown");
+}
+
+static void test_seconds(void **state) {
+    (void)state;
+    assert_string_equal(hec_format_seconds(text, 0.0312), "31.2 ms");
+    assert_string_equal(hec_format_seconds(text, 9.876), "9.88 s");
+    assert_string_equal(hec_format_seconds(text, 60.24), "60.2 s");
+    assert_string_equal(hec_format_seconds(text, 245.4), "4 min 5 s");
+    assert_string_equal(hec_format_seconds(text, 86399.9), "24 h 0 min");
+    assert_string_equal(hec_format_seconds(text, NAN), "unknown");
+}
+
+static void test_others(void **state) {
+    (void)state;
+    assert_string_equal(hec_format_bytes(text, 4.194e9, "/s"), "4.19 GB/s");
+    assert_string_equal(hec_format_bytes(text, 12, ""), "12 B");
+    assert_string_equal(hec_format_bytes(text, NAN, ""), "unknown");
+    assert_string_equal(hec_format_share(text, 0.884), "88 %");
+    assert_string_equal(hec_format_share(text, 0.052), "5.2 %");
+    assert_string_equal(hec_format_share(text, 0.0004), "0.04 %");
+    assert_string_equal(hec_format_share(text, 0), "0.0 %");
+    assert_string_equal(hec_format_share(text, NAN), "-");
+    assert_string_equal(hec_format_count(text, 300000), "300 000");
+    assert_string_equal(hec_format_count(text, -1234567), "-1 234 567");
+    assert_string_equal(hec_format_count(text, 999.5), "999.5");
+    assert_string_equal(hec_format_count(text, 0.25), "0.25");
+    assert_string_equal(hec_format_count(text, 1e300), "1e+300");
+    assert_string_equal(hec_format_dollars(text, 1.239), "$1.24");
+    assert_string_equal(hec_format_dollars(text, 0.000421), "$0.00042");
+    assert_string_equal(hec_format_dollars(text, 0), "$0.00");
+    assert_string_equal(hec_format_dollars(text, NAN), "unknown");
+}
+
+static void test_clean(void **state) {
+    char small[8];
+    (void)state;
+    assert_string_equal(hec_format_clean(text, sizeof text, "caf\xc3\xa9 \xe2\x82\xac", true),
+                        "caf\xc3\xa9 \xe2\x82\xac");
+    assert_string_equal(hec_format_clean(text, sizeof text, "caf\xc3\xa9", false), "caf?");
+    assert_string_equal(hec_format_clean(text, sizeof text, "a\x1b]0;x\x07\n\t\x7f", true), "a?]0;x????");
+    /* C1 controls, overlong, surrogate, beyond Unicode, cut off */
+    assert_string_equal(
+        hec_format_clean(text, sizeof text, "\xc2\x9b|\xc0\xaf|\xed\xa0\x80|\xf4\x90\x80\x80|\xe2\x82", true), "??|??|?"
+                                                                                                               "?"
+                                                                                                               "?|?"
+                                                                                                               "?"
+                                                                                                               "?"
+                                                                                                               "?|??");
+    assert_string_equal(hec_format_clean(small, sizeof small, "12345\xe2\x82\xac", true), "12345");
+    assert_string_equal(hec_format_clean(small, sizeof small, "123456789", true), "1234567");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_si),     cmocka_unit_test(test_bounded), cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_others), cmocka_unit_test(test_clean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* The report for people: width, colour, and that each thing is said. */
+#include "report/report.h"
+#include "unit/fake_run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static struct fake_run run;
+static struct hec_summary summary;
+static struct hec_buf out;
+static struct hec_report_style style;
+
+static void start(double seconds) {
+    fake_init(&run, seconds);
+    style = (struct hec_report_style){.utf8 = true};
+}
+
+static void print(void) {
+    struct hec_price price = hec_price_default();
+    hec_summary_free(&summary);
+    assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
+    hec_buf_free(&out);
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
+}
+
+static void finish(void) {
+    if (getenv("SHOW"))
+        print_message("%s\n", hec_buf_text(&out));
+    hec_buf_free(&out);
+    hec_summary_free(&summary);
+    fake_free(&run);
+}
+
+static void assert_says(const char *words) {
+    if (!strstr(hec_buf_text(&out), words))
+        fail_msg("\"%s\" is missing in:\n%s", words, hec_buf_text(&out));
+}
+
+static void assert_says_not(const char *words) {
+    if (strstr(hec_buf_text(&out), words))
+        fail_msg("\"%s\" is in:\n%s", words, hec_buf_text(&out));
+}
+
+static int lines(int widest) {
+    int count = 0, width = 0;
+    for (const char *c = hec_buf_text(&out); *c; c++) {
+        if (*c == '\n') {
+            count++;
+            width = 0;
+        } else if (((unsigned char)*c & 0xc0) != 0x80 && ++width > widest) {
+            fail_msg("a line is wider than %d:\n%s", widest, hec_buf_text(&out));
+        }
+        assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
+    }
+    return count;
+}
+
+static void full_run(void) {
+    start(63);
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    fake_worker(&run, 1, 150, 0, 0, 0);
+    fake_used(&run, 0, 4321);
+    run.units[run.unit_count].name = "sample";
+    run.units[run.unit_count++].count = 300000;
+    run.phases[run.phase_count].name = "load";
+    run.phases[run.phase_count++].count = 12.5;
+    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_KNOB, HEC_DEVICE_NONE, 2000000000, "batch=128"};
+    fake_fill(&run, HEC_HOST_CPU_BUSY, 0, 0.5, 63, 0.5, 120);
+    fake_fill(&run, HEC_TREE_CPU, 0, 1, 63, 1, 114000);
+    fake_fill(&run, HEC_TREE_RSS, 0, 1, 63, 1, 3000000);
+    fake_fill(&run, HEC_TREE_READ, 0, 1, 63, 1, 700000);
+    fake_fill(&run, HEC_TREE_WRITTEN, 0, 1, 63, 1, 1200);
+    fake_fill(&run, HEC_GPU_THROTTLE, 0, 1, 63, 1, 4);
+}
+
+static void test_full(void **state) {
+    (void)state;
+    full_run();
+    print();
+    lines(80);
+    assert_says("python train.py");
+    assert_says("kJ \u00b1 ");
+    assert_says("of 700 W");
+    assert_says("300 000 samples, 4 762 a second");
+    assert_says("0.13 $/kWh by default");
+    assert_says("473 g/kWh by default");
+    assert_says("by the counter");
+    assert_says("healthy: compute-bound (confidence 0.");
+    assert_says("SMs active 92 %");
+    assert_says("idle with a context");
+    assert_says("clocks held down by the power limit in 100 %");
+    assert_says("not charged");
+    assert_says("load: 12.5 s");
+    assert_says("batch=128");
+    assert_says("0.05 CPU seconds");
+    assert_says_not("\033");
+    assert_says_not("nan");
+    finish();
+}
+
+static void test_colour_and_ascii(void **state) {
+    (void)state;
+    full_run();
+    style.color = true;
+    print();
+    assert_says("\033[1m");
+    style.color = style.utf8 = false;
+    print();
+    assert_says("kJ +- ");
+    for (const char *c = hec_buf_text(&out); *c; c++)
+        assert_true((unsigned char)*c < 0x80);
+    finish();
+}
+
+static void test_narrow(void **state) {
+    (void)state;
+    full_run();
+    style.columns = 50;
+    print();
+    lines(50);
+    finish();
+}
+
+static void test_brief(void **state) {
+    (void)state;
+    full_run();
+    style.brief = true;
+    print();
+    assert_true(lines(80) <= 12);
+    assert_says("kJ \u00b1 ");
+    assert_says("per sample");
+    assert_says("healthy: compute-bound");
+    assert_says("hec's cost");
+    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 30000000000, "GPU 0 is lost"};
+    print();
+    assert_true(lines(80) <= 12);
+    assert_says("invalid: the device was lost at 30.00 s");
+    finish();
+}
+
+static void test_no_gpu(void **state) {
+    (void)state;
+    start(2);
+    run.events[run.event_count++] = (struct fake_event){HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, 0,
+                                                        "nvml: there is no NVIDIA driver on this machine"};
+    print();
+    assert_says("unavailable: there is no NVIDIA driver on this machine");
+    assert_says("CPU energy");
+    assert_says_not(" 0.00 J");
+    assert_says_not("nan");
+    finish();
+}
+
+static void test_nothing_used(void **state) {
+    (void)state;
+    start(8);
+    fake_worker(&run, 0, 120, 0, 0, 0);
+    run.devices[0].visible = 0;
+    print();
+    assert_says("none charged: the command used no GPU");
+    finish();
+}
+
+static void test_invalid(void **state) {
+    (void)state;
+    start(0.1);
+    fake_worker(&run, 0, 120, 0, 0, 0);
+    fake_used(&run, 0, 7);
+    run.gpu_processes[0].first_ns = 0;
+    for (int i = 0; i < run.series_count; i++)
+        if (run.series[i].metric == HEC_GPU_ENERGY || run.series[i].metric == HEC_GPU_POWER)
+            run.series[i].count = 1;
+    print();
+    assert_says("invalid: ");
+    assert_says_not("CO2");
+    finish();
+}
+
+/* Text from outside cannot write to the terminal. */
+static void test_hostile_text(void **state) {
+    (void)state;
+    full_run();
+    run.input.command = "evil\033]0;title\007\r\n\x9b"
+                        "2J";
+    run.phases[0].name = "\033[2J";
+    run.events[0].text = "\033[31m\n\n";
+    style.columns = 79;
+    print();
+    lines(79);
+    assert_says_not("\033");
+    finish();
+}
+
+static void test_buffer_too_small(void **state) {
+    (void)state;
+    full_run();
+    print();
+    hec_buf_free(&out);
+    hec_buf_init(&out, 100);
+    assert_true(hec_report_terminal(&summary, &style, &out) < 0);
+    finish();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_colour_and_ascii),
+        cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_brief),
+        cmocka_unit_test(test_no_gpu),
+        cmocka_unit_test(test_nothing_used),
+        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_hostile_text),
+        cmocka_unit_test(test_buffer_too_small),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
