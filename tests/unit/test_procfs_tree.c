@@ -397,7 +397,7 @@ static void polls_are_dense_at_first(void **state) {
 
 static void many_threads_are_looked_at_less_often_and_it_is_said(void **state) {
     struct world *world = *state;
-    put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .threads = 100});
+    put(world, (struct fake){.pid = ROOT, .parent = SELF, .start = 200, .threads = 90});
     self_has(world, "100");
     start_root(world);
     for (int i = 0; i < 8; i++)
