@@ -5,8 +5,16 @@
 #define SEG(activity, us) {SIM_##activity, us, 1},
 #define REP(activity, us, times) {SIM_##activity, us, times},
 static const struct sim_case cases[] = {
-#define SIM_CASE(name, cause, verdict, unit, units, memory, cap, meaning, ...)                              \
-    {name, cause, verdict, unit, units, memory, cap * 1000, meaning, (const struct sim_case_segment[]){__VA_ARGS__}, \
+#define SIM_CASE(name, cause, verdict, unit, units, memory, cap, meaning, ...)                                         \
+    {name,                                                                                                             \
+     cause,                                                                                                            \
+     verdict,                                                                                                          \
+     unit,                                                                                                             \
+     units,                                                                                                            \
+     memory,                                                                                                           \
+     cap * 1000,                                                                                                       \
+     meaning,                                                                                                          \
+     (const struct sim_case_segment[]){__VA_ARGS__},                                                                   \
      sizeof((const struct sim_case_segment[]){__VA_ARGS__}) / sizeof(struct sim_case_segment)},
 #include "sim/cases.def"
 #undef SIM_CASE

@@ -13,9 +13,9 @@ struct sim_case_segment {
 
 struct sim_case {
     const char *name, *cause, *verdict, *unit;
-    double units;          /* per step */
+    double units; /* per step */
     int64_t memory_mib;
-    int32_t cap_mw;        /* 0: leaves the limit alone */
+    int32_t cap_mw; /* 0: leaves the limit alone */
     const char *meaning;
     const struct sim_case_segment *segments;
     int segment_count;
@@ -53,7 +53,7 @@ struct sim_truth {
     double capped_seconds;            /* held under the power limit */
     double units;
     int64_t steps;
-    double late_seconds;              /* how much the player was behind its schedule; 0 when predicted */
+    double late_seconds; /* how much the player was behind its schedule; 0 when predicted */
     struct {
         double seconds, joules;
     } activity[SIM_ACTIVITY_COUNT];

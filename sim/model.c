@@ -3,24 +3,25 @@
 #include <string.h>
 
 static const struct sim_activity_info activities[] = {
-#define SIM_ACTIVITY(id, name, mw, work, measured, util, memutil, gr, sm, occ, integer, tensor, dfma, hmma, dmma, imma,  \
-                     dram, fp64, fp32, fp16, tx, rx, nvrx, nvtx, clock, meaning)                                        \
-    {name,                                                                                                              \
-     mw,                                                                                                                \
-     work,                                                                                                              \
-     measured,                                                                                                          \
-     {util, memutil, gr, sm, occ, integer, tensor, dfma, hmma, dmma, imma, dram, fp64, fp32, fp16, tx, rx, nvrx, nvtx}, \
-     clock,                                                                                                             \
+#define SIM_ACTIVITY(id, name, mw, work, measured, util, memutil, gr, sm, occ, integer, tensor, dfma, hmma, dmma,      \
+                     imma, dram, fp64, fp32, fp16, tx, rx, nvrx, nvtx, clock, meaning)                                 \
+    {name,                                                                                                             \
+     mw,                                                                                                               \
+     work,                                                                                                             \
+     measured,                                                                                                         \
+     {util, memutil, gr, sm, occ, integer, tensor, dfma, hmma, dmma, imma, dram, fp64, fp32, fp16, tx, rx, nvrx,       \
+      nvtx},                                                                                                           \
+     clock,                                                                                                            \
      meaning},
 #include "sim/activities.def"
 #undef SIM_ACTIVITY
 };
 
 static const struct sim_profile profiles[] = {
-#define SIM_PROFILE(id, name, title, known, arch, nvml_arch, major, minor, mem, reserved, pmin, pmax, pdef, idle, ctx,  \
+#define SIM_PROFILE(id, name, title, known, arch, nvml_arch, major, minor, mem, reserved, pmin, pmax, pdef, idle, ctx, \
                     held, burst, quantum, averages, counter, history, gpm, smclk, memclk, gen, width, scale)           \
-    {name, title, known, arch, nvml_arch, major, minor, mem, reserved, pmin, pmax, pdef, idle, ctx,                     \
-     held, burst, quantum, averages, counter, history, gpm, smclk, memclk, gen, width, scale},
+    {name, title, known, arch,    nvml_arch, major,   minor,   mem, reserved, pmin,   pmax, pdef,  idle,               \
+     ctx,  held,  burst, quantum, averages,  counter, history, gpm, smclk,    memclk, gen,  width, scale},
 #include "sim/profiles.def"
 #undef SIM_PROFILE
 };
@@ -82,8 +83,7 @@ int sim_power_split(const struct sim_profile *profile, int32_t cap_mw, struct si
         if (split_ns > start_ns)
             pieces[count++] = (struct sim_piece){start_ns, split_ns, over_ns + split_ns - start_ns, wanted, false};
         if (end_ns > split_ns)
-            pieces[count++] =
-                (struct sim_piece){split_ns, end_ns, burst_ns, sim_held_power_mw(profile, cap_mw), true};
+            pieces[count++] = (struct sim_piece){split_ns, end_ns, burst_ns, sim_held_power_mw(profile, cap_mw), true};
     }
     /* light work and waiting leave the controller's memory alone: only the length of the pause matters */
     if (count && pieces[count - 1].over_ns > 0)
@@ -91,8 +91,8 @@ int sim_power_split(const struct sim_profile *profile, int32_t cap_mw, struct si
     return count;
 }
 
-void sim_counters_mean(const struct sim_profile *profile, const int64_t active_ns[SIM_ACTIVITY_COUNT], int64_t window_ns,
-                       struct sim_counters *mean) {
+void sim_counters_mean(const struct sim_profile *profile, const int64_t active_ns[SIM_ACTIVITY_COUNT],
+                       int64_t window_ns, struct sim_counters *mean) {
     double sums[SIM_COUNTER_FIELDS] = {0};
     for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
         double row[SIM_COUNTER_FIELDS];

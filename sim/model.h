@@ -22,9 +22,9 @@ struct sim_counters {
 
 struct sim_activity_info {
     const char *name;
-    int32_t power_mw;       /* on the h200 profile */
+    int32_t power_mw; /* on the h200 profile */
     bool work;
-    int measured;           /* 1 alone, 2 as the mean of a training loop, 0 modelled */
+    int measured; /* 1 alone, 2 as the mean of a training loop, 0 modelled */
     struct sim_counters counters;
     int sm_clock_permille;
     const char *meaning;
@@ -36,10 +36,10 @@ struct sim_profile {
     int cuda_major, cuda_minor;
     int64_t memory_mib, reserved_mib;
     int32_t power_min_mw, power_max_mw, power_default_mw, idle_mw, context_mw;
-    int held_permille;      /* power while the cap holds an activity, of the cap */
-    int burst_ms;           /* an activity may exceed the cap for this long */
-    int64_t quantum_ns;     /* the energy counter takes a new value this often */
-    bool averages;          /* PowerUsage is a mean of 1 s (GA100 and older: momentary) */
+    int held_permille;  /* power while the cap holds an activity, of the cap */
+    int burst_ms;       /* an activity may exceed the cap for this long */
+    int64_t quantum_ns; /* the energy counter takes a new value this often */
+    bool averages;      /* PowerUsage is a mean of 1 s (GA100 and older: momentary) */
     bool has_counter, has_history, has_gpm;
     int sm_clock_mhz, memory_clock_mhz, pcie_generation, pcie_width;
     int scale_permille;
@@ -81,8 +81,8 @@ int sim_power_split(const struct sim_profile *profile, int32_t cap_mw, struct si
                     enum sim_activity activity, int64_t start_ns, int64_t end_ns, struct sim_piece pieces[2]);
 
 /* Mean counters of a window from the time spent in each activity; window_ns > 0. PCIe rates scale with the link. */
-void sim_counters_mean(const struct sim_profile *profile, const int64_t active_ns[SIM_ACTIVITY_COUNT], int64_t window_ns,
-                       struct sim_counters *mean);
+void sim_counters_mean(const struct sim_profile *profile, const int64_t active_ns[SIM_ACTIVITY_COUNT],
+                       int64_t window_ns, struct sim_counters *mean);
 
 /* A reproducible number in [0, 1) from three others (splitmix64). */
 double sim_hash_unit(uint64_t a, uint64_t b, uint64_t c);

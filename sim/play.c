@@ -79,8 +79,8 @@ static void retire(struct player *player, int64_t now_ns) {
 static void start_up(struct player *player, int64_t start_ns) {
     struct sim_span span = sim_cursor_next(&player->cursor);
     int64_t end = start_ns + span.duration_ns < player->end_ns ? start_ns + span.duration_ns : player->end_ns;
-    player->queue[player->head++] = (struct pending){
-        span.activity, {start_ns, end, 0, sim_world_profile(player->world)->context_mw, false}, false};
+    player->queue[player->head++] =
+        (struct pending){span.activity, {start_ns, end, 0, sim_world_profile(player->world)->context_mw, false}, false};
     player->next_ns = end;
 }
 
@@ -92,8 +92,8 @@ static int feed(struct player *player, int64_t now_ns) {
         bool whole = player->next_ns + span.duration_ns <= player->end_ns;
         int64_t duration = whole ? span.duration_ns : player->end_ns - player->next_ns;
         struct sim_piece pieces[2];
-        int count = sim_segment_append(player->world, player->device, player->pid, span.activity, player->next_ns, duration,
-                                       pieces);
+        int count = sim_segment_append(player->world, player->device, player->pid, span.activity, player->next_ns,
+                                       duration, pieces);
         if (count <= 0)
             return count < 0 ? count : HEC_ERR_FAILED;
         player->truth.late_seconds += (double)(pieces[0].start_ns - player->next_ns) * 1e-9;
@@ -171,7 +171,8 @@ static int play(struct player *player, int instance, struct hec_why *why) {
     return HEC_OK;
 }
 
-int sim_play(const char *case_name, const struct sim_play_options *options, struct sim_truth *truth, struct hec_why *why) {
+int sim_play(const char *case_name, const struct sim_play_options *options, struct sim_truth *truth,
+             struct hec_why *why) {
     struct player player = {.workload = sim_case_find(case_name), .options = options, .pid = getpid()};
     if (!player.workload)
         return hec_fail(why, HEC_ERR_NOTFOUND, "there is no case '%.60s'; `hec sim --list` shows them", case_name);
@@ -215,13 +216,14 @@ json_t *sim_cases_json(void) {
         for (int s = 0; s < c->segment_count; s++) {
             const struct sim_case_segment *segment = &c->segments[s];
             seconds += (double)(segment->duration_us * segment->times) * 1e-6;
-            json_array_append_new(segments, json_pack("{s:s, s:f, s:i}", "activity", sim_activity_info(segment->activity)->name,
-                                                      "seconds", (double)segment->duration_us * 1e-6, "times", segment->times));
+            json_array_append_new(segments,
+                                  json_pack("{s:s, s:f, s:i}", "activity", sim_activity_info(segment->activity)->name,
+                                            "seconds", (double)segment->duration_us * 1e-6, "times", segment->times));
         }
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:o}", "name", c->name, "planted",
-                                              c->cause, "verdict", c->verdict, "unit", c->unit, "units_per_step", c->units,
-                                              "step_seconds", seconds, "power_limit_w", c->cap_mw / 1000.0, "meaning",
-                                              c->meaning, "segments", segments));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:o}", "name", c->name,
+                                              "planted", c->cause, "verdict", c->verdict, "unit", c->unit,
+                                              "units_per_step", c->units, "step_seconds", seconds, "power_limit_w",
+                                              c->cap_mw / 1000.0, "meaning", c->meaning, "segments", segments));
     }
     return json_pack("{s:o}", "cases", list);
 }
@@ -230,12 +232,12 @@ json_t *sim_truth_json(const struct sim_truth *truth) {
     json_t *activities = json_object();
     for (int a = 0; a < SIM_ACTIVITY_COUNT; a++)
         if (truth->activity[a].seconds > 0)
-            json_object_set_new(activities, sim_activity_info((enum sim_activity)a)->name,
-                                json_pack("{s:f, s:f}", "seconds", truth->activity[a].seconds, "joules",
-                                          truth->activity[a].joules));
-    return json_pack("{s:f, s:f, s:{s:f, s:f}, s:{s:f, s:f}, s:f, s:I, s:f, s:f, s:o}", "seconds", truth->seconds, "joules",
-                     truth->joules, "work", "seconds", truth->work_seconds, "joules", truth->work_joules, "idle", "seconds",
-                     truth->idle_seconds, "joules", truth->idle_joules, "capped_seconds", truth->capped_seconds, "steps",
-                     (json_int_t)truth->steps, "units", truth->units, "late_seconds", truth->late_seconds, "activities",
-                     activities);
+            json_object_set_new(
+                activities, sim_activity_info((enum sim_activity)a)->name,
+                json_pack("{s:f, s:f}", "seconds", truth->activity[a].seconds, "joules", truth->activity[a].joules));
+    return json_pack("{s:f, s:f, s:{s:f, s:f}, s:{s:f, s:f}, s:f, s:I, s:f, s:f, s:o}", "seconds", truth->seconds,
+                     "joules", truth->joules, "work", "seconds", truth->work_seconds, "joules", truth->work_joules,
+                     "idle", "seconds", truth->idle_seconds, "joules", truth->idle_joules, "capped_seconds",
+                     truth->capped_seconds, "steps", (json_int_t)truth->steps, "units", truth->units, "late_seconds",
+                     truth->late_seconds, "activities", activities);
 }

@@ -11,9 +11,9 @@
 #include <signal.h>
 
 struct sim_play_options {
-    double seconds;  /* how long to play, the startup included; > 0 */
-    int device;      /* CUDA ordinal: CUDA_VISIBLE_DEVICES is honoured */
-    uint64_t seed;   /* 0: no jitter */
+    double seconds;         /* how long to play, the startup included; > 0 */
+    int device;             /* CUDA ordinal: CUDA_VISIBLE_DEVICES is honoured */
+    uint64_t seed;          /* 0: no jitter */
     const char *world_path; /* NULL: HEC_SIM_WORLD */
     /* Called at the end of each step, in the playing thread; may be NULL. */
     void (*on_step)(void *context, double units);
@@ -25,7 +25,8 @@ struct sim_play_options {
 /* HEC_ERR_NOTFOUND: no such case, no world, no such device. *truth (may be NULL) is exact for what was really played,
  * also after an early end: the energy of the device between the opening and the closing of the context, if no other
  * process used it at the same time. */
-int sim_play(const char *case_name, const struct sim_play_options *options, struct sim_truth *truth, struct hec_why *why);
+int sim_play(const char *case_name, const struct sim_play_options *options, struct sim_truth *truth,
+             struct hec_why *why);
 
 /* {"cases": [{"name", "planted", "verdict", "unit", "units_per_step", "step_seconds", "power_limit_w", "meaning",
  * "segments": [{"activity", "seconds", "times"}]}]}; NULL when out of memory. The caller owns it. */

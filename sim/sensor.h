@@ -5,10 +5,10 @@
 
 #include "sim/world.h"
 
-#define SIM_HISTORY_PERIOD_NS INT64_C(20000000) /* one power sample */
-#define SIM_HISTORY_LENGTH 119                  /* what the driver keeps: 2.36 s */
-#define SIM_POWER_PERIOD_NS INT64_C(100000000)  /* a new value of the polled power readings */
-#define SIM_UTIL_WINDOW_NS INT64_C(166666667)   /* utilisation is a mean over this */
+#define SIM_HISTORY_PERIOD_NS INT64_C(20000000)     /* one power sample */
+#define SIM_HISTORY_LENGTH 119                      /* what the driver keeps: 2.36 s */
+#define SIM_POWER_PERIOD_NS INT64_C(100000000)      /* a new value of the polled power readings */
+#define SIM_UTIL_WINDOW_NS INT64_C(166666667)       /* utilisation is a mean over this */
 #define SIM_LOADED_BEFORE_NS INT64_C(3600000000000) /* the driver was loaded this long before the epoch, and idle */
 
 /* The instant at which the counter took the value that it shows at t: the last edge of the grid of profile->quantum_ns

@@ -82,8 +82,8 @@ static int parse_device_fault(const char *key, char *value, struct sim_spec *spe
         *colon++ = '\0';
     if (!parse_seconds(value, &fault->at_ns) ||
         (colon && (!parse_number(colon, spec->count - 1, &device) || device != floor(device))))
-        return hec_fail(why, HEC_ERR_USAGE, "'%s@%.40s' should be %s@SECONDS or %s@SECONDS:DEVICE, as in %s@2", key, value,
-                        key, key, key);
+        return hec_fail(why, HEC_ERR_USAGE, "'%s@%.40s' should be %s@SECONDS or %s@SECONDS:DEVICE, as in %s@2", key,
+                        value, key, key, key);
     fault->device = (int)device;
     return HEC_OK;
 }
@@ -102,8 +102,8 @@ static int parse_call_fault(const char *key, char *value, struct sim_fault *faul
         *colon++ = '\0';
     double ms = 0;
     if ((fault->kind == SIM_FAULT_SLOW) != (colon != NULL) || (colon && !parse_number(colon, 60000, &ms)))
-        return hec_fail(why, HEC_ERR_USAGE, "'%s=%.80s' should be %s=%s or %s=%s@SECONDS (milliseconds up to 60000)", key,
-                        value, key, form, key, form);
+        return hec_fail(why, HEC_ERR_USAGE, "'%s=%.80s' should be %s=%s or %s=%s@SECONDS (milliseconds up to 60000)",
+                        key, value, key, form, key, form);
     fault->delay_ns = (int64_t)(ms * (double)HEC_NS_PER_MS);
     fault->call = sim_call_find(value, (unsigned)strlen(value));
     if (fault->call == SIM_CALL_COUNT)
@@ -111,7 +111,8 @@ static int parse_call_fault(const char *key, char *value, struct sim_fault *faul
     return HEC_OK;
 }
 
-static int add_fault(enum sim_fault_kind kind, const char *key, char *value, struct sim_spec *spec, struct hec_why *why) {
+static int add_fault(enum sim_fault_kind kind, const char *key, char *value, struct sim_spec *spec,
+                     struct hec_why *why) {
     struct sim_fault fault = {.kind = kind, .call = SIM_CALL_COUNT};
     if (spec->fault_count == SIM_FAULT_MAX)
         return hec_fail(why, HEC_ERR_USAGE, "more than %d faults", SIM_FAULT_MAX);

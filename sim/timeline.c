@@ -16,7 +16,8 @@ static uint64_t oldest(const struct sim_timeline *timeline) {
 
 static int64_t excess_nj(const struct sim_profile *profile, const struct sim_segment *segment, int64_t until_ns) {
     int64_t end = until_ns < segment->end_ns ? until_ns : segment->end_ns;
-    return end > segment->start_ns ? sim_energy_of(segment->power_mw - profile->context_mw, end - segment->start_ns) : 0;
+    return end > segment->start_ns ? sim_energy_of(segment->power_mw - profile->context_mw, end - segment->start_ns)
+                                   : 0;
 }
 
 /* Index of the first segment that ends after t; head if there is none. */
@@ -48,7 +49,8 @@ static void active_before(const struct sim_timeline *timeline, uint64_t index, i
         i -= SIM_MILESTONE_EVERY;
     else if (i < oldest(timeline))
         i += SIM_MILESTONE_EVERY;
-    memcpy(active_ns, milestone_slot((struct sim_timeline *)timeline, i)->active_ns, sizeof(int64_t) * SIM_ACTIVITY_COUNT);
+    memcpy(active_ns, milestone_slot((struct sim_timeline *)timeline, i)->active_ns,
+           sizeof(int64_t) * SIM_ACTIVITY_COUNT);
     for (; i < index; i++)
         active_ns[seen(timeline, i)->activity] += seen(timeline, i)->end_ns - seen(timeline, i)->start_ns;
     for (; i > index; i--)
@@ -96,7 +98,8 @@ static int64_t present_ns(const struct sim_timeline *timeline, int64_t t_ns) {
     for (uint64_t i = timeline->presence_head; i > low; i--) {
         const struct sim_presence *presence = &timeline->presence[(i - 1) % SIM_PRESENCE_MAX];
         if (presence->start_ns < t_ns)
-            return presence->present_before_ns + (t_ns < presence->end_ns ? t_ns : presence->end_ns) - presence->start_ns;
+            return presence->present_before_ns + (t_ns < presence->end_ns ? t_ns : presence->end_ns) -
+                   presence->start_ns;
         if (i - 1 == low)
             return presence->present_before_ns;
     }
@@ -107,7 +110,8 @@ int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile 
                         enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
     if (timeline->head && at(timeline, timeline->head - 1)->end_ns > start_ns)
         start_ns = at(timeline, timeline->head - 1)->end_ns;
-    int count = sim_power_split(profile, cap_mw, &timeline->controller, activity, start_ns, start_ns + duration_ns, pieces);
+    int count =
+        sim_power_split(profile, cap_mw, &timeline->controller, activity, start_ns, start_ns + duration_ns, pieces);
     for (int i = 0; i < count; i++)
         push(timeline, profile,
              (struct sim_segment){pieces[i].start_ns, pieces[i].end_ns, 0, pieces[i].over_ns, pieces[i].power_mw, pid,
@@ -167,7 +171,8 @@ void sim_timeline_active(const struct sim_timeline *timeline, int64_t t_ns, int6
     active_ns[SIM_IDLE] = (t_ns > timeline->epoch_ns ? t_ns - timeline->epoch_ns : 0) - present;
 }
 
-struct sim_instant sim_timeline_at(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns) {
+struct sim_instant sim_timeline_at(const struct sim_timeline *timeline, const struct sim_profile *profile,
+                                   int64_t t_ns) {
     uint64_t last = timeline->presence_head;
     struct sim_instant instant = {SIM_IDLE, profile->idle_mw, false, false};
     for (uint64_t i = last, low = last > SIM_PRESENCE_MAX ? last - SIM_PRESENCE_MAX : 0; i > low; i--) {

@@ -74,7 +74,8 @@ struct sim_instant {
     int32_t power_mw;
     bool held, present;
 };
-struct sim_instant sim_timeline_at(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns);
+struct sim_instant sim_timeline_at(const struct sim_timeline *timeline, const struct sim_profile *profile,
+                                   int64_t t_ns);
 
 /* Time in [t0, t1) in which pid kept the device working with kernels (activities with non-zero util). */
 int64_t sim_timeline_busy_ns(const struct sim_timeline *timeline, pid_t pid, int64_t t0_ns, int64_t t1_ns);

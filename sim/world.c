@@ -44,8 +44,8 @@ struct sim_world {
 #define SWEEP_INTERVAL_NS INT64_C(20000000)
 
 static uint64_t layout(void) {
-    return sizeof(struct sim_page) * UINT64_C(1000003) + sizeof(struct sim_device) + SIM_ACTIVITY_COUNT * UINT64_C(7919) +
-           SIM_CALL_COUNT;
+    return sizeof(struct sim_page) * UINT64_C(1000003) + sizeof(struct sim_device) +
+           SIM_ACTIVITY_COUNT * UINT64_C(7919) + SIM_CALL_COUNT;
 }
 
 static size_t page_size(int devices) {
@@ -155,7 +155,8 @@ int sim_world_attach(const char *path, struct sim_world **result, struct hec_why
     struct stat status;
     int err = HEC_OK, fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) < 0)
-        err = hec_fail(why, hec_err_from_errno(errno), "cannot open the simulated machine %s: %s", path, strerror(errno));
+        err =
+            hec_fail(why, hec_err_from_errno(errno), "cannot open the simulated machine %s: %s", path, strerror(errno));
     else if (!S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof(struct sim_page))
         err = hec_fail(why, HEC_ERR_CORRUPT, "%s is not a simulated machine", path);
     if (!err) {
@@ -374,8 +375,8 @@ int sim_context_close(struct sim_world *world, int device_index, pid_t pid, int6
     return err;
 }
 
-int sim_segment_append(struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity, int64_t start_ns,
-                       int64_t duration_ns, struct sim_piece pieces[2]) {
+int sim_segment_append(struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity,
+                       int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
     struct sim_device *device = lock(world, device_index);
     int count = HEC_ERR_NOTFOUND;
     if (find_context(device, pid)) {

@@ -44,7 +44,8 @@ int sim_world_set_cap_mw(struct sim_world *world, int device, int32_t cap_mw);
 
 /* A context of process pid on a device; instance is the MIG instance, 0 without MIG. Opens at now (given back).
  * HEC_ERR_FULL when SIM_CONTEXT_MAX are open. A process has at most one context on a device: opening again is counted. */
-int sim_context_open(struct sim_world *world, int device, int instance, pid_t pid, int64_t memory_bytes, int64_t *now_ns);
+int sim_context_open(struct sim_world *world, int device, int instance, pid_t pid, int64_t memory_bytes,
+                     int64_t *now_ns);
 /* Closes at now (given back) and takes back what the process would still do. */
 int sim_context_close(struct sim_world *world, int device, pid_t pid, int64_t *now_ns);
 

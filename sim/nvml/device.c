@@ -76,13 +76,13 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetUUID(sim_nvml_device device, char *uuid, un
 }
 
 /* Most getters of one unsigned number look alike. */
-#define SIM_GETTER(function, name, type, value)                              \
-    SIM_EXPORT sim_nvml_ret function(sim_nvml_device device, type *name) {   \
-        SIM_ENTER_WHOLE(function, device);                                   \
-        if (!name)                                                           \
-            return SIM_NVML_INVALID_ARGUMENT;                                \
-        *name = (type)(value);                                               \
-        return SIM_NVML_SUCCESS;                                             \
+#define SIM_GETTER(function, name, type, value)                                                                        \
+    SIM_EXPORT sim_nvml_ret function(sim_nvml_device device, type *name) {                                             \
+        SIM_ENTER_WHOLE(function, device);                                                                             \
+        if (!name)                                                                                                     \
+            return SIM_NVML_INVALID_ARGUMENT;                                                                          \
+        *name = (type)(value);                                                                                         \
+        return SIM_NVML_SUCCESS;                                                                                       \
     }
 
 SIM_GETTER(nvmlDeviceGetIndex, index, unsigned, ((void)world, device->device))

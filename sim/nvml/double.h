@@ -28,20 +28,20 @@ sim_nvml_ret sim_nvml_put(char *buffer, unsigned length, const char *text);
 /* Wall clock in us of a time of the world. */
 unsigned long long sim_nvml_wall_us(const struct sim_world *world, int64_t t_ns);
 
-#define SIM_ENTER(name, handle)                                            \
-    struct sim_world *world;                                               \
-    do {                                                                   \
-        sim_nvml_ret entered = sim_nvml_enter(SIM_CALL_##name, handle, &world); \
-        if (entered != SIM_NVML_SUCCESS)                                   \
-            return entered;                                                \
+#define SIM_ENTER(name, handle)                                                                                        \
+    struct sim_world *world;                                                                                           \
+    do {                                                                                                               \
+        sim_nvml_ret entered = sim_nvml_enter(SIM_CALL_##name, handle, &world);                                        \
+        if (entered != SIM_NVML_SUCCESS)                                                                               \
+            return entered;                                                                                            \
     } while (0)
 
-#define SIM_ENTER_WHOLE(name, handle)                                            \
-    struct sim_world *world;                                                     \
-    do {                                                                         \
-        sim_nvml_ret entered = sim_nvml_enter_whole(SIM_CALL_##name, handle, &world); \
-        if (entered != SIM_NVML_SUCCESS)                                         \
-            return entered;                                                      \
+#define SIM_ENTER_WHOLE(name, handle)                                                                                  \
+    struct sim_world *world;                                                                                           \
+    do {                                                                                                               \
+        sim_nvml_ret entered = sim_nvml_enter_whole(SIM_CALL_##name, handle, &world);                                  \
+        if (entered != SIM_NVML_SUCCESS)                                                                               \
+            return entered;                                                                                            \
     } while (0)
 
 #endif

@@ -13,22 +13,24 @@
 
 struct sim_gpm_sample {
     int64_t t_ns;
-    int device, mig; /* device -1: not taken yet */
+    int device, mig;  /* device -1: not taken yet */
     bool active_here; /* under MIG: the instance had a context */
     int64_t active_ns[SIM_ACTIVITY_COUNT];
 };
 
-#define GPM_METRIC(id, member, scale) {id, offsetof(struct sim_counters, member), scale}
+#define GPM_METRIC(id, member, scale)                                                                                  \
+    { id, offsetof(struct sim_counters, member), scale }
 static const struct {
     unsigned id;
     size_t offset;
     double scale;
 } metrics_table[] = {
-    GPM_METRIC(1, gr, 0.1),      GPM_METRIC(2, sm, 0.1),     GPM_METRIC(3, occupancy, 0.1), GPM_METRIC(4, integer, 0.1),
-    GPM_METRIC(5, tensor, 0.1),  GPM_METRIC(6, dfma, 0.1),   GPM_METRIC(7, hmma, 0.1),      GPM_METRIC(8, dmma, 0.1),
-    GPM_METRIC(9, imma, 0.1),    GPM_METRIC(10, dram, 0.1),  GPM_METRIC(11, fp64, 0.1),     GPM_METRIC(12, fp32, 0.1),
-    GPM_METRIC(13, fp16, 0.1),   GPM_METRIC(20, pcie_tx, 1), GPM_METRIC(21, pcie_rx, 1),    GPM_METRIC(60, nvlink_rx, 1),
-    GPM_METRIC(61, nvlink_tx, 1),
+    GPM_METRIC(1, gr, 0.1),       GPM_METRIC(2, sm, 0.1),       GPM_METRIC(3, occupancy, 0.1),
+    GPM_METRIC(4, integer, 0.1),  GPM_METRIC(5, tensor, 0.1),   GPM_METRIC(6, dfma, 0.1),
+    GPM_METRIC(7, hmma, 0.1),     GPM_METRIC(8, dmma, 0.1),     GPM_METRIC(9, imma, 0.1),
+    GPM_METRIC(10, dram, 0.1),    GPM_METRIC(11, fp64, 0.1),    GPM_METRIC(12, fp32, 0.1),
+    GPM_METRIC(13, fp16, 0.1),    GPM_METRIC(20, pcie_tx, 1),   GPM_METRIC(21, pcie_rx, 1),
+    GPM_METRIC(60, nvlink_rx, 1), GPM_METRIC(61, nvlink_tx, 1),
 };
 
 SIM_EXPORT sim_nvml_ret nvmlGpmQueryDeviceSupport(sim_nvml_device device, struct sim_nvml_gpm_support *support) {

@@ -4,7 +4,8 @@
 
 #include "base/clock.h"
 
-SIM_EXPORT sim_nvml_ret nvmlDeviceGetUtilizationRates(sim_nvml_device device, struct sim_nvml_utilization *utilization) {
+SIM_EXPORT sim_nvml_ret nvmlDeviceGetUtilizationRates(sim_nvml_device device,
+                                                      struct sim_nvml_utilization *utilization) {
     SIM_ENTER_WHOLE(nvmlDeviceGetUtilizationRates, device);
     if (!utilization)
         return SIM_NVML_INVALID_ARGUMENT;
@@ -13,7 +14,8 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetUtilizationRates(sim_nvml_device device, st
     struct sim_counters mean;
     int64_t now = sim_world_now_ns(world);
     sim_sensor_counters(world, device->device, now - SIM_UTIL_WINDOW_NS, now, &mean);
-    *utilization = (struct sim_nvml_utilization){(unsigned)(mean.util / 10 + 0.5), (unsigned)(mean.mem_util / 10 + 0.5)};
+    *utilization =
+        (struct sim_nvml_utilization){(unsigned)(mean.util / 10 + 0.5), (unsigned)(mean.mem_util / 10 + 0.5)};
     return SIM_NVML_SUCCESS;
 }
 

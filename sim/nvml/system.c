@@ -153,19 +153,32 @@ SIM_EXPORT int hecSimulatedGpu(char *profile, unsigned length) {
 
 SIM_EXPORT const char *nvmlErrorString(sim_nvml_ret ret) {
     switch (ret) {
-    case SIM_NVML_SUCCESS: return "Success";
-    case SIM_NVML_UNINITIALIZED: return "Uninitialized";
-    case SIM_NVML_INVALID_ARGUMENT: return "Invalid Argument";
-    case SIM_NVML_NOT_SUPPORTED: return "Not Supported";
-    case SIM_NVML_NO_PERMISSION: return "Insufficient Permissions";
-    case SIM_NVML_NOT_FOUND: return "Not Found";
-    case SIM_NVML_INSUFFICIENT_SIZE: return "Insufficient Size";
-    case SIM_NVML_DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    case SIM_NVML_TIMEOUT: return "Timeout";
-    case SIM_NVML_GPU_IS_LOST: return "GPU is lost";
-    case SIM_NVML_MEMORY: return "Insufficient Memory";
-    case SIM_NVML_ARGUMENT_VERSION_MISMATCH: return "Argument version mismatch";
-    default: return "Unknown Error";
+    case SIM_NVML_SUCCESS:
+        return "Success";
+    case SIM_NVML_UNINITIALIZED:
+        return "Uninitialized";
+    case SIM_NVML_INVALID_ARGUMENT:
+        return "Invalid Argument";
+    case SIM_NVML_NOT_SUPPORTED:
+        return "Not Supported";
+    case SIM_NVML_NO_PERMISSION:
+        return "Insufficient Permissions";
+    case SIM_NVML_NOT_FOUND:
+        return "Not Found";
+    case SIM_NVML_INSUFFICIENT_SIZE:
+        return "Insufficient Size";
+    case SIM_NVML_DRIVER_NOT_LOADED:
+        return "Driver Not Loaded";
+    case SIM_NVML_TIMEOUT:
+        return "Timeout";
+    case SIM_NVML_GPU_IS_LOST:
+        return "GPU is lost";
+    case SIM_NVML_MEMORY:
+        return "Insufficient Memory";
+    case SIM_NVML_ARGUMENT_VERSION_MISMATCH:
+        return "Argument version mismatch";
+    default:
+        return "Unknown Error";
     }
 }
 

@@ -16,8 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const causes[] = {"data", "host", "launch", "sync", "copy", "alloc", "checkpoint", "comm", "straggler",
-                                     "precision", "memory", "batch", "layout", "compile", "throttle", "idle", "none"};
+static const char *const causes[] = {"data",       "host",    "launch",    "sync",      "copy",   "alloc",
+                                     "checkpoint", "comm",    "straggler", "precision", "memory", "batch",
+                                     "layout",     "compile", "throttle",  "idle",      "none"};
 static const char *const verdicts[] = {"compute_bound", "transfer_starved", "small_kernels", "unused", "unclear"};
 
 static bool is_one_of(const char *text, const char *const *list, size_t count) {
@@ -140,8 +141,12 @@ static void playing_leaves_the_energy_that_truth_says(void **state) {
     for (int i = 0; i < 3; i++) {
         struct sim_world *world = make("h200x2");
         double units = 0;
-        struct sim_play_options options = {.seconds = 0.4, .device = 1, .seed = (uint64_t)i, .on_step = count_steps,
-                                           .context = &units, .world_path = sim_world_path(world)};
+        struct sim_play_options options = {.seconds = 0.4,
+                                           .device = 1,
+                                           .seed = (uint64_t)i,
+                                           .on_step = count_steps,
+                                           .context = &units,
+                                           .world_path = sim_world_path(world)};
         struct sim_truth truth, predicted;
         struct hec_why why = {""};
         if (sim_play(played[i], &options, &truth, &why) != HEC_OK)
@@ -173,8 +178,8 @@ static void early_end_is_exact_too(void **state) {
     (void)state;
     struct sim_world *world = make("h200");
     int steps = 0;
-    struct sim_play_options options = {.seconds = 1000, .on_step = stop_soon, .context = &steps, .stop = &enough,
-                                       .world_path = sim_world_path(world)};
+    struct sim_play_options options = {
+        .seconds = 1000, .on_step = stop_soon, .context = &steps, .stop = &enough, .world_path = sim_world_path(world)};
     struct sim_truth truth;
     assert_int_equal(sim_play("data-starved", &options, &truth, NULL), HEC_OK);
     assert_true(truth.steps >= 3 && truth.seconds < 500);

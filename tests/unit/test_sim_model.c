@@ -220,7 +220,8 @@ static void rings_wrap(void **state) {
         assert_int_equal(after[SIM_GEMM_FP32] - before[SIM_GEMM_FP32], 2 * MS);
         assert_int_equal(after[SIM_ELEMENTWISE] - before[SIM_ELEMENTWISE], MS);
         assert_int_equal(after[SIM_CONTEXT] - before[SIM_CONTEXT], 3 * MS);
-        int64_t nj = sim_timeline_energy_nj(timeline, h200(), (i + 6) * MS) - sim_timeline_energy_nj(timeline, h200(), i * MS);
+        int64_t nj =
+            sim_timeline_energy_nj(timeline, h200(), (i + 6) * MS) - sim_timeline_energy_nj(timeline, h200(), i * MS);
         assert_int_equal(nj, sim_energy_of(652000, 2 * MS) + sim_energy_of(593000, MS) + sim_energy_of(120000, 3 * MS));
     }
     /* forgotten instants give the oldest answer and no nonsense */
@@ -232,7 +233,8 @@ static void rings_wrap(void **state) {
 
 static void counters_are_means(void **state) {
     (void)state;
-    int64_t active[SIM_ACTIVITY_COUNT] = {[SIM_GEMM_BF16] = 25 * MS, [SIM_COPY_PINNED] = 50 * MS, [SIM_CONTEXT] = 25 * MS};
+    int64_t active[SIM_ACTIVITY_COUNT] = {
+        [SIM_GEMM_BF16] = 25 * MS, [SIM_COPY_PINNED] = 50 * MS, [SIM_CONTEXT] = 25 * MS};
     struct sim_counters mean;
     sim_counters_mean(h200(), active, 100 * MS, &mean);
     assert_true(fabs(mean.tensor - 220) < 1e-9);

@@ -169,8 +169,11 @@ static void newer_driver_exports_everything(void **state) {
 static void older_driver_lacks_what_it_lacked(void **state) {
     (void)state;
     struct bench bench = begin("h200,driver=450,clock=virtual");
-    static const char *const later[] = {"nvmlDeviceGetMemoryInfo_v2", "nvmlGpmSampleGet", "nvmlGpmMetricsGet",
-                                        "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3",
+    static const char *const later[] = {"nvmlDeviceGetMemoryInfo_v2",
+                                        "nvmlGpmSampleGet",
+                                        "nvmlGpmMetricsGet",
+                                        "nvmlDeviceGetComputeRunningProcesses_v2",
+                                        "nvmlDeviceGetComputeRunningProcesses_v3",
                                         "nvmlDeviceGetCurrentClocksEventReasons"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         assert_null(dlsym(bench.nvml.library, later[i]));
@@ -282,7 +285,8 @@ static void energy_and_fields(void **state) {
     assert_int_equal(bench.nvml.power_usage(bench.device, &mw), 0);
     assert_int_equal(mw, 652000);
     int (*set_limit)(hec_nvml_device, unsigned) = symbol(&bench, "nvmlDeviceSetPowerManagementLimit");
-    int (*range)(hec_nvml_device, unsigned *, unsigned *) = symbol(&bench, "nvmlDeviceGetPowerManagementLimitConstraints");
+    int (*range)(hec_nvml_device, unsigned *, unsigned *) =
+        symbol(&bench, "nvmlDeviceGetPowerManagementLimitConstraints");
     unsigned low, high;
     assert_int_equal(range(bench.device, &low, &high), 0);
     assert_int_equal(low, 200000);
@@ -357,7 +361,8 @@ static void gpm_needs_more_than_100_ms(void **state) {
     for (int i = 0; i < 4; i++) {
         assert_int_equal(bench.nvml.gpm_sample_alloc(&samples[i]), 0);
         if (i == 0) { /* not taken yet */
-            struct hec_nvml_gpm_metrics metrics = {.version = 1, .count = 1, .sample1 = samples[0], .sample2 = samples[0]};
+            struct hec_nvml_gpm_metrics metrics = {
+                .version = 1, .count = 1, .sample1 = samples[0], .sample2 = samples[0]};
             assert_int_equal(bench.nvml.gpm_metrics(&metrics), SIM_NVML_INVALID_ARGUMENT);
         }
         at(&bench, times[i] * MS);

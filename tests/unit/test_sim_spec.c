@@ -108,8 +108,9 @@ static void refuses_with_a_sentence(void **state) {
 /* Whatever is typed, the result is a usable specification or an error. */
 static void survives_garbage(void **state) {
     (void)state;
-    static const char *const words[] = {"h200", "a100", "x", "8", ",", "=", "@", ":", "lost", "reset", "slow", "hang", ".",
-                                        "nvmlInit_v2", "noise", "nopower", "driver", "450", "mig", "1", "-", "\xff", "%s%n", "e9"};
+    static const char *const words[] = {"h200",   "a100",  "x",    "8",    ",", "=",           "@",     ":",
+                                        "lost",   "reset", "slow", "hang", ".", "nvmlInit_v2", "noise", "nopower",
+                                        "driver", "450",   "mig",  "1",    "-", "\xff",        "%s%n",  "e9"};
     int accepted = 0;
     for (uint64_t round = 1; round <= 50000; round++) {
         char text[256] = "";

@@ -122,7 +122,8 @@ static void the_past_is_not_rewritten(void **state) {
     now = at(world, 10 * S + 100 * MS);
     sim_context_close(world, 0, 42, &t);
     int64_t nj = sim_world_energy_nj(world, 0, now);
-    assert_int_equal(nj, sim_energy_of(82000, 10 * S) + sim_energy_of(652000, 90 * MS) + sim_energy_of(120000, 10 * MS));
+    assert_int_equal(nj,
+                     sim_energy_of(82000, 10 * S) + sim_energy_of(652000, 90 * MS) + sim_energy_of(120000, 10 * MS));
     assert_int_equal(sim_world_energy_nj(world, 0, now + S) - nj, sim_energy_of(82000, S));
     sim_world_destroy(world);
 }
@@ -157,7 +158,8 @@ static void a_killed_process_loses_its_context(void **state) {
     assert_int_equal(count, 0);
     int64_t t = sim_world_now_ns(world);
     assert_int_equal(sim_world_at(world, 0, t + S).activity, SIM_IDLE);
-    assert_int_equal(sim_world_energy_nj(world, 0, t + 2 * S) - sim_world_energy_nj(world, 0, t + S), sim_energy_of(82000, S));
+    assert_int_equal(sim_world_energy_nj(world, 0, t + 2 * S) - sim_world_energy_nj(world, 0, t + S),
+                     sim_energy_of(82000, S));
     waitpid(child, NULL, 0);
     close(ready[0]);
     close(ready[1]);
