@@ -1,16 +1,14 @@
 #include "sim/world.h"
 
 #include "base/clock.h"
+#include "sim/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,8 +34,7 @@ struct sim_page {
 struct sim_world {
     struct sim_page *page;
     const struct sim_profile *profile;
-    size_t size;
-    char path[256];
+    struct sim_file file;
 };
 
 /* Contexts of dead processes are looked for at most this often. */
@@ -58,35 +55,6 @@ static int64_t real_clock(clockid_t id) {
     return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
 }
 
-static const char *writable_folder(void) {
-    const char *tmp = getenv("TMPDIR");
-    if (tmp && *tmp && access(tmp, W_OK) == 0)
-        return tmp;
-    return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-}
-
-static int create_file(struct sim_world *world, struct hec_why *why) {
-    int length = snprintf(world->path, sizeof world->path, "%s/hec-sim-XXXXXX", writable_folder());
-    if (length < 0 || length >= (int)sizeof world->path)
-        return hec_fail(why, HEC_ERR_LIMIT, "the name of the folder for temporary files is too long");
-    int fd = mkostemp(world->path, O_CLOEXEC);
-    if (fd < 0)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", world->path, strerror(errno));
-    /* allocated, not sparse: a full disk must fail here and not as SIGBUS later */
-    int err = posix_fallocate(fd, 0, (off_t)world->size);
-    if (err == 0) {
-        world->page = mmap(NULL, world->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (world->page == MAP_FAILED)
-            err = errno;
-    }
-    close(fd);
-    if (err) {
-        unlink(world->path);
-        return hec_fail(why, hec_err_from_errno(err), "cannot set up %s: %s", world->path, strerror(err));
-    }
-    return HEC_OK;
-}
-
 static int init_lock(pthread_mutex_t *lock) {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
@@ -104,15 +72,14 @@ int sim_world_create(const struct sim_spec *spec, struct sim_world **result, str
     struct sim_world *world = calloc(1, sizeof *world);
     if (!world)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    world->size = page_size(spec->count);
     world->profile = profile;
-    int err = create_file(world, why);
+    int err = sim_file_create(page_size(spec->count), WORLD_MAGIC, &world->file, why);
     if (err) {
         free(world);
         return err;
     }
-    struct sim_page *page = world->page;
-    page->size = world->size;
+    struct sim_page *page = world->page = world->file.memory;
+    page->size = world->file.size;
     page->layout = layout();
     page->spec = *spec;
     page->epoch_ns = page->virtual_now_ns = real_clock(CLOCK_MONOTONIC);
@@ -151,30 +118,16 @@ int sim_world_attach(const char *path, struct sim_world **result, struct hec_why
     struct sim_world *world = calloc(1, sizeof *world);
     if (!world)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    snprintf(world->path, sizeof world->path, "%s", path);
-    struct stat status;
-    int err = HEC_OK, fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) < 0)
-        err =
-            hec_fail(why, hec_err_from_errno(errno), "cannot open the simulated machine %s: %s", path, strerror(errno));
-    else if (!S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof(struct sim_page))
-        err = hec_fail(why, HEC_ERR_CORRUPT, "%s is not a simulated machine", path);
-    if (!err) {
-        world->size = (size_t)status.st_size;
-        world->page = mmap(NULL, world->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (world->page == MAP_FAILED)
-            err = hec_fail(why, hec_err_from_errno(errno), "cannot map %s: %s", path, strerror(errno));
-        else {
-            struct hec_why detail;
-            err = check_page(world->page, world->size, &detail);
-            if (err) {
-                hec_fail(why, err, "cannot use %s: %s", path, detail.text);
-                munmap(world->page, world->size);
-            }
+    int err = sim_file_open(path, sizeof(struct sim_page), &world->file, why);
+    if (err == HEC_OK) {
+        struct hec_why detail;
+        world->page = world->file.memory;
+        err = check_page(world->page, world->file.size, &detail);
+        if (err) {
+            hec_fail(why, err, "cannot use %s: %s", path, detail.text);
+            sim_file_close(&world->file, false);
         }
     }
-    if (fd >= 0)
-        close(fd);
     if (err) {
         free(world);
         return err;
@@ -184,22 +137,23 @@ int sim_world_attach(const char *path, struct sim_world **result, struct hec_why
     return HEC_OK;
 }
 
-void sim_world_detach(struct sim_world *world) {
+static void leave(struct sim_world *world, bool remove_it) {
     if (!world)
         return;
-    munmap(world->page, world->size);
+    sim_file_close(&world->file, remove_it);
     free(world);
 }
 
+void sim_world_detach(struct sim_world *world) {
+    leave(world, false);
+}
+
 void sim_world_destroy(struct sim_world *world) {
-    if (!world)
-        return;
-    unlink(world->path);
-    sim_world_detach(world);
+    leave(world, true);
 }
 
 const char *sim_world_path(const struct sim_world *world) {
-    return world->path;
+    return world->file.path;
 }
 
 const struct sim_spec *sim_world_spec(const struct sim_world *world) {

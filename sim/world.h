@@ -18,7 +18,7 @@
 
 struct sim_world;
 
-/* The file is made in TMPDIR, else in /dev/shm, else in /tmp, with its full size, readable by its owner only. */
+/* See sim/file.h for where the file is. */
 int sim_world_create(const struct sim_spec *spec, struct sim_world **world, struct hec_why *why);
 /* path NULL: that of HEC_SIM_WORLD. HEC_ERR_NOTFOUND, HEC_ERR_VERSION, HEC_ERR_CORRUPT. */
 int sim_world_attach(const char *path, struct sim_world **world, struct hec_why *why);

@@ -85,6 +85,38 @@ static void refuses_foreign_files(void **state) {
     sim_world_destroy(world);
 }
 
+/* What a killed hec leaves behind goes with the next machine; what is in use stays. */
+static void abandoned_files_are_removed(void **state) {
+    (void)state;
+    char path[300] = "";
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct sim_world *left = make("h200");
+        const char *name = sim_world_path(left);
+        if (write(ready[1], name, strlen(name)) > 0)
+            pause();
+        _exit(1);
+    }
+    assert_true(read(ready[0], path, sizeof path - 1) > 0);
+    struct sim_world *used = NULL, *next = make("h200");
+    assert_int_equal(access(path, F_OK), 0); /* its maker lives */
+    assert_int_equal(sim_world_attach(path, &used, NULL), HEC_OK);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    sim_world_destroy(next);
+    next = make("h200");
+    assert_int_equal(access(path, F_OK), 0); /* in use */
+    sim_world_detach(used);
+    sim_world_destroy(next);
+    next = make("h200");
+    assert_int_equal(access(path, F_OK), -1);
+    sim_world_destroy(next);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 static void contexts_raise_the_idle_power(void **state) {
     (void)state;
     struct sim_world *world = make("h200,clock=virtual");
@@ -306,6 +338,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_found_by_others),
         cmocka_unit_test(refuses_foreign_files),
+        cmocka_unit_test(abandoned_files_are_removed),
         cmocka_unit_test(contexts_raise_the_idle_power),
         cmocka_unit_test(the_past_is_not_rewritten),
         cmocka_unit_test(a_killed_process_loses_its_context),
