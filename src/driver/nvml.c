@@ -24,7 +24,7 @@ static const struct {
     size_t offset; /* of the pointer in struct hec_nvml */
     const char *names[NAMES_MAX];
 } symbols[] = {
-#define HEC_NVML_SYMBOL(member, need, arguments, newest, older, oldest) \
+#define HEC_NVML_SYMBOL(member, need, arguments, newest, older, oldest)                                                \
     {need, offsetof(struct hec_nvml, member), {newest, older, oldest}},
 #include "driver/nvml_symbols.def"
 #undef HEC_NVML_SYMBOL

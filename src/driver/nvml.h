@@ -68,7 +68,7 @@ enum hec_nvml_value_type {
 /* The value as an integer (a double is rounded); negative when it is not finite or the type is unknown. */
 long long hec_nvml_value_integer(const union hec_nvml_value *value, int type);
 
-struct hec_nvml_sample { /* nvmlSample_t */
+struct hec_nvml_sample {        /* nvmlSample_t */
     unsigned long long time_us; /* wall clock */
     union hec_nvml_value value;
 };
@@ -79,7 +79,7 @@ struct hec_nvml_field { /* nvmlFieldValue_t */
     long long time_us;  /* wall clock */
     long long latency_us;
     int value_type;
-    int code;           /* this field's own return code */
+    int code; /* this field's own return code */
     union hec_nvml_value value;
 };
 
@@ -124,12 +124,12 @@ struct hec_nvml_gpm_metrics {
 };
 
 enum { /* constants of nvml.h */
-    HEC_NVML_SAMPLES_TOTAL_POWER = 0,
-    HEC_NVML_CLOCK_SM = 1,
-    HEC_NVML_CLOCK_MEMORY = 2,
-    HEC_NVML_TEMPERATURE_GPU = 0,
-    HEC_NVML_FIELD_MEMORY_TEMPERATURE = 82,
-    HEC_NVML_FIELD_POWER_INSTANT = 186,
+       HEC_NVML_SAMPLES_TOTAL_POWER = 0,
+       HEC_NVML_CLOCK_SM = 1,
+       HEC_NVML_CLOCK_MEMORY = 2,
+       HEC_NVML_TEMPERATURE_GPU = 0,
+       HEC_NVML_FIELD_MEMORY_TEMPERATURE = 82,
+       HEC_NVML_FIELD_POWER_INSTANT = 186,
 };
 
 enum hec_nvml_symbol {

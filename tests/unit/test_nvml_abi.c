@@ -17,10 +17,10 @@
 #ifdef HAVE_NVML
 
 #define SAME_SIZE(ours, theirs) assert_int_equal(sizeof(ours), sizeof(theirs))
-#define SAME_FIELD(ours, a, theirs, b)                                      \
-    do {                                                                    \
-        assert_int_equal(offsetof(ours, a), offsetof(theirs, b));           \
-        assert_int_equal(sizeof(((ours *)0)->a), sizeof(((theirs *)0)->b)); \
+#define SAME_FIELD(ours, a, theirs, b)                                                                                 \
+    do {                                                                                                               \
+        assert_int_equal(offsetof(ours, a), offsetof(theirs, b));                                                      \
+        assert_int_equal(sizeof(((ours *)0)->a), sizeof(((theirs *)0)->b));                                            \
     } while (0)
 
 static void test_structs(void **state) {

@@ -29,7 +29,7 @@ static struct {
     int instant;
     int64_t gpm_sampled[16];
     int gpm_samples;
-    bool gpm_odd;               /* metric 1 is not a number, 2 is absurd, 3 unsupported */
+    bool gpm_odd; /* metric 1 is not a number, 2 is absurd, 3 unsupported */
     int energy_calls;
     bool run_process;
 } fake;
@@ -142,8 +142,7 @@ static int f_process_utilization(hec_nvml_device device, struct hec_nvml_process
     if (!fake.run_process)
         return HEC_NVML_NOT_FOUND;
     *count = 1;
-    samples[0] = (struct hec_nvml_process_utilization){
-        .pid = (unsigned)getpid(), .time_us = last + 1000, .sm = 50};
+    samples[0] = (struct hec_nvml_process_utilization){.pid = (unsigned)getpid(), .time_us = last + 1000, .sm = 50};
     return code;
 }
 static int f_gpm_support(hec_nvml_device device, struct hec_nvml_gpm_support *support) {
@@ -181,13 +180,25 @@ static int f_gpm_metrics(struct hec_nvml_gpm_metrics *request) {
 }
 
 static struct hec_nvml full_table(void) {
-    return (struct hec_nvml){
-        .init = f_init, .device_count = f_count, .device_by_index = f_by_index, .device_name = f_name,
-        .device_uuid = f_uuid, .energy = f_energy, .samples = f_samples, .field_values = f_fields,
-        .power_usage = f_usage, .utilization = f_utilization, .temperature = f_temperature,
-        .compute_processes = f_processes, .graphics_processes = f_processes,
-        .process_utilization = f_process_utilization, .gpm_support = f_gpm_support, .gpm_sample_alloc = f_gpm_alloc,
-        .gpm_sample_free = f_gpm_free, .gpm_sample_get = f_gpm_get, .gpm_metrics = f_gpm_metrics};
+    return (struct hec_nvml){.init = f_init,
+                             .device_count = f_count,
+                             .device_by_index = f_by_index,
+                             .device_name = f_name,
+                             .device_uuid = f_uuid,
+                             .energy = f_energy,
+                             .samples = f_samples,
+                             .field_values = f_fields,
+                             .power_usage = f_usage,
+                             .utilization = f_utilization,
+                             .temperature = f_temperature,
+                             .compute_processes = f_processes,
+                             .graphics_processes = f_processes,
+                             .process_utilization = f_process_utilization,
+                             .gpm_support = f_gpm_support,
+                             .gpm_sample_alloc = f_gpm_alloc,
+                             .gpm_sample_free = f_gpm_free,
+                             .gpm_sample_get = f_gpm_get,
+                             .gpm_metrics = f_gpm_metrics};
 }
 
 /* ---- the sink ---- */
@@ -244,8 +255,12 @@ static void sink_meta(void *context, const char *key, const char *value) {
     (void)key;
     (void)value;
 }
-static const struct hec_sink sink = {.sample = sink_sample, .missing = sink_missing, .event = sink_event,
-                                     .device = sink_device, .gpu_process = sink_gpu_process, .meta = sink_meta};
+static const struct hec_sink sink = {.sample = sink_sample,
+                                     .missing = sink_missing,
+                                     .event = sink_event,
+                                     .device = sink_device,
+                                     .gpu_process = sink_gpu_process,
+                                     .meta = sink_meta};
 
 static int samples_of(enum hec_metric metric, int device) {
     int n = 0;

@@ -78,7 +78,8 @@ static void run(struct world *w, double seconds) {
     }
 }
 
-#define H200 {.period = 99.94e6, .call_least = 4.0e6, .call_most = 4.7e6, .late = 60e3}
+#define H200                                                                                                           \
+    { .period = 99.94e6, .call_least = 4.0e6, .call_most = 4.7e6, .late = 60e3 }
 
 static void test_finds_the_edges_soon(void **state) {
     (void)state;
@@ -129,8 +130,8 @@ static void test_survives_lateness_and_other_paces(void **state) {
         begin(&w);
         run(&w, 300);
         if (w.wrong || w.backwards || w.wide || w.emitted < 100)
-            fail_msg("world %zu: %d of %d readings misplaced, %d too wide, order %d", i, w.wrong, w.emitted, (int)w.wide,
-                     w.backwards);
+            fail_msg("world %zu: %d of %d readings misplaced, %d too wide, order %d", i, w.wrong, w.emitted,
+                     (int)w.wide, w.backwards);
     }
 }
 

@@ -10,10 +10,8 @@
 #define COUNT 4
 
 static const char uuids[COUNT][96] = {
-    "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
-    "GPU-8932f0aa-1111-2222-3333-444444444444",
-    "GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee",
-    "", /* a device that would not say */
+    "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "GPU-8932f0aa-1111-2222-3333-444444444444",
+    "GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", "", /* a device that would not say */
 };
 
 static const struct hec_visible_mig migs[] = {

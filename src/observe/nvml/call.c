@@ -11,8 +11,8 @@ static const struct {
     enum hec_metric metric, second; /* HEC_METRIC_COUNT: none */
     const char *text;
 } sensors[] = {
-#define HEC_NVML_SENSOR(id, normal_us, metric, second, text) \
-    {(normal_us) * HEC_NS_PER_US, HEC_##metric, HEC_##second, text},
+#define HEC_NVML_SENSOR(id, normal_us, metric, second, text)                                                           \
+    {(normal_us)*HEC_NS_PER_US, HEC_##metric, HEC_##second, text},
 #include "observe/nvml/sensors.def"
 #undef HEC_NVML_SENSOR
 };

@@ -8,9 +8,9 @@
 
 /* The energy counter first: its readings are aimed at a time. */
 static int64_t (*const activities[NVML_ACTIVITY_COUNT])(struct nvml_device *device, int64_t now_ns) = {
-    [NVML_ACTIVITY_ENERGY] = nvml_run_energy,   [NVML_ACTIVITY_GPM] = nvml_run_gpm,
-    [NVML_ACTIVITY_HISTORY] = nvml_run_history, [NVML_ACTIVITY_INSTANT] = nvml_run_instant,
-    [NVML_ACTIVITY_USAGE] = nvml_run_usage,     [NVML_ACTIVITY_STATE] = nvml_run_state,
+    [NVML_ACTIVITY_ENERGY] = nvml_run_energy,       [NVML_ACTIVITY_GPM] = nvml_run_gpm,
+    [NVML_ACTIVITY_HISTORY] = nvml_run_history,     [NVML_ACTIVITY_INSTANT] = nvml_run_instant,
+    [NVML_ACTIVITY_USAGE] = nvml_run_usage,         [NVML_ACTIVITY_STATE] = nvml_run_state,
     [NVML_ACTIVITY_PROCESSES] = nvml_run_processes,
 };
 
@@ -112,7 +112,8 @@ int nvml_observer_open(const struct hec_nvml *nvml, const struct hec_observe_opt
     code = table.device_count(&count);
     int err;
     if (code != HEC_NVML_SUCCESS)
-        err = hec_fail(why, hec_nvml_error(code), "the NVIDIA driver cannot list its GPUs: %s", hec_nvml_code_text(code));
+        err =
+            hec_fail(why, hec_nvml_error(code), "the NVIDIA driver cannot list its GPUs: %s", hec_nvml_code_text(code));
     else if (count == 0)
         err = hec_fail(why, HEC_ERR_NOTFOUND, "the NVIDIA driver is here, but no GPU");
     else

@@ -14,8 +14,9 @@ static const char *const architectures[] = {
 /* Bytes a second of one lane in one direction after the line code: 8b/10b for generations 1 and 2, 128b/130b for 3 to 5,
  * 242 of 256 bytes of a flit for 6 (PCI Express Base Specification 6.0). */
 static const double pcie_lane_bytes_per_s[] = {
-    [1] = 2.5e9 / 10,          [2] = 5e9 / 10,            [3] = 8e9 / 8 * 128 / 130,
-    [4] = 16e9 / 8 * 128 / 130, [5] = 32e9 / 8 * 128 / 130, [6] = 64e9 / 8 * 242 / 256,
+    [1] = 2.5e9 / 10,           [2] = 5e9 / 10,
+    [3] = 8e9 / 8 * 128 / 130,  [4] = 16e9 / 8 * 128 / 130,
+    [5] = 32e9 / 8 * 128 / 130, [6] = 64e9 / 8 * 242 / 256,
 };
 
 static int64_t pcie_speed(const struct hec_nvml *nvml, hec_nvml_device handle) {

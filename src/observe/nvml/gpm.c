@@ -113,7 +113,7 @@ int64_t nvml_run_gpm(struct nvml_device *device, int64_t now_ns) {
     int64_t begin = hec_clock_mono_ns();
     int code = device->observer->nvml.gpm_sample_get(device->handle, gpm->newer);
     int64_t end = hec_clock_mono_ns();
-    struct hec_nvml_gpm_metrics request;
+    struct hec_nvml_gpm_metrics request = {0};
     bool first = gpm->older_end_ns == INT64_MIN;
     bool long_enough = !first && begin - gpm->older_end_ns > HEC_TUNE_GPM_WINDOW_LEAST_NS;
     if (code == HEC_NVML_SUCCESS && long_enough)

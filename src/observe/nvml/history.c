@@ -29,8 +29,8 @@ static void take_samples(struct nvml_device *device, struct hec_nvml_sample *sam
     int64_t now = hec_clock_mono_ns(), moved = offset_ns - history->wall_offset_ns;
     bool stepped = history->begun && llabs(moved) > HEC_TUNE_CLOCK_STEP_NS;
     if (stepped)
-        nvml_event(device, HEC_EVENT_NOTE, "the wall clock was set by %+.3f s; power samples around it may be misplaced",
-                   (double)moved / 1e9);
+        nvml_event(device, HEC_EVENT_NOTE,
+                   "the wall clock was set by %+.3f s; power samples around it may be misplaced", (double)moved / 1e9);
     else
         qsort(samples, count, sizeof *samples, compare_times); /* documented as a buffer, not as ordered */
 

@@ -22,9 +22,9 @@ struct nvml_health {
 };
 
 struct nvml_power_history {
-    uint64_t last_us;         /* the driver's time of the newest sample seen */
-    int64_t last_ns;          /* and ours */
-    int64_t wall_offset_ns;   /* at the previous call */
+    uint64_t last_us;       /* the driver's time of the newest sample seen */
+    int64_t last_ns;        /* and ours */
+    int64_t wall_offset_ns; /* at the previous call */
     bool begun;
 };
 
@@ -33,7 +33,7 @@ struct nvml_process {
     int64_t util_sum, util_count; /* permille */
     int64_t memory_kib;           /* in the present poll, -1 unknown */
     int64_t reported_ns;
-    bool seen, was_seen;          /* in the present poll, in the one before */
+    bool seen, was_seen; /* in the present poll, in the one before */
     bool changed;
 };
 
@@ -47,7 +47,7 @@ struct nvml_processes {
 struct nvml_gpm {
     hec_nvml_gpm_sample older, newer;
     int64_t older_end_ns; /* when the older sample was complete; INT64_MIN: there is none */
-    bool unsupported[32];                 /* by row of gpm.def */
+    bool unsupported[32]; /* by row of gpm.def */
 };
 
 enum nvml_activity {

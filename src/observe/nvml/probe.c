@@ -62,7 +62,8 @@ static void probe_scalars(const struct hec_nvml *nvml, hec_nvml_device handle, s
         if (!reading->works)
             continue;
         qsort(took, CALLS, sizeof took[0], compare_times);
-        reading->cost_us = (double)took[CALLS / 2] / 1e3;
+        int64_t middle = took[CALLS / 2];
+        reading->cost_us = (double)middle / 1e3;
         if (scalars[i].sensor == NVML_SENSOR_THROTTLE)
             snprintf(reading->value, sizeof reading->value, "0x%llx", (unsigned long long)value);
         else
@@ -76,12 +77,14 @@ static void probe_scalars(const struct hec_nvml *nvml, hec_nvml_device handle, s
 static void probe_history(const struct hec_nvml *nvml, hec_nvml_device handle, struct hec_nvml_probed *probed) {
     struct hec_nvml_sample *samples = calloc(HEC_TUNE_HISTORY_BUFFER, sizeof *samples);
     unsigned count = HEC_TUNE_HISTORY_BUFFER;
-    int type, code = HEC_NVML_MEMORY;
+    int type, code = HEC_NVML_FUNCTION_NOT_FOUND;
+    if (!samples) {
+        add(probed, nvml_sensor_text(NVML_SENSOR_HISTORY), HEC_NVML_MEMORY, "");
+        return;
+    }
     int64_t t0 = hec_clock_mono_ns();
-    if (samples && nvml->samples)
+    if (nvml->samples)
         code = nvml->samples(handle, HEC_NVML_SAMPLES_TOTAL_POWER, 0, &type, &count, samples);
-    else if (samples)
-        code = HEC_NVML_FUNCTION_NOT_FOUND;
     int64_t took = hec_clock_mono_ns() - t0;
     struct hec_nvml_reading *reading =
         add(probed, nvml_sensor_text(NVML_SENSOR_HISTORY), code, "nothing: power is polled instead");
@@ -124,7 +127,8 @@ static void probe_processes(const struct hec_nvml *nvml, hec_nvml_device handle,
 }
 
 /* First half: a sample of each device; the second comes a window later. */
-static hec_nvml_gpm_sample begin_gpm(const struct hec_nvml *nvml, hec_nvml_device handle, const struct hec_device *info) {
+static hec_nvml_gpm_sample begin_gpm(const struct hec_nvml *nvml, hec_nvml_device handle,
+                                     const struct hec_device *info) {
     hec_nvml_gpm_sample sample = NULL;
     if (!info->has_gpm || nvml->gpm_sample_alloc(&sample) != HEC_NVML_SUCCESS)
         return NULL;
@@ -226,8 +230,8 @@ int hec_nvml_probe(const char *nvml_path, const char *visible_devices, struct he
     unsigned count = 0;
     code = nvml.device_count(&count);
     if (code != HEC_NVML_SUCCESS)
-        result = hec_fail(why, hec_nvml_error(code), "the NVIDIA driver cannot list its GPUs: %s",
-                          hec_nvml_code_text(code));
+        result =
+            hec_fail(why, hec_nvml_error(code), "the NVIDIA driver cannot list its GPUs: %s", hec_nvml_code_text(code));
     else if (count == 0)
         result = hec_fail(why, HEC_ERR_NOTFOUND, "the NVIDIA driver is here, but no GPU");
     else
@@ -249,8 +253,8 @@ static void check_device(const struct hec_nvml_probed *probed, const char *area,
     for (int r = 0; r < probed->reading_count; r++) {
         const struct hec_nvml_reading *reading = &probed->readings[r];
         enum hec_check_status without = is_needed(reading->name) ? HEC_CHECK_MISSING : HEC_CHECK_LIMITED;
-        struct hec_check *check = hec_check_add(list, area, reading->name, reading->works ? HEC_CHECK_OK : without, "%s",
-                                                reading->works ? reading->value : reading->why);
+        struct hec_check *check = hec_check_add(list, area, reading->name, reading->works ? HEC_CHECK_OK : without,
+                                                "%s", reading->works ? reading->value : reading->why);
         snprintf(check->remedy, sizeof check->remedy, "%s", reading->remedy);
         if (reading->works)
             snprintf(check->cost, sizeof check->cost, "%.0f us a reading", reading->cost_us);
@@ -268,17 +272,19 @@ void hec_nvml_check(const char *nvml_path, const char *visible_devices, struct h
     struct hec_nvml_probed *devices;
     struct hec_why why;
     int count = hec_nvml_probe(nvml_path, visible_devices, &devices, &why);
-    if (count < 0) {
+    if (count < 0 || !devices) {
         struct hec_check *check = hec_check_add(list, "gpu", "NVIDIA driver", HEC_CHECK_MISSING, "%s", why.text);
-        snprintf(check->remedy, sizeof check->remedy,
-                 "install the NVIDIA driver (in a container: run it with the NVIDIA runtime), or try `hec run --sim h200`");
+        snprintf(
+            check->remedy, sizeof check->remedy,
+            "install the NVIDIA driver (in a container: run it with the NVIDIA runtime), or try `hec run --sim h200`");
         return;
     }
-    const char *driver = "";
-    for (int i = 0; i < count && !driver[0]; i++)
-        driver = devices[i].device.driver;
-    hec_check_add(list, "gpu", "NVIDIA driver", HEC_CHECK_OK, "driver %s, %d device%s", driver[0] ? driver : "unknown",
-                  count, count == 1 ? "" : "s");
+    const char *driver = "of unknown version";
+    for (int i = count - 1; i >= 0; i--) /* one that cannot be opened does not tell it */
+        if (devices[i].device.driver[0] != '\0')
+            driver = devices[i].device.driver;
+    hec_check_add(list, "gpu", "NVIDIA driver", HEC_CHECK_OK, "driver %s, %d device%s", driver, count,
+                  count == 1 ? "" : "s");
     for (int i = 0; i < count; i++) {
         char area[24];
         snprintf(area, sizeof area, "gpu %d", i);

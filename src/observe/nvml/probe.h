@@ -7,12 +7,12 @@
 #include "model/run.h"
 
 struct hec_nvml_reading {
-    char name[40];     /* "energy counter" */
+    char name[40]; /* "energy counter" */
     bool works;
-    char value[64];    /* with its unit; empty when it does not work */
-    double cost_us;    /* of one call, measured now; NAN when it does not work */
-    char why[160];     /* why it does not work; empty when it does */
-    char remedy[160];  /* what would enable it; empty when nothing is to be done or nothing can be */
+    char value[64];   /* with its unit; empty when it does not work */
+    double cost_us;   /* of one call, measured now; NAN when it does not work */
+    char why[160];    /* why it does not work; empty when it does */
+    char remedy[160]; /* what would enable it; empty when nothing is to be done or nothing can be */
 };
 
 #define HEC_NVML_READINGS_MAX 16

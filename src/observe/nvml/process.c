@@ -88,7 +88,7 @@ static int fetch(struct nvml_device *device, enum nvml_sensor sensor, bool *old_
 static bool read_list(struct nvml_device *device, enum nvml_sensor sensor) {
     int64_t t0 = hec_clock_mono_ns();
     bool old_layout;
-    unsigned count;
+    unsigned count = 0;
     if (!nvml_call_due(device, sensor, t0))
         return false;
     if (!nvml_call_done(device, sensor, t0, fetch(device, sensor, &old_layout, &count)))

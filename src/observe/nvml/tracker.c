@@ -175,7 +175,8 @@ static void plan_wait(struct nvml_tracker *t, const struct nvml_tracker_reading 
     /* All devices have the same pace: a reading always at the same place between two edges could always be in the way of
      * another device's test. 29 and 48 have no common divisor, so every place has its turn. */
     int64_t place = t->calls * 29 % 48 * HEC_NS_PER_MS;
-    t->next_ns = place + after_edge(t, r->last + (skip > 0 ? skip : 1), r->t1_ns + (int64_t)interval - t->quantum_ns / 2);
+    t->next_ns =
+        place + after_edge(t, r->last + (skip > 0 ? skip : 1), r->t1_ns + (int64_t)interval - t->quantum_ns / 2);
 }
 
 static void plan(struct nvml_tracker *t) {

@@ -17,8 +17,8 @@
 struct nvml_tracker_reading {
     int64_t t0_ns, t1_ns; /* just before and just after the call */
     int64_t value_mj;
-    int64_t first, last;  /* the edges the value may belong to */
-    bool emitted;         /* kept only to compare the next reading with */
+    int64_t first, last; /* the edges the value may belong to */
+    bool emitted;        /* kept only to compare the next reading with */
 };
 
 /* The value became current no later than t_ns and at most slack_ns before. */
@@ -30,10 +30,10 @@ enum nvml_tracker_state {
     NVML_TRACKER_RESTING    /* no regular edges found: readings are placed to within the quantum; tried again later */
 };
 
-enum nvml_tracker_step { /* what the next reading is for, once the edges are known roughly */
-    NVML_TRACKER_WAIT,    /* the value */
-    NVML_TRACKER_TEST,    /* to know the edges more narrowly */
-    NVML_TRACKER_CONFIRM  /* to make sure that nothing changes between two edges */
+enum nvml_tracker_step {                      /* what the next reading is for, once the edges are known roughly */
+                         NVML_TRACKER_WAIT,   /* the value */
+                         NVML_TRACKER_TEST,   /* to know the edges more narrowly */
+                         NVML_TRACKER_CONFIRM /* to make sure that nothing changes between two edges */
 };
 
 struct nvml_tracker {
@@ -42,18 +42,18 @@ struct nvml_tracker {
     struct hec_grid grid;
     enum nvml_tracker_state state;
     enum nvml_tracker_step step;
-    bool located;            /* the edges of the present grid were found once: readings need not be held back */
-    int64_t interval_ns;     /* between readings while tracking; the caller may set it */
-    int64_t next_ns;         /* when to read next; INT64_MIN: at once */
-    int64_t call_ns;         /* what a call takes, from the short ones: those give the narrowest bounds */
-    int64_t slop_ns;         /* allowed irregularity of the edges */
-    int64_t quantum_ns;      /* how old a value may be when nothing is known about the edges */
-    int64_t still_ns;        /* first time the present value was seen */
+    bool located;        /* the edges of the present grid were found once: readings need not be held back */
+    int64_t interval_ns; /* between readings while tracking; the caller may set it */
+    int64_t next_ns;     /* when to read next; INT64_MIN: at once */
+    int64_t call_ns;     /* what a call takes, from the short ones: those give the narrowest bounds */
+    int64_t slop_ns;     /* allowed irregularity of the edges */
+    int64_t quantum_ns;  /* how old a value may be when nothing is known about the edges */
+    int64_t still_ns;    /* first time the present value was seen */
     int64_t rest_until_ns, contradicted_ns;
-    int64_t emitted_ns;      /* time of the latest emitted reading */
-    int64_t calls;           /* readings in all */
-    int search_count;        /* readings spent on the present search */
-    int contradictions;      /* times the edges were not where they had to be */
+    int64_t emitted_ns;                                      /* time of the latest emitted reading */
+    int64_t calls;                                           /* readings in all */
+    int search_count;                                        /* readings spent on the present search */
+    int contradictions;                                      /* times the edges were not where they had to be */
     struct nvml_tracker_reading held[NVML_TRACKER_HELD_MAX]; /* oldest first; the last one is the latest reading */
     int held_count;
 };

@@ -20,7 +20,7 @@ struct hec_visible_mig {
 };
 
 struct hec_visible_input {
-    const char *text; /* NULL: unset */
+    const char *text;        /* NULL: unset */
     const char (*uuids)[96]; /* of the physical devices, by index; empty where the driver would not say */
     int count;
     const struct hec_visible_mig *migs;

@@ -1,0 +1,223 @@
+/* The collector and the probe against the simulated GPU's libnvidia-ml, loaded as the real one is. Virtual time: what the
+ * counter showed, and when it changed, is known exactly. */
+#include "base/clock.h"
+#include "observe/collector.h"
+#include "observe/nvml/probe.h"
+#include "sim/sensor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define S HEC_NS_PER_S
+
+static struct sim_world *world;
+
+static int64_t world_mono(void) {
+    return sim_world_now_ns(world);
+}
+
+static int64_t world_wall(void) {
+    return sim_world_now_ns(world) + sim_world_wall_offset_ns(world);
+}
+
+static const struct hec_clock_source world_clock = {world_mono, world_wall};
+
+static struct {
+    int samples[HEC_METRIC_COUNT], missing[HEC_METRIC_COUNT], events[HEC_EVENT_COUNT];
+    struct hec_device devices[SIM_DEVICE_MAX];
+    int64_t energy_t, energy, slack_max_us, power_t;
+    int misplaced, disordered;
+    char simulated[64];
+} got;
+
+static void sink_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t, int64_t value) {
+    (void)context;
+    got.samples[metric]++;
+    if (metric == HEC_GPU_ENERGY) {
+        got.energy_t = t;
+        got.energy = value;
+    } else if (metric == HEC_GPU_ENERGY_SLACK) {
+        int64_t edge = sim_sensor_edge_ns(world, subject, got.energy_t);
+        got.misplaced += edge < t - value * HEC_NS_PER_US;
+        got.misplaced += (int64_t)sim_sensor_energy_mj(world, subject, got.energy_t) != got.energy;
+        got.slack_max_us = value > got.slack_max_us ? value : got.slack_max_us;
+    } else if (metric == HEC_GPU_POWER && subject == 0) {
+        got.disordered += got.power_t && t <= got.power_t;
+        got.power_t = t;
+    }
+}
+static void sink_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t) {
+    (void)context;
+    (void)subject;
+    (void)t;
+    got.missing[metric]++;
+}
+static void sink_event(void *context, enum hec_event_kind kind, int device, int64_t t, const char *text) {
+    (void)context;
+    (void)device;
+    (void)t;
+    (void)text;
+    got.events[kind]++;
+}
+static void sink_device(void *context, const struct hec_device *device) {
+    (void)context;
+    got.devices[device->index] = *device;
+}
+static void sink_gpu_process(void *context, const struct hec_gpu_process *process) {
+    (void)context;
+    (void)process;
+}
+static void sink_meta(void *context, const char *key, const char *value) {
+    (void)context;
+    if (strcmp(key, "simulated") == 0)
+        snprintf(got.simulated, sizeof got.simulated, "%s", value);
+}
+static const struct hec_sink sink = {.sample = sink_sample,
+                                     .missing = sink_missing,
+                                     .event = sink_event,
+                                     .device = sink_device,
+                                     .gpu_process = sink_gpu_process,
+                                     .meta = sink_meta};
+
+static char library[512];
+
+static void make(const char *text) {
+    struct sim_spec spec;
+    struct hec_why why = {""};
+    memset(&got, 0, sizeof got);
+    if (sim_spec_parse(text, &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
+        fail_msg("%s: %s", text, why.text);
+    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
+    snprintf(library, sizeof library, "%s/lib/hec/%s", HEC_BINARY_DIR, sim_spec_library(&spec));
+    hec_clock_set_source(&world_clock);
+}
+
+static int unmake(void **state) {
+    (void)state;
+    hec_clock_set_source(NULL);
+    sim_world_destroy(world);
+    unsetenv(SIM_WORLD_ENV);
+    return 0;
+}
+
+static void observe(double seconds) {
+    struct hec_observe_options options = {.nvml_path = library};
+    struct hec_why why;
+    void *self;
+    if (hec_collector_nvml.open(&options, &sink, &self, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    int64_t end = world_mono() + (int64_t)(seconds * 1e9);
+    while (world_mono() < end) {
+        int64_t next = hec_collector_nvml.poll(self, world_mono());
+        sim_world_set_now_ns(world, next < end ? next : end);
+    }
+    hec_collector_nvml.finish(self, end);
+    hec_collector_nvml.close(self);
+}
+
+static void work(double seconds) {
+    int64_t now;
+    struct sim_piece pieces[2];
+    assert_int_equal(sim_context_open(world, 0, 0, getpid(), 1 << 30, &now), HEC_OK);
+    for (int i = 0; i * 0.137 < seconds; i++)
+        assert_true(sim_segment_append(world, 0, getpid(), i % 2 ? SIM_ELEMENTWISE : SIM_GEMM_BF16,
+                                       now + (int64_t)(i * 0.137e9), 100000000, pieces) > 0);
+}
+
+static void test_readings_are_placed_exactly(void **state) {
+    (void)state;
+    make("h200x2,clock=virtual");
+    work(20);
+    observe(30);
+    assert_string_equal(got.simulated, "h200");
+    assert_true(got.devices[0].simulated && got.devices[1].simulated);
+    assert_int_equal(got.devices[0].cuda_major, 9);
+    assert_string_equal(got.devices[0].architecture, "hopper");
+    assert_int_equal(got.devices[0].pcie_kib_per_s, 61538461); /* 32 GT/s x 16 lanes x 128/130 */
+    assert_int_equal(got.misplaced, 0);
+    assert_int_equal(got.disordered, 0);
+    assert_true(got.slack_max_us < 12000);
+    assert_true(got.samples[HEC_GPU_ENERGY] >= 40);
+    assert_true(got.samples[HEC_GPU_POWER] >= 2 * (30 * 50 + 100));
+    assert_true(got.samples[HEC_GPM_DRAM_ACTIVE] > 450);
+    for (int m = 0; m < HEC_METRIC_COUNT; m++)
+        assert_int_equal(got.missing[m], 0);
+    for (int k = 0; k < HEC_EVENT_COUNT; k++)
+        assert_int_equal(got.events[k], 0);
+}
+
+static void test_faults(void **state) {
+    (void)state;
+    make("h200x2,clock=virtual,lost@5:1,reset@10:0,fail=nvmlDeviceGetUtilizationRates@3");
+    observe(20);
+    assert_int_equal(got.events[HEC_EVENT_DEVICE_LOST], 1);
+    assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], 1);
+    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 2); /* one a device, before the second is lost */
+    assert_int_equal(got.misplaced, 0);
+}
+
+static void test_old_driver(void **state) {
+    (void)state;
+    make("h200,driver=450,clock=virtual");
+    observe(10);
+    assert_int_equal(got.devices[0].has_gpm, 0);
+    assert_int_equal(got.samples[HEC_GPM_SM_ACTIVE], 0);
+    assert_true(got.samples[HEC_GPU_MEM_USED] >= 10);
+    assert_true(got.samples[HEC_GPU_ENERGY] > 10);
+    assert_int_equal(got.misplaced, 0);
+    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
+}
+
+static void test_part_without_counter(void **state) {
+    (void)state;
+    make("p100,clock=virtual");
+    observe(10);
+    assert_int_equal(got.devices[0].has_energy_counter, 0);
+    assert_int_equal(got.samples[HEC_GPU_ENERGY] + got.missing[HEC_GPU_ENERGY], 0);
+    assert_true(got.samples[HEC_GPU_POWER] + got.samples[HEC_GPU_POWER_INSTANT] > 90);
+    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 0);
+}
+
+static void test_probe(void **state) {
+    (void)state;
+    make("h200x2");
+    hec_clock_set_source(NULL);
+    struct hec_nvml_probed *devices;
+    struct hec_why why;
+    assert_int_equal(hec_nvml_probe(library, "1", &devices, &why), 2);
+    assert_false(devices[0].device.visible);
+    assert_true(devices[1].device.visible);
+    for (int r = 0; r < devices[1].reading_count; r++) {
+        const struct hec_nvml_reading *reading = &devices[1].readings[r];
+        if (!reading->works || !reading->value[0] || !(reading->cost_us > 0))
+            fail_msg("%s: %s", reading->name, reading->why);
+    }
+    free(devices);
+    struct hec_check_list *list = calloc(1, sizeof *list);
+    hec_nvml_check(library, NULL, list);
+    assert_int_equal(list->items[0].status, HEC_CHECK_OK);
+    assert_string_equal(list->items[list->count - 1].finding, "as for gpu 0");
+    list->count = 0;
+    hec_nvml_check("/nonexistent/libnvidia-ml.so.1", NULL, list);
+    assert_int_equal(list->count, 1);
+    assert_int_equal(list->items[0].status, HEC_CHECK_MISSING);
+    assert_true(list->items[0].remedy[0]);
+    free(list);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_readings_are_placed_exactly, unmake),
+        cmocka_unit_test_teardown(test_faults, unmake),
+        cmocka_unit_test_teardown(test_old_driver, unmake),
+        cmocka_unit_test_teardown(test_part_without_counter, unmake),
+        cmocka_unit_test_teardown(test_probe, unmake),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
