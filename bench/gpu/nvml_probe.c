@@ -49,8 +49,8 @@ static void print_spread(const char *name, double *values, int n, double factor)
         return;
     }
     qsort(values, (size_t)n, sizeof *values, compare_doubles);
-    printf("\"%s\": {\"min\": %.3f, \"median\": %.3f, \"p95\": %.3f, \"max\": %.3f, \"n\": %d}", name, values[0] * factor,
-           values[n / 2] * factor, values[n * 95 / 100] * factor, values[n - 1] * factor, n);
+    printf("\"%s\": {\"min\": %.3f, \"median\": %.3f, \"p95\": %.3f, \"max\": %.3f, \"n\": %d}", name,
+           values[0] * factor, values[n / 2] * factor, values[n * 95 / 100] * factor, values[n - 1] * factor, n);
 }
 
 static struct hec_nvml_sample samples[1024];
@@ -60,72 +60,58 @@ static hec_nvml_gpm_sample gpm[2];
 static unsigned long long wide;
 static unsigned number;
 
-static int call_field(unsigned id) {
+static int do_field(unsigned id) {
     struct hec_nvml_field field = {.id = id};
     int code = nvml.field_values(device, 1, &field);
     return code ? code : field.code;
 }
-static int call_energy(void) { return nvml.energy(device, &wide); }
-static int call_energy_field(void) { return call_field(83); }
-static int call_instant(void) { return call_field(HEC_NVML_FIELD_POWER_INSTANT); }
-static int call_memory_temperature(void) { return call_field(HEC_NVML_FIELD_MEMORY_TEMPERATURE); }
-static int call_usage(void) { return nvml.power_usage(device, &number); }
-static int call_limit(void) { return nvml.power_limit_enforced(device, &number); }
-static int call_sm_clock(void) { return nvml.clock(device, HEC_NVML_CLOCK_SM, &number); }
-static int call_reasons(void) { return nvml.clocks_event_reasons(device, &wide); }
-static int call_temperature(void) { return nvml.temperature(device, HEC_NVML_TEMPERATURE_GPU, &number); }
-static int call_utilization(void) {
-    struct hec_nvml_utilization utilization;
-    return nvml.utilization(device, &utilization);
-}
-static int call_memory(void) {
-    struct hec_nvml_memory_v2 memory = {.version = HEC_NVML_MEMORY_V2};
-    return nvml.memory_v2(device, &memory);
-}
-static int call_samples(void) {
+static int do_samples(void) {
     int type;
     number = 1024;
     return nvml.samples(device, HEC_NVML_SAMPLES_TOTAL_POWER, 0, &type, &number, samples);
 }
-static int call_compute(void) {
-    number = 1024;
-    return nvml.compute_processes(device, &number, processes);
-}
-static int call_graphics(void) {
-    number = 1024;
-    return nvml.graphics_processes(device, &number, processes);
-}
-static int call_process_utilization(void) {
-    number = 1024;
-    return nvml.process_utilization(device, utilizations, &number, 0);
-}
-static int call_gpm_sample(void) { return nvml.gpm_sample_get(device, gpm[0]); }
 
-#define CALL(symbol, function, repeats) {#function, HEC_NVML_SYMBOL_##symbol, function, repeats}
+/* name, symbol it needs, repeats, expression */
+/* clang-format off */
+#define CALLS(X) \
+    X(energy, energy, 60, nvml.energy(device, &wide)) \
+    X(energy_field, field_values, 60, do_field(83)) \
+    X(instant, field_values, 300, do_field(HEC_NVML_FIELD_POWER_INSTANT)) \
+    X(memory_temperature, field_values, 300, do_field(HEC_NVML_FIELD_MEMORY_TEMPERATURE)) \
+    X(usage, power_usage, 300, nvml.power_usage(device, &number)) \
+    X(limit, power_limit_enforced, 300, nvml.power_limit_enforced(device, &number)) \
+    X(sm_clock, clock, 300, nvml.clock(device, HEC_NVML_CLOCK_SM, &number)) \
+    X(reasons, clocks_event_reasons, 300, nvml.clocks_event_reasons(device, &wide)) \
+    X(temperature, temperature, 300, nvml.temperature(device, HEC_NVML_TEMPERATURE_GPU, &number)) \
+    X(utilization, utilization, 300, nvml.utilization(device, &(struct hec_nvml_utilization){0})) \
+    X(memory, memory_v2, 300, nvml.memory_v2(device, &(struct hec_nvml_memory_v2){.version = HEC_NVML_MEMORY_V2})) \
+    X(samples, samples, 30, do_samples()) \
+    X(compute, compute_processes, 30, (number = 1024, nvml.compute_processes(device, &number, processes))) \
+    X(graphics, graphics_processes, 30, (number = 1024, nvml.graphics_processes(device, &number, processes))) \
+    X(process_utilization, process_utilization, 30, \
+      (number = 1024, nvml.process_utilization(device, utilizations, &number, 0))) \
+    X(gpm_sample, gpm_sample_get, 100, gpm[0] ? nvml.gpm_sample_get(device, gpm[0]) : HEC_NVML_NOT_SUPPORTED)
+
+#define DEFINE(name, symbol, repeats, expression) \
+    static int call_##name(void) { return expression; }
+CALLS(DEFINE)
+
+/* clang-format on */
+#define ROW(name, symbol, repeats, expression) {#name, HEC_NVML_SYMBOL_##symbol, call_##name, repeats},
 static const struct {
     const char *name;
     enum hec_nvml_symbol symbol;
     int (*call)(void);
     int repeats;
-} calls[] = {
-    CALL(energy, call_energy, 60),          CALL(field_values, call_energy_field, 60),
-    CALL(field_values, call_instant, 300),  CALL(field_values, call_memory_temperature, 300),
-    CALL(power_usage, call_usage, 300),     CALL(power_limit_enforced, call_limit, 300),
-    CALL(clock, call_sm_clock, 300),
-    CALL(clocks_event_reasons, call_reasons, 300), CALL(temperature, call_temperature, 300),
-    CALL(utilization, call_utilization, 300), CALL(memory_v2, call_memory, 300),
-    CALL(samples, call_samples, 30),
-    CALL(compute_processes, call_compute, 30), CALL(graphics_processes, call_graphics, 30),
-    CALL(process_utilization, call_process_utilization, 30), CALL(gpm_sample_get, call_gpm_sample, 100),
-};
+} calls[] = {CALLS(ROW)};
 
 static void print_calls(void) {
     printf("\"calls\": [");
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         double took[300], cpu = 0;
         int code = 0;
-        printf("%s\n  {\"call\": \"%s\", ", i ? "," : "", calls[i].name + strlen("call_"));
-        if (!nvml.version[calls[i].symbol] || (calls[i].call == call_gpm_sample && !gpm[0])) {
+        printf("%s\n  {\"call\": \"%s\", ", i ? "," : "", calls[i].name);
+        if (!nvml.version[calls[i].symbol]) {
             printf("\"code\": \"FUNCTION_NOT_FOUND\"}");
             continue;
         }
@@ -174,7 +160,7 @@ static void print_energy_grid(void) {
     printf("\"energy_grid\": {\"edges\": %d, \"mean_watts\": %.1f", edges, (double)(last - first) / 6e3);
     if (edges > 3) {
         double period = (middle[edges - 1] - middle[1]) / (edges - 2), sum_k = 0, sum_t = 0, kk = 0, kt = 0;
-        int worst = 0;
+        double lower = -INFINITY, upper = INFINITY; /* of the phase, if the value is taken anywhere inside a call */
         for (int i = 1; i < edges; i++) { /* least squares over edge numbers, so that a missed edge does not matter */
             double k = round((middle[i] - middle[1]) / period);
             sum_k += k, sum_t += middle[i] - middle[1], kk += k * k, kt += k * (middle[i] - middle[1]);
@@ -185,9 +171,11 @@ static void print_energy_grid(void) {
         for (int i = 1; i < edges; i++) {
             double k = round((middle[i] - middle[1] - phase) / period), at = middle[1] + phase + k * period;
             residual[i - 1] = middle[i] - at;
-            worst += at < early[i] || at > late[i]; /* this edge contradicts the grid */
+            lower = fmax(lower, early[i] - at);
+            upper = fmin(upper, late[i] - at);
         }
-        printf(", \"period_ms\": %.4f, \"contradictions\": %d, ", period * 1e3, worst);
+        /* negative: no regular grid agrees with every reading */
+        printf(", \"period_ms\": %.4f, \"phase_known_to_ms\": %.3f, ", period * 1e3, (upper - lower) * 1e3);
         print_spread("residual_ms", residual, n, 1e3);
         printf(", ");
         print_spread("step_mj", step + 1, n, 1);
@@ -202,7 +190,7 @@ static void print_history(void) {
     unsigned long long newest = 0;
     int n = 0, grown = 0, spaced = 0;
     double last_growth = 0;
-    if (!nvml.samples || call_samples()) {
+    if (!nvml.samples || do_samples()) {
         printf("\"history\": null,\n");
         return;
     }
@@ -213,7 +201,7 @@ static void print_history(void) {
     for (int poll = 0; poll < POLLS; poll++, sleep_s(0.007)) {
         unsigned long long top = newest;
         int fresh = 0;
-        if (call_samples())
+        if (do_samples())
             continue;
         double now = now_s();
         for (unsigned i = 0; i < number; i++) {
