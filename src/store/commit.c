@@ -145,9 +145,14 @@ static int write_open_block(struct hec_commit *commit, struct hec_series_table *
     struct hec_block *block = &table->scratch;
     hec_pack(series->t_us, series->v, series->valid, series->n, series->exact, block);
     series->r_width = block->r_width;
-    struct hec_closed head = {.t0_us = block->t0_us, .t1_us = block->t1_us, .n = block->n, .v_base = block->v_base,
-                              .v_width = block->v_width, .r_base = block->r_base, .r_width = block->r_width};
-    enum hec_commit_statement which = !has_row                             ? HEC_STATEMENT_BLOCK
+    struct hec_closed head = {.t0_us = block->t0_us,
+                              .t1_us = block->t1_us,
+                              .n = block->n,
+                              .v_base = block->v_base,
+                              .v_width = block->v_width,
+                              .r_base = block->r_base,
+                              .r_width = block->r_width};
+    enum hec_commit_statement which = !has_row                              ? HEC_STATEMENT_BLOCK
                                       : series->holds_row && !series->moved ? HEC_STATEMENT_EXTEND
                                                                             : HEC_STATEMENT_REPLACE;
     return write_block(commit, which, false, -series->id, series->id, &head, block->v, block->r);
@@ -258,8 +263,9 @@ int hec_commit_close(struct hec_commit *commit, struct hec_why *why) {
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(commit->db, "PRAGMA journal_mode=MEMORY", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
-        err = hec_sql_fail(commit->db, rc, why, "what was recorded is safe in the run file and its -wal file, which "
-                                                "could not be folded together");
+        err = hec_sql_fail(commit->db, rc, why,
+                           "what was recorded is safe in the run file and its -wal file, which "
+                           "could not be folded together");
     close_all(commit);
     return err;
 }

@@ -7,8 +7,16 @@
 #include "store/sql.h"
 
 /* Records of the queues. Times are as recorded, not yet relative. Texts follow the struct, each with its NUL. */
-enum hec_queued { HEC_QUEUED_SAMPLE, HEC_QUEUED_EVENT, HEC_QUEUED_DEVICE, HEC_QUEUED_PROCESS, HEC_QUEUED_GPU_PROCESS,
-                  HEC_QUEUED_SPAN, HEC_QUEUED_UNITS, HEC_QUEUED_META };
+enum hec_queued {
+    HEC_QUEUED_SAMPLE,
+    HEC_QUEUED_EVENT,
+    HEC_QUEUED_DEVICE,
+    HEC_QUEUED_PROCESS,
+    HEC_QUEUED_GPU_PROCESS,
+    HEC_QUEUED_SPAN,
+    HEC_QUEUED_UNITS,
+    HEC_QUEUED_META
+};
 
 struct hec_queued_sample {
     int64_t t_ns, value;

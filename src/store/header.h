@@ -12,8 +12,8 @@ struct hec_header {
     int64_t file_bytes;
     int64_t expected_bytes; /* page size x pages; 0 when the header does not say */
     bool is_sqlite;
-    bool is_run_file; /* is_sqlite, with the application id of run files */
-    uint32_t version; /* user_version */
+    bool is_run_file;  /* is_sqlite, with the application id of run files */
+    uint32_t version;  /* user_version */
     int64_t log_bytes; /* of the write-ahead log and journal beside it */
 };
 

@@ -29,7 +29,8 @@ int hec_reader_metas(struct hec_reader *reader, int (*visit)(void *context, cons
 /* One pass over a series in time order, in chunks of at most 4096 values, so that memory does not grow with the run.
  * t_ns is relative to the run's start; valid[i] == 0: the value is missing (and value[i] is 0). A series that does not
  * exist is one without chunks. */
-typedef int (*hec_chunk_visitor)(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count);
+typedef int (*hec_chunk_visitor)(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid,
+                                 size_t count);
 int hec_reader_series(struct hec_reader *reader, enum hec_metric metric, int32_t subject, hec_chunk_visitor visit,
                       void *context, struct hec_why *why);
 
@@ -42,8 +43,9 @@ int hec_reader_devices(struct hec_reader *reader, int (*visit)(void *context, co
                        void *context, struct hec_why *why);
 int hec_reader_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_process *process),
                          void *context, struct hec_why *why);
-int hec_reader_gpu_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_gpu_process *process),
-                             void *context, struct hec_why *why);
+int hec_reader_gpu_processes(struct hec_reader *reader,
+                             int (*visit)(void *context, const struct hec_gpu_process *process), void *context,
+                             struct hec_why *why);
 int hec_reader_events(struct hec_reader *reader,
                       int (*visit)(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text),
                       void *context, struct hec_why *why);

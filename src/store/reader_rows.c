@@ -88,8 +88,9 @@ static int gpu_process_row(struct hec_reader *reader, sqlite3_stmt *statement, v
     return err ? err : v->visit(v->context, &process);
 }
 
-int hec_reader_gpu_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_gpu_process *process),
-                             void *context, struct hec_why *why) {
+int hec_reader_gpu_processes(struct hec_reader *reader,
+                             int (*visit)(void *context, const struct hec_gpu_process *process), void *context,
+                             struct hec_why *why) {
     return each_record(reader, &hec_record_gpu_process, gpu_process_row, &(struct gpu_process_visitor){visit, context},
                        why);
 }
@@ -179,8 +180,8 @@ static int phase_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
     struct phase_visitor *v = visitor;
     const char *name;
     int64_t total_ns, count;
-    if (!hec_reading_text(statement, 0, NAME_BYTES, &name) ||
-        !hec_reading_int(statement, 1, 0, INT64_MAX, &total_ns) || !hec_reading_int(statement, 2, 1, INT64_MAX, &count))
+    if (!hec_reading_text(statement, 0, NAME_BYTES, &name) || !hec_reading_int(statement, 1, 0, INT64_MAX, &total_ns) ||
+        !hec_reading_int(statement, 2, 1, INT64_MAX, &count))
         return hec_reading_corrupt(reader, why, "the table span holds something impossible");
     return v->visit(v->context, name, total_ns, count);
 }

@@ -8,17 +8,20 @@
 static const struct {
     int id, value;
 } limits[] = {
-    {SQLITE_LIMIT_LENGTH, 1 << 20},      {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},   {SQLITE_LIMIT_COLUMN, 64},
-    {SQLITE_LIMIT_EXPR_DEPTH, 100},      {SQLITE_LIMIT_COMPOUND_SELECT, 8},    {SQLITE_LIMIT_VDBE_OP, 25000},
-    {SQLITE_LIMIT_FUNCTION_ARG, 16},     {SQLITE_LIMIT_ATTACHED, 0},           {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
-    {SQLITE_LIMIT_VARIABLE_NUMBER, 32},  {SQLITE_LIMIT_TRIGGER_DEPTH, 1},      {SQLITE_LIMIT_WORKER_THREADS, 0},
+    {SQLITE_LIMIT_LENGTH, 1 << 20},     {SQLITE_LIMIT_SQL_LENGTH, 1 << 16}, {SQLITE_LIMIT_COLUMN, 64},
+    {SQLITE_LIMIT_EXPR_DEPTH, 100},     {SQLITE_LIMIT_COMPOUND_SELECT, 8},  {SQLITE_LIMIT_VDBE_OP, 25000},
+    {SQLITE_LIMIT_FUNCTION_ARG, 16},    {SQLITE_LIMIT_ATTACHED, 0},         {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
+    {SQLITE_LIMIT_VARIABLE_NUMBER, 32}, {SQLITE_LIMIT_TRIGGER_DEPTH, 1},    {SQLITE_LIMIT_WORKER_THREADS, 0},
 };
 
 static const struct {
     int id, value;
 } switches[] = {
-    {SQLITE_DBCONFIG_DEFENSIVE, 1},      {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
-    {SQLITE_DBCONFIG_ENABLE_VIEW, 0},    {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
+    {SQLITE_DBCONFIG_DEFENSIVE, 1},
+    {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+    {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+    {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+    {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
     {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
 };
 
@@ -125,8 +128,9 @@ int hec_reading_check_schema(struct hec_reader *reader, struct hec_why *why) {
         if (err >= 0)
             err = err == 1 && hec_reading_text(statement, 0, 1 << 16, &sql) && strcmp(sql, o->sql) == 0
                       ? HEC_OK
-                      : hec_fail(why, HEC_ERR_CORRUPT, "%s is damaged: its %s \"%s\" is missing or is not that of a run file",
-                                 reader->path, o->type, o->name);
+                      : hec_fail(why, HEC_ERR_CORRUPT,
+                                 "%s is damaged: its %s \"%s\" is missing or is not that of a run file", reader->path,
+                                 o->type, o->name);
         sqlite3_reset(statement);
     }
     sqlite3_finalize(statement);

@@ -55,8 +55,9 @@ int hec_reading_open_copy(struct hec_reader *reader, const char *path, struct he
     if (!errnum && !mkdtemp(directory))
         errnum = errno;
     if (errnum)
-        return hec_fail(why, hec_err_from_errno(errnum), "%s cannot be read in place, and no copy can be made under %.100s: %s",
-                        reader->path, base ? base : "/tmp", strerror(errnum));
+        return hec_fail(why, hec_err_from_errno(errnum),
+                        "%s cannot be read in place, and no copy can be made under %.100s: %s", reader->path,
+                        base ? base : "/tmp", strerror(errnum));
     join(copy, sizeof copy, directory, "/run.hec");
     int64_t room = COPY_MAX_BYTES;
     for (size_t i = 0; i < COPIED && !errnum; i++) {

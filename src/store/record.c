@@ -6,9 +6,10 @@
 #include <limits.h>
 #include <string.h>
 
-#define FIELD(type, kind, member) {#member, HEC_FIELD_##kind, offsetof(type, member), sizeof(((type *)NULL)->member)}
-#define NAMED(type, kind, member, column) \
-    {column, HEC_FIELD_##kind, offsetof(type, member), sizeof(((type *)NULL)->member)}
+#define FIELD(type, kind, member)                                                                                      \
+    { #member, HEC_FIELD_##kind, offsetof(type, member), sizeof(((type *)NULL)->member) }
+#define NAMED(type, kind, member, column)                                                                              \
+    { column, HEC_FIELD_##kind, offsetof(type, member), sizeof(((type *)NULL)->member) }
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 static const struct hec_field device_fields[] = {
@@ -33,9 +34,9 @@ static const struct hec_field device_fields[] = {
 };
 
 static const struct hec_field process_fields[] = {
-    FIELD(struct hec_process, INTEGER, pid),      FIELD(struct hec_process, TIME, start_ns),
-    FIELD(struct hec_process, TIME_OPEN, end_ns), FIELD(struct hec_process, INTEGER, parent),
-    FIELD(struct hec_process, TEXT, name),        FIELD(struct hec_process, KNOWN, cpu_ms),
+    FIELD(struct hec_process, INTEGER, pid),       FIELD(struct hec_process, TIME, start_ns),
+    FIELD(struct hec_process, TIME_OPEN, end_ns),  FIELD(struct hec_process, INTEGER, parent),
+    FIELD(struct hec_process, TEXT, name),         FIELD(struct hec_process, KNOWN, cpu_ms),
     FIELD(struct hec_process, KNOWN, rss_max_kib), FIELD(struct hec_process, KNOWN, read_kib),
     FIELD(struct hec_process, KNOWN, written_kib),
 };
@@ -173,8 +174,8 @@ int hec_record_read(const struct hec_record *record, sqlite3_stmt *statement, vo
     for (int i = 0; i < record->count; i++) {
         const struct hec_field *field = &record->fields[i];
         char *at = (char *)data + field->offset;
-        int err = field->kind == HEC_FIELD_TEXT ? read_text(field, statement, i, at)
-                                                : read_integer(field, statement, i, at);
+        int err =
+            field->kind == HEC_FIELD_TEXT ? read_text(field, statement, i, at) : read_integer(field, statement, i, at);
         if (err)
             return hec_fail(why, err, "the column %s of the table %s holds something impossible", field->column,
                             record->table);

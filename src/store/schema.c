@@ -7,11 +7,12 @@
 #include <string.h>
 
 /* One base-90 digit of a packed number: digit j of number p.k in column c, which is w digits wide (store/pack.h). */
-#define DIGIT(c, w, j, weight) \
+#define DIGIT(c, w, j, weight)                                                                                         \
     "CASE WHEN " w ">" #j " THEN " #weight "*(unicode(substr(" c ",p.k*" w "+" #j "+1,1))-35) ELSE 0 END"
-#define NUMBER(c, w) \
-    DIGIT(c, w, 0, 1) "+" DIGIT(c, w, 1, 90) "+" DIGIT(c, w, 2, 8100) "+" DIGIT(c, w, 3, 729000) "+" \
-    DIGIT(c, w, 4, 65610000) "+" DIGIT(c, w, 5, 5904900000)
+#define NUMBER(c, w)                                                                                                   \
+    DIGIT(c, w, 0, 1)                                                                                                  \
+    "+" DIGIT(c, w, 1, 90) "+" DIGIT(c, w, 2, 8100) "+" DIGIT(c, w, 3, 729000) "+" DIGIT(c, w, 4, 65610000) "+" DIGIT( \
+        c, w, 5, 5904900000)
 
 static const struct hec_schema_object objects[] = {
     {"table", "meta",
@@ -89,11 +90,15 @@ static const struct hec_schema_object objects[] = {
      "CREATE VIEW sample AS\n"
      "SELECT s.metric AS metric, s.subject AS subject,\n"
      "  1000*(b.t0_us + CASE WHEN b.n>1 THEN p.k*(b.t1_us-b.t0_us)/(b.n-1) ELSE 0 END + b.r_base\n"
-     "    + " NUMBER("b.r", "b.r_width") ") AS t_ns,\n"
-     "  CASE WHEN b.v_width>0 AND substr(b.v,p.k*b.v_width+1,1)='~' THEN NULL ELSE b.v_base\n"
-     "    + " NUMBER("b.v", "b.v_width") " END AS value,\n"
-     "  s.unit AS unit\n"
-     "FROM series s CROSS JOIN block b ON b.series=s.id CROSS JOIN position p ON p.k<b.n"},
+     "    + " NUMBER(
+         "b.r",
+         "b.r_width") ") AS t_ns,\n"
+                      "  CASE WHEN b.v_width>0 AND substr(b.v,p.k*b.v_width+1,1)='~' THEN NULL ELSE b.v_base\n"
+                      "    + " NUMBER(
+                          "b.v",
+                          "b.v_width") " END AS value,\n"
+                                       "  s.unit AS unit\n"
+                                       "FROM series s CROSS JOIN block b ON b.series=s.id CROSS JOIN position p ON p.k<b.n"},
     {"view", "phase",
      "CREATE VIEW phase AS\n"
      "SELECT n.text AS name, count(*) AS count, sum(s.end_ns-s.start_ns) AS total_ns\n"

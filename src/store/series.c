@@ -169,14 +169,14 @@ static bool must_close(const struct hec_series *series, int64_t t_us, int64_t lo
     int64_t first = t_us < series->t_us[0] ? t_us : series->t_us[0];
     int64_t last = series->t_us[series->n - 1] > t_us ? series->t_us[series->n - 1] : t_us;
     int64_t range;
-    if (series->n == HEC_BLOCK_VALUES || last - first > HEC_BLOCK_RANGE ||
-        __builtin_sub_overflow(high, low, &range) || range > HEC_BLOCK_RANGE)
+    if (series->n == HEC_BLOCK_VALUES || last - first > HEC_BLOCK_RANGE || __builtin_sub_overflow(high, low, &range) ||
+        range > HEC_BLOCK_RANGE)
         return true;
     return (series->n + 1) * (hec_pack_width(range) + series->r_width) > HEC_BLOCK_TEXT_BYTES;
 }
 
-void hec_series_add(struct hec_series_table *table, enum hec_metric metric, int32_t subject, int64_t t_us, int64_t value,
-                    bool valid) {
+void hec_series_add(struct hec_series_table *table, enum hec_metric metric, int32_t subject, int64_t t_us,
+                    int64_t value, bool valid) {
     struct hec_series *series = find(table, metric, subject);
     if (!series || t_us < -HEC_BLOCK_TIME_MAX_US || t_us > HEC_BLOCK_TIME_MAX_US) {
         table->lost++;

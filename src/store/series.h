@@ -13,22 +13,22 @@
 struct hec_series {
     enum hec_metric metric;
     int32_t subject;
-    int64_t id;             /* series.id, from 1 */
+    int64_t id;              /* series.id, from 1 */
     struct hec_series *next; /* of the same hash */
-    bool exact;             /* keeps every microsecond */
-    bool stored;            /* its row in the table series is committed */
-    bool has_row;           /* the file has a row for its open block (block.id = -id): */
-    bool holds_row;         /* that row is the block now open; */
-    bool moved;             /* its beginning has changed since; */
-    bool promote;           /* or the row is all that is left of a block that was dropped: keep it */
+    bool exact;              /* keeps every microsecond */
+    bool stored;             /* its row in the table series is committed */
+    bool has_row;            /* the file has a row for its open block (block.id = -id): */
+    bool holds_row;          /* that row is the block now open; */
+    bool moved;              /* its beginning has changed since; */
+    bool promote;            /* or the row is all that is left of a block that was dropped: keep it */
     bool dirty;
-    int idle;               /* flushes since the last value */
-    int committed;          /* values of the open block that are in its row */
+    int idle;      /* flushes since the last value */
+    int committed; /* values of the open block that are in its row */
     int n, capacity;
-    int64_t low, high;      /* of the valid values */
-    bool any;               /* low and high are set */
-    int r_width;            /* when last packed */
-    int64_t *t_us, *v;      /* one allocation of capacity each */
+    int64_t low, high; /* of the valid values */
+    bool any;          /* low and high are set */
+    int r_width;       /* when last packed */
+    int64_t *t_us, *v; /* one allocation of capacity each */
     uint8_t *valid;
 };
 
@@ -58,8 +58,8 @@ int hec_series_init(struct hec_series_table *table, size_t closed_max_bytes);
 void hec_series_free(struct hec_series_table *table);
 
 /* Add one value, in any order of time (late ones are put in their place). Never fails: what cannot be kept is lost. */
-void hec_series_add(struct hec_series_table *table, enum hec_metric metric, int32_t subject, int64_t t_us, int64_t value,
-                    bool valid);
+void hec_series_add(struct hec_series_table *table, enum hec_metric metric, int32_t subject, int64_t t_us,
+                    int64_t value, bool valid);
 
 /* Close the open block and give its memory back: for series that are silent, such as those of a process that ended. */
 void hec_series_close(struct hec_series_table *table, struct hec_series *series);

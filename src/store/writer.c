@@ -149,7 +149,8 @@ static void destroy(struct hec_writer *writer) {
     free(writer);
 }
 
-int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out, struct hec_why *why) {
+int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out,
+                      struct hec_why *why) {
     *out = NULL;
     struct hec_writer *writer = calloc(1, sizeof *writer);
     if (!writer)

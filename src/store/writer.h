@@ -16,7 +16,8 @@ struct hec_writer;
 /* Create the file at path (it must not exist, or overwrite is true; then a run file or an empty file is replaced, and
  * anything else is HEC_ERR_USAGE). origin_ns: the monotonic time that becomes 0 in the file (may be set later with
  * hec_writer_set_origin, before the first flush). The file is valid from the moment it exists. */
-int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out, struct hec_why *why);
+int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out,
+                      struct hec_why *why);
 void hec_writer_set_origin(struct hec_writer *writer, int64_t origin_ns);
 
 /* Lives as long as the writer. Times of samples are kept to the microsecond; those of gauges and means may be moved by

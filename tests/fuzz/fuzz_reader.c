@@ -116,8 +116,9 @@ static void write_columns(struct bytes b) {
     write_file(image, length);
     sqlite3 *db;
     if (sqlite3_open(path, &db) != SQLITE_OK ||
-        sqlite3_exec(db, "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
-                         "INSERT INTO series VALUES (1, 'gpu_power', 0, 'mW', 'mean', 'nvml'); BEGIN",
+        sqlite3_exec(db,
+                     "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
+                     "INSERT INTO series VALUES (1, 'gpu_power', 0, 'mW', 'mean', 'nvml'); BEGIN",
                      NULL, NULL, NULL) != SQLITE_OK)
         abort();
     while (b.size > 0) {

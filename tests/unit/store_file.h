@@ -103,36 +103,60 @@ static inline void store_values_free(struct store_values *v) {
     memset(v, 0, sizeof *v);
 }
 
-static const struct hec_device store_device = {
-    .index = 1, .uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef", .name = "NVIDIA H200", .pci_bus_id = "0000:1A:00.0",
-    .driver = "580.159.04", .architecture = "hopper", .cuda_major = 9, .cuda_minor = 0, .memory_kib = 146800640,
-    .power_limit_mw = 700000, .power_limit_default_mw = -1, .pcie_kib_per_s = 61532160, .mig_enabled = -1,
-    .simulated = 1, .visible = 1, .has_energy_counter = 1, .has_power_history = 0, .has_gpm = 1};
+static const struct hec_device store_device = {.index = 1,
+                                               .uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef",
+                                               .name = "NVIDIA H200",
+                                               .pci_bus_id = "0000:1A:00.0",
+                                               .driver = "580.159.04",
+                                               .architecture = "hopper",
+                                               .cuda_major = 9,
+                                               .cuda_minor = 0,
+                                               .memory_kib = 146800640,
+                                               .power_limit_mw = 700000,
+                                               .power_limit_default_mw = -1,
+                                               .pcie_kib_per_s = 61532160,
+                                               .mig_enabled = -1,
+                                               .simulated = 1,
+                                               .visible = 1,
+                                               .has_energy_counter = 1,
+                                               .has_power_history = 0,
+                                               .has_gpm = 1};
 
 /* One of everything, at times from origin_ns on. */
 static inline void store_fill(const struct hec_sink *s, int64_t origin_ns, int seconds) {
     s->device(s->context, &store_device);
     s->meta(s->context, "command", "/home/ada/venv/bin/python /home/ada/train.py --token=secret");
     s->meta(s->context, "hostname", "node17");
-    s->process(s->context, &(struct hec_process){.pid = 100, .parent = 1, .start_ns = origin_ns - 5, .end_ns = -1,
-                                                 .name = "python", .cpu_ms = 12, .rss_max_kib = 34, .read_kib = -1});
-    s->gpu_process(s->context, &(struct hec_gpu_process){.device = 1, .pid = 100, .first_ns = origin_ns, .visible = 1,
-                                                         .last_ns = origin_ns + 9, .memory_max_kib = -1,
+    s->process(s->context, &(struct hec_process){.pid = 100,
+                                                 .parent = 1,
+                                                 .start_ns = origin_ns - 5,
+                                                 .end_ns = -1,
+                                                 .name = "python",
+                                                 .cpu_ms = 12,
+                                                 .rss_max_kib = 34,
+                                                 .read_kib = -1});
+    s->gpu_process(s->context, &(struct hec_gpu_process){.device = 1,
+                                                         .pid = 100,
+                                                         .first_ns = origin_ns,
+                                                         .visible = 1,
+                                                         .last_ns = origin_ns + 9,
+                                                         .memory_max_kib = -1,
                                                          .sm_util_permille = 5});
     s->event(s->context, HEC_EVENT_GAP, 1, origin_ns + 7, "on node17: GPU-01234567-89ab-cdef-0123-456789abcdef");
     s->units(s->context, "sample", 64);
     for (int second = 0; second < seconds; second++) {
         int64_t t = origin_ns + second * HEC_NS_PER_S;
         for (int i = 0; i < 50; i++)
-            s->sample(s->context, HEC_GPU_POWER, 1, t + i * 20 * HEC_NS_PER_MS, 500000 + (i * 7919 + second * 104729) % 90000);
+            s->sample(s->context, HEC_GPU_POWER, 1, t + i * 20 * HEC_NS_PER_MS,
+                      500000 + (i * 7919 + second * 104729) % 90000);
         if (second % 5 == 3)
             s->missing(s->context, HEC_GPU_TEMPERATURE, 1, t);
         else
             s->sample(s->context, HEC_GPU_TEMPERATURE, 1, t, 40 + second % 20);
         s->sample(s->context, HEC_GPU_POWER_LIMIT, 1, t, 700000);
         s->sample(s->context, HEC_GPU_ENERGY, 1, t + second * 1237000, second * INT64_C(512345));
-        s->span(s->context, &(struct hec_span){.start_ns = t, .end_ns = t + 1000 + second, .pid = 100, .tid = 101,
-                                               .name = "forward"});
+        s->span(s->context, &(struct hec_span){
+                                .start_ns = t, .end_ns = t + 1000 + second, .pid = 100, .tid = 101, .name = "forward"});
     }
 }
 

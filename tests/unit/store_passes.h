@@ -26,7 +26,8 @@ static inline int store_ignore_gpu_process(void *context, const struct hec_gpu_p
     *(int64_t *)context += process->visible != 0;
     return 0;
 }
-static inline int store_ignore_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+static inline int store_ignore_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns,
+                                     const char *text) {
     (void)t_ns, (void)device;
     *(int64_t *)context += (int64_t)(strlen(text) + strlen(hec_event_name(kind)));
     return 0;
@@ -51,8 +52,8 @@ static inline int store_read_all(struct hec_reader *reader, int64_t *values, str
     int64_t seen = 0;
     *values = 0;
     int first = 0, err;
-#define PASS(call) \
-    if ((err = (call)) < 0 && first == 0) \
+#define PASS(call)                                                                                                     \
+    if ((err = (call)) < 0 && first == 0)                                                                              \
     first = err
     PASS(hec_reader_devices(reader, store_ignore_device, &seen, why));
     PASS(hec_reader_processes(reader, store_ignore_process, &seen, why));

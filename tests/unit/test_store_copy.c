@@ -174,7 +174,7 @@ static void what_may_be_overwritten(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_taken_out), cmocka_unit_test(series_are_exact),
+        cmocka_unit_test(names_are_taken_out),         cmocka_unit_test(series_are_exact),
         cmocka_unit_test(a_bad_source_leaves_nothing), cmocka_unit_test(texts),
         cmocka_unit_test(what_may_be_overwritten),
     };

@@ -70,7 +70,9 @@ static void sentences(void **unused) {
     const char *path = store_path("other.hec");
     save(path, "", 0);
     assert_refused(path, HEC_ERR_CORRUPT, "is empty, so it is not a HEC run file");
-    save(path, "#!/bin/sh\necho this is a script and certainly longer than a header of one hundred bytes, is it not so?\n", 101);
+    save(path,
+         "#!/bin/sh\necho this is a script and certainly longer than a header of one hundred bytes, is it not so?\n",
+         101);
     assert_refused(path, HEC_ERR_CORRUPT, "is not a HEC run file");
     unlink(path);
     sqlite3 *db;
@@ -154,7 +156,8 @@ static void bad_pages(void **unused) {
             if (how < 2)
                 memset(copy + page * 4096 + keep, how ? 0xff : 0, 4096 - keep);
             else
-                memcpy(copy + page * 4096 + keep, bytes + (page * 7 + (size_t)how * 5 + 1) % pages * 4096 + keep, 4096 - keep);
+                memcpy(copy + page * 4096 + keep, bytes + (page * 7 + (size_t)how * 5 + 1) % pages * 4096 + keep,
+                       4096 - keep);
             save(path, copy, length);
             try_file(path, &why);
         }
@@ -180,8 +183,10 @@ static void strange_contents(void **unused) {
         const char *sql, *sentence;
     } cases[] = {
         {"DROP TABLE meta; CREATE VIEW meta AS WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c) "
-         "SELECT k AS key, 'x' AS value FROM c", "its table \"meta\""},
-        {"DROP TABLE unit; CREATE TABLE unit (name TEXT, count REAL AS (length(zeroblob(100000000))))", "its table \"unit\""},
+         "SELECT k AS key, 'x' AS value FROM c",
+         "its table \"meta\""},
+        {"DROP TABLE unit; CREATE TABLE unit (name TEXT, count REAL AS (length(zeroblob(100000000))))",
+         "its table \"unit\""},
         {"DROP TABLE event", "its table \"event\""},
         {"DROP INDEX block_in_order", "its index \"block_in_order\""},
         {"UPDATE block SET n=n+1 WHERE id=(SELECT min(id) FROM block)", "block"},
@@ -222,7 +227,8 @@ static void strange_contents(void **unused) {
         {"WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<5000) INSERT INTO meta SELECT 'k'||k, 'x' FROM c",
          "meta is far too large"},
         {"WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<9) INSERT INTO meta "
-         "SELECT 'k'||k, hex(zeroblob(300000)) FROM c", "meta is far too large"},
+         "SELECT 'k'||k, hex(zeroblob(300000)) FROM c",
+         "meta is far too large"},
         {"INSERT INTO meta VALUES ('huge', hex(zeroblob(3000000)))", "is damaged"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -235,8 +241,11 @@ static void strange_contents(void **unused) {
     static const char *const harmless[] = {
         "CREATE TABLE notes (x); CREATE VIEW v AS SELECT * FROM sample; CREATE INDEX mine ON block (n)",
         "CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM block; END",
-        "UPDATE event SET kind='something_new'", "INSERT INTO series VALUES (999, 'something_new', 0, 'x', 'gauge', 'y')",
-        "DROP VIEW sample", "VACUUM", "PRAGMA journal_mode=WAL",
+        "UPDATE event SET kind='something_new'",
+        "INSERT INTO series VALUES (999, 'something_new', 0, 'x', 'gauge', 'y')",
+        "DROP VIEW sample",
+        "VACUUM",
+        "PRAGMA journal_mode=WAL",
     };
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
         change(path, harmless[i]);
@@ -268,7 +277,8 @@ static void endless_tree(void **unused) {
     sqlite3 *db;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     sqlite3_stmt *statement;
-    assert_int_equal(sqlite3_prepare_v2(db, "SELECT rootpage FROM sqlite_master WHERE name='event'", -1, &statement, NULL), 0);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT rootpage FROM sqlite_master WHERE name='event'", -1, &statement, NULL), 0);
     assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
     size_t root = (size_t)sqlite3_column_int(statement, 0);
     sqlite3_finalize(statement);
@@ -323,7 +333,8 @@ static void killed_run(void **unused) {
     assert_int_equal(status, 0);
     for (int round = 0; round < 3; round++) {
         if (round == 1) { /* as on a medium to which only the two files were copied */
-            snprintf(command, sizeof command, "cd '%s' && rm -f run.hec-shm && chmod 555 . && chmod 444 run.hec*", folder);
+            snprintf(command, sizeof command, "cd '%s' && rm -f run.hec-shm && chmod 555 . && chmod 444 run.hec*",
+                     folder);
             assert_int_equal(system(command), 0);
         }
         child = fork();
@@ -349,11 +360,9 @@ static void killed_run(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sentences),        cmocka_unit_test(names),
-        cmocka_unit_test(truncated),        cmocka_unit_test(bit_flips),
-        cmocka_unit_test(bad_pages),        cmocka_unit_test(strange_contents),
-        cmocka_unit_test(overlapping_blocks), cmocka_unit_test(endless_tree),
-        cmocka_unit_test(killed_run),
+        cmocka_unit_test(sentences),          cmocka_unit_test(names),        cmocka_unit_test(truncated),
+        cmocka_unit_test(bit_flips),          cmocka_unit_test(bad_pages),    cmocka_unit_test(strange_contents),
+        cmocka_unit_test(overlapping_blocks), cmocka_unit_test(endless_tree), cmocka_unit_test(killed_run),
     };
     int failed = cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
     free(bytes);

@@ -118,15 +118,33 @@ static void damaged_blocks(void **unused) {
         }
         hec_pack(t_in, v_in, valid_in, n, true, &block);
         switch (random_bits() % 9) {
-        case 0: block.n = (int)(random_bits() % 1100) - 100; break;
-        case 1: block.v_width = (int)(random_bits() % 10) - 2; break;
-        case 2: block.r_width = (int)(random_bits() % 10) - 2; break;
-        case 3: block.t0_us = (int64_t)random_bits(); break;
-        case 4: block.t1_us = (int64_t)random_bits(); break;
-        case 5: block.v_base = INT64_MAX - (int64_t)(random_bits() % 100000); break;
-        case 6: block.r_base = (int64_t)random_bits(); break;
-        case 7: block.v[random_bits() % 40] = (char)random_bits(); break;
-        default: block.r[random_bits() % 40] = (char)random_bits(); break;
+        case 0:
+            block.n = (int)(random_bits() % 1100) - 100;
+            break;
+        case 1:
+            block.v_width = (int)(random_bits() % 10) - 2;
+            break;
+        case 2:
+            block.r_width = (int)(random_bits() % 10) - 2;
+            break;
+        case 3:
+            block.t0_us = (int64_t)random_bits();
+            break;
+        case 4:
+            block.t1_us = (int64_t)random_bits();
+            break;
+        case 5:
+            block.v_base = INT64_MAX - (int64_t)(random_bits() % 100000);
+            break;
+        case 6:
+            block.r_base = (int64_t)random_bits();
+            break;
+        case 7:
+            block.v[random_bits() % 40] = (char)random_bits();
+            break;
+        default:
+            block.r[random_bits() % 40] = (char)random_bits();
+            break;
         }
         size_t v_length = block.n > 0 && block.v_width > 0 ? (size_t)block.n * (size_t)block.v_width : 0;
         size_t r_length = block.n > 0 && block.r_width > 0 ? (size_t)block.n * (size_t)block.r_width : 0;
@@ -162,9 +180,12 @@ static void lengths_must_match(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_blocks_come_back), cmocka_unit_test(extremes_come_back),
-        cmocka_unit_test(even_and_constant_take_no_text), cmocka_unit_test(one_missing_in_a_constant),
-        cmocka_unit_test(damaged_blocks), cmocka_unit_test(lengths_must_match),
+        cmocka_unit_test(random_blocks_come_back),
+        cmocka_unit_test(extremes_come_back),
+        cmocka_unit_test(even_and_constant_take_no_text),
+        cmocka_unit_test(one_missing_in_a_constant),
+        cmocka_unit_test(damaged_blocks),
+        cmocka_unit_test(lengths_must_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,14 @@ static void every_record(void **unused) {
     const struct hec_sink *s = hec_writer_sink(writer);
     store_fill(s, ORIGIN, 3);
     /* later records of the same key replace the earlier, units add up */
-    s->process(s->context, &(struct hec_process){.pid = 100, .parent = 1, .start_ns = ORIGIN - 5, .end_ns = ORIGIN + 77,
-                                                 .name = "python3", .cpu_ms = 13, .rss_max_kib = 35, .read_kib = 0});
+    s->process(s->context, &(struct hec_process){.pid = 100,
+                                                 .parent = 1,
+                                                 .start_ns = ORIGIN - 5,
+                                                 .end_ns = ORIGIN + 77,
+                                                 .name = "python3",
+                                                 .cpu_ms = 13,
+                                                 .rss_max_kib = 35,
+                                                 .read_kib = 0});
     assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
     s->units(s->context, "sample", 0.5);
     s->units(s->context, "token", 1e12);
@@ -113,9 +119,12 @@ static void lists_in_order(void **unused) {
     const struct hec_sink *s = hec_writer_sink(writer);
     s->event(s->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, ORIGIN + 20, "late");
     s->event(s->context, HEC_EVENT_DEVICE_LOST, 3, ORIGIN + 10, "");
-    s->span(s->context, &(struct hec_span){.start_ns = ORIGIN + 5, .end_ns = ORIGIN + 9, .pid = 1, .tid = 2, .name = "a"});
-    s->span(s->context, &(struct hec_span){.start_ns = ORIGIN + 1, .end_ns = ORIGIN + 2, .pid = 1, .tid = 2, .name = "b"});
-    s->span(s->context, &(struct hec_span){.start_ns = ORIGIN + 3, .end_ns = ORIGIN + 4, .pid = 1, .tid = 3, .name = "b"});
+    s->span(s->context,
+            &(struct hec_span){.start_ns = ORIGIN + 5, .end_ns = ORIGIN + 9, .pid = 1, .tid = 2, .name = "a"});
+    s->span(s->context,
+            &(struct hec_span){.start_ns = ORIGIN + 1, .end_ns = ORIGIN + 2, .pid = 1, .tid = 2, .name = "b"});
+    s->span(s->context,
+            &(struct hec_span){.start_ns = ORIGIN + 3, .end_ns = ORIGIN + 4, .pid = 1, .tid = 3, .name = "b"});
     s->units(s->context, "token", 2);
     s->units(s->context, "sample", 0.25);
     s->units(s->context, "token", 3);
@@ -148,7 +157,8 @@ static void series_and_view(void **unused) {
     for (int second = 0; second < 400; second++) {
         store_fill(s, ORIGIN + second * HEC_NS_PER_S, 1);
         s->sample(s->context, HEC_STEP_UNITS, 100, ORIGIN + second * second * INT64_C(1000000), 128);
-        s->sample(s->context, HEC_TREE_CPU, 0, ORIGIN + second * HEC_NS_PER_S + second % 7 * 1000, -second * INT64_C(7000000000000));
+        s->sample(s->context, HEC_TREE_CPU, 0, ORIGIN + second * HEC_NS_PER_S + second % 7 * 1000,
+                  -second * INT64_C(7000000000000));
         if (second % 3 == 0)
             assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
     }
@@ -188,8 +198,10 @@ static void series_and_view(void **unused) {
     sqlite3 *db;
     assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     sqlite3_stmt *select;
-    assert_int_equal(sqlite3_prepare_v2(db, "SELECT t_ns, value, unit FROM sample WHERE metric=? AND subject=? ORDER BY t_ns",
-                                        -1, &select, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT t_ns, value, unit FROM sample WHERE metric=? AND subject=? ORDER BY t_ns", -1,
+                           &select, NULL),
+        SQLITE_OK);
     for (int m = 0; m < HEC_METRIC_COUNT; m++) {
         int32_t *subjects;
         int n = hec_reader_subjects(reader, (enum hec_metric)m, &subjects, NULL);
@@ -306,9 +318,10 @@ static void visitors_may_stop(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_record),         cmocka_unit_test(lists_in_order),     cmocka_unit_test(series_and_view),
-        cmocka_unit_test(late_values),          cmocka_unit_test(silence_and_extremes),
-        cmocka_unit_test(long_texts_are_cut),   cmocka_unit_test(visitors_may_stop),
+        cmocka_unit_test(every_record),         cmocka_unit_test(lists_in_order),
+        cmocka_unit_test(series_and_view),      cmocka_unit_test(late_values),
+        cmocka_unit_test(silence_and_extremes), cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(visitors_may_stop),
     };
     return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
 }
