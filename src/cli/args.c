@@ -38,7 +38,8 @@ enum hec_verb hec_verb_find(const char *name) {
 #define LONG_BASE 1000
 
 static void getopt_tables(enum hec_verb verb, char *letters, struct option *longs) {
-    *letters++ = '+'; /* stop at the first operand: what follows is the command's */
+    if (verb == HEC_VERB_RUN)
+        *letters++ = '+'; /* stop at the first operand: what follows is the command's */
     *letters++ = ':';
     for (int i = 0; i < HEC_OPT_COUNT; i++) {
         if (!(options[i].verbs & (1u << verb)))

@@ -51,7 +51,8 @@ struct hec_args {
     int rest_count;
 };
 
-/* Parse argv (argv[0] is the verb) up to the first operand or "--". On wrong usage prints one sentence and returns
+/* Parse argv (argv[0] is the verb); options and operands may be mixed, but for `run`, whose options end at the first
+ * operand or "--". On wrong usage prints one sentence and returns
  * HEC_ERR_USAGE; --help prints the verb's help and returns 1: leave with status 0. */
 int hec_args_parse(enum hec_verb verb, int argc, char **argv, struct hec_args *args);
 bool hec_args_has(const struct hec_args *args, enum hec_option option);

@@ -137,7 +137,7 @@ def test_process_tree_like_torchrun(hec):
     hec("run", "-q", "-o", "t.hec", "--", "python3", "-c", script)
     host = hec.report("t.hec")["host"]
     assert 1.2 <= host["tree_cpu_seconds"] < 4
-    assert host["processes"] >= 3
+    assert host["tree_processes"] >= 3
 
 
 def test_default_name_follows_the_command(hec):
@@ -152,7 +152,10 @@ def test_output_exists_is_not_overwritten(hec):
     done = hec("run", "-o", "x.hec", "--", "touch", "ran")
     assert done.returncode != 0 and "x.hec" in done.stderr
     assert (hec.folder / "x.hec").read_text() == "precious" and not (hec.folder / "ran").exists()
-    assert hec("run", "-q", "-f", "-o", "x.hec", "--", "true").returncode == 0
+    assert hec("run", "-q", "-f", "-o", "x.hec", "--", "true").returncode == 2, "-f is for run files"
+    for _ in range(2):
+        assert hec("run", "-q", "-f", "-o", "y.hec", "--", "true").returncode == 0
+    assert hec("run", "-q", "-o", "y.hec", "--", "true").returncode == 2
 
 
 def test_unwritable_output_is_told_before_the_command_runs(hec):
