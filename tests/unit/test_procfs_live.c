@@ -48,6 +48,21 @@ static void hear(int fd) {
         _exit(9);
 }
 
+/* A test that fails half-way leaves nothing behind: its processes are one group. */
+static pid_t fork_root(void) {
+    pid_t pid = fork();
+    if (pid == 0)
+        setpgid(0, 0);
+    else
+        setpgid(pid, pid);
+    return pid;
+}
+
+static void reap_all(void) {
+    while (wait(NULL) > 0 || errno == EINTR)
+        ;
+}
+
 static int set_up(void **state) {
     struct world *world = calloc(1, sizeof *world);
     struct hec_why why;
@@ -63,6 +78,9 @@ static int tear_down(void **state) {
     struct world *world = *state;
     if (world->collector)
         hec_collector_procfs.close(world->collector);
+    if (world->options.root > 0)
+        kill(-world->options.root, SIGKILL);
+    reap_all();
     free(world->recorded.samples);
     free(world);
     return 0;
@@ -73,11 +91,6 @@ static void poll_now(struct world *world) {
     int64_t real_ns = hec_clock_mono_ns();
     world->now_ns = world->now_ns > real_ns ? world->now_ns : real_ns;
     world->now_ns = hec_collector_procfs.poll(world->collector, world->now_ns);
-}
-
-static void reap_all(void) {
-    while (wait(NULL) > 0 || errno == EINTR)
-        ;
 }
 
 static void check_never_down(const struct recorded *recorded) {
@@ -104,11 +117,12 @@ static void a_daemon_is_followed_and_survives(void **state) {
     int up[2], down[2];
     assert_int_equal(pipe(up), 0);
     assert_int_equal(pipe(down), 0);
-    pid_t root = fork();
+    pid_t root = fork_root();
     if (root == 0) {
         if (fork() == 0) {
             setsid();
             if (fork() == 0) {
+                alarm(30); /* it left the group: should the test fail, it ends by itself */
                 prctl(PR_SET_NAME, "the daemon");
                 burn_ms(60);
                 say(up[1]);
@@ -139,7 +153,7 @@ static void short_children_are_counted_through_who_waited(void **state) {
     int up[2], down[2];
     assert_int_equal(pipe(up), 0);
     assert_int_equal(pipe(down), 0);
-    pid_t root = fork();
+    pid_t root = fork_root();
     if (root == 0) {
         for (int i = 0; i < 10; i++) {
             if (fork() == 0) {
@@ -170,7 +184,7 @@ static void a_child_nobody_waits_for_is_not_lost(void **state) {
     int up[2], down[2];
     assert_int_equal(pipe(up), 0);
     assert_int_equal(pipe(down), 0);
-    pid_t root = fork();
+    pid_t root = fork_root();
     if (root == 0) {
         signal(SIGCHLD, SIG_IGN);
         if (fork() == 0) {
@@ -222,12 +236,12 @@ static void children_of_a_thread_are_found(void **state) {
     int up[2], down[2];
     assert_int_equal(pipe(up), 0);
     assert_int_equal(pipe(down), 0);
-    pid_t root = fork();
+    pid_t root = fork_root();
     if (root == 0) {
         pthread_t forking, waiting;
         int fds[3] = {up[0], up[1], down[0]};
+        pthread_create(&waiting, NULL, wait_for_end, &down[0]); /* first: the child's word says that both are there */
         pthread_create(&forking, NULL, fork_and_wait, fds);
-        pthread_create(&waiting, NULL, wait_for_end, &down[0]);
         pthread_join(forking, NULL);
         pthread_join(waiting, NULL);
         _exit(0);
@@ -250,7 +264,7 @@ static void children_of_a_thread_are_found(void **state) {
 /* A storm of processes that come and go under the collector's eyes: it must neither fall nor count anything twice. */
 static void a_storm_adds_up(void **state) {
     struct world *world = *state;
-    pid_t root = fork();
+    pid_t root = fork_root();
     if (root == 0) {
         for (int i = 0; i < 120; i++) {
             if (fork() == 0) {
@@ -304,7 +318,7 @@ static void descriptors_are_given_back(void **state) {
     struct hec_sink sink = recording_sink(&recorded);
     void *collector;
     assert_int_equal(hec_collector_procfs.open(&options, &sink, &collector, NULL), HEC_OK);
-    pid_t root = fork();
+    pid_t root = fork_root();
     if (root == 0) {
         pause();
         _exit(0);
