@@ -101,14 +101,15 @@ static void put_units(struct hec_page *page, const struct hec_summary *s, int mo
 static void put_cost(struct hec_page *page, const struct hec_summary *s) {
     text dollars, grams, hour = "";
     const struct hec_price *p = &s->price;
+    bool both = p->dollars_default && p->carbon_default;
     if (!isfinite(s->dollars))
         return;
     if (p->dollars_per_gpu_hour > 0)
         snprintf(hour, sizeof hour, ", %.4g $ a GPU hour", p->dollars_per_gpu_hour);
-    hec_page_row(page, 2, "cost", HEC_TONE_PLAIN, "%s, %s CO2 (%.4g $/kWh%s, %.4g g/kWh%s%s)",
+    hec_page_row(page, 2, "cost", HEC_TONE_PLAIN, "%s, %s CO2 (%s%.4g $/kWh%s, %.4g g/kWh%s%s)",
                  hec_format_dollars(dollars, s->dollars), hec_format_si(grams, s->grams_co2, 3, "g"),
-                 p->dollars_per_kwh, p->dollars_default ? " by default" : "", p->grams_co2_per_kwh,
-                 p->carbon_default ? " by default" : "", hour);
+                 both ? "defaults: " : "", p->dollars_per_kwh, p->dollars_default && !both ? " by default" : "",
+                 p->grams_co2_per_kwh, p->carbon_default && !both ? " by default" : "", hour);
 }
 
 /* ---- devices ---- */

@@ -18,7 +18,8 @@ static void random_power(double seconds, unsigned long long seed) {
     if (kind < 0.25) {
         world_constant(&world, high);
     } else if (kind < 0.6) {
-        world_square(&world, low, high, world_between(&world, 0.06, 3), world_between(&world, 0, 1));
+        double period = world_between(&world, 0.06, 3), phase = world_between(&world, 0, 1);
+        world_square(&world, low, high, period, phase);
     } else {
         double t = world_between(&world, 0, 0.3);
         world_step(&world, -WORLD_BEFORE_S, low);

@@ -86,8 +86,7 @@ static void test_full(void **state) {
     assert_says("kJ \u00b1 ");
     assert_says("of 700 W");
     assert_says("300 000 samples, 4 762 a second");
-    assert_says("0.13 $/kWh by default");
-    assert_says("473 g/kWh by default");
+    assert_says("(defaults: 0.13 $/kWh, 473 g/kWh)");
     assert_says("by the counter");
     assert_says("healthy: compute-bound (confidence 0.");
     assert_says("SMs active 92 %");
@@ -99,6 +98,21 @@ static void test_full(void **state) {
     assert_says("0.05 CPU seconds");
     assert_says_not("\033");
     assert_says_not("nan");
+    finish();
+}
+
+static void test_chosen_prices(void **state) {
+    struct hec_price price = hec_price_default();
+    (void)state;
+    full_run();
+    print();
+    price.dollars_per_kwh = 0.2;
+    price.dollars_default = false;
+    price.dollars_per_gpu_hour = 3.5;
+    summary.price = price;
+    hec_buf_clear(&out);
+    assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
+    assert_says("(0.2 $/kWh, 473 g/kWh by default, 3.5 $ a GPU");
     finish();
 }
 
@@ -208,6 +222,7 @@ static void test_buffer_too_small(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_chosen_prices),
         cmocka_unit_test(test_colour_and_ascii),
         cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_brief),
