@@ -54,10 +54,10 @@ asan: ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@scripts/build asan all $(CMAKE_FLAGS)
 	@ctest --test-dir build/asan -L unit -j $(JOBS)
 
-tsan: ## unit tests under ThreadSanitizer
+tsan: ## the tests with threads, under ThreadSanitizer
 	@scripts/bootstrap build test
 	@scripts/build tsan all $(CMAKE_FLAGS)
-	@ctest --test-dir build/tsan -L unit -j $(JOBS)
+	@ctest --test-dir build/tsan -L threads -j $(JOBS)
 
 fuzz: ## every parser, FUZZ_SECONDS each (default 600)
 	@scripts/bootstrap build test fuzz
