@@ -28,7 +28,7 @@ static const struct {
 #define STEPS 1000 /* of SQLite's machine between two looks at the budget */
 
 /* A tree with cycles in its pages can have rows without end; an honest row of b bytes takes some 50 steps and is never
- * smaller than about 6 bytes. So: 16 steps a byte, and a million to begin with. */
+ * smaller than about 6 bytes. So: 16 steps a byte, and 200 000 to begin with. */
 static int out_of_budget(void *context) {
     struct hec_reader *reader = context;
     return ++reader->work > reader->work_max;
@@ -44,7 +44,7 @@ int hec_reading_open(struct hec_reader *reader, const char *path, int flags) {
         for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)
             sqlite3_db_config(reader->db, switches[i].id, switches[i].value, NULL);
         reader->work = 0;
-        reader->work_max = (1000000 + 16 * reader->file_bytes) / STEPS;
+        reader->work_max = (200000 + 16 * reader->file_bytes) / STEPS;
         sqlite3_progress_handler(reader->db, STEPS, out_of_budget, reader);
         rc = sqlite3_exec(reader->db,
                           "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048;"
