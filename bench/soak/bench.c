@@ -71,7 +71,8 @@ static void simulate(struct hec_lane_set lanes[HEC_LANE_COUNT], struct hec_write
     for (int d = 0; d < DEVICES; d++) {
         random[d] = (uint64_t)d + 1;
         busy_ns[d] = start_ns;
-        if (sim_context_open(world, d, 0, getpid(), INT64_C(8) << 30, NULL) < 0)
+        int64_t opened_ns;
+        if (sim_context_open(world, d, 0, getpid(), INT64_C(8) << 30, &opened_ns) < 0)
             exit(1);
     }
     while (now_ns < end_ns) {

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,11 +79,6 @@ static void root_ended(struct hec_child *child, int status) {
     child->end_ns = hec_clock_mono_ns();
     child->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     child->exit_code = child->signal ? 128 + child->signal : WEXITSTATUS(status);
-    struct rusage usage;
-    getrusage(RUSAGE_CHILDREN, &usage);
-    child->cpu_seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-    child->rss_max_kib = usage.ru_maxrss;
 }
 
 /* Stop with the command, so that the shell's job control sees the job stopped; go on when continued. */
@@ -126,7 +120,6 @@ void hec_child_wait(struct hec_child *child, bool all) {
     bool ended = false;
     for (;;) {
         bool none_left = reap(child, &ended);
-        child->survivors = !none_left;
         if (none_left || (ended && !all))
             break;
         siginfo_t info;

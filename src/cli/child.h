@@ -14,9 +14,6 @@ struct hec_child {
     int64_t start_ns, end_ns; /* monotonic: just before the fork, just after the end was seen */
     int exit_code;            /* as a shell gives it: 128+n when signal n ended it */
     int signal;               /* that signal, or 0 */
-    double cpu_seconds;       /* user + system of the command and the descendants it waited for */
-    int64_t rss_max_kib;      /* of its largest process */
-    bool survivors;           /* descendants were still running at the end */
     sigset_t mask;            /* the signal mask that hec was started with */
     struct sigaction chld, pipe, xfsz;
     void (*stopped)(void *context, bool stopped); /* job control; may be NULL */

@@ -127,8 +127,8 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->end_ns = fact_integer(source, "duration_ns", 0);
     input->exit_code = (int)fact_integer(source, "exit_code", -1);
     input->cores = (int)fact_integer(source, "cores", 0);
-    input->tree_cpu_seconds = fact(source, "tree_cpu_seconds", NAN);
-    input->tree_rss_max_bytes = fact(source, "tree_rss_max_kib", NAN) * 1024;
+    input->tree_cpu_seconds = NAN; /* the collector's last value is exact */
+    input->tree_rss_max_bytes = NAN;
     input->self_cpu_seconds = fact(source, "self_cpu_seconds", NAN);
     input->self_rss_max_bytes = fact(source, "self_rss_max_kib", NAN) * 1024;
     input->start_seconds = fact(source, "start_cost_ns", NAN) / 1e9;

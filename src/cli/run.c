@@ -176,18 +176,12 @@ static void record_units(const struct session *s) {
 
 static void record_end(struct session *s) {
     const struct hec_child *child = &s->child;
-    if (child->survivors)
-        s->sink->event(s->sink->context, HEC_EVENT_SURVIVORS, HEC_DEVICE_NONE, child->end_ns,
-                       "descendants of the command were still running when it ended: what they did later is not "
-                       "measured (--wait measures until they end)");
     struct rusage self;
     getrusage(RUSAGE_SELF, &self);
     put_meta(s, "start_mono_ns", "%lld", (long long)child->start_ns);
     put_meta(s, "duration_ns", "%lld", (long long)(child->end_ns - child->start_ns));
     put_meta(s, "start_cost_ns", "%lld", (long long)(child->start_ns - s->begin_ns));
     put_meta(s, "exit_code", "%d", child->exit_code);
-    put_meta(s, "tree_cpu_seconds", "%.6f", child->cpu_seconds);
-    put_meta(s, "tree_rss_max_kib", "%lld", (long long)child->rss_max_kib);
     put_meta(s, "self_cpu_seconds", "%.6f",
              (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
                  (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);

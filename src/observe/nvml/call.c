@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static const struct {
     int64_t normal_ns;
@@ -24,6 +25,12 @@ const char *nvml_sensor_text(enum nvml_sensor sensor) {
 bool nvml_code_is_unsupported(int code) {
     return code == HEC_NVML_NOT_SUPPORTED || code == HEC_NVML_FUNCTION_NOT_FOUND || code == HEC_NVML_DEPRECATED ||
            code == HEC_NVML_ARGUMENT_VERSION_MISMATCH || code == HEC_NVML_VGPU_ECC_NOT_SUPPORTED;
+}
+
+int64_t nvml_thread_cpu_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
 }
 
 void nvml_emit(struct nvml_device *device, enum hec_metric metric, int64_t t_ns, int64_t value) {

@@ -2,15 +2,7 @@
 #include "observe/nvml/internal.h"
 #include "observe/nvml/tuning.h"
 
-#include <time.h>
-
 #define FINISH_TRIES 3 /* an edge is as narrow as a call, so that the second reading is past it */
-
-static int64_t thread_cpu_ns(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
-}
 
 static void emit(void *context, int64_t t_ns, int64_t slack_ns, int64_t value_mj) {
     struct nvml_device *device = context;
@@ -40,10 +32,10 @@ static void pace(struct nvml_device *device, int64_t cpu_ns) {
 
 static bool read_counter(struct nvml_device *device) {
     int64_t value = 0, unused, before = device->health[NVML_SENSOR_ENERGY].calls;
-    int64_t cpu = thread_cpu_ns(), t0 = hec_clock_mono_ns();
+    int64_t cpu = nvml_thread_cpu_ns(), t0 = hec_clock_mono_ns();
     int code = nvml_read(&device->observer->nvml, device->handle, NVML_SENSOR_ENERGY, &value, &unused);
     int64_t t1 = hec_clock_mono_ns();
-    cpu = thread_cpu_ns() - cpu;
+    cpu = nvml_thread_cpu_ns() - cpu;
     if (!nvml_call_done(device, NVML_SENSOR_ENERGY, t0, code)) {
         if (device->health[NVML_SENSOR_ENERGY].off && device->info.has_energy_counter) {
             const struct hec_sink *sink = device->observer->sink;

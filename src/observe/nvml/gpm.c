@@ -101,22 +101,44 @@ static void not_here(struct nvml_device *device) {
     sink->device(sink->context, &device->info);
 }
 
+/* As long as asked for; else as short as the CPU share allows, since the devices of a machine share it. */
+static int64_t window_ns(const struct nvml_device *device) {
+    const struct nvml_observer *observer = device->observer;
+    if (observer->options->gpm_window_ns > 0)
+        return observer->options->gpm_window_ns;
+    int64_t cpu_ns = 0;
+    for (int i = 0; i < observer->count; i++)
+        if (!observer->devices[i].lost && observer->devices[i].info.has_gpm)
+            cpu_ns += observer->devices[i].gpm.cpu_ns;
+    int64_t window = (int64_t)((double)cpu_ns / HEC_TUNE_GPM_CPU_SHARE);
+    if (window > HEC_TUNE_GPM_WINDOW_MAX_NS)
+        window = HEC_TUNE_GPM_WINDOW_MAX_NS;
+    return window > HEC_TUNE_GPM_WINDOW_NS ? window : HEC_TUNE_GPM_WINDOW_NS;
+}
+
+static void swap_samples(struct nvml_gpm *gpm, int64_t end_ns) {
+    hec_nvml_gpm_sample spare = gpm->older;
+    gpm->older = gpm->newer;
+    gpm->newer = spare;
+    gpm->older_end_ns = end_ns;
+}
+
 int64_t nvml_run_gpm(struct nvml_device *device, int64_t now_ns) {
     struct nvml_gpm *gpm = &device->gpm;
-    int64_t wanted = device->observer->options->gpm_window_ns;
-    int64_t window = wanted > 0 ? wanted : HEC_TUNE_GPM_WINDOW_NS;
     if (!device->info.has_gpm)
         return INT64_MAX;
     if (!nvml_call_due(device, NVML_SENSOR_GPM, now_ns))
         return device->lost ? INT64_MAX : device->health[NVML_SENSOR_GPM].retry_ns;
+    bool first = gpm->older_end_ns == INT64_MIN;
+    /* the older sample may have come late, behind a slow call: the window counts from there */
+    if (!first && now_ns - gpm->older_end_ns <= HEC_TUNE_GPM_WINDOW_LEAST_NS)
+        return gpm->older_end_ns + window_ns(device);
 
-    int64_t begin = hec_clock_mono_ns();
+    int64_t cpu = nvml_thread_cpu_ns(), begin = hec_clock_mono_ns();
     int code = device->observer->nvml.gpm_sample_get(device->handle, gpm->newer);
     int64_t end = hec_clock_mono_ns();
-    struct hec_nvml_gpm_metrics request = {0};
-    bool first = gpm->older_end_ns == INT64_MIN;
-    bool long_enough = !first && begin - gpm->older_end_ns > HEC_TUNE_GPM_WINDOW_LEAST_NS;
-    if (code == HEC_NVML_SUCCESS && long_enough)
+    struct hec_nvml_gpm_metrics request;
+    if (code == HEC_NVML_SUCCESS && !first)
         code = read_window(device, &request);
     if (!nvml_call_done(device, NVML_SENSOR_GPM, begin, code)) {
         if (device->health[NVML_SENSOR_GPM].off)
@@ -124,17 +146,13 @@ int64_t nvml_run_gpm(struct nvml_device *device, int64_t now_ns) {
         else
             all_missing(device, end);
         gpm->older_end_ns = INT64_MIN; /* the next window starts with the next good sample */
-        return device->health[NVML_SENSOR_GPM].off || device->lost ? INT64_MAX : now_ns + window;
+        return device->health[NVML_SENSOR_GPM].off || device->lost ? INT64_MAX : now_ns + window_ns(device);
     }
-    if (!first && !long_enough) { /* keep the older sample: the next window will be long enough */
-        all_missing(device, end);
-        return now_ns + window;
-    }
-    if (!first)
+    if (!first) {
         emit_window(device, &request, end);
-    hec_nvml_gpm_sample spare = gpm->older;
-    gpm->older = gpm->newer;
-    gpm->newer = spare;
-    gpm->older_end_ns = end;
-    return now_ns + window;
+        cpu = nvml_thread_cpu_ns() - cpu;
+        gpm->cpu_ns += gpm->cpu_ns ? (cpu - gpm->cpu_ns) / 8 : cpu;
+    }
+    swap_samples(gpm, end);
+    return end + window_ns(device);
 }

@@ -41,12 +41,14 @@ struct nvml_processes {
     struct nvml_process *items;
     int count, capacity;
     uint64_t last_us; /* newest utilisation sample */
+    int64_t util_due_ns;
     bool overflowed;
 };
 
 struct nvml_gpm {
     hec_nvml_gpm_sample older, newer;
     int64_t older_end_ns; /* when the older sample was complete; INT64_MIN: there is none */
+    int64_t cpu_ns;       /* CPU time of one window */
     bool unsupported[32]; /* by row of gpm.def */
 };
 
@@ -101,6 +103,9 @@ bool nvml_call_due(const struct nvml_device *device, enum nvml_sensor sensor, in
 bool nvml_call_done(struct nvml_device *device, enum nvml_sensor sensor, int64_t t0_ns, int code);
 const char *nvml_sensor_text(enum nvml_sensor sensor);
 bool nvml_code_is_unsupported(int code);
+
+/* CPU time of this thread, to pace calls that spin. */
+int64_t nvml_thread_cpu_ns(void);
 
 void nvml_emit(struct nvml_device *device, enum hec_metric metric, int64_t t_ns, int64_t value);
 void nvml_missing(struct nvml_device *device, enum hec_metric metric, int64_t t_ns);

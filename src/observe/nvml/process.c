@@ -105,9 +105,10 @@ static void read_utilization(struct nvml_device *device) {
     const struct hec_nvml *nvml = &device->observer->nvml;
     int64_t t0 = hec_clock_mono_ns();
     unsigned count = 256;
-    if (!nvml_call_due(device, NVML_SENSOR_PROCESS_UTIL, t0) ||
+    if (t0 < device->processes.util_due_ns || !nvml_call_due(device, NVML_SENSOR_PROCESS_UTIL, t0) ||
         !nvml_buffer(device->observer, count * sizeof(struct hec_nvml_process_utilization)))
         return;
+    device->processes.util_due_ns = t0 + HEC_TUNE_PROCESS_UTIL_NS;
     struct hec_nvml_process_utilization *samples = device->observer->buffer;
     int code = HEC_NVML_FUNCTION_NOT_FOUND;
     if (nvml->process_utilization)

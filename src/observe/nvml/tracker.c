@@ -10,6 +10,7 @@ void nvml_tracker_init(struct nvml_tracker *tracker, nvml_tracker_emit emit, voi
     tracker->context = context;
     tracker->interval_ns = HEC_TUNE_ENERGY_INTERVAL_NS;
     tracker->quantum_ns = HEC_TUNE_ENERGY_QUANTUM_NS;
+    tracker->slop_ns = HEC_TUNE_ENERGY_SLOP_NS;
     tracker->next_ns = INT64_MIN;
     tracker->emitted_ns = INT64_MIN;
     tracker->state = NVML_TRACKER_RESTING;
@@ -219,7 +220,7 @@ static void contradict(struct nvml_tracker *t, const struct nvml_tracker_reading
         return;
     }
     abandon(t);
-    t->slop_ns = t->slop_ns > 0 ? 2 * t->slop_ns : HEC_TUNE_ENERGY_SLOP_NS;
+    t->slop_ns *= 2;
     start(t, *r);
     plan(t);
 }
@@ -250,7 +251,7 @@ void nvml_tracker_add(struct nvml_tracker *tracker, int64_t t0_ns, int64_t t1_ns
 
     if (*reset || stale || t->held_count == 0 || (t->state == NVML_TRACKER_RESTING && t->rest_until_ns <= t0_ns)) {
         abandon(t);
-        t->slop_ns = 0;
+        t->slop_ns = HEC_TUNE_ENERGY_SLOP_NS;
         start(t, r);
         plan(t);
         return;
@@ -259,8 +260,8 @@ void nvml_tracker_add(struct nvml_tracker *tracker, int64_t t0_ns, int64_t t1_ns
         rest(t, &r);
         return;
     }
-    if (t->slop_ns > 0 && t0_ns - t->contradicted_ns > 10 * HEC_TUNE_ENERGY_MEMORY_NS)
-        t->slop_ns = 0;
+    if (t0_ns - t->contradicted_ns > 10 * HEC_TUNE_ENERGY_MEMORY_NS)
+        t->slop_ns = HEC_TUNE_ENERGY_SLOP_NS;
     if (!place(t, &r)) {
         contradict(t, &r);
         return;

@@ -1,0 +1,83 @@
+/* hec devices and hec doctor: what is here, and what can be measured of it. */
+#include "base/log.h"
+#include "cli/load.h"
+#include "cli/simulate.h"
+#include "observe/nvml/probe.h"
+#include "observe/procfs/checks.h"
+#include "observe/rapl/checks.h"
+#include "report/devices.h"
+#include "report/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct look {
+    struct hec_args args;
+    struct hec_report_style style;
+    struct hec_simulation *simulation;
+    const char *nvml_path, *visible;
+    struct hec_buf out;
+};
+
+/* What both verbs begin with. HEC_OK, 1 (help was printed) or an error that was told. */
+static int begin(struct look *look, enum hec_verb verb, int argc, char **argv) {
+    int err = hec_args_parse(verb, argc, argv, &look->args);
+    if (err == HEC_OK && look->args.rest_count > 0) {
+        hec_error("%s takes no operand: \"%s\"", hec_verb_info(verb)->name, look->args.rest[0]);
+        err = HEC_ERR_USAGE;
+    }
+    if (err != HEC_OK || (err = hec_load_style(&look->args, STDOUT_FILENO, &look->style)) < 0)
+        return err;
+    const char *spec = hec_args_value(&look->args, HEC_OPT_SIM);
+    struct hec_why why = {""};
+    if (spec && (err = hec_simulation_begin(spec, &look->simulation, &why)) < 0) {
+        hec_error("%s", why.text);
+        return err;
+    }
+    look->nvml_path = spec ? hec_simulation_nvml(look->simulation) : NULL;
+    look->visible = getenv("CUDA_VISIBLE_DEVICES");
+    hec_buf_init(&look->out, 16u << 20);
+    return HEC_OK;
+}
+
+static int end(struct look *look, int err) {
+    if (err >= 0 && (fputs(hec_buf_text(&look->out), stdout) < 0 || fflush(stdout) != 0))
+        err = HEC_ERR_IO;
+    hec_buf_free(&look->out);
+    hec_simulation_end(look->simulation);
+    return hec_err_exit_status(err);
+}
+
+int hec_verb_devices(int argc, char **argv) {
+    struct look look = {0};
+    int err = begin(&look, HEC_VERB_DEVICES, argc, argv);
+    if (err != HEC_OK)
+        return err > 0 ? 0 : hec_err_exit_status(err);
+    struct hec_nvml_probed *probed = NULL;
+    struct hec_why why = {""};
+    int count = hec_nvml_probe(look.nvml_path, look.visible, &probed, &why);
+    if (count < 0) {
+        hec_warn("%s", why.text[0] ? why.text : hec_err_text(count));
+        count = 0;
+    }
+    struct hec_device devices[HEC_DEVICE_MAX];
+    count = count > HEC_DEVICE_MAX ? HEC_DEVICE_MAX : count;
+    for (int i = 0; i < count; i++)
+        devices[i] = probed[i].device;
+    free(probed);
+    bool json = hec_args_has(&look.args, HEC_OPT_JSON);
+    return end(&look, hec_report_devices(devices, count, hec_args_has(&look.args, HEC_OPT_PARTS), json, &look.style, &look.out));
+}
+
+int hec_verb_doctor(int argc, char **argv) {
+    struct look look = {0};
+    int err = begin(&look, HEC_VERB_DOCTOR, argc, argv);
+    if (err != HEC_OK)
+        return err > 0 ? 0 : hec_err_exit_status(err);
+    struct hec_check_list list = {0};
+    hec_nvml_check(look.nvml_path, look.visible, &list);
+    hec_rapl_check(NULL, NULL, &list);
+    hec_procfs_check(NULL, NULL, &list);
+    return end(&look, hec_report_doctor(&list, hec_args_has(&look.args, HEC_OPT_JSON), &look.style, &look.out));
+}
