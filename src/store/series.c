@@ -150,7 +150,7 @@ static void close_block(struct hec_series_table *table, struct hec_series *serie
     table->closed_last = closed;
     table->closed_bytes += sizeof *closed + v_bytes + r_bytes;
     reset(series);
-    while (table->closed_bytes > table->closed_max_bytes)
+    while (table->closed_first && table->closed_bytes > table->closed_max_bytes)
         drop_oldest(table);
 }
 
