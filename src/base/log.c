@@ -1,7 +1,10 @@
 #include "base/log.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static enum hec_log_level threshold = HEC_LOG_WARNING;
@@ -14,16 +17,14 @@ void hec_log(enum hec_log_level level, const char *format, ...) {
     if (level > threshold)
         return;
     static const char *const prefix[] = {"hec: ", "hec: warning: ", "hec: ", "hec: debug: "};
-    char line[1024];
-    int length = snprintf(line, sizeof line, "%s", prefix[level]);
+    char raw[1024], text[1024], line[1100];
     va_list args;
     va_start(args, format);
-    int more = vsnprintf(line + length, sizeof line - (size_t)length - 1, format, args);
+    vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    length += more < 0 ? 0 : more;
-    if (length > (int)sizeof line - 2)
-        length = (int)sizeof line - 2;
-    line[length++] = '\n';
+    /* file names and what a damaged file holds stand in messages */
+    hec_text_clean(text, sizeof text, raw, strlen(raw), true);
+    int length = snprintf(line, sizeof line, "%s%s\n", prefix[level], text);
     /* one write: lines of several threads and of the command stay whole */
     ssize_t written = write(STDERR_FILENO, line, (size_t)length);
     (void)written;

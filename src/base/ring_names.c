@@ -1,6 +1,7 @@
 #include "base/ring_names.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,26 +49,9 @@ static int grow(struct hec_ring_names *names) {
     return HEC_OK;
 }
 
-/* Length of the well-formed UTF-8 character at text, 0 when it is malformed. */
-static size_t utf8_length(const unsigned char *text, size_t left) {
-    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (length > left || (text[0] >= 0x80 && text[0] < 0xc2) || text[0] > 0xf4)
-        return 0;
-    uint32_t code = length == 1 ? text[0] : text[0] & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3f);
-    }
-    if (code < smallest[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-        return 0;
-    return length;
-}
-
 static void sanitize(char *text, size_t length) {
     for (size_t at = 0; at < length;) {
-        size_t step = utf8_length((unsigned char *)text + at, length - at);
+        size_t step = hec_text_character((unsigned char *)text + at, length - at);
         unsigned char first = (unsigned char)text[at];
         if (step == 0 || first < 0x20 || first == 0x7f)
             text[at] = '?';

@@ -33,15 +33,9 @@ static bool pause_or_stop(struct hec_flusher *flusher) {
 
 static void *flush_main(void *argument) {
     struct hec_flusher *flusher = argument;
-    const struct hec_sink *sink = hec_writer_sink(flusher->writer);
-    bool failing = false;
-    do {
-        struct hec_why why = {""};
-        int err = hec_writer_flush(flusher->writer, &why);
-        if (err < 0 && !failing)
-            sink->event(sink->context, HEC_EVENT_STORE_FAILED, HEC_DEVICE_NONE, hec_clock_mono_ns(), why.text);
-        failing = err < 0;
-    } while (!pause_or_stop(flusher));
+    do /* what cannot be written is kept and tried again; the writer tells how long that lasted */
+        hec_writer_flush(flusher->writer, NULL);
+    while (!pause_or_stop(flusher));
     return NULL;
 }
 

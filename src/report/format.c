@@ -1,43 +1,13 @@
 #include "report/format.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the UTF-8 sequence at s, 0 when it is none, overlong, a surrogate or a C1 control. */
-static size_t sequence(const unsigned char *s) {
-    size_t length = s[0] < 0x80                   ? 1
-                    : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-                    : (s[0] & 0xf0) == 0xe0       ? 3
-                    : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-                                                  : 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] > 0x8f) || (s[0] == 0xc2 && s[1] < 0xa0))
-        return 0;
-    return length;
-}
-
 char *hec_format_clean(char *text, size_t size, const char *from, bool utf8) {
-    const unsigned char *s = (const unsigned char *)from;
-    size_t length = 0;
-    while (*s) {
-        size_t bytes = sequence(s);
-        bool keep = bytes > 1 ? utf8 : bytes == 1 && *s >= 0x20 && *s != 0x7f;
-        size_t out = keep ? bytes : 1;
-        if (length + out >= size)
-            break;
-        if (keep)
-            memcpy(text + length, s, bytes);
-        else
-            text[length] = '?';
-        length += out;
-        s += bytes ? bytes : 1;
-    }
-    text[length] = '\0';
-    return text;
+    return hec_text_clean(text, size, from, strlen(from), utf8);
 }
 
 /* The power of 1000 for a value, and its prefix. */

@@ -342,7 +342,7 @@ static void test_steady_minute(void **state) {
     assert_true(fake.energy_calls < 110);
     int energies = samples_of(HEC_GPU_ENERGY, 0);
     assert_true(energies >= 25 && energies == samples_of(HEC_GPU_ENERGY_SLACK, 0));
-    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) <= 5000);
+    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) <= 15000);
     for (int i = 0; i + 1 < got.count; i++) {
         if (got.samples[i].metric != HEC_GPU_ENERGY)
             continue;
@@ -429,7 +429,7 @@ static void test_reset(void **state) {
     assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], 1);
     assert_non_null(strstr(got.last_event[HEC_EVENT_COUNTER_RESET], "went back from"));
     assert_true(last_value(HEC_GPU_ENERGY, 0) < 30000 * 210);
-    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) < 12000);
+    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) < 15000);
 }
 
 static void test_lost_device_leaves_the_others(void **state) {
@@ -471,23 +471,22 @@ static void test_slow_call_is_told_once(void **state) {
     struct hec_nvml table = full_table();
     begin(&table);
     run_until(START + 5 * HEC_NS_PER_S);
-    fake.temperature_cost = 300 * MS;
+    fake.temperature_cost = 600 * MS;
     run_until(START + 20 * HEC_NS_PER_S);
     end();
     assert_int_equal(got.events[HEC_EVENT_DEVICE_SLOW], 1);
-    assert_non_null(strstr(got.last_event[HEC_EVENT_DEVICE_SLOW], "temperature took 300 ms"));
+    assert_non_null(strstr(got.last_event[HEC_EVENT_DEVICE_SLOW], "temperature took 600 ms"));
 }
 
-static void test_short_gpm_windows_are_missing(void **state) {
+static void test_gpm_windows_are_never_short(void **state) {
     (void)state;
     struct hec_nvml table = full_table();
-    options.gpm_window_ns = 70 * MS; /* every other window is long enough, since the older sample stays */
+    options.gpm_window_ns = 70 * MS;
     begin(&table);
     run_until(START + 10 * HEC_NS_PER_S);
     end();
-    int good = samples_of(HEC_GPM_SM_ACTIVE, 0);
-    assert_in_range(good, 60, 75);
-    assert_in_range(got.missing[HEC_GPM_SM_ACTIVE], 60, 75);
+    assert_in_range(samples_of(HEC_GPM_SM_ACTIVE, 0), 80, 99);
+    assert_int_equal(got.missing[HEC_GPM_SM_ACTIVE], 0);
     for (int i = 0; i < got.count; i++)
         if (got.samples[i].metric == HEC_GPM_SM_ACTIVE)
             assert_int_equal(got.samples[i].value, 123); /* never the zero of a short window */
@@ -516,8 +515,9 @@ static void test_power_without_history(void **state) {
     run_until(START + 10 * HEC_NS_PER_S);
     end();
     assert_int_equal(got.devices[0].has_power_history, 0);
-    assert_in_range(samples_of(HEC_GPU_POWER_INSTANT, 0), 190, 202);
-    assert_int_equal(samples_of(HEC_GPU_POWER, 0), 0);
+    assert_in_range(samples_of(HEC_GPU_POWER, 0), 190, 202);
+    assert_int_equal(samples_of(HEC_GPU_POWER_INSTANT, 0), 0);
+    assert_non_null(strstr(got.last_event[HEC_EVENT_NOTE], "every 50 ms"));
 
     set_up(NULL);
     fake.history = fake.instant = 0;
@@ -599,7 +599,7 @@ int main(void) {
         TEST(test_lost_device_leaves_the_others),
         TEST(test_failing_sensor),
         TEST(test_slow_call_is_told_once),
-        TEST(test_short_gpm_windows_are_missing),
+        TEST(test_gpm_windows_are_never_short),
         TEST(test_odd_gpm_values),
         TEST(test_power_without_history),
         TEST(test_oldest_driver),

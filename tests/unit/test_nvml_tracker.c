@@ -93,25 +93,25 @@ static void test_finds_the_edges_soon(void **state) {
         assert_int_equal(w.wrong, 0);
         assert_true(w.calls <= 18);
         /* the very first reading, taken before anything was known, is placed too */
-        assert_true(w.last_slack < 12000000);
+        assert_true(w.last_slack < 14000000);
     }
 }
 
-static void test_narrows_to_a_call_with_few_readings(void **state) {
+/* The call's length, the irregularity that is allowed on both sides, and 4 ms that no reading is spent on; more while an edge passes unread. */
+static void test_stays_narrow_with_few_readings(void **state) {
     (void)state;
     struct world w = H200;
     w.phase = 12e6;
     w.call_least = w.call_most = 4.3e6;
     begin(&w);
     run(&w, 10);
-    assert_true(w.last_slack <= 7000000);
-    run(&w, 110);
-    assert_true(w.last_slack <= 5000000);
-    run(&w, 480);
+    assert_true(w.last_slack <= 14000000);
+    run(&w, 590);
     assert_int_equal(w.wrong, 0);
     assert_false(w.backwards);
-    assert_true(w.worst_after_10s <= 7000000);
-    assert_true(w.calls < 720); /* 10 minutes: 1.2 a second at most, 0.5 % of a core even if a call spins */
+    if (w.worst_after_10s > 21000000)
+        fail_msg("a slack of %.1f ms", (double)w.worst_after_10s / 1e6);
+    assert_true(w.calls < 400); /* 10 minutes: 0.67 a second at most, 0.3 % of a core if a call spins */
     assert_true(w.emitted > 250);
 }
 
@@ -121,7 +121,7 @@ static void test_survives_lateness_and_other_paces(void **state) {
         {.period = 99.94e6, .phase = 33e6, .call_least = 4e6, .call_most = 40e6, .late = 30e6},
         {.period = 100.1e6, .phase = 71e6, .call_least = 4e6, .call_most = 5e6, .late = 1e6},
         {.period = 99.94e6, .phase = 3e6, .call_least = 20e3, .call_most = 30e3, .late = 60e3},
-        {.period = 99.94e6, .phase = 3e6, .jitter = 0.3e6, .call_least = 4e6, .call_most = 4.7e6, .late = 60e3},
+        {.period = 99.94e6, .phase = 3e6, .jitter = 1e6, .call_least = 4e6, .call_most = 4.7e6, .late = 60e3},
         {.period = 20e6, .phase = 3e6, .call_least = 4e6, .call_most = 4.7e6, .late = 60e3},
         {.period = 50e6, .phase = 3e6, .call_least = 1e6, .call_most = 1.7e6, .late = 60e3},
     };
@@ -168,7 +168,7 @@ static void test_follows_a_drifting_pace(void **state) {
     }
     assert_true(w.wrong <= w.emitted / 50);
     assert_int_equal(w.tracker.state, NVML_TRACKER_TRACKING);
-    assert_true(w.last_slack < 12000000);
+    assert_true(w.last_slack < 14000000);
 }
 
 static void test_reset_starts_anew(void **state) {
@@ -242,7 +242,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid_bounds),
         cmocka_unit_test(test_finds_the_edges_soon),
-        cmocka_unit_test(test_narrows_to_a_call_with_few_readings),
+        cmocka_unit_test(test_stays_narrow_with_few_readings),
         cmocka_unit_test(test_survives_lateness_and_other_paces),
         cmocka_unit_test(test_does_not_mistake_a_faster_pace),
         cmocka_unit_test(test_a_slow_counter_widens_the_quantum),

@@ -101,11 +101,12 @@ static void not_here(struct nvml_device *device) {
     sink->device(sink->context, &device->info);
 }
 
-/* As long as asked for; else as short as the CPU share allows, since the devices of a machine share it. */
+/* As long as asked for, if that is long enough; else as short as the CPU share, which the devices share, allows. */
 static int64_t window_ns(const struct nvml_device *device) {
     const struct nvml_observer *observer = device->observer;
-    if (observer->options->gpm_window_ns > 0)
-        return observer->options->gpm_window_ns;
+    int64_t wanted = observer->options->gpm_window_ns, least = HEC_TUNE_GPM_WINDOW_LEAST_NS + HEC_NS_PER_MS;
+    if (wanted > 0)
+        return wanted > least ? wanted : least;
     int64_t cpu_ns = 0;
     for (int i = 0; i < observer->count; i++)
         if (!observer->devices[i].lost && observer->devices[i].info.has_gpm)

@@ -121,11 +121,15 @@ int64_t nvml_run_state(struct nvml_device *device, int64_t now_ns) {
     return now_ns + HEC_TUNE_STATE_INTERVAL_NS;
 }
 
+/* Beside a history only to compare with; without one, what power is known by. */
 int64_t nvml_run_instant(struct nvml_device *device, int64_t now_ns) {
-    take(device, NVML_SENSOR_INSTANT, HEC_GPU_POWER_INSTANT, HEC_METRIC_COUNT);
+    bool history = device->info.has_power_history, first = device->health[NVML_SENSOR_INSTANT].calls == 0;
+    bool good = take(device, NVML_SENSOR_INSTANT, history ? HEC_GPU_POWER_INSTANT : HEC_GPU_POWER, HEC_METRIC_COUNT);
     if (device->health[NVML_SENSOR_INSTANT].off)
         return INT64_MAX;
-    bool history = device->info.has_power_history;
+    if (good && first && !history)
+        nvml_event(device, HEC_EVENT_NOTE, "no power history: power is read every %d ms",
+                   (int)(HEC_TUNE_INSTANT_INTERVAL_NS / HEC_NS_PER_MS));
     return now_ns + (history ? HEC_TUNE_STATE_INTERVAL_NS : HEC_TUNE_INSTANT_INTERVAL_NS);
 }
 

@@ -1,45 +1,14 @@
 #include "observe/procfs/parse.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of the valid UTF-8 sequence at text, 0 when there is none. Overlong forms and surrogates are refused. */
-static size_t utf8_length(const unsigned char *text, size_t left) {
-    unsigned char c = text[0];
-    size_t length = c < 0x80                ? 1
-                    : c >= 0xc2 && c < 0xe0 ? 2
-                    : c >= 0xe0 && c < 0xf0 ? 3
-                    : c >= 0xf0 && c < 0xf5 ? 4
-                                            : 0;
-    if (length == 0 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] > 0x9f) || (c == 0xf0 && text[1] < 0x90) ||
-        (c == 0xf4 && text[1] > 0x8f))
-        return 0;
-    return length;
-}
-
 /* A program may give itself any name, and the kernel cuts it at 15 bytes, so in the middle of a character. */
 static void copy_name(char *out, size_t size, const char *name, size_t length) {
-    size_t used = 0;
-    for (size_t i = 0; i < length;) {
-        const unsigned char *at = (const unsigned char *)name + i;
-        size_t n = utf8_length(at, length - i);
-        bool printable = n > 1 || (n == 1 && *at >= 0x20 && *at != 0x7f);
-        if (used + (n ? n : 1) >= size)
-            break;
-        if (printable)
-            memcpy(out + used, at, n);
-        else
-            out[used] = '?';
-        used += printable ? n : 1;
-        i += n ? n : 1;
-    }
-    out[used] = '\0';
+    hec_text_clean(out, size, name, length, true);
 }
 
 static bool next_number(const char **at, int64_t *out) {

@@ -1,0 +1,16 @@
+/* Text that came from outside: a command line, a process name, a damaged file. It may hold anything, terminal escapes too. */
+#ifndef HEC_BASE_TEXT_H
+#define HEC_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Length of the UTF-8 character at text, of which `left` bytes may be read (left > 0); 0 when it is malformed, overlong
+ * or a surrogate. */
+size_t hec_text_character(const unsigned char *text, size_t left);
+
+/* Copy the first `length` bytes of from into out (size > 0), never cutting a character; control characters (C1 too) and
+ * what is no UTF-8 become '?', and everything beyond ASCII where utf8 is false. Returns out, NUL-terminated. */
+char *hec_text_clean(char *out, size_t size, const char *from, size_t length, bool utf8);
+
+#endif
