@@ -29,10 +29,10 @@ struct hec_part {
     enum hec_part_class workload;
     const char *driver_names;                /* '|' between alternatives */
     double peak_tflops[HEC_PRECISION_COUNT]; /* dense; 0: no such unit, NAN: unknown */
-    double memory_gb_per_s;                  /* decimal */
+    double memory_gb_per_s;                  /* decimal; NAN: unknown */
     double memory_gb;
     double tdp_w;
-    const char *source; /* document and year */
+    const char *source; /* where the figures were checked, with a year; one string for all rows that share it */
     const char *note;   /* "" when there is none */
 };
 

@@ -102,7 +102,7 @@ static int print_json(const struct hec_device *devices, int count, bool parts, s
 
 static void print_device(struct hec_page *page, const struct hec_device *device) {
     char label[16], memory[HEC_FORMAT_SIZE] = "memory unknown", limit[HEC_FORMAT_SIZE] = "power limit unknown";
-    char bandwidth[HEC_FORMAT_SIZE], capability[40] = "";
+    char bandwidth[HEC_FORMAT_SIZE], peak[HEC_FORMAT_SIZE] = "unknown", capability[40] = "";
     const struct hec_part *part = hec_part_find(device->name);
     snprintf(label, sizeof label, "GPU %d", device->index);
     hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s%s%s", device->name[0] ? device->name : "unknown",
@@ -125,8 +125,9 @@ static void print_device(struct hec_page *page, const struct hec_device *device)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "not in the table of known parts");
         return;
     }
-    double peak = part->peak_tflops[HEC_PRECISION_FP16];
-    hec_page_row(page, 0, "", HEC_TONE_DIM, "part %s: %.4g TFLOP/s FP16, %s, %.0f W (%s)", part->name, peak,
+    if (isfinite(part->peak_tflops[HEC_PRECISION_FP16]))
+        snprintf(peak, sizeof peak, "%.4g TFLOP/s", part->peak_tflops[HEC_PRECISION_FP16]);
+    hec_page_row(page, 0, "", HEC_TONE_DIM, "part %s: peak FP16 %s, memory %s, %.0f W (%s)", part->name, peak,
                  hec_format_bytes(bandwidth, part->memory_gb_per_s * 1e9, "/s"), part->tdp_w, part->source);
 }
 
@@ -146,51 +147,66 @@ static bool present(const struct hec_part *part, const struct hec_device *device
     return false;
 }
 
-static void print_row(struct hec_buf *out, const struct hec_part *part, bool here) {
+/* Parts share sources: a letter in the row leads to a list with each source once. */
+struct source_list {
+    const char *items[26];
+    int count;
+};
+
+static char letter_of(struct source_list *sources, const char *source) {
+    int i = 0;
+    while (i < sources->count && strcmp(sources->items[i], source) != 0)
+        i++;
+    if (i == (int)(sizeof sources->items / sizeof sources->items[0]))
+        return '?'; /* more sources than letters: a test counts them */
+    if (i == sources->count)
+        sources->items[sources->count++] = source;
+    return (char)('a' + i);
+}
+
+static void print_row(struct hec_buf *out, const struct hec_part *part, bool here, char source) {
     static const enum hec_precision shown[] = {HEC_PRECISION_FP64, HEC_PRECISION_FP32, HEC_PRECISION_TF32,
                                                HEC_PRECISION_FP16, HEC_PRECISION_FP8,  HEC_PRECISION_FP4};
     hec_buf_printf(out, "%s%-21s", here ? "*" : " ", part->name);
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
         cell(out, 6, part->peak_tflops[shown[i]], part->peak_tflops[shown[i]] >= 100 ? 0 : 1);
-    cell(out, 6, part->memory_gb_per_s, 0);
+    cell(out, 5, part->memory_gb_per_s, 0);
     cell(out, 4, part->memory_gb, 0);
     cell(out, 5, part->tdp_w, 0);
-    cell(out, 6, hec_part_flop_per_joule(part, HEC_PRECISION_FP16) / 1e12, 2);
-    hec_buf_puts(out, "\n");
+    cell(out, 5, hec_part_flop_per_joule(part, HEC_PRECISION_FP16) / 1e12, 2);
+    hec_buf_printf(out, " %c\n", source);
 }
 
-static void print_sources(struct hec_page *page) {
-    for (int i = 0; i < hec_part_count(); i++) {
-        const struct hec_part *part = hec_part_at(i);
+static void print_notes(struct hec_page *page) {
+    for (int i = 0, row = 0; i < hec_part_count(); i++) {
+        const char *note = hec_part_at(i)->note;
         int first = 0;
-        while (strcmp(hec_part_at(first)->source, part->source) != 0)
+        while (strcmp(hec_part_at(first)->note, note) != 0)
             first++;
-        if (first != i)
+        if (!note[0] || first != i)
             continue;
-        char names[512];
+        char names[256];
         size_t used = 0;
         for (int j = i; j < hec_part_count() && used < sizeof names - 64; j++)
-            if (strcmp(hec_part_at(j)->source, part->source) == 0)
+            if (strcmp(hec_part_at(j)->note, note) == 0)
                 used +=
                     (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", hec_part_at(j)->name);
-        hec_page_row(page, 0, i == 0 ? "sources" : "", HEC_TONE_DIM, "%s: %s", part->source, names);
+        hec_page_row(page, 0, row++ == 0 ? "notes" : "", HEC_TONE_DIM, "%s: %s", names, note);
     }
-    for (int i = 0, row = 0; i < hec_part_count(); i++)
-        if (hec_part_at(i)->note[0])
-            hec_page_row(page, 0, row++ == 0 ? "notes" : "", HEC_TONE_DIM, "%s: %s", hec_part_at(i)->name,
-                         hec_part_at(i)->note);
 }
 
 static void print_parts(struct hec_page *page, const struct hec_device *devices, int count) {
+    struct source_list sources = {.count = 0};
     bool any_here = false;
     hec_page_row(
         page, 0, "known parts", HEC_TONE_PLAIN,
-        "the vendors' figures, not measurements: peak TFLOP/s, dense (no sparsity); FP64 and FP32 are the vector "
-        "pipes. TF/J is derived: peak FP16 FLOP/s divided by the maximum power, that is TFLOP per joule. "
-        "-: no such unit, ?: not stated.");
+        "the vendors' figures, not measurements: peak TFLOP/s, dense (no sparsity; tensor peaks that a vendor "
+        "prints with 2:4 sparsity only were halved); FP64 and FP32 are the vector pipes. TF/J is derived: peak "
+        "FP16 FLOP/s divided by the maximum power, that is TFLOP per joule. -: no such unit, ?: not confirmed. "
+        "The letter is the source, below.");
     for (int c = 0; c < HEC_PART_CLASS_COUNT; c++) {
         hec_page_blank(page);
-        hec_buf_printf(page->out, " %-21s%6s%6s%6s%6s%6s%6s%6s%4s%5s%6s\n", hec_part_class_name((enum hec_part_class)c),
+        hec_buf_printf(page->out, " %-21s%6s%6s%6s%6s%6s%6s%5s%4s%5s%5s\n", hec_part_class_name((enum hec_part_class)c),
                        "FP64", "FP32", "TF32", "FP16", "FP8", "FP4", "GB/s", "GB", "W", "TF/J");
         page->lines++;
         for (int i = 0; i < hec_part_count(); i++) {
@@ -199,14 +215,16 @@ static void print_parts(struct hec_page *page, const struct hec_device *devices,
                 continue;
             bool here = present(part, devices, count);
             any_here |= here;
-            print_row(page->out, part, here);
+            print_row(page->out, part, here, letter_of(&sources, part->source));
             page->lines++;
         }
     }
     hec_page_blank(page);
     if (any_here)
         hec_page_row(page, 0, "*", HEC_TONE_DIM, "in this machine");
-    print_sources(page);
+    for (int i = 0; i < sources.count; i++)
+        hec_page_row(page, 0, i == 0 ? "sources" : "", HEC_TONE_DIM, "%c %s", 'a' + i, sources.items[i]);
+    print_notes(page);
 }
 
 int hec_report_devices(const struct hec_device *devices, int count, bool parts, bool json,
