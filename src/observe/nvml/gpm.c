@@ -78,7 +78,8 @@ static void emit_window(struct nvml_device *device, const struct hec_nvml_gpm_me
         if (device->gpm.unsupported[row])
             continue;
         const struct hec_nvml_gpm_metric *metric = &request->metrics[i++];
-        if (metric->code == HEC_NVML_SUCCESS)
+        /* the driver filled as many as were asked for, which the analyser cannot know */
+        if (metric->code == HEC_NVML_SUCCESS) /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult) */
             emit_row(device, row, t_ns, metric->value);
         else if (nvml_code_is_unsupported(metric->code) || metric->code == HEC_NVML_INVALID_ARGUMENT)
             device->gpm.unsupported[row] = true;
