@@ -41,7 +41,7 @@ static int ascending(const void *a, const void *b) {
     do {                                                                                                               \
         double ns[BURSTS];                                                                                             \
         for (int burst = 0; burst < BURSTS; burst++) {                                                                 \
-            struct timespec pause = {0, (pause_ms) * 1000000L};                                                        \
+            struct timespec pause = {0, (pause_ms)*1000000L};                                                          \
             if (pause.tv_nsec > 0)                                                                                     \
                 nanosleep(&pause, NULL);                                                                               \
             double start = now_s();                                                                                    \

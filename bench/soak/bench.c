@@ -58,14 +58,16 @@ static int64_t keep_busy(int device, int64_t until_ns, int64_t from_ns, uint64_t
         *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407u;
         int64_t duration_ns = (100 + (int64_t)(*random >> 33) % 300) * HEC_NS_PER_MS;
         struct sim_piece pieces[2];
-        if (sim_segment_append(world, device, getpid(), activities[(*random >> 50) % 4], until_ns, duration_ns, pieces) < 0)
+        if (sim_segment_append(world, device, getpid(), activities[(*random >> 50) % 4], until_ns, duration_ns,
+                               pieces) < 0)
             exit(1);
         until_ns += duration_ns + (int64_t)((*random >> 40) % 3) * 50 * HEC_NS_PER_MS;
     }
     return until_ns;
 }
 
-static void simulate(struct hec_lane_set lanes[HEC_LANE_COUNT], struct hec_writer *writer, int64_t start_ns, int64_t end_ns) {
+static void simulate(struct hec_lane_set lanes[HEC_LANE_COUNT], struct hec_writer *writer, int64_t start_ns,
+                     int64_t end_ns) {
     uint64_t random[DEVICES];
     int64_t busy_ns[DEVICES], flush_ns = start_ns, tell_ns = start_ns + NS_PER_HOUR, now_ns = start_ns;
     for (int d = 0; d < DEVICES; d++) {
@@ -103,7 +105,8 @@ int main(int argc, char **argv) {
     struct hec_why why = {""};
     struct sim_spec spec;
     struct hec_writer *writer;
-    if (argc < 3 || sim_spec_parse("h200x8,clock=virtual,noise=8", &spec, &why) < 0 || sim_world_create(&spec, &world, &why) < 0) {
+    if (argc < 3 || sim_spec_parse("h200x8,clock=virtual,noise=8", &spec, &why) < 0 ||
+        sim_world_create(&spec, &world, &why) < 0) {
         fprintf(stderr, "usage: soak LIBNVIDIA-ML FILE [HOURS] %s\n", why.text);
         return 2;
     }
@@ -138,10 +141,11 @@ int main(int argc, char **argv) {
     struct stat status = {0};
     stat(argv[2], &status);
     sim_world_destroy(world);
-    printf("%.1f h of %d simulated GPUs: %.1f MB of memory (limit %.0f, ratio %.2f), file %.2f MB per GPU and hour (limit 3, "
-           "ratio %.2f), %.4f %% of a core, the simulation's own cost included; %" PRId64 " values lost%s%s\n",
-           hours, DEVICES, (double)memory_kib / 1024, LIMIT_KIB / 1024.0, (double)memory_kib / LIMIT_KIB,
-           (double)status.st_size / 1e6 / DEVICES / hours, (double)status.st_size / 1e6 / DEVICES / hours / 3,
-           100 * cpu / (hours * 3600), lost, err < 0 ? "; " : "", err < 0 ? why.text : "");
+    printf(
+        "%.1f h of %d simulated GPUs: %.1f MB of memory (limit %.0f, ratio %.2f), file %.2f MB per GPU and hour (limit 3, "
+        "ratio %.2f), %.4f %% of a core, the simulation's own cost included; %" PRId64 " values lost%s%s\n",
+        hours, DEVICES, (double)memory_kib / 1024, LIMIT_KIB / 1024.0, (double)memory_kib / LIMIT_KIB,
+        (double)status.st_size / 1e6 / DEVICES / hours, (double)status.st_size / 1e6 / DEVICES / hours / 3,
+        100 * cpu / (hours * 3600), lost, err < 0 ? "; " : "", err < 0 ? why.text : "");
     return err < 0 || lost > 0 || memory_kib > LIMIT_KIB;
 }

@@ -123,7 +123,7 @@ __attribute__((unused)) static inline const struct hec_mark_functions *hec_libra
 
 #define HEC_MARK_(function, arguments)                                                                                 \
     do {                                                                                                               \
-        const struct hec_mark_functions *table_ = hec_library_v1_();                                                       \
+        const struct hec_mark_functions *table_ = hec_library_v1_();                                                   \
         if (table_)                                                                                                    \
             HEC_CALLED_(table_->function arguments);                                                                   \
     } while (0)

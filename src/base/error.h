@@ -18,13 +18,12 @@ struct hec_why {
     char text[512];
 };
 
-const char *hec_err_name(int err);   /* "NOTFOUND"; "UNKNOWN" for a foreign code */
-const char *hec_err_text(int err);   /* "not found" */
-int hec_err_exit_status(int err);    /* sysexits-like status for the command line */
-int hec_err_from_errno(int errnum);  /* ENOSPC -> HEC_ERR_FULL, ... */
+const char *hec_err_name(int err);  /* "NOTFOUND"; "UNKNOWN" for a foreign code */
+const char *hec_err_text(int err);  /* "not found" */
+int hec_err_exit_status(int err);   /* sysexits-like status for the command line */
+int hec_err_from_errno(int errnum); /* ENOSPC -> HEC_ERR_FULL, ... */
 
 /* Fill why (if not NULL) and return err, so that a caller can `return hec_fail(...)`. */
-int hec_fail(struct hec_why *why, int err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int hec_fail(struct hec_why *why, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

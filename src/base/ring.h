@@ -90,11 +90,11 @@ struct hec_ring_header {
     uint32_t header_bytes, record_bytes;
     uint32_t records; /* capacity, a power of two */
     uint32_t role;
-    uint32_t pid;                                   /* as the writer sees itself */
-    _Alignas(64) uint64_t head;                     /* next position to reserve (writers) */
-    _Alignas(64) uint64_t tail;                     /* next position to read (reader) */
-    _Alignas(64) uint64_t dropped;                  /* records lost because the ring was full (writers) */
-    _Alignas(64) uint32_t closed;                   /* the reader has gone: writers may stop */
+    uint32_t pid;                  /* as the writer sees itself */
+    _Alignas(64) uint64_t head;    /* next position to reserve (writers) */
+    _Alignas(64) uint64_t tail;    /* next position to read (reader) */
+    _Alignas(64) uint64_t dropped; /* records lost because the ring was full (writers) */
+    _Alignas(64) uint32_t closed;  /* the reader has gone: writers may stop */
 };
 
 /* Sent with the memfd, as one datagram. */

@@ -126,7 +126,8 @@ const char *hec_args_value(const struct hec_args *args, enum hec_option option) 
     return NULL;
 }
 
-int hec_args_number(const struct hec_args *args, enum hec_option option, double minimum, double maximum, double *value) {
+int hec_args_number(const struct hec_args *args, enum hec_option option, double minimum, double maximum,
+                    double *value) {
     const char *text = hec_args_value(args, option);
     if (!text)
         return HEC_OK;

@@ -67,7 +67,8 @@ int hec_verb_devices(int argc, char **argv) {
         devices[i] = probed[i].device;
     free(probed);
     bool json = hec_args_has(&look.args, HEC_OPT_JSON);
-    return end(&look, hec_report_devices(devices, count, hec_args_has(&look.args, HEC_OPT_PARTS), json, &look.style, &look.out));
+    return end(&look, hec_report_devices(devices, count, hec_args_has(&look.args, HEC_OPT_PARTS), json, &look.style,
+                                         &look.out));
 }
 
 int hec_verb_doctor(int argc, char **argv) {

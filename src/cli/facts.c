@@ -59,7 +59,8 @@ void hec_facts_machine(const struct hec_sink *sink) {
 }
 
 static bool plain_word(const char *word) {
-    return *word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%") == strlen(word);
+    return *word &&
+           strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%") == strlen(word);
 }
 
 void hec_facts_command(char *const *argv, struct hec_buf *out) {

@@ -89,20 +89,22 @@ static void man_head(const char *title, const char *line) {
 }
 
 static void man_tail(void) {
-    puts(".SH EXIT STATUS\n"
-         ".B hec run\nreturns the command's own status, 128+N when signal N ended it, 127 when it was not found and 126 "
-         "when it could not be run.\nOther verbs return 0 on success, 2 on wrong usage, and the status of sysexits.h that "
-         "fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 77 permission denied.\n"
-         ".SH ENVIRONMENT\n.TP\n.B HEC_PRICE, HEC_CARBON, HEC_GPU_HOUR\nDefaults of \\-\\-price, \\-\\-carbon and "
-         "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n.TP\n.B CUDA_VISIBLE_DEVICES\nRead to tell which "
-         "devices the command may use.");
+    puts(
+        ".SH EXIT STATUS\n"
+        ".B hec run\nreturns the command's own status, 128+N when signal N ended it, 127 when it was not found and 126 "
+        "when it could not be run.\nOther verbs return 0 on success, 2 on wrong usage, and the status of sysexits.h that "
+        "fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 77 permission denied.\n"
+        ".SH ENVIRONMENT\n.TP\n.B HEC_PRICE, HEC_CARBON, HEC_GPU_HOUR\nDefaults of \\-\\-price, \\-\\-carbon and "
+        "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n.TP\n.B CUDA_VISIBLE_DEVICES\nRead to tell which "
+        "devices the command may use.");
 }
 
 static int man_main(void) {
     man_head("hec", "where the joules of a GPU job go");
-    puts(".B hec\n.I VERB\n[options] [arguments]\n.SH DESCRIPTION\nHEC observes a command beside it, with no change to it, and "
-         "says what it cost: joules per unit of work, and what the GPU and the host did meanwhile.\nEvery figure comes with "
-         "how it was measured and how far it may be off; what was not measured is said to be missing.\n.SH VERBS");
+    puts(
+        ".B hec\n.I VERB\n[options] [arguments]\n.SH DESCRIPTION\nHEC observes a command beside it, with no change to it, and "
+        "says what it cost: joules per unit of work, and what the GPU and the host did meanwhile.\nEvery figure comes with "
+        "how it was measured and how far it may be off; what was not measured is said to be missing.\n.SH VERBS");
     for (int i = 0; i < HEC_VERB_COUNT; i++) {
         const struct hec_verb_info *info = hec_verb_info((enum hec_verb)i);
         printf(".TP\n.BR hec\\-%s (1)\n", info->name);
@@ -227,7 +229,8 @@ static int completion_zsh(void) {
             }
             putchar('\'');
         }
-        fputs(v == HEC_VERB_RUN ? " \\\n        '*::command:_normal' ;;\n" : " \\\n        '*:file:_files' ;;\n", stdout);
+        fputs(v == HEC_VERB_RUN ? " \\\n        '*::command:_normal' ;;\n" : " \\\n        '*:file:_files' ;;\n",
+              stdout);
     }
     puts("    esac\n}\n_hec \"$@\"");
     return 0;

@@ -25,7 +25,8 @@ static struct hec_reader *reader_of(void *context) {
     return ((struct source *)context)->reader;
 }
 
-static int series(void *context, enum hec_metric metric, int32_t subject, hec_series_visitor visit, void *to, struct hec_why *why) {
+static int series(void *context, enum hec_metric metric, int32_t subject, hec_series_visitor visit, void *to,
+                  struct hec_why *why) {
     return hec_reader_series(reader_of(context), metric, subject, visit, to, why);
 }
 static int subjects(void *context, enum hec_metric metric, int32_t **list, struct hec_why *why) {
@@ -37,7 +38,8 @@ static int devices(void *context, int (*visit)(void *, const struct hec_device *
 static int processes(void *context, int (*visit)(void *, const struct hec_process *), void *to, struct hec_why *why) {
     return hec_reader_processes(reader_of(context), visit, to, why);
 }
-static int gpu_processes(void *context, int (*visit)(void *, const struct hec_gpu_process *), void *to, struct hec_why *why) {
+static int gpu_processes(void *context, int (*visit)(void *, const struct hec_gpu_process *), void *to,
+                         struct hec_why *why) {
     return hec_reader_gpu_processes(reader_of(context), visit, to, why);
 }
 static int events(void *context, int (*visit)(void *, enum hec_event_kind, int, int64_t, const char *), void *to,

@@ -26,15 +26,16 @@ static const char *base_name(const char *path) {
 }
 
 /* Commands whose first operand names the work better than they do. */
-static const char *const interpreters[] = {"python", "bash", "sh", "zsh", "node", "perl", "ruby", "julia",
-                                           "torchrun", "accelerate", "deepspeed", "env", "nohup", "uv"};
+static const char *const interpreters[] = {"python", "bash",     "sh",         "zsh",       "node", "perl",  "ruby",
+                                           "julia",  "torchrun", "accelerate", "deepspeed", "env",  "nohup", "uv"};
 
 static const char *work_name(char *const *argv) {
     const char *name = base_name(argv[0]);
     for (size_t i = 0; i < sizeof interpreters / sizeof interpreters[0]; i++) {
         size_t length = strlen(interpreters[i]);
         /* python3.11 is python; bashful is not bash */
-        if (strncmp(name, interpreters[i], length) != 0 || strspn(name + length, "0123456789.") != strlen(name + length))
+        if (strncmp(name, interpreters[i], length) != 0 ||
+            strspn(name + length, "0123456789.") != strlen(name + length))
             continue;
         for (int a = 1; argv[a]; a++)
             if (strchr(argv[a], '.') && argv[a][0] != '-' && !strpbrk(argv[a], " =;|&"))

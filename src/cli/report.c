@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 /* A file that cannot be read is named, and the others are still reported; the first failure gives the status. */
-static int load_all(const struct hec_args *args, const struct hec_price *price, struct hec_summary *summaries, size_t *count) {
+static int load_all(const struct hec_args *args, const struct hec_price *price, struct hec_summary *summaries,
+                    size_t *count) {
     int first = HEC_OK;
     for (int i = 0; i < args->rest_count; i++) {
         struct hec_why why = {""};
@@ -54,7 +55,8 @@ int hec_verb_report(int argc, char **argv) {
         hec_error("report: no file; usage: hec report %s", hec_verb_info(HEC_VERB_REPORT)->usage);
         err = HEC_ERR_USAGE;
     }
-    if (err < 0 || (err = hec_load_price(&args, &price)) < 0 || (err = hec_load_style(&args, STDOUT_FILENO, &style)) < 0)
+    if (err < 0 || (err = hec_load_price(&args, &price)) < 0 ||
+        (err = hec_load_style(&args, STDOUT_FILENO, &style)) < 0)
         return hec_err_exit_status(err);
     struct hec_summary *summaries = calloc((size_t)args.rest_count, sizeof *summaries);
     if (!summaries)

@@ -67,7 +67,8 @@ static int parse(struct session *s, int argc, char **argv) {
         return HEC_ERR_USAGE;
     }
     s->gpm_window_ms = 0;
-    if ((err = hec_load_price(&s->args, &s->price)) < 0 || (err = hec_load_style(&s->args, STDERR_FILENO, &s->style)) < 0)
+    if ((err = hec_load_price(&s->args, &s->price)) < 0 ||
+        (err = hec_load_style(&s->args, STDERR_FILENO, &s->style)) < 0)
         return err;
     for (int i = 0; i < s->args.given_count; i++) {
         char name[64];

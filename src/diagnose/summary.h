@@ -51,6 +51,7 @@ enum hec_verdict_kind {
     HEC_VERDICT_COMPUTE_BOUND, /* healthy */
     HEC_VERDICT_TRANSFER_STARVED,
     HEC_VERDICT_SMALL_KERNELS,
+    HEC_VERDICT_WAITING, /* idle most of the time, and no transfers explain it */
     HEC_VERDICT_UNCLEAR, /* telemetry alone cannot tell */
     HEC_VERDICT_COUNT
 };
@@ -71,8 +72,8 @@ struct hec_verdict {
     int evidence_count;
 };
 
-/* The part of the run from the first to the last activity of the device, which the verdict judges: start-up of the
- * program dilutes every mean. Ratios 0..1, bytes/s, W; NAN where not measured. */
+/* The part of the run in which the device was in use, which the verdict judges: all but the first and the last 2 % of
+ * its activity, for start-up dilutes every mean. Ratios 0..1, bytes/s, W; NAN where not measured. */
 struct hec_activity {
     double from_s, to_s; /* NAN: never active, or no reading says so */
     bool has_gpm;        /* the hardware counters were there; else only the driver's utilisation */

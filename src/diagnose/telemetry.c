@@ -6,9 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-#define ACTIVE 0.005            /* as in verdict.def, UNUSED_ENGINE */
-#define ACTIVE_PCIE_SHARE 0.005 /* of the link: more than what polling and management move */
-#define ACTIVE_PCIE_BYTES 1e8   /* where the link is unknown */
+/* In use: the part of the run in which all but this share of its activity happens at either end. Making a context, loading
+ * a model and uploading it come before in short bursts far apart, and would dilute every mean. */
+#define ACTIVE_EDGE 0.02
+#define ACTIVE_LEAST 0.005     /* as in verdict.def, UNUSED_ENGINE */
+#define ACTIVE_PCIE_SHARE 0.03 /* of the link, as in verdict.def, STARVED_PCIE */
+#define ACTIVE_PCIE_BYTES 1e9  /* where the link is unknown */
 
 int hec_telemetry_init(struct hec_telemetry *telemetry) {
     memset(telemetry, 0, sizeof *telemetry);
@@ -80,8 +83,11 @@ struct span {
     struct hec_steps steps;
     struct hec_activity *activity;
     int64_t end_ns;
-    double threshold;
-    bool engine;
+    double least, scale;
+    double total; /* integral of the readings that count, known in the second pass */
+    double so_far;
+    int64_t readings;
+    double busiest;
 };
 
 static void span_step(void *context, int64_t start_ns, int64_t end_ns, double value) {
@@ -91,13 +97,15 @@ static void span_step(void *context, int64_t start_ns, int64_t end_ns, double va
     end_ns = end_ns > span->end_ns ? span->end_ns : end_ns;
     if (end_ns <= start_ns)
         return;
-    if (span->engine) {
-        a->readings++;
-        a->busiest = isfinite(a->busiest) ? fmax(a->busiest, value) : value;
-    }
-    if (!(value > span->threshold))
+    span->readings++;
+    span->busiest = isfinite(span->busiest) ? fmax(span->busiest, value) : value;
+    if (!(value > span->least))
         return;
     double from = (double)start_ns / HEC_NS_PER_S, to = (double)end_ns / HEC_NS_PER_S;
+    double before = span->so_far;
+    span->so_far += value * (to - from);
+    if (span->total <= 0 || span->so_far <= ACTIVE_EDGE * span->total || before >= (1 - ACTIVE_EDGE) * span->total)
+        return;
     a->from_s = isfinite(a->from_s) ? fmin(a->from_s, from) : from;
     a->to_s = isfinite(a->to_s) ? fmax(a->to_s, to) : to;
 }
@@ -105,20 +113,28 @@ static void span_step(void *context, int64_t start_ns, int64_t end_ns, double va
 static void span_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
     struct span *span = context;
     if (valid)
-        hec_steps_add(&span->steps, t_ns, (double)value * (span->engine ? 1e-3 : 1024));
+        hec_steps_add(&span->steps, t_ns, (double)value * span->scale);
 }
 
-static int span_series(const struct hec_summary_input *input, int64_t end_ns, enum hec_metric metric, double threshold,
-                       struct hec_device_summary *summary, struct hec_why *why) {
-    struct span span = {.activity = &summary->activity,
-                        .end_ns = end_ns,
-                        .threshold = threshold,
-                        .engine = metric == HEC_GPM_GR_ACTIVE || metric == HEC_GPU_UTIL};
-    hec_steps_init(&span.steps, HEC_METRIC_MEAN, span_step, &span);
-    int err = hec_feed(input, metric, summary->device.index, span_reading, &span, why);
-    if (!err)
-        hec_steps_end(&span.steps, end_ns);
-    return err;
+/* Two passes: the first adds up the activity, readings of at most `least` left out. */
+static int span_series(const struct hec_summary_input *input, int64_t end_ns, enum hec_metric metric, double least,
+                       struct hec_device_summary *summary, struct span *span, struct hec_why *why) {
+    double total = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        *span = (struct span){.activity = &summary->activity,
+                              .end_ns = end_ns,
+                              .least = least,
+                              .scale = hec_metric_scale(metric),
+                              .total = total,
+                              .busiest = NAN};
+        hec_steps_init(&span->steps, HEC_METRIC_MEAN, span_step, span);
+        int err = hec_feed(input, metric, summary->device.index, span_reading, span, why);
+        if (err)
+            return err;
+        hec_steps_end(&span->steps, end_ns);
+        total = span->so_far;
+    }
+    return 0;
 }
 
 int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, struct hec_device_summary *summary,
@@ -128,13 +144,17 @@ int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, st
     double pcie = ACTIVE_PCIE_BYTES;
     if (summary->device.pcie_kib_per_s > 0)
         pcie = ACTIVE_PCIE_SHARE * (double)summary->device.pcie_kib_per_s * 1024;
-    int err = span_series(input, end_ns, HEC_GPM_GR_ACTIVE, ACTIVE, summary, why);
-    a->has_gpm = a->readings > 0;
+    struct span span;
+    int err = span_series(input, end_ns, HEC_GPM_GR_ACTIVE, ACTIVE_LEAST, summary, &span, why);
+    a->has_gpm = !err && span.readings > 0;
     if (!err && !a->has_gpm)
-        err = span_series(input, end_ns, HEC_GPU_UTIL, ACTIVE, summary, why);
-    if (!err)
-        err = span_series(input, end_ns, HEC_GPM_PCIE_RX, pcie, summary, why);
-    return err ? err : span_series(input, end_ns, HEC_GPM_PCIE_TX, pcie, summary, why);
+        err = span_series(input, end_ns, HEC_GPU_UTIL, ACTIVE_LEAST, summary, &span, why);
+    if (err)
+        return err;
+    a->readings = span.readings;
+    a->busiest = span.busiest;
+    err = span_series(input, end_ns, HEC_GPM_PCIE_RX, pcie, summary, &span, why);
+    return err ? err : span_series(input, end_ns, HEC_GPM_PCIE_TX, pcie, summary, &span, why);
 }
 
 /* NVML's clocks event reasons, by nvml.h. */

@@ -19,6 +19,7 @@ static const struct {
     [HEC_VERDICT_COMPUTE_BOUND] = {"compute_bound", "healthy: compute-bound"},
     [HEC_VERDICT_TRANSFER_STARVED] = {"transfer_starved", "transfer-starved"},
     [HEC_VERDICT_SMALL_KERNELS] = {"small_kernels", "overhead from small kernels"},
+    [HEC_VERDICT_WAITING] = {"waiting", "mostly idle: waits for the host"},
     [HEC_VERDICT_UNCLEAR] = {"unclear", "unclear"},
 };
 
@@ -132,15 +133,16 @@ static bool transfer_starved(const struct facts *f, struct hec_verdict *out) {
 }
 
 static bool small_kernels(const struct facts *f, struct hec_verdict *out) {
-    bool thin = f->a->occupancy <= LIMIT(SMALL_OCCUPANCY) || !f->a->has_gpm;
-    if (!(f->a->engine >= LIMIT(SMALL_ENGINE)) || !(f->power <= LIMIT(SMALL_POWER)) || !thin)
+    bool gpm = f->a->has_gpm;
+    double least = gpm ? LIMIT(SMALL_ENGINE) : LIMIT(COMPUTE_UTIL);
+    bool thin = !gpm || f->a->occupancy <= LIMIT(SMALL_OCCUPANCY) * f->a->engine;
+    if (!(f->a->engine >= least) || !(f->power <= LIMIT(SMALL_POWER)) || !thin)
         return false;
-    double cap = f->a->has_gpm ? LIMIT(CONFIDENCE_GPM) : LIMIT(CONFIDENCE_UTIL);
-    double margin = fmin(toward(f->a->engine, LIMIT(SMALL_ENGINE), 0.9), toward(-f->power, -LIMIT(SMALL_POWER), -0.25));
+    double cap = gpm ? LIMIT(CONFIDENCE_GPM) : LIMIT(CONFIDENCE_UTIL);
+    double margin = fmin(toward(f->a->engine, least, 2 * least), toward(-f->power, -LIMIT(SMALL_POWER), -0.25));
     say(out, HEC_VERDICT_SMALL_KERNELS, cap * (0.6 + 0.4 * margin),
-        f->a->has_gpm
-            ? "the engine is never idle for long, but hardly any warp is resident and the power is low: many small "
-              "kernels, whose launch costs more than their work. A trace would show their number and length"
+        gpm ? "while the engine is active hardly any warp is resident, and the power is low: many small kernels, whose "
+              "launch costs more than their work. A trace would show their number and length"
             : "the device counts as busy but draws little power: probably many small kernels, or copies; PCIe "
               "rates are unknown here. A trace would tell them apart");
     show_busy(out, f);
@@ -148,10 +150,22 @@ static bool small_kernels(const struct facts *f, struct hec_verdict *out) {
     return true;
 }
 
+static bool waiting(const struct facts *f, struct hec_verdict *out) {
+    if (!f->a->has_gpm || !(f->a->engine <= LIMIT(WAITING_ENGINE)) || !isfinite(f->pcie))
+        return false;
+    double margin = toward(-f->a->engine, -LIMIT(WAITING_ENGINE), -0.1);
+    say(out, HEC_VERDICT_WAITING, LIMIT(CONFIDENCE_GPM) * (0.6 + 0.4 * margin),
+        "the device is idle most of the time and no transfers explain it: it waits for the host (data loading, Python, "
+        "synchronisation, checkpoints). A trace would tell which, and the line");
+    show_busy(out, f);
+    show_pcie(out, f);
+    return true;
+}
+
 static void unclear(const struct facts *f, struct hec_verdict *out) {
     const char *sentence =
-        "the readings fit no single pattern: parts of the run may differ, or the device waits for the "
-        "host. A trace of kernels and of the host would tell";
+        "the readings fit no single pattern: parts of the run may differ, or the device waits for the host now and then. "
+        "A trace of kernels and of the host would tell";
     if (!f->a->has_gpm)
         sentence = "there are no hardware counters here, and utilisation and power alone do not tell: PCIe rates are "
                    "unknown, so waiting for transfers can neither be shown nor excluded. A trace would tell";
@@ -183,17 +197,20 @@ void hec_verdict_decide(const struct hec_device_summary *summary, struct hec_ver
         say(out, HEC_VERDICT_NONE, 0, "the device's activity was not recorded");
         return;
     }
-    if (!(a->busiest > LIMIT(UNUSED_ENGINE)) && !(f.pcie_share > LIMIT(UNUSED_ENGINE))) {
+    enum hec_metric engine = a->has_gpm ? HEC_GPM_GR_ACTIVE : HEC_GPU_UTIL;
+    bool brief = !(a->to_s - a->from_s >= LIMIT(ACTIVE_SECONDS)); /* making a context shows as a moment of activity */
+    if (brief && !(summary->metric[engine].mean > LIMIT(UNUSED_ENGINE))) {
         double cap = a->has_gpm ? LIMIT(CONFIDENCE_GPM) : LIMIT(CONFIDENCE_UTIL);
         say(out, HEC_VERDICT_UNUSED, cap,
             summary->used ? "the command holds the device but gave it no work" : "nothing ran on the device");
-        evidence(out, "the engine was never active for more than %.1f %% of a reading", 100 * a->busiest);
+        evidence(out, "engine active %.1f %% of the run, at most %.0f %% of a reading",
+                 100 * summary->metric[engine].mean, 100 * a->busiest);
         return;
     }
-    if (!(a->to_s - a->from_s >= LIMIT(ACTIVE_SECONDS))) {
+    if (brief) {
         say(out, HEC_VERDICT_NONE, 0, "the device was in use too briefly to tell: less than half a second");
         return;
     }
-    if (!compute_bound(&f, out) && !transfer_starved(&f, out) && !small_kernels(&f, out))
+    if (!compute_bound(&f, out) && !transfer_starved(&f, out) && !small_kernels(&f, out) && !waiting(&f, out))
         unclear(&f, out);
 }

@@ -12,9 +12,7 @@
 #define KNOBS 256
 #define KNOBS_BYTES 8192
 
-static struct {
-    const char *name, *value;
-} knobs[KNOBS];
+static struct { const char *name, *value; } knobs[KNOBS];
 static int knob_count;
 static char buffer[KNOBS_BYTES];
 

@@ -48,9 +48,8 @@ uint32_t hec_mark_name(struct hec_ring *ring, const char *text) {
     for (uint32_t probe = 0; probe < NAMES; probe++) {
         uint32_t index = (hash + probe) & (NAMES - 1);
         int found = __atomic_load_n(&names[index].state, __ATOMIC_ACQUIRE);
-        if (found == NAME_FREE &&
-            __atomic_compare_exchange_n(&names[index].state, &found, NAME_BUSY, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_ACQUIRE)) {
+        if (found == NAME_FREE && __atomic_compare_exchange_n(&names[index].state, &found, NAME_BUSY, false,
+                                                              __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
             memcpy(names[index].text, key, sizeof key);
             names[index].hash = hash;
             __atomic_store_n(&names[index].state, found = NAME_READY, __ATOMIC_RELEASE);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 static const struct hec_metric_info table[] = {
-#define HEC_METRIC(id, name, unit, kind, subject, source, meaning) \
+#define HEC_METRIC(id, name, unit, kind, subject, source, meaning)                                                     \
     {name, unit, HEC_METRIC_##kind, HEC_SUBJECT_##subject, source, meaning},
 #include "model/metric.def"
 #undef HEC_METRIC

@@ -31,12 +31,12 @@ struct hec_device {
     char architecture[24];      /* "hopper" */
     int cuda_major, cuda_minor; /* compute capability */
     int64_t memory_kib;
-    int64_t power_limit_mw;     /* enforced */
+    int64_t power_limit_mw; /* enforced */
     int64_t power_limit_default_mw;
-    int64_t pcie_kib_per_s;     /* peak of the current link, one direction */
-    int mig_enabled;            /* 1, 0, -1 unknown */
-    int simulated;              /* the driver is HEC's double */
-    int visible;                /* CUDA_VISIBLE_DEVICES lets the command use it: 1, 0 */
+    int64_t pcie_kib_per_s; /* peak of the current link, one direction */
+    int mig_enabled;        /* 1, 0, -1 unknown */
+    int simulated;          /* the driver is HEC's double */
+    int visible;            /* CUDA_VISIBLE_DEVICES lets the command use it: 1, 0 */
     int has_energy_counter, has_power_history, has_gpm;
 };
 

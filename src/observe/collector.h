@@ -26,7 +26,8 @@ struct hec_collector {
     enum hec_lane lane;
     /* Open the source. HEC_ERR_UNSUPPORTED / NOTFOUND / PERMISSION with a sentence when there is none here.
      * *options and *sink outlive the collector; options->root may be filled in after open. */
-    int (*open)(const struct hec_observe_options *options, const struct hec_sink *sink, void **self, struct hec_why *why);
+    int (*open)(const struct hec_observe_options *options, const struct hec_sink *sink, void **self,
+                struct hec_why *why);
     /* Do what is due at now_ns; return the monotonic time at which to be called next (INT64_MAX: never). */
     int64_t (*poll)(void *self, int64_t now_ns);
     /* The window ended at end_ns: take the last readings. Called once, after the last poll. */

@@ -36,14 +36,14 @@ struct hec_recorder {
 };
 
 /* Every function of the lane's sink: pass on, unless the lane was cut off. */
-#define PASS(lane_, call)                         \
-    do {                                          \
-        struct lane *l = (lane_);                 \
-        pthread_mutex_lock(&l->sink_lock);        \
-        const struct hec_sink *to = l->recorder->sink; \
-        if (!l->cut_off)                          \
-            to->call;                             \
-        pthread_mutex_unlock(&l->sink_lock);      \
+#define PASS(lane_, call)                                                                                              \
+    do {                                                                                                               \
+        struct lane *l = (lane_);                                                                                      \
+        pthread_mutex_lock(&l->sink_lock);                                                                             \
+        const struct hec_sink *to = l->recorder->sink;                                                                 \
+        if (!l->cut_off)                                                                                               \
+            to->call;                                                                                                  \
+        pthread_mutex_unlock(&l->sink_lock);                                                                           \
     } while (0)
 
 static void pass_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
@@ -213,7 +213,8 @@ int hec_recorder_stop(struct hec_recorder *recorder, int64_t end_ns, int64_t tim
         pthread_mutex_unlock(&lane->sink_lock);
         pthread_detach(lane->thread);
         char text[128];
-        snprintf(text, sizeof text, "the %s did not answer within %.1f s at the end of the run: its last readings are missing",
+        snprintf(text, sizeof text,
+                 "the %s did not answer within %.1f s at the end of the run: its last readings are missing",
                  lane_names[kind], (double)timeout_ns / (double)HEC_NS_PER_S);
         recorder->sink->event(recorder->sink->context, HEC_EVENT_GAP, HEC_DEVICE_NONE, end_ns, text);
     }

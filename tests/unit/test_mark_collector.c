@@ -108,7 +108,7 @@ static void phases_nest_and_unbalanced_ends_are_harmless(void **state) {
     assert_int_equal(result(pid), 128 + SIGKILL);
     fixture_poll(&fixture); /* sees the process, and that it is dead */
     fixture_poll(&fixture);
-    static const char *const expected[] = {"inner", "left open by an exception", "outer", "phase", "a",
+    static const char *const expected[] = {"inner",          "left open by an exception", "outer", "phase", "a",
                                            "open at the end"};
     assert_int_equal(kept.spans, 6);
     for (int i = 0; i < 6; i++) {
@@ -185,7 +185,8 @@ static void a_knob_is_told_when_its_value_is_new(void **state) {
             assert_int_equal(kept.event[i].kind, HEC_EVENT_KNOB);
             assert_string_equal(kept.event[i].text, expected[i]);
         }
-    assert_string_equal(kept.event[4].text, "knob lr: the value set is not a finite number; the program keeps its own, 0.1");
+    assert_string_equal(kept.event[4].text,
+                        "knob lr: the value set is not a finite number; the program keeps its own, 0.1");
 }
 
 static volatile sig_atomic_t go_on;

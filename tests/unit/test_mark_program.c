@@ -131,8 +131,9 @@ static int read_knobs(void) {
     return 0;
 }
 
-static const char knob_list[] = "batch=64;hex=0x10;ten=010;yes=true;no=false;negative=-5;lr=0.25;big=9223372036854775808;"
-                                "empty=;nan=nan;odd=a\\;b\\\\c=d;twice=first;;=x;no-value;twice=second";
+static const char knob_list[] =
+    "batch=64;hex=0x10;ten=010;yes=true;no=false;negative=-5;lr=0.25;big=9223372036854775808;"
+    "empty=;nan=nan;odd=a\\;b\\\\c=d;twice=first;;=x;no-value;twice=second";
 
 static void knobs_are_parsed_with_and_without_an_observer(void **state) {
     (void)state;
@@ -145,7 +146,8 @@ static void knobs_are_parsed_with_and_without_an_observer(void **state) {
     assert_non_null(kept_event(HEC_EVENT_KNOB, "lr=0.25"));
     assert_non_null(kept_event(HEC_EVENT_KNOB, "odd=a;b\\c=d"));
     assert_non_null(kept_event(HEC_EVENT_KNOB, "unset=d"));
-    assert_non_null(kept_event(HEC_EVENT_NOTE, "knob lr: the value set is not an integer; the program keeps its own, 3"));
+    assert_non_null(
+        kept_event(HEC_EVENT_NOTE, "knob lr: the value set is not an integer; the program keeps its own, 3"));
     assert_null(kept_event(HEC_EVENT_NOTE, "knob batch"));
 }
 

@@ -254,7 +254,8 @@ static void children_of_a_thread_are_found(void **state) {
                       value_of(&world->recorded, HEC_TREE_THREADS_SLEEPING) +
                       value_of(&world->recorded, HEC_TREE_THREADS_DISK);
 #ifdef __SANITIZE_THREAD__
-    threads -= 1; /* ThreadSanitizer's own, of the root; the child is forked with a thread of its own too, or not seen */
+    threads -=
+        1; /* ThreadSanitizer's own, of the root; the child is forked with a thread of its own too, or not seen */
     if (threads == 5)
         threads = 4;
 #endif

@@ -110,8 +110,10 @@ static void text_is_made_printable(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_come_in_any_order), cmocka_unit_test(the_longest_name_fits),
-        cmocka_unit_test(bounds_hold),              cmocka_unit_test(impossible_pieces_are_refused),
+        cmocka_unit_test(pieces_come_in_any_order),
+        cmocka_unit_test(the_longest_name_fits),
+        cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(impossible_pieces_are_refused),
         cmocka_unit_test(text_is_made_printable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,8 +234,8 @@ static void the_reader_refuses_what_is_not_a_sealed_ring(void **state) {
     (void)state;
     const int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
     const off_t size = HEC_RING_HEADER_BYTES + SMALL * sizeof(struct hec_ring_record);
-    const struct hec_ring_header good = {HEC_RING_MAGIC, HEC_RING_ABI, HEC_RING_HEADER_BYTES,
-                                         sizeof(struct hec_ring_record), SMALL, HEC_RING_MARKS, 1};
+    const struct hec_ring_header good = {
+        HEC_RING_MAGIC, HEC_RING_ABI, HEC_RING_HEADER_BYTES, sizeof(struct hec_ring_record), SMALL, HEC_RING_MARKS, 1};
     assert_int_equal(map_and_close(memory_of(&good, sizeof good, size, all)), HEC_OK);
     assert_int_equal(map_and_close(memory_of(&good, sizeof good, size, 0)), HEC_ERR_CORRUPT);
     assert_int_equal(map_and_close(memory_of(&good, sizeof good, size, F_SEAL_GROW | F_SEAL_SEAL)), HEC_ERR_CORRUPT);
@@ -337,9 +337,12 @@ static void hellos_are_checked(void **state) {
         size_t length;
         int fds, expected;
     } cases[] = {
-        {&good, sizeof good, 1, HEC_OK},          {&good, sizeof good, 0, HEC_ERR_CORRUPT},
-        {&good, sizeof good, 2, HEC_ERR_CORRUPT}, {&good, sizeof good - 1, 1, HEC_ERR_CORRUPT},
-        {&wrong, sizeof wrong, 1, HEC_ERR_CORRUPT}, {&newer, sizeof newer, 1, HEC_ERR_VERSION},
+        {&good, sizeof good, 1, HEC_OK},
+        {&good, sizeof good, 0, HEC_ERR_CORRUPT},
+        {&good, sizeof good, 2, HEC_ERR_CORRUPT},
+        {&good, sizeof good - 1, 1, HEC_ERR_CORRUPT},
+        {&wrong, sizeof wrong, 1, HEC_ERR_CORRUPT},
+        {&newer, sizeof newer, 1, HEC_ERR_VERSION},
         {"", 0, 1, HEC_ERR_CORRUPT},
     };
     int probe = dup(0);

@@ -19,7 +19,8 @@
 static const char *const causes[] = {"data",       "host",    "launch",    "sync",      "copy",   "alloc",
                                      "checkpoint", "comm",    "straggler", "precision", "memory", "batch",
                                      "layout",     "compile", "throttle",  "idle",      "none"};
-static const char *const verdicts[] = {"compute_bound", "transfer_starved", "small_kernels", "unused", "unclear"};
+static const char *const verdicts[] = {"compute_bound", "transfer_starved", "small_kernels",
+                                       "unused",        "waiting",          "unclear"};
 
 static bool is_one_of(const char *text, const char *const *list, size_t count) {
     for (size_t i = 0; i < count; i++)

@@ -86,17 +86,25 @@ static void test_transfer_starved(void **state) {
 
 static void test_small_kernels(void **state) {
     (void)state;
-    telemetry(1, 0.02, 0.01, 0.01, 0.01, 124); /* small kernels on an H200 */
+    telemetry(0.31, 0, 0, 0, 0.29, 121); /* tiny element-wise kernels on an H200, launched from Python */
     expect(HEC_VERDICT_SMALL_KERNELS);
     assert_true(verdict.confidence > 0.6);
     telemetry(0.8, 0.45, 0.15, 0.1, 0.1, 220);
     expect(HEC_VERDICT_SMALL_KERNELS);
 }
 
+static void test_waiting(void **state) {
+    (void)state;
+    telemetry(0.012, 0.008, 0.004, 0.004, 0.05, 123); /* a slow loader in the main process, on an H200 */
+    expect(HEC_VERDICT_WAITING);
+    assert_true(verdict.confidence > 0.6);
+    telemetry(0.4, 0.3, 0.2, 0.1, 0.2, 260);
+    expect(HEC_VERDICT_WAITING);
+    assert_true(verdict.confidence < 0.6);
+}
+
 static void test_unclear(void **state) {
     (void)state;
-    telemetry(0.4, 0.3, 0.2, 0.1, 0.2, 260); /* half idle, no transfers: waits for the host, or the parts differ */
-    expect(HEC_VERDICT_UNCLEAR);
     telemetry(1, 0.6, 0.5, 0.3, 0.2, 330);
     expect(HEC_VERDICT_UNCLEAR);
     telemetry(1, 0.95, 0.5, 0.3, 0.2, NAN);
@@ -135,6 +143,11 @@ static void test_unused(void **state) {
     telemetry(0, 0, 0, 0, 0.0001, 82);
     device.activity.from_s = device.activity.to_s = NAN;
     expect(HEC_VERDICT_UNUSED);
+    device.activity.from_s = 1; /* a context was made */
+    device.activity.to_s = 1.12;
+    device.activity.busiest = 0.25;
+    device.metric[HEC_GPM_GR_ACTIVE].mean = 0.003;
+    expect(HEC_VERDICT_UNUSED);
     device.activity.readings = 0;
     expect(HEC_VERDICT_NONE);
 }
@@ -143,6 +156,7 @@ static void test_too_brief(void **state) {
     (void)state;
     telemetry(1, 0.9, 0.4, 0.3, 0, 600);
     device.activity.to_s = 5.3;
+    device.metric[HEC_GPM_GR_ACTIVE].mean = 0.1;
     expect(HEC_VERDICT_NONE);
 }
 
@@ -157,11 +171,17 @@ static void test_thresholds_have_sources(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compute_bound),    cmocka_unit_test(test_memory_bandwidth),
-        cmocka_unit_test(test_transfer_starved), cmocka_unit_test(test_small_kernels),
-        cmocka_unit_test(test_unclear),          cmocka_unit_test(test_without_gpm),
-        cmocka_unit_test(test_pcie_unknown),     cmocka_unit_test(test_unused),
-        cmocka_unit_test(test_too_brief),        cmocka_unit_test(test_thresholds_have_sources),
+        cmocka_unit_test(test_compute_bound),
+        cmocka_unit_test(test_memory_bandwidth),
+        cmocka_unit_test(test_transfer_starved),
+        cmocka_unit_test(test_small_kernels),
+        cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_unclear),
+        cmocka_unit_test(test_without_gpm),
+        cmocka_unit_test(test_pcie_unknown),
+        cmocka_unit_test(test_unused),
+        cmocka_unit_test(test_too_brief),
+        cmocka_unit_test(test_thresholds_have_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

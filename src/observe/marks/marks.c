@@ -172,12 +172,12 @@ static void marks_finish(void *self, int64_t end_ns) {
     }
     hec_marks_units_flush(&run->units, run->sink);
     if (run->units.refused > 0)
-        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns,
-                       "%" PRIu64 " counts of units left out: more than %d names of units", run->units.refused,
-                       HEC_MARKS_UNITS_MAX);
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " counts of units left out: more than %d names of units",
+                       run->units.refused, HEC_MARKS_UNITS_MAX);
     if (marks->refused > 0)
-        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "marks of %" PRIu64 " processes left out: refused, or over %d at once",
-                       marks->refused, PEERS_MAX);
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns,
+                       "marks of %" PRIu64 " processes left out: refused, or over %d at once", marks->refused,
+                       PEERS_MAX);
     if (marks->strangers > 0)
         hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " connections of other users refused", marks->strangers);
 }

@@ -122,7 +122,8 @@ static void phase_begin(struct hec_marks_peer *peer, uint32_t tid, uint32_t name
 static void phase_end(struct hec_marks_peer *peer, struct hec_marks_run *run, uint32_t tid, uint32_t name,
                       int64_t t_ns) {
     int outer = peer->phase_count - 1;
-    while (outer >= 0 && !(peer->phase[outer].tid == tid && (name == 0 || same_name(peer, peer->phase[outer].name, name))))
+    while (outer >= 0 &&
+           !(peer->phase[outer].tid == tid && (name == 0 || same_name(peer, peer->phase[outer].name, name))))
         outer--;
     if (outer < 0)
         return;
@@ -167,9 +168,8 @@ static void knob(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
     peer->knob[i].value_hash = hash;
     hec_marks_tell(run, HEC_EVENT_KNOB, t_ns, "%s=%s", name, value);
     if (read->flags & HEC_RING_KNOB_REFUSED)
-        hec_marks_tell(run, HEC_EVENT_NOTE, t_ns,
-                       "knob %s: the value set is not %s; the program keeps its own, %s", name,
-                       read->type == HEC_RING_KNOB_INT ? "an integer" : "a finite number", value);
+        hec_marks_tell(run, HEC_EVENT_NOTE, t_ns, "knob %s: the value set is not %s; the program keeps its own, %s",
+                       name, read->type == HEC_RING_KNOB_INT ? "an integer" : "a finite number", value);
 }
 
 /* ---- records ---- */

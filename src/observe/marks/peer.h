@@ -16,29 +16,29 @@
 /* What all processes of a run share. */
 struct hec_marks_run {
     const struct hec_sink *sink;
-    int64_t opened_ns;  /* nothing valid is older: the socket did not exist */
-    int64_t end_ns;     /* end of the window; INT64_MAX until it is known */
+    int64_t opened_ns; /* nothing valid is older: the socket did not exist */
+    int64_t end_ns;    /* end of the window; INT64_MAX until it is known */
     struct hec_marks_units units;
-    int events_left;    /* events are bounded too: a fork bomb that drops marks must not fill the run file */
+    int events_left; /* events are bounded too: a fork bomb that drops marks must not fill the run file */
 };
 
 struct hec_marks_peer {
     struct hec_ring_reader ring;
     struct hec_ring_names names;
     pid_t pid;
-    int pid_fd;               /* -1: the kernel gave none */
+    int pid_fd; /* -1: the kernel gave none */
     uint64_t lost_told;
-    uint64_t invalid;         /* records that made no sense */
-    uint64_t late;            /* records after the end of the window */
-    int64_t stuck_since_ns;   /* a reserved slot is not committed since then; 0: none */
+    uint64_t invalid;       /* records that made no sense */
+    uint64_t late;          /* records after the end of the window */
+    int64_t stuck_since_ns; /* a reserved slot is not committed since then; 0: none */
     uint64_t stuck_at;
     /* steps */
-    double step_total;        /* exact; the samples given so far add up to step_told */
+    double step_total; /* exact; the samples given so far add up to step_told */
     int64_t step_told, step_last_ns, step_sample_ns;
     bool step_pending, step_folded;
     /* phases */
     int phase_count;
-    uint64_t phase_overflow;  /* begun while HEC_MARKS_PHASES_MAX were open */
+    uint64_t phase_overflow; /* begun while HEC_MARKS_PHASES_MAX were open */
     struct {
         uint32_t tid, name;
         int64_t start_ns;

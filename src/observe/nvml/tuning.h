@@ -11,16 +11,16 @@
 #define HEC_TUNE_ENERGY_QUANTUM_NS (100 * HEC_NS_PER_MS)    /* how old a value may be where no pace was found */
 #define HEC_TUNE_ENERGY_INTERVAL_NS (2 * HEC_NS_PER_S)      /* between readings, once the edges are known ... */
 #define HEC_TUNE_ENERGY_INTERVAL_MAX_NS (30 * HEC_NS_PER_S) /* ... and at most, when a reading costs much CPU */
-#define HEC_TUNE_ENERGY_CPU_SHARE 0.002                        /* of one core, for the counters of all devices */
+#define HEC_TUNE_ENERGY_CPU_SHARE 0.002                     /* of one core, for the counters of all devices */
 #define HEC_TUNE_ENERGY_MARGIN_NS (1 * HEC_NS_PER_MS)       /* read this long after the latest time of an edge */
 #define HEC_TUNE_ENERGY_FOUND_NS (4 * HEC_NS_PER_MS)        /* an edge is found when as narrow as a call and this ... */
-#define HEC_TUNE_ENERGY_NARROW_NS (4 * HEC_NS_PER_MS)          /* ... and tested again only when wider than this */
-#define HEC_TUNE_ENERGY_DRIFT_NS (2 * HEC_NS_PER_MS)           /* an edge may become so much wider until the next reading */
+#define HEC_TUNE_ENERGY_NARROW_NS (4 * HEC_NS_PER_MS)       /* ... and tested again only when wider than this */
+#define HEC_TUNE_ENERGY_DRIFT_NS (2 * HEC_NS_PER_MS)   /* an edge may become so much wider until the next reading */
 #define HEC_TUNE_ENERGY_SEARCH_MAX 40                  /* readings to look for the edges, before giving up ... */
 #define HEC_TUNE_ENERGY_REST_NS (300 * HEC_NS_PER_S)   /* ... for this long */
 #define HEC_TUNE_ENERGY_HOLD_NS (3 * HEC_NS_PER_S)     /* readings wait for their edges at most this long */
 #define HEC_TUNE_ENERGY_MEMORY_NS (120 * HEC_NS_PER_S) /* bounds older than this are forgotten (clock drift) */
-#define HEC_TUNE_ENERGY_SLOP_NS (1 * HEC_NS_PER_MS)            /* irregularity allowed; doubles after a contradiction */
+#define HEC_TUNE_ENERGY_SLOP_NS (1 * HEC_NS_PER_MS)    /* irregularity allowed; doubles after a contradiction */
 #define HEC_TUNE_ENERGY_SLOP_MAX_NS (4 * HEC_NS_PER_MS)
 
 /* Power. The history holds 119 samples of 20 ms: 2.36 s. */
@@ -33,18 +33,20 @@
 /* State, processes, GPM. */
 #define HEC_TUNE_STATE_INTERVAL_NS (1 * HEC_NS_PER_S)
 #define HEC_TUNE_PROCESS_INTERVAL_NS (1 * HEC_NS_PER_S)
-#define HEC_TUNE_PROCESS_UTIL_NS (10 * HEC_NS_PER_S)           /* the driver keeps the samples; a call spins for 2.2 ms */
+#define HEC_TUNE_PROCESS_UTIL_NS (10 * HEC_NS_PER_S)   /* the driver keeps the samples; a call spins for 2.2 ms */
 #define HEC_TUNE_PROCESS_REPORT_NS (10 * HEC_NS_PER_S) /* an unchanged process is told again this often */
-#define HEC_TUNE_GPM_WINDOW_NS (120 * HEC_NS_PER_MS)           /* the shortest by itself ... */
-#define HEC_TUNE_GPM_WINDOW_MAX_NS (5 * HEC_NS_PER_S)          /* ... and the longest ... */
-#define HEC_TUNE_GPM_CPU_SHARE 0.003                           /* ... so that all devices take this of one core: computing
+#define HEC_TUNE_GPM_WINDOW_NS (120 * HEC_NS_PER_MS)   /* the shortest by itself ... */
+#define HEC_TUNE_GPM_WINDOW_MAX_NS (5 * HEC_NS_PER_S)  /* ... and the longest ... */
+#define HEC_TUNE_GPM_CPU_SHARE                                                                                         \
+    0.003                                                  /* ... so that all devices take this of one core: computing
                                                                   the metrics of a window spins for 1.4-1.9 ms */
 #define HEC_TUNE_GPM_WINDOW_LEAST_NS (100 * HEC_NS_PER_MS) /* windows must be longer: shorter ones read as 0 */
 
 /* Faults. */
 #define HEC_TUNE_BACKOFF_MIN_NS (1 * HEC_NS_PER_S) /* first retry of a failed sensor; doubles up to ... */
 #define HEC_TUNE_BACKOFF_MAX_NS (60 * HEC_NS_PER_S)
-#define HEC_TUNE_SLOW_FACTOR 10                     /* a call is slow when it takes so many times its normal */
-#define HEC_TUNE_SLOW_LEAST_NS (500 * HEC_NS_PER_MS)           /* ... and at least this: making a context holds calls up for 150 ms */
+#define HEC_TUNE_SLOW_FACTOR 10 /* a call is slow when it takes so many times its normal */
+#define HEC_TUNE_SLOW_LEAST_NS                                                                                         \
+    (500 * HEC_NS_PER_MS) /* ... and at least this: making a context holds calls up for 150 ms */
 
 #endif
