@@ -77,10 +77,10 @@ static void troff(const char *text) {
 
 static void man_head(const char *title, const char *line) {
     char upper[64];
-    size_t i;
-    for (i = 0; i < sizeof upper - 1 && title[i]; i++)
-        upper[i] = (char)(title[i] >= 'a' && title[i] <= 'z' ? title[i] - 32 : title[i]);
-    upper[i] = '\0';
+    snprintf(upper, sizeof upper, "%s", title);
+    for (char *c = upper; *c; c++)
+        if (*c >= 'a' && *c <= 'z')
+            *c = (char)(*c - 'a' + 'A');
     printf(".TH \"%s\" 1 \"\" \"hec " HEC_VERSION "\" \"User Commands\"\n.SH NAME\n", upper);
     troff(title);
     fputs(" \\- ", stdout);
