@@ -1,6 +1,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,16 @@ static int usage_status(void) {
     return hec_err_exit_status(HEC_ERR_USAGE);
 }
 
+/* A standard stream that was closed must not become the number of a file that hec opens, or messages would be written
+ * into it. It closes again when a command is started, which so finds it as it was. */
+static void fill_closed_streams(void) {
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+            return;
+}
+
 int main(int argc, char **argv) {
+    fill_closed_streams();
     if (argc < 2) {
         hec_help_print();
         return usage_status();

@@ -212,14 +212,19 @@ static void print_report(struct session *s) {
     hec_summary_free(&summary);
 }
 
-/* Close the run file; whatever happens, say in one line where it is or what was lost. */
-static void close_run_file(struct session *s) {
+/* Close the run file; whatever happens, say in one line where it is or what was lost. Returns whether it is whole. */
+static bool close_run_file(struct session *s) {
     struct hec_why why;
     int64_t lost = 0;
     int err = hec_writer_close(s->writer, &lost, &why);
-    if (err < 0)
-        hec_error("%s: %s; %lld values could not be kept, what was written before is safe", s->path, why.text,
-                  (long long)lost);
+    if (access(s->path, F_OK) != 0)
+        hec_error("%s is gone: the file or its folder was removed or renamed during the run", s->path);
+    else if (err < 0)
+        hec_error("%s: %s; %lld readings are lost, those written before are safe (`hec report` shows them)", s->path,
+                  why.text, (long long)lost);
+    else
+        return true;
+    return false;
 }
 
 static void clean_up(struct session *s) {
@@ -279,8 +284,10 @@ static int observe_command(struct session *s) {
     if (s->flusher)
         hec_flusher_stop(s->flusher);
     record_end(s);
-    close_run_file(s);
-    if (!hec_args_has(&s->args, HEC_OPT_QUIET))
+    bool whole = close_run_file(s);
+    if (whole && s->temporary)
+        hec_warn("the current folder cannot be written: the run file is %s", s->path);
+    if (whole && !hec_args_has(&s->args, HEC_OPT_QUIET))
         print_report(s);
     return s->child.exit_code;
 }

@@ -106,7 +106,7 @@ void hec_attribution_apply(const struct hec_attribution *a, struct hec_device_su
         }
     }
     bool active = isfinite(summary->activity.from_s);
-    summary->used = false;
+    summary->used = summary->use_unknown = false;
     summary->shared_with = strangers;
     if (ours) {
         summary->used = true;
@@ -133,6 +133,9 @@ void hec_attribution_apply(const struct hec_attribution *a, struct hec_device_su
     } else if (strangers && active) {
         snprintf(summary->used_why, sizeof summary->used_why,
                  "only processes outside of the command had a context on it");
+    } else if (!strangers && !hidden && !summary->metric[HEC_GPU_CONTEXTS].count) {
+        summary->use_unknown = true;
+        snprintf(summary->used_why, sizeof summary->used_why, "unknown: the driver never said which processes used it");
     } else {
         snprintf(summary->used_why, sizeof summary->used_why, "the command had no context on it");
     }

@@ -362,15 +362,24 @@ static void by_counter(struct hec_energy_meter *meter, struct hec_energy *out, d
                         hec_power_window_fill_bound(&h, ceiling_w) + hec_power_window_fill_bound(&t, ceiling_w);
 }
 
-static void judge_bound(struct hec_energy *out) {
-    double step_s = out->method == HEC_ENERGY_COUNTER ? out->quantum_s : out->sample_spacing_s;
+static void judge_bound(const struct hec_energy_meter *meter, struct hec_energy *out) {
+    double step_s = out->method == HEC_ENERGY_COUNTER ? out->quantum_s : seconds_of(reach_ns(meter, 0));
     if (out->bound_joules <= HEC_ENERGY_BOUND_MAX * out->joules)
         return;
-    if (isfinite(step_s) && step_s > 0.02 * out->window_s)
+    if (out->method == HEC_ENERGY_COUNTER && !isfinite(step_s))
+        step_s = seconds_of(DEFAULT_SLACK_NS); /* too few readings to see it */
+    if (out->method == HEC_ENERGY_INTEGRAL && meter->options.has_power_history)
+        step_s = out->sample_spacing_s;
+    if (out->method == HEC_ENERGY_INTEGRAL && !meter->options.has_power_history && step_s > 0.02 * out->window_s)
         invalid(out,
-                "the run is too short to measure: the %s step of %.2g s is %.0f %% of it, and the bound of %.3g J "
-                "more than %.0f %% of the energy",
-                out->method == HEC_ENERGY_COUNTER ? "counter's" : "power samples'", step_s,
+                "the run is too short to measure: this device has no energy counter and shows its power as a mean of "
+                "up to %.2g s, %.0f %% of the run, so the bound of %.3g J is more than %.0f %% of the energy",
+                step_s, 100 * step_s / out->window_s, out->bound_joules, HEC_ENERGY_BOUND_MAX * 100);
+    else if (isfinite(step_s) && step_s > 0.02 * out->window_s)
+        invalid(out,
+                "the run is too short to measure: the %s of %.2g s is %.0f %% of it, and the bound of %.3g J "
+                "is more than %.0f %% of the energy",
+                out->method == HEC_ENERGY_COUNTER ? "energy counter's step" : "power samples' spacing", step_s,
                 100 * step_s / out->window_s, out->bound_joules, HEC_ENERGY_BOUND_MAX * 100);
     else
         invalid(out, "the bound of %.3g J is more than %.0f %% of the energy", out->bound_joules,
@@ -461,5 +470,5 @@ void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
         invalid(out, "%s", earlier);
     if (!(out->joules > 0))
         invalid(out, "the readings add up to no energy");
-    judge_bound(out);
+    judge_bound(meter, out);
 }

@@ -10,7 +10,10 @@
 #define BIN_MIN_NS (20 * HEC_NS_PER_MS) /* one power sample */
 #define QUIET 0.005                     /* activity below it is none: GPM counts in permille, 5 is its noise */
 #define LEVEL_SECONDS_MIN 0.3           /* 15 power samples, so that the mean is good to some 1 % */
-#define UNKNOWN_SHARE_MAX 0.1           /* of the run without a reading of the activity */
+/* The driver's utilisation is one figure a second, over a part of it: what it calls quiet counts for the level only where the
+ * power is near the least seen with a context. Idle power wanders by a few per cent; the next state is 1.5 times as high. */
+#define COARSE_FLOOR 1.15
+#define UNKNOWN_SHARE_MAX 0.1 /* of the run without a reading of the activity */
 
 struct bin {
     float joules, power_s;   /* energy and time of the power samples */
@@ -25,6 +28,7 @@ struct hec_split {
     int64_t context_ns;
     int contexts; /* -1: no reading, or the last one was missing */
     bool any_context_reading;
+    bool coarse;
 };
 
 int hec_split_create(int64_t end_ns, struct hec_split **out) {
@@ -77,6 +81,10 @@ static void lay(struct hec_split *split, enum lay what, int64_t start_ns, int64_
         }
         start_ns = to;
     }
+}
+
+void hec_split_coarse(struct hec_split *split) {
+    split->coarse = true;
 }
 
 void hec_split_power(void *split, int64_t start_ns, int64_t end_ns, double watts) {
@@ -132,13 +140,22 @@ struct levels {
     double contradiction_s;      /* active with no context listed */
 };
 
+static double watts_of(const struct bin *bin) {
+    return (double)bin->joules / (double)bin->power_s;
+}
+
 static struct levels measure(const struct hec_split *split) {
     struct levels levels = {.with_minimum_w = INFINITY};
     double with_j = 0, without_j = 0;
+    for (int i = 0; i < split->count; i++)
+        if (split->bins[i].with_s > 0 && split->bins[i].power_s > 0.5 * width_s(split, i))
+            levels.with_minimum_w = fmin(levels.with_minimum_w, watts_of(&split->bins[i]));
+    double highest_w = split->coarse ? COARSE_FLOOR * levels.with_minimum_w : INFINITY;
     for (int i = 0; i < split->count; i++) {
         const struct bin *bin = &split->bins[i];
         double seconds = width_s(split, i);
-        if (quiet(split, i, true) && quiet(split, i - 1, true) && quiet(split, i + 1, true)) {
+        if (quiet(split, i, true) && quiet(split, i - 1, true) && quiet(split, i + 1, true) &&
+            watts_of(bin) <= highest_w) {
             with_j += (double)bin->joules;
             levels.with_s += (double)bin->power_s;
         }
@@ -146,8 +163,6 @@ static struct levels measure(const struct hec_split *split) {
             without_j += (double)bin->joules;
             levels.without_s += (double)bin->power_s;
         }
-        if (bin->with_s > 0 && bin->power_s > 0.5 * seconds)
-            levels.with_minimum_w = fmin(levels.with_minimum_w, (double)bin->joules / (double)bin->power_s);
         if (!known(bin, seconds) && bin->without_s < 0.5 * seconds)
             levels.unknown_s += seconds;
         if (known(bin, seconds) && activity(bin) > 0.05 && bin->without_s > 0.99 * seconds)
@@ -215,7 +230,8 @@ void hec_split_result(struct hec_split *split, struct hec_energy *energy) {
     if (levels.with_s >= LEVEL_SECONDS_MIN) {
         energy->idle_context_watts = levels.with_w * scale;
         energy->idle_context_joules = fmin(rest, sums.with_s * energy->idle_context_watts);
-        snprintf(energy->idle_source, sizeof energy->idle_source, "measured in this run over %.1f s", levels.with_s);
+        snprintf(energy->idle_source, sizeof energy->idle_source, "%s in this run over %.1f s",
+                 split->coarse ? "estimated from the driver's utilisation" : "measured", levels.with_s);
     } else if (!(sums.with_s > 0)) {
         energy->idle_context_joules = 0;
         snprintf(energy->idle_source, sizeof energy->idle_source, "no idle time with a context");

@@ -23,6 +23,7 @@ struct build {
     int64_t end_ns;
     int64_t lost_ns[HEC_DEVICE_MAX];
     char sensor_failed[HEC_DEVICE_MAX][160];
+    char no_answer[160]; /* the driver was given up at the end of the run */
     struct hec_telemetry telemetry;
     struct hec_attribution *attribution;
 };
@@ -55,9 +56,11 @@ static int take_event(void *context, enum hec_event_kind kind, int device, int64
     if (device >= 0 && device < HEC_DEVICE_MAX) {
         if (kind == HEC_EVENT_DEVICE_LOST && t_ns < b->lost_ns[device])
             b->lost_ns[device] = t_ns;
-        if (kind == HEC_EVENT_SENSOR_FAILED && !b->sensor_failed[device][0])
+        if ((kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE) && !b->sensor_failed[device][0])
             copy(b->sensor_failed[device], sizeof b->sensor_failed[device], text);
     }
+    if (kind == HEC_EVENT_GAP && device == HEC_DEVICE_NONE && strstr(text, "GPU driver"))
+        copy(b->no_answer, sizeof b->no_answer, text);
     int at = out->event_count;
     if (at == HEC_SUMMARY_EVENTS_MAX) { /* a grave one takes the place of the last that is not */
         out->events_omitted++;
@@ -197,6 +200,8 @@ static int run_passes(const struct build *b, struct device_pass *pass, struct he
     struct activity_feed activity = {.split = pass->split};
     hec_steps_init(&activity.steps, HEC_METRIC_MEAN, hec_split_activity, pass->split);
     enum hec_metric engine = d->activity.has_gpm ? HEC_GPM_GR_ACTIVE : HEC_GPU_UTIL;
+    if (engine == HEC_GPU_UTIL)
+        hec_split_coarse(pass->split);
     if ((err = hec_feed(in, HEC_GPU_ENERGY_SLACK, subject, feed_slack, pass, why)) != 0 ||
         (err = hec_feed(in, HEC_GPU_POWER, subject, feed_spacing, pass, why)) != 0 ||
         (err = hec_feed(in, HEC_GPU_ENERGY, subject, feed_counter, pass, why)) != 0 ||
@@ -224,7 +229,7 @@ static int measure_energy(struct build *b, struct hec_device_summary *d, struct 
         .lost_ns = known ? b->lost_ns[index] : INT64_MAX,
         .simulated = d->device.simulated || b->out->simulated[0],
         .has_power_history = d->device.has_power_history != 0,
-        .unavailable = known ? b->sensor_failed[index] : NULL,
+        .unavailable = known && b->sensor_failed[index][0] ? b->sensor_failed[index] : b->no_answer,
         .visit_power = power_step,
         .context = pass,
     };
@@ -344,7 +349,9 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
             return err;
     if (!out->device_count) {
         const char *reason = hec_source_unavailable(out, "nvml");
-        copy(out->energy_unavailable, sizeof out->energy_unavailable, reason ? reason : "no GPU was found");
+        if (!reason)
+            reason = b->no_answer[0] ? b->no_answer : "no GPU was found";
+        copy(out->energy_unavailable, sizeof out->energy_unavailable, reason);
     }
     add_totals(out, price);
     price_units(out);

@@ -36,7 +36,7 @@ struct hec_energy {
     double work_s, idle_context_s, idle_s;
     double idle_context_watts;      /* the level used for the split */
     double idle_unknown_max_joules; /* where the split is unknown, idle with a context took at most this; else NAN */
-    char idle_source[128];          /* where that level comes from: "measured in this run", or "unknown: ..." */
+    char idle_source[128];          /* where that level comes from: "measured ...", "estimated ..." or "unknown: ..." */
 };
 
 /* Mean, median and extremes over the window; NAN when nothing was read. */
@@ -84,8 +84,8 @@ struct hec_activity {
 
 struct hec_device_summary {
     struct hec_device device;
-    bool used;
-    char used_why[128]; /* how HEC knows */
+    bool used, use_unknown; /* unknown: nothing tells whether the command used it; used is false then */
+    char used_why[128];     /* how HEC knows */
     int shared_with;    /* processes outside the tree with a context on it */
     struct hec_energy energy;
     struct hec_stat power_w;

@@ -38,7 +38,7 @@ static void put_headline(struct hec_page *page, const struct hec_summary *s) {
     char outcome[96];
     hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", s->command[0] ? s->command : "(unknown command)");
     if (!s->complete)
-        snprintf(outcome, sizeof outcome, "cut off: hec was stopped, the last second may be missing");
+        snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
     else if (s->exit_code < 0)
         snprintf(outcome, sizeof outcome, "exit code unknown");
     else
@@ -50,6 +50,9 @@ static void put_headline(struct hec_page *page, const struct hec_summary *s) {
 static const char *why_no_total(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++)
         if (s->devices[i].used && !s->devices[i].energy.valid)
+            return s->devices[i].energy.why;
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].use_unknown)
             return s->devices[i].energy.why;
     return "the command used no GPU";
 }
@@ -63,8 +66,14 @@ static void put_energy(struct hec_page *page, const struct hec_summary *s) {
         return;
     }
     if (!isfinite(s->joules)) {
+        bool unknown = false;
+        for (int i = 0; i < s->device_count; i++)
+            unknown |= s->devices[i].use_unknown;
         hec_page_row(page, 2, "energy", used ? HEC_TONE_BAD : HEC_TONE_WARN, "%s%s",
-                     used ? "invalid: " : "none charged: ", why_no_total(s));
+                     used      ? "invalid: "
+                     : unknown ? "unknown: "
+                               : "none charged: ",
+                     why_no_total(s));
         return;
     }
     for (int i = 0; i < s->device_count; i++) {
@@ -152,12 +161,13 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
                  e->resets == 1 ? "" : "s");
     hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
     if (isfinite(e->work_joules)) {
-        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s",
-                     hec_format_si(joules, e->work_joules, 3, "J"),
-                     hec_format_si(apart, e->idle_context_joules, 3, "J"),
-                     hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
-                     isfinite(e->idle_context_watts) ? e->idle_context_watts : 0,
-                     hec_format_si(coverage, e->idle_joules, 3, "J"));
+        hec_page_row(
+            page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
+            hec_format_si(joules, e->work_joules, 3, "J"), hec_format_si(apart, e->idle_context_joules, 3, "J"),
+            hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
+            isfinite(e->idle_context_watts) ? e->idle_context_watts : 0,
+            hec_format_si(coverage, e->idle_joules, 3, "J"),
+            strncmp(e->idle_source, "estimated", 9) == 0 ? "; estimated, the driver's utilisation is coarse" : "");
     } else if (isfinite(e->idle_unknown_max_joules)) {
         hec_page_row(page, 4, "", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
                      hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), e->idle_source);
@@ -242,8 +252,9 @@ static void put_unused(struct hec_page *page, const struct hec_summary *s) {
         if (d->used)
             continue;
         snprintf(label, sizeof label, "GPU %d", d->device.index);
+        const char *name = d->device.name[0] ? d->device.name : "no name";
         hec_page_row(page, 0, label, HEC_TONE_DIM, "not charged (%s%s): %s",
-                     d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : d->device.name,
+                     d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : name,
                      d->shared_with ? ", in use by others" : "", d->used_why);
     }
 }
@@ -368,7 +379,10 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
             s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED)
             continue;
-        hec_page_line(page, 2, "event", HEC_TONE_WARN, "%s", s->events[i].text);
+        char where[24] = "";
+        if (s->events[i].device >= 0)
+            snprintf(where, sizeof where, "GPU %d: ", s->events[i].device);
+        hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, s->events[i].text);
         told++;
     }
     put_self(page, s, 2);

@@ -47,10 +47,9 @@ void nvml_missing(struct nvml_device *device, enum hec_metric metric, int64_t t_
 void nvml_event(struct nvml_device *device, enum hec_event_kind kind, const char *format, ...) {
     const struct hec_sink *sink = device->observer->sink;
     char text[256];
-    int used = snprintf(text, sizeof text, "device %d: ", device->info.index);
     va_list args;
     va_start(args, format);
-    vsnprintf(text + used, sizeof text - (size_t)used, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
     sink->event(sink->context, kind, device->info.index, hec_clock_mono_ns(), text);
 }

@@ -25,6 +25,7 @@
 
 /* Power. The history holds 119 samples of 20 ms: 2.36 s. */
 #define HEC_TUNE_HISTORY_INTERVAL_NS (1 * HEC_NS_PER_S)
+#define HEC_TUNE_HISTORY_SETTLE_NS (45 * HEC_NS_PER_MS)   /* after the end of the run, for the samples around it */
 #define HEC_TUNE_HISTORY_BUFFER 1024                      /* samples taken at most in one call */
 #define HEC_TUNE_CLOCK_STEP_NS (5 * HEC_NS_PER_MS)        /* the wall clock jumped when its offset moved by more */
 #define HEC_TUNE_INSTANT_INTERVAL_NS (50 * HEC_NS_PER_MS) /* without a history; with one it is read with the state */

@@ -215,7 +215,9 @@ static void tell_survivors(struct procfs *self, int32_t root, int64_t end_ns) {
     if (tree->processes == 0 || (leader && leader->record.end_ns < 0))
         return; /* none, or the command itself was not waited for */
     char text[256];
-    int used = snprintf(text, sizeof text, "%lld still running when the command ended:", (long long)tree->processes);
+    int used = snprintf(text, sizeof text,
+                        "%lld process%s of the command still running when it ended:", (long long)tree->processes,
+                        tree->processes == 1 ? "" : "es");
     for (int i = 0, named = 0; i < tree->count && named < 5; i++) {
         const struct hec_process *record = &tree->members[i].record;
         if (tree->members[i].gone || record->end_ns >= 0)
