@@ -49,11 +49,16 @@ def test_environment_and_descriptors_are_kept(hec):
 def test_signal_dispositions_are_kept(hec):
     """An ignored SIGCHLD, SIGPIPE or SIGHUP (nohup) is the command's own affair."""
     show = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
+
+    def masks(text):
+        """Without signals 32 and 33: they are the C library's own, which takes them over when a thread is started."""
+        return [int(line.split()[1], 16) & ~(3 << 31) for line in text.splitlines()]
+
     for prepare in ("", "trap '' HUP; ", "trap '' PIPE; "):
         plain = subprocess.run(["sh", "-c", prepare + show], capture_output=True, text=True).stdout
         done = subprocess.run(["sh", "-c", f"{prepare}exec {hec.path} run -q -- grep -E '^Sig(Blk|Ign)' /proc/self/status"],
                               cwd=hec.folder, capture_output=True, text=True).stdout
-        assert done == plain
+        assert len(masks(plain)) == 2 and masks(done) == masks(plain)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
