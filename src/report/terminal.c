@@ -235,6 +235,9 @@ static void put_device(struct hec_page *page, const struct hec_device_summary *d
         hec_page_row(page, 4, "", HEC_TONE_WARN,
                      "shared with %d other process%s: the energy is the device's, not the command's alone",
                      d->shared_with, d->shared_with == 1 ? "" : "es");
+    if (d->device.mig_enabled == 1)
+        hec_page_row(page, 4, "", HEC_TONE_WARN,
+                     "divided (MIG): the energy is the whole board's, whatever part of it the command used");
     put_device_energy(page, d);
     put_power(page, d);
     put_use(page, d);

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("HEC", str(ROOT / "build" / "bin" / "hec"))
 
 
 class Hec:
@@ -28,4 +29,4 @@ class Hec:
 
 @pytest.fixture
 def hec(tmp_path):
-    return Hec(os.environ.get("HEC", str(ROOT / "build" / "bin" / "hec")), tmp_path)
+    return Hec(BINARY, tmp_path)

@@ -1,0 +1,244 @@
+"""What `hec run` reports on the simulated GPU, against what the player of the workload knows to be true.
+
+The window of a run is a little longer than the play: the player's own start and end. In that surplus nothing has a context,
+so the device idles without one, and the truth of the window is
+
+    joules of the play + (seconds of the run - seconds of the play) x idle power
+
+exactly: the simulated device adds up in closed form."""
+import concurrent.futures
+import json
+import shlex
+import subprocess
+
+import pytest
+
+from conftest import BINARY, Hec
+
+SECONDS = 4
+IDLE_W = {"h200": 82, "a100": 52, "p100": 31}  # sim/profiles.def, without a context
+BOUND_SHARE = 0.03  # of a run of SECONDS at the lowest power (120 W)
+DISAGREEMENT = 0.03
+AT_ONCE = 4  # plays sleep, mostly
+MIG = "MIG-51a1ed00-0000-4001-8000-{:012x}"
+
+
+class Play:
+    """One `hec run --sim SPEC -- hec sim CASE`, its truth and its report."""
+
+    def __init__(self, hec, case, spec="h200", seconds=SECONDS, options=(), env=None):
+        path = hec.folder / f"{case}-{spec.replace(',', '-').replace('=', '')}.hec"
+        self.done = hec("run", "--sim", spec, "-q", "-f", "-o", path, "--", hec.path, "sim", case, "--seconds", seconds,
+                        "--json", *options, env=env)
+        assert self.done.returncode == 0 and self.done.stderr == "", self.done.stderr
+        self.profile = spec.split(",")[0].split("x")[0]
+        self.truth = json.loads(self.done.stdout)
+        self.report = hec.report(path)
+        self.text = hec("report", path).stdout
+        self.devices = self.report["devices"]
+
+    @property
+    def used(self):
+        found = [d for d in self.devices if d["used"]]
+        assert len(found) == 1, [(d["index"], d["used_why"]) for d in self.devices]
+        return found[0]
+
+    @property
+    def joules(self):
+        return truth_of(self.truth, self.report, self.profile)
+
+
+def truth_of(truth, report, profile="h200"):
+    surplus = report["run"]["seconds"] - truth["seconds"]
+    assert surplus >= 0
+    return truth["joules"] + surplus * IDLE_W[profile]
+
+
+def assert_true(device, joules, bound_share=BOUND_SHARE):
+    """The figure is valid and the truth lies within the bound that it carries."""
+    energy = device["energy"]
+    assert energy["valid"], energy["why"]
+    assert abs(energy["joules"] - joules) <= energy["bound_joules"], energy
+    assert 0 < energy["bound_joules"] <= bound_share * energy["joules"], energy
+    assert energy["coverage"] == pytest.approx(1), energy
+
+
+def assert_counted(device):
+    energy = device["energy"]
+    assert energy["method"] == "simulated counter"
+    assert energy["disagreement"] is not None and abs(energy["disagreement"]) < DISAGREEMENT
+    assert energy["gaps"] == 0 and energy["resets"] == 0
+    assert energy["quantum_seconds"] is None or 0.05 < energy["quantum_seconds"] < 0.21
+
+
+LISTED = subprocess.run([BINARY, "sim", "--list", "--json"], capture_output=True, check=True).stdout
+CASES = {case["name"]: case for case in json.loads(LISTED)["cases"]}
+
+
+@pytest.fixture(scope="module")
+def plays(tmp_path_factory):
+    """Every case once, some at a time."""
+    hec = Hec(BINARY, tmp_path_factory.mktemp("plays"))
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        started = {name: pool.submit(Play, hec, name, options=["--marks"]) for name in CASES}
+        return {name: play.result() for name, play in started.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_joules(plays, name):
+    play = plays[name]
+    assert_true(play.used, play.joules)
+    assert_counted(play.used)
+    assert play.report["totals"]["joules"] == pytest.approx(play.used["energy"]["joules"])
+    assert play.report["run"]["simulated"] == "h200" and play.used["simulated"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_verdict(plays, name):
+    assert plays[name].used["verdict"]["kind"] == CASES[name]["verdict"], plays[name].used["verdict"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_units(plays, name):
+    """The program marks its steps; the report counts every one, also where they follow too fast for a sample each."""
+    play, units = plays[name], plays[name].report["units"]
+    if not play.truth["units"]:
+        assert units["is_default"] and units["name"] == "run" and units["count"] == 1
+        return
+    assert not units["is_default"] and units["count"] == play.truth["units"]
+    joules = play.report["totals"]["joules"]
+    assert units["joules_per_unit"] == pytest.approx(joules / units["count"])
+    assert abs(units["joules_per_unit"] - play.joules / units["count"]) <= units["joules_per_unit_bound"]
+    assert units["per_second"] == pytest.approx(units["count"] / play.report["run"]["seconds"])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_split(plays, name):
+    """Work and idle add up to the whole; idle with a context is right to within the windows of the hardware counters."""
+    play, split = plays[name], plays[name].used["energy"]["split"]
+    if split["idle_context_joules"] is None:
+        assert split["work_joules"] is None and split["source"].startswith("unknown: ")
+        return
+    parts = split["work_joules"] + split["idle_context_joules"] + split["idle_joules"]
+    assert parts == pytest.approx(play.used["energy"]["joules"])
+    # One window of 120 ms more or less at each of the two edges of the run, and 5 % for activities that the
+    # device's counters do not show as busy all the time.
+    truth = play.truth["idle"]["joules"]
+    assert split["idle_context_joules"] == pytest.approx(truth, rel=0.05, abs=0.05 * play.joules)
+
+
+def test_a_run_without_marks_is_one_unit(hec):
+    play = Play(hec, "healthy-train", seconds=1)
+    assert play.report["units"]["is_default"] and "work " not in play.text.split("GPU 0")[0]
+
+
+def test_no_gpm(hec):
+    """An A100 has no GPM: the energy is as exact, the verdict less sure, the split labelled as an estimate."""
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        names = ("healthy-gemm", "data-starved", "checkpoint", "idle-allocated")
+        for play in pool.map(lambda name: Play(hec, name, "a100"), names):
+            assert_true(play.used, play.joules)
+            assert_counted(play.used)
+            assert play.used["utilisation"]["sm"] is None and play.used["utilisation"]["gpu"] is not None
+            assert play.used["verdict"]["confidence"] <= 0.45
+            assert "modelled, not measured" in play.text
+            split = play.used["energy"]["split"]
+            if split["idle_context_watts"] is not None:
+                # the level is the device's idle power, whatever the coarse utilisation took for idle
+                assert split["idle_context_watts"] == pytest.approx(66, rel=0.15)
+                assert split["source"].startswith("estimated")
+
+
+def test_no_energy_counter(hec):
+    """A P100 has none: the figure is an integral of the power history, and its bound says that nothing checks it."""
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for play in pool.map(lambda name: Play(hec, name, "p100"), ("healthy-gemm", "mixed", "idle-allocated")):
+            energy = play.used["energy"]
+            assert energy["method"] == "simulated integral"
+            assert energy["counter_joules"] is None and energy["disagreement"] is None and energy["counter_readings"] == 0
+            assert_true(play.used, play.joules, bound_share=0.1)
+            assert energy["bound_joules"] >= 0.05 * energy["joules"], "nvml.h promises no more than 5 %"
+
+
+@pytest.mark.parametrize("spec", ["h200,driver=450", "h200,nopower", "h200,cap=300", "h200,noise=20"])
+def test_variants(hec, spec):
+    play = Play(hec, "healthy-train", spec)
+    assert_true(play.used, play.joules, bound_share=0.06 if spec == "h200,nopower" else BOUND_SHARE)
+    assert play.used["energy"]["method"] == "simulated counter"
+    if spec == "h200,cap=300":
+        assert play.used["power_w"]["limit"] == 300 and play.used["throttled"]["power"] > 0.5
+        assert play.used["power_w"]["mean"] <= 310
+
+
+# ---- several devices ----
+
+def uuids(hec, spec):
+    done = hec("devices", "--sim", spec, "--json")
+    assert done.returncode == 0, done.stderr
+    return [d["uuid"] for d in json.loads(done.stdout)["devices"]]
+
+
+def test_the_other_device_is_not_charged(hec):
+    play = Play(hec, "mixed", "h200x2")
+    assert play.used["index"] == 0
+    assert_true(play.used, play.joules)
+    other = play.devices[1]
+    assert not other["used"] and other["used_why"] == "the command had no context on it"
+    assert other["energy"]["joules"] == pytest.approx(82 * play.report["run"]["seconds"], rel=0.05)
+    assert play.report["totals"]["devices_used"] == 1
+    assert play.report["totals"]["joules"] == play.used["energy"]["joules"]
+
+
+@pytest.mark.parametrize("how", ["index", "uuid", "beginning of the uuid", "ordinal"])
+def test_visible_devices(hec, how):
+    """The command's CUDA device 0 is the machine's device 1."""
+    uuid = uuids(hec, "h200x2")[1]
+    visible = {"index": "1", "uuid": uuid, "beginning of the uuid": uuid[:14], "ordinal": None}[how]
+    play = Play(hec, "healthy-train", "h200x2", seconds=2, env={"CUDA_VISIBLE_DEVICES": visible} if visible else None,
+                options=[] if visible else ["--device", "1"])
+    assert play.used["index"] == 1 and play.used["uuid"] == uuid
+    assert_true(play.used, play.joules)
+    if visible:
+        assert not play.devices[0]["visible"] and "CUDA_VISIBLE_DEVICES hides it" in play.devices[0]["used_why"]
+
+
+def test_mig(hec):
+    """A MIG instance is measured by its board, which the report says."""
+    play = Play(hec, "healthy-train", "h200x2,mig=1", env={"CUDA_VISIBLE_DEVICES": MIG.format(1)})
+    assert play.used["index"] == 0 and play.used["mig"]
+    assert_true(play.used, play.joules)
+    assert "whole board" in play.text
+    assert not play.devices[1]["used"]
+
+
+def test_two_players_on_two_devices(hec):
+    """Both devices are used, and their energies and bounds are summed."""
+    player = f"{shlex.quote(hec.path)} sim {{}} --json --seconds {{}} --device {{}} > {{}} &"
+    script = player.format("healthy-train", 3, 0, "a.json") + player.format("data-starved", 4, 1, "b.json") + " wait"
+    done = hec("run", "--sim", "h200x2", "-q", "-o", "two.hec", "--", "sh", "-c", script)
+    assert done.returncode == 0 and not done.stderr
+    report = hec.report("two.hec")
+    truths = [json.loads((hec.folder / name).read_text()) for name in ("a.json", "b.json")]
+    total = 0
+    for device, truth in zip(report["devices"], truths):
+        assert device["used"] and device["shared_with"] == 0
+        assert_true(device, truth_of(truth, report))
+        total += truth_of(truth, report)
+    totals = report["totals"]
+    assert totals["devices_used"] == 2
+    assert totals["joules"] == pytest.approx(sum(d["energy"]["joules"] for d in report["devices"]))
+    assert totals["bound_joules"] == pytest.approx(sum(d["energy"]["bound_joules"] for d in report["devices"]))
+    assert abs(totals["joules"] - total) <= totals["bound_joules"]
+
+
+def test_a_stranger_is_told(hec):
+    """A process outside of the command on the same device: the energy is the device's, and the report says so."""
+    done = hec("run", "--sim", "h200", "-q", "-o", "outer.hec", "--", "sh", "-c",
+               f"{shlex.quote(hec.path)} sim mixed --seconds 3 & "
+               f"{shlex.quote(hec.path)} run -q -o inner.hec -- {shlex.quote(hec.path)} sim mixed --seconds 2 --json; wait")
+    assert done.returncode == 0, done.stderr
+    outer = hec.report("outer.hec")["devices"][0]
+    assert outer["used"] and outer["shared_with"] == 0, "both are the command's"
+    inner = hec.report("inner.hec")["devices"][0]
+    assert inner["used"] and inner["shared_with"] == 1, inner["used_why"]
+    assert "shared with 1 other process: the energy is the device's" in hec("report", "inner.hec").stdout
