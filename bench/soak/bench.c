@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
         hec_lane_open(&lanes[lane], (enum hec_lane)lane, collectors, &options, sink);
     simulate(lanes, writer, start_ns, end_ns);
     for (int lane = 0; lane < HEC_LANE_COUNT; lane++) {
-        hec_lane_finish(&lanes[lane], end_ns);
+        hec_lane_finish(&lanes[lane], sink, end_ns);
         hec_lane_close(&lanes[lane]);
     }
     char duration[32];

@@ -197,14 +197,16 @@ void hec_verdict_decide(const struct hec_device_summary *summary, struct hec_ver
         say(out, HEC_VERDICT_NONE, 0, "the device's activity was not recorded");
         return;
     }
-    enum hec_metric engine = a->has_gpm ? HEC_GPM_GR_ACTIVE : HEC_GPU_UTIL;
-    bool brief = !(a->to_s - a->from_s >= LIMIT(ACTIVE_SECONDS)); /* making a context shows as a moment of activity */
-    if (brief && !(summary->metric[engine].mean > LIMIT(UNUSED_ENGINE))) {
+    /* making a context shows as a moment of activity */
+    double engine = summary->metric[a->has_gpm ? HEC_GPM_GR_ACTIVE : HEC_GPU_UTIL].mean;
+    double active_s = isfinite(a->from_s) ? a->to_s - a->from_s : 0;
+    bool brief = active_s < LIMIT(ACTIVE_SECONDS);
+    bool once = active_s < LIMIT(UNUSED_SHARE) * summary->energy.window_s && engine < LIMIT(UNUSED_MEAN);
+    if (once || (brief && !(engine > LIMIT(UNUSED_ENGINE)))) {
         double cap = a->has_gpm ? LIMIT(CONFIDENCE_GPM) : LIMIT(CONFIDENCE_UTIL);
         say(out, HEC_VERDICT_UNUSED, cap,
-            summary->used ? "the command holds the device but gave it no work" : "nothing ran on the device");
-        evidence(out, "engine active %.1f %% of the run, at most %.0f %% of a reading",
-                 100 * summary->metric[engine].mean, 100 * a->busiest);
+            summary->used ? "the command holds the device but gave it hardly any work" : "nothing ran on the device");
+        evidence(out, "engine active %.1f %% of the run, all of it within %.1f s", 100 * engine, active_s);
         return;
     }
     if (brief) {

@@ -3,6 +3,13 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <time.h>
+
+static int64_t thread_cpu_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
+}
 
 void hec_lane_open(struct hec_lane_set *set, enum hec_lane lane, const struct hec_collector *const *all,
                    const struct hec_observe_options *options, const struct hec_sink *sink) {
@@ -12,6 +19,7 @@ void hec_lane_open(struct hec_lane_set *set, enum hec_lane lane, const struct he
             continue;
         struct hec_why why = {""};
         void *self = NULL;
+        int64_t cpu_ns = thread_cpu_ns();
         int err = (*all)->open(options, sink, &self, &why);
         if (err < 0) {
             char text[sizeof why.text + 64];
@@ -22,6 +30,7 @@ void hec_lane_open(struct hec_lane_set *set, enum hec_lane lane, const struct he
         set->collector[set->count] = *all;
         set->self[set->count] = self;
         set->due_ns[set->count] = 0;
+        set->cpu_ns[set->count] = thread_cpu_ns() - cpu_ns;
         set->count++;
     }
 }
@@ -29,8 +38,11 @@ void hec_lane_open(struct hec_lane_set *set, enum hec_lane lane, const struct he
 int64_t hec_lane_poll(struct hec_lane_set *set, int64_t now_ns) {
     int64_t next = INT64_MAX;
     for (int i = 0; i < set->count; i++) {
-        if (set->due_ns[i] <= now_ns)
+        if (set->due_ns[i] <= now_ns) {
+            int64_t cpu_ns = thread_cpu_ns();
             set->due_ns[i] = set->collector[i]->poll(set->self[i], now_ns);
+            set->cpu_ns[i] += thread_cpu_ns() - cpu_ns;
+        }
         if (set->due_ns[i] < next)
             next = set->due_ns[i];
     }
@@ -42,9 +54,16 @@ void hec_lane_wake(struct hec_lane_set *set) {
         set->due_ns[i] = 0;
 }
 
-void hec_lane_finish(struct hec_lane_set *set, int64_t end_ns) {
-    for (int i = 0; i < set->count; i++)
+void hec_lane_finish(struct hec_lane_set *set, const struct hec_sink *sink, int64_t end_ns) {
+    for (int i = 0; i < set->count; i++) {
+        int64_t cpu_ns = thread_cpu_ns();
         set->collector[i]->finish(set->self[i], end_ns);
+        cpu_ns = set->cpu_ns[i] + thread_cpu_ns() - cpu_ns;
+        char key[64], value[32];
+        snprintf(key, sizeof key, "self_cpu_seconds.%s", set->collector[i]->name);
+        snprintf(value, sizeof value, "%.6f", (double)cpu_ns / (double)HEC_NS_PER_S);
+        sink->meta(sink->context, key, value);
+    }
 }
 
 void hec_lane_close(struct hec_lane_set *set) {

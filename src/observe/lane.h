@@ -11,6 +11,7 @@ struct hec_lane_set {
     const struct hec_collector *collector[HEC_LANE_COLLECTORS_MAX];
     void *self[HEC_LANE_COLLECTORS_MAX];
     int64_t due_ns[HEC_LANE_COLLECTORS_MAX];
+    int64_t cpu_ns[HEC_LANE_COLLECTORS_MAX]; /* spent in open, poll and finish */
     int count;
 };
 
@@ -22,7 +23,8 @@ void hec_lane_open(struct hec_lane_set *set, enum hec_lane lane, const struct he
 int64_t hec_lane_poll(struct hec_lane_set *set, int64_t now_ns);
 /* Something changed (the command started): every collector is due at the next poll. */
 void hec_lane_wake(struct hec_lane_set *set);
-void hec_lane_finish(struct hec_lane_set *set, int64_t end_ns);
+/* Take the last readings; tells what each collector cost as the fact "self_cpu_seconds.NAME". */
+void hec_lane_finish(struct hec_lane_set *set, const struct hec_sink *sink, int64_t end_ns);
 void hec_lane_close(struct hec_lane_set *set);
 
 #endif

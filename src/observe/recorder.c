@@ -112,7 +112,7 @@ static void *lane_main(void *argument) {
     set_phase(lane, RUNNING);
     while (!wait_due(lane, hec_lane_poll(&lane->set, hec_clock_mono_ns()), &wakes)) {
     }
-    hec_lane_finish(&lane->set, recorder->end_ns);
+    hec_lane_finish(&lane->set, &lane->sink, recorder->end_ns);
     hec_lane_close(&lane->set);
     set_phase(lane, DONE);
     return NULL;

@@ -144,9 +144,10 @@ static void test_unused(void **state) {
     device.activity.from_s = device.activity.to_s = NAN;
     expect(HEC_VERDICT_UNUSED);
     device.activity.from_s = 1; /* a context was made */
-    device.activity.to_s = 1.12;
+    device.activity.to_s = 1.82;
+    device.energy.window_s = 19;
     device.activity.busiest = 0.25;
-    device.metric[HEC_GPM_GR_ACTIVE].mean = 0.003;
+    device.metric[HEC_GPM_GR_ACTIVE].mean = 0.007;
     expect(HEC_VERDICT_UNUSED);
     device.activity.readings = 0;
     expect(HEC_VERDICT_NONE);

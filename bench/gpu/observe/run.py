@@ -1,8 +1,9 @@
 """Accuracy and cost of `hec run` on a real GPU: one script, run once, results as JSON and Markdown.
 
-    python3 bench/gpu/observe/run.py --hec HEC --out FOLDER [--seconds 12] [--parts accuracy,start,overhead]
+    python3 bench/gpu/observe/run.py --hec HEC --out FOLDER [--seconds 12] [--parts accuracy,start,cost,overhead]
 
 accuracy: real programs under `hec run`, with an independent witness of the energy counter (watch.c) beside them.
+cost:     hec's own CPU time beside a program and no witness.
 start:    what `hec run -- true` takes longer than `true`.
 overhead: the slowdown of the observed loop, on and off interleaved inside one process (overhead.py).
 """
@@ -117,6 +118,20 @@ def start_cost(hec, out, rounds=30):
             "before_the_command_starts_ms": {"median": statistics.median(to_command), "max": max(to_command)}}
 
 
+def cost(hec, out, seconds):
+    """CPU time of hec beside a real program and no witness (whose polling contends for the driver): the whole run, and
+    the steady state from the 5th second on."""
+    run_file = out / "cost.hec"
+    sh([hec, "run", "-f", "-q", "-o", str(run_file), "--", sys.executable, str(HERE / "programs.py"), "resnet18", str(seconds)])
+    report = json.loads(sh([hec, "report", "--json", str(run_file)]).stdout)
+    with sqlite3.connect(f"file:{run_file}?mode=ro", uri=True) as db:
+        series = db.execute("SELECT t_ns, value FROM sample WHERE metric = 'self_cpu' AND t_ns >= 5e9 ORDER BY t_ns").fetchall()
+    (t0, cpu0), (t1, cpu1) = series[0], series[-1]
+    return {"seconds": report["run"]["seconds"], "cpu_share": report["self"]["cpu_share"],
+            "steady_cpu_share": (cpu1 - cpu0) / 1e6 / ((t1 - t0) / 1e9), "rss_max_bytes": report["self"]["rss_max_bytes"],
+            "file_bytes": report["self"]["file_bytes"]}
+
+
 def overhead(hec, out, name, pairs, seconds):
     run_file = out / f"overhead-{name}.hec"
     done = sh([hec, "run", "-f", "-q", "-o", str(run_file), "--", sys.executable, str(HERE / "overhead.py"), name, str(pairs), str(seconds)])
@@ -148,13 +163,16 @@ def markdown(result):
             lines.append(f"| {r['program']} | {r['seconds']:.1f} | {r['mean_w']:.0f} | {r['joules']:.1f} | {r['bound']:.1f} | "
                          f"{r['witness_interpolated']:.1f} | {r['error_interpolated_quanta']:+.3f} | {100 * r['disagreement']:+.2f} % | "
                          f"{r['valid']} | {r['verdict']} |")
-        cpu = [r["self"]["cpu_seconds"] / r["seconds"] for r in result["accuracy"] if r.get("seconds")]
-        lines += ["", f"HEC's CPU: {100 * statistics.median(cpu):.2f} % of a core (median), {100 * max(cpu):.2f} % (largest).", ""]
+        lines.append("")
     if "start" in result:
         s = result["start"]
         lines += [f"Start: {s['median_ms']['true']:.1f} ms for `true`, {s['median_ms']['hec run -- true']:.1f} ms for `hec run -- true` "
                   f"(medians); the command starts {s['before_the_command_starts_ms']['median']:.1f} ms after hec "
                   f"(largest {s['before_the_command_starts_ms']['max']:.1f}).", ""]
+    if "cost" in result:
+        c = result["cost"]
+        lines += [f"HEC's CPU over {c['seconds']:.0f} s: {100 * c['cpu_share']:.2f} % of a core; from the 5th second on "
+                  f"{100 * c['steady_cpu_share']:.2f} %. Memory {c['rss_max_bytes'] / 1e6:.1f} MB, run file {c['file_bytes'] / 1e3:.0f} kB.", ""]
     for o in result.get("overhead", []):
         if "error" in o:
             lines.append(f"Overhead: failed: {o['error']}")
@@ -170,7 +188,7 @@ def main():
     parser.add_argument("--out", required=True, type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--programs", default=",".join(PROGRAMS))
-    parser.add_argument("--parts", default="accuracy,start,overhead")
+    parser.add_argument("--parts", default="accuracy,start,cost,overhead")
     parser.add_argument("--pairs", type=int, default=30)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -182,9 +200,11 @@ def main():
         result["accuracy"] = accuracy(options.hec, options.out, options.seconds, watch, options.programs.split(","))
     if "start" in parts:
         result["start"] = start_cost(options.hec, options.out)
+    if "cost" in parts:
+        result["cost"] = cost(options.hec, options.out, 30)
     if "overhead" in parts:
         result["overhead"] = [overhead(options.hec, options.out, "resnet18", options.pairs, 2.0),
-                              overhead(options.hec, options.out, "launch", options.pairs, 0.5)]
+                              overhead(options.hec, options.out, "launch", 2 * options.pairs, 0.5)]
     os.unlink(watch)
     (options.out / "observe.json").write_text(json.dumps(result, indent=1))
     (options.out / "observe.md").write_text(markdown(result))
