@@ -451,8 +451,10 @@ void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
         invalid(out, "no reading falls into the run");
     }
     if (options->lost_ns != INT64_MAX) {
+        /* a counter reading that was not used says nothing about the figure */
         double known =
-            fmin(out->window_s, seconds_of(later(last_sample, meter->readings ? meter->last.t_ns : INT64_MIN)));
+            fmin(out->window_s,
+                 seconds_of(later(last_sample, out->method == HEC_ENERGY_COUNTER ? meter->b.t_ns : INT64_MIN)));
         invalid(out, "the device was lost at %.2f s: %.6g J are what it took in the %.2f s until its last reading",
                 seconds_of(options->lost_ns), out->joules, fmax(0, known));
     }

@@ -86,7 +86,7 @@ struct hec_device_summary {
     struct hec_device device;
     bool used, use_unknown; /* unknown: nothing tells whether the command used it; used is false then */
     char used_why[128];     /* how HEC knows */
-    int shared_with;    /* processes outside the tree with a context on it */
+    int shared_with;        /* processes outside the tree with a context on it */
     struct hec_energy energy;
     struct hec_stat power_w;
     double power_limit_w;

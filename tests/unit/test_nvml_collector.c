@@ -342,7 +342,7 @@ static void test_steady_minute(void **state) {
     assert_true(fake.energy_calls < 110);
     int energies = samples_of(HEC_GPU_ENERGY, 0);
     assert_true(energies >= 25 && energies == samples_of(HEC_GPU_ENERGY_SLACK, 0));
-    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) <= 15000);
+    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) <= 25000);
     for (int i = 0; i + 1 < got.count; i++) {
         if (got.samples[i].metric != HEC_GPU_ENERGY)
             continue;
@@ -429,7 +429,7 @@ static void test_reset(void **state) {
     assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], 1);
     assert_non_null(strstr(got.last_event[HEC_EVENT_COUNTER_RESET], "went back from"));
     assert_true(last_value(HEC_GPU_ENERGY, 0) < 30000 * 210);
-    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) < 15000);
+    assert_true(last_value(HEC_GPU_ENERGY_SLACK, 0) < 25000);
 }
 
 static void test_lost_device_leaves_the_others(void **state) {

@@ -142,7 +142,7 @@ static void test_readings_are_placed_exactly(void **state) {
     assert_int_equal(got.devices[0].pcie_kib_per_s, 61538461); /* 32 GT/s x 16 lanes x 128/130 */
     assert_int_equal(got.misplaced, 0);
     assert_int_equal(got.disordered, 0);
-    assert_true(got.slack_max_us < 12000);
+    assert_true(got.slack_max_us < 25000);
     assert_true(got.samples[HEC_GPU_ENERGY] >= 40);
     assert_true(got.samples[HEC_GPU_POWER] >= 2 * (30 * 50 + 100));
     assert_true(got.samples[HEC_GPM_DRAM_ACTIVE] > 450);

@@ -21,7 +21,7 @@ struct world {
     double now;
     struct nvml_tracker tracker;
     int emitted, wrong, calls, resets;
-    int64_t last_t, last_slack, worst_after_10s, wide;
+    int64_t last_t, last_slack, wide, loose;
     bool backwards;
     double origin;
 };
@@ -50,8 +50,7 @@ static void take(void *context, int64_t t_ns, int64_t slack_ns, int64_t value_mj
     w->backwards |= w->emitted > 1 && t_ns <= w->last_t;
     w->last_t = t_ns;
     w->last_slack = slack_ns;
-    if ((double)t_ns > w->origin + 10e9 && slack_ns > w->worst_after_10s)
-        w->worst_after_10s = slack_ns;
+    w->loose += (double)t_ns > w->origin + 10e9 && slack_ns > 25000000;
     w->wide += slack_ns > HEC_TUNE_ENERGY_QUANTUM_NS + (int64_t)w->call_most;
 }
 
@@ -93,11 +92,11 @@ static void test_finds_the_edges_soon(void **state) {
         assert_int_equal(w.wrong, 0);
         assert_true(w.calls <= 18);
         /* the very first reading, taken before anything was known, is placed too */
-        assert_true(w.last_slack < 14000000);
+        assert_true(w.last_slack < 25000000);
     }
 }
 
-/* The call's length, the irregularity that is allowed on both sides, and 4 ms that no reading is spent on; more while an edge passes unread. */
+/* The call's length, the irregularity that is allowed on both sides, and 8 ms that no reading is spent on; more while an edge passes unread. */
 static void test_stays_narrow_with_few_readings(void **state) {
     (void)state;
     struct world w = H200;
@@ -105,14 +104,13 @@ static void test_stays_narrow_with_few_readings(void **state) {
     w.call_least = w.call_most = 4.3e6;
     begin(&w);
     run(&w, 10);
-    assert_true(w.last_slack <= 14000000);
+    assert_true(w.last_slack <= 25000000);
     run(&w, 590);
     assert_int_equal(w.wrong, 0);
     assert_false(w.backwards);
-    if (w.worst_after_10s > 21000000)
-        fail_msg("a slack of %.1f ms", (double)w.worst_after_10s / 1e6);
-    assert_true(w.calls < 400); /* 10 minutes: 0.67 a second at most, 0.3 % of a core if a call spins */
-    assert_true(w.emitted > 250);
+    assert_true(w.loose <= w.emitted / 20); /* the edges are looked for again now and then */
+    assert_true(w.calls < 300); /* 10 minutes: 0.5 a second at most, 0.25 % of a core if a call spins */
+    assert_true(w.emitted > 150);
 }
 
 static void test_survives_lateness_and_other_paces(void **state) {
@@ -168,7 +166,7 @@ static void test_follows_a_drifting_pace(void **state) {
     }
     assert_true(w.wrong <= w.emitted / 50);
     assert_int_equal(w.tracker.state, NVML_TRACKER_TRACKING);
-    assert_true(w.last_slack < 14000000);
+    assert_true(w.last_slack < 25000000);
 }
 
 static void test_reset_starts_anew(void **state) {

@@ -418,7 +418,8 @@ static void survivors_are_named(void **state) {
     put(world, (struct fake){.pid = 101, .parent = SELF, .name = "daemon", .start = 201});
     self_has(world, "101");
     hec_collector_procfs.finish(world->collector, world->now_ns + SECOND);
-    assert_true(told(&world->recorded, HEC_EVENT_SURVIVORS, "1 process of the command still running when it ended: daemon (101)"));
+    assert_true(told(&world->recorded, HEC_EVENT_SURVIVORS,
+                     "1 process of the command still running when it ended: daemon (101)"));
     assert_int_equal(process_of(&world->recorded, 101)->end_ns, -1);
     assert_int_equal(process_of(&world->recorded, 101)->parent, ROOT); /* where it came from, not who adopted it */
     assert_string_equal(world->recorded.seen, "2");

@@ -196,6 +196,8 @@ def main():
     subprocess.run(["cc", "-O2", "-o", watch, str(HERE / "watch.c"), "-ldl"], check=True)
     result = {"machine": machine(), "command": " ".join(["python3", "bench/gpu/observe/run.py", *sys.argv[1:]])}
     parts = options.parts.split(",")
+    if (options.out / "observe.json").exists():  # parts may be measured in several calls
+        result = {**json.loads((options.out / "observe.json").read_text()), **result}
     if "accuracy" in parts:
         result["accuracy"] = accuracy(options.hec, options.out, options.seconds, watch, options.programs.split(","))
     if "start" in parts:
@@ -204,7 +206,7 @@ def main():
         result["cost"] = cost(options.hec, options.out, 30)
     if "overhead" in parts:
         result["overhead"] = [overhead(options.hec, options.out, "resnet18", options.pairs, 2.0),
-                              overhead(options.hec, options.out, "launch", 2 * options.pairs, 0.5)]
+                              overhead(options.hec, options.out, "launch", 6 * options.pairs, 0.25)]
     os.unlink(watch)
     (options.out / "observe.json").write_text(json.dumps(result, indent=1))
     (options.out / "observe.md").write_text(markdown(result))

@@ -9,18 +9,18 @@
 #define HEC_TUNE_ENERGY_PERIOD_MIN_NS (INT64_C(99700) * HEC_NS_PER_US) /* the pace that is looked for */
 #define HEC_TUNE_ENERGY_PERIOD_MAX_NS (INT64_C(100200) * HEC_NS_PER_US)
 #define HEC_TUNE_ENERGY_QUANTUM_NS (100 * HEC_NS_PER_MS)    /* how old a value may be where no pace was found */
-#define HEC_TUNE_ENERGY_INTERVAL_NS (2 * HEC_NS_PER_S)      /* between readings, once the edges are known ... */
+#define HEC_TUNE_ENERGY_INTERVAL_NS (3 * HEC_NS_PER_S)      /* between readings, once the edges are known ... */
 #define HEC_TUNE_ENERGY_INTERVAL_MAX_NS (30 * HEC_NS_PER_S) /* ... and at most, when a reading costs much CPU */
 #define HEC_TUNE_ENERGY_CPU_SHARE 0.002                     /* of one core, for the counters of all devices */
 #define HEC_TUNE_ENERGY_MARGIN_NS (1 * HEC_NS_PER_MS)       /* read this long after the latest time of an edge */
-#define HEC_TUNE_ENERGY_FOUND_NS (4 * HEC_NS_PER_MS)        /* an edge is found when as narrow as a call and this ... */
-#define HEC_TUNE_ENERGY_NARROW_NS (4 * HEC_NS_PER_MS)       /* ... and tested again only when wider than this */
-#define HEC_TUNE_ENERGY_DRIFT_NS (2 * HEC_NS_PER_MS)   /* an edge may become so much wider until the next reading */
+#define HEC_TUNE_ENERGY_FOUND_NS (8 * HEC_NS_PER_MS)        /* an edge is found when as narrow as a call and this ... */
+#define HEC_TUNE_ENERGY_NARROW_NS (8 * HEC_NS_PER_MS)      /* ... and tested again only when wider than this */
+#define HEC_TUNE_ENERGY_DRIFT_NS (3 * HEC_NS_PER_MS)   /* an edge may become so much wider until the next reading */
 #define HEC_TUNE_ENERGY_SEARCH_MAX 40                  /* readings to look for the edges, before giving up ... */
 #define HEC_TUNE_ENERGY_REST_NS (300 * HEC_NS_PER_S)   /* ... for this long */
 #define HEC_TUNE_ENERGY_HOLD_NS (3 * HEC_NS_PER_S)     /* readings wait for their edges at most this long */
 #define HEC_TUNE_ENERGY_MEMORY_NS (120 * HEC_NS_PER_S) /* bounds older than this are forgotten (clock drift) */
-#define HEC_TUNE_ENERGY_SLOP_NS (1 * HEC_NS_PER_MS)    /* irregularity allowed; doubles after a contradiction */
+#define HEC_TUNE_ENERGY_SLOP_NS (1500 * HEC_NS_PER_US) /* irregularity allowed; doubles after a contradiction */
 #define HEC_TUNE_ENERGY_SLOP_MAX_NS (4 * HEC_NS_PER_MS)
 
 /* Power. The history holds 119 samples of 20 ms: 2.36 s. */
