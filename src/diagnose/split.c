@@ -13,6 +13,14 @@
 /* The driver's utilisation is one figure a second, over a part of it: what it calls quiet counts for the level only where the
  * power is near the least seen with a context. Idle power wanders by a few per cent; the next state is 1.5 times as high. */
 #define COARSE_FLOOR 1.15
+/* A loop that idles for a while in every step is never quiet for a whole window of the counters, but its lowest power samples
+ * of 20 ms are idle ones, if it idles for a fifth of the time in stretches of some 30 ms. */
+#define ESTIMATE_SHARE_MIN 0.2
+#define ESTIMATE_QUANTILE 0.05
+/* The level must lie that far below the mean, else the idle gaps are shorter than a sample; and half of the idle time must
+ * draw no more than SPREAD times the level, else it is a mixture. */
+#define ESTIMATE_DEPTH 0.75
+#define ESTIMATE_SPREAD 1.08
 #define UNKNOWN_SHARE_MAX 0.1 /* of the run without a reading of the activity */
 
 struct bin {
@@ -204,6 +212,33 @@ static struct sums add_up(const struct hec_split *split, const struct levels *le
     return sums;
 }
 
+static int by_value(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The power below which a twentieth of the time with a context lies, if half of the idle time (idle_share of the whole) has
+ * that level too; else NAN, as when memory is short. */
+static double low_level(const struct hec_split *split, double idle_share) {
+    float *watts = malloc(((size_t)split->count + 1) * sizeof *watts);
+    size_t count = 0;
+    double sum = 0;
+    if (!watts)
+        return NAN;
+    for (int i = 0; i < split->count; i++) {
+        const struct bin *bin = &split->bins[i];
+        if (bin->with_s > 0.5 * width_s(split, i) && bin->power_s > 0.5 * width_s(split, i))
+            sum += watts[count++] = (float)watts_of(bin);
+    }
+    qsort(watts, count, sizeof *watts, by_value);
+    double level = count ? (double)watts[(size_t)(ESTIMATE_QUANTILE * (double)count)] : NAN;
+    if (count && ((double)watts[(size_t)(0.5 * idle_share * (double)count)] > ESTIMATE_SPREAD * level ||
+                  level > ESTIMATE_DEPTH * sum / (double)count))
+        level = NAN;
+    free(watts);
+    return level;
+}
+
 static void unknown(struct hec_energy *energy, const char *why) {
     snprintf(energy->idle_source, sizeof energy->idle_source, "unknown: %s", why);
 }
@@ -226,7 +261,9 @@ void hec_split_result(struct hec_split *split, struct hec_energy *energy) {
     energy->idle_s = sums.without_s;
     energy->work_s = fmax(0, energy->window_s - sums.with_s - sums.without_s);
     energy->idle_joules = fmin(energy->joules, sums.without_j * scale);
-    double rest = energy->joules - energy->idle_joules;
+    double rest = energy->joules - energy->idle_joules, low_w = NAN;
+    if (levels.with_s < LEVEL_SECONDS_MIN && sums.with_s >= ESTIMATE_SHARE_MIN * total_s)
+        low_w = low_level(split, sums.with_s / total_s);
     if (levels.with_s >= LEVEL_SECONDS_MIN) {
         energy->idle_context_watts = levels.with_w * scale;
         energy->idle_context_joules = fmin(rest, sums.with_s * energy->idle_context_watts);
@@ -235,6 +272,11 @@ void hec_split_result(struct hec_split *split, struct hec_energy *energy) {
     } else if (!(sums.with_s > 0)) {
         energy->idle_context_joules = 0;
         snprintf(energy->idle_source, sizeof energy->idle_source, "no idle time with a context");
+    } else if (isfinite(low_w)) {
+        energy->idle_context_watts = low_w * scale;
+        energy->idle_context_joules = fmin(rest, sums.with_s * energy->idle_context_watts);
+        snprintf(energy->idle_source, sizeof energy->idle_source,
+                 "estimated from the lowest 5 %% of the power samples");
     } else {
         unknown(energy, "the device was not idle with a context for 0.3 s in this run");
         if (isfinite(levels.with_minimum_w)) /* idle draws no more than the lowest power seen with a context */

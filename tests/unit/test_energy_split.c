@@ -131,6 +131,35 @@ static void test_unknown_level(void **state) {
     hec_split_free(split);
 }
 
+/* A starved loop: 70 ms idle in every 100 ms, so that no window of the counters is quiet, but many power samples are. */
+static void test_estimated_level(void **state) {
+    struct hec_split *split;
+    (void)state;
+    for (int mixture = 0; mixture < 3; mixture++) {
+        assert_int_equal(hec_split_create(ns(10), &split), 0);
+        for (int i = 0; i < 500; i++) {
+            double starved = i % 5 < 3 ? 120 : i % 5 == 3 ? 300 : 500;
+            double mixed[] = {120 + i % 10 * 45,
+                              290}; /* idle for shorter than a sample: no plateau, or one of mixtures */
+            power(split, i * 0.02, (i + 1) * 0.02, mixture ? mixed[mixture - 1] : starved);
+        }
+        hec_split_activity(split, 0, ns(10), 0.3);
+        for (int i = 0; i <= 10; i++)
+            hec_split_contexts(split, ns(i), 1, true);
+        hec_split_contexts_end(split);
+        total(mixture == 0 ? 2320 : mixture == 1 ? 3225 : 2900, 10);
+        hec_split_result(split, &energy);
+        if (mixture) {
+            assert_true(isnan(energy.idle_context_joules));
+        } else {
+            assert_adds_up();
+            assert_near(energy.idle_context_joules, 7 * 120, 1);
+            assert_non_null(strstr(energy.idle_source, "estimated"));
+        }
+        hec_split_free(split);
+    }
+}
+
 static void test_no_context_readings(void **state) {
     struct hec_split *split;
     (void)state;
@@ -201,6 +230,7 @@ int main(void) {
         cmocka_unit_test(test_partly_active),
         cmocka_unit_test(test_scaled_to_the_counter),
         cmocka_unit_test(test_context_between_readings),
+        cmocka_unit_test(test_estimated_level),
         cmocka_unit_test(test_unknown_level),
         cmocka_unit_test(test_no_context_readings),
         cmocka_unit_test(test_contradiction),

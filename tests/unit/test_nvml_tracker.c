@@ -109,7 +109,7 @@ static void test_stays_narrow_with_few_readings(void **state) {
     assert_int_equal(w.wrong, 0);
     assert_false(w.backwards);
     assert_true(w.loose <= w.emitted / 20); /* the edges are looked for again now and then */
-    assert_true(w.calls < 300); /* 10 minutes: 0.5 a second at most, 0.25 % of a core if a call spins */
+    assert_true(w.calls < 300);             /* 10 minutes: 0.5 a second at most, 0.25 % of a core if a call spins */
     assert_true(w.emitted > 150);
 }
 

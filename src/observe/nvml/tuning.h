@@ -14,7 +14,7 @@
 #define HEC_TUNE_ENERGY_CPU_SHARE 0.002                     /* of one core, for the counters of all devices */
 #define HEC_TUNE_ENERGY_MARGIN_NS (1 * HEC_NS_PER_MS)       /* read this long after the latest time of an edge */
 #define HEC_TUNE_ENERGY_FOUND_NS (8 * HEC_NS_PER_MS)        /* an edge is found when as narrow as a call and this ... */
-#define HEC_TUNE_ENERGY_NARROW_NS (8 * HEC_NS_PER_MS)      /* ... and tested again only when wider than this */
+#define HEC_TUNE_ENERGY_NARROW_NS (8 * HEC_NS_PER_MS)       /* ... and tested again only when wider than this */
 #define HEC_TUNE_ENERGY_DRIFT_NS (3 * HEC_NS_PER_MS)   /* an edge may become so much wider until the next reading */
 #define HEC_TUNE_ENERGY_SEARCH_MAX 40                  /* readings to look for the edges, before giving up ... */
 #define HEC_TUNE_ENERGY_REST_NS (300 * HEC_NS_PER_S)   /* ... for this long */
