@@ -11,6 +11,8 @@
 #define DEFAULT_SLACK_NS (100 * HEC_NS_PER_MS)
 /* Two readings closer than this are of one value: no counter is renewed that fast. */
 #define QUANTUM_LEAST_NS (5 * HEC_NS_PER_MS)
+/* Readings further apart may be several values apart, and do not show the quantum. */
+#define QUANTUM_MOST_NS (150 * HEC_NS_PER_MS)
 /* One second between the window's edge and the anchor is taken from the integral, which may be 3 % off. */
 #define COST_OF_DISTANCE HEC_ENERGY_TOLERANCE
 /* The power history of the driver reaches this far back (119 samples of 20 ms); older anchors cannot be bridged. */
@@ -66,7 +68,7 @@ void hec_energy_slack(struct hec_energy_meter *meter, int64_t t_ns, int64_t slac
         return;
     }
     int64_t spacing = t_ns - meter->previous_slack_t_ns;
-    if (meter->previous_slack_t_ns && spacing >= QUANTUM_LEAST_NS &&
+    if (meter->previous_slack_t_ns && spacing >= QUANTUM_LEAST_NS && spacing <= QUANTUM_MOST_NS &&
         4 * (slack_ns + meter->previous_slack_ns) <= spacing && (!meter->quantum_ns || spacing < meter->quantum_ns))
         meter->quantum_ns = spacing;
     meter->previous_slack_t_ns = t_ns;
