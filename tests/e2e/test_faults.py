@@ -323,7 +323,7 @@ def nobody(command, **options):
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_unwritable_folder(hec, quiet, tmp_path_factory):
+def test_unwritable_folder(hec, quiet):
     """Nobody asked for a file there, so the run is measured all the same, and the place of its file is told."""
     place = hec.folder / "locked"
     place.mkdir(mode=0o555)
