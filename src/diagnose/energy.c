@@ -411,8 +411,8 @@ void hec_energy_finish(struct hec_energy_meter *meter, struct hec_energy *out) {
                                                                 : "the device gave no reading of energy or power");
         return;
     }
-    if (meter->quantum_ns)
-        out->quantum_s = seconds_of(meter->quantum_ns);
+    if (options->quantum_ns > 0 || meter->quantum_ns)
+        out->quantum_s = seconds_of(options->quantum_ns > 0 ? options->quantum_ns : meter->quantum_ns);
     double counter_w = NAN;
     if (meter->a.found && meter->b.t_ns > meter->a.t_ns && meter->b.mj >= meter->a.mj && !meter->reset_count)
         counter_w = (meter->b.mj - meter->a.mj) / 1000 / seconds_of(meter->b.t_ns - meter->a.t_ns);

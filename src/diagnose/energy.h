@@ -20,8 +20,9 @@
 
 struct hec_energy_options {
     int64_t end_ns;
-    double limit_w;  /* enforced power limit; NAN unknown */
-    int64_t lost_ns; /* the device was lost then; INT64_MAX: it was not */
+    int64_t quantum_ns; /* time between new values of the counter as the collector found it; 0 unknown */
+    double limit_w;     /* enforced power limit; NAN unknown */
+    int64_t lost_ns;    /* the device was lost then; INT64_MAX: it was not */
     bool simulated;
     bool has_power_history;       /* false: power was polled, on many devices a mean over the last second */
     const char *unavailable;      /* why there are no readings, for the sentence; NULL unknown */

@@ -223,8 +223,16 @@ static int measure_energy(struct build *b, struct hec_device_summary *d, struct 
         return HEC_ERR_NOMEM;
     int index = d->device.index;
     bool known = index >= 0 && index < HEC_DEVICE_MAX;
+    struct hec_range quantum;
+    int err = hec_feed_range(b->input, HEC_GPU_ENERGY_QUANTUM, index, &quantum, why);
+    if (err) {
+        free(pass);
+        return err;
+    }
     struct hec_energy_options options = {
         .end_ns = b->end_ns,
+        .quantum_ns =
+            quantum.count && quantum.last > 0 && quantum.last < 3600 * 1000000LL ? quantum.last * HEC_NS_PER_US : 0,
         .limit_w = d->power_limit_w,
         .lost_ns = known ? b->lost_ns[index] : INT64_MAX,
         .simulated = d->device.simulated || b->out->simulated[0],
@@ -241,7 +249,7 @@ static int measure_energy(struct build *b, struct hec_device_summary *d, struct 
     hec_accumulator_init(&pass->all, &b->telemetry.power, 10);
     hec_accumulator_init(&pass->active, NULL, 1);
     hec_energy_init(&pass->meter, &options);
-    int err = hec_split_create(b->end_ns, &pass->split);
+    err = hec_split_create(b->end_ns, &pass->split);
     if (!err)
         err = run_passes(b, pass, d, why);
     if (!err) {

@@ -182,7 +182,8 @@ static void throttle_reading(void *context, int64_t t_ns, int64_t value, bool va
 static bool has_statistics(enum hec_metric metric) {
     const struct hec_metric_info *info = hec_metric_info(metric);
     return info->subject == HEC_SUBJECT_DEVICE && (info->kind == HEC_METRIC_GAUGE || info->kind == HEC_METRIC_MEAN) &&
-           metric != HEC_GPU_POWER && metric != HEC_GPU_THROTTLE && metric != HEC_GPU_ENERGY_SLACK;
+           metric != HEC_GPU_POWER && metric != HEC_GPU_THROTTLE && metric != HEC_GPU_ENERGY_SLACK &&
+           metric != HEC_GPU_ENERGY_QUANTUM;
 }
 
 int hec_telemetry_fill(const struct hec_summary_input *input, int64_t end_ns, struct hec_telemetry *telemetry,

@@ -68,7 +68,7 @@ def assert_counted(device):
     assert energy["method"] == "simulated counter"
     assert energy["disagreement"] is not None and abs(energy["disagreement"]) < DISAGREEMENT
     assert energy["gaps"] == 0 and energy["resets"] == 0
-    assert energy["quantum_seconds"] is None or energy["quantum_seconds"] == pytest.approx(0.1, rel=0.25)
+    assert energy["quantum_seconds"] == pytest.approx(0.09994, rel=0.01)
 
 
 LISTED = subprocess.run([BINARY, "sim", "--list", "--json"], capture_output=True, check=True).stdout

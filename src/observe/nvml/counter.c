@@ -2,6 +2,8 @@
 #include "observe/nvml/internal.h"
 #include "observe/nvml/tuning.h"
 
+#include <math.h>
+
 #define FINISH_TRIES 3 /* an edge is as narrow as a call, so that the second reading is past it */
 
 static void emit(void *context, int64_t t_ns, int64_t slack_ns, int64_t value_mj) {
@@ -55,6 +57,16 @@ static bool read_counter(struct nvml_device *device) {
     return true;
 }
 
+/* The pace of the counter, when it was found and again, better known, at the end. */
+static void tell_quantum(struct nvml_device *device) {
+    const struct hec_grid *grid = &device->tracker.grid;
+    if (!device->tracker.located)
+        return;
+    nvml_emit(device, HEC_GPU_ENERGY_QUANTUM, hec_clock_mono_ns(),
+              llround((grid->period_min + grid->period_max) / 2 / (double)HEC_NS_PER_US));
+    device->quantum_told = true;
+}
+
 int64_t nvml_run_energy(struct nvml_device *device, int64_t now_ns) {
     const struct nvml_health *health = &device->health[NVML_SENSOR_ENERGY];
     if (!nvml_call_due(device, NVML_SENSOR_ENERGY, now_ns))
@@ -66,6 +78,8 @@ int64_t nvml_run_energy(struct nvml_device *device, int64_t now_ns) {
         nvml_event(device, HEC_EVENT_NOTE,
                    "the energy counter has no regular pace of %d ms: its readings are placed to within %.0f ms",
                    (int)(HEC_TUNE_ENERGY_QUANTUM_NS / HEC_NS_PER_MS), (double)device->tracker.quantum_ns / 1e6);
+    if (!device->quantum_told)
+        tell_quantum(device);
     return device->tracker.next_ns;
 }
 
@@ -76,5 +90,6 @@ void nvml_energy_finish(struct nvml_device *device) {
         if (!nvml_tracker_undecided(&device->tracker))
             break;
     }
+    tell_quantum(device);
     nvml_tracker_flush(&device->tracker);
 }

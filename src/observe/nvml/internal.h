@@ -75,6 +75,7 @@ struct nvml_device {
     int64_t due_ns[NVML_ACTIVITY_COUNT];
     struct nvml_tracker tracker;
     int64_t energy_cpu_ns; /* CPU time of one energy call */
+    bool quantum_told;
     struct nvml_power_history history;
     struct nvml_processes processes;
     struct nvml_gpm gpm;
