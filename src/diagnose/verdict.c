@@ -193,8 +193,10 @@ void hec_verdict_decide(const struct hec_device_summary *summary, struct hec_ver
         f.power = a->power_w / summary->power_limit_w;
     if (summary->device.pcie_kib_per_s > 0)
         f.pcie_share = f.pcie / ((double)summary->device.pcie_kib_per_s * 1024);
-    if (!a->readings) {
-        say(out, HEC_VERDICT_NONE, 0, "the device's activity was not recorded");
+    if (a->readings < LIMIT(READINGS)) {
+        say(out, HEC_VERDICT_NONE, 0,
+            a->readings ? "there are too few readings of the device's activity to tell"
+                        : "the device's activity was not recorded");
         return;
     }
     /* making a context shows as a moment of activity */
