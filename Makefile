@@ -26,7 +26,7 @@ test: ## every test
 	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
 	@ctest --test-dir build -j $(JOBS)
 
-bench: ## the measurements behind the published figures (minutes)
+bench: ## the measurements behind the published figures (up to 20 minutes)
 	@scripts/bootstrap build test
 	@scripts/build release all -DHEC_TESTS=ON $(CMAKE_FLAGS)
 	@scripts/bench
