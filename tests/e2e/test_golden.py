@@ -1,0 +1,82 @@
+"""Recorded runs of a real GPU: `hec report --json` of tests/golden/NAME.hec is tests/golden/NAME.json.
+
+HEC_GOLDEN_UPDATE=1 writes the expectations anew instead (tests/golden/README.md)."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+
+import pytest
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+NAMES = sorted(path.stem for path in GOLDEN.glob("*.hec"))
+RELATIVE = 1e-9  # the report prints ten digits
+PRIVATE = re.compile(rb"/(?:home|root|tmp|mnt|srv|Users|opt|var)/|GPU-(?!0{8}-0{4}-0{4}-0{4}-0{12})[0-9a-f]{8}-")
+
+
+def differences(found, expected, at="report"):
+    """One line for each place where two JSON values differ; floats to RELATIVE, all else exactly."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in sorted(found.keys() | expected.keys()):
+            if key not in found or key not in expected:
+                yield f"{at}.{key}: only in the {'expectation' if key in expected else 'report'}"
+            else:
+                yield from differences(found[key], expected[key], f"{at}.{key}")
+    elif isinstance(found, list) and isinstance(expected, list):
+        if len(found) != len(expected):
+            yield f"{at}: {len(found)} elements, expected {len(expected)}"
+        for i, (one, other) in enumerate(zip(found, expected)):
+            yield from differences(one, other, f"{at}[{i}]")
+    elif isinstance(found, float) and isinstance(expected, float):
+        if found != pytest.approx(expected, rel=RELATIVE, abs=0):
+            yield f"{at}: {found!r}, expected {expected!r}"
+    elif type(found) is not type(expected) or found != expected:
+        yield f"{at}: {found!r}, expected {expected!r}"
+
+
+def report_of(hec, name):
+    """The report of a copy, so that nothing is written beside the original; without what depends on the copy."""
+    report = hec.report(shutil.copy(GOLDEN / f"{name}.hec", hec.folder))
+    del report["run"]["file"], report["self"]["file_bytes"]
+    return report
+
+
+@pytest.fixture(autouse=True)
+def default_prices(monkeypatch):
+    for name in ("HEC_PRICE", "HEC_CARBON", "HEC_GPU_HOUR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_runs_and_expectations_are_there():
+    assert {"resnet18", "copies", "small_kernels"} <= set(NAMES)
+    assert NAMES == sorted(path.stem for path in GOLDEN.glob("*.json")) or os.environ.get("HEC_GOLDEN_UPDATE") == "1"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_report_is_as_expected(hec, name):
+    report, path = report_of(hec, name), GOLDEN / f"{name}.json"
+    if os.environ.get("HEC_GOLDEN_UPDATE") == "1":
+        path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        pytest.skip(f"{path.name} written anew")
+    assert not list(differences(report, json.loads(path.read_text(encoding="utf-8"))))
+
+
+def test_a_difference_is_seen():
+    expected = {"a": [1.0, {"b": None}], "c": 2}
+    assert not list(differences({"a": [1.0 + 1e-12, {"b": None}], "c": 2}, expected))
+    for other in ({"a": [1.0 + 1e-8, {"b": None}], "c": 2}, {"a": [1.0, {"b": 0}], "c": 2}, {"a": [1.0], "c": 2},
+                  {"a": [1.0, {"b": None}]}, {"a": [1.0, {"b": None}], "c": 2, "d": 0}, {"a": [1.0, {"b": None}], "c": True}):
+        assert len(list(differences(other, expected))) == 1, other
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_names_the_machine(name, tmp_path):
+    assert not PRIVATE.search((GOLDEN / f"{name}.hec").read_bytes())
+    path = shutil.copy(GOLDEN / f"{name}.hec", tmp_path)
+    database = sqlite3.connect(path)
+    facts = dict(database.execute("SELECT key, value FROM meta"))
+    database.close()
+    assert facts["hostname"] == "host" and "folder" not in facts and "/" not in facts["command"]
+    assert facts["gathered_by"].startswith("hec ")
