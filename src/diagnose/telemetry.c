@@ -9,6 +9,8 @@
 /* In use: the part of the run in which all but this share of its activity happens at either end. Making a context, loading
  * a model and uploading it come before in short bursts far apart, and would dilute every mean. */
 #define ACTIVE_EDGE 0.02
+#define ACTIVE_WHOLE                                                                                                   \
+    6 /* of so many readings or more, the first and the last are left out: they began before it, or end after it */
 #define ACTIVE_LEAST 0.005     /* as in verdict.def, UNUSED_ENGINE */
 #define ACTIVE_PCIE_SHARE 0.03 /* of the link, as in verdict.def, STARVED_PCIE */
 #define ACTIVE_PCIE_BYTES 1e9  /* where the link is unknown */
@@ -81,18 +83,17 @@ static int fill_metric(const struct hec_summary_input *input, int64_t end_ns, st
 /* The span of activity of one series. */
 struct span {
     struct hec_steps steps;
-    struct hec_activity *activity;
     int64_t end_ns;
     double least, scale;
     double total; /* integral of the readings that count, known in the second pass */
     double so_far;
-    int64_t readings;
+    int64_t readings, inside;
     double busiest;
+    double first_from_s, first_to_s, last_from_s, last_to_s; /* of the readings inside */
 };
 
 static void span_step(void *context, int64_t start_ns, int64_t end_ns, double value) {
     struct span *span = context;
-    struct hec_activity *a = span->activity;
     start_ns = start_ns < 0 ? 0 : start_ns;
     end_ns = end_ns > span->end_ns ? span->end_ns : end_ns;
     if (end_ns <= start_ns)
@@ -106,6 +107,19 @@ static void span_step(void *context, int64_t start_ns, int64_t end_ns, double va
     span->so_far += value * (to - from);
     if (span->total <= 0 || span->so_far <= ACTIVE_EDGE * span->total || before >= (1 - ACTIVE_EDGE) * span->total)
         return;
+    if (span->inside++ == 0) {
+        span->first_from_s = from;
+        span->first_to_s = to;
+    }
+    span->last_from_s = from;
+    span->last_to_s = to;
+}
+
+static void merge_span(const struct span *span, struct hec_activity *a) {
+    if (span->inside == 0)
+        return;
+    bool whole = span->inside >= ACTIVE_WHOLE;
+    double from = whole ? span->first_to_s : span->first_from_s, to = whole ? span->last_from_s : span->last_to_s;
     a->from_s = isfinite(a->from_s) ? fmin(a->from_s, from) : from;
     a->to_s = isfinite(a->to_s) ? fmax(a->to_s, to) : to;
 }
@@ -121,12 +135,8 @@ static int span_series(const struct hec_summary_input *input, int64_t end_ns, en
                        struct hec_device_summary *summary, struct span *span, struct hec_why *why) {
     double total = 0;
     for (int pass = 0; pass < 2; pass++) {
-        *span = (struct span){.activity = &summary->activity,
-                              .end_ns = end_ns,
-                              .least = least,
-                              .scale = hec_metric_scale(metric),
-                              .total = total,
-                              .busiest = NAN};
+        *span = (struct span){
+            .end_ns = end_ns, .least = least, .scale = hec_metric_scale(metric), .total = total, .busiest = NAN};
         hec_steps_init(&span->steps, HEC_METRIC_MEAN, span_step, span);
         int err = hec_feed(input, metric, summary->device.index, span_reading, span, why);
         if (err)
@@ -134,6 +144,7 @@ static int span_series(const struct hec_summary_input *input, int64_t end_ns, en
         hec_steps_end(&span->steps, end_ns);
         total = span->so_far;
     }
+    merge_span(span, &summary->activity);
     return 0;
 }
 

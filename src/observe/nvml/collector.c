@@ -109,7 +109,8 @@ int nvml_observer_open(const struct hec_nvml *nvml, const struct hec_observe_opt
             return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
         return hec_fail(why, hec_nvml_error(code), "the NVIDIA driver does not start: %s", hec_nvml_code_text(code));
     }
-    *observer = (struct nvml_observer){.nvml = table, .options = options, .sink = sink};
+    *observer =
+        (struct nvml_observer){.nvml = table, .options = options, .sink = sink, .opened_ns = hec_clock_mono_ns()};
     code = table.device_count(&count);
     int err;
     if (code != HEC_NVML_SUCCESS)
@@ -158,6 +159,8 @@ static void wait_for_history(const struct nvml_observer *observer, int64_t end_n
     bool history = false;
     for (int i = 0; i < observer->count; i++)
         history |= observer->devices[i].info.has_power_history && !observer->devices[i].lost;
+    if (end_ns - observer->opened_ns < HEC_TUNE_HISTORY_SETTLE_RUN_NS)
+        return;
     int64_t wait_ns = end_ns + HEC_TUNE_HISTORY_SETTLE_NS - hec_clock_mono_ns();
     if (history && wait_ns > 0 && wait_ns <= HEC_TUNE_HISTORY_SETTLE_NS)
         nanosleep(&(struct timespec){0, wait_ns}, NULL);

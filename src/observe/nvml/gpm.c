@@ -153,6 +153,8 @@ int64_t nvml_run_gpm(struct nvml_device *device, int64_t now_ns) {
     if (!first) {
         emit_window(device, &request, end);
         cpu = nvml_thread_cpu_ns() - cpu;
+        if (cpu > HEC_TUNE_GPM_CPU_MOST_NS)
+            cpu = HEC_TUNE_GPM_CPU_MOST_NS;
         gpm->cpu_ns += gpm->cpu_ns ? (cpu - gpm->cpu_ns) / 8 : cpu;
     }
     swap_samples(gpm, end);

@@ -87,6 +87,7 @@ struct nvml_observer {
     const struct hec_sink *sink;
     struct nvml_device *devices;
     int count;
+    int64_t opened_ns;
     void *buffer;       /* for lists that the driver fills */
     size_t buffer_size; /* bytes */
 };

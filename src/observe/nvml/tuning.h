@@ -25,6 +25,7 @@
 
 /* Power. The history holds 119 samples of 20 ms: 2.36 s. */
 #define HEC_TUNE_HISTORY_INTERVAL_NS (1 * HEC_NS_PER_S)
+#define HEC_TUNE_HISTORY_SETTLE_RUN_NS (1 * HEC_NS_PER_S) /* a run shorter than this is not worth the wait ... */
 #define HEC_TUNE_HISTORY_SETTLE_NS (45 * HEC_NS_PER_MS)   /* after the end of the run, for the samples around it */
 #define HEC_TUNE_HISTORY_BUFFER 1024                      /* samples taken at most in one call */
 #define HEC_TUNE_CLOCK_STEP_NS (5 * HEC_NS_PER_MS)        /* the wall clock jumped when its offset moved by more */
@@ -38,6 +39,8 @@
 #define HEC_TUNE_PROCESS_REPORT_NS (10 * HEC_NS_PER_S) /* an unchanged process is told again this often */
 #define HEC_TUNE_GPM_WINDOW_NS (120 * HEC_NS_PER_MS)   /* the shortest by itself ... */
 #define HEC_TUNE_GPM_WINDOW_MAX_NS (5 * HEC_NS_PER_S)  /* ... and the longest ... */
+#define HEC_TUNE_GPM_CPU_MOST_NS                                                                                       \
+    (2 * HEC_NS_PER_MS) /* what a window counts for: more is waiting for other users of the driver */
 #define HEC_TUNE_GPM_CPU_SHARE                                                                                         \
     0.003                                                  /* ... so that all devices take this of one core: computing
                                                                   the metrics of a window spins for 1.4-1.9 ms */
