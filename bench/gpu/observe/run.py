@@ -92,7 +92,7 @@ def compare(report, facts, edges_path):
            "disagreement": energy["disagreement"], "coverage": energy["coverage"], "mean_w": mean_w,
            "verdict": device["verdict"]["kind"], "evidence": device["verdict"].get("evidence"),
            "utilisation": device["utilisation"], "units": report.get("units"),
-           "self": report["self"], "split": {k: energy.get(k) for k in ("work_joules", "idle_context_joules", "idle_joules")}}
+           "self": report["self"], "split": energy["split"]}
     if energy["joules"] is not None:
         row["error_raw_quanta"] = (energy["joules"] - raw) / quantum_j
         row["error_interpolated_quanta"] = (energy["joules"] - smooth) / quantum_j
