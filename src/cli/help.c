@@ -10,21 +10,20 @@
 
 /* Print text folded at WIDTH, each line but the first indented; column is where the cursor is. */
 static void fold(const char *text, int indent, int column) {
+    bool first = true;
     while (*text) {
-        size_t word = strcspn(text, " ");
-        if (column + (int)word > WIDTH && column > indent) {
+        int word = (int)strcspn(text, " ");
+        if (!first && column + 1 + word > WIDTH) {
             printf("\n%*s", indent, "");
             column = indent;
-        }
-        printf("%.*s", (int)word, text);
-        column += (int)word;
-        text += word;
-        if (*text == ' ') {
-            text++;
-            if (column < WIDTH)
-                putchar(' ');
+        } else if (!first) {
+            putchar(' ');
             column++;
         }
+        printf("%.*s", word, text);
+        column += word;
+        text += word + (text[word] == ' ');
+        first = false;
     }
     putchar('\n');
 }
