@@ -1,9 +1,15 @@
 #include "cli/paths.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 int hec_path_lib(const char *name, char path[PATH_MAX], struct hec_why *why) {
@@ -59,13 +65,51 @@ void hec_path_run_file(char *const *argv, char path[PATH_MAX]) {
         snprintf(path, PATH_MAX, "%s-%d.hec", name, i);
 }
 
+#define PRIVATE_PREFIX "hec-"
+#define STALE_SECONDS 60 /* a younger folder may belong to a hec that is just starting */
+
+/* Nobody listens on the socket of a hec that was killed. */
+static bool is_stale(const char *folder, const char *socket_path) {
+    struct stat status;
+    if (lstat(folder, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+        time(NULL) - status.st_mtime < STALE_SECONDS)
+        return false;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    bool refused = connect(fd, (struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED;
+    close(fd);
+    return refused;
+}
+
+static void sweep(const char *parent) {
+    DIR *list = opendir(parent);
+    struct dirent *entry;
+    while (list && (entry = readdir(list))) {
+        char folder[100], socket_path[108]; /* what fits sun_path; others were not made by hec */
+        if (strncmp(entry->d_name, PRIVATE_PREFIX, strlen(PRIVATE_PREFIX)) != 0 ||
+            snprintf(folder, sizeof folder, "%s/%s", parent, entry->d_name) >= (int)sizeof folder)
+            continue;
+        snprintf(socket_path, sizeof socket_path, "%s/" HEC_PATH_SOCKET, folder);
+        if (is_stale(folder, socket_path)) {
+            unlink(socket_path);
+            rmdir(folder);
+        }
+    }
+    if (list)
+        closedir(list);
+}
+
 int hec_path_private_folder(char path[PATH_MAX], struct hec_why *why) {
     const char *const parents[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
     for (size_t i = 0; i < sizeof parents / sizeof parents[0]; i++) {
         /* a socket's path must fit sun_path (108 bytes): long parents are passed over */
         if (!parents[i] || !parents[i][0] || strlen(parents[i]) > 70)
             continue;
-        snprintf(path, PATH_MAX, "%s/hec-XXXXXX", parents[i]);
+        sweep(parents[i]);
+        snprintf(path, PATH_MAX, "%s/" PRIVATE_PREFIX "XXXXXX", parents[i]);
         if (mkdtemp(path))
             return HEC_OK;
     }

@@ -14,7 +14,10 @@ int hec_path_lib(const char *name, char path[PATH_MAX], struct hec_why *why);
 /* NAME.hec after the command: its base name, or that of the script an interpreter runs; NAME-2.hec ... when taken. */
 void hec_path_run_file(char *const *argv, char path[PATH_MAX]);
 
-/* A new folder, readable by this user only, in XDG_RUNTIME_DIR, TMPDIR or /tmp. */
+/* The socket in a private folder on which programs reach hec. */
+#define HEC_PATH_SOCKET "mark"
+
+/* A new folder, readable by this user only, in XDG_RUNTIME_DIR, TMPDIR or /tmp. Removes those that a killed hec left. */
 int hec_path_private_folder(char path[PATH_MAX], struct hec_why *why);
 
 #endif

@@ -114,7 +114,7 @@ static void prepare_marks(struct session *s) {
         hec_info("no marks: %s", why.text);
         return;
     }
-    snprintf(s->socket, sizeof s->socket, "%.*s/mark", PATH_MAX - 8, s->folder);
+    snprintf(s->socket, sizeof s->socket, "%.*s/" HEC_PATH_SOCKET, PATH_MAX - 8, s->folder);
     s->observe.mark_socket = s->socket;
     hec_environ_set(&s->env, "HEC_SOCKET", s->socket);
     if (hec_path_lib("libhec.so.0", library, &why) == HEC_OK)
