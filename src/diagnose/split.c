@@ -36,7 +36,7 @@ struct hec_split {
     int64_t context_ns;
     int contexts; /* -1: no reading, or the last one was missing */
     bool any_context_reading;
-    bool coarse;
+    bool coarse, copies;
 };
 
 int hec_split_create(int64_t end_ns, struct hec_split **out) {
@@ -89,6 +89,10 @@ static void lay(struct hec_split *split, enum lay what, int64_t start_ns, int64_
         }
         start_ns = to;
     }
+}
+
+void hec_split_copies(struct hec_split *split) {
+    split->copies = true;
 }
 
 void hec_split_coarse(struct hec_split *split) {
@@ -264,24 +268,25 @@ void hec_split_result(struct hec_split *split, struct hec_energy *energy) {
     double rest = energy->joules - energy->idle_joules, low_w = NAN;
     if (levels.with_s < LEVEL_SECONDS_MIN && sums.with_s >= ESTIMATE_SHARE_MIN * total_s)
         low_w = low_level(split, sums.with_s / total_s);
-    if (levels.with_s >= LEVEL_SECONDS_MIN) {
-        energy->idle_context_watts = levels.with_w * scale;
-        energy->idle_context_joules = fmin(rest, sums.with_s * energy->idle_context_watts);
-        snprintf(energy->idle_source, sizeof energy->idle_source, "%s in this run over %.1f s",
-                 split->coarse ? "estimated from the driver's utilisation" : "measured", levels.with_s);
-    } else if (!(sums.with_s > 0)) {
+    if (!(sums.with_s > 0)) {
         energy->idle_context_joules = 0;
         snprintf(energy->idle_source, sizeof energy->idle_source, "no idle time with a context");
-    } else if (isfinite(low_w)) {
-        energy->idle_context_watts = low_w * scale;
-        energy->idle_context_joules = fmin(rest, sums.with_s * energy->idle_context_watts);
-        snprintf(energy->idle_source, sizeof energy->idle_source,
-                 "estimated from the lowest 5 %% of the power samples");
-    } else {
-        unknown(energy, "the device was not idle with a context for 0.3 s in this run");
+    } else if (split->copies || (levels.with_s < LEVEL_SECONDS_MIN && !isfinite(low_w))) {
+        unknown(energy, split->copies ? "copies cannot be told from idling without a trace"
+                                      : "the device was not idle with a context for 0.3 s in this run");
         if (isfinite(levels.with_minimum_w)) /* idle draws no more than the lowest power seen with a context */
             energy->idle_unknown_max_joules = fmin(rest, sums.with_s * levels.with_minimum_w * scale);
         return;
+    } else {
+        bool measured = levels.with_s >= LEVEL_SECONDS_MIN;
+        energy->idle_context_watts = (measured ? levels.with_w : low_w) * scale;
+        energy->idle_context_joules = fmin(rest, sums.with_s * energy->idle_context_watts);
+        if (measured)
+            snprintf(energy->idle_source, sizeof energy->idle_source, "%s in this run over %.1f s",
+                     split->coarse ? "estimated from the driver's utilisation" : "measured", levels.with_s);
+        else
+            snprintf(energy->idle_source, sizeof energy->idle_source,
+                     "estimated from the lowest 5 %% of the power samples");
     }
     energy->work_joules = rest - energy->idle_context_joules;
 }

@@ -18,6 +18,8 @@ void hec_split_free(struct hec_split *split);
 /* Steps of power (W) and of engine activity (0..1); both have the type hec_step_visitor. */
 void hec_split_power(void *split, int64_t start_ns, int64_t end_ns, double watts);
 void hec_split_activity(void *split, int64_t start_ns, int64_t end_ns, double share);
+/* Much data crossed the PCIe bus: a copy with no kernel beside it looks idle to the counters, so that only a bound is given. */
+void hec_split_copies(struct hec_split *split);
 /* The activity is the driver's utilisation: one figure a second, over a part of it. Where it says quiet, power counts for
  * the level only if it is near the least seen with a context, and the split is labelled as estimated. */
 void hec_split_coarse(struct hec_split *split);

@@ -217,6 +217,13 @@ static int run_passes(const struct build *b, struct device_pass *pass, struct he
     return 0;
 }
 
+static bool much_copied(const struct hec_device_summary *d) {
+    double pcie = fmax(d->activity.pcie_rx, d->activity.pcie_tx);
+    if (d->device.pcie_kib_per_s > 0)
+        return pcie / ((double)d->device.pcie_kib_per_s * 1024) >= hec_threshold(HEC_THRESHOLD_STARVED_PCIE)->value;
+    return pcie >= hec_threshold(HEC_THRESHOLD_STARVED_PCIE_BYTES)->value;
+}
+
 static int measure_energy(struct build *b, struct hec_device_summary *d, struct hec_why *why) {
     struct device_pass *pass = calloc(1, sizeof *pass);
     if (!pass)
@@ -254,6 +261,8 @@ static int measure_energy(struct build *b, struct hec_device_summary *d, struct 
         err = run_passes(b, pass, d, why);
     if (!err) {
         hec_energy_finish(&pass->meter, &d->energy);
+        if (much_copied(d))
+            hec_split_copies(pass->split);
         hec_split_result(pass->split, &d->energy);
         d->power_w = hec_accumulator_result(&pass->all, 1);
         d->activity.power_w = hec_accumulator_result(&pass->active, 1).mean;

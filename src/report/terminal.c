@@ -161,14 +161,13 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
                  e->resets == 1 ? "" : "s");
     hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
     if (isfinite(e->work_joules)) {
-        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s%s",
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
                      hec_format_si(joules, e->work_joules, 3, "J"),
                      hec_format_si(apart, e->idle_context_joules, 3, "J"),
                      hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
                      isfinite(e->idle_context_watts) ? e->idle_context_watts : 0,
                      hec_format_si(coverage, e->idle_joules, 3, "J"),
-                     strncmp(e->idle_source, "estimated", 9) == 0 ? "; estimated" : "",
-                     d->verdict.kind == HEC_VERDICT_TRANSFER_STARVED ? "; copies without a kernel count as idle" : "");
+                     strncmp(e->idle_source, "estimated", 9) == 0 ? "; estimated" : "");
     } else if (isfinite(e->idle_unknown_max_joules)) {
         hec_page_row(page, 4, "", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
                      hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), e->idle_source);
