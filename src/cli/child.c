@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -38,6 +41,33 @@ static void restore_signals(const struct hec_child *child) {
     sigprocmask(SIG_SETMASK, &child->mask, NULL);
 }
 
+static int not_run(struct hec_child *child, const char *name, int errnum, struct hec_why *why) {
+    child->exit_code = errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
+    return hec_fail(why, hec_err_from_errno(errnum), "%s: %s", name,
+                    errnum == ENOENT ? "command not found" : strerror(errnum));
+}
+
+int hec_child_check(struct hec_child *child, const char *name, struct hec_why *why) {
+    if (strchr(name, '/'))
+        return access(name, X_OK) == 0 ? HEC_OK : not_run(child, name, errno, why);
+    const char *path = getenv("PATH");
+    if (!path)
+        return HEC_OK; /* execvpe knows the default */
+    char *list = strdup(path), *rest = list, *folder;
+    int errnum = ENOENT;
+    while (list && errnum && (folder = strsep(&rest, ":"))) {
+        char file[PATH_MAX];
+        if (snprintf(file, sizeof file, "%s/%s", *folder ? folder : ".", name) >= (int)sizeof file)
+            continue;
+        if (access(file, X_OK) == 0)
+            errnum = 0;
+        else if (errno == EACCES)
+            errnum = EACCES;
+    }
+    free(list);
+    return errnum ? not_run(child, name, errnum, why) : HEC_OK;
+}
+
 int hec_child_start(struct hec_child *child, char **argv, char **envp, struct hec_why *why) {
     int report[2]; /* closes at exec; carries errno when exec failed */
     child->exit_code = 126;
@@ -67,9 +97,7 @@ int hec_child_start(struct hec_child *child, char **argv, char **envp, struct he
     close(report[0]);
     if (got == (ssize_t)sizeof errnum) {
         waitpid(pid, NULL, 0);
-        child->exit_code = errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
-        return hec_fail(why, hec_err_from_errno(errnum), "%s: %s", argv[0],
-                        errnum == ENOENT ? "command not found" : strerror(errnum));
+        return not_run(child, argv[0], errnum, why);
     }
     child->pid = pid;
     return HEC_OK;

@@ -23,6 +23,9 @@ struct hec_child {
 /* Block and take over signals and become the reaper of orphaned descendants. Call before any thread starts. */
 void hec_child_prepare(struct hec_child *child);
 
+/* Can name be run at all? Told before anything is written. As hec_child_start on failure. */
+int hec_child_check(struct hec_child *child, const char *name, struct hec_why *why);
+
 /* Start argv (PATH is searched) with the environment envp. On failure the sentence names the command, and exit_code is
  * 127 (not found) or 126 (cannot be run). */
 int hec_child_start(struct hec_child *child, char **argv, char **envp, struct hec_why *why);

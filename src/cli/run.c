@@ -9,6 +9,7 @@
 #include "cli/load.h"
 #include "cli/paths.h"
 #include "cli/simulate.h"
+#include "observe/marks/marks.h"
 #include "observe/recorder.h"
 
 #include <stdarg.h>
@@ -45,6 +46,7 @@ struct session {
     struct hec_simulation *simulation;
     char folder[PATH_MAX], socket[PATH_MAX];
     double gpm_window_ms;
+    struct hec_buf knobs; /* HEC_KNOBS of the command */
 };
 
 static void put_meta(const struct session *s, const char *key, const char *format, ...)
@@ -66,7 +68,7 @@ static int parse(struct session *s, int argc, char **argv) {
         hec_error("run: no command; usage: hec run %s", hec_verb_info(HEC_VERB_RUN)->usage);
         return HEC_ERR_USAGE;
     }
-    s->gpm_window_ms = 0;
+    hec_buf_init(&s->knobs, HEC_MARKS_KNOBS_MAX + 1);
     if ((err = hec_load_price(&s->args, &s->price)) < 0 ||
         (err = hec_load_style(&s->args, STDERR_FILENO, &s->style)) < 0)
         return err;
@@ -76,9 +78,10 @@ static int parse(struct session *s, int argc, char **argv) {
         const char *value = s->args.given[i].value;
         if (s->args.given[i].option == HEC_OPT_UNITS && (err = hec_load_unit(value, name, &count)) < 0)
             return err;
-        if (s->args.given[i].option == HEC_OPT_KNOB && (!strchr(value, '=') || *value == '=')) {
-            hec_error("run: --knob needs NAME=VALUE, not \"%s\"", value);
-            return HEC_ERR_USAGE;
+        struct hec_why why;
+        if (s->args.given[i].option == HEC_OPT_KNOB && (err = hec_marks_knob_add(&s->knobs, value, &why)) < 0) {
+            hec_error("run: --knob %s: %s", value, why.text);
+            return err;
         }
     }
     return hec_args_number(&s->args, HEC_OPT_GPM_WINDOW, 110, 10000, &s->gpm_window_ms);
@@ -116,28 +119,11 @@ static void prepare_marks(struct session *s) {
     }
     snprintf(s->socket, sizeof s->socket, "%.*s/" HEC_PATH_SOCKET, PATH_MAX - 8, s->folder);
     s->observe.mark_socket = s->socket;
-    hec_environ_set(&s->env, "HEC_SOCKET", s->socket);
+    hec_environ_set(&s->env, HEC_MARKS_ENV_SOCKET, s->socket);
     if (hec_path_lib("libhec.so.0", library, &why) == HEC_OK)
-        hec_environ_set(&s->env, "HEC_LIB", library);
+        hec_environ_set(&s->env, HEC_MARKS_ENV_LIBRARY, library);
     else
         hec_info("no marks for Python: %s", why.text);
-}
-
-/* HEC_KNOBS="NAME=VALUE;NAME=VALUE", where a backslash keeps the next character. */
-static void prepare_knobs(struct session *s) {
-    struct hec_buf text;
-    hec_buf_init(&text, 65536);
-    for (int i = 0; i < s->args.given_count; i++) {
-        if (s->args.given[i].option != HEC_OPT_KNOB)
-            continue;
-        if (text.length)
-            hec_buf_puts(&text, ";");
-        for (const char *c = s->args.given[i].value; *c; c++)
-            hec_buf_printf(&text, "%s%c", *c == ';' || *c == '\\' ? "\\" : "", *c);
-    }
-    if (text.length)
-        hec_environ_set(&s->env, "HEC_KNOBS", hec_buf_text(&text));
-    hec_buf_free(&text);
 }
 
 static void job_control(void *context, bool stopped) {
@@ -234,6 +220,7 @@ static void clean_up(struct session *s) {
         rmdir(s->folder);
     }
     hec_environ_free(&s->env);
+    hec_buf_free(&s->knobs);
 }
 
 static int start_observing(struct session *s, struct hec_why *why) {
@@ -253,7 +240,8 @@ static int start_observing(struct session *s, struct hec_why *why) {
         return err;
     s->sink = hec_writer_sink(s->writer);
     prepare_marks(s);
-    prepare_knobs(s);
+    if (s->knobs.length)
+        hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, hec_buf_text(&s->knobs));
     s->observe.visible_devices = hec_environ_get(&s->env, "CUDA_VISIBLE_DEVICES");
     s->observe.gpm_window_ns = (int64_t)(s->gpm_window_ms * (double)HEC_NS_PER_MS);
     record_start(s);
@@ -302,6 +290,10 @@ int hec_verb_run(int argc, char **argv) {
     s.child.stopped = job_control;
     s.child.context = &s;
     struct hec_why why = {""};
+    if (hec_child_check(&s.child, s.args.rest[0], &why) < 0) {
+        hec_error("%s", why.text);
+        return s.child.exit_code;
+    }
     err = start_observing(&s, &why);
     if (err < 0) {
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));

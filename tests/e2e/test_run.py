@@ -22,6 +22,10 @@ def test_not_found_and_not_executable(hec):
     (hec.folder / "plain").write_text("text")
     assert hec("run", "--", "./plain").returncode == 126
     assert not list(hec.folder.glob("*.hec")), "a command that did not run leaves no run file"
+    assert hec("run", "-q", "-o", "old.hec", "--", "true").returncode == 0
+    before = (hec.folder / "old.hec").read_bytes()
+    assert hec("run", "-f", "-o", "old.hec", "--", "no-such-command-here").returncode == 127
+    assert (hec.folder / "old.hec").read_bytes() == before, "and costs no earlier one, not even with -f"
 
 
 def test_streams_are_untouched(hec):
@@ -202,6 +206,12 @@ def test_units(hec):
     assert {u["name"]: u["count"] for u in report["units_all"]}["token"] == 5000
     assert hec.report("u.hec", "--units", "50")["units"]["count"] == 50
     assert hec("run", "--units", "none", "--", "true").returncode == 2
+
+
+def test_knobs(hec):
+    done = hec("run", "-q", "-o", "k.hec", "--knob", "batch=64", "--knob", "path=a;b\\c", "--", "sh", "-c", "printf %s \"$HEC_KNOBS\"")
+    assert done.stdout == "batch=64;path=a\\;b\\\\c"
+    assert hec("run", "--knob", "batch", "--", "true").returncode == 2
 
 
 def test_run_file_is_plain_sqlite(hec):
