@@ -18,7 +18,7 @@ struct hec_observe_options {
     const char *proc_path;       /* NULL: /proc */
     const char *powercap_path;   /* NULL: /sys/class/powercap */
     const char *mark_socket;     /* path on which the program's rings arrive; NULL: none */
-    int64_t gpm_window_ns;       /* 0: default (120 ms) */
+    int64_t gpm_window_ns;       /* 0: as short as the CPU share allows */
 };
 
 struct hec_collector {
