@@ -35,6 +35,13 @@ enum hec_ring_kind {
     HEC_RING_PHASE_BEGIN = 18, /* payload: mark; value unused */
     HEC_RING_PHASE_END = 19,   /* payload: mark; name 0 ends the innermost phase of the thread */
     HEC_RING_KNOB = 20,        /* payload: knob */
+    /* found from outside by the Python hooks, not written by the program */
+    HEC_RING_STEP_FOUND = 21, /* payload: mark; a step ended at t_ns: name = unit, value = count or NaN; flags below */
+    HEC_RING_VALUE = 22,      /* payload: mark; a number the program computed at t_ns (the loss) */
+    HEC_RING_INTERVAL = 23,   /* payload: interval; name, from t_ns for duration_ns */
+    HEC_RING_FRAME = 24,      /* payload: frame; defines a node of the tree of call stacks */
+    HEC_RING_STACK = 25,      /* payload: stack; what the thread was doing at t_ns */
+    HEC_RING_FACT = 26,       /* payload: fact; about the program ("python", "torch", why hooks are off) */
     HEC_RING_TRACE_FIRST = 64
 };
 
@@ -67,6 +74,32 @@ struct hec_ring_knob {
     double number;
 };
 
+/* hec_ring_record.flags of STEP_FOUND: what told of the step. */
+#define HEC_RING_STEP_OPTIMIZER 1u /* an optimizer's step returned */
+#define HEC_RING_STEP_MODULE 2u    /* the outermost module was called (inference) */
+
+struct hec_ring_interval {
+    int64_t duration_ns;
+    uint32_t name;
+    uint32_t reserved;
+};
+
+/* Ids are the writer's, never 0; a parent is defined before its children; 0: the outermost frame. */
+struct hec_ring_frame {
+    uint32_t id, parent;
+    uint32_t file, function; /* name ids */
+    uint32_t line;           /* being executed, 0 unknown */
+};
+
+struct hec_ring_stack {
+    uint32_t frame;     /* innermost */
+    uint32_t period_us; /* one sample stands for this long */
+};
+
+struct hec_ring_fact {
+    uint32_t key, text; /* name ids */
+};
+
 #define HEC_RING_PAYLOAD_BYTES 40u
 
 struct hec_ring_record {
@@ -79,6 +112,10 @@ struct hec_ring_record {
         struct hec_ring_name name;
         struct hec_ring_mark mark;
         struct hec_ring_knob knob;
+        struct hec_ring_interval interval;
+        struct hec_ring_frame frame;
+        struct hec_ring_stack stack;
+        struct hec_ring_fact fact;
         unsigned char bytes[HEC_RING_PAYLOAD_BYTES];
     } u;
 };

@@ -4,6 +4,7 @@
 #define HEC_DIAGNOSE_SUMMARY_H
 
 #include "base/error.h"
+#include "diagnose/timeline.h"
 #include "model/run.h"
 
 #include <stddef.h>
@@ -74,7 +75,7 @@ struct hec_verdict {
 
 /* The part of the run in which the device was in use, which the verdict judges: all but the first and the last 2 % of
  * its activity, for start-up dilutes every mean. Ratios 0..1, bytes/s, W; NAN where not measured. */
-struct hec_activity {
+struct hec_use {
     double from_s, to_s; /* NAN: never active, or no reading says so */
     bool has_gpm;        /* the hardware counters were there; else only the driver's utilisation */
     int64_t readings;    /* of the engine's activity, in the whole run */
@@ -93,7 +94,7 @@ struct hec_device_summary {
     struct hec_stat
         metric[HEC_METRIC_COUNT]; /* permille as 0..1, KiB as bytes, KiB/s as bytes/s; else the unit of the table */
     double throttled_share[HEC_THROTTLE_COUNT]; /* share of readings, NAN without */
-    struct hec_activity activity;
+    struct hec_use activity;
     struct hec_verdict verdict;
 };
 
@@ -171,6 +172,7 @@ struct hec_summary {
     double dollars, grams_co2;   /* of that energy (and GPU hours, where priced) */
     struct hec_price price;
     struct hec_self_summary self;
+    struct hec_timeline timeline;
 };
 
 /* Where hec_summary_build gets a run from: functions shaped like those of store/reader.h, with a context in front, and
@@ -198,7 +200,10 @@ struct hec_summary_input {
     int (*phases)(void *context, int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count),
                   void *visitor_context, struct hec_why *why);
 
+    struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
+
     const char *command, *started, *file, *hec_version, *hostname;
+    const char *imported;  /* what the run was imported from ("kineto", "nsys"); NULL: it was measured */
     const char *simulated; /* profile; NULL or "" on real hardware */
     int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */
     int exit_code;         /* -1 unknown */

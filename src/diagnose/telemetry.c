@@ -115,7 +115,7 @@ static void span_step(void *context, int64_t start_ns, int64_t end_ns, double va
     span->last_to_s = to;
 }
 
-static void merge_span(const struct span *span, struct hec_activity *a) {
+static void merge_span(const struct span *span, struct hec_use *a) {
     if (span->inside == 0)
         return;
     bool whole = span->inside >= ACTIVE_WHOLE;
@@ -150,8 +150,8 @@ static int span_series(const struct hec_summary_input *input, int64_t end_ns, en
 
 int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, struct hec_device_summary *summary,
                        struct hec_why *why) {
-    struct hec_activity *a = &summary->activity;
-    *a = (struct hec_activity){NAN, NAN, false, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    struct hec_use *a = &summary->activity;
+    *a = (struct hec_use){NAN, NAN, false, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     double pcie = ACTIVE_PCIE_BYTES;
     if (summary->device.pcie_kib_per_s > 0)
         pcie = ACTIVE_PCIE_SHARE * (double)summary->device.pcie_kib_per_s * 1024;
@@ -199,7 +199,7 @@ static bool has_statistics(enum hec_metric metric) {
 
 int hec_telemetry_fill(const struct hec_summary_input *input, int64_t end_ns, struct hec_telemetry *telemetry,
                        struct hec_device_summary *summary, struct hec_why *why) {
-    struct hec_activity *a = &summary->activity;
+    struct hec_use *a = &summary->activity;
     double active[HEC_METRIC_COUNT];
     for (int i = 0; i < HEC_METRIC_COUNT; i++) {
         active[i] = NAN;

@@ -59,7 +59,7 @@ static double toward(double x, double from, double to) {
 }
 
 struct facts {
-    const struct hec_activity *a;
+    const struct hec_use *a;
     double power;      /* against the limit, NAN unknown */
     double pcie;       /* the busier direction, bytes/s, NAN unknown */
     double pcie_share; /* against the link, NAN unknown */
@@ -182,7 +182,7 @@ static void unclear(const struct facts *f, struct hec_verdict *out) {
 }
 
 void hec_verdict_decide(const struct hec_device_summary *summary, struct hec_verdict *out) {
-    const struct hec_activity *a = &summary->activity;
+    const struct hec_use *a = &summary->activity;
     struct facts f = {.a = a,
                       .power = NAN,
                       .pcie = fmax(a->pcie_rx, a->pcie_tx),

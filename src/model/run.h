@@ -4,8 +4,10 @@
 #define HEC_MODEL_RUN_H
 
 #include "model/metric.h"
+#include "model/trace.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define HEC_DEVICE_MAX 64
@@ -78,6 +80,17 @@ struct hec_sink {
     void (*span)(void *context, const struct hec_span *span);
     void (*units)(void *context, const char *name, double count); /* adds to the named unit's total */
     void (*meta)(void *context, const char *key, const char *value);
+    /* The timeline (model/trace.h). Definitions are interned by content: the same text, track, kernel or frame gives the
+     * same id, from any thread and for any process; 0: the table is full (counted), use 0 for "none" then.
+     * A track is known by (kind, pid, rank, device, context, stream); a later name replaces the earlier one. The id
+     * fields of the arguments are not read. Activities of one track come in the order of their start as far as
+     * possible: what comes late is put in order. */
+    uint32_t (*trace_name)(void *context, const char *text);
+    uint32_t (*trace_track)(void *context, const struct hec_track *track);
+    uint32_t (*trace_kernel)(void *context, const struct hec_kernel *kernel);
+    uint32_t (*trace_frame)(void *context, const struct hec_frame *frame);
+    void (*trace_activities)(void *context, const struct hec_activity *activities, size_t count);
+    void (*tracer)(void *context, const struct hec_tracer *tracer);
 };
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum hec_lane { HEC_LANE_HOST, HEC_LANE_GPU, HEC_LANE_COUNT };
+enum hec_lane { HEC_LANE_HOST, HEC_LANE_GPU, HEC_LANE_TRACE, HEC_LANE_COUNT };
 
 struct hec_observe_options {
     pid_t root;                  /* the command; 0 while it has not started */
@@ -18,6 +18,7 @@ struct hec_observe_options {
     const char *proc_path;       /* NULL: /proc */
     const char *powercap_path;   /* NULL: /sys/class/powercap */
     const char *mark_socket;     /* path on which the program's rings arrive; NULL: none */
+    const char *trace_socket;    /* path on which the tracer's rings arrive; NULL: none */
     int64_t gpm_window_ns;       /* 0: as short as the CPU share allows */
 };
 
@@ -39,5 +40,6 @@ extern const struct hec_collector hec_collector_nvml;   /* observe/nvml */
 extern const struct hec_collector hec_collector_procfs; /* observe/procfs: tree, host */
 extern const struct hec_collector hec_collector_rapl;   /* observe/rapl */
 extern const struct hec_collector hec_collector_marks;  /* observe/marks */
+extern const struct hec_collector hec_collector_trace;  /* observe/trace: what libhectrace.so sends */
 
 #endif

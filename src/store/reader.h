@@ -58,4 +58,21 @@ int hec_reader_phases(struct hec_reader *reader,
                       int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count), void *context,
                       struct hec_why *why);
 
+/* The timeline (model/trace.h): definitions by id, tracers by pid. */
+int hec_reader_trace_names(struct hec_reader *reader, int (*visit)(void *context, uint32_t id, const char *text),
+                           void *context, struct hec_why *why);
+int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, const struct hec_track *track),
+                      void *context, struct hec_why *why);
+int hec_reader_kernels(struct hec_reader *reader, int (*visit)(void *context, const struct hec_kernel *kernel),
+                       void *context, struct hec_why *why);
+int hec_reader_frames(struct hec_reader *reader, int (*visit)(void *context, const struct hec_frame *frame),
+                      void *context, struct hec_why *why);
+int hec_reader_tracers(struct hec_reader *reader, int (*visit)(void *context, const struct hec_tracer *tracer),
+                       void *context, struct hec_why *why);
+/* Activities of the wanted kinds (bits of HEC_ACTIVITY_BIT) in ascending start over all tracks, in chunks of at most
+ * 4096. Memory grows with the number of tracks, not with the run. */
+int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
+                          int (*visit)(void *context, const struct hec_activity *activities, size_t count),
+                          void *context, struct hec_why *why);
+
 #endif

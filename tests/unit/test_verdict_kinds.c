@@ -17,24 +17,24 @@ static void telemetry(double engine, double sm, double occupancy, double dram, d
     device.used = true;
     device.device.pcie_kib_per_s = 61523437; /* 63 GB/s */
     device.power_limit_w = 700;
-    device.activity = (struct hec_activity){.from_s = 5,
-                                            .to_s = 65,
-                                            .has_gpm = true,
-                                            .readings = 500,
-                                            .busiest = engine,
-                                            .engine = engine,
-                                            .sm = sm,
-                                            .occupancy = occupancy,
-                                            .tensor = 0.1,
-                                            .dram = dram,
-                                            .pcie_rx = rx_gb * 1e9,
-                                            .pcie_tx = 1e7,
-                                            .mem_util = dram,
-                                            .power_w = watts};
+    device.activity = (struct hec_use){.from_s = 5,
+                                       .to_s = 65,
+                                       .has_gpm = true,
+                                       .readings = 500,
+                                       .busiest = engine,
+                                       .engine = engine,
+                                       .sm = sm,
+                                       .occupancy = occupancy,
+                                       .tensor = 0.1,
+                                       .dram = dram,
+                                       .pcie_rx = rx_gb * 1e9,
+                                       .pcie_tx = 1e7,
+                                       .mem_util = dram,
+                                       .power_w = watts};
 }
 
 static void without_gpm(void) {
-    struct hec_activity *a = &device.activity;
+    struct hec_use *a = &device.activity;
     a->has_gpm = false;
     a->sm = a->occupancy = a->tensor = a->dram = a->pcie_rx = a->pcie_tx = NAN;
 }

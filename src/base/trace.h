@@ -1,0 +1,216 @@
+/* The records that the tracer (libhectrace.so) writes into its ring (base/ring.h, role TRACE): kinds from 64 on.
+ *
+ * Times are CLOCK_MONOTONIC nanoseconds: the tracer has already turned CUPTI's clock into it. hec_ring_record.t_ns is
+ * the start, `duration_ns` the length. Names and launch configurations are interned: a definition comes before its
+ * first use, in the same ring, and may come again with the same content. Ids are the process's own, never 0.
+ * The reader trusts nothing: every field is checked by observe/trace before use.
+ *
+ * This file is ABI between a tracer and an hec of another build: HEC_TRACE_ABI changes with any change of a record.
+ * It uses libc only, since it enters the observed process. */
+#ifndef HEC_BASE_TRACE_H
+#define HEC_BASE_TRACE_H
+
+#include "base/ring.h"
+
+#define HEC_TRACE_ABI 1u
+
+/* The environment of the observed command. */
+#define HEC_TRACE_ENV_SOCKET "HEC_TRACE_SOCKET" /* where the tracer hands its ring over */
+#define HEC_TRACE_ENV_MODE "HEC_TRACE_MODE"     /* "auto", "full", "graph", "off" */
+#define HEC_TRACE_ENV_BUDGET "HEC_TRACE_BUDGET" /* parts per million of the program's time, for auto; "10000" */
+#define HEC_TRACE_ENV_CUPTI "HEC_TRACE_CUPTI"   /* path of the libcupti to use; unset: the one that matches */
+
+enum hec_trace_mode {
+    HEC_TRACE_OFF,
+    HEC_TRACE_AUTO,  /* duty-cycled so that the budget is kept */
+    HEC_TRACE_FULL,  /* every record */
+    HEC_TRACE_GRAPH, /* like auto, but a launched graph is one record, not one a node */
+    HEC_TRACE_MODE_COUNT
+};
+
+enum hec_trace_kind {
+    HEC_TRACE_PROCESS = HEC_RING_TRACE_FIRST, /* first record of a process: process */
+    HEC_TRACE_DEVICE,                         /* defines a CUDA device ordinal of the process: device */
+    HEC_TRACE_CONFIG,                         /* defines a kernel with its launch configuration: config */
+    HEC_TRACE_KERNEL,                         /* kernel */
+    HEC_TRACE_COPY,                           /* copy */
+    HEC_TRACE_MEMSET,                         /* copy, from UNKNOWN to the memory that is set */
+    HEC_TRACE_SYNC,                           /* sync: waiting on the host; tid is the thread */
+    HEC_TRACE_GRAPH_LAUNCH,                   /* graph: a whole graph on the device, where nodes are not traced */
+    HEC_TRACE_API,                            /* api: a call of the runtime or the driver; tid is the thread */
+    HEC_TRACE_RANGE,                          /* range: NVTX, push/pop or start/end; tid is the thread */
+    HEC_TRACE_WINDOW,                         /* window: device activity was traced from t_ns for duration_ns */
+    HEC_TRACE_COUNTS,                         /* counts: totals so far, about once a second and at the end */
+    HEC_TRACE_HOLDER,                         /* holder: another tool has CUPTI from t_ns on, or has left it */
+    HEC_TRACE_LIMIT
+};
+
+/* Flags of COPY and MEMSET records (hec_ring_record.flags), and of KERNEL where they fit. */
+#define HEC_TRACE_IN_GRAPH 1u /* part of a launched CUDA graph */
+#define HEC_TRACE_PEER 2u     /* between two devices */
+
+struct hec_trace_process {
+    uint32_t abi; /* HEC_TRACE_ABI */
+    uint32_t mode;
+    uint32_t cupti_version;  /* cuptiGetVersion: 130000 for 13.0; 0: no CUPTI could be used */
+    uint32_t driver_version; /* cuDriverGetVersion: 13000 for 13.0; 0 unknown */
+    uint32_t library;        /* name id of the path of libcupti; 0: none */
+    uint32_t why;            /* name id of the sentence that says why there is no trace; 0: there is one */
+    uint32_t budget_ppm;
+    uint32_t reserved[3];
+};
+
+struct hec_trace_device {
+    uint32_t ordinal; /* CUDA's, in this process */
+    uint8_t uuid[16];
+    char pci_bus_id[16]; /* "0000:0f:00.0", NUL-terminated */
+    uint32_t reserved;
+};
+
+struct hec_trace_config {
+    uint32_t id;
+    uint32_t name; /* name id of the kernel, mangled as CUPTI gives it */
+    uint32_t grid[3];
+    uint16_t block[3];
+    uint16_t registers; /* a thread */
+    uint32_t static_shared_bytes, dynamic_shared_bytes;
+    uint32_t local_bytes; /* a thread */
+};
+
+struct hec_trace_kernel {
+    int64_t duration_ns;
+    uint64_t graph_node; /* 0: not in a graph */
+    uint32_t config;     /* id */
+    uint32_t correlation;
+    uint32_t stream, context;
+    uint32_t graph; /* id of the graph, 0: not in one */
+    uint16_t device;
+    uint16_t reserved;
+};
+
+enum hec_trace_memory {
+    HEC_TRACE_MEMORY_UNKNOWN,
+    HEC_TRACE_MEMORY_PAGEABLE,
+    HEC_TRACE_MEMORY_PINNED,
+    HEC_TRACE_MEMORY_DEVICE,
+    HEC_TRACE_MEMORY_ARRAY,
+    HEC_TRACE_MEMORY_MANAGED,
+    HEC_TRACE_MEMORY_COUNT
+};
+
+struct hec_trace_copy {
+    int64_t duration_ns;
+    uint64_t bytes;
+    uint32_t correlation;
+    uint32_t stream, context;
+    uint32_t graph;
+    uint16_t device;
+    uint16_t peer;    /* device of the destination where flags has HEC_TRACE_PEER */
+    uint8_t from, to; /* enum hec_trace_memory */
+    uint8_t value[2]; /* reserved */
+};
+
+enum hec_trace_sync_type {
+    HEC_TRACE_SYNC_UNKNOWN,
+    HEC_TRACE_SYNC_EVENT,
+    HEC_TRACE_SYNC_STREAM_WAIT, /* a stream waits for an event: the host does not */
+    HEC_TRACE_SYNC_STREAM,
+    HEC_TRACE_SYNC_CONTEXT,
+    HEC_TRACE_SYNC_COUNT
+};
+
+struct hec_trace_sync {
+    int64_t duration_ns;
+    uint32_t correlation;
+    uint32_t stream, context; /* stream UINT32_MAX: all */
+    uint32_t type;
+    uint16_t device;
+    uint16_t reserved[7];
+};
+
+struct hec_trace_graph {
+    int64_t duration_ns;
+    uint32_t correlation;
+    uint32_t stream, context;
+    uint32_t graph;
+    uint16_t device;
+    uint16_t reserved[7];
+};
+
+/* What an API call does, as far as gaps are concerned. */
+enum hec_trace_api_class {
+    HEC_TRACE_API_OTHER,
+    HEC_TRACE_API_LAUNCH, /* of a kernel */
+    HEC_TRACE_API_GRAPH,  /* launch, instantiation, upload of a graph */
+    HEC_TRACE_API_COPY,
+    HEC_TRACE_API_MEMSET,
+    HEC_TRACE_API_SYNC,  /* waits for the device */
+    HEC_TRACE_API_ALLOC, /* of device or pinned memory */
+    HEC_TRACE_API_FREE,
+    HEC_TRACE_API_MODULE, /* loads or compiles code */
+    HEC_TRACE_API_CLASS_COUNT
+};
+
+struct hec_trace_api {
+    int64_t duration_ns;
+    uint32_t correlation;
+    uint32_t function; /* name id: "cudaLaunchKernel_v7000" */
+    uint16_t api_class;
+    uint16_t domain; /* 0 runtime, 1 driver */
+    int32_t result;  /* what it returned */
+    uint32_t reserved[4];
+};
+
+struct hec_trace_range {
+    int64_t duration_ns;
+    uint32_t name, domain; /* name ids; domain 0: the default one */
+    uint32_t reserved[6];
+};
+
+/* hec_ring_record.flags: 1 = the window is still open (told about once a second; a later one replaces it). */
+#define HEC_TRACE_WINDOW_OPEN 1u
+struct hec_trace_window {
+    int64_t duration_ns;
+    uint64_t records; /* of the device, that started in it */
+    int64_t self_ns;  /* CPU time of the tracer's own code in it */
+    uint32_t number;  /* counts windows, from 1 */
+    uint32_t mode;
+    uint32_t reserved[2];
+};
+
+struct hec_trace_counts {
+    uint64_t dropped; /* by CUPTI: it had no buffer */
+    uint64_t bad;     /* records that made no sense */
+    uint64_t records; /* from CUPTI, of all kinds, the dropped and bad ones not among them */
+    int64_t self_ns;  /* CPU time of the tracer's own code */
+    /* Slowdown of the program as the tracer estimates it from the number of records and their cost, ppm of the time
+     * since the first record; and how long the tracer has run. */
+    uint32_t estimate_ppm;
+    uint32_t elapsed_ms;
+};
+
+struct hec_trace_holder {
+    uint32_t name; /* name id of the holder ("torch.profiler", the file that called CUPTI); 0: CUPTI is free again */
+    uint32_t code; /* CUPTI's result that told, 0 otherwise */
+    uint32_t reserved[8];
+};
+
+union hec_trace_payload {
+    struct hec_trace_process process;
+    struct hec_trace_device device;
+    struct hec_trace_config config;
+    struct hec_trace_kernel kernel;
+    struct hec_trace_copy copy;
+    struct hec_trace_sync sync;
+    struct hec_trace_graph graph;
+    struct hec_trace_api api;
+    struct hec_trace_range range;
+    struct hec_trace_window window;
+    struct hec_trace_counts counts;
+    struct hec_trace_holder holder;
+    unsigned char bytes[HEC_RING_PAYLOAD_BYTES];
+};
+
+_Static_assert(sizeof(union hec_trace_payload) == HEC_RING_PAYLOAD_BYTES, "records of the trace fit the ring's");
+
+#endif

@@ -1,0 +1,149 @@
+/* The timeline of a run: what the devices did and when, from the activities of model/trace.h. Pure and streaming: memory
+ * grows with the number of tracks, kernels and steps, not with the number of activities.
+ *
+ * Definitions, on the union over a device's streams; they are those of Holistic Trace Analysis' temporal breakdown
+ * (facebookresearch/HolisticTraceAnalysis, breakdown_analysis.py), per device instead of per rank:
+ *   window      last end - first start of its kernels, copies, memsets and graphs
+ *   busy        length of the union of all of them;  idle = window - busy
+ *   compute     length of the union of kernels (and graphs) that do not communicate
+ *   non_compute busy - compute
+ *   comm        length of the union of communication kernels: names that match ^nccl.*|.*ncclKernel.*
+ *   comm_overlap  share of comm during which compute ran too; NAN without comm
+ *   copy        length of the union of copies and memsets; copy_overlap likewise
+ * Where the trace was duty-cycled (WINDOW activities), all lengths count inside the windows only; `traced_s` is how much
+ * of the run they cover, and nothing is extrapolated here. */
+#ifndef HEC_DIAGNOSE_TIMELINE_H
+#define HEC_DIAGNOSE_TIMELINE_H
+
+#include "base/error.h"
+#include "model/run.h"
+#include "model/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Quantiles of durations or delays, seconds; NAN when count is 0. Exact to 1 % (a histogram with log buckets). */
+struct hec_quantiles {
+    int64_t count;
+    double mean, median, p90, p99, minimum, maximum;
+};
+
+enum hec_copy_direction {
+    HEC_COPY_HOST_TO_DEVICE,
+    HEC_COPY_DEVICE_TO_HOST,
+    HEC_COPY_DEVICE_TO_DEVICE,
+    HEC_COPY_PEER,
+    HEC_COPY_OTHER,
+    HEC_COPY_DIRECTION_COUNT
+};
+enum hec_copy_host { HEC_COPY_PAGEABLE, HEC_COPY_PINNED, HEC_COPY_HOST_OTHER, HEC_COPY_HOST_COUNT };
+
+struct hec_copy_total {
+    int64_t count;
+    double bytes, seconds; /* seconds: sum of durations, not a union */
+};
+
+struct hec_device_timeline {
+    int device;          /* hec_device.index */
+    double from_s, to_s; /* first start, last end; NAN without activity */
+    double window_s, busy_s, idle_s, compute_s, non_compute_s, comm_s, copy_s;
+    double comm_overlap, copy_overlap; /* 0..1, NAN without */
+    double traced_s;                   /* inside [from, to], covered by windows; window_s when not duty-cycled */
+    int64_t kernels, copies, memsets, graphs;
+    double kernel_sum_s; /* sum of durations over all streams */
+    int streams;
+    struct hec_quantiles gap;          /* intervals in which the device was idle, inside the windows */
+    struct hec_quantiles launch_delay; /* start on the device - start of the launching call */
+    struct hec_quantiles kernel;       /* durations */
+    double queue_mean, queue_max;      /* launched and not finished, mean over time and largest; NAN without launches */
+    struct hec_copy_total copied[HEC_COPY_DIRECTION_COUNT][HEC_COPY_HOST_COUNT];
+    double memset_bytes;
+};
+
+/* One row a kernel name (all its launch configurations together; the numbers are those of the most frequent one). */
+struct hec_kernel_row {
+    int device;
+    char name[512]; /* demangled where it can be; text as recorded otherwise */
+    int64_t count;
+    double seconds; /* sum of durations */
+    double share;   /* of the sum over all kernels of the device */
+    double mean_us, minimum_us, maximum_us;
+    int configurations; /* different ones seen */
+    int64_t grid[3];    /* -1 unknown */
+    int32_t block[3], registers;
+    int64_t static_shared_bytes, dynamic_shared_bytes;
+    double occupancy_limit; /* 0..1: warps that fit on an SM by registers, shared memory and block size; NAN unknown */
+    char occupancy_limiter[16]; /* "registers", "shared", "block", "warps"; "" unknown */
+    bool comm;
+};
+
+struct hec_step_summary {
+    enum hec_step_source source;
+    double confidence; /* 1 where the program says so; less where found */
+    char unit[64];     /* "sample"; "" unknown */
+    int64_t count;
+    struct hec_quantiles duration;
+    double samples_per_step; /* median, NAN unknown */
+    double units;            /* sum of the units of all steps, NAN unknown */
+    double data_s;     /* time in phases called "data" within the steps, of one process's main thread; NAN unknown */
+    double busy_share; /* of the device within the steps that lie wholly inside windows; NAN unknown */
+    int32_t pid;       /* whose steps these are: the process with most */
+    int64_t values;    /* numbers called "loss" */
+    double value_first, value_last;
+};
+
+#define HEC_TRACE_PROCESSES_MAX 64
+
+struct hec_trace_cost {
+    int mode; /* enum hec_trace_mode */
+    int processes;
+    int64_t records, dropped, lost, bad, windows;
+    double coverage; /* traced time over the time since tracing began, 0..1; NAN without */
+    /* Slowdown of the program: measured by comparing steps inside windows with steps outside (95 % interval), else as
+     * the tracer estimates it. Of the whole run: weighted with the coverage. NAN unknown. */
+    double overhead, overhead_low, overhead_high;
+    bool overhead_measured;
+    double budget; /* NAN: none */
+    double self_cpu_s;
+    char holder[128];
+    double holder_s;
+    char why[256];     /* why there is no trace, or not all of it */
+    int cupti_version; /* -1 none */
+    char library[256];
+};
+
+struct hec_timeline {
+    struct hec_trace_cost trace;
+    struct hec_device_timeline *devices; /* only those with activities; malloc'ed */
+    int device_count;
+    struct hec_kernel_row *kernels; /* by device, then by seconds, largest first; malloc'ed */
+    int kernel_count;
+    struct hec_step_summary steps;
+    int64_t stacks; /* samples of call stacks */
+};
+
+/* Where activities come from; shaped like store/reader.h. Every pass may be asked for several times. */
+struct hec_timeline_input {
+    void *context;
+    int (*names)(void *context, int (*visit)(void *to, uint32_t id, const char *text), void *to, struct hec_why *why);
+    int (*tracks)(void *context, int (*visit)(void *to, const struct hec_track *track), void *to, struct hec_why *why);
+    int (*kernels)(void *context, int (*visit)(void *to, const struct hec_kernel *kernel), void *to,
+                   struct hec_why *why);
+    int (*frames)(void *context, int (*visit)(void *to, const struct hec_frame *frame), void *to, struct hec_why *why);
+    int (*tracers)(void *context, int (*visit)(void *to, const struct hec_tracer *tracer), void *to,
+                   struct hec_why *why);
+    /* In ascending start_ns over all tracks, in chunks; kinds: bits of HEC_ACTIVITY_BIT. */
+    int (*activities)(void *context, uint32_t kinds,
+                      int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
+                      struct hec_why *why);
+    const struct hec_device *devices; /* for the occupancy limit: compute capability */
+    int device_count;
+    int64_t end_ns; /* of the run; <= 0 unknown */
+};
+
+/* HEC_ERR_NOMEM, or what the input returned. A run without a trace gives an empty timeline (mode OFF, why says so). On
+ * failure *out is empty. */
+int hec_timeline_build(const struct hec_timeline_input *input, struct hec_timeline *out, struct hec_why *why);
+void hec_timeline_free(struct hec_timeline *timeline);
+
+#endif

@@ -1,0 +1,22 @@
+#include "model/trace.h"
+
+#include <stddef.h>
+
+#define NAMES(function, type, count, ...)                                                                              \
+    const char *function(type value) {                                                                                 \
+        static const char *const names[] = {__VA_ARGS__};                                                              \
+        _Static_assert(sizeof names / sizeof names[0] == (count), #function);                                          \
+        return (unsigned)value < (count) ? names[value] : "unknown";                                                   \
+    }
+
+NAMES(hec_activity_kind_name, enum hec_activity_kind, HEC_ACTIVITY_KIND_COUNT, "kernel", "copy", "memset", "graph",
+      "sync", "api", "range", "phase", "step", "value", "stack", "window", "operator")
+NAMES(hec_memory_kind_name, enum hec_memory_kind, HEC_MEMORY_KIND_COUNT, "unknown", "pageable", "pinned", "device",
+      "array", "managed")
+NAMES(hec_sync_type_name, enum hec_sync_type, HEC_SYNC_TYPE_COUNT, "unknown", "event", "stream_wait", "stream",
+      "context")
+NAMES(hec_api_class_name, enum hec_api_class, HEC_API_CLASS_COUNT, "other", "launch", "graph", "copy", "memset", "sync",
+      "alloc", "free", "module")
+NAMES(hec_step_source_name, enum hec_step_source, HEC_STEP_SOURCE_COUNT, "none", "marked", "optimizer", "module",
+      "annotated", "periodic")
+NAMES(hec_track_kind_name, enum hec_track_kind, HEC_TRACK_KIND_COUNT, "process", "thread", "stream")

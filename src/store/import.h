@@ -1,0 +1,41 @@
+/* Importers: traces of other tools become runs, told to a sink like a measured one (time only, no energy).
+ *
+ * The files are hostile: JSON or SQLite of any size and content. Memory is bounded by the number of names and by what
+ * must wait for its partner (launches by correlation id), never by the length of the file. Malformed input is
+ * HEC_ERR_CORRUPT with one sentence that names the file and the place; a file of another kind is HEC_ERR_USAGE. */
+#ifndef HEC_STORE_IMPORT_H
+#define HEC_STORE_IMPORT_H
+
+#include "base/error.h"
+#include "model/run.h"
+
+enum hec_import_kind { HEC_IMPORT_UNKNOWN, HEC_IMPORT_KINETO, HEC_IMPORT_NSYS };
+
+struct hec_import_stats {
+    enum hec_import_kind kind;
+    int64_t events;    /* read */
+    int64_t kept;      /* became activities */
+    int64_t skipped;   /* of kinds that HEC does not use */
+    int64_t bad;       /* without a time, a duration or a place */
+    int ranks;         /* files of this run so far */
+    int64_t origin_ns; /* earliest time over all files, as the trace gives it (its own clock) */
+    int64_t end_ns;    /* latest, relative to the origin */
+};
+
+struct hec_import;
+
+/* progress (may be NULL) is called now and then with the share of the file that has been read; a negative error stops
+ * the import and is returned. */
+typedef int (*hec_import_progress)(void *context, const char *path, double share);
+
+/* A run is imported in two passes over its files, because files of several ranks share one origin:
+ *   hec_import_new; hec_import_scan for every file; hec_import_read for every file; hec_import_free.
+ * scan finds out the kind, the devices and the times; read tells the sink everything, with times from the origin. */
+int hec_import_new(const struct hec_sink *sink, hec_import_progress progress, void *context, struct hec_import **out,
+                   struct hec_why *why);
+int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why);
+int hec_import_read(struct hec_import *import, const char *path, struct hec_why *why);
+const struct hec_import_stats *hec_import_stats(const struct hec_import *import);
+void hec_import_free(struct hec_import *import);
+
+#endif
