@@ -11,15 +11,20 @@
 
 enum hec_lane { HEC_LANE_HOST, HEC_LANE_GPU, HEC_LANE_TRACE, HEC_LANE_COUNT };
 
+struct hec_device_table;
+
 struct hec_observe_options {
-    pid_t root;                  /* the command; 0 while it has not started */
-    const char *nvml_path;       /* NULL: the system's libnvidia-ml.so.1 */
-    const char *visible_devices; /* CUDA_VISIBLE_DEVICES of the command; NULL when unset */
-    const char *proc_path;       /* NULL: /proc */
-    const char *powercap_path;   /* NULL: /sys/class/powercap */
-    const char *mark_socket;     /* path on which the program's rings arrive; NULL: none */
-    const char *trace_socket;    /* path on which the tracer's rings arrive; NULL: none */
-    int64_t gpm_window_ns;       /* 0: as short as the CPU share allows */
+    pid_t root;                       /* the command; 0 while it has not started */
+    const char *nvml_path;            /* NULL: the system's libnvidia-ml.so.1 */
+    const char *visible_devices;      /* CUDA_VISIBLE_DEVICES of the command; NULL when unset */
+    const char *proc_path;            /* NULL: /proc */
+    const char *powercap_path;        /* NULL: /sys/class/powercap */
+    const char *mark_socket;          /* path on which the program's rings arrive; NULL: none */
+    const char *trace_socket;         /* path on which the tracer's rings arrive; NULL: none */
+    int trace_mode;                   /* as asked for: enum hec_trace_mode of base/trace.h */
+    int64_t trace_budget_ppm;         /* -1: none */
+    struct hec_device_table *devices; /* of this run (observe/devices.h); set by the recorder, NULL without one */
+    int64_t gpm_window_ns;            /* 0: as short as the CPU share allows */
 };
 
 struct hec_collector {

@@ -1,6 +1,7 @@
 #include "observe/recorder.h"
 
 #include "base/clock.h"
+#include "observe/devices.h"
 #include "observe/lane.h"
 
 #include <pthread.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const lane_names[HEC_LANE_COUNT] = {"host", "GPU driver"};
+static const char *const lane_names[HEC_LANE_COUNT] = {"host", "GPU driver", "trace"};
 
 enum lane_phase { OPENING, RUNNING, DONE };
 
@@ -33,6 +34,7 @@ struct hec_recorder {
     int64_t end_ns;
     unsigned wakes;
     struct lane lanes[HEC_LANE_COUNT];
+    struct hec_device_table devices;
 };
 
 /* Every function of the lane's sink: pass on, unless the lane was cut off. */
@@ -56,6 +58,8 @@ static void pass_event(void *context, enum hec_event_kind kind, int device, int6
     PASS(context, event(to->context, kind, device, t_ns, text));
 }
 static void pass_device(void *context, const struct hec_device *device) {
+    struct lane *lane = context;
+    hec_device_table_add(&lane->recorder->devices, device);
     PASS(context, device(to->context, device));
 }
 static void pass_process(void *context, const struct hec_process *process) {
@@ -72,6 +76,36 @@ static void pass_units(void *context, const char *name, double count) {
 }
 static void pass_meta(void *context, const char *key, const char *value) {
     PASS(context, meta(to->context, key, value));
+}
+
+/* The same for functions that give an id; a lane that was cut off gets none. */
+#define PASS_ID(lane_, call)                                                                                           \
+    do {                                                                                                               \
+        struct lane *l = (lane_);                                                                                      \
+        pthread_mutex_lock(&l->sink_lock);                                                                             \
+        const struct hec_sink *to = l->recorder->sink;                                                                 \
+        uint32_t id = l->cut_off ? 0 : to->call;                                                                       \
+        pthread_mutex_unlock(&l->sink_lock);                                                                           \
+        return id;                                                                                                     \
+    } while (0)
+
+static uint32_t pass_trace_name(void *context, const char *text) {
+    PASS_ID(context, trace_name(to->context, text));
+}
+static uint32_t pass_trace_track(void *context, const struct hec_track *track) {
+    PASS_ID(context, trace_track(to->context, track));
+}
+static uint32_t pass_trace_kernel(void *context, const struct hec_kernel *kernel) {
+    PASS_ID(context, trace_kernel(to->context, kernel));
+}
+static uint32_t pass_trace_frame(void *context, const struct hec_frame *frame) {
+    PASS_ID(context, trace_frame(to->context, frame));
+}
+static void pass_trace_activities(void *context, const struct hec_activity *activities, size_t count) {
+    PASS(context, trace_activities(to->context, activities, count));
+}
+static void pass_tracer(void *context, const struct hec_tracer *tracer) {
+    PASS(context, tracer(to->context, tracer));
 }
 
 static void set_phase(struct lane *lane, enum lane_phase phase) {
@@ -109,6 +143,8 @@ static void *lane_main(void *argument) {
     struct hec_recorder *recorder = lane->recorder;
     unsigned wakes = 0;
     hec_lane_open(&lane->set, lane->kind, recorder->all, recorder->options, &lane->sink);
+    if (lane->kind == HEC_LANE_GPU)
+        hec_device_table_complete(&recorder->devices);
     set_phase(lane, RUNNING);
     while (!wait_due(lane, hec_lane_poll(&lane->set, hec_clock_mono_ns()), &wakes)) {
     }
@@ -123,8 +159,24 @@ static int start_lane(struct hec_recorder *recorder, enum hec_lane kind) {
     lane->recorder = recorder;
     lane->kind = kind;
     pthread_mutex_init(&lane->sink_lock, NULL);
-    lane->sink = (struct hec_sink){lane,         pass_sample,      pass_missing, pass_event, pass_device,
-                                   pass_process, pass_gpu_process, pass_span,    pass_units, pass_meta};
+    lane->sink = (struct hec_sink){
+        .context = lane,
+        .sample = pass_sample,
+        .missing = pass_missing,
+        .event = pass_event,
+        .device = pass_device,
+        .process = pass_process,
+        .gpu_process = pass_gpu_process,
+        .span = pass_span,
+        .units = pass_units,
+        .meta = pass_meta,
+        .trace_name = pass_trace_name,
+        .trace_track = pass_trace_track,
+        .trace_kernel = pass_trace_kernel,
+        .trace_frame = pass_trace_frame,
+        .trace_activities = pass_trace_activities,
+        .tracer = pass_tracer,
+    };
     return pthread_create(&lane->thread, NULL, lane_main, lane);
 }
 
@@ -136,6 +188,8 @@ int hec_recorder_start(const struct hec_collector *const *all, struct hec_observ
     recorder->all = all;
     recorder->options = options;
     recorder->sink = sink;
+    hec_device_table_init(&recorder->devices);
+    options->devices = &recorder->devices;
     pthread_mutex_init(&recorder->lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -152,6 +206,8 @@ int hec_recorder_start(const struct hec_collector *const *all, struct hec_observ
         pthread_cond_broadcast(&recorder->changed);
         while (kind-- > 0)
             pthread_join(recorder->lanes[kind].thread, NULL);
+        options->devices = NULL;
+        hec_device_table_free(&recorder->devices);
         free(recorder);
         return hec_fail(why, hec_err_from_errno(errnum), "cannot start a thread: %s", strerror(errnum));
     }
@@ -222,6 +278,8 @@ int hec_recorder_stop(struct hec_recorder *recorder, int64_t end_ns, int64_t tim
         return abandoned;
     pthread_cond_destroy(&recorder->changed);
     pthread_mutex_destroy(&recorder->lock);
+    recorder->options->devices = NULL;
+    hec_device_table_free(&recorder->devices);
     free(recorder);
     return 0;
 }
