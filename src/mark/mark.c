@@ -126,7 +126,8 @@ static int64_t now_ns(void) {
 }
 
 bool hec_mark_write(struct hec_ring *target, struct hec_ring_record *record, enum hec_ring_kind kind) {
-    record->tid = thread_id();
+    if (record->tid == 0)
+        record->tid = thread_id();
     record->kind = (uint16_t)kind;
     if (record->t_ns == 0)
         record->t_ns = now_ns();

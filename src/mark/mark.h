@@ -20,12 +20,20 @@ int hec_mark_is_on(void);
 /* Changes whenever the process gets another ring (fork): names must be defined anew. */
 uint32_t hec_mark_generation(void);
 
-/* Append a record of this thread, with the time of now unless it has one. false: dropped, and counted. */
+/* Append a record, of this thread and with the time of now unless it has others. false: dropped, and counted. */
 bool hec_mark_write(struct hec_ring *ring, struct hec_ring_record *record, enum hec_ring_kind kind);
 
 /* The id of a name in this ring, defined there first when needed; 0: it could not be (ring or name table full).
  * Names are cut to HEC_NAME_MAX bytes. */
 uint32_t hec_mark_name(struct hec_ring *ring, const char *text);
+
+/* The same for the long texts of the hooks (texts.c): the last HEC_MARK_TEXT_MAX bytes are kept. text is not "". */
+#define HEC_MARK_TEXT_MAX 255
+#define HEC_MARK_TEXT_FIRST 1024u /* ids of texts begin here: those of names are below */
+uint32_t hec_mark_text(struct hec_ring *ring, const char *text);
+
+/* Define id as text in this ring, unless *generation says that it has been. false: the ring is full. */
+bool hec_mark_define(struct hec_ring *ring, uint32_t id, const char *text, size_t length, uint32_t *generation);
 
 /* Read HEC_KNOBS; called once, when the library is loaded. */
 void hec_mark_knobs_init(const char *text);

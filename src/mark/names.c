@@ -7,6 +7,8 @@
 
 #define NAMES 512u
 
+_Static_assert(NAMES < HEC_MARK_TEXT_FIRST, "ids of names and texts are apart");
+
 enum { NAME_FREE, NAME_BUSY, NAME_READY };
 
 static struct {
@@ -16,24 +18,23 @@ static struct {
     char text[HEC_NAME_MAX + 1];
 } names[NAMES];
 
-static bool define(struct hec_ring *ring, uint32_t index, size_t length) {
+bool hec_mark_define(struct hec_ring *ring, uint32_t id, const char *text, size_t length, uint32_t *defined) {
     uint32_t generation = hec_mark_generation();
-    if (__atomic_load_n(&names[index].generation, __ATOMIC_ACQUIRE) == generation)
+    if (__atomic_load_n(defined, __ATOMIC_ACQUIRE) == generation)
         return true;
     size_t pieces = (length + HEC_RING_NAME_PIECE - 1) / HEC_RING_NAME_PIECE;
     for (size_t i = 0; i < pieces; i++) {
         struct hec_ring_record record = {0};
-        record.u.name.id = index + 1;
+        record.u.name.id = id;
         record.u.name.piece = (uint8_t)i;
         record.u.name.pieces = (uint8_t)pieces;
         record.u.name.length = (uint16_t)length;
         size_t at = i * HEC_RING_NAME_PIECE;
-        memcpy(record.u.name.text, names[index].text + at,
-               length - at < HEC_RING_NAME_PIECE ? length - at : HEC_RING_NAME_PIECE);
+        memcpy(record.u.name.text, text + at, length - at < HEC_RING_NAME_PIECE ? length - at : HEC_RING_NAME_PIECE);
         if (!hec_mark_write(ring, &record, HEC_RING_NAME))
             return false; /* tried again at the next use */
     }
-    __atomic_store_n(&names[index].generation, generation, __ATOMIC_RELEASE);
+    __atomic_store_n(defined, generation, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -56,7 +57,8 @@ uint32_t hec_mark_name(struct hec_ring *ring, const char *text) {
         }
         /* a busy slot is passed over, not waited for: its owner may be the code that this signal interrupted */
         if (found == NAME_READY && names[index].hash == hash && memcmp(names[index].text, key, length + 1) == 0)
-            return define(ring, index, length) ? index + 1 : 0;
+            return hec_mark_define(ring, index + 1, names[index].text, length, &names[index].generation) ? index + 1
+                                                                                                         : 0;
     }
     return 0;
 }
