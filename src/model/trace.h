@@ -43,6 +43,7 @@ enum hec_memory_kind {
     HEC_MEMORY_DEVICE,
     HEC_MEMORY_ARRAY,
     HEC_MEMORY_MANAGED,
+    HEC_MEMORY_HOST, /* pageable or pinned, the source does not say (imports) */
     HEC_MEMORY_KIND_COUNT
 };
 
@@ -110,6 +111,7 @@ struct hec_frame {
 
 #define HEC_ACTIVITY_IN_GRAPH 1u /* a node of a launched CUDA graph */
 #define HEC_ACTIVITY_FOUND 2u    /* PHASE: found by the hooks, not marked by the program */
+#define HEC_ACTIVITY_PEER 4u     /* COPY: between two devices */
 
 /* 64 bytes. start <= end. Fields that the kind does not use are 0. */
 struct hec_activity {
