@@ -28,9 +28,40 @@ static void event(void *context, enum hec_event_kind kind, int device, int64_t t
         abort();
 }
 
-static void span(void *context, const struct hec_span *given) {
+static uint32_t names, tracks, frames, calls;
+
+static uint32_t trace_name(void *context, const char *text) {
     (void)context;
-    if (given->start_ns > given->end_ns || !memchr(given->name, '\0', sizeof given->name))
+    if (!text[0] || strlen(text) >= HEC_MARKS_TEXT_BYTES)
+        abort();
+    return ++names;
+}
+
+static uint32_t trace_track(void *context, const struct hec_track *track) {
+    (void)context;
+    if (track->kind != HEC_TRACK_PROCESS && (track->kind != HEC_TRACK_THREAD || track->stream == 0))
+        abort();
+    return ++tracks;
+}
+
+static uint32_t trace_frame(void *context, const struct hec_frame *frame) {
+    (void)context;
+    if (frame->parent > frames || frame->file > names || frame->function > names || frame->line < 0)
+        abort();
+    return ++calls % 8 == 7 ? 0 : ++frames; /* full, now and then */
+}
+
+static void trace_activities(void *context, const struct hec_activity *activities, size_t count) {
+    (void)context;
+    for (size_t i = 0; i < count; i++)
+        if (activities[i].start_ns > activities[i].end_ns || activities[i].track == 0 || activities[i].track > tracks ||
+            activities[i].name == 0 || activities[i].name > (activities[i].kind == HEC_ACTIVITY_STACK ? frames : names))
+            abort();
+}
+
+static void meta(void *context, const char *key, const char *value) {
+    (void)context;
+    if (strncmp(key, "python.", 7) != 0 || strlen(value) >= HEC_MARKS_TEXT_BYTES)
         abort();
 }
 
@@ -62,7 +93,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t rest = size - head < bytes - HEC_RING_HEADER_BYTES ? size - head : bytes - HEC_RING_HEADER_BYTES;
     memcpy(slots, data + head, rest);
     struct hec_marks_run run = {
-        .sink = &(struct hec_sink){.sample = sample, .event = event, .span = span, .units = units},
+        .sink = &(struct hec_sink){.sample = sample,
+                                   .event = event,
+                                   .units = units,
+                                   .meta = meta,
+                                   .trace_name = trace_name,
+                                   .trace_track = trace_track,
+                                   .trace_frame = trace_frame,
+                                   .trace_activities = trace_activities},
         .opened_ns = hec_clock_mono_ns(),
         .end_ns = INT64_MAX,
         .events_left = 100,

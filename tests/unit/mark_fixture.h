@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#define KEPT 8192
+#define KEPT 16384
 
 struct kept_sample {
     int32_t pid;
@@ -32,16 +32,34 @@ struct kept_event {
     char text[256];
 };
 
+struct kept_text {
+    char text[320];
+};
+
+struct kept_activity {
+    int64_t start_ns, end_ns;
+    int32_t pid, tid; /* tid 0: on the track of the process */
+    double amount;
+    uint32_t frame;
+    int detail, flags;
+    char name[64];
+};
+
 /* What the sink was told. */
 struct kept {
     struct kept_sample sample[KEPT];
-    struct hec_span span[KEPT];
+    struct kept_activity span[KEPT]; /* phases */
+    struct kept_activity step[KEPT], value[KEPT], stack[KEPT];
+    struct hec_frame frame[KEPT]; /* by id - 1; file and function are indices of name */
+    struct hec_track track[KEPT]; /* by id - 1 */
+    struct kept_text name[KEPT];  /* by id - 1 */
+    struct kept_text meta[KEPT];  /* "key=value" */
     struct kept_event event[KEPT];
     struct {
         char name[64];
         double count;
     } unit[100];
-    int samples, spans, events, units;
+    int samples, spans, events, units, steps, values, stacks, frames, tracks, names, metas;
 };
 
 static struct kept kept;
@@ -61,11 +79,81 @@ static void keep_event(void *context, enum hec_event_kind kind, int device, int6
     snprintf(kept.event[kept.events++].text, sizeof kept.event[0].text, "%s", text);
 }
 
-static void keep_span(void *context, const struct hec_span *span) {
+static uint32_t keep_name(void *context, const char *text) {
     (void)context;
-    assert_true(kept.spans < KEPT);
-    assert_true(span->start_ns <= span->end_ns);
-    kept.span[kept.spans++] = *span;
+    for (int i = 0; i < kept.names; i++)
+        if (strcmp(kept.name[i].text, text) == 0)
+            return (uint32_t)i + 1;
+    assert_true(kept.names < KEPT);
+    snprintf(kept.name[kept.names].text, sizeof kept.name[0].text, "%s", text);
+    return (uint32_t)++kept.names;
+}
+
+static uint32_t keep_track(void *context, const struct hec_track *track) {
+    (void)context;
+    assert_true(track->kind != HEC_TRACK_STREAM && track->rank == -1 && track->device == HEC_DEVICE_NONE);
+    for (int i = 0; i < kept.tracks; i++)
+        if (kept.track[i].kind == track->kind && kept.track[i].pid == track->pid &&
+            kept.track[i].stream == track->stream)
+            return (uint32_t)i + 1;
+    assert_true(kept.tracks < KEPT);
+    kept.track[kept.tracks] = *track;
+    return (uint32_t)++kept.tracks;
+}
+
+static uint32_t keep_frame(void *context, const struct hec_frame *frame) {
+    (void)context;
+    for (int i = 0; i < kept.frames; i++)
+        if (kept.frame[i].parent == frame->parent && kept.frame[i].file == frame->file &&
+            kept.frame[i].function == frame->function && kept.frame[i].line == frame->line)
+            return (uint32_t)i + 1;
+    assert_true(kept.frames < KEPT);
+    kept.frame[kept.frames] = *frame;
+    return (uint32_t)++kept.frames;
+}
+
+static void keep_activity(const struct hec_activity *activity) {
+    bool stack = activity->kind == HEC_ACTIVITY_STACK;
+    struct kept_activity *list = activity->kind == HEC_ACTIVITY_PHASE   ? kept.span
+                                 : activity->kind == HEC_ACTIVITY_STEP  ? kept.step
+                                 : activity->kind == HEC_ACTIVITY_VALUE ? kept.value
+                                                                        : kept.stack;
+    int *count = activity->kind == HEC_ACTIVITY_PHASE   ? &kept.spans
+                 : activity->kind == HEC_ACTIVITY_STEP  ? &kept.steps
+                 : activity->kind == HEC_ACTIVITY_VALUE ? &kept.values
+                                                        : &kept.stacks;
+    assert_true(stack || list != kept.stack);
+    assert_true(activity->start_ns <= activity->end_ns);
+    assert_in_range(activity->track, 1, kept.tracks);
+    assert_in_range(activity->name, 1, stack ? kept.frames : kept.names);
+    assert_int_equal(activity->launch_ns, 0);
+    assert_int_equal(activity->launch_track, 0);
+    assert_true(*count < KEPT);
+    struct kept_activity *to = &list[(*count)++];
+    const struct hec_track *track = &kept.track[activity->track - 1];
+    *to = (struct kept_activity){.start_ns = activity->start_ns,
+                                 .end_ns = activity->end_ns,
+                                 .pid = track->pid,
+                                 .tid = (int32_t)track->stream,
+                                 .amount = activity->amount,
+                                 .frame = stack ? activity->name : 0,
+                                 .detail = activity->detail,
+                                 .flags = activity->flags};
+    if (!stack)
+        snprintf(to->name, sizeof to->name, "%.63s", kept.name[activity->name - 1].text);
+}
+
+static void keep_activities(void *context, const struct hec_activity *activities, size_t count) {
+    (void)context;
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++)
+        keep_activity(&activities[i]);
+}
+
+static void keep_meta(void *context, const char *key, const char *value) {
+    (void)context;
+    assert_true(kept.metas < KEPT);
+    snprintf(kept.meta[kept.metas++].text, sizeof kept.meta[0].text, "%s=%s", key, value);
 }
 
 static void keep_units(void *context, const char *name, double count) {
@@ -80,7 +168,15 @@ static void keep_units(void *context, const char *name, double count) {
 }
 
 static const struct hec_sink keeping = {
-    .sample = keep_sample, .event = keep_event, .span = keep_span, .units = keep_units};
+    .sample = keep_sample,
+    .event = keep_event,
+    .units = keep_units,
+    .meta = keep_meta,
+    .trace_name = keep_name,
+    .trace_track = keep_track,
+    .trace_frame = keep_frame,
+    .trace_activities = keep_activities,
+};
 
 __attribute__((unused)) static double kept_units(const char *name) {
     for (int i = 0; i < kept.units; i++)

@@ -18,6 +18,7 @@
 #define DRAIN_NS (100 * HEC_NS_PER_MS)
 #define DRAIN_FAST_NS (10 * HEC_NS_PER_MS) /* while some ring was more than a quarter full */
 #define PEERS_MAX 512                      /* each holds one descriptor (its pidfd), of usually 1024 */
+#define PEERS_RICH 64                      /* those that come later may define few names: 3 MB each is too much then */
 #define RECORDS_MAX 65536                  /* largest ring taken: one drain of it is about 10 ms of this thread */
 #define WAITING_MAX 32                     /* connected and silent */
 #define WAITING_NS HEC_NS_PER_S
@@ -77,6 +78,8 @@ static void adopt(struct marks *marks, int connection, int fd, int64_t now_ns) {
     /* pid 0: a process of another pid namespace that is not visible from here */
     int pid_fd = peer.pid > 0 ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1;
     struct hec_marks_peer *added = hec_marks_peer_new(ring, peer.pid, pid_fd, now_ns);
+    if (added && marks->peer_count >= PEERS_RICH)
+        hec_ring_names_init(&added->names, HEC_MARKS_NAMES_FEW, HEC_MARKS_TEXT_BYTES - 1);
     if (added)
         marks->peer[marks->peer_count++] = added;
     else
@@ -190,6 +193,7 @@ static void marks_close(void *self) {
         struct hec_marks_peer *peer = marks->peer[--marks->peer_count];
         peer->phase_count = 0;
         peer->step_pending = false;
+        memset(peer->found, 0, sizeof peer->found);
         hec_marks_peer_end(peer, &marks->run, 0);
     }
     while (marks->waiting_count > 0)

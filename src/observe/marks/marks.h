@@ -3,15 +3,20 @@
  * The collector listens on options->mark_socket, takes the ring of every process that connects, and drains all rings
  * about every 100 ms. What it tells the sink:
  *
- * - STEP_UNITS, subject = pid: a step ended at t and did that many units. The value is an integer: the fraction is
- *   carried to the process's next step, so that the samples of a process add up to its total, rounded. Steps that
- *   follow within 20 ms of the last sample are folded into the next one (the power history has no finer grain, and a
- *   program's speed must not decide the size of the run file); a NOTE says so.
+ * - STEP_UNITS, subject = pid: a step that the program marks ended at t and did that many units. The value is an
+ *   integer: the fraction is carried to the process's next step, so that the samples of a process add up to its total,
+ *   rounded. Steps that follow within 20 ms of the last sample are folded into the next one (the power history has no
+ *   finer grain, and a program's speed must not decide the size of the run file); a NOTE says so.
  * - units: exact totals, per name. hec_step adds to "unit" or to the unit it names, hec_units to the one it names.
- *   Both always count: a program that marks steps of samples and counts tokens has two units.
- * - span: a phase. Ends that fit no open phase are ignored; phases open at the end of the process or of the window
- *   are closed there. At most 200 a second and process in the long run (a burst of 2000); the rest is told in a NOTE
- *   with count and seconds.
+ *   Both always count: a program that marks steps of samples and counts tokens has two units. A process that marks no
+ *   steps but whose hooks found some adds the units of those when it ends: samples where those of every step are
+ *   known, else steps; those of optimizers if there were any, else those of module calls.
+ * - activities STEP (each step, marked or found, from the end of the one before of the same source; the first from the
+ *   first mark of the process), PHASE (marked, and with HEC_ACTIVITY_FOUND what the hooks found), VALUE and STACK, with
+ *   the names, frames and tracks they need. Ends of phases that fit no open phase are ignored; phases open at the end
+ *   of the process or of the window are closed there. Rates are bounded by process, 1000 or 2000 a second in the long
+ *   run (a burst of ten times that); the rest is told in a NOTE with count and seconds.
+ * - meta "python.KEY": facts of the hooks. "hooks_off" (a hook switched itself off) also gives a NOTE.
  * - event KNOB "NAME=VALUE" when a process first reads a knob, and when the value it reads changes.
  * - event MARKS_DROPPED, per process, when marks were lost; again with the final count.
  * - event NOTE for what does not fit the bounds below, or was not valid. */

@@ -5,13 +5,21 @@
 #include "base/ring.h"
 #include "base/ring_names.h"
 #include "model/run.h"
+#include "observe/marks/timeline.h"
 #include "observe/marks/units.h"
 
 #include <sys/types.h>
 
-#define HEC_MARKS_NAMES_MAX 512  /* of one process; libhec.so defines no more */
-#define HEC_MARKS_PHASES_MAX 128 /* open at once in one process */
-#define HEC_MARKS_KNOBS_SEEN 64  /* knobs of one process whose last value is remembered */
+#define HEC_MARKS_NAMES_MAX                                                                                            \
+    (512 + 8192)                   /* of one process; libhec.so defines no more: marks', and the hooks' long ones */
+#define HEC_MARKS_NAMES_FEW 512    /* of a process that comes when many are there */
+#define HEC_MARKS_TEXT_BYTES 256   /* of the hooks' long names, with the NUL */
+#define HEC_MARKS_FRAMES_MAX 65536 /* nodes of one process's tree of call stacks */
+#define HEC_MARKS_FACTS_MAX 1000   /* told by one process; a later one of the same key replaces the earlier */
+#define HEC_MARKS_PHASES_MAX 128   /* open at once in one process */
+#define HEC_MARKS_KNOBS_SEEN 64    /* knobs of one process whose last value is remembered */
+
+#define HEC_MARKS_VALUE_MAX 9007199254740992.0 /* 2^53, as in libhec.so */
 
 /* What all processes of a run share. */
 struct hec_marks_run {
@@ -32,10 +40,17 @@ struct hec_marks_peer {
     uint64_t late;          /* records after the end of the window */
     int64_t stuck_since_ns; /* a reserved slot is not committed since then; 0: none */
     uint64_t stuck_at;
+    int64_t first_ns; /* time of the first valid mark */
     /* steps */
     double step_total; /* exact; the samples given so far add up to step_told */
     int64_t step_told, step_last_ns, step_sample_ns;
-    bool step_pending, step_folded;
+    bool step_pending, step_folded, step_marked;
+    int64_t step_end_ns[HEC_STEP_SOURCE_COUNT]; /* of the last one by source; 0: none */
+    struct hec_marks_found {
+        uint64_t steps, counted; /* found; those whose units are known */
+        double units;            /* of the counted ones */
+        char unit[HEC_MARKS_NAME_BYTES];
+    } found[HEC_STEP_SOURCE_COUNT];
     /* phases */
     int phase_count;
     uint64_t phase_overflow; /* begun while HEC_MARKS_PHASES_MAX were open */
@@ -43,10 +58,11 @@ struct hec_marks_peer {
         uint32_t tid, name;
         int64_t start_ns;
     } phase[HEC_MARKS_PHASES_MAX];
-    double span_tokens;
-    int64_t span_refill_ns;
-    uint64_t spans_folded;
-    int64_t spans_folded_ns;
+    /* hooks */
+    uint32_t *frame; /* the sink's id by the writer's; 0: undefined, or the sink has no room */
+    uint32_t frame_room;
+    int fact_count;
+    struct hec_marks_timeline timeline;
     /* knobs */
     int knob_count;
     struct {
@@ -63,6 +79,20 @@ void hec_marks_peer_drain(struct hec_marks_peer *peer, struct hec_marks_run *run
 
 /* The process or the window ended at end_ns: close what is open, tell what was lost, free. */
 void hec_marks_peer_end(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t end_ns);
+
+/* One record each, whose time is valid: false when it makes no sense. now_ns: when it was read. */
+bool hec_marks_steps_take(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record);
+bool hec_marks_phases_take(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record,
+                           int64_t now_ns);
+bool hec_marks_hooks_take(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record);
+
+/* Once a drain: what steps were held back and are due. */
+void hec_marks_steps_poll(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t now_ns);
+void hec_marks_steps_end(struct hec_marks_peer *peer, struct hec_marks_run *run);
+void hec_marks_phases_end(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t end_ns);
+
+/* The text of a name that is short enough for a mark; NULL: undefined, or longer than HEC_MARKS_NAME_BYTES - 1. */
+const char *hec_marks_peer_name(const struct hec_marks_peer *peer, uint32_t id);
 
 /* A bounded event. */
 void hec_marks_tell(struct hec_marks_run *run, enum hec_event_kind kind, int64_t t_ns, const char *format, ...)

@@ -1,0 +1,107 @@
+/* Steps and units: those that the program marks, and those that the hooks find. */
+#include "base/clock.h"
+#include "observe/marks/peer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STEP_SAMPLE_NS (20 * HEC_NS_PER_MS) /* the grain of the driver's power history */
+#define UNIT_FOUND "step"                   /* of found steps whose samples are not known */
+
+static void give_sample(struct hec_marks_peer *peer, struct hec_marks_run *run) {
+    int64_t value = llround(peer->step_total) - peer->step_told;
+    run->sink->sample(run->sink->context, HEC_STEP_UNITS, peer->pid, peer->step_last_ns, value);
+    peer->step_told += value;
+    peer->step_sample_ns = peer->step_last_ns;
+    peer->step_pending = false;
+}
+
+static void sample(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t t_ns, double units) {
+    peer->step_total += units;
+    if (t_ns > peer->step_last_ns)
+        peer->step_last_ns = t_ns; /* threads may arrive out of order by the length of a mark */
+    peer->step_pending = true;
+    if (peer->step_sample_ns == 0 || t_ns - peer->step_sample_ns >= STEP_SAMPLE_NS) {
+        give_sample(peer, run);
+    } else if (!peer->step_folded) {
+        peer->step_folded = true;
+        hec_marks_tell(run, HEC_EVENT_NOTE, t_ns,
+                       "steps of process %d follow within 20 ms: folded into samples of at least that length",
+                       (int)peer->pid);
+    }
+}
+
+/* The step that ended at t_ns, from the end of the one before; the first from the process's first mark. */
+static void interval(struct hec_marks_peer *peer, int64_t t_ns, enum hec_step_source source, const char *unit,
+                     double units) {
+    int64_t start_ns = peer->step_end_ns[source] ? peer->step_end_ns[source] : peer->first_ns;
+    struct hec_activity activity = {
+        .start_ns = start_ns < t_ns ? start_ns : t_ns,
+        .end_ns = t_ns,
+        .amount = units,
+        .kind = HEC_ACTIVITY_STEP,
+        .detail = (uint8_t)source,
+    };
+    if (t_ns > peer->step_end_ns[source])
+        peer->step_end_ns[source] = t_ns;
+    hec_marks_timeline_add(&peer->timeline, HEC_MARKS_RATE_STEPS, 0, unit, &activity);
+}
+
+static bool found(struct hec_marks_peer *peer, const struct hec_ring_record *record, const char *name) {
+    enum hec_step_source source = record->flags == HEC_RING_STEP_OPTIMIZER ? HEC_STEP_OPTIMIZER
+                                  : record->flags == HEC_RING_STEP_MODULE  ? HEC_STEP_MODULE
+                                                                           : HEC_STEP_NONE;
+    double units = record->u.mark.value;
+    bool known = units >= 0 && units <= HEC_MARKS_VALUE_MAX;
+    struct hec_marks_found *sum = &peer->found[source];
+    if (source == HEC_STEP_NONE || !(known || isnan(units)) || sum->units > 100 * HEC_MARKS_VALUE_MAX)
+        return false;
+    if (sum->steps++ == 0)
+        snprintf(sum->unit, sizeof sum->unit, "%s", name);
+    if (known && strcmp(sum->unit, name) == 0) { /* steps of several units have no common count */
+        sum->counted++;
+        sum->units += units;
+    }
+    interval(peer, record->t_ns, source, name[0] ? name : UNIT_FOUND, known ? units : NAN);
+    return true;
+}
+
+bool hec_marks_steps_take(struct hec_marks_peer *peer, struct hec_marks_run *run,
+                          const struct hec_ring_record *record) {
+    const struct hec_ring_mark *mark = &record->u.mark;
+    const char *name = mark->name ? hec_marks_peer_name(peer, mark->name) : "";
+    if (!name)
+        return false;
+    if (record->kind == HEC_RING_STEP_FOUND)
+        return found(peer, record, name);
+    if (!(mark->value >= 0 && mark->value <= HEC_MARKS_VALUE_MAX) || peer->step_total > 100 * HEC_MARKS_VALUE_MAX)
+        return false;
+    hec_marks_units_add(&run->units, name, mark->value);
+    if (record->kind == HEC_RING_STEP) {
+        peer->step_marked = true;
+        interval(peer, record->t_ns, HEC_STEP_MARKED, name[0] ? name : HEC_MARKS_UNIT_DEFAULT, mark->value);
+        sample(peer, run, record->t_ns, mark->value);
+    }
+    return true;
+}
+
+void hec_marks_steps_poll(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t now_ns) {
+    if (peer->step_pending && now_ns - peer->step_sample_ns >= STEP_SAMPLE_NS)
+        give_sample(peer, run);
+}
+
+/* Units of found steps wait for the end: only then is it known that the program marks none itself, and that no
+ * optimizer follows calls of a module. A sum that misses the samples of some steps would be wrong: then steps count. */
+void hec_marks_steps_end(struct hec_marks_peer *peer, struct hec_marks_run *run) {
+    if (peer->step_pending)
+        give_sample(peer, run);
+    const struct hec_marks_found *sum =
+        &peer->found[peer->found[HEC_STEP_OPTIMIZER].steps ? HEC_STEP_OPTIMIZER : HEC_STEP_MODULE];
+    if (peer->step_marked || sum->steps == 0)
+        return;
+    if (sum->counted == sum->steps)
+        hec_marks_units_add(&run->units, sum->unit[0] ? sum->unit : UNIT_FOUND, sum->units);
+    else
+        hec_marks_units_add(&run->units, UNIT_FOUND, (double)sum->steps);
+}

@@ -1,0 +1,353 @@
+/* What the Python hooks tell through libhec.so, and what the collector makes of it. */
+#include "unit/mark_fixture.h"
+
+#include "mark/hooks.h"
+#include "observe/marks/peer.h"
+
+#include <dlfcn.h>
+#include <math.h>
+
+static int (*hook_step)(const char *, double, uint32_t, int64_t);
+static int (*hook_value)(const char *, double, int64_t);
+static int (*hook_interval)(const char *, int64_t, int64_t);
+static int (*hook_frame)(uint32_t, uint32_t, const char *, const char *, uint32_t);
+static int (*hook_stack)(uint32_t, uint32_t, uint32_t);
+static int (*hook_fact)(const char *, const char *);
+
+/* In a program: the functions, as the hooks bind them. */
+static void load(void) {
+    void *library = dlopen(getenv("HEC_LIB"), RTLD_NOW | RTLD_LOCAL);
+    EXPECT(library);
+    struct {
+        const char *name;
+        void *to;
+    } wanted[] = {{"hec_hook_step", &hook_step},         {"hec_hook_value", &hook_value},
+                  {"hec_hook_interval", &hook_interval}, {"hec_hook_frame", &hook_frame},
+                  {"hec_hook_stack", &hook_stack},       {"hec_hook_fact", &hook_fact}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        void *symbol = dlvsym(library, wanted[i].name, "HEC_PRIVATE");
+        EXPECT(symbol);
+        memcpy(wanted[i].to, &symbol, sizeof symbol);
+    }
+}
+
+static int hooked(void) {
+    load();
+    int64_t start_ns = hec_clock_mono_ns();
+    EXPECT(hook_fact("torch", "2.11.0"));
+    EXPECT(hook_fact("hooks_off", "the loss: planted"));
+    EXPECT(hook_frame(1, 0, "/home/a/train.py", "<module>", 12));
+    EXPECT(hook_frame(2, 1, "/home/a/train.py", "caf\xc3\xa9", 30));
+    EXPECT(hook_stack((uint32_t)getpid(), 2, 10));
+    for (int i = 0; i < 3; i++) {
+        EXPECT(hook_interval("data", start_ns, 1000 + i));
+        EXPECT(hook_value("loss", i == 1 ? NAN : 0.5 * i, 0));
+        EXPECT(hook_step("sample", 32, HEC_RING_STEP_OPTIMIZER, 0));
+    }
+    EXPECT(hook_step("sample", 8, HEC_RING_STEP_MODULE, 0));
+    return 0;
+}
+
+static void what_the_hooks_find_is_told(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    int64_t start_ns = hec_clock_mono_ns();
+    pid_t pid = start(fixture.socket, NULL, hooked);
+    assert_int_equal(result(pid), 0);
+    fixture_finish(&fixture);
+    assert_true(kept_units("sample") == 96); /* the call of the module is no work of its own beside an optimizer */
+    assert_int_equal(kept.units, 1);
+    assert_int_equal(kept.samples, 0);
+    assert_int_equal(kept.steps, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(kept.step[i].pid, pid);
+        assert_int_equal(kept.step[i].tid, 0);
+        assert_string_equal(kept.step[i].name, "sample");
+        assert_true(kept.step[i].start_ns >= start_ns);
+        assert_true(kept.step[i].amount == (i < 3 ? 32 : 8));
+        assert_int_equal(kept.step[i].detail, i < 3 ? HEC_STEP_OPTIMIZER : HEC_STEP_MODULE);
+    }
+    assert_int_equal(kept.step[1].start_ns, kept.step[0].end_ns);
+    assert_int_equal(kept.step[2].start_ns, kept.step[1].end_ns);
+    assert_int_equal(kept.values, 3);
+    assert_string_equal(kept.value[0].name, "loss");
+    assert_true(kept.value[0].amount == 0 && isnan(kept.value[1].amount) && kept.value[2].amount == 1);
+    assert_int_equal(kept.spans, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(kept.span[i].name, "data");
+        assert_int_equal(kept.span[i].end_ns - kept.span[i].start_ns, 1000 + i);
+        assert_int_equal(kept.span[i].flags, HEC_ACTIVITY_FOUND);
+        assert_int_equal(kept.span[i].tid, pid);
+    }
+    assert_int_equal(kept.stacks, 1);
+    assert_int_equal(kept.stack[0].tid, pid);
+    assert_int_equal(kept.stack[0].end_ns - kept.stack[0].start_ns, 10000);
+    const struct hec_frame *inner = &kept.frame[kept.stack[0].frame - 1];
+    assert_int_equal(inner->line, 30);
+    assert_string_equal(kept.name[inner->function - 1].text, "caf\xc3\xa9");
+    assert_string_equal(kept.name[inner->file - 1].text, "/home/a/train.py");
+    const struct hec_frame *outer = &kept.frame[inner->parent - 1];
+    assert_true(outer->parent == 0 && outer->line == 12 && outer->file == inner->file);
+    assert_int_equal(kept.metas, 2);
+    assert_string_equal(kept.meta[0].text, "python.torch=2.11.0");
+    assert_non_null(kept_event(HEC_EVENT_NOTE, ": the loss: planted"));
+    assert_int_equal(kept.events, 1);
+}
+
+static int marked_and_found(void) {
+    load();
+    for (int i = 0; i < 5; i++) {
+        EXPECT(hook_step("sample", 32, HEC_RING_STEP_OPTIMIZER, 0));
+        hec_step_of("image", 32);
+    }
+    return 0;
+}
+
+static void a_program_that_marks_its_steps_is_believed(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, marked_and_found)), 0);
+    fixture_finish(&fixture);
+    assert_true(kept_units("image") == 160);
+    assert_int_equal(kept.units, 1);
+    assert_int_equal(kept.steps, 10);
+}
+
+static int partly_known(void) {
+    load();
+    for (int i = 0; i < 5; i++)
+        EXPECT(hook_step("sample", i == 2 ? (double)NAN : 32, HEC_RING_STEP_MODULE, 0));
+    return 0;
+}
+
+static void samples_that_are_not_all_known_are_not_summed(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, partly_known)), 0);
+    fixture_finish(&fixture);
+    assert_true(kept_units("step") == 5);
+    assert_int_equal(kept.units, 1);
+    assert_true(isnan(kept.step[2].amount));
+}
+
+static int many_texts(void) {
+    load();
+    EXPECT(hec_active());
+    char text[400];
+    int frames = 0;
+    for (uint32_t i = 1; i <= 9000; i++) {
+        snprintf(text, sizeof text, "/a/long/path/in/some/place/that/differs/%u.py", i);
+        frames += hook_frame(i, 0, text, NULL, i);
+        if (i % 500 == 0)
+            usleep(30000); /* the collector drains */
+    }
+    EXPECT(frames == 8192);
+    EXPECT(!hook_frame(9001, 0, "one more", NULL, 1));
+    EXPECT(hook_frame(9002, 0, "/a/long/path/in/some/place/that/differs/7.py", NULL, 1)); /* known ones go on */
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    EXPECT(!hook_fact("key", text));
+    return 0;
+}
+
+static void long_names_are_bounded(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    pid_t pid = start(fixture.socket, NULL, many_texts);
+    int status = 0;
+    while (waitpid(pid, &status, WNOHANG) == 0)
+        fixture_poll(&fixture);
+    assert_int_equal(status, 0);
+    fixture_finish(&fixture);
+    assert_int_equal(kept.frames, 8193);
+    assert_non_null(kept_event(HEC_EVENT_MARKS_DROPPED, ": 810 marks lost"));
+}
+
+static int long_text(void) {
+    load();
+    char text[400];
+    memset(text, 'x', sizeof text);
+    memcpy(text + 300, "/end.py", 8);
+    memcpy(text + 307 - 255, "\xc3\xa9", 2); /* the cut falls before it */
+    EXPECT(hook_fact("whole", text));
+    memcpy(text + 306 - 255, "\xc3\xa9x", 3); /* and amid it */
+    EXPECT(hook_fact("cut", text));
+    return 0;
+}
+
+static void long_names_keep_their_end(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, long_text)), 0);
+    fixture_finish(&fixture);
+    assert_int_equal(kept.metas, 2);
+    for (int i = 0; i < 2; i++) {
+        const char *text = strchr(kept.meta[i].text, '=') + 1;
+        assert_int_equal(strlen(text), i ? 254 : 255);
+        assert_string_equal(text + strlen(text) - 7, "/end.py");
+    }
+}
+
+static int forks(void) {
+    load();
+    EXPECT(hook_frame(1, 0, "parent.py", "f", 1));
+    pid_t child = fork();
+    if (child == 0) {
+        EXPECT(hook_frame(1, 0, "parent.py", "g", 2)); /* the same text again, in another ring */
+        EXPECT(hook_stack((uint32_t)getpid(), 1, 1000));
+        _exit(0);
+    }
+    return result(child);
+}
+
+static void a_child_defines_anew(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, forks)), 0);
+    fixture_finish(&fixture);
+    assert_int_equal(kept.stacks, 1);
+    assert_int_equal(kept.frame[kept.stack[0].frame - 1].line, 2);
+    assert_int_equal(kept.events, 0);
+}
+
+static int refused(void) {
+    load();
+    EXPECT(!hook_step("sample", -1, HEC_RING_STEP_MODULE, 0));
+    EXPECT(!hook_step("sample", (double)INFINITY, HEC_RING_STEP_MODULE, 0));
+    EXPECT(!hook_value(NULL, 1, 0) && !hook_value("", 1, 0));
+    EXPECT(!hook_interval("data", 0, 5) && !hook_interval("data", 5, -1) && !hook_interval(NULL, 5, 5));
+    EXPECT(!hook_frame(0, 0, "a", "b", 1) && !hook_frame(3, 3, "a", "b", 1));
+    EXPECT(!hook_stack(1, 0, 1000));
+    EXPECT(!hook_fact(NULL, "x") && !hook_fact("", "x"));
+    return 0;
+}
+
+static void what_makes_no_sense_is_not_written(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    assert_int_equal(result(start(fixture.socket, NULL, refused)), 0);
+    fixture_finish(&fixture);
+    assert_int_equal(kept.events, 0);
+    assert_int_equal(result(start(NULL, NULL, refused)), 0); /* and without HEC nothing is */
+}
+
+/* A ring that this test writes itself. */
+static struct hec_ring ring_to(const struct fixture *fixture, uint32_t records) {
+    struct hec_ring ring;
+    int fd;
+    assert_int_equal(hec_ring_create(records, HEC_RING_MARKS, &ring, &fd), HEC_OK);
+    assert_int_equal(hec_ring_send(fixture->socket, HEC_RING_MARKS, fd), HEC_OK);
+    close(fd);
+    return ring;
+}
+
+static void name_in(struct hec_ring *ring, uint32_t id, const char *text) {
+    struct hec_ring_record record = {.kind = HEC_RING_NAME};
+    record.u.name.id = id;
+    record.u.name.length = (uint16_t)strlen(text);
+    record.u.name.pieces = (uint8_t)((strlen(text) + HEC_RING_NAME_PIECE - 1) / HEC_RING_NAME_PIECE);
+    for (size_t at = 0; at < strlen(text); at += HEC_RING_NAME_PIECE, record.u.name.piece++) {
+        size_t left = strlen(text) - at;
+        memcpy(record.u.name.text, text + at, left < HEC_RING_NAME_PIECE ? left : HEC_RING_NAME_PIECE);
+        hec_ring_write(ring, &record);
+    }
+}
+
+static void a_hostile_process_is_bounded(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    struct hec_ring ring = ring_to(&fixture, 64);
+    int64_t now_ns = hec_clock_mono_ns();
+    name_in(&ring, 1, "known");
+    name_in(&ring, 2, "a name that is longer than the sixty-three bytes that a mark's name may have");
+    name_in(&ring, 3, "NOT A KEY");
+#define REC(kind_, ...)                                                                                                \
+    { .t_ns = now_ns, .tid = 7, .kind = (kind_), __VA_ARGS__ }
+    const struct hec_ring_record wrong[] = {
+        REC(HEC_RING_STEP_FOUND, .flags = 0),
+        REC(HEC_RING_STEP_FOUND, .flags = 3),
+        REC(HEC_RING_STEP_FOUND, .flags = 1, .u.mark = {.value = -1}),
+        REC(HEC_RING_STEP_FOUND, .flags = 1, .u.mark = {.value = 1e300}),
+        REC(HEC_RING_STEP_FOUND, .flags = 1, .u.mark = {.name = 2}),
+        REC(HEC_RING_VALUE, .u.mark = {.name = 0}),
+        REC(HEC_RING_VALUE, .u.mark = {.name = 2}),
+        REC(HEC_RING_INTERVAL, .u.interval = {.name = 0}),
+        REC(HEC_RING_INTERVAL, .u.interval = {.name = 1, .duration_ns = -1}),
+        REC(HEC_RING_INTERVAL, .u.interval = {.name = 1, .duration_ns = INT64_MAX}),
+        REC(HEC_RING_FRAME, .u.frame = {.id = 0}),
+        REC(HEC_RING_FRAME, .u.frame = {.id = UINT32_MAX}),
+        REC(HEC_RING_FRAME, .u.frame = {.id = HEC_MARKS_FRAMES_MAX}),
+        REC(HEC_RING_FRAME, .u.frame = {.id = 9, .parent = 9}),
+        REC(HEC_RING_FRAME, .u.frame = {.id = 9, .parent = 8}), /* not defined */
+        REC(HEC_RING_FRAME, .u.frame = {.id = 9, .file = 44}),
+        REC(HEC_RING_STACK, .u.stack = {.frame = 9, .period_us = 1}),
+        REC(HEC_RING_STACK, .u.stack = {.frame = UINT32_MAX, .period_us = 1}),
+        REC(HEC_RING_FACT, .u.fact = {.key = 3}),
+        REC(HEC_RING_FACT, .u.fact = {.key = 44}),
+        REC(HEC_RING_FACT, .u.fact = {.key = 1, .text = 44}),
+    };
+    const int count = (int)(sizeof wrong / sizeof wrong[0]);
+    for (int i = 0; i < count; i++)
+        assert_true(hec_ring_write(&ring, &wrong[i]));
+    const struct hec_ring_record right[] = {
+        REC(HEC_RING_FRAME, .u.frame = {.id = HEC_MARKS_FRAMES_MAX - 1, .line = UINT32_MAX, .file = 2}),
+        REC(HEC_RING_STACK, .u.stack = {.frame = HEC_MARKS_FRAMES_MAX - 1, .period_us = 5}),
+        REC(HEC_RING_INTERVAL, .u.interval = {.name = 1}),
+    };
+    for (int i = 0; i < 3; i++)
+        assert_true(hec_ring_write(&ring, &right[i]));
+    fixture_finish(&fixture);
+    hec_ring_unmap(&ring);
+    char text[80];
+    snprintf(text, sizeof text, ": %d invalid marks left out", count);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, text));
+    assert_true(kept.steps == 0 && kept.values == 0 && kept.units == 0 && kept.metas == 0);
+    assert_true(kept.spans == 1 && kept.stacks == 1 && kept.frames == 1 && kept.frame[0].line == 0);
+}
+
+static void rates_and_threads_are_bounded(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    struct hec_ring ring = ring_to(&fixture, 16384);
+    name_in(&ring, 1, "loss");
+    int64_t now_ns = hec_clock_mono_ns();
+    for (int i = 0; i < 12000; i++) {
+        struct hec_ring_record record = REC(HEC_RING_VALUE, .u.mark = {.name = 1, .value = i});
+        hec_ring_write(&ring, &record);
+    }
+    for (uint32_t i = 1; i <= 600; i++) {
+        struct hec_ring_record record = REC(HEC_RING_INTERVAL, .u.interval = {.name = 1});
+        record.tid = i * 4096; /* a bad hash would make them meet */
+        hec_ring_write(&ring, &record);
+    }
+    fixture_finish(&fixture);
+    hec_ring_unmap(&ring);
+    assert_int_equal(kept.values, 10000);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, ": 2000 values (0.000 s in all) left out: more than 1000 a second"));
+    assert_int_equal(kept.spans, 512);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, ": 88 marks left out of the timeline: more than 512 threads"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_hooks_find_is_told),
+        cmocka_unit_test(a_program_that_marks_its_steps_is_believed),
+        cmocka_unit_test(samples_that_are_not_all_known_are_not_summed),
+        cmocka_unit_test(long_names_are_bounded),
+        cmocka_unit_test(long_names_keep_their_end),
+        cmocka_unit_test(a_child_defines_anew),
+        cmocka_unit_test(what_makes_no_sense_is_not_written),
+        cmocka_unit_test(a_hostile_process_is_bounded),
+        cmocka_unit_test(rates_and_threads_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
