@@ -1,0 +1,49 @@
+/* Where the rings of observed processes arrive (base/ring.h): a socket that a collector listens on. Takes what comes
+ * from this user only, waits for nobody, and is bounded whatever connects. */
+#ifndef HEC_OBSERVE_INTAKE_H
+#define HEC_OBSERVE_INTAKE_H
+
+#include "base/error.h"
+#include "base/ring.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define HEC_INTAKE_WAITING_MAX 32 /* connected and silent */
+
+struct hec_intake {
+    const char *path;
+    int listener;
+    enum hec_ring_role role;
+    uint32_t records_max; /* the largest ring that is taken */
+    struct {
+        int fd;
+        int64_t deadline_ns;
+    } waiting[HEC_INTAKE_WAITING_MAX];
+    int waiting_count;
+    uint64_t refused;   /* rings that were not acceptable */
+    uint64_t strangers; /* connections of another user */
+};
+
+/* A ring that arrived. pid 0: a process of another pid namespace, not visible from here; pid_fd -1: the kernel gave
+ * none. Ring and pid_fd are the receiver's. */
+struct hec_intake_ring {
+    struct hec_ring_reader ring;
+    pid_t pid;
+    int pid_fd;
+};
+
+/* path must outlive the intake. The errors of hec_ring_listen, with a sentence ("cannot listen on ..."). */
+int hec_intake_open(struct hec_intake *intake, const char *path, enum hec_ring_role role, uint32_t records_max,
+                    struct hec_why *why);
+/* Call `take` for every ring that has arrived, at most 512 at once. false: the receiver has no room; it must have
+ * closed the ring, and it is counted as refused. */
+void hec_intake_poll(struct hec_intake *intake, int64_t now_ns,
+                     bool (*take)(void *context, const struct hec_intake_ring *arrived, int64_t now_ns), void *context);
+void hec_intake_close(struct hec_intake *intake);
+
+/* Whether a process has ended; a pid that is not visible from here never does. */
+bool hec_intake_process_ended(pid_t pid, int pid_fd);
+
+#endif

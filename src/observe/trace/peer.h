@@ -1,0 +1,58 @@
+/* One traced process: its ring, and what its records have told so far. */
+#ifndef HEC_OBSERVE_TRACE_PEER_H
+#define HEC_OBSERVE_TRACE_PEER_H
+
+#include "base/ring_names.h"
+#include "base/trace.h"
+#include "observe/trace/run.h"
+#include "observe/trace/tracks.h"
+
+#define HEC_TRACE_NAMES_MAX 131072u              /* of one process */
+#define HEC_TRACE_NAMES_BYTES ((size_t)32 << 20) /* of one process; the budget of all counts too */
+
+struct hec_trace_peer {
+    struct hec_ring_reader ring;
+    pid_t pid;
+    int pid_fd; /* -1: the kernel gave none */
+    struct hec_trace_tracks tracks;
+    /* definitions of the process */
+    struct hec_ring_names names;
+    size_t names_bytes;
+    struct hec_trace_map name_ids; /* name (with its domain, for ranges) -> the sink's */
+    struct hec_trace_map kernels;  /* config -> the sink's */
+    /* what the tracer tells of itself */
+    bool begun, mute;         /* its PROCESS record came; it speaks another version */
+    struct hec_tracer tracer; /* as given to the sink, but for what is added up in `before` and now */
+    struct hec_tracer before; /* of an earlier program of the same pid (exec) */
+    int64_t told_ns;
+    struct hec_trace_window window; /* the open one */
+    int64_t window_ns;              /* its start */
+    bool window_open;
+    int64_t holder_since_ns; /* 0: nobody has CUPTI */
+    /* what did not fit */
+    uint64_t received, bad, late;
+    uint64_t counted_bad; /* by the tracer */
+    uint64_t lost_told;
+    int64_t stuck_since_ns; /* a reserved slot is not committed since then; 0: none */
+    uint64_t stuck_at;
+};
+
+/* Takes ring and pid_fd over. NULL without memory: both are closed. */
+struct hec_trace_peer *hec_trace_peer_new(struct hec_trace_run *run, struct hec_ring_reader ring, pid_t pid,
+                                          int pid_fd);
+
+/* One record, whatever is in it; now_ns is when it was read. */
+void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
+                         int64_t now_ns);
+
+/* Take what is in the ring and release what need not wait. dead: nobody writes any more, so uncommitted records are
+ * passed over. Returns whether the ring was more than a quarter full. */
+bool hec_trace_peer_drain(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t now_ns, bool dead);
+
+/* The process, its program or the window ended: give out everything, tell what was lost, free. */
+void hec_trace_peer_end(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t end_ns);
+
+/* How the process was traced so far. */
+struct hec_tracer hec_trace_peer_row(const struct hec_trace_peer *peer, int64_t now_ns);
+
+#endif

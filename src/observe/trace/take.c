@@ -1,0 +1,392 @@
+#include "observe/trace/take.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "observe/trace/peer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* CUPTI's clock is turned into ours with an error far below this; what is outside is no time of this run. */
+#define CLOCK_SLACK_NS HEC_NS_PER_S
+#define BYTES_MAX (UINT64_C(1) << 60)
+#define COUNT_MAX ((uint64_t)INT64_MAX / 4)
+/* A call that took no longer explains no gap, unless it launched something. */
+#define CALL_MIN_NS 1000
+
+_Static_assert((int)HEC_TRACE_MEMORY_COUNT <= (int)HEC_MEMORY_KIND_COUNT &&
+                   (int)HEC_TRACE_MEMORY_MANAGED == (int)HEC_MEMORY_MANAGED,
+               "kinds of memory have the same numbers in the record and in the model");
+_Static_assert((int)HEC_TRACE_SYNC_COUNT == (int)HEC_SYNC_TYPE_COUNT &&
+                   (int)HEC_TRACE_SYNC_CONTEXT == (int)HEC_SYNC_CONTEXT,
+               "kinds of synchronisation too");
+_Static_assert((int)HEC_TRACE_API_CLASS_COUNT == (int)HEC_API_CLASS_COUNT &&
+                   (int)HEC_TRACE_API_MODULE == (int)HEC_API_MODULE,
+               "classes of calls too");
+
+/* What every kind of record is taken with. */
+struct taking {
+    struct hec_trace_peer *peer;
+    struct hec_trace_run *run;
+    const struct hec_ring_record *record;
+    union hec_trace_payload u;
+    int64_t now_ns;
+};
+
+/* ---- definitions ---- */
+
+static bool take_name(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_name *piece) {
+    if (piece->piece == 0 && !hec_ring_names_text(&peer->names, piece->id)) {
+        size_t bytes = (size_t)piece->length + 96; /* and its entry */
+        if (bytes > run->budget.left || peer->names_bytes + bytes > HEC_TRACE_NAMES_BYTES)
+            return false;
+        peer->names_bytes += bytes;
+        run->budget.left -= bytes;
+    }
+    return hec_ring_names_add(&peer->names, piece) == HEC_OK;
+}
+
+static const char *text_of(const struct hec_trace_peer *peer, uint32_t id) {
+    const char *text = hec_ring_names_text(&peer->names, id);
+    return text ? text : "";
+}
+
+/* The sink's id of a name, with the domain it belongs to (0: none); 0 when it is not defined. */
+static uint32_t name_of(struct hec_trace_peer *peer, struct hec_trace_run *run, uint32_t id, uint32_t domain) {
+    uint64_t key = (uint64_t)domain << 32 | id;
+    uint32_t known = 0;
+    if (hec_trace_map_get(&peer->name_ids, key, &known))
+        return known;
+    const char *text = hec_ring_names_text(&peer->names, id);
+    const char *prefix = domain ? hec_ring_names_text(&peer->names, domain) : NULL;
+    if (!text || (domain && !prefix))
+        return 0;
+    char both[512];
+    if (prefix) {
+        snprintf(both, sizeof both, "%s: %s", prefix, text);
+        text = both;
+    }
+    known = run->sink->trace_name(run->sink->context, text);
+    hec_trace_map_put(&peer->name_ids, &run->budget, key, known);
+    return known;
+}
+
+static bool take_process(const struct taking *t) {
+    struct hec_trace_peer *peer = t->peer;
+    const struct hec_trace_process *process = &t->u.process;
+    struct hec_tracer *tracer = &peer->tracer;
+    if (peer->begun || process->mode >= HEC_TRACE_MODE_COUNT)
+        return false;
+    peer->begun = true;
+    tracer->first_ns = tracer->last_ns = t->record->t_ns;
+    tracer->mode = (int)process->mode;
+    if (process->abi != HEC_TRACE_ABI) {
+        peer->mute = true;
+        snprintf(tracer->why, sizeof tracer->why, "its tracer speaks version %u of the records, this hec version %u",
+                 process->abi, HEC_TRACE_ABI);
+        return true;
+    }
+    tracer->cupti_version =
+        process->cupti_version && process->cupti_version <= INT32_MAX ? (int)process->cupti_version : -1;
+    tracer->driver_version =
+        process->driver_version && process->driver_version <= INT32_MAX ? (int)process->driver_version : -1;
+    tracer->budget_ppm = process->mode == HEC_TRACE_FULL ? -1 : (int64_t)process->budget_ppm;
+    snprintf(tracer->library, sizeof tracer->library, "%s", text_of(peer, process->library));
+    snprintf(tracer->why, sizeof tracer->why, "%s", text_of(peer, process->why));
+    return true;
+}
+
+static bool take_device(const struct taking *t) {
+    const struct hec_trace_device *device = &t->u.device;
+    if (device->ordinal >= HEC_TRACE_ORDINALS_MAX || !memchr(device->pci_bus_id, '\0', sizeof device->pci_bus_id))
+        return false;
+    struct hec_trace_ordinal *ordinal = &t->peer->tracks.ordinals[device->ordinal];
+    if (!ordinal->told && !ordinal->resolved) {
+        ordinal->told = true;
+        ordinal->device = *device;
+        for (char *c = ordinal->device.pci_bus_id; *c; c++)
+            if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+                *c = '?';
+    }
+    return true;
+}
+
+static bool take_config(const struct taking *t) {
+    const struct hec_trace_config *config = &t->u.config;
+    uint32_t known;
+    if (config->id == 0)
+        return false;
+    if (hec_trace_map_get(&t->peer->kernels, config->id, &known))
+        return true;
+    uint32_t name = name_of(t->peer, t->run, config->name, 0);
+    if (name == 0)
+        return false;
+    struct hec_kernel kernel = {
+        .name = name,
+        .grid = {config->grid[0], config->grid[1], config->grid[2]},
+        .block = {config->block[0], config->block[1], config->block[2]},
+        .registers = config->registers,
+        .static_shared_bytes = config->static_shared_bytes,
+        .dynamic_shared_bytes = config->dynamic_shared_bytes,
+    };
+    known = t->run->sink->trace_kernel(t->run->sink->context, &kernel);
+    return hec_trace_map_put(&t->peer->kernels, &t->run->budget, config->id, known);
+}
+
+/* ---- activities ---- */
+
+/* The times of a record, once they are those of this run. HEC_OK, HEC_ERR_CORRUPT, or HEC_ERR_LIMIT: after its end. */
+static int times_of(const struct taking *t, int64_t duration_ns, struct hec_activity *activity) {
+    int64_t start_ns = t->record->t_ns;
+    if (start_ns <= 0 || start_ns < t->run->opened_ns - CLOCK_SLACK_NS || start_ns > t->now_ns + CLOCK_SLACK_NS ||
+        duration_ns < 0 || duration_ns > t->now_ns + CLOCK_SLACK_NS - start_ns)
+        return HEC_ERR_CORRUPT;
+    if (start_ns > t->run->end_ns)
+        return HEC_ERR_LIMIT;
+    *activity = (struct hec_activity){.start_ns = start_ns,
+                                      .end_ns = start_ns + duration_ns,
+                                      .launch_ns = HEC_TIME_UNKNOWN,
+                                      .launch_end_ns = HEC_TIME_UNKNOWN};
+    if (activity->end_ns > t->peer->tracer.last_ns)
+        t->peer->tracer.last_ns = activity->end_ns;
+    return HEC_OK;
+}
+
+/* Begin an activity; false: the record is done with, *valid tells how. */
+static bool begin(const struct taking *t, int64_t duration_ns, struct hec_activity *activity, bool *valid) {
+    int err = times_of(t, duration_ns, activity);
+    *valid = err != HEC_ERR_CORRUPT;
+    t->peer->late += err == HEC_ERR_LIMIT;
+    return err == HEC_OK;
+}
+
+static void hold(const struct taking *t, struct hec_trace_track *track, const struct hec_activity *activity,
+                 uint32_t correlation) {
+    t->peer->received++;
+    hec_trace_track_add(&t->peer->tracks, t->run, track, activity, correlation, hec_trace_ms(t->run, t->now_ns));
+}
+
+static bool on_device(const struct taking *t, uint32_t device, uint32_t context, uint32_t stream, uint32_t correlation,
+                      const struct hec_activity *activity) {
+    if (device >= HEC_TRACE_ORDINALS_MAX)
+        return false;
+    hold(t, hec_trace_stream(&t->peer->tracks, t->run, device, context, stream), activity, correlation);
+    return true;
+}
+
+static bool take_kernel(const struct taking *t) {
+    const struct hec_trace_kernel *kernel = &t->u.kernel;
+    struct hec_activity activity;
+    bool valid;
+    if (!begin(t, kernel->duration_ns, &activity, &valid))
+        return valid;
+    activity.kind = HEC_ACTIVITY_KERNEL;
+    activity.flags = kernel->graph || (t->record->flags & HEC_TRACE_IN_GRAPH) ? HEC_ACTIVITY_IN_GRAPH : 0;
+    uint32_t id = 0; /* its definition was lost: the time counts all the same */
+    if (hec_trace_map_get(&t->peer->kernels, kernel->config, &id))
+        activity.name = id;
+    return on_device(t, kernel->device, kernel->context, kernel->stream, kernel->correlation, &activity);
+}
+
+static bool take_copy(const struct taking *t) {
+    const struct hec_trace_copy *copy = &t->u.copy;
+    struct hec_activity activity;
+    bool valid;
+    if (copy->bytes > BYTES_MAX || copy->from >= HEC_TRACE_MEMORY_COUNT || copy->to >= HEC_TRACE_MEMORY_COUNT)
+        return false;
+    if (!begin(t, copy->duration_ns, &activity, &valid))
+        return valid;
+    activity.kind = t->record->kind == HEC_TRACE_COPY ? HEC_ACTIVITY_COPY : HEC_ACTIVITY_MEMSET;
+    activity.amount = (double)copy->bytes;
+    activity.from = activity.kind == HEC_ACTIVITY_COPY ? copy->from : 0;
+    activity.to = copy->to;
+    if (copy->graph || (t->record->flags & HEC_TRACE_IN_GRAPH))
+        activity.flags |= HEC_ACTIVITY_IN_GRAPH;
+    if (activity.kind == HEC_ACTIVITY_COPY && (t->record->flags & HEC_TRACE_PEER))
+        activity.flags |= HEC_ACTIVITY_PEER;
+    return on_device(t, copy->device, copy->context, copy->stream, copy->correlation, &activity);
+}
+
+static bool take_graph(const struct taking *t) {
+    const struct hec_trace_graph *graph = &t->u.graph;
+    struct hec_activity activity;
+    bool valid;
+    if (!begin(t, graph->duration_ns, &activity, &valid))
+        return valid;
+    activity.kind = HEC_ACTIVITY_GRAPH;
+    activity.amount = NAN;
+    return on_device(t, graph->device, graph->context, graph->stream, graph->correlation, &activity);
+}
+
+static bool take_sync(const struct taking *t) {
+    const struct hec_trace_sync *sync = &t->u.sync;
+    struct hec_activity activity;
+    bool valid;
+    if (sync->type >= HEC_TRACE_SYNC_COUNT)
+        return false;
+    if (!begin(t, sync->duration_ns, &activity, &valid))
+        return valid;
+    activity.kind = HEC_ACTIVITY_SYNC;
+    activity.detail = (uint8_t)sync->type;
+    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, 0);
+    return true;
+}
+
+static bool launches(uint32_t api_class) {
+    return api_class == HEC_TRACE_API_LAUNCH || api_class == HEC_TRACE_API_GRAPH || api_class == HEC_TRACE_API_COPY ||
+           api_class == HEC_TRACE_API_MEMSET;
+}
+
+static bool take_api(const struct taking *t) {
+    const struct hec_trace_api *api = &t->u.api;
+    struct hec_trace_tracks *tracks = &t->peer->tracks;
+    struct hec_activity activity;
+    bool valid;
+    if (api->api_class >= HEC_TRACE_API_CLASS_COUNT || api->domain > 1)
+        return false;
+    if (!begin(t, api->duration_ns, &activity, &valid))
+        return valid;
+    struct hec_trace_track *track = hec_trace_thread(tracks, t->run, t->record->tid);
+    if (launches(api->api_class) && api->correlation) {
+        struct hec_trace_launch launch = {.start_ns = activity.start_ns,
+                                          .end_ns = activity.end_ns,
+                                          .correlation = api->correlation,
+                                          .track = track ? track->id : 0,
+                                          .arrived_ms = hec_trace_ms(t->run, t->now_ns)};
+        hec_trace_launches_put(&tracks->launches, &t->run->budget, &launch, HEC_TRACE_PARTNER_MS);
+        tracks->has_launches = true;
+    } else if (api->duration_ns <= CALL_MIN_NS) {
+        t->peer->received++;
+        return true;
+    }
+    activity.kind = HEC_ACTIVITY_API;
+    activity.detail = (uint8_t)api->api_class;
+    activity.name = name_of(t->peer, t->run, api->function, 0);
+    hold(t, track, &activity, api->correlation);
+    return true;
+}
+
+static bool take_range(const struct taking *t) {
+    const struct hec_trace_range *range = &t->u.range;
+    struct hec_activity activity;
+    bool valid;
+    if (!begin(t, range->duration_ns, &activity, &valid))
+        return valid;
+    activity.kind = HEC_ACTIVITY_RANGE;
+    activity.name = name_of(t->peer, t->run, range->name, range->domain);
+    if (activity.name == 0)
+        return false;
+    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, 0);
+    return true;
+}
+
+/* ---- what the tracer tells of itself ---- */
+
+void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
+    if (!peer->window_open)
+        return;
+    peer->window_open = false;
+    peer->tracer.windows++;
+    peer->tracer.traced_ns += peer->window.duration_ns;
+    struct hec_activity activity = {
+        .start_ns = peer->window_ns,
+        .end_ns = peer->window_ns + peer->window.duration_ns,
+        .launch_ns = HEC_TIME_UNKNOWN,
+        .launch_end_ns = HEC_TIME_UNKNOWN,
+        .amount = (double)peer->window.records,
+        .track = hec_trace_process_track(&peer->tracks, run),
+        .kind = HEC_ACTIVITY_WINDOW,
+        .detail = (uint8_t)peer->window.mode,
+    };
+    if (activity.track)
+        hec_trace_give(run, &activity);
+}
+
+static bool take_window(const struct taking *t) {
+    struct hec_trace_peer *peer = t->peer;
+    struct hec_activity activity;
+    bool valid;
+    if (t->u.window.mode >= HEC_TRACE_MODE_COUNT || t->u.window.records > COUNT_MAX)
+        return false;
+    if (!begin(t, t->u.window.duration_ns, &activity, &valid))
+        return valid;
+    if (peer->window_open && peer->window.number != t->u.window.number)
+        hec_trace_close_window(peer, t->run); /* its end was lost */
+    peer->window = t->u.window;
+    peer->window_ns = t->record->t_ns;
+    peer->window_open = true;
+    if (!(t->record->flags & HEC_TRACE_WINDOW_OPEN))
+        hec_trace_close_window(peer, t->run);
+    return true;
+}
+
+static bool take_counts(const struct taking *t) {
+    const struct hec_trace_counts *counts = &t->u.counts;
+    struct hec_tracer *tracer = &t->peer->tracer;
+    if (counts->dropped > COUNT_MAX || counts->bad > COUNT_MAX || counts->self_ns < 0)
+        return false;
+    tracer->dropped = (int64_t)counts->dropped;
+    t->peer->counted_bad = counts->bad;
+    tracer->self_ns = counts->self_ns;
+    tracer->estimate_ppm = counts->estimate_ppm;
+    if (t->record->t_ns > tracer->last_ns && t->record->t_ns <= t->now_ns)
+        tracer->last_ns = t->record->t_ns;
+    return true;
+}
+
+static bool take_holder(const struct taking *t) {
+    struct hec_trace_peer *peer = t->peer;
+    const struct hec_trace_holder *holder = &t->u.holder;
+    int64_t t_ns = t->record->t_ns;
+    const char *name = hec_ring_names_text(&peer->names, holder->name);
+    if ((holder->name && !name) || t_ns < t->run->opened_ns || t_ns > t->now_ns)
+        return false;
+    if (peer->holder_since_ns && t_ns > peer->holder_since_ns)
+        peer->tracer.holder_ns += t_ns - peer->holder_since_ns;
+    bool had = peer->holder_since_ns != 0;
+    peer->holder_since_ns = name ? t_ns : 0;
+    if (name) {
+        snprintf(peer->tracer.holder, sizeof peer->tracer.holder, "%s", name);
+        hec_trace_tell(t->run, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has CUPTI; HEC stands down",
+                       (int)peer->pid, peer->tracer.holder);
+    } else if (had) {
+        hec_trace_tell(t->run, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has left CUPTI; HEC traces again",
+                       (int)peer->pid, peer->tracer.holder);
+    }
+    return true;
+}
+
+void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
+                         int64_t now_ns) {
+    static bool (*const takers[HEC_TRACE_LIMIT - HEC_TRACE_PROCESS])(const struct taking *) = {
+        [HEC_TRACE_PROCESS - HEC_TRACE_PROCESS] = take_process,
+        [HEC_TRACE_DEVICE - HEC_TRACE_PROCESS] = take_device,
+        [HEC_TRACE_CONFIG - HEC_TRACE_PROCESS] = take_config,
+        [HEC_TRACE_KERNEL - HEC_TRACE_PROCESS] = take_kernel,
+        [HEC_TRACE_COPY - HEC_TRACE_PROCESS] = take_copy,
+        [HEC_TRACE_MEMSET - HEC_TRACE_PROCESS] = take_copy,
+        [HEC_TRACE_SYNC - HEC_TRACE_PROCESS] = take_sync,
+        [HEC_TRACE_GRAPH_LAUNCH - HEC_TRACE_PROCESS] = take_graph,
+        [HEC_TRACE_API - HEC_TRACE_PROCESS] = take_api,
+        [HEC_TRACE_RANGE - HEC_TRACE_PROCESS] = take_range,
+        [HEC_TRACE_WINDOW - HEC_TRACE_PROCESS] = take_window,
+        [HEC_TRACE_COUNTS - HEC_TRACE_PROCESS] = take_counts,
+        [HEC_TRACE_HOLDER - HEC_TRACE_PROCESS] = take_holder,
+    };
+    if (peer->mute)
+        return;
+    if (record->kind == HEC_RING_NAME) {
+        peer->bad += !take_name(peer, run, &record->u.name);
+        return;
+    }
+    if (record->kind < HEC_TRACE_PROCESS || record->kind >= HEC_TRACE_LIMIT ||
+        (!peer->begun && record->kind != HEC_TRACE_PROCESS)) {
+        peer->bad++;
+        return;
+    }
+    struct taking t = {.peer = peer, .run = run, .record = record, .now_ns = now_ns};
+    memcpy(&t.u, record->u.bytes, sizeof t.u);
+    peer->bad += !takers[record->kind - HEC_TRACE_PROCESS](&t);
+}

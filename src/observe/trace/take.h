@@ -1,0 +1,11 @@
+/* The records of a traced process, one function a kind: checked field by field, then told. */
+#ifndef HEC_OBSERVE_TRACE_TAKE_H
+#define HEC_OBSERVE_TRACE_TAKE_H
+
+struct hec_trace_peer;
+struct hec_trace_run;
+
+/* The window that is open ends as far as it was told. */
+void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run);
+
+#endif

@@ -1,0 +1,221 @@
+#include "observe/trace/tracks.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREAD_KEY (UINT64_C(1) << 63)
+#define LAUNCH_SLACK_NS HEC_NS_PER_MS /* clocks of the host and of a device agree that well, or the pair is none */
+#define HOLD_KEPT 4096u               /* a larger buffer is given back once it is empty */
+
+/* The name that the kernel has for a process or a thread. */
+static void read_name(const struct hec_trace_run *run, pid_t pid, uint32_t tid, char *name, size_t size) {
+    char path[256];
+    name[0] = '\0';
+    if (!run->proc_path || pid <= 0)
+        return;
+    if (tid)
+        snprintf(path, sizeof path, "%s/%d/task/%u/comm", run->proc_path, (int)pid, tid);
+    else
+        snprintf(path, sizeof path, "%s/%d/comm", run->proc_path, (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fgets(name, (int)size, file))
+        name[strcspn(name, "\n")] = '\0';
+    fclose(file);
+}
+
+static struct hec_trace_track *find(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint64_t key,
+                                    const struct hec_trace_track *wanted) {
+    uint32_t at;
+    if (hec_trace_map_get(&tracks->by_key, key, &at)) {
+        struct hec_trace_track *track = &tracks->list[at];
+        bool same = track->is_stream == wanted->is_stream && track->ordinal == wanted->ordinal &&
+                    track->context == wanted->context && track->stream == wanted->stream;
+        return same ? track : NULL; /* two keys that fell together: only ids that CUPTI does not give */
+    }
+    if (tracks->count == HEC_TRACE_TRACKS_MAX)
+        return NULL;
+    if (tracks->count == tracks->capacity) {
+        uint32_t capacity = tracks->capacity ? tracks->capacity * 2 : 16;
+        struct hec_trace_track *list =
+            hec_trace_resize(&run->budget, tracks->list, tracks->capacity * sizeof *list, capacity * sizeof *list);
+        if (!list)
+            return NULL;
+        tracks->list = list;
+        tracks->capacity = capacity;
+    }
+    if (!hec_trace_map_put(&tracks->by_key, &run->budget, key, tracks->count))
+        return NULL;
+    tracks->list[tracks->count] = *wanted;
+    return &tracks->list[tracks->count++];
+}
+
+static uint32_t sink_track(const struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_track *track) {
+    track->pid = tracks->pid;
+    track->rank = -1;
+    if (track->kind != HEC_TRACK_STREAM)
+        track->device = -1;
+    if (track->kind != HEC_TRACK_STREAM)
+        read_name(run, tracks->pid, (uint32_t)track->stream, track->name, sizeof track->name);
+    return run->sink->trace_track(run->sink->context, track);
+}
+
+struct hec_trace_track *hec_trace_thread(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t tid) {
+    struct hec_trace_track wanted = {.stream = tid};
+    struct hec_trace_track *track = find(tracks, run, THREAD_KEY | tid, &wanted);
+    if (track && !track->resolved) {
+        struct hec_track thread = {.kind = HEC_TRACK_THREAD, .stream = tid};
+        track->id = sink_track(tracks, run, &thread);
+        track->resolved = true;
+    }
+    return track;
+}
+
+struct hec_trace_track *hec_trace_stream(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t ordinal,
+                                         uint32_t context, uint32_t stream) {
+    struct hec_trace_track wanted = {
+        .is_stream = true, .ordinal = (uint16_t)ordinal, .context = context, .stream = stream};
+    uint64_t key = ((uint64_t)context << 32 | stream) ^ (uint64_t)ordinal << 56;
+    return find(tracks, run, key & ~THREAD_KEY, &wanted);
+}
+
+uint32_t hec_trace_process_track(struct hec_trace_tracks *tracks, struct hec_trace_run *run) {
+    if (tracks->process_track == 0) {
+        struct hec_track process = {.kind = HEC_TRACK_PROCESS};
+        tracks->process_track = sink_track(tracks, run, &process);
+    }
+    return tracks->process_track;
+}
+
+/* hec_device.index of a CUDA ordinal. false: wait, NVML has not listed the devices yet. */
+static bool resolve_ordinal(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t at, bool hurry) {
+    struct hec_trace_ordinal *ordinal = &tracks->ordinals[at];
+    if (ordinal->resolved)
+        return true;
+    int index = HEC_ERR_NOTFOUND;
+    if (run->devices && ordinal->told)
+        index = hec_device_table_find(run->devices, ordinal->device.uuid, ordinal->device.pci_bus_id);
+    if (index == HEC_ERR_BUSY && !hurry)
+        return false;
+    ordinal->resolved = true;
+    ordinal->assumed = index < 0;
+    ordinal->index = index < 0 ? (int)at : index;
+    if (ordinal->assumed && run->devices && hec_device_table_count(run->devices) > 0)
+        hec_trace_tell(run, HEC_EVENT_NOTE, hec_clock_mono_ns(),
+                       "process %d: CUDA device %u (%.16s) is none that NVML tells of: taken for GPU %u",
+                       (int)tracks->pid, at, ordinal->device.pci_bus_id, at);
+    return true;
+}
+
+static bool resolve(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
+                    bool hurry) {
+    if (track->resolved)
+        return true;
+    if (!resolve_ordinal(tracks, run, track->ordinal, hurry))
+        return false;
+    struct hec_track stream = {
+        .kind = HEC_TRACK_STREAM,
+        .device = tracks->ordinals[track->ordinal].index,
+        .context = track->context,
+        .stream = track->stream,
+    };
+    track->id = sink_track(tracks, run, &stream);
+    track->resolved = true;
+    return true;
+}
+
+/* Times, track and launch of an activity are known: out with it. */
+static void leave(struct hec_trace_tracks *tracks, struct hec_trace_run *run, const struct hec_trace_track *track,
+                  const struct hec_trace_held *held, struct hec_trace_launch *launch) {
+    if (track->id == 0) {
+        tracks->without_track++;
+        return;
+    }
+    struct hec_activity activity = held->activity;
+    activity.track = track->id;
+    if (launch && track->is_stream && launch->start_ns <= activity.start_ns + LAUNCH_SLACK_NS) {
+        activity.launch_ns = launch->start_ns;
+        activity.launch_end_ns = launch->end_ns;
+        activity.launch_track = launch->track;
+        launch->matched = true;
+    }
+    hec_trace_give(run, &activity);
+}
+
+/* Calls that are told by what they launched, and not once more. */
+static bool told_by_partner(const struct hec_activity *activity) {
+    return activity->kind == HEC_ACTIVITY_API &&
+           (activity->detail == HEC_API_LAUNCH || activity->detail == HEC_API_GRAPH ||
+            activity->detail == HEC_API_MEMSET);
+}
+
+static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
+                          uint32_t now_ms, bool final) {
+    const struct hec_trace_held *held;
+    hec_trace_hold_sort(&track->hold);
+    while ((held = hec_trace_hold_front(&track->hold))) {
+        uint32_t age_ms = now_ms - held->arrived_ms;
+        struct hec_trace_launch *launch = hec_trace_launches_find(&tracks->launches, held->correlation);
+        bool by_partner = told_by_partner(&held->activity);
+        if (by_partner && launch && launch->matched) {
+            hec_trace_hold_pop(&track->hold);
+            run->held--;
+            continue;
+        }
+        bool waits = track->is_stream ? !launch && tracks->has_launches && held->correlation : by_partner;
+        if (!final && age_ms < (waits ? HEC_TRACE_PARTNER_MS : HEC_TRACE_SETTLE_MS))
+            break;
+        if (!resolve(tracks, run, track, final || age_ms > HEC_TRACE_DEVICES_MS))
+            break;
+        leave(tracks, run, track, held, launch);
+        hec_trace_hold_pop(&track->hold);
+        run->held--;
+    }
+    if (track->hold.count == 0 && track->hold.capacity > HOLD_KEPT)
+        hec_trace_hold_free(&track->hold, &run->budget);
+}
+
+void hec_trace_release(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t now_ms, bool final) {
+    /* devices first: they say which calls need not be told */
+    for (int streams = 1; streams >= 0; streams--)
+        for (uint32_t i = 0; i < tracks->count; i++)
+            if (tracks->list[i].is_stream == (streams == 1) && tracks->list[i].hold.count > 0)
+                release_track(tracks, run, &tracks->list[i], now_ms, final);
+}
+
+void hec_trace_track_add(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
+                         const struct hec_activity *activity, uint32_t correlation, uint32_t now_ms) {
+    if (!track) {
+        tracks->without_track++;
+        return;
+    }
+    struct hec_trace_held held = {*activity, correlation, now_ms};
+    if (run->held >= HEC_TRACE_HELD_MAX)
+        hec_trace_release(tracks, run, now_ms, true);
+    if (hec_trace_hold_add(&track->hold, &run->budget, &held)) {
+        run->held++;
+        return;
+    }
+    hec_trace_release(tracks, run, now_ms, true);
+    if (hec_trace_hold_add(&track->hold, &run->budget, &held))
+        run->held++;
+    else
+        tracks->without_track++;
+}
+
+void hec_trace_tracks_free(struct hec_trace_tracks *tracks, struct hec_trace_run *run) {
+    for (uint32_t i = 0; i < tracks->count; i++) {
+        run->held -= tracks->list[i].hold.count;
+        hec_trace_hold_free(&tracks->list[i].hold, &run->budget);
+    }
+    hec_trace_resize(&run->budget, tracks->list, tracks->capacity * sizeof *tracks->list, 0);
+    hec_trace_map_free(&tracks->by_key, &run->budget);
+    hec_trace_launches_free(&tracks->launches, &run->budget);
+    tracks->list = NULL;
+    tracks->count = tracks->capacity = 0;
+}

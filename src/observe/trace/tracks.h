@@ -1,0 +1,64 @@
+/* The tracks of one traced process: its threads and the streams of its devices, each with what is held back on it. */
+#ifndef HEC_OBSERVE_TRACE_TRACKS_H
+#define HEC_OBSERVE_TRACE_TRACKS_H
+
+#include "base/trace.h"
+#include "observe/trace/hold.h"
+#include "observe/trace/launches.h"
+#include "observe/trace/run.h"
+
+#include <sys/types.h>
+
+#define HEC_TRACE_TRACKS_MAX 4096u /* threads and streams of one process */
+#define HEC_TRACE_ORDINALS_MAX 64u
+
+struct hec_trace_track {
+    bool is_stream, resolved;
+    uint16_t ordinal;
+    uint32_t context, stream; /* stream, or thread id */
+    uint32_t id;              /* the sink's, once resolved; 0: it has no room */
+    struct hec_trace_hold hold;
+};
+
+struct hec_trace_tracks {
+    pid_t pid;
+    struct hec_trace_track *list;
+    uint32_t count, capacity;
+    struct hec_trace_map by_key;
+    struct hec_trace_launches launches;
+    bool has_launches;      /* calls are traced at all: waiting for one makes sense */
+    uint64_t without_track; /* activities that had no room */
+    uint32_t process_track; /* the sink's; 0 until it is asked for */
+    struct hec_trace_ordinal {
+        bool told; /* a DEVICE record came */
+        bool resolved, assumed;
+        int index; /* hec_device.index */
+        struct hec_trace_device device;
+    } ordinals[HEC_TRACE_ORDINALS_MAX];
+};
+
+/* The track of a thread, or of a stream of a device (ordinal < HEC_TRACE_ORDINALS_MAX). NULL: no room. Valid until
+ * the next call. */
+struct hec_trace_track *hec_trace_thread(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t tid);
+struct hec_trace_track *hec_trace_stream(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t ordinal,
+                                         uint32_t context, uint32_t stream);
+/* The sink's id of the process's own track. */
+uint32_t hec_trace_process_track(struct hec_trace_tracks *tracks, struct hec_trace_run *run);
+
+/* Hold an activity back on its track (NULL: it is counted as left out). */
+void hec_trace_track_add(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
+                         const struct hec_activity *activity, uint32_t correlation, uint32_t now_ms);
+
+/* Give the sink what need not wait any more at now_ms; final: everything. */
+void hec_trace_release(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t now_ms, bool final);
+void hec_trace_tracks_free(struct hec_trace_tracks *tracks, struct hec_trace_run *run);
+
+/* What arrived so long ago has its neighbours: buffers that are flushed together arrive together. */
+#define HEC_TRACE_SETTLE_MS 200u
+/* An activity waits so long for the record of the call that launched it, and such a call for what it launched: the
+ * tracer flushes CUPTI's buffers about once a second. */
+#define HEC_TRACE_PARTNER_MS 3000u
+/* And so long until NVML has listed the devices. */
+#define HEC_TRACE_DEVICES_MS 15000u
+
+#endif
