@@ -34,6 +34,7 @@ struct hec_price hec_price_default(void) {
 }
 
 void hec_summary_free(struct hec_summary *summary) {
+    hec_timeline_free(&summary->timeline);
     free(summary->devices);
     summary->devices = NULL;
     summary->device_count = 0;
@@ -338,8 +339,27 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->hec_version, sizeof out->hec_version, in->hec_version);
     copy(out->hostname, sizeof out->hostname, in->hostname);
     copy(out->simulated, sizeof out->simulated, in->simulated);
+    copy(out->imported, sizeof out->imported, in->imported);
     out->exit_code = in->exit_code;
     out->complete = in->complete;
+}
+
+static int build_timeline(struct build *b, struct hec_why *why) {
+    struct hec_summary *out = b->out;
+    struct hec_timeline_input timeline = b->input->timeline;
+    struct hec_device *devices = malloc(((size_t)out->device_count + 1) * sizeof *devices);
+    if (!devices)
+        return HEC_ERR_NOMEM;
+    for (int i = 0; i < out->device_count; i++)
+        devices[i] = out->devices[i].device;
+    timeline.devices = devices;
+    timeline.device_count = out->device_count;
+    timeline.end_ns = b->end_ns;
+    int err = hec_timeline_build(&timeline, &out->timeline, why);
+    free(devices);
+    if (!err && out->imported[0])
+        snprintf(out->timeline.trace.why, sizeof out->timeline.trace.why, "imported from a trace (%s)", out->imported);
+    return err;
 }
 
 /* Tables: an absent one is empty. */
@@ -364,7 +384,9 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
     for (int i = 0; i < out->device_count; i++)
         if ((err = build_device(b, &out->devices[i], why)) != 0)
             return err;
-    if (!out->device_count) {
+    if (out->imported[0]) {
+        copy(out->energy_unavailable, sizeof out->energy_unavailable, "imported from a trace: time only");
+    } else if (!out->device_count) {
         const char *reason = hec_source_unavailable(out, "nvml");
         if (!reason)
             reason = b->no_answer[0] ? b->no_answer : "no GPU was found";
@@ -372,7 +394,7 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
     }
     add_totals(out, price);
     price_units(out);
-    return 0;
+    return build_timeline(b, why);
 }
 
 int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,

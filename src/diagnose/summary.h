@@ -158,6 +158,7 @@ struct hec_summary {
     int exit_code;                      /* -1: unknown, the run was cut off */
     bool complete;                      /* false: hec was killed; the last second may be missing */
     char simulated[64];                 /* profile of the simulated GPU; empty on real hardware */
+    char imported[32];                  /* what the run was imported from ("kineto"); empty: it was measured */
     char energy_unavailable[256];       /* why there is no device at all; empty when there is one */
     struct hec_device_summary *devices; /* malloc'ed */
     int device_count;

@@ -1,5 +1,5 @@
 /* The timeline of a run: what the devices did and when, from the activities of model/trace.h. Pure and streaming: memory
- * grows with the number of tracks, kernels and steps, not with the number of activities.
+ * grows with the number of tracks, kernels, steps and windows, not with the number of activities.
  *
  * Definitions, on the union over a device's streams; they are those of Holistic Trace Analysis' temporal breakdown
  * (facebookresearch/HolisticTraceAnalysis, breakdown_analysis.py), per device instead of per rank:
@@ -10,8 +10,9 @@
  *   comm        length of the union of communication kernels: names that match ^nccl.*|.*ncclKernel.*
  *   comm_overlap  share of comm during which compute ran too; NAN without comm
  *   copy        length of the union of copies and memsets; copy_overlap likewise
- * Where the trace was duty-cycled (WINDOW activities), all lengths count inside the windows only; `traced_s` is how much
- * of the run they cover, and nothing is extrapolated here. */
+ * Where the trace was duty-cycled (WINDOW activities), all lengths count inside the windows only: busy + idle = `traced_s`,
+ * how much of the window they cover. Sums of durations (kernel_sum_s, rows, copies) are of whole activities. Nothing is
+ * extrapolated here. */
 #ifndef HEC_DIAGNOSE_TIMELINE_H
 #define HEC_DIAGNOSE_TIMELINE_H
 
@@ -48,7 +49,8 @@ struct hec_device_timeline {
     double from_s, to_s; /* first start, last end; NAN without activity */
     double window_s, busy_s, idle_s, compute_s, non_compute_s, comm_s, copy_s;
     double comm_overlap, copy_overlap; /* 0..1, NAN without */
-    double traced_s;                   /* inside [from, to], covered by windows; window_s when not duty-cycled */
+    double traced_s;                   /* inside [from, to], covered by windows; window_s when not duty-cycled. Where
+                                          several processes share the device: while all that lived were traced */
     int64_t kernels, copies, memsets, graphs;
     double kernel_sum_s; /* sum of durations over all streams */
     int streams;

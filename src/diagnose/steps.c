@@ -1,0 +1,219 @@
+#include "diagnose/steps.h"
+
+#include "base/clock.h"
+#include "diagnose/quantile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for one more in a list that doubles; NULL: no memory. */
+static void *room(void *list, size_t size, size_t count, size_t *capacity) {
+    if (count < *capacity)
+        return list;
+    size_t larger = *capacity ? 2 * *capacity : 64;
+    void *grown = realloc(list, larger * size);
+    if (grown)
+        *capacity = larger;
+    return grown;
+}
+
+int hec_step_list_add(struct hec_step_list *steps, int64_t start_ns, int64_t end_ns, double amount) {
+    struct hec_step *list = room(steps->list, sizeof *list, steps->count, &steps->capacity);
+    if (!list)
+        return HEC_ERR_NOMEM;
+    steps->list = list;
+    list[steps->count++] = (struct hec_step){start_ns, end_ns, amount};
+    return 0;
+}
+
+static int add_step(struct hec_step_survey *survey, int32_t pid, const struct hec_activity *a) {
+    enum hec_step_source source = a->detail;
+    struct hec_step_list *steps = NULL;
+    if (source <= HEC_STEP_NONE || source >= HEC_STEP_PERIODIC)
+        return 0;
+    for (size_t i = 0; i < survey->list_count && !steps; i++)
+        if (survey->lists[i].pid == pid && survey->lists[i].source == source)
+            steps = &survey->lists[i];
+    if (!steps) {
+        struct hec_step_list *grown = realloc(survey->lists, (survey->list_count + 1) * sizeof *grown);
+        if (!grown)
+            return HEC_ERR_NOMEM;
+        survey->lists = grown;
+        steps = &grown[survey->list_count++];
+        *steps = (struct hec_step_list){.pid = pid, .source = source};
+    }
+    if (!steps->unit)
+        steps->unit = a->name;
+    return hec_step_list_add(steps, a->start_ns, a->end_ns, a->amount >= 0 ? a->amount : NAN);
+}
+
+static int add_value(struct hec_step_survey *survey, int32_t pid, const struct hec_activity *a) {
+    struct hec_step_values *values = NULL;
+    for (size_t i = 0; i < survey->value_count && !values; i++)
+        if (survey->values[i].pid == pid)
+            values = &survey->values[i];
+    if (!values) {
+        struct hec_step_values *grown = realloc(survey->values, (survey->value_count + 1) * sizeof *grown);
+        if (!grown)
+            return HEC_ERR_NOMEM;
+        survey->values = grown;
+        values = &grown[survey->value_count++];
+        *values = (struct hec_step_values){.pid = pid, .first = a->amount};
+    }
+    values->count++;
+    values->last = a->amount;
+    return 0;
+}
+
+int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
+                        const struct hec_activity *a) {
+    const struct hec_track *track = hec_timeline_track(tables, a->track);
+    if (!track)
+        return 0;
+    if (a->kind == HEC_ACTIVITY_STEP)
+        return add_step(survey, track->pid, a);
+    if (a->kind == HEC_ACTIVITY_VALUE && strcmp(hec_timeline_name(tables, a->name), "loss") == 0)
+        return add_value(survey, track->pid, a);
+    if (a->kind == HEC_ACTIVITY_PHASE && strcmp(hec_timeline_name(tables, a->name), "data") == 0) {
+        struct hec_data_phase *list = room(survey->phases, sizeof *list, survey->phase_count, &survey->phase_capacity);
+        if (!list)
+            return HEC_ERR_NOMEM;
+        survey->phases = list;
+        list[survey->phase_count++] = (struct hec_data_phase){a->track, a->start_ns, a->end_ns};
+    }
+    return 0;
+}
+
+void hec_step_survey_free(struct hec_step_survey *survey) {
+    for (size_t i = 0; i < survey->list_count; i++)
+        free(survey->lists[i].list);
+    free(survey->lists);
+    free(survey->phases);
+    free(survey->values);
+    memset(survey, 0, sizeof *survey);
+}
+
+const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey) {
+    const struct hec_step_list *best = NULL;
+    for (size_t i = 0; i < survey->list_count; i++) {
+        const struct hec_step_list *steps = &survey->lists[i];
+        if (!best || steps->source < best->source || /* the enum is in the order of trust */
+            (steps->source == best->source &&
+             (steps->count > best->count || (steps->count == best->count && steps->pid < best->pid))))
+            best = steps;
+    }
+    return best;
+}
+
+/* ---- time in the loader ---- */
+
+/* The thread of the process that loads: the main one if it does, else the one with most time. 0: none. */
+static uint32_t loading_thread(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
+                               int32_t pid) {
+    uint32_t best = 0;
+    double most = -1;
+    double *spent = calloc(tables->track_count + 1, sizeof *spent);
+    for (size_t i = 0; spent && i < survey->phase_count; i++) {
+        const struct hec_data_phase *p = &survey->phases[i];
+        const struct hec_track *track = hec_timeline_track(tables, p->track);
+        if (track->pid != pid)
+            continue;
+        spent[p->track] += (double)(p->end_ns - p->start_ns);
+        if (track->stream == pid)
+            spent[p->track] = INFINITY;
+    }
+    for (uint32_t i = 1; spent && i < tables->track_count; i++)
+        if (spent[i] > 0 && spent[i] > most) {
+            most = spent[i];
+            best = i;
+        }
+    free(spent);
+    return best;
+}
+
+static int data_seconds(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
+                        const struct hec_step_list *steps, double *out) {
+    struct hec_intervals inside = {0}, data = {0};
+    uint32_t thread = loading_thread(survey, tables, steps->pid);
+    int64_t sum = 0;
+    int err = 0;
+    *out = NAN;
+    if (!thread)
+        return 0;
+    for (size_t i = 0; i < steps->count && !err; i++)
+        err = hec_intervals_append(&inside, steps->list[i].start_ns, steps->list[i].end_ns);
+    for (size_t i = 0; i < survey->phase_count && !err; i++)
+        if (survey->phases[i].track == thread)
+            err = hec_intervals_append(&data, survey->phases[i].start_ns, survey->phases[i].end_ns);
+    for (size_t i = 0; i < data.count && !err; i++)
+        sum += hec_intervals_within(&inside, data.list[i].start_ns, data.list[i].end_ns);
+    hec_intervals_free(&inside);
+    hec_intervals_free(&data);
+    if (!err)
+        *out = (double)sum / HEC_NS_PER_S;
+    return err;
+}
+
+/* ---- the summary ---- */
+
+static void add_values(const struct hec_step_survey *survey, bool any, struct hec_step_summary *out) {
+    const struct hec_step_values *best = NULL;
+    for (size_t i = 0; i < survey->value_count; i++) {
+        const struct hec_step_values *v = &survey->values[i];
+        if ((any || v->pid == out->pid) && (!best || v->count > best->count))
+            best = v;
+    }
+    if (!best)
+        return;
+    out->values = best->count;
+    out->value_first = best->first;
+    out->value_last = best->last;
+}
+
+int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
+                           const struct hec_step_list *steps, struct hec_step_summary *out) {
+    *out = (struct hec_step_summary){
+        .source = HEC_STEP_NONE,
+        .confidence = NAN,
+        .duration = hec_quantiles_none(),
+        .samples_per_step = NAN,
+        .units = NAN,
+        .data_s = NAN,
+        .busy_share = NAN,
+        .value_first = NAN,
+        .value_last = NAN,
+    };
+    if (!steps || !steps->count) {
+        add_values(survey, true, out);
+        return 0;
+    }
+    double *numbers = malloc(steps->count * sizeof *numbers);
+    if (!numbers)
+        return HEC_ERR_NOMEM;
+    out->source = steps->source;
+    out->confidence = 1;
+    out->pid = steps->pid;
+    out->count = (int64_t)steps->count;
+    snprintf(out->unit, sizeof out->unit, "%s", hec_timeline_name(tables, steps->unit));
+    for (size_t i = 0; i < steps->count; i++)
+        numbers[i] = (double)(steps->list[i].end_ns - steps->list[i].start_ns) / HEC_NS_PER_S;
+    out->duration = hec_quantiles_of(numbers, steps->count);
+    size_t known = 0;
+    double sum = 0;
+    for (size_t i = 0; i < steps->count; i++) {
+        double amount = steps->list[i].amount;
+        if (!isfinite(amount))
+            continue;
+        numbers[known++] = amount;
+        sum += amount;
+    }
+    if (known) {
+        out->units = sum;
+        out->samples_per_step = hec_quantiles_of(numbers, known).median;
+    }
+    free(numbers);
+    add_values(survey, false, out);
+    return data_seconds(survey, tables, steps, &out->data_s);
+}

@@ -1,0 +1,51 @@
+/* Inside src/diagnose: the steps of a run, from what the program, the hooks or a profiler say. */
+#ifndef HEC_DIAGNOSE_STEPS_H
+#define HEC_DIAGNOSE_STEPS_H
+
+#include "diagnose/timeline_tables.h"
+#include "diagnose/traced.h"
+
+struct hec_step {
+    int64_t start_ns, end_ns;
+    double amount; /* units done, NAN unknown */
+};
+
+/* The steps of one process by one source, in the order of their start. */
+struct hec_step_list {
+    int32_t pid;
+    enum hec_step_source source;
+    uint32_t unit; /* name id, 0 unknown */
+    struct hec_step *list;
+    size_t count, capacity;
+};
+
+/* What is gathered in one pass over steps, phases and values. */
+struct hec_step_survey {
+    struct hec_step_list *lists; /* one a process and source */
+    size_t list_count;
+    struct hec_data_phase {
+        uint32_t track;
+        int64_t start_ns, end_ns;
+    } * phases; /* those called "data" */
+    size_t phase_count, phase_capacity;
+    struct hec_step_values {
+        int32_t pid;
+        int64_t count;
+        double first, last;
+    } * values; /* those called "loss", one a process */
+    size_t value_count;
+};
+
+int hec_step_list_add(struct hec_step_list *steps, int64_t start_ns, int64_t end_ns, double amount); /* 0 or NOMEM */
+/* A STEP, PHASE or VALUE with plausible times, in the order of their start; others are passed over. 0 or NOMEM. */
+int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
+                        const struct hec_activity *a);
+void hec_step_survey_free(struct hec_step_survey *survey);
+
+/* The steps to go by: the best source (MARKED, OPTIMIZER, MODULE, ANNOTATED), of it the process with most. NULL: none. */
+const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey);
+/* Everything of the summary but busy_share. steps may be NULL: there are none. 0 or HEC_ERR_NOMEM. */
+int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
+                           const struct hec_step_list *steps, struct hec_step_summary *out);
+
+#endif

@@ -1,0 +1,118 @@
+#include "diagnose/timeline_tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPARSE 65536 /* ids may run ahead of their number by this */
+
+/* Room for an id in a list; what is between stays zero. Returns the list, NULL when there is no memory; *count does not
+ * reach the id when that is nonsense. */
+static void *reserve(void *list, size_t size, size_t *count, uint32_t id) {
+    size_t wanted = (size_t)id + 1, have = 64, need = 64; /* powers of two, so that growing costs linear time in all */
+    bool nonsense = id == 0 || id > *count * 2 + SPARSE;
+    if (list && (nonsense || id < *count))
+        return list;
+    while (have < *count)
+        have *= 2;
+    while (need < wanted && !nonsense)
+        need *= 2;
+    if (need > have || !list) {
+        void *grown = realloc(list, need * size);
+        if (!grown)
+            return NULL;
+        list = grown;
+    }
+    if (!nonsense) {
+        memset((char *)list + *count * size, 0, (wanted - *count) * size);
+        *count = wanted;
+    }
+    return list;
+}
+
+static int take_name(void *to, uint32_t id, const char *text) {
+    struct hec_timeline_tables *t = to;
+    char **list = reserve(t->names, sizeof *list, &t->name_count, id), *copy;
+    if (!list)
+        return HEC_ERR_NOMEM;
+    t->names = list;
+    if (!id || id >= t->name_count)
+        return 0;
+    if (!(copy = strdup(text ? text : "")))
+        return HEC_ERR_NOMEM;
+    free(list[id]);
+    list[id] = copy;
+    return 0;
+}
+
+static int take_track(void *to, const struct hec_track *track) {
+    struct hec_timeline_tables *t = to;
+    struct hec_track *list = reserve(t->tracks, sizeof *list, &t->track_count, track->id);
+    if (!list)
+        return HEC_ERR_NOMEM;
+    t->tracks = list;
+    if (track->id && track->id < t->track_count)
+        list[track->id] = *track;
+    return 0;
+}
+
+static int take_kernel(void *to, const struct hec_kernel *kernel) {
+    struct hec_timeline_tables *t = to;
+    struct hec_kernel *list = reserve(t->kernels, sizeof *list, &t->kernel_count, kernel->id);
+    if (!list)
+        return HEC_ERR_NOMEM;
+    t->kernels = list;
+    if (kernel->id && kernel->id < t->kernel_count)
+        list[kernel->id] = *kernel;
+    return 0;
+}
+
+static int take_tracer(void *to, const struct hec_tracer *tracer) {
+    struct hec_timeline_tables *t = to;
+    if (t->tracer_count >= HEC_TRACE_PROCESSES_MAX)
+        return 0;
+    struct hec_tracer *grown = realloc(t->tracers, (t->tracer_count + 1) * sizeof *grown);
+    if (!grown)
+        return HEC_ERR_NOMEM;
+    t->tracers = grown;
+    t->tracers[t->tracer_count++] = *tracer;
+    return 0;
+}
+
+/* An absent table is empty. */
+static int table(int err) {
+    return err == HEC_ERR_NOTFOUND || err > 0 ? 0 : err;
+}
+
+int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_timeline_tables *tables,
+                             struct hec_why *why) {
+    int err = 0;
+    memset(tables, 0, sizeof *tables);
+    if ((input->names && (err = table(input->names(input->context, take_name, tables, why))) != 0) ||
+        (input->tracks && (err = table(input->tracks(input->context, take_track, tables, why))) != 0) ||
+        (input->kernels && (err = table(input->kernels(input->context, take_kernel, tables, why))) != 0) ||
+        (input->tracers && (err = table(input->tracers(input->context, take_tracer, tables, why))) != 0))
+        hec_timeline_tables_free(tables);
+    return err;
+}
+
+void hec_timeline_tables_free(struct hec_timeline_tables *tables) {
+    for (size_t i = 0; i < tables->name_count; i++)
+        free(tables->names[i]);
+    free(tables->names);
+    free(tables->tracks);
+    free(tables->kernels);
+    free(tables->tracers);
+    memset(tables, 0, sizeof *tables);
+}
+
+const char *hec_timeline_name(const struct hec_timeline_tables *tables, uint32_t id) {
+    return id < tables->name_count && tables->names[id] ? tables->names[id] : "";
+}
+
+const struct hec_track *hec_timeline_track(const struct hec_timeline_tables *tables, uint32_t id) {
+    return id < tables->track_count && tables->tracks[id].id == id && id ? &tables->tracks[id] : NULL;
+}
+
+uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint32_t kernel) {
+    return kernel && kernel < tables->kernel_count ? tables->kernels[kernel].name : 0;
+}

@@ -1,0 +1,38 @@
+/* Inside src/diagnose: the definitions of a timeline, indexed by id. */
+#ifndef HEC_DIAGNOSE_TIMELINE_TABLES_H
+#define HEC_DIAGNOSE_TIMELINE_TABLES_H
+
+#include "diagnose/timeline.h"
+
+/* Ids are dense; an id far beyond their number is left out as nonsense. Entry 0 and ids without a definition are empty
+ * (text NULL, id 0). */
+struct hec_timeline_tables {
+    char **names; /* malloc'ed texts */
+    size_t name_count;
+    struct hec_track *tracks;
+    size_t track_count;
+    struct hec_kernel *kernels;
+    size_t kernel_count;
+    struct hec_tracer *tracers;
+    size_t tracer_count;
+};
+
+/* 0, HEC_ERR_NOMEM or what the input returned. Functions that are NULL give empty tables. */
+int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_timeline_tables *tables,
+                             struct hec_why *why);
+void hec_timeline_tables_free(struct hec_timeline_tables *tables);
+
+/* "" when unknown */
+const char *hec_timeline_name(const struct hec_timeline_tables *tables, uint32_t id);
+/* NULL when unknown */
+const struct hec_track *hec_timeline_track(const struct hec_timeline_tables *tables, uint32_t id);
+/* Name id of a kernel, 0 when unknown. */
+uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint32_t kernel);
+
+/* Times beyond +-36 years are left out, so that a damaged file cannot overflow the arithmetic. */
+#define HEC_TIMELINE_TIME_MAX (INT64_C(1) << 60)
+static inline bool hec_timeline_plausible(const struct hec_activity *a) {
+    return a->start_ns >= -HEC_TIMELINE_TIME_MAX && a->end_ns <= HEC_TIMELINE_TIME_MAX && a->start_ns <= a->end_ns;
+}
+
+#endif
