@@ -1,7 +1,6 @@
 #include "store/commit.h"
 
 #include "model/run.h"
-#include "store/record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,11 @@ static int prepare(struct hec_commit *commit) {
         sqlite3_stmt **statement;
     } records[] = {{&hec_record_device, &commit->device},
                    {&hec_record_process, &commit->process},
-                   {&hec_record_gpu_process, &commit->gpu_process}};
+                   {&hec_record_gpu_process, &commit->gpu_process},
+                   {&hec_record_tracer, &commit->tracer},
+                   {&hec_record_track, &commit->track},
+                   {&hec_record_kernel, &commit->kernel},
+                   {&hec_record_frame, &commit->frame}};
     for (size_t i = 0; i < sizeof records / sizeof records[0] && rc == SQLITE_OK; i++) {
         char sql[1024];
         if (hec_record_insert_sql(records[i].record, sql, sizeof sql) != HEC_OK)
@@ -66,6 +69,10 @@ static void close_all(struct hec_commit *commit) {
     sqlite3_finalize(commit->device);
     sqlite3_finalize(commit->process);
     sqlite3_finalize(commit->gpu_process);
+    sqlite3_finalize(commit->tracer);
+    sqlite3_finalize(commit->track);
+    sqlite3_finalize(commit->kernel);
+    sqlite3_finalize(commit->frame);
     sqlite3_close(commit->db);
     memset(commit, 0, sizeof *commit);
 }
@@ -86,7 +93,7 @@ int hec_commit_open(struct hec_commit *commit, const char *path, struct hec_why 
     return err;
 }
 
-static int step(sqlite3_stmt *statement) {
+int hec_commit_step(sqlite3_stmt *statement) {
     int rc = sqlite3_step(statement);
     int reset = sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
@@ -110,7 +117,7 @@ static int write_block(struct hec_commit *commit, enum hec_commit_statement whic
     sqlite3_bind_int64(s, 9, head->r_base);
     sqlite3_bind_int(s, 10, head->r_width);
     sqlite3_bind_text(s, 11, r, head->n * head->r_width, SQLITE_STATIC);
-    return step(s);
+    return hec_commit_step(s);
 }
 
 static int write_series(struct hec_commit *commit, const struct hec_series *series) {
@@ -122,7 +129,7 @@ static int write_series(struct hec_commit *commit, const struct hec_series *seri
     sqlite3_bind_text(s, 4, info->unit, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 5, kind_names[info->kind], -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 6, info->source, -1, SQLITE_STATIC);
-    return step(s);
+    return hec_commit_step(s);
 }
 
 static int write_open_block(struct hec_commit *commit, struct hec_series_table *table, struct hec_series *series) {
@@ -131,7 +138,7 @@ static int write_open_block(struct hec_commit *commit, struct hec_series_table *
     sqlite3_stmt *promote = commit->statements[HEC_STATEMENT_PROMOTE];
     if (series->promote && has_row) {
         sqlite3_bind_int64(promote, 1, -series->id);
-        rc = step(promote);
+        rc = hec_commit_step(promote);
         has_row = false;
     }
     if (rc != SQLITE_OK || !series->dirty)
@@ -140,7 +147,7 @@ static int write_open_block(struct hec_commit *commit, struct hec_series_table *
         if (!has_row)
             return rc;
         sqlite3_bind_int64(commit->statements[HEC_STATEMENT_REMOVE], 1, -series->id);
-        return step(commit->statements[HEC_STATEMENT_REMOVE]);
+        return hec_commit_step(commit->statements[HEC_STATEMENT_REMOVE]);
     }
     struct hec_block *block = &table->scratch;
     hec_pack(series->t_us, series->v, series->valid, series->n, series->exact, block);
@@ -173,21 +180,6 @@ static int write_blocks(struct hec_commit *commit, struct hec_series_table *tabl
     return rc;
 }
 
-static int write_span(struct hec_commit *commit, const struct hec_span *span, int64_t origin_ns) {
-    sqlite3_stmt *name = commit->statements[HEC_STATEMENT_NAME], *s = commit->statements[HEC_STATEMENT_SPAN];
-    int length = (int)strnlen(span->name, sizeof span->name);
-    sqlite3_bind_text(name, 1, span->name, length, SQLITE_STATIC);
-    int rc = step(name);
-    if (rc != SQLITE_OK)
-        return rc;
-    sqlite3_bind_int64(s, 1, span->start_ns - origin_ns);
-    sqlite3_bind_int64(s, 2, span->end_ns - origin_ns);
-    sqlite3_bind_int(s, 3, span->pid);
-    sqlite3_bind_int(s, 4, span->tid);
-    sqlite3_bind_text(s, 5, span->name, length, SQLITE_STATIC);
-    return step(s);
-}
-
 static int write_event(struct hec_commit *commit, const struct hec_queued_event *event, const char *text,
                        int64_t origin_ns) {
     sqlite3_stmt *s = commit->statements[HEC_STATEMENT_EVENT];
@@ -196,12 +188,12 @@ static int write_event(struct hec_commit *commit, const struct hec_queued_event 
     if (event->device >= 0)
         sqlite3_bind_int(s, 3, event->device);
     sqlite3_bind_text(s, 4, text, -1, SQLITE_STATIC);
-    return step(s);
+    return hec_commit_step(s);
 }
 
-static int write_bound(sqlite3_stmt *statement, const struct hec_record *record, const void *data, int64_t origin_ns) {
+int hec_commit_record(sqlite3_stmt *statement, const struct hec_record *record, const void *data, int64_t origin_ns) {
     int rc = hec_record_bind(record, statement, data, origin_ns);
-    return rc == SQLITE_OK ? step(statement) : rc;
+    return rc == SQLITE_OK ? hec_commit_step(statement) : rc;
 }
 
 static int write_record(struct hec_commit *commit, const struct hec_queue_item *item, int64_t origin_ns) {
@@ -211,47 +203,50 @@ static int write_record(struct hec_commit *commit, const struct hec_queue_item *
     case HEC_QUEUED_EVENT:
         return write_event(commit, item->data, data + sizeof(struct hec_queued_event), origin_ns);
     case HEC_QUEUED_DEVICE:
-        return write_bound(commit->device, &hec_record_device, data, origin_ns);
+        return hec_commit_record(commit->device, &hec_record_device, data, origin_ns);
     case HEC_QUEUED_PROCESS:
-        return write_bound(commit->process, &hec_record_process, data, origin_ns);
+        return hec_commit_record(commit->process, &hec_record_process, data, origin_ns);
     case HEC_QUEUED_GPU_PROCESS:
-        return write_bound(commit->gpu_process, &hec_record_gpu_process, data, origin_ns);
-    case HEC_QUEUED_SPAN:
-        return write_span(commit, item->data, origin_ns);
+        return hec_commit_record(commit->gpu_process, &hec_record_gpu_process, data, origin_ns);
+    case HEC_QUEUED_TRACER:
+        return hec_commit_record(commit->tracer, &hec_record_tracer, data, origin_ns);
     case HEC_QUEUED_UNITS:
         s = commit->statements[HEC_STATEMENT_UNITS];
         sqlite3_bind_text(s, 1, data + sizeof(struct hec_queued_units), -1, SQLITE_STATIC);
         sqlite3_bind_double(s, 2, ((const struct hec_queued_units *)item->data)->count);
-        return step(s);
+        return hec_commit_step(s);
     case HEC_QUEUED_META:
         s = commit->statements[HEC_STATEMENT_META];
         data += sizeof(struct hec_queued_meta);
         sqlite3_bind_text(s, 1, data, -1, SQLITE_STATIC);
         sqlite3_bind_text(s, 2, data + ((const struct hec_queued_meta *)item->data)->key_length + 1, -1, SQLITE_STATIC);
-        return step(s);
+        return hec_commit_step(s);
     case HEC_QUEUED_SAMPLE:
         break;
     }
     return SQLITE_MISUSE;
 }
 
-int hec_commit_all(struct hec_commit *commit, struct hec_series_table *table, const struct hec_queue *records,
-                   int64_t origin_ns, struct hec_why *why) {
-    int rc = step(commit->statements[HEC_STATEMENT_BEGIN]);
+int hec_commit_all(struct hec_commit *commit, const struct hec_commit_batch *batch, struct hec_why *why) {
+    int rc = hec_commit_step(commit->statements[HEC_STATEMENT_BEGIN]);
     if (rc == SQLITE_OK)
-        rc = write_blocks(commit, table);
+        rc = write_blocks(commit, batch->series);
     struct hec_queue_cursor cursor;
     struct hec_queue_item item;
-    hec_queue_begin(records, &cursor);
+    hec_queue_begin(batch->records, &cursor);
     while (rc == SQLITE_OK && hec_queue_next(&cursor, &item))
-        rc = write_record(commit, &item, origin_ns);
+        rc = write_record(commit, &item, batch->origin_ns);
     if (rc == SQLITE_OK)
-        rc = step(commit->statements[HEC_STATEMENT_COMMIT]);
+        rc = hec_commit_definitions(commit, batch->definitions);
+    if (rc == SQLITE_OK)
+        rc = hec_commit_timeline(commit, batch->timeline, batch->origin_ns);
+    if (rc == SQLITE_OK)
+        rc = hec_commit_step(commit->statements[HEC_STATEMENT_COMMIT]);
     if (rc == SQLITE_OK)
         return HEC_OK;
     int err = hec_sql_fail(commit->db, rc, why, "cannot write the run file");
     if (!sqlite3_get_autocommit(commit->db))
-        step(commit->statements[HEC_STATEMENT_ROLLBACK]);
+        hec_commit_step(commit->statements[HEC_STATEMENT_ROLLBACK]);
     return err;
 }
 

@@ -2,9 +2,12 @@
 #ifndef HEC_STORE_COMMIT_H
 #define HEC_STORE_COMMIT_H
 
+#include "store/definitions.h"
 #include "store/queue.h"
+#include "store/record.h"
 #include "store/series.h"
 #include "store/sql.h"
+#include "store/timeline.h"
 
 /* Records of the queues. Times are as recorded, not yet relative. Texts follow the struct, each with its NUL. */
 enum hec_queued {
@@ -13,7 +16,7 @@ enum hec_queued {
     HEC_QUEUED_DEVICE,
     HEC_QUEUED_PROCESS,
     HEC_QUEUED_GPU_PROCESS,
-    HEC_QUEUED_SPAN,
+    HEC_QUEUED_TRACER,
     HEC_QUEUED_UNITS,
     HEC_QUEUED_META
 };
@@ -48,14 +51,28 @@ enum hec_commit_statement {
 struct hec_commit {
     sqlite3 *db;
     sqlite3_stmt *statements[HEC_STATEMENT_COUNT];
-    sqlite3_stmt *device, *process, *gpu_process;
+    sqlite3_stmt *device, *process, *gpu_process, *tracer, *track, *kernel, *frame;
 };
 
 int hec_commit_open(struct hec_commit *commit, const char *path, struct hec_why *why);
 
-/* All or nothing. On success the caller forgets what it passed (hec_series_committed, hec_queue_clear). */
-int hec_commit_all(struct hec_commit *commit, struct hec_series_table *table, const struct hec_queue *records,
-                   int64_t origin_ns, struct hec_why *why);
+/* What one transaction is made of. */
+struct hec_commit_batch {
+    struct hec_series_table *series;
+    const struct hec_queue *records;
+    const struct hec_definition_batch *definitions;
+    const struct hec_timeline_batch *timeline;
+    int64_t origin_ns;
+};
+
+/* All or nothing. On success the caller forgets what it passed (hec_series_committed, hec_queue_clear, ..._give_back). */
+int hec_commit_all(struct hec_commit *commit, const struct hec_commit_batch *batch, struct hec_why *why);
+
+/* Parts of it; SQLite's code. */
+int hec_commit_step(sqlite3_stmt *statement);
+int hec_commit_record(sqlite3_stmt *statement, const struct hec_record *record, const void *data, int64_t origin_ns);
+int hec_commit_definitions(struct hec_commit *commit, const struct hec_definition_batch *batch);
+int hec_commit_timeline(struct hec_commit *commit, const struct hec_timeline_batch *batch, int64_t origin_ns);
 
 /* Fold the log into the file, so that one file remains, and close. The commit is closed in any case. */
 int hec_commit_close(struct hec_commit *commit, struct hec_why *why);

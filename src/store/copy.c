@@ -21,7 +21,9 @@ struct copying {
     struct hec_scrubber scrubber;
     struct hec_buf text;
     sqlite3 *to;
-    sqlite3_stmt *meta;
+    sqlite3_stmt *meta, *into;
+    struct hec_packer *packer;
+    struct hec_activity *activities;
     int rows; /* since the last flush */
     int err;
     struct hec_why *why;
@@ -78,9 +80,13 @@ static int copy_unit(void *context, const char *name, double count) {
     return count_row(c);
 }
 
-static int copy_span(void *context, const struct hec_span *span) {
+static int copy_tracer(void *context, const struct hec_tracer *tracer) {
     struct copying *c = context;
-    c->sink->span(c->sink->context, span);
+    struct hec_tracer copy = *tracer;
+    snprintf(copy.library, sizeof copy.library, "%s", scrubbed(c, tracer->library));
+    snprintf(copy.why, sizeof copy.why, "%s", scrubbed(c, tracer->why));
+    snprintf(copy.holder, sizeof copy.holder, "%s", scrubbed(c, tracer->holder));
+    c->sink->tracer(c->sink->context, &copy);
     return count_row(c);
 }
 
@@ -99,7 +105,7 @@ static int copy_rows(struct copying *c, const char *path, struct hec_why *why) {
     if (err == HEC_OK)
         err = hec_reader_units(c->from, copy_unit, c, why);
     if (err == HEC_OK)
-        err = hec_reader_spans(c->from, copy_span, c, why);
+        err = hec_reader_tracers(c->from, copy_tracer, c, why);
     int64_t lost = 0;
     int closed = hec_writer_close(c->writer, &lost, err ? NULL : why);
     if (err == HEC_OK && closed == HEC_OK && lost > 0)
@@ -147,7 +153,8 @@ static int copy_metas(struct copying *c) {
 }
 
 /* Rows of series and block are copied as they are, once they are known to be what a reader takes. */
-static const char *check_series(sqlite3_stmt *s) {
+static const char *check_series(struct copying *c, sqlite3_stmt *s) {
+    (void)c;
     int64_t number;
     const char *text;
     if (!hec_reading_int(s, 0, 1, INT64_MAX, &number) || !hec_reading_int(s, 2, INT_MIN, INT_MAX, &number))
@@ -159,7 +166,8 @@ static const char *check_series(sqlite3_stmt *s) {
     return NULL;
 }
 
-static const char *check_block(sqlite3_stmt *s) {
+static const char *check_block(struct copying *c, sqlite3_stmt *s) {
+    (void)c;
     struct hec_block head;
     const char *v, *r;
     int64_t t_us[HEC_BLOCK_VALUES], value[HEC_BLOCK_VALUES];
@@ -169,14 +177,15 @@ static const char *check_block(sqlite3_stmt *s) {
     return hec_unpack(&head, v, strlen(v), r, strlen(r), t_us, value, valid);
 }
 
-static int copy_table(struct copying *c, const char *select, const char *insert, const char *(*check)(sqlite3_stmt *)) {
+static int copy_table(struct copying *c, const char *select, const char *insert,
+                      const char *(*check)(struct copying *c, sqlite3_stmt *s)) {
     sqlite3_stmt *in, *out = NULL;
     int err = hec_reading_prepare(c->from, select, &in, c->why);
     if (err)
         return err;
     int rc = sqlite3_prepare_v2(c->to, insert, -1, &out, NULL);
     while (rc == SQLITE_OK && (err = hec_reading_step(c->from, in, c->why)) == 1) {
-        const char *wrong = check(in);
+        const char *wrong = check(c, in);
         if (wrong) {
             err = hec_reading_corrupt(c->from, c->why, wrong);
             break;
@@ -209,6 +218,111 @@ static int copy_series(struct copying *c) {
                             check_block);
 }
 
+static int insert(struct copying *c, int rc) {
+    if (rc == SQLITE_OK) {
+        sqlite3_step(c->into);
+        rc = sqlite3_reset(c->into);
+    }
+    return rc == SQLITE_OK ? HEC_OK : hec_sql_fail(c->to, rc, c->why, "cannot write the copy");
+}
+
+static int copy_name(void *context, uint32_t id, const char *text) {
+    struct copying *c = context;
+    const char *copy = scrubbed(c, text);
+    sqlite3_bind_int64(c->into, 1, id);
+    return c->err ? c->err : insert(c, sqlite3_bind_text(c->into, 2, copy, -1, SQLITE_STATIC));
+}
+
+static int copy_track(void *context, const struct hec_track *track) {
+    struct copying *c = context;
+    return insert(c, hec_record_bind(&hec_record_track, c->into, track, 0));
+}
+
+static int copy_kernel(void *context, const struct hec_kernel *kernel) {
+    struct copying *c = context;
+    return insert(c, hec_record_bind(&hec_record_kernel, c->into, kernel, 0));
+}
+
+static int copy_frame(void *context, const struct hec_frame *frame) {
+    struct copying *c = context;
+    return insert(c, hec_record_bind(&hec_record_frame, c->into, frame, 0));
+}
+
+static int prepare_into(struct copying *c, const char *sql) {
+    sqlite3_finalize(c->into);
+    int rc = sqlite3_prepare_v2(c->to, sql, -1, &c->into, NULL);
+    return rc == SQLITE_OK ? HEC_OK : hec_sql_fail(c->to, rc, c->why, "cannot write the copy");
+}
+
+static int prepare_record(struct copying *c, const struct hec_record *record) {
+    char sql[1024];
+    int err = hec_record_insert_sql(record, sql, sizeof sql);
+    return err ? hec_fail(c->why, err, "%s", hec_err_text(err)) : prepare_into(c, sql);
+}
+
+static int copy_definitions(struct copying *c) {
+    int err = prepare_into(c, "INSERT INTO trace_name (id, text) VALUES (?, ?)");
+    if (err == HEC_OK)
+        err = hec_reader_trace_names(c->from, copy_name, c, c->why);
+    if (err == HEC_OK && (err = prepare_record(c, &hec_record_track)) == HEC_OK)
+        err = hec_reader_tracks(c->from, copy_track, c, c->why);
+    if (err == HEC_OK && (err = prepare_record(c, &hec_record_kernel)) == HEC_OK)
+        err = hec_reader_kernels(c->from, copy_kernel, c, c->why);
+    if (err == HEC_OK && (err = prepare_record(c, &hec_record_frame)) == HEC_OK)
+        err = hec_reader_frames(c->from, copy_frame, c, c->why);
+    sqlite3_finalize(c->into);
+    return err;
+}
+
+/* The first five columns are those of hec_reading_place. */
+static const char *check_activities(struct copying *c, sqlite3_stmt *s) {
+    int64_t t1_ns, total_ns;
+    struct hec_activity_place place;
+    const char *wrong = hec_reading_place(c->from, s, &place);
+    if (wrong)
+        return wrong;
+    if (!hec_reading_int(s, 5, place.t0_ns, HEC_RECORD_TIME_MAX_NS, &t1_ns) ||
+        !hec_reading_int(s, 6, 0, INT64_MAX, &total_ns) || sqlite3_column_type(s, 7) != SQLITE_FLOAT)
+        return "a block of activities holds something impossible";
+    return hec_reading_activities(c->from, s, &place, c->packer, c->activities);
+}
+
+static const char *check_total(struct copying *c, sqlite3_stmt *s) {
+    int64_t number;
+    const char *text;
+    (void)c;
+    return hec_reading_text(s, 0, 32, &text) && hec_reading_int(s, 1, 0, UINT32_MAX, &number) &&
+                   hec_reading_int(s, 2, 1, INT64_MAX, &number) && hec_reading_int(s, 3, 0, INT64_MAX, &number)
+               ? NULL
+               : "the table activity_total holds something impossible";
+}
+
+static int copy_timeline(struct copying *c) {
+    int err = copy_definitions(c);
+    if (err == HEC_OK)
+        err = hec_reading_limits(c->from, c->why);
+    if (err)
+        return err;
+    c->packer = hec_packer_new();
+    c->activities = malloc(HEC_ACTIVITY_BLOCK * sizeof *c->activities);
+    if (!c->packer || !c->activities)
+        err = hec_fail(c->why, HEC_ERR_NOMEM, "out of memory");
+    if (err == HEC_OK)
+        err = copy_table(c,
+                         /* new ids: the open blocks of the source are closed in the copy */
+                         "SELECT track, kind, t0_ns, n, data, t1_ns, total_ns, amount FROM activity_block "
+                         "INDEXED BY activity_in_order ORDER BY t0_ns",
+                         "INSERT INTO activity_block (track, kind, t0_ns, n, data, t1_ns, total_ns, amount) "
+                         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                         check_activities);
+    if (err == HEC_OK)
+        err = copy_table(c, "SELECT kind, name, count, total_ns FROM activity_total",
+                         "INSERT INTO activity_total (kind, name, count, total_ns) VALUES (?, ?, ?, ?)", check_total);
+    hec_packer_free(c->packer);
+    free(c->activities);
+    return err;
+}
+
 static int copy_rest(struct copying *c, const char *path, struct hec_why *why) {
     int rc = sqlite3_open_v2(path, &c->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK)
@@ -216,6 +330,8 @@ static int copy_rest(struct copying *c, const char *path, struct hec_why *why) {
     int err = rc == SQLITE_OK ? copy_metas(c) : hec_sql_fail(c->to, rc, why, "cannot write the copy");
     if (err == HEC_OK)
         err = copy_series(c);
+    if (err == HEC_OK)
+        err = copy_timeline(c);
     if (err == HEC_OK && (rc = sqlite3_exec(c->to, "COMMIT; VACUUM", NULL, NULL, NULL)) != SQLITE_OK)
         err = hec_sql_fail(c->to, rc, why, "cannot write the copy");
     sqlite3_close(c->to);

@@ -51,8 +51,6 @@ int hec_reader_events(struct hec_reader *reader,
                       void *context, struct hec_why *why);
 int hec_reader_units(struct hec_reader *reader, int (*visit)(void *context, const char *name, double count),
                      void *context, struct hec_why *why);
-int hec_reader_spans(struct hec_reader *reader, int (*visit)(void *context, const struct hec_span *span), void *context,
-                     struct hec_why *why);
 /* Phases, summed in the file: total time and count by name, largest first. */
 int hec_reader_phases(struct hec_reader *reader,
                       int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count), void *context,

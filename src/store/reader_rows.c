@@ -7,12 +7,11 @@
 #include <string.h>
 
 #define NAME_BYTES 255
+#define TRACE_NAME_BYTES (1 << 15)
 #define TEXT_BYTES (1 << 16)
 
-/* Read one row of the statement and hand it to the visitor: the visitor's answer, or an error with why. */
-typedef int (*row_reader)(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why);
-
-static int each_row(struct hec_reader *reader, const char *sql, row_reader row, void *visitor, struct hec_why *why) {
+int hec_reading_each(struct hec_reader *reader, const char *sql, hec_reading_row row, void *visitor,
+                     struct hec_why *why) {
     sqlite3_stmt *statement;
     int err = hec_reading_prepare(reader, sql, &statement, why);
     if (err)
@@ -24,14 +23,14 @@ static int each_row(struct hec_reader *reader, const char *sql, row_reader row, 
     return err;
 }
 
-static int each_record(struct hec_reader *reader, const struct hec_record *record, row_reader row, void *visitor,
-                       struct hec_why *why) {
+int hec_reading_each_record(struct hec_reader *reader, const struct hec_record *record, hec_reading_row row,
+                            void *visitor, struct hec_why *why) {
     char sql[1024];
     int err = hec_record_select_sql(record, sql, sizeof sql);
-    return err ? hec_fail(why, err, "%s", hec_err_text(err)) : each_row(reader, sql, row, visitor, why);
+    return err ? hec_fail(why, err, "%s", hec_err_text(err)) : hec_reading_each(reader, sql, row, visitor, why);
 }
 
-static int read_record(struct hec_reader *reader, const struct hec_record *record, sqlite3_stmt *statement, void *data,
+int hec_reading_record(struct hec_reader *reader, const struct hec_record *record, sqlite3_stmt *statement, void *data,
                        struct hec_why *why) {
     struct hec_why what;
     int err = hec_record_read(record, statement, data, &what);
@@ -46,7 +45,7 @@ struct device_visitor {
 static int device_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct device_visitor *v = visitor;
     struct hec_device device;
-    int err = read_record(reader, &hec_record_device, statement, &device, why);
+    int err = hec_reading_record(reader, &hec_record_device, statement, &device, why);
     if (err == HEC_OK && (device.index < 0 || device.index >= HEC_DEVICE_MAX))
         err = hec_reading_corrupt(reader, why, "a device's index is out of range");
     return err ? err : v->visit(v->context, &device);
@@ -54,7 +53,8 @@ static int device_row(struct hec_reader *reader, sqlite3_stmt *statement, void *
 
 int hec_reader_devices(struct hec_reader *reader, int (*visit)(void *context, const struct hec_device *device),
                        void *context, struct hec_why *why) {
-    return each_record(reader, &hec_record_device, device_row, &(struct device_visitor){visit, context}, why);
+    return hec_reading_each_record(reader, &hec_record_device, device_row, &(struct device_visitor){visit, context},
+                                   why);
 }
 
 struct process_visitor {
@@ -65,13 +65,14 @@ struct process_visitor {
 static int process_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct process_visitor *v = visitor;
     struct hec_process process;
-    int err = read_record(reader, &hec_record_process, statement, &process, why);
+    int err = hec_reading_record(reader, &hec_record_process, statement, &process, why);
     return err ? err : v->visit(v->context, &process);
 }
 
 int hec_reader_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_process *process),
                          void *context, struct hec_why *why) {
-    return each_record(reader, &hec_record_process, process_row, &(struct process_visitor){visit, context}, why);
+    return hec_reading_each_record(reader, &hec_record_process, process_row, &(struct process_visitor){visit, context},
+                                   why);
 }
 
 struct gpu_process_visitor {
@@ -82,7 +83,7 @@ struct gpu_process_visitor {
 static int gpu_process_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct gpu_process_visitor *v = visitor;
     struct hec_gpu_process process;
-    int err = read_record(reader, &hec_record_gpu_process, statement, &process, why);
+    int err = hec_reading_record(reader, &hec_record_gpu_process, statement, &process, why);
     if (err == HEC_OK && (process.device < 0 || process.device >= HEC_DEVICE_MAX))
         err = hec_reading_corrupt(reader, why, "a GPU process's device index is out of range");
     return err ? err : v->visit(v->context, &process);
@@ -91,8 +92,8 @@ static int gpu_process_row(struct hec_reader *reader, sqlite3_stmt *statement, v
 int hec_reader_gpu_processes(struct hec_reader *reader,
                              int (*visit)(void *context, const struct hec_gpu_process *process), void *context,
                              struct hec_why *why) {
-    return each_record(reader, &hec_record_gpu_process, gpu_process_row, &(struct gpu_process_visitor){visit, context},
-                       why);
+    return hec_reading_each_record(reader, &hec_record_gpu_process, gpu_process_row,
+                                   &(struct gpu_process_visitor){visit, context}, why);
 }
 
 struct event_visitor {
@@ -117,8 +118,8 @@ static int event_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
 int hec_reader_events(struct hec_reader *reader,
                       int (*visit)(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text),
                       void *context, struct hec_why *why) {
-    return each_row(reader, "SELECT t_ns, kind, device_index, text FROM event ORDER BY t_ns, id", event_row,
-                    &(struct event_visitor){visit, context}, why);
+    return hec_reading_each(reader, "SELECT t_ns, kind, device_index, text FROM event ORDER BY t_ns, id", event_row,
+                            &(struct event_visitor){visit, context}, why);
 }
 
 struct unit_visitor {
@@ -137,38 +138,8 @@ static int unit_row(struct hec_reader *reader, sqlite3_stmt *statement, void *vi
 
 int hec_reader_units(struct hec_reader *reader, int (*visit)(void *context, const char *name, double count),
                      void *context, struct hec_why *why) {
-    return each_row(reader, "SELECT name, count FROM unit ORDER BY name", unit_row,
-                    &(struct unit_visitor){visit, context}, why);
-}
-
-struct span_visitor {
-    int (*visit)(void *context, const struct hec_span *span);
-    void *context;
-};
-
-static int span_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
-    struct span_visitor *v = visitor;
-    struct hec_span span;
-    const char *name;
-    int64_t pid, tid;
-    if (!hec_reading_int(statement, 0, -HEC_RECORD_TIME_MAX_NS, HEC_RECORD_TIME_MAX_NS, &span.start_ns) ||
-        !hec_reading_int(statement, 1, span.start_ns, HEC_RECORD_TIME_MAX_NS, &span.end_ns) ||
-        !hec_reading_int(statement, 2, INT_MIN, INT_MAX, &pid) ||
-        !hec_reading_int(statement, 3, INT_MIN, INT_MAX, &tid) ||
-        !hec_reading_text(statement, 4, sizeof span.name - 1, &name))
-        return hec_reading_corrupt(reader, why, "the table span holds something impossible");
-    span.pid = (int32_t)pid;
-    span.tid = (int32_t)tid;
-    strcpy(span.name, name);
-    return v->visit(v->context, &span);
-}
-
-int hec_reader_spans(struct hec_reader *reader, int (*visit)(void *context, const struct hec_span *span), void *context,
-                     struct hec_why *why) {
-    return each_row(reader,
-                    "SELECT s.start_ns, s.end_ns, s.pid, s.tid, n.text FROM span s LEFT JOIN name n ON n.id=s.name_id "
-                    "ORDER BY s.start_ns, s.id",
-                    span_row, &(struct span_visitor){visit, context}, why);
+    return hec_reading_each(reader, "SELECT name, count FROM unit ORDER BY name", unit_row,
+                            &(struct unit_visitor){visit, context}, why);
 }
 
 struct phase_visitor {
@@ -180,17 +151,18 @@ static int phase_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
     struct phase_visitor *v = visitor;
     const char *name;
     int64_t total_ns, count;
-    if (!hec_reading_text(statement, 0, NAME_BYTES, &name) || !hec_reading_int(statement, 1, 0, INT64_MAX, &total_ns) ||
-        !hec_reading_int(statement, 2, 1, INT64_MAX, &count))
-        return hec_reading_corrupt(reader, why, "the table span holds something impossible");
+    if (!hec_reading_text(statement, 0, TRACE_NAME_BYTES, &name) ||
+        !hec_reading_int(statement, 1, 0, INT64_MAX, &total_ns) || !hec_reading_int(statement, 2, 1, INT64_MAX, &count))
+        return hec_reading_corrupt(reader, why, "a phase holds something impossible");
     return v->visit(v->context, name, total_ns, count);
 }
 
 int hec_reader_phases(struct hec_reader *reader,
                       int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count), void *context,
                       struct hec_why *why) {
-    return each_row(reader,
-                    "SELECT n.text, sum(s.end_ns-s.start_ns), count(*) FROM span s LEFT JOIN name n ON n.id=s.name_id "
-                    "GROUP BY s.name_id ORDER BY 2 DESC, 1",
-                    phase_row, &(struct phase_visitor){visit, context}, why);
+    return hec_reading_each(
+        reader,
+        "SELECT n.text, t.total_ns, t.count FROM activity_total t LEFT JOIN trace_name n ON n.id=t.name "
+        "WHERE t.kind='phase' ORDER BY 2 DESC, 1",
+        phase_row, &(struct phase_visitor){visit, context}, why);
 }

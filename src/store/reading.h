@@ -2,8 +2,10 @@
 #ifndef HEC_STORE_READING_H
 #define HEC_STORE_READING_H
 
+#include "store/activity_pack.h"
 #include "store/pack.h"
 #include "store/reader.h"
+#include "store/record.h"
 #include "store/sql.h"
 
 #include <stdbool.h>
@@ -19,6 +21,8 @@ struct hec_reader {
     int64_t work, work_max; /* thousands of SQLite's steps: used by this statement, allowed */
     struct hec_meta *metas;
     int meta_count;
+    bool has_limits;
+    struct hec_activity_limits limits; /* set by hec_reading_limits */
 };
 
 /* Open path with every guard on. The first statement shows whether SQLite can work there: its code is returned. */
@@ -38,6 +42,36 @@ int hec_reading_corrupt(struct hec_reader *reader, struct hec_why *why, const ch
 /* Typed columns: false when the value is of another type or out of range. The text lives until the next step. */
 bool hec_reading_text(sqlite3_stmt *statement, int column, size_t maximum, const char **text);
 bool hec_reading_int(sqlite3_stmt *statement, int column, int64_t low, int64_t high, int64_t *value);
+
+/* Read one row of the statement and hand it to the visitor: the visitor's answer, or an error with why. */
+typedef int (*hec_reading_row)(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why);
+
+/* Every row of a statement, of a table. */
+int hec_reading_each(struct hec_reader *reader, const char *sql, hec_reading_row row, void *visitor,
+                     struct hec_why *why);
+int hec_reading_each_record(struct hec_reader *reader, const struct hec_record *record, hec_reading_row row,
+                            void *visitor, struct hec_why *why);
+int hec_reading_record(struct hec_reader *reader, const struct hec_record *record, sqlite3_stmt *statement, void *data,
+                       struct hec_why *why);
+
+/* The highest ids of names, kernels, frames and tracks; read once. */
+int hec_reading_limits(struct hec_reader *reader, struct hec_why *why);
+
+/* Where the activities of a block are. */
+struct hec_activity_place {
+    uint32_t track;
+    enum hec_activity_kind kind;
+    int64_t t0_ns;
+    size_t n;
+};
+
+/* The columns track, kind, t0_ns, n and data: the place, then the activities. After hec_reading_limits. NULL, or what is
+ * wrong. */
+const char *hec_reading_place(const struct hec_reader *reader, sqlite3_stmt *statement,
+                              struct hec_activity_place *place);
+const char *hec_reading_activities(const struct hec_reader *reader, sqlite3_stmt *statement,
+                                   const struct hec_activity_place *place, struct hec_packer *packer,
+                                   struct hec_activity *activities);
 
 /* The columns t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r, from the first on; what they hold is for
  * hec_unpack to check. */

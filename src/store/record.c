@@ -1,6 +1,7 @@
 #include "store/record.h"
 
 #include "base/buf.h"
+#include "base/trace.h"
 #include "model/run.h"
 
 #include <limits.h>
@@ -10,6 +11,8 @@
     { #member, HEC_FIELD_##kind, offsetof(type, member), sizeof(((type *)NULL)->member) }
 #define NAMED(type, kind, member, column)                                                                              \
     { column, HEC_FIELD_##kind, offsetof(type, member), sizeof(((type *)NULL)->member) }
+#define CHOICE(type, member, names)                                                                                    \
+    { #member, HEC_FIELD_CHOICE, offsetof(type, member), sizeof(((type *)NULL)->member), names }
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 static const struct hec_field device_fields[] = {
@@ -51,10 +54,64 @@ static const struct hec_field gpu_process_fields[] = {
     FIELD(struct hec_gpu_process, INTEGER, visible),
 };
 
+static const char *const modes[] = {"off", "auto", "full", "graph", NULL};
+_Static_assert(COUNT(modes) == HEC_TRACE_MODE_COUNT + 1, "by enum hec_trace_mode");
+
+static const struct hec_field tracer_fields[] = {
+    FIELD(struct hec_tracer, INTEGER, pid),         CHOICE(struct hec_tracer, mode, modes),
+    FIELD(struct hec_tracer, KNOWN, cupti_version), FIELD(struct hec_tracer, KNOWN, driver_version),
+    FIELD(struct hec_tracer, TEXT, library),        FIELD(struct hec_tracer, TEXT, why),
+    FIELD(struct hec_tracer, TEXT, holder),         FIELD(struct hec_tracer, TIME_OPEN, first_ns),
+    FIELD(struct hec_tracer, TIME_OPEN, last_ns),   FIELD(struct hec_tracer, INTEGER, traced_ns),
+    FIELD(struct hec_tracer, INTEGER, holder_ns),   FIELD(struct hec_tracer, INTEGER, windows),
+    FIELD(struct hec_tracer, INTEGER, records),     FIELD(struct hec_tracer, INTEGER, dropped),
+    FIELD(struct hec_tracer, INTEGER, lost),        FIELD(struct hec_tracer, INTEGER, bad),
+    FIELD(struct hec_tracer, INTEGER, self_ns),     FIELD(struct hec_tracer, KNOWN, estimate_ppm),
+    FIELD(struct hec_tracer, KNOWN, budget_ppm),
+};
+
+static const char *const track_kinds[] = {"process", "thread", "stream", NULL};
+_Static_assert(COUNT(track_kinds) == HEC_TRACK_KIND_COUNT + 1, "by enum hec_track_kind");
+
+static const struct hec_field track_fields[] = {
+    FIELD(struct hec_track, UNSIGNED, id),
+    CHOICE(struct hec_track, kind, track_kinds),
+    FIELD(struct hec_track, INTEGER, pid),
+    FIELD(struct hec_track, KNOWN, rank),
+    NAMED(struct hec_track, KNOWN, device, "device_index"),
+    FIELD(struct hec_track, UNSIGNED, context),
+    FIELD(struct hec_track, INTEGER, stream),
+    FIELD(struct hec_track, TEXT, name),
+};
+
+static const struct hec_field kernel_fields[] = {
+    FIELD(struct hec_kernel, UNSIGNED, id),
+    FIELD(struct hec_kernel, UNSIGNED, name),
+    NAMED(struct hec_kernel, KNOWN, grid[0], "grid_x"),
+    NAMED(struct hec_kernel, KNOWN, grid[1], "grid_y"),
+    NAMED(struct hec_kernel, KNOWN, grid[2], "grid_z"),
+    NAMED(struct hec_kernel, KNOWN, block[0], "block_x"),
+    NAMED(struct hec_kernel, KNOWN, block[1], "block_y"),
+    NAMED(struct hec_kernel, KNOWN, block[2], "block_z"),
+    FIELD(struct hec_kernel, KNOWN, registers),
+    FIELD(struct hec_kernel, KNOWN, static_shared_bytes),
+    FIELD(struct hec_kernel, KNOWN, dynamic_shared_bytes),
+};
+
+static const struct hec_field frame_fields[] = {
+    FIELD(struct hec_frame, UNSIGNED, id),   FIELD(struct hec_frame, UNSIGNED, parent),
+    FIELD(struct hec_frame, UNSIGNED, file), FIELD(struct hec_frame, UNSIGNED, function),
+    FIELD(struct hec_frame, INTEGER, line),
+};
+
 const struct hec_record hec_record_device = {"device", "device_index", device_fields, COUNT(device_fields)};
 const struct hec_record hec_record_process = {"process", "start_ns, pid", process_fields, COUNT(process_fields)};
 const struct hec_record hec_record_gpu_process = {"gpu_process", "first_ns, device_index, pid", gpu_process_fields,
                                                   COUNT(gpu_process_fields)};
+const struct hec_record hec_record_tracer = {"tracer", "pid", tracer_fields, COUNT(tracer_fields)};
+const struct hec_record hec_record_track = {"track", "id", track_fields, COUNT(track_fields)};
+const struct hec_record hec_record_kernel = {"kernel", "id", kernel_fields, COUNT(kernel_fields)};
+const struct hec_record hec_record_frame = {"frame", "id", frame_fields, COUNT(frame_fields)};
 
 static int columns(struct hec_buf *buf, const struct hec_record *record) {
     for (int i = 0; i < record->count; i++)
@@ -95,6 +152,11 @@ int hec_record_select_sql(const struct hec_record *record, char *sql, size_t siz
 
 static int64_t load(const struct hec_field *field, const void *data) {
     const char *at = (const char *)data + field->offset;
+    if (field->kind == HEC_FIELD_UNSIGNED) {
+        uint32_t number;
+        memcpy(&number, at, sizeof number);
+        return number;
+    }
     if (field->size == sizeof(int)) {
         int narrow;
         memcpy(&narrow, at, sizeof narrow);
@@ -103,6 +165,14 @@ static int64_t load(const struct hec_field *field, const void *data) {
     int64_t wide;
     memcpy(&wide, at, sizeof wide);
     return wide;
+}
+
+/* The choice with this number; NULL when there is none. */
+static const char *choice(const struct hec_field *field, int64_t number) {
+    for (int64_t i = 0; field->choices[i]; i++)
+        if (i == number)
+            return field->choices[i];
+    return NULL;
 }
 
 int hec_record_bind(const struct hec_record *record, sqlite3_stmt *statement, const void *data, int64_t origin_ns) {
@@ -117,6 +187,10 @@ int hec_record_bind(const struct hec_record *record, sqlite3_stmt *statement, co
             continue;
         }
         int64_t value = load(field, data);
+        if (field->kind == HEC_FIELD_CHOICE) {
+            rc = sqlite3_bind_text(statement, i + 1, choice(field, value), -1, SQLITE_STATIC);
+            continue;
+        }
         if ((field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN) && value < 0) {
             rc = sqlite3_bind_null(statement, i + 1);
             continue;
@@ -146,6 +220,18 @@ static int read_text(const struct hec_field *field, sqlite3_stmt *statement, int
     return HEC_OK;
 }
 
+static int read_choice(const struct hec_field *field, sqlite3_stmt *statement, int column, char *at) {
+    if (sqlite3_column_type(statement, column) != SQLITE_TEXT)
+        return HEC_ERR_CORRUPT;
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    for (int i = 0; text && field->choices[i]; i++)
+        if (strcmp(text, field->choices[i]) == 0) {
+            memcpy(at, &i, sizeof i);
+            return HEC_OK;
+        }
+    return HEC_ERR_CORRUPT;
+}
+
 static int read_integer(const struct hec_field *field, sqlite3_stmt *statement, int column, char *at) {
     int64_t value = -1;
     bool optional = field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN;
@@ -154,12 +240,18 @@ static int read_integer(const struct hec_field *field, sqlite3_stmt *statement, 
         value = sqlite3_column_int64(statement, column);
         if (optional && value < 0)
             return HEC_ERR_CORRUPT;
-        if (field->kind >= HEC_FIELD_TIME && (value < -HEC_RECORD_TIME_MAX_NS || value > HEC_RECORD_TIME_MAX_NS))
+        if ((field->kind == HEC_FIELD_TIME || field->kind == HEC_FIELD_TIME_OPEN) &&
+            (value < -HEC_RECORD_TIME_MAX_NS || value > HEC_RECORD_TIME_MAX_NS))
             return HEC_ERR_CORRUPT;
     } else if (type != SQLITE_NULL || !optional) {
         return HEC_ERR_CORRUPT;
     }
-    if (field->size == sizeof(int)) {
+    if (field->kind == HEC_FIELD_UNSIGNED) {
+        if (value < 0 || value > UINT32_MAX)
+            return HEC_ERR_CORRUPT;
+        uint32_t number = (uint32_t)value;
+        memcpy(at, &number, sizeof number);
+    } else if (field->size == sizeof(int)) {
         if (value < INT_MIN || value > INT_MAX)
             return HEC_ERR_CORRUPT;
         int narrow = (int)value;
@@ -174,8 +266,9 @@ int hec_record_read(const struct hec_record *record, sqlite3_stmt *statement, vo
     for (int i = 0; i < record->count; i++) {
         const struct hec_field *field = &record->fields[i];
         char *at = (char *)data + field->offset;
-        int err =
-            field->kind == HEC_FIELD_TEXT ? read_text(field, statement, i, at) : read_integer(field, statement, i, at);
+        int err = field->kind == HEC_FIELD_TEXT     ? read_text(field, statement, i, at)
+                  : field->kind == HEC_FIELD_CHOICE ? read_choice(field, statement, i, at)
+                                                    : read_integer(field, statement, i, at);
         if (err)
             return hec_fail(why, err, "the column %s of the table %s holds something impossible", field->column,
                             record->table);

@@ -11,6 +11,8 @@ enum hec_field_kind {
     HEC_FIELD_TEXT,     /* char[]; "" is NULL */
     HEC_FIELD_INTEGER,  /* int or int64_t */
     HEC_FIELD_KNOWN,    /* the same; negative means unknown and is NULL */
+    HEC_FIELD_UNSIGNED, /* uint32_t */
+    HEC_FIELD_CHOICE,   /* an enum, as int; in the file one of choices, as text */
     HEC_FIELD_TIME,     /* int64_t; in the file relative to the origin */
     HEC_FIELD_TIME_OPEN /* the same; negative means not yet and is NULL */
 };
@@ -22,6 +24,7 @@ struct hec_field {
     const char *column;
     enum hec_field_kind kind;
     size_t offset, size;
+    const char *const *choices; /* of a CHOICE, NULL at the end */
 };
 
 struct hec_record {
@@ -31,7 +34,8 @@ struct hec_record {
     int count;
 };
 
-extern const struct hec_record hec_record_device, hec_record_process, hec_record_gpu_process;
+extern const struct hec_record hec_record_device, hec_record_process, hec_record_gpu_process, hec_record_tracer,
+    hec_record_track, hec_record_kernel, hec_record_frame;
 
 /* SQL texts from the fields: "INSERT OR REPLACE INTO ..." and "SELECT ... ORDER BY ...". */
 int hec_record_insert_sql(const struct hec_record *record, char *sql, size_t size);

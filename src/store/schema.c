@@ -57,14 +57,58 @@ static const struct hec_schema_object objects[] = {
      "  name TEXT PRIMARY KEY,\n"
      "  count REAL NOT NULL\n"
      ") WITHOUT ROWID"},
-    {"table", "name", "CREATE TABLE name (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)"},
-    {"table", "span",
-     "CREATE TABLE span ( -- intervals that the program marked\n"
+    {"table", "trace_name", "CREATE TABLE trace_name (id INTEGER PRIMARY KEY, text TEXT NOT NULL)"},
+    {"table", "track",
+     "CREATE TABLE track ( -- where activities happen\n"
      "  id INTEGER PRIMARY KEY,\n"
-     "  start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,\n"
-     "  pid INTEGER NOT NULL, tid INTEGER NOT NULL,\n"
-     "  name_id INTEGER NOT NULL -- name.id\n"
+     "  kind TEXT NOT NULL, -- process, thread, stream\n"
+     "  pid INTEGER NOT NULL, rank INTEGER, device_index INTEGER, -- NULL: none\n"
+     "  context INTEGER NOT NULL, stream INTEGER NOT NULL, -- stream: of a thread its id\n"
+     "  name TEXT\n"
      ")"},
+    {"table", "kernel",
+     "CREATE TABLE kernel ( -- kernels by launch configuration; NULL: unknown\n"
+     "  id INTEGER PRIMARY KEY,\n"
+     "  name INTEGER NOT NULL, -- trace_name.id\n"
+     "  grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,\n"
+     "  registers INTEGER, static_shared_bytes INTEGER, dynamic_shared_bytes INTEGER\n"
+     ")"},
+    {"table", "frame",
+     "CREATE TABLE frame ( -- the tree of call stacks\n"
+     "  id INTEGER PRIMARY KEY,\n"
+     "  parent INTEGER NOT NULL, -- frame.id, 0: outermost\n"
+     "  file INTEGER NOT NULL, function INTEGER NOT NULL, -- trace_name.id\n"
+     "  line INTEGER NOT NULL\n"
+     ")"},
+    {"table", "tracer",
+     "CREATE TABLE tracer ( -- how each process was traced\n"
+     "  pid INTEGER PRIMARY KEY,\n"
+     "  mode TEXT NOT NULL, -- off, auto, full, graph\n"
+     "  cupti_version INTEGER, driver_version INTEGER, library TEXT,\n"
+     "  why TEXT, -- why there is no trace, or only a partial one\n"
+     "  holder TEXT, -- another user of CUPTI that HEC stood down for\n"
+     "  first_ns INTEGER, last_ns INTEGER, traced_ns INTEGER NOT NULL, holder_ns INTEGER NOT NULL,\n"
+     "  windows INTEGER NOT NULL, records INTEGER NOT NULL,\n"
+     "  dropped INTEGER NOT NULL, lost INTEGER NOT NULL, bad INTEGER NOT NULL,\n"
+     "  self_ns INTEGER NOT NULL, estimate_ppm INTEGER, budget_ppm INTEGER\n"
+     ")"},
+    {"table", "activity_block",
+     "CREATE TABLE activity_block ( -- up to 4096 activities of one kind on one track, packed\n"
+     "  id INTEGER PRIMARY KEY, -- negative: an open block, rewritten about once a second\n"
+     "  track INTEGER NOT NULL, -- track.id\n"
+     "  kind TEXT NOT NULL, -- kernel, copy, memset, graph, sync, api, range, phase, step, value, stack, window, operator\n"
+     "  t0_ns INTEGER NOT NULL, t1_ns INTEGER NOT NULL, -- first start, last end\n"
+     "  n INTEGER NOT NULL,\n"
+     "  total_ns INTEGER NOT NULL, amount REAL NOT NULL, -- sums of durations and of amounts (bytes, units)\n"
+     "  data BLOB NOT NULL\n"
+     ")"},
+    {"index", "activity_in_order", "CREATE INDEX activity_in_order ON activity_block (t0_ns, kind)"},
+    {"table", "activity_total",
+     "CREATE TABLE activity_total ( -- all activities of a kind with one name\n"
+     "  kind TEXT NOT NULL, name INTEGER NOT NULL, -- of a kernel kernel.id, of a stack frame.id, else trace_name.id\n"
+     "  count INTEGER NOT NULL, total_ns INTEGER NOT NULL,\n"
+     "  PRIMARY KEY (kind, name)\n"
+     ") WITHOUT ROWID"},
     {"table", "series",
      "CREATE TABLE series ( -- one metric of one subject\n"
      "  id INTEGER PRIMARY KEY,\n"
@@ -101,8 +145,13 @@ static const struct hec_schema_object objects[] = {
                                        "FROM series s CROSS JOIN block b ON b.series=s.id CROSS JOIN position p ON p.k<b.n"},
     {"view", "phase",
      "CREATE VIEW phase AS\n"
-     "SELECT n.text AS name, count(*) AS count, sum(s.end_ns-s.start_ns) AS total_ns\n"
-     "FROM span s JOIN name n ON n.id=s.name_id GROUP BY s.name_id ORDER BY total_ns DESC"},
+     "SELECT n.text AS name, t.count AS count, t.total_ns AS total_ns\n"
+     "FROM activity_total t JOIN trace_name n ON n.id=t.name WHERE t.kind='phase' ORDER BY t.total_ns DESC"},
+    {"view", "kernel_total",
+     "CREATE VIEW kernel_total AS\n"
+     "SELECT n.text AS name, sum(t.count) AS count, sum(t.total_ns) AS total_ns\n"
+     "FROM activity_total t JOIN kernel k ON k.id=t.name JOIN trace_name n ON n.id=k.name\n"
+     "WHERE t.kind='kernel' GROUP BY k.name ORDER BY total_ns DESC"},
     {NULL, NULL, NULL},
 };
 

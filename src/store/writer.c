@@ -1,6 +1,7 @@
 #include "store/writer.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "store/commit.h"
 #include "store/create.h"
 
@@ -29,6 +30,8 @@ struct hec_writer {
     /* of the thread that flushes */
     struct hec_queue records; /* everything but samples, until committed */
     struct hec_series_table series;
+    struct hec_definitions definitions;
+    struct hec_timeline *timeline;
     struct hec_commit commit;
     int64_t failing_since_ns; /* 0: writing works */
     struct hec_why failure;
@@ -111,8 +114,51 @@ static void sink_gpu_process(void *context, const struct hec_gpu_process *proces
     push(context, HEC_QUEUED_GPU_PROCESS, process, sizeof *process, NULL, 0);
 }
 
+static uint32_t sink_trace_name(void *context, const char *text) {
+    struct hec_writer *writer = context;
+    return hec_definitions_name(&writer->definitions, text, cut(text, TEXT_BYTES));
+}
+
+static uint32_t sink_trace_track(void *context, const struct hec_track *track) {
+    struct hec_writer *writer = context;
+    return hec_definitions_track(&writer->definitions, track);
+}
+
+static uint32_t sink_trace_kernel(void *context, const struct hec_kernel *kernel) {
+    struct hec_writer *writer = context;
+    return hec_definitions_kernel(&writer->definitions, kernel);
+}
+
+static uint32_t sink_trace_frame(void *context, const struct hec_frame *frame) {
+    struct hec_writer *writer = context;
+    return hec_definitions_frame(&writer->definitions, frame);
+}
+
+static void sink_trace_activities(void *context, const struct hec_activity *activities, size_t count) {
+    struct hec_writer *writer = context;
+    struct hec_activity_limits limits;
+    hec_definitions_limits(&writer->definitions, &limits);
+    hec_timeline_add(writer->timeline, activities, count, &limits);
+}
+
+static void sink_tracer(void *context, const struct hec_tracer *tracer) {
+    if ((unsigned)tracer->mode >= HEC_TRACE_MODE_COUNT) {
+        refuse(context);
+        return;
+    }
+    push(context, HEC_QUEUED_TRACER, tracer, sizeof *tracer, NULL, 0);
+}
+
 static void sink_span(void *context, const struct hec_span *span) {
-    push(context, HEC_QUEUED_SPAN, span, sizeof *span, NULL, 0);
+    struct hec_track track = {
+        .kind = HEC_TRACK_THREAD, .pid = span->pid, .rank = -1, .device = -1, .stream = span->tid};
+    struct hec_activity activity = {.start_ns = span->start_ns,
+                                    .end_ns = span->end_ns,
+                                    .kind = HEC_ACTIVITY_PHASE,
+                                    .track = sink_trace_track(context, &track),
+                                    .name = hec_definitions_name(&((struct hec_writer *)context)->definitions,
+                                                                 span->name, strnlen(span->name, sizeof span->name))};
+    sink_trace_activities(context, &activity, 1);
 }
 
 static void sink_units(void *context, const char *name, double count) {
@@ -145,6 +191,8 @@ static void destroy(struct hec_writer *writer) {
     hec_queue_clear(&writer->incoming);
     hec_queue_clear(&writer->records);
     hec_series_free(&writer->series);
+    hec_timeline_free(writer->timeline);
+    hec_definitions_free(&writer->definitions);
     pthread_mutex_destroy(&writer->lock);
     free(writer);
 }
@@ -159,12 +207,30 @@ int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struc
     hec_queue_init(&writer->incoming, SAMPLES_BYTES);
     hec_queue_init(&writer->records, RECORDS_BYTES);
     writer->origin_ns = origin_ns;
-    writer->sink = (struct hec_sink){writer,       sink_sample,      sink_missing, sink_event, sink_device,
-                                     sink_process, sink_gpu_process, sink_span,    sink_units, sink_meta};
+    writer->sink = (struct hec_sink){
+        .context = writer,
+        .sample = sink_sample,
+        .missing = sink_missing,
+        .event = sink_event,
+        .device = sink_device,
+        .process = sink_process,
+        .gpu_process = sink_gpu_process,
+        .span = sink_span,
+        .units = sink_units,
+        .meta = sink_meta,
+        .trace_name = sink_trace_name,
+        .trace_track = sink_trace_track,
+        .trace_kernel = sink_trace_kernel,
+        .trace_frame = sink_trace_frame,
+        .trace_activities = sink_trace_activities,
+        .tracer = sink_tracer,
+    };
+    hec_definitions_init(&writer->definitions);
+    writer->timeline = hec_timeline_new();
     /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
     char *plain = NULL;
     int err = asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0 ? HEC_ERR_NOMEM : HEC_OK;
-    if (err || hec_series_init(&writer->series, BLOCKS_BYTES) != 0)
+    if (err || !writer->timeline || hec_series_init(&writer->series, BLOCKS_BYTES) != 0)
         err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     if (err == HEC_OK)
         err = hec_create_file(plain, overwrite, why);
@@ -228,6 +294,24 @@ static void tell_recovery(struct hec_writer *writer) {
     writer->failing_since_ns = 0;
 }
 
+/* Definitions are taken after activities, so that nothing refers to what is not there. */
+static int commit(struct hec_writer *writer, int64_t origin_ns, struct hec_why *why) {
+    struct hec_timeline_batch timeline;
+    struct hec_definition_batch definitions;
+    if (!hec_timeline_take(writer->timeline, &timeline))
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    int err = HEC_OK;
+    if (hec_definitions_take(&writer->definitions, &definitions)) {
+        struct hec_commit_batch batch = {&writer->series, &writer->records, &definitions, &timeline, origin_ns};
+        err = hec_commit_all(&writer->commit, &batch, why);
+        hec_definitions_give_back(&writer->definitions, &definitions, err == HEC_OK);
+    } else {
+        err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
+    hec_timeline_give_back(writer->timeline, &timeline, err == HEC_OK);
+    return err;
+}
+
 int hec_writer_flush(struct hec_writer *writer, struct hec_why *why) {
     struct hec_queue taken;
     hec_queue_init(&taken, SAMPLES_BYTES);
@@ -240,7 +324,7 @@ int hec_writer_flush(struct hec_writer *writer, struct hec_why *why) {
     close_idle(&writer->series);
 
     struct hec_why failure;
-    int err = hec_commit_all(&writer->commit, &writer->series, &writer->records, origin_ns, &failure);
+    int err = commit(writer, origin_ns, &failure);
     if (err) {
         if (writer->failing_since_ns == 0) {
             writer->failing_since_ns = hec_clock_mono_ns();
@@ -260,7 +344,8 @@ static int64_t count_lost(struct hec_writer *writer) {
     pthread_mutex_lock(&writer->lock);
     int64_t lost = writer->refused + writer->incoming.dropped;
     pthread_mutex_unlock(&writer->lock);
-    return lost + writer->records.dropped + writer->series.lost;
+    return lost + writer->records.dropped + writer->series.lost + hec_timeline_lost(writer->timeline) +
+           hec_definitions_refused(&writer->definitions);
 }
 
 int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why) {
@@ -273,8 +358,10 @@ int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *w
         err = hec_writer_flush(writer, why);
     }
     if (lost)
-        *lost = count_lost(writer) +
-                (err ? hec_series_uncommitted(&writer->series) + hec_queue_count(&writer->records) : 0);
+        *lost =
+            count_lost(writer) + (err ? hec_series_uncommitted(&writer->series) + hec_queue_count(&writer->records) +
+                                            hec_timeline_uncommitted(writer->timeline)
+                                      : 0);
     int closed = hec_commit_close(&writer->commit, err ? NULL : why);
     destroy(writer);
     return err ? err : closed;

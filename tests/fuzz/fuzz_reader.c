@@ -101,11 +101,11 @@ static const char *const inserts[] = {
     "INSERT OR IGNORE INTO event VALUES (?1, ?2, ?3, ?4, ?5)",
     "INSERT OR IGNORE INTO meta VALUES (?1, ?2)",
     "INSERT OR IGNORE INTO unit VALUES (?1, ?2)",
-    "INSERT OR IGNORE INTO span VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    "INSERT OR IGNORE INTO activity_block VALUES (?1, ?2, 'kernel', ?3, ?4, ?5, ?6, ?7, CAST(?8 AS BLOB))",
     "INSERT OR IGNORE INTO process VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     "INSERT OR IGNORE INTO gpu_process VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     "INSERT OR IGNORE INTO device VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    "INSERT OR IGNORE INTO name VALUES (?1, ?2)",
+    "INSERT OR IGNORE INTO trace_name VALUES (?1, ?2)",
 };
 
 static void write_columns(struct bytes b) {

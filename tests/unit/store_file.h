@@ -122,6 +122,30 @@ static const struct hec_device store_device = {.index = 1,
                                                .has_power_history = 0,
                                                .has_gpm = 1};
 
+static const struct hec_tracer store_tracer = {.pid = 100,
+                                               .mode = 2,
+                                               .cupti_version = 130000,
+                                               .driver_version = 13000,
+                                               .library = "/home/ada/venv/lib/libcupti.so.13",
+                                               .first_ns = -1,
+                                               .last_ns = -1,
+                                               .traced_ns = 5,
+                                               .windows = 1,
+                                               .records = 7,
+                                               .estimate_ppm = -1,
+                                               .budget_ppm = 10000};
+
+static inline void store_phase(const struct hec_sink *s, int64_t start_ns, int64_t end_ns, int tid, const char *name) {
+    struct hec_track track = {.kind = HEC_TRACK_THREAD, .pid = 100, .rank = -1, .device = -1, .stream = tid};
+    s->trace_activities(s->context,
+                        &(struct hec_activity){.start_ns = start_ns,
+                                               .end_ns = end_ns,
+                                               .kind = HEC_ACTIVITY_PHASE,
+                                               .track = s->trace_track(s->context, &track),
+                                               .name = s->trace_name(s->context, name)},
+                        1);
+}
+
 /* One of everything, at times from origin_ns on. */
 static inline void store_fill(const struct hec_sink *s, int64_t origin_ns, int seconds) {
     s->device(s->context, &store_device);
@@ -144,6 +168,7 @@ static inline void store_fill(const struct hec_sink *s, int64_t origin_ns, int s
                                                          .sm_util_permille = 5});
     s->event(s->context, HEC_EVENT_GAP, 1, origin_ns + 7, "on node17: GPU-01234567-89ab-cdef-0123-456789abcdef");
     s->units(s->context, "sample", 64);
+    s->tracer(s->context, &store_tracer);
     for (int second = 0; second < seconds; second++) {
         int64_t t = origin_ns + second * HEC_NS_PER_S;
         for (int i = 0; i < 50; i++)
@@ -155,8 +180,7 @@ static inline void store_fill(const struct hec_sink *s, int64_t origin_ns, int s
             s->sample(s->context, HEC_GPU_TEMPERATURE, 1, t, 40 + second % 20);
         s->sample(s->context, HEC_GPU_POWER_LIMIT, 1, t, 700000);
         s->sample(s->context, HEC_GPU_ENERGY, 1, t + second * 1237000, second * INT64_C(512345));
-        s->span(s->context, &(struct hec_span){
-                                .start_ns = t, .end_ns = t + 1000 + second, .pid = 100, .tid = 101, .name = "forward"});
+        store_phase(s, t, t + 1000 + second, 101, "forward");
     }
 }
 

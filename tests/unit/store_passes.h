@@ -37,8 +37,42 @@ static inline int store_ignore_unit(void *context, const char *name, double coun
     *(int64_t *)context += (int64_t)strlen(name);
     return 0;
 }
-static inline int store_ignore_span(void *context, const struct hec_span *span) {
-    *(int64_t *)context += (int64_t)strlen(span->name);
+static inline int store_ignore_name(void *context, uint32_t id, const char *text) {
+    *(int64_t *)context += id + (int64_t)strlen(text);
+    return 0;
+}
+static inline int store_ignore_track(void *context, const struct hec_track *track) {
+    *(int64_t *)context += track->id + (int64_t)(strlen(track->name) + strlen(hec_track_kind_name(track->kind)));
+    return 0;
+}
+static inline int store_ignore_kernel(void *context, const struct hec_kernel *kernel) {
+    *(int64_t *)context += kernel->id + kernel->grid[2];
+    return 0;
+}
+static inline int store_ignore_frame(void *context, const struct hec_frame *frame) {
+    *(int64_t *)context += frame->id + frame->parent;
+    return 0;
+}
+static inline int store_ignore_tracer(void *context, const struct hec_tracer *tracer) {
+    *(int64_t *)context += (int64_t)(strlen(tracer->library) + strlen(tracer->why) + strlen(tracer->holder));
+    return 0;
+}
+/* Aborts where the reader breaks a promise. */
+struct store_activities {
+    int64_t count, last_ns;
+};
+static inline int store_check_activities(void *context, const struct hec_activity *activities, size_t count) {
+    struct store_activities *seen = context;
+    if (count == 0 || count > 4096)
+        abort();
+    for (size_t i = 0; i < count; i++) {
+        const struct hec_activity *a = &activities[i];
+        if (a->start_ns < seen->last_ns || a->end_ns < a->start_ns || a->kind >= HEC_ACTIVITY_KIND_COUNT ||
+            a->track == 0 || a->amount - a->amount > 0)
+            abort();
+        seen->last_ns = a->start_ns;
+    }
+    seen->count += (int64_t)count;
     return 0;
 }
 static inline int store_ignore_phase(void *context, const char *name, int64_t total_ns, int64_t count) {
@@ -60,7 +94,6 @@ static inline int store_read_all(struct hec_reader *reader, int64_t *values, str
     PASS(hec_reader_gpu_processes(reader, store_ignore_gpu_process, &seen, why));
     PASS(hec_reader_events(reader, store_ignore_event, &seen, why));
     PASS(hec_reader_units(reader, store_ignore_unit, &seen, why));
-    PASS(hec_reader_spans(reader, store_ignore_span, &seen, why));
     PASS(hec_reader_phases(reader, store_ignore_phase, &seen, why));
     for (int m = 0; m < HEC_METRIC_COUNT; m++) {
         int32_t *subjects = NULL;
@@ -70,6 +103,15 @@ static inline int store_read_all(struct hec_reader *reader, int64_t *values, str
             PASS(hec_reader_series(reader, (enum hec_metric)m, subjects[i], store_ignore_chunk, values, why));
         free(subjects);
     }
+    PASS(hec_reader_trace_names(reader, store_ignore_name, &seen, why));
+    PASS(hec_reader_tracks(reader, store_ignore_track, &seen, why));
+    PASS(hec_reader_kernels(reader, store_ignore_kernel, &seen, why));
+    PASS(hec_reader_frames(reader, store_ignore_frame, &seen, why));
+    PASS(hec_reader_tracers(reader, store_ignore_tracer, &seen, why));
+    struct store_activities activities = {0, INT64_MIN};
+    PASS(hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_check_activities, &activities, why));
+    activities.last_ns = INT64_MIN;
+    PASS(hec_reader_activities(reader, HEC_ACTIVITY_DEVICE, store_check_activities, &activities, why));
 #undef PASS
     return first;
 }

@@ -1,0 +1,252 @@
+/* Activities in ascending start over all tracks. Blocks come in the order of their first start and are unpacked when
+ * the pass gets there; those that overlap are merged. */
+#include "store/reading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK 4096
+/* Blocks that overlap at one time: 1 GB when they are full. A writer has open 16 MB of activities at any time, so even
+ * where many come late no honest file gets near. */
+#define OPEN_MAX 4096
+
+struct run { /* of a block */
+    struct hec_activity *activities;
+    size_t at, count;
+};
+
+struct pass {
+    struct hec_reader *reader;
+    struct hec_packer *packer;
+    struct run **heap; /* by the start of its next activity, then by the order of coming (here: of track and kind) */
+    size_t open, capacity;
+    struct run *spare; /* one that is done with */
+    struct hec_activity *chunk;
+    size_t waiting; /* in the chunk */
+    int (*visit)(void *context, const struct hec_activity *activities, size_t count);
+    void *context;
+};
+
+static void run_free(struct run *run) {
+    if (run)
+        free(run->activities);
+    free(run);
+}
+
+/* Ties are broken by what the activities are, so that equal files give equal passes. */
+static bool before(const struct run *a, const struct run *b) {
+    const struct hec_activity *x = &a->activities[a->at], *y = &b->activities[b->at];
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns;
+    if (x->track != y->track)
+        return x->track < y->track;
+    return x->kind < y->kind;
+}
+
+static void sift_down(struct pass *pass) {
+    size_t at = 0;
+    for (;;) {
+        size_t least = at, child = 2 * at + 1;
+        if (child < pass->open && before(pass->heap[child], pass->heap[least]))
+            least = child;
+        if (child + 1 < pass->open && before(pass->heap[child + 1], pass->heap[least]))
+            least = child + 1;
+        if (least == at)
+            return;
+        struct run *run = pass->heap[at];
+        pass->heap[at] = pass->heap[least];
+        pass->heap[least] = run;
+        at = least;
+    }
+}
+
+static void sift_up(struct pass *pass, size_t at) {
+    for (; at > 0 && before(pass->heap[at], pass->heap[(at - 1) / 2]); at = (at - 1) / 2) {
+        struct run *run = pass->heap[at];
+        pass->heap[at] = pass->heap[(at - 1) / 2];
+        pass->heap[(at - 1) / 2] = run;
+    }
+}
+
+static int hand_over(struct pass *pass) {
+    size_t count = pass->waiting;
+    pass->waiting = 0;
+    return count ? pass->visit(pass->context, pass->chunk, count) : HEC_OK;
+}
+
+static void drop_first(struct pass *pass) {
+    struct run *done = pass->heap[0];
+    pass->heap[0] = pass->heap[--pass->open];
+    sift_down(pass);
+    if (pass->spare)
+        run_free(done);
+    else
+        pass->spare = done;
+}
+
+/* Where the first run stops being the first: another one begins, or until_ns. At least one activity further. */
+static size_t end_of_turn(const struct pass *pass, int64_t until_ns) {
+    const struct run *run = pass->heap[0], *next = NULL;
+    if (pass->open > 1)
+        next = pass->heap[1];
+    if (pass->open > 2 && before(pass->heap[2], next))
+        next = pass->heap[2];
+    int64_t other_ns = next ? next->activities[next->at].start_ns : INT64_MAX;
+    int64_t limit_ns = other_ns < until_ns ? other_ns : until_ns;
+    size_t end = run->at + 1;
+    while (end < run->count && run->activities[end].start_ns < limit_ns)
+        end++;
+    return end;
+}
+
+/* Merge what starts before until_ns: nothing earlier can come any more. */
+static int emit(struct pass *pass, int64_t until_ns) {
+    while (pass->open > 0) {
+        struct run *run = pass->heap[0];
+        if (run->activities[run->at].start_ns >= until_ns)
+            break;
+        size_t end = end_of_turn(pass, until_ns), count = end - run->at;
+        if (count > CHUNK - pass->waiting)
+            count = CHUNK - pass->waiting;
+        memcpy(pass->chunk + pass->waiting, run->activities + run->at, count * sizeof *pass->chunk);
+        pass->waiting += count;
+        run->at += count;
+        if (run->at == run->count)
+            drop_first(pass);
+        else
+            sift_down(pass);
+        int stop = pass->waiting == CHUNK ? hand_over(pass) : HEC_OK;
+        if (stop)
+            return stop;
+    }
+    return HEC_OK;
+}
+
+static int push(struct pass *pass, struct run *run) {
+    if (pass->open == pass->capacity) {
+        size_t capacity = pass->capacity ? 2 * pass->capacity : 64;
+        struct run **heap = realloc(pass->heap, capacity * sizeof *heap);
+        if (!heap)
+            return HEC_ERR_NOMEM;
+        pass->heap = heap;
+        pass->capacity = capacity;
+    }
+    pass->heap[pass->open] = run;
+    sift_up(pass, pass->open++);
+    return HEC_OK;
+}
+
+/* Room for a block: all that such a block may hold where it is used again, else what is needed. */
+static struct run *make_run(struct pass *pass, size_t count) {
+    struct run *run = pass->spare;
+    pass->spare = NULL;
+    if (!run && !(run = calloc(1, sizeof *run)))
+        return NULL;
+    struct hec_activity *activities = realloc(run->activities, count * sizeof *activities);
+    if (!activities) {
+        run_free(run);
+        return NULL;
+    }
+    run->activities = activities;
+    run->count = count;
+    run->at = 0;
+    return run;
+}
+
+static const char damaged[] = "a block of activities holds something impossible";
+
+const char *hec_reading_place(const struct hec_reader *reader, sqlite3_stmt *s, struct hec_activity_place *place) {
+    int64_t track, n;
+    const char *name;
+    if (!hec_reading_int(s, 0, 1, reader->limits.tracks, &track) || !hec_reading_text(s, 1, 32, &name) ||
+        !hec_reading_int(s, 2, -HEC_RECORD_TIME_MAX_NS, HEC_RECORD_TIME_MAX_NS, &place->t0_ns) ||
+        !hec_reading_int(s, 3, 1, HEC_ACTIVITY_BLOCK, &n) || sqlite3_column_type(s, 4) != SQLITE_BLOB)
+        return damaged;
+    place->track = (uint32_t)track;
+    place->n = (size_t)n;
+    for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
+        if (strcmp(hec_activity_kind_name((enum hec_activity_kind)kind), name) == 0) {
+            place->kind = (enum hec_activity_kind)kind;
+            return NULL;
+        }
+    return damaged;
+}
+
+const char *hec_reading_activities(const struct hec_reader *reader, sqlite3_stmt *s,
+                                   const struct hec_activity_place *place, struct hec_packer *packer,
+                                   struct hec_activity *activities) {
+    const void *bytes = sqlite3_column_blob(s, 4);
+    return bytes ? hec_packer_unpack(packer, bytes, (size_t)sqlite3_column_bytes(s, 4), place->track, place->kind,
+                                     place->t0_ns, place->n, &reader->limits, activities)
+                 : damaged;
+}
+
+static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_ns, struct hec_why *why) {
+    struct hec_activity_place place;
+    const char *wrong = hec_reading_place(pass->reader, s, &place);
+    if (!wrong && place.t0_ns < *last_t0_ns)
+        wrong = "the blocks of activities are not in order";
+    if (wrong)
+        return hec_reading_corrupt(pass->reader, why, wrong);
+    *last_t0_ns = place.t0_ns;
+    int err = emit(pass, place.t0_ns);
+    if (err)
+        return err;
+    if (pass->open == OPEN_MAX)
+        return hec_reading_corrupt(pass->reader, why, "too many blocks of activities overlap");
+    struct run *run = make_run(pass, place.n);
+    if (!run)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    wrong = hec_reading_activities(pass->reader, s, &place, pass->packer, run->activities);
+    err = wrong ? hec_reading_corrupt(pass->reader, why, wrong) : push(pass, run);
+    if (err == HEC_ERR_NOMEM)
+        hec_fail(why, err, "out of memory");
+    if (err)
+        run_free(run);
+    return err;
+}
+
+static int each_block(struct pass *pass, uint32_t kinds, struct hec_why *why) {
+    /* kind is in the index: what is not wanted is not even looked up */
+    char sql[512] =
+        "SELECT track, kind, t0_ns, n, data FROM activity_block INDEXED BY activity_in_order WHERE kind IN (";
+    bool any = false;
+    for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++) {
+        if (!(kinds & HEC_ACTIVITY_BIT(kind)))
+            continue;
+        strcat(strcat(strcat(sql, any ? ",'" : "'"), hec_activity_kind_name((enum hec_activity_kind)kind)), "'");
+        any = true;
+    }
+    strcat(sql, ") ORDER BY t0_ns");
+    sqlite3_stmt *s;
+    int err = hec_reading_prepare(pass->reader, sql, &s, why);
+    if (err)
+        return err;
+    int64_t last_t0_ns = -HEC_RECORD_TIME_MAX_NS;
+    while ((err = hec_reading_step(pass->reader, s, why)) == 1)
+        if ((err = add_block(pass, s, &last_t0_ns, why)) != 0)
+            break;
+    sqlite3_finalize(s);
+    if (err == HEC_OK)
+        err = emit(pass, INT64_MAX);
+    return err == HEC_OK ? hand_over(pass) : err;
+}
+
+int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
+                          int (*visit)(void *context, const struct hec_activity *activities, size_t count),
+                          void *context, struct hec_why *why) {
+    int err = hec_reading_limits(reader, why);
+    if (err)
+        return err;
+    struct pass pass = {.reader = reader, .visit = visit, .context = context};
+    pass.packer = hec_packer_new();
+    pass.chunk = malloc(CHUNK * sizeof *pass.chunk);
+    err = pass.packer && pass.chunk ? each_block(&pass, kinds, why) : hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < pass.open; i++)
+        run_free(pass.heap[i]);
+    run_free(pass.spare);
+    free(pass.heap);
+    free(pass.chunk);
+    hec_packer_free(pass.packer);
+    return err;
+}

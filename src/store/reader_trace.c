@@ -1,0 +1,137 @@
+/* What activities refer to. Ids are 1, 2, 3 …, and refer to what is there, so that they may index arrays. */
+#include "store/definitions.h"
+#include "store/reading.h"
+
+#define TEXT_BYTES (1 << 15)
+
+static int highest(struct hec_reader *reader, const char *sql, uint32_t maximum, uint32_t *id, struct hec_why *why) {
+    sqlite3_stmt *s;
+    int64_t number = 0;
+    int err = hec_reading_prepare(reader, sql, &s, why);
+    if (err)
+        return err;
+    err = hec_reading_step(reader, s, why);
+    if (err == 1)
+        err = sqlite3_column_type(s, 0) == SQLITE_NULL || hec_reading_int(s, 0, 1, maximum, &number)
+                  ? HEC_OK
+                  : hec_reading_corrupt(reader, why, "an id of the timeline is out of range");
+    sqlite3_finalize(s);
+    *id = (uint32_t)number;
+    return err;
+}
+
+int hec_reading_limits(struct hec_reader *reader, struct hec_why *why) {
+    if (reader->has_limits)
+        return HEC_OK;
+    struct hec_activity_limits *limits = &reader->limits;
+    uint32_t names = 0, kernels = 0, frames = 0;
+    int err = highest(reader, "SELECT max(id) FROM trace_name", HEC_DEFINITIONS_NAMES_MAX, &names, why);
+    if (err == HEC_OK)
+        err = highest(reader, "SELECT max(id) FROM track", HEC_DEFINITIONS_TRACKS_MAX, &limits->tracks, why);
+    if (err == HEC_OK)
+        err = highest(reader, "SELECT max(id) FROM kernel", HEC_DEFINITIONS_KERNELS_MAX, &kernels, why);
+    if (err == HEC_OK)
+        err = highest(reader, "SELECT max(id) FROM frame", HEC_DEFINITIONS_FRAMES_MAX, &frames, why);
+    for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
+        limits->name[kind] = names;
+    limits->name[HEC_ACTIVITY_KERNEL] = kernels;
+    limits->name[HEC_ACTIVITY_STACK] = frames;
+    reader->has_limits = err == HEC_OK;
+    return err;
+}
+
+static uint32_t names_of(const struct hec_reader *reader) {
+    return reader->limits.name[HEC_ACTIVITY_RANGE];
+}
+
+struct visitor {
+    union {
+        int (*name)(void *context, uint32_t id, const char *text);
+        int (*track)(void *context, const struct hec_track *track);
+        int (*kernel)(void *context, const struct hec_kernel *kernel);
+        int (*frame)(void *context, const struct hec_frame *frame);
+        int (*tracer)(void *context, const struct hec_tracer *tracer);
+    } visit;
+    void *context;
+    uint32_t id; /* of the row before */
+};
+
+static int name_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
+    struct visitor *v = visitor;
+    int64_t id;
+    const char *text;
+    v->id++;
+    if (!hec_reading_int(statement, 0, v->id, v->id, &id) || !hec_reading_text(statement, 1, TEXT_BYTES, &text))
+        return hec_reading_corrupt(reader, why, "the table trace_name holds something impossible");
+    return v->visit.name(v->context, v->id, text);
+}
+
+int hec_reader_trace_names(struct hec_reader *reader, int (*visit)(void *context, uint32_t id, const char *text),
+                           void *context, struct hec_why *why) {
+    return hec_reading_each(reader, "SELECT id, text FROM trace_name ORDER BY id", name_row,
+                            &(struct visitor){.visit.name = visit, .context = context}, why);
+}
+
+static int track_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
+    struct visitor *v = visitor;
+    struct hec_track track;
+    int err = hec_reading_record(reader, &hec_record_track, statement, &track, why);
+    if (err == HEC_OK && (track.id != ++v->id || track.device >= HEC_DEVICE_MAX))
+        err = hec_reading_corrupt(reader, why, "the table track holds something impossible");
+    return err ? err : v->visit.track(v->context, &track);
+}
+
+int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, const struct hec_track *track),
+                      void *context, struct hec_why *why) {
+    return hec_reading_each_record(reader, &hec_record_track, track_row,
+                                   &(struct visitor){.visit.track = visit, .context = context}, why);
+}
+
+static int kernel_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
+    struct visitor *v = visitor;
+    struct hec_kernel kernel;
+    int err = hec_reading_record(reader, &hec_record_kernel, statement, &kernel, why);
+    if (err == HEC_OK && (kernel.id != ++v->id || kernel.name > names_of(reader)))
+        err = hec_reading_corrupt(reader, why, "the table kernel holds something impossible");
+    return err ? err : v->visit.kernel(v->context, &kernel);
+}
+
+int hec_reader_kernels(struct hec_reader *reader, int (*visit)(void *context, const struct hec_kernel *kernel),
+                       void *context, struct hec_why *why) {
+    int err = hec_reading_limits(reader, why);
+    return err ? err
+               : hec_reading_each_record(reader, &hec_record_kernel, kernel_row,
+                                         &(struct visitor){.visit.kernel = visit, .context = context}, why);
+}
+
+static int frame_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
+    struct visitor *v = visitor;
+    struct hec_frame frame;
+    int err = hec_reading_record(reader, &hec_record_frame, statement, &frame, why);
+    /* a parent comes before its children: so there are no circles */
+    if (err == HEC_OK && (frame.id != ++v->id || frame.parent >= frame.id || frame.file > names_of(reader) ||
+                          frame.function > names_of(reader)))
+        err = hec_reading_corrupt(reader, why, "the table frame holds something impossible");
+    return err ? err : v->visit.frame(v->context, &frame);
+}
+
+int hec_reader_frames(struct hec_reader *reader, int (*visit)(void *context, const struct hec_frame *frame),
+                      void *context, struct hec_why *why) {
+    int err = hec_reading_limits(reader, why);
+    return err ? err
+               : hec_reading_each_record(reader, &hec_record_frame, frame_row,
+                                         &(struct visitor){.visit.frame = visit, .context = context}, why);
+}
+
+static int tracer_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
+    struct visitor *v = visitor;
+    struct hec_tracer tracer;
+    int err = hec_reading_record(reader, &hec_record_tracer, statement, &tracer, why);
+    return err ? err : v->visit.tracer(v->context, &tracer);
+}
+
+int hec_reader_tracers(struct hec_reader *reader, int (*visit)(void *context, const struct hec_tracer *tracer),
+                       void *context, struct hec_why *why) {
+    return hec_reading_each_record(reader, &hec_record_tracer, tracer_row,
+                                   &(struct visitor){.visit.tracer = visit, .context = context}, why);
+}
