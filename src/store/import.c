@@ -1,0 +1,220 @@
+#include "store/import.h"
+
+#include "base/text.h"
+#include "store/import_state.h"
+#include "store/import_words.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Times as the file gives them: below this there is room to add a base and to subtract an origin. About 73 years. */
+#define TIME_MAX_NS (INT64_MAX / 4)
+
+int hec_import_new(const struct hec_sink *sink, hec_import_progress progress, void *context, struct hec_import **out,
+                   struct hec_why *why) {
+    struct hec_import *import = calloc(1, sizeof *import);
+    if (!import)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    import->sink = sink;
+    import->progress = progress;
+    import->progress_context = context;
+    hec_import_spool_init(&import->spool);
+    *out = import;
+    return HEC_OK;
+}
+
+const struct hec_import_stats *hec_import_stats(const struct hec_import *import) {
+    return &import->stats;
+}
+
+void hec_import_free(struct hec_import *import) {
+    if (!import)
+        return;
+    for (int i = 0; i < import->file_count; i++) {
+        free(import->files[i].path);
+        hec_import_tracks_free(&import->files[i].tracks);
+    }
+    free(import->files);
+    hec_import_join_free(&import->join);
+    hec_import_spool_free(&import->spool);
+    free(import);
+}
+
+int hec_import_report(struct hec_import *import, const struct hec_import_file *file, double share) {
+    return import->progress ? import->progress(import->progress_context, file->path, share) : HEC_OK;
+}
+
+static bool is_plain(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < 0x20 || (unsigned char)text[i] >= 0x7f)
+            return false;
+    return true;
+}
+
+uint32_t hec_import_name(struct hec_import *import, const char *text, size_t length) {
+    if (length > HEC_IMPORT_NAME_MAX)
+        length = HEC_IMPORT_NAME_MAX;
+    char *name = import->clean;
+    if (is_plain(text, length)) {
+        memcpy(name, text, length);
+        name[length] = '\0';
+    } else {
+        hec_text_clean(name, sizeof import->clean, text, length, true);
+    }
+    return import->sink->trace_name(import->sink->context, name);
+}
+
+static bool on_device(int kind) {
+    return kind < HEC_ACTIVITY_KIND_COUNT && (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(kind));
+}
+
+int hec_import_add(struct hec_import *import, struct hec_import_file *file, const struct hec_import_record *record,
+                   struct hec_why *why) {
+    const struct hec_activity *a = &record->activity;
+    if (a->start_ns <= 0 || a->end_ns < a->start_ns || a->end_ns >= TIME_MAX_NS) {
+        import->stats.bad++;
+        return HEC_OK;
+    }
+    if (on_device(a->kind) && record->correlation) {
+        struct hec_import_call *call = hec_import_join_at(&import->join, record->correlation);
+        if (!call)
+            return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        call->caused = true;
+    }
+    if (a->start_ns < file->first_ns)
+        file->first_ns = a->start_ns;
+    if (a->end_ns > file->last_ns)
+        file->last_ns = a->end_ns;
+    import->stats.kept++;
+    return hec_import_spool_add(&import->spool, record, why);
+}
+
+int hec_import_call(struct hec_import *import, const struct hec_import_record *record, double bytes,
+                    struct hec_why *why) {
+    const struct hec_activity *a = &record->activity;
+    if (!record->correlation || a->start_ns <= 0 || a->end_ns < a->start_ns || a->end_ns >= TIME_MAX_NS)
+        return HEC_OK;
+    struct hec_import_call *call = hec_import_join_at(&import->join, record->correlation);
+    if (!call)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    if (call->called && call->start_ns <= a->start_ns) /* the runtime's call, and the driver's inside of it */
+        return HEC_OK;
+    call->start_ns = a->start_ns;
+    call->end_ns = a->end_ns;
+    call->track = a->track;
+    call->bytes = bytes;
+    call->called = true;
+    return HEC_OK;
+}
+
+/* After a file was scanned: what a call caused learns of it, and the call itself need not be kept then. */
+struct joining {
+    const struct hec_import_join *join;
+    uint32_t main_track; /* where nothing tells the thread */
+};
+
+static int join_records(void *context, struct hec_import_record *records, size_t count) {
+    const struct joining *joining = context;
+    for (size_t i = 0; i < count; i++) {
+        struct hec_activity *a = &records[i].activity;
+        const struct hec_import_call *call = hec_import_join_find(joining->join, records[i].correlation);
+        bool called = call && call->called;
+        if (a->kind == HEC_ACTIVITY_API && call && call->caused) {
+            a->kind = HEC_IMPORT_NO_KIND;
+        } else if (a->kind == HEC_ACTIVITY_SYNC) {
+            if (!a->track)
+                a->track = called ? call->track : joining->main_track;
+        } else if (on_device(a->kind)) {
+            a->launch_ns = called ? call->start_ns : HEC_TIME_UNKNOWN;
+            a->launch_end_ns = called ? call->end_ns : HEC_TIME_UNKNOWN;
+            a->launch_track = called ? call->track : 0;
+            if (called && a->kind == HEC_ACTIVITY_COPY && isnan(a->amount))
+                a->amount = call->bytes;
+        }
+    }
+    return HEC_OK;
+}
+
+/* HEC_ERR_USAGE where the file is of no kind that can be imported. */
+static int find_kind(const char *path, enum hec_import_kind *kind, struct hec_why *why) {
+    static const char *const reports[] = {".nsys-rep", ".qdrep", ".qdstrm"};
+    char magic[16] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+    ssize_t got = read(fd, magic, sizeof magic);
+    close(fd);
+    *kind =
+        got == (ssize_t)sizeof magic && memcmp(magic, "SQLite format 3", 16) == 0 ? HEC_IMPORT_NSYS : HEC_IMPORT_KINETO;
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0] && *kind == HEC_IMPORT_KINETO; i++) {
+        size_t length = strlen(path), suffix = strlen(reports[i]);
+        if (length > suffix && strcmp(path + length - suffix, reports[i]) == 0)
+            return hec_fail(why, HEC_ERR_USAGE,
+                            "%s is a report of Nsight Systems: export it first (nsys export --type sqlite %s)", path,
+                            path);
+    }
+    return HEC_OK;
+}
+
+static struct hec_import_file *add_file(struct hec_import *import, const char *path) {
+    struct hec_import_file *files = realloc(import->files, (size_t)(import->file_count + 1) * sizeof *files);
+    if (!files)
+        return NULL;
+    import->files = files;
+    struct hec_import_file *file = &files[import->file_count];
+    *file = (struct hec_import_file){
+        .rank = -1, .pid = -1, .first_ns = INT64_MAX, .last_ns = INT64_MIN, .path = strdup(path)};
+    if (!file->path)
+        return NULL;
+    import->file_count++;
+    return file;
+}
+
+static int join_file(struct hec_import *import, struct hec_import_file *file, struct hec_why *why) {
+    struct hec_import_track main_thread = {
+        .kind = HEC_TRACK_THREAD, .pid = file->pid, .device = -1, .stream = file->pid < 0 ? 0 : file->pid};
+    int64_t track = hec_import_tracks_id(&file->tracks, &main_thread);
+    if (track < 0)
+        return hec_fail(why, (int)track, "%s has too many threads and streams", file->path);
+    struct joining joining = {&import->join, (uint32_t)track};
+    return hec_import_spool_visit(&import->spool, file->first_record, file->last_record, true, join_records, &joining,
+                                  why);
+}
+
+int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why) {
+    enum hec_import_kind kind;
+    int err = find_kind(path, &kind, why);
+    if (err < 0)
+        return err;
+    if (import->stats.kind != HEC_IMPORT_UNKNOWN && import->stats.kind != kind)
+        return hec_fail(why, HEC_ERR_USAGE, "%s is of another kind than the files before it: their clocks differ",
+                        path);
+    struct hec_import_file *file = add_file(import, path);
+    if (!file)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    file->first_record = hec_import_spool_count(&import->spool);
+    err = kind == HEC_IMPORT_NSYS ? hec_import_nsys(import, file, why) : hec_import_kineto(import, file, why);
+    file->last_record = hec_import_spool_count(&import->spool);
+    if (err == HEC_OK)
+        err = join_file(import, file, why);
+    hec_import_join_free(&import->join);
+    if (err < 0)
+        return err;
+    struct hec_import_stats *stats = &import->stats;
+    if (file->first_ns <= file->last_ns) {
+        int64_t first = file->base_ns + file->first_ns, last = file->base_ns + file->last_ns;
+        int64_t end = stats->origin_ns + stats->end_ns;
+        bool empty = stats->origin_ns == 0;
+        stats->end_ns = empty || last > end ? last : end;
+        stats->origin_ns = empty || first < stats->origin_ns ? first : stats->origin_ns;
+        stats->end_ns -= stats->origin_ns;
+    }
+    stats->kind = kind;
+    stats->ranks++;
+    return hec_import_report(import, file, 1);
+}

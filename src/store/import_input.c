@@ -1,0 +1,196 @@
+#include "store/import_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#define RAW_BYTES (128 * 1024)
+
+/* Real traces shrink to between 1/15 and 1/30. What grows a thousandfold is made to fill a disk or waste an hour: beyond
+ * the first GiB, 500 times the file's size is refused. */
+#define BOMB_FREE_BYTES (INT64_C(1) << 30)
+#define BOMB_RATIO 500
+
+enum packing { PLAIN, GZIP, ZSTANDARD };
+
+struct hec_import_input {
+    int fd;
+    enum packing packing;
+    bool ended;  /* no more raw bytes */
+    bool inside; /* a gzip member or zstd frame is not complete */
+    int64_t size, raw_total, out_total;
+    size_t raw_at, raw_length;
+    z_stream z;
+    ZSTD_DStream *zstd;
+    char path[512]; /* for sentences */
+    unsigned char raw[RAW_BYTES];
+};
+
+static int fill_raw(struct hec_import_input *in, struct hec_why *why) {
+    ssize_t got;
+    do
+        got = read(in->fd, in->raw, sizeof in->raw);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return hec_fail(why, HEC_ERR_IO, "cannot read %s: %s", in->path, strerror(errno));
+    in->raw_at = 0;
+    in->raw_length = (size_t)got;
+    in->raw_total += got;
+    in->ended = got == 0;
+    return HEC_OK;
+}
+
+static enum packing packing_of(const unsigned char *raw, size_t length) {
+    if (length >= 2 && memcmp(raw, "\x1f\x8b", 2) == 0)
+        return GZIP;
+    if (length >= 4 && memcmp(raw, "\x28\xb5\x2f\xfd", 4) == 0)
+        return ZSTANDARD;
+    return PLAIN;
+}
+
+static int prepare(struct hec_import_input *in, struct hec_why *why) {
+    in->packing = packing_of(in->raw, in->raw_length);
+    if (in->packing == GZIP && inflateInit2(&in->z, 15 + 16) != Z_OK)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    if (in->packing == ZSTANDARD && !(in->zstd = ZSTD_createDStream()))
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    return HEC_OK;
+}
+
+int hec_import_input_open(const char *path, struct hec_import_input **out, struct hec_why *why) {
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &status) < 0) {
+        int err = hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        close(fd);
+        return hec_fail(why, HEC_ERR_USAGE, "%s is not a regular file", path);
+    }
+    struct hec_import_input *in = calloc(1, sizeof *in);
+    if (!in) {
+        close(fd);
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
+    in->fd = fd;
+    in->size = status.st_size;
+    size_t length = strlen(path), skip = length < sizeof in->path ? 0 : length - sizeof in->path + 1;
+    memcpy(in->path, path + skip, length - skip + 1);
+    int err = fill_raw(in, why);
+    if (err == HEC_OK)
+        err = prepare(in, why);
+    if (err < 0)
+        hec_import_input_close(in);
+    else
+        *out = in;
+    return err;
+}
+
+static int damaged(const struct hec_import_input *in, const char *what, struct hec_why *why) {
+    return hec_fail(why, HEC_ERR_CORRUPT, "%s: the compressed data are damaged near byte %lld of the file (%s)",
+                    in->path, (long long)(in->raw_total - (int64_t)(in->raw_length - in->raw_at)), what);
+}
+
+/* One round of unpacking; returns the bytes written to `bytes`, possibly 0. */
+static long unpack_gzip(struct hec_import_input *in, void *bytes, size_t size, struct hec_why *why) {
+    if (!in->inside && in->out_total > 0 && inflateReset(&in->z) != Z_OK)
+        return damaged(in, "gzip", why);
+    in->inside = true;
+    in->z.next_in = in->raw + in->raw_at;
+    in->z.avail_in = (uInt)(in->raw_length - in->raw_at);
+    in->z.next_out = bytes;
+    in->z.avail_out = (uInt)size;
+    int result = inflate(&in->z, Z_NO_FLUSH);
+    in->raw_at = in->raw_length - in->z.avail_in;
+    if (result == Z_STREAM_END) {
+        in->inside = false;
+        /* what follows a member is another member, or padding that gzip ignores too */
+        if (in->raw_at < in->raw_length && in->raw[in->raw_at] != 0x1f)
+            in->raw_at = in->raw_length = 0, in->ended = true;
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+        return damaged(in, in->z.msg ? in->z.msg : "gzip", why);
+    }
+    return (long)(size - in->z.avail_out);
+}
+
+static long unpack_zstd(struct hec_import_input *in, void *bytes, size_t size, struct hec_why *why) {
+    ZSTD_inBuffer from = {in->raw, in->raw_length, in->raw_at};
+    ZSTD_outBuffer to = {bytes, size, 0};
+    size_t result = ZSTD_decompressStream(in->zstd, &to, &from);
+    in->raw_at = from.pos;
+    if (ZSTD_isError(result))
+        return damaged(in, ZSTD_getErrorName(result), why);
+    in->inside = result != 0;
+    return (long)to.pos;
+}
+
+static long unpack(struct hec_import_input *in, void *bytes, size_t size, struct hec_why *why) {
+    for (;;) {
+        if (in->raw_at == in->raw_length && !in->ended) {
+            int err = fill_raw(in, why);
+            if (err < 0)
+                return err;
+        }
+        if (in->raw_at == in->raw_length && in->ended && !in->inside)
+            return 0;
+        long got = in->packing == GZIP ? unpack_gzip(in, bytes, size, why) : unpack_zstd(in, bytes, size, why);
+        if (got)
+            return got;
+        if (in->raw_at == in->raw_length && in->ended && in->inside)
+            return hec_fail(why, HEC_ERR_CORRUPT,
+                            "%s is cut short: its compressed data end after byte %lld of the file", in->path,
+                            (long long)in->raw_total);
+    }
+}
+
+long hec_import_input_read(struct hec_import_input *in, void *bytes, size_t size, struct hec_why *why) {
+    long got;
+    if (in->packing != PLAIN) {
+        got = unpack(in, bytes, size, why);
+    } else {
+        if (in->raw_at == in->raw_length && !in->ended) {
+            int err = fill_raw(in, why);
+            if (err < 0)
+                return err;
+        }
+        got = (long)(in->raw_length - in->raw_at < size ? in->raw_length - in->raw_at : size);
+        memcpy(bytes, in->raw + in->raw_at, (size_t)got);
+        in->raw_at += (size_t)got;
+    }
+    if (got <= 0)
+        return got;
+    in->out_total += got;
+    if (in->packing != PLAIN && in->out_total > BOMB_FREE_BYTES && in->out_total / BOMB_RATIO > in->size)
+        return hec_fail(why, HEC_ERR_LIMIT, "%s grows to more than %d times its size when unpacked: that is no trace",
+                        in->path, BOMB_RATIO);
+    return got;
+}
+
+double hec_import_input_share(const struct hec_import_input *in) {
+    int64_t used = in->raw_total - (int64_t)(in->raw_length - in->raw_at);
+    return in->size > 0 && used < in->size ? (double)used / (double)in->size : in->size > 0 ? 1 : 0;
+}
+
+const char *hec_import_input_path(const struct hec_import_input *in) {
+    return in->path;
+}
+
+void hec_import_input_close(struct hec_import_input *in) {
+    if (!in)
+        return;
+    if (in->packing == GZIP)
+        inflateEnd(&in->z);
+    ZSTD_freeDStream(in->zstd);
+    close(in->fd);
+    free(in);
+}

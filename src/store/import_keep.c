@@ -1,0 +1,235 @@
+/* Kineto's events as activities. */
+#include "base/text.h"
+#include "store/import_event.h"
+#include "store/import_words.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_PREFIX "ProfilerStep#" /* torch.profiler's schedule() */
+#define BEGUN_MAX 65536             /* open at a time, over all threads: real ones nest a few hundred deep */
+
+static int32_t small(struct hec_import_number n) {
+    return n.known && n.value >= 0 && n.value <= INT32_MAX ? (int32_t)n.value : -1;
+}
+
+static double amount(struct hec_import_number n) {
+    return n.known && n.value >= 0 ? (double)n.value : NAN;
+}
+
+static uint32_t kernel_id(struct hec_import *import, const struct hec_import_event *e) {
+    struct hec_kernel kernel = {
+        .name = hec_import_name(import, e->name, e->name_length),
+        .registers = small(e->registers),
+        .static_shared_bytes = small(e->shared_bytes), /* Kineto gives the sum of both */
+        .dynamic_shared_bytes = e->shared_bytes.known ? 0 : -1,
+    };
+    for (int i = 0; i < 3; i++) {
+        kernel.grid[i] = e->grid[i].known && e->grid[i].value >= 0 ? e->grid[i].value : -1;
+        kernel.block[i] = small(e->block[i]);
+    }
+    return import->sink->trace_kernel(import->sink->context, &kernel);
+}
+
+static bool track_of(struct hec_import_event *e, struct hec_import_track *track) {
+    memset(track, 0, sizeof *track);
+    track->device = -1;
+    if (e->kind == HEC_ACTIVITY_KERNEL || e->kind == HEC_ACTIVITY_COPY || e->kind == HEC_ACTIVITY_MEMSET) {
+        /* device rows have the device as process and the stream as thread */
+        struct hec_import_number device = e->device.known ? e->device : e->pid;
+        struct hec_import_number stream = e->stream.known ? e->stream : e->tid;
+        track->kind = HEC_TRACK_STREAM;
+        track->pid = -1;
+        track->device = small(device);
+        track->context = e->context.known ? (uint32_t)e->context.value : 0;
+        track->stream = stream.value;
+        return track->device >= 0 && stream.known;
+    }
+    track->kind = e->kind == HEC_ACTIVITY_STEP ? HEC_TRACK_PROCESS : HEC_TRACK_THREAD;
+    track->pid = small(e->pid);
+    track->stream = e->kind == HEC_ACTIVITY_STEP ? 0 : e->tid.value;
+    return track->pid >= 0 && (e->tid.known || e->kind == HEC_ACTIVITY_STEP);
+}
+
+static void fill(struct hec_import *import, const struct hec_import_event *e, struct hec_activity *a) {
+    struct hec_import_direction direction;
+    switch (e->kind) {
+    case HEC_ACTIVITY_KERNEL:
+        a->name = kernel_id(import, e);
+        break;
+    case HEC_ACTIVITY_COPY:
+    case HEC_ACTIVITY_MEMSET:
+        direction = hec_import_direction(e->name, e->name_length);
+        a->from = e->kind == HEC_ACTIVITY_COPY ? direction.from : 0;
+        a->to = direction.to;
+        a->flags = direction.peer ? HEC_ACTIVITY_PEER : 0;
+        a->amount = amount(e->bytes);
+        break;
+    case HEC_ACTIVITY_SYNC:
+        a->detail = e->sync_type ? e->sync_type : hec_import_sync_type(e->name, e->name_length);
+        break;
+    case HEC_ACTIVITY_STEP:
+        a->detail = HEC_STEP_ANNOTATED;
+        a->amount = NAN;
+        break;
+    case HEC_ACTIVITY_API:
+        a->detail = hec_import_api_class(e->name, e->name_length);
+        a->name = hec_import_name(import, e->name, e->name_length);
+        break;
+    default:
+        a->name = hec_import_name(import, e->name, e->name_length);
+    }
+    if (e->graph_node.known && e->graph_node.value > 0 && e->kind != HEC_ACTIVITY_API)
+        a->flags |= HEC_ACTIVITY_IN_GRAPH;
+}
+
+/* The record of an event that is complete but for its end. 1: it has no place. */
+static int make_record(struct hec_import *import, struct hec_import_file *file, struct hec_import_event *e,
+                       struct hec_import_record *record, struct hec_why *why) {
+    if ((e->kind == HEC_ACTIVITY_RANGE || e->kind == HEC_ACTIVITY_OPERATOR) && e->name_length > strlen(STEP_PREFIX) &&
+        memcmp(e->name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0)
+        e->kind = HEC_ACTIVITY_STEP;
+    *record = (struct hec_import_record){
+        .activity = {.start_ns = e->start_ns.value, .end_ns = e->start_ns.value, .kind = (uint8_t)e->kind},
+        .correlation = e->correlation.known && e->correlation.value > 0 ? (uint64_t)e->correlation.value : 0,
+    };
+    if (e->kind != HEC_ACTIVITY_SYNC) { /* that one goes where its call is */
+        struct hec_import_track track;
+        if (!track_of(e, &track))
+            return 1;
+        int64_t id = hec_import_tracks_id(&file->tracks, &track);
+        if (id < 0)
+            return hec_fail(why, (int)id, "%s has too many threads and streams", file->path);
+        record->activity.track = (uint32_t)id;
+        if (track.kind != HEC_TRACK_STREAM && file->pid < 0)
+            file->pid = track.pid;
+    }
+    fill(import, e, &record->activity);
+    return HEC_OK;
+}
+
+static int finish(struct hec_import *import, struct hec_import_file *file, const struct hec_import_record *record,
+                  struct hec_import_number size, struct hec_why *why) {
+    int err = HEC_OK;
+    if (record->activity.kind == HEC_ACTIVITY_API)
+        err = hec_import_call(import, record, amount(size), why);
+    return err < 0 ? err : hec_import_add(import, file, record, why);
+}
+
+/* B and E of one thread nest, whatever the track of what they stand for. */
+static int64_t thread_of(struct hec_import_file *file, const struct hec_import_event *e, struct hec_why *why) {
+    struct hec_import_track thread = {
+        .kind = HEC_TRACK_THREAD, .pid = small(e->pid), .device = -1, .stream = e->tid.value};
+    if (thread.pid < 0 || !e->tid.known)
+        return 0;
+    int64_t id = hec_import_tracks_id(&file->tracks, &thread);
+    return id < 0 ? hec_fail(why, (int)id, "%s has too many threads and streams", file->path) : id;
+}
+
+static int begin(struct hec_import *import, struct hec_import_file *file, const struct hec_import_event *e,
+                 const struct hec_import_record *record, struct hec_import_begun *begun, struct hec_why *why) {
+    int64_t thread = thread_of(file, e, why);
+    if (thread <= 0) {
+        import->stats.bad += thread == 0;
+        return (int)thread;
+    }
+    uint32_t at = begun->free;
+    if (at) {
+        begun->free = begun->open[at - 1].below;
+    } else {
+        if (begun->count == BEGUN_MAX)
+            return hec_fail(why, HEC_ERR_LIMIT, "%s: more than %d events are open at a time", file->path, BEGUN_MAX);
+        if (begun->count == begun->capacity) {
+            size_t capacity = begun->capacity ? begun->capacity * 2 : 64;
+            struct hec_import_open *open = realloc(begun->open, capacity * sizeof *open);
+            if (!open)
+                return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+            begun->open = open;
+            begun->capacity = capacity;
+        }
+        at = (uint32_t)++begun->count;
+    }
+    struct hec_import_track *track = &file->tracks.tracks[thread];
+    begun->open[at - 1] = (struct hec_import_open){*record, track->open};
+    track->open = at;
+    begun->live++;
+    return HEC_OK;
+}
+
+/* E: ends what began last on the thread. */
+static int end(struct hec_import *import, struct hec_import_file *file, const struct hec_import_event *e,
+               struct hec_import_begun *begun, struct hec_why *why) {
+    int64_t thread = thread_of(file, e, why);
+    if (thread < 0)
+        return (int)thread;
+    struct hec_import_track *track = &file->tracks.tracks[thread];
+    uint32_t at = thread ? track->open : 0;
+    if (!at || !e->start_ns.known) {
+        import->stats.bad++;
+        return HEC_OK;
+    }
+    struct hec_import_record record = begun->open[at - 1].record;
+    track->open = begun->open[at - 1].below;
+    begun->open[at - 1].below = begun->free;
+    begun->free = at;
+    begun->live--;
+    record.activity.end_ns = e->start_ns.value;
+    return finish(import, file, &record, (struct hec_import_number){0}, why);
+}
+
+static int metadata(struct hec_import_file *file, const struct hec_import_event *e, struct hec_why *why) {
+    bool process = e->name_length == 12 && memcmp(e->name, "process_name", 12) == 0;
+    bool thread = e->name_length == 11 && memcmp(e->name, "thread_name", 11) == 0 && e->tid.known;
+    struct hec_import_track key = {.kind = process ? HEC_TRACK_PROCESS : HEC_TRACK_THREAD,
+                                   .pid = small(e->pid),
+                                   .device = -1,
+                                   .stream = process ? 0 : e->tid.value};
+    if ((!process && !thread) || key.pid < 0 || !e->label[0])
+        return HEC_OK;
+    int64_t id = hec_import_tracks_id(&file->tracks, &key);
+    if (id < 0)
+        return hec_fail(why, (int)id, "%s has too many threads and streams", file->path);
+    struct hec_import_track *track = &file->tracks.tracks[id];
+    hec_text_clean(track->name, sizeof track->name, e->label, strlen(e->label), true);
+    return HEC_OK;
+}
+
+int hec_import_event_keep(struct hec_import *import, struct hec_import_file *file, struct hec_import_event *e,
+                          struct hec_import_begun *begun, struct hec_why *why) {
+    if (e->phase == 'E')
+        return end(import, file, e, begun, why);
+    if (e->phase == 'M' || e->kind == HEC_IMPORT_NO_KIND || (e->phase != 'X' && e->phase != 'B')) {
+        import->stats.skipped++;
+        return e->phase == 'M' ? metadata(file, e, why) : HEC_OK;
+    }
+    struct hec_import_record record;
+    bool complete = e->phase == 'X';
+    if (!e->start_ns.known || (complete && (!e->duration_ns.known || e->duration_ns.value < 0))) {
+        import->stats.bad++;
+        return HEC_OK;
+    }
+    int err = make_record(import, file, e, &record, why);
+    if (err < 0)
+        return err;
+    if (err > 0 || (!complete && record.activity.kind == HEC_ACTIVITY_SYNC)) {
+        import->stats.bad++;
+        return HEC_OK;
+    }
+    if (!complete)
+        return begin(import, file, e, &record, begun, why);
+    if (__builtin_add_overflow(record.activity.start_ns, e->duration_ns.value, &record.activity.end_ns)) {
+        import->stats.bad++;
+        return HEC_OK;
+    }
+    return finish(import, file, &record, e->size, why);
+}
+
+int64_t hec_import_begun_count(const struct hec_import_begun *begun) {
+    return (int64_t)begun->live;
+}
+
+void hec_import_begun_free(struct hec_import_begun *begun) {
+    free(begun->open);
+    *begun = (struct hec_import_begun){0};
+}

@@ -1,0 +1,174 @@
+/* The second pass: what was kept of each file goes to the sink, as part of one run. */
+#include "store/import_state.h"
+#include "store/import_words.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define BATCH 1024
+
+/* Times of Kineto are wall clock since it exists: 2015 to 2100. Anything else counts from a start of its own. */
+#define WALL_FIRST_NS (INT64_C(1420070400) * 1000000000)
+#define WALL_LAST_NS (INT64_C(4102444800) * 1000000000)
+
+static bool rank_taken(const struct hec_import *import, int32_t rank) {
+    for (int i = 0; i < import->file_count; i++)
+        if (import->files[i].rank == rank)
+            return true;
+    return false;
+}
+
+/* Files that do not say their rank are different ranks all the same, unless there is only one. */
+static void settle_ranks(struct hec_import *import) {
+    int32_t next = 0;
+    for (int i = 0; i < import->file_count && import->file_count > 1; i++) {
+        if (import->files[i].rank >= 0)
+            continue;
+        while (rank_taken(import, next))
+            next++;
+        import->files[i].rank = next;
+    }
+}
+
+static void tell(const struct hec_import *import, const char *key, const char *value) {
+    import->sink->meta(import->sink->context, key, value);
+}
+
+static void tell_facts(const struct hec_import *import) {
+    char text[4096] = "";
+    size_t length = 0;
+    for (int i = 0; i < import->file_count && length < sizeof text; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? " " : "", import->files[i].path);
+    tell(import, "command", text);
+    tell(import, "imported", import->stats.kind == HEC_IMPORT_NSYS ? "nsys" : "kineto");
+    snprintf(text, sizeof text, "%lld", (long long)import->stats.end_ns);
+    tell(import, "duration_ns", text);
+    int64_t origin = import->stats.origin_ns;
+    bool wall = import->file_count > 0;
+    for (int i = 0; i < import->file_count; i++)
+        wall = wall && import->files[i].wall;
+    struct tm tm;
+    time_t seconds = (time_t)(origin / 1000000000);
+    if (wall && origin >= WALL_FIRST_NS && origin < WALL_LAST_NS && gmtime_r(&seconds, &tm) &&
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm)) {
+        snprintf(text + strlen(text), 8, ".%03dZ", (int)(origin / 1000000 % 1000));
+        tell(import, "started", text);
+    }
+}
+
+struct reading {
+    struct hec_import *import;
+    struct hec_import_file *file;
+    struct hec_why *why;
+    struct hec_activity batch[BATCH];
+    size_t count;
+};
+
+/* The index in the run of a file's device; told to the sink when it is new. */
+static int device_index(struct reading *r, int number) {
+    struct hec_import *import = r->import;
+    for (int i = 0; i < import->device_count; i++)
+        if (import->devices[i].rank == r->file->rank && import->devices[i].number == number)
+            return i;
+    if (import->device_count == HEC_DEVICE_MAX)
+        return hec_fail(r->why, HEC_ERR_LIMIT, "%s: more than %d devices in all ranks together", r->file->path,
+                        HEC_DEVICE_MAX);
+    struct hec_device device;
+    hec_import_device_unknown(&device);
+    for (int i = 0; i < r->file->tracks.device_count; i++)
+        if (r->file->tracks.devices[i].index == number)
+            device = r->file->tracks.devices[i];
+    device.index = import->device_count;
+    import->devices[import->device_count++] = (struct hec_import_device){r->file->rank, number};
+    import->sink->device(import->sink->context, &device);
+    return device.index;
+}
+
+/* The name that the file gives to a process, in any of its tracks. */
+static const char *process_name(const struct hec_import_tracks *tracks, int32_t pid) {
+    for (uint32_t i = 1; i < tracks->count; i++)
+        if (tracks->tracks[i].kind == HEC_TRACK_PROCESS && tracks->tracks[i].pid == pid)
+            return tracks->tracks[i].name;
+    return "";
+}
+
+static int64_t track_id(struct reading *r, uint32_t local) {
+    struct hec_import_track *track = &r->file->tracks.tracks[local];
+    if (!local || track->sink_id)
+        return local ? track->sink_id : 0;
+    struct hec_track told = {
+        .kind = track->kind,
+        .pid = track->pid >= 0     ? track->pid
+               : r->file->pid >= 0 ? r->file->pid
+                                   : 0,
+        .rank = r->file->rank,
+        .device = -1,
+        .context = track->context,
+        .stream = track->stream,
+    };
+    memcpy(told.name, track->name, sizeof told.name);
+    if (track->kind == HEC_TRACK_PROCESS && !told.name[0])
+        snprintf(told.name, sizeof told.name, "%s", process_name(&r->file->tracks, told.pid));
+    if (track->kind == HEC_TRACK_STREAM) {
+        told.device = device_index(r, track->device);
+        if (told.device < 0)
+            return told.device;
+    }
+    return track->sink_id = r->import->sink->trace_track(r->import->sink->context, &told);
+}
+
+static void flush(struct reading *r) {
+    if (r->count)
+        r->import->sink->trace_activities(r->import->sink->context, r->batch, r->count);
+    r->count = 0;
+}
+
+static int read_records(void *context, struct hec_import_record *records, size_t count) {
+    struct reading *r = context;
+    int64_t shift = r->file->base_ns - r->import->stats.origin_ns;
+    for (size_t i = 0; i < count; i++) {
+        if (records[i].activity.kind == HEC_IMPORT_NO_KIND)
+            continue;
+        struct hec_activity *a = &r->batch[r->count];
+        *a = records[i].activity;
+        int64_t track = track_id(r, a->track), launch_track = track < 0 ? track : track_id(r, a->launch_track);
+        if (launch_track < 0)
+            return (int)launch_track;
+        a->track = (uint32_t)track;
+        a->launch_track = (uint32_t)launch_track;
+        a->start_ns += shift;
+        a->end_ns += shift;
+        if (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind) && a->launch_ns != HEC_TIME_UNKNOWN) {
+            a->launch_ns += shift;
+            a->launch_end_ns += shift;
+        }
+        if (++r->count == BATCH)
+            flush(r);
+    }
+    return HEC_OK;
+}
+
+int hec_import_read(struct hec_import *import, const char *path, struct hec_why *why) {
+    struct hec_import_file *file = NULL;
+    for (int i = 0; i < import->file_count && !file; i++)
+        if (!import->files[i].read && strcmp(import->files[i].path, path) == 0)
+            file = &import->files[i];
+    if (!file)
+        return hec_fail(why, HEC_ERR_USAGE, "%s was not scanned", path);
+    if (!import->settled) {
+        settle_ranks(import);
+        tell_facts(import);
+        import->settled = true;
+    }
+    struct reading reading = {.import = import, .file = file, .why = why};
+    int err = hec_import_spool_visit(&import->spool, file->first_record, file->last_record, false, read_records,
+                                     &reading, why);
+    if (err < 0)
+        return err;
+    flush(&reading);
+    file->read = true;
+    if (++import->files_read == import->file_count)
+        tell(import, "complete", "1");
+    return hec_import_report(import, file, 1);
+}

@@ -1,0 +1,66 @@
+/* What the parts of the importer share. A parser (import_kineto, import_nsys) tells one file: its tracks and devices as
+ * the file numbers them, and records; the rest (joining calls with what they caused, the common origin, ranks, ids of
+ * the run) is done here, once for all formats. */
+#ifndef HEC_STORE_IMPORT_STATE_H
+#define HEC_STORE_IMPORT_STATE_H
+
+#include "store/import.h"
+#include "store/import_join.h"
+#include "store/import_spool.h"
+#include "store/import_tracks.h"
+
+#include <stdbool.h>
+
+#define HEC_IMPORT_NAME_MAX 16384
+
+struct hec_import_file {
+    char *path;
+    int32_t rank;              /* -1: the file does not say */
+    int32_t pid;               /* main process; -1: none seen */
+    int64_t base_ns;           /* to be added to its times */
+    bool wall;                 /* its times, with the base, are wall clock */
+    int64_t first_ns, last_ns; /* INT64_MAX and INT64_MIN while nothing was told */
+    int64_t first_record, last_record;
+    struct hec_import_tracks tracks;
+    bool read;
+};
+
+/* A device of the run: one a rank and device of its file. */
+struct hec_import_device {
+    int32_t rank;
+    int number;
+};
+
+struct hec_import {
+    const struct hec_sink *sink;
+    hec_import_progress progress;
+    void *progress_context;
+    struct hec_import_stats stats;
+    struct hec_import_file *files;
+    int file_count, files_read;
+    bool settled; /* ranks and the origin stand: reading has begun */
+    struct hec_import_device devices[HEC_DEVICE_MAX];
+    int device_count;
+    struct hec_import_join join; /* of the file that is scanned */
+    struct hec_import_spool spool;
+    char name[HEC_IMPORT_NAME_MAX + 1], clean[HEC_IMPORT_NAME_MAX + 1];
+};
+
+int hec_import_kineto(struct hec_import *import, struct hec_import_file *file, struct hec_why *why);
+int hec_import_nsys(struct hec_import *import, struct hec_import_file *file, struct hec_why *why);
+
+/* The sink's id of a name: cut to HEC_IMPORT_NAME_MAX bytes, cleaned. */
+uint32_t hec_import_name(struct hec_import *import, const char *text, size_t length);
+
+/* Keep a record. activity.track: an id of file->tracks; 0 for a SYNC, which goes where its call was made. Counts it as
+ * kept, or, where its times make no sense, as bad. */
+int hec_import_add(struct hec_import *import, struct hec_import_file *file, const struct hec_import_record *record,
+                   struct hec_why *why);
+
+/* An API call for the records of its correlation id, beside its own record. bytes: that it copies, NAN unknown. */
+int hec_import_call(struct hec_import *import, const struct hec_import_record *record, double bytes,
+                    struct hec_why *why);
+
+int hec_import_report(struct hec_import *import, const struct hec_import_file *file, double share); /* progress */
+
+#endif

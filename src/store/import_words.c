@@ -1,0 +1,151 @@
+#include "store/import_words.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is(const char *text, size_t length, const char *word) {
+    return strlen(word) == length && strncasecmp(text, word, length) == 0;
+}
+
+static bool has(const char *text, size_t length, const char *word) {
+    return memmem(text, length, word, strlen(word)) != NULL;
+}
+
+int hec_import_kind_of_category(const char *text, size_t length) {
+    static const struct {
+        const char *text;
+        int kind;
+    } categories[] = {
+#define HEC_IMPORT_CAT(word, kind) {word, HEC_ACTIVITY_##kind},
+#include "store/import_cat.def"
+#undef HEC_IMPORT_CAT
+    };
+    for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++)
+        if (is(text, length, categories[i].text))
+            return categories[i].kind;
+    return HEC_IMPORT_NO_KIND;
+}
+
+enum hec_api_class hec_import_api_class(const char *name, size_t length) {
+    static const struct {
+        const char *stem;
+        size_t length;
+        enum hec_api_class api_class;
+    } calls[] = {
+#define HEC_IMPORT_API(stem, api_class) {stem, sizeof stem - 1, HEC_API_##api_class},
+#include "store/import_api.def"
+#undef HEC_IMPORT_API
+    };
+    static const char *const prefixes[] = {"cuda", "cu", "hip"};
+    for (size_t i = 0; i < 3; i++) {
+        size_t skip = strlen(prefixes[i]);
+        if (length > skip && memcmp(name, prefixes[i], skip) == 0) {
+            name += skip;
+            length -= skip;
+            break;
+        }
+    }
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (length >= calls[i].length && name[0] == calls[i].stem[0] &&
+            memcmp(name, calls[i].stem, calls[i].length) == 0)
+            return calls[i].api_class;
+    return HEC_API_OTHER;
+}
+
+enum hec_sync_type hec_import_sync_type(const char *text, size_t length) {
+    static const struct {
+        const char *word;
+        enum hec_sync_type type;
+    } words[] = {
+        /* Kineto's text, and the words of Nsight Systems' ENUM_CUPTI_SYNC_TYPE */
+        {"Wait", HEC_SYNC_STREAM_WAIT}, {"WAIT", HEC_SYNC_STREAM_WAIT}, {"Event", HEC_SYNC_EVENT},
+        {"EVENT", HEC_SYNC_EVENT},      {"Stream", HEC_SYNC_STREAM},    {"STREAM", HEC_SYNC_STREAM},
+        {"Context", HEC_SYNC_CONTEXT},  {"CONTEXT", HEC_SYNC_CONTEXT},  {"Device", HEC_SYNC_CONTEXT},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (has(text, length, words[i].word))
+            return words[i].type;
+    return HEC_SYNC_UNKNOWN;
+}
+
+static enum hec_memory_kind memory(const char *text, size_t length) {
+    static const struct {
+        const char *word;
+        enum hec_memory_kind kind;
+    } words[] = {
+        {"Pageable", HEC_MEMORY_PAGEABLE},      {"Pinned", HEC_MEMORY_PINNED},
+        {"Device", HEC_MEMORY_DEVICE},          {"Array", HEC_MEMORY_ARRAY},
+        {"Managed", HEC_MEMORY_MANAGED},        {"Device Static", HEC_MEMORY_DEVICE},
+        {"Managed Static", HEC_MEMORY_MANAGED}, {"Host", HEC_MEMORY_HOST},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (is(text, length, words[i].word))
+            return words[i].kind;
+    return HEC_MEMORY_UNKNOWN;
+}
+
+static enum hec_memory_kind memory_of_letter(char letter) {
+    return letter == 'H'   ? HEC_MEMORY_HOST
+           : letter == 'D' ? HEC_MEMORY_DEVICE
+           : letter == 'P' ? HEC_MEMORY_DEVICE
+           : letter == 'A' ? HEC_MEMORY_ARRAY
+                           : HEC_MEMORY_UNKNOWN;
+}
+
+struct hec_import_direction hec_import_direction(const char *name, size_t length) {
+    struct hec_import_direction d = {HEC_MEMORY_UNKNOWN, HEC_MEMORY_UNKNOWN, false};
+    const char *end = name + length;
+    /* two letters around "to": what the copy is from and to, of which the brackets tell more */
+    for (const char *p = name; length >= 4 && p + 4 <= end; p++)
+        if (p[1] == 't' && p[2] == 'o' && strchr("HDPA", p[0]) && strchr("HDPA", p[3])) {
+            d.from = memory_of_letter(p[0]);
+            d.to = memory_of_letter(p[3]);
+            d.peer = p[0] == 'P' || p[3] == 'P';
+            break;
+        }
+    const char *open = memchr(name, '(', length);
+    const char *close = open ? memchr(open, ')', (size_t)(end - open)) : NULL;
+    if (!close)
+        return d;
+    open++;
+    const char *arrow = memmem(open, (size_t)(close - open), " -> ", 4);
+    enum hec_memory_kind from = arrow ? memory(open, (size_t)(arrow - open)) : HEC_MEMORY_UNKNOWN;
+    const char *last = arrow ? arrow + 4 : open;
+    enum hec_memory_kind to = memory(last, (size_t)(close - last));
+    if (from != HEC_MEMORY_UNKNOWN)
+        d.from = from;
+    if (to != HEC_MEMORY_UNKNOWN)
+        d.to = to;
+    return d;
+}
+
+size_t hec_import_api_length(const char *name, size_t length) {
+    for (size_t i = 1; i + 2 < length; i++) {
+        if (name[i] != '_' || name[i + 1] != 'v' || !isdigit((unsigned char)name[i + 2]))
+            continue;
+        size_t digits = i + 2;
+        while (digits < length && isdigit((unsigned char)name[digits]))
+            digits++;
+        if (digits - i - 2 >= 4 && (digits == length || name[digits] == '_')) /* not cudaStreamGetCaptureInfo_v2 */
+            return i;
+    }
+    return length;
+}
+
+bool hec_import_is_step(const char *name, size_t length) {
+    static const char *const words[] = {"ProfilerStep#", "train_step", "training_step", "step", "iteration", "iter"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t at = strlen(words[i]);
+        if (length <= at || strncasecmp(name, words[i], at) != 0)
+            continue;
+        while (at < length && strchr(" _#:=", name[at]) && name[at])
+            at++;
+        size_t digits = at;
+        while (at < length && isdigit((unsigned char)name[at]))
+            at++;
+        if (at == length && at > digits)
+            return true;
+    }
+    return false;
+}
