@@ -61,7 +61,7 @@ struct hec_commit_batch {
     struct hec_series_table *series;
     const struct hec_queue *records;
     const struct hec_definition_batch *definitions;
-    const struct hec_timeline_batch *timeline;
+    const struct hec_store_timeline_batch *timeline;
     int64_t origin_ns;
 };
 
@@ -72,7 +72,7 @@ int hec_commit_all(struct hec_commit *commit, const struct hec_commit_batch *bat
 int hec_commit_step(sqlite3_stmt *statement);
 int hec_commit_record(sqlite3_stmt *statement, const struct hec_record *record, const void *data, int64_t origin_ns);
 int hec_commit_definitions(struct hec_commit *commit, const struct hec_definition_batch *batch);
-int hec_commit_timeline(struct hec_commit *commit, const struct hec_timeline_batch *batch, int64_t origin_ns);
+int hec_commit_timeline(struct hec_commit *commit, const struct hec_store_timeline_batch *batch, int64_t origin_ns);
 
 /* Fold the log into the file, so that one file remains, and close. The commit is closed in any case. */
 int hec_commit_close(struct hec_commit *commit, struct hec_why *why);

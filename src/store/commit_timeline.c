@@ -37,7 +37,7 @@ static int write_block(struct hec_commit *commit, enum hec_commit_statement whic
     return hec_commit_step(s);
 }
 
-int hec_commit_timeline(struct hec_commit *commit, const struct hec_timeline_batch *batch, int64_t origin_ns) {
+int hec_commit_timeline(struct hec_commit *commit, const struct hec_store_timeline_batch *batch, int64_t origin_ns) {
     int rc = SQLITE_OK;
     for (const struct hec_activity_block *b = batch->open; b && rc == SQLITE_OK; b = b->next)
         rc = write_block(commit,

@@ -36,7 +36,7 @@ struct sums {
     bool dirty;
 };
 
-struct hec_timeline {
+struct hec_store_timeline {
     pthread_mutex_t lock;
     struct chain **chains;
     uint32_t chain_count, chain_capacity;
@@ -54,15 +54,15 @@ struct hec_timeline {
     int64_t lost;
 };
 
-struct hec_timeline *hec_timeline_new(void) {
-    struct hec_timeline *t = calloc(1, sizeof *t);
+struct hec_store_timeline *hec_store_timeline_new(void) {
+    struct hec_store_timeline *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
     pthread_mutex_init(&t->lock, NULL);
     t->closed_end = &t->closed_first;
     t->packer = hec_packer_new();
     if (!t->packer) {
-        hec_timeline_free(t);
+        hec_store_timeline_free(t);
         return NULL;
     }
     return t;
@@ -76,7 +76,7 @@ static void free_blocks(struct hec_activity_block *block) {
     }
 }
 
-void hec_timeline_free(struct hec_timeline *t) {
+void hec_store_timeline_free(struct hec_store_timeline *t) {
     if (!t)
         return;
     for (uint32_t i = 0; i < t->chain_count; i++) {
@@ -92,7 +92,7 @@ void hec_timeline_free(struct hec_timeline *t) {
     free(t);
 }
 
-static struct chain *find(struct hec_timeline *t, uint32_t track, unsigned kind, bool late) {
+static struct chain *find(struct hec_store_timeline *t, uint32_t track, unsigned kind, bool late) {
     if (t->last && t->last->track == track && t->last->kind == kind && t->last->late == late)
         return t->last;
     uint64_t key = ((uint64_t)track << 5 | kind << 1 | late) * UINT64_C(0x9e3779b97f4a7c15); /* Fibonacci hashing */
@@ -133,7 +133,7 @@ static int in_order(const void *a, const void *b) {
 }
 
 /* The open block, packed. NULL: no memory. */
-static struct hec_activity_block *pack(struct hec_timeline *t, struct chain *chain) {
+static struct hec_activity_block *pack(struct hec_store_timeline *t, struct chain *chain) {
     if (chain->unsorted)
         qsort(chain->open, chain->n, sizeof *chain->open, in_order);
     chain->unsorted = false;
@@ -166,7 +166,7 @@ static struct hec_activity_block *pack(struct hec_timeline *t, struct chain *cha
 }
 
 /* false: there is no room for one more closed block, so it stays open */
-static bool close_block(struct hec_timeline *t, struct chain *chain) {
+static bool close_block(struct hec_store_timeline *t, struct chain *chain) {
     if (chain->n == 0)
         return true;
     struct hec_activity_block *block = t->closed_bytes < CLOSED_BYTES ? pack(t, chain) : NULL;
@@ -183,7 +183,7 @@ static bool close_block(struct hec_timeline *t, struct chain *chain) {
     return true;
 }
 
-static void give_memory_back(struct hec_timeline *t, struct chain *chain) {
+static void give_memory_back(struct hec_store_timeline *t, struct chain *chain) {
     if (!close_block(t, chain))
         return;
     t->open_bytes -= chain->capacity * sizeof *chain->open;
@@ -192,14 +192,14 @@ static void give_memory_back(struct hec_timeline *t, struct chain *chain) {
     chain->capacity = 0;
 }
 
-static void close_idle(struct hec_timeline *t, uint32_t flushes) {
+static void close_idle(struct hec_store_timeline *t, uint32_t flushes) {
     for (uint32_t i = 0; i < t->chain_count; i++)
         if (t->chains[i]->capacity > 0 && t->chains[i]->idle >= flushes)
             give_memory_back(t, t->chains[i]);
 }
 
 /* Room for one more activity in the open block, which may be closed for that. */
-static bool make_room(struct hec_timeline *t, struct chain *chain) {
+static bool make_room(struct hec_store_timeline *t, struct chain *chain) {
     if (chain->n < chain->capacity)
         return true;
     if (chain->n == HEC_ACTIVITY_BLOCK)
@@ -251,7 +251,7 @@ static void put(struct chain *chain, const struct hec_activity *activity) {
     chain->idle = 0;
 }
 
-static bool make_total(struct hec_timeline *t, const struct hec_activity *a) {
+static bool make_total(struct hec_store_timeline *t, const struct hec_activity *a) {
     if (a->name < t->totals[a->kind].size)
         return true;
     uint32_t size = t->totals[a->kind].size ? 2 * t->totals[a->kind].size : 64;
@@ -265,7 +265,7 @@ static bool make_total(struct hec_timeline *t, const struct hec_activity *a) {
     return true;
 }
 
-static void add_total(struct hec_timeline *t, const struct hec_activity *a) {
+static void add_total(struct hec_store_timeline *t, const struct hec_activity *a) {
     struct sums *sums = &t->totals[a->kind].of[a->name];
     sums->count++;
     if (__builtin_add_overflow(sums->total_ns, a->end_ns - a->start_ns, &sums->total_ns))
@@ -273,7 +273,7 @@ static void add_total(struct hec_timeline *t, const struct hec_activity *a) {
     sums->dirty = t->totals[a->kind].dirty = true;
 }
 
-static bool add(struct hec_timeline *t, const struct hec_activity *a, const struct hec_activity_limits *limits) {
+static bool add(struct hec_store_timeline *t, const struct hec_activity *a, const struct hec_activity_limits *limits) {
     if (!makes_sense(a, limits) || !make_total(t, a))
         return false;
     struct chain *chain = find(t, a->track, a->kind, false);
@@ -286,8 +286,8 @@ static bool add(struct hec_timeline *t, const struct hec_activity *a, const stru
     return true;
 }
 
-void hec_timeline_add(struct hec_timeline *t, const struct hec_activity *activities, size_t count,
-                      const struct hec_activity_limits *limits) {
+void hec_store_timeline_add(struct hec_store_timeline *t, const struct hec_activity *activities, size_t count,
+                            const struct hec_activity_limits *limits) {
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < count; i++)
         if (!add(t, &activities[i], limits))
@@ -295,7 +295,7 @@ void hec_timeline_add(struct hec_timeline *t, const struct hec_activity *activit
     pthread_mutex_unlock(&t->lock);
 }
 
-static bool take_open(struct hec_timeline *t, struct hec_timeline_batch *batch) {
+static bool take_open(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch) {
     struct hec_activity_block **end = &batch->open;
     for (uint32_t i = 0; i < t->chain_count; i++) {
         struct chain *chain = t->chains[i];
@@ -314,7 +314,7 @@ static bool take_open(struct hec_timeline *t, struct hec_timeline_batch *batch) 
     return true;
 }
 
-static bool take_totals(struct hec_timeline *t, struct hec_timeline_batch *batch) {
+static bool take_totals(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch) {
     size_t room = 0;
     for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
         for (uint32_t name = 0; t->totals[kind].dirty && name < t->totals[kind].size; name++)
@@ -335,7 +335,7 @@ static bool take_totals(struct hec_timeline *t, struct hec_timeline_batch *batch
     return true;
 }
 
-bool hec_timeline_take(struct hec_timeline *t, struct hec_timeline_batch *batch) {
+bool hec_store_timeline_take(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch) {
     memset(batch, 0, sizeof *batch);
     pthread_mutex_lock(&t->lock);
     t->swept = false;
@@ -349,11 +349,11 @@ bool hec_timeline_take(struct hec_timeline *t, struct hec_timeline_batch *batch)
     bool good = batch->removed && take_open(t, batch) && take_totals(t, batch);
     pthread_mutex_unlock(&t->lock);
     if (!good)
-        hec_timeline_give_back(t, batch, false);
+        hec_store_timeline_give_back(t, batch, false);
     return good;
 }
 
-static void committed(struct hec_timeline *t, struct hec_timeline_batch *batch) {
+static void committed(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch) {
     for (const struct hec_activity_block *block = batch->closed; block; block = block->next)
         t->closed_bytes -= sizeof *block + block->length;
     for (const struct hec_activity_block *block = batch->open; block; block = block->next) {
@@ -369,7 +369,7 @@ static void committed(struct hec_timeline *t, struct hec_timeline_batch *batch) 
 }
 
 /* What could not be written waits, before what has come since. */
-static void put_back(struct hec_timeline *t, struct hec_timeline_batch *batch) {
+static void put_back(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch) {
     for (const struct hec_activity_block *block = batch->open; block; block = block->next)
         t->chains[block->chain - 1]->dirty = true;
     for (size_t i = 0; i < batch->removed_count; i++)
@@ -389,7 +389,7 @@ static void put_back(struct hec_timeline *t, struct hec_timeline_batch *batch) {
         t->closed_end = &t->closed_first;
 }
 
-void hec_timeline_give_back(struct hec_timeline *t, struct hec_timeline_batch *batch, bool done) {
+void hec_store_timeline_give_back(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch, bool done) {
     pthread_mutex_lock(&t->lock);
     if (done)
         committed(t, batch);
@@ -402,14 +402,14 @@ void hec_timeline_give_back(struct hec_timeline *t, struct hec_timeline_batch *b
     memset(batch, 0, sizeof *batch);
 }
 
-int64_t hec_timeline_lost(struct hec_timeline *t) {
+int64_t hec_store_timeline_lost(struct hec_store_timeline *t) {
     pthread_mutex_lock(&t->lock);
     int64_t lost = t->lost;
     pthread_mutex_unlock(&t->lock);
     return lost;
 }
 
-int64_t hec_timeline_uncommitted(struct hec_timeline *t) {
+int64_t hec_store_timeline_uncommitted(struct hec_store_timeline *t) {
     pthread_mutex_lock(&t->lock);
     int64_t count = 0;
     for (const struct hec_activity_block *block = t->closed_first; block; block = block->next)

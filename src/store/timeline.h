@@ -35,7 +35,7 @@ struct hec_activity_total {
 };
 
 /* One transaction's worth. */
-struct hec_timeline_batch {
+struct hec_store_timeline_batch {
     struct hec_activity_block *closed; /* oldest first */
     struct hec_activity_block *open;   /* open blocks that changed */
     uint32_t *removed;                 /* chains whose row is to go: the block is closed, and no other is open */
@@ -44,21 +44,22 @@ struct hec_timeline_batch {
     size_t total_count;
 };
 
-struct hec_timeline;
+struct hec_store_timeline;
 
-struct hec_timeline *hec_timeline_new(void); /* NULL: no memory */
-void hec_timeline_free(struct hec_timeline *timeline);
+struct hec_store_timeline *hec_store_timeline_new(void); /* NULL: no memory */
+void hec_store_timeline_free(struct hec_store_timeline *timeline);
 
 /* limits: the ids that exist, and the tracks. */
-void hec_timeline_add(struct hec_timeline *timeline, const struct hec_activity *activities, size_t count,
-                      const struct hec_activity_limits *limits);
+void hec_store_timeline_add(struct hec_store_timeline *timeline, const struct hec_activity *activities, size_t count,
+                            const struct hec_activity_limits *limits);
 
 /* Everything that is not in the file; false when there is no memory for that. */
-bool hec_timeline_take(struct hec_timeline *timeline, struct hec_timeline_batch *batch);
+bool hec_store_timeline_take(struct hec_store_timeline *timeline, struct hec_store_timeline_batch *batch);
 /* done: the batch is in the file. Frees the batch in any case. */
-void hec_timeline_give_back(struct hec_timeline *timeline, struct hec_timeline_batch *batch, bool done);
+void hec_store_timeline_give_back(struct hec_store_timeline *timeline, struct hec_store_timeline_batch *batch,
+                                  bool done);
 
-int64_t hec_timeline_lost(struct hec_timeline *timeline);
-int64_t hec_timeline_uncommitted(struct hec_timeline *timeline); /* activities that are not in the file */
+int64_t hec_store_timeline_lost(struct hec_store_timeline *timeline);
+int64_t hec_store_timeline_uncommitted(struct hec_store_timeline *timeline); /* activities that are not in the file */
 
 #endif

@@ -31,7 +31,7 @@ struct hec_writer {
     struct hec_queue records; /* everything but samples, until committed */
     struct hec_series_table series;
     struct hec_definitions definitions;
-    struct hec_timeline *timeline;
+    struct hec_store_timeline *timeline;
     struct hec_commit commit;
     int64_t failing_since_ns; /* 0: writing works */
     struct hec_why failure;
@@ -138,7 +138,7 @@ static void sink_trace_activities(void *context, const struct hec_activity *acti
     struct hec_writer *writer = context;
     struct hec_activity_limits limits;
     hec_definitions_limits(&writer->definitions, &limits);
-    hec_timeline_add(writer->timeline, activities, count, &limits);
+    hec_store_timeline_add(writer->timeline, activities, count, &limits);
 }
 
 static void sink_tracer(void *context, const struct hec_tracer *tracer) {
@@ -191,7 +191,7 @@ static void destroy(struct hec_writer *writer) {
     hec_queue_clear(&writer->incoming);
     hec_queue_clear(&writer->records);
     hec_series_free(&writer->series);
-    hec_timeline_free(writer->timeline);
+    hec_store_timeline_free(writer->timeline);
     hec_definitions_free(&writer->definitions);
     pthread_mutex_destroy(&writer->lock);
     free(writer);
@@ -226,7 +226,7 @@ int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struc
         .tracer = sink_tracer,
     };
     hec_definitions_init(&writer->definitions);
-    writer->timeline = hec_timeline_new();
+    writer->timeline = hec_store_timeline_new();
     /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
     char *plain = NULL;
     int err = asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0 ? HEC_ERR_NOMEM : HEC_OK;
@@ -296,9 +296,9 @@ static void tell_recovery(struct hec_writer *writer) {
 
 /* Definitions are taken after activities, so that nothing refers to what is not there. */
 static int commit(struct hec_writer *writer, int64_t origin_ns, struct hec_why *why) {
-    struct hec_timeline_batch timeline;
+    struct hec_store_timeline_batch timeline;
     struct hec_definition_batch definitions;
-    if (!hec_timeline_take(writer->timeline, &timeline))
+    if (!hec_store_timeline_take(writer->timeline, &timeline))
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     int err = HEC_OK;
     if (hec_definitions_take(&writer->definitions, &definitions)) {
@@ -308,7 +308,7 @@ static int commit(struct hec_writer *writer, int64_t origin_ns, struct hec_why *
     } else {
         err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     }
-    hec_timeline_give_back(writer->timeline, &timeline, err == HEC_OK);
+    hec_store_timeline_give_back(writer->timeline, &timeline, err == HEC_OK);
     return err;
 }
 
@@ -344,7 +344,7 @@ static int64_t count_lost(struct hec_writer *writer) {
     pthread_mutex_lock(&writer->lock);
     int64_t lost = writer->refused + writer->incoming.dropped;
     pthread_mutex_unlock(&writer->lock);
-    return lost + writer->records.dropped + writer->series.lost + hec_timeline_lost(writer->timeline) +
+    return lost + writer->records.dropped + writer->series.lost + hec_store_timeline_lost(writer->timeline) +
            hec_definitions_refused(&writer->definitions);
 }
 
@@ -360,7 +360,7 @@ int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *w
     if (lost)
         *lost =
             count_lost(writer) + (err ? hec_series_uncommitted(&writer->series) + hec_queue_count(&writer->records) +
-                                            hec_timeline_uncommitted(writer->timeline)
+                                            hec_store_timeline_uncommitted(writer->timeline)
                                       : 0);
     int closed = hec_commit_close(&writer->commit, err ? NULL : why);
     destroy(writer);
