@@ -44,7 +44,8 @@ else()
   add_compile_options("$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
   add_link_options(-Wl,-z,relro,-z,now)
 endif()
-add_compile_definitions(_GNU_SOURCE HEC_VERSION="${PROJECT_VERSION}" HEC_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
+add_compile_definitions(_GNU_SOURCE HEC_VERSION="${PROJECT_VERSION}" HEC_LIBDIR="${CMAKE_INSTALL_LIBDIR}"
+                        HEC_DATADIR="${CMAKE_INSTALL_DATADIR}")
 
 if(HEC_PORTABLE)
   # DT_RPATH, not DT_RUNPATH: it also counts for the libraries that the libraries need

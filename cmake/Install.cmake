@@ -14,6 +14,10 @@ add_custom_target(docs ALL DEPENDS ${HEC_SHARE}/docs.stamp)
 # Everything that is installed, and no test.
 add_custom_target(programs DEPENDS hec docs hec_mark hec_sim_nvml hec_sim_nvml_old)
 
+# hec finds the Python side in the build tree where it finds it in the installed one.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_DATADIR}/hec)
+file(CREATE_LINK ${CMAKE_SOURCE_DIR}/python ${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_DATADIR}/hec/python SYMBOLIC)
+
 install(DIRECTORY ${HEC_SHARE}/man DESTINATION ${CMAKE_INSTALL_DATADIR})
 install(DIRECTORY ${HEC_SHARE}/bash-completion ${HEC_SHARE}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR})
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hec)

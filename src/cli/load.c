@@ -60,6 +60,26 @@ static int units(void *context, int (*visit)(void *, const char *, double), void
     return HEC_OK;
 }
 
+static int trace_names(void *context, int (*visit)(void *, uint32_t, const char *), void *to, struct hec_why *why) {
+    return hec_reader_trace_names(reader_of(context), visit, to, why);
+}
+static int tracks(void *context, int (*visit)(void *, const struct hec_track *), void *to, struct hec_why *why) {
+    return hec_reader_tracks(reader_of(context), visit, to, why);
+}
+static int kernels(void *context, int (*visit)(void *, const struct hec_kernel *), void *to, struct hec_why *why) {
+    return hec_reader_kernels(reader_of(context), visit, to, why);
+}
+static int frames(void *context, int (*visit)(void *, const struct hec_frame *), void *to, struct hec_why *why) {
+    return hec_reader_frames(reader_of(context), visit, to, why);
+}
+static int tracers(void *context, int (*visit)(void *, const struct hec_tracer *), void *to, struct hec_why *why) {
+    return hec_reader_tracers(reader_of(context), visit, to, why);
+}
+static int activities(void *context, uint32_t kinds, int (*visit)(void *, const struct hec_activity *, size_t),
+                      void *to, struct hec_why *why) {
+    return hec_reader_activities(reader_of(context), kinds, visit, to, why);
+}
+
 /* A name counts once: what came first wins. */
 static int add_unit(void *context, const char *name, double count) {
     struct source *source = context;
@@ -125,6 +145,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->hec_version = hec_reader_meta(reader, "hec_version");
     input->hostname = hec_reader_meta(reader, "hostname");
     input->simulated = hec_reader_meta(reader, "simulated");
+    input->imported = hec_reader_meta(reader, "imported");
     input->complete = hec_reader_meta(reader, "complete") != NULL;
     input->end_ns = fact_integer(source, "duration_ns", 0);
     input->exit_code = (int)fact_integer(source, "exit_code", -1);
@@ -137,8 +158,9 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->file_bytes = stat(path, &status) == 0 ? (double)status.st_size : NAN;
 }
 
-int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
-                     struct hec_summary *summary, struct hec_why *why) {
+int hec_load_input(const char *path, const struct hec_args *args,
+                   int (*use)(void *context, const struct hec_summary_input *input, struct hec_why *why), void *context,
+                   struct hec_why *why) {
     struct source source = {0};
     int err = hec_reader_open(path, &source.reader, why);
     if (err < 0)
@@ -153,12 +175,38 @@ int hec_load_summary(const char *path, const struct hec_args *args, const struct
         .events = events,
         .units = units,
         .phases = phases,
+        .timeline =
+            {
+                .context = &source,
+                .names = trace_names,
+                .tracks = tracks,
+                .kernels = kernels,
+                .frames = frames,
+                .tracers = tracers,
+                .activities = activities,
+            },
     };
     err = collect_units(&source, args, why);
     if (err >= 0) {
         fill_facts(&source, path, &input);
-        err = hec_summary_build(&input, price, summary, why);
+        err = use(context, &input, why);
     }
     hec_reader_close(source.reader);
     return err;
+}
+
+struct build {
+    const struct hec_price *price;
+    struct hec_summary *summary;
+};
+
+static int build(void *context, const struct hec_summary_input *input, struct hec_why *why) {
+    const struct build *to = context;
+    return hec_summary_build(input, to->price, to->summary, why);
+}
+
+int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
+                     struct hec_summary *summary, struct hec_why *why) {
+    struct build to = {price, summary};
+    return hec_load_input(path, args, build, &to, why);
 }

@@ -9,7 +9,13 @@
 /* --price, --carbon, --gpu-hour, or their environment variables, or the labelled defaults. HEC_ERR_USAGE after printing. */
 int hec_load_price(const struct hec_args *args, struct hec_price *price);
 
-/* Read the file and analyse it. Units given on the command line (--units) replace recorded ones of the same name. */
+/* Open the file and hand it to `use`, in the shape that the analysis and the exports read; what `use` returns is
+ * returned. Units given on the command line (--units) replace recorded ones of the same name. */
+int hec_load_input(const char *path, const struct hec_args *args,
+                   int (*use)(void *context, const struct hec_summary_input *input, struct hec_why *why), void *context,
+                   struct hec_why *why);
+
+/* Read the file and analyse it. */
 int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
                      struct hec_summary *summary, struct hec_why *why);
 

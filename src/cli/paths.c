@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-int hec_path_lib(const char *name, char path[PATH_MAX], struct hec_why *why) {
+static int beside(const char *folder, const char *name, char path[PATH_MAX], struct hec_why *why) {
     char exe[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (length < 0)
@@ -21,9 +21,17 @@ int hec_path_lib(const char *name, char path[PATH_MAX], struct hec_why *why) {
     char *slash = strrchr(exe, '/');
     if (slash)
         *slash = '\0';
-    if (snprintf(path, PATH_MAX, "%s/../%s/%s", exe, HEC_LIBDIR, name) >= PATH_MAX || access(path, R_OK) != 0)
+    if (snprintf(path, PATH_MAX, "%s/../%s/%s", exe, folder, name) >= PATH_MAX || access(path, R_OK) != 0)
         return hec_fail(why, HEC_ERR_NOTFOUND, "%s is missing beside hec (looked for %s)", name, path);
     return HEC_OK;
+}
+
+int hec_path_lib(const char *name, char path[PATH_MAX], struct hec_why *why) {
+    return beside(HEC_LIBDIR, name, path, why);
+}
+
+int hec_path_share(const char *name, char path[PATH_MAX], struct hec_why *why) {
+    return beside(HEC_DATADIR, name, path, why);
 }
 
 static const char *base_name(const char *path) {
@@ -84,6 +92,15 @@ static bool is_stale(const char *folder, const char *socket_path) {
     return refused;
 }
 
+void hec_path_remove_folder(const char *path) {
+    static const char *const sockets[] = {HEC_PATH_SOCKET, HEC_PATH_TRACE_SOCKET};
+    char socket_path[PATH_MAX];
+    for (size_t i = 0; i < sizeof sockets / sizeof sockets[0]; i++)
+        if (snprintf(socket_path, sizeof socket_path, "%s/%s", path, sockets[i]) < (int)sizeof socket_path)
+            unlink(socket_path);
+    rmdir(path);
+}
+
 static void sweep(const char *parent) {
     DIR *list = opendir(parent);
     struct dirent *entry;
@@ -93,10 +110,8 @@ static void sweep(const char *parent) {
             snprintf(folder, sizeof folder, "%s/%s", parent, entry->d_name) >= (int)sizeof folder)
             continue;
         snprintf(socket_path, sizeof socket_path, "%s/" HEC_PATH_SOCKET, folder);
-        if (is_stale(folder, socket_path)) {
-            unlink(socket_path);
-            rmdir(folder);
-        }
+        if (is_stale(folder, socket_path))
+            hec_path_remove_folder(folder);
     }
     if (list)
         closedir(list);

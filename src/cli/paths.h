@@ -11,13 +11,19 @@
  * sentence when the file does not exist. */
 int hec_path_lib(const char *name, char path[PATH_MAX], struct hec_why *why);
 
+/* The same for a file or folder in the folder of data (share/). */
+int hec_path_share(const char *name, char path[PATH_MAX], struct hec_why *why);
+
 /* NAME.hec after the command: its base name, or that of the script an interpreter runs; NAME-2.hec ... when taken. */
 void hec_path_run_file(char *const *argv, char path[PATH_MAX]);
 
-/* The socket in a private folder on which programs reach hec. */
+/* The sockets in a private folder on which programs and the tracers in them reach hec. */
 #define HEC_PATH_SOCKET "mark"
+#define HEC_PATH_TRACE_SOCKET "trace"
 
 /* A new folder, readable by this user only, in XDG_RUNTIME_DIR, TMPDIR or /tmp. Removes those that a killed hec left. */
 int hec_path_private_folder(char path[PATH_MAX], struct hec_why *why);
+/* Remove it and the sockets in it. */
+void hec_path_remove_folder(const char *path);
 
 #endif

@@ -6,6 +6,7 @@
 #include "cli/environ.h"
 #include "cli/facts.h"
 #include "cli/flusher.h"
+#include "cli/inject.h"
 #include "cli/load.h"
 #include "cli/paths.h"
 #include "cli/simulate.h"
@@ -26,6 +27,7 @@
 #define STOP_WAIT_NS (3 * HEC_NS_PER_S)
 
 static const struct hec_collector *const collectors[] = {
+    &hec_collector_trace, /* the first: left out where the command was not given the tracer */
     &hec_collector_procfs, &hec_collector_rapl, &hec_collector_marks, &hec_collector_nvml, NULL,
 };
 
@@ -44,7 +46,8 @@ struct session {
     struct hec_child child;
     struct hec_environ env;
     struct hec_simulation *simulation;
-    char folder[PATH_MAX], socket[PATH_MAX];
+    char folder[PATH_MAX], socket[PATH_MAX], trace_socket[PATH_MAX];
+    struct hec_inject inject;
     double gpm_window_ms;
     struct hec_buf knobs; /* HEC_KNOBS of the command */
 };
@@ -69,7 +72,7 @@ static int parse(struct session *s, int argc, char **argv) {
         return HEC_ERR_USAGE;
     }
     hec_buf_init(&s->knobs, HEC_MARKS_KNOBS_MAX + 1);
-    if ((err = hec_load_price(&s->args, &s->price)) < 0 ||
+    if ((err = hec_inject_parse(&s->args, &s->inject)) < 0 || (err = hec_load_price(&s->args, &s->price)) < 0 ||
         (err = hec_load_style(&s->args, STDERR_FILENO, &s->style)) < 0)
         return err;
     for (int i = 0; i < s->args.given_count; i++) {
@@ -108,13 +111,15 @@ static int open_run_file(struct session *s, struct hec_why *why) {
     return hec_writer_create(s->path, false, s->begin_ns, &s->writer, why);
 }
 
-/* The socket on which the program's rings arrive; without it there are no marks, and nothing else is lost. */
-static void prepare_marks(struct session *s) {
+/* The sockets on which rings arrive, those of the program's marks and those of the tracer; without them there are no
+ * marks and no trace, and nothing else is lost. */
+static void prepare_rings(struct session *s) {
     struct hec_why why;
     char library[PATH_MAX];
     if (hec_path_private_folder(s->folder, &why) < 0) {
         s->folder[0] = '\0';
         hec_info("no marks: %s", why.text);
+        snprintf(s->inject.why, sizeof s->inject.why, "%s", why.text);
         return;
     }
     snprintf(s->socket, sizeof s->socket, "%.*s/" HEC_PATH_SOCKET, PATH_MAX - 8, s->folder);
@@ -124,6 +129,14 @@ static void prepare_marks(struct session *s) {
         hec_environ_set(&s->env, HEC_MARKS_ENV_LIBRARY, library);
     else
         hec_info("no marks for Python: %s", why.text);
+    hec_inject_hooks(&s->inject, &s->env);
+    snprintf(s->trace_socket, sizeof s->trace_socket, "%.*s/" HEC_PATH_TRACE_SOCKET, PATH_MAX - 8, s->folder);
+    hec_inject_tracer(&s->inject, s->trace_socket, &s->env);
+    if (!s->inject.traced)
+        return;
+    s->observe.trace_socket = s->trace_socket;
+    s->observe.trace_mode = s->inject.mode;
+    s->observe.trace_budget_ppm = s->inject.budget_ppm;
 }
 
 static void job_control(void *context, bool stopped) {
@@ -215,10 +228,8 @@ static bool close_run_file(struct session *s) {
 
 static void clean_up(struct session *s) {
     hec_simulation_end(s->simulation);
-    if (s->folder[0]) {
-        unlink(s->socket);
-        rmdir(s->folder);
-    }
+    if (s->folder[0])
+        hec_path_remove_folder(s->folder);
     hec_environ_free(&s->env);
     hec_buf_free(&s->knobs);
 }
@@ -239,13 +250,13 @@ static int start_observing(struct session *s, struct hec_why *why) {
     if (err < 0)
         return err;
     s->sink = hec_writer_sink(s->writer);
-    prepare_marks(s);
+    prepare_rings(s);
     if (s->knobs.length)
         hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, hec_buf_text(&s->knobs));
     s->observe.visible_devices = hec_environ_get(&s->env, "CUDA_VISIBLE_DEVICES");
     s->observe.gpm_window_ns = (int64_t)(s->gpm_window_ms * (double)HEC_NS_PER_MS);
     record_start(s);
-    err = hec_recorder_start(collectors, &s->observe, s->sink, &s->recorder, why);
+    err = hec_recorder_start(collectors + !s->inject.traced, &s->observe, s->sink, &s->recorder, why);
     if (err < 0)
         return err;
     hec_recorder_wait_ready(s->recorder, START_WAIT_NS);
@@ -271,6 +282,8 @@ static int observe_command(struct session *s) {
     hec_recorder_stop(s->recorder, s->child.end_ns, STOP_WAIT_NS);
     if (s->flusher)
         hec_flusher_stop(s->flusher);
+    if (!s->inject.traced)
+        hec_inject_record(&s->inject, s->child.pid, s->child.start_ns, s->sink);
     record_end(s);
     bool whole = close_run_file(s);
     if (whole && s->temporary)

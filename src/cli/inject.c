@@ -1,0 +1,116 @@
+#include "cli/inject.h"
+
+#include "base/log.h"
+#include "cli/paths.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const modes[HEC_TRACE_MODE_COUNT] = {"off", "auto", "full", "graph"};
+
+/* "1%", "1" or "0.5": per cent. */
+static int parse_budget(const char *text, int64_t *ppm) {
+    char *end;
+    errno = 0;
+    double percent = strtod(text, &end);
+    if (end == text || (*end && strcmp(end, "%") != 0) || errno || !(percent >= 0.01 && percent <= 100)) {
+        hec_error("--budget needs a percentage from 0.01 to 100, not \"%s\"", text);
+        return HEC_ERR_USAGE;
+    }
+    *ppm = (int64_t)(percent * 1e4 + 0.5);
+    return HEC_OK;
+}
+
+int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject) {
+    *inject = (struct hec_inject){.mode = HEC_TRACE_AUTO, .budget_ppm = 10000, .hooks = true};
+    const char *mode = hec_args_value(args, HEC_OPT_TRACE);
+    const char *budget = hec_args_value(args, HEC_OPT_BUDGET);
+    const char *hooks = hec_args_value(args, HEC_OPT_HOOKS);
+    if (mode) {
+        int i = 0;
+        while (i < HEC_TRACE_MODE_COUNT && strcmp(mode, modes[i]) != 0)
+            i++;
+        if (i == HEC_TRACE_MODE_COUNT) {
+            hec_error("--trace needs auto, full, graph or off, not \"%s\"", mode);
+            return HEC_ERR_USAGE;
+        }
+        inject->mode = (enum hec_trace_mode)i;
+    }
+    if (hooks && strcmp(hooks, "on") != 0 && strcmp(hooks, "off") != 0) {
+        hec_error("--hooks needs on or off, not \"%s\"", hooks);
+        return HEC_ERR_USAGE;
+    }
+    inject->hooks = !hooks || strcmp(hooks, "on") == 0;
+    return budget ? parse_budget(budget, &inject->budget_ppm) : HEC_OK;
+}
+
+bool hec_inject_is_ours(const char *value) {
+    const char *slash = strrchr(value, '/');
+    return strcmp(slash ? slash + 1 : value, HEC_INJECT_LIBRARY) == 0;
+}
+
+void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec_environ *env) {
+    struct hec_why why;
+    char library[PATH_MAX], budget[32];
+    const char *taken = hec_environ_get(env, HEC_INJECT_VARIABLE);
+    if (inject->mode == HEC_TRACE_OFF) {
+        snprintf(inject->why, sizeof inject->why, "switched off by --trace off");
+        /* what an outer `hec run` set must not reach the command by way of this one */
+        if (taken && hec_inject_is_ours(taken))
+            hec_environ_set(env, HEC_TRACE_ENV_MODE, modes[HEC_TRACE_OFF]);
+        return;
+    }
+    if (taken && *taken && !hec_inject_is_ours(taken)) {
+        snprintf(inject->why, sizeof inject->why, HEC_INJECT_VARIABLE " is taken by %s", taken);
+        return;
+    }
+    if (hec_path_lib("hec/" HEC_INJECT_LIBRARY, library, &why) < 0) {
+        snprintf(inject->why, sizeof inject->why, "%s", why.text);
+        return;
+    }
+    snprintf(budget, sizeof budget, "%lld", (long long)inject->budget_ppm);
+    hec_environ_set(env, HEC_INJECT_VARIABLE, library);
+    hec_environ_set(env, HEC_TRACE_ENV_SOCKET, socket);
+    hec_environ_set(env, HEC_TRACE_ENV_MODE, modes[inject->mode]);
+    hec_environ_set(env, HEC_TRACE_ENV_BUDGET, budget);
+    inject->traced = true;
+}
+
+void hec_inject_record(const struct hec_inject *inject, pid_t root, int64_t start_ns, const struct hec_sink *sink) {
+    struct hec_tracer tracer = {
+        .pid = root,
+        .mode = inject->mode,
+        .cupti_version = -1,
+        .driver_version = -1,
+        .first_ns = start_ns,
+        .last_ns = start_ns,
+        .estimate_ppm = -1,
+        .budget_ppm = inject->mode == HEC_TRACE_OFF ? -1 : inject->budget_ppm,
+    };
+    snprintf(tracer.why, sizeof tracer.why, "%.*s", (int)sizeof tracer.why - 1, inject->why);
+    sink->tracer(sink->context, &tracer);
+    if (inject->mode == HEC_TRACE_OFF)
+        return;
+    char text[sizeof inject->why + 16];
+    snprintf(text, sizeof text, "trace: %s", inject->why);
+    sink->event(sink->context, HEC_EVENT_SOURCE_UNAVAILABLE, HEC_DEVICE_NONE, start_ns, text);
+}
+
+int hec_inject_hooks_folder(char path[PATH_MAX], struct hec_why *why) {
+    return hec_path_share("hec/python/hooks", path, why);
+}
+
+void hec_inject_hooks(const struct hec_inject *inject, struct hec_environ *env) {
+    struct hec_why why;
+    char folder[PATH_MAX];
+    if (!inject->hooks)
+        return;
+    if (hec_inject_hooks_folder(folder, &why) < 0) {
+        hec_info("no Python hooks: %s", why.text);
+        return;
+    }
+    hec_environ_set(env, "HEC_HOOKS", "1");
+    hec_environ_prepend(env, "PYTHONPATH", folder);
+}
