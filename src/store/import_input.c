@@ -1,7 +1,10 @@
 #include "store/import_input.h"
 
+#include "store/import_ahead.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -26,6 +29,8 @@ struct hec_import_input {
     bool ended;  /* no more raw bytes */
     bool inside; /* a gzip member or zstd frame is not complete */
     int64_t size, raw_total, out_total;
+    _Atomic int64_t used;           /* raw bytes that were unpacked: asked for while the thread reads */
+    struct hec_import_ahead *ahead; /* NULL: small, or not compressed */
     size_t raw_at, raw_length;
     z_stream z;
     ZSTD_DStream *zstd;
@@ -62,38 +67,6 @@ static int prepare(struct hec_import_input *in, struct hec_why *why) {
     if (in->packing == ZSTANDARD && !(in->zstd = ZSTD_createDStream()))
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     return HEC_OK;
-}
-
-int hec_import_input_open(const char *path, struct hec_import_input **out, struct hec_why *why) {
-    struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &status) < 0) {
-        int err = hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return err;
-    }
-    if (!S_ISREG(status.st_mode)) {
-        close(fd);
-        return hec_fail(why, HEC_ERR_USAGE, "%s is not a regular file", path);
-    }
-    struct hec_import_input *in = calloc(1, sizeof *in);
-    if (!in) {
-        close(fd);
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    }
-    in->fd = fd;
-    in->size = status.st_size;
-    size_t length = strlen(path), skip = length < sizeof in->path ? 0 : length - sizeof in->path + 1;
-    memcpy(in->path, path + skip, length - skip + 1);
-    int err = fill_raw(in, why);
-    if (err == HEC_OK)
-        err = prepare(in, why);
-    if (err < 0)
-        hec_import_input_close(in);
-    else
-        *out = in;
-    return err;
 }
 
 static int damaged(const struct hec_import_input *in, const char *what, struct hec_why *why) {
@@ -153,7 +126,8 @@ static long unpack(struct hec_import_input *in, void *bytes, size_t size, struct
     }
 }
 
-long hec_import_input_read(struct hec_import_input *in, void *bytes, size_t size, struct hec_why *why) {
+static long read_now(void *context, void *bytes, size_t size, struct hec_why *why) {
+    struct hec_import_input *in = context;
     long got;
     if (in->packing != PLAIN) {
         got = unpack(in, bytes, size, why);
@@ -170,14 +144,53 @@ long hec_import_input_read(struct hec_import_input *in, void *bytes, size_t size
     if (got <= 0)
         return got;
     in->out_total += got;
+    atomic_store_explicit(&in->used, in->raw_total - (int64_t)(in->raw_length - in->raw_at), memory_order_relaxed);
     if (in->packing != PLAIN && in->out_total > BOMB_FREE_BYTES && in->out_total / BOMB_RATIO > in->size)
         return hec_fail(why, HEC_ERR_LIMIT, "%s grows to more than %d times its size when unpacked: that is no trace",
                         in->path, BOMB_RATIO);
     return got;
 }
 
+int hec_import_input_open(const char *path, struct hec_import_input **out, struct hec_why *why) {
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &status) < 0) {
+        int err = hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        close(fd);
+        return hec_fail(why, HEC_ERR_USAGE, "%s is not a regular file", path);
+    }
+    struct hec_import_input *in = calloc(1, sizeof *in);
+    if (!in) {
+        close(fd);
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
+    in->fd = fd;
+    in->size = status.st_size;
+    size_t length = strlen(path), skip = length < sizeof in->path ? 0 : length - sizeof in->path + 1;
+    memcpy(in->path, path + skip, length - skip + 1);
+    int err = fill_raw(in, why);
+    if (err == HEC_OK)
+        err = prepare(in, why);
+    if (err == HEC_OK && in->packing != PLAIN && in->size > RAW_BYTES)
+        hec_import_ahead_start(read_now, in, &in->ahead); /* without it, it takes longer */
+    if (err < 0)
+        hec_import_input_close(in);
+    else
+        *out = in;
+    return err;
+}
+
+long hec_import_input_read(struct hec_import_input *in, void *bytes, size_t size, struct hec_why *why) {
+    return in->ahead ? hec_import_ahead_read(in->ahead, bytes, size, why) : read_now(in, bytes, size, why);
+}
+
 double hec_import_input_share(const struct hec_import_input *in) {
-    int64_t used = in->raw_total - (int64_t)(in->raw_length - in->raw_at);
+    int64_t used = atomic_load_explicit(&in->used, memory_order_relaxed);
     return in->size > 0 && used < in->size ? (double)used / (double)in->size : in->size > 0 ? 1 : 0;
 }
 
@@ -188,6 +201,7 @@ const char *hec_import_input_path(const struct hec_import_input *in) {
 void hec_import_input_close(struct hec_import_input *in) {
     if (!in)
         return;
+    hec_import_ahead_stop(in->ahead);
     if (in->packing == GZIP)
         inflateEnd(&in->z);
     ZSTD_freeDStream(in->zstd);

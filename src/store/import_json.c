@@ -231,10 +231,12 @@ static const uint8_t *skip_number(struct hec_json *j, const uint8_t *p) {
     const uint8_t *from = p;
     if (*p == '-' || *p == '+') /* +: only before the words below */
         p++;
-    if (is_word(p, "infinity", 8))
-        return p + 8;
-    if (is_word(p, "inf", 3) || is_word(p, "nan", 3))
-        return p + 3;
+    if (*p > '9') {
+        if (is_word(p, "infinity", 8))
+            return p + 8;
+        if (is_word(p, "inf", 3) || is_word(p, "nan", 3))
+            return p + 3;
+    }
     const uint8_t *digits = p;
     while (*p >= '0' && *p <= '9')
         p++;

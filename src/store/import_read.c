@@ -61,6 +61,7 @@ struct reading {
     struct hec_import *import;
     struct hec_import_file *file;
     struct hec_why *why;
+    int64_t done;
     struct hec_activity batch[BATCH];
     size_t count;
 };
@@ -146,7 +147,10 @@ static int read_records(void *context, struct hec_import_record *records, size_t
         if (++r->count == BATCH)
             flush(r);
     }
-    return HEC_OK;
+    /* also the moment at which the sink's owner may write out what it holds */
+    r->done += (int64_t)count;
+    return hec_import_report(r->import, r->file,
+                             (double)r->done / (double)(r->file->last_record - r->file->first_record));
 }
 
 int hec_import_read(struct hec_import *import, const char *path, struct hec_why *why) {

@@ -15,14 +15,16 @@ static bool has(const char *text, size_t length, const char *word) {
 int hec_import_kind_of_category(const char *text, size_t length) {
     static const struct {
         const char *text;
+        size_t length;
         int kind;
     } categories[] = {
-#define HEC_IMPORT_CAT(word, kind) {word, HEC_ACTIVITY_##kind},
+#define HEC_IMPORT_CAT(word, kind) {word, sizeof word - 1, HEC_ACTIVITY_##kind},
 #include "store/import_cat.def"
 #undef HEC_IMPORT_CAT
     };
     for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++)
-        if (is(text, length, categories[i].text))
+        if (length == categories[i].length && (text[0] | 0x20) == categories[i].text[0] &&
+            strncasecmp(text, categories[i].text, length) == 0)
             return categories[i].kind;
     return HEC_IMPORT_NO_KIND;
 }
