@@ -7,13 +7,13 @@
 #include "store/numbers.h"
 
 #define HEC_ACTIVITY_BLOCK HEC_NUMBERS_MAX /* activities of a block, at most */
-#define HEC_ACTIVITY_BLOCK_COLUMNS 14
+#define HEC_ACTIVITY_BLOCK_COLUMNS 12
 #define HEC_ACTIVITY_BLOCK_BYTES (64 + HEC_ACTIVITY_BLOCK_COLUMNS * HEC_NUMBERS_BYTES_MAX) /* the most a block takes */
 
 /* Times of activities, as recorded and in a file, are within +-18 years and +-36 years: no difference overflows. */
 #define HEC_ACTIVITY_TIME_MAX_NS (INT64_C(1) << 59)
 
-struct hec_packer;                       /* working memory, some 500 kB; for one thread at a time */
+struct hec_packer;                       /* working memory, some 700 kB; for one thread at a time */
 struct hec_packer *hec_packer_new(void); /* NULL: no memory */
 void hec_packer_free(struct hec_packer *packer);
 
@@ -28,10 +28,17 @@ struct hec_activity_limits {
     uint32_t tracks;
 };
 
-/* The bytes as count activities of this kind and track, the first of which starts at t0_ns. NULL, or what is wrong with
- * them. Nothing is promised about the activities then. */
-const char *hec_packer_unpack(struct hec_packer *packer, const void *bytes, size_t length, uint32_t track,
-                              enum hec_activity_kind kind, int64_t t0_ns, size_t count,
-                              const struct hec_activity_limits *limits, struct hec_activity *activities);
+/* What a row says beside the bytes. */
+struct hec_activity_head {
+    uint32_t track;
+    enum hec_activity_kind kind;
+    int64_t t0_ns;
+    size_t n;
+};
+
+/* The bytes as head->n activities. NULL, or what is wrong with them; nothing is promised about the activities then. */
+const char *hec_packer_unpack(struct hec_packer *packer, const void *bytes, size_t length,
+                              const struct hec_activity_head *head, const struct hec_activity_limits *limits,
+                              struct hec_activity *activities);
 
 #endif

@@ -274,17 +274,17 @@ static int copy_definitions(struct copying *c) {
     return err;
 }
 
-/* The first five columns are those of hec_reading_place. */
+/* The first five columns are those of hec_reading_activity_head. */
 static const char *check_activities(struct copying *c, sqlite3_stmt *s) {
     int64_t t1_ns, total_ns;
-    struct hec_activity_place place;
-    const char *wrong = hec_reading_place(c->from, s, &place);
+    struct hec_activity_head head;
+    const char *wrong = hec_reading_activity_head(c->from, s, &head);
     if (wrong)
         return wrong;
-    if (!hec_reading_int(s, 5, place.t0_ns, HEC_RECORD_TIME_MAX_NS, &t1_ns) ||
+    if (!hec_reading_int(s, 5, head.t0_ns, HEC_RECORD_TIME_MAX_NS, &t1_ns) ||
         !hec_reading_int(s, 6, 0, INT64_MAX, &total_ns) || sqlite3_column_type(s, 7) != SQLITE_FLOAT)
         return "a block of activities holds something impossible";
-    return hec_reading_activities(c->from, s, &place, c->packer, c->activities);
+    return hec_reading_activities(c->from, s, &head, c->packer, c->activities);
 }
 
 static const char *check_total(struct copying *c, sqlite3_stmt *s) {

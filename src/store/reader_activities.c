@@ -155,49 +155,50 @@ static struct run *make_run(struct pass *pass, size_t count) {
 
 static const char damaged[] = "a block of activities holds something impossible";
 
-const char *hec_reading_place(const struct hec_reader *reader, sqlite3_stmt *s, struct hec_activity_place *place) {
+const char *hec_reading_activity_head(const struct hec_reader *reader, sqlite3_stmt *s,
+                                      struct hec_activity_head *head) {
     int64_t track, n;
     const char *name;
     if (!hec_reading_int(s, 0, 1, reader->limits.tracks, &track) || !hec_reading_text(s, 1, 32, &name) ||
-        !hec_reading_int(s, 2, -HEC_RECORD_TIME_MAX_NS, HEC_RECORD_TIME_MAX_NS, &place->t0_ns) ||
+        !hec_reading_int(s, 2, -HEC_RECORD_TIME_MAX_NS, HEC_RECORD_TIME_MAX_NS, &head->t0_ns) ||
         !hec_reading_int(s, 3, 1, HEC_ACTIVITY_BLOCK, &n) || sqlite3_column_type(s, 4) != SQLITE_BLOB)
         return damaged;
-    place->track = (uint32_t)track;
-    place->n = (size_t)n;
+    head->track = (uint32_t)track;
+    head->n = (size_t)n;
     for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
         if (strcmp(hec_activity_kind_name((enum hec_activity_kind)kind), name) == 0) {
-            place->kind = (enum hec_activity_kind)kind;
+            head->kind = (enum hec_activity_kind)kind;
             return NULL;
         }
     return damaged;
 }
 
 const char *hec_reading_activities(const struct hec_reader *reader, sqlite3_stmt *s,
-                                   const struct hec_activity_place *place, struct hec_packer *packer,
+                                   const struct hec_activity_head *head, struct hec_packer *packer,
                                    struct hec_activity *activities) {
     const void *bytes = sqlite3_column_blob(s, 4);
-    return bytes ? hec_packer_unpack(packer, bytes, (size_t)sqlite3_column_bytes(s, 4), place->track, place->kind,
-                                     place->t0_ns, place->n, &reader->limits, activities)
-                 : damaged;
+    return bytes
+               ? hec_packer_unpack(packer, bytes, (size_t)sqlite3_column_bytes(s, 4), head, &reader->limits, activities)
+               : damaged;
 }
 
 static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_ns, struct hec_why *why) {
-    struct hec_activity_place place;
-    const char *wrong = hec_reading_place(pass->reader, s, &place);
-    if (!wrong && place.t0_ns < *last_t0_ns)
+    struct hec_activity_head head;
+    const char *wrong = hec_reading_activity_head(pass->reader, s, &head);
+    if (!wrong && head.t0_ns < *last_t0_ns)
         wrong = "the blocks of activities are not in order";
     if (wrong)
         return hec_reading_corrupt(pass->reader, why, wrong);
-    *last_t0_ns = place.t0_ns;
-    int err = emit(pass, place.t0_ns);
+    *last_t0_ns = head.t0_ns;
+    int err = emit(pass, head.t0_ns);
     if (err)
         return err;
     if (pass->open == OPEN_MAX)
         return hec_reading_corrupt(pass->reader, why, "too many blocks of activities overlap");
-    struct run *run = make_run(pass, place.n);
+    struct run *run = make_run(pass, head.n);
     if (!run)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    wrong = hec_reading_activities(pass->reader, s, &place, pass->packer, run->activities);
+    wrong = hec_reading_activities(pass->reader, s, &head, pass->packer, run->activities);
     err = wrong ? hec_reading_corrupt(pass->reader, why, wrong) : push(pass, run);
     if (err == HEC_ERR_NOMEM)
         hec_fail(why, err, "out of memory");

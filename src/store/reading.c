@@ -46,8 +46,9 @@ int hec_reading_open(struct hec_reader *reader, const char *path, int flags) {
         reader->work = 0;
         reader->work_max = (200000 + 16 * reader->file_bytes) / STEPS;
         sqlite3_progress_handler(reader->db, STEPS, out_of_budget, reader);
+        /* One transaction to the end: what is read of a file that is being written fits together. */
         rc = sqlite3_exec(reader->db,
-                          "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048;"
+                          "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048; BEGIN;"
                           "SELECT count(*) FROM (SELECT 1 FROM sqlite_master LIMIT 1)",
                           NULL, NULL, NULL);
     }

@@ -57,20 +57,12 @@ int hec_reading_record(struct hec_reader *reader, const struct hec_record *recor
 /* The highest ids of names, kernels, frames and tracks; read once. */
 int hec_reading_limits(struct hec_reader *reader, struct hec_why *why);
 
-/* Where the activities of a block are. */
-struct hec_activity_place {
-    uint32_t track;
-    enum hec_activity_kind kind;
-    int64_t t0_ns;
-    size_t n;
-};
-
-/* The columns track, kind, t0_ns, n and data: the place, then the activities. After hec_reading_limits. NULL, or what is
- * wrong. */
-const char *hec_reading_place(const struct hec_reader *reader, sqlite3_stmt *statement,
-                              struct hec_activity_place *place);
+/* The columns track, kind, t0_ns, n and data of a block of activities: the head, then the activities. After
+ * hec_reading_limits. NULL, or what is wrong. */
+const char *hec_reading_activity_head(const struct hec_reader *reader, sqlite3_stmt *statement,
+                                      struct hec_activity_head *head);
 const char *hec_reading_activities(const struct hec_reader *reader, sqlite3_stmt *statement,
-                                   const struct hec_activity_place *place, struct hec_packer *packer,
+                                   const struct hec_activity_head *head, struct hec_packer *packer,
                                    struct hec_activity *activities);
 
 /* The columns t0_us, t1_us, n, v_base, v_width, v, r_base, r_width, r, from the first on; what they hold is for
