@@ -32,8 +32,8 @@ enum sim_call sim_call_find(const char *name, unsigned length) {
     return SIM_CALL_COUNT;
 }
 
-/* A decimal number that is the whole of text. No sign, exponent, infinity or hexadecimal: strtod alone takes them. */
-static bool parse_number(const char *text, double maximum, double *value) {
+/* strtod alone would take signs, exponents, infinity and hexadecimal. */
+bool sim_spec_number(const char *text, double maximum, double *value) {
     if (!*text || strlen(text) > 24 || text[strspn(text, "0123456789.")] != '\0')
         return false;
     char *end;
@@ -43,7 +43,7 @@ static bool parse_number(const char *text, double maximum, double *value) {
 
 static bool parse_seconds(const char *text, int64_t *ns) {
     double s;
-    if (!parse_number(text, 1e8, &s))
+    if (!sim_spec_number(text, 1e8, &s))
         return false;
     *ns = (int64_t)(s * 1e9 + 0.5);
     return true;
@@ -54,7 +54,7 @@ static int parse_profile(char *word, struct sim_spec *spec, struct hec_why *why)
     spec->count = 1;
     if (times && times != word) {
         double count;
-        if (!parse_number(times + 1, SIM_DEVICE_MAX, &count) || count < 1 || count != floor(count))
+        if (!sim_spec_number(times + 1, SIM_DEVICE_MAX, &count) || count < 1 || count != floor(count))
             return hec_fail(why, HEC_ERR_USAGE, "'%.40s': after x comes a number of devices from 1 to %d, as in h200x8",
                             word, SIM_DEVICE_MAX);
         spec->count = (int)count;
@@ -81,7 +81,7 @@ static int parse_device_fault(const char *key, char *value, struct sim_spec *spe
     if (colon)
         *colon++ = '\0';
     if (!parse_seconds(value, &fault->at_ns) ||
-        (colon && (!parse_number(colon, spec->count - 1, &device) || device != floor(device))))
+        (colon && (!sim_spec_number(colon, spec->count - 1, &device) || device != floor(device))))
         return hec_fail(why, HEC_ERR_USAGE, "'%s@%.40s' should be %s@SECONDS or %s@SECONDS:DEVICE, as in %s@2", key,
                         value, key, key, key);
     fault->device = (int)device;
@@ -101,7 +101,7 @@ static int parse_call_fault(const char *key, char *value, struct sim_fault *faul
     if (colon)
         *colon++ = '\0';
     double ms = 0;
-    if ((fault->kind == SIM_FAULT_SLOW) != (colon != NULL) || (colon && !parse_number(colon, 60000, &ms)))
+    if ((fault->kind == SIM_FAULT_SLOW) != (colon != NULL) || (colon && !sim_spec_number(colon, 60000, &ms)))
         return hec_fail(why, HEC_ERR_USAGE, "'%s=%.80s' should be %s=%s or %s=%s@SECONDS (milliseconds up to 60000)",
                         key, value, key, form, key, form);
     fault->delay_ns = (int64_t)(ms * (double)HEC_NS_PER_MS);
@@ -130,7 +130,7 @@ static int parse_driver(const char *value, struct sim_spec *spec, struct hec_why
 
 static int parse_watts(const char *key, const char *value, double maximum, int32_t *mw, struct hec_why *why) {
     double watts;
-    if (!parse_number(value, maximum, &watts))
+    if (!sim_spec_number(value, maximum, &watts))
         return hec_fail(why, HEC_ERR_USAGE, "%s=%.40s: should be a number of watts, at most %.0f", key, value, maximum);
     *mw = (int32_t)(watts * 1000 + 0.5);
     return HEC_OK;
@@ -176,19 +176,24 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
             spec->virtual_time = *value == 'v';
             return HEC_OK;
         }
+        bool known;
+        int err = sim_spec_parse_trace(word, value, &spec->trace, &known, why);
+        if (known)
+            return err;
     } else if (strcmp(word, "nopower") == 0) {
         spec->no_power = true;
         return HEC_OK;
     }
     return hec_fail(why, HEC_ERR_USAGE,
                     "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, slow=FUNCTION:MS, hang=FUNCTION, "
-                    "fail=FUNCTION, nopower, noise=W, cap=W, driver=450, mig=1, clock=virtual",
+                    "fail=FUNCTION, nopower, noise=W, cap=W, driver=450, mig=1, clock=virtual, cupti=VERSION, "
+                    "badrecord=KIND, nobuffer=N, slowflush=MS, cuptiskew=PPM, tracecost=NS, holder=NAME",
                     word, separator ? (char[]){separator, '\0'} : "", value ? value : "");
 }
 
 int sim_spec_parse(const char *text, struct sim_spec *spec, struct hec_why *why) {
     char copy[SIM_SPEC_LENGTH_MAX];
-    *spec = (struct sim_spec){.count = 1, .driver = 580};
+    *spec = (struct sim_spec){.count = 1, .driver = 580, .trace = {.cupti = 130, .cost_ns = SIM_TRACE_COST_NS}};
     if (strlen(text) >= sizeof copy)
         return hec_fail(why, HEC_ERR_USAGE, "the description of the simulated device is longer than %zu characters",
                         sizeof copy - 1);

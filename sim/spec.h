@@ -35,6 +35,34 @@ struct sim_fault {
     int64_t delay_ns;   /* SLOW */
 };
 
+/* What can be wrong with a record of CUPTI. */
+enum sim_bad_record {
+    SIM_BAD_START,     /* starts at 0 */
+    SIM_BAD_ORDER,     /* ends before it starts */
+    SIM_BAD_KIND,      /* of a kind that nobody knows */
+    SIM_BAD_DEVICE,    /* on a device that does not exist */
+    SIM_BAD_NAME,      /* of a kernel: no name */
+    SIM_BAD_TRUNCATED, /* the buffer ends in the middle of its last record */
+    SIM_BAD_COUNT
+};
+
+#define SIM_HOLDER_MAX 54
+/* What a traced launch costs the program: +12 % of 9 us, measured on an H200 with a plain CUPTI client. */
+#define SIM_TRACE_COST_NS 1000
+
+/* Which CUPTI there is and what it does wrong. */
+struct sim_trace_spec {
+    int cupti;                   /* 118, 128, 130; 0: none */
+    int bad[SIM_BAD_COUNT];      /* one in so many records of the device (TRUNCATED: of buffers) is so; 0: none */
+    int no_buffer;               /* for one in so many records there is no room; 0: always room */
+    int64_t slow_flush_ns;       /* before a completed buffer is handed back, and in a flush */
+    int64_t skew_ppm;            /* CUPTI's clock runs faster by */
+    int64_t offset_ns;           /* and is ahead of the wall clock by */
+    int64_t cost_ns;             /* of a traced launch or copy, for the program */
+    char holder[SIM_HOLDER_MAX]; /* another tool that has CUPTI; "": none */
+    int64_t holder_until_ns;     /* since the world was created; 0: for ever */
+};
+
 struct sim_spec {
     char profile[16];
     int count;
@@ -46,6 +74,7 @@ struct sim_spec {
     int32_t cap_mw;    /* 0: the profile's default limit */
     int fault_count;
     struct sim_fault faults[SIM_FAULT_MAX];
+    struct sim_trace_spec trace;
 };
 
 /* HEC_ERR_USAGE with a sentence that names what is wrong and what would be right. */
@@ -53,5 +82,14 @@ int sim_spec_parse(const char *text, struct sim_spec *spec, struct hec_why *why)
 
 /* The double to load, relative to lib/hec: "sim/libnvidia-ml.so.1", or the older one. */
 const char *sim_spec_library(const struct sim_spec *spec);
+
+/* The folder of the libcupti to load, relative to lib/hec: "sim/cupti-13"; NULL: there is none. */
+const char *sim_spec_cupti_folder(const struct sim_spec *spec);
+
+/* One key of the specification that concerns tracing (spec_trace.c). *known: whether it is one. */
+int sim_spec_parse_trace(const char *key, char *value, struct sim_trace_spec *trace, bool *known, struct hec_why *why);
+
+/* A decimal number that is the whole of text, from 0 to maximum, without sign or exponent. */
+bool sim_spec_number(const char *text, double maximum, double *value);
 
 #endif

@@ -119,6 +119,24 @@ int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile 
     return count;
 }
 
+int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
+                        enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
+    struct sim_segment *last = timeline->head ? at(timeline, timeline->head - 1) : NULL;
+    int32_t wanted = sim_activity_power_mw(profile, activity);
+    int32_t power = wanted <= cap_mw ? wanted : sim_held_power_mw(profile, cap_mw);
+    /* a burst above the cap has a length of its own: only what is held or below the cap can be lengthened */
+    if (!last || last->pid != pid || last->activity != (int16_t)activity || last->power_mw != power ||
+        (wanted > cap_mw && !last->held) || start_ns > last->end_ns + SIM_EXTEND_GAP_NS)
+        return sim_timeline_append(timeline, profile, cap_mw, pid, activity, start_ns, duration_ns, pieces);
+    int64_t from = last->end_ns;
+    int64_t end = (start_ns > from ? start_ns : from) + duration_ns;
+    __atomic_store_n(&last->end_ns, end, __ATOMIC_RELEASE);
+    if (last->over_ns > 0)
+        timeline->controller.end_ns = end;
+    pieces[0] = (struct sim_piece){from, end, last->over_ns, last->power_mw, last->held};
+    return 1;
+}
+
 void sim_timeline_cut(struct sim_timeline *timeline, const struct sim_profile *profile, pid_t pid, int64_t t_ns) {
     uint64_t end = timeline->head, first = first_after(timeline, t_ns);
     /* the prefix sums of the first one rest on the one before it, which must still be held */

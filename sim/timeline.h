@@ -59,6 +59,13 @@ void sim_timeline_leave(struct sim_timeline *timeline, int64_t t_ns);
 int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
                         enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]);
 
+/* The same for the many short pieces of a program: what follows the last segment of the same process and activity within
+ * SIM_EXTEND_GAP_NS lengthens it, the pause included (power does not fall in microseconds), instead of taking a place
+ * in the ring. At most that pause of the past changes. */
+#define SIM_EXTEND_GAP_NS INT64_C(20000)
+int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
+                        enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]);
+
 /* Take back what pid would do from t on. */
 void sim_timeline_cut(struct sim_timeline *timeline, const struct sim_profile *profile, pid_t pid, int64_t t_ns);
 

@@ -329,17 +329,30 @@ int sim_context_close(struct sim_world *world, int device_index, pid_t pid, int6
     return err;
 }
 
-int sim_segment_append(struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity,
-                       int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
+typedef int (*placer)(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
+                      enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]);
+
+static int place(placer how, struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity,
+                 int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
     struct sim_device *device = lock(world, device_index);
     int count = HEC_ERR_NOTFOUND;
     if (find_context(device, pid)) {
         int64_t now = sim_world_now_ns(world);
-        count = sim_timeline_append(&device->timeline, world->profile, device->cap_mw, pid, activity,
-                                    start_ns < now ? now : start_ns, duration_ns, pieces);
+        count = how(&device->timeline, world->profile, device->cap_mw, pid, activity, start_ns < now ? now : start_ns,
+                    duration_ns, pieces);
     }
     unlock(world);
     return count;
+}
+
+int sim_segment_append(struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity,
+                       int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
+    return place(sim_timeline_append, world, device_index, pid, activity, start_ns, duration_ns, pieces);
+}
+
+int sim_segment_extend(struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity,
+                       int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
+    return place(sim_timeline_extend, world, device_index, pid, activity, start_ns, duration_ns, pieces);
 }
 
 int sim_world_contexts(struct sim_world *world, int device_index, struct sim_context contexts[SIM_CONTEXT_MAX]) {

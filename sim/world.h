@@ -54,6 +54,10 @@ int sim_context_close(struct sim_world *world, int device, pid_t pid, int64_t *n
 int sim_segment_append(struct sim_world *world, int device, pid_t pid, enum sim_activity activity, int64_t start_ns,
                        int64_t duration_ns, struct sim_piece pieces[2]);
 
+/* The same with sim_timeline_extend: for kernels of microseconds. */
+int sim_segment_extend(struct sim_world *world, int device, pid_t pid, enum sim_activity activity, int64_t start_ns,
+                       int64_t duration_ns, struct sim_piece pieces[2]);
+
 struct sim_context {
     pid_t pid;
     int instance, opened; /* times it was opened */

@@ -9,7 +9,8 @@
 
 struct hec_simulation {
     struct sim_world *world;
-    char nvml[PATH_MAX];
+    char nvml[PATH_MAX], cuda[PATH_MAX];
+    char cupti[PATH_MAX]; /* folder; "": there is none */
 };
 
 int hec_simulation_begin(const char *text, struct hec_simulation **out, struct hec_why *why) {
@@ -23,6 +24,12 @@ int hec_simulation_begin(const char *text, struct hec_simulation **out, struct h
     char library[128];
     snprintf(library, sizeof library, "hec/%s", sim_spec_library(&spec));
     err = hec_path_lib(library, simulation->nvml, why);
+    if (err == HEC_OK)
+        err = hec_path_lib("hec/sim/libcuda.so.1", simulation->cuda, why);
+    if (err == HEC_OK && sim_spec_cupti_folder(&spec)) {
+        snprintf(library, sizeof library, "hec/%s", sim_spec_cupti_folder(&spec));
+        err = hec_path_lib(library, simulation->cupti, why);
+    }
     if (err == HEC_OK)
         err = sim_world_create(&spec, &simulation->world, why);
     if (err < 0) {
@@ -38,12 +45,21 @@ const char *hec_simulation_nvml(const struct hec_simulation *simulation) {
     return simulation->nvml;
 }
 
-int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_environ *env) {
+/* The folder of a file, in front of those where the command's libraries are looked for. */
+static int look_in_folder_of(struct hec_environ *env, const char *path) {
     char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", simulation->nvml);
+    snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = '\0';
+    return hec_environ_prepend(env, "LD_LIBRARY_PATH", folder);
+}
+
+int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_environ *env) {
     int err = hec_environ_set(env, SIM_WORLD_ENV, sim_world_path(simulation->world));
-    return err < 0 ? err : hec_environ_prepend(env, "LD_LIBRARY_PATH", folder);
+    if (err == HEC_OK && simulation->cupti[0])
+        err = hec_environ_prepend(env, "LD_LIBRARY_PATH", simulation->cupti);
+    if (err == HEC_OK)
+        err = look_in_folder_of(env, simulation->cuda);
+    return err < 0 ? err : look_in_folder_of(env, simulation->nvml); /* that of an old driver has its own folder */
 }
 
 void hec_simulation_end(struct hec_simulation *simulation) {

@@ -1,0 +1,184 @@
+/* A CUDA program for the tests of the tracer, written against the driver API. It runs on the simulated machine of
+ * `hec run --sim` and prints what it did, as JSON: the truth that a report can be compared with.
+ *
+ *   cuda_program [KEY=VALUE...] 
+ *     kernels=N    launches (1000)           ns=N        each lasts (5000)       streams=N  in turn on so many (1)
+ *     h2d=BYTES    pinned, before each batch pageable=BYTES    d2h=BYTES         memset=BYTES
+ *     batch=N      synchronise after N launches (0: only at the end)             sleep_us=N after each batch
+ *     graph=N      launch a graph of N kernels instead of each kernel            wait=1     wait for the injected thread
+ *     fork=1       do it in a child that was forked before CUDA was used; =2: the parent uses CUDA, forks, and the child
+ *                  only exits                exec=1      do it in this program executed again
+ *     seconds=S    repeat the batches for so long instead of kernels=N           device=N   ordinal (0) */
+#include "sim/cuda/exports.h"
+#include "sim/cuda/hook.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static long option(char **argv, const char *key, long fallback) {
+    size_t length = strlen(key);
+    for (; *argv; argv++)
+        if (strncmp(*argv, key, length) == 0 && (*argv)[length] == '=')
+            return atol(*argv + length + 1);
+    return fallback;
+}
+
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        CUresult ret_ = (call);                                                                                        \
+        if (ret_ != 0) {                                                                                               \
+            fprintf(stderr, "%s: %d\n", #call, ret_);                                                                  \
+            exit(9);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+#define STREAMS_MAX 8
+
+struct program {
+    CUfunction kernel, other;
+    CUstream streams[STREAMS_MAX];
+    CUgraphExec exec;
+    CUdeviceptr memory;
+    void *pinned, *pageable;
+    long kernels, ns, streams_used, h2d, pageable_bytes, d2h, memset, batch, sleep_us, graph, seconds, device;
+};
+
+static void set_up(struct program *p) {
+    CUcontext context;
+    CUmodule module;
+    CUdevice device;
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&device, (int)p->device));
+    MUST(cuDevicePrimaryCtxRetain(&context, device));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuModuleLoadData(&module, "_Z6squarePfl - train_tf32 40 2048\n_Z3addPfS_l - elementwise 16\n"));
+    MUST(cuModuleGetFunction(&p->kernel, module, "_Z6squarePfl"));
+    MUST(cuModuleGetFunction(&p->other, module, "_Z3addPfS_l"));
+    MUST(cuMemAlloc_v2(&p->memory, 1 << 20));
+    MUST(cuMemAllocHost_v2(&p->pinned, 1 << 20));
+    p->pageable = malloc(1 << 20);
+    for (long i = 0; i < p->streams_used; i++)
+        MUST(cuStreamCreate(&p->streams[i], CU_STREAM_NON_BLOCKING));
+    if (p->graph) {
+        CUgraph graph;
+        void *parameters[] = {&p->ns};
+        MUST(cuStreamBeginCapture_v2(p->streams[0], 0));
+        for (long i = 0; i < p->graph; i++)
+            MUST(cuLaunchKernel(p->kernel, 32, 1, 1, 128, 1, 1, 0, p->streams[0], parameters, NULL));
+        MUST(cuStreamEndCapture(p->streams[0], &graph));
+        MUST(cuGraphInstantiateWithFlags(&p->exec, graph, 0));
+        MUST(cuGraphDestroy(graph));
+    }
+}
+
+static void launch(struct program *p, long number) {
+    void *parameters[] = {&p->ns};
+    CUstream stream = p->streams[number % p->streams_used];
+    if (p->graph)
+        MUST(cuGraphLaunch(p->exec, stream));
+    else
+        MUST(cuLaunchKernel(number % 4 == 3 ? p->other : p->kernel, 32, 2, 1, 128, 1, 1, 0, stream, parameters, NULL));
+}
+
+static void begin_batch(struct program *p) {
+    CUstream stream = p->streams[0];
+    if (p->h2d)
+        MUST(cuMemcpyHtoDAsync_v2(p->memory, p->pinned, (size_t)p->h2d, stream));
+    if (p->pageable_bytes)
+        MUST(cuMemcpyHtoD_v2(p->memory, p->pageable, (size_t)p->pageable_bytes));
+    if (p->memset)
+        MUST(cuMemsetD8Async(p->memory, 0, (size_t)p->memset, stream));
+}
+
+static void end_batch(struct program *p) {
+    if (p->d2h)
+        MUST(cuMemcpyDtoHAsync_v2(p->pinned, p->memory, (size_t)p->d2h, p->streams[0]));
+    MUST(cuCtxSynchronize());
+    if (p->sleep_us)
+        usleep((useconds_t)p->sleep_us);
+}
+
+static double now_s(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static void work(struct program *p) {
+    long step = p->batch ? p->batch : p->seconds ? 100 : p->kernels;
+    double until = now_s() + (double)p->seconds;
+    for (long done = 0; p->seconds ? now_s() < until : done < p->kernels; done += step) {
+        begin_batch(p);
+        for (long i = 0; i < step && (p->seconds || done + i < p->kernels); i++)
+            launch(p, i);
+        end_batch(p);
+    }
+}
+
+static void print_truth(const struct program *p) {
+    struct sim_cuda_device_truth t;
+    if (hecSimCudaTruth((uint32_t)p->device, &t) < 0)
+        exit(8);
+    printf("{\"pid\": %d, \"kernels\": %" PRIu64 ", \"copies\": %" PRIu64 ", \"memsets\": %" PRIu64
+           ", \"graphs\": %" PRIu64 ", \"h2d_pinned\": %" PRIu64 ", \"h2d_pageable\": %" PRIu64
+           ", \"d2h_pinned\": %" PRIu64 ", \"memset_bytes\": %" PRIu64
+           ", \"window_us\": %.3f, \"busy_us\": %.3f, \"compute_us\": %.3f, "
+           "\"copy_us\": %.3f, \"kernel_sum_us\": %.3f}\n",
+           (int)getpid(), t.kernels, t.copies, t.memsets, t.graphs, t.bytes[SIM_COPY_HTOD][SIM_MEMORY_PINNED],
+           t.bytes[SIM_COPY_HTOD][SIM_MEMORY_PAGEABLE], t.bytes[SIM_COPY_DTOH][SIM_MEMORY_PINNED], t.memset_bytes,
+           (double)(t.last_ns - t.first_ns) * 1e-3, (double)t.busy_ns * 1e-3, (double)t.compute_ns * 1e-3,
+           (double)t.copy_ns * 1e-3, (double)t.kernel_sum_ns * 1e-3);
+    fflush(stdout);
+}
+
+static int wait_for(pid_t child) {
+    int status;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 7;
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    struct program p = {.kernels = option(argv, "kernels", 1000),
+                        .ns = option(argv, "ns", 5000),
+                        .streams_used = option(argv, "streams", 1),
+                        .h2d = option(argv, "h2d", 0),
+                        .pageable_bytes = option(argv, "pageable", 0),
+                        .d2h = option(argv, "d2h", 0),
+                        .memset = option(argv, "memset", 0),
+                        .batch = option(argv, "batch", 0),
+                        .sleep_us = option(argv, "sleep_us", 0),
+                        .graph = option(argv, "graph", 0),
+                        .seconds = option(argv, "seconds", 0),
+                        .device = option(argv, "device", 0)};
+    long forks = option(argv, "fork", 0);
+    if (p.streams_used < 1 || p.streams_used > STREAMS_MAX)
+        return 2;
+    if (option(argv, "exec", 0)) {
+        for (char **a = argv; *a; a++)
+            if (strncmp(*a, "exec=", 5) == 0)
+                *a = (char[]){"done=1"};
+        execv("/proc/self/exe", argv);
+        return 6;
+    }
+    if (forks == 1) {
+        pid_t child = fork();
+        if (child)
+            return wait_for(child);
+    }
+    set_up(&p);
+    if (forks == 2) {
+        pid_t child = fork();
+        if (child == 0)
+            exit(cuCtxSynchronize() == 3 ? 0 : 5); /* not initialised: CUDA does not survive a fork */
+        if (wait_for(child) != 0)
+            return 5;
+    }
+    work(&p);
+    print_truth(&p);
+    return 0;
+}
