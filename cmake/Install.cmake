@@ -12,7 +12,7 @@ add_custom_command(
 add_custom_target(docs ALL DEPENDS ${HEC_SHARE}/docs.stamp)
 
 # Everything that is installed, and no test.
-add_custom_target(programs DEPENDS hec docs hec_mark hec_sim_nvml hec_sim_nvml_old)
+add_custom_target(programs DEPENDS hec docs hec_mark hec_trace hec_sim_nvml hec_sim_nvml_old)
 
 # hec finds the Python side in the build tree where it finds it in the installed one.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_DATADIR}/hec)

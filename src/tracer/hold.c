@@ -1,0 +1,96 @@
+#include "tracer/tracer.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <time.h>
+
+struct hec_hold hec_hold;
+
+static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool held;
+
+/* Whose CUPTI calls come from which files. */
+static const struct {
+    const char *part; /* of the file's name */
+    const char *holder;
+} holders[] = {
+    {"libtorch", "torch.profiler"}, {"kineto", "torch.profiler"},  {"xla", "jax.profiler"},
+    {"jax", "jax.profiler"},        {"proton", "triton.profiler"}, {"libtriton", "triton.profiler"},
+    {"cupy", "cupy.cuda.profiler"},
+};
+
+bool hec_hold_enter(void) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    int64_t ns = until.tv_nsec + HEC_HOLD_WAIT_MS * HEC_NS_PER_MS;
+    until.tv_sec += ns / HEC_NS_PER_S;
+    until.tv_nsec = ns % HEC_NS_PER_S;
+    if (pthread_mutex_timedlock(&control, &until) != 0)
+        return false;
+    held = true;
+    return true;
+}
+
+void hec_hold_leave(void) {
+    held = false;
+    pthread_mutex_unlock(&control);
+}
+
+bool hec_hold_inside(void) {
+    return held;
+}
+
+void hec_hold_forget(void) {
+    pthread_mutex_init(&control, NULL); /* a thread that is not here may have had it */
+    held = false;
+    memset(&hec_hold, 0, sizeof hec_hold);
+}
+
+const char *hec_hold_caller(const void *address, char *text, size_t bytes) {
+    Dl_info info;
+    const char *path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+    const char *slash = strrchr(path, '/');
+    const char *file = slash ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof holders / sizeof holders[0]; i++)
+        if (strstr(file, holders[i].part))
+            file = holders[i].holder;
+    size_t length = strnlen(file, bytes - 1);
+    memcpy(text, file, length);
+    text[length] = '\0';
+    return text;
+}
+
+static void tell(const char *name, uint32_t code) {
+    struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
+    hec_out_lock();
+    struct hec_trace_holder *out = &hec_out_payload(&record)->holder;
+    out->name = name ? hec_intern_name(name[0] ? name : "another user of CUPTI") : 0;
+    out->code = code;
+    if (!name || out->name != 0)
+        hec_out_write(&record, HEC_TRACE_HOLDER);
+    hec_out_unlock();
+}
+
+void hec_hold_stand_down(const char *name, uint32_t code) {
+    hec_hold.last_ns = hec_out_now_ns();
+    if (hec_tracer.open)
+        hec_window_close(true);
+    else if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
+        hec_window_settle();
+    __atomic_store_n(&hec_hold.serving, HEC_HOLD_THEM, __ATOMIC_RELEASE);
+    if (!hec_hold.told)
+        tell(name ? name : "", code);
+    hec_hold.told = true;
+}
+
+bool hec_hold_free(int64_t now_ns) {
+    if (hec_hold.kinds || hec_hold.contexts || hec_hold.second || hec_hold.named || hec_hold.forever)
+        return false;
+    if (!hec_hold.told)
+        return true;
+    if (now_ns - hec_hold.last_ns < HEC_HOLD_QUIET_NS)
+        return false;
+    hec_hold.told = false;
+    tell(NULL, 0);
+    return true;
+}

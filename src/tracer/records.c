@@ -1,0 +1,366 @@
+#include "tracer/tracer.h"
+
+#include <pthread.h>
+
+/* A record may lie this far outside the life of the tracer: the mapping of clocks is good to microseconds. */
+#define SLACK_NS HEC_NS_PER_S
+#define OPEN_RANGES 1024u
+
+static struct hec_records_totals totals; /* changed under hec_out_lock but for dropped and self_ns, read by atomics */
+static bool forced;
+static int64_t first_ns; /* nothing can be older */
+
+static struct {
+    uint32_t id;
+    uint32_t name, domain, tid;
+    int64_t start_ns;
+} ranges[OPEN_RANGES]; /* NVTX ranges that have not ended, by id */
+
+struct pass {
+    struct hec_clock clock;
+    int64_t now_ns;
+    const uint8_t *bytes; /* the record */
+};
+
+static void count(uint64_t *which, uint64_t by) {
+    __atomic_fetch_add(which, by, __ATOMIC_RELAXED);
+}
+
+struct hec_records_totals hec_records_totals(void) {
+    struct hec_records_totals out;
+#define TAKE(field) out.field = __atomic_load_n(&totals.field, __ATOMIC_RELAXED)
+    TAKE(device);
+    TAKE(nodes);
+    TAKE(api);
+    TAKE(sync);
+    TAKE(other);
+    TAKE(bad);
+    TAKE(dropped);
+    TAKE(filtered);
+    TAKE(self_ns);
+#undef TAKE
+    return out;
+}
+
+void hec_records_forget(void) {
+    memset(&totals, 0, sizeof totals);
+    memset(ranges, 0, sizeof ranges);
+    first_ns = 0;
+    forced = false;
+}
+
+void hec_records_count_dropped(uint64_t n) {
+    count(&totals.dropped, n);
+}
+
+void hec_records_add_self(int64_t ns) {
+    __atomic_fetch_add(&totals.self_ns, ns, __ATOMIC_RELAXED);
+}
+
+void hec_records_forced(bool yes) {
+    __atomic_store_n(&forced, yes, __ATOMIC_RELAXED);
+}
+
+/* Start and length on our clock. false: the record makes no sense, or is without an end; it is counted. */
+static bool times(const struct pass *pass, uint64_t start, uint64_t end, struct hec_ring_record *record,
+                  int64_t *duration_ns) {
+    if (end == 0 && __atomic_load_n(&forced, __ATOMIC_RELAXED)) {
+        count(&totals.dropped, 1);
+        return false;
+    }
+    if (start != 0 && end >= start) {
+        int64_t from = hec_clock_map(&pass->clock, start), to = hec_clock_map(&pass->clock, end);
+        if (from != INT64_MIN && to >= from && from >= first_ns - SLACK_NS && to <= pass->now_ns + SLACK_NS) {
+            record->t_ns = from;
+            *duration_ns = to - from;
+            return true;
+        }
+    }
+    count(&totals.bad, 1);
+    return false;
+}
+
+static bool device_sane(uint32_t device) {
+    if (device < HEC_TRACER_DEVICES)
+        return true;
+    count(&totals.bad, 1);
+    return false;
+}
+
+static uint16_t clamp16(int64_t value) {
+    return value < 0 ? 0 : value > UINT16_MAX ? UINT16_MAX : (uint16_t)value;
+}
+
+static uint8_t memory_of(uint32_t kind) {
+    static const uint8_t map[] = {
+        [HEC_CUPTI_MEMORY_UNKNOWN] = HEC_TRACE_MEMORY_UNKNOWN,
+        [HEC_CUPTI_MEMORY_PAGEABLE] = HEC_TRACE_MEMORY_PAGEABLE,
+        [HEC_CUPTI_MEMORY_PINNED] = HEC_TRACE_MEMORY_PINNED,
+        [HEC_CUPTI_MEMORY_DEVICE] = HEC_TRACE_MEMORY_DEVICE,
+        [HEC_CUPTI_MEMORY_ARRAY] = HEC_TRACE_MEMORY_ARRAY,
+        [HEC_CUPTI_MEMORY_MANAGED] = HEC_TRACE_MEMORY_MANAGED,
+        [HEC_CUPTI_MEMORY_DEVICE_STATIC] = HEC_TRACE_MEMORY_DEVICE,
+        [HEC_CUPTI_MEMORY_MANAGED_STATIC] = HEC_TRACE_MEMORY_MANAGED,
+    };
+    return kind < sizeof map ? map[kind] : HEC_TRACE_MEMORY_UNKNOWN;
+}
+
+static void device_done(const struct hec_ring_record *record, uint32_t context, uint32_t stream, uint32_t correlation) {
+    count(&totals.device, 1);
+    if (record->flags & HEC_TRACE_IN_GRAPH)
+        count(&totals.nodes, 1);
+    hec_lead_device(context, stream, correlation, record->t_ns);
+}
+
+static void kernel(const struct pass *pass) {
+#define GET(field) HEC_CUPTI_GET(pass->bytes, kernel, field)
+    struct hec_ring_record record = {0};
+    struct hec_trace_kernel *out = &hec_out_payload(&record)->kernel;
+    if (!device_sane(GET(device)) || !times(pass, GET(start), GET(end), &record, &out->duration_ns))
+        return;
+    struct hec_trace_config config = {
+        .grid = {(uint32_t)GET(grid_x), (uint32_t)GET(grid_y), (uint32_t)GET(grid_z)},
+        .block = {clamp16(GET(block_x)), clamp16(GET(block_y)), clamp16(GET(block_z))},
+        .registers = GET(registers),
+        .static_shared_bytes = (uint32_t)GET(static_shared),
+        .dynamic_shared_bytes = (uint32_t)GET(dynamic_shared),
+        .local_bytes = GET(local),
+    };
+    out->graph_node = GET(graph_node);
+    out->correlation = GET(correlation);
+    out->stream = GET(stream);
+    out->context = GET(context);
+    out->graph = GET(graph);
+    out->device = (uint16_t)GET(device);
+    record.flags = out->graph_node != 0 || out->graph != 0 ? HEC_TRACE_IN_GRAPH : 0;
+    device_done(&record, out->context, out->stream, out->correlation);
+    out->config = hec_intern_config(&config, GET(name));
+    if (out->config != 0) /* else its definition found the ring full, and was counted there; so is the kernel */
+        hec_out_write(&record, HEC_TRACE_KERNEL);
+    else
+        hec_out_drop();
+#undef GET
+}
+
+static void copy(const struct pass *pass) {
+#define GET(field) HEC_CUPTI_GET(pass->bytes, copy, field)
+    struct hec_ring_record record = {0};
+    struct hec_trace_copy *out = &hec_out_payload(&record)->copy;
+    if (!device_sane(GET(device)) || !times(pass, GET(start), GET(end), &record, &out->duration_ns))
+        return;
+    out->bytes = GET(bytes);
+    out->correlation = GET(correlation);
+    out->stream = GET(stream);
+    out->context = GET(context);
+    out->graph = GET(graph);
+    out->device = (uint16_t)GET(device);
+    out->from = memory_of(GET(from));
+    out->to = memory_of(GET(to));
+    record.flags = GET(graph_node) != 0 || out->graph != 0 ? HEC_TRACE_IN_GRAPH : 0;
+    device_done(&record, out->context, out->stream, out->correlation);
+    hec_out_write(&record, HEC_TRACE_COPY);
+#undef GET
+}
+
+static void peer(const struct pass *pass) {
+#define GET(field) HEC_CUPTI_GET(pass->bytes, peer, field)
+    struct hec_ring_record record = {0};
+    struct hec_trace_copy *out = &hec_out_payload(&record)->copy;
+    if (!device_sane(GET(device)) || !device_sane(GET(to_device)) ||
+        !times(pass, GET(start), GET(end), &record, &out->duration_ns))
+        return;
+    out->bytes = GET(bytes);
+    out->correlation = GET(correlation);
+    out->stream = GET(stream);
+    out->context = GET(context);
+    out->graph = GET(graph);
+    out->device = (uint16_t)GET(device);
+    out->peer = (uint16_t)GET(to_device);
+    out->from = memory_of(GET(from));
+    out->to = memory_of(GET(to));
+    record.flags = (uint16_t)(HEC_TRACE_PEER | (GET(graph_node) != 0 || out->graph != 0 ? HEC_TRACE_IN_GRAPH : 0));
+    device_done(&record, out->context, out->stream, out->correlation);
+    hec_out_write(&record, HEC_TRACE_COPY);
+#undef GET
+}
+
+static void set(const struct pass *pass) {
+#define GET(field) HEC_CUPTI_GET(pass->bytes, memset, field)
+    struct hec_ring_record record = {0};
+    struct hec_trace_copy *out = &hec_out_payload(&record)->copy;
+    if (!device_sane(GET(device)) || !times(pass, GET(start), GET(end), &record, &out->duration_ns))
+        return;
+    out->bytes = GET(bytes);
+    out->correlation = GET(correlation);
+    out->stream = GET(stream);
+    out->context = GET(context);
+    out->graph = GET(graph);
+    out->device = (uint16_t)GET(device);
+    out->to = memory_of(GET(memory));
+    record.flags = GET(graph_node) != 0 || out->graph != 0 ? HEC_TRACE_IN_GRAPH : 0;
+    device_done(&record, out->context, out->stream, out->correlation);
+    hec_out_write(&record, HEC_TRACE_MEMSET);
+#undef GET
+}
+
+static void graph(const struct pass *pass) {
+#define GET(field) HEC_CUPTI_GET(pass->bytes, graph, field)
+    struct hec_ring_record record = {.flags = HEC_TRACE_IN_GRAPH};
+    struct hec_trace_graph *out = &hec_out_payload(&record)->graph;
+    if (!device_sane(GET(device)) || !times(pass, GET(start), GET(end), &record, &out->duration_ns))
+        return;
+    out->correlation = GET(correlation);
+    out->stream = GET(stream);
+    out->context = GET(context);
+    out->graph = GET(graph);
+    out->device = (uint16_t)GET(device);
+    device_done(&record, out->context, out->stream, out->correlation);
+    hec_out_write(&record, HEC_TRACE_GRAPH_LAUNCH);
+#undef GET
+}
+
+static void synchronisation(const struct pass *pass) {
+#define GET(field) HEC_CUPTI_GET(pass->bytes, sync, field)
+    struct hec_ring_record record = {0};
+    struct hec_trace_sync *out = &hec_out_payload(&record)->sync;
+    if (GET(type) == 0 || GET(type) >= HEC_CUPTI_SYNC_TYPES) { /* queries, from 12.8 on: they do not wait */
+        count(&totals.filtered, 1);
+        return;
+    }
+    if (!times(pass, GET(start), GET(end), &record, &out->duration_ns))
+        return;
+    out->correlation = GET(correlation);
+    out->stream = GET(stream);
+    out->context = GET(context);
+    out->type = GET(type);
+    count(&totals.sync, 1);
+    hec_out_write(&record, HEC_TRACE_SYNC);
+#undef GET
+}
+
+static void api(const struct pass *pass, uint32_t domain) {
+#define GET(field) HEC_CUPTI_GET(pass->bytes, api, field)
+    struct hec_ring_record record = {.tid = GET(thread)};
+    struct hec_trace_api *out = &hec_out_payload(&record)->api;
+    enum hec_trace_api_class api_class = hec_calls_class(domain, GET(cbid));
+    if (api_class == HEC_TRACE_API_OTHER) {
+        count(&totals.filtered, 1);
+        hec_calls_unwanted(domain, GET(cbid));
+        return;
+    }
+    if (!times(pass, GET(start), GET(end), &record, &out->duration_ns))
+        return;
+    out->correlation = GET(correlation);
+    out->api_class = (uint16_t)api_class;
+    out->domain = (uint16_t)domain;
+    out->result = GET(result);
+    count(&totals.api, 1);
+    hec_lead_api(out->correlation, record.t_ns + out->duration_ns);
+    out->function = hec_intern_name(hec_calls_name(domain, GET(cbid)));
+    if (out->function != 0)
+        hec_out_write(&record, HEC_TRACE_API);
+    else
+        hec_out_drop();
+#undef GET
+}
+
+/* NVTX: a range begins and ends in two records of one id. */
+static void marker(const struct pass *pass) {
+#define GET(field) HEC_CUPTI_GET(pass->bytes, marker, field)
+    uint32_t at = GET(id) % OPEN_RANGES;
+    int64_t t_ns = hec_clock_map(&pass->clock, GET(time));
+    if (GET(flags) & HEC_CUPTI_MARKER_START) {
+        ranges[at].id = GET(id);
+        ranges[at].name = hec_intern_name(GET(name));
+        ranges[at].domain = GET(domain) ? hec_intern_name(GET(domain)) : 0;
+        ranges[at].tid = GET(object_kind) == HEC_CUPTI_OBJECT_THREAD ? GET(object_thread) : 0;
+        ranges[at].start_ns = t_ns;
+    } else if ((GET(flags) & HEC_CUPTI_MARKER_END) && ranges[at].id == GET(id) && ranges[at].name != 0) {
+        struct hec_ring_record record = {.t_ns = ranges[at].start_ns, .tid = ranges[at].tid};
+        struct hec_trace_range *out = &hec_out_payload(&record)->range;
+        out->duration_ns = t_ns - ranges[at].start_ns;
+        out->name = ranges[at].name;
+        out->domain = ranges[at].domain;
+        ranges[at].id = 0;
+        if (out->duration_ns < 0 || ranges[at].start_ns == INT64_MIN || t_ns == INT64_MIN) {
+            count(&totals.bad, 1);
+            return;
+        }
+        count(&totals.other, 1);
+        hec_out_write(&record, HEC_TRACE_RANGE);
+    }
+#undef GET
+}
+
+static void one(const struct pass *pass, size_t left) {
+    uint32_t kind;
+    memcpy(&kind, pass->bytes, sizeof kind);
+    size_t needed = kind == HEC_CUPTI_CONCURRENT_KERNEL || kind == HEC_CUPTI_KERNEL ? hec_cupti_bytes_kernel
+                    : kind == HEC_CUPTI_MEMCPY                                      ? hec_cupti_bytes_copy
+                    : kind == HEC_CUPTI_MEMCPY2                                     ? hec_cupti_bytes_peer
+                    : kind == HEC_CUPTI_MEMSET                                      ? hec_cupti_bytes_memset
+                    : kind == HEC_CUPTI_SYNCHRONIZATION                             ? hec_cupti_bytes_sync
+                    : kind == HEC_CUPTI_GRAPH_TRACE                                 ? hec_cupti_bytes_graph
+                    : kind == HEC_CUPTI_RUNTIME || kind == HEC_CUPTI_DRIVER         ? hec_cupti_bytes_api
+                    : kind == HEC_CUPTI_MARKER                                      ? hec_cupti_bytes_marker
+                                                                                    : SIZE_MAX;
+    if (needed > left) { /* a kind that we did not enable, or one that reaches over the end */
+        count(&totals.bad, 1);
+        return;
+    }
+    switch (kind) {
+    case HEC_CUPTI_CONCURRENT_KERNEL:
+    case HEC_CUPTI_KERNEL:
+        kernel(pass);
+        break;
+    case HEC_CUPTI_MEMCPY:
+        copy(pass);
+        break;
+    case HEC_CUPTI_MEMCPY2:
+        peer(pass);
+        break;
+    case HEC_CUPTI_MEMSET:
+        set(pass);
+        break;
+    case HEC_CUPTI_SYNCHRONIZATION:
+        synchronisation(pass);
+        break;
+    case HEC_CUPTI_GRAPH_TRACE:
+        graph(pass);
+        break;
+    case HEC_CUPTI_RUNTIME:
+        api(pass, 0);
+        break;
+    case HEC_CUPTI_DRIVER:
+        api(pass, 1);
+        break;
+    case HEC_CUPTI_MARKER:
+        marker(pass);
+        break;
+    }
+}
+
+void hec_records_parse(const struct hec_cupti *cupti, uint8_t *buffer, size_t valid) {
+    struct pass pass = {.now_ns = hec_out_now_ns()};
+    hec_clock_copy(&pass.clock);
+    uint8_t *record = NULL;
+    hec_out_lock();
+    if (first_ns == 0)
+        first_ns = pass.clock.count > 0 ? pass.clock.ours[0] : pass.now_ns;
+    hec_device_tell();
+    hec_intern_epoch();
+    for (;;) {
+        uint32_t result = cupti->ActivityGetNextRecord(buffer, valid, &record);
+        if (result == HEC_CUPTI_MAX_LIMIT_REACHED)
+            break;
+        if (result != HEC_CUPTI_SUCCESS || !record || record < buffer || record + sizeof(uint32_t) > buffer + valid) {
+            count(result == HEC_CUPTI_INVALID_KIND && __atomic_load_n(&forced, __ATOMIC_RELAXED) ? &totals.dropped
+                                                                                                 : &totals.bad,
+                  1);
+            break; /* where the next one begins is not known */
+        }
+        pass.bytes = record;
+        one(&pass, (size_t)(buffer + valid - record));
+    }
+    hec_out_unlock();
+}

@@ -1,0 +1,181 @@
+/* The tracer's own thread: flushes, windows, the duty cycle, and the end. */
+#include "tracer/tracer.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#define TICK_NS (100 * HEC_NS_PER_MS)
+#define FLUSH_NS (500 * HEC_NS_PER_MS)
+#define TELL_NS HEC_NS_PER_S
+#define DEVICE_TICK_NS (5 * HEC_NS_PER_MS) /* until cuInit is through */
+#define RETRY_FIRST_NS HEC_NS_PER_S
+#define RETRY_LAST_NS (60 * HEC_NS_PER_S)
+#define STACK_BYTES ((size_t)512 << 10) /* CUPTI's flush runs on it */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    bool started, ending, woken, ended;
+} thread = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static __thread bool own;
+
+bool hec_thread_is_own(void) {
+    return own;
+}
+
+static struct timespec time_of(int64_t ns) {
+    return (struct timespec){ns / HEC_NS_PER_S, ns % HEC_NS_PER_S};
+}
+
+static void refused(uint32_t result, int64_t now) {
+    struct hec_tracer *t = &hec_tracer;
+    t->retry_wait_ns = t->retry_wait_ns == 0 ? RETRY_FIRST_NS : t->retry_wait_ns * 2;
+    if (t->retry_wait_ns > RETRY_LAST_NS)
+        t->retry_wait_ns = RETRY_LAST_NS;
+    t->retry_ns = now + t->retry_wait_ns;
+    hec_hold_stand_down("another user of CUPTI", result);
+}
+
+void hec_thread_step(int64_t now) {
+    struct hec_tracer *t = &hec_tracer;
+    if (__atomic_exchange_n(&hec_hold.missed, false, __ATOMIC_ACQ_REL))
+        hec_hold_stand_down("another user of CUPTI", 0);
+    if (t->open) {
+        hec_window_charge();
+        bool full = t->duty.budget_ppm == 0;
+        if (!full && hec_duty_should_close(&t->duty)) {
+            hec_window_close(false);
+        } else if (now - t->flushed_ns >= FLUSH_NS) {
+            hec_window_flush(0);
+        }
+    } else {
+        if (t->draining) {
+            hec_window_flush(0);
+            t->draining = hec_buffers_out() > 0 && now - t->close_ns < HEC_NS_PER_S;
+            if (!t->draining)
+                hec_window_tell(false);
+        }
+        if (now >= t->retry_ns && hec_hold.paused == 0 && hec_hold_free(now) && hec_duty_should_open(&t->duty)) {
+            uint32_t result = hec_window_open();
+            if (result != HEC_CUPTI_SUCCESS)
+                refused(result, now);
+            else
+                t->retry_wait_ns = 0;
+        }
+    }
+    if (now - t->told_ns >= TELL_NS) {
+        if (t->open)
+            hec_window_tell(true);
+        hec_window_tell_counts();
+    }
+    hec_shim_rescan();
+}
+
+/* The last flush. Others that have CUPTI just now keep it. */
+static void finish(void) {
+    if (!hec_hold_enter())
+        return;
+    if (hec_tracer.open)
+        hec_window_close(true);
+    else if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
+        hec_window_settle();
+    hec_window_tell_counts();
+    hec_inject_end();
+    hec_hold_leave();
+}
+
+static void *run(void *unused) {
+    (void)unused;
+    own = true;
+    bool devices = false;
+    int64_t last = hec_out_now_ns(), cpu_told = 0;
+    for (;;) {
+        int64_t now = hec_out_now_ns();
+        if (!devices) {
+            hec_out_lock();
+            devices = hec_device_tell();
+            hec_out_unlock();
+        }
+        if (hec_hold_enter()) {
+            if (hec_hold.paused == 0)
+                hec_duty_elapse(&hec_tracer.duty, now - last);
+            last = now;
+            if (hec_out_closed())
+                thread.ending = true; /* nobody listens any more */
+            else
+                hec_thread_step(now);
+            hec_hold_leave();
+        }
+        int64_t cpu = hec_out_thread_cpu_ns();
+        hec_records_add_self(cpu - cpu_told);
+        cpu_told = cpu;
+        struct timespec until = time_of(now + (devices ? TICK_NS : DEVICE_TICK_NS));
+        pthread_mutex_lock(&thread.lock);
+        int waited = 0;
+        while (!thread.ending && !thread.woken && waited == 0)
+            waited = pthread_cond_timedwait(&thread.wake, &thread.lock, &until);
+        thread.woken = false;
+        bool ending = thread.ending;
+        pthread_mutex_unlock(&thread.lock);
+        if (ending)
+            break;
+    }
+    finish();
+    pthread_mutex_lock(&thread.lock);
+    thread.ended = true;
+    pthread_cond_broadcast(&thread.done);
+    pthread_mutex_unlock(&thread.lock);
+    return NULL;
+}
+
+void hec_thread_forget(void) {
+    memset(&thread, 0, sizeof thread);
+    pthread_mutex_init(&thread.lock, NULL);
+    own = false;
+}
+
+int hec_thread_start(void) {
+    pthread_condattr_t condition;
+    pthread_attr_t attributes;
+    pthread_t id;
+    sigset_t all, before;
+    pthread_condattr_init(&condition);
+    pthread_condattr_setclock(&condition, CLOCK_MONOTONIC);
+    pthread_cond_init(&thread.wake, &condition);
+    pthread_cond_init(&thread.done, &condition);
+    pthread_condattr_destroy(&condition);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
+    int err = pthread_create(&id, &attributes, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (err == 0) {
+        pthread_setname_np(id, "hec-trace");
+        thread.started = true;
+    }
+    return -err;
+}
+
+void hec_thread_wake(void) {
+    pthread_mutex_lock(&thread.lock);
+    thread.woken = true;
+    pthread_cond_signal(&thread.wake);
+    pthread_mutex_unlock(&thread.lock);
+}
+
+void hec_thread_end(void) {
+    if (!thread.started)
+        return;
+    struct timespec until = time_of(hec_out_now_ns() + HEC_THREAD_END_MS * HEC_NS_PER_MS);
+    pthread_mutex_lock(&thread.lock);
+    thread.ending = true;
+    pthread_cond_signal(&thread.wake);
+    int waited = 0;
+    while (!thread.ended && waited == 0)
+        waited = pthread_cond_timedwait(&thread.done, &thread.lock, &until);
+    pthread_mutex_unlock(&thread.lock);
+}

@@ -1,0 +1,331 @@
+/* Inside libhectrace.so. It lives in other people's processes, so the whole of it obeys: nothing blocks for long (each
+ * wait has a bound, given where it is), aborts, throws or prints; nothing allocates from the program's heap once the
+ * tracer runs; what cannot be done is left undone and told in a record.
+ *
+ * Who calls what: inject.c starts everything inside cuInit. thread.c owns the one thread: flushes, windows, duty cycle.
+ * CUPTI calls buffers.c (from its own worker, or from within a flush), which has records.c turn CUPTI's records into
+ * ours; out.c puts them into the ring. shim.c stands between other users of CUPTI and the library, hold.c keeps
+ * who of them has it.
+ *
+ * Locks, in the order in which they may be taken: control (hold.c), out (out.c), clock (clock.c). */
+#ifndef HEC_TRACER_TRACER_H
+#define HEC_TRACER_TRACER_H
+
+#include "base/ring.h"
+#include "base/trace.h"
+#include "tracer/cupti.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 16 MB: 262 144 records, more than a second of a loop that launches every 9 us and traces kernel and call. */
+#define HEC_TRACER_RING_RECORDS (1u << 18)
+/* Buffers for CUPTI, 16 MB in all: 65 000 kernels with their calls, 0.6 s of such a loop. CUPTI asks for one in the
+ * thread that launches, and zeroes it there: a fresh one of 1 MB stalled that thread for 450 us, of 64 KB for 53 us (H200,
+ * CUPTI 13.0), with no difference in cost a kernel; so they are small, and touched beforehand. */
+#define HEC_TRACER_BUFFERS 128u
+#define HEC_TRACER_BUFFER_BYTES (1u << 17)
+#define HEC_TRACER_DEVICES 64u
+
+#define HEC_NS_PER_MS INT64_C(1000000)
+#define HEC_NS_PER_S INT64_C(1000000000)
+
+/* ---- out.c: the ring ---- */
+
+/* Make the ring and hand it over to whoever listens at `socket`. 0, or negative: no tracing here. */
+int hec_out_open(const char *socket);
+/* In the child of a fork: the ring is the parent's. */
+void hec_out_forget(void);
+/* The reader has gone. */
+bool hec_out_closed(void);
+/* Definitions and their uses must not be torn apart by another thread: interning and parsing happen under this lock. */
+void hec_out_lock(void);
+void hec_out_unlock(void);
+/* Append; t_ns, tid, flags and u are the caller's. false: the ring was full, the record is dropped and counted there. */
+bool hec_out_write(struct hec_ring_record *record, enum hec_trace_kind kind);
+bool hec_out_write_ring_kind(struct hec_ring_record *record, enum hec_ring_kind kind);
+/* Count a record that could not be written because what it refers to could not. */
+void hec_out_drop(void);
+union hec_trace_payload *hec_out_payload(struct hec_ring_record *record);
+int64_t hec_out_now_ns(void);
+int64_t hec_out_thread_cpu_ns(void);
+
+/* ---- intern.c: names and launch configurations; under hec_out_lock ---- */
+
+int hec_intern_open(void); /* maps its tables; negative: no memory */
+void hec_intern_forget(void);
+/* The id of a name, defined in the ring first when needed. 0: it could not be (the ring is full just now), the record
+ * that wanted it should be dropped. Beyond HEC_INTERN_NAMES names all further ones are called "(too many names)". */
+uint32_t hec_intern_name(const char *text);
+/* The same for a kernel with its launch configuration; id and name of *config are filled in. Beyond
+ * HEC_INTERN_CONFIGS configurations further ones keep their name and lose the rest. */
+uint32_t hec_intern_config(struct hec_trace_config *config, const char *name);
+/* Forget which pointer stood for which text: a name may have gone with its module. Once per buffer is enough. */
+void hec_intern_epoch(void);
+
+#define HEC_INTERN_NAMES 12288u
+#define HEC_INTERN_CONFIGS 65536u
+
+/* ---- clock.c: CUPTI's clock to CLOCK_MONOTONIC ---- */
+
+/* Piecewise linear through pairs of readings. Beyond the newest pair the last slope goes on. */
+#define HEC_CLOCK_PAIRS 16u
+struct hec_clock {
+    uint64_t theirs[HEC_CLOCK_PAIRS]; /* ascending */
+    int64_t ours[HEC_CLOCK_PAIRS];    /* ns */
+    uint32_t count;
+    double slope; /* ns a tick beyond the newest pair */
+};
+
+void hec_clock_reset(struct hec_clock *clock);
+/* A pair of readings. A clock that was set, or replaced by another, starts anew (older records become implausible). */
+void hec_clock_add(struct hec_clock *clock, uint64_t theirs, int64_t ours);
+/* INT64_MIN when there is no pair yet. */
+int64_t hec_clock_map(const struct hec_clock *clock, uint64_t theirs);
+/* The process's own clock: read a pair from CUPTI, take a copy. */
+void hec_clock_read(const struct hec_cupti *cupti);
+void hec_clock_copy(struct hec_clock *out);
+void hec_clock_forget(void);
+
+/* ---- duty.c: how much may be traced; pure ---- */
+
+/* Costs to the program, ns; sources in duty.c. */
+struct hec_duty_costs {
+    int64_t device_ns; /* a kernel, copy, memset or graph */
+    int64_t node_ns;   /* one of these as part of a graph */
+    int64_t api_ns;    /* an API call, traced or seen and thrown away */
+    int64_t sync_ns;
+    int64_t switch_ns; /* opening and closing a window */
+    int64_t flush_ns;
+};
+extern const struct hec_duty_costs hec_duty_costs;
+
+struct hec_duty {
+    int64_t budget_ppm; /* 0: no limit (mode full) */
+    int64_t elapsed_ns; /* of the program, while tracing was possible */
+    int64_t spent_ns;   /* estimate of what it lost by tracing, all in all */
+    int64_t credit_ns;  /* what may be spent now; negative: debt */
+    int64_t window_ns;  /* age of the open window */
+    double rate;        /* spent per ns of open window, of the last window */
+    int64_t window_spent_ns;
+    bool open;
+};
+
+void hec_duty_init(struct hec_duty *duty, int64_t budget_ppm);
+void hec_duty_elapse(struct hec_duty *duty, int64_t ns);
+void hec_duty_spend(struct hec_duty *duty, int64_t ns);
+void hec_duty_opened(struct hec_duty *duty);
+void hec_duty_closed(struct hec_duty *duty);
+bool hec_duty_should_open(const struct hec_duty *duty);
+bool hec_duty_should_close(const struct hec_duty *duty);
+/* ppm of the elapsed time, at least 0. */
+uint32_t hec_duty_estimate_ppm(const struct hec_duty *duty);
+
+/* ---- library.c and bind.c: the right libcupti ---- */
+
+#define HEC_LIBRARY_PATH_MAX 1024
+struct hec_library {
+    void *handle;
+    char path[HEC_LIBRARY_PATH_MAX];
+    uint32_t version; /* cuptiGetVersion */
+    uint32_t driver_version;
+    bool was_mapped; /* somebody had it loaded before us */
+    struct hec_cupti calls;
+};
+/* Find, load and bind. 0, or negative with a sentence in why. */
+int hec_library_open(struct hec_library *library, char *why, size_t why_bytes);
+/* Bind a loaded library; 0 when it has all that is needed and a known version. */
+int hec_bind(void *handle, struct hec_library *library, char *why, size_t why_bytes);
+/* "39 MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" into text. */
+void hec_bind_result(const struct hec_cupti *cupti, uint32_t result, char *text, size_t bytes);
+
+/* What is at an address range of the process; for the search, and for shims. */
+struct hec_library_places {
+    char cupti[4][HEC_LIBRARY_PATH_MAX]; /* mapped, not Triton's */
+    uint32_t cupti_count;
+    char cudart[HEC_LIBRARY_PATH_MAX];
+    char packages[HEC_LIBRARY_PATH_MAX]; /* ".../site-packages" */
+};
+/* Candidates in the order in which they are tried; pure. `major` is the runtime's or driver's. Returns their number. */
+uint32_t hec_library_candidates(const struct hec_library_places *places, uint32_t major,
+                                char (*out)[HEC_LIBRARY_PATH_MAX], uint32_t max);
+/* Major version of CUDA from a file name such as libcudart.so.12; 0 unknown. */
+uint32_t hec_library_major(const char *path);
+
+/* ---- calls.c: classes and names of API calls ---- */
+
+#define HEC_CALLS_MAX 1024u
+void hec_calls_open(const struct hec_cupti *cupti);
+enum hec_trace_api_class hec_calls_classify(const char *name);
+/* domain: 0 runtime, 1 driver. OTHER for what is not traced. */
+enum hec_trace_api_class hec_calls_class(uint32_t domain, uint32_t cbid);
+const char *hec_calls_name(uint32_t domain, uint32_t cbid);
+/* A call of class OTHER was recorded. CUPTI 12.5 and later can leave single calls out, but only with the whole kind on
+ * (13.0: enabling single calls gives no records), and asking so for each of 1 200 calls would be slow: those that come
+ * often are learnt. */
+void hec_calls_unwanted(uint32_t domain, uint32_t cbid);
+/* Tell CUPTI to leave out what was learnt; after each enabling of the kinds, which resets it. */
+void hec_calls_leave_out(const struct hec_cupti *cupti);
+
+/* ---- buffers.c: what CUPTI fills ---- */
+
+int hec_buffers_open(void);
+void hec_buffers_forget(void);
+uint8_t *hec_buffers_take(void); /* NULL: none is free, counted */
+void hec_buffers_give(uint8_t *buffer);
+bool hec_buffers_ours(const uint8_t *buffer);
+uint32_t hec_buffers_out(void); /* how many CUPTI has */
+uint64_t hec_buffers_refused(void);
+
+/* ---- records.c: from CUPTI's records to ours ---- */
+
+struct hec_records_totals {
+    uint64_t device, api, sync, other; /* good ones */
+    uint64_t nodes;                    /* of the device ones, those in a graph */
+    uint64_t bad;
+    uint64_t dropped;  /* by CUPTI, and those still without an end when a forced flush took their buffer away */
+    uint64_t filtered; /* API calls that nobody wants; they cost all the same */
+    int64_t self_ns;
+};
+struct hec_records_totals hec_records_totals(void);
+void hec_records_forget(void);
+void hec_records_count_dropped(uint64_t count);
+void hec_records_add_self(int64_t ns);
+/* Turn one buffer into records of the ring. */
+void hec_records_parse(const struct hec_cupti *cupti, uint8_t *buffer, size_t valid);
+/* Whether records without an end are dropped ones (a forced flush is under way), not bad ones. */
+void hec_records_forced(bool forced);
+
+/* ---- lead.c: since when a window is complete ---- */
+
+/* What was launched before the kinds were enabled is not recorded, and may still run then. A stream's first recorded
+ * activity that had waited in the queue shows that the stream was busy before, up to its start. */
+void hec_lead_reset(int64_t open_ns);
+void hec_lead_device(uint32_t context, uint32_t stream, uint32_t correlation, int64_t start_ns);
+void hec_lead_api(uint32_t correlation, int64_t end_ns);
+/* When all that runs is recorded, given what was seen so far: open_ns at the earliest, at most limit_ns. */
+int64_t hec_lead_complete_ns(int64_t limit_ns);
+
+/* ---- device.c ---- */
+
+/* Write the DEVICE records, once cuInit is through; under hec_out_lock. true once they are written. */
+bool hec_device_tell(void);
+void hec_device_forget(void);
+uint32_t hec_device_driver_version(void);
+
+/* ---- window.c: kinds on, kinds off; under the control lock ---- */
+
+struct hec_tracer {
+    struct hec_library library;
+    enum hec_trace_mode mode;
+    uint32_t budget_ppm;
+    struct hec_duty duty;
+    bool open;       /* our kinds are on */
+    bool registered; /* our callbacks are CUPTI's */
+    bool first;      /* the window was opened within cuInit: nothing had been launched before */
+    bool draining;   /* closed, but CUPTI still has buffers of the window */
+    bool type_set;   /* CUPTI's kind of thread id is ours */
+    uint32_t theirs_type;
+    uint32_t number; /* of the window */
+    int64_t open_ns, close_ns;
+    uint64_t open_records;
+    int64_t open_self_ns;
+    int64_t flushed_ns, told_ns;       /* when that was done last */
+    struct hec_records_totals charged; /* what the duty cycle was told of */
+    int64_t retry_ns, retry_wait_ns;   /* after a refusal */
+};
+extern struct hec_tracer hec_tracer;
+
+/* 0, or CUPTI's result with the kinds off again. */
+uint32_t hec_window_open(void);
+/* Kinds off. settle: also take away every buffer, so that nothing of ours is with CUPTI any more (at most
+ * HEC_WINDOW_SETTLE_MS); else they are fetched by later flushes. */
+void hec_window_close(bool settle);
+void hec_window_settle(void);
+#define HEC_WINDOW_SETTLE_MS 100
+/* Fetch what is complete, and charge the duty cycle with what came since the last time. */
+void hec_window_flush(uint32_t flags);
+void hec_window_charge(void);
+void hec_window_tell(bool open);
+void hec_window_tell_counts(void);
+void hec_window_forget(void);
+
+/* ---- hold.c: who has CUPTI ---- */
+
+/* The control lock, for at most HEC_HOLD_WAIT_MS: false when it could not be had (a thread of the program that holds a
+ * lock of the driver may be waiting for us). Recursive use by the same thread is told by hec_hold_inside. */
+#define HEC_HOLD_WAIT_MS 500
+bool hec_hold_enter(void);
+void hec_hold_leave(void);
+bool hec_hold_inside(void);
+/* Somebody else begins to use CUPTI: stop, tell, and leave it to them. name may be NULL. Under the lock. */
+void hec_hold_stand_down(const char *name, uint32_t code);
+/* Whether nobody has had it for HEC_HOLD_QUIET_NS; tells that it is free. Under the lock. */
+bool hec_hold_free(int64_t now_ns);
+void hec_hold_forget(void);
+#define HEC_HOLD_QUIET_NS HEC_NS_PER_S
+
+/* What others have on; changed by the shims under the lock. */
+struct hec_hold {
+    uint64_t kinds;                /* bit a kind that they enabled */
+    uint32_t contexts;             /* kinds enabled for single contexts */
+    uint32_t second;               /* subscribers of the second version of the API */
+    uint32_t named;                /* hec_trace_stand_down without hec_trace_come_back */
+    uint32_t paused;               /* hec_trace_pause */
+    bool forever;                  /* somebody uses CUPTI in a way that cannot be shared, or whose end cannot be seen */
+    bool missed;                   /* atomic: they began, and the lock could not be had */
+    bool told;                     /* a HOLDER record is out */
+    int64_t last_ns;               /* when they last called */
+    hec_cupti_requested requested; /* their callbacks, NULL: never registered */
+    hec_cupti_completed completed;
+    int serving; /* atomic: enum hec_hold_serving */
+};
+enum hec_hold_serving { HEC_HOLD_US, HEC_HOLD_THEM };
+extern struct hec_hold hec_hold;
+/* "torch.profiler", or the file name of the module that an address lies in. */
+const char *hec_hold_caller(const void *address, char *text, size_t bytes);
+
+/* ---- shim.c and got.c ---- */
+
+/* Put the shims between others and the library. Calls of ours go past them. Once; the library stays loaded. */
+void hec_shim_open(const struct hec_library *library);
+/* Look again at modules that came since, when the library's own symbols could not be changed. */
+void hec_shim_rescan(void);
+/* CUPTI's callbacks: to us or to them. */
+void hec_shim_requested(uint8_t **buffer, size_t *size, size_t *records_max);
+void hec_shim_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+/* Whether a module other than a framework's is bound to cuptiActivityRegisterCallbacks already: it may have registered
+ * its buffers before we came, and ours would displace them. Its name goes to text. */
+bool hec_shim_early_user(char *text, size_t bytes);
+
+struct hec_got_hook {
+    const char *name; /* of the function */
+    void *real;       /* where the library has it; NULL: it has none */
+    void *shim;
+};
+/* Visit the slots of all loaded modules, but of the one with base address `skip` and ourselves, that are bound to
+ * hooks[i].real: true from the visitor puts the shim there. Returns the number of slots changed. */
+uint32_t hec_got_patch(const struct hec_got_hook *hooks, uint32_t count, uintptr_t skip,
+                       bool (*visit)(const char *module, const struct hec_got_hook *hook, void *context),
+                       void *context);
+/* Make later lookups of the names in the library give the shims. Returns the number of symbols changed. */
+uint32_t hec_got_patch_symbols(const struct hec_got_hook *hooks, uint32_t count);
+/* Changes when a module was loaded. */
+uint64_t hec_got_generation(void);
+
+/* ---- thread.c ---- */
+
+int hec_thread_start(void);
+void hec_thread_end(void); /* at exit: last flush, waited for at most HEC_THREAD_END_MS */
+void hec_thread_wake(void);
+/* What is due at now_ns; under the control lock. */
+void hec_thread_step(int64_t now_ns);
+bool hec_thread_is_own(void);
+void hec_thread_forget(void);
+#define HEC_THREAD_END_MS 2000
+
+/* Whether this process is traced at all (false in the child of a fork, and after the end). */
+bool hec_inject_live(void);
+void hec_inject_end(void);
+
+#endif

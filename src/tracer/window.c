@@ -1,0 +1,186 @@
+#include "tracer/tracer.h"
+
+#include <time.h>
+
+struct hec_tracer hec_tracer;
+
+enum { IN_GRAPH = 1, NOT_IN_GRAPH = 2, ALWAYS = 3 }; /* modes: graphs as a whole, or their nodes */
+static const struct {
+    uint32_t kind;
+    int when;
+    bool needed;
+} kinds[] = {
+    {HEC_CUPTI_MEMCPY, ALWAYS, false},           {HEC_CUPTI_MEMCPY2, ALWAYS, false},
+    {HEC_CUPTI_MEMSET, ALWAYS, false},           {HEC_CUPTI_SYNCHRONIZATION, ALWAYS, false},
+    {HEC_CUPTI_MARKER, ALWAYS, false},           {HEC_CUPTI_RUNTIME, ALWAYS, false},
+    {HEC_CUPTI_DRIVER, ALWAYS, false},           {HEC_CUPTI_GRAPH_TRACE, IN_GRAPH, false},
+    {HEC_CUPTI_CONCURRENT_KERNEL, ALWAYS, true},
+};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+static void sleep_ms(long ms) {
+    struct timespec pause = {0, ms * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+static void disable(size_t count) {
+    while (count-- > 0)
+        if (kinds[count].when & (hec_tracer.mode == HEC_TRACE_GRAPH ? IN_GRAPH : NOT_IN_GRAPH))
+            hec_tracer.library.calls.ActivityDisable(kinds[count].kind);
+}
+
+/* CUPTI's clock is the real-time one unless somebody registered another: then one pair says nothing of its rate. */
+static void read_clock(const struct hec_cupti *cupti) {
+    struct timespec real;
+    uint64_t theirs = 0;
+    hec_clock_read(cupti);
+    clock_gettime(CLOCK_REALTIME, &real);
+    if (cupti->GetTimestamp(&theirs) != HEC_CUPTI_SUCCESS)
+        return;
+    int64_t off = (int64_t)(theirs - ((uint64_t)real.tv_sec * (uint64_t)HEC_NS_PER_S + (uint64_t)real.tv_nsec));
+    if (off > -HEC_NS_PER_S && off < HEC_NS_PER_S)
+        return;
+    sleep_ms(5);
+    hec_clock_read(cupti);
+}
+
+uint32_t hec_window_open(void) {
+    const struct hec_cupti *cupti = &hec_tracer.library.calls;
+    uint32_t result;
+    if (!hec_tracer.registered) {
+        result = cupti->ActivityRegisterCallbacks(hec_shim_requested, hec_shim_completed);
+        if (result != HEC_CUPTI_SUCCESS)
+            return result;
+        hec_tracer.registered = true;
+    }
+    __atomic_store_n(&hec_hold.serving, HEC_HOLD_US, __ATOMIC_RELEASE);
+    /* ids of threads as everybody else knows them; changed only while nothing is on, and given back (see settle) */
+    if (!hec_tracer.type_set && cupti->SetThreadIdType && cupti->GetThreadIdType &&
+        cupti->GetThreadIdType(&hec_tracer.theirs_type) == HEC_CUPTI_SUCCESS)
+        hec_tracer.type_set = cupti->SetThreadIdType(HEC_CUPTI_THREAD_ID_SYSTEM) == HEC_CUPTI_SUCCESS;
+    read_clock(cupti);
+    hec_tracer.open_ns = hec_out_now_ns();
+    hec_out_lock();
+    hec_lead_reset(hec_tracer.open_ns);
+    hec_out_unlock();
+    for (size_t i = 0; i < KINDS; i++) {
+        if (!(kinds[i].when & (hec_tracer.mode == HEC_TRACE_GRAPH ? IN_GRAPH : NOT_IN_GRAPH)))
+            continue;
+        result = cupti->ActivityEnable(kinds[i].kind);
+        if (result != HEC_CUPTI_SUCCESS && kinds[i].needed) {
+            disable(i);
+            return result;
+        }
+    }
+    hec_calls_leave_out(cupti);
+    hec_window_charge();
+    struct hec_records_totals totals = hec_records_totals();
+    hec_tracer.open_records = totals.device;
+    hec_tracer.open_self_ns = totals.self_ns;
+    hec_tracer.open_ns = hec_out_now_ns();
+    hec_tracer.first = hec_tracer.number == 0;
+    hec_tracer.number++;
+    hec_tracer.open = true;
+    hec_tracer.draining = false;
+    hec_tracer.flushed_ns = hec_tracer.told_ns = hec_tracer.open_ns;
+    hec_duty_opened(&hec_tracer.duty);
+    return HEC_CUPTI_SUCCESS;
+}
+
+void hec_window_charge(void) {
+    struct hec_records_totals now = hec_records_totals(), *then = &hec_tracer.charged;
+    uint64_t nodes = now.nodes - then->nodes, device = now.device - then->device - nodes;
+    uint64_t calls = now.api - then->api + now.filtered - then->filtered;
+    hec_duty_spend(&hec_tracer.duty, (int64_t)device * hec_duty_costs.device_ns +
+                                         (int64_t)nodes * hec_duty_costs.node_ns +
+                                         (int64_t)calls * hec_duty_costs.api_ns +
+                                         (int64_t)(now.sync - then->sync) * hec_duty_costs.sync_ns);
+    *then = now;
+}
+
+void hec_window_flush(uint32_t flags) {
+    const struct hec_cupti *cupti = &hec_tracer.library.calls;
+    size_t dropped = 0;
+    hec_clock_read(cupti);
+    hec_records_forced(flags & HEC_CUPTI_FLUSH_FORCED);
+    cupti->ActivityFlushAll(flags);
+    hec_records_forced(false);
+    if (cupti->ActivityGetNumDroppedRecords(NULL, 0, &dropped) == HEC_CUPTI_SUCCESS)
+        hec_records_count_dropped(dropped);
+    hec_duty_spend(&hec_tracer.duty, hec_duty_costs.flush_ns);
+    hec_window_charge();
+    hec_tracer.flushed_ns = hec_out_now_ns();
+}
+
+void hec_window_tell(bool open) {
+    int64_t end = open ? hec_out_now_ns() : hec_tracer.close_ns;
+    struct hec_records_totals totals = hec_records_totals();
+    struct hec_ring_record record = {.flags = open ? HEC_TRACE_WINDOW_OPEN : 0};
+    struct hec_trace_window *out = &hec_out_payload(&record)->window;
+    hec_out_lock();
+    /* of a window of which half would be cut off, the streams that began late began late of their own */
+    record.t_ns = hec_tracer.first ? hec_tracer.open_ns
+                                   : hec_lead_complete_ns(hec_tracer.open_ns + (end - hec_tracer.open_ns) / 2);
+    out->duration_ns = end - record.t_ns;
+    out->records = totals.device - hec_tracer.open_records;
+    out->self_ns = totals.self_ns - hec_tracer.open_self_ns;
+    out->number = hec_tracer.number;
+    out->mode = (uint32_t)hec_tracer.mode;
+    if (out->duration_ns > 0)
+        hec_out_write(&record, HEC_TRACE_WINDOW);
+    hec_out_unlock();
+}
+
+void hec_window_tell_counts(void) {
+    struct hec_records_totals totals = hec_records_totals();
+    struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
+    struct hec_trace_counts *out = &hec_out_payload(&record)->counts;
+    int64_t elapsed_ms = hec_tracer.duty.elapsed_ns / HEC_NS_PER_MS;
+    out->dropped = totals.dropped;
+    out->bad = totals.bad;
+    out->records = totals.device + totals.api + totals.sync + totals.other;
+    out->self_ns = totals.self_ns;
+    out->estimate_ppm = hec_duty_estimate_ppm(&hec_tracer.duty);
+    out->elapsed_ms = elapsed_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)elapsed_ms;
+    hec_out_lock();
+    hec_out_write(&record, HEC_TRACE_COUNTS);
+    hec_out_unlock();
+    hec_tracer.told_ns = hec_out_now_ns();
+}
+
+void hec_window_settle(void) {
+    const struct hec_cupti *cupti = &hec_tracer.library.calls;
+    /* Gently first: what still runs on the device gets its end. */
+    for (int waited_ms = 0; hec_buffers_out() > 0 && waited_ms < HEC_WINDOW_SETTLE_MS; waited_ms += 5) {
+        hec_window_flush(0);
+        if (hec_buffers_out() > 0)
+            sleep_ms(5);
+    }
+    if (hec_buffers_out() > 0)
+        hec_window_flush(HEC_CUPTI_FLUSH_FORCED);
+    for (int waited_ms = 0; hec_buffers_out() > 0 && waited_ms < 20; waited_ms++)
+        sleep_ms(1); /* CUPTI returns them from a thread of its own */
+    hec_tracer.draining = false;
+    if (hec_tracer.type_set)
+        cupti->SetThreadIdType(hec_tracer.theirs_type);
+    hec_tracer.type_set = false;
+}
+
+void hec_window_close(bool settle) {
+    hec_tracer.close_ns = hec_out_now_ns();
+    disable(KINDS);
+    hec_tracer.open = false;
+    hec_duty_closed(&hec_tracer.duty);
+    if (settle) {
+        hec_window_settle();
+    } else {
+        hec_window_flush(0);
+        hec_tracer.draining = hec_buffers_out() > 0;
+    }
+    hec_window_tell(false);
+    hec_window_tell_counts();
+}
+
+void hec_window_forget(void) {
+    memset(&hec_tracer, 0, sizeof hec_tracer);
+}
