@@ -59,18 +59,35 @@ static const char *work_name(char *const *argv) {
     return name;
 }
 
-void hec_path_run_file(char *const *argv, char path[PATH_MAX]) {
-    char name[64];
-    snprintf(name, sizeof name, "%s", work_name(argv));
-    char *dot = strrchr(name, '.');
-    if (dot && dot != name)
-        *dot = '\0';
+/* NAME.hec, or the first NAME-N.hec that does not exist. */
+static void free_path(char *name, char path[PATH_MAX]) {
     for (char *c = name; *c; c++)
         if ((unsigned char)*c < ' ' || strchr("/\\*?\"'<>|: ", *c))
             *c = '_';
     snprintf(path, PATH_MAX, "%s.hec", name[0] ? name : "run");
     for (int i = 2; i < 100000 && access(path, F_OK) == 0; i++)
         snprintf(path, PATH_MAX, "%s-%d.hec", name, i);
+}
+
+void hec_path_run_file(char *const *argv, char path[PATH_MAX]) {
+    char name[64];
+    snprintf(name, sizeof name, "%s", work_name(argv));
+    char *dot = strrchr(name, '.');
+    if (dot && dot != name)
+        *dot = '\0';
+    free_path(name, path);
+}
+
+void hec_path_import_file(const char *trace, char path[PATH_MAX]) {
+    static const char *const suffixes[] = {".gz", ".json", ".sqlite", ".trace", ".pt"};
+    char name[128];
+    snprintf(name, sizeof name, "%s", base_name(trace));
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        size_t length = strlen(name), suffix = strlen(suffixes[i]);
+        if (length > suffix && strcmp(name + length - suffix, suffixes[i]) == 0)
+            name[length - suffix] = '\0';
+    }
+    free_path(name, path);
 }
 
 #define PRIVATE_PREFIX "hec-"

@@ -17,6 +17,9 @@ int hec_path_share(const char *name, char path[PATH_MAX], struct hec_why *why);
 /* NAME.hec after the command: its base name, or that of the script an interpreter runs; NAME-2.hec ... when taken. */
 void hec_path_run_file(char *const *argv, char path[PATH_MAX]);
 
+/* NAME.hec after an imported trace, without .gz, .json, .sqlite ...; NAME-2.hec ... when taken. */
+void hec_path_import_file(const char *trace, char path[PATH_MAX]);
+
 /* The sockets in a private folder on which programs and the tracers in them reach hec. */
 #define HEC_PATH_SOCKET "mark"
 #define HEC_PATH_TRACE_SOCKET "trace"

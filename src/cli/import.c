@@ -1,0 +1,125 @@
+/* hec import: traces of other tools become a run file. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/load.h"
+#include "cli/paths.h"
+#include "cli/progress.h"
+#include "store/create.h"
+#include "store/import.h"
+#include "store/writer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The writer keeps about two million activities in memory; importing tells some millions a second. */
+#define FLUSH_NS (100 * HEC_NS_PER_MS)
+
+struct session {
+    struct hec_args args;
+    struct hec_report_style style;
+    char path[PATH_MAX];
+    struct hec_writer *writer;
+    struct hec_import *import;
+    struct hec_progress progress;
+    int64_t flushed_ns;
+    int done; /* files, over both passes */
+};
+
+static int parse(struct session *s, int argc, char **argv) {
+    int err = hec_args_parse(HEC_VERB_IMPORT, argc, argv, &s->args);
+    if (err == HEC_OK && s->args.rest_count == 0) {
+        hec_error("import: no file; usage: hec import %s", hec_verb_info(HEC_VERB_IMPORT)->usage);
+        err = HEC_ERR_USAGE;
+    }
+    if (err != HEC_OK || (err = hec_load_style(&s->args, STDOUT_FILENO, &s->style)) < 0)
+        return err;
+    const char *given = hec_args_value(&s->args, HEC_OPT_OUTPUT);
+    if (given)
+        snprintf(s->path, sizeof s->path, "%s", given);
+    else
+        hec_path_import_file(s->args.rest[0], s->path);
+    return HEC_OK;
+}
+
+static int progress(void *context, const char *path, double share) {
+    struct session *s = context;
+    hec_progress_show(&s->progress, path, (s->done + share) / (2.0 * s->args.rest_count));
+    int64_t now_ns = hec_clock_mono_ns();
+    if (now_ns - s->flushed_ns < FLUSH_NS)
+        return HEC_OK;
+    s->flushed_ns = now_ns;
+    hec_writer_flush(s->writer, NULL); /* what cannot be written is kept and tried again; closing tells */
+    return HEC_OK;
+}
+
+static int read_files(struct session *s, struct hec_why *why) {
+    typedef int (*pass)(struct hec_import * import, const char *path, struct hec_why *why);
+    static const pass passes[] = {hec_import_scan, hec_import_read};
+    int err = hec_import_new(hec_writer_sink(s->writer), progress, s, &s->import, why);
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < s->args.rest_count && err >= 0; i++, s->done++)
+            err = passes[p](s->import, s->args.rest[i], why);
+    if (err < 0)
+        return err;
+    const struct hec_import_stats *stats = hec_import_stats(s->import);
+    hec_info("%lld events read, %lld kept, %lld of kinds that are not used, %lld without time or place",
+             (long long)stats->events, (long long)stats->kept, (long long)stats->skipped, (long long)stats->bad);
+    return HEC_OK;
+}
+
+static int import_all(struct session *s, struct hec_why *why) {
+    int64_t lost = 0;
+    int err = hec_writer_create(s->path, hec_args_has(&s->args, HEC_OPT_FORCE), 0, &s->writer, why);
+    if (err < 0)
+        return err;
+    hec_progress_begin(&s->progress);
+    err = read_files(s, why);
+    hec_progress_end(&s->progress);
+    hec_import_free(s->import);
+    int closed = hec_writer_close(s->writer, &lost, err < 0 ? NULL : why);
+    if (err >= 0 && closed < 0)
+        err = closed;
+    if (err >= 0 && lost > 0)
+        err = hec_fail(why, HEC_ERR_LIMIT, "%lld values did not fit the run file", (long long)lost);
+    if (err < 0)
+        hec_create_remove(s->path);
+    return err;
+}
+
+static int print_report(struct session *s) {
+    struct hec_why why = {""};
+    struct hec_summary summary = {0};
+    struct hec_price price = hec_price_default();
+    struct hec_buf text;
+    int err = hec_load_summary(s->path, &s->args, &price, &summary, &why);
+    if (err < 0) {
+        hec_error("the run cannot be reported: %s", why.text[0] ? why.text : hec_err_text(err));
+        return err;
+    }
+    hec_buf_init(&text, 64u << 20);
+    s->style.brief = true;
+    if (hec_args_has(&s->args, HEC_OPT_JSON))
+        err = hec_report_json(&summary, 1, &text);
+    else
+        err = hec_report_terminal(&summary, &s->style, &text);
+    if (err == HEC_OK && (fputs(hec_buf_text(&text), stdout) < 0 || fflush(stdout) != 0))
+        err = HEC_ERR_IO;
+    hec_buf_free(&text);
+    hec_summary_free(&summary);
+    return err;
+}
+
+int hec_verb_import(int argc, char **argv) {
+    static struct session s;
+    int err = parse(&s, argc, argv);
+    if (err != HEC_OK)
+        return err > 0 ? 0 : hec_err_exit_status(err);
+    struct hec_why why = {""};
+    err = import_all(&s, &why);
+    if (err < 0)
+        hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
+    else if (!hec_args_has(&s.args, HEC_OPT_QUIET))
+        err = print_report(&s);
+    return hec_err_exit_status(err);
+}
