@@ -43,7 +43,7 @@ int64_t hec_intervals_until(struct hec_intervals *intervals, int64_t t_ns) {
     return i->before_ns + (t_ns < i->end_ns ? t_ns : i->end_ns) - i->start_ns;
 }
 
-int64_t hec_intervals_within(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns) {
+int64_t hec_intervals_search(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns) {
     if (end_ns <= start_ns)
         return 0;
     int64_t from = hec_intervals_until(intervals, start_ns);

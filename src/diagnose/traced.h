@@ -26,8 +26,14 @@ void hec_intervals_free(struct hec_intervals *intervals);
 int hec_intervals_append(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns);
 /* Length of all intervals up to t; differences of it are what matters. O(1) for questions that go on in time. */
 int64_t hec_intervals_until(struct hec_intervals *intervals, int64_t t_ns);
-/* Length of what of [start, end] is inside. */
-int64_t hec_intervals_within(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns);
+/* Length of what of [start, end] is inside; _search where it is not simply the interval of the last question. */
+int64_t hec_intervals_search(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns);
+static inline int64_t hec_intervals_within(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns) {
+    const struct hec_interval *last = intervals->list ? &intervals->list[intervals->cursor] : NULL;
+    if (last && start_ns >= last->start_ns && end_ns <= last->end_ns && start_ns <= end_ns)
+        return end_ns - start_ns;
+    return hec_intervals_search(intervals, start_ns, end_ns);
+}
 /* For each piece of [start, end] inside, in order. */
 void hec_intervals_pieces(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns,
                           void (*piece)(void *context, int64_t start_ns, int64_t end_ns), void *context);

@@ -1,0 +1,145 @@
+/* A timeline in memory, as hec_timeline_build reads it. */
+#ifndef TESTS_UNIT_FAKE_TIMELINE_H
+#define TESTS_UNIT_FAKE_TIMELINE_H
+
+#include "diagnose/timeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_timeline {
+    char names[64][200];
+    uint32_t name_count;
+    struct hec_track tracks[64];
+    uint32_t track_count;
+    struct hec_kernel kernels[64];
+    uint32_t kernel_count;
+    struct hec_tracer tracers[8];
+    int tracer_count;
+    struct hec_activity *activities;
+    size_t count, capacity;
+    struct hec_device devices[4];
+    int passes;
+    int fail_pass; /* this pass over activities fails */
+    struct hec_timeline_input input;
+};
+
+static inline int fake_tl_names(void *context, int (*visit)(void *to, uint32_t id, const char *text), void *to,
+                                struct hec_why *why) {
+    struct fake_timeline *t = context;
+    int err = 0;
+    (void)why;
+    for (uint32_t i = 0; i < t->name_count && !err; i++)
+        err = visit(to, i + 1, t->names[i]);
+    return err;
+}
+
+#define FAKE_TL_TABLE(function, type, array, counter)                                                                  \
+    static inline int function(void *context, int (*visit)(void *to, const struct type *row), void *to,                \
+                               struct hec_why *why) {                                                                  \
+        struct fake_timeline *t = context;                                                                             \
+        int err = 0;                                                                                                   \
+        (void)why;                                                                                                     \
+        for (uint32_t i = 0; i < (uint32_t)t->counter && !err; i++)                                                    \
+            err = visit(to, &t->array[i]);                                                                             \
+        return err;                                                                                                    \
+    }
+FAKE_TL_TABLE(fake_tl_tracks, hec_track, tracks, track_count)
+FAKE_TL_TABLE(fake_tl_kernels, hec_kernel, kernels, kernel_count)
+FAKE_TL_TABLE(fake_tl_tracers, hec_tracer, tracers, tracer_count)
+
+/* In chunks of 7, so that borders of chunks are met. */
+static inline int fake_tl_activities(void *context, uint32_t kinds,
+                                     int (*visit)(void *to, const struct hec_activity *a, size_t count), void *to,
+                                     struct hec_why *why) {
+    struct fake_timeline *t = context;
+    struct hec_activity chunk[7];
+    size_t n = 0;
+    int err = 0;
+    if (++t->passes == t->fail_pass)
+        return hec_fail(why, HEC_ERR_CORRUPT, "the file is damaged");
+    for (size_t i = 0; i < t->count && !err; i++) {
+        if (!(kinds & HEC_ACTIVITY_BIT(t->activities[i].kind)))
+            continue;
+        chunk[n++] = t->activities[i];
+        if (n == 7) {
+            err = visit(to, chunk, n);
+            n = 0;
+        }
+    }
+    return !err && n ? visit(to, chunk, n) : err;
+}
+
+static inline void fake_tl_init(struct fake_timeline *t) {
+    memset(t, 0, sizeof *t);
+    t->input = (struct hec_timeline_input){
+        .context = t,
+        .names = fake_tl_names,
+        .tracks = fake_tl_tracks,
+        .kernels = fake_tl_kernels,
+        .tracers = fake_tl_tracers,
+        .activities = fake_tl_activities,
+        .devices = t->devices,
+        .device_count = 4,
+        .end_ns = INT64_C(1) << 40,
+    };
+    for (int i = 0; i < 4; i++)
+        t->devices[i] = (struct hec_device){.index = i, .cuda_major = 9, .cuda_minor = 0};
+}
+
+static inline void fake_tl_free(struct fake_timeline *t) {
+    free(t->activities);
+}
+
+static inline uint32_t fake_tl_name(struct fake_timeline *t, const char *text) {
+    for (uint32_t i = 0; i < t->name_count; i++)
+        if (strcmp(t->names[i], text) == 0)
+            return i + 1;
+    snprintf(t->names[t->name_count], sizeof t->names[0], "%s", text);
+    return ++t->name_count;
+}
+
+static inline uint32_t fake_tl_track(struct fake_timeline *t, enum hec_track_kind kind, int32_t pid, int32_t device,
+                                     int64_t stream) {
+    struct hec_track *track = &t->tracks[t->track_count];
+    *track = (struct hec_track){
+        .id = ++t->track_count, .kind = kind, .pid = pid, .rank = -1, .device = device, .stream = stream};
+    return track->id;
+}
+
+static inline uint32_t fake_tl_kernel(struct fake_timeline *t, const char *name, int block) {
+    struct hec_kernel *k = &t->kernels[t->kernel_count];
+    *k = (struct hec_kernel){.id = ++t->kernel_count,
+                             .name = fake_tl_name(t, name),
+                             .grid = {128, 1, 1},
+                             .block = {block, 1, 1},
+                             .registers = 32};
+    return k->id;
+}
+
+/* By start; of one start in the order of adding. */
+static inline struct hec_activity *fake_tl_add(struct fake_timeline *t, enum hec_activity_kind kind, uint32_t track,
+                                               int64_t start_ns, int64_t end_ns) {
+    if (t->count == t->capacity) {
+        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        t->activities = realloc(t->activities, t->capacity * sizeof *t->activities);
+    }
+    size_t at = t->count++;
+    while (at && t->activities[at - 1].start_ns > start_ns) {
+        t->activities[at] = t->activities[at - 1];
+        at--;
+    }
+    t->activities[at] = (struct hec_activity){
+        .kind = (uint8_t)kind,
+        .track = track,
+        .start_ns = start_ns,
+        .end_ns = end_ns,
+        .launch_ns = HEC_TIME_UNKNOWN,
+        .launch_end_ns = HEC_TIME_UNKNOWN,
+    };
+    return &t->activities[at];
+}
+
+#endif

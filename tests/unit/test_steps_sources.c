@@ -1,0 +1,288 @@
+/* Steps from what the program, the hooks or a profiler say; what tracing cost. */
+#include "base/trace.h"
+#include "diagnose/trace_cost.h"
+#include "fake_timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define MS INT64_C(1000000)
+
+static void near(double found, double expected) {
+    assert_true(fabs(found - expected) <= 1e-12 + 1e-9 * fabs(expected));
+}
+
+struct world {
+    struct fake_timeline t;
+    struct hec_timeline out;
+    uint32_t process, thread, loader, stream, kernel;
+};
+
+static int setup(void **state) {
+    struct world *w = calloc(1, sizeof *w);
+    fake_tl_init(&w->t);
+    w->process = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 10, -1, 0);
+    w->thread = fake_tl_track(&w->t, HEC_TRACK_THREAD, 10, -1, 10);
+    w->loader = fake_tl_track(&w->t, HEC_TRACK_THREAD, 10, -1, 12);
+    w->stream = fake_tl_track(&w->t, HEC_TRACK_STREAM, 10, 0, 7);
+    w->kernel = fake_tl_kernel(&w->t, "k", 64);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    hec_timeline_free(&w->out);
+    fake_tl_free(&w->t);
+    free(w);
+    return 0;
+}
+
+static const struct hec_step_summary *build(struct world *w) {
+    struct hec_why why;
+    hec_timeline_free(&w->out);
+    assert_int_equal(hec_timeline_build(&w->t.input, &w->out, &why), 0);
+    return &w->out.steps;
+}
+
+static void add_steps(struct world *w, uint32_t process, enum hec_step_source source, int count, int64_t length,
+                      double amount) {
+    for (int i = 0; i < count; i++) {
+        struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_STEP, process, i * length, (i + 1) * length);
+        a->detail = (uint8_t)source;
+        a->amount = amount;
+        a->name = isfinite(amount) ? fake_tl_name(&w->t, "sample") : 0;
+    }
+}
+
+static void sources_by_trust(void **state) {
+    struct world *w = *state;
+    uint32_t other = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 11, -1, 0);
+    assert_int_equal(build(w)->source, HEC_STEP_NONE);
+    assert_true(isnan(w->out.steps.confidence) && isnan(w->out.steps.units));
+    add_steps(w, w->process, HEC_STEP_ANNOTATED, 9, 10 * MS, NAN);
+    assert_int_equal(build(w)->source, HEC_STEP_ANNOTATED);
+    assert_true(isnan(w->out.steps.samples_per_step));
+    assert_string_equal(w->out.steps.unit, "");
+    add_steps(w, w->process, HEC_STEP_MODULE, 8, 11 * MS, 4);
+    assert_int_equal(build(w)->source, HEC_STEP_MODULE);
+    add_steps(w, w->process, HEC_STEP_OPTIMIZER, 4, 22 * MS, 8);
+    assert_int_equal(build(w)->source, HEC_STEP_OPTIMIZER);
+    add_steps(w, other, HEC_STEP_OPTIMIZER, 5, 20 * MS, 16); /* the process with most */
+    assert_int_equal(build(w)->pid, 11);
+    assert_int_equal(w->out.steps.count, 5);
+    add_steps(w, w->process, HEC_STEP_MARKED, 2, 40 * MS, 128);
+    const struct hec_step_summary *s = build(w);
+    assert_int_equal(s->source, HEC_STEP_MARKED);
+    near(s->confidence, 1);
+    assert_int_equal(s->pid, 10);
+    assert_int_equal(s->count, 2);
+    near(s->duration.median, 0.04);
+    near(s->samples_per_step, 128);
+    near(s->units, 256);
+    assert_string_equal(s->unit, "sample");
+    /* what says itself to be found in kernels is no source of its own */
+    add_steps(w, w->process, HEC_STEP_PERIODIC, 50, MS, NAN);
+    add_steps(w, w->process, (enum hec_step_source)77, 50, MS, NAN);
+    assert_int_equal(build(w)->source, HEC_STEP_MARKED);
+}
+
+static void exact_quantiles(void **state) {
+    struct world *w = *state;
+    for (int i = 0; i < 101; i++) {
+        struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, i * 1000 * MS, i * 1001 * MS);
+        a->detail = HEC_STEP_MARKED;
+        a->amount = i % 10 ? 64 : 10; /* a short batch now and then */
+    }
+    const struct hec_step_summary *s = build(w);
+    near(s->duration.median, 0.05);
+    near(s->duration.p99, 0.099);
+    near(s->duration.minimum, 0);
+    near(s->duration.maximum, 0.1);
+    near(s->samples_per_step, 64);
+    near(s->units, 90 * 64 + 11 * 10);
+}
+
+/* 10 steps of 10 ms; the main thread loads 2 ms in each, another thread more; before and after the steps it counts not. */
+static void time_in_the_loader(void **state) {
+    struct world *w = *state;
+    uint32_t data = fake_tl_name(&w->t, "data"), forward = fake_tl_name(&w->t, "forward");
+    for (int i = 0; i < 10; i++) {
+        fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, (100 + i * 10) * MS, (110 + i * 10) * MS)->detail =
+            HEC_STEP_OPTIMIZER;
+        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->loader, (100 + i * 10) * MS, (109 + i * 10) * MS)->name = data;
+    }
+    assert_true(fabs(build(w)->data_s - 0.09) < 1e-12); /* no other thread loads */
+    for (int i = -3; i < 13; i++) {
+        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->thread, (101 + i * 10) * MS, (103 + i * 10) * MS)->name = data;
+        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->thread, (101 + i * 10) * MS, (102 + i * 10) * MS)->name =
+            data; /* nested */
+        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->thread, (104 + i * 10) * MS, (109 + i * 10) * MS)->name = forward;
+    }
+    near(build(w)->data_s, 0.02);
+}
+
+/* Steps of 10 ms with 4 ms of work; where the trace was off in part of a step, the step is left out. */
+static void busy_within_steps(void **state) {
+    struct world *w = *state;
+    for (int i = 0; i < 10; i++) {
+        fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, i * 10 * MS, (i + 1) * 10 * MS)->detail = HEC_STEP_MARKED;
+        for (int k = 0; k < 2; k++)
+            fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, (i * 10 + 3 * k) * MS, (i * 10 + 3 * k + 2) * MS)->name =
+                w->kernel;
+    }
+    near(build(w)->busy_share, 0.4);
+    fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, 0,
+                25 * MS); /* all of two steps, and the busy half of a third */
+    near(build(w)->busy_share, 0.4);
+    fake_tl_add(&w->t, HEC_ACTIVITY_KERNEL, w->stream, 26 * MS, 90 * MS)->name = w->kernel;
+    near(build(w)->busy_share, 0.4);
+    w->t.count = 0;
+    add_steps(w, w->process, HEC_STEP_MARKED, 3, 10 * MS, 1);
+    assert_true(isnan(build(w)->busy_share)); /* no device */
+}
+
+static void losses(void **state) {
+    struct world *w = *state;
+    uint32_t loss = fake_tl_name(&w->t, "loss"), lr = fake_tl_name(&w->t, "lr");
+    for (int i = 0; i < 4; i++) {
+        struct hec_activity *a = fake_tl_add(&w->t, HEC_ACTIVITY_VALUE, w->process, i, i);
+        a->name = loss;
+        a->amount = 2.5 - i;
+        a = fake_tl_add(&w->t, HEC_ACTIVITY_VALUE, w->process, i, i);
+        a->name = lr;
+        a->amount = 1;
+    }
+    const struct hec_step_summary *s = build(w);
+    assert_int_equal(s->values, 4);
+    near(s->value_first, 2.5);
+    near(s->value_last, -0.5);
+}
+
+/* ---- cost ---- */
+
+static void add_tracer(struct world *w, int64_t traced_ns, int64_t estimate_ppm) {
+    w->t.tracers[w->t.tracer_count] = (struct hec_tracer){
+        .pid = 10 + w->t.tracer_count,
+        .mode = HEC_TRACE_AUTO,
+        .cupti_version = 130000,
+        .last_ns = 4000 * MS,
+        .traced_ns = traced_ns,
+        .records = 1000,
+        .dropped = 1,
+        .lost = 2,
+        .bad = 3,
+        .windows = 10,
+        .self_ns = 20 * MS,
+        .estimate_ppm = estimate_ppm,
+        .budget_ppm = 10000,
+    };
+    w->t.tracer_count++;
+}
+
+static void estimated_cost(void **state) {
+    struct world *w = *state;
+    add_tracer(w, 1000 * MS, 8000);
+    add_tracer(w, 3000 * MS, 4000);
+    snprintf(w->t.tracers[0].holder, sizeof w->t.tracers[0].holder, "torch.profiler");
+    w->t.tracers[0].holder_ns = 500 * MS;
+    snprintf(w->t.tracers[1].why, sizeof w->t.tracers[1].why, "no libcupti");
+    build(w);
+    const struct hec_trace_cost *c = &w->out.trace;
+    assert_int_equal(c->mode, HEC_TRACE_AUTO);
+    assert_int_equal(c->processes, 2);
+    assert_int_equal(c->records, 2000);
+    assert_int_equal(c->dropped, 2);
+    assert_int_equal(c->lost, 4);
+    assert_int_equal(c->bad, 6);
+    near(c->coverage, 0.5);
+    near(c->overhead, 0.006);
+    assert_false(c->overhead_measured);
+    assert_true(isnan(c->overhead_low) && isnan(c->overhead_high));
+    near(c->budget, 0.01);
+    near(c->self_cpu_s, 0.04);
+    assert_string_equal(c->holder, "torch.profiler");
+    near(c->holder_s, 0.5);
+    assert_string_equal(c->why, "no libcupti");
+}
+
+static void hostile_tracers(void **state) {
+    struct world *w = *state;
+    for (int i = 0; i < 4; i++) {
+        add_tracer(w, INT64_MAX, i ? INT64_MAX : -1);
+        w->t.tracers[i].first_ns = i & 1 ? INT64_MIN : INT64_MAX;
+        w->t.tracers[i].last_ns = i & 2 ? INT64_MIN : INT64_MAX;
+        w->t.tracers[i].records = i & 1 ? INT64_MAX : INT64_MIN;
+        w->t.tracers[i].self_ns = INT64_MIN;
+        w->t.tracers[i].mode = i ? 1000000 : -5;
+    }
+    build(w);
+    assert_true(w->out.trace.records >= 0);
+    assert_true(isnan(w->out.trace.coverage) || (w->out.trace.coverage >= 0 && w->out.trace.coverage <= 1));
+}
+
+/* Steps of about 10 ms for 40 s, windows of 100 ms every 400 ms; a step in a window takes `slow` times as long. */
+static void simulate(struct world *w, double slow, uint64_t seed, double noise) {
+    int64_t at = 0, traced = 0;
+    for (int64_t k = 0; k < 100; k++) {
+        fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, k * 400 * MS, (k * 400 + 100) * MS);
+        traced += 100 * MS;
+    }
+    while (at < 40000 * MS) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        double u = (double)(seed >> 33) / 2147483648.0;
+        bool inside = at % (400 * MS) < 100 * MS;
+        int64_t length = (int64_t)(10e6 * (1 + noise * u) * (inside ? slow : 1));
+        fake_tl_add(&w->t, HEC_ACTIVITY_STEP, w->process, at, at + length)->detail = HEC_STEP_OPTIMIZER;
+        at += length;
+    }
+    add_tracer(w, traced, 500);
+    w->t.tracers[0].last_ns = at;
+}
+
+static void measured_cost(void **state) {
+    struct world *w = *state;
+    simulate(w, 1.08, 1, 0.02);
+    build(w);
+    assert_true(w->out.trace.overhead_measured);
+    assert_true(fabs(w->out.trace.overhead - 0.02) < 0.001); /* 8 % of a quarter of the time */
+    assert_true(w->out.trace.overhead_low < w->out.trace.overhead);
+    assert_true(w->out.trace.overhead_high > w->out.trace.overhead);
+    assert_true(w->out.trace.overhead_high - w->out.trace.overhead_low < 0.004);
+}
+
+/* The 95 % interval holds the truth in about 95 of 100 runs. */
+static void interval_is_honest(void **state) {
+    struct world *w = *state;
+    int held = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        w->t.count = 0;
+        w->t.tracer_count = 0;
+        simulate(w, 1, seed * 77777, 0.5);
+        build(w);
+        assert_true(w->out.trace.overhead_measured);
+        held += w->out.trace.overhead_low <= 0 && 0 <= w->out.trace.overhead_high;
+    }
+    assert_in_range(held, 180, 199);
+}
+
+static void too_few_steps(void **state) {
+    struct world *w = *state;
+    add_tracer(w, 100 * MS, 3000);
+    fake_tl_add(&w->t, HEC_ACTIVITY_WINDOW, w->process, 0, 100 * MS);
+    add_steps(w, w->process, HEC_STEP_MARKED, 12, 25 * MS, NAN);
+    build(w);
+    assert_false(w->out.trace.overhead_measured);
+    near(w->out.trace.overhead, 0.003);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(sources_by_trust), TEST(exact_quantiles),    TEST(time_in_the_loader), TEST(busy_within_steps),
+        TEST(losses),           TEST(estimated_cost),     TEST(hostile_tracers),    TEST(measured_cost),
+        TEST(too_few_steps),    TEST(interval_is_honest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
