@@ -39,7 +39,8 @@
     X(ActivityFlushPeriod)                                                                                             \
     X(ActivityGetNextRecord)                                                                                           \
     X(ActivityGetNumDroppedRecords)                                                                                    \
-    X(ActivitySetAttribute)
+    X(ActivitySetAttribute)                                                                                            \
+    X(Finalize)
 
 struct cupti_calls {
 #define X(name) decltype(&cupti##name) name;
@@ -49,20 +50,20 @@ struct cupti_calls {
 extern cupti_calls cupti;
 
 struct options {
-    const char *loops = "c,graph", *only = "", *order = "early";
+    const char *loops = "c,graph", *only = "", *order = "early", *how = "plain";
     int pairs = 20, block_ms = 30, seconds = 20;
     size_t buffer_bytes = 1 << 20;
     bool early = false, walk = true, latency = false;
     int device_buffer = -1, pool_limit = -1, preallocate = -1, per_thread = -1, zeroed = -1, pinned = -1;
     int refuse_after = -1; /* buffers after which bufferRequested gives none */
-    int no_attach = 0, kernels = 100000;
+    int no_attach = 0, kernels = 100000, kind = 10, max_buffers = 0, flush_period = 0, cycles = 20, graph_trace = 0;
 };
 extern options opt;
 
 /* What came through the buffer callbacks. */
 struct delivered {
     std::atomic<uint64_t> kinds[64], bytes, requested, completed, refused, bad_time, in_graph, main_requested,
-        main_completed;
+        main_completed, allocated;
 };
 extern delivered got;
 extern pid_t main_tid;
@@ -98,5 +99,6 @@ void launch(int spin);
 extern cudaStream_t stream;
 
 int part_cost(void), part_switch(void), part_graphs(void), part_clock(void), part_memory(void), part_start(void);
+int part_residual(void), part_finalize(void), part_graph_trace(void);
 
 #endif

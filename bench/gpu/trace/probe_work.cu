@@ -48,7 +48,13 @@ static void CUPTIAPI on_request(uint8_t **buffer, size_t *size, size_t *max_reco
         return;
     }
     std::lock_guard<std::mutex> hold(lock);
+    if (spare.empty() && opt.max_buffers && got.allocated >= (uint64_t)opt.max_buffers) {
+        got.refused++;
+        *buffer = NULL, *size = 0;
+        return;
+    }
     if (spare.empty()) {
+        got.allocated++;
         uint8_t *fresh = (uint8_t *)aligned_alloc(4096, opt.buffer_bytes);
         memset(fresh, 0, opt.buffer_bytes);
         spare.push_back(fresh);
