@@ -14,6 +14,7 @@
 #include "base/ring.h"
 #include "base/trace.h"
 #include "tracer/cupti.h"
+#include "tracer/floor.h"
 
 #include <stdbool.h>
 #include <stdint.h>
