@@ -43,7 +43,10 @@ int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject) {
         return HEC_ERR_USAGE;
     }
     inject->hooks = !hooks || strcmp(hooks, "on") == 0;
-    return budget ? parse_budget(budget, &inject->budget_ppm) : HEC_OK;
+    int err = budget ? parse_budget(budget, &inject->budget_ppm) : HEC_OK;
+    if (inject->mode == HEC_TRACE_OFF || inject->mode == HEC_TRACE_FULL)
+        inject->budget_ppm = -1;
+    return err;
 }
 
 bool hec_inject_is_ours(const char *value) {
@@ -70,7 +73,7 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
         snprintf(inject->why, sizeof inject->why, "%s", why.text);
         return;
     }
-    snprintf(budget, sizeof budget, "%lld", (long long)inject->budget_ppm);
+    snprintf(budget, sizeof budget, "%lld", (long long)(inject->budget_ppm < 0 ? 0 : inject->budget_ppm));
     hec_environ_set(env, HEC_INJECT_VARIABLE, library);
     hec_environ_set(env, HEC_TRACE_ENV_SOCKET, socket);
     hec_environ_set(env, HEC_TRACE_ENV_MODE, modes[inject->mode]);
@@ -87,7 +90,7 @@ void hec_inject_record(const struct hec_inject *inject, pid_t root, int64_t star
         .first_ns = start_ns,
         .last_ns = start_ns,
         .estimate_ppm = -1,
-        .budget_ppm = inject->mode == HEC_TRACE_OFF ? -1 : inject->budget_ppm,
+        .budget_ppm = inject->budget_ppm,
     };
     snprintf(tracer.why, sizeof tracer.why, "%.*s", (int)sizeof tracer.why - 1, inject->why);
     sink->tracer(sink->context, &tracer);

@@ -31,7 +31,7 @@ static int list_json(void) {
         const struct sim_case *workload = sim_case_at((int)i);
         if (sim_case_truth(workload, LISTED_SECONDS, sim_profile_find(LISTED_PROFILE), 0, 0, &truth) < 0)
             continue;
-        json_object_set_new(entry, "truth", sim_truth_json(&truth));
+        json_object_set_new(entry, "truth", sim_truth_json(&truth, NULL));
         json_object_set_new(json_object_get(entry, "truth"), "profile", json_string(LISTED_PROFILE));
     }
     return print_json(root);
@@ -66,13 +66,15 @@ static int play(const struct hec_args *args) {
     if (hec_args_has(args, HEC_OPT_MARKS))
         options.on_step = mark_step;
     struct sim_truth truth;
+    struct sim_show_truth shown;
+    options.shown = &shown;
     struct hec_why why = {""};
     int err = sim_play(args->rest[0], &options, &truth, &why);
     if (err < 0) {
         hec_error("sim: %s", why.text[0] ? why.text : hec_err_text(err));
         return err;
     }
-    return hec_args_has(args, HEC_OPT_JSON) ? print_json(sim_truth_json(&truth)) : HEC_OK;
+    return hec_args_has(args, HEC_OPT_JSON) ? print_json(sim_truth_json(&truth, &shown)) : HEC_OK;
 }
 
 int hec_verb_sim(int argc, char **argv) {

@@ -153,6 +153,28 @@ static void test_copies_and_calls(void **state) {
     assert_int_equal(kept.tracks[kept_first(HEC_ACTIVITY_SYNC)->track - 1].kind, HEC_TRACK_THREAD);
 }
 
+/* CUPTI's records of synchronisations name no thread: the call's is meant. */
+static void test_sync_finds_its_thread(void **state) {
+    (void)state;
+    struct process p;
+    open_traced(&p);
+    give_name(&p, 20, "cudaStreamSynchronize_v3020");
+    struct hec_ring_record sync = {.t_ns = at_us(&p, 401), .kind = HEC_TRACE_SYNC};
+    memcpy(sync.u.bytes,
+           &(struct hec_trace_sync){.duration_ns = 5000, .correlation = 70, .type = HEC_TRACE_SYNC_STREAM},
+           sizeof(struct hec_trace_sync));
+    hec_trace_peer_take(p.peer, p.run, &sync, at_us(&p, 1 * MS));
+    GIVE(&p, HEC_TRACE_API, 400, 1 * MS, 0, hec_trace_api,
+         {.duration_ns = 7000, .correlation = 70, .function = 20, .api_class = HEC_TRACE_API_SYNC});
+    release(&p, 1 * S);
+    assert_int_equal(kept.count, 2);
+    const struct hec_activity *told = kept_first(HEC_ACTIVITY_SYNC);
+    assert_int_equal(kept.tracks[told->track - 1].stream, 77);
+    assert_true(told->launch_ns == HEC_TIME_UNKNOWN);
+    assert_int_equal(kept_first(HEC_ACTIVITY_API)->track, told->track);
+    process_end(&p, 1 * S);
+}
+
 static void test_order_on_a_track(void **state) {
     (void)state;
     struct process p;
@@ -381,6 +403,7 @@ int main(void) {
         cmocka_unit_test_setup(test_no_calls_no_waiting, keep_begin),
         cmocka_unit_test_setup(test_graph_nodes_share_one_launch, keep_begin),
         cmocka_unit_test_setup(test_copies_and_calls, keep_begin),
+        cmocka_unit_test_setup(test_sync_finds_its_thread, keep_begin),
         cmocka_unit_test_setup(test_order_on_a_track, keep_begin),
         cmocka_unit_test_setup(test_windows, keep_begin),
         cmocka_unit_test_setup(test_tracer_row_and_holder, keep_begin),

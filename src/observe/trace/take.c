@@ -230,7 +230,8 @@ static bool take_sync(const struct taking *t) {
         return valid;
     activity.kind = HEC_ACTIVITY_SYNC;
     activity.detail = (uint8_t)sync->type;
-    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, 0);
+    /* CUPTI does not say which thread waited: that of the call, found when this leaves */
+    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, sync->correlation);
     return true;
 }
 
@@ -249,7 +250,8 @@ static bool take_api(const struct taking *t) {
     if (!begin(t, api->duration_ns, &activity, &valid))
         return valid;
     struct hec_trace_track *track = hec_trace_thread(tracks, t->run, t->record->tid);
-    if (launches(api->api_class) && api->correlation) {
+    bool launcher = launches(api->api_class) && api->correlation;
+    if (launcher || api->api_class == HEC_TRACE_API_SYNC) {
         struct hec_trace_launch launch = {.start_ns = activity.start_ns,
                                           .end_ns = activity.end_ns,
                                           .correlation = api->correlation,
@@ -257,7 +259,8 @@ static bool take_api(const struct taking *t) {
                                           .arrived_ms = hec_trace_ms(t->run, t->now_ns)};
         hec_trace_launches_put(&tracks->launches, &t->run->budget, &launch, HEC_TRACE_PARTNER_MS);
         tracks->has_launches = true;
-    } else if (api->duration_ns <= CALL_MIN_NS) {
+    }
+    if (!launcher && api->duration_ns <= CALL_MIN_NS) {
         t->peer->received++;
         return true;
     }

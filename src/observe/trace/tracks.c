@@ -129,6 +129,11 @@ static bool resolve(struct hec_trace_tracks *tracks, struct hec_trace_run *run, 
     return true;
 }
 
+/* A wait whose thread is that of the call, which is not known yet. */
+static bool is_unplaced(const struct hec_trace_track *track, const struct hec_activity *activity) {
+    return !track->is_stream && track->stream == 0 && activity->kind == HEC_ACTIVITY_SYNC;
+}
+
 /* Times, track and launch of an activity are known: out with it. */
 static void leave(struct hec_trace_tracks *tracks, struct hec_trace_run *run, const struct hec_trace_track *track,
                   const struct hec_trace_held *held, struct hec_trace_launch *launch) {
@@ -137,7 +142,7 @@ static void leave(struct hec_trace_tracks *tracks, struct hec_trace_run *run, co
         return;
     }
     struct hec_activity activity = held->activity;
-    activity.track = track->id;
+    activity.track = launch && launch->track && is_unplaced(track, &activity) ? launch->track : track->id;
     if (launch && track->is_stream && launch->start_ns <= activity.start_ns + LAUNCH_SLACK_NS) {
         activity.launch_ns = launch->start_ns;
         activity.launch_end_ns = launch->end_ns;
@@ -167,7 +172,9 @@ static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run 
             run->held--;
             continue;
         }
-        bool waits = track->is_stream ? !launch && tracks->has_launches && held->correlation : by_partner;
+        bool waits = track->is_stream || is_unplaced(track, &held->activity)
+                         ? !launch && tracks->has_launches && held->correlation
+                         : by_partner;
         if (!final && age_ms < (waits ? HEC_TRACE_PARTNER_MS : HEC_TRACE_SETTLE_MS))
             break;
         if (!resolve(tracks, run, track, final || age_ms > HEC_TRACE_DEVICES_MS))
