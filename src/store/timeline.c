@@ -43,7 +43,7 @@ struct hec_store_timeline {
     struct chain *slots[16384];
     struct chain *last; /* the one used last */
     size_t open_bytes, closed_bytes;
-    bool swept; /* idle chains gave their memory back since the last flush */
+    uint32_t hand; /* the chain that gave its memory to another one last */
     struct hec_activity_block *closed_first, **closed_end;
     struct hec_packer *packer;
     struct {
@@ -192,10 +192,19 @@ static void give_memory_back(struct hec_store_timeline *t, struct chain *chain) 
     chain->capacity = 0;
 }
 
-static void close_idle(struct hec_store_timeline *t, uint32_t flushes) {
+static void close_idle(struct hec_store_timeline *t) {
     for (uint32_t i = 0; i < t->chain_count; i++)
-        if (t->chains[i]->capacity > 0 && t->chains[i]->idle >= flushes)
+        if (t->chains[i]->capacity > 0 && t->chains[i]->idle >= IDLE_FLUSHES)
             give_memory_back(t, t->chains[i]);
+}
+
+/* Make others give memory back, in turn, for a chain that has none. */
+static void take_memory(struct hec_store_timeline *t, size_t bytes) {
+    for (uint32_t i = 0; i < t->chain_count && t->open_bytes + bytes > OPEN_BYTES; i++) {
+        t->hand = (t->hand + 1) % t->chain_count;
+        if (t->chains[t->hand]->capacity > 0)
+            give_memory_back(t, t->chains[t->hand]);
+    }
 }
 
 /* Room for one more activity in the open block, which may be closed for that. */
@@ -206,14 +215,11 @@ static bool make_room(struct hec_store_timeline *t, struct chain *chain) {
         return close_block(t, chain);
     uint32_t capacity = chain->capacity ? 2 * chain->capacity : OPEN_FIRST;
     size_t more = (capacity - chain->capacity) * sizeof *chain->open;
-    if (t->open_bytes + more > OPEN_BYTES && !t->swept) {
-        t->swept = true;
-        close_idle(t, 1);
-    }
-    if (t->open_bytes + more > OPEN_BYTES)
-        return chain->n > 0 && close_block(t, chain);
-    struct hec_activity *open = realloc(chain->open, capacity * sizeof *open);
-    if (!open)
+    if (chain->capacity == 0)
+        take_memory(t, more);
+    struct hec_activity *open =
+        t->open_bytes + more > OPEN_BYTES ? NULL : realloc(chain->open, capacity * sizeof *open);
+    if (!open) /* a block that is closed early does, too */
         return chain->n > 0 && close_block(t, chain);
     t->open_bytes += more;
     chain->open = open;
@@ -237,8 +243,10 @@ static void put(struct chain *chain, const struct hec_activity *activity) {
     memset(a->reserved, 0, sizeof a->reserved);
     if (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) {
         if (!within(a->launch_ns))
-            a->launch_ns = a->launch_end_ns = HEC_TIME_UNKNOWN;
-        if (!within(a->launch_end_ns) || a->launch_end_ns < a->launch_ns)
+            a->launch_ns = HEC_TIME_UNKNOWN;
+        if (a->launch_ns == HEC_TIME_UNKNOWN)
+            a->launch_track = 0;
+        if (a->launch_ns == HEC_TIME_UNKNOWN || !within(a->launch_end_ns) || a->launch_end_ns < a->launch_ns)
             a->launch_end_ns = HEC_TIME_UNKNOWN;
     } else {
         a->launch_ns = a->launch_end_ns = 0;
@@ -338,10 +346,9 @@ static bool take_totals(struct hec_store_timeline *t, struct hec_store_timeline_
 bool hec_store_timeline_take(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch) {
     memset(batch, 0, sizeof *batch);
     pthread_mutex_lock(&t->lock);
-    t->swept = false;
     for (uint32_t i = 0; i < t->chain_count; i++)
         t->chains[i]->idle++;
-    close_idle(t, IDLE_FLUSHES);
+    close_idle(t);
     batch->closed = t->closed_first;
     t->closed_first = NULL;
     t->closed_end = &t->closed_first;

@@ -354,6 +354,8 @@ int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *w
         char text[32];
         snprintf(text, sizeof text, "%lld", (long long)count_lost(writer));
         sink_meta(writer, "store_lost", text);
+        snprintf(text, sizeof text, "%lld", (long long)hec_store_timeline_lost(writer->timeline));
+        sink_meta(writer, "store_activities_lost", text);
         sink_meta(writer, "store_closed", "1");
         err = hec_writer_flush(writer, why);
     }
