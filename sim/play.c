@@ -27,7 +27,7 @@ static void on_signal(int number) {
 struct pending {
     enum sim_activity activity;
     struct sim_piece piece;
-    bool step_end;
+    bool segment_end, step_end;
 };
 
 struct player {
@@ -41,16 +41,29 @@ struct player {
     struct pending *queue;
     size_t head, tail;
     struct sim_truth truth;
+    struct sim_show *show;
+    struct sim_piece going[2]; /* pieces of the segment that is going on, as far as they have happened */
+    int going_count;
 };
 
 static bool stopped(const struct player *player) {
     return player->options->stop ? *player->options->stop : signalled;
 }
 
+/* A piece has happened: add it to its segment, and show the segment when it is complete. */
+static void show(struct player *player, enum sim_activity activity, struct sim_piece piece, bool segment_end) {
+    player->going[player->going_count++] = piece;
+    if (segment_end || player->going_count == 2) {
+        sim_show_segment(player->show, activity, player->going, player->going_count);
+        player->going_count = 0;
+    }
+}
+
 static void fall_idle(struct player *player, int64_t until_ns) {
     if (until_ns > player->done_ns) {
         struct sim_piece idle = {player->done_ns, until_ns, 0, sim_world_profile(player->world)->context_mw, false};
         sim_truth_add(&player->truth, SIM_CONTEXT, &idle);
+        sim_show_segment(player->show, SIM_CONTEXT, &idle, 1);
         player->done_ns = until_ns;
     }
 }
@@ -63,6 +76,7 @@ static void retire(struct player *player, int64_t now_ns) {
             break;
         fall_idle(player, p->piece.start_ns);
         sim_truth_add(&player->truth, p->activity, &p->piece);
+        show(player, p->activity, p->piece, p->segment_end);
         player->done_ns = p->piece.end_ns;
         player->tail++;
         if (p->step_end) {
@@ -79,8 +93,8 @@ static void retire(struct player *player, int64_t now_ns) {
 static void start_up(struct player *player, int64_t start_ns) {
     struct sim_span span = sim_cursor_next(&player->cursor);
     int64_t end = start_ns + span.duration_ns < player->end_ns ? start_ns + span.duration_ns : player->end_ns;
-    player->queue[player->head++] =
-        (struct pending){span.activity, {start_ns, end, 0, sim_world_profile(player->world)->context_mw, false}, false};
+    player->queue[player->head++] = (struct pending){
+        span.activity, {start_ns, end, 0, sim_world_profile(player->world)->context_mw, false}, true, false};
     player->next_ns = end;
 }
 
@@ -99,7 +113,7 @@ static int feed(struct player *player, int64_t now_ns) {
         player->truth.late_seconds += (double)(pieces[0].start_ns - player->next_ns) * 1e-9;
         for (int i = 0; i < count; i++)
             player->queue[player->head++ % STEPS_PENDING_MAX] =
-                (struct pending){span.activity, pieces[i], span.step_end && whole && i == count - 1};
+                (struct pending){span.activity, pieces[i], i == count - 1, span.step_end && whole && i == count - 1};
         /* a device that was busy, or a player that was late, shifts the rest of the schedule */
         player->next_ns = pieces[count - 1].end_ns;
     }
@@ -134,6 +148,8 @@ static int loop(struct player *player) {
 /* The context was closed at end_ns: what would have come later is taken back, what was going on is cut. */
 static void settle(struct player *player, int64_t end_ns) {
     retire(player, end_ns);
+    enum sim_activity cut =
+        player->going_count ? player->queue[player->tail % STEPS_PENDING_MAX].activity : SIM_CONTEXT;
     while (player->tail < player->head) {
         struct pending *p = &player->queue[player->tail++ % STEPS_PENDING_MAX];
         if (p->piece.start_ns >= end_ns)
@@ -141,8 +157,10 @@ static void settle(struct player *player, int64_t end_ns) {
         fall_idle(player, p->piece.start_ns);
         p->piece.end_ns = end_ns;
         sim_truth_add(&player->truth, p->activity, &p->piece);
+        show(player, p->activity, p->piece, true);
         player->done_ns = end_ns;
     }
+    sim_show_segment(player->show, cut, player->going, player->going_count);
     fall_idle(player, end_ns);
 }
 
@@ -185,6 +203,8 @@ int sim_play(const char *case_name, const struct sim_play_options *options, stru
     err = sim_visible_device(sim_world_spec(player.world), getenv("CUDA_VISIBLE_DEVICES"), options->device,
                              &player.device, &instance, why);
     player.queue = calloc(STEPS_PENDING_MAX, sizeof *player.queue);
+    if (!err && !options->world_path)
+        err = sim_show_open(options->device, &player.show);
     if (!err && !player.queue)
         err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     if (!err) {
@@ -202,6 +222,9 @@ int sim_play(const char *case_name, const struct sim_play_options *options, stru
     }
     if (truth)
         *truth = player.truth;
+    if (options->shown)
+        sim_show_truth(player.show, options->shown);
+    sim_show_close(player.show);
     free(player.queue);
     sim_world_detach(player.world);
     return err;
@@ -228,16 +251,41 @@ json_t *sim_cases_json(void) {
     return json_pack("{s:o}", "cases", list);
 }
 
-json_t *sim_truth_json(const struct sim_truth *truth) {
+static json_t *states_json(const struct sim_show_truth *shown) {
+    json_t *states = json_object();
+    for (int s = 0; s < SIM_STATE_COUNT; s++)
+        if (shown->state[s].seconds > 0)
+            json_object_set_new(
+                states, sim_state_name((enum sim_state)s),
+                json_pack("{s:f, s:f}", "seconds", shown->state[s].seconds, "joules", shown->state[s].joules));
+    return states;
+}
+
+static json_t *timeline_json(const struct sim_show_truth *shown) {
+    return json_pack("{s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:f, s:f, s:f, s:f, s:f}", "kernels",
+                     (json_int_t)shown->kernels, "copies", (json_int_t)shown->copies, "memsets",
+                     (json_int_t)shown->memsets, "bytes", "pinned", (json_int_t)shown->bytes_pinned, "pageable",
+                     (json_int_t)shown->bytes_pageable, "to_host", (json_int_t)shown->bytes_to_host, "window_seconds",
+                     shown->window_seconds, "busy_seconds", shown->busy_seconds, "compute_seconds",
+                     shown->compute_seconds, "copy_seconds", shown->copy_seconds, "kernel_sum_seconds",
+                     shown->kernel_sum_seconds);
+}
+
+json_t *sim_truth_json(const struct sim_truth *truth, const struct sim_show_truth *shown) {
     json_t *activities = json_object();
     for (int a = 0; a < SIM_ACTIVITY_COUNT; a++)
         if (truth->activity[a].seconds > 0)
             json_object_set_new(
                 activities, sim_activity_info((enum sim_activity)a)->name,
                 json_pack("{s:f, s:f}", "seconds", truth->activity[a].seconds, "joules", truth->activity[a].joules));
-    return json_pack("{s:f, s:f, s:{s:f, s:f}, s:{s:f, s:f}, s:f, s:I, s:f, s:f, s:o}", "seconds", truth->seconds,
-                     "joules", truth->joules, "work", "seconds", truth->work_seconds, "joules", truth->work_joules,
-                     "idle", "seconds", truth->idle_seconds, "joules", truth->idle_joules, "capped_seconds",
-                     truth->capped_seconds, "steps", (json_int_t)truth->steps, "units", truth->units, "late_seconds",
-                     truth->late_seconds, "activities", activities);
+    json_t *root = json_pack("{s:f, s:f, s:{s:f, s:f}, s:{s:f, s:f}, s:f, s:I, s:f, s:f, s:o}", "seconds",
+                             truth->seconds, "joules", truth->joules, "work", "seconds", truth->work_seconds, "joules",
+                             truth->work_joules, "idle", "seconds", truth->idle_seconds, "joules", truth->idle_joules,
+                             "capped_seconds", truth->capped_seconds, "steps", (json_int_t)truth->steps, "units",
+                             truth->units, "late_seconds", truth->late_seconds, "activities", activities);
+    if (root && shown && shown->shown) {
+        json_object_set_new(root, "timeline", timeline_json(shown));
+        json_object_set_new(root, "states", states_json(shown));
+    }
+    return root;
 }

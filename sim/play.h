@@ -1,10 +1,12 @@
 /* Plays a simulated workload on the simulated machine, as `hec sim CASE` does: opens a context, appends the case's
  * segments a little ahead of time, sleeps, ends the steps when their time has come, closes the context. Prints nothing.
- * It uses almost no CPU: of a real program's host side only the waiting is imitated. */
+ * It uses almost no CPU: of a real program's host side only the waiting is imitated. A tracer sees what such a program
+ * would have launched (sim/show.h). */
 #ifndef HEC_SIM_PLAY_H
 #define HEC_SIM_PLAY_H
 
 #include "sim/case.h"
+#include "sim/show.h"
 #include "sim/world.h"
 
 #include <jansson.h>
@@ -20,6 +22,9 @@ struct sim_play_options {
     void *context;
     /* Ends the play early when it becomes non-zero. NULL: SIGTERM and SIGINT end it; their handlers are put back. */
     const volatile sig_atomic_t *stop;
+    /* What a tracer could see; may be NULL. Cases are shown only with world_path NULL, and where the double of libcuda is
+     * found (sim/show.h). */
+    struct sim_show_truth *shown;
 };
 
 /* HEC_ERR_NOTFOUND: no such case, no world, no such device. *truth (may be NULL) is exact for what was really played,
@@ -31,7 +36,9 @@ int sim_play(const char *case_name, const struct sim_play_options *options, stru
 /* {"cases": [{"name", "planted", "verdict", "unit", "units_per_step", "step_seconds", "power_limit_w", "meaning",
  * "segments": [{"activity", "seconds", "times"}]}]}; NULL when out of memory. The caller owns it. */
 json_t *sim_cases_json(void);
-/* {"seconds", "joules", "work": {...}, "idle": {...}, "steps", "units", "activities": {name: {"seconds", "joules"}}, ...} */
-json_t *sim_truth_json(const struct sim_truth *truth);
+/* {"seconds", "joules", "work": {...}, "idle": {...}, "steps", "units", "activities": {name: {"seconds", "joules"}}, ...};
+ * with shown (may be NULL) also "timeline": {"kernels", "copies", ..., "busy_seconds", ...} and "states": {name:
+ * {"seconds", "joules"}}, which sum to the whole. */
+json_t *sim_truth_json(const struct sim_truth *truth, const struct sim_show_truth *shown);
 
 #endif

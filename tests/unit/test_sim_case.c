@@ -242,7 +242,7 @@ static void lists_as_json(void **state) {
     json_decref(root);
     struct sim_truth truth;
     sim_case_truth(sim_case_find("mixed"), 5, sim_profile_find("h200"), 0, 0, &truth);
-    root = sim_truth_json(&truth);
+    root = sim_truth_json(&truth, NULL);
     near(json_number_value(json_object_get(root, "joules")), truth.joules, 0);
     near(json_number_value(json_object_get(json_object_get(root, "work"), "seconds")), truth.work_seconds, 0);
     assert_non_null(json_object_get(json_object_get(root, "activities"), "wait_data"));
