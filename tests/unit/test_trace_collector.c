@@ -81,7 +81,8 @@ static void test_no_calls_no_waiting(void **state) {
     (void)state;
     struct process p;
     open_traced(&p);
-    kernel(&p, 500, 20, 99, 1 * MS);
+    kernel(&p, 500, 20, 99, 10 * MS);
+    release(&p, 5 * MS); /* the poll that read it had begun before */
     release(&p, 100 * MS);
     assert_int_equal(kept.count, 0);
     release(&p, 300 * MS);

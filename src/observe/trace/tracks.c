@@ -164,7 +164,8 @@ static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run 
     const struct hec_trace_held *held;
     hec_trace_hold_sort(&track->hold);
     while ((held = hec_trace_hold_front(&track->hold))) {
-        uint32_t age_ms = now_ms - held->arrived_ms;
+        /* what was read after the poll began is younger than the poll's time */
+        int32_t age_ms = (int32_t)(now_ms - held->arrived_ms);
         struct hec_trace_launch *launch = hec_trace_launches_find(&tracks->launches, held->correlation);
         bool by_partner = told_by_partner(&held->activity);
         if (by_partner && launch && launch->matched) {

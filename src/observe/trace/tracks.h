@@ -54,11 +54,11 @@ void hec_trace_release(struct hec_trace_tracks *tracks, struct hec_trace_run *ru
 void hec_trace_tracks_free(struct hec_trace_tracks *tracks, struct hec_trace_run *run);
 
 /* What arrived so long ago has its neighbours: buffers that are flushed together arrive together. */
-#define HEC_TRACE_SETTLE_MS 200u
+#define HEC_TRACE_SETTLE_MS 200
 /* An activity waits so long for the record of the call that launched it, and such a call for what it launched: the
  * tracer flushes CUPTI's buffers about once a second. */
-#define HEC_TRACE_PARTNER_MS 3000u
+#define HEC_TRACE_PARTNER_MS 3000
 /* And so long until NVML has listed the devices. */
-#define HEC_TRACE_DEVICES_MS 15000u
+#define HEC_TRACE_DEVICES_MS 15000
 
 #endif
