@@ -6,9 +6,10 @@
 #include <string.h>
 
 #define CHUNK 4096
-/* Blocks that overlap at one time: 1 GB when they are full. A writer has open 16 MB of activities at any time, so even
- * where many come late no honest file gets near. */
-#define OPEN_MAX 4096
+/* Activities of blocks that overlap at one time: 1 GB, four thousand streams with full blocks. A block counts for some
+ * more than it holds, so that there is an end to small ones, too. */
+#define WAITING_MAX (INT64_C(4096) * 4096)
+#define WAITING_BLOCK 64
 
 struct run { /* of a block */
     struct hec_activity *activities;
@@ -18,8 +19,9 @@ struct run { /* of a block */
 struct pass {
     struct hec_reader *reader;
     struct hec_packer *packer;
-    struct run **heap; /* by the start of its next activity, then by the order of coming (here: of track and kind) */
+    struct run **heap; /* by the start of the next activity */
     size_t open, capacity;
+    int64_t weight;    /* of what is in the heap */
     struct run *spare; /* one that is done with */
     struct hec_activity *chunk;
     size_t waiting; /* in the chunk */
@@ -76,6 +78,7 @@ static int hand_over(struct pass *pass) {
 
 static void drop_first(struct pass *pass) {
     struct run *done = pass->heap[0];
+    pass->weight -= WAITING_BLOCK + (int64_t)done->count;
     pass->heap[0] = pass->heap[--pass->open];
     sift_down(pass);
     if (pass->spare)
@@ -193,7 +196,8 @@ static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_ns, st
     int err = emit(pass, head.t0_ns);
     if (err)
         return err;
-    if (pass->open == OPEN_MAX)
+    pass->weight += WAITING_BLOCK + (int64_t)head.n;
+    if (pass->weight > WAITING_MAX)
         return hec_reading_corrupt(pass->reader, why, "too many blocks of activities overlap");
     struct run *run = make_run(pass, head.n);
     if (!run)
