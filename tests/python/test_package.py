@@ -24,7 +24,7 @@ def test_one_version(source):
 
 
 def test_the_package_is_typed_and_has_nothing_compiled(source):
-    files = {p.name for p in (source / "python/hec").iterdir() if p.name != "__pycache__"}
+    files = {p.name for p in (source / "python/hec").rglob("*") if p.is_file() and "__pycache__" not in p.parts}
     assert "py.typed" in files
     assert {os.path.splitext(name)[1] for name in files} <= {".py", ".typed"}
 
@@ -32,7 +32,7 @@ def test_the_package_is_typed_and_has_nothing_compiled(source):
 def test_the_syntax_is_that_of_python_3_8(source):
     import ast
 
-    for path in (source / "python/hec").glob("*.py"):
+    for path in (source / "python").rglob("*.py"):
         ast.parse(path.read_text(), feature_version=(3, 8))
 
 

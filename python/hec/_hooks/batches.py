@@ -1,0 +1,59 @@
+"""How many samples are in a batch, by its shape only: nothing is read from a device."""
+
+from typing import Any, Optional
+
+from . import core
+
+_ITEMS_MAX = 8
+_DEPTH_MAX = 4
+
+
+def _shaped(value: Any) -> Optional[int]:
+    """The first dimension of a tensor or an array; None for anything else, and for scalars."""
+    shape = getattr(value, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
+
+
+def first_dimension(value: Any, depth: int = 0) -> Optional[int]:
+    """Of the first tensor found in nested lists, tuples and dicts."""
+    if isinstance(value, core.torch.Tensor):
+        return _shaped(value)
+    if depth == _DEPTH_MAX or isinstance(value, (str, bytes)):
+        return None
+    if isinstance(value, (list, tuple)):
+        items: Any = value[:_ITEMS_MAX]
+    elif isinstance(value, dict) or (hasattr(value, "keys") and hasattr(value, "values")):
+        items = list(value.values())[:_ITEMS_MAX]
+    else:
+        return _shaped(value)
+    for item in items:
+        size = first_dimension(item, depth + 1)
+        if size is not None:
+            return size
+    return None
+
+
+def list_length(value: Any, depth: int = 0) -> Optional[int]:
+    """Of the first innermost list: the samples of a collate function that does not stack them."""
+    if not isinstance(value, (list, tuple)) or not value or depth == _DEPTH_MAX:
+        return None
+    inner = list_length(value[0], depth + 1)
+    return len(value) if inner is None else inner
+
+
+def of_arguments(args: tuple, kwargs: dict) -> Optional[int]:
+    with core.torch._C.DisableTorchFunction():  # a mode of the program does not see us look
+        for value in args[:_ITEMS_MAX]:
+            size = first_dimension(value, 1)
+            if size is not None:
+                return size
+        return first_dimension(kwargs, 1) if kwargs else None
+
+
+def of_batch(batch: Any, wanted: Any, as_list: Optional[bool]) -> "tuple[Optional[int], Optional[bool]]":
+    """The size, and whether batches of this loader are lists of samples; wanted: its batch size, None unknown."""
+    with core.torch._C.DisableTorchFunction():
+        size = first_dimension(batch)
+    if as_list is None and isinstance(wanted, int) and size != wanted:
+        as_list = list_length(batch) == wanted
+    return (list_length(batch) if as_list else size), as_list

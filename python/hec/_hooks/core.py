@@ -1,0 +1,169 @@
+"""What the hooks share: whether they record, the guard around each of them, and the accounts of what they cost."""
+
+import os
+import sys
+import time
+from typing import Any, Callable, Dict, Optional
+
+ERRORS_MAX = 8  # a hook that failed so often switches itself off
+
+torch: Any = None
+library: Any = None  # library.Library, once there is one
+installed = False
+# A process that may be a mere helper (a worker of a data loader) records nothing until an optimizer steps in it.
+dormant = False
+profiling = False  # torch.profiler is on: launch nothing on the device
+optimizer_seen = False  # calls of modules are no steps any more
+
+facts: Dict[str, str] = {}
+_facts_told = False
+_errors: Dict[str, int] = {}
+off: Dict[str, str] = {}  # hooks that switched themselves off, and why
+
+started_ns = time.monotonic_ns()
+step_cost_ns = 0  # in all hooks but the samples of stacks
+events = 0
+
+_here = os.path.dirname(os.path.abspath(__file__))
+now_ns = time.monotonic_ns
+
+
+def recording() -> bool:
+    return not dormant
+
+
+def guard(name: str, function: Callable[[], None]) -> None:
+    try:
+        function()
+    except Exception as error:
+        failed(name, error)
+
+
+def failed(name: str, error: Exception) -> None:
+    """Called in the `except` of a hook. An exception that a signal handler of the program raised while the hook ran is
+    the program's, and goes on its way."""
+    if not _ours(error):
+        raise error
+    count = _errors[name] = _errors.get(name, 0) + 1
+    if count < ERRORS_MAX or name in off:
+        return
+    off[name] = "%s: %s" % (type(error).__name__, error)
+    try:
+        library.fact("hooks_off", "%s is off after %d errors (%s)" % (name, count, off[name]))
+    except Exception:
+        pass
+
+
+def _ours(error: Exception) -> bool:
+    """Whether it arose in the hooks, or in what they called in PyTorch or Python's library."""
+    known = (_here, os.path.dirname(torch.__file__))
+    standard = (os.path.dirname(os.__file__), "<frozen")
+    traceback = error.__traceback__
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        if not name.startswith(known) and (not name.startswith(standard) or "-packages" in name):
+            return False
+        traceback = traceback.tb_next
+    return True
+
+
+def wake() -> None:
+    """From the events of the program: start what a process that does something needs."""
+    if dormant or not installed:
+        return
+    from . import stacks
+
+    if not stacks.running:
+        stacks.start()
+
+
+def tell_facts() -> None:
+    global _facts_told
+    if not _facts_told:
+        _facts_told = True
+        for key, text in facts.items():
+            library.fact(key, text)
+
+
+def spent(start_ns: int) -> None:
+    global step_cost_ns, events
+    step_cost_ns += now_ns() - start_ns
+    events += 1
+
+
+def tell_cost() -> None:
+    """What the hooks themselves took, of the main thread's time, so far."""
+    from . import stacks
+
+    elapsed_ns = max(1, now_ns() - started_ns)
+    sampled = stacks.samples
+    library.fact(
+        "hook_cost",
+        "%.4f%% (%d events of %.1f us, %d stack samples of %.1f us, in %.1f s)"
+        % (
+            100.0 * (step_cost_ns + stacks.cost_ns) / elapsed_ns,
+            events,
+            step_cost_ns / 1e3 / max(1, events),
+            sampled,
+            stacks.cost_ns / 1e3 / max(1, sampled),
+            elapsed_ns / 1e9,
+        ),
+    )
+
+
+def reset_after_fork() -> None:
+    global _facts_told, step_cost_ns, events, started_ns, profiling
+    _facts_told = profiling = False
+    step_cost_ns = events = 0
+    started_ns = now_ns()
+
+
+class Patch:
+    """One function of PyTorch replaced by a wrapper of it, and put back."""
+
+    def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        self.owner, self.name = owner, name
+        self.original = owner.__dict__[name]
+        self.wrapper = make(self.original)
+
+    def install(self) -> None:
+        if self.owner.__dict__[self.name] is self.original:
+            setattr(self.owner, self.name, self.wrapper)
+
+    def remove(self) -> None:
+        if self.owner.__dict__[self.name] is self.wrapper:  # else somebody wrapped it again: leave it
+            setattr(self.owner, self.name, self.original)
+
+
+class Patches:
+    """The patches of one hook, made when they are first installed."""
+
+    def __init__(self, make: "Callable[[], list[Patch]]") -> None:
+        self._make = make
+        self._made: "Optional[list[Patch]]" = None
+
+    def install(self) -> None:
+        if self._made is None:
+            self._made = self._make()
+        for patch in self._made:
+            patch.install()
+
+    def remove(self) -> None:
+        for patch in reversed(self._made or []):
+            patch.remove()
+
+
+def in_mode() -> bool:
+    """Whether the program watches each operation by a mode of its own: then ours would be among them."""
+    length = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    return length is not None and length() > 0
+
+
+def is_compiling() -> bool:
+    """Replaced by PyTorch's own where it has one: True while torch.compile traces through a wrapper."""
+    return False
+
+
+def find_is_compiling() -> Callable[[], bool]:
+    compiler = sys.modules.get("torch.compiler")
+    return getattr(compiler, "is_compiling", is_compiling)

@@ -1,0 +1,71 @@
+"""Time inside the data loader, and the size of the batches it gives."""
+
+import functools
+import sys
+from typing import Any
+
+from . import batches, core, optimizers
+from .steps import Deliveries
+
+NAME = "the data loader"
+
+
+def _note(iterator: Any, batch: Any, start_ns: int) -> None:
+    if NAME in core.off:
+        return
+    end_ns = core.now_ns()
+    if not core.dormant:
+        core.wake()
+        core.library.interval(b"data", start_ns, end_ns)
+    # without a batch size of its own the loader passes on what the data set gives: a batch, or a single sample
+    if batch is not None and getattr(iterator, "_auto_collation", True):
+        known = iterator.__dict__.get("_hec_hooks")
+        if known is None:
+            known = iterator.__dict__["_hec_hooks"] = Deliveries()
+        wanted = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
+        size, known.as_list = batches.of_batch(batch, wanted, known.as_list)
+        optimizers.samples.delivered(known, size)
+    core.spent(end_ns)
+
+
+def _make_next(inner: Any) -> Any:
+    @functools.wraps(inner)
+    def __next__(self: Any) -> Any:
+        start_ns = core.now_ns()
+        batch = None
+        try:
+            batch = inner(self)
+            return batch
+        finally:
+            try:
+                _note(self, batch, start_ns)
+            except Exception as error:
+                core.failed(NAME, error)
+
+    return __next__
+
+
+def _make_iter(inner: Any) -> Any:
+    @functools.wraps(inner)
+    def __iter__(self: Any) -> Any:
+        start_ns = core.now_ns()
+        iterator = inner(self)
+        try:
+            _note(self, None, start_ns)
+        except Exception as error:
+            core.failed(NAME, error)
+        return iterator
+
+    return __iter__
+
+
+def _patches() -> "list[core.Patch]":
+    module = sys.modules["torch.utils.data.dataloader"]
+    return [
+        core.Patch(module._BaseDataLoaderIter, "__next__", _make_next),
+        core.Patch(module.DataLoader, "__iter__", _make_iter),
+    ]
+
+
+_patched = core.Patches(_patches)
+install, remove = _patched.install, _patched.remove

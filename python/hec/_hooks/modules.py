@@ -1,0 +1,274 @@
+"""Calls of the outermost modules: the batch each was given, and the steps of inference.
+
+No module but the outermost ones is touched for longer than it takes to find those. PyTorch 2.2 and newer look at an
+attribute of each module, `_compiled_call_impl` (the place of `Module.compile`), before they call it: a callable there
+is called instead. It is left out of pickles and copies, and torch.compile does not look at it when it traces through a
+module. For a few calls at the start the class has one, which finds the outermost modules and gives those their own;
+then the class's is taken away again. Older versions of PyTorch have no such place: there nothing is found here."""
+
+import functools
+import sys
+import threading
+import weakref
+from typing import Any, Callable, Optional
+
+from . import batches, core, library, optimizers, process
+from .steps import Cycle
+
+NAME = "calls of modules"
+PLACE = "_compiled_call_impl"
+
+# While looking for outermost modules: it ends after so many of their calls, or of calls inside them.
+OUTER_MAX = 12
+INNER_MAX = 5000
+SEARCHES_MAX = 200
+
+cycle = Cycle(lambda t_ns, taken: core.library.step(taken, library.MODULE, t_ns))
+calls = 0  # of outermost modules
+
+_local = threading.local()  # .inside: an outermost module is being called
+_is_compiling: Callable[[], bool] = core.is_compiling
+_searching = False
+_searches = _outer = _inner = 0
+_roots: "list[weakref.ref[Any]]" = []
+
+
+class RootCall:
+    """Stands in the place of an outermost module. Holds no strong reference to it: that would be a cycle."""
+
+    __slots__ = ("ref", "compiled")
+
+    def __init__(self, module: Any, compiled: Any = None) -> None:
+        self.ref = weakref.ref(module)
+        self.compiled = compiled  # what Module.compile put there
+
+    def __reduce__(self) -> Any:
+        """In a pickle or copy of a module's raw dictionary: None, as if it had never been there."""
+        return type(None), ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _is_compiling():
+            return (self.compiled or self.ref()._call_impl)(*args, **kwargs)
+        # the caller is Module._wrapped_call_impl; a replica made by copying the dictionary is not the module of ref
+        module = sys._getframe(1).f_locals.get("self")
+        if not isinstance(module, core.torch.nn.Module):
+            module = self.ref()
+        inner = self.compiled or module._call_impl
+        if getattr(_local, "inside", False) or not core.installed:
+            return inner(*args, **kwargs)
+        size = _before(module, args, kwargs)
+        _local.inside = True
+        try:
+            result = inner(*args, **kwargs)
+        finally:
+            _local.inside = False
+        _after(module, size)
+        return result
+
+
+def _before(module: Any, args: tuple, kwargs: dict) -> Optional[int]:
+    global calls
+    start_ns = core.now_ns()
+    try:
+        calls += 1
+        if _searching:
+            _count_outer()
+        if NAME in core.off:
+            return None
+        size = batches.of_arguments(args, kwargs)
+        if core.torch.is_grad_enabled():
+            optimizers.samples.called(module, size)
+        core.spent(start_ns)
+        return size
+    except Exception as error:
+        core.failed(NAME, error)
+        return None
+
+
+def _after(module: Any, size: Optional[int]) -> None:
+    if core.optimizer_seen:
+        return
+    t_ns = core.now_ns()
+    try:
+        if NAME in core.off or (core.torch.is_grad_enabled() and module.training):
+            return
+        if core.dormant:
+            process.wake_if_rank(stepped=False)
+            if core.dormant:
+                return
+        core.wake()
+        cycle.ended(module, t_ns, lambda: size)
+        core.spent(t_ns)
+    except Exception as error:
+        core.failed(NAME, error)
+
+
+def _search(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """In the place of the class, while searching."""
+    found = None
+    if not _is_compiling():
+        try:
+            if getattr(_local, "inside", False):
+                _count_inner()
+            elif next(self.parameters(), None) is not None:  # a loss or an activation is not what is trained or run
+                found = _adopt(self)
+        except Exception as error:
+            core.failed(NAME, error)
+    return (found or self._call_impl)(*args, **kwargs)
+
+
+def _adopt(module: Any, compiled: Any = None) -> RootCall:
+    call = module.__dict__[PLACE] = RootCall(module, compiled)
+    _roots[:] = [ref for ref in _roots if ref() is not None and ref() is not module]
+    _roots.append(weakref.ref(module))
+    return call
+
+
+def _count_outer() -> None:
+    global _outer
+    _outer += 1
+    if _outer >= OUTER_MAX:
+        _stop_search()
+
+
+def _count_inner() -> None:
+    global _inner
+    _inner += 1
+    if _inner >= INNER_MAX:
+        _stop_search()
+
+
+def search() -> None:
+    """Look for outermost modules during the next calls."""
+    global _searching, _searches, _outer, _inner
+    if _searching or not core.installed or NAME in core.off or _searches >= SEARCHES_MAX:
+        return
+    if not hasattr(core.torch.nn.Module, PLACE):
+        return
+    _searching = True
+    _searches += 1
+    _outer = _inner = 0
+    setattr(core.torch.nn.Module, PLACE, _search)
+
+
+def _stop_search() -> None:
+    global _searching
+    if _searching:
+        _searching = False
+        setattr(core.torch.nn.Module, PLACE, None)
+
+
+def _take_from(module: Any) -> "list[tuple[Any, RootCall]]":
+    """Remove what is in the places of a module and its parts; what the program put there goes back."""
+    taken = []
+    for part in module.modules():
+        found = part.__dict__.get(PLACE)
+        if isinstance(found, RootCall):
+            taken.append((part, found))
+            if found.compiled is None:
+                del part.__dict__[PLACE]
+            else:
+                part.__dict__[PLACE] = found.compiled
+    return taken
+
+
+def _make_compile(inner: Any) -> Any:
+    """torch.compile of a module compiles the very function that looks at the place, with a guard on what is there:
+    None of its own keeps that guard true whatever the class has."""
+
+    @functools.wraps(inner)
+    def compile(*args: Any, **kwargs: Any) -> Any:
+        try:
+            model = args[0] if args else kwargs.get("model")
+            if isinstance(model, core.torch.nn.Module):
+                _take_from(model)
+                model.__dict__.setdefault(PLACE, None)
+                search()  # the compiled module is another one
+        except Exception as error:
+            core.failed(NAME, error)
+        return inner(*args, **kwargs)
+
+    return compile
+
+
+def _make_module_compile(inner: Any) -> Any:
+    @functools.wraps(inner)
+    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = inner(self, *args, **kwargs)
+        try:
+            _adopt(self, self.__dict__[PLACE])
+            search()
+        except Exception as error:
+            core.failed(NAME, error)
+        return result
+
+    return compile
+
+
+def _make_export(inner: Any) -> Any:
+    """An exported program names parameters by the way that led to them: there must be nothing on it."""
+
+    @functools.wraps(inner)
+    def export(*args: Any, **kwargs: Any) -> Any:
+        taken: "list[tuple[Any, RootCall]]" = []
+        try:
+            _stop_search()
+            model = args[0] if args else kwargs.get("mod")
+            if isinstance(model, core.torch.nn.Module):
+                taken = _take_from(model)
+        except Exception as error:
+            core.failed(NAME, error)
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            for module, call in taken:
+                module.__dict__[PLACE] = call
+
+    return export
+
+
+def _patches() -> "list[core.Patch]":
+    torch, found = core.torch, []
+    if "compile" in torch.nn.Module.__dict__:
+        found.append(core.Patch(torch.nn.Module, "compile", _make_module_compile))
+    if "compile" in torch.__dict__:
+        found.append(core.Patch(torch, "compile", _make_compile))
+    export = sys.modules.get("torch.export")
+    for name in ("export", "export_for_training"):
+        if export is not None and name in export.__dict__:
+            found.append(core.Patch(export, name, _make_export))
+    return found
+
+
+_patched = core.Patches(_patches)
+
+
+def _jit_ignores() -> Any:
+    """Names of attributes that torch.jit.script passes over."""
+    return getattr(sys.modules.get("torch.jit._recursive"), "ignored_attributes", [])
+
+
+def install() -> None:
+    global _is_compiling
+    if not hasattr(core.torch.nn.Module, PLACE):
+        return
+    _is_compiling = core.find_is_compiling()
+    _patched.install()
+    _jit_ignores().append(PLACE)
+    for ref in _roots:
+        module = ref()
+        if module is not None and PLACE not in module.__dict__:
+            _adopt(module)
+    search()
+
+
+def remove() -> None:
+    _stop_search()
+    for ref in _roots:
+        module = ref()
+        if module is not None and isinstance(module.__dict__.get(PLACE), RootCall):
+            if module.__dict__[PLACE].compiled is None:
+                del module.__dict__[PLACE]
+    if PLACE in _jit_ignores():
+        _jit_ignores().remove(PLACE)
+    _patched.remove()

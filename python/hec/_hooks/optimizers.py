@@ -1,0 +1,83 @@
+"""Steps of training: an optimizer's step returned."""
+
+import functools
+import sys
+from typing import Any
+
+from . import core, library, process
+from .steps import Cycle, Samples
+
+NAME = "the optimizer's step"
+
+samples = Samples()
+cycle = Cycle(lambda t_ns, taken: core.library.step(taken, library.OPTIMIZER, t_ns))
+_handle: Any = None
+
+
+def _stepped(optimizer: Any) -> None:
+    t_ns = core.now_ns()
+    try:
+        if NAME in core.off:
+            return
+        if core.dormant:
+            process.wake_if_rank(stepped=True)
+            if core.dormant:
+                return
+        core.optimizer_seen = True
+        core.wake()
+        samples.optimized()
+        cycle.ended(optimizer, t_ns, samples.take)
+        core.spent(t_ns)
+    except Exception as error:
+        core.failed(NAME, error)
+
+
+def _hook(optimizer: Any, args: Any, kwargs: Any) -> None:
+    _stepped(optimizer)
+
+
+def _patch_old() -> "list[core.Patch]":
+    """PyTorch 1.13 has no global hook, but prepares the class of each new optimizer: then `step` is wrapped."""
+    Optimizer = core.torch.optim.Optimizer
+
+    def make(prepare: Any) -> Any:
+        @functools.wraps(prepare)
+        def _hook_for_profile(self: Any) -> Any:
+            result = prepare(self)
+            step = type(self).step
+            if not getattr(step, "_hec_hooked", False):
+
+                @functools.wraps(step)
+                def wrapper(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+                    value = step(optimizer, *args, **kwargs)
+                    if core.installed:
+                        _stepped(optimizer)
+                    return value
+
+                wrapper._hec_hooked = wrapper.hooked = True  # type: ignore[attr-defined]
+                type(self).step = wrapper
+            return result
+
+        return _hook_for_profile
+
+    return [core.Patch(Optimizer, "_hook_for_profile", make)]
+
+
+_old = core.Patches(_patch_old)
+
+
+def install() -> None:
+    global _handle
+    register = getattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook", None)
+    if register is None:
+        _old.install()
+    else:
+        _handle = register(_hook)
+
+
+def remove() -> None:
+    global _handle
+    if _handle is not None:
+        _handle.remove()
+        _handle = None
+    _old.remove()

@@ -1,0 +1,163 @@
+"""Samples of the main thread's stack, taken by a thread of their own.
+
+The thread is not one of `threading`: programs that list or join their threads do not see it. It handles no signals, and
+it ends before the process forks, since Python warns of forks with threads; the next event of the program starts it
+again. It holds frames of the program only while it takes a sample."""
+
+import os
+import sys
+import threading
+import time
+from _thread import allocate_lock, start_new_thread
+from typing import Any, Dict, Tuple
+
+from . import core
+
+NAME = "stack samples"
+
+HZ = 50.0
+COST_MAX_NS = 200_000  # of one sample: beyond it there are fewer
+DEPTH_MAX = 64  # frames of a sample that are kept: the outermost, and the innermost
+OUTERMOST = 24
+WALK_MAX = 1000
+NODES_MAX = 60000
+IMPORTS = "<frozen importlib"  # frames of the import system say nothing
+
+running = False
+samples = 0
+cost_ns = 0  # of the samples: of the main thread's time, when it waits for the interpreter's lock
+
+_stop = allocate_lock()  # held while the thread shall run
+_tid = 0  # of the thread
+_nodes: "Dict[Tuple[int, Any, int], int]" = {}  # (parent, code, line) to node
+_next_node = 1
+_ticks = 0
+_calls_seen = 0
+
+
+def _rate() -> float:
+    try:
+        return min(1000.0, max(0.0, float(os.environ.get("HEC_HOOKS_HZ", HZ))))
+    except ValueError:
+        return HZ
+
+
+def start() -> None:
+    global running
+    if running:
+        return
+    running = True
+    core.tell_facts()
+    hz = _rate()
+    if hz == 0 or NAME in core.off:
+        return
+    _stop.acquire(False)
+    try:
+        start_new_thread(_run, (hz, _stop))
+    except Exception as error:
+        core.failed(NAME, error)
+
+
+def stop() -> None:
+    """Ends the thread, and waits until the system has forgotten it (for 20 ms at most)."""
+    global running, _stop, _tid
+    if not running:
+        return
+    running = False
+    tid, _tid = _tid, 0
+    lock, _stop = _stop, allocate_lock()
+    if lock.locked():
+        lock.release()
+    if tid:
+        deadline_ns = core.now_ns() + 20_000_000
+        while os.path.exists("/proc/self/task/%d" % tid) and core.now_ns() < deadline_ns:
+            time.sleep(0.0002)
+
+
+def forked() -> None:
+    """In the child: it has no such thread, and its ring knows no frames."""
+    global running, _stop, _tid, _next_node, samples, cost_ns
+    running = False
+    _stop = allocate_lock()
+    _tid = samples = cost_ns = 0
+    _next_node = 1
+    _nodes.clear()
+
+
+def _run(hz: float, lock: Any) -> None:
+    global _tid, samples, cost_ns
+    try:
+        import signal
+
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        _tid = threading.get_native_id()
+        main = threading.main_thread().ident
+        period_s = 1.0 / hz
+        mean_ns = 0.0
+        while not lock.acquire(timeout=period_s):
+            start_ns = core.now_ns()
+            _sample(main, int(period_s * 1e6))
+            took_ns = core.now_ns() - start_ns
+            samples += 1
+            cost_ns += took_ns
+            mean_ns += (took_ns - mean_ns) / 16
+            # one that waited for the interpreter's lock in between is no cost: the mean, not the sample, decides
+            period_s = max(1.0, mean_ns / COST_MAX_NS) / hz
+            if not _tick(start_ns):
+                break
+    except Exception as error:
+        try:
+            core.failed(NAME, error)
+        except Exception:
+            pass
+
+
+def _tick(now_ns: int) -> bool:
+    """About once a second: look again for outermost modules where none is being called, and tell the cost. False when
+    HEC has gone."""
+    global _ticks, _calls_seen
+    elapsed_s = (now_ns - core.started_ns) // 1_000_000_000
+    if elapsed_s <= _ticks:
+        return True
+    _ticks = elapsed_s
+    from . import modules
+
+    if not core.optimizer_seen and modules.calls == _calls_seen:
+        modules.search()
+    _calls_seen = modules.calls
+    if elapsed_s in (10, 60) or elapsed_s % 600 == 0:
+        core.tell_cost()
+    return bool(core.library.active())
+
+
+def _sample(thread: Any, period_us: int) -> None:
+    frame = sys._current_frames().get(thread)
+    stack = []
+    while frame is not None and len(stack) < WALK_MAX:
+        code = frame.f_code
+        if not code.co_filename.startswith(IMPORTS):
+            stack.append((code, frame.f_lineno or 0))
+        frame = frame.f_back
+    if len(stack) > DEPTH_MAX:
+        stack[DEPTH_MAX - OUTERMOST : len(stack) - OUTERMOST] = []
+    node = 0
+    for code, line in reversed(stack):
+        known = _nodes.get((node, code, line))
+        node = known if known is not None else _define(node, code, line)
+        if node == 0:
+            return
+    if node:
+        core.library.stack(os.getpid(), node, period_us)
+
+
+def _define(parent: int, code: Any, line: int) -> int:
+    """The new node, 0 when there is no room for it."""
+    global _next_node
+    if _next_node >= NODES_MAX:
+        return 0
+    name = getattr(code, "co_qualname", code.co_name)  # Python 3.11
+    if not core.library.frame(_next_node, parent, code.co_filename, name, line):
+        return 0
+    node = _nodes[(parent, code, line)] = _next_node
+    _next_node += 1
+    return node

@@ -1,0 +1,123 @@
+"""What is a step, and how many samples it took. Plain bookkeeping, without PyTorch."""
+
+import weakref
+from typing import Any, Callable, Dict, Optional
+
+MISSED_MAX = 32
+
+
+class Cycle:
+    """Several things may end in turn: the optimizers of two networks, the models of a pipeline. A step ends with the
+    one of them that came last into play. It is believed until the others ended MISSED_MAX times without it.
+
+    The very first end is held back until the next one, which tells whether it was a step of its own."""
+
+    def __init__(self, give: Callable[[int, Optional[float]], None]) -> None:
+        self._give = give
+        self._known: "Dict[int, weakref.ref[Any]]" = {}
+        self._last: Optional[int] = None
+        self._missed = 0
+        self._held: Optional[tuple] = None
+        self.ends = 0
+
+    def ended(self, thing: Any, t_ns: int, samples: Callable[[], Optional[float]]) -> None:
+        """samples: called when this end is a step, for the samples since the last one."""
+        key = id(thing)
+        known = self._known.get(key)
+        self.ends += 1
+        if known is None or known() is not thing:
+            if len(self._known) > 1000:
+                self._known.clear()
+            self._known[key] = weakref.ref(thing)
+            first = self._last is None
+            self._last, self._missed = key, 0
+            if first:
+                self._held = (t_ns, samples())
+                return
+            if self._held is not None:  # the first one was a part of this step
+                earlier, self._held = self._held[1], None
+                now = samples()
+                self._give(t_ns, earlier if now is None else now)
+                return
+        elif key != self._last:
+            self._missed += 1
+            if self._missed <= MISSED_MAX:
+                return
+            self._last, self._missed = key, 0
+        self._missed = 0
+        self.finish()
+        self._give(t_ns, samples())
+
+    def finish(self) -> None:
+        """Give what is held back."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._give(*held)
+
+
+class Deliveries:
+    """What one pass over a data loader gave since the last step."""
+
+    __slots__ = ("sizes", "unknown", "given", "used", "as_list")
+
+    def __init__(self) -> None:
+        self.sizes = 0
+        self.unknown = False
+        self.given = 0  # batches, in all
+        self.used = 0  # times that a backward pass followed, and no other loader's batch in between
+        self.as_list: Optional[bool] = None  # the batch is a list of so many samples
+
+
+class Samples:
+    """Samples of a training step: what the loaders of training gave since the last one; without such a loader, the
+    batches of the outermost modules' calls, summed over the backward passes."""
+
+    def __init__(self) -> None:
+        self._since: "list[Deliveries]" = []
+        self._newest: Optional[Deliveries] = None
+        self._calls: Dict[int, int] = {}
+        self._part = 0  # by calls, since an optimizer stepped
+        self._last_part = 0
+
+    def delivered(self, deliveries: Deliveries, size: Optional[int]) -> None:
+        deliveries.given += 1
+        if size is None:
+            deliveries.unknown = True
+        else:
+            deliveries.sizes += size
+        if deliveries not in self._since:
+            self._since.append(deliveries)
+            del self._since[:-16]
+        self._newest = deliveries
+
+    def called(self, module: Any, size: Optional[int]) -> None:
+        """A module was called for training."""
+        if size is not None:
+            if len(self._calls) > 64:
+                self._calls.clear()
+            self._calls[id(module)] = max(size, self._calls.get(id(module), 0))
+
+    def backward(self) -> None:
+        if self._newest is not None:
+            self._newest.used += 1
+        if self._calls:
+            self._part += max(self._calls.values())
+            self._calls.clear()
+
+    def optimized(self) -> None:
+        """An optimizer stepped, whether that ends a step or not."""
+        if self._part:
+            self._last_part, self._part = self._part, 0
+
+    def take(self) -> Optional[int]:
+        """The samples since the last step, None when they are not known."""
+        total, unknown = 0, False
+        for deliveries in self._since:
+            # a loader for validation is hardly ever the last one before a backward pass
+            if 2 * deliveries.used >= deliveries.given:
+                total += deliveries.sizes
+                unknown = unknown or deliveries.unknown
+            deliveries.sizes, deliveries.unknown = 0, False
+        self._since.clear()
+        by_calls, self._last_part = self._last_part, 0
+        return total if total and not unknown else by_calls or None

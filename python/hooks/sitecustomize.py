@@ -1,0 +1,62 @@
+"""Put on PYTHONPATH by `hec run`: waits for `import torch`, then starts HEC's hooks. A sitecustomize further down
+sys.path runs as if this one were not there. Without HEC_SOCKET, or with HEC_HOOKS=0, that is all it does."""
+
+import os
+import sys
+
+
+class _Finder:
+    """First in sys.meta_path until torch is imported; finds nothing itself."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "torch":
+            return None
+        try:
+            sys.meta_path.remove(_Finder)
+            for finder in sys.meta_path:
+                spec = finder.find_spec(name, path, target)
+                if spec is not None:
+                    break
+            else:
+                return None
+            _watch(spec.loader)
+        except Exception:
+            return None  # the import system asks the other finders, as it would have without this one
+        return spec
+
+
+def _watch(loader):
+    """Have the hooks started once the loader has run torch; the loader of this one module is as before then."""
+    run = loader.exec_module
+
+    def exec_module(module):
+        del loader.exec_module
+        run(module)
+        try:
+            import _hec_hooks_start
+
+            _hec_hooks_start.start()
+        except Exception:
+            pass
+
+    # Python leaves frames of the import system out of tracebacks; this one belongs to it
+    exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
+    loader.exec_module = exec_module
+
+
+def _chain():
+    """Run the sitecustomize that would have been found without this folder, under its own name."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    there = [entry for entry in sys.path if os.path.abspath(entry) != here]
+    spec = sys.modules["_frozen_importlib_external"].PathFinder.find_spec("sitecustomize", there)
+    if spec is None or spec.loader is None:
+        return
+    module = sys.modules["_frozen_importlib"].module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)  # what it raises is reported by site, as ever
+
+
+if os.environ.get("HEC_SOCKET") and os.environ.get("HEC_HOOKS") != "0":
+    sys.meta_path.insert(0, _Finder)
+_chain()
