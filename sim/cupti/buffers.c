@@ -18,6 +18,30 @@ static void unlock(void) {
     pthread_mutex_unlock(&sim_cupti.lock);
 }
 
+static __thread int moving_here;
+
+/* Under the lock. A flush waits for records and buffers that another thread is moving: what was complete when it was
+ * called has been handed back when it returns. */
+static void move_begin(void) {
+    sim_cupti.moving++;
+    moving_here++;
+}
+
+static void move_end(void) {
+    lock();
+    moving_here--;
+    sim_cupti.moving--;
+    pthread_cond_broadcast(&sim_cupti.settled);
+    unlock();
+}
+
+static void wait_for_others(void) {
+    lock();
+    while (sim_cupti.moving > moving_here)
+        pthread_cond_wait(&sim_cupti.settled, &sim_cupti.lock);
+    unlock();
+}
+
 /* Under the lock: the buffer is over. */
 static void finish(int which) {
     struct sim_buffer *buffer = sim_cupti.current[which];
@@ -112,10 +136,12 @@ void sim_cupti_write_finished(void) {
     }
     if (finished)
         sim_cupti.pending_count = kept;
+    move_begin();
     unlock();
     for (size_t i = 0; i < count; i++)
         write_device(&finished[i]);
     free(finished);
+    move_end();
 }
 
 /* Hand back what is ready, in the calling thread: to whoever is registered now, as CUPTI does. */
@@ -136,10 +162,12 @@ static void hand_back(bool all) {
             valid -= 8;
             sim_cupti.dropped++; /* its last record is cut off */
         }
+        move_begin();
         unlock();
         if (complete)
             complete(NULL, 0, buffer->memory, buffer->size, valid);
         free(buffer);
+        move_end();
     }
 }
 
@@ -210,7 +238,9 @@ SIM_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
     if (sim_cupti_spec()->slow_flush_ns)
         sim_world_spend(sim_cupti.world, sim_cupti_spec()->slow_flush_ns);
     sim_cupti_write_finished();
+    wait_for_others();
     sim_cupti_deliver(true);
+    wait_for_others();
     return SIM_CUPTI_SUCCESS;
 }
 

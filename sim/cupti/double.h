@@ -49,7 +49,8 @@ struct sim_buffer {
 
 struct sim_cupti_state {
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    pthread_cond_t wake, settled;
+    int moving; /* threads that have taken records or buffers out and not yet passed them on */
     struct sim_world *world;
     int64_t wall_offset_ns; /* monotonic to wall clock */
 

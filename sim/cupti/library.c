@@ -19,6 +19,7 @@ static void find(void) {
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&sim_cupti.wake, &monotonic);
+    pthread_cond_init(&sim_cupti.settled, &monotonic);
     found = SIM_CUPTI_ERROR_NOT_INITIALIZED;
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library || sim_world_attach(NULL, &sim_cupti.world, NULL) != HEC_OK)
