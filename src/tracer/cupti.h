@@ -32,7 +32,6 @@ enum hec_cupti_kind {
     HEC_CUPTI_CONCURRENT_KERNEL = 10,
     HEC_CUPTI_MARKER = 12,
     HEC_CUPTI_MEMCPY2 = 22, /* between devices */
-    HEC_CUPTI_SYNCHRONIZATION = 38,
     HEC_CUPTI_GRAPH_TRACE = 51,
 };
 
@@ -50,14 +49,11 @@ enum hec_cupti_memory {
     HEC_CUPTI_MEMORY_MANAGED_STATIC,
 };
 
-#define HEC_CUPTI_SYNC_TYPES 5u /* unknown, event, stream wait, stream, context: as in hec_trace_sync_type */
 #define HEC_CUPTI_FLUSH_FORCED 1u
 #define HEC_CUPTI_THREAD_ID_SYSTEM 1u /* gettid, not pthread_self */
 #define HEC_CUPTI_MARKER_START 2u
 #define HEC_CUPTI_MARKER_END 4u
 #define HEC_CUPTI_OBJECT_THREAD 2u
-/* The stream of a synchronisation that waits for all. */
-#define HEC_CUPTI_STREAM_NONE UINT32_MAX
 
 typedef void (*hec_cupti_requested)(uint8_t **buffer, size_t *size, size_t *records_max);
 typedef void (*hec_cupti_completed)(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);

@@ -73,9 +73,11 @@ static void tell(const char *name, uint32_t code) {
 
 void hec_hold_stand_down(const char *name, uint32_t code) {
     hec_hold.last_ns = hec_out_now_ns();
+    hec_hold.ever = true;
+    hec_tracer.duty.may_leave = false;
     if (hec_tracer.open)
         hec_window_close(true);
-    else if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
+    else if (hec_tracer.registered && __atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
         hec_window_settle();
     __atomic_store_n(&hec_hold.serving, HEC_HOLD_THEM, __ATOMIC_RELEASE);
     if (!hec_hold.told)

@@ -94,6 +94,7 @@ static bool open_cupti(char *why, size_t why_bytes) {
         hec_hold.forever = true; /* until it registers buffers through the shim */
         hec_hold_stand_down(name, 0);
     } else {
+        t->graphs = t->mode == HEC_TRACE_GRAPH; /* later is too late: see window.c */
         result = hec_window_open();
     }
     hec_hold_leave();
@@ -116,6 +117,7 @@ static bool start(void) {
     struct hec_tracer *t = &hec_tracer;
     char why[640] = "";
     t->mode = mode_of(secure_getenv(HEC_TRACE_ENV_MODE));
+    t->stay = secure_getenv(HEC_TRACE_ENV_STAY) != NULL;
     t->budget_ppm = budget_of(secure_getenv(HEC_TRACE_ENV_BUDGET));
     if (!socket || !socket[0] || t->mode == HEC_TRACE_OFF)
         return false;

@@ -202,9 +202,7 @@ static uint32_t shim_ActivityFlushAll(uint32_t flags) {
     if (ours && (flags & HEC_CUPTI_FLUSH_FORCED))
         hec_records_forced(true);
     uint32_t result = REAL(ActivityFlushAll)(flags);
-    if (ours)
-        hec_records_forced(false);
-    else
+    if (!ours)
         touch();
     return result;
 }

@@ -45,17 +45,16 @@ void hec_thread_step(int64_t now) {
         hec_window_charge();
         bool full = t->duty.budget_ppm == 0;
         if (!full && hec_duty_should_close(&t->duty)) {
-            hec_window_close(false);
+            if (hec_duty_should_leave(&t->duty))
+                hec_window_leave();
+            else
+                hec_window_close(false);
         } else if (now - t->flushed_ns >= FLUSH_NS) {
             hec_window_flush(0);
         }
     } else {
-        if (t->draining) {
-            hec_window_flush(0);
-            t->draining = hec_buffers_out() > 0 && now - t->close_ns < HEC_NS_PER_S;
-            if (!t->draining)
-                hec_window_tell(false);
-        }
+        if (t->draining)
+            hec_window_drain(now);
         if (now >= t->retry_ns && hec_hold.paused == 0 && hec_hold_free(now) && hec_duty_should_open(&t->duty)) {
             uint32_t result = hec_window_open();
             if (result != HEC_CUPTI_SUCCESS)
@@ -73,13 +72,15 @@ void hec_thread_step(int64_t now) {
 }
 
 /* The last flush. Others that have CUPTI just now keep it. */
-static void finish(void) {
+static void finish(int64_t last_ns) {
     if (!hec_hold_enter())
         return;
     if (hec_tracer.open)
         hec_window_close(true);
-    else if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
+    else if (hec_tracer.registered && __atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
         hec_window_settle();
+    if (hec_hold.paused == 0)
+        hec_duty_elapse(&hec_tracer.duty, hec_out_now_ns() - last_ns);
     hec_window_tell_counts();
     hec_inject_end();
     hec_hold_leave();
@@ -121,7 +122,7 @@ static void *run(void *unused) {
         if (ending)
             break;
     }
-    finish();
+    finish(last);
     pthread_mutex_lock(&thread.lock);
     thread.ended = true;
     pthread_cond_broadcast(&thread.done);

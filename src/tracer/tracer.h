@@ -92,14 +92,23 @@ void hec_clock_forget(void);
 
 /* Costs to the program, ns; sources in duty.c. */
 struct hec_duty_costs {
-    int64_t device_ns; /* a kernel, copy, memset or graph */
-    int64_t node_ns;   /* one of these as part of a graph */
-    int64_t api_ns;    /* an API call, traced or seen and thrown away */
-    int64_t sync_ns;
-    int64_t switch_ns; /* opening and closing a window */
+    int64_t device_ns;    /* a kernel, copy or memset that the host launched */
+    int64_t node_ns;      /* one of these as part of a graph, or a graph */
+    int64_t api_ns;       /* an API call, traced or seen and thrown away */
+    int64_t attached_ns;  /* a launch while CUPTI is attached, whether anything is on or not */
+    int64_t hidden_share; /* percent of these that is felt when the launch ran far ahead of the device */
+    int64_t switch_ns;    /* opening and closing a window */
+    int64_t attach_ns;    /* attaching and leaving */
     int64_t flush_ns;
 };
 extern const struct hec_duty_costs hec_duty_costs;
+
+/* What a stretch of tracing brought. */
+struct hec_duty_work {
+    uint64_t launched; /* device activities that the host launched one by one */
+    uint64_t queued;   /* of these, those that waited in the queue: the device, not the host, set the pace */
+    uint64_t nodes, calls;
+};
 
 struct hec_duty {
     int64_t budget_ppm; /* 0: no limit (mode full) */
@@ -107,18 +116,24 @@ struct hec_duty {
     int64_t spent_ns;   /* estimate of what it lost by tracing, all in all */
     int64_t credit_ns;  /* what may be spent now; negative: debt */
     int64_t window_ns;  /* age of the open window */
-    double rate;        /* spent per ns of open window, of the last window */
     int64_t window_spent_ns;
-    bool open;
+    double rate;          /* spent per ns of open window, of the last window */
+    double attached_rate; /* of that, what is spent for being attached alone */
+    int64_t window_attached_ns;
+    bool open, attached;
+    bool may_leave; /* being attached can be ended, so it counts against the budget */
 };
 
 void hec_duty_init(struct hec_duty *duty, int64_t budget_ppm);
 void hec_duty_elapse(struct hec_duty *duty, int64_t ns);
 void hec_duty_spend(struct hec_duty *duty, int64_t ns);
+void hec_duty_work(struct hec_duty *duty, const struct hec_duty_work *work);
 void hec_duty_opened(struct hec_duty *duty);
 void hec_duty_closed(struct hec_duty *duty);
 bool hec_duty_should_open(const struct hec_duty *duty);
 bool hec_duty_should_close(const struct hec_duty *duty);
+/* Whether it pays to leave CUPTI until the next window. */
+bool hec_duty_should_leave(const struct hec_duty *duty);
 /* ppm of the elapsed time, at least 0. */
 uint32_t hec_duty_estimate_ppm(const struct hec_duty *duty);
 
@@ -176,13 +191,16 @@ uint8_t *hec_buffers_take(void); /* NULL: none is free, counted */
 void hec_buffers_give(uint8_t *buffer);
 bool hec_buffers_ours(const uint8_t *buffer);
 uint32_t hec_buffers_out(void); /* how many CUPTI has */
+void hec_buffers_reset(void);   /* CUPTI has none any more, whether it gave them back or not */
 uint64_t hec_buffers_refused(void);
 
 /* ---- records.c: from CUPTI's records to ours ---- */
 
 struct hec_records_totals {
     uint64_t device, api, sync, other; /* good ones */
-    uint64_t nodes;                    /* of the device ones, those in a graph */
+    uint64_t nodes;                    /* of the device ones, those in a graph, and graphs */
+    uint64_t queued;                   /* of the device ones, those that had waited in the queue for long */
+    uint64_t graph_calls;              /* API calls that make or launch graphs */
     uint64_t bad;
     uint64_t dropped;  /* by CUPTI, and those still without an end when a forced flush took their buffer away */
     uint64_t filtered; /* API calls that nobody wants; they cost all the same */
@@ -202,7 +220,8 @@ void hec_records_forced(bool forced);
 /* What was launched before the kinds were enabled is not recorded, and may still run then. A stream's first recorded
  * activity that had waited in the queue shows that the stream was busy before, up to its start. */
 void hec_lead_reset(int64_t open_ns);
-void hec_lead_device(uint32_t context, uint32_t stream, uint32_t correlation, int64_t start_ns);
+/* Returns whether it had waited in the queue, as far as its call was seen. */
+bool hec_lead_device(uint32_t context, uint32_t stream, uint32_t correlation, int64_t start_ns);
 void hec_lead_api(uint32_t correlation, int64_t end_ns);
 /* When all that runs is recorded, given what was seen so far: open_ns at the earliest, at most limit_ns. */
 int64_t hec_lead_complete_ns(int64_t limit_ns);
@@ -224,7 +243,9 @@ struct hec_tracer {
     bool open;       /* our kinds are on */
     bool registered; /* our callbacks are CUPTI's */
     bool first;      /* the window was opened within cuInit: nothing had been launched before */
-    bool draining;   /* closed, but CUPTI still has buffers of the window */
+    bool draining;   /* closed, but CUPTI still has buffers of the window, which is not told yet */
+    bool graphs;     /* whole graphs are traced: decided before any can exist */
+    bool stay;       /* CUPTI is never left while the program runs */
     bool type_set;   /* CUPTI's kind of thread id is ours */
     uint32_t theirs_type;
     uint32_t number; /* of the window */
@@ -243,7 +264,13 @@ uint32_t hec_window_open(void);
  * HEC_WINDOW_SETTLE_MS); else they are fetched by later flushes. */
 void hec_window_close(bool settle);
 void hec_window_settle(void);
+/* Fetch more of a closed window, and tell of it once it is whole, or after a second. */
+void hec_window_drain(int64_t now_ns);
 #define HEC_WINDOW_SETTLE_MS 100
+/* Kinds off and out of CUPTI, which costs a launch-bound program 10 to 25 % for as long as it is attached, kinds on or
+ * not. Not where a graph was seen, nor where somebody else has used CUPTI: see window.c. */
+void hec_window_leave(void);
+bool hec_window_may_leave(void);
 /* Fetch what is complete, and charge the duty cycle with what came since the last time. */
 void hec_window_flush(uint32_t flags);
 void hec_window_charge(void);
@@ -275,6 +302,7 @@ struct hec_hold {
     uint32_t paused;               /* hec_trace_pause */
     bool forever;                  /* somebody uses CUPTI in a way that cannot be shared, or whose end cannot be seen */
     bool missed;                   /* atomic: they began, and the lock could not be had */
+    bool ever;                     /* somebody else has used CUPTI in this process */
     bool told;                     /* a HOLDER record is out */
     int64_t last_ns;               /* when they last called */
     hec_cupti_requested requested; /* their callbacks, NULL: never registered */

@@ -1,19 +1,33 @@
+/* Windows of tracing.
+ *
+ * Attached and idle, CUPTI costs a launch-bound PyTorch program 0.3 to 0.65 us of each 4.7 us launch; cuptiFinalize takes
+ * that away wholly (H200, CUPTI 13.0). It is safe while threads launch kernels (120 of 120 cycles), but not with CUDA
+ * graphs: a graph replayed after the kinds were disabled, or while it runs, ends in "unspecified launch failure" later. So
+ * CUPTI is left only between the windows of mode auto, only where being attached costs more than half of the budget, only
+ * with the kinds still on, and never once a graph was seen or anybody else has used CUPTI, whose subscriber would go
+ * with it. What is left is a program whose first graph ever begins within the 2 ms of a leave; HEC_TRACE_STAY rules that
+ * out. */
 #include "tracer/tracer.h"
 
 #include <time.h>
 
 struct hec_tracer hec_tracer;
 
-enum { IN_GRAPH = 1, NOT_IN_GRAPH = 2, ALWAYS = 3 }; /* modes: graphs as a whole, or their nodes */
+/* Whole graphs (51) are for good: enabled while graphs exist that were instantiated without it, their next replay is a
+ * segmentation fault in libcupti (5 of 5). Inside cuInit there are none. */
+enum { WHOLE_GRAPHS = 1, NODES = 2, ALWAYS = 3 };
 static const struct {
     uint32_t kind;
     int when;
     bool needed;
 } kinds[] = {
-    {HEC_CUPTI_MEMCPY, ALWAYS, false},           {HEC_CUPTI_MEMCPY2, ALWAYS, false},
-    {HEC_CUPTI_MEMSET, ALWAYS, false},           {HEC_CUPTI_SYNCHRONIZATION, ALWAYS, false},
-    {HEC_CUPTI_MARKER, ALWAYS, false},           {HEC_CUPTI_RUNTIME, ALWAYS, false},
-    {HEC_CUPTI_DRIVER, ALWAYS, false},           {HEC_CUPTI_GRAPH_TRACE, IN_GRAPH, false},
+    {HEC_CUPTI_MEMCPY, ALWAYS, false},
+    {HEC_CUPTI_MEMCPY2, ALWAYS, false},
+    {HEC_CUPTI_MEMSET, ALWAYS, false},
+    {HEC_CUPTI_MARKER, ALWAYS, false},
+    {HEC_CUPTI_RUNTIME, ALWAYS, false},
+    {HEC_CUPTI_DRIVER, ALWAYS, false},
+    {HEC_CUPTI_GRAPH_TRACE, WHOLE_GRAPHS, false},
     {HEC_CUPTI_CONCURRENT_KERNEL, ALWAYS, true},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
@@ -25,7 +39,7 @@ static void sleep_ms(long ms) {
 
 static void disable(size_t count) {
     while (count-- > 0)
-        if (kinds[count].when & (hec_tracer.mode == HEC_TRACE_GRAPH ? IN_GRAPH : NOT_IN_GRAPH))
+        if (kinds[count].when & (hec_tracer.graphs ? WHOLE_GRAPHS : NODES))
             hec_tracer.library.calls.ActivityDisable(kinds[count].kind);
 }
 
@@ -44,9 +58,17 @@ static void read_clock(const struct hec_cupti *cupti) {
     hec_clock_read(cupti);
 }
 
+/* The last word on a window, once. */
+static void tell_closed(void) {
+    hec_tracer.draining = false;
+    hec_window_tell(false);
+}
+
 uint32_t hec_window_open(void) {
     const struct hec_cupti *cupti = &hec_tracer.library.calls;
     uint32_t result;
+    if (hec_tracer.draining)
+        tell_closed();
     if (!hec_tracer.registered) {
         result = cupti->ActivityRegisterCallbacks(hec_shim_requested, hec_shim_completed);
         if (result != HEC_CUPTI_SUCCESS)
@@ -64,7 +86,7 @@ uint32_t hec_window_open(void) {
     hec_lead_reset(hec_tracer.open_ns);
     hec_out_unlock();
     for (size_t i = 0; i < KINDS; i++) {
-        if (!(kinds[i].when & (hec_tracer.mode == HEC_TRACE_GRAPH ? IN_GRAPH : NOT_IN_GRAPH)))
+        if (!(kinds[i].when & (hec_tracer.graphs ? WHOLE_GRAPHS : NODES)))
             continue;
         result = cupti->ActivityEnable(kinds[i].kind);
         if (result != HEC_CUPTI_SUCCESS && kinds[i].needed) {
@@ -81,7 +103,6 @@ uint32_t hec_window_open(void) {
     hec_tracer.first = hec_tracer.number == 0;
     hec_tracer.number++;
     hec_tracer.open = true;
-    hec_tracer.draining = false;
     hec_tracer.flushed_ns = hec_tracer.told_ns = hec_tracer.open_ns;
     hec_duty_opened(&hec_tracer.duty);
     return HEC_CUPTI_SUCCESS;
@@ -89,12 +110,14 @@ uint32_t hec_window_open(void) {
 
 void hec_window_charge(void) {
     struct hec_records_totals now = hec_records_totals(), *then = &hec_tracer.charged;
-    uint64_t nodes = now.nodes - then->nodes, device = now.device - then->device - nodes;
-    uint64_t calls = now.api - then->api + now.filtered - then->filtered;
-    hec_duty_spend(&hec_tracer.duty, (int64_t)device * hec_duty_costs.device_ns +
-                                         (int64_t)nodes * hec_duty_costs.node_ns +
-                                         (int64_t)calls * hec_duty_costs.api_ns +
-                                         (int64_t)(now.sync - then->sync) * hec_duty_costs.sync_ns);
+    struct hec_duty_work work = {
+        .nodes = now.nodes - then->nodes,
+        .launched = now.device - then->device - (now.nodes - then->nodes),
+        .queued = now.queued - then->queued,
+        .calls = now.api - then->api + now.filtered - then->filtered,
+    };
+    hec_tracer.duty.may_leave = hec_window_may_leave();
+    hec_duty_work(&hec_tracer.duty, &work);
     *then = now;
 }
 
@@ -102,9 +125,9 @@ void hec_window_flush(uint32_t flags) {
     const struct hec_cupti *cupti = &hec_tracer.library.calls;
     size_t dropped = 0;
     hec_clock_read(cupti);
+    /* until the next gentle flush: CUPTI may return the buffers from a thread of its own, later */
     hec_records_forced(flags & HEC_CUPTI_FLUSH_FORCED);
     cupti->ActivityFlushAll(flags);
-    hec_records_forced(false);
     if (cupti->ActivityGetNumDroppedRecords(NULL, 0, &dropped) == HEC_CUPTI_SUCCESS)
         hec_records_count_dropped(dropped);
     hec_duty_spend(&hec_tracer.duty, hec_duty_costs.flush_ns);
@@ -160,25 +183,57 @@ void hec_window_settle(void) {
         hec_window_flush(HEC_CUPTI_FLUSH_FORCED);
     for (int waited_ms = 0; hec_buffers_out() > 0 && waited_ms < 20; waited_ms++)
         sleep_ms(1); /* CUPTI returns them from a thread of its own */
-    hec_tracer.draining = false;
     if (hec_tracer.type_set)
         cupti->SetThreadIdType(hec_tracer.theirs_type);
     hec_tracer.type_set = false;
+    if (hec_tracer.draining)
+        tell_closed();
+}
+
+static void closed(void) {
+    hec_tracer.open = false;
+    hec_duty_closed(&hec_tracer.duty);
 }
 
 void hec_window_close(bool settle) {
     hec_tracer.close_ns = hec_out_now_ns();
     disable(KINDS);
-    hec_tracer.open = false;
-    hec_duty_closed(&hec_tracer.duty);
-    if (settle) {
+    closed();
+    hec_tracer.draining = true;
+    if (settle)
         hec_window_settle();
-    } else {
-        hec_window_flush(0);
-        hec_tracer.draining = hec_buffers_out() > 0;
+    else
+        hec_window_drain(hec_tracer.close_ns);
+}
+
+void hec_window_drain(int64_t now_ns) {
+    hec_window_flush(0);
+    if (hec_buffers_out() == 0 || now_ns - hec_tracer.close_ns >= HEC_NS_PER_S)
+        tell_closed();
+}
+
+bool hec_window_may_leave(void) {
+    struct hec_records_totals totals = hec_records_totals();
+    return hec_tracer.mode == HEC_TRACE_AUTO && !hec_tracer.stay && !hec_hold.ever && totals.nodes == 0 &&
+           totals.graph_calls == 0 && hec_tracer.library.calls.Finalize != NULL;
+}
+
+void hec_window_leave(void) {
+    hec_tracer.close_ns = hec_out_now_ns();
+    hec_tracer.draining = true;
+    hec_window_flush(HEC_CUPTI_FLUSH_FORCED); /* what is not at its end yet is counted as dropped */
+    if (!hec_window_may_leave()) {            /* a graph came with it */
+        disable(KINDS);
+        closed();
+        hec_window_drain(hec_tracer.close_ns);
+        return;
     }
-    hec_window_tell(false);
-    hec_window_tell_counts();
+    hec_tracer.library.calls.Finalize();
+    closed();
+    hec_tracer.duty.attached = false;
+    hec_tracer.registered = hec_tracer.type_set = false;
+    hec_buffers_reset(); /* what CUPTI had is no longer its */
+    tell_closed();
 }
 
 void hec_window_forget(void) {
