@@ -13,7 +13,7 @@ void hec_json_init(struct hec_json *j, struct hec_import_input *input, struct he
     j->base = 0;
     j->error = HEC_OK;
     j->depth = 0;
-    j->input_ended = false;
+    j->input_ended = j->input_failed = false;
     j->fresh = false;
 }
 
@@ -48,6 +48,7 @@ static const uint8_t *refill(struct hec_json *j, const uint8_t *keep) {
     long got = hec_import_input_read(j->input, j->window + kept, HEC_JSON_WINDOW - kept, j->why);
     if (got < 0) {
         j->error = (int)got;
+        j->input_failed = true;
         got = 0;
     }
     j->input_ended = got == 0;
@@ -161,7 +162,11 @@ static const uint8_t *escape(struct hec_json *j, const uint8_t *p, char *out, si
         }
         size = put_utf8(character, c >= 0xd800 && c < 0xe000 ? 0xfffd : c); /* half a pair is no character */
     } else {
-        fail(j, p + 1 < j->end ? p + 1 : j->end, "an escape sequence");
+        const uint8_t *wrong = p + 1;
+        if (*wrong == 'u')
+            for (wrong++; hex_digit(*wrong) >= 0;)
+                wrong++;
+        fail(j, wrong < j->end ? wrong : j->end, "an escape sequence");
         return NULL;
     }
     if (out && *length + size <= HEC_JSON_TEXT_MAX) {
@@ -257,7 +262,7 @@ static const uint8_t *skip_number(struct hec_json *j, const uint8_t *p) {
         good = p > digits;
     }
     if (!good || p - from >= TOKEN_MAX) {
-        fail(j, good ? from : p, good ? "a number of less than 64 digits" : "a digit");
+        fail(j, p < j->end ? from : p, good ? "a number of less than 64 characters" : "a number");
         return NULL;
     }
     return p;
@@ -275,7 +280,10 @@ static const uint8_t *skip_scalar(struct hec_json *j, const uint8_t *p) {
         return p + 5;
     if (*p == '+' || is_word(p, "nan", 3) || is_word(p, "inf", 3))
         return skip_number(j, p);
-    fail(j, p, "a value");
+    const uint8_t *word = p;
+    while ((*word | 0x20) >= 'a' && (*word | 0x20) <= 'z')
+        word++;
+    fail(j, word < j->end ? p : word, "a value");
     return NULL;
 }
 

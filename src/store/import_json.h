@@ -25,7 +25,7 @@ struct hec_json {
     int64_t base;            /* offset of the window's first byte */
     int error;
     int depth;
-    bool input_ended;
+    bool input_ended, input_failed;
     bool fresh; /* the container was just entered: no comma before what comes */
     uint8_t is_array[HEC_JSON_DEPTH_MAX];
     char scratch[HEC_JSON_TEXT_MAX + 8];

@@ -159,7 +159,7 @@ static int read_all(struct kineto *k) {
     if (type == 0)
         return hec_fail(k->why, HEC_ERR_USAGE, "%s is empty", path);
     if (type != '{' && type != '[')
-        return type < 0 && k->json->error != HEC_ERR_CORRUPT
+        return k->json->input_failed
                    ? type
                    : hec_fail(k->why, HEC_ERR_USAGE,
                               "%s is neither a Kineto trace (JSON) nor an export of Nsight Systems (SQLite)", path);

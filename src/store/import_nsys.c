@@ -10,10 +10,13 @@
 #include "store/schema.h"
 #include "store/sql.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define COLUMNS_MAX 20
 #define ROWS_A_REPORT 65536
@@ -24,6 +27,7 @@ struct nsys {
     struct hec_import_file *file;
     struct hec_why *why;
     sqlite3 *db;
+    int failed;      /* by SQLite, while looking for tables; 0: not */
     bool by_process; /* correlation ids are told apart by process: kernels say theirs */
     double share;
     uint8_t memory[MEMORY_KINDS]; /* enum hec_memory_kind by the file's number */
@@ -66,24 +70,30 @@ static int32_t pid_of(int64_t global) {
     return (int32_t)(global >> 24 & 0xffffff);
 }
 
-static bool has_table(struct nsys *n, const char *table) {
+/* Does the statement have a row? A damaged file is not one without: n->failed stays set. */
+static bool has_row(struct nsys *n, const char *sql, const char *first, const char *second) {
     sqlite3_stmt *s = NULL;
-    bool found = sqlite3_prepare_v2(n->db, "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?1 AND rootpage>0",
-                                    -1, &s, NULL) == SQLITE_OK &&
-                 sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW;
+    int rc = sqlite3_prepare_v2(n->db, sql, -1, &s, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_text(s, 1, first, -1, SQLITE_STATIC);
+    if (rc == SQLITE_OK && second)
+        rc = sqlite3_bind_text(s, 2, second, -1, SQLITE_STATIC);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(s);
     sqlite3_finalize(s);
-    return found;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE && !n->failed)
+        n->failed = rc;
+    return rc == SQLITE_ROW;
 }
 
+/* A table with rows of its own: no view, nothing virtual. */
+static bool has_table(struct nsys *n, const char *table) {
+    return has_row(n, "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?1 AND rootpage>0", table, NULL);
+}
+
+/* Generated and hidden columns are not in this list, so no expression of the file's is ever run. */
 static bool has_column(struct nsys *n, const char *table, const char *column) {
-    /* generated and hidden columns are not in this list, so no expression of the file's is ever run */
-    sqlite3_stmt *s = NULL;
-    bool found = sqlite3_prepare_v2(n->db, "SELECT 1 FROM pragma_table_info(?1) WHERE name=?2 COLLATE NOCASE", -1, &s,
-                                    NULL) == SQLITE_OK &&
-                 sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC) == SQLITE_OK &&
-                 sqlite3_bind_text(s, 2, column, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW;
-    sqlite3_finalize(s);
-    return found;
+    return has_row(n, "SELECT 1 FROM pragma_table_info(?1) WHERE name=?2 COLLATE NOCASE", table, column);
 }
 
 static void write_statement(struct nsys *n, const struct query *q, const char *table, struct hec_buf *sql) {
@@ -120,12 +130,14 @@ static int each_row(struct nsys *n, const struct query *q) {
                         : q->tables[1] && has_table(n, q->tables[1]) ? q->tables[1]
                                                                      : NULL;
     if (!table)
-        return HEC_OK;
+        return n->failed ? damaged(n, n->failed, q->tables[0]) : HEC_OK;
     struct hec_buf sql;
     hec_buf_init(&sql, 65536);
     write_statement(n, q, table, &sql);
     struct row row = {0};
     int err = hec_buf_error(&sql);
+    if (n->failed)
+        err = damaged(n, n->failed, table);
     int rc = err < 0 ? SQLITE_NOMEM : sqlite3_prepare_v2(n->db, hec_buf_text(&sql), -1, &row.s, NULL);
     hec_buf_free(&sql);
     int last = row.s ? sqlite3_column_count(row.s) - 1 : 0;
@@ -483,10 +495,40 @@ static int check_kind(struct nsys *n) {
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         if (has_table(n, tables[i]))
             return HEC_OK;
+    if (n->failed)
+        return damaged(n, n->failed, "sqlite_master");
     return hec_fail(n->why, HEC_ERR_USAGE, "%s is an SQLite database, but no export of Nsight Systems", n->file->path);
 }
 
+static uint32_t big_endian(const unsigned char *bytes, int count) {
+    uint32_t value = 0;
+    for (int i = 0; i < count; i++)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+/* SQLite takes a last page that is cut for one filled up with zeros. The header (sqlite.org/fileformat.html, 1.3) knows
+ * better: page size at 16, pages at 28, which hold if the numbers at 24 and 92 are the same. */
+static int check_length(struct nsys *n) {
+    unsigned char header[100] = {0};
+    struct stat status;
+    int fd = open(n->file->path, O_RDONLY | O_CLOEXEC);
+    bool known = fd >= 0 && fstat(fd, &status) == 0 && read(fd, header, sizeof header) == sizeof header &&
+                 big_endian(header + 24, 4) == big_endian(header + 92, 4);
+    if (fd >= 0)
+        close(fd);
+    uint32_t page = big_endian(header + 16, 2);
+    int64_t length = (int64_t)big_endian(header + 28, 4) * (page == 1 ? 65536 : page);
+    if (known && status.st_size < length)
+        return hec_fail(n->why, HEC_ERR_CORRUPT, "%s is cut short: it has %lld bytes of %lld", n->file->path,
+                        (long long)status.st_size, (long long)length);
+    return HEC_OK;
+}
+
 static int open_database(struct nsys *n) {
+    int err = check_length(n);
+    if (err < 0)
+        return err;
     int rc = sqlite3_open_v2(n->file->path, &n->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
         return hec_sql_fail(n->db, rc, n->why, n->file->path);

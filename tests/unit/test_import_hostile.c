@@ -1,0 +1,265 @@
+/* Files that are truncated, damaged, foreign, enormous or made to hurt: one sentence each, the right code, nothing more. */
+#include "import_fixture.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <zstd.h>
+
+#define GOOD                                                                                                           \
+    "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,"        \
+    "\"args\":{\"x\":[1,{\"y\":\"\\u00e9\"}]}}],\"schemaVersion\":1}"
+
+static void says(int err, int expected, const char *word) {
+    if (err != expected || !strstr(imported.why.text, word))
+        fail_msg("%d, not %d (%s): %s", err, expected, word, imported.why.text);
+    assert_null(import_meta("complete"));
+}
+
+static const char *gzip(const char *name, const void *bytes, size_t length, size_t cut) {
+    const char *path = import_path(name);
+    gzFile file = gzopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(gzwrite(file, bytes, (unsigned)length), (int)length);
+    gzclose(file);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size - (off_t)cut), 0);
+    return path;
+}
+
+static void test_truncated(void **state) {
+    (void)state;
+    for (size_t length = 1; length < strlen(GOOD); length++)
+        says(import_file(import_write("cut.json", GOOD, length)), HEC_ERR_CORRUPT, "cut short");
+    assert_int_equal(import_text(GOOD), HEC_OK);
+}
+
+static void test_truncated_gzip(void **state) {
+    (void)state;
+    assert_int_equal(import_file(gzip("whole.json.gz", GOOD, strlen(GOOD), 0)), HEC_OK);
+    assert_int_equal(imported.activities, 1);
+    for (size_t cut = 1; cut < 60; cut++)
+        says(import_file(gzip("cut.json.gz", GOOD, strlen(GOOD), cut)), HEC_ERR_CORRUPT, "cut short");
+}
+
+static void test_damaged_gzip(void **state) {
+    (void)state;
+    const char *path = gzip("bits.json.gz", GOOD, strlen(GOOD), 0);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    unsigned char bytes[4096];
+    FILE *file = fopen(path, "rb");
+    size_t length = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    int found = 0;
+    for (size_t i = 10; i < length; i++) { /* past the header, whose time and flags may be anything */
+        unsigned char damaged[4096];
+        memcpy(damaged, bytes, length);
+        damaged[i] ^= 0x10;
+        int err = import_file(import_write("bits.json.gz", damaged, length));
+        bool same = err == HEC_OK && imported.activities == 1; /* bits that fill up the last byte mean nothing */
+        if (!same && err != HEC_ERR_CORRUPT && err != HEC_ERR_USAGE)
+            fail_msg("byte %zu of %zu: %d", i, length, err);
+        found += strstr(imported.why.text, "compressed") != NULL;
+    }
+    assert_true(found > 10);
+}
+
+static void test_members_and_padding(void **state) {
+    (void)state;
+    const char *path = gzip("one.gz", GOOD, 40, 0);
+    unsigned char bytes[4096];
+    FILE *file = fopen(path, "rb");
+    size_t length = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    path = gzip("two.gz", GOOD + 40, strlen(GOOD) - 40, 0);
+    file = fopen(path, "rb");
+    length += fread(bytes + length, 1, sizeof bytes - length, file);
+    fclose(file);
+    memset(bytes + length, 0, 512); /* as tape drives and some uploaders leave it */
+    assert_int_equal(import_file(import_write("both.json.gz", bytes, length + 512)), HEC_OK);
+    assert_int_equal(imported.activities, 1);
+}
+
+static void test_zstd(void **state) {
+    (void)state;
+    char bytes[4096];
+    size_t length = ZSTD_compress(bytes, sizeof bytes, GOOD, strlen(GOOD), 3);
+    assert_int_equal(import_file(import_write("t.json.zst", bytes, length)), HEC_OK);
+    assert_int_equal(imported.activities, 1);
+    for (size_t cut = 1; cut < length - 4; cut++)
+        says(import_file(import_write("t.json.zst", bytes, length - cut)), HEC_ERR_CORRUPT, "");
+}
+
+/* 4 GiB of blanks in 130 KB: nothing grows in memory, and it ends after the first GiB. */
+static void test_bomb(void **state) {
+    (void)state;
+    ZSTD_CCtx *c = ZSTD_createCCtx();
+    static char blanks[1 << 20], packed[1 << 20];
+    memset(blanks, ' ', sizeof blanks);
+    blanks[0] = '[';
+    const char *path = import_path("bomb.json.zst");
+    FILE *file = fopen(path, "wb");
+    for (int i = 0; i < 4096; i++) {
+        ZSTD_inBuffer in = {blanks, sizeof blanks, 0};
+        while (in.pos < in.size) {
+            ZSTD_outBuffer out = {packed, sizeof packed, 0};
+            assert_false(ZSTD_isError(ZSTD_compressStream2(c, &out, &in, ZSTD_e_continue)));
+            fwrite(packed, 1, out.pos, file);
+        }
+        blanks[0] = ' ';
+    }
+    fclose(file);
+    ZSTD_freeCCtx(c);
+    says(import_file(path), HEC_ERR_LIMIT, "no trace");
+}
+
+static void test_deep(void **state) {
+    (void)state;
+    size_t deep = 100000;
+    char *text = malloc(deep + 64);
+    int length = sprintf(text, "{\"traceEvents\":[{\"ph\":\"X\",\"args\":");
+    memset(text + length, '[', deep);
+    says(import_file(import_write("deep.json", text, (size_t)length + deep)), HEC_ERR_LIMIT, "nested");
+    memset(text, '[', deep);
+    says(import_file(import_write("deep.json", text, deep)), HEC_ERR_LIMIT, "nested");
+    for (size_t i = 0; i + 5 <= deep; i += 5)
+        memcpy(text + i, "{\"a\":", 5);
+    says(import_file(import_write("deep.json", text, deep)), HEC_ERR_LIMIT, "nested");
+    free(text);
+}
+
+static void test_many_open(void **state) {
+    (void)state;
+    char *text = malloc(70000 * 80), *at = text;
+    at += sprintf(at, "[");
+    for (int i = 0; i < 70000; i++)
+        at += sprintf(at, "%s{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1}",
+                      i ? "," : "");
+    at += sprintf(at, "]");
+    says(import_file(import_write("open.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "open at a time");
+    free(text);
+}
+
+static void test_many_tracks(void **state) {
+    (void)state;
+    char *text = malloc(70000 * 96), *at = text;
+    at += sprintf(at, "[");
+    for (int i = 0; i < 70000; i++)
+        at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":%d,\"ts\":1,\"dur\":1}",
+                      i ? "," : "", i);
+    at += sprintf(at, "]");
+    says(import_file(import_write("tracks.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "too many threads");
+    free(text);
+}
+
+static void test_many_devices(void **state) {
+    (void)state;
+    char *text = malloc(100 * 128), *at = text;
+    at += sprintf(at, "[");
+    for (int i = 0; i < 100; i++)
+        at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"pid\":%d,\"tid\":7,\"ts\":1,\"dur\":1}",
+                      i ? "," : "", i);
+    at += sprintf(at, "]");
+    says(import_file(import_write("devices.json", text, (size_t)(at - text))), HEC_ERR_LIMIT, "devices");
+    free(text);
+}
+
+static void test_long_name(void **state) {
+    (void)state;
+    size_t length = 1u << 20;
+    char *text = malloc(length + 256);
+    int begin = sprintf(text, "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,\"name\":\"");
+    memset(text + begin, 'n', length);
+    sprintf(text + begin + length, "\"}]");
+    assert_int_equal(import_file(import_write("name.json", text, strlen(text))), HEC_OK);
+    assert_int_equal(strlen(import_name(import_nth(HEC_ACTIVITY_OPERATOR, 0)->name)), 16384);
+    free(text);
+}
+
+static void test_other_files(void **state) {
+    (void)state;
+    says(import_text(""), HEC_ERR_USAGE, "empty");
+    says(import_text("hello"), HEC_ERR_USAGE, "neither");
+    says(import_text("\x7f\x45\x4c\x46\x02\x01"), HEC_ERR_USAGE, "neither");
+    says(import_text("\"text\""), HEC_ERR_USAGE, "neither");
+    says(import_text("{\"a\":1}"), HEC_ERR_USAGE, "no traceEvents");
+    says(import_text("{\"traceEvents\":3}"), HEC_ERR_USAGE, "no traceEvents");
+    says(import_text("{\"traceEvents\":[]} x"), HEC_ERR_CORRUPT, "byte 19");
+    says(import_file(import_path("absent.json")), HEC_ERR_NOTFOUND, "absent.json");
+    says(import_file(import_folder), HEC_ERR_USAGE, "regular file");
+    says(import_file(import_write("x.nsys-rep", "\x01\x02 binary", 10)), HEC_ERR_USAGE, "nsys export");
+}
+
+static void test_two_kinds(void **state) {
+    (void)state;
+    const char *paths[2] = {strdup(import_write("a.json", "[]", 2)), strdup(import_path("b.sqlite"))};
+    sqlite3 *db;
+    unlink(paths[1]);
+    assert_int_equal(sqlite3_open(paths[1], &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)", 0, 0, 0),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    says(import_files(paths, 2), HEC_ERR_USAGE, "another kind");
+    free((char *)paths[0]);
+    free((char *)paths[1]);
+}
+
+static int stop_at_once(void *context, const char *path, double share) {
+    (void)path;
+    assert_true(share >= 0 && share <= 1);
+    ++*(int *)context;
+    return HEC_ERR_BUSY;
+}
+
+static void test_progress_stops(void **state) {
+    (void)state;
+    import_clear();
+    int calls = 0;
+    struct hec_import *import;
+    assert_int_equal(hec_import_new(&import_sink, stop_at_once, &calls, &import, NULL), HEC_OK);
+    assert_int_equal(hec_import_scan(import, import_write("t.json", GOOD, strlen(GOOD)), NULL), HEC_ERR_BUSY);
+    assert_int_equal(calls, 1);
+    assert_int_equal(hec_import_read(import, "never scanned", NULL), HEC_ERR_USAGE);
+    hec_import_free(import);
+    hec_import_free(NULL);
+}
+
+static void test_no_folder_for_temporary_files(void **state) {
+    (void)state;
+    char *text = malloc(5000 * 96), *at = text;
+    at += sprintf(at, "[");
+    for (int i = 0; i < 5000; i++)
+        at += sprintf(at, "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":1}",
+                      i ? "," : "", i + 1);
+    at += sprintf(at, "]");
+    const char *path = import_write("many.json", text, (size_t)(at - text));
+    free(text);
+    setenv("TMPDIR", import_folder, 1);
+    assert_int_equal(import_file(path), HEC_OK);
+    assert_int_equal(imported.activities, 5000);
+    setenv("TMPDIR", "/nonexistent", 1); /* /tmp is there still */
+    assert_int_equal(import_file(path), HEC_OK);
+    unsetenv("TMPDIR");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_truncated_gzip),
+        cmocka_unit_test(test_damaged_gzip),
+        cmocka_unit_test(test_members_and_padding),
+        cmocka_unit_test(test_zstd),
+        cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_many_open),
+        cmocka_unit_test(test_many_tracks),
+        cmocka_unit_test(test_many_devices),
+        cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_two_kinds),
+        cmocka_unit_test(test_progress_stops),
+        cmocka_unit_test(test_no_folder_for_temporary_files),
+    };
+    return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
+}

@@ -1,0 +1,433 @@
+/* Kineto's events as activities: crafted traces, one question each. */
+#include "import_fixture.h"
+
+#define KERNEL(ts, dur, correlation)                                                                                   \
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":" #ts ",\"dur\":" #dur              \
+    ",\"args\":{\"device\":0,\"context\":1,\"stream\":7,\"correlation\":" #correlation                                 \
+    ",\"grid\":[8,16,5],\"block\":[128,1,1],\"registers per thread\":122,\"shared memory\":12544}}"
+#define LAUNCH(ts, dur, correlation)                                                                                   \
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":42,\"tid\":43,\"ts\":" #ts           \
+    ",\"dur\":" #dur ",\"args\":{\"External id\":9,\"cbid\":211,\"correlation\":" #correlation "}}"
+
+static void test_launch_joined_in_either_order(void **state) {
+    (void)state;
+    static const char *const orders[] = {LAUNCH(100, 5, 77) "," KERNEL(110, 20, 77),
+                                         KERNEL(110, 20, 77) "," LAUNCH(100, 5, 77)};
+    for (int i = 0; i < 2; i++) {
+        import_events(orders[i]);
+        assert_int_equal(imported.activities, 1); /* the launch is part of its kernel */
+        const struct hec_activity *a = import_nth(HEC_ACTIVITY_KERNEL, 0);
+        assert_int_equal(a->start_ns, 10000); /* from the launch on, which is the earliest time */
+        assert_int_equal(a->end_ns, 30000);
+        assert_int_equal(a->launch_ns, 0);
+        assert_int_equal(a->launch_end_ns, 5000);
+        const struct hec_track *stream = import_track(a->track), *thread = import_track(a->launch_track);
+        assert_int_equal(stream->kind, HEC_TRACK_STREAM);
+        assert_int_equal(stream->stream, 7);
+        assert_int_equal(stream->context, 1);
+        assert_int_equal(stream->device, 0);
+        assert_int_equal(stream->pid, 42);
+        assert_int_equal(thread->kind, HEC_TRACK_THREAD);
+        assert_int_equal(thread->pid, 42);
+        assert_int_equal(thread->stream, 43);
+        const struct hec_kernel *kernel = &imported.kernel[a->name - 1];
+        assert_string_equal(import_name(kernel->name), "gemm");
+        assert_int_equal(kernel->grid[1], 16);
+        assert_int_equal(kernel->block[0], 128);
+        assert_int_equal(kernel->registers, 122);
+        assert_int_equal(kernel->static_shared_bytes + kernel->dynamic_shared_bytes, 12544);
+        assert_int_equal(imported.stats.events, 2);
+        assert_int_equal(imported.stats.kept, 2);
+        assert_int_equal(imported.stats.origin_ns, 100000);
+        assert_int_equal(imported.stats.end_ns, 30000);
+    }
+}
+
+static void test_unjoined(void **state) {
+    (void)state;
+    import_events(LAUNCH(100, 5, 1) "," KERNEL(110, 20, 2) "," KERNEL(140, 20, 0));
+    assert_int_equal(import_count(HEC_ACTIVITY_API), 1);
+    const struct hec_activity *call = import_nth(HEC_ACTIVITY_API, 0);
+    assert_int_equal(call->detail, HEC_API_LAUNCH);
+    assert_string_equal(import_name(call->name), "cudaLaunchKernel");
+    for (int i = 0; i < 2; i++) {
+        assert_true(import_nth(HEC_ACTIVITY_KERNEL, i)->launch_ns == HEC_TIME_UNKNOWN);
+        assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, i)->launch_track, 0);
+    }
+}
+
+/* "External id" is another number space. */
+static void test_external_id_is_no_correlation(void **state) {
+    (void)state;
+    import_events(
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMalloc\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,"
+        "\"args\":{\"External id\":5}}," KERNEL(10, 1, 5));
+    assert_int_equal(import_count(HEC_ACTIVITY_API), 1);
+    assert_true(import_nth(HEC_ACTIVITY_KERNEL, 0)->launch_ns == HEC_TIME_UNKNOWN);
+}
+
+static void copy_is(const char *name, int from, int to, bool peer) {
+    char events[512];
+    snprintf(events, sizeof events,
+             "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"%s\",\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":2,\"args\":{"
+             "\"device\":0,\"stream\":7,\"context\":1,\"bytes\":4096,\"memory bandwidth (GB/s)\": inf}}",
+             name);
+    import_events(events);
+    const struct hec_activity *a = import_nth(HEC_ACTIVITY_COPY, 0);
+    if (a->from != from || a->to != to || !(a->flags & HEC_ACTIVITY_PEER) == peer || a->amount != 4096)
+        fail_msg("%s: from %s to %s, flags %d", name, hec_memory_kind_name(a->from), hec_memory_kind_name(a->to),
+                 a->flags);
+}
+
+static void test_copies(void **state) {
+    (void)state;
+    copy_is("Memcpy HtoD (Pageable -> Device)", HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, false);
+    copy_is("Memcpy HtoD (Pinned -> Device)", HEC_MEMORY_PINNED, HEC_MEMORY_DEVICE, false);
+    copy_is("Memcpy DtoH (Device -> Pinned)", HEC_MEMORY_DEVICE, HEC_MEMORY_PINNED, false);
+    copy_is("Memcpy DtoD (Device -> Device)", HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, false);
+    copy_is("Memcpy PtoP (Device -> Device)", HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, true);
+    copy_is("Memcpy HtoD (Host -> Device)", HEC_MEMORY_HOST, HEC_MEMORY_DEVICE, false);
+    copy_is("Memcpy DtoH", HEC_MEMORY_DEVICE, HEC_MEMORY_HOST, false);
+    copy_is("Memcpy HtoA (Pageable -> Array)", HEC_MEMORY_PAGEABLE, HEC_MEMORY_ARRAY, false);
+    copy_is("Memcpy HtoD (Unknown -> Device)", HEC_MEMORY_HOST, HEC_MEMORY_DEVICE, false);
+    copy_is("Memcpy (", HEC_MEMORY_UNKNOWN, HEC_MEMORY_UNKNOWN, false);
+    copy_is("", HEC_MEMORY_UNKNOWN, HEC_MEMORY_UNKNOWN, false);
+    import_events("{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (Device)\",\"pid\":0,\"tid\":7,\"ts\":1,"
+                  "\"dur\":2,\"args\":{\"device\":0,\"stream\":7,\"bytes\":512}}");
+    assert_int_equal(import_nth(HEC_ACTIVITY_MEMSET, 0)->to, HEC_MEMORY_DEVICE);
+    assert_int_equal(import_nth(HEC_ACTIVITY_MEMSET, 0)->from, HEC_MEMORY_UNKNOWN);
+    assert_true(import_nth(HEC_ACTIVITY_MEMSET, 0)->amount == 512);
+}
+
+/* ROCm tells the size with the call, not with the copy. */
+static void test_size_of_the_call(void **state) {
+    (void)state;
+    import_events(
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"hipMemcpyWithStream\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":9,"
+        "\"args\":{\"correlation\":117,\"size\":\"2560\",\"kind\":\"1\",\"stream\":\"0x0\"}},"
+        "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD (Host -> Device)\",\"pid\":2,\"tid\":0,\"ts\":3,"
+        "\"dur\":2,\"args\":{\"device\":2,\"stream\":0,\"correlation\":117,\"kind\":\"HtoD\"}},"
+        "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD (Host -> Device)\",\"pid\":2,\"tid\":0,\"ts\":7,"
+        "\"dur\":2,\"args\":{\"device\":2,\"stream\":0,\"correlation\":118,\"kind\":\"HtoD\"}}");
+    assert_true(import_nth(HEC_ACTIVITY_COPY, 0)->amount == 2560);
+    assert_true(isnan(import_nth(HEC_ACTIVITY_COPY, 1)->amount)); /* missing is not zero */
+}
+
+static void test_sync(void **state) {
+    (void)state;
+    import_events(
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":1,\"tid\":5,\"ts\":10,\"dur\":9,"
+        "\"args\":{\"correlation\":3}},"
+        "{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"Context Sync\",\"pid\":0,\"tid\":-1,\"ts\":11,\"dur\":7,\"args\":{"
+        "\"cuda_sync_kind\":\"Context Sync\",\"stream\":-1,\"correlation\":3,\"device\":0,\"context\":1}},"
+        "{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"Stream Wait Event\",\"pid\":0,\"tid\":7,\"ts\":21,\"dur\":7,"
+        "\"args\":{\"stream\":7,\"correlation\":4,\"device\":0}}");
+    assert_int_equal(import_count(HEC_ACTIVITY_API), 1);
+    assert_int_equal(import_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_SYNC);
+    const struct hec_activity *a = import_nth(HEC_ACTIVITY_SYNC, 0);
+    assert_int_equal(a->detail, HEC_SYNC_CONTEXT);
+    assert_int_equal(import_track(a->track)->stream, 5); /* on the thread that waits */
+    a = import_nth(HEC_ACTIVITY_SYNC, 1);
+    assert_int_equal(a->detail, HEC_SYNC_STREAM_WAIT);
+    assert_int_equal(import_track(a->track)->kind, HEC_TRACK_THREAD);
+    assert_int_equal(imported.devices, 0); /* nothing ran on one */
+}
+
+static void test_host_events(void **state) {
+    (void)state;
+    import_events(
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#551\",\"pid\":1,\"tid\":1,\"ts\":1,"
+        "\"dur\":100},"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"## forward ##\",\"pid\":1,\"tid\":1,\"ts\":2,"
+        "\"dur\":50},"
+        "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"## forward ##\",\"pid\":0,\"tid\":7,\"ts\":2,"
+        "\"dur\":50},"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":1,\"tid\":2,\"ts\":3,\"dur\":4,"
+        "\"args\":{\"Input Dims\":[[1,2],[]],\"Call stack\":\"a;b\"}},"
+        "{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\",\"pid\":\"Spans\",\"tid\":\"x\","
+        "\"ts\":0,\"dur\":1000},"
+        "{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":2},"
+        "{\"ph\":\"C\",\"name\":\"count\",\"pid\":1,\"tid\":1,\"ts\":2,\"args\":{\"x\":1}},"
+        "{\"ph\":\"i\",\"name\":\"Iteration Start\",\"s\":\"g\",\"pid\":\"Traces\",\"tid\":\"T\",\"ts\":1},"
+        "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"tid\":0,\"ts\":1,\"args\":{\"name\":\"python3\"}},"
+        "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"ts\":1,\"args\":{\"name\":\"autograd\"}},"
+        "{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":1,\"tid\":2,\"ts\":1,\"args\":{\"sort_index\":3}}");
+    assert_int_equal(imported.activities, 3);
+    const struct hec_activity *step = import_nth(HEC_ACTIVITY_STEP, 0);
+    assert_int_equal(step->detail, HEC_STEP_ANNOTATED);
+    assert_true(isnan(step->amount));
+    assert_int_equal(import_track(step->track)->kind, HEC_TRACK_PROCESS);
+    assert_string_equal(import_track(step->track)->name, "python3");
+    const struct hec_activity *range = import_nth(HEC_ACTIVITY_RANGE, 0);
+    assert_string_equal(import_name(range->name), "## forward ##");
+    assert_int_equal(range->end_ns - range->start_ns, 50000);
+    const struct hec_activity *operation = import_nth(HEC_ACTIVITY_OPERATOR, 0);
+    assert_string_equal(import_name(operation->name), "aten::mm");
+    assert_string_equal(import_track(operation->track)->name, "autograd");
+    assert_int_equal(imported.stats.events, 11);
+    assert_int_equal(imported.stats.kept, 3);
+    assert_int_equal(imported.stats.skipped, 8);
+    assert_int_equal(imported.stats.bad, 0);
+}
+
+static void test_spellings(void **state) {
+    (void)state;
+    import_events(
+        "{\"ph\":\"X\",\"cat\":\"Kernel\",\"name\":\"k\",\"pid\":\"0\",\"tid\":\"7\",\"ts\":\"1.5\",\"dur\":\"2\"},"
+        "{\"ph\":\"X\",\"cat\":\"Memcpy\",\"name\":\"Memcpy DtoD (Device -> Device)\",\"pid\":0,\"tid\":7,\"ts\":4,"
+        "\"dur\":1},"
+        "{\"ph\":\"X\",\"cat\":\"Memset\",\"name\":\"Memset (Device)\",\"pid\":0,\"tid\":7,\"ts\":6,\"dur\":1},"
+        "{\"ph\":\"X\",\"cat\":\"Runtime\",\"name\":\"cudaFree\",\"pid\":1,\"tid\":1,\"ts\":6,\"dur\":1},"
+        "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":7}");
+    assert_int_equal(import_count(HEC_ACTIVITY_KERNEL), 1);
+    assert_int_equal(import_count(HEC_ACTIVITY_COPY), 1);
+    assert_int_equal(import_count(HEC_ACTIVITY_MEMSET), 1);
+    assert_int_equal(import_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_FREE);
+    assert_int_equal(import_count(HEC_ACTIVITY_STEP), 1);
+    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 0)->start_ns, 500);
+    const struct hec_kernel *kernel = &imported.kernel[0];
+    assert_int_equal(kernel->registers, -1);
+    assert_int_equal(kernel->grid[0], -1);
+    assert_int_equal(kernel->static_shared_bytes, -1);
+    assert_int_equal(kernel->dynamic_shared_bytes, -1);
+}
+
+static void test_begin_end(void **state) {
+    (void)state;
+    import_events("{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":1},"
+                  "{\"ph\":\"B\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":2},"
+                  "{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"other\",\"pid\":1,\"tid\":2,\"ts\":2},"
+                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":5},"
+                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":9},"
+                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":10}," /* nothing is open */
+                  "{\"ph\":\"B\",\"cat\":\"cpu_op\",\"name\":\"late\",\"pid\":1,\"tid\":1,\"ts\":11},"
+                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":10}"); /* before it began */
+    assert_int_equal(imported.activities, 2);
+    assert_int_equal(import_nth(HEC_ACTIVITY_STEP, 0)->start_ns, 1000);
+    assert_int_equal(import_nth(HEC_ACTIVITY_STEP, 0)->end_ns, 4000);
+    assert_string_equal(import_name(import_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "outer");
+    assert_int_equal(import_nth(HEC_ACTIVITY_OPERATOR, 0)->end_ns, 8000);
+    assert_int_equal(imported.stats.bad, 3); /* and "other" never ended */
+}
+
+static void test_bad_events(void **state) {
+    (void)state;
+    import_events(KERNEL(
+        10, 5,
+        1) ","
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"no ts\",\"pid\":0,\"tid\":7,\"dur\":1},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"no dur\",\"pid\":0,\"tid\":7,\"ts\":1},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"negative\",\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":-1},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"nan\",\"pid\":0,\"tid\":7,\"ts\":NaN,\"dur\":1},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"inf\",\"pid\":0,\"tid\":7,\"ts\":1,\"dur\":Infinity},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"huge\",\"pid\":0,\"tid\":7,\"ts\":1e300,\"dur\":1},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"late\",\"pid\":0,\"tid\":7,\"ts\":3999999999999999,\"dur\":1},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"zero\",\"pid\":0,\"tid\":7,\"ts\":0,\"dur\":1},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"nowhere\",\"pid\":\"x\",\"tid\":\"stream 7\",\"ts\":1,\"dur\":1},"
+           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"device -1\",\"pid\":-1,\"tid\":7,\"ts\":1,\"dur\":1},"
+           "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"no tid\",\"pid\":1,\"ts\":1,\"dur\":1},"
+           "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"object\",\"pid\":{},\"tid\":[],\"ts\":1,\"dur\":1},"
+           "3, null, \"x\", []");
+    assert_int_equal(imported.activities, 1);
+    assert_int_equal(imported.stats.bad, 16);
+    assert_int_equal(imported.stats.events, 17);
+}
+
+/* A later key replaces an earlier one, as in Python's json. */
+static void test_duplicate_keys(void **state) {
+    (void)state;
+    import_events(
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"first\",\"name\":\"second\",\"pid\":1,\"pid\":2,\"tid\":1,"
+        "\"ts\":1,\"ts\":5,\"dur\":1,\"dur\":2}");
+    const struct hec_activity *a = import_nth(HEC_ACTIVITY_OPERATOR, 0);
+    assert_string_equal(import_name(a->name), "second");
+    assert_int_equal(import_track(a->track)->pid, 2);
+    assert_int_equal(a->end_ns, 2000);
+    assert_int_equal(imported.stats.origin_ns, 5000);
+}
+
+static void test_names_are_cleaned(void **state) {
+    (void)state;
+    import_events(
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\\u001b[31m\\u0000\xff\xc3\xa9\",\"pid\":1,\"tid\":1,\"ts\":1,"
+        "\"dur\":1}");
+    assert_string_equal(import_name(import_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "a?[31m??\xc3\xa9");
+}
+
+static void test_document_in_any_order(void **state) {
+    (void)state;
+    assert_int_equal(
+        import_text("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" KERNEL(
+            10.25, 5.5, 1) "],"
+                           "\"trace_id\":\"x\",\"deviceProperties\":[3,{\"id\":0,\"name\":\"NVIDIA H100\","
+                           "\"totalGlobalMem\":85899345920,\"computeMajor\":9,\"computeMinor\":0,\"numSms\":132}],"
+                           "\"baseTimeNanoseconds\":1735632360000000000,"
+                           "\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":5,\"world_size\":8,\"pg\":[]},"
+                           "\"schemaVersion\":1}"),
+        HEC_OK);
+    assert_int_equal(imported.stats.origin_ns, INT64_C(1735632360000010250));
+    assert_int_equal(imported.stats.end_ns, 5500);
+    assert_int_equal(imported.devices, 1);
+    assert_string_equal(imported.device[0].name, "NVIDIA H100");
+    assert_int_equal(imported.device[0].memory_kib, 83886080);
+    assert_int_equal(imported.device[0].cuda_major, 9);
+    assert_int_equal(imported.device[0].power_limit_mw, -1);
+    assert_int_equal(import_track(1)->rank, 5);
+    assert_string_equal(import_meta("imported"), "kineto");
+    assert_string_equal(import_meta("started"), "2024-12-31T08:06:00.000Z");
+    assert_string_equal(import_meta("duration_ns"), "5500");
+    assert_string_equal(import_meta("complete"), "1");
+    assert_string_equal(imported.meta[imported.metas - 1][0], "complete"); /* last of all */
+}
+
+static void test_bare_array_and_no_wall_clock(void **state) {
+    (void)state;
+    assert_int_equal(import_text("[" KERNEL(10, 5, 1) "]"), HEC_OK);
+    assert_int_equal(imported.activities, 1);
+    assert_null(import_meta("started"));
+    assert_int_equal(import_track(1)->rank, -1);
+}
+
+static void test_nothing_to_tell(void **state) {
+    (void)state;
+    assert_int_equal(import_text("{\"traceEvents\":[]}"), HEC_OK);
+    assert_int_equal(imported.activities + imported.tracks + imported.devices, 0);
+    assert_string_equal(import_meta("duration_ns"), "0");
+    assert_int_equal(import_text("[]"), HEC_OK);
+    assert_string_equal(import_meta("complete"), "1");
+    import_events("{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}");
+    assert_int_equal(imported.devices, 0);
+    assert_int_equal(imported.activities, 1);
+}
+
+static void test_ranks(void **state) {
+    (void)state;
+    static const char rank[] =
+        "{\"distributedInfo\":{\"rank\":%d},\"traceEvents\":[" KERNEL(100, 5, 1) "," LAUNCH(90, 5, 1) "]}";
+    static const char none[] = "{\"traceEvents\":[" KERNEL(70, 5, 1) "]}";
+    char text[2048];
+    snprintf(text, sizeof text, rank, 1);
+    const char *paths[3];
+    paths[0] = strdup(import_write("none.json", none, strlen(none)));
+    paths[1] = strdup(import_write("one.json", text, strlen(text)));
+    paths[2] = strdup(import_write("again.json", none, strlen(none)));
+    assert_int_equal(import_files(paths, 3), HEC_OK);
+    assert_int_equal(imported.devices, 3); /* GPU 0 of each rank is another one */
+    assert_int_equal(imported.activities, 3);
+    static const int ranks[] = {0, 1, 2}; /* the first and the last do not say: those that are free */
+    for (int i = 0; i < 3; i++) {
+        const struct hec_track *t = import_track(imported.activity[i].track);
+        assert_int_equal(t->rank, ranks[i]);
+        assert_int_equal(t->device, i);
+        assert_int_equal(imported.activity[i].start_ns, i == 1 ? 30000 : 0); /* one origin for all */
+    }
+    assert_true(imported.activity[0].launch_ns == HEC_TIME_UNKNOWN); /* no join over files */
+    assert_int_equal(imported.activity[1].launch_ns, 20000);
+    assert_int_equal(imported.stats.ranks, 3);
+    assert_non_null(strstr(import_meta("command"), "one.json"));
+    for (int i = 0; i < 3; i++)
+        free((char *)paths[i]);
+}
+
+/* More records than the spool keeps in memory, and calls without order. */
+static void test_many(void **state) {
+    (void)state;
+    char *events = malloc(12000 * 512), *at = events;
+    for (int i = 0; i < 12000; i++) {
+        int k = i < 6000 ? i : 11999 - i; /* kernels forward, then their launches backward */
+        at += sprintf(at,
+                      i < 6000 ? "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":%d.25,"
+                                 "\"dur\":4,\"args\":{\"correlation\":%d}}"
+                               : "%s{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":\"cuLaunchKernel\",\"pid\":1,"
+                                 "\"tid\":1,\"ts\":%d,\"dur\":4,\"args\":{\"correlation\":%d}}",
+                      i ? "," : "", 10 * k + 10, k + 1);
+    }
+    import_events(events);
+    free(events);
+    assert_int_equal(imported.activities, 6000);
+    for (int i = 0; i < 6000; i++) {
+        const struct hec_activity *a = &imported.activity[i];
+        assert_int_equal(a->start_ns, 10000 * i + 250);
+        assert_int_equal(a->launch_ns, 10000 * i);
+    }
+}
+
+static void api_is(const char *name, enum hec_api_class expected) {
+    char events[256];
+    snprintf(events, sizeof events,
+             "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"%s\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}", name);
+    import_events(events);
+    if (import_nth(HEC_ACTIVITY_API, 0)->detail != expected)
+        fail_msg("%s is %s", name, hec_api_class_name(import_nth(HEC_ACTIVITY_API, 0)->detail));
+}
+
+static void test_api_classes(void **state) {
+    (void)state;
+    api_is("cudaLaunchKernel", HEC_API_LAUNCH);
+    api_is("cudaLaunchKernelExC", HEC_API_LAUNCH);
+    api_is("cuLaunchKernelEx", HEC_API_LAUNCH);
+    api_is("cudaLaunchHostFunc", HEC_API_OTHER);
+    api_is("hipLaunchKernel", HEC_API_LAUNCH);
+    api_is("hipExtModuleLaunchKernel", HEC_API_LAUNCH);
+    api_is("hipModuleLaunchKernel", HEC_API_LAUNCH);
+    api_is("hipMemcpyWithStream", HEC_API_COPY);
+    api_is("hipMemcpyAsync", HEC_API_COPY);
+    api_is("cudaMemcpyAsync", HEC_API_COPY);
+    api_is("cuMemcpyHtoDAsync_v2", HEC_API_COPY);
+    api_is("cudaMemsetAsync", HEC_API_MEMSET);
+    api_is("cudaStreamSynchronize", HEC_API_SYNC);
+    api_is("hipDeviceSynchronize", HEC_API_SYNC);
+    api_is("cudaEventSynchronize", HEC_API_SYNC);
+    api_is("cudaStreamWaitEvent", HEC_API_OTHER);
+    api_is("cudaMalloc", HEC_API_ALLOC);
+    api_is("cudaMallocHost", HEC_API_ALLOC);
+    api_is("cudaHostAlloc", HEC_API_ALLOC);
+    api_is("cuMemCreate", HEC_API_ALLOC);
+    api_is("cudaFreeHost", HEC_API_FREE);
+    api_is("hipFree", HEC_API_FREE);
+    api_is("cudaGraphLaunch", HEC_API_GRAPH);
+    api_is("cudaGraphAddKernelNode", HEC_API_OTHER);
+    api_is("cuModuleLoadDataEx", HEC_API_MODULE);
+    api_is("cudaEventQuery", HEC_API_OTHER);
+    api_is("INVALID", HEC_API_OTHER);
+    api_is("", HEC_API_OTHER);
+}
+
+static void test_graph_nodes(void **state) {
+    (void)state;
+    import_events("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":5,\"dur\":1,\"args\":{"
+                  "\"graph id\":2,\"graph node id\":8589934593,\"correlation\":7}},"
+                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":7,\"dur\":1,\"args\":{"
+                  "\"graph node id\":0,\"correlation\":7}},"
+                  "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaGraphLaunch\",\"pid\":1,\"tid\":1,\"ts\":1,"
+                  "\"dur\":3,\"args\":{\"correlation\":7}}");
+    assert_int_equal(imported.activities, 2); /* one launch for both */
+    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 0)->flags, HEC_ACTIVITY_IN_GRAPH);
+    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 1)->flags, 0);
+    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 1)->launch_ns, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launch_joined_in_either_order),
+        cmocka_unit_test(test_unjoined),
+        cmocka_unit_test(test_external_id_is_no_correlation),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_size_of_the_call),
+        cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_host_events),
+        cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_begin_end),
+        cmocka_unit_test(test_bad_events),
+        cmocka_unit_test(test_duplicate_keys),
+        cmocka_unit_test(test_names_are_cleaned),
+        cmocka_unit_test(test_document_in_any_order),
+        cmocka_unit_test(test_bare_array_and_no_wall_clock),
+        cmocka_unit_test(test_nothing_to_tell),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_api_classes),
+        cmocka_unit_test(test_graph_nodes),
+    };
+    return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
+}

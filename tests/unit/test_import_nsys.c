@@ -1,0 +1,286 @@
+/* Exports of Nsight Systems, of several versions and in various states of completeness. */
+#include "import_fixture.h"
+
+#include "nsys_schema.h"
+
+#include <sqlite3.h>
+
+#define PID 1234
+#define GLOBAL(pid, tid) (INT64_C(0x0100000000000000) | (int64_t)(pid) << 24 | (tid))
+
+static sqlite3 *db;
+
+static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void run(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *sql = sqlite3_vmprintf(format, args);
+    va_end(args);
+    char *message = NULL;
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s: %s", sql, message);
+    sqlite3_free(sql);
+}
+
+static void make(const char *schema, const char *more) {
+    const char *path = import_path("t.sqlite");
+    unlink(path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    run("%s", schema);
+    run("%s", more);
+}
+
+static int import_database(void) {
+    sqlite3_close(db);
+    db = NULL;
+    return import_file(import_path("t.sqlite"));
+}
+
+static void call(int64_t start, int64_t end, int pid, int tid, int correlation, int name) {
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%lld,%lld,0,%lld,%d,%d,0,NULL)", (long long)start,
+        (long long)end, (long long)GLOBAL(pid, tid), correlation, name);
+}
+
+static void kernel(int64_t start, int64_t end, int pid, int device, int correlation, const char *extra) {
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start,end,deviceId,contextId,streamId,correlationId,globalPid,"
+        "demangledName,shortName,registersPerThread,gridX,gridY,gridZ,blockX,blockY,blockZ,staticSharedMemory,"
+        "dynamicSharedMemory%s) VALUES (%lld,%lld,%d,1,7,%d,%lld,1,2,32,10,2,1,256,1,1,1024,4096%s)",
+        *extra ? ",localMemoryPerThread,localMemoryTotal,gridId,mangledName,graphNodeId" : "", (long long)start,
+        (long long)end, device, correlation, (long long)GLOBAL(pid, 0), extra);
+}
+
+static void check_kernel(const struct hec_activity *a) {
+    const struct hec_kernel *k = &imported.kernel[a->name - 1];
+    assert_string_equal(import_name(k->name), "gemm(float*)");
+    assert_int_equal(k->grid[0], 10);
+    assert_int_equal(k->grid[1], 2);
+    assert_int_equal(k->block[0], 256);
+    assert_int_equal(k->registers, 32);
+    assert_int_equal(k->static_shared_bytes, 1024);
+    assert_int_equal(k->dynamic_shared_bytes, 4096);
+}
+
+static void test_2021(void **state) {
+    (void)state;
+    make(nsys_2021, nsys_strings);
+    run("INSERT INTO TARGET_INFO_CUDA_GPU VALUES (0,'Tesla V100-SXM2-16GB',7,0,16945512448,80)");
+    call(1000, 1500, PID, 1240, 5, 4);
+    kernel(2000, 5000, PID, 0, 5, "");
+    call(5100, 5200, PID, 1240, 6, 5);
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (5300,5900,0,1,7,6,%lld,1048576,1,NULL,0,2)",
+        (long long)GLOBAL(PID, 0));
+    run("INSERT INTO NVTX_EVENTS (start,end,eventType,text,globalTid) VALUES (900,6000,59,'forward',%lld)",
+        (long long)GLOBAL(PID, 1240));
+    run("INSERT INTO ThreadNames VALUES (8,NULL,%lld)", (long long)GLOBAL(PID, 1240));
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(imported.activities, 3); /* both calls are part of what they caused */
+    const struct hec_activity *a = import_nth(HEC_ACTIVITY_KERNEL, 0);
+    check_kernel(a);
+    assert_int_equal(a->start_ns, 1100); /* from the range on */
+    assert_int_equal(a->end_ns, 4100);
+    assert_int_equal(a->launch_ns, 100);
+    assert_int_equal(a->launch_end_ns, 600);
+    assert_int_equal(import_track(a->launch_track)->stream, 1240);
+    assert_string_equal(import_track(a->launch_track)->name, "worker");
+    assert_int_equal(import_track(a->track)->pid, PID);
+    a = import_nth(HEC_ACTIVITY_COPY, 0);
+    assert_int_equal(a->from, HEC_MEMORY_PAGEABLE);
+    assert_int_equal(a->to, HEC_MEMORY_DEVICE);
+    assert_true(a->amount == 1048576);
+    assert_string_equal(import_name(import_nth(HEC_ACTIVITY_RANGE, 0)->name), "forward");
+    assert_string_equal(imported.device[0].name, "Tesla V100-SXM2-16GB");
+    assert_int_equal(imported.device[0].cuda_major, 7);
+    assert_int_equal(imported.device[0].memory_kib, 16945512448 / 1024);
+    assert_string_equal(import_meta("imported"), "nsys");
+    assert_null(import_meta("started"));
+    assert_int_equal(imported.stats.kind, HEC_IMPORT_NSYS);
+    assert_int_equal(imported.stats.events, 5);
+}
+
+static void fill_2022(void) {
+    run("INSERT INTO TARGET_INFO_GPU (vmId,id,name,busLocation,totalMemory,uuid) VALUES (1,0,'NVIDIA A100-SXM4-80GB',"
+        "'0000:0f:00.0',85031714816,'GPU-0'),(1,1,'NVIDIA A100-SXM4-80GB','0000:10:00.0',85031714816,'GPU-1')");
+    run("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000,'','')");
+    long long thread = GLOBAL(PID, PID), process = GLOBAL(PID, 0);
+    call(1000, 1500, PID, PID, 5, 4);
+    kernel(2000, 5000, PID, 0, 5, ",0,0,0,3,NULL");
+    call(5100, 5200, PID, PID, 6, 10);
+    kernel(5300, 5400, PID, 0, 6, ",0,0,0,3,12345");
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (6000,7000,0,1,7,8,%lld,3,4)", process);
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY (start,end,deviceId,contextId,streamId,correlationId,globalPid,bytes,copyKind,"
+        "srcKind,dstKind,srcDeviceId,dstDeviceId) VALUES (7100,7200,0,1,7,0,%lld,64,10,2,2,0,1),(7300,7400,0,1,7,0,%lld,64,2,"
+        "2,1,NULL,NULL),(7500,7600,0,1,7,0,%lld,64,1,7,7,NULL,NULL),(7700,7800,0,1,7,0,%lld,64,8,2,6,0,0)",
+        process, process, process, process);
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (8000,8100,0,1,7,0,%lld,0,4096,NULL,2)", process);
+    call(9000, 9900, PID, PID, 9, 6);
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start,end,deviceId,contextId,streamId,correlationId,globalPid,"
+        "syncType,eventId) VALUES (9100,9800,0,1,7,9,%lld,3,0)",
+        process);
+    call(500, 600, PID, PID, 2, 11);
+    run("INSERT INTO NVTX_EVENTS (start,end,eventType,textId,globalTid) VALUES (400,9999,59,9,%lld),(450,470,60,7,%lld),"
+        "(460,NULL,34,7,%lld),(461,NULL,59,7,%lld),(0,NULL,75,7,%lld)",
+        thread, thread, thread, thread, thread);
+}
+
+static void check_2022(void) {
+    assert_int_equal(import_count(HEC_ACTIVITY_KERNEL), 2);
+    check_kernel(import_nth(HEC_ACTIVITY_KERNEL, 0));
+    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 0)->flags, 0);
+    assert_int_equal(import_nth(HEC_ACTIVITY_KERNEL, 1)->flags, HEC_ACTIVITY_IN_GRAPH);
+    const struct hec_activity *a = import_nth(HEC_ACTIVITY_GRAPH, 0);
+    assert_true(isnan(a->amount) && a->launch_ns == HEC_TIME_UNKNOWN && a->end_ns - a->start_ns == 1000);
+    a = import_nth(HEC_ACTIVITY_COPY, 0);
+    assert_int_equal(a->flags, HEC_ACTIVITY_PEER);
+    a = import_nth(HEC_ACTIVITY_COPY, 1);
+    assert_true(a->from == HEC_MEMORY_DEVICE && a->to == HEC_MEMORY_PINNED && a->flags == 0);
+    a = import_nth(HEC_ACTIVITY_COPY, 2); /* the kinds are unknown: the direction is not */
+    assert_true(a->from == HEC_MEMORY_HOST && a->to == HEC_MEMORY_DEVICE);
+    a = import_nth(HEC_ACTIVITY_COPY, 3);
+    assert_true(a->from == HEC_MEMORY_DEVICE && a->to == HEC_MEMORY_MANAGED && a->flags == 0);
+    a = import_nth(HEC_ACTIVITY_MEMSET, 0);
+    assert_true(a->to == HEC_MEMORY_DEVICE && a->amount == 4096);
+    a = import_nth(HEC_ACTIVITY_SYNC, 0);
+    assert_int_equal(a->detail, HEC_SYNC_STREAM);
+    assert_int_equal(import_track(a->track)->kind, HEC_TRACK_THREAD);
+    assert_int_equal(import_count(HEC_ACTIVITY_API), 2); /* the launches are gone */
+    assert_string_equal(import_name(import_nth(HEC_ACTIVITY_API, 0)->name), "cudaStreamSynchronize");
+    assert_int_equal(import_nth(HEC_ACTIVITY_API, 0)->detail, HEC_API_SYNC);
+    assert_int_equal(import_nth(HEC_ACTIVITY_API, 1)->detail, HEC_API_ALLOC);
+    a = import_nth(HEC_ACTIVITY_STEP, 0);
+    assert_int_equal(a->detail, HEC_STEP_ANNOTATED);
+    assert_int_equal(a->start_ns, 0);
+    assert_int_equal(a->end_ns, 9599);
+    assert_int_equal(import_count(HEC_ACTIVITY_RANGE), 1);
+    assert_int_equal(imported.stats.skipped, 3); /* a mark, an open range, a domain */
+    assert_int_equal(imported.stats.bad, 0);
+    assert_string_equal(import_meta("started"), "2023-11-14T22:13:20.000Z");
+    assert_int_equal(imported.stats.origin_ns, INT64_C(1700000000000000400));
+    assert_string_equal(imported.device[0].name, "NVIDIA A100-SXM4-80GB");
+}
+
+static void test_2022(void **state) {
+    (void)state;
+    make(nsys_2022, nsys_strings);
+    fill_2022();
+    assert_int_equal(import_database(), HEC_OK);
+    check_2022();
+    assert_int_equal(imported.devices, 1);
+    assert_string_equal(imported.device[0].uuid, "GPU-0");
+    assert_string_equal(imported.device[0].pci_bus_id, "0000:0f:00.0");
+    assert_int_equal(imported.device[0].cuda_major, -1);
+}
+
+/* Two processes, each with its GPU as CUDA's device 0, and with the same correlation ids. */
+static void test_2025(void **state) {
+    (void)state;
+    make(nsys_2022, nsys_strings);
+    run("%s", nsys_2025);
+    fill_2022();
+    run("UPDATE TARGET_INFO_GPU SET computeMajor=8, computeMinor=0");
+    run("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0,0,%d,'GPU-0',108),(1,0,%d,'GPU-1',108)", PID, PID + 1);
+    run("INSERT INTO PROCESSES VALUES (%lld,%d,'python3'),(%lld,%d,'python3')", (long long)GLOBAL(PID, 0), PID,
+        (long long)GLOBAL(PID + 1, 0), PID + 1);
+    assert_int_equal(import_database(), HEC_OK);
+    check_2022();
+    assert_int_equal(imported.device[0].cuda_major, 8);
+    assert_string_equal(import_track(import_nth(HEC_ACTIVITY_STEP, 0)->track)->name, "python3");
+    make(nsys_2022, nsys_strings);
+    run("%s", nsys_2025);
+    run("INSERT INTO TARGET_INFO_GPU (vmId,id,name,uuid) VALUES (1,0,'A','GPU-0'),(1,1,'B','GPU-1')");
+    run("INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0,0,%d,'',108),(1,0,%d,'',108)", PID, PID + 1);
+    call(1000, 1100, PID, PID, 5, 4);
+    call(2000, 2100, PID + 1, PID + 1, 5, 4);
+    kernel(3000, 3100, PID, 0, 5, ",0,0,0,3,NULL");
+    kernel(3000, 3200, PID + 1, 0, 5, ",0,0,0,3,NULL");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(imported.devices, 2);
+    const struct hec_activity *first = import_nth(HEC_ACTIVITY_KERNEL, 0), *second = import_nth(HEC_ACTIVITY_KERNEL, 1);
+    assert_int_equal(first->launch_ns, 0);
+    assert_int_equal(second->launch_ns, 1000);
+    assert_string_equal(imported.device[import_track(second->track)->device].uuid, "GPU-1");
+}
+
+/* Tables are made only when there is something in them; columns come and go. */
+static void test_what_is_missing(void **state) {
+    (void)state;
+    make("CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)", "");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(imported.activities, 0);
+    make("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, "
+         "shortName TEXT)",
+         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10,20,0,7,'by text')");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_string_equal(import_name(imported.kernel[import_nth(HEC_ACTIVITY_KERNEL, 0)->name - 1].name), "by text");
+    assert_int_equal(imported.kernel[0].registers, -1);
+    make("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER)",
+         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10,20)");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(imported.stats.bad, 1);
+    make("CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, text TEXT)",
+         "INSERT INTO NVTX_EVENTS VALUES (10,20,16777217,'range'),(10,20,16777217,'Iteration 7')");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(import_count(HEC_ACTIVITY_RANGE), 1);
+    assert_int_equal(import_count(HEC_ACTIVITY_STEP), 1);
+}
+
+static void test_bad_rows(void **state) {
+    (void)state;
+    make(nsys_2022, "");
+    run("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL");
+    run("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId, streamId, correlationId, globalPid, "
+        "demangledName, gridX)");
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (NULL,1,0,1,7,1,1,1,1),('x',1,0,1,7,1,1,1,1),(5,NULL,0,1,7,1,1,1,1),"
+        "(5,4,0,1,7,1,1,1,1),(5,9223372036854775807,0,1,7,1,1,1,1),(-5,4,0,1,7,1,1,1,1),(5,6,-1,1,7,1,1,1,1),"
+        "(5,6,0,1,NULL,1,1,1,1),(5,6,NULL,1,7,1,1,1,1),(0,0,0,0,0,0,0,0,0)");
+    run("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5,6,0,x'00ff',7,-1,1e300,x'41',-9223372036854775807)");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(imported.stats.bad, 10);
+    assert_int_equal(imported.activities, 1);
+}
+
+static void test_foreign_databases(void **state) {
+    (void)state;
+    make("CREATE TABLE t (a)", "");
+    assert_int_equal(import_database(), HEC_ERR_USAGE);
+    make(
+        "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM r) SELECT x "
+        "AS start, x AS end FROM r",
+        "");
+    assert_int_equal(import_database(), HEC_ERR_USAGE); /* a view is no table, and is never run */
+    make("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)", "PRAGMA application_id=1212498770");
+    assert_int_equal(import_database(), HEC_ERR_USAGE);
+    assert_non_null(strstr(imported.why.text, "hec report"));
+}
+
+static void test_damaged(void **state) {
+    (void)state;
+    make(nsys_2022, nsys_strings);
+    run("BEGIN");
+    for (int i = 0; i < 3000; i++)
+        kernel(10 * i + 10, 10 * i + 15, PID, 0, i + 1, ",0,0,0,3,NULL");
+    run("COMMIT");
+    assert_int_equal(import_database(), HEC_OK);
+    assert_int_equal(imported.activities, 3000);
+    const char *path = import_path("t.sqlite");
+    static unsigned char bytes[4 << 20];
+    FILE *file = fopen(path, "rb");
+    size_t length = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    for (size_t cut = 100; cut < length; cut += length / 13 / 512 * 512) {
+        int err = import_file(import_write("t.sqlite", bytes, cut));
+        assert_int_equal(err, HEC_ERR_CORRUPT);
+    }
+    memset(bytes + length / 2, 0xff, 4096);
+    assert_int_equal(import_file(import_write("t.sqlite", bytes, length)), HEC_ERR_CORRUPT);
+    assert_null(import_meta("complete"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_2021),     cmocka_unit_test(test_2022),
+        cmocka_unit_test(test_2025),     cmocka_unit_test(test_what_is_missing),
+        cmocka_unit_test(test_bad_rows), cmocka_unit_test(test_foreign_databases),
+        cmocka_unit_test(test_damaged),
+    };
+    return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
+}
