@@ -1,5 +1,6 @@
 /* hec devices and hec doctor: what is here, and what can be measured of it. */
 #include "base/log.h"
+#include "cli/checks.h"
 #include "cli/load.h"
 #include "cli/simulate.h"
 #include "observe/nvml/probe.h"
@@ -80,5 +81,8 @@ int hec_verb_doctor(int argc, char **argv) {
     hec_nvml_check(look.nvml_path, look.visible, &list);
     hec_rapl_check(NULL, NULL, &list);
     hec_procfs_check(NULL, NULL, &list);
+    hec_check_trace(look.simulation ? hec_simulation_cuda(look.simulation) : NULL,
+                    look.simulation ? hec_simulation_cupti(look.simulation) : NULL, &list);
+    hec_check_python(&list);
     return end(&look, hec_report_doctor(&list, hec_args_has(&look.args, HEC_OPT_JSON), &look.style, &look.out));
 }

@@ -45,6 +45,14 @@ const char *hec_simulation_nvml(const struct hec_simulation *simulation) {
     return simulation->nvml;
 }
 
+const char *hec_simulation_cuda(const struct hec_simulation *simulation) {
+    return simulation->cuda;
+}
+
+const char *hec_simulation_cupti(const struct hec_simulation *simulation) {
+    return simulation->cupti;
+}
+
 /* The folder of a file, in front of those where the command's libraries are looked for. */
 static int look_in_folder_of(struct hec_environ *env, const char *path) {
     char folder[PATH_MAX];

@@ -10,6 +10,9 @@ struct hec_simulation;
 int hec_simulation_begin(const char *spec, struct hec_simulation **out, struct hec_why *why);
 /* The driver library to load. */
 const char *hec_simulation_nvml(const struct hec_simulation *simulation);
+const char *hec_simulation_cuda(const struct hec_simulation *simulation);
+/* The folder of libcupti; "": this machine has none. */
+const char *hec_simulation_cupti(const struct hec_simulation *simulation);
 /* Let a command see the machine. */
 int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_environ *env);
 void hec_simulation_end(struct hec_simulation *simulation); /* NULL is fine */

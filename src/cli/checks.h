@@ -1,0 +1,12 @@
+/* Whether what enters a command is here: rows for `hec doctor`, areas "trace" and "python". */
+#ifndef HEC_CLI_CHECKS_H
+#define HEC_CLI_CHECKS_H
+
+#include "model/check.h"
+
+/* cuda_path: the CUDA driver's library, NULL: the system's. cupti_folder: where a libcupti is, NULL: looked for in the
+ * toolkit and in the Python packages of this user; "": there is none. */
+void hec_check_trace(const char *cuda_path, const char *cupti_folder, struct hec_check_list *list);
+void hec_check_python(struct hec_check_list *list);
+
+#endif
