@@ -344,6 +344,20 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     out->complete = in->complete;
 }
 
+/* What the trace alone can tell about a device: that the command used it. */
+static void mark_used(struct hec_summary *out) {
+    for (int i = 0; i < out->timeline.device_count; i++)
+        for (int k = 0; k < out->device_count; k++) {
+            struct hec_device_summary *d = &out->devices[k];
+            if (d->device.index != out->timeline.devices[i].device || d->used || (!d->use_unknown && !out->imported[0]))
+                continue;
+            d->used = true;
+            d->use_unknown = false;
+            copy(d->used_why, sizeof d->used_why, "its activity is in the trace of the command");
+            hec_verdict_decide(d, &d->verdict);
+        }
+}
+
 static int build_timeline(struct build *b, struct hec_why *why) {
     struct hec_summary *out = b->out;
     struct hec_timeline_input timeline = b->input->timeline;
@@ -357,9 +371,15 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     timeline.end_ns = b->end_ns;
     int err = hec_timeline_build(&timeline, &out->timeline, why);
     free(devices);
-    if (!err && out->imported[0])
+    if (err)
+        return err;
+    mark_used(out);
+    if (out->imported[0]) {
         snprintf(out->timeline.trace.why, sizeof out->timeline.trace.why, "imported from a trace (%s)", out->imported);
-    return err;
+        for (int i = 0; i < out->device_count; i++)
+            copy(out->devices[i].energy.why, sizeof out->devices[i].energy.why, "imported from a trace: time only");
+    }
+    return 0;
 }
 
 /* Tables: an absent one is empty. */
@@ -392,9 +412,11 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
             reason = b->no_answer[0] ? b->no_answer : "no GPU was found";
         copy(out->energy_unavailable, sizeof out->energy_unavailable, reason);
     }
+    if ((err = build_timeline(b, why)) != 0)
+        return err;
     add_totals(out, price);
     price_units(out);
-    return build_timeline(b, why);
+    return 0;
 }
 
 int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,

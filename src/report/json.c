@@ -1,39 +1,18 @@
 /* The report for programs: docs/report.schema.json. */
 #include "diagnose/verdict.h"
-#include "report/format.h"
+#include "report/json_parts.h"
 #include "report/report.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Missing is null, never 0. */
-static json_t *number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *integer(int64_t value) {
-    return json_integer(value);
-}
-
-static json_t *known_integer(int64_t value) { /* negative: unknown */
-    return value < 0 ? json_null() : json_integer(value);
-}
-
-/* Text from outside: no control characters, valid UTF-8. */
-static json_t *string(const char *from) {
-    char clean[1100];
-    return json_string(hec_format_clean(clean, sizeof clean, from, true));
-}
-
-static json_t *text_or_null(const char *from) {
-    return from[0] ? string(from) : json_null();
-}
-
-static void set(json_t *object, const char *key, json_t *value) {
-    json_object_set_new(object, key, value);
-}
+#define number hec_json_number
+#define integer json_integer
+#define known_integer hec_json_known
+#define string hec_json_string
+#define text_or_null hec_json_text
+#define set hec_json_set
 
 static json_t *run_of(const struct hec_summary *s) {
     json_t *run = json_object();
@@ -43,6 +22,7 @@ static json_t *run_of(const struct hec_summary *s) {
     set(run, "started", text_or_null(s->started));
     set(run, "complete", json_boolean(s->complete));
     set(run, "simulated", text_or_null(s->simulated));
+    set(run, "imported", text_or_null(s->imported));
     set(run, "hostname", text_or_null(s->hostname));
     set(run, "file", text_or_null(s->file));
     set(run, "hec_version", text_or_null(s->hec_version));
@@ -187,7 +167,7 @@ static json_t *verdict_of(const struct hec_device_summary *d) {
     return verdict;
 }
 
-static json_t *device_of(const struct hec_device_summary *d) {
+static json_t *device_of(const struct hec_summary *s, const struct hec_device_summary *d) {
     json_t *device = json_object();
     set(device, "index", integer(d->device.index));
     set(device, "uuid", text_or_null(d->device.uuid));
@@ -206,6 +186,7 @@ static json_t *device_of(const struct hec_device_summary *d) {
     set(device, "power_w", power_of(d));
     set(device, "utilisation", utilisation_of(d));
     set(device, "throttled", throttled_of(d));
+    set(device, "timeline", hec_json_timeline(&s->timeline, d->device.index));
     set(device, "verdict", verdict_of(d));
     set(device, "metrics", metrics_of(d));
     return device;
@@ -279,7 +260,7 @@ static json_t *report_of(const struct hec_summary *s) {
     json_t *report = json_object(), *devices = json_array(), *units = json_array(), *phases = json_array();
     json_t *events = json_array();
     for (int i = 0; i < s->device_count; i++)
-        json_array_append_new(devices, device_of(&s->devices[i]));
+        json_array_append_new(devices, device_of(s, &s->devices[i]));
     for (int i = 0; i < s->unit_count; i++)
         json_array_append_new(units, unit_row(&s->units[i]));
     for (int i = 0; i < s->phase_count; i++) {
@@ -303,6 +284,9 @@ static json_t *report_of(const struct hec_summary *s) {
     set(report, "units", s->unit_count ? unit_row(&s->units[0]) : json_null());
     set(report, "units_all", units);
     set(report, "devices", devices);
+    set(report, "kernels", hec_json_kernels(&s->timeline));
+    set(report, "steps", hec_json_steps(&s->timeline.steps));
+    set(report, "trace", hec_json_trace(&s->timeline));
     set(report, "host", host_of(&s->host));
     set(report, "phases", phases);
     set(report, "events", events);

@@ -42,13 +42,13 @@ static size_t fitting(const char *text, int columns) {
     size_t at = 0, space = 0;
     int used = 0;
     while (text[at] && used < columns) {
-        if (text[at] == ' ')
+        if (text[at] == ' ' && text[at + 1] != '%') /* a percentage stays whole */
             space = at;
         for (at++; ((unsigned char)text[at] & 0xc0) == 0x80; at++)
             ;
         used++;
     }
-    if (!text[at] || text[at] == ' ')
+    if (!text[at] || (text[at] == ' ' && text[at + 1] != '%'))
         return at;
     return space ? space : at;
 }

@@ -3,6 +3,7 @@
 #include "report/format.h"
 #include "report/page.h"
 #include "report/report.h"
+#include "report/terminal_timeline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +38,9 @@ static void put_headline(struct hec_page *page, const struct hec_summary *s) {
     text seconds;
     char outcome[96];
     hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", s->command[0] ? s->command : "(unknown command)");
-    if (!s->complete)
+    if (s->imported[0])
+        snprintf(outcome, sizeof outcome, "imported (%s)", s->imported);
+    else if (!s->complete)
         snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
     else if (s->exit_code < 0)
         snprintf(outcome, sizeof outcome, "exit code unknown");
@@ -61,7 +64,7 @@ static void put_energy(struct hec_page *page, const struct hec_summary *s) {
     text joules, watts, limit, share;
     double mean = 0, most = 0;
     int used = used_count(s);
-    if (!s->device_count) {
+    if (!s->device_count || s->imported[0]) {
         hec_page_row(page, 2, "energy", HEC_TONE_WARN, "unavailable: %s", s->energy_unavailable);
         return;
     }
@@ -225,11 +228,15 @@ static void put_power(struct hec_page *page, const struct hec_device_summary *d)
                          hec_format_share(share, d->throttled_share[i]));
 }
 
-static void put_device(struct hec_page *page, const struct hec_device_summary *d) {
+static void put_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
     char label[16];
     snprintf(label, sizeof label, "GPU %d", d->device.index);
     hec_page_blank(page);
     hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s", d->device.name[0] ? d->device.name : "(no name)");
+    if (s->imported[0]) { /* time is all that there is */
+        hec_terminal_device_timeline(page, &s->timeline, d->device.index);
+        return;
+    }
     hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
     if (d->shared_with)
         hec_page_row(page, 4, "", HEC_TONE_WARN,
@@ -241,6 +248,7 @@ static void put_device(struct hec_page *page, const struct hec_device_summary *d
     put_device_energy(page, d);
     put_power(page, d);
     put_use(page, d);
+    hec_terminal_device_timeline(page, &s->timeline, d->device.index);
     put_verdict_line(page, d, "verdict", 4);
     hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", d->verdict.sentence);
     for (int i = 0; i < d->verdict.evidence_count; i++)
@@ -388,6 +396,7 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
         hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, s->events[i].text);
         told++;
     }
+    hec_terminal_brief(page, &s->timeline, 10 - page->lines);
     put_self(page, s, 2);
 }
 
@@ -404,13 +413,17 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     put_cost(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
         if (summary->devices[i].used)
-            put_device(&page, &summary->devices[i]);
+            put_device(&page, summary, &summary->devices[i]);
+    hec_terminal_kernels(&page, &summary->timeline);
+    hec_terminal_steps(&page, &summary->timeline.steps);
     if (used_count(summary) < summary->device_count)
         hec_page_blank(&page);
     put_unused(&page, summary);
-    put_host(&page, summary);
+    if (!summary->imported[0])
+        put_host(&page, summary);
     put_phases(&page, summary);
     put_events(&page, summary);
+    hec_terminal_trace(&page, &summary->timeline);
     put_self(&page, summary, 0);
     return hec_buf_error(out);
 }

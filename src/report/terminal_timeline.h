@@ -1,0 +1,17 @@
+/* Inside src/report: the timeline in the report for people. Each prints nothing where there is nothing to say. */
+#ifndef HEC_REPORT_TERMINAL_TIMELINE_H
+#define HEC_REPORT_TERMINAL_TIMELINE_H
+
+#include "report/page.h"
+
+/* Rows of one device: what its time went to, gaps, launches, copies. */
+void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeline *timeline, int device);
+/* The kernels that take most time. */
+void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline);
+void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *steps);
+/* How the run was traced and what it cost. */
+void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeline);
+/* One line of steps, one of what went wrong with the trace, for the end of `hec run`. */
+void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeline, int lines);
+
+#endif

@@ -1,0 +1,315 @@
+/* The timeline in the reports: what is said, that it fits, and names of kernels that are shortened. */
+#include "base/trace.h"
+#include "fake_timeline.h"
+#include "report/report.h"
+#include "report/timeline_words.h"
+#include "unit/fake_run.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define MS INT64_C(1000000)
+
+static struct fake_run run;
+static struct fake_timeline timeline;
+static struct hec_summary summary;
+static struct hec_buf out;
+static struct hec_report_style style;
+
+static void print(void) {
+    struct hec_price price = hec_price_default();
+    hec_summary_free(&summary);
+    run.input.timeline = timeline.input;
+    assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
+    hec_buf_free(&out);
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
+    if (getenv("SHOW"))
+        print_message("%s\n", hec_buf_text(&out));
+}
+
+static void says(const char *words) {
+    if (!strstr(hec_buf_text(&out), words))
+        fail_msg("\"%s\" is missing in:\n%s", words, hec_buf_text(&out));
+}
+
+static void says_not(const char *words) {
+    if (strstr(hec_buf_text(&out), words))
+        fail_msg("\"%s\" is in:\n%s", words, hec_buf_text(&out));
+}
+
+static int lines(int widest) {
+    int count = 0, width = 0;
+    for (const char *c = hec_buf_text(&out); *c; c++) {
+        if (*c == '\n') {
+            count++;
+            width = 0;
+        } else if (((unsigned char)*c & 0xc0) != 0x80 && ++width > widest) {
+            fail_msg("a line is wider than %d:\n%s", widest, hec_buf_text(&out));
+        }
+    }
+    return count;
+}
+
+/* A minute of steps of 100 ms: 60 ms of compute, 20 of communication (half behind compute), 10 of copies. */
+static void fill(int device) {
+    struct fake_timeline *t = &timeline;
+    uint32_t stream = fake_tl_track(t, HEC_TRACK_STREAM, 4321, device, 7);
+    uint32_t side = fake_tl_track(t, HEC_TRACK_STREAM, 4321, device, 20);
+    uint32_t gemm =
+        fake_tl_kernel(t,
+                       "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEENS_6detail5Array"
+                       "IPcLi1EEEEEviT0_T1_",
+                       256);
+    uint32_t nccl = fake_tl_kernel(t, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 544);
+    for (int64_t at = 0; at < 60000 * MS; at += 100 * MS) {
+        struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, at, at + 10 * MS);
+        a->from = HEC_MEMORY_PAGEABLE;
+        a->to = HEC_MEMORY_DEVICE;
+        a->amount = 5e7;
+        a->launch_ns = at - 2 * MS;
+        fake_tl_add(t, HEC_ACTIVITY_KERNEL, stream, at + 10 * MS, at + 70 * MS)->name = gemm;
+        fake_tl_add(t, HEC_ACTIVITY_KERNEL, side, at + 60 * MS, at + 80 * MS)->name = nccl;
+    }
+}
+
+static void fill_steps(void) {
+    struct fake_timeline *t = &timeline;
+    uint32_t process = fake_tl_track(t, HEC_TRACK_PROCESS, 4321, -1, 0);
+    uint32_t thread = fake_tl_track(t, HEC_TRACK_THREAD, 4321, -1, 4321);
+    for (int64_t at = 0; at < 60000 * MS; at += 100 * MS) {
+        struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_STEP, process, at, at + 100 * MS);
+        a->detail = HEC_STEP_OPTIMIZER;
+        a->amount = 128;
+        a->name = fake_tl_name(t, "sample");
+        fake_tl_add(t, HEC_ACTIVITY_PHASE, thread, at + 80 * MS, at + 100 * MS)->name = fake_tl_name(t, "data");
+        a = fake_tl_add(t, HEC_ACTIVITY_VALUE, process, at + MS, at + MS);
+        a->name = fake_tl_name(t, "loss");
+        a->amount = 7 - (double)at / 1e10;
+    }
+    t->tracers[t->tracer_count++] = (struct hec_tracer){.pid = 4321,
+                                                        .mode = HEC_TRACE_AUTO,
+                                                        .cupti_version = 130000,
+                                                        .first_ns = 0,
+                                                        .last_ns = 60000 * MS,
+                                                        .traced_ns = 6000 * MS,
+                                                        .windows = 12,
+                                                        .records = 1800,
+                                                        .dropped = 5,
+                                                        .lost = 7,
+                                                        .estimate_ppm = 4000,
+                                                        .budget_ppm = 10000,
+                                                        .holder = "torch.profiler",
+                                                        .holder_ns = 3000 * MS,
+                                                        .why = "stood down for torch.profiler"};
+}
+
+static int setup(void **state) {
+    (void)state;
+    fake_init(&run, 60);
+    fake_tl_init(&timeline);
+    style = (struct hec_report_style){.utf8 = true};
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    hec_buf_free(&out);
+    hec_summary_free(&summary);
+    fake_tl_free(&timeline);
+    fake_free(&run);
+    return 0;
+}
+
+static void measured(void **state) {
+    (void)state;
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    run.devices[0].cuda_major = 9;
+    fake_used(&run, 0, 4321);
+    fill(0);
+    fill_steps();
+    print();
+    lines(80);
+    says("timeline busy 80 % of 60.0 s: compute 60 %, comm 10 %, copies 10 %");
+    says("behind compute: 50 % of the communication, 0.0 % of the copies");
+    says("1 200 kernels, 600 copies in 2 streams");
+    says("gaps     599: median 20.0 ms, p99 20.0 ms, longest 20.0 ms");
+    says("launches start after 2.00 ms (p99 2.00 ms); queue 0.12 deep, at most 1");
+    says("copies   host to device, pageable: 600, 30.0 GB at 5.00 GB/s");
+    says("36.0 s       75 %       600 x  60.0 ms  100 %  vectorized_elementwise_kernel");
+    says("12.0 s       25 %       600 x  20.0 ms   80 %  ncclDevKernel_AllRe");
+    says("Steps        600 of the optimizer: median 100 ms, p99 100 ms");
+    says("128 samples each; GPU busy 80 %; loader 20 %; loss 7 to");
+    says("Trace        auto: 10 % of the time, 1 800 records, 1 process");
+    says("slowdown about 0.40 % (estimated); budget 1.0 %");
+    says("missing: 5 dropped by CUPTI, 7 lost on the way, 0 made no sense");
+    says("stood down for torch.profiler, which used CUPTI for 3.00 s");
+    says("\u2588\u2593");
+    says_not("nan");
+    style.columns = 120;
+    print();
+    lines(120);
+    says("vectorized_elementwise_kernel<4, FillFunctor<float>, Array<char*, 1>>");
+    style = (struct hec_report_style){.columns = 40};
+    print();
+    says("####");
+    for (const char *c = hec_buf_text(&out); *c; c++)
+        assert_true((unsigned char)*c < 0x80);
+    style = (struct hec_report_style){.brief = true};
+    print();
+    assert_true(lines(80) <= 12);
+    says("steps      600 of the optimizer: median 100 ms");
+    says("trace      stood down for torch.profiler");
+}
+
+static void imported(void **state) {
+    (void)state;
+    run.devices[run.device_count++] = (struct hec_device){.index = 0, .name = "NVIDIA A100", .visible = 1};
+    run.devices[run.device_count++] = (struct hec_device){.index = 1, .name = "NVIDIA A100", .visible = 1};
+    run.input.imported = "kineto";
+    run.input.exit_code = -1;
+    fill(0);
+    fill(1);
+    print();
+    lines(80);
+    says("imported (kineto)");
+    says("unavailable: imported from a trace: time only");
+    says("GPU 0        NVIDIA A100");
+    says("GPU 1        NVIDIA A100");
+    says(" GPU 1   "); /* in the table of kernels */
+    says("Trace        imported from a trace (kineto)");
+    says("found in the sequence of kernels (confidence 0.9");
+    says_not("verdict");
+    says_not("power");
+    says_not("Host");
+    says_not("exit code");
+    assert_true(summary.devices[0].used && summary.devices[1].used);
+    assert_true(isnan(summary.joules));
+}
+
+/* A run without a trace says nothing about it; one whose trace failed says why. */
+static void without_trace(void **state) {
+    (void)state;
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    fake_used(&run, 0, 4321);
+    print();
+    says_not("timeline");
+    says_not("Trace");
+    says_not("Steps");
+    says_not("Kernels");
+    timeline.tracers[timeline.tracer_count++] = (struct hec_tracer){.pid = 1,
+                                                                    .mode = HEC_TRACE_AUTO,
+                                                                    .cupti_version = -1,
+                                                                    .estimate_ppm = -1,
+                                                                    .budget_ppm = -1,
+                                                                    .why = "no libcupti was found"};
+    print();
+    says("Trace        none: no libcupti was found");
+    style.brief = true;
+    print();
+    says("trace      none: no libcupti was found");
+}
+
+/* The interval of a measured slowdown, beyond the budget. */
+static void measured_slowdown(void **state) {
+    (void)state;
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    fake_used(&run, 0, 4321);
+    fill(0);
+    fill_steps();
+    print();
+    struct hec_trace_cost *t = &summary.timeline.trace;
+    t->overhead = 0.021;
+    t->overhead_low = -0.002;
+    t->overhead_high = 0.044;
+    t->overhead_measured = true;
+    hec_buf_clear(&out);
+    assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
+    says("slowdown 2.1 % (-0.20 % to 4.4 %, measured); budget 1.0 %");
+}
+
+static void json(void **state) {
+    struct hec_buf text;
+    (void)state;
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    fake_used(&run, 0, 4321);
+    fill(0);
+    fill_steps();
+    print();
+    hec_buf_init(&text, 1 << 20);
+    assert_int_equal(hec_report_json(&summary, 1, &text), 0);
+    json_t *root = json_loads(hec_buf_text(&text), 0, NULL);
+    assert_non_null(root);
+    json_t *d = json_object_get(json_array_get(json_object_get(root, "devices"), 0), "timeline");
+    assert_true(fabs(json_number_value(json_object_get(d, "compute_us")) - 36e6) < 1);
+    assert_true(fabs(json_number_value(json_object_get(d, "comm_overlap")) - 0.5) < 1e-9);
+    json_t *copied = json_array_get(json_object_get(d, "copied"), 0);
+    assert_string_equal(json_string_value(json_object_get(copied, "direction")), "host_to_device");
+    assert_string_equal(json_string_value(json_object_get(copied, "host_memory")), "pageable");
+    json_t *kernel = json_array_get(json_object_get(root, "kernels"), 1);
+    assert_true(json_is_true(json_object_get(kernel, "communication")));
+    assert_int_equal(json_array_size(json_object_get(kernel, "grid")), 3);
+    json_t *steps = json_object_get(root, "steps"), *trace = json_object_get(root, "trace");
+    assert_string_equal(json_string_value(json_object_get(steps, "source")), "optimizer");
+    assert_true(fabs(json_number_value(json_object_get(steps, "data_share")) - 0.2) < 1e-9);
+    assert_string_equal(json_string_value(json_object_get(trace, "mode")), "auto");
+    assert_true(json_is_null(json_object_get(trace, "overhead_low")));
+    assert_int_equal(json_integer_value(json_object_get(trace, "lost")), 7);
+    json_decref(root);
+    hec_buf_free(&text);
+}
+
+static void names(void **state) {
+    static const struct {
+        const char *name;
+        int columns;
+        const char *expected;
+    } rows[] = {
+        {"sgemm", 30, "sgemm"},
+        {"void at::native::f<float>(float*, int)", 60, "at::native::f<float>"},
+        {"void at::native::f<float>(float*, int)", 12, "f<float>"},
+        {"void at::native::vectorized<4, at::native::Fill<c10::Half>, int>(int)", 40, "vectorized<4, Fill<Half>, int>"},
+        {"void at::native::vectorized<4, at::native::Fill<c10::Half>, int>(int)", 28, "vectorized<4, Fill<Half>,..."},
+        {"void at::native::vectorized<4, at::native::Fill<c10::Half>, int>(int)", 20, "vectorized"},
+        {"at::native::(anonymous namespace)::CatArray<float>", 20, "CatArray<float>"},
+        {"void (anonymous namespace)::elementwise<int>(int, int)", 60, "(anonymous namespace)::elementwise<int>"},
+        {"f<at::native::{lambda(float)#1}::operator()(float) const::{lambda()#2}>(int)", 80,
+         "f<at::native::{lambda(float)#1}::operator()(float) const::{lambda()#2}>"},
+        {"a_very_long_name_of_a_kernel_without_any_brackets", 20, "a_very_long_...ckets"},
+        {"bad\nname\x1b[1m", 30, "bad?name?[1m"},
+        {"", 8, ""},
+        {"(", 8, "("},
+        {"<<<<<<<<<<<<<<<<<<<<<<<<<<<<", 8, "<<...<"},
+    };
+    char text[600];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hec_kernel_short(text, sizeof text, rows[i].name, rows[i].columns);
+        if (i == 13) {
+            assert_true(strlen(text) <= 8);
+            continue;
+        }
+        assert_string_equal(text, rows[i].expected);
+    }
+    char deep[4096];
+    for (int c = 8; c < 120; c += 7)
+        for (int k = 0; k < 200; k++) { /* any bytes: it ends and fits */
+            for (int i = 0; i < 300; i++)
+                deep[i] = "<>(){}: ,abcoperator\xc3\xa9"[(unsigned)(i * 7919 + k * 104729 + i * i * k) % 22];
+            deep[300] = '\0';
+            hec_kernel_short(text, sizeof text, deep, c);
+            int columns = 0;
+            for (const char *p = text; *p; p++)
+                columns += ((unsigned char)*p & 0xc0) != 0x80;
+            assert_true(columns <= c);
+        }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {TEST(measured),          TEST(imported), TEST(without_trace),
+                                       TEST(measured_slowdown), TEST(json),     TEST(names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
