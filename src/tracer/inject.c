@@ -43,8 +43,13 @@ static void forked(void) {
 }
 
 static void at_exit(void) {
-    if (hec_inject_live())
+    if (hec_inject_live()) /* at the first of several calls */
         hec_thread_end();
+}
+
+/* Handlers run in reverse order: registered again now, ours comes before those that the driver registered in cuInit. */
+void hec_inject_initialised(void) {
+    atexit(at_exit);
 }
 
 static enum hec_trace_mode mode_of(const char *text) {

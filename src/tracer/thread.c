@@ -75,10 +75,8 @@ void hec_thread_step(int64_t now) {
 static void finish(int64_t last_ns) {
     if (!hec_hold_enter())
         return;
-    if (hec_tracer.open)
-        hec_window_close(true);
-    else if (hec_tracer.registered && __atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
-        hec_window_settle();
+    if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
+        hec_window_end();
     if (hec_hold.paused == 0)
         hec_duty_elapse(&hec_tracer.duty, hec_out_now_ns() - last_ns);
     hec_window_tell_counts();
@@ -97,6 +95,8 @@ static void *run(void *unused) {
             hec_out_lock();
             devices = hec_device_tell();
             hec_out_unlock();
+            if (devices)
+                hec_inject_initialised();
         }
         if (hec_hold_enter()) {
             if (hec_hold.paused == 0)
@@ -150,6 +150,9 @@ int hec_thread_start(void) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}; /* a crash shows as ever */
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
     int err = pthread_create(&id, &attributes, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -271,6 +271,9 @@ void hec_window_drain(int64_t now_ns);
  * not. Not where a graph was seen, nor where somebody else has used CUPTI: see window.c. */
 void hec_window_leave(void);
 bool hec_window_may_leave(void);
+/* The program ends: the last records, and nothing but a flush. By then the driver may have been taken down, and
+ * cuptiActivityDisable is a segmentation fault (CUPTI 13.0); NVIDIA's own sample flushes in such a handler. */
+void hec_window_end(void);
 /* Fetch what is complete, and charge the duty cycle with what came since the last time. */
 void hec_window_flush(uint32_t flags);
 void hec_window_charge(void);
@@ -356,5 +359,7 @@ void hec_thread_forget(void);
 /* Whether this process is traced at all (false in the child of a fork, and after the end). */
 bool hec_inject_live(void);
 void hec_inject_end(void);
+/* cuInit is through. */
+void hec_inject_initialised(void);
 
 #endif

@@ -171,6 +171,12 @@ void hec_window_tell_counts(void) {
     hec_tracer.told_ns = hec_out_now_ns();
 }
 
+/* CUPTI returns them from a thread of its own. */
+static void await_buffers(void) {
+    for (int waited_ms = 0; hec_buffers_out() > 0 && waited_ms < 20; waited_ms++)
+        sleep_ms(1);
+}
+
 void hec_window_settle(void) {
     const struct hec_cupti *cupti = &hec_tracer.library.calls;
     /* Gently first: what still runs on the device gets its end. */
@@ -181,8 +187,7 @@ void hec_window_settle(void) {
     }
     if (hec_buffers_out() > 0)
         hec_window_flush(HEC_CUPTI_FLUSH_FORCED);
-    for (int waited_ms = 0; hec_buffers_out() > 0 && waited_ms < 20; waited_ms++)
-        sleep_ms(1); /* CUPTI returns them from a thread of its own */
+    await_buffers();
     if (hec_tracer.type_set)
         cupti->SetThreadIdType(hec_tracer.theirs_type);
     hec_tracer.type_set = false;
@@ -234,6 +239,21 @@ void hec_window_leave(void) {
     hec_tracer.registered = hec_tracer.type_set = false;
     hec_buffers_reset(); /* what CUPTI had is no longer its */
     tell_closed();
+}
+
+void hec_window_end(void) {
+    if (!hec_tracer.registered)
+        return;
+    bool open = hec_tracer.open;
+    if (open) {
+        hec_tracer.close_ns = hec_out_now_ns();
+        hec_tracer.draining = true;
+        closed();
+    }
+    hec_window_flush(HEC_CUPTI_FLUSH_FORCED);
+    await_buffers();
+    if (hec_tracer.draining)
+        tell_closed();
 }
 
 void hec_window_forget(void) {
