@@ -218,6 +218,19 @@ static void test_windows(void **state) {
     assert_int_equal(kept.tracers[0].windows, 2);
 }
 
+/* A killed process cannot say how long its last window was open; what came from it does. */
+static void test_window_of_a_killed_process(void **state) {
+    (void)state;
+    struct process p;
+    open_traced(&p);
+    GIVE(&p, HEC_TRACE_WINDOW, 100, 2 * S, HEC_TRACE_WINDOW_OPEN, hec_trace_window,
+         {.duration_ns = 1000000, .number = 1, .mode = HEC_TRACE_FULL, .records = 10});
+    kernel(&p, 3000, 20, 0, 2 * S);
+    process_end(&p, 2 * S);
+    assert_int_equal(kept_first(HEC_ACTIVITY_WINDOW)->end_ns, at_us(&p, 3020));
+    assert_int_equal(kept.tracers[0].traced_ns, 2920000);
+}
+
 static void test_tracer_row_and_holder(void **state) {
     (void)state;
     struct process p;
@@ -407,6 +420,7 @@ int main(void) {
         cmocka_unit_test_setup(test_sync_finds_its_thread, keep_begin),
         cmocka_unit_test_setup(test_order_on_a_track, keep_begin),
         cmocka_unit_test_setup(test_windows, keep_begin),
+        cmocka_unit_test_setup(test_window_of_a_killed_process, keep_begin),
         cmocka_unit_test_setup(test_tracer_row_and_holder, keep_begin),
         cmocka_unit_test_setup(test_another_version, keep_begin),
         cmocka_unit_test_setup(test_devices, keep_begin),

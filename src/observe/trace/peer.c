@@ -123,7 +123,7 @@ bool hec_trace_peer_drain(struct hec_trace_peer *peer, struct hec_trace_run *run
 
 void hec_trace_peer_end(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t end_ns) {
     int pid = (int)peer->pid;
-    hec_trace_close_window(peer, run);
+    hec_trace_end_window(peer, run);
     hec_trace_release(&peer->tracks, run, hec_trace_ms(run, end_ns), true);
     tell_row(peer, run, end_ns);
     tell_lost(peer, run, end_ns);

@@ -172,6 +172,8 @@ static bool on_device(const struct taking *t, uint32_t device, uint32_t context,
                       const struct hec_activity *activity) {
     if (device >= HEC_TRACE_ORDINALS_MAX)
         return false;
+    if (activity->end_ns > t->peer->device_last_ns)
+        t->peer->device_last_ns = activity->end_ns;
     hold(t, hec_trace_stream(&t->peer->tracks, t->run, device, context, stream), activity, correlation);
     return true;
 }
@@ -286,6 +288,12 @@ static bool take_range(const struct taking *t) {
 }
 
 /* ---- what the tracer tells of itself ---- */
+
+void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
+    if (peer->device_last_ns > peer->window_ns + peer->window.duration_ns)
+        peer->window.duration_ns = peer->device_last_ns - peer->window_ns;
+    hec_trace_close_window(peer, run);
+}
 
 void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
     if (!peer->window_open)

@@ -57,7 +57,7 @@ static struct hec_tracer end_earlier_program(struct trace *trace, pid_t pid, int
         if (trace->peer[i]->pid != pid)
             continue;
         hec_trace_peer_drain(trace->peer[i], &trace->run, now_ns, true);
-        hec_trace_close_window(trace->peer[i], &trace->run);
+        hec_trace_end_window(trace->peer[i], &trace->run);
         struct hec_tracer row = hec_trace_peer_row(trace->peer[i], now_ns);
         end_peer(trace, i, now_ns);
         return row;
