@@ -1,6 +1,7 @@
 /* Bytes as a run file, through every pass of the reader and through a copy. The first byte chooses: 0, the rest is the
- * file; 1, the rest is the file with its header put right, so that more of it is looked at; else, the rest is columns of
- * a block and texts in an otherwise sound file. */
+ * file; 1, the rest is the file with its header put right, so that more of it is looked at; 3, the rest is a block of
+ * activities (kind, number of them in two bytes, data) in an otherwise sound file; else, the rest is columns of such a
+ * file. */
 #include "../unit/store_passes.h"
 
 #include "store/copy.h"
@@ -106,9 +107,17 @@ static const char *const inserts[] = {
     "INSERT OR IGNORE INTO gpu_process VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     "INSERT OR IGNORE INTO device VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     "INSERT OR IGNORE INTO trace_name VALUES (?1, ?2)",
+    "INSERT OR IGNORE INTO track VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    "INSERT OR IGNORE INTO track VALUES (1+(SELECT count(*) FROM track), 'stream', ?1, ?2, ?3, ?4, ?5, ?6)",
+    "INSERT OR IGNORE INTO kernel VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    "INSERT OR IGNORE INTO frame VALUES (1+(SELECT count(*) FROM frame), ?1, ?2, ?3, ?4)",
+    "INSERT OR IGNORE INTO tracer VALUES (?1, 'full', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    "INSERT OR IGNORE INTO activity_total VALUES (?1, ?2, ?3, ?4)",
+    "INSERT OR IGNORE INTO activity_total VALUES ('phase', 1, ?1, ?2)",
+    "INSERT OR IGNORE INTO activity_block VALUES (?1, 1, 'range', ?2, ?3, ?4, ?5, ?6, CAST(?7 AS BLOB))",
 };
 
-static void write_columns(struct bytes b) {
+static sqlite3 *write_sound(void) {
     static unsigned char *image;
     static size_t length;
     if (!image && hec_schema_image(&image, &length, NULL) != HEC_OK)
@@ -117,10 +126,47 @@ static void write_columns(struct bytes b) {
     sqlite3 *db;
     if (sqlite3_open(path, &db) != SQLITE_OK ||
         sqlite3_exec(db,
-                     "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"
-                     "INSERT INTO series VALUES (1, 'gpu_power', 0, 'mW', 'mean', 'nvml'); BEGIN",
+                     "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; BEGIN;"
+                     "INSERT INTO series VALUES (1, 'gpu_power', 0, 'mW', 'mean', 'nvml');"
+                     "INSERT INTO trace_name VALUES (1, 'forward');"
+                     "INSERT INTO track VALUES (1, 'thread', 100, NULL, NULL, 0, 100, 'python')",
                      NULL, NULL, NULL) != SQLITE_OK)
         abort();
+    return db;
+}
+
+/* With a first block that the second one overlaps. */
+static void write_block(struct bytes b) {
+    sqlite3 *db = write_sound();
+    uint8_t head[3] = {0, 0, 0};
+    for (size_t i = 0; i < sizeof head && b.size > 0; i++, b.data++, b.size--)
+        head[i] = *b.data;
+    sqlite3_stmt *s;
+    if (sqlite3_exec(db,
+                     "INSERT INTO kernel (id, name) SELECT id, 1 FROM trace_name;"
+                     "INSERT INTO frame VALUES (1, 0, 1, 1, 5)",
+                     NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(db,
+                           "INSERT INTO activity_block (track, kind, t0_ns, t1_ns, n, total_ns, amount, data) "
+                           "VALUES (1, ?1, 1000*?4, 2000, ?2, 0, 0.0, ?3)",
+                           -1, &s, NULL) != SQLITE_OK)
+        abort();
+    for (int i = 0; i < 2; i++) {
+        enum hec_activity_kind kind = (enum hec_activity_kind)((head[0] + i) % HEC_ACTIVITY_KIND_COUNT);
+        sqlite3_bind_text(s, 1, hec_activity_kind_name(kind), -1, SQLITE_STATIC);
+        sqlite3_bind_int(s, 2, head[1] | head[2] << 8);
+        sqlite3_bind_blob(s, 3, b.size ? b.data : head, (int)b.size, SQLITE_STATIC);
+        sqlite3_bind_int(s, 4, i);
+        sqlite3_step(s);
+        sqlite3_reset(s);
+    }
+    sqlite3_finalize(s);
+    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    sqlite3_close(db);
+}
+
+static void write_columns(struct bytes b) {
+    sqlite3 *db = write_sound();
     while (b.size > 0) {
         size_t which = b.data[0] % (sizeof inserts / sizeof inserts[0]);
         b.data++;
@@ -147,6 +193,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         write_file(data + 1, size - 1);
     else if (data[0] == 1)
         write_righted(data + 1, size - 1);
+    else if (data[0] == 3)
+        write_block((struct bytes){data + 1, size - 1});
     else
         write_columns((struct bytes){data + 1, size - 1});
     struct hec_reader *reader;
