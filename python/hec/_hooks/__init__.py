@@ -53,7 +53,7 @@ def pause() -> None:
     """Take them out again: PyTorch is as if they had never been there."""
     if not core.installed:
         return
-    core.installed = False
+    core.installed = core.steady = False
     stacks.stop()
     for hook in reversed(_HOOKS):
         core.guard(hook.NAME, hook.remove)
@@ -62,7 +62,7 @@ def pause() -> None:
 def _finish() -> None:
     try:
         stacks.stop()
-        if core.installed and core.recording():
+        if core.installed and not core.dormant:
             losses.finish()
             optimizers.cycle.finish()
             modules.cycle.finish()

@@ -42,7 +42,10 @@ def list_length(value: Any, depth: int = 0) -> Optional[int]:
 
 
 def of_arguments(args: tuple, kwargs: dict) -> Optional[int]:
+    Tensor = core.torch.Tensor
     with core.torch._C.DisableTorchFunction():  # a mode of the program does not see us look
+        if args and type(args[0]) is Tensor and args[0].dim():
+            return args[0].size(0)
         for value in args[:_ITEMS_MAX]:
             size = first_dimension(value, 1)
             if size is not None:

@@ -20,16 +20,15 @@ _facts_told = False
 _errors: Dict[str, int] = {}
 off: Dict[str, str] = {}  # hooks that switched themselves off, and why
 
+awake = False  # the sampler of stacks runs, or would if it had a rate
+steady = False  # recording, awake, and no hook is off: then a hook asks nothing more
 started_ns = time.monotonic_ns()
-step_cost_ns = 0  # in all hooks but the samples of stacks
-events = 0
+events = 0  # calls of hooks, samples of stacks not among them
+timed = 0  # of those, the ones whose time was taken: every eighth
+timed_ns = 0
 
 _here = os.path.dirname(os.path.abspath(__file__))
 now_ns = time.monotonic_ns
-
-
-def recording() -> bool:
-    return not dormant
 
 
 def guard(name: str, function: Callable[[], None]) -> None:
@@ -42,12 +41,14 @@ def guard(name: str, function: Callable[[], None]) -> None:
 def failed(name: str, error: Exception) -> None:
     """Called in the `except` of a hook. An exception that a signal handler of the program raised while the hook ran is
     the program's, and goes on its way."""
+    global steady
     if not _ours(error):
         raise error
     count = _errors[name] = _errors.get(name, 0) + 1
     if count < ERRORS_MAX or name in off:
         return
     off[name] = "%s: %s" % (type(error).__name__, error)
+    steady = False
     try:
         library.fact("hooks_off", "%s is off after %d errors (%s)" % (name, count, off[name]))
     except Exception:
@@ -67,14 +68,19 @@ def _ours(error: Exception) -> bool:
     return True
 
 
+def may(name: str) -> bool:
+    """Whether a hook may record; asked unless `steady`. An event of the program: what it needs is started."""
+    wake()
+    return not dormant and name not in off
+
+
 def wake() -> None:
-    """From the events of the program: start what a process that does something needs."""
+    global steady
     if dormant or not installed:
         return
-    from . import stacks
-
-    if not stacks.running:
+    if not awake:
         stacks.start()
+    steady = not off
 
 
 def tell_facts() -> None:
@@ -86,35 +92,36 @@ def tell_facts() -> None:
 
 
 def spent(start_ns: int) -> None:
-    global step_cost_ns, events
-    step_cost_ns += now_ns() - start_ns
+    """At the end of a hook that began at start_ns."""
+    global timed, timed_ns, events
     events += 1
+    if not events & 7:
+        timed += 1
+        timed_ns += now_ns() - start_ns
 
 
 def tell_cost() -> None:
     """What the hooks themselves took, of the main thread's time, so far."""
-    from . import stacks
-
     elapsed_ns = max(1, now_ns() - started_ns)
-    sampled = stacks.samples
+    event_ns = timed_ns / max(1, timed)
     library.fact(
         "hook_cost",
         "%.4f%% (%d events of %.1f us, %d stack samples of %.1f us, in %.1f s)"
         % (
-            100.0 * (step_cost_ns + stacks.cost_ns) / elapsed_ns,
+            100.0 * (event_ns * events + stacks.cost_ns) / elapsed_ns,
             events,
-            step_cost_ns / 1e3 / max(1, events),
-            sampled,
-            stacks.cost_ns / 1e3 / max(1, sampled),
+            event_ns / 1e3,
+            stacks.samples,
+            stacks.cost_ns / 1e3 / max(1, stacks.samples),
             elapsed_ns / 1e9,
         ),
     )
 
 
 def reset_after_fork() -> None:
-    global _facts_told, step_cost_ns, events, started_ns, profiling
+    global _facts_told, timed, timed_ns, events, started_ns, profiling
     _facts_told = profiling = False
-    step_cost_ns = events = 0
+    timed = timed_ns = events = 0
     started_ns = now_ns()
 
 
@@ -167,3 +174,6 @@ def is_compiling() -> bool:
 def find_is_compiling() -> Callable[[], bool]:
     compiler = sys.modules.get("torch.compiler")
     return getattr(compiler, "is_compiling", is_compiling)
+
+
+from . import stacks  # noqa: E402  (which uses this module)

@@ -14,8 +14,7 @@ def _note(iterator: Any, batch: Any, start_ns: int) -> None:
     if NAME in core.off:
         return
     end_ns = core.now_ns()
-    if not core.dormant:
-        core.wake()
+    if core.steady or core.may(NAME):
         core.library.interval(b"data", start_ns, end_ns)
     # without a batch size of its own the loader passes on what the data set gives: a batch, or a single sample
     if batch is not None and getattr(iterator, "_auto_collation", True):

@@ -41,9 +41,8 @@ def _note(tensors: Any) -> None:
     global _last_ns
     t_ns = core.now_ns()
     optimizers.samples.backward()
-    if core.dormant or NAME in core.off:
+    if not core.steady and not core.may(NAME):
         return
-    core.wake()
     if t_ns - _last_ns >= INTERVAL_NS and not core.in_mode():
         with core.torch._C.DisableTorchFunction():
             loss = _value_of(tensors)

@@ -73,7 +73,7 @@ def _before(module: Any, args: tuple, kwargs: dict) -> Optional[int]:
         calls += 1
         if _searching:
             _count_outer()
-        if NAME in core.off:
+        if not core.steady and NAME in core.off:
             return None
         size = batches.of_arguments(args, kwargs)
         if core.torch.is_grad_enabled():
@@ -90,13 +90,12 @@ def _after(module: Any, size: Optional[int]) -> None:
         return
     t_ns = core.now_ns()
     try:
-        if NAME in core.off or (core.torch.is_grad_enabled() and module.training):
+        if core.torch.is_grad_enabled() and module.training:
             return
-        if core.dormant:
+        if not core.steady:
             process.wake_if_rank(stepped=False)
-            if core.dormant:
+            if not core.may(NAME):
                 return
-        core.wake()
         cycle.ended(module, t_ns, lambda: size)
         core.spent(t_ns)
     except Exception as error:

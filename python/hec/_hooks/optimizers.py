@@ -14,26 +14,19 @@ cycle = Cycle(lambda t_ns, taken: core.library.step(taken, library.OPTIMIZER, t_
 _handle: Any = None
 
 
-def _stepped(optimizer: Any) -> None:
+def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
     t_ns = core.now_ns()
     try:
-        if NAME in core.off:
-            return
-        if core.dormant:
+        if not core.steady:
             process.wake_if_rank(stepped=True)
-            if core.dormant:
+            if not core.may(NAME):
                 return
         core.optimizer_seen = True
-        core.wake()
         samples.optimized()
         cycle.ended(optimizer, t_ns, samples.take)
         core.spent(t_ns)
     except Exception as error:
         core.failed(NAME, error)
-
-
-def _hook(optimizer: Any, args: Any, kwargs: Any) -> None:
-    _stepped(optimizer)
 
 
 def _patch_old() -> "list[core.Patch]":
@@ -72,7 +65,7 @@ def install() -> None:
     if register is None:
         _old.install()
     else:
-        _handle = register(_hook)
+        _handle = register(_stepped)
 
 
 def remove() -> None:

@@ -30,14 +30,13 @@ def is_loader_worker() -> bool:
 
 
 def wake_if_rank(stepped: bool) -> None:
-    """A dormant process did something: it is one of the program's own if an optimizer stepped in it, or if it is a
+    """A process did something: a dormant one is one of the program's own if an optimizer stepped in it, or if it is a
     rank of a group; workers of a data loader never are."""
-    if is_loader_worker():
+    if not core.dormant or is_loader_worker():
         return
     distributed = sys.modules.get("torch.distributed")
     if stepped or (distributed is not None and distributed.is_available() and distributed.is_initialized()):
         core.dormant = False
-        core.wake()
 
 
 def forked() -> None:

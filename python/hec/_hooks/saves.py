@@ -23,8 +23,7 @@ def _make(inner: Any) -> Any:
         finally:
             _inside.on = outer
             try:
-                if not outer and not core.dormant and NAME not in core.off:
-                    core.wake()
+                if not outer and core.may(NAME):
                     core.library.interval(b"checkpoint", start_ns, core.now_ns())
             except Exception as error:
                 core.failed(NAME, error)

@@ -23,13 +23,16 @@ WALK_MAX = 1000
 NODES_MAX = 60000
 IMPORTS = "<frozen importlib"  # frames of the import system say nothing
 
-running = False
 samples = 0
 cost_ns = 0  # of the samples: of the main thread's time, when it waits for the interpreter's lock
 
 _stop = allocate_lock()  # held while the thread shall run
 _tid = 0  # of the thread
-_nodes: "Dict[Tuple[int, Any, int], int]" = {}  # (parent, code, line) to node
+# The tree of stacks: (parent, code by its id, line) to node; and, since finding a line is slow, (parent, code by its
+# id, instruction) to node. Hashing a code object itself would take microseconds. _codes keeps the ids in use.
+_nodes: "Dict[Tuple[int, int, int], int]" = {}
+_places: "Dict[Tuple[int, Any, int], int]" = {}
+_codes: "Dict[int, Any]" = {}
 _next_node = 1
 _ticks = 0
 _calls_seen = 0
@@ -43,10 +46,7 @@ def _rate() -> float:
 
 
 def start() -> None:
-    global running
-    if running:
-        return
-    running = True
+    core.awake = True
     core.tell_facts()
     hz = _rate()
     if hz == 0 or NAME in core.off:
@@ -60,10 +60,10 @@ def start() -> None:
 
 def stop() -> None:
     """Ends the thread, and waits until the system has forgotten it (for 20 ms at most)."""
-    global running, _stop, _tid
-    if not running:
+    global _stop, _tid
+    if not core.awake:
         return
-    running = False
+    core.awake = core.steady = False
     tid, _tid = _tid, 0
     lock, _stop = _stop, allocate_lock()
     if lock.locked():
@@ -76,12 +76,14 @@ def stop() -> None:
 
 def forked() -> None:
     """In the child: it has no such thread, and its ring knows no frames."""
-    global running, _stop, _tid, _next_node, samples, cost_ns
-    running = False
+    global _stop, _tid, _next_node, samples, cost_ns
+    core.awake = core.steady = False
     _stop = allocate_lock()
     _tid = samples = cost_ns = 0
     _next_node = 1
     _nodes.clear()
+    _places.clear()
+    _codes.clear()
 
 
 def _run(hz: float, lock: Any) -> None:
@@ -100,7 +102,7 @@ def _run(hz: float, lock: Any) -> None:
             took_ns = core.now_ns() - start_ns
             samples += 1
             cost_ns += took_ns
-            mean_ns += (took_ns - mean_ns) / 16
+            mean_ns += (took_ns - mean_ns) / 8
             # one that waited for the interpreter's lock in between is no cost: the mean, not the sample, decides
             period_s = max(1.0, mean_ns / COST_MAX_NS) / hz
             if not _tick(start_ns):
@@ -136,28 +138,41 @@ def _sample(thread: Any, period_us: int) -> None:
     while frame is not None and len(stack) < WALK_MAX:
         code = frame.f_code
         if not code.co_filename.startswith(IMPORTS):
-            stack.append((code, frame.f_lineno or 0))
+            stack.append((code, frame.f_lasti, frame))
         frame = frame.f_back
     if len(stack) > DEPTH_MAX:
         stack[DEPTH_MAX - OUTERMOST : len(stack) - OUTERMOST] = []
     node = 0
-    for code, line in reversed(stack):
-        known = _nodes.get((node, code, line))
-        node = known if known is not None else _define(node, code, line)
-        if node == 0:
-            return
+    for code, instruction, at in reversed(stack):
+        # of a module that is being imported the line does not matter, and its code is soon gone
+        imported = node and code.co_name == "<module>"
+        place = (node, code.co_filename, 0) if imported else (node, id(code), instruction)
+        known = _places.get(place)
+        if known is None:
+            known = _define(node, code, 0 if imported else at.f_lineno or 0)
+            if known == 0:
+                return
+            _places[place] = known
+            if not imported:
+                _codes[id(code)] = code
+        node = known
     if node:
         core.library.stack(os.getpid(), node, period_us)
 
 
 def _define(parent: int, code: Any, line: int) -> int:
-    """The new node, 0 when there is no room for it."""
+    """The node, a new one if need be; 0 when there is no room for it."""
     global _next_node
+    known = _nodes.get((parent, id(code), line)) if line else None
+    if known is not None:
+        return known
     if _next_node >= NODES_MAX:
         return 0
     name = getattr(code, "co_qualname", code.co_name)  # Python 3.11
     if not core.library.frame(_next_node, parent, code.co_filename, name, line):
         return 0
-    node = _nodes[(parent, code, line)] = _next_node
+    node = _next_node
     _next_node += 1
+    if line:
+        _nodes[(parent, id(code), line)] = node
     return node

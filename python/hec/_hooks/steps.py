@@ -18,13 +18,16 @@ class Cycle:
         self._last: Optional[int] = None
         self._missed = 0
         self._held: Optional[tuple] = None
-        self.ends = 0
+        self._only: "Optional[weakref.ref[Any]]" = None  # the one that ended, if no other ever did
 
     def ended(self, thing: Any, t_ns: int, samples: Callable[[], Optional[float]]) -> None:
         """samples: called when this end is a step, for the samples since the last one."""
+        if self._only is not None and self._only() is thing:  # as ever: nothing else ends
+            self._give(t_ns, samples())
+            return
+        self._only = None
         key = id(thing)
         known = self._known.get(key)
-        self.ends += 1
         if known is None or known() is not thing:
             if len(self._known) > 1000:
                 self._known.clear()
@@ -47,6 +50,8 @@ class Cycle:
         self._missed = 0
         self.finish()
         self._give(t_ns, samples())
+        if len(self._known) == 1:
+            self._only = self._known[key]
 
     def finish(self) -> None:
         """Give what is held back."""
