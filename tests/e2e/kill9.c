@@ -1,5 +1,5 @@
-/* kill -9 of a process that writes a run file, at random moments: the file opens, every value whose flush had returned
- * is there, and nothing is there that was not written. kill9 [ROUNDS [SEED]], in the current folder. */
+/* kill -9 of a process that writes a run file, at random moments: the file opens, every value and kernel whose flush had
+ * returned is there, and nothing is there that was not written. kill9 [ROUNDS [SEED]], in the current folder. */
 #include "base/clock.h"
 #include "store/reader.h"
 #include "store/writer.h"
@@ -20,8 +20,9 @@
 
 /* What the writing process says through a pipe after each flush. */
 struct progress {
-    int64_t values; /* of the series, all committed */
-    int64_t closed; /* hec_writer_close returned */
+    int64_t values;  /* of the series, all committed */
+    int64_t kernels; /* of the timeline, all committed */
+    int64_t closed;  /* hec_writer_close returned */
 };
 
 static uint64_t state;
@@ -35,6 +36,18 @@ static uint64_t random_below(uint64_t limit) {
 
 static int64_t value_at(int64_t i) {
     return i * 7919 % 700001;
+}
+
+#define KERNELS 700 /* a turn: six turns to a block */
+
+static struct hec_activity kernel_at(int64_t i) {
+    return (struct hec_activity){.kind = HEC_ACTIVITY_KERNEL,
+                                 .track = 1,
+                                 .name = 1,
+                                 .start_ns = i * 9000 + i % 7 * 100,
+                                 .end_ns = i * 9000 + 4000 + i % 11,
+                                 .launch_ns = HEC_TIME_UNKNOWN,
+                                 .launch_end_ns = HEC_TIME_UNKNOWN};
 }
 
 static void pause_us(uint64_t us) {
@@ -68,10 +81,16 @@ static void write_until_killed(int pipe_fd, int64_t flushes) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, other_thread, (void *)(uintptr_t)s) != 0)
         _exit(1);
-    struct progress progress = {0, 0};
+    s->trace_kernel(s->context, &(struct hec_kernel){.name = s->trace_name(s->context, "kernel")});
+    s->trace_track(s->context, &(struct hec_track){.kind = HEC_TRACK_STREAM, .stream = 7});
+    struct progress progress = {0};
     for (int64_t turn = 0; turn != flushes; turn++) {
         for (int i = 0; i < 50; i++, progress.values++)
             s->sample(s->context, HEC_GPU_POWER, 0, progress.values * SPACING_NS, value_at(progress.values));
+        for (int i = 0; i < KERNELS; i++, progress.kernels++) {
+            struct hec_activity a = kernel_at(progress.kernels);
+            s->trace_activities(s->context, &a, 1);
+        }
         if (hec_writer_flush(writer, &why) != HEC_OK) {
             fprintf(stderr, "%s\n", why.text);
             _exit(1);
@@ -108,6 +127,16 @@ static int check_order(void *context, const int64_t *t_ns, const int64_t *value,
     return 0;
 }
 
+static int check_kernels(void *context, const struct hec_activity *activities, size_t count) {
+    struct check *c = context;
+    for (size_t i = 0; i < count; i++, c->count++) {
+        struct hec_activity a = kernel_at(c->count);
+        if (memcmp(&activities[i], &a, sizeof a) != 0)
+            c->wrong = true;
+    }
+    return 0;
+}
+
 static int ignore_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
     (void)context, (void)kind, (void)device, (void)t_ns, (void)text;
     return 0;
@@ -121,17 +150,19 @@ static const char *check_file(const struct progress *progress, bool reported, st
         return reported ? "no file, though something was committed" : NULL; /* killed before it was created */
     if (hec_reader_open(PATH, &reader, why) != HEC_OK)
         return "it does not open";
-    struct check power = {0}, steps = {0};
+    struct check power = {0}, steps = {0}, kernels = {0};
     const char *wrong = NULL;
     if (hec_reader_series(reader, HEC_GPU_POWER, 0, check_values, &power, why) != HEC_OK ||
         hec_reader_series(reader, HEC_STEP_UNITS, 1, check_order, &steps, why) != HEC_OK ||
+        hec_reader_activities(reader, HEC_ACTIVITY_ALL, check_kernels, &kernels, why) != HEC_OK ||
         hec_reader_events(reader, ignore_event, NULL, why) != HEC_OK)
         wrong = "it cannot be read";
-    else if (power.wrong || steps.wrong)
+    else if (power.wrong || steps.wrong || kernels.wrong)
         wrong = "it holds values that were not written";
-    else if (power.count < progress->values)
+    else if (power.count < progress->values || kernels.count < progress->kernels)
         wrong = "values are missing that were committed";
-    else if (reported && power.count > progress->values + 50) /* before that it may be the last round's file */
+    else if (reported && (power.count > progress->values + 50 || kernels.count > progress->kernels + KERNELS))
+        /* before that it may be the last round's file */
         wrong = "it holds more values than were written";
     else if (progress->closed && !hec_reader_meta(reader, "store_closed"))
         wrong = "it was closed and does not say so";
@@ -180,10 +211,10 @@ static const char *one_round(struct progress *progress, struct hec_why *why) {
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 200;
     state = argc > 2 ? strtoull(argv[2], NULL, 10) * 2654435761u + 1 : 1;
-    int64_t values = 0;
+    int64_t values = 0, kernels = 0;
     int closed = 0;
     for (int i = 0; i < rounds; i++) {
-        struct progress progress = {0, 0};
+        struct progress progress = {0};
         struct hec_why why = {""};
         if (i % 2) /* every other round meets what the last one left behind */
             unlink(PATH);
@@ -193,10 +224,11 @@ int main(int argc, char **argv) {
             return 1;
         }
         values += progress.values;
+        kernels += progress.kernels;
         closed += progress.closed != 0;
     }
-    printf("%d kills, %d after the end: every file opened; %lld committed values, all there\n", rounds, closed,
-           (long long)values);
+    printf("%d kills, %d after the end: every file opened; %lld committed values and %lld kernels, all there\n", rounds,
+           closed, (long long)values, (long long)kernels);
     unlink(PATH);
     unlink(PATH "-wal");
     unlink(PATH "-shm");
