@@ -60,13 +60,6 @@ struct hec_gpu_process {
     int visible;            /* 1: the pid exists in this pid namespace */
 };
 
-/* An interval on a timeline; for now the phases that a program marks. */
-struct hec_span {
-    int64_t start_ns, end_ns;
-    int32_t pid, tid;
-    char name[64];
-};
-
 /* Where recorded data goes; the store implements it, tests may. Every function may be called from any thread,
  * never blocks on a device and never fails: what cannot be kept is counted by the implementation. */
 struct hec_sink {
@@ -77,7 +70,6 @@ struct hec_sink {
     void (*device)(void *context, const struct hec_device *device);
     void (*process)(void *context, const struct hec_process *process);
     void (*gpu_process)(void *context, const struct hec_gpu_process *process);
-    void (*span)(void *context, const struct hec_span *span);
     void (*units)(void *context, const char *name, double count); /* adds to the named unit's total */
     void (*meta)(void *context, const char *key, const char *value);
     /* The timeline (model/trace.h). Definitions are interned by content: the same text, track, kernel or frame gives the

@@ -68,9 +68,6 @@ static void pass_process(void *context, const struct hec_process *process) {
 static void pass_gpu_process(void *context, const struct hec_gpu_process *process) {
     PASS(context, gpu_process(to->context, process));
 }
-static void pass_span(void *context, const struct hec_span *span) {
-    PASS(context, span(to->context, span));
-}
 static void pass_units(void *context, const char *name, double count) {
     PASS(context, units(to->context, name, count));
 }
@@ -167,7 +164,6 @@ static int start_lane(struct hec_recorder *recorder, enum hec_lane kind) {
         .device = pass_device,
         .process = pass_process,
         .gpu_process = pass_gpu_process,
-        .span = pass_span,
         .units = pass_units,
         .meta = pass_meta,
         .trace_name = pass_trace_name,

@@ -149,18 +149,6 @@ static void sink_tracer(void *context, const struct hec_tracer *tracer) {
     push(context, HEC_QUEUED_TRACER, tracer, sizeof *tracer, NULL, 0);
 }
 
-static void sink_span(void *context, const struct hec_span *span) {
-    struct hec_track track = {
-        .kind = HEC_TRACK_THREAD, .pid = span->pid, .rank = -1, .device = -1, .stream = span->tid};
-    struct hec_activity activity = {.start_ns = span->start_ns,
-                                    .end_ns = span->end_ns,
-                                    .kind = HEC_ACTIVITY_PHASE,
-                                    .track = sink_trace_track(context, &track),
-                                    .name = hec_definitions_name(&((struct hec_writer *)context)->definitions,
-                                                                 span->name, strnlen(span->name, sizeof span->name))};
-    sink_trace_activities(context, &activity, 1);
-}
-
 static void sink_units(void *context, const char *name, double count) {
     if (!isfinite(count)) {
         refuse(context);
@@ -215,7 +203,6 @@ int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struc
         .device = sink_device,
         .process = sink_process,
         .gpu_process = sink_gpu_process,
-        .span = sink_span,
         .units = sink_units,
         .meta = sink_meta,
         .trace_name = sink_trace_name,
