@@ -1,0 +1,483 @@
+/* From buffers of CUPTI, as three versions of it fill them, to records in the ring. The records are laid out by hand
+ * here, not by the tracer's own table; tests/abi compares that with NVIDIA's headers. */
+#include "tracer/tracer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define OUT_MAX 4096
+
+static struct hec_ring_reader reader;
+static struct hec_ring_record out[OUT_MAX];
+static size_t out_count;
+
+/* A CUPTI whose records have a size of their own, and whose clock is ours plus 1e18 ns. */
+static uint32_t kernel_bytes = 216, copy_bytes = 96, memset_bytes = 88;
+#define OFFSET UINT64_C(1000000000000000000)
+
+static size_t bytes_of(const uint8_t *record) {
+    uint32_t kind;
+    memcpy(&kind, record, sizeof kind);
+    switch (kind) {
+    case 10:
+        return kernel_bytes;
+    case 1:
+        return copy_bytes;
+    case 22:
+        return 96;
+    case 2:
+        return memset_bytes;
+    case 4:
+    case 5:
+        return 40;
+    case 51:
+    case 12:
+        return 56;
+    }
+    return 8;
+}
+
+static uint32_t next_record(uint8_t *buffer, size_t valid, uint8_t **record) {
+    uint8_t *next = *record ? *record + bytes_of(*record) : buffer;
+    if (next >= buffer + valid)
+        return HEC_CUPTI_MAX_LIMIT_REACHED;
+    *record = next;
+    return HEC_CUPTI_SUCCESS;
+}
+
+static uint32_t get_timestamp(uint64_t *timestamp) {
+    *timestamp = (uint64_t)hec_out_now_ns() + OFFSET;
+    return HEC_CUPTI_SUCCESS;
+}
+
+static uint32_t callback_name(uint32_t domain, uint32_t cbid, const char **name) {
+    static const char *const names[] = {NULL, "cudaLaunchKernel_v7000", "cudaGetDevice_v3020",
+                                        "cudaStreamSynchronize_v3020", "cudaGraphLaunch_v10000"};
+    if (domain != HEC_CUPTI_DOMAIN_RUNTIME || cbid >= sizeof names / sizeof names[0])
+        return 1;
+    *name = names[cbid];
+    return HEC_CUPTI_SUCCESS;
+}
+
+static const struct hec_cupti cupti = {
+    .ActivityGetNextRecord = next_record, .GetTimestamp = get_timestamp, .GetCallbackName = callback_name};
+
+static uint8_t buffer[1 << 20] __attribute__((aligned(8)));
+static size_t filled;
+
+static uint8_t *append(uint32_t kind, size_t bytes) {
+    uint8_t *record = buffer + filled;
+    memset(record, 0, bytes);
+    memcpy(record, &kind, sizeof kind);
+    filled += bytes;
+    return record;
+}
+
+#define PUT(record, offset, type, value)                                                                               \
+    do {                                                                                                               \
+        type put_ = (type)(value);                                                                                     \
+        memcpy((record) + (offset), &put_, sizeof put_);                                                               \
+    } while (0)
+
+static uint8_t *kernel(const char *name, uint32_t correlation, int64_t start_ns, int64_t end_ns) {
+    uint8_t *record = append(10, kernel_bytes);
+    PUT(record, 6, uint16_t, 40);
+    PUT(record, 16, uint64_t, (uint64_t)start_ns + OFFSET);
+    PUT(record, 24, uint64_t, (uint64_t)end_ns + OFFSET);
+    PUT(record, 40, uint32_t, 1);
+    PUT(record, 44, uint32_t, 2);
+    PUT(record, 48, uint32_t, 7);
+    PUT(record, 52, int32_t, 100);
+    PUT(record, 56, int32_t, 3);
+    PUT(record, 60, int32_t, 1);
+    PUT(record, 64, int32_t, 256);
+    PUT(record, 68, int32_t, 2);
+    PUT(record, 72, int32_t, 1);
+    PUT(record, 76, int32_t, 2048);
+    PUT(record, 80, int32_t, 4096);
+    PUT(record, 84, uint32_t, 16);
+    PUT(record, 92, uint32_t, correlation);
+    PUT(record, 104, const char *, name);
+    return record;
+}
+
+static void read_ring(void) {
+    out_count = 0;
+    for (size_t got; (got = hec_ring_read(&reader, out + out_count, OUT_MAX - out_count)) > 0;)
+        out_count += got;
+}
+
+static void parse(void) {
+    hec_records_parse(&cupti, buffer, filled);
+    filled = 0;
+    read_ring();
+}
+
+static const struct hec_ring_record *nth(uint32_t kind, size_t n) {
+    for (size_t i = 0; i < out_count; i++)
+        if (out[i].kind == kind && n-- == 0)
+            return &out[i];
+    return NULL;
+}
+
+static size_t count(uint32_t kind) {
+    size_t n = 0;
+    for (size_t i = 0; i < out_count; i++)
+        n += out[i].kind == kind;
+    return n;
+}
+
+static union hec_trace_payload payload(const struct hec_ring_record *record) {
+    union hec_trace_payload u;
+    assert_non_null(record);
+    memcpy(&u, &record->u, sizeof u);
+    return u;
+}
+
+/* The whole name with this id, put together. */
+static const char *name_of(uint32_t id) {
+    static char text[8192];
+    memset(text, 0, sizeof text);
+    for (size_t i = 0; i < out_count; i++)
+        if (out[i].kind == HEC_RING_NAME && out[i].u.name.id == id) {
+            size_t at = (size_t)out[i].u.name.piece * HEC_RING_NAME_PIECE, left = out[i].u.name.length - at;
+            memcpy(text + at, out[i].u.name.text, left < HEC_RING_NAME_PIECE ? left : HEC_RING_NAME_PIECE);
+        }
+    return text;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    char path[64];
+    int listener, connection = -1, fd;
+    struct hec_ring_hello hello;
+    snprintf(path, sizeof path, "tracer.%d", (int)getpid());
+    assert_int_equal(hec_ring_listen(path, &listener), 0);
+    assert_int_equal(hec_intern_open(), 0);
+    assert_int_equal(hec_out_open(path), 0);
+    connection = accept4(listener, NULL, NULL, 0);
+    assert_true(connection >= 0);
+    assert_int_equal(hec_ring_receive(connection, &hello, &fd), 0);
+    assert_int_equal(hello.role, HEC_RING_TRACE);
+    assert_int_equal(hec_ring_map(fd, &reader), 0);
+    close(fd);
+    close(connection);
+    close(listener);
+    unlink(path);
+    hec_clock_forget();
+    hec_clock_read(&cupti);
+    hec_calls_open(&cupti);
+    hec_lead_reset(0);
+    filled = 0;
+    kernel_bytes = 216;
+    copy_bytes = 96;
+    memset_bytes = 88;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    hec_ring_close(&reader);
+    hec_records_forget();
+    hec_clock_forget();
+    hec_intern_forget();
+    hec_out_forget();
+    return 0;
+}
+
+static void test_kernels_of_versions(void **state) {
+    (void)state;
+    static const uint32_t sizes[] = {200, 208, 216, 224, 232, 248}; /* 11.8, 12.0, 13.0, 13.1, 13.3, 13.4 */
+    int64_t now = hec_out_now_ns();
+    for (size_t v = 0; v < sizeof sizes / sizeof sizes[0]; v++) {
+        kernel_bytes = sizes[v];
+        for (uint32_t i = 0; i < 10; i++)
+            kernel("void gemm<float>(int)", 100 + i, now + i * 1000, now + i * 1000 + 500);
+        PUT(kernel("in a graph", 200, now, now + 1), 144, uint64_t, 77);
+        parse();
+        assert_int_equal(count(HEC_TRACE_KERNEL), 11);
+        assert_int_equal(count(HEC_TRACE_CONFIG), v == 0 ? 2 : 0); /* defined once */
+        union hec_trace_payload u = payload(nth(HEC_TRACE_KERNEL, 9));
+        assert_in_range(nth(HEC_TRACE_KERNEL, 9)->t_ns - now, 9000 - 2000, 9000 + 2000); /* pairs of readings */
+        assert_in_range(u.kernel.duration_ns, 499, 501);
+        assert_int_equal(u.kernel.correlation, 109);
+        assert_int_equal(u.kernel.device, 1);
+        assert_int_equal(u.kernel.context, 2);
+        assert_int_equal(u.kernel.stream, 7);
+        assert_int_equal(nth(HEC_TRACE_KERNEL, 9)->flags, 0);
+        u = payload(nth(HEC_TRACE_KERNEL, 10));
+        assert_int_equal(u.kernel.graph_node, 77);
+        assert_int_equal(nth(HEC_TRACE_KERNEL, 10)->flags, HEC_TRACE_IN_GRAPH);
+        if (v > 0)
+            continue;
+        union hec_trace_payload config = payload(nth(HEC_TRACE_CONFIG, 0));
+        assert_int_equal(config.config.grid[0], 100);
+        assert_int_equal(config.config.grid[1], 3);
+        assert_int_equal(config.config.block[0], 256);
+        assert_int_equal(config.config.block[1], 2);
+        assert_int_equal(config.config.registers, 40);
+        assert_int_equal(config.config.static_shared_bytes, 2048);
+        assert_int_equal(config.config.dynamic_shared_bytes, 4096);
+        assert_int_equal(config.config.local_bytes, 16);
+        assert_string_equal(name_of(config.config.name), "void gemm<float>(int)");
+    }
+    struct hec_records_totals totals = hec_records_totals();
+    assert_int_equal(totals.device, 66);
+    assert_int_equal(totals.nodes, 6);
+    assert_int_equal(totals.bad, 0);
+}
+
+static void test_copies(void **state) {
+    (void)state;
+    static const uint32_t sizes[] = {88, 96, 112};
+    int64_t now = hec_out_now_ns();
+    for (size_t v = 0; v < 3; v++) {
+        copy_bytes = sizes[v];
+        uint8_t *record = append(1, copy_bytes);
+        PUT(record, 5, uint8_t, 2);
+        PUT(record, 6, uint8_t, 3);
+        PUT(record, 8, uint64_t, 1 << 20);
+        PUT(record, 16, uint64_t, (uint64_t)now + OFFSET);
+        PUT(record, 24, uint64_t, (uint64_t)now + OFFSET + 40000);
+        PUT(record, 40, uint32_t, 13);
+        PUT(record, 44, uint32_t, 9);
+        record = append(22, 96);
+        PUT(record, 5, uint8_t, 3);
+        PUT(record, 6, uint8_t, 3);
+        PUT(record, 8, uint64_t, 5);
+        PUT(record, 16, uint64_t, (uint64_t)now + OFFSET);
+        PUT(record, 24, uint64_t, (uint64_t)now + OFFSET + 1);
+        PUT(record, 52, uint32_t, 3);
+        PUT(record, 60, uint32_t, 11);
+        record = append(2, memset_bytes);
+        PUT(record, 8, uint64_t, 64);
+        PUT(record, 16, uint64_t, (uint64_t)now + OFFSET);
+        PUT(record, 24, uint64_t, (uint64_t)now + OFFSET + 2000);
+        PUT(record, 50, uint16_t, 6);
+        parse();
+        union hec_trace_payload u = payload(nth(HEC_TRACE_COPY, 0));
+        assert_int_equal(u.copy.bytes, 1 << 20);
+        assert_int_equal(u.copy.from, HEC_TRACE_MEMORY_PINNED);
+        assert_int_equal(u.copy.to, HEC_TRACE_MEMORY_DEVICE);
+        assert_int_equal(u.copy.stream, 13);
+        assert_int_equal(u.copy.correlation, 9);
+        u = payload(nth(HEC_TRACE_COPY, 1));
+        assert_int_equal(nth(HEC_TRACE_COPY, 1)->flags, HEC_TRACE_PEER);
+        assert_int_equal(u.copy.peer, 3);
+        assert_int_equal(u.copy.correlation, 11);
+        u = payload(nth(HEC_TRACE_MEMSET, 0));
+        assert_int_equal(u.copy.bytes, 64);
+        assert_int_equal(u.copy.to, HEC_TRACE_MEMORY_DEVICE); /* static device memory is device memory */
+    }
+}
+
+static uint8_t *api(uint32_t kind, uint32_t cbid, int64_t start_ns, int64_t end_ns, uint32_t correlation) {
+    uint8_t *record = append(kind, 40);
+    PUT(record, 4, uint32_t, cbid);
+    PUT(record, 8, uint64_t, (uint64_t)start_ns + OFFSET);
+    PUT(record, 16, uint64_t, (uint64_t)end_ns + OFFSET);
+    PUT(record, 28, uint32_t, 4321);
+    PUT(record, 32, uint32_t, correlation);
+    PUT(record, 36, int32_t, 2);
+    return record;
+}
+
+static void test_calls_and_waits(void **state) {
+    (void)state;
+    int64_t now = hec_out_now_ns();
+    api(5, 1, now, now + 4000, 50);
+    api(5, 2, now, now + 100, 51);
+    api(5, 3, now, now + 90000, 52);
+    api(5, 4, now, now + 900, 53);
+    api(4, 1, now, now + 900, 54); /* a driver call that has no name */
+    parse();
+    assert_int_equal(count(HEC_TRACE_API), 3);
+    union hec_trace_payload u = payload(nth(HEC_TRACE_API, 0));
+    assert_int_equal(nth(HEC_TRACE_API, 0)->tid, 4321);
+    assert_int_equal(u.api.api_class, HEC_TRACE_API_LAUNCH);
+    assert_int_equal(u.api.result, 2);
+    assert_int_equal(u.api.correlation, 50);
+    assert_string_equal(name_of(u.api.function), "cudaLaunchKernel_v7000");
+    assert_int_equal(count(HEC_TRACE_SYNC), 1);
+    u = payload(nth(HEC_TRACE_SYNC, 0));
+    assert_int_equal(u.sync.type, HEC_TRACE_SYNC_STREAM);
+    assert_int_equal(u.sync.correlation, 52);
+    assert_in_range(u.sync.duration_ns, 89999, 90001);
+    assert_int_equal(nth(HEC_TRACE_SYNC, 0)->tid, 4321);
+    struct hec_records_totals totals = hec_records_totals();
+    assert_int_equal(totals.api, 3);
+    assert_int_equal(totals.filtered, 2);
+    assert_int_equal(totals.graph_calls, 1);
+}
+
+static void test_ranges(void **state) {
+    (void)state;
+    uint64_t now = (uint64_t)hec_out_now_ns() + OFFSET;
+    for (uint32_t end = 0; end < 2; end++) {
+        uint8_t *record = append(12, 56);
+        PUT(record, 4, uint32_t, end ? HEC_CUPTI_MARKER_END : HEC_CUPTI_MARKER_START);
+        PUT(record, 8, uint64_t, now + (uint64_t)end * 5000);
+        PUT(record, 16, uint32_t, 17);
+        PUT(record, 20, uint32_t, 2);
+        PUT(record, 28, uint32_t, 99);
+        PUT(record, 40, const char *, end ? NULL : "forward");
+    }
+    uint8_t *record = append(12, 56); /* an end without a beginning */
+    PUT(record, 4, uint32_t, HEC_CUPTI_MARKER_END);
+    PUT(record, 16, uint32_t, 18);
+    parse();
+    assert_int_equal(count(HEC_TRACE_RANGE), 1);
+    union hec_trace_payload u = payload(nth(HEC_TRACE_RANGE, 0));
+    assert_string_equal(name_of(u.range.name), "forward");
+    assert_in_range(u.range.duration_ns, 4999, 5001);
+    assert_int_equal(nth(HEC_TRACE_RANGE, 0)->tid, 99);
+}
+
+static void test_bad_records(void **state) {
+    (void)state;
+    int64_t now = hec_out_now_ns();
+    kernel("fine", 1, now, now + 10);
+    kernel("backwards", 2, now + 10, now);
+    kernel("far ahead", 3, now + 3600 * HEC_NS_PER_S, now + 3601 * HEC_NS_PER_S);
+    kernel("long ago", 4, now - 3600 * HEC_NS_PER_S, now);
+    PUT(kernel("no start", 5, now, now), 16, uint64_t, 0);
+    PUT(kernel("no end", 6, now, now), 24, uint64_t, 0);
+    PUT(kernel("no such device", 7, now, now), 40, uint32_t, 4000000000u);
+    append(33, 8); /* a kind that was not asked for */
+    parse();
+    assert_int_equal(count(HEC_TRACE_KERNEL), 1);
+    assert_int_equal(hec_records_totals().bad, 7);
+    assert_int_equal(hec_records_totals().dropped, 0);
+    /* when a forced flush takes the buffer away, one without an end is not bad: it still runs */
+    hec_records_forced(true);
+    PUT(kernel("runs", 8, now, now), 24, uint64_t, 0);
+    parse();
+    hec_records_forced(false);
+    assert_int_equal(hec_records_totals().bad, 7);
+    assert_int_equal(hec_records_totals().dropped, 1);
+    /* a record that reaches over the end of the buffer is not read */
+    kernel("cut", 9, now, now + 10);
+    filled -= 100;
+    parse();
+    assert_int_equal(count(HEC_TRACE_KERNEL), 0);
+    assert_int_equal(hec_records_totals().bad, 8);
+}
+
+static void test_names(void **state) {
+    (void)state;
+    int64_t now = hec_out_now_ns();
+    static char reused[64] = "first";
+    char text[9000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    kernel(reused, 1, now, now + 1);
+    kernel(text, 2, now, now + 1);
+    kernel(NULL, 3, now, now + 1);
+    parse();
+    assert_int_equal(count(HEC_TRACE_KERNEL), 3);
+    assert_string_equal(name_of(payload(nth(HEC_TRACE_CONFIG, 0)).config.name), "first");
+    assert_int_equal(strlen(name_of(payload(nth(HEC_TRACE_CONFIG, 1)).config.name)), 255 * HEC_RING_NAME_PIECE);
+    assert_string_equal(name_of(payload(nth(HEC_TRACE_CONFIG, 2)).config.name), "(no name)");
+    /* the same address with another text, in a later buffer: another kernel */
+    strcpy(reused, "second");
+    kernel(reused, 4, now, now + 1);
+    parse();
+    assert_int_equal(count(HEC_TRACE_CONFIG), 1);
+    assert_string_equal(name_of(payload(nth(HEC_TRACE_CONFIG, 0)).config.name), "second");
+}
+
+static void test_configs_overflow(void **state) {
+    (void)state;
+    int64_t now = hec_out_now_ns();
+    size_t configs = 0, kernels = 0;
+    for (uint32_t i = 0; i < HEC_INTERN_CONFIGS + 3000; i++) {
+        PUT(kernel("many shapes", i, now, now + 1), 52, int32_t, i);
+        if (i % 1000 == 999 || i == HEC_INTERN_CONFIGS + 2999) {
+            parse();
+            configs += count(HEC_TRACE_CONFIG);
+            kernels += count(HEC_TRACE_KERNEL);
+        }
+    }
+    assert_int_equal(kernels, HEC_INTERN_CONFIGS + 3000);
+    assert_int_equal(configs, HEC_INTERN_CONFIGS + 1); /* all further ones are one: the name alone */
+    union hec_trace_payload u = payload(nth(HEC_TRACE_KERNEL, 0));
+    assert_true(u.kernel.config > HEC_INTERN_CONFIGS);
+}
+
+static void test_names_overflow(void **state) {
+    (void)state;
+    char text[32];
+    for (uint32_t i = 0; i < HEC_INTERN_NAMES + 10; i++) {
+        snprintf(text, sizeof text, "kernel %u", i);
+        uint32_t id = hec_intern_name(text);
+        assert_int_equal(id, i < HEC_INTERN_NAMES ? i + 1 : HEC_INTERN_NAMES + 1);
+        read_ring();
+    }
+    assert_string_equal(name_of(HEC_INTERN_NAMES + 1), "(too many names)");
+    assert_int_equal(hec_intern_name("kernel 5"), 6);
+    assert_int_equal(hec_intern_name(""), 0);
+}
+
+static void test_ring_full(void **state) {
+    (void)state;
+    int64_t now = hec_out_now_ns();
+    struct hec_ring_record record = {0};
+    while (hec_out_write(&record, HEC_TRACE_COUNTS))
+        ;
+    kernel("did not fit", 1, now, now + 1);
+    hec_records_parse(&cupti, buffer, filled);
+    filled = 0;
+    assert_true(hec_ring_lost(&reader) >= 2);
+    while (hec_ring_read(&reader, out, OUT_MAX) > 0)
+        ;
+    /* its definition is tried again */
+    kernel("did not fit", 2, now, now + 1);
+    parse();
+    assert_int_equal(count(HEC_TRACE_CONFIG), 1);
+    assert_int_equal(count(HEC_TRACE_KERNEL), 1);
+    assert_string_equal(name_of(payload(nth(HEC_TRACE_CONFIG, 0)).config.name), "did not fit");
+}
+
+static void test_buffers(void **state) {
+    (void)state;
+    static uint8_t *taken[HEC_TRACER_BUFFERS];
+    assert_null(hec_buffers_take());
+    assert_int_equal(hec_buffers_open(), 0);
+    for (uint32_t i = 0; i < HEC_TRACER_BUFFERS; i++) {
+        taken[i] = hec_buffers_take();
+        assert_non_null(taken[i]);
+        assert_true(hec_buffers_ours(taken[i]) && (uintptr_t)taken[i] % 8 == 0);
+        assert_true(i == 0 || taken[i] == taken[i - 1] + HEC_TRACER_BUFFER_BYTES);
+    }
+    assert_int_equal(hec_buffers_out(), HEC_TRACER_BUFFERS);
+    assert_null(hec_buffers_take());
+    assert_true(hec_buffers_refused() >= 1);
+    hec_buffers_give(taken[77]);
+    assert_ptr_equal(hec_buffers_take(), taken[77]);
+    assert_false(hec_buffers_ours(buffer));
+    hec_buffers_reset();
+    assert_int_equal(hec_buffers_out(), 0);
+    assert_ptr_equal(hec_buffers_take(), taken[0]);
+    hec_buffers_forget();
+    assert_false(hec_buffers_ours(taken[0]));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_kernels_of_versions), TEST(test_copies),
+        TEST(test_calls_and_waits),     TEST(test_ranges),
+        TEST(test_bad_records),         TEST(test_names),
+        TEST(test_configs_overflow),    TEST(test_names_overflow),
+        TEST(test_ring_full),           cmocka_unit_test(test_buffers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
