@@ -1,6 +1,5 @@
 #include "store/import.h"
 
-#include "base/text.h"
 #include "store/import_state.h"
 #include "store/import_words.h"
 
@@ -41,7 +40,9 @@ void hec_import_free(struct hec_import *import) {
     }
     free(import->files);
     hec_import_join_free(&import->join);
+    hec_import_join_free(&import->sizes);
     hec_import_spool_free(&import->spool);
+    hec_import_names_free(&import->names);
     free(import);
 }
 
@@ -49,24 +50,8 @@ int hec_import_report(struct hec_import *import, const struct hec_import_file *f
     return import->progress ? import->progress(import->progress_context, file->path, share) : HEC_OK;
 }
 
-static bool is_plain(const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)text[i] < 0x20 || (unsigned char)text[i] >= 0x7f)
-            return false;
-    return true;
-}
-
 uint32_t hec_import_name(struct hec_import *import, const char *text, size_t length) {
-    if (length > HEC_IMPORT_NAME_MAX)
-        length = HEC_IMPORT_NAME_MAX;
-    char *name = import->clean;
-    if (is_plain(text, length)) {
-        memcpy(name, text, length);
-        name[length] = '\0';
-    } else {
-        hec_text_clean(name, sizeof import->clean, text, length, true);
-    }
-    return import->sink->trace_name(import->sink->context, name);
+    return hec_import_names_id(&import->names, import->sink, text, length);
 }
 
 static bool on_device(int kind) {
@@ -104,17 +89,23 @@ int hec_import_call(struct hec_import *import, const struct hec_import_record *r
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     if (call->called && call->start_ns <= a->start_ns) /* the runtime's call, and the driver's inside of it */
         return HEC_OK;
+    int64_t duration_ns = a->end_ns - a->start_ns;
     call->start_ns = a->start_ns;
-    call->end_ns = a->end_ns;
+    call->duration_ns = (uint64_t)(duration_ns < HEC_IMPORT_CALL_NS_MAX ? duration_ns : HEC_IMPORT_CALL_NS_MAX);
     call->track = a->track;
-    call->bytes = bytes;
     call->called = true;
+    if (isnan(bytes))
+        return HEC_OK;
+    struct hec_import_call *size = hec_import_join_at(&import->sizes, record->correlation);
+    if (!size)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    size->start_ns = (int64_t)bytes;
     return HEC_OK;
 }
 
 /* After a file was scanned: what a call caused learns of it, and the call itself need not be kept then. */
 struct joining {
-    const struct hec_import_join *join;
+    const struct hec_import_join *join, *sizes;
     uint32_t main_track; /* where nothing tells the thread */
 };
 
@@ -128,13 +119,16 @@ static int join_records(void *context, struct hec_import_record *records, size_t
             a->kind = HEC_IMPORT_NO_KIND;
         } else if (a->kind == HEC_ACTIVITY_SYNC) {
             if (!a->track)
-                a->track = called ? call->track : joining->main_track;
+                a->track = called ? (uint32_t)call->track : joining->main_track;
         } else if (on_device(a->kind)) {
             a->launch_ns = called ? call->start_ns : HEC_TIME_UNKNOWN;
-            a->launch_end_ns = called ? call->end_ns : HEC_TIME_UNKNOWN;
+            a->launch_end_ns = called ? call->start_ns + (int64_t)call->duration_ns : HEC_TIME_UNKNOWN;
             a->launch_track = called ? call->track : 0;
-            if (called && a->kind == HEC_ACTIVITY_COPY && isnan(a->amount))
-                a->amount = call->bytes;
+            const struct hec_import_call *size = NULL;
+            if (a->kind == HEC_ACTIVITY_COPY && isnan(a->amount))
+                size = hec_import_join_find(joining->sizes, records[i].correlation);
+            if (size)
+                a->amount = (double)size->start_ns;
         }
     }
     return HEC_OK;
@@ -181,7 +175,7 @@ static int join_file(struct hec_import *import, struct hec_import_file *file, st
     int64_t track = hec_import_tracks_id(&file->tracks, &main_thread);
     if (track < 0)
         return hec_fail(why, (int)track, "%s has too many threads and streams", file->path);
-    struct joining joining = {&import->join, (uint32_t)track};
+    struct joining joining = {&import->join, &import->sizes, (uint32_t)track};
     return hec_import_spool_visit(&import->spool, file->first_record, file->last_record, true, join_records, &joining,
                                   why);
 }
@@ -203,6 +197,7 @@ int hec_import_scan(struct hec_import *import, const char *path, struct hec_why 
     if (err == HEC_OK)
         err = join_file(import, file, why);
     hec_import_join_free(&import->join);
+    hec_import_join_free(&import->sizes);
     if (err < 0)
         return err;
     struct hec_import_stats *stats = &import->stats;

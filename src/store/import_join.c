@@ -1,6 +1,5 @@
 #include "store/import_join.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static size_t slot(const struct hec_import_join *join, uint64_t correlation) {
@@ -30,7 +29,7 @@ struct hec_import_call *hec_import_join_at(struct hec_import_join *join, uint64_
         return NULL;
     struct hec_import_call *call = &join->table[slot(join, correlation)];
     if (!call->correlation) {
-        *call = (struct hec_import_call){.correlation = correlation, .bytes = NAN};
+        *call = (struct hec_import_call){.correlation = correlation};
         join->used++;
     }
     return call;

@@ -11,13 +11,15 @@
 void hec_import_spool_init(struct hec_import_spool *spool) {
     spool->fd = -1;
     spool->written = 0;
-    spool->tail_count = 0;
+    spool->tail = NULL;
+    spool->tail_count = spool->tail_capacity = 0;
 }
 
 void hec_import_spool_free(struct hec_import_spool *spool) {
     if (spool->fd >= 0)
         close(spool->fd);
-    spool->fd = -1;
+    free(spool->tail);
+    hec_import_spool_init(spool);
 }
 
 static int temporary_file(const char *folder) {
@@ -64,15 +66,34 @@ static int whole(struct hec_import_spool *spool, bool write, struct hec_import_r
     return HEC_OK;
 }
 
+/* Room for one more record in the tail: it grows, or what it holds goes to the file. */
+static int make_room(struct hec_import_spool *spool, struct hec_why *why) {
+    if (spool->tail_capacity < HEC_IMPORT_SPOOL_KEPT) {
+        size_t capacity = spool->tail_capacity ? spool->tail_capacity * 2 : HEC_IMPORT_SPOOL_CHUNK;
+        if (capacity > HEC_IMPORT_SPOOL_KEPT)
+            capacity = HEC_IMPORT_SPOOL_KEPT;
+        struct hec_import_record *tail = realloc(spool->tail, capacity * sizeof *tail);
+        if (!tail)
+            return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        spool->tail = tail;
+        spool->tail_capacity = capacity;
+        return HEC_OK;
+    }
+    int err = spool->fd < 0 ? open_file(spool, why) : HEC_OK;
+    if (err == HEC_OK)
+        err = whole(spool, true, spool->tail, spool->tail_count, spool->written, why);
+    if (err < 0)
+        return err;
+    spool->written += (int64_t)spool->tail_count;
+    spool->tail_count = 0;
+    return HEC_OK;
+}
+
 int hec_import_spool_add(struct hec_import_spool *spool, const struct hec_import_record *record, struct hec_why *why) {
-    if (spool->tail_count == HEC_IMPORT_SPOOL_CHUNK) {
-        int err = spool->fd < 0 ? open_file(spool, why) : HEC_OK;
-        if (err == HEC_OK)
-            err = whole(spool, true, spool->tail, spool->tail_count, spool->written, why);
+    if (spool->tail_count == spool->tail_capacity) {
+        int err = make_room(spool, why);
         if (err < 0)
             return err;
-        spool->written += (int64_t)spool->tail_count;
-        spool->tail_count = 0;
     }
     spool->tail[spool->tail_count++] = *record;
     return HEC_OK;
@@ -100,7 +121,10 @@ int hec_import_spool_visit(struct hec_import_spool *spool, int64_t first, int64_
         first += (int64_t)count;
     }
     free(chunk);
-    if (err == HEC_OK && first < last)
-        err = visit(context, spool->tail + (first - spool->written), (size_t)(last - first));
+    while (err == HEC_OK && first < last) {
+        size_t count = last - first < HEC_IMPORT_SPOOL_CHUNK ? (size_t)(last - first) : HEC_IMPORT_SPOOL_CHUNK;
+        err = visit(context, spool->tail + (first - spool->written), count);
+        first += (int64_t)count;
+    }
     return err;
 }

@@ -1,5 +1,5 @@
-/* Records that wait between the two passes of an import, in an unlinked temporary file: a gigabyte of trace must not
- * become a gigabyte of memory. */
+/* Records that wait between the two passes of an import: the first 13 MiB of them in memory, all others in an unlinked
+ * temporary file, for a gigabyte of trace must not become a gigabyte of memory. */
 #ifndef HEC_STORE_IMPORT_SPOOL_H
 #define HEC_STORE_IMPORT_SPOOL_H
 
@@ -15,13 +15,14 @@ struct hec_import_record {
     uint64_t correlation; /* of a call with what it caused; 0 none */
 };
 
-#define HEC_IMPORT_SPOOL_CHUNK 4096
+#define HEC_IMPORT_SPOOL_KEPT (192 * 1024) /* records in memory: a trace of 250 000 events needs no file */
+#define HEC_IMPORT_SPOOL_CHUNK 4096        /* records handed to a visitor at a time */
 
 struct hec_import_spool {
-    int fd; /* -1: everything is in `tail` */
-    int64_t written;
-    size_t tail_count; /* records after the written ones */
-    struct hec_import_record tail[HEC_IMPORT_SPOOL_CHUNK];
+    int fd;                         /* -1: everything is in `tail` */
+    int64_t written;                /* records in the file; the tail comes after them */
+    struct hec_import_record *tail; /* grows up to HEC_IMPORT_SPOOL_KEPT */
+    size_t tail_count, tail_capacity;
 };
 
 void hec_import_spool_init(struct hec_import_spool *spool);

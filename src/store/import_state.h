@@ -6,12 +6,11 @@
 
 #include "store/import.h"
 #include "store/import_join.h"
+#include "store/import_names.h"
 #include "store/import_spool.h"
 #include "store/import_tracks.h"
 
 #include <stdbool.h>
-
-#define HEC_IMPORT_NAME_MAX 16384
 
 struct hec_import_file {
     char *path;
@@ -41,15 +40,16 @@ struct hec_import {
     bool settled; /* ranks and the origin stand: reading has begun */
     struct hec_import_device devices[HEC_DEVICE_MAX];
     int device_count;
-    struct hec_import_join join; /* of the file that is scanned */
+    struct hec_import_join join;  /* of the file that is scanned */
+    struct hec_import_join sizes; /* bytes, as start_ns, of the few calls that tell them (HIP's copies) */
     struct hec_import_spool spool;
-    char name[HEC_IMPORT_NAME_MAX + 1], clean[HEC_IMPORT_NAME_MAX + 1];
+    struct hec_import_names names;
 };
 
 int hec_import_kineto(struct hec_import *import, struct hec_import_file *file, struct hec_why *why);
 int hec_import_nsys(struct hec_import *import, struct hec_import_file *file, struct hec_why *why);
 
-/* The sink's id of a name: cut to HEC_IMPORT_NAME_MAX bytes, cleaned. */
+/* The sink's id of a name, as hec_import_names_id. */
 uint32_t hec_import_name(struct hec_import *import, const char *text, size_t length);
 
 /* Keep a record. activity.track: an id of file->tracks; 0 for a SYNC, which goes where its call was made. Counts it as
