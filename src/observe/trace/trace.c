@@ -23,7 +23,6 @@ struct trace {
     struct hec_trace_peer *peer[PEERS_MAX];
     int peer_count;
     uint64_t seen; /* processes, in all */
-    uint64_t over; /* processes over PEERS_MAX, or without memory */
 };
 
 static int trace_open(const struct hec_observe_options *options, const struct hec_sink *sink, void **self,
@@ -78,10 +77,8 @@ static bool take_ring(void *context, const struct hec_intake_ring *arrived, int6
         if (arrived->pid_fd >= 0)
             close(arrived->pid_fd);
     }
-    if (!peer) {
-        trace->over++;
-        return false;
-    }
+    if (!peer)
+        return false; /* the intake counts it */
     peer->before = before;
     trace->peer[trace->peer_count++] = peer;
     return true;
@@ -149,10 +146,10 @@ static void trace_finish(void *self, int64_t end_ns) {
     hec_trace_flush(run);
     if (trace->seen == 0)
         tell_nobody(trace);
-    uint64_t refused = trace->intake.refused;
-    if (refused > 0)
+    if (trace->intake.refused > 0)
         hec_trace_tell(run, HEC_EVENT_NOTE, end_ns,
-                       "traces of %" PRIu64 " processes left out: refused, or over %d at once", refused, PEERS_MAX);
+                       "traces of %" PRIu64 " processes left out: refused, or over %d at once", trace->intake.refused,
+                       PEERS_MAX);
     if (trace->intake.strangers > 0)
         hec_trace_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " connections of other users refused",
                        trace->intake.strangers);

@@ -1,0 +1,166 @@
+/* The collector as the recorder drives it: rings that arrive by the socket, processes that end, are killed or call
+ * exec, and what must not be taken. */
+#include "tests/unit/trace_kept.h"
+
+#include "observe/collector.h"
+
+#include <sys/wait.h>
+
+static char path[100];
+static struct hec_observe_options options;
+static void *collector;
+
+static int begin(void **state) {
+    keep_begin(state);
+    snprintf(path, sizeof path, "trace-%d", (int)getpid());
+    options = (struct hec_observe_options){
+        .root = 4321, .trace_socket = path, .trace_mode = HEC_TRACE_AUTO, .trace_budget_ppm = 10000};
+    struct hec_why why;
+    return hec_collector_trace.open(&options, &keeping, &collector, &why);
+}
+
+static int end(void **state) {
+    (void)state;
+    hec_collector_trace.close(collector);
+    return access(path, F_OK) == 0 ? -1 : 0; /* the socket is gone */
+}
+
+static void poll_now(void) {
+    hec_collector_trace.poll(collector, hec_clock_mono_ns());
+}
+
+static void finish(void) {
+    hec_collector_trace.finish(collector, hec_clock_mono_ns());
+}
+
+static void write_record(struct hec_ring *ring, enum hec_trace_kind kind, const void *payload, size_t size) {
+    struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .tid = 7, .kind = (uint16_t)kind};
+    memcpy(record.u.bytes, payload, size);
+    hec_ring_write(ring, &record);
+}
+
+static void write_kernels(struct hec_ring *ring, int count) {
+    struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_AUTO, .budget_ppm = 10000};
+    struct hec_trace_kernel kernel = {.duration_ns = 1000, .stream = 7};
+    write_record(ring, HEC_TRACE_PROCESS, &process, sizeof process);
+    for (int i = 0; i < count; i++)
+        write_record(ring, HEC_TRACE_KERNEL, &kernel, sizeof kernel);
+}
+
+static void connect_ring(struct hec_ring *ring, uint32_t records, enum hec_ring_role role) {
+    int fd;
+    assert_int_equal(hec_ring_create(records, role, ring, &fd), HEC_OK);
+    assert_int_equal(hec_ring_send(path, role, fd), HEC_OK);
+    close(fd);
+}
+
+static void test_nobody_came(void **state) {
+    (void)state;
+    poll_now();
+    finish();
+    assert_int_equal(kept.tracer_count, 1);
+    assert_int_equal(kept.tracers[0].pid, 4321);
+    assert_int_equal(kept.tracers[0].mode, HEC_TRACE_AUTO);
+    assert_int_equal(kept.tracers[0].cupti_version, -1);
+    assert_string_equal(kept.tracers[0].why, "no process of the command used CUDA");
+}
+
+/* What a process wrote before it ended is read, also when nobody polled in between. */
+static void test_short_process(void **state) {
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct hec_ring ring;
+        connect_ring(&ring, 64, HEC_RING_TRACE);
+        write_kernels(&ring, 20);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    finish();
+    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 20);
+    assert_int_equal(kept.tracers[0].pid, child);
+    assert_int_equal(kept.tracers[0].lost, 0);
+}
+
+static void test_full_ring_is_told(void **state) {
+    (void)state;
+    struct hec_ring ring;
+    connect_ring(&ring, 64, HEC_RING_TRACE);
+    write_kernels(&ring, 100);
+    poll_now();
+    assert_non_null(kept_event(HEC_EVENT_TRACE_LOST, ": 37 records"));
+    finish();
+    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 63);
+    assert_int_equal(kept.tracers[0].lost, 37);
+    assert_true(hec_ring_closed(&ring)); /* the tracer may stop */
+    hec_ring_unmap(&ring);
+}
+
+/* The second ring of a pid: its program was replaced, and the row of the process counts both. */
+static void test_exec(void **state) {
+    (void)state;
+    struct hec_ring first, second;
+    connect_ring(&first, 64, HEC_RING_TRACE);
+    write_kernels(&first, 10);
+    poll_now();
+    connect_ring(&second, 64, HEC_RING_TRACE);
+    write_kernels(&second, 5);
+    finish();
+    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 15);
+    assert_int_equal(kept.tracer_count, 1);
+    assert_int_equal(kept.tracers[0].records, 15);
+    assert_true(hec_ring_closed(&first));
+    hec_ring_unmap(&first);
+    hec_ring_unmap(&second);
+}
+
+static void test_what_is_not_taken(void **state) {
+    (void)state;
+    struct hec_ring marks, huge;
+    connect_ring(&marks, 64, HEC_RING_MARKS);
+    connect_ring(&huge, 1u << 21, HEC_RING_TRACE);
+    write_kernels(&marks, 10);
+    write_kernels(&huge, 10);
+    finish();
+    assert_int_equal(kept.count, 0);
+    assert_true(hec_ring_closed(&marks) && hec_ring_closed(&huge));
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "traces of 2 processes left out"));
+    hec_ring_unmap(&marks);
+    hec_ring_unmap(&huge);
+}
+
+/* Abandoned without finish: nothing is told, everything is freed. */
+static void test_close_alone(void **state) {
+    (void)state;
+    struct hec_ring ring;
+    connect_ring(&ring, 64, HEC_RING_TRACE);
+    write_kernels(&ring, 10);
+    poll_now();
+    hec_ring_unmap(&ring);
+}
+
+static void test_no_socket(void **state) {
+    (void)state;
+    struct hec_observe_options none = {0};
+    struct hec_why why;
+    void *self;
+    assert_int_equal(hec_collector_trace.open(&none, &keeping, &self, &why), HEC_ERR_UNSUPPORTED);
+    none.trace_socket = "no/such/folder/trace";
+    assert_true(hec_collector_trace.open(&none, &keeping, &self, &why) < 0);
+    assert_non_null(strstr(why.text, "no/such/folder/trace"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_nobody_came, begin, end),
+        cmocka_unit_test_setup_teardown(test_short_process, begin, end),
+        cmocka_unit_test_setup_teardown(test_full_ring_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(test_exec, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_is_not_taken, begin, end),
+        cmocka_unit_test_setup_teardown(test_close_alone, begin, end),
+        cmocka_unit_test(test_no_socket),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(kept.activities);
+    return failed;
+}
