@@ -8,6 +8,7 @@
  * residual     what stays after a kind was on once, and for how long
  * finalize     whether cuptiFinalize clears it, and attaching again; how=plain|callback|thread
  * graph_trace  which orders of GRAPH_TRACE and kernels CUPTI survives; how=1..6
+ * growth       memory of the process over many kernels; how=none|flush0|flush1|cycle|finalize|trim, flush_period=MS
  * start   time of cuInit and a context, then a launch loop: for comparing fresh processes
  * The library is PROBE_CUPTI (default libcupti.so.13). */
 #include "probe.h"
@@ -509,7 +510,7 @@ int main(int argc, char **argv) {
         OPTION(pairs) OPTION(block_ms) OPTION(seconds) OPTION(buffer_bytes) OPTION(early) OPTION(walk) OPTION(latency)
         OPTION(device_buffer) OPTION(pool_limit) OPTION(preallocate) OPTION(per_thread) OPTION(zeroed) OPTION(pinned)
         OPTION(refuse_after) OPTION(no_attach) OPTION(kernels) OPTION(kind) OPTION(max_buffers)
-        OPTION(flush_period) OPTION(cycles) OPTION(graph_trace)
+        OPTION(flush_period) OPTION(cycles) OPTION(graph_trace) OPTION(quiet) OPTION(kind2)
         else return fprintf(stderr, "probe: no such option: %s\n", key.c_str()), 2;
     }
     const struct {
@@ -517,7 +518,8 @@ int main(int argc, char **argv) {
         int (*run)(void);
     } parts[] = {{"cost", part_cost},   {"switch", part_switch}, {"graphs", part_graphs},
                  {"clock", part_clock}, {"memory", part_memory}, {"start", part_start},
-                 {"residual", part_residual}, {"finalize", part_finalize}, {"graph_trace", part_graph_trace}};
+                 {"residual", part_residual}, {"finalize", part_finalize}, {"graph_trace", part_graph_trace},
+                 {"growth", part_growth}};
     for (auto &part : parts)
         if (!strcmp(part.name, argv[1])) {
             int code = part.run();

@@ -56,7 +56,8 @@ struct options {
     bool early = false, walk = true, latency = false;
     int device_buffer = -1, pool_limit = -1, preallocate = -1, per_thread = -1, zeroed = -1, pinned = -1;
     int refuse_after = -1; /* buffers after which bufferRequested gives none */
-    int no_attach = 0, kernels = 100000, kind = 10, max_buffers = 0, flush_period = 0, cycles = 20, graph_trace = 0;
+    int no_attach = 0, kernels = 100000, kind = 10, max_buffers = 0, flush_period = 0, cycles = 20, graph_trace = 0,
+        quiet = 0, kind2 = 0;
 };
 extern options opt;
 
@@ -96,9 +97,10 @@ void work_setup(void);
 cudaGraphExec_t graph_make(int nodes, int spin);
 block run_block(const char *loop, double ms);
 void launch(int spin);
+cudaFunction_t launch_function(void);
 extern cudaStream_t stream;
 
 int part_cost(void), part_switch(void), part_graphs(void), part_clock(void), part_memory(void), part_start(void);
-int part_residual(void), part_finalize(void), part_graph_trace(void);
+int part_residual(void), part_finalize(void), part_graph_trace(void), part_growth(void);
 
 #endif

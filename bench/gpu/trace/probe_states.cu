@@ -5,7 +5,9 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <malloc.h>
 #include <signal.h>
+#include <string>
 #include <thread>
 #include <unistd.h>
 
@@ -144,6 +146,68 @@ int part_finalize(void) {
     CHECK(cudaStreamSynchronize(stream));
     usleep(1000000);
     state("1s_later");
+    return 0;
+}
+
+/* Memory of the process while kernels are traced, by what is done every `flush_period` ms: how=none|flush0|flush1|
+ * cycle (the kind off and on again)|finalize|trim (flush and malloc_trim). */
+int part_growth(void) {
+    std::string how = opt.how;
+    opt.early = how != "finalize";
+    if (opt.early) {
+        cupti_load();
+        cupti_register();
+    }
+    work_setup();
+    if (!opt.early) {
+        cupti_load();
+        cupti_register();
+    }
+    auto kind = (CUpti_ActivityKind)opt.kind;
+    CHECK(cupti.ActivityEnable(kind));
+    if (opt.kind2)
+        CHECK(cupti.ActivityEnable((CUpti_ActivityKind)opt.kind2));
+    printf("{\"part\": \"growth\", \"how\": \"%s\", \"with\": \"%s\", \"every_ms\": %d, \"rss_kb\": [%ld", opt.how, opt.only, opt.flush_period, rss_kb());
+    double last = now_ns();
+    long heap = 0;
+    bool by_driver = !strcmp(opt.only, "driver"), by_device = !strcmp(opt.only, "device_sync");
+    if (!strcmp(opt.only, "default_stream"))
+        stream = NULL;
+    cudaFunction_t function = launch_function();
+    auto driver = (CUresult(*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))dlsym(
+        dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernel");
+    int *nothing = NULL;
+    void *parameters[] = {&nothing};
+    for (int i = 0; i < opt.kernels; i++) {
+        if (by_driver)
+            driver(function, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
+        else
+            launch(0);
+        if (i % 400 == 399)
+            by_device ? cudaDeviceSynchronize() : cudaStreamSynchronize(stream);
+        if (i % (opt.kernels / 5) == opt.kernels / 5 - 1)
+            printf(", %ld", rss_kb());
+        if (i % 400 == 399 && now_ns() - last > opt.flush_period * 1e6 && how != "none") {
+            last = now_ns();
+            if (how == "cycle" || how == "finalize")
+                CHECK(cupti.ActivityDisable(kind));
+            cupti.ActivityFlushAll(how == "flush1" || how == "finalize");
+            if (how == "finalize") {
+                CHECK(cupti.Finalize());
+                cupti_register();
+            }
+            if (how == "cycle" || how == "finalize")
+                CHECK(cupti.ActivityEnable(kind));
+            if (how == "trim")
+                malloc_trim(0);
+        }
+    }
+    heap = (long)(mallinfo2().uordblks / 1024);
+    printf("], \"heap_used_kb\": %ld, \"heap_kb\": %ld, ", heap, (long)(mallinfo2().arena / 1024));
+    cupti.ActivityFlushAll(1);
+    malloc_trim(0);
+    printf("\"after_flush_and_trim_kb\": %ld, \"heap_used_after_kb\": %ld, \"kernels\": %llu}\n", rss_kb(), (long)(mallinfo2().uordblks / 1024),
+           (unsigned long long)got.kinds[10]);
     return 0;
 }
 

@@ -38,6 +38,12 @@ void launch(int spin) {
         tiny<<<1, 32, 0, stream>>>(NULL);
 }
 
+cudaFunction_t launch_function(void) {
+    cudaFunction_t function;
+    CHECK(cudaGetFuncBySymbol(&function, (const void *)tiny));
+    return function;
+}
+
 static void CUPTIAPI on_request(uint8_t **buffer, size_t *size, size_t *max_records) {
     uint64_t number = got.requested++;
     got.main_requested += gettid() == main_tid;
@@ -133,7 +139,8 @@ void cupti_register(void) {
         printf("{\"latency_timestamps\": %d}\n", (int)cupti.ActivityEnableLatencyTimestamps(1));
     double t0 = now_ns();
     CHECK(cupti.ActivityRegisterCallbacks(on_request, on_complete));
-    printf("{\"part\": \"register\", \"ms\": %.3f}\n", (now_ns() - t0) / 1e6);
+    if (!opt.quiet)
+        printf("{\"part\": \"register\", \"ms\": %.3f}\n", (now_ns() - t0) / 1e6);
 }
 
 void delivered_reset(void) {
