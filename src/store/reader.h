@@ -1,5 +1,5 @@
 /* The run file, reading side. Treats the file as hostile: every value is checked, memory is bounded, and damage is
- * HEC_ERR_CORRUPT with a sentence. Reading never writes, except that SQLite recovers the log of a killed writer.
+ * HEC_ERR_CORRUPT with a sentence. All passes see the file as it was when it was opened. Reading never writes, except that SQLite recovers the log of a killed writer.
  * Texts are as recorded: any bytes but NUL, so what prints them escapes them. One thread at a time.
  *
  * A visitor returns 0 to go on; anything else stops the pass and is returned. Its pointers live until it returns. */
@@ -56,7 +56,8 @@ int hec_reader_phases(struct hec_reader *reader,
                       int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count), void *context,
                       struct hec_why *why);
 
-/* The timeline (model/trace.h): definitions by id, tracers by pid. */
+/* The timeline (model/trace.h): definitions by id (1, 2, 3 ...), tracers by pid. All ids refer to what there is: a name
+ * is at most the last that hec_reader_trace_names gives, and so on; a frame's parent is less than its own id. */
 int hec_reader_trace_names(struct hec_reader *reader, int (*visit)(void *context, uint32_t id, const char *text),
                            void *context, struct hec_why *why);
 int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, const struct hec_track *track),
@@ -68,7 +69,8 @@ int hec_reader_frames(struct hec_reader *reader, int (*visit)(void *context, con
 int hec_reader_tracers(struct hec_reader *reader, int (*visit)(void *context, const struct hec_tracer *tracer),
                        void *context, struct hec_why *why);
 /* Activities of the wanted kinds (bits of HEC_ACTIVITY_BIT) in ascending start over all tracks, in chunks of at most
- * 4096. Memory grows with the number of tracks, not with the run. */
+ * 4096. Memory grows with the number of tracks, not with the run. What is not wanted is not unpacked. Amounts are finite
+ * or NAN, start <= end, launch <= its end, and times are within +-36 years. */
 int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
                           int (*visit)(void *context, const struct hec_activity *activities, size_t count),
                           void *context, struct hec_why *why);

@@ -22,7 +22,11 @@ void hec_writer_set_origin(struct hec_writer *writer, int64_t origin_ns);
 
 /* Lives as long as the writer. Times of samples are kept to the microsecond; those of gauges and means may be moved by
  * up to 1 ms, or 1/20 of their spacing if that is less, where that makes them evenly spaced. Values of one series may
- * come late and are put in order. Texts longer than 32 KiB (keys and names: 255 bytes) are cut. */
+ * come late and are put in order. Texts longer than 32 KiB (keys and names of units: 255 bytes) are cut.
+ *
+ * Of the timeline every nanosecond is kept. Activities that make no sense are refused and counted: unknown kind, track or
+ * name, end before start, times beyond +-18 years, an infinite amount. A launch that makes none is unknown. Some 32 MB
+ * (two million kernels) wait at most for the next flush; what comes beyond is counted: store_activities_lost. */
 const struct hec_sink *hec_writer_sink(struct hec_writer *writer);
 
 /* Commit what is buffered. HEC_ERR_FULL / HEC_ERR_IO when it could not be written (it is kept and tried again).
