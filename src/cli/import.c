@@ -18,7 +18,7 @@
 struct session {
     struct hec_args args;
     struct hec_report_style style;
-    char path[PATH_MAX];
+    char path[PATH_MAX], temporary[PATH_MAX];
     struct hec_writer *writer;
     struct hec_import *import;
     struct hec_progress progress;
@@ -68,9 +68,9 @@ static int read_files(struct session *s, struct hec_why *why) {
     return HEC_OK;
 }
 
-static int import_all(struct session *s, struct hec_why *why) {
+static int write_file(struct session *s, struct hec_why *why) {
     int64_t lost = 0;
-    int err = hec_writer_create(s->path, hec_args_has(&s->args, HEC_OPT_FORCE), 0, &s->writer, why);
+    int err = hec_writer_create(s->temporary, false, 0, &s->writer, why);
     if (err < 0)
         return err;
     hec_progress_begin(&s->progress);
@@ -78,12 +78,27 @@ static int import_all(struct session *s, struct hec_why *why) {
     hec_progress_end(&s->progress);
     hec_import_free(s->import);
     int closed = hec_writer_close(s->writer, &lost, err < 0 ? NULL : why);
-    if (err >= 0 && closed < 0)
-        err = closed;
-    if (err >= 0 && lost > 0)
-        err = hec_fail(why, HEC_ERR_LIMIT, "%lld values did not fit the run file", (long long)lost);
     if (err < 0)
-        hec_create_remove(s->path);
+        return err;
+    if (closed >= 0 && lost > 0)
+        return hec_fail(why, HEC_ERR_LIMIT, "%lld values did not fit the run file", (long long)lost);
+    return closed;
+}
+
+/* An earlier file at the path is replaced by a whole one, or not at all. */
+static int import_all(struct session *s, struct hec_why *why) {
+    bool overwrite = hec_args_has(&s->args, HEC_OPT_FORCE);
+    int err = hec_create_check(s->path, overwrite, why);
+    if (err < 0)
+        return err;
+    if (snprintf(s->temporary, sizeof s->temporary, "%s.%ld.part", s->path, (long)getpid()) >= (int)sizeof s->temporary)
+        return hec_fail(why, HEC_ERR_USAGE, "%s: the path is too long", s->path);
+    unlink(s->temporary); /* left by a killed process that had our pid */
+    err = write_file(s, why);
+    if (err >= 0)
+        err = hec_create_place(s->temporary, s->path, overwrite, why);
+    if (err < 0)
+        hec_create_remove(s->temporary);
     return err;
 }
 

@@ -1,0 +1,99 @@
+"""`hec import`: a profiler's trace becomes a run file that `hec report` treats like its own."""
+import gzip
+import json
+import os
+import pty
+import sqlite3
+
+
+def kineto(rank=None, kernels=10):
+    """A trace as PyTorch writes it: launches on a thread, kernels of 50 us every 100 us on a stream, one copy."""
+    events = []
+    for i in range(kernels):
+        ts = 1000.0 + 100 * i
+        events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 42, "tid": 42, "ts": ts, "dur": 5,
+                       "args": {"correlation": i + 1}})
+        events.append({"ph": "X", "cat": "kernel", "name": "void add<float>(float*)", "pid": 0, "tid": 7, "ts": ts + 20, "dur": 50,
+                       "args": {"correlation": i + 1, "device": 0, "stream": 7, "grid": [1, 1, 1], "block": [256, 1, 1]}})
+    events.append({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "pid": 0, "tid": 7, "ts": 1080.0, "dur": 10,
+                   "args": {"correlation": 99, "device": 0, "stream": 7, "bytes": 4096}})
+    trace = {"schemaVersion": 1, "traceEvents": events, "deviceProperties": [{"id": 0, "name": "NVIDIA H200"}]}
+    if rank is not None:
+        trace["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": 2}
+    return json.dumps(trace)
+
+
+def counts(path):
+    with sqlite3.connect(path) as file:
+        return dict(file.execute("select kind, sum(n) from activity_block group by kind"))
+
+
+def test_a_trace_becomes_a_run(hec):
+    (hec.folder / "train.pt.trace.json").write_text(kineto())
+    done = hec("import", "train.pt.trace.json")
+    assert done.returncode == 0 and done.stderr == ""
+    kept = counts(hec.folder / "train.hec")
+    assert (kept["kernel"], kept["copy"]) == (10, 1)
+    report = hec.report("train.hec")
+    assert report["devices"][0]["name"] == "NVIDIA H200"
+    again = hec("import", "-q", "train.pt.trace.json")
+    assert again.returncode == 0 and again.stdout == "" and (hec.folder / "train-2.hec").exists()
+
+
+def test_ranks_become_one_run(hec):
+    for rank in (0, 1):
+        with gzip.open(hec.folder / f"rank{rank}.json.gz", "wt") as file:
+            file.write(kineto(rank, kernels=10 + rank))
+    done = hec("import", "-o", "both.hec", "--json", "rank0.json.gz", "rank1.json.gz")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["devices"]) == 2
+    assert counts(hec.folder / "both.hec")["kernel"] == 21
+
+
+def test_nothing_is_left_of_what_is_no_trace(hec):
+    (hec.folder / "cut.json").write_text(kineto()[:-40])
+    (hec.folder / "words.json").write_text("these are words")
+    for name, status in (("cut.json", 65), ("words.json", None), ("absent.json", 66)):
+        done = hec("import", "-o", "out.hec", name)
+        assert done.returncode == status or (status is None and done.returncode != 0)
+        assert done.stderr.startswith("hec: ") and done.stderr.count("\n") == 1 and name in done.stderr
+        assert not (hec.folder / "out.hec").exists()
+    (hec.folder / "good.json").write_text(kineto())
+    done = hec("import", "-o", "out.hec", "good.json", "cut.json")
+    assert done.returncode == 65 and not (hec.folder / "out.hec").exists()
+
+
+def test_no_file_is_overwritten_unasked(hec):
+    (hec.folder / "train.json").write_text(kineto())
+    (hec.folder / "mine.hec").write_text("not a run file")
+    assert hec("import", "-o", "mine.hec", "train.json").returncode != 0
+    assert hec("import", "-f", "-o", "mine.hec", "train.json").returncode == 2
+    assert (hec.folder / "mine.hec").read_text() == "not a run file"
+    assert hec("import", "-q", "-o", "a.hec", "train.json").returncode == 0
+    assert hec("import", "-q", "-o", "a.hec", "train.json").returncode != 0
+    assert hec("import", "-q", "-f", "-o", "a.hec", "train.json").returncode == 0
+    assert hec("import").returncode == 2
+
+
+def test_a_failed_import_keeps_the_earlier_run(hec):
+    (hec.folder / "train.json").write_text(kineto())
+    (hec.folder / "cut.json").write_text(kineto()[:-40])
+    assert hec("import", "-q", "-o", "a.hec", "train.json").returncode == 0
+    assert hec("import", "-q", "-f", "-o", "a.hec", "cut.json").returncode == 65
+    assert counts(hec.folder / "a.hec")["kernel"] == 10
+    assert not list(hec.folder.glob("*.part*"))
+
+
+def test_short_imports_are_quiet_on_a_terminal(hec):
+    """Progress is for what takes longer than a second."""
+    (hec.folder / "train.json").write_text(kineto())
+    main, side = pty.openpty()
+    done = hec.popen("import", "-q", "train.json", stderr=side)
+    assert done.wait(60) == 0
+    os.close(side)
+    os.set_blocking(main, False)
+    try:
+        assert os.read(main, 1000) == b""
+    except (BlockingIOError, OSError):
+        pass
+    os.close(main)
