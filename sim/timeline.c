@@ -122,11 +122,13 @@ int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile 
 int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
                         enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
     struct sim_segment *last = timeline->head ? at(timeline, timeline->head - 1) : NULL;
-    int32_t wanted = sim_activity_power_mw(profile, activity);
-    int32_t power = wanted <= cap_mw ? wanted : sim_held_power_mw(profile, cap_mw);
     /* a burst above the cap has a length of its own: only what is held or below the cap can be lengthened */
-    if (!last || last->pid != pid || last->activity != (int16_t)activity || last->power_mw != power ||
-        (wanted > cap_mw && !last->held) || start_ns > last->end_ns + SIM_EXTEND_GAP_NS)
+    bool can =
+        last && last->pid == pid && (last->held || last->over_ns == 0) && start_ns <= last->end_ns + SIM_EXTEND_GAP_NS;
+    bool same = can && last->activity == (int16_t)activity &&
+                (last->held || sim_activity_power_mw(profile, activity) <= cap_mw);
+    bool brief = can && duration_ns < SIM_EXTEND_SHORT_NS && last->end_ns - last->start_ns < SIM_EXTEND_LONG_NS;
+    if (!same && !brief)
         return sim_timeline_append(timeline, profile, cap_mw, pid, activity, start_ns, duration_ns, pieces);
     int64_t from = last->end_ns;
     int64_t end = (start_ns > from ? start_ns : from) + duration_ns;

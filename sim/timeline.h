@@ -59,10 +59,14 @@ void sim_timeline_leave(struct sim_timeline *timeline, int64_t t_ns);
 int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
                         enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]);
 
-/* The same for the many short pieces of a program: what follows the last segment of the same process and activity within
- * SIM_EXTEND_GAP_NS lengthens it, the pause included (power does not fall in microseconds), instead of taking a place
- * in the ring. At most that pause of the past changes. */
-#define SIM_EXTEND_GAP_NS INT64_C(20000)
+/* The same for the many short pieces of a program: what follows the last segment of the same process within
+ * SIM_EXTEND_GAP_NS lengthens it, the pause included, instead of taking a place in the ring, if it is the same activity,
+ * or is short: shorter than SIM_EXTEND_SHORT_NS, and the segment than SIM_EXTEND_LONG_NS. So power does not follow
+ * microseconds, as on a real board, and the ring holds at least 2.4 s, which is what the power history asks for. At most
+ * such a pause of the past changes. */
+#define SIM_EXTEND_GAP_NS INT64_C(150000)
+#define SIM_EXTEND_SHORT_NS INT64_C(1000000)
+#define SIM_EXTEND_LONG_NS INT64_C(10000000)
 int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
                         enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]);
 

@@ -63,7 +63,7 @@ static bool fits(const struct sim_buffer *buffer, size_t size) {
 /* Without the lock. NULL: the client has none. */
 static struct sim_buffer *ask(CUpti_BuffersCallbackRequestFunc request) {
     struct sim_buffer *buffer = calloc(1, sizeof *buffer);
-    if (buffer && request)
+    if (buffer)
         request(&buffer->memory, &buffer->size, &buffer->record_max);
     if (buffer && (!buffer->memory || buffer->size < SIM_SIZE_MAX)) {
         free(buffer);
@@ -84,6 +84,8 @@ void sim_cupti_write(int which, const uint8_t *record, size_t size) {
         } else {
             CUpti_BuffersCallbackRequestFunc request = sim_cupti.request;
             unlock();
+            if (!request) /* finalized meanwhile: nobody wants it */
+                return;
             buffer = ask(request);
             lock();
         }

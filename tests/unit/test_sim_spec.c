@@ -50,6 +50,31 @@ static void accepts(void **state) {
     assert_int_equal(spec.faults[4].call, SIM_CALL_nvmlInit_v2);
 }
 
+static void accepts_what_concerns_tracing(void **state) {
+    (void)state;
+    struct sim_spec spec = good("h200");
+    assert_int_equal(spec.trace.cupti, 130);
+    assert_string_equal(sim_spec_cupti_folder(&spec), "sim/cupti-13");
+    assert_int_equal(spec.trace.cost_ns, SIM_TRACE_COST_NS);
+    spec = good("h200,cupti=11.8,badrecord=start,badrecord=truncated:3,nobuffer=7,slowflush=20,tracecost=0,"
+                "cuptiskew=200:5000,holder=nsys:1.5");
+    assert_string_equal(sim_spec_cupti_folder(&spec), "sim/cupti-11.8");
+    assert_int_equal(spec.trace.bad[SIM_BAD_START], 100);
+    assert_int_equal(spec.trace.bad[SIM_BAD_TRUNCATED], 3);
+    assert_int_equal(spec.trace.bad[SIM_BAD_KIND], 0);
+    assert_int_equal(spec.trace.no_buffer, 7);
+    assert_int_equal(spec.trace.slow_flush_ns, 20000000);
+    assert_int_equal(spec.trace.cost_ns, 0);
+    assert_int_equal(spec.trace.skew_ppm, 200);
+    assert_int_equal(spec.trace.offset_ns, 5000000000);
+    assert_string_equal(spec.trace.holder, "nsys");
+    assert_int_equal(spec.trace.holder_until_ns, 1500000000);
+    spec = good("h200,cupti=12");
+    assert_string_equal(sim_spec_cupti_folder(&spec), "sim/cupti-12");
+    spec = good("h200,cupti=none");
+    assert_null(sim_spec_cupti_folder(&spec));
+}
+
 /* What is wrong, and a word that the sentence must hold to be of help. */
 static void refuses_with_a_sentence(void **state) {
     (void)state;
@@ -83,6 +108,14 @@ static void refuses_with_a_sentence(void **state) {
         {"h200,mig=2", "mig=1"},
         {"h200,clock=sand", "clock=virtual"},
         {"p100,mig=1", "divided"},
+        {"h200,cupti=14", "11.8, 12, 13 and none"},
+        {"h200,badrecord=ugly", "truncated"},
+        {"h200,badrecord=start:0", "badrecord=KIND:N"},
+        {"h200,nobuffer=0", "nobuffer"},
+        {"h200,slowflush=-1", "slowflush"},
+        {"h200,cuptiskew=fast", "PPM:MILLISECONDS"},
+        {"h200,holder=", "NAME:SECONDS"},
+        {"h200,tracecost=x", "tracecost"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct sim_spec spec;
@@ -165,6 +198,7 @@ static void honours_cuda_visible_devices(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts),
+        cmocka_unit_test(accepts_what_concerns_tracing),
         cmocka_unit_test(refuses_with_a_sentence),
         cmocka_unit_test(survives_garbage),
         cmocka_unit_test(honours_cuda_visible_devices),
