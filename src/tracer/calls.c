@@ -20,6 +20,7 @@ static struct {
     const char *name; /* CUPTI's own string */
 } known[2][HEC_CALLS_MAX];
 
+static bool learnt; /* something has become unwanted since it was asked */
 static const uint32_t domains[2] = {HEC_CUPTI_DOMAIN_RUNTIME, HEC_CUPTI_DOMAIN_DRIVER};
 
 enum hec_trace_api_class hec_calls_classify(const char *name) {
@@ -56,8 +57,15 @@ void hec_calls_unwanted(uint32_t domain, uint32_t cbid) {
     if (domain >= 2 || cbid >= HEC_CALLS_MAX)
         return;
     uint8_t seen = __atomic_load_n(&known[domain][cbid].unwanted, __ATOMIC_RELAXED);
-    if (seen < UNWANTED_OFTEN)
-        __atomic_store_n(&known[domain][cbid].unwanted, seen + 1, __ATOMIC_RELAXED);
+    if (seen >= UNWANTED_OFTEN)
+        return;
+    __atomic_store_n(&known[domain][cbid].unwanted, seen + 1, __ATOMIC_RELAXED);
+    if (seen + 1 == UNWANTED_OFTEN)
+        __atomic_store_n(&learnt, true, __ATOMIC_RELEASE);
+}
+
+bool hec_calls_learnt(void) {
+    return __atomic_exchange_n(&learnt, false, __ATOMIC_ACQ_REL);
 }
 
 void hec_calls_leave_out(const struct hec_cupti *cupti) {

@@ -5,7 +5,9 @@
 #include "tracer/tracer.h"
 
 #define STREAMS 64u
-#define CALLS 4096u
+/* A kernel's record comes up to a queue (1 024 launches) after its call's, and each launch of PyTorch is several calls
+ * with numbers of their own. */
+#define CALLS 16384u
 /* An idle stream starts a kernel 2 to 20 us after the call returned; the queue of a busy one holds milliseconds. */
 #define QUEUED_NS (100 * INT64_C(1000))
 

@@ -49,8 +49,11 @@ void hec_thread_step(int64_t now) {
                 hec_window_leave();
             else
                 hec_window_close(false);
-        } else if (now - t->flushed_ns >= FLUSH_NS) {
-            hec_window_flush(0);
+        } else {
+            if (hec_calls_learnt())
+                hec_calls_leave_out(&t->library.calls);
+            if (now - t->flushed_ns >= FLUSH_NS)
+                hec_window_flush(0);
         }
     } else {
         if (t->draining)

@@ -92,13 +92,13 @@ void hec_clock_forget(void);
 
 /* Costs to the program, ns; sources in duty.c. */
 struct hec_duty_costs {
-    int64_t device_ns;    /* a kernel, copy or memset that the host launched */
-    int64_t node_ns;      /* one of these as part of a graph, or a graph */
-    int64_t api_ns;       /* an API call, traced or seen and thrown away */
-    int64_t attached_ns;  /* a launch while CUPTI is attached, whether anything is on or not */
-    int64_t hidden_share; /* percent of these that is felt when the launch ran far ahead of the device */
-    int64_t switch_ns;    /* opening and closing a window */
-    int64_t attach_ns;    /* attaching and leaving */
+    int64_t device_ns;   /* a kernel, copy or memset that the host launched and the device began at once */
+    int64_t queued_ns;   /* one that had waited: the host is ahead, and only the device's time counts */
+    int64_t node_ns;     /* one of these as part of a graph, or a graph */
+    int64_t api_ns;      /* an API call, traced or seen and thrown away */
+    int64_t attached_ns; /* a launch while CUPTI is attached, whether anything is on or not */
+    int64_t switch_ns;   /* opening and closing a window */
+    int64_t attach_ns;   /* attaching and leaving */
     int64_t flush_ns;
 };
 extern const struct hec_duty_costs hec_duty_costs;
@@ -180,6 +180,8 @@ const char *hec_calls_name(uint32_t domain, uint32_t cbid);
  * (13.0: enabling single calls gives no records), and asking so for each of 1 200 calls would be slow: those that come
  * often are learnt. */
 void hec_calls_unwanted(uint32_t domain, uint32_t cbid);
+/* Whether there is more to leave out than at the last question. */
+bool hec_calls_learnt(void);
 /* Tell CUPTI to leave out what was learnt; after each enabling of the kinds, which resets it. */
 void hec_calls_leave_out(const struct hec_cupti *cupti);
 

@@ -59,11 +59,11 @@ static void test_duty_launch_bound(void **state) {
     hec_duty_init(&duty, 10000);
     duty.may_leave = true;
     hec_duty_opened(&duty);
-    /* 9 us a launch: 11 % while attached and traced; what was granted for the start is 5 s of budget */
+    /* 9 us a launch: 11 % while attached and traced. Half of the budget is used; 5 s of it were granted for the start */
     double share = play(&duty, 111000, 0, 60, &leaves);
-    assert_true(share > 0.03 && share < 0.12);
+    assert_true(share > 0.02 && share < 0.06);
     assert_true(leaves > 3);
-    assert_in_range(hec_duty_estimate_ppm(&duty), 8000, 11500);
+    assert_in_range(hec_duty_estimate_ppm(&duty), 4500, 6000);
 }
 
 static void test_duty_cannot_leave(void **state) {
@@ -75,7 +75,7 @@ static void test_duty_cannot_leave(void **state) {
     /* being attached costs 7 % whatever is done: told, but the windows are paid from the budget all the same */
     double share = play(&duty, 111000, 0, 60, &leaves);
     assert_int_equal(leaves, 0);
-    assert_true(share > 0.1 && share < 0.4);
+    assert_true(share > 0.05 && share < 0.2);
     assert_in_range(hec_duty_estimate_ppm(&duty), 70000, 85000);
 }
 
@@ -86,9 +86,15 @@ static void test_duty_queued(void **state) {
     hec_duty_init(&duty, 10000);
     duty.may_leave = true;
     hec_duty_opened(&duty);
-    /* the same rate far ahead of the device: the program does not feel it */
-    assert_true(play(&duty, 100000, 1, 60, &leaves) > 0.99);
+    /* as many, far ahead of the device: being attached is not felt, so there is nothing to leave for */
+    double share = play(&duty, 111000, 1, 60, &leaves);
     assert_int_equal(leaves, 0);
+    assert_true(share > 0.02 && share < 0.1);
+    /* a training step of 400 kernels in 100 ms is traced all the time */
+    hec_duty_init(&duty, 10000);
+    duty.may_leave = true;
+    hec_duty_opened(&duty);
+    assert_true(play(&duty, 4000, 0.9, 60, &leaves) > 0.99);
 }
 
 static void test_duty_full(void **state) {
