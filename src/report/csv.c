@@ -1,0 +1,166 @@
+/* hec export --csv: one row an activity. RFC 4180: CRLF, fields with commas, quotes or line ends in quotes. */
+#include "report/export.h"
+
+#include "base/buf.h"
+#include "report/export_names.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define FLUSH_BYTES 65536
+
+/* Missing is an empty field. `amount` is bytes (copy, memset), nodes (graph), units (step), a number (value) or records
+ * (window). */
+static const char header[] =
+    "kind,start_ns,duration_ns,device,stream,pid,rank,tid,name,launch_start_ns,launch_end_ns,amount,unit,from,to,detail,"
+    "grid_x,grid_y,grid_z,block_x,block_y,block_z,registers_per_thread,static_shared_bytes,dynamic_shared_bytes\r\n";
+
+struct csv {
+    struct hec_export_tables tables;
+    struct hec_buf out;
+    hec_export_write write;
+    void *context;
+};
+
+static int flush(struct csv *csv, size_t above) {
+    int err = hec_buf_error(&csv->out);
+    if (!err && csv->out.length > above) {
+        err = csv->write(csv->context, csv->out.data, csv->out.length);
+        hec_buf_clear(&csv->out);
+    }
+    return err;
+}
+
+static void put_text(struct hec_buf *out, const char *text) {
+    if (!strpbrk(text, ",\"\r\n")) {
+        hec_buf_puts(out, text);
+        return;
+    }
+    hec_buf_puts(out, "\"");
+    for (const char *c = text; *c; c++)
+        hec_buf_add(out, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
+    hec_buf_puts(out, "\"");
+}
+
+static void put_known(struct hec_buf *out, int64_t value, bool known) {
+    if (known)
+        hec_buf_printf(out, "%" PRId64 ",", value);
+    else
+        hec_buf_puts(out, ",");
+}
+
+static const char *unit_of(const struct csv *csv, const struct hec_activity *a) {
+    switch (a->kind) {
+    case HEC_ACTIVITY_COPY:
+    case HEC_ACTIVITY_MEMSET:
+        return "bytes";
+    case HEC_ACTIVITY_GRAPH:
+        return "nodes";
+    case HEC_ACTIVITY_WINDOW:
+        return "records";
+    case HEC_ACTIVITY_STEP:
+        return hec_timeline_name(&csv->tables.timeline, a->name);
+    case HEC_ACTIVITY_VALUE:
+        return "1";
+    default:
+        return NULL;
+    }
+}
+
+static const char *detail_of(const struct hec_activity *a) {
+    switch (a->kind) {
+    case HEC_ACTIVITY_SYNC:
+        return hec_sync_type_name((enum hec_sync_type)a->detail);
+    case HEC_ACTIVITY_API:
+        return hec_api_class_name((enum hec_api_class)a->detail);
+    case HEC_ACTIVITY_STEP:
+        return hec_step_source_name((enum hec_step_source)a->detail);
+    default:
+        return "";
+    }
+}
+
+static void put_amount(struct csv *csv, const struct hec_activity *a) {
+    const char *unit = unit_of(csv, a);
+    bool copy = a->kind == HEC_ACTIVITY_COPY;
+    if (unit && isfinite(a->amount))
+        hec_buf_printf(&csv->out, "%.17g,", a->amount);
+    else
+        hec_buf_puts(&csv->out, ",");
+    put_text(&csv->out, unit ? unit : "");
+    hec_buf_printf(&csv->out, ",%s,%s,%s,", copy ? hec_memory_kind_name((enum hec_memory_kind)a->from) : "",
+                   copy || a->kind == HEC_ACTIVITY_MEMSET ? hec_memory_kind_name((enum hec_memory_kind)a->to) : "",
+                   detail_of(a));
+}
+
+static void put_configuration(struct csv *csv, const struct hec_activity *a) {
+    const struct hec_timeline_tables *t = &csv->tables.timeline;
+    const struct hec_kernel *k =
+        a->kind == HEC_ACTIVITY_KERNEL && a->name && a->name < t->kernel_count ? &t->kernels[a->name] : NULL;
+    if (!k || !k->id) {
+        hec_buf_puts(&csv->out, ",,,,,,,,\r\n");
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        put_known(&csv->out, k->grid[i], k->grid[i] >= 0);
+    for (int i = 0; i < 3; i++)
+        put_known(&csv->out, k->block[i], k->block[i] >= 0);
+    put_known(&csv->out, k->registers, k->registers >= 0);
+    put_known(&csv->out, k->static_shared_bytes, k->static_shared_bytes >= 0);
+    if (k->dynamic_shared_bytes >= 0)
+        hec_buf_printf(&csv->out, "%" PRId64, k->dynamic_shared_bytes);
+    hec_buf_puts(&csv->out, "\r\n");
+}
+
+static void put_row(struct csv *csv, const struct hec_activity *a) {
+    const struct hec_track *track = hec_timeline_track(&csv->tables.timeline, a->track);
+    struct hec_buf *out = &csv->out;
+    char name[2048];
+    bool stream = track && track->kind == HEC_TRACK_STREAM, thread = track && track->kind == HEC_TRACK_THREAD;
+    hec_buf_printf(out, "%s,%" PRId64 ",%" PRId64 ",", hec_activity_kind_name((enum hec_activity_kind)a->kind),
+                   a->start_ns, a->end_ns - a->start_ns);
+    put_known(out, stream ? track->device : 0, stream && track->device >= 0);
+    put_known(out, stream ? track->stream : 0, stream);
+    put_known(out, track ? track->pid : 0, track != NULL);
+    put_known(out, track ? track->rank : 0, track && track->rank >= 0);
+    put_known(out, thread ? track->stream : 0, thread);
+    put_text(out, hec_export_name(&csv->tables, a, name, sizeof name));
+    hec_buf_puts(out, ",");
+    bool device = (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) != 0;
+    put_known(out, a->launch_ns, device && a->launch_ns != HEC_TIME_UNKNOWN);
+    put_known(out, a->launch_end_ns, device && a->launch_end_ns != HEC_TIME_UNKNOWN);
+    put_amount(csv, a);
+    put_configuration(csv, a);
+}
+
+static int take(void *to, const struct hec_activity *a, size_t count) {
+    struct csv *csv = to;
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        if (a[i].kind >= HEC_ACTIVITY_KIND_COUNT || !hec_timeline_plausible(&a[i]))
+            continue;
+        put_row(csv, &a[i]);
+        err = flush(csv, FLUSH_BYTES);
+    }
+    return err;
+}
+
+int hec_export_csv(const struct hec_summary_input *input, hec_export_write write, void *context, struct hec_why *why) {
+    const struct hec_timeline_input *timeline = &input->timeline;
+    struct csv csv = {.write = write, .context = context};
+    int err = hec_export_tables_load(timeline, &csv.tables, why);
+    if (err)
+        return err;
+    hec_buf_init(&csv.out, 16 * FLUSH_BYTES);
+    hec_buf_puts(&csv.out, header);
+    if (timeline->activities)
+        err = timeline->activities(timeline->context, HEC_ACTIVITY_ALL, take, &csv, why);
+    if (err == HEC_ERR_NOTFOUND)
+        err = 0;
+    if (!err)
+        err = flush(&csv, 0);
+    hec_buf_free(&csv.out);
+    hec_export_tables_free(&csv.tables);
+    return err;
+}

@@ -1,0 +1,160 @@
+#include "report/export_names.h"
+
+#include "base/text.h"
+#include "diagnose/kernel_name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Name ids: fixed ones by kind, copies by memory, then names as text, names as kernels, frames. */
+#define FIXED 16
+#define FIXED_END (FIXED + HEC_MEMORY_KIND_COUNT * HEC_MEMORY_KIND_COUNT * 2 + HEC_SYNC_TYPE_COUNT)
+#define FRAMES_SPARSE 65536
+
+static int take_frame(void *to, const struct hec_frame *frame) {
+    struct hec_export_tables *t = to;
+    if (!frame->id || frame->id > 2 * t->frame_count + FRAMES_SPARSE)
+        return 0;
+    if (frame->id >= t->frame_count) {
+        size_t count = 2 * (size_t)frame->id + 64;
+        struct hec_frame *grown = realloc(t->frames, count * sizeof *grown);
+        if (!grown)
+            return HEC_ERR_NOMEM;
+        memset(&grown[t->frame_count], 0, (count - t->frame_count) * sizeof *grown);
+        t->frames = grown;
+        t->frame_count = count;
+    }
+    t->frames[frame->id] = *frame;
+    return 0;
+}
+
+int hec_export_tables_load(const struct hec_timeline_input *input, struct hec_export_tables *tables,
+                           struct hec_why *why) {
+    memset(tables, 0, sizeof *tables);
+    int err = hec_timeline_tables_load(input, &tables->timeline, why);
+    if (!err && input->frames)
+        err = input->frames(input->context, take_frame, tables, why);
+    if (!err || err == HEC_ERR_NOTFOUND) {
+        tables->readable = calloc(tables->timeline.name_count + 1, sizeof(char *));
+        err = tables->readable ? err : HEC_ERR_NOMEM;
+    }
+    if (err == HEC_ERR_NOTFOUND)
+        err = 0;
+    if (err)
+        hec_export_tables_free(tables);
+    return err;
+}
+
+void hec_export_tables_free(struct hec_export_tables *tables) {
+    for (size_t i = 0; tables->readable && i < tables->timeline.name_count; i++)
+        free(tables->readable[i]);
+    free(tables->readable);
+    hec_timeline_tables_free(&tables->timeline);
+    free(tables->frames);
+    memset(tables, 0, sizeof *tables);
+}
+
+static uint8_t memory(uint8_t kind) {
+    return kind < HEC_MEMORY_KIND_COUNT ? kind : HEC_MEMORY_UNKNOWN;
+}
+
+static bool has_name(const struct hec_export_tables *tables, uint32_t id) {
+    return hec_timeline_name(&tables->timeline, id)[0] != '\0';
+}
+
+uint64_t hec_export_name_count(const struct hec_export_tables *tables) {
+    return FIXED_END + 2 * (uint64_t)tables->timeline.name_count + tables->frame_count;
+}
+
+uint64_t hec_export_name_id(const struct hec_export_tables *tables, const struct hec_activity *a) {
+    uint64_t names = tables->timeline.name_count;
+    uint32_t name = a->name;
+    switch (a->kind) {
+    case HEC_ACTIVITY_KERNEL:
+        name = hec_timeline_kernel_name(&tables->timeline, a->name);
+        return has_name(tables, name) ? FIXED_END + names + name : 1u + a->kind;
+    case HEC_ACTIVITY_COPY: {
+        bool peer = (a->flags & HEC_ACTIVITY_PEER) != 0;
+        return FIXED + 2u * (HEC_MEMORY_KIND_COUNT * (uint64_t)memory(a->from) + memory(a->to)) + peer;
+    }
+    case HEC_ACTIVITY_SYNC:
+        return FIXED_END - HEC_SYNC_TYPE_COUNT + (a->detail < HEC_SYNC_TYPE_COUNT ? a->detail : 0u);
+    case HEC_ACTIVITY_STACK:
+        return a->name && a->name < tables->frame_count ? FIXED_END + 2 * names + a->name : 1u + a->kind;
+    case HEC_ACTIVITY_MEMSET:
+    case HEC_ACTIVITY_STEP:
+    case HEC_ACTIVITY_WINDOW:
+        return 1u + a->kind;
+    default:
+        return has_name(tables, name) ? FIXED_END + (uint64_t)name : 1u + (a->kind < FIXED - 1 ? a->kind : 0u);
+    }
+}
+
+static const char *side(uint8_t kind) {
+    static const char *const names[HEC_MEMORY_KIND_COUNT] = {
+        [HEC_MEMORY_UNKNOWN] = "unknown", [HEC_MEMORY_PAGEABLE] = "host", [HEC_MEMORY_PINNED] = "host",
+        [HEC_MEMORY_DEVICE] = "device",   [HEC_MEMORY_ARRAY] = "device",  [HEC_MEMORY_MANAGED] = "managed memory",
+        [HEC_MEMORY_HOST] = "host",
+    };
+    return names[memory(kind)];
+}
+
+static void name_copy(const struct hec_activity *a, char *out, size_t size) {
+    uint8_t from = memory(a->from), to = memory(a->to);
+    const char *host = from == HEC_MEMORY_PINNED || to == HEC_MEMORY_PINNED       ? " (pinned)"
+                       : from == HEC_MEMORY_PAGEABLE || to == HEC_MEMORY_PAGEABLE ? " (pageable)"
+                                                                                  : "";
+    if (a->flags & HEC_ACTIVITY_PEER)
+        snprintf(out, size, "copy to another device");
+    else
+        snprintf(out, size, "copy %s to %s%s", side(from), side(to), host);
+}
+
+static void name_frame(const struct hec_export_tables *tables, uint32_t id, char *out, size_t size) {
+    const struct hec_frame *frame = &tables->frames[id];
+    const char *file = hec_timeline_name(&tables->timeline, frame->file), *last = strrchr(file, '/');
+    snprintf(out, size, "%s (%s:%d)", hec_timeline_name(&tables->timeline, frame->function), last ? last + 1 : file,
+             (int)frame->line);
+}
+
+/* Reading a mangled name takes microseconds: once a name. */
+static const char *kernel_name(struct hec_export_tables *tables, uint32_t name) {
+    char readable[2048];
+    if (!tables->readable[name]) {
+        hec_kernel_readable(hec_timeline_name(&tables->timeline, name), readable, sizeof readable);
+        tables->readable[name] = strdup(readable);
+    }
+    return tables->readable[name] ? tables->readable[name] : "";
+}
+
+const char *hec_export_name(struct hec_export_tables *tables, const struct hec_activity *a, char *out, size_t size) {
+    char built[2048];
+    uint32_t kernel = hec_timeline_kernel_name(&tables->timeline, a->name);
+    const char *text = hec_timeline_name(&tables->timeline, a->name), *from = built;
+    snprintf(built, sizeof built, "%s", hec_activity_kind_name((enum hec_activity_kind)a->kind));
+    switch (a->kind) {
+    case HEC_ACTIVITY_KERNEL:
+        from = has_name(tables, kernel) ? kernel_name(tables, kernel) : built;
+        break;
+    case HEC_ACTIVITY_COPY:
+        name_copy(a, built, sizeof built);
+        break;
+    case HEC_ACTIVITY_SYNC:
+        snprintf(built, sizeof built, "wait (%s)", hec_sync_type_name((enum hec_sync_type)a->detail));
+        break;
+    case HEC_ACTIVITY_STACK:
+        if (a->name && a->name < tables->frame_count)
+            name_frame(tables, a->name, built, sizeof built);
+        break;
+    case HEC_ACTIVITY_WINDOW:
+        from = "traced";
+        break;
+    case HEC_ACTIVITY_MEMSET:
+    case HEC_ACTIVITY_STEP:
+        break;
+    default:
+        from = text[0] ? text : built;
+    }
+    return hec_text_clean(out, size, from, strlen(from), true);
+}

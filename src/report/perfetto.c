@@ -1,0 +1,394 @@
+/* hec export --perfetto: a trace of track events. Timestamps are nanoseconds from the run's start. A slice is a begin and
+ * an end, written one after the other: readers sort. */
+#include "report/export.h"
+
+#include "base/clock.h"
+#include "report/export_names.h"
+#include "report/perfetto_fields.h"
+#include "report/perfetto_tracks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLUSH_BYTES 65536
+#define TIES_MAX 4096 /* activities of one start that are put in order */
+
+enum annotation { ANNOTATION_BYTES = 1, ANNOTATION_NODES, ANNOTATION_UNITS, ANNOTATION_LAUNCH, ANNOTATION_COUNT };
+
+struct perfetto {
+    const struct hec_summary_input *input;
+    struct hec_export_tables tables;
+    struct hec_perfetto_tracks tracks;
+    struct hec_proto proto;
+    bool *named;      /* by name id: the name has been written */
+    bool *configured; /* by kernel id: its launch configuration has been written */
+    struct {
+        uint64_t uuid;
+        uint32_t track, name;
+    } * values; /* counter tracks of VALUE activities */
+    size_t value_count;
+    struct hec_device devices[HEC_DEVICE_MAX];
+    int device_count;
+    struct hec_activity *ties;
+    size_t tie_count;
+    hec_export_write write;
+    void *context;
+};
+
+static int flush(struct perfetto *p, size_t above) {
+    int err = p->proto.error;
+    if (!err && p->proto.length > above) {
+        err = p->write(p->context, p->proto.data, p->proto.length);
+        p->proto.length = 0;
+    }
+    return err;
+}
+
+static size_t begin_packet(struct perfetto *p, int64_t t_ns) {
+    size_t packet = hec_proto_begin(&p->proto, TRACE_PACKET);
+    hec_proto_uint(&p->proto, PACKET_TIMESTAMP, t_ns > 0 ? (uint64_t)t_ns : 0);
+    hec_proto_uint(&p->proto, PACKET_SEQUENCE, 1);
+    hec_proto_uint(&p->proto, PACKET_FLAGS, FLAG_NEEDS_STATE);
+    return packet;
+}
+
+/* ---- interned texts ---- */
+
+static void intern(struct hec_proto *proto, enum interned_field what, uint64_t iid, const char *text) {
+    size_t row = hec_proto_begin(proto, what);
+    hec_proto_uint(proto, INTERNED_IID, iid);
+    hec_proto_text(proto, INTERNED_TEXT, text);
+    hec_proto_end(proto, row);
+}
+
+/* The first packet: all that came before is forgotten; categories are the kinds of activities. */
+static void put_start(struct perfetto *p) {
+    static const char *const annotations[ANNOTATION_COUNT] = {
+        [ANNOTATION_BYTES] = "bytes",
+        [ANNOTATION_NODES] = "nodes",
+        [ANNOTATION_UNITS] = "units",
+        [ANNOTATION_LAUNCH] = "launch",
+    };
+    size_t packet = hec_proto_begin(&p->proto, TRACE_PACKET);
+    hec_proto_uint(&p->proto, PACKET_SEQUENCE, 1);
+    hec_proto_uint(&p->proto, PACKET_FLAGS, FLAG_STATE_CLEARED);
+    size_t interned = hec_proto_begin(&p->proto, PACKET_INTERNED);
+    for (int i = 0; i < HEC_ACTIVITY_KIND_COUNT; i++)
+        intern(&p->proto, INTERNED_CATEGORY, (uint64_t)i + 1, hec_activity_kind_name((enum hec_activity_kind)i));
+    for (int i = 1; i < ANNOTATION_COUNT; i++)
+        intern(&p->proto, INTERNED_ANNOTATION, (uint64_t)i, annotations[i]);
+    hec_proto_end(&p->proto, interned);
+    hec_proto_end(&p->proto, packet);
+}
+
+static void describe_launch(const struct hec_kernel *k, char *text, size_t size) {
+    snprintf(text, size, "grid %lldx%lldx%lld, block %dx%dx%d", (long long)k->grid[0], (long long)k->grid[1],
+             (long long)k->grid[2], (int)k->block[0], (int)k->block[1], (int)k->block[2]);
+    if (k->registers >= 0)
+        snprintf(text + strlen(text), size - strlen(text), ", %d registers", (int)k->registers);
+    if (k->static_shared_bytes >= 0 && k->dynamic_shared_bytes >= 0)
+        snprintf(text + strlen(text), size - strlen(text), ", %lld + %lld B shared", (long long)k->static_shared_bytes,
+                 (long long)k->dynamic_shared_bytes);
+}
+
+static const struct hec_kernel *kernel_of(const struct perfetto *p, const struct hec_activity *a) {
+    const struct hec_timeline_tables *t = &p->tables.timeline;
+    bool known = a->kind == HEC_ACTIVITY_KERNEL && a->name && a->name < t->kernel_count;
+    return known && t->kernels[a->name].id && t->kernels[a->name].grid[0] >= 0 ? &t->kernels[a->name] : NULL;
+}
+
+/* What this packet names for the first time. */
+static void put_interned(struct perfetto *p, const struct hec_activity *a, uint64_t name) {
+    const struct hec_kernel *kernel = kernel_of(p, a);
+    bool config = kernel && !p->configured[a->name];
+    char text[2048];
+    if (p->named[name] && !config)
+        return;
+    size_t interned = hec_proto_begin(&p->proto, PACKET_INTERNED);
+    if (!p->named[name])
+        intern(&p->proto, INTERNED_NAME, name, hec_export_name(&p->tables, a, text, sizeof text));
+    if (config) {
+        describe_launch(kernel, text, sizeof text);
+        intern(&p->proto, INTERNED_STRING, a->name, text);
+        p->configured[a->name] = true;
+    }
+    p->named[name] = true;
+    hec_proto_end(&p->proto, interned);
+}
+
+/* ---- slices ---- */
+
+static void annotate(struct perfetto *p, enum annotation name, double value) {
+    size_t row;
+    if (!isfinite(value))
+        return;
+    row = hec_proto_begin(&p->proto, EVENT_ANNOTATION);
+    hec_proto_uint(&p->proto, ANNOTATION_NAME_IID, name);
+    hec_proto_double(&p->proto, ANNOTATION_DOUBLE, value);
+    hec_proto_end(&p->proto, row);
+}
+
+static void put_annotations(struct perfetto *p, const struct hec_activity *a) {
+    if (a->kind == HEC_ACTIVITY_COPY || a->kind == HEC_ACTIVITY_MEMSET)
+        annotate(p, ANNOTATION_BYTES, a->amount);
+    else if (a->kind == HEC_ACTIVITY_GRAPH)
+        annotate(p, ANNOTATION_NODES, a->amount);
+    else if (a->kind == HEC_ACTIVITY_STEP)
+        annotate(p, ANNOTATION_UNITS, a->amount);
+    if (kernel_of(p, a)) {
+        size_t row = hec_proto_begin(&p->proto, EVENT_ANNOTATION);
+        hec_proto_uint(&p->proto, ANNOTATION_NAME_IID, ANNOTATION_LAUNCH);
+        hec_proto_uint(&p->proto, ANNOTATION_STRING_IID, a->name);
+        hec_proto_end(&p->proto, row);
+    }
+}
+
+/* A launch and what it launched have the thread and the instant of the call in common: an arrow without a table. */
+static uint64_t flow_id(uint32_t track, int64_t t_ns) {
+    uint64_t mixed = ((uint64_t)t_ns ^ (uint64_t)track << 44) * UINT64_C(0x9e3779b97f4a7c15);
+    return (mixed ^ mixed >> 32) | 1;
+}
+
+static void put_flow(struct perfetto *p, const struct hec_activity *a) {
+    bool device = (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) != 0;
+    if (device && a->launch_track && a->launch_ns != HEC_TIME_UNKNOWN)
+        hec_proto_fixed64(&p->proto, EVENT_FLOW, flow_id(a->launch_track, a->launch_ns));
+    else if (a->kind == HEC_ACTIVITY_API && a->detail >= HEC_API_LAUNCH && a->detail <= HEC_API_MEMSET)
+        hec_proto_fixed64(&p->proto, EVENT_FLOW, flow_id(a->track, a->start_ns));
+}
+
+static void put_slice(struct perfetto *p, const struct hec_activity *a) {
+    uint64_t track = hec_perfetto_track_of(&p->tracks, a), name = hec_export_name_id(&p->tables, a);
+    if (!track)
+        return;
+    size_t packet = begin_packet(p, a->start_ns);
+    put_interned(p, a, name);
+    size_t event = hec_proto_begin(&p->proto, PACKET_EVENT);
+    hec_proto_uint(&p->proto, EVENT_TYPE, EVENT_BEGIN);
+    hec_proto_uint(&p->proto, EVENT_TRACK, track);
+    hec_proto_uint(&p->proto, EVENT_NAME_IID, name);
+    hec_proto_uint(&p->proto, EVENT_CATEGORY_IID, (uint64_t)a->kind + 1);
+    put_annotations(p, a);
+    put_flow(p, a);
+    hec_proto_end(&p->proto, event);
+    hec_proto_end(&p->proto, packet);
+
+    packet = begin_packet(p, a->end_ns);
+    event = hec_proto_begin(&p->proto, PACKET_EVENT);
+    hec_proto_uint(&p->proto, EVENT_TYPE, EVENT_END);
+    hec_proto_uint(&p->proto, EVENT_TRACK, track);
+    hec_proto_end(&p->proto, event);
+    hec_proto_end(&p->proto, packet);
+}
+
+/* ---- counters ---- */
+
+static void put_count(struct perfetto *p, uint64_t track, int64_t t_ns, double value) {
+    size_t packet = begin_packet(p, t_ns), event = hec_proto_begin(&p->proto, PACKET_EVENT);
+    hec_proto_uint(&p->proto, EVENT_TYPE, EVENT_COUNTER);
+    hec_proto_uint(&p->proto, EVENT_TRACK, track);
+    hec_proto_double(&p->proto, EVENT_DOUBLE_VALUE, value);
+    hec_proto_end(&p->proto, event);
+    hec_proto_end(&p->proto, packet);
+}
+
+static void put_value(struct perfetto *p, const struct hec_activity *a) {
+    uint64_t uuid = 0;
+    if (!isfinite(a->amount))
+        return;
+    for (size_t i = 0; i < p->value_count && !uuid; i++)
+        if (p->values[i].track == a->track && p->values[i].name == a->name)
+            uuid = p->values[i].uuid;
+    if (!uuid) {
+        char name[256];
+        void *grown = realloc(p->values, (p->value_count + 1) * sizeof *p->values);
+        uint64_t process = hec_perfetto_process(&p->tracks, a->track);
+        if (!grown || !process)
+            return;
+        p->values = grown;
+        uuid = hec_perfetto_counter(&p->tracks, process, hec_export_name(&p->tables, a, name, sizeof name), "");
+        p->values[p->value_count].track = a->track;
+        p->values[p->value_count].name = a->name;
+        p->values[p->value_count++].uuid = uuid;
+    }
+    put_count(p, uuid, a->start_ns, a->amount);
+}
+
+struct series {
+    struct perfetto *p;
+    uint64_t track;
+    double scale;
+    bool mean;
+    int64_t previous_ns;
+    bool begun;
+};
+
+static int take_series(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count) {
+    struct series *s = context;
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        int64_t at = s->mean && s->begun ? s->previous_ns : t_ns[i]; /* a mean is of the time before its reading */
+        if (valid[i] && at >= 0)
+            put_count(s->p, s->track, at, (double)value[i] * s->scale);
+        s->previous_ns = t_ns[i];
+        s->begun = true;
+        err = flush(s->p, FLUSH_BYTES);
+    }
+    return err;
+}
+
+static const struct counter {
+    enum hec_metric metric;
+    const char *name, *unit;
+    double scale;
+} counters[] = {
+    {HEC_GPU_POWER, "power", "W", 1e-3},
+    {HEC_GPU_POWER_LIMIT, "power limit", "W", 1e-3},
+    {HEC_GPU_UTIL, "GPU utilisation", "%", 0.1},
+    {HEC_GPM_GR_ACTIVE, "engine active", "%", 0.1},
+    {HEC_GPM_SM_ACTIVE, "SM active", "%", 0.1},
+    {HEC_GPM_SM_OCCUPANCY, "SM occupancy", "%", 0.1},
+    {HEC_GPM_TENSOR_ACTIVE, "tensor active", "%", 0.1},
+    {HEC_GPM_FP32_ACTIVE, "FP32 active", "%", 0.1},
+    {HEC_GPM_FP16_ACTIVE, "FP16 active", "%", 0.1},
+    {HEC_GPM_DRAM_ACTIVE, "DRAM active", "%", 0.1},
+    {HEC_GPM_PCIE_RX, "PCIe in", "B/s", 1024},
+    {HEC_GPM_PCIE_TX, "PCIe out", "B/s", 1024},
+    {HEC_GPM_NVLINK_RX, "NVLink in", "B/s", 1024},
+    {HEC_GPM_NVLINK_TX, "NVLink out", "B/s", 1024},
+    {HEC_GPU_MEM_USED, "memory used", "B", 1024},
+    {HEC_GPU_SM_CLOCK, "SM clock", "MHz", 1},
+    {HEC_GPU_TEMPERATURE, "temperature", "C", 1},
+};
+static const struct counter host_counters[] = {{HEC_HOST_CPU_BUSY, "CPU busy", "%", 0.1},
+                                               {HEC_TREE_RSS, "memory of the command", "B", 1024}};
+
+static int put_series(struct perfetto *p, const struct counter *counter, int32_t subject, uint64_t parent,
+                      struct hec_why *why) {
+    const struct hec_summary_input *in = p->input;
+    const struct hec_metric_info *info = hec_metric_info(counter->metric);
+    struct series s = {.p = p, .scale = counter->scale, .mean = info->kind == HEC_METRIC_MEAN};
+    int32_t *subjects = NULL;
+    bool there = false;
+    int count = in->subjects(in->context, counter->metric, &subjects, why);
+    for (int i = 0; i < count; i++)
+        there |= subjects[i] == subject;
+    free(subjects);
+    if (count < 0 && count != HEC_ERR_NOTFOUND)
+        return count;
+    if (!there)
+        return 0;
+    s.track = hec_perfetto_counter(&p->tracks, parent, counter->name, counter->unit);
+    int err = in->series(in->context, counter->metric, subject, take_series, &s, why);
+    return err == HEC_ERR_NOTFOUND ? 0 : err;
+}
+
+static int put_counters(struct perfetto *p, struct hec_why *why) {
+    int err = 0;
+    if (!p->input->subjects || !p->input->series)
+        return 0;
+    for (int d = 0; d < p->device_count && !err; d++) {
+        uint64_t device = hec_perfetto_device(&p->tracks, p->devices[d].index);
+        for (size_t i = 0; i < sizeof counters / sizeof counters[0] && !err; i++)
+            err = put_series(p, &counters[i], p->devices[d].index, device, why);
+    }
+    for (size_t i = 0; i < sizeof host_counters / sizeof host_counters[0] && !err; i++)
+        err = put_series(p, &host_counters[i], 0, 0, why);
+    return err;
+}
+
+/* ---- activities ---- */
+
+/* Of one start the longest first: what nests comes after what it is in. */
+static int outermost_first(const void *a, const void *b) {
+    const struct hec_activity *one = a, *other = b;
+    if (one->track != other->track)
+        return one->track < other->track ? -1 : 1;
+    return (one->end_ns < other->end_ns) - (one->end_ns > other->end_ns);
+}
+
+static int put_ties(struct perfetto *p) {
+    int err = 0;
+    if (p->tie_count > 1)
+        qsort(p->ties, p->tie_count, sizeof *p->ties, outermost_first);
+    for (size_t i = 0; i < p->tie_count && !err; i++) {
+        if (p->ties[i].kind == HEC_ACTIVITY_VALUE)
+            put_value(p, &p->ties[i]);
+        else
+            put_slice(p, &p->ties[i]);
+        err = flush(p, FLUSH_BYTES);
+    }
+    p->tie_count = 0;
+    return err;
+}
+
+static int take(void *to, const struct hec_activity *a, size_t count) {
+    struct perfetto *p = to;
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        if (a[i].kind >= HEC_ACTIVITY_KIND_COUNT || !hec_timeline_plausible(&a[i]))
+            continue;
+        if (p->tie_count == TIES_MAX || (p->tie_count && p->ties[0].start_ns != a[i].start_ns))
+            err = put_ties(p);
+        p->ties[p->tie_count++] = a[i];
+    }
+    return err;
+}
+
+static int take_device(void *context, const struct hec_device *device) {
+    struct perfetto *p = context;
+    if (p->device_count < HEC_DEVICE_MAX)
+        p->devices[p->device_count++] = *device;
+    return 0;
+}
+
+static int put_all(struct perfetto *p, struct hec_why *why) {
+    const struct hec_summary_input *in = p->input;
+    int err = hec_export_tables_load(&in->timeline, &p->tables, why);
+    if (!err)
+        err = hec_perfetto_tracks_init(&p->tracks, &p->tables, &p->proto);
+    p->named = calloc(hec_export_name_count(&p->tables) + 1, sizeof *p->named);
+    p->configured = calloc(p->tables.timeline.kernel_count + 1, sizeof *p->configured);
+    p->ties = malloc(TIES_MAX * sizeof *p->ties);
+    if (!err && (!p->named || !p->configured || !p->ties))
+        err = HEC_ERR_NOMEM;
+    if (!err && in->devices)
+        err = in->devices(in->context, take_device, p, why);
+    if (err && err != HEC_ERR_NOTFOUND)
+        return err;
+    p->tracks.devices = p->devices;
+    p->tracks.device_count = p->device_count;
+    put_start(p);
+    if ((err = put_counters(p, why)) != 0)
+        return err;
+    if (in->timeline.activities)
+        err = in->timeline.activities(in->timeline.context, HEC_ACTIVITY_ALL, take, p, why);
+    if (err && err != HEC_ERR_NOTFOUND)
+        return err;
+    err = put_ties(p);
+    return err ? err : flush(p, 0);
+}
+
+int hec_export_perfetto(const struct hec_summary_input *input, hec_export_write write, void *context,
+                        struct hec_why *why) {
+    struct perfetto *p = calloc(1, sizeof *p);
+    if (!p)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    p->input = input;
+    p->write = write;
+    p->context = context;
+    int err = put_all(p, why);
+    if (err == HEC_ERR_NOMEM)
+        hec_fail(why, err, "out of memory");
+    hec_perfetto_tracks_free(&p->tracks);
+    hec_export_tables_free(&p->tables);
+    hec_proto_free(&p->proto);
+    free(p->named);
+    free(p->configured);
+    free(p->values);
+    free(p->ties);
+    free(p);
+    return err;
+}

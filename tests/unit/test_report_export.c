@@ -1,0 +1,510 @@
+/* Exports: the Perfetto trace is read back by a small reader of protocol buffers, and what nests must nest. */
+#include "fake_timeline.h"
+#include "report/export.h"
+#include "report/perfetto_fields.h"
+#include "report/proto.h"
+#include "unit/fake_run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static struct fake_run run;
+static struct fake_timeline timeline;
+
+static struct {
+    unsigned char *data;
+    size_t length;
+    int calls, fail_at;
+} written;
+
+static int keep(void *context, const void *bytes, size_t count) {
+    (void)context;
+    if (++written.calls == written.fail_at)
+        return HEC_ERR_FULL;
+    written.data = realloc(written.data, written.length + count + 1);
+    memcpy(written.data + written.length, bytes, count);
+    written.length += count;
+    written.data[written.length] = '\0';
+    return 0;
+}
+
+static int setup(void **state) {
+    (void)state;
+    fake_init(&run, 10);
+    fake_tl_init(&timeline);
+    memset(&written, 0, sizeof written);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    free(written.data);
+    fake_tl_free(&timeline);
+    fake_free(&run);
+    return 0;
+}
+
+/* ---- a reader of protocol buffers ---- */
+
+struct field {
+    uint32_t number;
+    uint64_t value; /* varint, fixed64 */
+    const unsigned char *bytes;
+    size_t length;
+};
+
+static uint64_t read_varint(const unsigned char **at, const unsigned char *end) {
+    uint64_t value = 0;
+    for (int shift = 0;; shift += 7) {
+        assert_true(*at < end && shift < 64);
+        unsigned char byte = *(*at)++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return value;
+    }
+}
+
+static bool next_field(const unsigned char **at, const unsigned char *end, struct field *out) {
+    if (*at == end)
+        return false;
+    uint64_t tag = read_varint(at, end);
+    *out = (struct field){.number = (uint32_t)(tag >> 3)};
+    if ((tag & 7) == 0) {
+        out->value = read_varint(at, end);
+    } else if ((tag & 7) == 1) {
+        assert_true(end - *at >= 8);
+        for (int i = 0; i < 8; i++)
+            out->value |= (uint64_t) * (*at)++ << (8 * i);
+    } else {
+        assert_int_equal(tag & 7, 2);
+        out->length = read_varint(at, end);
+        assert_true((size_t)(end - *at) >= out->length);
+        out->bytes = *at;
+        *at += out->length;
+    }
+    return true;
+}
+
+/* ---- what a trace holds ---- */
+
+#define EVENTS 4096
+static struct event {
+    uint64_t t, track, type, name, category, flow;
+    double value;
+    int order;
+} events[EVENTS];
+static int event_count;
+static struct {
+    uint64_t uuid, parent;
+    int64_t pid, tid;
+    char name[128], unit[16];
+} tracks[128];
+static int track_count;
+static char names[2048][160];
+
+static void copy_text(char *to, size_t size, const struct field *f) {
+    snprintf(to, size, "%.*s", (int)f->length, (const char *)f->bytes);
+}
+
+static void read_interned(const struct field *outer) {
+    const unsigned char *at = outer->bytes;
+    struct field f, g;
+    while (next_field(&at, outer->bytes + outer->length, &f)) {
+        const unsigned char *inner = f.bytes;
+        uint64_t iid = 0;
+        while (next_field(&inner, f.bytes + f.length, &g)) {
+            if (g.number == INTERNED_IID)
+                iid = g.value;
+            else if (f.number == INTERNED_NAME) {
+                assert_true(iid > 0 && iid < 2048);
+                assert_string_equal(names[iid], ""); /* each name once */
+                copy_text(names[iid], sizeof names[iid], &g);
+            }
+        }
+    }
+}
+
+static void read_track(const struct field *outer) {
+    const unsigned char *at = outer->bytes;
+    struct field f, g;
+    assert_true(track_count < 128);
+    memset(&tracks[track_count], 0, sizeof tracks[0]);
+    while (next_field(&at, outer->bytes + outer->length, &f)) {
+        const unsigned char *inner = f.bytes;
+        if (f.number == TRACK_UUID)
+            tracks[track_count].uuid = f.value;
+        else if (f.number == TRACK_PARENT)
+            tracks[track_count].parent = f.value;
+        else if (f.number == TRACK_NAME)
+            copy_text(tracks[track_count].name, sizeof tracks[0].name, &f);
+        else
+            while (next_field(&inner, f.bytes + f.length, &g)) {
+                if (g.number == 1)
+                    tracks[track_count].pid = (int64_t)g.value;
+                else if (f.number == TRACK_THREAD && g.number == THREAD_TID)
+                    tracks[track_count].tid = (int64_t)g.value;
+                else if (f.number == TRACK_COUNTER && g.number == COUNTER_UNIT_NAME)
+                    copy_text(tracks[track_count].unit, sizeof tracks[0].unit, &g);
+                else
+                    copy_text(tracks[track_count].name, sizeof tracks[0].name, &g);
+            }
+    }
+    for (int i = 0; i < track_count; i++)
+        assert_true(tracks[i].uuid != tracks[track_count].uuid);
+    track_count++;
+}
+
+static void read_event(const struct field *outer, uint64_t t) {
+    const unsigned char *at = outer->bytes;
+    struct event *e = &events[event_count];
+    struct field f;
+    bool known = false;
+    *e = (struct event){.t = t, .order = event_count};
+    while (next_field(&at, outer->bytes + outer->length, &f)) {
+        if (f.number == EVENT_TYPE)
+            e->type = f.value;
+        else if (f.number == EVENT_TRACK)
+            e->track = f.value;
+        else if (f.number == EVENT_NAME_IID)
+            e->name = f.value;
+        else if (f.number == EVENT_CATEGORY_IID)
+            e->category = f.value;
+        else if (f.number == EVENT_FLOW)
+            e->flow = f.value;
+        else if (f.number == EVENT_DOUBLE_VALUE)
+            memcpy(&e->value, &f.value, sizeof e->value);
+    }
+    for (int i = 0; i < track_count; i++)
+        known |= tracks[i].uuid == e->track;
+    assert_true(known); /* described before its use */
+    assert_true(++event_count < EVENTS);
+}
+
+static void read_trace(void) {
+    const unsigned char *at = written.data, *end = written.data + written.length;
+    struct field packet, f;
+    event_count = track_count = 0;
+    memset(names, 0, sizeof names);
+    while (next_field(&at, end, &packet)) {
+        assert_int_equal(packet.number, TRACE_PACKET);
+        const unsigned char *inner = packet.bytes;
+        uint64_t t = 0;
+        while (next_field(&inner, packet.bytes + packet.length, &f)) {
+            if (f.number == PACKET_TIMESTAMP)
+                t = f.value;
+            else if (f.number == PACKET_INTERNED)
+                read_interned(&f);
+            else if (f.number == PACKET_TRACK)
+                read_track(&f);
+            else if (f.number == PACKET_EVENT)
+                read_event(&f, t);
+        }
+    }
+}
+
+static int by_time(const void *a, const void *b) {
+    const struct event *one = a, *other = b;
+    if (one->t != other->t)
+        return one->t < other->t ? -1 : 1;
+    return one->order - other->order;
+}
+
+/* What a reader does: sort by time, keep the order of the file among equals, match begins and ends a track. Calls slice
+ * for each. */
+static void match_slices(void (*slice)(const struct event *begin, uint64_t end, int depth)) {
+    qsort(events, (size_t)event_count, sizeof events[0], by_time);
+    for (int k = 0; k < track_count; k++) {
+        const struct event *stack[64];
+        int depth = 0;
+        for (int i = 0; i < event_count; i++) {
+            if (events[i].track != tracks[k].uuid)
+                continue;
+            if (events[i].type == EVENT_BEGIN) {
+                assert_true(depth < 64);
+                stack[depth++] = &events[i];
+            } else if (events[i].type == EVENT_END) {
+                assert_true(depth > 0);
+                depth--;
+                slice(stack[depth], events[i].t, depth);
+            }
+        }
+        assert_int_equal(depth, 0);
+    }
+}
+
+static const char *track_name(uint64_t uuid) {
+    for (int i = 0; i < track_count; i++)
+        if (tracks[i].uuid == uuid)
+            return tracks[i].name;
+    return NULL;
+}
+
+static void export_perfetto(void) {
+    struct hec_why why;
+    free(written.data);
+    memset(&written, 0, sizeof written);
+    run.input.timeline = timeline.input;
+    assert_int_equal(hec_export_perfetto(&run.input, keep, NULL, &why), 0);
+    read_trace();
+}
+
+/* ---- tests ---- */
+
+static int slices_seen;
+
+static void check_small(const struct event *begin, uint64_t end, int depth) {
+    static const struct {
+        const char *name, *track;
+        uint64_t start, end;
+        int depth;
+    } expected[] = {
+        {"f<float>", "stream 7 (process 10)", 100, 200, 0},
+        {"copy host to device (pinned)", "stream 7 (process 10)", 200, 250, 0},
+        {"cudaLaunchKernel", "main", 50, 60, 1},
+        {"forward", "main", 50, 90, 0},
+        {"step", "steps", 0, 300, 0},
+        {"traced", "traced", 0, 300, 0},
+        {"wait (stream)", "main", 90, 260, 0},
+        {"train (train.py:42)", "stack", 100, 120, 0},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        if (strcmp(names[begin->name], expected[i].name) == 0) {
+            assert_string_equal(track_name(begin->track), expected[i].track);
+            assert_int_equal(begin->t, expected[i].start);
+            assert_int_equal(end, expected[i].end);
+            assert_int_equal(depth, expected[i].depth);
+            slices_seen++;
+            return;
+        }
+    fail_msg("unexpected slice %s", names[begin->name]);
+}
+
+static struct hec_frame frame;
+
+static int one_frame(void *context, int (*visit)(void *to, const struct hec_frame *frame), void *to,
+                     struct hec_why *why) {
+    (void)context, (void)why;
+    return visit(to, &frame);
+}
+
+static void small(void **state) {
+    struct fake_timeline *t = &timeline;
+    (void)state;
+    uint32_t stream = fake_tl_track(t, HEC_TRACK_STREAM, 10, 0, 7),
+             thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
+    uint32_t process = fake_tl_track(t, HEC_TRACK_PROCESS, 10, -1, 0);
+    snprintf(t->tracks[thread - 1].name, sizeof t->tracks[0].name, "main");
+    snprintf(t->tracks[process - 1].name, sizeof t->tracks[0].name, "python");
+    struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_KERNEL, stream, 100, 200);
+    a->name = fake_tl_kernel(t, "_Z1fIfEvT_", 64);
+    a->launch_ns = 50;
+    a->launch_track = thread;
+    a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, 200, 250);
+    a->from = HEC_MEMORY_PINNED;
+    a->to = HEC_MEMORY_DEVICE;
+    a = fake_tl_add(t, HEC_ACTIVITY_API, thread, 50, 60); /* the inner of a tie comes first */
+    a->name = fake_tl_name(t, "cudaLaunchKernel");
+    a->detail = HEC_API_LAUNCH;
+    fake_tl_add(t, HEC_ACTIVITY_PHASE, thread, 50, 90)->name = fake_tl_name(t, "forward");
+    fake_tl_add(t, HEC_ACTIVITY_STEP, process, 0, 300)->detail = HEC_STEP_MARKED;
+    fake_tl_add(t, HEC_ACTIVITY_WINDOW, process, 0, 300);
+    fake_tl_add(t, HEC_ACTIVITY_SYNC, thread, 90, 260)->detail = HEC_SYNC_STREAM;
+    fake_tl_add(t, HEC_ACTIVITY_STACK, thread, 100, 120)->name = 1;
+    a = fake_tl_add(t, HEC_ACTIVITY_VALUE, process, 290, 290);
+    a->name = fake_tl_name(t, "loss");
+    a->amount = 2.5;
+    frame = (struct hec_frame){
+        .id = 1, .function = fake_tl_name(t, "train"), .file = fake_tl_name(t, "src/train.py"), .line = 42};
+    t->input.frames = one_frame;
+    export_perfetto();
+    slices_seen = 0;
+    match_slices(check_small);
+    assert_int_equal(slices_seen, 8);
+    uint64_t flow = 0;
+    int flows = 0, losses = 0;
+    for (int i = 0; i < event_count; i++) {
+        if (events[i].flow) {
+            assert_true(!flow || flow == events[i].flow);
+            flow = events[i].flow;
+            flows++;
+        }
+        if (events[i].type == EVENT_COUNTER) {
+            assert_string_equal(track_name(events[i].track), "loss");
+            assert_true(events[i].value == 2.5 && events[i].t == 290);
+            losses++;
+        }
+    }
+    assert_int_equal(flows, 2);
+    assert_int_equal(losses, 1);
+    for (int i = 0; i < track_count; i++)
+        if (strcmp(tracks[i].name, "main") == 0)
+            assert_true(tracks[i].pid == 10 && tracks[i].tid == 11);
+}
+
+static uint64_t slice_time;
+
+static void add_up(const struct event *begin, uint64_t end, int depth) {
+    (void)depth;
+    slice_time += end - begin->t;
+    slices_seen++;
+}
+
+/* Anything at once on one track: every slice keeps its length, on as many lanes as it takes. */
+static void overlapping(void **state) {
+    struct fake_timeline *t = &timeline;
+    uint64_t rng = 7, sum = 0;
+    (void)state;
+    uint32_t id[3] = {fake_tl_track(t, HEC_TRACK_STREAM, 10, 0, 7), fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11),
+                      fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 12)};
+    uint32_t k = fake_tl_kernel(t, "k", 64), r = fake_tl_name(t, "range");
+    for (int i = 0; i < 500; i++) {
+        rng = rng * 6364136223846793005u + 1442695040888963407u;
+        int64_t start = (int64_t)(rng >> 40) % 3000, length = (int64_t)(rng >> 20) % 20;
+        uint32_t on = (uint32_t)(rng >> 60) % 3;
+        fake_tl_add(t, on ? HEC_ACTIVITY_RANGE : HEC_ACTIVITY_KERNEL, id[on], start, start + length)->name = on ? r : k;
+        sum += (uint64_t)length;
+    }
+    export_perfetto();
+    slice_time = 0;
+    slices_seen = 0;
+    match_slices(add_up);
+    assert_int_equal(slices_seen, 500);
+    assert_int_equal(slice_time, sum);
+}
+
+/* Two ranks with one pid are two processes. */
+static void ranks(void **state) {
+    struct fake_timeline *t = &timeline;
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        uint32_t thread = fake_tl_track(t, HEC_TRACK_THREAD, 99, -1, 99);
+        t->tracks[thread - 1].rank = rank;
+        fake_tl_add(t, HEC_ACTIVITY_RANGE, thread, 10, 20)->name = fake_tl_name(t, "work");
+    }
+    export_perfetto();
+    assert_int_equal(track_count, 4); /* two processes, two threads */
+    int64_t pids[2] = {0, 0};
+    for (int i = 0, n = 0; i < track_count; i++)
+        if (tracks[i].tid)
+            pids[n++] = tracks[i].pid;
+    assert_true(pids[0] > 0 && pids[1] > 0 && pids[0] != pids[1]);
+}
+
+static void counters(void **state) {
+    int power = 0, last = -1;
+    (void)state;
+    run.devices[run.device_count++] = fake_device(0);
+    fake_add(&run, HEC_GPU_POWER, 0, -0.02, 90000);
+    fake_add(&run, HEC_GPU_POWER, 0, 0.02, 100000);
+    fake_add(&run, HEC_GPU_POWER, 0, 0.04, 200000);
+    fake_add(&run, HEC_GPU_POWER, 0, 0.06, 300000);
+    run.series[0].valid[2] = 0;
+    fake_add(&run, HEC_GPU_MEM_USED, 0, 1, 2048);
+    export_perfetto();
+    for (int i = 0; i < event_count; i++) {
+        assert_int_equal(events[i].type, EVENT_COUNTER);
+        if (strcmp(track_name(events[i].track), "power") == 0) {
+            power++;
+            last = i;
+        } else {
+            assert_string_equal(track_name(events[i].track), "memory used");
+            assert_true(events[i].value == 2048.0 * 1024);
+        }
+    }
+    /* a mean is of the time before its reading; what is missing is not there, and nothing is before the run */
+    assert_int_equal(power, 1);
+    assert_true(events[last].t == 40000000 && events[last].value == 300);
+    assert_int_equal(event_count, 2);
+}
+
+static void empty_and_failing(void **state) {
+    struct hec_why why;
+    struct hec_summary_input nothing = {0};
+    (void)state;
+    assert_int_equal(hec_export_perfetto(&nothing, keep, NULL, &why), 0);
+    assert_int_equal(hec_export_csv(&nothing, keep, NULL, &why), 0);
+    uint32_t stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 10, 0, 7), k = fake_tl_kernel(&timeline, "k", 64);
+    for (int i = 0; i < 5000; i++)
+        fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, i * 10, i * 10 + 5)->name = k;
+    run.input.timeline = timeline.input;
+    for (int at = 1; at <= 2; at++) {
+        written.calls = 0;
+        written.fail_at = at;
+        assert_int_equal(hec_export_perfetto(&run.input, keep, NULL, &why), HEC_ERR_FULL);
+        written.calls = 0;
+        assert_int_equal(hec_export_csv(&run.input, keep, NULL, &why), HEC_ERR_FULL);
+    }
+    written.fail_at = 0;
+    timeline.passes = 0;
+    timeline.fail_pass = 1;
+    assert_int_equal(hec_export_csv(&run.input, keep, NULL, &why), HEC_ERR_CORRUPT);
+    timeline.passes = 0;
+    assert_int_equal(hec_export_perfetto(&run.input, keep, NULL, &why), HEC_ERR_CORRUPT);
+}
+
+static void csv(void **state) {
+    struct fake_timeline *t = &timeline;
+    struct hec_why why;
+    (void)state;
+    uint32_t stream = fake_tl_track(t, HEC_TRACK_STREAM, 10, 2, 7),
+             thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
+    t->tracks[thread - 1].rank = 3;
+    struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_KERNEL, stream, 100, 250);
+    a->name = fake_tl_kernel(t, "_Z1fIfLi4EEvT_", 64);
+    a->launch_ns = 50;
+    a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, 300, 310);
+    a->from = HEC_MEMORY_PAGEABLE;
+    a->to = HEC_MEMORY_DEVICE;
+    a->amount = 1048576;
+    fake_tl_add(t, HEC_ACTIVITY_RANGE, thread, 400, 410)->name = fake_tl_name(t, "say \"hi\", twice\nor so");
+    run.input.timeline = t->input;
+    assert_int_equal(hec_export_csv(&run.input, keep, NULL, &why), 0);
+    const char *rows = strstr((const char *)written.data, "\r\n") + 2;
+    assert_memory_equal(written.data, "kind,start_ns,duration_ns,device,", 33);
+    assert_string_equal(rows, "kernel,100,150,2,7,10,,,\"f<float, 4>\",50,,,,,,,128,1,1,64,1,1,32,0,0\r\n"
+                              "copy,300,10,2,7,10,,,copy host to device (pageable),,,1048576,bytes,pageable,device,,"
+                              ",,,,,,,,\r\n"
+                              "range,400,10,,,10,3,11,\"say \"\"hi\"\", twice?or so\",,,,,,,,,,,,,,,,\r\n");
+}
+
+/* Varints, negative numbers, doubles and messages longer than a byte of length can tell. */
+static void encoding(void **state) {
+    struct hec_proto p = {0};
+    char text[5000];
+    const unsigned char *at;
+    struct field f, g;
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    size_t outer = hec_proto_begin(&p, 99);
+    hec_proto_uint(&p, 1, UINT64_MAX);
+    hec_proto_int(&p, 2, -1);
+    hec_proto_double(&p, 3, -0.5);
+    hec_proto_text(&p, 4, text);
+    size_t empty = hec_proto_begin(&p, 5);
+    hec_proto_end(&p, empty);
+    hec_proto_end(&p, outer);
+    at = p.data;
+    assert_true(next_field(&at, p.data + p.length, &f));
+    assert_int_equal(f.number, 99);
+    const unsigned char *inner = f.bytes, *end = f.bytes + f.length;
+    assert_true(next_field(&inner, end, &g) && g.value == UINT64_MAX);
+    assert_true(next_field(&inner, end, &g) && (int64_t)g.value == -1);
+    double value;
+    assert_true(next_field(&inner, end, &g));
+    memcpy(&value, &g.value, sizeof value);
+    assert_true(value == -0.5);
+    assert_true(next_field(&inner, end, &g) && g.length == sizeof text - 1);
+    assert_true(next_field(&inner, end, &g) && g.number == 5 && g.length == 0);
+    assert_false(next_field(&inner, end, &g));
+    assert_false(next_field(&at, p.data + p.length, &f));
+    hec_proto_free(&p);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {TEST(small), TEST(overlapping),       TEST(ranks),   TEST(counters),
+                                       TEST(csv),   TEST(empty_and_failing), TEST(encoding)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
