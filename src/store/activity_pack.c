@@ -45,7 +45,7 @@ void hec_packer_free(struct hec_packer *packer) {
 /* Columns of differences; whether any launch is known. */
 static bool make_columns(struct hec_packer *p, const struct hec_activity *a, size_t count) {
     bool device = HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a[0].kind), launches = false;
-    int64_t end = a[0].start_ns, launch_end = a[0].start_ns;
+    int64_t end = a[0].start_ns, launch_end = end;
     for (size_t i = 0; i < count; i++) {
         p->gap[i] = a[i].start_ns - end;
         p->duration[i] = a[i].end_ns - a[i].start_ns;

@@ -37,22 +37,25 @@ static int write_block(struct hec_commit *commit, enum hec_commit_statement whic
     return hec_commit_step(s);
 }
 
+static int write_open(struct hec_commit *commit, const struct hec_activity_block *block, int64_t origin_ns) {
+    if (block->n == 0) {
+        sqlite3_stmt *s = commit->statements[HEC_STATEMENT_ACTIVITIES_REMOVE];
+        sqlite3_bind_int64(s, 1, -(int64_t)block->chain);
+        return hec_commit_step(s);
+    }
+    enum hec_commit_statement which = !block->has_row  ? HEC_STATEMENT_ACTIVITIES
+                                      : block->same_t0 ? HEC_STATEMENT_ACTIVITIES_EXTEND
+                                                       : HEC_STATEMENT_ACTIVITIES_REPLACE;
+    return write_block(commit, which, true, block, origin_ns);
+}
+
 int hec_commit_timeline(struct hec_commit *commit, const struct hec_store_timeline_batch *batch, int64_t origin_ns) {
     int rc = SQLITE_OK;
     for (const struct hec_activity_block *b = batch->open; b && rc == SQLITE_OK; b = b->next)
-        rc = write_block(commit,
-                         !b->has_row  ? HEC_STATEMENT_ACTIVITIES
-                         : b->same_t0 ? HEC_STATEMENT_ACTIVITIES_EXTEND
-                                      : HEC_STATEMENT_ACTIVITIES_REPLACE,
-                         true, b, origin_ns);
-    sqlite3_stmt *s = commit->statements[HEC_STATEMENT_ACTIVITIES_REMOVE];
-    for (size_t i = 0; i < batch->removed_count && rc == SQLITE_OK; i++) {
-        sqlite3_bind_int64(s, 1, -(int64_t)batch->removed[i]);
-        rc = hec_commit_step(s);
-    }
+        rc = write_open(commit, b, origin_ns);
     for (const struct hec_activity_block *b = batch->closed; b && rc == SQLITE_OK; b = b->next)
         rc = write_block(commit, HEC_STATEMENT_ACTIVITIES, false, b, origin_ns);
-    s = commit->statements[HEC_STATEMENT_TOTAL];
+    sqlite3_stmt *s = commit->statements[HEC_STATEMENT_TOTAL];
     for (size_t i = 0; i < batch->total_count && rc == SQLITE_OK; i++) {
         const struct hec_activity_total *total = &batch->totals[i];
         sqlite3_bind_text(s, 1, hec_activity_kind_name(total->kind), -1, SQLITE_STATIC);

@@ -113,11 +113,15 @@ static const void *key_in(const struct hec_definition_table *table, const void *
     return name->text;
 }
 
-/* The id of an entry like this one, 0 when there is none. */
+/* The id of the entry with this key, of an entry like this one; 0 when there is none. */
+static uint32_t look_up_key(const struct hec_definition_table *table, const void *key, size_t length) {
+    return table->capacity ? *find(table, hash_of(key, length), key, length) : 0;
+}
+
 static uint32_t look_up(const struct hec_definition_table *table, const void *value) {
     size_t length;
     const void *key = key_in(table, value, &length);
-    return table->capacity ? *find(table, hash_of(key, length), key, length) : 0;
+    return look_up_key(table, key, length);
 }
 
 /* A new entry, its bytes copied; 0: no room. Entries that begin with an id get it. */
@@ -141,12 +145,11 @@ static uint32_t refuse(struct hec_definitions *d) {
 }
 
 uint32_t hec_definitions_name(struct hec_definitions *d, const char *text, size_t length) {
-    struct name name = {(char *)(uintptr_t)text, length};
     pthread_mutex_lock(&d->lock);
-    uint32_t id = look_up(&d->names, &name);
+    uint32_t id = look_up_key(&d->names, text, length);
     if (id == 0) {
         bool fits = d->text_bytes + length <= HEC_DEFINITIONS_TEXT_MAX;
-        name.text = fits ? malloc(length + 1) : NULL;
+        struct name name = {fits ? malloc(length + 1) : NULL, length};
         if (name.text) {
             memcpy(name.text, text, length);
             name.text[length] = '\0';

@@ -18,7 +18,7 @@ void hec_encode_varint(struct hec_encoder *encoder, uint64_t value) {
 }
 
 static uint64_t zigzag(int64_t value) {
-    return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    return (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0);
 }
 
 static int64_t unzigzag(uint64_t value) {

@@ -125,18 +125,17 @@ static int emit(struct pass *pass, int64_t until_ns) {
     return HEC_OK;
 }
 
-static int push(struct pass *pass, struct run *run) {
-    if (pass->open == pass->capacity) {
-        size_t capacity = pass->capacity ? 2 * pass->capacity : 64;
-        struct run **heap = realloc(pass->heap, capacity * sizeof *heap);
-        if (!heap)
-            return HEC_ERR_NOMEM;
-        pass->heap = heap;
-        pass->capacity = capacity;
-    }
-    pass->heap[pass->open] = run;
-    sift_up(pass, pass->open++);
-    return HEC_OK;
+/* Room for one more in the heap. */
+static bool reserve(struct pass *pass) {
+    if (pass->open < pass->capacity)
+        return true;
+    size_t capacity = pass->capacity ? 2 * pass->capacity : 64;
+    struct run **heap = realloc(pass->heap, capacity * sizeof(struct run *));
+    if (!heap)
+        return false;
+    pass->heap = heap;
+    pass->capacity = capacity;
+    return true;
 }
 
 /* Room for a block: all that such a block may hold where it is used again, else what is needed. */
@@ -199,16 +198,17 @@ static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_ns, st
     pass->weight += WAITING_BLOCK + (int64_t)head.n;
     if (pass->weight > WAITING_MAX)
         return hec_reading_corrupt(pass->reader, why, "too many blocks of activities overlap");
-    struct run *run = make_run(pass, head.n);
+    struct run *run = reserve(pass) ? make_run(pass, head.n) : NULL;
     if (!run)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    pass->heap[pass->open] = run;
     wrong = hec_reading_activities(pass->reader, s, &head, pass->packer, run->activities);
-    err = wrong ? hec_reading_corrupt(pass->reader, why, wrong) : push(pass, run);
-    if (err == HEC_ERR_NOMEM)
-        hec_fail(why, err, "out of memory");
-    if (err)
+    if (wrong) {
         run_free(run);
-    return err;
+        return hec_reading_corrupt(pass->reader, why, wrong);
+    }
+    sift_up(pass, pass->open++);
+    return HEC_OK;
 }
 
 static int each_block(struct pass *pass, uint32_t kinds, struct hec_why *why) {

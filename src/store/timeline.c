@@ -102,7 +102,8 @@ static struct chain *find(struct hec_store_timeline *t, uint32_t track, unsigned
             return t->last = chain;
     if (t->chain_count == t->chain_capacity) {
         uint32_t capacity = t->chain_capacity ? 2 * t->chain_capacity : 64;
-        struct chain **chains = t->chain_count < CHAINS_MAX ? realloc(t->chains, capacity * sizeof *chains) : NULL;
+        struct chain **chains =
+            t->chain_count < CHAINS_MAX ? realloc(t->chains, capacity * sizeof(struct chain *)) : NULL;
         if (!chains)
             return NULL;
         t->chains = chains;
@@ -129,7 +130,7 @@ static int in_order(const void *a, const void *b) {
         return x->start_ns < y->start_ns ? -1 : 1;
     if (x->end_ns != y->end_ns)
         return x->end_ns < y->end_ns ? -1 : 1;
-    return memcmp(x, y, sizeof *x);
+    return memcmp(a, b, sizeof *x); /* a total order, whatever the bytes of an amount mean */
 }
 
 /* The open block, packed. NULL: no memory. */
@@ -303,19 +304,25 @@ void hec_store_timeline_add(struct hec_store_timeline *t, const struct hec_activ
     pthread_mutex_unlock(&t->lock);
 }
 
+/* Says that the row of the chain is to go. */
+static struct hec_activity_block *no_block(const struct chain *chain) {
+    struct hec_activity_block *block = malloc(sizeof *block);
+    if (block)
+        *block = (struct hec_activity_block){.chain = chain->number, .serial = chain->serial, .has_row = true};
+    return block;
+}
+
 static bool take_open(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch) {
     struct hec_activity_block **end = &batch->open;
     for (uint32_t i = 0; i < t->chain_count; i++) {
         struct chain *chain = t->chains[i];
         if (!chain->dirty)
             continue;
-        if (chain->n > 0) {
-            *end = pack(t, chain);
+        if (chain->n > 0 || chain->has_row) {
+            *end = chain->n > 0 ? pack(t, chain) : no_block(chain);
             if (!*end)
                 return false;
             end = &(*end)->next;
-        } else if (chain->has_row) {
-            batch->removed[batch->removed_count++] = chain->number;
         }
         chain->dirty = false;
     }
@@ -352,8 +359,7 @@ bool hec_store_timeline_take(struct hec_store_timeline *t, struct hec_store_time
     batch->closed = t->closed_first;
     t->closed_first = NULL;
     t->closed_end = &t->closed_first;
-    batch->removed = malloc((t->chain_count + 1) * sizeof *batch->removed);
-    bool good = batch->removed && take_open(t, batch) && take_totals(t, batch);
+    bool good = take_open(t, batch) && take_totals(t, batch);
     pthread_mutex_unlock(&t->lock);
     if (!good)
         hec_store_timeline_give_back(t, batch, false);
@@ -365,13 +371,11 @@ static void committed(struct hec_store_timeline *t, struct hec_store_timeline_ba
         t->closed_bytes -= sizeof *block + block->length;
     for (const struct hec_activity_block *block = batch->open; block; block = block->next) {
         struct chain *chain = t->chains[block->chain - 1];
-        chain->has_row = true;
+        chain->has_row = block->n > 0;
         chain->row_t0_ns = block->t0_ns;
         if (chain->serial == block->serial)
             chain->committed = block->n;
     }
-    for (size_t i = 0; i < batch->removed_count; i++)
-        t->chains[batch->removed[i] - 1]->has_row = false;
     free_blocks(batch->closed);
 }
 
@@ -379,8 +383,6 @@ static void committed(struct hec_store_timeline *t, struct hec_store_timeline_ba
 static void put_back(struct hec_store_timeline *t, struct hec_store_timeline_batch *batch) {
     for (const struct hec_activity_block *block = batch->open; block; block = block->next)
         t->chains[block->chain - 1]->dirty = true;
-    for (size_t i = 0; i < batch->removed_count; i++)
-        t->chains[batch->removed[i] - 1]->dirty = true;
     for (size_t i = 0; i < batch->total_count; i++) {
         t->totals[batch->totals[i].kind].of[batch->totals[i].name].dirty = true;
         t->totals[batch->totals[i].kind].dirty = true;
@@ -404,7 +406,6 @@ void hec_store_timeline_give_back(struct hec_store_timeline *t, struct hec_store
         put_back(t, batch);
     pthread_mutex_unlock(&t->lock);
     free_blocks(batch->open);
-    free(batch->removed);
     free(batch->totals);
     memset(batch, 0, sizeof *batch);
 }

@@ -37,9 +37,7 @@ struct hec_activity_total {
 /* One transaction's worth. */
 struct hec_store_timeline_batch {
     struct hec_activity_block *closed; /* oldest first */
-    struct hec_activity_block *open;   /* open blocks that changed */
-    uint32_t *removed;                 /* chains whose row is to go: the block is closed, and no other is open */
-    size_t removed_count;
+    struct hec_activity_block *open;   /* open blocks that changed; with n 0, the row is to go */
     struct hec_activity_total *totals; /* those that changed */
     size_t total_count;
 };
