@@ -9,6 +9,7 @@
 
 /* Name ids: fixed ones by kind, copies by memory, then names as text, names as kernels, frames. */
 #define FIXED 16
+_Static_assert(HEC_ACTIVITY_KIND_COUNT < HEC_EXPORT_NAME_LAUNCH && HEC_EXPORT_NAME_LAUNCH < FIXED, "kinds are below");
 #define FIXED_END (FIXED + HEC_MEMORY_KIND_COUNT * HEC_MEMORY_KIND_COUNT * 2 + HEC_SYNC_TYPE_COUNT)
 #define FRAMES_SPARSE 65536
 
@@ -87,7 +88,7 @@ uint64_t hec_export_name_id(const struct hec_export_tables *tables, const struct
     case HEC_ACTIVITY_WINDOW:
         return 1u + a->kind;
     default:
-        return has_name(tables, name) ? FIXED_END + (uint64_t)name : 1u + (a->kind < FIXED - 1 ? a->kind : 0u);
+        return has_name(tables, name) ? FIXED_END + (uint64_t)name : 1u + a->kind;
     }
 }
 

@@ -33,6 +33,8 @@ struct perfetto {
     int device_count;
     struct hec_activity *ties;
     size_t tie_count;
+    uint32_t last_launch_track;
+    int64_t last_launch_ns;
     hec_export_write write;
     void *context;
 };
@@ -79,6 +81,7 @@ static void put_start(struct perfetto *p) {
         intern(&p->proto, INTERNED_CATEGORY, (uint64_t)i + 1, hec_activity_kind_name((enum hec_activity_kind)i));
     for (int i = 1; i < ANNOTATION_COUNT; i++)
         intern(&p->proto, INTERNED_ANNOTATION, (uint64_t)i, annotations[i]);
+    intern(&p->proto, INTERNED_NAME, HEC_EXPORT_NAME_LAUNCH, "launch");
     hec_proto_end(&p->proto, interned);
     hec_proto_end(&p->proto, packet);
 }
@@ -146,41 +149,84 @@ static void put_annotations(struct perfetto *p, const struct hec_activity *a) {
 }
 
 /* A launch and what it launched have the thread and the instant of the call in common: an arrow without a table. */
-static uint64_t flow_id(uint32_t track, int64_t t_ns) {
-    uint64_t mixed = ((uint64_t)t_ns ^ (uint64_t)track << 44) * UINT64_C(0x9e3779b97f4a7c15);
+static uint64_t flow_id(const struct hec_activity *a) {
+    uint64_t mixed = ((uint64_t)a->launch_ns ^ (uint64_t)a->launch_track << 44) * UINT64_C(0x9e3779b97f4a7c15);
     return (mixed ^ mixed >> 32) | 1;
 }
 
-static void put_flow(struct perfetto *p, const struct hec_activity *a) {
-    bool device = (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) != 0;
-    if (device && a->launch_track && a->launch_ns != HEC_TIME_UNKNOWN)
-        hec_proto_fixed64(&p->proto, EVENT_FLOW, flow_id(a->launch_track, a->launch_ns));
-    else if (a->kind == HEC_ACTIVITY_API && a->detail >= HEC_API_LAUNCH && a->detail <= HEC_API_MEMSET)
-        hec_proto_fixed64(&p->proto, EVENT_FLOW, flow_id(a->track, a->start_ns));
+static bool has_launch(const struct hec_activity *a) {
+    return (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) && a->launch_track &&
+           a->launch_ns >= -HEC_TIMELINE_TIME_MAX && a->launch_ns <= a->start_ns;
 }
 
-static void put_slice(struct perfetto *p, const struct hec_activity *a) {
-    uint64_t track = hec_perfetto_track_of(&p->tracks, a), name = hec_export_name_id(&p->tables, a);
-    if (!track)
-        return;
-    size_t packet = begin_packet(p, a->start_ns);
-    put_interned(p, a, name);
+static size_t begin_slice(struct perfetto *p, int64_t start_ns, uint64_t track, uint64_t name,
+                          enum hec_activity_kind kind, size_t *packet, const struct hec_activity *named) {
+    *packet = begin_packet(p, start_ns);
+    if (named)
+        put_interned(p, named, name);
     size_t event = hec_proto_begin(&p->proto, PACKET_EVENT);
     hec_proto_uint(&p->proto, EVENT_TYPE, EVENT_BEGIN);
     hec_proto_uint(&p->proto, EVENT_TRACK, track);
     hec_proto_uint(&p->proto, EVENT_NAME_IID, name);
-    hec_proto_uint(&p->proto, EVENT_CATEGORY_IID, (uint64_t)a->kind + 1);
-    put_annotations(p, a);
-    put_flow(p, a);
+    hec_proto_uint(&p->proto, EVENT_CATEGORY_IID, (uint64_t)kind + 1);
+    return event;
+}
+
+/* Ends the begin's event and packet, and writes the end. */
+static void end_slice(struct perfetto *p, size_t event, size_t packet, int64_t end_ns, uint64_t track) {
     hec_proto_end(&p->proto, event);
     hec_proto_end(&p->proto, packet);
-
-    packet = begin_packet(p, a->end_ns);
+    packet = begin_packet(p, end_ns);
     event = hec_proto_begin(&p->proto, PACKET_EVENT);
     hec_proto_uint(&p->proto, EVENT_TYPE, EVENT_END);
     hec_proto_uint(&p->proto, EVENT_TRACK, track);
     hec_proto_end(&p->proto, event);
     hec_proto_end(&p->proto, packet);
+}
+
+/* The call that launched it: a run keeps it with what it caused. Of a graph the nodes have one launch. */
+static void put_launch(struct perfetto *p, const struct hec_activity *a) {
+    const struct hec_activity call = {
+        .kind = HEC_ACTIVITY_API,
+        .track = a->launch_track,
+        .start_ns = a->launch_ns,
+        .end_ns = a->launch_end_ns >= a->launch_ns && a->launch_end_ns <= HEC_TIMELINE_TIME_MAX ? a->launch_end_ns
+                                                                                                : a->launch_ns,
+    };
+    if ((a->flags & HEC_ACTIVITY_IN_GRAPH) && a->launch_track == p->last_launch_track &&
+        a->launch_ns == p->last_launch_ns)
+        return;
+    p->last_launch_track = a->launch_track;
+    p->last_launch_ns = a->launch_ns;
+    uint64_t track = hec_perfetto_track_of(&p->tracks, HEC_PART_LAUNCHES, &call);
+    size_t packet;
+    if (!track)
+        return;
+    size_t event = begin_slice(p, call.start_ns, track, HEC_EXPORT_NAME_LAUNCH, HEC_ACTIVITY_API, &packet, NULL);
+    hec_proto_fixed64(&p->proto, EVENT_FLOW, flow_id(a));
+    end_slice(p, event, packet, call.end_ns, track);
+}
+
+static enum hec_track_part part_of(const struct hec_activity *a) {
+    return a->kind == HEC_ACTIVITY_STEP     ? HEC_PART_STEPS
+           : a->kind == HEC_ACTIVITY_WINDOW ? HEC_PART_WINDOWS
+           : a->kind == HEC_ACTIVITY_STACK  ? HEC_PART_STACKS
+                                            : HEC_PART_MAIN;
+}
+
+static void put_slice(struct perfetto *p, const struct hec_activity *a) {
+    bool launched = has_launch(a);
+    size_t packet;
+    if (launched)
+        put_launch(p, a);
+    uint64_t track = hec_perfetto_track_of(&p->tracks, part_of(a), a), name = hec_export_name_id(&p->tables, a);
+    if (!track)
+        return;
+    size_t event = begin_slice(p, a->start_ns, track, name, (enum hec_activity_kind)a->kind, &packet, a);
+    put_annotations(p, a);
+    if (launched)
+        hec_proto_fixed64(&p->proto, EVENT_FLOW, flow_id(a));
+    end_slice(p, event, packet, a->end_ns, track);
 }
 
 /* ---- counters ---- */

@@ -163,7 +163,7 @@ uint64_t hec_perfetto_counter(struct hec_perfetto_tracks *tracks, uint64_t paren
 /* The first lane of a track's part: itself, or a named child. */
 static uint64_t first_lane(struct hec_perfetto_tracks *tracks, const struct hec_track *track,
                            enum hec_track_part part) {
-    static const char *const names[HEC_PART_COUNT] = {"", "steps", "traced", "stack"};
+    static const char *const names[HEC_PART_COUNT] = {"", "steps", "traced", "stack", "launches"};
     char name[96];
     uint64_t parent, uuid = ++tracks->next_uuid;
     if (track->kind == HEC_TRACK_THREAD && part == HEC_PART_MAIN) {
@@ -200,7 +200,7 @@ static struct hec_lane *add_lane(struct hec_perfetto_tracks *tracks, const struc
     lane->depth = 0;
     if (!lanes->count) {
         lane->uuid = first_lane(tracks, track, part);
-        lanes->serial = track->kind == HEC_TRACK_STREAM;
+        lanes->serial = track->kind == HEC_TRACK_STREAM || part == HEC_PART_LAUNCHES;
     } else {
         char name[32];
         lane->uuid = ++tracks->next_uuid;
@@ -219,18 +219,11 @@ static bool fits(struct hec_lane *lane, bool serial, const struct hec_activity *
     return !serial && lane->depth < HEC_LANE_DEPTH && a->end_ns <= lane->ends[lane->depth - 1];
 }
 
-static enum hec_track_part part_of(const struct hec_activity *a) {
-    return a->kind == HEC_ACTIVITY_STEP     ? HEC_PART_STEPS
-           : a->kind == HEC_ACTIVITY_WINDOW ? HEC_PART_WINDOWS
-           : a->kind == HEC_ACTIVITY_STACK  ? HEC_PART_STACKS
-                                            : HEC_PART_MAIN;
-}
-
-uint64_t hec_perfetto_track_of(struct hec_perfetto_tracks *tracks, const struct hec_activity *a) {
+uint64_t hec_perfetto_track_of(struct hec_perfetto_tracks *tracks, enum hec_track_part part,
+                               const struct hec_activity *a) {
     const struct hec_track *track = hec_timeline_track(&tracks->tables->timeline, a->track);
     if (!track)
         return 0;
-    enum hec_track_part part = part_of(a);
     struct hec_lanes *lanes = &tracks->lanes[track->id * HEC_PART_COUNT + part];
     struct hec_lane *lane = NULL;
     for (int i = 0; i < lanes->count && !lane; i++)

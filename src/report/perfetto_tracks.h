@@ -19,11 +19,18 @@ struct hec_lane {
 struct hec_lanes {
     struct hec_lane *list; /* malloc'ed */
     int count;
-    bool serial; /* a stream: nothing nests */
+    bool serial; /* streams, launches: nothing nests */
 };
 
 /* Several groups of slices are told apart on one track of the run. */
-enum hec_track_part { HEC_PART_MAIN, HEC_PART_STEPS, HEC_PART_WINDOWS, HEC_PART_STACKS, HEC_PART_COUNT };
+enum hec_track_part {
+    HEC_PART_MAIN,
+    HEC_PART_STEPS,
+    HEC_PART_WINDOWS,
+    HEC_PART_STACKS,
+    HEC_PART_LAUNCHES,
+    HEC_PART_COUNT
+};
 
 struct hec_perfetto_tracks {
     struct hec_export_tables *tables;
@@ -40,9 +47,10 @@ struct hec_perfetto_tracks {
 int hec_perfetto_tracks_init(struct hec_perfetto_tracks *tracks, struct hec_export_tables *tables,
                              struct hec_proto *proto);
 void hec_perfetto_tracks_free(struct hec_perfetto_tracks *tracks);
-/* The uuid of the track for an activity (their starts ascend), described before its first use; 0: there is none (an
- * unknown track, no memory). */
-uint64_t hec_perfetto_track_of(struct hec_perfetto_tracks *tracks, const struct hec_activity *a);
+/* The uuid of the track for an activity, described before its first use; 0: there is none (an unknown track, no memory,
+ * more at once than lanes). Their starts ascend; launches may come in any order. */
+uint64_t hec_perfetto_track_of(struct hec_perfetto_tracks *tracks, enum hec_track_part part,
+                               const struct hec_activity *a);
 /* A device's group, described at its first use. */
 uint64_t hec_perfetto_device(struct hec_perfetto_tracks *tracks, int device);
 /* A new counter track. parent 0: none. */

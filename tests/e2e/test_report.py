@@ -88,3 +88,46 @@ def test_gather_hides_names_and_keeps_figures(hec, run_file):
     assert packed["run"]["hostname"] != whole["run"]["hostname"]
     assert str(hec.folder.parent) not in (hec.folder / "g.hec").read_bytes().decode("latin1")
     assert packed["devices"][0]["uuid"] != whole["devices"][0]["uuid"]
+
+
+def union(intervals):
+    length, end = 0, None
+    for start, stop in sorted(intervals):
+        start = start if end is None else max(start, end)
+        length += max(0, stop - start)
+        end = stop if end is None else max(end, stop)
+    return length
+
+
+def test_timeline_of_a_trace_is_as_worked_out_here(hec):
+    """Holistic Trace Analysis' definitions, once more and in a few lines, on a random trace of two devices."""
+    rng, events, rows = random.Random(5), [], {0: [], 1: []}
+    for i in range(3000):
+        kind = rng.choice(["gemm", "gemm", "ncclDevKernel_AllReduce", "copy"])
+        start, length, device, stream = rng.randrange(10**6), rng.randrange(1, 900), rng.randrange(2), rng.randrange(4)
+        rows[device].append((kind, start, start + length))
+        events.append({"ph": "X", "cat": "gpu_memcpy" if kind == "copy" else "kernel", "pid": device, "tid": stream,
+                       "name": "Memcpy DtoD (Device -> Device)" if kind == "copy" else kind, "ts": start, "dur": length,
+                       "args": {"device": device, "stream": stream, "correlation": i, "bytes": 100}})
+    (hec.folder / "t.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    assert hec("import", "-q", "-o", "t.hec", "t.json").returncode == 0
+    report = hec.report("t.hec")
+    jsonschema.validate(report, SCHEMA)
+    assert report["totals"]["joules"] is None and report["totals"]["unavailable"].startswith("imported")
+    for device in report["devices"]:
+        found, mine = device["timeline"], rows[device["index"]]
+        every, compute, comm, copy = ([(s, e) for k, s, e in mine if k in kinds] for kinds in (
+            {"gemm", "copy", "ncclDevKernel_AllReduce"}, {"gemm"}, {"ncclDevKernel_AllReduce"}, {"copy"}))
+        window = max(e for _, e in every) - min(s for s, _ in every)
+        assert device["used"] and found["kernels"] + found["copies"] == len(mine)
+        assert found["window_us"] == pytest.approx(window) and found["busy_us"] == pytest.approx(union(every))
+        assert found["idle_us"] == pytest.approx(window - union(every)) and found["compute_us"] == pytest.approx(union(compute))
+        assert found["non_compute_us"] == pytest.approx(union(every) - union(compute))
+        hidden = union(compute) + union(comm) - union(compute + comm)
+        assert found["comm_us"] == pytest.approx(union(comm)) and found["comm_overlap"] == pytest.approx(hidden / union(comm))
+        assert found["copy_us"] == pytest.approx(union(copy)) and found["gaps_us"]["count"] > 0
+        assert found["copied"] == [{"direction": "device_to_device", "host_memory": "other", "count": found["copies"],
+                                    "bytes": 100.0 * found["copies"], "time_us": pytest.approx(sum(e - s for s, e in copy)),
+                                    "bytes_per_second": pytest.approx(1e6 * 100 * len(copy) / sum(e - s for s, e in copy))}]
+    assert [k["name"] for k in report["kernels"]] == ["gemm", "ncclDevKernel_AllReduce"] * 2
+    assert sum(k["share"] for k in report["kernels"]) == pytest.approx(2)

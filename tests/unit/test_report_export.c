@@ -262,6 +262,7 @@ static void check_small(const struct event *begin, uint64_t end, int depth) {
         {"f<float>", "stream 7 (process 10)", 100, 200, 0},
         {"copy host to device (pinned)", "stream 7 (process 10)", 200, 250, 0},
         {"cudaLaunchKernel", "main", 50, 60, 1},
+        {"launch", "launches", 50, 58, 0},
         {"forward", "main", 50, 90, 0},
         {"step", "steps", 0, 300, 0},
         {"traced", "traced", 0, 300, 0},
@@ -299,6 +300,7 @@ static void small(void **state) {
     struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_KERNEL, stream, 100, 200);
     a->name = fake_tl_kernel(t, "_Z1fIfEvT_", 64);
     a->launch_ns = 50;
+    a->launch_end_ns = 58;
     a->launch_track = thread;
     a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, 200, 250);
     a->from = HEC_MEMORY_PINNED;
@@ -320,7 +322,7 @@ static void small(void **state) {
     export_perfetto();
     slices_seen = 0;
     match_slices(check_small);
-    assert_int_equal(slices_seen, 8);
+    assert_int_equal(slices_seen, 9);
     uint64_t flow = 0;
     int flows = 0, losses = 0;
     for (int i = 0; i < event_count; i++) {
@@ -354,22 +356,32 @@ static void add_up(const struct event *begin, uint64_t end, int depth) {
 static void overlapping(void **state) {
     struct fake_timeline *t = &timeline;
     uint64_t rng = 7, sum = 0;
+    int launches = 0;
     (void)state;
     uint32_t id[3] = {fake_tl_track(t, HEC_TRACK_STREAM, 10, 0, 7), fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11),
                       fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 12)};
     uint32_t k = fake_tl_kernel(t, "k", 64), r = fake_tl_name(t, "range");
     for (int i = 0; i < 500; i++) {
         rng = rng * 6364136223846793005u + 1442695040888963407u;
-        int64_t start = (int64_t)(rng >> 40) % 3000, length = (int64_t)(rng >> 20) % 20;
+        int64_t start = 100 + (int64_t)(rng >> 40) % 3000, length = (int64_t)(rng >> 20) % 20;
         uint32_t on = (uint32_t)(rng >> 60) % 3;
-        fake_tl_add(t, on ? HEC_ACTIVITY_RANGE : HEC_ACTIVITY_KERNEL, id[on], start, start + length)->name = on ? r : k;
+        struct hec_activity *a =
+            fake_tl_add(t, on ? HEC_ACTIVITY_RANGE : HEC_ACTIVITY_KERNEL, id[on], start, start + length);
+        a->name = on ? r : k;
         sum += (uint64_t)length;
+        if (!on) { /* launched in another order than run */
+            a->launch_ns = start - (int64_t)(rng >> 10) % 100;
+            a->launch_end_ns = a->launch_ns + 2;
+            a->launch_track = id[1];
+            sum += 2;
+            launches++;
+        }
     }
     export_perfetto();
     slice_time = 0;
     slices_seen = 0;
     match_slices(add_up);
-    assert_int_equal(slices_seen, 500);
+    assert_int_equal(slices_seen, 500 + launches);
     assert_int_equal(slice_time, sum);
 }
 
