@@ -21,13 +21,15 @@
 #define COLUMNS_MAX 20
 #define ROWS_A_REPORT 65536
 #define MEMORY_KINDS 16
+#define LISTED_MAX 64 /* columns of a table: NVTX_EVENTS has about 20 */
 
 struct nsys {
     struct hec_import *import;
     struct hec_import_file *file;
     struct hec_why *why;
     sqlite3 *db;
-    int failed;      /* by SQLite, while looking for tables; 0: not */
+    int failed; /* by SQLite, while looking for tables; 0: not */
+    bool has_strings;
     bool by_process; /* correlation ids are told apart by process: kernels say theirs */
     double share;
     uint8_t memory[MEMORY_KINDS]; /* enum hec_memory_kind by the file's number */
@@ -35,6 +37,8 @@ struct nsys {
         int32_t pid, ordinal, gpu; /* CUDA's ordinal in a process is which GPU */
     } cuda[HEC_DEVICE_MAX];
     int cuda_count;
+    char columns[LISTED_MAX][48]; /* of the table that is read */
+    int column_count;
 };
 
 /* A row: the columns asked for, in that order, and the name. */
@@ -71,13 +75,11 @@ static int32_t pid_of(int64_t global) {
 }
 
 /* Does the statement have a row? A damaged file is not one without: n->failed stays set. */
-static bool has_row(struct nsys *n, const char *sql, const char *first, const char *second) {
+static bool has_row(struct nsys *n, const char *sql, const char *value) {
     sqlite3_stmt *s = NULL;
     int rc = sqlite3_prepare_v2(n->db, sql, -1, &s, NULL);
     if (rc == SQLITE_OK)
-        rc = sqlite3_bind_text(s, 1, first, -1, SQLITE_STATIC);
-    if (rc == SQLITE_OK && second)
-        rc = sqlite3_bind_text(s, 2, second, -1, SQLITE_STATIC);
+        rc = sqlite3_bind_text(s, 1, value, -1, SQLITE_STATIC);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(s);
     sqlite3_finalize(s);
@@ -88,24 +90,59 @@ static bool has_row(struct nsys *n, const char *sql, const char *first, const ch
 
 /* A table with rows of its own: no view, nothing virtual. */
 static bool has_table(struct nsys *n, const char *table) {
-    return has_row(n, "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?1 AND rootpage>0", table, NULL);
+    return has_row(n, "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?1 AND rootpage>0", table);
 }
 
-/* Generated and hidden columns are not in this list, so no expression of the file's is ever run. */
-static bool has_column(struct nsys *n, const char *table, const char *column) {
-    return has_row(n, "SELECT 1 FROM pragma_table_info(?1) WHERE name=?2 COLLATE NOCASE", table, column);
+/* Its columns go to n->columns. Generated and hidden ones are not in this list, so no expression of the file's is ever
+ * run. */
+static void list_columns(struct nsys *n, const char *table) {
+    sqlite3_stmt *s = NULL;
+    n->column_count = 0;
+    int rc = sqlite3_prepare_v2(n->db, "SELECT name FROM pragma_table_info(?1)", -1, &s, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC);
+    while (rc == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW && n->column_count < LISTED_MAX) {
+        const unsigned char *name = sqlite3_column_text(s, 0);
+        snprintf(n->columns[n->column_count++], sizeof n->columns[0], "%s", name ? (const char *)name : "");
+    }
+    rc = sqlite3_finalize(s);
+    if (rc != SQLITE_OK && !n->failed)
+        n->failed = rc;
+}
+
+static bool has_column(const struct nsys *n, const char *column) {
+    for (int i = 0; i < n->column_count; i++)
+        if (strcasecmp(n->columns[i], column) == 0)
+            return true;
+    return false;
+}
+
+/* Names are looked up by id, once a row: without an index a hostile file would take forever, and where ids are not unique
+ * rows would multiply. */
+static int check_strings(struct nsys *n) {
+    n->has_strings = has_table(n, "StringIds");
+    static const char one_key[] =
+        "SELECT 1 FROM (SELECT count(*) AS keys, max(name) AS name, max(upper(type)) AS type FROM "
+        "pragma_table_info(?1) WHERE pk>0) WHERE keys=1 AND name='id' AND type='INTEGER'";
+    bool keyed = n->has_strings && has_row(n, one_key, "StringIds");
+    if (n->failed)
+        return hec_sql_fail(n->db, n->failed, n->why, n->file->path);
+    if (n->has_strings && !keyed)
+        return hec_fail(n->why, HEC_ERR_CORRUPT, "%s: the table StringIds has no primary key, as exports have it",
+                        n->file->path);
+    return HEC_OK;
 }
 
 static void write_statement(struct nsys *n, const struct query *q, const char *table, struct hec_buf *sql) {
     const char *name[3];
     int names = 0;
     for (int i = 0; i < 3 && q->names[i]; i++)
-        if (has_column(n, table, q->names[i]))
+        if (has_column(n, q->names[i]))
             name[names++] = q->names[i];
-    bool strings = names > 0 && has_table(n, "StringIds");
+    bool strings = names > 0 && n->has_strings;
     hec_buf_puts(sql, "SELECT ");
     for (int i = 0; i < COLUMNS_MAX && q->columns[i]; i++)
-        hec_buf_printf(sql, has_column(n, table, q->columns[i]) ? "t.\"%s\"," : "NULL,", q->columns[i]);
+        hec_buf_printf(sql, has_column(n, q->columns[i]) ? "t.\"%s\"," : "NULL,", q->columns[i]);
     hec_buf_puts(sql, strings ? "coalesce(s.value" : "coalesce(NULL");
     for (int i = 0; i < names; i++)
         hec_buf_printf(sql, ",CASE typeof(t.\"%s\") WHEN 'text' THEN t.\"%s\" END", name[i], name[i]);
@@ -133,6 +170,7 @@ static int each_row(struct nsys *n, const struct query *q) {
         return n->failed ? damaged(n, n->failed, q->tables[0]) : HEC_OK;
     struct hec_buf sql;
     hec_buf_init(&sql, 65536);
+    list_columns(n, table);
     write_statement(n, q, table, &sql);
     struct row row = {0};
     int err = hec_buf_error(&sql);
@@ -549,7 +587,12 @@ int hec_import_nsys(struct hec_import *import, struct hec_import_file *file, str
                    HEC_MEMORY_DEVICE, HEC_MEMORY_MANAGED, HEC_MEMORY_UNKNOWN},
     };
     int err = open_database(&n);
-    n.by_process = err == HEC_OK && has_column(&n, "CUPTI_ACTIVITY_KIND_KERNEL", "globalPid");
+    if (err == HEC_OK)
+        err = check_strings(&n);
+    if (err == HEC_OK) {
+        list_columns(&n, "CUPTI_ACTIVITY_KIND_KERNEL");
+        n.by_process = has_column(&n, "globalPid");
+    }
     const size_t count = sizeof queries / sizeof queries[0];
     for (size_t i = 0; i < count && err == HEC_OK; i++) {
         n.share = (double)i / (double)count;

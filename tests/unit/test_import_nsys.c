@@ -247,6 +247,14 @@ static void test_foreign_databases(void **state) {
         "AS start, x AS end FROM r",
         "");
     assert_int_equal(import_database(), HEC_ERR_USAGE); /* a view is no table, and is never run */
+    static const char *const keyless[] = {"id INTEGER, value TEXT", "id INTEGER, value TEXT, PRIMARY KEY (id, value)",
+                                          "id TEXT PRIMARY KEY, value TEXT"};
+    for (int i = 0; i < 3; i++) { /* names could not be looked up, or rows would multiply */
+        make("", "");
+        run("CREATE TABLE StringIds (%s)", keyless[i]);
+        assert_int_equal(import_database(), HEC_ERR_CORRUPT);
+        assert_non_null(strstr(imported.why.text, "primary key"));
+    }
     make("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)", "PRAGMA application_id=1212498770");
     assert_int_equal(import_database(), HEC_ERR_USAGE);
     assert_non_null(strstr(imported.why.text, "hec report"));
