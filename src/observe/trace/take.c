@@ -371,20 +371,12 @@ static bool take_holder(const struct taking *t) {
 
 void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
                          int64_t now_ns) {
-    static bool (*const takers[HEC_TRACE_LIMIT - HEC_TRACE_PROCESS])(const struct taking *) = {
-        [HEC_TRACE_PROCESS - HEC_TRACE_PROCESS] = take_process,
-        [HEC_TRACE_DEVICE - HEC_TRACE_PROCESS] = take_device,
-        [HEC_TRACE_CONFIG - HEC_TRACE_PROCESS] = take_config,
-        [HEC_TRACE_KERNEL - HEC_TRACE_PROCESS] = take_kernel,
-        [HEC_TRACE_COPY - HEC_TRACE_PROCESS] = take_copy,
-        [HEC_TRACE_MEMSET - HEC_TRACE_PROCESS] = take_copy,
-        [HEC_TRACE_SYNC - HEC_TRACE_PROCESS] = take_sync,
-        [HEC_TRACE_GRAPH_LAUNCH - HEC_TRACE_PROCESS] = take_graph,
-        [HEC_TRACE_API - HEC_TRACE_PROCESS] = take_api,
-        [HEC_TRACE_RANGE - HEC_TRACE_PROCESS] = take_range,
-        [HEC_TRACE_WINDOW - HEC_TRACE_PROCESS] = take_window,
-        [HEC_TRACE_COUNTS - HEC_TRACE_PROCESS] = take_counts,
-        [HEC_TRACE_HOLDER - HEC_TRACE_PROCESS] = take_holder,
+    static bool (*const takers[HEC_TRACE_LIMIT])(const struct taking *) = {
+        [HEC_TRACE_PROCESS] = take_process, [HEC_TRACE_DEVICE] = take_device,      [HEC_TRACE_CONFIG] = take_config,
+        [HEC_TRACE_KERNEL] = take_kernel,   [HEC_TRACE_COPY] = take_copy,          [HEC_TRACE_MEMSET] = take_copy,
+        [HEC_TRACE_SYNC] = take_sync,       [HEC_TRACE_GRAPH_LAUNCH] = take_graph, [HEC_TRACE_API] = take_api,
+        [HEC_TRACE_RANGE] = take_range,     [HEC_TRACE_WINDOW] = take_window,      [HEC_TRACE_COUNTS] = take_counts,
+        [HEC_TRACE_HOLDER] = take_holder,
     };
     if (peer->mute)
         return;
@@ -399,5 +391,5 @@ void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run,
     }
     struct taking t = {.peer = peer, .run = run, .record = record, .now_ns = now_ns};
     memcpy(&t.u, record->u.bytes, sizeof t.u);
-    peer->bad += !takers[record->kind - HEC_TRACE_PROCESS](&t);
+    peer->bad += !takers[record->kind](&t);
 }
