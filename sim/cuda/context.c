@@ -17,6 +17,8 @@ CUcontext sim_cu_current(void) {
     return depth ? stack[depth - 1] : NULL;
 }
 
+static CUcontext gone; /* destroyed ones */
+
 static CUresult create(CUcontext *result, CUdevice ordinal, bool primary) {
     struct sim_cu_device *device = &sim_cu.devices[ordinal];
     struct CUctx_st *context = calloc(1, sizeof *context);
@@ -55,6 +57,8 @@ static void destroy(CUcontext context) {
     for (struct CUctx_st **link = &sim_cu.contexts; *link; link = &(*link)->next)
         if (*link == context) {
             *link = context->next;
+            context->next = gone;
+            gone = context;
             break;
         }
     if (device->primary == context)

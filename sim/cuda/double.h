@@ -65,6 +65,7 @@ struct CUfunc_st {
 
 struct CUmod_st {
     struct CUfunc_st *functions;
+    struct CUmod_st *next;
 };
 
 /* Something that a stream does; also a node of a graph. */

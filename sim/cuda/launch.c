@@ -12,7 +12,9 @@
 #define DEFAULT_NS 5000
 #define DEFAULT_REGISTERS 32
 
-/* Functions and their names live for ever: records refer to them. */
+static struct CUmod_st *modules;
+
+/* Functions and their names live for ever: records refer to them. So do modules. */
 static struct CUfunc_st *make(struct CUmod_st *module, const char *name, int64_t duration_ns,
                               enum sim_activity activity, unsigned registers, unsigned shared) {
     struct CUfunc_st *function = calloc(1, sizeof *function);
@@ -54,6 +56,10 @@ static CUresult load(CUmodule *result, const void *image) {
     struct CUmod_st *module = result && image ? calloc(1, sizeof *module) : NULL;
     if (!module)
         return result && image ? SIM_CUDA_ERROR_OUT_OF_MEMORY : SIM_CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&sim_cu.lock);
+    module->next = modules;
+    modules = module;
+    pthread_mutex_unlock(&sim_cu.lock);
     CUresult status = SIM_CUDA_SUCCESS;
     char *text = is_text(image) ? strdup(image) : NULL, *rest = text;
     while (rest && *rest && status == SIM_CUDA_SUCCESS)

@@ -28,8 +28,9 @@ static struct sim_choice *choose(void) {
     if (sim_cupti.choice_head)
         next = sim_cupti.choices[(sim_cupti.choice_head - 1) % SIM_CHOICE_MAX];
     next.t_ns = sim_cupti_now();
-    struct sim_choice *slot = &sim_cupti.choices[sim_cupti.choice_head++ % SIM_CHOICE_MAX];
+    struct sim_choice *slot = &sim_cupti.choices[sim_cupti.choice_head % SIM_CHOICE_MAX];
     *slot = next;
+    __atomic_store_n(&sim_cupti.choice_head, sim_cupti.choice_head + 1, __ATOMIC_RELEASE);
     return slot;
 }
 
@@ -138,16 +139,17 @@ static bool wanted(const struct sim_choice *choice, const struct sim_op *op) {
     return false;
 }
 
-static bool keep(const struct sim_op *op) {
+static bool keep(const struct sim_choice *choice, const struct sim_op *op) {
     if (sim_cupti.pending_count == sim_cupti.pending_room) {
         size_t room = sim_cupti.pending_room ? 2 * sim_cupti.pending_room : 4096;
-        struct sim_op *grown = realloc(sim_cupti.pending, room * sizeof *grown);
+        struct sim_pending *grown = realloc(sim_cupti.pending, room * sizeof *grown);
         if (!grown)
             return false;
         sim_cupti.pending = grown;
         sim_cupti.pending_room = room;
     }
-    sim_cupti.pending[sim_cupti.pending_count++] = *op;
+    sim_cupti.pending[sim_cupti.pending_count++] =
+        (struct sim_pending){*op, has(choice, SIM_KIND_KERNEL) ? SIM_KIND_KERNEL : SIM_KIND_CONCURRENT_KERNEL};
     return true;
 }
 
@@ -159,7 +161,7 @@ void sim_cupti_op(void *context, const struct sim_op *op) {
     const struct sim_choice *choice = choice_at(op->launch_ns);
     bool is_wanted = choice && sim_cupti.request && wanted(choice, op);
     bool later = op->kind <= SIM_OP_GRAPH;
-    if (is_wanted && later && !keep(op))
+    if (is_wanted && later && !keep(choice, op))
         sim_cupti.dropped++;
     unlock();
     if (!is_wanted)

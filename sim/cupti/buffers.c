@@ -110,11 +110,9 @@ void sim_cupti_write(int which, const uint8_t *record, size_t size) {
     unlock();
 }
 
-static void write_device(const struct sim_op *op) {
+static void write_device(const struct sim_pending *pending) {
     uint8_t record[SIM_SIZE_MAX];
-    uint64_t kinds = sim_cupti.choices[(sim_cupti.choice_head - 1) % SIM_CHOICE_MAX].kinds;
-    uint32_t kind = kinds & (UINT64_C(1) << SIM_KIND_KERNEL) ? SIM_KIND_KERNEL : SIM_KIND_CONCURRENT_KERNEL;
-    size_t size = sim_cupti_record(op, kind, record);
+    size_t size = sim_cupti_record(&pending->op, pending->kernel_kind, record);
     size = sim_cupti_spoil(record, size, __atomic_add_fetch(&sim_cupti.written, 1, __ATOMIC_RELAXED));
     if (size) {
         sim_cupti_write(1, record, size);
@@ -129,9 +127,9 @@ void sim_cupti_write_finished(void) {
     lock();
     int64_t now = sim_cupti_now();
     size_t count = 0, kept = 0;
-    struct sim_op *finished = sim_cupti.pending_count ? malloc(sim_cupti.pending_count * sizeof *finished) : NULL;
+    struct sim_pending *finished = sim_cupti.pending_count ? malloc(sim_cupti.pending_count * sizeof *finished) : NULL;
     for (size_t i = 0; finished && i < sim_cupti.pending_count; i++) {
-        if (sim_cupti.pending[i].end_ns <= now)
+        if (sim_cupti.pending[i].op.end_ns <= now)
             finished[count++] = sim_cupti.pending[i];
         else
             sim_cupti.pending[kept++] = sim_cupti.pending[i];
@@ -235,7 +233,10 @@ SIM_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
     CUptiResult ready = sim_cupti_ready();
     if (ready != SIM_CUPTI_SUCCESS)
         return ready;
-    if (!sim_cupti.complete)
+    lock();
+    bool registered = sim_cupti.complete != NULL;
+    unlock();
+    if (!registered)
         return SIM_CUPTI_ERROR_INVALID_OPERATION;
     if (sim_cupti_spec()->slow_flush_ns)
         sim_world_spend(sim_cupti.world, sim_cupti_spec()->slow_flush_ns);

@@ -47,6 +47,11 @@ struct sim_buffer {
     struct sim_buffer *next;
 };
 
+struct sim_pending {
+    struct sim_op op;
+    uint32_t kernel_kind; /* 3 or 10 */
+};
+
 struct sim_cupti_state {
     pthread_mutex_t lock;
     pthread_cond_t wake, settled;
@@ -65,7 +70,7 @@ struct sim_cupti_state {
     struct sim_choice choices[SIM_CHOICE_MAX];
     uint64_t choice_head; /* choices ever made */
 
-    struct sim_op *pending; /* of the device, not finished */
+    struct sim_pending *pending; /* of the device, not finished */
     size_t pending_count, pending_room;
     struct sim_buffer *current[2]; /* 0: calls, 1: device */
     struct sim_buffer *done, *spare;

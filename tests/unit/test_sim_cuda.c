@@ -55,9 +55,12 @@ static CUevent event_on(CUstream on) {
     return made;
 }
 
+/* And they are over. */
 static double between_us(CUevent start, CUevent end) {
     float ms;
     MUST(CU(cuEventElapsedTime)(&ms, start, end));
+    MUST(CU(cuEventDestroy_v2)(start));
+    MUST(CU(cuEventDestroy_v2)(end));
     return (double)ms * 1000;
 }
 
@@ -144,6 +147,7 @@ static void streams_overlap(void **state) {
     MUST(CU(cuStreamWaitEvent)(b, done, 0));
     launch(kernel, b, 10 * MS);
     MUST(CU(cuCtxSynchronize)());
+    MUST(CU(cuEventDestroy_v2)(done));
     assert_int_equal(truth().busy_ns - before.busy_ns, 20 * MS);
     /* or they are blocking and the null stream stands between them */
     CUstream c = stream(0), d = stream(0);

@@ -10,6 +10,7 @@
 
 #include "sim/cupti/exports.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,18 +33,22 @@ static void *libcupti;
 static struct {
     int requested, completed, refused, kinds[64], unknown, unnamed, bad_times, bad_device;
     size_t sizes[64];
-    int64_t kernel_ns;
+    uint64_t kernel_ns;
     bool refuse;
     char name[64];
     uint64_t first_start;
 } seen;
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* buffers are asked for and handed back by several threads */
+
 static void request(uint8_t **buffer, size_t *size, size_t *max_records) {
+    pthread_mutex_lock(&lock);
     *max_records = 0;
     *size = 16384;
     *buffer = seen.refuse ? NULL : aligned_alloc(8, *size);
     seen.refused += seen.refuse;
     seen.requested += !seen.refuse;
+    pthread_mutex_unlock(&lock);
 }
 
 static uint64_t u64(const void *record, size_t offset) {
@@ -66,7 +71,7 @@ static void look(const CUpti_Activity *record) {
     seen.bad_times += start == 0 || end < start;
     seen.bad_device += device > 15;
     seen.unnamed += name == 0;
-    seen.kernel_ns += (int64_t)(end - start);
+    seen.kernel_ns += end - start;
     if (!seen.first_start)
         seen.first_start = start;
     if (name)
@@ -76,6 +81,7 @@ static void look(const CUpti_Activity *record) {
 static void complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     (void)context, (void)stream, (void)size;
     CUpti_Activity *record = NULL, *before = NULL;
+    pthread_mutex_lock(&lock);
     seen.completed++;
     while (valid && CUPTI(cuptiActivityGetNextRecord)(buffer, valid, &record) == 0) {
         if (before && before->kind < 64)
@@ -85,6 +91,7 @@ static void complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t
     }
     if (before && before->kind < 64 && !seen.sizes[before->kind])
         seen.sizes[before->kind] = valid - (size_t)((uint8_t *)before - buffer);
+    pthread_mutex_unlock(&lock);
     free(buffer);
 }
 
@@ -253,7 +260,9 @@ static int stolen;
 
 static void steal(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     (void)context, (void)stream, (void)size, (void)valid;
+    pthread_mutex_lock(&lock);
     stolen++;
+    pthread_mutex_unlock(&lock);
     free(buffer);
 }
 
