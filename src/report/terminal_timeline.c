@@ -184,22 +184,23 @@ static void add(char *line, size_t size, const char *words, const char *value, c
     snprintf(line + strlen(line), size - strlen(line), "%s%s%s%s", line[0] ? "; " : "", words, value, after);
 }
 
-static void describe_steps(char *line, size_t size, const struct hec_step_summary *s) {
-    text count, median, p99, confidence = "";
+static const char *confidence_of(text out, const struct hec_step_summary *s) {
     if (s->confidence < 1)
-        snprintf(confidence, sizeof confidence, " (confidence %.2f)", s->confidence);
-    snprintf(line, size, "%s %s%s: median %s, p99 %s", hec_format_count(count, (double)s->count), found_by(s->source),
-             confidence, hec_format_seconds(median, s->duration.median), hec_format_seconds(p99, s->duration.p99));
+        snprintf(out, HEC_FORMAT_SIZE, " (confidence %.2f)", s->confidence);
+    else
+        out[0] = '\0';
+    return out;
 }
 
 void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *s) {
-    char line[512], more[512] = "";
-    text value;
+    char more[512] = "";
+    text value, count, median, p99, confidence;
     if (s->source == HEC_STEP_NONE || !s->count)
         return;
     hec_page_blank(page);
-    describe_steps(line, sizeof line, s);
-    hec_page_row(page, 0, "Steps", HEC_TONE_PLAIN, "%s", line);
+    hec_page_row(page, 0, "Steps", HEC_TONE_PLAIN, "%s %s%s: median %s, p99 %s",
+                 hec_format_count(count, (double)s->count), found_by(s->source), confidence_of(confidence, s),
+                 hec_format_seconds(median, s->duration.median), hec_format_seconds(p99, s->duration.p99));
     if (isfinite(s->samples_per_step)) {
         char unit[80];
         snprintf(unit, sizeof unit, " %s%s each", s->unit[0] ? s->unit : "unit", s->samples_per_step == 1 ? "" : "s");
@@ -264,14 +265,14 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeli
 
 void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeline, int lines) {
     const struct hec_trace_cost *t = &timeline->trace;
-    char line[512];
-    text value;
-    if (timeline->steps.source != HEC_STEP_NONE && timeline->steps.count && lines-- > 0) {
-        describe_steps(line, sizeof line, &timeline->steps);
-        if (isfinite(timeline->steps.busy_share))
-            add(line, sizeof line, "GPU busy ", hec_format_share(value, timeline->steps.busy_share), "");
-        hec_page_line(page, 2, "steps", HEC_TONE_PLAIN, "%s", line);
-    }
+    const struct hec_step_summary *s = &timeline->steps;
+    text count, median, p99, busy, confidence;
+    if (s->source != HEC_STEP_NONE && s->count && lines-- > 0)
+        hec_page_line(page, 2, "steps", HEC_TONE_PLAIN, "%s: median %s, p99 %s%s%s; %s%s",
+                      hec_format_count(count, (double)s->count), hec_format_seconds(median, s->duration.median),
+                      hec_format_seconds(p99, s->duration.p99), isfinite(s->busy_share) ? "; GPU busy " : "",
+                      isfinite(s->busy_share) ? hec_format_share(busy, s->busy_share) : "", found_by(s->source),
+                      confidence_of(confidence, s));
     if (t->processes && t->holder[0] && lines-- > 0)
         hec_page_line(page, 2, "trace", HEC_TONE_WARN, "stood down for %s", t->holder);
     else if (t->processes && t->mode != HEC_TRACE_OFF && !t->records && t->why[0] && lines-- > 0)
