@@ -78,7 +78,7 @@ static struct slot *find(struct slot *slots, uint32_t count, uint64_t hash) {
 static bool define_name(uint32_t id, const char *text, size_t length) {
     size_t pieces = length ? (length + HEC_RING_NAME_PIECE - 1) / HEC_RING_NAME_PIECE : 1;
     for (size_t i = 0; i < pieces; i++) {
-        struct hec_ring_record record = {0};
+        struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
         record.u.name.id = id;
         record.u.name.piece = (uint8_t)i;
         record.u.name.pieces = (uint8_t)pieces;
@@ -135,7 +135,7 @@ static uint64_t hash_pointer(const char *text) {
 static uint32_t define_config(struct slot *slot, struct hec_trace_config *config, const char *name,
                               uint64_t name_hash) {
     if (!slot->defined) {
-        struct hec_ring_record record = {0};
+        struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
         config->id = slot->id;
         config->name = name_of_hash(name, name_hash, strnlen(name, NAME_BYTES_MAX));
         hec_out_payload(&record)->config = *config;

@@ -33,6 +33,8 @@ struct hec_records_totals hec_records_totals(void) {
     TAKE(nodes);
     TAKE(queued);
     TAKE(graph_calls);
+    TAKE(launches[0]);
+    TAKE(launches[1]);
     TAKE(api);
     TAKE(sync);
     TAKE(other);
@@ -256,6 +258,8 @@ static void api(const struct pass *pass, uint32_t domain) {
     count(&totals.api, 1);
     if (api_class == HEC_TRACE_API_GRAPH)
         count(&totals.graph_calls, 1);
+    if (api_class == HEC_TRACE_API_LAUNCH || api_class == HEC_TRACE_API_COPY || api_class == HEC_TRACE_API_MEMSET)
+        count(&totals.launches[domain], 1);
     if (api_class == HEC_TRACE_API_SYNC)
         waited(&record, out, hec_calls_name(domain, GET(cbid)));
     hec_lead_api(out->correlation, record.t_ns + out->duration_ns);

@@ -50,6 +50,7 @@ void hec_thread_step(int64_t now) {
             else
                 hec_window_close(false);
         } else {
+            hec_window_adapt();
             if (hec_calls_learnt())
                 hec_calls_leave_out(&t->library.calls);
             if (now - t->flushed_ns >= FLUSH_NS)

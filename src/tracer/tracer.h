@@ -203,6 +203,7 @@ struct hec_records_totals {
     uint64_t nodes;                    /* of the device ones, those in a graph, and graphs */
     uint64_t queued;                   /* of the device ones, those that had waited in the queue for long */
     uint64_t graph_calls;              /* API calls that make or launch graphs */
+    uint64_t launches[2];              /* calls of the runtime, of the driver, that put one thing on the device */
     uint64_t bad;
     uint64_t dropped;  /* by CUPTI, and those still without an end when a forced flush took their buffer away */
     uint64_t filtered; /* API calls that nobody wants; they cost all the same */
@@ -242,13 +243,16 @@ struct hec_tracer {
     enum hec_trace_mode mode;
     uint32_t budget_ppm;
     struct hec_duty duty;
-    bool open;       /* our kinds are on */
-    bool registered; /* our callbacks are CUPTI's */
-    bool first;      /* the window was opened within cuInit: nothing had been launched before */
-    bool draining;   /* closed, but CUPTI still has buffers of the window, which is not told yet */
-    bool graphs;     /* whole graphs are traced: decided before any can exist */
-    bool stay;       /* CUPTI is never left while the program runs */
-    bool type_set;   /* CUPTI's kind of thread id is ours */
+    bool open;        /* our kinds are on */
+    bool registered;  /* our callbacks are CUPTI's */
+    bool first;       /* the window was opened within cuInit: nothing had been launched before */
+    bool draining;    /* closed, but CUPTI still has buffers of the window, which is not told yet */
+    bool graphs;      /* whole graphs are traced: decided before any can exist */
+    bool stay;        /* CUPTI is never left while the program runs */
+    bool driver_off;  /* calls of the driver are not traced: the program makes them through the runtime */
+    bool driver_kept; /* that was wrong once */
+    struct hec_records_totals driver_then; /* when it was last decided */
+    bool type_set;                         /* CUPTI's kind of thread id is ours */
     uint32_t theirs_type;
     uint32_t number; /* of the window */
     int64_t open_ns, close_ns;
@@ -276,6 +280,8 @@ bool hec_window_may_leave(void);
 /* The program ends: the last records, and nothing but a flush. By then the driver may have been taken down, and
  * cuptiActivityDisable is a segmentation fault (CUPTI 13.0); NVIDIA's own sample flushes in such a handler. */
 void hec_window_end(void);
+/* Trace the driver's calls only where the program makes them itself. */
+void hec_window_adapt(void);
 /* Fetch what is complete, and charge the duty cycle with what came since the last time. */
 void hec_window_flush(uint32_t flags);
 void hec_window_charge(void);

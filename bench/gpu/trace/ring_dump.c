@@ -5,7 +5,6 @@
  *   ./ring_dump lib/hec/libhectrace.so full 10000 python3 train.py */
 #include "base/trace.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,7 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RINGS 64
@@ -131,8 +129,8 @@ static void take(int listener) {
         return;
     struct hec_ring_hello hello;
     int fd = -1;
-    for (int i = 0; i < 100 && hec_ring_receive(connection, &hello, &fd) == -EBUSY; i++)
-        usleep(1000);
+    for (int i = 0; i < 100 && fd < 0 && hec_ring_receive(connection, &hello, &fd) != 0; i++)
+        usleep(1000); /* connected, but nothing sent yet */
     if (fd >= 0) {
         struct ring *r = calloc(1, sizeof *r);
         if (r && hec_ring_map(fd, &r->reader) == 0) {
