@@ -1,0 +1,141 @@
+/* hec export: a run's timeline for other tools. */
+#include "base/log.h"
+#include "cli/load.h"
+#include "cli/progress.h"
+#include "report/export.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct format {
+    enum hec_option option;
+    const char *suffix;
+    bool binary;
+    int (*write)(const struct hec_summary_input *input, hec_export_write write, void *context, struct hec_why *why);
+} formats[] = {
+    {HEC_OPT_PERFETTO, ".perfetto-trace", true, hec_export_perfetto},
+    {HEC_OPT_CSV, ".csv", false, hec_export_csv},
+};
+
+struct session {
+    struct hec_args args;
+    const struct format *format;
+    char path[PATH_MAX]; /* "": standard output */
+    FILE *out;
+    struct hec_progress progress;
+    double megabytes;
+};
+
+static int choose_format(struct session *s) {
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        if (!hec_args_has(&s->args, formats[i].option))
+            continue;
+        if (s->format) {
+            hec_error("export: one of --perfetto and --csv, not both");
+            return HEC_ERR_USAGE;
+        }
+        s->format = &formats[i];
+    }
+    if (!s->format)
+        hec_error("export: say --perfetto or --csv");
+    return s->format ? HEC_OK : HEC_ERR_USAGE;
+}
+
+/* RUN.hec becomes RUN.csv. */
+static void choose_path(struct session *s) {
+    const char *given = hec_args_value(&s->args, HEC_OPT_OUTPUT);
+    const char *from = s->args.rest[0];
+    size_t length = strlen(from), suffix = strlen(".hec");
+    if (given) {
+        snprintf(s->path, sizeof s->path, "%s", strcmp(given, "-") == 0 ? "" : given);
+    } else if (isatty(STDOUT_FILENO) == 1) {
+        if (length > suffix && strcmp(from + length - suffix, ".hec") == 0)
+            length -= suffix;
+        snprintf(s->path, sizeof s->path, "%.*s%s", (int)length, from, s->format->suffix);
+    }
+}
+
+static int parse(struct session *s, int argc, char **argv) {
+    int err = hec_args_parse(HEC_VERB_EXPORT, argc, argv, &s->args);
+    if (err == HEC_OK && s->args.rest_count != 1) {
+        hec_error("export: one run file, please; usage: hec export %s", hec_verb_info(HEC_VERB_EXPORT)->usage);
+        err = HEC_ERR_USAGE;
+    }
+    if (err != HEC_OK || (err = choose_format(s)) < 0)
+        return err;
+    choose_path(s);
+    if (!s->path[0] && s->format->binary && isatty(STDOUT_FILENO) == 1) {
+        hec_error("export: the trace is binary and is not written to a terminal; give -o FILE");
+        return HEC_ERR_USAGE;
+    }
+    return HEC_OK;
+}
+
+static int open_output(struct session *s, struct hec_why *why) {
+    s->out = stdout;
+    if (!s->path[0])
+        return HEC_OK;
+    int how = hec_args_has(&s->args, HEC_OPT_FORCE) ? O_TRUNC : O_EXCL;
+    int fd = open(s->path, O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+    if (fd < 0 && errno == EEXIST)
+        return hec_fail(why, HEC_ERR_USAGE, "%s exists; -f overwrites it", s->path);
+    if (fd < 0)
+        return hec_fail(why, hec_err_from_errno(errno), "%s: %s", s->path, strerror(errno));
+    s->out = fdopen(fd, "w");
+    if (s->out)
+        return HEC_OK;
+    close(fd);
+    return HEC_ERR_NOMEM;
+}
+
+static int write_bytes(void *context, const void *bytes, size_t count) {
+    struct session *s = context;
+    char text[64];
+    s->megabytes += (double)count / 1e6;
+    snprintf(text, sizeof text, "exporting: %.1f MB", s->megabytes);
+    hec_progress_show(&s->progress, text, NAN);
+    return fwrite(bytes, 1, count, s->out) == count ? HEC_OK : HEC_ERR_IO;
+}
+
+static int write_export(void *context, const struct hec_summary_input *input, struct hec_why *why) {
+    struct session *s = context;
+    int err = s->format->write(input, write_bytes, s, why);
+    if (err == HEC_ERR_IO || (err >= 0 && fflush(s->out) != 0))
+        err = hec_fail(why, HEC_ERR_IO, "%s: %s", s->path[0] ? s->path : "standard output", strerror(errno));
+    return err;
+}
+
+static int export_run(struct session *s, struct hec_why *why) {
+    int err = open_output(s, why);
+    if (err < 0)
+        return err;
+    hec_progress_begin(&s->progress);
+    err = hec_load_input(s->args.rest[0], &s->args, write_export, s, why);
+    hec_progress_end(&s->progress);
+    if (!s->path[0])
+        return err;
+    if (fclose(s->out) != 0 && err >= 0)
+        err = hec_fail(why, HEC_ERR_IO, "%s: %s", s->path, strerror(errno));
+    if (err < 0)
+        unlink(s->path);
+    return err;
+}
+
+int hec_verb_export(int argc, char **argv) {
+    static struct session s;
+    int err = parse(&s, argc, argv);
+    if (err != HEC_OK)
+        return err > 0 ? 0 : hec_err_exit_status(err);
+    struct hec_why why = {""};
+    err = export_run(&s, &why);
+    if (err < 0)
+        hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
+    else if (s.path[0] && !hec_args_value(&s.args, HEC_OPT_OUTPUT))
+        printf("%s\n", s.path);
+    return hec_err_exit_status(err);
+}
