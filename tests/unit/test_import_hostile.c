@@ -72,7 +72,7 @@ static void test_members_and_padding(void **state) {
     FILE *file = fopen(path, "rb");
     size_t length = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
-    path = gzip("two.gz", GOOD + 40, strlen(GOOD) - 40, 0);
+    path = gzip("two.gz", &GOOD[40], strlen(GOOD) - 40, 0);
     file = fopen(path, "rb");
     length += fread(bytes + length, 1, sizeof bytes - length, file);
     fclose(file);
