@@ -1,0 +1,310 @@
+/* The whole of libhectrace.so in programs on the simulated GPU, with doubles of CUPTI 11.8, 12 and 13: what comes out of
+ * its ring against what the program says it did. */
+#include "base/trace.h"
+#include "sim/spec.h"
+#include "sim/world.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LIB HEC_BINARY_DIR "/lib/hec"
+#define RINGS 4
+
+static struct sim_world *world;
+
+/* What one program's rings told, summed up. */
+struct told {
+    int rings;
+    uint64_t count[HEC_TRACE_LIMIT], in_graph, bytes, windows_closed, holders, freed, lost, why, undefined;
+    struct hec_trace_process process;
+    struct hec_trace_counts counts;
+    struct hec_trace_holder holder;
+    char output[4096];
+};
+
+struct ring {
+    struct hec_ring_reader reader;
+    bool configs[4096], names[4096];
+    uint64_t kinds; /* seen so far, to see the order of the first ones */
+};
+
+static void take_record(struct told *told, struct ring *ring, const struct hec_ring_record *record) {
+    union hec_trace_payload u;
+    memcpy(&u, &record->u, sizeof u);
+    if (record->kind == HEC_RING_NAME && record->u.name.id < 4096)
+        ring->names[record->u.name.id] = true;
+    if (record->kind < HEC_RING_TRACE_FIRST || record->kind >= HEC_TRACE_LIMIT)
+        return;
+    if (ring->kinds == 0)
+        assert_int_equal(record->kind, HEC_TRACE_PROCESS);
+    ring->kinds |= UINT64_C(1) << (record->kind - HEC_RING_TRACE_FIRST);
+    told->count[record->kind]++;
+    switch (record->kind) {
+    case HEC_TRACE_PROCESS:
+        told->process = u.process;
+        told->why += u.process.why != 0;
+        break;
+    case HEC_TRACE_CONFIG:
+        told->undefined += u.config.name >= 4096 || !ring->names[u.config.name];
+        if (u.config.id < 4096)
+            ring->configs[u.config.id] = true;
+        break;
+    case HEC_TRACE_KERNEL:
+        told->undefined += u.kernel.config >= 4096 || !ring->configs[u.kernel.config];
+        told->in_graph += record->flags & HEC_TRACE_IN_GRAPH;
+        break;
+    case HEC_TRACE_COPY:
+        told->bytes += u.copy.bytes;
+        break;
+    case HEC_TRACE_API:
+        told->undefined += u.api.function >= 4096 || !ring->names[u.api.function];
+        break;
+    case HEC_TRACE_WINDOW:
+        told->windows_closed += !(record->flags & HEC_TRACE_WINDOW_OPEN);
+        break;
+    case HEC_TRACE_COUNTS:
+        told->counts = u.counts;
+        break;
+    case HEC_TRACE_HOLDER:
+        told->holders += u.holder.name != 0;
+        told->freed += u.holder.name == 0;
+        told->holder = u.holder;
+        break;
+    }
+}
+
+static void drain(struct told *told, struct ring *rings) {
+    static struct hec_ring_record records[2048];
+    for (int i = 0; i < told->rings; i++)
+        for (size_t got; (got = hec_ring_read(&rings[i].reader, records, 2048)) > 0;)
+            for (size_t at = 0; at < got; at++)
+                take_record(told, &rings[i], &records[at]);
+}
+
+static void accept_ring(int listener, struct told *told, struct ring *rings) {
+    int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC), fd = -1;
+    struct hec_ring_hello hello;
+    assert_true(connection >= 0);
+    for (int i = 0; i < 1000 && fd < 0 && hec_ring_receive(connection, &hello, &fd) != 0; i++)
+        usleep(1000);
+    assert_true(fd >= 0 && told->rings < RINGS);
+    assert_int_equal(hec_ring_map(fd, &rings[told->rings++].reader), 0);
+    close(fd);
+    close(connection);
+}
+
+/* Run a program with the tracer; `cupti` is the folder of the double ("cupti-13"), `extra` one more VARIABLE=value. */
+static void run(struct told *told, const char *mode, const char *cupti, const char *extra,
+                const char *const *arguments) {
+    static struct ring rings[RINGS];
+    char path[64], program[512], libraries[1024];
+    int listener, out[2];
+    memset(told, 0, sizeof *told);
+    memset(rings, 0, sizeof rings);
+    snprintf(path, sizeof path, "program.%d", (int)getpid());
+    snprintf(program, sizeof program, "%s/tests/bin/%s", HEC_BINARY_DIR, arguments[0]);
+    snprintf(libraries, sizeof libraries, "%s/sim:%s/sim/%s", LIB, LIB, cupti);
+    assert_int_equal(hec_ring_listen(path, &listener), 0);
+    assert_int_equal(pipe(out), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("CUDA_INJECTION64_PATH", LIB "/libhectrace.so", 1);
+        setenv("LD_LIBRARY_PATH", libraries, 1);
+        setenv(HEC_TRACE_ENV_SOCKET, path, 1);
+        setenv(HEC_TRACE_ENV_MODE, mode, 1);
+        if (extra)
+            putenv(strdup(extra));
+        dup2(out[1], 1);
+        close(out[0]);
+        execv(program, (char *const *)(uintptr_t)arguments);
+        _exit(127);
+    }
+    close(out[1]);
+    size_t length = 0;
+    bool open = true;
+    while (open) {
+        struct pollfd wait[] = {{listener, POLLIN, 0}, {out[0], POLLIN, 0}};
+        poll(wait, 2, 20);
+        if (wait[0].revents)
+            accept_ring(listener, told, rings);
+        if (wait[1].revents) {
+            ssize_t got = read(out[0], told->output + length, sizeof told->output - 1 - length);
+            open = got > 0;
+            length += got > 0 ? (size_t)got : 0;
+        }
+        drain(told, rings);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("%s: status %x", arguments[0], status);
+    struct pollfd last = {listener, POLLIN, 0};
+    while (poll(&last, 1, 0) > 0)
+        accept_ring(listener, told, rings);
+    drain(told, rings);
+    for (int i = 0; i < told->rings; i++) {
+        told->lost += hec_ring_lost(&rings[i].reader);
+        hec_ring_close(&rings[i].reader);
+    }
+    close(out[0]);
+    close(listener);
+    unlink(path);
+}
+#define RUN(told, mode, cupti, extra, ...) run(told, mode, cupti, extra, (const char *const[]){__VA_ARGS__, NULL})
+
+static long number(const struct told *told, const char *key) {
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"%s\": ", key);
+    const char *at = strstr(told->output, quoted);
+    if (!at)
+        fail_msg("no %s in %s", key, told->output);
+    return atol(at + strlen(quoted));
+}
+
+static void test_full(void **state) {
+    (void)state;
+    static const struct {
+        const char *folder;
+        uint32_t version;
+    } versions[] = {{"cupti-11.8", 18}, {"cupti-12", 26}, {"cupti-13", 130001}};
+    struct told told;
+    for (size_t v = 0; v < 3; v++) {
+        RUN(&told, "full", versions[v].folder, NULL, "cuda_program", "kernels=3000", "h2d=4096", "batch=10",
+            "memset=64");
+        assert_int_equal(told.rings, 1);
+        assert_int_equal(told.process.abi, HEC_TRACE_ABI);
+        assert_int_equal(told.process.cupti_version, versions[v].version);
+        assert_int_equal(told.process.mode, HEC_TRACE_FULL);
+        assert_true(told.process.library != 0 && told.process.driver_version > 0);
+        assert_int_equal(told.why, 0);
+        assert_int_equal(told.count[HEC_TRACE_KERNEL], number(&told, "kernels"));
+        assert_int_equal(told.count[HEC_TRACE_COPY], number(&told, "copies"));
+        assert_int_equal(told.count[HEC_TRACE_MEMSET], number(&told, "memsets"));
+        assert_int_equal(told.bytes, number(&told, "h2d_pinned"));
+        assert_true(told.count[HEC_TRACE_SYNC] >= 300);
+        assert_true(told.count[HEC_TRACE_API] >= 3000 + 300 + 300);
+        assert_int_equal(told.count[HEC_TRACE_CONFIG], 2);
+        assert_true(told.count[HEC_TRACE_DEVICE] >= 1);
+        assert_int_equal(told.windows_closed, 1);
+        assert_int_equal(told.counts.dropped, 0);
+        assert_int_equal(told.counts.bad, 0);
+        assert_int_equal(told.lost, 0);
+        assert_int_equal(told.undefined, 0);
+        assert_int_equal(told.holders, 0);
+    }
+}
+
+static void test_graphs(void **state) {
+    (void)state;
+    struct told told;
+    RUN(&told, "full", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
+    assert_int_equal(told.count[HEC_TRACE_KERNEL], number(&told, "kernels"));
+    assert_int_equal(told.in_graph, told.count[HEC_TRACE_KERNEL]);
+    assert_int_equal(told.count[HEC_TRACE_GRAPH_LAUNCH], 0);
+    RUN(&told, "graph", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
+    assert_int_equal(told.count[HEC_TRACE_GRAPH_LAUNCH], number(&told, "graphs"));
+    assert_int_equal(told.count[HEC_TRACE_KERNEL], 0);
+    assert_int_equal(told.counts.bad, 0);
+}
+
+static void test_off_and_missing(void **state) {
+    (void)state;
+    struct told told;
+    RUN(&told, "off", "cupti-13", NULL, "cuda_program", "kernels=10");
+    assert_int_equal(told.rings, 0);
+    /* no libcupti at all: one record that says why, and the program runs on */
+    RUN(&told, "full", "nowhere", NULL, "cuda_program", "kernels=10");
+    assert_int_equal(number(&told, "kernels"), 10);
+    assert_int_equal(told.rings, 1);
+    assert_int_equal(told.why, 1);
+    assert_int_equal(told.process.cupti_version, 0);
+    assert_int_equal(told.count[HEC_TRACE_KERNEL], 0);
+    RUN(&told, "full", "cupti-13", HEC_TRACE_ENV_CUPTI "=/nonexistent/libcupti.so.13", "cuda_program", "kernels=10");
+    assert_int_equal(told.why, 1);
+    /* nobody listens */
+    RUN(&told, "full", "cupti-13", HEC_TRACE_ENV_SOCKET "=/nonexistent/socket", "cuda_program", "kernels=10");
+    assert_int_equal(told.rings, 0);
+    assert_int_equal(number(&told, "kernels"), 10);
+}
+
+static void test_forks(void **state) {
+    (void)state;
+    struct told told;
+    /* forked before CUDA was used: the child is traced; afterwards: the parent is, and the child only exits */
+    RUN(&told, "full", "cupti-13", NULL, "cuda_program", "kernels=500", "fork=1");
+    assert_int_equal(told.rings, 1);
+    assert_int_equal(told.count[HEC_TRACE_KERNEL], 500);
+    RUN(&told, "full", "cupti-13", NULL, "cuda_program", "kernels=500", "fork=2");
+    assert_int_equal(told.rings, 1);
+    assert_int_equal(told.count[HEC_TRACE_KERNEL], 500);
+    assert_int_equal(told.windows_closed, 1);
+    RUN(&told, "full", "cupti-13", NULL, "cuda_program", "kernels=500", "exec=1");
+    assert_int_equal(told.count[HEC_TRACE_KERNEL], 500);
+}
+
+static void test_auto(void **state) {
+    (void)state;
+    struct told told;
+    /* one launch after the other for some seconds: the budget of 1 % closes the window */
+    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=10", "kernels=100");
+    assert_true(told.windows_closed >= 1);
+    assert_true(told.count[HEC_TRACE_KERNEL] > 100);
+    assert_true((long)told.count[HEC_TRACE_KERNEL] < number(&told, "kernels"));
+    assert_int_equal(told.counts.bad, 0);
+    assert_int_equal(told.undefined, 0);
+    assert_int_equal(told.lost, 0);
+    /* a budget that is no limit: everything */
+    RUN(&told, "auto", "cupti-13", HEC_TRACE_ENV_BUDGET "=1000000", "cuda_program", "kernels=2000");
+    assert_int_equal(told.count[HEC_TRACE_KERNEL], 2000);
+}
+
+static void test_another_user(void **state) {
+    (void)state;
+    struct told told;
+    RUN(&told, "full", "cupti-13", NULL, "cupti_client", "rounds=2", "kernels=300", "idle_ms=1400");
+    /* the user sees what it would see alone */
+    assert_int_equal(number(&told, "unknown"), 0);
+    assert_int_equal(number(&told, "errors"), 0);
+    assert_non_null(strstr(told.output, "\"profiled\": [300, 300]"));
+    /* it is named, and between its profiles we are back */
+    assert_true(told.holders >= 2);
+    assert_true(told.freed >= 1);
+    assert_true(told.count[HEC_TRACE_KERNEL] >= 300);
+    assert_true((long)told.count[HEC_TRACE_KERNEL] < number(&told, "launched"));
+    assert_int_equal(told.counts.bad, 0);
+    assert_int_equal(told.undefined, 0);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    struct sim_spec spec;
+    struct hec_why why;
+    if (sim_spec_parse("h200", &spec, &why) != HEC_OK || sim_world_create(&spec, &world, &why) != HEC_OK)
+        return -1;
+    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    sim_world_destroy(world);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_full),  cmocka_unit_test(test_graphs), cmocka_unit_test(test_off_and_missing),
+        cmocka_unit_test(test_forks), cmocka_unit_test(test_auto),   cmocka_unit_test(test_another_user),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
