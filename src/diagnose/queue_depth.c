@@ -53,12 +53,12 @@ static void drain(struct hec_queue_depth *queue, int64_t until_ns) {
 void hec_queue_depth_add(struct hec_queue_depth *queue, int64_t launch_ns, int64_t end_ns) {
     if (end_ns <= queue->behind_ns || end_ns <= launch_ns)
         return; /* begun and done within what is counted: it waited for nothing that still matters */
-    if (queue->launch_count == HEC_QUEUE_WINDOW || queue->end_count == HEC_QUEUE_WINDOW) {
-        const int64_t *full = queue->launch_count == HEC_QUEUE_WINDOW ? queue->launches : queue->ends;
-        drain(queue, full[HEC_QUEUE_WINDOW / 2]);
-        if (end_ns <= queue->behind_ns)
-            return;
-    }
+    if (queue->launch_count == HEC_QUEUE_WINDOW)
+        drain(queue, queue->launches[HEC_QUEUE_WINDOW / 2]);
+    if (queue->end_count == HEC_QUEUE_WINDOW) /* still, where many were launched at once */
+        drain(queue, queue->ends[HEC_QUEUE_WINDOW / 2]);
+    if (end_ns <= queue->behind_ns)
+        return;
     insert(queue->launches, &queue->launch_count, launch_ns > queue->behind_ns ? launch_ns : queue->behind_ns);
     insert(queue->ends, &queue->end_count, end_ns);
 }

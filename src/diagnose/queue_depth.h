@@ -1,6 +1,7 @@
 /* Inside src/diagnose: how much work was launched and not finished, at most. Activities come in the order of their
  * start, launches and ends do not: both wait in a sorted window of HEC_QUEUE_WINDOW events, so that the answer is exact
- * unless more than half as many launches lie between a launch and its start (the driver holds about a thousand). */
+ * unless more than half as many launches lie between a launch and its start (the driver holds about a thousand; the nodes
+ * of a large graph may be more). Then it is too low, but at least half of the window. */
 #ifndef HEC_DIAGNOSE_QUEUE_DEPTH_H
 #define HEC_DIAGNOSE_QUEUE_DEPTH_H
 

@@ -1,5 +1,6 @@
 /* The timeline of small cases that can be worked out by hand. */
 #include "base/trace.h"
+#include "diagnose/queue_depth.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -197,6 +198,29 @@ static void launches(void **state) {
     near(d->queue_mean, (9 + 19 + 9 + 19 + 29) / 69.0);
 }
 
+/* A graph of 20 000 nodes, launched at once; then as many kernels, each launched far ahead of its start; then a queue of
+ * 1000, and launches that come in no order. */
+static void deep_queues(void **state) {
+    static struct hec_queue_depth queue;
+    (void)state;
+    hec_queue_depth_init(&queue);
+    for (int64_t i = 0; i < 20000; i++)
+        hec_queue_depth_add(&queue, 5, 10 + i);
+    assert_in_range(hec_queue_depth_result(&queue), HEC_QUEUE_WINDOW / 2, 20000);
+    hec_queue_depth_init(&queue);
+    for (int64_t i = 0; i < 20000; i++)
+        hec_queue_depth_add(&queue, i, 1000000 + i);
+    assert_in_range(hec_queue_depth_result(&queue), HEC_QUEUE_WINDOW / 2, 20000);
+    hec_queue_depth_init(&queue);
+    for (int64_t i = 0; i < 100000; i++)
+        hec_queue_depth_add(&queue, 10 * i, 10 * i + 10000);
+    assert_int_equal(hec_queue_depth_result(&queue), 1000);
+    hec_queue_depth_init(&queue);
+    for (int64_t i = 0; i < 100000; i++) /* two streams, one of them a thousand launches behind */
+        hec_queue_depth_add(&queue, i % 2 ? 10 * i : 10 * i - 10000, 10 * i + 5);
+    assert_int_equal(hec_queue_depth_result(&queue), 501);
+}
+
 /* Windows 0-100 and 200-300; activity goes on beyond a border, and nothing is known between. */
 static void duty_cycle(void **state) {
     struct world *w = *state;
@@ -290,17 +314,9 @@ static void quantiles(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(no_trace),
-        TEST(one_activity),
-        TEST(overlaps),
-        TEST(copies_by_direction),
-        TEST(kernel_rows),
-        TEST(launches),
-        TEST(duty_cycle),
-        TEST(nonsense),
-        TEST(two_devices),
-        TEST(quantiles),
-        TEST(errors_are_passed_on),
+        TEST(no_trace),    TEST(one_activity), TEST(overlaps),    TEST(copies_by_direction),
+        TEST(kernel_rows), TEST(launches),     TEST(deep_queues), TEST(duty_cycle),
+        TEST(nonsense),    TEST(two_devices),  TEST(quantiles),   TEST(errors_are_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
