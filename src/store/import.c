@@ -181,7 +181,7 @@ static int join_file(struct hec_import *import, struct hec_import_file *file, st
 }
 
 int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why) {
-    enum hec_import_kind kind;
+    enum hec_import_kind kind = HEC_IMPORT_UNKNOWN;
     int err = find_kind(path, &kind, why);
     if (err < 0)
         return err;

@@ -24,7 +24,7 @@ int64_t hec_json_offset(const struct hec_json *j) {
 static int fail(struct hec_json *j, const uint8_t *at, const char *what) {
     if (j->error)
         return j->error;
-    long long offset = (long long)(j->base + (at - j->window));
+    long long offset = j->base + (at - j->window);
     const char *path = hec_import_input_path(j->input);
     if (at >= j->end && j->input_ended)
         return j->error = hec_fail(j->why, HEC_ERR_CORRUPT, "%s is cut short: it ends at byte %lld, where %s should be",
@@ -298,7 +298,6 @@ int hec_json_peek(struct hec_json *j) {
     case '{':
     case '[':
     case '"':
-        return *p;
     case 't':
     case 'f':
         return *p;
@@ -323,10 +322,10 @@ int hec_json_peek(struct hec_json *j) {
 }
 
 static int push(struct hec_json *j, const uint8_t *p) {
+    long long byte = j->base + (p - j->window);
     if (j->depth == HEC_JSON_DEPTH_MAX)
         return j->error = hec_fail(j->why, HEC_ERR_LIMIT, "%s: values are nested more than %d deep at byte %lld",
-                                   hec_import_input_path(j->input), HEC_JSON_DEPTH_MAX,
-                                   (long long)(j->base + (p - j->window)));
+                                   hec_import_input_path(j->input), HEC_JSON_DEPTH_MAX, byte);
     j->is_array[j->depth++] = *p == '[';
     return HEC_OK;
 }

@@ -176,7 +176,7 @@ static int read_all(struct kineto *k) {
 }
 
 int hec_import_kineto(struct hec_import *import, struct hec_import_file *file, struct hec_why *why) {
-    struct hec_why local;
+    struct hec_why local = {""};
     struct kineto k = {.import = import, .file = file, .why = why ? why : &local};
     struct hec_import_input *input;
     int err = hec_import_input_open(file->path, &input, k.why);

@@ -203,7 +203,7 @@ static int open_database(struct hec_nsys *n) {
 }
 
 int hec_import_nsys(struct hec_import *import, struct hec_import_file *file, struct hec_why *why) {
-    struct hec_why local;
+    struct hec_why local = {""};
     struct hec_nsys n = {
         .import = import,
         .file = file,
