@@ -25,6 +25,7 @@ int hec_timeline_device_init(struct hec_timeline_device *d, int device, size_t k
         hec_union_init(&d->unions[i]);
     hec_queue_depth_init(&d->queue);
     d->from_ns = INT64_MAX;
+    d->latest_ns = INT64_MIN;
     d->to_ns = INT64_MIN;
     d->kernel_count = kernels + 1; /* the entry 0: kernels without a definition */
     d->kernels = calloc(d->kernel_count, sizeof *d->kernels);
@@ -126,6 +127,14 @@ static void add_kernel(struct hec_timeline_device *d, const struct hec_activity 
 
 void hec_timeline_device_add(struct hec_timeline_device *d, struct hec_timeline_stream *stream,
                              const struct hec_activity *a, bool comm) {
+    struct hec_activity late;
+    if (a->start_ns < d->latest_ns) { /* out of order, from a damaged file: what lies behind is counted already */
+        late = *a;
+        late.start_ns = d->latest_ns;
+        late.end_ns = a->end_ns > late.start_ns ? a->end_ns : late.start_ns;
+        a = &late;
+    }
+    d->latest_ns = a->start_ns;
     if (a->start_ns < d->from_ns)
         d->from_ns = a->start_ns;
     if (a->end_ns > d->to_ns)

@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define FLUSH_BYTES 65536
-#define TIES_MAX 4096 /* activities of one start that are put in order */
+#define VALUES_MAX 256 /* kinds of numbers a program computes, of all processes */
+#define TIES_MAX 4096  /* activities of one start that are put in order */
 
 enum annotation { ANNOTATION_BYTES = 1, ANNOTATION_NODES, ANNOTATION_UNITS, ANNOTATION_LAUNCH, ANNOTATION_COUNT };
 
@@ -27,7 +28,7 @@ struct perfetto {
     struct {
         uint64_t uuid;
         uint32_t track, name;
-    } * values; /* counter tracks of VALUE activities */
+    } values[VALUES_MAX]; /* counter tracks of VALUE activities */
     size_t value_count;
     struct hec_device devices[HEC_DEVICE_MAX];
     int device_count;
@@ -249,11 +250,9 @@ static void put_value(struct perfetto *p, const struct hec_activity *a) {
             uuid = p->values[i].uuid;
     if (!uuid) {
         char name[256];
-        void *grown = realloc(p->values, (p->value_count + 1) * sizeof *p->values);
-        uint64_t process = hec_perfetto_process(&p->tracks, a->track);
-        if (!grown || !process)
+        uint64_t process = p->value_count < VALUES_MAX ? hec_perfetto_process(&p->tracks, a->track) : 0;
+        if (!process)
             return;
-        p->values = grown;
         uuid = hec_perfetto_counter(&p->tracks, process, hec_export_name(&p->tables, a, name, sizeof name), "");
         p->values[p->value_count].track = a->track;
         p->values[p->value_count].name = a->name;
@@ -433,7 +432,6 @@ int hec_export_perfetto(const struct hec_summary_input *input, hec_export_write 
     hec_proto_free(&p->proto);
     free(p->named);
     free(p->configured);
-    free(p->values);
     free(p->ties);
     free(p);
     return err;
