@@ -158,7 +158,7 @@ uint32_t sim_cu_tid(void) {
 CUresult sim_cu_enter(struct sim_cu_scope *scope, enum sim_cu_call call) {
     if (__atomic_load_n(&init_state, __ATOMIC_ACQUIRE) == INIT_NOT || !sim_cu.world || sim_cu.pid != getpid())
         return SIM_CUDA_ERROR_NOT_INITIALIZED;
-    if (init_state == INIT_DONE && init_result != SIM_CUDA_SUCCESS)
+    if (__atomic_load_n(&init_state, __ATOMIC_ACQUIRE) == INIT_DONE && init_result != SIM_CUDA_SUCCESS)
         return SIM_CUDA_ERROR_NOT_INITIALIZED;
     *scope = (struct sim_cu_scope){call, hecSimCudaCorrelations(1), sim_cu_now(), sim_cu_current()};
     for (int i = 0, n = listening(); i < n; i++)
