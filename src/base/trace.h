@@ -30,7 +30,7 @@ enum hec_trace_mode {
 };
 
 enum hec_trace_kind {
-    HEC_TRACE_PROCESS = HEC_RING_TRACE_FIRST, /* first record of a process: process */
+    HEC_TRACE_PROCESS = HEC_RING_TRACE_FIRST, /* first record of a process: process; a later one says why it ended */
     HEC_TRACE_DEVICE,                         /* defines a CUDA device ordinal of the process: device */
     HEC_TRACE_CONFIG,                         /* defines a kernel with its launch configuration: config */
     HEC_TRACE_KERNEL,                         /* kernel */
@@ -40,7 +40,7 @@ enum hec_trace_kind {
     HEC_TRACE_GRAPH_LAUNCH,                   /* graph: a whole graph on the device, where nodes are not traced */
     HEC_TRACE_API,                            /* api: a call of the runtime or the driver; tid is the thread */
     HEC_TRACE_RANGE,                          /* range: NVTX, push/pop or start/end; tid is the thread */
-    HEC_TRACE_WINDOW,                         /* window: device activity was traced from t_ns for duration_ns */
+    HEC_TRACE_WINDOW,                         /* window: all device activity was traced from t_ns for duration_ns */
     HEC_TRACE_COUNTS,                         /* counts: totals so far, about once a second and at the end */
     HEC_TRACE_HOLDER,                         /* holder: another tool has CUPTI from t_ns on, or has left it */
     HEC_TRACE_LIMIT
@@ -123,7 +123,7 @@ enum hec_trace_sync_type {
 struct hec_trace_sync {
     int64_t duration_ns;
     uint32_t correlation;
-    uint32_t stream, context; /* stream UINT32_MAX: all */
+    uint32_t stream, context; /* stream UINT32_MAX: all, or unknown; context 0: unknown */
     uint32_t type;
     uint16_t device;
     uint16_t reserved[7];

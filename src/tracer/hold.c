@@ -72,12 +72,13 @@ static void tell(const char *name, uint32_t code) {
 }
 
 void hec_hold_stand_down(const char *name, uint32_t code) {
-    hec_hold.last_ns = hec_out_now_ns();
+    __atomic_store_n(&hec_hold.last_ns, hec_out_now_ns(), __ATOMIC_RELAXED);
     hec_hold.ever = true;
     hec_tracer.duty.may_leave = false;
     if (hec_tracer.open)
         hec_window_close(true);
-    else if (hec_tracer.registered && __atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
+    else if (__atomic_load_n(&hec_tracer.registered, __ATOMIC_ACQUIRE) &&
+             __atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
         hec_window_settle();
     __atomic_store_n(&hec_hold.serving, HEC_HOLD_THEM, __ATOMIC_RELEASE);
     if (!hec_hold.told)
@@ -86,11 +87,13 @@ void hec_hold_stand_down(const char *name, uint32_t code) {
 }
 
 bool hec_hold_free(int64_t now_ns) {
-    if (hec_hold.kinds || hec_hold.contexts || hec_hold.second || hec_hold.named || hec_hold.forever)
+    if (__atomic_load_n(&hec_hold.kinds, __ATOMIC_ACQUIRE) || __atomic_load_n(&hec_hold.contexts, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&hec_hold.second, __ATOMIC_ACQUIRE) || __atomic_load_n(&hec_hold.forever, __ATOMIC_ACQUIRE) ||
+        hec_hold.named > 0)
         return false;
     if (!hec_hold.told)
         return true;
-    if (now_ns - hec_hold.last_ns < HEC_HOLD_QUIET_NS)
+    if (now_ns - __atomic_load_n(&hec_hold.last_ns, __ATOMIC_RELAXED) < HEC_HOLD_QUIET_NS)
         return false;
     hec_hold.told = false;
     tell(NULL, 0);

@@ -96,7 +96,7 @@ static bool open_cupti(char *why, size_t why_bytes) {
     hec_hold_enter();
     uint32_t result = HEC_CUPTI_SUCCESS;
     if (hec_shim_early_user(name, sizeof name)) {
-        hec_hold.forever = true; /* until it registers buffers through the shim */
+        __atomic_store_n(&hec_hold.forever, true, __ATOMIC_RELEASE); /* until it registers buffers through the shim */
         hec_hold_stand_down(name, 0);
     } else {
         t->graphs = t->mode == HEC_TRACE_GRAPH; /* later is too late: see window.c */
@@ -191,7 +191,8 @@ void hec_trace_come_back(void) {
         return;
     if (hec_hold.named > 0)
         hec_hold.named--;
-    hec_hold.last_ns = hec_out_now_ns() - HEC_HOLD_QUIET_NS; /* they said so: no need to see whether it stays quiet */
+    /* they said so: no need to see whether it stays quiet */
+    __atomic_store_n(&hec_hold.last_ns, hec_out_now_ns() - HEC_HOLD_QUIET_NS, __ATOMIC_RELAXED);
     hec_hold_leave();
     hec_thread_wake();
 }

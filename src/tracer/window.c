@@ -93,11 +93,11 @@ uint32_t hec_window_open(void) {
     uint32_t result;
     if (hec_tracer.draining)
         tell_closed();
-    if (!hec_tracer.registered) {
+    if (!__atomic_load_n(&hec_tracer.registered, __ATOMIC_ACQUIRE)) {
         result = cupti->ActivityRegisterCallbacks(hec_shim_requested, hec_shim_completed);
         if (result != HEC_CUPTI_SUCCESS)
             return result;
-        hec_tracer.registered = true;
+        __atomic_store_n(&hec_tracer.registered, true, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&hec_hold.serving, HEC_HOLD_US, __ATOMIC_RELEASE);
     /* ids of threads as everybody else knows them; changed only while nothing is on, and given back (see settle) */
@@ -261,13 +261,14 @@ void hec_window_leave(void) {
     hec_tracer.library.calls.Finalize();
     closed();
     hec_tracer.duty.attached = false;
-    hec_tracer.registered = hec_tracer.type_set = false;
+    __atomic_store_n(&hec_tracer.registered, false, __ATOMIC_RELEASE);
+    hec_tracer.type_set = false;
     hec_buffers_reset(); /* what CUPTI had is no longer its */
     tell_closed();
 }
 
 void hec_window_end(void) {
-    if (!hec_tracer.registered)
+    if (!__atomic_load_n(&hec_tracer.registered, __ATOMIC_ACQUIRE))
         return;
     bool open = hec_tracer.open;
     if (open) {
