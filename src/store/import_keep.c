@@ -161,13 +161,11 @@ static int begin(struct hec_import *import, struct hec_import_file *file, const 
 static int end(struct hec_import *import, struct hec_import_file *file, const struct hec_import_event *e,
                struct hec_import_begun *begun, struct hec_why *why) {
     int64_t thread = thread_of(file, e, why);
-    if (thread < 0)
-        return (int)thread;
-    struct hec_import_track *track = &file->tracks.tracks[thread];
-    uint32_t at = thread ? track->open : 0;
+    struct hec_import_track *track = thread > 0 ? &file->tracks.tracks[thread] : NULL;
+    uint32_t at = track ? track->open : 0;
     if (!at || !e->start_ns.known) {
-        import->stats.bad++;
-        return HEC_OK;
+        import->stats.bad += thread >= 0;
+        return thread < 0 ? (int)thread : HEC_OK;
     }
     struct hec_import_record record = begun->open[at - 1].record;
     track->open = begun->open[at - 1].below;

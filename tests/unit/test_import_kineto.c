@@ -208,6 +208,8 @@ static void test_begin_end(void **state) {
     assert_string_equal(import_name(import_nth(HEC_ACTIVITY_OPERATOR, 0)->name), "outer");
     assert_int_equal(import_nth(HEC_ACTIVITY_OPERATOR, 0)->end_ns, 8000);
     assert_int_equal(imported.stats.bad, 3); /* and "other" never ended */
+    import_events("{\"ph\":\"E\"},{\"ph\":\"B\",\"cat\":\"kernel\",\"ts\":1},{\"ph\":\"E\",\"pid\":1,\"tid\":1}");
+    assert_int_equal(imported.stats.bad, 3);
 }
 
 static void test_bad_events(void **state) {
