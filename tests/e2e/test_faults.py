@@ -121,8 +121,9 @@ def test_lost_beside_another_that_works(hec):
     assert run.report["totals"]["joules"] == run.energy["joules"]
 
 
-def test_nothing_known_is_not_nothing_used(hec):
-    """No reading at all: the report must not say that the command used no GPU."""
+@pytest.mark.parametrize("trace", ["off", "auto"])
+def test_nothing_known_is_not_nothing_used(hec, trace):
+    """No reading at all: the report must not say that the command used no GPU. A trace tells that it did."""
     reasons = {
         "h200,lost@0": "unknown: the device was lost",
         "h200,hang=nvmlDeviceGetTotalEnergyConsumption": "unknown: the GPU driver did not answer",
@@ -131,13 +132,15 @@ def test_nothing_known_is_not_nothing_used(hec):
         "h200,fail=nvmlInit_v2": "unavailable: the NVIDIA driver does not start",
         "h200,fail=nvmlDeviceGetCount_v2": "unavailable: the NVIDIA driver cannot list its GPUs",
     }
-    for spec, run in together(hec, reasons, seconds=1).items():
+    for spec, run in together(hec, reasons, seconds=1, arguments=["--trace", trace]).items():
         assert run.report["totals"]["joules"] is None
         assert "used no GPU" not in run.brief and "no GPU was found" not in run.brief
         assert "had no context" not in run.text
-        assert "energy " + reasons[spec] in run.brief, run.brief
+        reason = reasons[spec] if trace == "off" else reasons[spec].replace("unknown: ", "invalid: ")
+        assert "energy " + reason in run.brief, run.brief
         for device in run.devices:
-            assert not device["used"] and "unknown" in device["used_why"]
+            assert device["used"] == (trace == "auto")
+            assert ("unknown" if trace == "off" else "in the trace") in device["used_why"]
 
 
 def test_reset(hec):
@@ -252,7 +255,7 @@ def test_nothing_measured_is_not_zero(hec):
 
 # ---- the run file ----
 
-@pytest.mark.parametrize("blocks", [16, 72, 76, 80, 96])
+@pytest.mark.parametrize("blocks", [16, 88, 92, 96, 112])
 def test_file_size_limit(hec, blocks):
     """1024-byte blocks: too small for an empty run file, filled at once, filled after a while."""
     done = subprocess.run(["bash", "-c", f"ulimit -f {blocks}; exec {shlex.quote(hec.path)} run -o f.hec -- "
@@ -260,7 +263,7 @@ def test_file_size_limit(hec, blocks):
                           cwd=hec.folder, capture_output=True, text=True, timeout=60)
     assert_clean(done.stderr)
     if done.returncode == 74:  # not even an empty file fits: told before the command starts
-        assert blocks < 72 and "f.hec" in done.stderr and not (hec.folder / "f.hec").exists()
+        assert blocks < 88 and "f.hec" in done.stderr and not (hec.folder / "f.hec").exists()
         return
     assert done.returncode == STATUS, done.stderr
     assert_sound(hec.folder / "f.hec")
