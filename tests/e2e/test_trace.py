@@ -295,11 +295,12 @@ def test_a_holder_that_leaves(hec):
 # ---- modes ----
 
 def test_auto_keeps_a_budget(hec):
-    """A launch-bound program: only a share of it is traced, and the report says how much and at what cost."""
-    traced = Traced(hec, CUDA, "seconds=3", "ns=3000", mode="auto", options=("--budget", "1%"))
+    """A launch-bound program: only a share of it is traced, and the report says how much and at what cost. The first
+    window may spend what five seconds earn, so that the run is longer than that."""
+    traced = Traced(hec, CUDA, "seconds=8", "ns=3000", mode="auto", options=("--budget", "1%"))
     trace = traced.trace
-    traced.is_whole()
-    assert trace["budget"] == pytest.approx(0.01) and 0 < trace["overhead"] <= 0.012
+    assert trace["bad"] == 0 and trace["lost"] == 0
+    assert trace["budget"] == pytest.approx(0.01) and 0 < trace["overhead"] <= 0.01
     assert 0 < trace["coverage"] < 0.9
     assert 0 < traced.timeline["kernels"] < traced.truth["kernels"]
     # what was traced is exact: 3 us a kernel
