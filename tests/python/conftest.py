@@ -2,10 +2,16 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import sys
+import tempfile
+import textwrap
 
 import pytest
+
+from listener import Listener
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -31,3 +37,72 @@ def libhec(tmp_path_factory):
         check=True,
     )  # fmt: skip
     return str(path)
+
+
+@pytest.fixture(scope="session")
+def torch_python():
+    """An interpreter that has PyTorch, and PyTorch's version: this one, or the one named by HEC_TORCH_PYTHON."""
+    python = os.environ.get("HEC_TORCH_PYTHON", sys.executable)
+    done = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"no PyTorch in {python} (Debian and Ubuntu: python3-torch)")
+    return python, tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", done.stdout).groups())
+
+
+@pytest.fixture
+def observe(libhec, tmp_path):
+    """Runs programs with and without the hooks."""
+    with tempfile.TemporaryDirectory(prefix="hec-") as folder:  # a short path: a Unix socket has 107 bytes
+        yield Observer(libhec, tmp_path, folder)
+
+
+class Observer:
+    def __init__(self, libhec, folder, socket_folder):
+        self.libhec, self.folder = libhec, folder
+        self.listener = Listener(socket_folder)
+
+    def environment(self, hooked, **more):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("HEC_") and k != "PYTHONPATH"}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        environment.setdefault("OMP_NUM_THREADS", "1")
+        path = []
+        if hooked:
+            path.append(str(SOURCE / "python/hooks"))
+            environment.update(HEC_SOCKET=self.listener.path, HEC_LIB=self.libhec, HEC_HOOKS="1")
+        if "PYTHONPATH" in more:
+            path.append(more.pop("PYTHONPATH"))
+        if path:
+            environment["PYTHONPATH"] = os.pathsep.join(path)
+        environment.update(more)
+        return environment
+
+    def start(self, python, program, hooked=True, options=("-W", "error"), arguments=(), **environment):
+        """The finished process; program: text, kept as program.py, or a list of words."""
+        words = program
+        if isinstance(program, str):
+            (self.folder / "program.py").write_text(textwrap.dedent(program))
+            words = ["program.py"]
+        return subprocess.run(
+            [python, *options, *words, *arguments], env=self.environment(hooked, **environment),
+            cwd=self.folder, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+
+    def both(self, python, program, **more):
+        """What the hooks found; the program must do and print the same with and without them."""
+        plain = self.start(python, program, hooked=False, **more)
+        hooked = self.start(python, program, **more)
+        assert self.shown(hooked) == self.shown(plain)
+        self.last = hooked
+        return self.listener.found()
+
+    @staticmethod
+    def shown(done):
+        # PyTorch 2.5 warns of a temporary folder of its own
+        return done.returncode, done.stdout, re.sub(r"/tmp/tmp\w+", "/tmp/tmp", done.stderr)
+
+    def one(self, python, program, code=0, **more):
+        found = self.both(python, program, **more)
+        assert self.last.returncode == code, self.last.stderr
+        assert len(found) == 1
+        assert "hooks_off" not in found[0].facts, found[0].facts
+        return found[0]

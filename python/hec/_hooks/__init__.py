@@ -36,6 +36,7 @@ def start() -> None:
     if sys.version_info < (3, 12):  # newer ones count the threads at this point, and warn
         os.register_at_fork(after_in_parent=core.wake)
     atexit.register(_finish)
+    core.guard("torch.compile", core.keep_from_compiling)
     resume()
 
 

@@ -27,6 +27,7 @@ events = 0  # calls of hooks, samples of stacks not among them
 timed = 0  # of those, the ones whose time was taken: every eighth
 timed_ns = 0
 
+_package = __name__.rpartition(".")[0]
 _here = os.path.dirname(os.path.abspath(__file__))
 now_ns = time.monotonic_ns
 
@@ -174,6 +175,37 @@ def is_compiling() -> bool:
 def find_is_compiling() -> Callable[[], bool]:
     compiler = sys.modules.get("torch.compiler")
     return getattr(compiler, "is_compiling", is_compiling)
+
+
+def keep_from_compiling() -> None:
+    """The frames of the hooks run as they are, also where torch.compile is on: it compiles what they call, as ever."""
+    frames = getattr(torch._C._dynamo, "eval_frame", None) if hasattr(torch._C, "_dynamo") else None
+    skip = getattr(frames, "skip_code", None)  # until PyTorch 2.6
+    if skip is None and hasattr(frames, "set_code_exec_strategy"):
+        strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
+
+        def skip(code: Any) -> None:
+            frames.set_code_exec_strategy(code, strategy)
+
+    if skip is None:
+        return
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_package + "."):
+            for value in list(module.__dict__.values()):
+                if getattr(value, "__module__", None) == name:
+                    _each_code(value, skip)
+
+
+def _each_code(value: Any, do: Callable[[Any], None]) -> None:
+    if isinstance(value, type):
+        for method in value.__dict__.values():
+            _each_code(getattr(method, "__func__", method), do)
+    code = getattr(value, "__code__", value)
+    if hasattr(code, "co_consts"):
+        do(code)
+        for constant in code.co_consts:
+            if hasattr(constant, "co_consts"):
+                _each_code(constant, do)
 
 
 from . import stacks  # noqa: E402  (which uses this module)

@@ -49,7 +49,7 @@ def start() -> None:
     core.awake = True
     core.tell_facts()
     hz = _rate()
-    if hz == 0 or NAME in core.off:
+    if hz == 0 or NAME in core.off or not core.library.active():
         return
     _stop.acquire(False)
     try:

@@ -10,7 +10,8 @@ class Cycle:
     """Several things may end in turn: the optimizers of two networks, the models of a pipeline. A step ends with the
     one of them that came last into play. It is believed until the others ended MISSED_MAX times without it.
 
-    The very first end is held back until the next one, which tells whether it was a step of its own."""
+    The ends of the very first round are held back until something ends for the second time: only the last of them was
+    a step of its own."""
 
     def __init__(self, give: Callable[[int, Optional[float]], None]) -> None:
         self._give = give
@@ -32,17 +33,13 @@ class Cycle:
             if len(self._known) > 1000:
                 self._known.clear()
             self._known[key] = weakref.ref(thing)
-            first = self._last is None
-            self._last, self._missed = key, 0
-            if first:
-                self._held = (t_ns, samples())
-                return
-            if self._held is not None:  # the first one was a part of this step
-                earlier, self._held = self._held[1], None
+            first, self._last, self._missed = self._last is None, key, 0
+            if first or self._held is not None:  # the first round, until something ends again
                 now = samples()
-                self._give(t_ns, earlier if now is None else now)
+                self._held = (t_ns, self._held[1] if self._held and now is None else now)
                 return
         elif key != self._last:
+            self.finish()
             self._missed += 1
             if self._missed <= MISSED_MAX:
                 return

@@ -1,0 +1,304 @@
+"""The hooks in the processes of real PyTorch programs: how they end, fork and spawn; and hooks that are broken."""
+
+import sys
+
+import pytest
+
+from listener import OPTIMIZER
+
+STEPS = """
+    import os, signal, sys, threading, time, warnings
+    import torch
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    def steps(count):
+        for i in range(count):
+            optimizer.zero_grad()
+            loss = model(torch.ones(6, 4)).mean()
+            loss.backward()
+            optimizer.step()
+        return loss
+"""
+
+
+@pytest.mark.parametrize(
+    "end,code",
+    [
+        ("sys.exit(3)", 3),
+        ("sys.exit('a word')", 1),
+        ("os._exit(4)", 4),
+        ("raise KeyError('mine')", 1),
+        ("signal.raise_signal(signal.SIGINT)", -2),
+        ("os.kill(os.getpid(), signal.SIGTERM)", -15),
+        ("threading.Thread(target=time.sleep, args=(0.2,)).start()", 0),
+        ("model(torch.ones(6, 5))", 1),
+        ("torch.nn.Linear(1, 1)('no tensor')", 1),
+        ("loss = steps(1); loss.backward()", 1),
+    ],
+)
+def test_a_program_ends_as_it_would(observe, torch_python, end, code):
+    python, version = torch_python
+    program = STEPS + f"    steps(5)\n    {end}\n"
+    plain = observe.start(python, program, hooked=False, options=())
+    hooked = observe.start(python, program, options=())
+    assert hooked.returncode == plain.returncode == code
+    assert hooked.stdout == plain.stdout
+    (found,) = observe.listener.found()
+    assert len(found.steps) in (5, 6)
+    # a traceback has the same frames of the program and of PyTorch; in between may be wrappers
+    def program_lines(done):
+        lines = done.stderr.splitlines()
+        return [line for i, line in enumerate(lines) if "/hec/_hooks/" not in line and
+                "/hec/_hooks/" not in "".join(lines[max(0, i - 2) : i]) and "^" not in line]  # fmt: skip
+
+    assert program_lines(hooked) == [line for line in program_lines(plain)]
+
+
+def test_ctrl_c_while_it_sleeps(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        STEPS
+        + """
+    steps(3)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("interrupted")
+    """,
+    )
+    assert observe.last.stdout == "interrupted\n" and len(found.steps) == 3
+
+
+def test_what_a_program_can_see_is_unchanged(observe, torch_python):
+    observe.one(
+        torch_python[0],
+        STEPS
+        + """
+    import gc, inspect
+    steps(3)
+    print([thread.name for thread in threading.enumerate()], threading.active_count())
+    print(gc.isenabled(), gc.get_threshold(), signal.getsignal(signal.SIGINT), warnings.filters)
+    print(inspect.signature(torch.save), inspect.signature(torch.autograd.backward), torch.save.__qualname__)
+    print(torch.save is torch.serialization.save, sys.gettrace(), sys.getprofile(), sys.excepthook, sys.stdout.name)
+    print(torch.initial_seed() > 0, torch.is_grad_enabled(), sorted(os.environ) == sorted(dict(os.environ)))
+    """,
+    )
+
+
+def test_forked_children(observe, torch_python):
+    found = observe.both(
+        torch_python[0],
+        STEPS
+        + """
+    steps(4)
+    for what in "idle", "steps":
+        child = os.fork()
+        if child == 0:
+            torch.set_num_threads(1)
+            if what == "steps":
+                steps(3)
+            else:
+                model(torch.ones(6, 4))
+            time.sleep(0.1)
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+    steps(2)
+    """,
+    )
+    assert observe.last.returncode == 0
+    assert [len(one.steps) for one in found] == [6, 3]
+    assert all("hooks_off" not in one.facts for one in found)
+    assert found[1].frames  # defined anew
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_of_a_loader_are_silent(observe, torch_python, method):
+    found = observe.both(
+        torch_python[0],
+        f"""
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+        class Data(Dataset):
+            model = torch.nn.Linear(2, 2)
+            def __len__(self):
+                return 12
+            def __getitem__(self, index):
+                with torch.no_grad():
+                    return self.model(torch.ones(1, 2))[0]
+        if __name__ == "__main__":
+            model = torch.nn.Linear(2, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in DataLoader(Data(), batch_size=4, num_workers=2, multiprocessing_context={method!r}):
+                optimizer.zero_grad()
+                model(batch).mean().backward()
+                optimizer.step()
+            print("done")
+        """,
+        options=(),
+    )
+    assert observe.last.stdout == "done\n"
+    assert len(found) == 1 and found[0].steps == [(4, OPTIMIZER)] * 3
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_ranks_are_processes_of_their_own(observe, torch_python, method):
+    found = observe.both(
+        torch_python[0],
+        f"""
+        import torch, torch.multiprocessing as mp
+        def rank(index):
+            torch.set_num_threads(1)
+            model = torch.nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for i in range(6):
+                model(torch.ones(5, 4)).mean().backward()
+                optimizer.step()
+        if __name__ == "__main__":
+            mp.start_processes(rank, nprocs=2, start_method={method!r})
+            print("done")
+        """,
+        options=(),
+    )
+    assert observe.last.stdout == "done\n"
+    assert sorted(len(one.steps) for one in found if one.steps) == [6, 6]
+
+
+def test_torchrun(observe, torch_python):
+    python, _ = torch_python
+    program = """
+        import os, torch
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i in range(6):
+            model(torch.ones(5, 4)).mean().backward()
+            optimizer.step()
+        dist.barrier()
+        if dist.get_rank() == 0:
+            print(sum(p.sum().item() for p in model.parameters()) < 1e9)
+        dist.destroy_process_group()
+    """
+    options = ("-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
+    if observe.start(python, program, hooked=False, options=options).returncode != 0:
+        pytest.skip("this PyTorch's launcher does not run with this Python")
+    hooked = observe.start(python, program, options=options)
+    assert (hooked.returncode, hooked.stdout) == (0, "True\n")
+    ranks = sorted((one.facts.get("rank"), len(one.steps)) for one in observe.listener.found())
+    assert ranks == [("0", 6), ("1", 6)]  # and nothing of the launcher
+
+
+def test_without_site_the_entry_point_starts_the_hooks(observe, torch_python):
+    python, version = torch_python
+    program = """
+        import sys, site
+        site.main()  # finds the packages, after sitecustomize would have run
+        print("sitecustomize" in sys.modules)
+    """
+    if version < (2, 5):
+        pytest.skip("PyTorch 2.5 and newer load entry points")
+    packages = observe.start(python, ["-c", "import torch, os; print(os.path.dirname(os.path.dirname(torch.__file__)))"],
+                             hooked=False, options=()).stdout.strip()  # fmt: skip
+    program = STEPS.replace("import os,", f"import sys; sys.path.append({packages!r})\n    import os,", 1) + "    steps(4)\n"
+    plain = observe.start(python, program, hooked=False, options=("-S",))
+    hooked = observe.start(python, program, options=("-S",))
+    assert (hooked.returncode, hooked.stdout) == (plain.returncode, plain.stdout) == (0, "")
+    (found,) = observe.listener.found()
+    assert found.samples() == [6] * 4
+    # asked not to load such things, and without site, PyTorch is left alone
+    observe.start(python, program, options=("-S",), TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert observe.listener.found() == []
+
+
+BREAKS = {
+    "the optimizer's step": "hooks.optimizers.cycle.ended = 5",
+    "the loss": "hooks.losses._value_of = 5",
+    "calls of modules": "hooks.batches.of_arguments = 5",
+    "the data loader": "hooks.batches.of_batch = 5",
+    "checkpoints": "hooks.core.library.interval = 5",
+    "stack samples": "hooks.stacks._sample = 5",
+    "everything": "hooks.core.library = 5",
+}
+
+
+@pytest.mark.parametrize("hook", BREAKS)
+def test_a_broken_hook_is_no_matter_of_the_program(observe, torch_python, hook):
+    python, version = torch_python
+    program = STEPS + f"""
+    hooks = sys.modules.get("_hec_hooks")
+    hooks and setattr(hooks.losses, "INTERVAL_NS", 0)
+    steps(2)
+    if hooks:
+        {BREAKS[hook]}
+    from torch.utils.data import DataLoader, TensorDataset
+    for (x,) in DataLoader(TensorDataset(torch.ones(40, 4)), batch_size=2):
+        steps(1)
+        torch.save(model.state_dict(), os.devnull)
+    time.sleep(0.1)
+    print(steps(1).item(), torch.rand(1).item() < 1)
+    """
+    found = observe.both(python, program, options=())
+    assert observe.last.returncode == 0 and observe.last.stderr == ""
+    facts = found[0].facts
+    if hook == "everything" or (hook == "calls of modules" and version < (2, 2)):
+        return
+    if hook == "stack samples":  # the thread just ends
+        assert len(found[0].stacks) <= 20
+        return
+    assert facts["hooks_off"].startswith(hook + " is off after 8 errors (TypeError"), facts
+    if hook != "the optimizer's step":
+        assert len(found[0].steps) == 23
+
+
+def test_an_exception_of_a_signal_handler_is_the_programs(observe, torch_python):
+    observe.one(
+        torch_python[0],
+        STEPS
+        + """
+    class Timeout(Exception):
+        pass
+    def handler(number, frame):
+        raise Timeout
+    hooks = sys.modules.get("_hec_hooks")
+    if hooks:  # the signal arrives while a hook runs
+        signal.signal(signal.SIGALRM, handler)
+        hooks.batches.of_arguments = lambda *args: signal.raise_signal(signal.SIGALRM)
+        hooks.optimizers.samples.optimized = lambda *args: signal.raise_signal(signal.SIGALRM)
+    try:
+        steps(2)
+        if not hooks:
+            raise Timeout
+    except Timeout:
+        print("in time")
+    """,
+    )
+    assert observe.last.stdout == "in time\n"
+
+
+def test_hec_that_is_gone(observe, torch_python, tmp_path):
+    program = STEPS + "    print(steps(5).item() < 1e9)\n"
+    for environment in {"HEC_SOCKET": str(tmp_path / "nobody")}, {"HEC_LIB": "/nowhere"}, {"HEC_LIB": "libc.so.6"}:
+        assert observe.both(torch_python[0], program, **environment) == []
+
+
+def test_a_notebook(observe, torch_python):
+    python, _ = torch_python
+    if observe.start(python, ["-c", "import nbclient, nbformat, ipykernel"], hooked=False, options=()).returncode != 0:
+        pytest.skip("nbclient and ipykernel are not installed")
+    found = observe.start(
+        python,
+        """
+        import nbformat, nbclient
+        book = nbformat.v4.new_notebook()
+        text = '''CELL'''
+        book.cells = [nbformat.v4.new_code_cell(text), nbformat.v4.new_code_cell("steps(5); print('cell')")]
+        nbclient.NotebookClient(book, kernel_name="python3").execute()
+        print(book.cells[1].outputs[0]["text"])
+        """.replace("CELL", "\n".join(line[4:] for line in STEPS.splitlines())),
+        options=(),
+    )
+    assert found.stdout == "cell\n\n", found.stderr
+    (kernel,) = [one for one in observe.listener.found() if one.steps]
+    assert len(kernel.steps) == 5

@@ -1,0 +1,180 @@
+"""How the hooks come into a process, and that nothing else does: without PyTorch, or with something that is not it."""
+
+import importlib.util
+import sys
+
+import pytest
+
+SHOW = """
+    import sys
+    print(sorted(name for name in sys.modules if "hec" in name and "check" not in name), [f for f in sys.meta_path
+          if "hec" in getattr(sys.modules.get(f.__module__), "__file__", "") or f.__module__ == "sitecustomize"],
+          len(sys.meta_path))
+"""
+
+
+def test_a_program_without_pytorch_imports_nothing_more(observe):
+    program = "import sys, json; print(sorted(set(sys.modules) - {'sitecustomize'}))"
+    assert observe.both(sys.executable, program) == []
+    assert "ctypes" not in observe.last.stdout and "importlib.util" not in observe.last.stdout
+
+
+@pytest.mark.parametrize("environment", [{"HEC_HOOKS": "0"}, {"HEC_SOCKET": ""}])
+def test_the_hooks_can_be_off(observe, environment):
+    (observe.folder / "torch.py").write_text("answer = 42\n")
+    assert observe.both(sys.executable, SHOW + "    import torch; print(torch.answer)\n", **environment) == []
+    assert observe.last.stdout.endswith("42\n") and observe.last.stdout.startswith("[] []")
+
+
+def test_something_else_called_torch(observe):
+    (observe.folder / "torch.py").write_text("answer = 42\n")
+    program = """
+    import sys, torch
+    print(torch.answer, torch.__spec__.loader.__class__.__name__, "exec_module" in vars(torch.__loader__))
+    import importlib
+    print(importlib.reload(torch).answer, [getattr(f, '__name__', type(f).__name__) for f in sys.meta_path])
+    """
+    observe.both(sys.executable, program)
+    assert observe.last.stdout.startswith("42 SourceFileLoader False\n42 ")
+
+
+def test_a_torch_that_cannot_be_imported_fails_the_same(observe):
+    (observe.folder / "torch.py").write_text("import no_such_module\n")
+    program = """
+    try:
+        import torch
+    except ImportError as error:
+        print(repr(error))
+    import torch
+    """
+    observe.both(sys.executable, program)
+    assert observe.last.returncode == 1 and "no_such_module" in observe.last.stderr
+    assert "sitecustomize" not in observe.last.stderr
+    (observe.folder / "torch.py").unlink()
+    observe.both(sys.executable, program)
+    assert "No module named 'torch'" in observe.last.stderr or observe.last.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import builtins, sys\nbuiltins.customized = [__name__, __file__, sys.modules['sitecustomize'].__file__]\n",
+        "raise ValueError('planted')\n",
+        "raise ImportError('planted')\n",
+        "import sys\nsys.exit(7)\n",
+        "this is no Python\n",
+    ],
+)
+def test_a_sitecustomize_that_is_there_runs_as_ever(observe, text):
+    folder = observe.folder / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(text)
+    program = """
+    import builtins, sys
+    print(getattr(builtins, "customized", None), getattr(sys.modules.get("sitecustomize"), "__file__", None))
+    """
+    plain = observe.start(sys.executable, program, hooked=False, options=(), PYTHONPATH=str(folder))
+    hooked = observe.start(sys.executable, program, options=(), PYTHONPATH=str(folder))
+    assert (hooked.returncode, hooked.stdout) == (plain.returncode, plain.stdout)
+    # Python prints a traceback where it exits this early: the hooks' own frames are in it
+    assert without_hooks(hooked.stderr) == without_hooks(plain.stderr)
+
+
+def without_hooks(text):
+    lines = text.splitlines()
+    kept = [line for i, line in enumerate(lines) if "/python/hooks/" not in "".join(lines[max(0, i - 2) : i + 1])]
+    return [line for line in kept if "^^" not in line]
+
+
+def test_the_programs_own_packages_are_its_own(observe):
+    for name in ("hec", "hooks", "core", "library"):
+        (observe.folder / name).mkdir()
+        (observe.folder / name / "__init__.py").write_text(f"mine = {name!r}\n")
+    (observe.folder / "torch.py").write_text("")
+    program = """
+    import torch, hec, hooks, core, library
+    print(hec.mine, hooks.mine, core.mine, library.mine)
+    """
+    observe.both(sys.executable, program)
+    assert observe.last.stdout == "hec hooks core library\n"
+
+
+@pytest.mark.parametrize("options", [("-I",), ("-E",), ("-S",)])
+def test_options_that_keep_the_environment_out(observe, options):
+    program = "import sys; sys.path.insert(0, '.'); import torch; print(torch.answer)"
+    (observe.folder / "torch.py").write_text("answer = 42\n")
+    assert observe.both(sys.executable, ["-c", program], options=options) == []
+    assert observe.last.stdout == "42\n"
+
+
+def test_the_entry_point_is_found_and_never_raises(observe, source):
+    observe.both(
+        sys.executable,
+        """
+        import sys
+        try:
+            from importlib.metadata import entry_points
+            found = [p for p in entry_points().get("torch.backends", [])]
+        except AttributeError:
+            found = list(entry_points(group="torch.backends"))
+        print([p.load()() for p in found if p.name == "hec"] in ([], [None]))
+        """,
+        options=(),
+    )
+    assert observe.last.stdout == "True\n"
+    done = observe.start(sys.executable, ["-c", "import _hec_hooks_start as s; print(s.start.__module__, s.start())"])
+    assert done.stdout == "_hec_hooks_start None\n" and done.stderr == ""
+    text = (source / "python/hooks/hec_hooks-0.1.0.dist-info/entry_points.txt").read_text()
+    assert "hec = _hec_hooks_start:start" in text
+
+
+def steps(source):
+    spec = importlib.util.spec_from_file_location("hec_steps", source / "python/hec/_hooks/steps.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Thing:
+    pass
+
+
+@pytest.mark.parametrize(
+    "ends,given",
+    [
+        ("a", "1"),
+        ("aaa", "111"),
+        ("ab", "2"),
+        ("abcabcabc", "333"),
+        ("aaaab", "11111"),  # four of a, then b as well: all are steps
+        ("abab" + "a" * 40, "22" + "1" * 0 + "*" * 8),  # b is gone: after 32 of a, a counts
+    ],
+)
+def test_what_ends_a_step(source, ends, given):
+    got = []
+    cycle = steps(source).Cycle(lambda t_ns, samples: got.append(samples))
+    things = {name: Thing() for name in set(ends)}
+    since = [0]
+
+    def taken():
+        samples, since[0] = since[0], 0
+        return samples
+
+    for t_ns, name in enumerate(ends):
+        since[0] += 1
+        cycle.ended(things[name], t_ns, taken)
+    cycle.finish()
+    if "*" not in given:
+        assert len(got) == len(given)
+    else:
+        assert len(got) == len(given)
+        assert got[2] == 33  # and no sample is lost
+
+
+def test_things_that_come_and_go_are_new(source):
+    got = []
+    cycle = steps(source).Cycle(lambda t_ns, samples: got.append(t_ns))
+    for i in range(3000):
+        cycle.ended(Thing(), i, lambda: 1)
+    cycle.finish()
+    assert got[-1] == 2999 and len(cycle._known) <= 1001

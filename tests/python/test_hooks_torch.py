@@ -1,0 +1,428 @@
+"""The hooks in real PyTorch programs on the CPU: what they find is right, and the program does not notice."""
+
+import math
+
+import pytest
+
+from listener import MODULE, OPTIMIZER
+
+TRAIN = """
+    import hashlib, torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    data = TensorDataset(torch.randn(44, 8), torch.randn(44, 1))
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.2), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.OPTIMIZER(model.parameters(), lr=0.01)
+
+    def digest():
+        parts = [p.detach().numpy().tobytes() for p in model.parameters()] + [torch.get_rng_state().numpy().tobytes()]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+"""
+
+LOOP = """
+    for epoch in range(2):
+        for x, y in DataLoader(data, batch_size=16, shuffle=True, num_workers=WORKERS):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            print(loss.item())
+    torch.save(model.state_dict(), "model.pt")
+    print(digest())
+"""
+
+
+@pytest.mark.parametrize("optimizer,workers", [("SGD", 0), ("Adam", 2)])
+def test_a_training_loop(observe, torch_python, optimizer, workers):
+    python, _ = torch_python
+    program = (TRAIN + LOOP).replace("OPTIMIZER", optimizer).replace("WORKERS", str(workers))
+    found = observe.one(python, program, options=())
+    assert found.steps == [(n, OPTIMIZER) for n in (16.0, 16.0, 12.0)] * 2
+    assert found.step_ns == sorted(found.step_ns)
+    # each next, the one that ends the pass, and the making of the iterator
+    assert len(found.named("data")) == 2 * (3 + 1 + 1)
+    assert len(found.named("checkpoint")) == 1
+    for _, start_ns, end_ns in found.intervals:
+        assert start_ns <= end_ns
+    printed = [float(line) for line in observe.last.stdout.split("\n")[:6]]
+    told = [value for name, value in found.values if name == "loss"]
+    assert told and [value for value in printed if value in told] == told  # a fast loop tells some of them, in order
+    assert found.facts["torch"] and found.facts["version"] and "%" in found.facts["hook_cost"]
+    assert found.marks == 0
+
+
+def test_every_loss_of_a_slow_loop_is_told(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        """
+        import time, torch
+        x = torch.ones(1, requires_grad=True)
+        for i in range(8):
+            time.sleep(0.02)
+            (x * float("nan") if i == 5 else x * i).sum().backward()
+        """,
+    )
+    values = [value for _, value in found.values]
+    assert values[:5] == [0, 1, 2, 3, 4] and math.isnan(values[5]) and values[6:] == [6, 7]
+    assert found.steps == []
+
+
+def test_gradient_accumulation_is_one_step(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        TRAIN.replace("OPTIMIZER", "SGD")
+        + """
+    for index, (x, y) in enumerate(DataLoader(data, batch_size=4)):
+        (torch.nn.functional.mse_loss(model(x), y) / 4).backward()
+        if index % 4 == 3 or index == 10:
+            optimizer.step()
+            optimizer.zero_grad()
+    """,
+    )
+    assert found.samples() == [16, 16, 12]
+
+
+def test_batches_that_are_fetched_ahead_are_counted_once(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        TRAIN.replace("OPTIMIZER", "SGD")
+        + """
+    loader = iter(DataLoader(data, batch_size=4))
+    for step in range(3):
+        window = [batch for batch, _ in zip(loader, range(3))]
+        for x, y in window:
+            model(x).mean().backward()
+        optimizer.step()
+    """,
+    )
+    assert sum(found.samples()) == 44 and len(found.steps) == 3
+
+
+def test_a_validation_in_between_counts_nothing(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        TRAIN.replace("OPTIMIZER", "SGD")
+        + """
+    for epoch in range(3):
+        model.train()
+        for x, y in DataLoader(data, batch_size=22):
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            for x, y in DataLoader(data, batch_size=4):
+                model(x)
+    """,
+    )
+    assert found.steps == [(22, OPTIMIZER)] * 6
+
+
+def test_two_optimizers_that_step_together_are_one_step(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        one, two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+        optimizers = [torch.optim.SGD(one.parameters(), lr=0.1), torch.optim.Adam(two.parameters())]
+        for (x,) in DataLoader(TensorDataset(torch.randn(30, 4)), batch_size=6):
+            two(one(x)).mean().backward()
+            for optimizer in optimizers:
+                optimizer.step()
+        """,
+    )
+    assert found.samples() == [6] * 5
+
+
+def test_two_networks_that_take_turns_are_one_step(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        maker, judge = torch.nn.Linear(2, 4), torch.nn.Linear(4, 1)
+        make, judging = torch.optim.Adam(maker.parameters()), torch.optim.Adam(judge.parameters())
+        for (x,) in DataLoader(TensorDataset(torch.randn(40, 4)), batch_size=8):
+            judging.zero_grad()
+            (judge(x).mean() - judge(maker(torch.randn(8, 2)).detach()).mean()).backward()
+            judging.step()
+            make.zero_grad()
+            judge(maker(torch.randn(8, 2))).mean().backward()
+            make.step()
+        """,
+    )
+    assert found.samples() == [8] * 5
+
+
+def test_an_optimizer_after_another_one(observe, torch_python):
+    """First one is used, later only the other: all steps count."""
+    found = observe.one(
+        torch_python[0],
+        """
+        import torch
+        model = torch.nn.Linear(4, 4)
+        for kind in (torch.optim.SGD, torch.optim.Adam):
+            optimizer = kind(model.parameters(), lr=0.1)
+            for i in range(5):
+                model(torch.randn(3, 4)).mean().backward()
+                optimizer.step()
+        """,
+    )
+    assert len(found.steps) == 10
+
+
+def test_a_list_of_samples_is_a_batch(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        """
+        import torch
+        from torch.utils.data import DataLoader
+        model = torch.nn.Linear(5, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        images = [(torch.randn(3, 4 + i % 2, 5), {"boxes": torch.zeros(2, 4)}) for i in range(10)]
+        for batch, targets in DataLoader(images, batch_size=4, collate_fn=lambda items: tuple(zip(*items))):
+            sum(model(image).mean() for image in batch).backward()
+            optimizer.step()
+        """,
+    )
+    assert found.samples() == [4, 4, 2]
+
+
+SYNTHETIC = """
+    import torch
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    x = torch.randn(24, 4)
+"""
+
+
+def test_samples_without_a_loader_are_what_the_outermost_module_is_given(observe, torch_python):
+    python, version = torch_python
+    found = observe.one(
+        python,
+        SYNTHETIC
+        + """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(40):
+        optimizer.zero_grad()
+        loss = torch.nn.MSELoss()(model(x[: 8 + i % 3]), torch.zeros(8 + i % 3, 1))
+        loss.backward()
+        optimizer.step()
+    """,
+    )
+    expected = [8.0 + i % 3 if version >= (2, 2) else None for i in range(40)]
+    assert found.steps == [(samples, OPTIMIZER) for samples in expected]
+
+
+@pytest.mark.parametrize("context", ["torch.no_grad()", "torch.inference_mode()", "torch.enable_grad()"])
+def test_inference(observe, torch_python, context):
+    python, version = torch_python
+    if version < (2, 2):
+        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
+    found = observe.one(
+        python,
+        SYNTHETIC
+        + f"""
+    model.eval()
+    with {context}:
+        for i in range(50):
+            torch.nn.functional.softmax(model(x[:7]), dim=1)
+            model(input=x)
+    """,
+    )
+    assert found.steps == [(7, MODULE), (24, MODULE)] * 50
+
+
+def test_a_pipeline_of_models_ends_with_the_last(observe, torch_python):
+    python, version = torch_python
+    if version < (2, 2):
+        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
+    found = observe.one(
+        python,
+        """
+        import torch
+        one, two, three = (torch.nn.Linear(4, 4) for _ in range(3))
+        with torch.no_grad():
+            for i in range(20):
+                three(two(one(torch.zeros(5, 4))))
+        """,
+    )
+    assert found.steps == [(5, MODULE)] * 20
+
+
+def test_training_after_inference(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        SYNTHETIC
+        + """
+    with torch.no_grad():
+        for i in range(3):
+            model(x)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(4):
+        model(x).mean().backward()
+        optimizer.step()
+        with torch.no_grad():
+            model(x[:2])
+    """,
+    )
+    assert [source for _, source in found.steps].count(OPTIMIZER) == 4
+    assert [source for _, source in found.steps][-4:] == [OPTIMIZER] * 4
+
+
+def test_the_unscaled_loss_is_told(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        """
+        import sys, torch
+        loss = (torch.ones(1, requires_grad=True) * 3).sum()
+        scale = lambda self, outputs: outputs * 65536
+        hooks = sys.modules.get("_hec_hooks")
+        if hooks:  # on the CPU GradScaler does nothing: its wrapper around one that does
+            scale = hooks.losses._make_scale(scale)
+        scale(None, loss).backward()
+        """,
+        options=(),
+    )
+    assert found.values == [("loss", 3.0)]
+
+
+def test_stacks_name_the_line(observe, torch_python):
+    found = observe.one(
+        torch_python[0],
+        """
+        import time, torch
+        def wait():
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:
+                time.sleep(0.01)  # line 6
+        wait()
+        """,
+    )
+    inner = [found.stack(frame)[-1] for _, frame, _ in found.stacks]
+    assert ("wait", 6) in [(function, line) for _, function, line in inner]
+    assert {tid for tid, _, _ in found.stacks} == {found.pid}
+    outer = {found.stack(frame)[0][0].rsplit("/", 1)[-1] for _, frame, _ in found.stacks}
+    assert "program.py" in outer
+
+
+def test_no_stacks_when_not_wanted(observe, torch_python):
+    program = "import time, torch\ntime.sleep(0.2)\n"
+    assert observe.one(torch_python[0], program, HEC_HOOKS_HZ="0").stacks == []
+
+
+COMPILED = """
+    import torch
+    from torch._dynamo.testing import CompileCounter
+    counter = CompileCounter()
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    x = torch.randn(6, 4)
+    model(x)  # eager first: the module is known
+    BUILD
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(20):
+        optimizer.zero_grad()
+        run(x).sum().backward()
+        optimizer.step()
+    print(counter.frame_count, sum(p.sum().item() for p in model.parameters()) > -1e9)
+"""
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        "run = torch.compile(model, backend=counter, fullgraph=True)",
+        "model.compile(backend=counter, fullgraph=True); run = model",
+        "run = torch.compile(lambda x: model(x) * 2, backend=counter, fullgraph=True)",
+    ],
+)
+def test_torch_compile_sees_nothing(observe, torch_python, build):
+    python, version = torch_python
+    if version < (2, 2):
+        pytest.skip("torch.compile with Python 3.11 needs PyTorch 2.1, the hook of modules 2.2")
+    found = observe.one(python, COMPILED.replace("BUILD", build), options=())
+    assert len(found.steps) == 20
+    if "lambda" not in build:
+        assert found.samples() == [6] * 20
+
+
+def test_exports_traces_and_copies_are_the_same(observe, torch_python):
+    python, version = torch_python
+    program = """
+        import copy, hashlib, io, pickle, torch, weakref
+        torch.manual_seed(0)
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(4, 4)
+            def forward(self, x):
+                return self.inner(x)
+        class Raw(Net):
+            def __getstate__(self):
+                return self.__dict__.copy()
+        x = torch.randn(2, 4)
+        for kind in (Net, Raw):
+            model = kind()
+            for i in range(3):
+                model(x)
+            pickled = pickle.dumps(model)
+            print(b"hec" in pickled, pickle.loads(pickled)(x).sum().item(), copy.deepcopy(model)(x).sum().item())
+            assert copy.copy(model)(x).equal(model(x))
+        model = Net()
+        model(x)
+        kept = copy.copy(model)
+        gone = weakref.ref(model)
+        del model
+        print(gone() is None)
+        model = kept
+        model(x)
+        other = model._replicate_for_data_parallel()
+        other.inner = torch.nn.Linear(4, 4)
+        print(other(x).sum().item(), model(x).sum().item())
+        print(torch.jit.script(model).code, torch.jit.trace(model, x).code, torch.fx.symbolic_trace(model).code)
+        if hasattr(torch, "export") and EXPORT:
+            print(torch.export.export(model, (x,), strict=True).graph_module.code)
+    """.replace("EXPORT", str(version >= (2, 2)))
+    observe.one(python, program, options=())
+    assert observe.last.stdout.startswith("False") and "\nTrue\n" in observe.last.stdout
+
+
+def test_pause_leaves_nothing(observe, torch_python):
+    python, version = torch_python
+    done = observe.start(
+        python,
+        """
+        import sys, torch
+        from torch.utils.data import dataloader
+        hooks = sys.modules["_hec_hooks"]
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        def run():
+            model(torch.ones(5, 2)).sum().backward()
+            optimizer.step()
+        run(), run()
+        def hooked():
+            optimizers = getattr(sys.modules["torch.optim.optimizer"], "_global_optimizer_post_hooks", ())
+            return ["/hec/_hooks/" in getattr(getattr(f, "__code__", None), "co_filename", "")
+                    for f in (torch.save, torch.serialization.save, torch.autograd.backward,
+                              dataloader._BaseDataLoaderIter.__next__, dataloader.DataLoader.__iter__,
+                              torch.autograd.profiler._enable_profiler)
+                    ] + ["_compiled_call_impl" in model.__dict__, len(optimizers) > 0, len(sys.meta_path)]
+        on = hooked()
+        hooks.pause(), hooks.pause()
+        off = hooked()
+        run()
+        hooks.resume(), hooks.resume()
+        assert hooked() == on, (hooked(), on)
+        run()
+        print(on[:-3], off, on[-1] - off[-1])
+        """,
+        options=(),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(str([True] * 6)) and f"{[False] * 8}"[:-1] in done.stdout
+    (found,) = observe.listener.found()
+    expected = 5.0 if version >= (2, 2) else None
+    # in 1.13 the class of the optimizer stays wrapped, and the wrapper does nothing
+    assert found.samples()[:3] == [expected] * 3 and len(found.steps) == 3
