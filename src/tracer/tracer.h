@@ -248,7 +248,7 @@ struct hec_tracer {
     bool first;       /* the window was opened within cuInit: nothing had been launched before */
     bool draining;    /* closed, but CUPTI still has buffers of the window, which is not told yet */
     bool graphs;      /* whole graphs are traced: decided before any can exist */
-    bool stay;        /* CUPTI is never left while the program runs */
+    bool leave;       /* CUPTI may be left between windows */
     bool driver_off;  /* calls of the driver are not traced: the program makes them through the runtime */
     bool driver_kept; /* that was wrong once */
     struct hec_records_totals driver_then; /* when it was last decided */
