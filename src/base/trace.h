@@ -18,7 +18,6 @@
 #define HEC_TRACE_ENV_SOCKET "HEC_TRACE_SOCKET" /* where the tracer hands its ring over */
 #define HEC_TRACE_ENV_MODE "HEC_TRACE_MODE"     /* "auto", "full", "graph", "off" */
 #define HEC_TRACE_ENV_BUDGET "HEC_TRACE_BUDGET" /* parts per million of the program's time, for auto; "10000" */
-#define HEC_TRACE_ENV_LEAVE "HEC_TRACE_LEAVE"   /* set: CUPTI may be left between windows (tracer/window.c) */
 #define HEC_TRACE_ENV_CUPTI "HEC_TRACE_CUPTI"   /* path of the libcupti to use; unset: the one that matches */
 
 enum hec_trace_mode {

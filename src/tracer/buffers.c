@@ -53,11 +53,6 @@ void hec_buffers_give(uint8_t *buffer) {
     __atomic_fetch_and(&taken[index / 64], ~(UINT64_C(1) << (index % 64)), __ATOMIC_RELEASE);
 }
 
-void hec_buffers_reset(void) {
-    for (uint32_t i = 0; i < WORDS; i++)
-        __atomic_store_n(&taken[i], 0, __ATOMIC_RELEASE);
-}
-
 uint32_t hec_buffers_out(void) {
     uint32_t out = 0;
     for (uint32_t i = 0; i < WORDS; i++)

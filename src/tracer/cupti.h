@@ -58,10 +58,6 @@ enum hec_cupti_memory {
 typedef void (*hec_cupti_requested)(uint8_t **buffer, size_t *size, size_t *records_max);
 typedef void (*hec_cupti_completed)(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 
-/* data begins with the site of the call: 0 enter, 1 exit. */
-typedef void (*hec_cupti_called)(void *user, uint32_t domain, uint32_t cbid, const uint32_t *data);
-#define HEC_CUPTI_SITE_EXIT 1u
-
 struct hec_cupti {
 #define CALL(name, needed, parameters) uint32_t(*name) parameters;
 #include "tracer/calls.def"

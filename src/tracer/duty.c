@@ -7,7 +7,7 @@
  * attached: 150 to 270 ns a kernel launched from the host, 440 to 460 ns a node of a graph, 90 ns an API call beside
  * that (PyTorch: 1.1 us a launch in all, of which 650 ns are there whatever is on); a switch 30 us of flush and at most 371 us in the first launch after it; a flush 30 us. Attached against not: 300
  * to 650 ns a launch (PyTorch, one runtime call or several a launch, without the kind 38); attaching stalls the launching
- * thread for 5 ms, leaving for 0.8 ms. The dearest figure of each is taken.
+ * thread for 5 ms. The dearest figure of each is taken.
  * All of that is time of the thread that launches. Where it runs ahead of the device (lead.c), only what the device loses
  * is felt, by time stamps between kernels: a transformer's training step of 380 kernels in 25.94 ms took 26.34 ms traced
  * and 26.01 ms afterwards, 1 us a kernel. */
@@ -42,10 +42,10 @@ void hec_duty_init(struct hec_duty *duty, int64_t budget_ppm) {
     duty->credit_ns = earned(duty, FIRST_CREDIT_NS);
 }
 
-/* of_attached: spent for being attached alone. That counts against the budget only where it can be ended. */
+/* of_attached: spent for being attached alone. That is there whatever is decided, so no window is paid with it. */
 static void spend(struct hec_duty *duty, int64_t ns, int64_t of_attached) {
     duty->spent_ns += ns;
-    duty->credit_ns -= duty->may_leave ? ns : ns - of_attached;
+    duty->credit_ns -= ns - of_attached;
     if (!duty->open)
         return;
     duty->window_spent_ns += ns;
@@ -101,7 +101,7 @@ void hec_duty_closed(struct hec_duty *duty) {
 bool hec_duty_should_open(const struct hec_duty *duty) {
     if (duty->budget_ppm == 0)
         return true;
-    double window = duty->rate * (double)WINDOW_MIN_NS +
+    double window = (duty->rate - duty->attached_rate) * (double)WINDOW_MIN_NS +
                     (double)(hec_duty_costs.switch_ns + (duty->attached ? 0 : hec_duty_costs.attach_ns));
     double most = (double)earned(duty, CREDIT_TIME_NS);
     return (double)duty->credit_ns >= (window < most ? window : most);
@@ -109,11 +109,6 @@ bool hec_duty_should_open(const struct hec_duty *duty) {
 
 bool hec_duty_should_close(const struct hec_duty *duty) {
     return duty->budget_ppm != 0 && duty->credit_ns < 0 && duty->window_ns >= WINDOW_MIN_NS;
-}
-
-bool hec_duty_should_leave(const struct hec_duty *duty) {
-    /* half of the budget for being there and seeing nothing is too much; less is not worth the coming back */
-    return duty->budget_ppm != 0 && duty->may_leave && duty->attached_rate * 1e6 > (double)duty->budget_ppm / 2;
 }
 
 uint32_t hec_duty_estimate_ppm(const struct hec_duty *duty) {

@@ -73,8 +73,6 @@ static void tell(const char *name, uint32_t code) {
 
 void hec_hold_stand_down(const char *name, uint32_t code) {
     __atomic_store_n(&hec_hold.last_ns, hec_out_now_ns(), __ATOMIC_RELAXED);
-    hec_hold.ever = true;
-    hec_tracer.duty.may_leave = false;
     if (hec_tracer.open)
         hec_window_close(true);
     else if (__atomic_load_n(&hec_tracer.registered, __ATOMIC_ACQUIRE) &&

@@ -122,7 +122,6 @@ static bool start(void) {
     struct hec_tracer *t = &hec_tracer;
     char why[640] = "";
     t->mode = mode_of(secure_getenv(HEC_TRACE_ENV_MODE));
-    t->leave = secure_getenv(HEC_TRACE_ENV_LEAVE) != NULL;
     t->budget_ppm = budget_of(secure_getenv(HEC_TRACE_ENV_BUDGET));
     if (!socket || !socket[0] || t->mode == HEC_TRACE_OFF)
         return false;

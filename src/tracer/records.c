@@ -32,7 +32,6 @@ struct hec_records_totals hec_records_totals(void) {
     TAKE(device);
     TAKE(nodes);
     TAKE(queued);
-    TAKE(graph_calls);
     TAKE(launches[0]);
     TAKE(launches[1]);
     TAKE(api);
@@ -256,8 +255,6 @@ static void api(const struct pass *pass, uint32_t domain) {
     out->domain = (uint16_t)domain;
     out->result = GET(result);
     count(&totals.api, 1);
-    if (api_class == HEC_TRACE_API_GRAPH)
-        count(&totals.graph_calls, 1);
     if (api_class == HEC_TRACE_API_LAUNCH || api_class == HEC_TRACE_API_COPY || api_class == HEC_TRACE_API_MEMSET)
         count(&totals.launches[domain], 1);
     if (api_class == HEC_TRACE_API_SYNC)

@@ -45,10 +45,7 @@ void hec_thread_step(int64_t now) {
         hec_window_charge();
         bool full = t->duty.budget_ppm == 0;
         if (!full && hec_duty_should_close(&t->duty)) {
-            if (hec_duty_should_leave(&t->duty))
-                hec_window_leave();
-            else
-                hec_window_close(false);
+            hec_window_close(false);
         } else {
             hec_window_adapt();
             if (hec_calls_learnt())

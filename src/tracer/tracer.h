@@ -98,7 +98,7 @@ struct hec_duty_costs {
     int64_t api_ns;      /* an API call, traced or seen and thrown away */
     int64_t attached_ns; /* a launch while CUPTI is attached, whether anything is on or not */
     int64_t switch_ns;   /* opening and closing a window */
-    int64_t attach_ns;   /* attaching and leaving */
+    int64_t attach_ns;   /* attaching, once */
     int64_t flush_ns;
 };
 extern const struct hec_duty_costs hec_duty_costs;
@@ -121,7 +121,6 @@ struct hec_duty {
     double attached_rate; /* of that, what is spent for being attached alone */
     int64_t window_attached_ns;
     bool open, attached;
-    bool may_leave; /* being attached can be ended, so it counts against the budget */
 };
 
 void hec_duty_init(struct hec_duty *duty, int64_t budget_ppm);
@@ -132,8 +131,6 @@ void hec_duty_opened(struct hec_duty *duty);
 void hec_duty_closed(struct hec_duty *duty);
 bool hec_duty_should_open(const struct hec_duty *duty);
 bool hec_duty_should_close(const struct hec_duty *duty);
-/* Whether it pays to leave CUPTI until the next window. */
-bool hec_duty_should_leave(const struct hec_duty *duty);
 /* ppm of the elapsed time, at least 0. */
 uint32_t hec_duty_estimate_ppm(const struct hec_duty *duty);
 
@@ -193,7 +190,6 @@ uint8_t *hec_buffers_take(void); /* NULL: none is free, counted */
 void hec_buffers_give(uint8_t *buffer);
 bool hec_buffers_ours(const uint8_t *buffer);
 uint32_t hec_buffers_out(void); /* how many CUPTI has */
-void hec_buffers_reset(void);   /* CUPTI has none any more, whether it gave them back or not */
 uint64_t hec_buffers_refused(void);
 
 /* ---- records.c: from CUPTI's records to ours ---- */
@@ -202,7 +198,6 @@ struct hec_records_totals {
     uint64_t device, api, sync, other; /* good ones */
     uint64_t nodes;                    /* of the device ones, those in a graph, and graphs */
     uint64_t queued;                   /* of the device ones, those that had waited in the queue for long */
-    uint64_t graph_calls;              /* API calls that make or launch graphs */
     uint64_t launches[2];              /* calls of the runtime, of the driver, that put one thing on the device */
     uint64_t bad;
     uint64_t dropped;  /* by CUPTI, and those still without an end when a forced flush took their buffer away */
@@ -248,7 +243,6 @@ struct hec_tracer {
     bool first;       /* the window was opened within cuInit: nothing had been launched before */
     bool draining;    /* closed, but CUPTI still has buffers of the window, which is not told yet */
     bool graphs;      /* whole graphs are traced: decided before any can exist */
-    bool leave;       /* CUPTI may be left between windows */
     bool driver_off;  /* calls of the driver are not traced: the program makes them through the runtime */
     bool driver_kept; /* that was wrong once */
     struct hec_records_totals driver_then; /* when it was last decided */
@@ -273,10 +267,6 @@ void hec_window_settle(void);
 /* Fetch more of a closed window, and tell of it once it is whole, or after a second. */
 void hec_window_drain(int64_t now_ns);
 #define HEC_WINDOW_SETTLE_MS 100
-/* Kinds off and out of CUPTI, which costs a launch-bound program 10 to 25 % for as long as it is attached, kinds on or
- * not. Not where a graph was seen, nor where somebody else has used CUPTI: see window.c. */
-void hec_window_leave(void);
-bool hec_window_may_leave(void);
 /* The program ends: the last records, and nothing but a flush. By then the driver may have been taken down, and
  * cuptiActivityDisable is a segmentation fault (CUPTI 13.0); NVIDIA's own sample flushes in such a handler. */
 void hec_window_end(void);
@@ -313,7 +303,6 @@ struct hec_hold {
     uint32_t paused;               /* hec_trace_pause */
     bool forever;                  /* somebody uses CUPTI in a way that cannot be shared, or whose end cannot be seen */
     bool missed;                   /* atomic: they began, and the lock could not be had */
-    bool ever;                     /* somebody else has used CUPTI in this process */
     bool told;                     /* a HOLDER record is out */
     int64_t last_ns;               /* when they last called */
     hec_cupti_requested requested; /* their callbacks, NULL: never registered */

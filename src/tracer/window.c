@@ -1,11 +1,9 @@
 /* Windows of tracing.
  *
- * Attached and idle, CUPTI costs a launch-bound PyTorch program 0.3 to 0.65 us of each 4.7 us launch; only cuptiFinalize
- * takes that away (H200, CUPTI 13.0). That call can end the program: with CUDA graphs (one replayed after the kinds were
- * disabled, or during the call, is "unspecified launch failure" later), and when other threads are inside CUDA (a heap
- * corrupted in 2 of about 110 cycles). So it is for those who ask for it (HEC_TRACE_LEAVE): between the windows of mode
- * auto, where being attached costs more than half of the budget, in the exit of a call of the program's, with the kinds
- * still on, and never once a graph was seen or anybody else has used CUPTI, whose subscriber would go with it. */
+ * Attached and idle, CUPTI costs a launch-bound PyTorch program 0.3 to 0.65 us of each 4.7 us launch, and only cuptiFinalize
+ * takes that away (H200, CUPTI 13.0). It is not called, for it ends programs: from the tracer's thread it corrupted the
+ * heap of a PyTorch program in 2 of about 110 cycles, in the exit callback of an API call it crashed in 4 of 5 runs, and a
+ * CUDA graph that was replayed at the wrong moment fails later (docs/decisions/0006). */
 #include "tracer/tracer.h"
 
 #include <time.h>
@@ -140,7 +138,6 @@ void hec_window_charge(void) {
         .queued = now.queued - then->queued,
         .calls = now.api - then->api + now.filtered - then->filtered,
     };
-    hec_tracer.duty.may_leave = hec_window_may_leave();
     hec_duty_work(&hec_tracer.duty, &work);
     *then = now;
 }
@@ -239,71 +236,6 @@ void hec_window_drain(int64_t now_ns) {
     hec_window_flush(0);
     if (hec_buffers_out() == 0 || now_ns - hec_tracer.close_ns >= HEC_NS_PER_S)
         tell_closed();
-}
-
-bool hec_window_may_leave(void) {
-    struct hec_records_totals totals = hec_records_totals();
-    const struct hec_cupti *cupti = &hec_tracer.library.calls;
-    return hec_tracer.mode == HEC_TRACE_AUTO && hec_tracer.leave && !hec_hold.ever && totals.nodes == 0 &&
-           totals.graph_calls == 0 && cupti->Finalize && cupti->Subscribe && cupti->Unsubscribe && cupti->EnableDomain;
-}
-
-/* cuptiFinalize from another thread than the one that launches corrupted the heap of PyTorch in 2 of about 110 cycles.
- * NVIDIA's documented place is the exit callback of an API call, in the thread that made it; Kineto does the same. */
-enum { FINALIZE_NO, FINALIZE_WANTED, FINALIZE_RUNS, FINALIZE_DONE };
-static int finalize;
-
-static void called(void *user, uint32_t domain, uint32_t cbid, const uint32_t *data) {
-    (void)user, (void)cbid;
-    int wanted = FINALIZE_WANTED;
-    if ((domain == HEC_CUPTI_DOMAIN_RUNTIME || domain == HEC_CUPTI_DOMAIN_DRIVER) && data &&
-        data[0] == HEC_CUPTI_SITE_EXIT &&
-        __atomic_compare_exchange_n(&finalize, &wanted, FINALIZE_RUNS, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        hec_tracer.library.calls.Finalize();
-        __atomic_store_n(&finalize, FINALIZE_DONE, __ATOMIC_RELEASE);
-    }
-}
-
-/* false: no call came by in time, or somebody else has the subscription. */
-static bool finalize_in_call(void) {
-    const struct hec_cupti *cupti = &hec_tracer.library.calls;
-    void *subscriber = NULL;
-    if (cupti->Subscribe(&subscriber, called, NULL) != HEC_CUPTI_SUCCESS)
-        return false;
-    __atomic_store_n(&finalize, FINALIZE_WANTED, __ATOMIC_RELEASE);
-    cupti->EnableDomain(1, subscriber, HEC_CUPTI_DOMAIN_DRIVER);
-    cupti->EnableDomain(1, subscriber, HEC_CUPTI_DOMAIN_RUNTIME);
-    for (int waited_ms = 0; waited_ms < HEC_WINDOW_SETTLE_MS; waited_ms++) {
-        if (__atomic_load_n(&finalize, __ATOMIC_ACQUIRE) == FINALIZE_DONE)
-            return true;
-        sleep_ms(1);
-    }
-    int wanted = FINALIZE_WANTED;
-    if (__atomic_compare_exchange_n(&finalize, &wanted, FINALIZE_NO, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        cupti->Unsubscribe(subscriber);
-        return false;
-    }
-    while (__atomic_load_n(&finalize, __ATOMIC_ACQUIRE) != FINALIZE_DONE)
-        sleep_ms(1); /* it has begun, and takes 2 ms */
-    return true;
-}
-
-void hec_window_leave(void) {
-    hec_tracer.close_ns = hec_out_now_ns();
-    hec_tracer.draining = true;
-    hec_window_flush(HEC_CUPTI_FLUSH_FORCED);             /* what is not at its end yet is counted as dropped */
-    if (!hec_window_may_leave() || !finalize_in_call()) { /* a graph came with it, or the program makes no calls */
-        disable(KINDS);
-        closed();
-        hec_window_drain(hec_tracer.close_ns);
-        return;
-    }
-    closed();
-    hec_tracer.duty.attached = false;
-    __atomic_store_n(&hec_tracer.registered, false, __ATOMIC_RELEASE);
-    hec_tracer.type_set = false;
-    hec_buffers_reset(); /* what CUPTI had is no longer its */
-    tell_closed();
 }
 
 void hec_window_end(void) {

@@ -315,7 +315,6 @@ static void test_calls_and_waits(void **state) {
     struct hec_records_totals totals = hec_records_totals();
     assert_int_equal(totals.api, 3);
     assert_int_equal(totals.filtered, 2);
-    assert_int_equal(totals.graph_calls, 1);
 }
 
 static void test_ranges(void **state) {
@@ -463,9 +462,9 @@ static void test_buffers(void **state) {
     hec_buffers_give(taken[77]);
     assert_ptr_equal(hec_buffers_take(), taken[77]);
     assert_false(hec_buffers_ours(buffer));
-    hec_buffers_reset();
+    for (uint32_t i = 0; i < HEC_TRACER_BUFFERS; i++)
+        hec_buffers_give(taken[i]);
     assert_int_equal(hec_buffers_out(), 0);
-    assert_ptr_equal(hec_buffers_take(), taken[0]);
     hec_buffers_forget();
     assert_false(hec_buffers_ours(taken[0]));
 }
