@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS 4
-#define BLOCK_BYTES (128 * 1024)
+/* Each thread sleeps until half of the blocks are for it: woken at every block, the two took turns on one processor. */
+#define BLOCKS 32
+#define BLOCK_BYTES (64 * 1024)
 
 struct hec_import_ahead {
     hec_import_ahead_source source;
@@ -28,7 +29,8 @@ static void *fill(void *context) {
     pthread_mutex_lock(&a->mutex);
     while (!a->stopping && a->last > 0) {
         if (a->filled - a->taken == BLOCKS) {
-            pthread_cond_wait(&a->changed, &a->mutex);
+            while (!a->stopping && a->filled - a->taken > BLOCKS / 2)
+                pthread_cond_wait(&a->changed, &a->mutex);
             continue;
         }
         unsigned at = a->filled % BLOCKS;
@@ -41,7 +43,8 @@ static void *fill(void *context) {
         } else {
             a->last = got;
         }
-        pthread_cond_signal(&a->changed);
+        if (got <= 0 || a->filled - a->taken >= BLOCKS / 2)
+            pthread_cond_signal(&a->changed);
     }
     pthread_mutex_unlock(&a->mutex);
     return NULL;
@@ -69,8 +72,9 @@ int hec_import_ahead_start(hec_import_ahead_source source, void *context, struct
 
 long hec_import_ahead_read(struct hec_import_ahead *a, void *bytes, size_t size, struct hec_why *why) {
     pthread_mutex_lock(&a->mutex);
-    while (a->filled == a->taken && a->last > 0)
-        pthread_cond_wait(&a->changed, &a->mutex);
+    if (a->filled == a->taken)
+        while (a->filled - a->taken < BLOCKS / 2 && a->last > 0)
+            pthread_cond_wait(&a->changed, &a->mutex);
     bool empty = a->filled == a->taken;
     long last = a->last;
     pthread_mutex_unlock(&a->mutex);
@@ -84,7 +88,8 @@ long hec_import_ahead_read(struct hec_import_ahead *a, void *bytes, size_t size,
         a->used = 0;
         pthread_mutex_lock(&a->mutex);
         a->taken++;
-        pthread_cond_signal(&a->changed);
+        if (a->filled - a->taken <= BLOCKS / 2)
+            pthread_cond_signal(&a->changed);
         pthread_mutex_unlock(&a->mutex);
     }
     return (long)got;
