@@ -1,0 +1,332 @@
+#include "diagnose/state.h"
+
+#include "diagnose/state_device.h"
+#include "diagnose/timeline_tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_KINDS (HEC_ACTIVITY_BIT(HEC_ACTIVITY_WINDOW) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STEP))
+#define KINDS                                                                                                          \
+    (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API) |                  \
+     HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
+
+static const struct {
+    const char *name, *meaning;
+    bool idle;
+} states[HEC_STATE_COUNT] = {
+#define HEC_STATE(id, name, idle, meaning) [HEC_STATE_##id] = {name, meaning, idle},
+#include "diagnose/state.def"
+#undef HEC_STATE
+};
+
+const char *hec_state_name(enum hec_state state) {
+    return (unsigned)state < HEC_STATE_COUNT ? states[state].name : "?";
+}
+
+const char *hec_state_meaning(enum hec_state state) {
+    return (unsigned)state < HEC_STATE_COUNT ? states[state].meaning : "";
+}
+
+bool hec_state_idle(enum hec_state state) {
+    return (unsigned)state < HEC_STATE_COUNT && states[state].idle;
+}
+
+/* One process, by pid and rank (ranks of an import may share a pid). */
+struct process {
+    int32_t pid, rank;
+    struct hec_host_thread *main, *sampled; /* NULL: it has no thread that is known, no samples */
+    bool used;                              /* a device */
+};
+
+struct build {
+    const struct hec_timeline_input *input;
+    struct hec_state_limits limits;
+    const struct hec_state_visitor *visitor;
+    struct hec_timeline_tables tables;
+    struct hec_windows windows;
+    struct hec_step_survey survey;
+    struct process *processes;
+    size_t process_count;
+    struct on_track {
+        struct process *process;
+        struct hec_state_device *device; /* STREAM */
+        struct hec_host_thread *thread;  /* THREAD */
+    } * tracks;                          /* by id */
+    struct hec_state_device *devices;    /* by index, ascending */
+    size_t device_count;
+    uint8_t *classes; /* by kernel id */
+    uint8_t *labels;  /* by name id: of a phase of that name */
+};
+
+/* ---- before: windows, steps, tables ---- */
+
+static int take_first(void *to, const struct hec_activity *a, size_t count) {
+    struct build *b = to;
+    for (size_t i = 0; i < count; i++) {
+        const struct hec_track *track = hec_timeline_track(&b->tables, a[i].track);
+        int err = 0;
+        if (!track || !hec_timeline_plausible(&a[i]))
+            continue;
+        if (a[i].kind == HEC_ACTIVITY_WINDOW)
+            err = hec_windows_add(&b->windows, track->pid, a[i].start_ns, a[i].end_ns);
+        else
+            err = hec_step_survey_add(&b->survey, &b->tables, &a[i]);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+static struct process *process_of(struct build *b, const struct hec_track *track) {
+    for (size_t i = b->process_count; i-- > 0;)
+        if (b->processes[i].pid == track->pid && b->processes[i].rank == track->rank)
+            return &b->processes[i];
+    struct process *p = &b->processes[b->process_count++];
+    *p = (struct process){.pid = track->pid, .rank = track->rank};
+    return p;
+}
+
+/* The main thread has the id of its process; where none has, the one seen first. */
+static int prepare_threads(struct build *b) {
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 1; i < b->tables.track_count; i++) {
+            const struct hec_track *track = hec_timeline_track(&b->tables, i);
+            if (!track)
+                continue;
+            struct on_track *on = &b->tracks[i];
+            if (!pass)
+                on->process = process_of(b, track);
+            if (!pass && track->kind == HEC_TRACK_THREAD && !(on->thread = hec_host_thread_new()))
+                return HEC_ERR_NOMEM;
+            if (track->kind == HEC_TRACK_THREAD && !on->process->main && (pass || track->stream == track->pid))
+                on->process->main = on->thread;
+        }
+    return 0;
+}
+
+static int ascending(const void *a, const void *b) {
+    int one = *(const int *)a, other = *(const int *)b;
+    return (one > other) - (one < other);
+}
+
+struct pids {
+    int *list; /* ascending */
+    size_t count;
+};
+
+static bool among(const void *context, int32_t pid) {
+    const struct pids *pids = context;
+    int key = pid;
+    return bsearch(&key, pids->list, pids->count, sizeof *pids->list, ascending) != NULL;
+}
+
+/* Before a process was traced it had used no device, and after its trace has ended it uses none any more: that time is
+ * known, although no window covers it. */
+static int with_ends(const struct build *b, const struct pids *pids, struct hec_intervals *traced) {
+    struct hec_intervals out = {0};
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    if (traced->everywhere)
+        return 0;
+    for (size_t i = 0; i < b->windows.count; i++)
+        if (among(pids, b->windows.list[i].pid)) {
+            first = b->windows.list[i].start_ns < first ? b->windows.list[i].start_ns : first;
+            last = b->windows.list[i].end_ns > last ? b->windows.list[i].end_ns : last;
+        }
+    for (size_t i = 0; i < b->tables.tracer_count; i++) {
+        const struct hec_tracer *t = &b->tables.tracers[i];
+        if (!among(pids, t->pid) || t->last_ns <= t->first_ns)
+            continue;
+        first = t->first_ns < first ? t->first_ns : first;
+        last = t->last_ns > last ? t->last_ns : last;
+    }
+    int err = hec_intervals_append(&out, -HEC_TIMELINE_TIME_MAX - 1, first);
+    for (size_t i = 0; i < traced->count && !err; i++)
+        err = hec_intervals_append(&out, traced->list[i].start_ns, traced->list[i].end_ns);
+    if (!err)
+        err = hec_intervals_append(&out, last, HEC_TIMELINE_TIME_MAX + 1);
+    hec_intervals_free(traced);
+    *traced = out;
+    return err;
+}
+
+static int prepare_device(struct build *b, struct hec_state_device *d) {
+    struct pids pids = {.list = malloc((b->tables.track_count + 1) * sizeof *pids.list)};
+    if (!pids.list)
+        return HEC_ERR_NOMEM;
+    for (uint32_t i = 1; i < b->tables.track_count; i++) {
+        const struct hec_track *track = hec_timeline_track(&b->tables, i);
+        if (track && track->kind == HEC_TRACK_STREAM && track->device == d->device) {
+            pids.list[pids.count++] = track->pid;
+            b->tracks[i].device = d;
+        }
+    }
+    qsort(pids.list, pids.count, sizeof *pids.list, ascending);
+    int err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, among, &pids, &d->traced);
+    if (!err)
+        err = with_ends(b, &pids, &d->traced);
+    free(pids.list);
+    return err;
+}
+
+static int prepare_devices(struct build *b) {
+    size_t n = 0;
+    int *indices = malloc((b->tables.track_count + 1) * sizeof *indices);
+    if (!indices)
+        return HEC_ERR_NOMEM;
+    for (uint32_t i = 1; i < b->tables.track_count; i++) {
+        const struct hec_track *track = hec_timeline_track(&b->tables, i);
+        if (track && track->kind == HEC_TRACK_STREAM)
+            indices[n++] = track->device;
+    }
+    qsort(indices, n, sizeof *indices, ascending);
+    b->devices = calloc(n + 1, sizeof *b->devices);
+    int err = b->devices ? 0 : HEC_ERR_NOMEM;
+    for (size_t i = 0; i < n && !err; i++) {
+        if (i && indices[i] == indices[i - 1])
+            continue;
+        struct hec_state_device *d = &b->devices[b->device_count++];
+        hec_state_device_init(d, indices[i], &b->limits, b->visitor);
+        err = prepare_device(b, d);
+    }
+    free(indices);
+    return err;
+}
+
+static int prepare(struct build *b) {
+    const struct hec_timeline_tables *t = &b->tables;
+    b->processes = calloc(t->track_count + 1, sizeof *b->processes);
+    b->tracks = calloc(t->track_count + 1, sizeof *b->tracks);
+    b->classes = malloc(t->kernel_count + 1);
+    b->labels = malloc(t->name_count + 1);
+    if (!b->processes || !b->tracks || !b->classes || !b->labels)
+        return HEC_ERR_NOMEM;
+    for (uint32_t i = 0; i < t->kernel_count; i++)
+        b->classes[i] = (uint8_t)hec_kernel_class_of(hec_timeline_name(t, hec_timeline_kernel_name(t, i)));
+    for (uint32_t i = 0; i < t->name_count; i++) {
+        const char *name = hec_timeline_name(t, i);
+        b->labels[i] = strcmp(name, "data") == 0         ? HEC_HOST_DATA
+                       : strcmp(name, "checkpoint") == 0 ? HEC_HOST_CHECKPOINT
+                                                         : HEC_HOST_NOTHING;
+    }
+    int err = prepare_threads(b);
+    return err ? err : prepare_devices(b);
+}
+
+/* ---- the pass over all that matters ---- */
+
+static enum hec_host_label label_of(const struct build *b, const struct hec_activity *a) {
+    static const enum hec_host_label calls[HEC_API_CLASS_COUNT] = {
+        [HEC_API_OTHER] = HEC_HOST_NOTHING, [HEC_API_LAUNCH] = HEC_HOST_LAUNCH, [HEC_API_GRAPH] = HEC_HOST_LAUNCH,
+        [HEC_API_COPY] = HEC_HOST_COPY,     [HEC_API_MEMSET] = HEC_HOST_LAUNCH, [HEC_API_SYNC] = HEC_HOST_SYNC,
+        [HEC_API_ALLOC] = HEC_HOST_ALLOC,   [HEC_API_FREE] = HEC_HOST_ALLOC,    [HEC_API_MODULE] = HEC_HOST_MODULE,
+    };
+    switch (a->kind) {
+    case HEC_ACTIVITY_API:
+        return a->detail < HEC_API_CLASS_COUNT ? calls[a->detail] : HEC_HOST_NOTHING;
+    case HEC_ACTIVITY_SYNC:
+        return a->detail == HEC_SYNC_STREAM_WAIT ? HEC_HOST_NOTHING : HEC_HOST_SYNC;
+    case HEC_ACTIVITY_PHASE:
+        return a->name < b->tables.name_count ? b->labels[a->name] : HEC_HOST_NOTHING;
+    default:
+        return HEC_HOST_NOTHING;
+    }
+}
+
+static int take_host(struct build *b, struct on_track *on, const struct hec_activity *a) {
+    enum hec_host_label label = label_of(b, a);
+    if (!on->thread)
+        return 0;
+    if (a->kind == HEC_ACTIVITY_STACK) {
+        if (!on->process->sampled || on->thread == on->process->main)
+            on->process->sampled = on->thread;
+        return hec_host_sampled(on->thread, a->start_ns, a->end_ns - a->start_ns, a->name);
+    }
+    on->thread->seen = true;
+    return label == HEC_HOST_NOTHING ? 0 : hec_host_hold(on->thread, label, a->start_ns, a->end_ns);
+}
+
+static int lane_of(const struct build *b, const struct hec_activity *a) {
+    if (a->kind == HEC_ACTIVITY_KERNEL)
+        return a->name < b->tables.kernel_count ? b->classes[a->name] : HEC_KERNEL_CLASS_OTHER;
+    return a->kind == HEC_ACTIVITY_GRAPH ? (int)HEC_KERNEL_CLASS_GRAPH : HEC_STATE_LANE_COPY;
+}
+
+static int take_device(struct build *b, struct on_track *on, const struct hec_activity *a) {
+    struct hec_host_thread *thread = a->launch_track < b->tables.track_count ? b->tracks[a->launch_track].thread : NULL;
+    struct hec_state_event event = {
+        .start_ns = a->start_ns,
+        .end_ns = a->end_ns,
+        .launch_ns = a->launch_ns < -HEC_TIMELINE_TIME_MAX ? HEC_TIME_UNKNOWN : a->launch_ns,
+        .launch_end_ns = a->launch_end_ns,
+        .lane = lane_of(b, a),
+        .first = !on->process->used,
+        .thread = thread,
+        .main = on->process->main,
+        .sampled = on->process->sampled,
+    };
+    on->process->used = true;
+    if (thread && event.launch_ns != HEC_TIME_UNKNOWN)
+        hec_host_launched(thread, event.launch_ns, event.launch_end_ns, a->kind == HEC_ACTIVITY_COPY);
+    return hec_state_device_add(on->device, &event, b->input->end_ns > 0 ? 0 : a->start_ns);
+}
+
+static int take(void *to, const struct hec_activity *a, size_t count) {
+    struct build *b = to;
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        struct on_track *on = a[i].track < b->tables.track_count ? &b->tracks[a[i].track] : NULL;
+        if (!on || !on->process || !hec_timeline_plausible(&a[i]))
+            continue;
+        if (!(HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a[i].kind)))
+            err = take_host(b, on, &a[i]);
+        else if (on->device)
+            err = take_device(b, on, &a[i]);
+    }
+    return err;
+}
+
+static int end(struct build *b) {
+    int err = 0;
+    for (size_t i = 1; i < b->tables.track_count && !err; i++)
+        if (b->tracks[i].thread)
+            err = hec_host_advance(b->tracks[i].thread, INT64_MAX);
+    for (size_t i = 0; i < b->device_count && !err; i++)
+        err = hec_state_device_end(&b->devices[i], b->input->end_ns > 0 ? b->input->end_ns : INT64_MIN);
+    return err;
+}
+
+static int build_all(struct build *b, struct hec_why *why) {
+    const struct hec_timeline_input *in = b->input;
+    int err = hec_timeline_tables_load(in, &b->tables, why);
+    if (!err && in->activities)
+        err = in->activities(in->context, FIRST_KINDS, take_first, b, why);
+    if ((err && err != HEC_ERR_NOTFOUND) || (err = prepare(b)) != 0)
+        return err;
+    if (b->visitor->steps && (err = b->visitor->steps(b->visitor->context, hec_step_survey_best(&b->survey))) != 0)
+        return err;
+    if (in->activities)
+        err = in->activities(in->context, KINDS, take, b, why);
+    return err && err != HEC_ERR_NOTFOUND ? err : end(b);
+}
+
+int hec_states_build(const struct hec_timeline_input *input, const struct hec_state_limits *limits,
+                     const struct hec_state_visitor *visitor, struct hec_why *why) {
+    struct build b = {.input = input, .limits = limits ? *limits : HEC_STATE_LIMITS_DEFAULT, .visitor = visitor};
+    int err = build_all(&b, why);
+    for (size_t i = 0; b.tracks && i < b.tables.track_count; i++)
+        hec_host_thread_free(b.tracks[i].thread);
+    for (size_t i = 0; i < b.device_count; i++)
+        hec_state_device_free(&b.devices[i]);
+    free(b.tracks);
+    free(b.processes);
+    free(b.devices);
+    free(b.classes);
+    free(b.labels);
+    hec_windows_free(&b.windows);
+    hec_step_survey_free(&b.survey);
+    hec_timeline_tables_free(&b.tables);
+    if (err == HEC_ERR_NOMEM)
+        hec_fail(why, err, "out of memory");
+    return err;
+}

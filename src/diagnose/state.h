@@ -1,0 +1,97 @@
+/* What each device was doing at every instant: exactly one state (state.def), decided on the union over its streams and,
+ * while it was idle, by what the host did. Streaming: two passes over the activities, memory grows with the number of
+ * threads, windows and steps.
+ *
+ * A device is told of from the start of the run (0, or its first activity where that is earlier or the run's end is not
+ * known) to the run's end (or its last activity). Busy, the first of these that holds:
+ *   compute  a kernel that does not communicate, or a graph; its class is the first in kernel_class.def of those running
+ *   comm     a communication kernel (kernel_class.def: NCCL's and custom all-reduce kernels)
+ *   copy     a copy or a memset
+ * A gap in which none of them holds ends with an activity: the *ender* (of several that start at once, the first as
+ * given). The thread whose call launched it decides; where that is not known, the main thread of its process. What
+ * holds for the main thread counts where the deciding thread does nothing that is known (the backward pass has a
+ * thread of its own). At every instant of a gap, the first that holds:
+ *   1 untraced    outside of the windows of a duty-cycled trace: unknown, traced = false. So is the gap at the start of a
+ *                 window whose ender waited for more than 20 us after its launch: the device still ran what had been
+ *                 launched before the window.
+ *   2 startup     the ender is the first activity of its process, or of the device: nothing could be overlapped yet
+ *   3 tail        no ender: after the last activity. A phase "checkpoint" there is checkpoint: that one can be avoided.
+ *   4 launch or   the ender has been launched and its call has returned, but the device has not begun: the launch's own
+ *     unknown     latency, launch; where that takes more than 20 us, it waits for something that no trace tells
+ *   5 checkpoint, data   phases of that name: the program's own word goes before its calls
+ *   6 alloc       a call that allocates or frees
+ *   7 startup     a call that loads or compiles code
+ *   8 launch      the ender's call is under way
+ *   9 sync        a synchronising call is under way, or a copying one that began while the device was busy
+ *  10 launch      another copying or launching call is under way
+ *  11 sync        the gap began while the thread was in a call of rule 9: until its first launch after that
+ *  12 launch      between two launches of the thread, less than 20 us from the end of one to the start of the next
+ *  13 host        a thread is known: it runs the program's own code
+ *  14 unknown     nothing tells
+ * 20 us: a launch costs about 2 to 9 us of a thread, in Python with its operator about 10; who launches faster than
+ * that cannot be held up by much else. */
+#ifndef HEC_DIAGNOSE_STATE_H
+#define HEC_DIAGNOSE_STATE_H
+
+#include "diagnose/kernel_class.h"
+#include "diagnose/steps.h"
+#include "diagnose/timeline.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hec_state {
+#define HEC_STATE(id, name, idle, meaning) HEC_STATE_##id,
+#include "diagnose/state.def"
+#undef HEC_STATE
+    HEC_STATE_COUNT
+};
+
+const char *hec_state_name(enum hec_state state);    /* "compute"; "?" out of range */
+const char *hec_state_meaning(enum hec_state state); /* a clause in English */
+bool hec_state_idle(enum hec_state state);
+
+/* What the program itself said of an instant; known outside of the windows too. */
+enum hec_state_phase { HEC_STATE_PHASE_NONE, HEC_STATE_PHASE_DATA, HEC_STATE_PHASE_CHECKPOINT, HEC_STATE_PHASE_COUNT };
+
+struct hec_state_piece {
+    int64_t start_ns, end_ns; /* start < end */
+    uint32_t frame;           /* idle: of the last stack sample in the same gap; 0 none */
+    uint8_t state;            /* enum hec_state */
+    uint8_t kernel_class;     /* COMPUTE: enum hec_kernel_class; COMM: COMM; else OTHER */
+    uint8_t phase;            /* enum hec_state_phase; NONE where the device was traced throughout: it is not needed */
+    bool traced;              /* false: UNKNOWN, and the time may be extrapolated */
+};
+
+/* A stack sample that was taken at an instant at which the device was idle and traced. */
+struct hec_state_sample {
+    int64_t t_ns, period_ns; /* what it stands for */
+    uint32_t frame;
+    uint8_t state;
+};
+
+/* Members may be NULL. A visitor returns 0 to go on; anything else stops all and is returned. */
+struct hec_state_visitor {
+    void *context;
+    /* First of all: the steps to go by (steps.h; those that the program or the hooks tell); NULL: none. Alive until
+     * hec_states_build returns. */
+    int (*steps)(void *context, const struct hec_step_list *steps);
+    /* Of one device disjoint, ascending, without holes; devices alternate. Neighbours differ. */
+    int (*piece)(void *context, int device, const struct hec_state_piece *piece);
+    int (*sample)(void *context, int device, const struct hec_state_sample *sample);
+};
+
+struct hec_state_limits {
+    int64_t close_ns; /* of rules 1, 4 and 12 */
+    /* Rule 11: false, as it stands there; true: for no longer than the thread had waited before the device ran dry,
+     * since without the wait it could have been earlier by no more than that. The rest is for 12 to 14. */
+    bool sync_bounded;
+};
+#define HEC_STATE_LIMITS_DEFAULT ((struct hec_state_limits){.close_ns = 20000, .sync_bounded = false})
+
+/* limits NULL: the default. 0, HEC_ERR_NOMEM, what the input returned, or what the visitor did. A run without activities
+ * on devices has no pieces. */
+int hec_states_build(const struct hec_timeline_input *input, const struct hec_state_limits *limits,
+                     const struct hec_state_visitor *visitor, struct hec_why *why);
+
+#endif

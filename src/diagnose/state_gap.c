@@ -1,0 +1,168 @@
+#include "diagnose/state_gap.h"
+
+/* One gap being explained. */
+struct explain {
+    const struct hec_state_gap *gap;
+    int64_t close_ns;
+    int64_t call_ns, queued_ns; /* the ender's call begins, has returned: start <= call <= queued <= end of the gap */
+    int64_t sync_until_ns;      /* rule 11 */
+    enum hec_state otherwise;   /* rule 13 or 14 */
+    int (*take)(void *context, int64_t start_ns, int64_t end_ns, enum hec_state state);
+    void *context;
+};
+
+static int64_t smaller(int64_t one, int64_t other) {
+    return one < other ? one : other;
+}
+
+static int64_t larger(int64_t one, int64_t other) {
+    return one > other ? one : other;
+}
+
+static int give(const struct explain *e, int64_t start_ns, int64_t end_ns, enum hec_state state) {
+    return start_ns < end_ns ? e->take(e->context, start_ns, end_ns, state) : 0;
+}
+
+/* Rules 12 to 14. */
+static int between_launches(const struct explain *e, int64_t start_ns, int64_t end_ns) {
+    const struct hec_host_thread *t = e->gap->thread;
+    size_t next = t ? hec_host_launch_from(t, start_ns + 1) : 0;
+    int err = 0;
+    for (int64_t at = start_ns; at < end_ns && !err;) {
+        const struct hec_host_launch *before = t && next > 0 ? &t->launches[next - 1] : NULL;
+        const struct hec_host_launch *after = t && next < t->launch_count ? &t->launches[next] : NULL;
+        int64_t to = after ? smaller(after->start_ns, end_ns) : end_ns;
+        bool close = before && after && after->start_ns - before->end_ns < e->close_ns;
+        if (!close && before && at < before->end_ns)
+            to = smaller(to, before->end_ns);
+        bool launching = close || (before && at < before->end_ns);
+        err = give(e, at, to, launching ? HEC_STATE_LAUNCH : e->otherwise);
+        at = to;
+        next += after && at == after->start_ns;
+    }
+    return err;
+}
+
+/* Rules 8 to 14: no phase, no allocation. */
+static int in_call(const struct explain *e, int64_t start_ns, int64_t end_ns, const struct hec_host_segment *call) {
+    int64_t before = smaller(end_ns, larger(start_ns, e->call_ns)); /* rule 8 holds from there on */
+    int err = 0;
+    if (!call) {
+        int64_t sync = smaller(before, larger(start_ns, e->sync_until_ns));
+        err = give(e, start_ns, sync, HEC_STATE_SYNC);
+        if (!err)
+            err = between_launches(e, sync, before);
+    } else {
+        bool waits =
+            call->label == HEC_HOST_SYNC || (call->label == HEC_HOST_COPY && call->start_ns < e->gap->start_ns);
+        err = give(e, start_ns, before, waits ? HEC_STATE_SYNC : HEC_STATE_LAUNCH);
+    }
+    return err ? err : give(e, before, end_ns, HEC_STATE_LAUNCH);
+}
+
+static int labelled(const struct explain *e, int64_t start_ns, int64_t end_ns, const struct hec_host_segment *s) {
+    static const enum hec_state states[HEC_HOST_LABEL_COUNT] = {
+        [HEC_HOST_CHECKPOINT] = HEC_STATE_CHECKPOINT,
+        [HEC_HOST_DATA] = HEC_STATE_DATA,
+        [HEC_HOST_ALLOC] = HEC_STATE_ALLOC,
+        [HEC_HOST_MODULE] = HEC_STATE_STARTUP,
+    };
+    return s && s->label <= HEC_HOST_MODULE ? give(e, start_ns, end_ns, states[s->label])
+                                            : in_call(e, start_ns, end_ns, s);
+}
+
+/* The segments of a thread; where it has none, those of `other`, and so on. */
+static int by_segments(const struct explain *e, const struct hec_host_thread *t, const struct hec_host_thread *other,
+                       int64_t start_ns, int64_t end_ns) {
+    int err = 0;
+    if (!t)
+        return other ? by_segments(e, other, NULL, start_ns, end_ns) : labelled(e, start_ns, end_ns, NULL);
+    size_t i = hec_host_segment_after(t, start_ns);
+    for (int64_t at = start_ns; at < end_ns && !err;) {
+        const struct hec_host_segment *s = i < t->segment_count ? &t->segments[i] : NULL;
+        int64_t to = s ? smaller(end_ns, s->start_ns > at ? s->start_ns : s->end_ns) : end_ns;
+        if (s && s->start_ns <= at) {
+            err = labelled(e, at, to, s);
+            i++;
+        } else {
+            err = by_segments(e, NULL, other, at, to);
+        }
+        at = to;
+    }
+    return err;
+}
+
+/* The segment that holds just before and just after t. */
+static const struct hec_host_segment *across(const struct hec_host_thread *t, int64_t t_ns) {
+    size_t i = t ? hec_host_segment_after(t, t_ns) : 0;
+    return t && i < t->segment_count && t->segments[i].start_ns < t_ns ? &t->segments[i] : NULL;
+}
+
+/* The copying call that ran when the device ran dry, and is not the ender's. */
+static const struct hec_host_launch *copying(const struct hec_state_gap *gap) {
+    const struct hec_host_thread *t = gap->thread;
+    for (size_t i = t ? hec_host_launch_from(t, gap->start_ns) : 0; i-- > 0;) {
+        const struct hec_host_launch *l = &t->launches[i];
+        if (l->end_ns > gap->start_ns && l->start_ns != gap->launch_ns)
+            return l->copy ? l : NULL;
+        if (l->end_ns <= gap->start_ns)
+            break;
+    }
+    return NULL;
+}
+
+static int64_t sync_until(const struct hec_state_gap *gap, const struct hec_state_limits *limits) {
+    const struct hec_host_segment *own = across(gap->thread, gap->start_ns);
+    const struct hec_host_segment *s = own ? own : across(gap->main, gap->start_ns);
+    const struct hec_host_launch *copy = s ? NULL : copying(gap);
+    bool waited = s && (s->label == HEC_HOST_SYNC || s->label == HEC_HOST_COPY);
+    if (!waited && !copy)
+        return gap->start_ns;
+    int64_t until = gap->end_ns;
+    if (gap->thread) {
+        size_t next = hec_host_launch_from(gap->thread, gap->start_ns);
+        if (next < gap->thread->launch_count)
+            until = smaller(until, gap->thread->launches[next].start_ns);
+    }
+    int64_t began = waited ? s->start_ns : copy->start_ns, ended = waited ? s->end_ns : copy->end_ns;
+    return limits->sync_bounded ? smaller(until, ended + gap->start_ns - began) : until;
+}
+
+/* Rules 2 and 3: the whole gap is one, but for checkpoints in the tail. */
+static int outer(const struct explain *e) {
+    const struct hec_state_gap *gap = e->gap;
+    const struct hec_host_thread *t = gap->main ? gap->main : gap->thread;
+    int64_t at = gap->start_ns;
+    int err = 0;
+    if (gap->startup)
+        return give(e, gap->start_ns, gap->end_ns, HEC_STATE_STARTUP);
+    for (size_t i = t ? hec_host_segment_after(t, at) : 0; t && i < t->segment_count && !err; i++) {
+        const struct hec_host_segment *s = &t->segments[i];
+        if (s->label != HEC_HOST_CHECKPOINT || s->start_ns >= gap->end_ns)
+            continue;
+        int64_t from = larger(at, s->start_ns);
+        err = give(e, at, from, HEC_STATE_TAIL);
+        at = smaller(s->end_ns, gap->end_ns);
+        if (!err)
+            err = give(e, from, at, HEC_STATE_CHECKPOINT);
+    }
+    return err ? err : give(e, at, gap->end_ns, HEC_STATE_TAIL);
+}
+
+int hec_state_gap_explain(const struct hec_state_gap *gap, const struct hec_state_limits *limits,
+                          int (*take)(void *context, int64_t start_ns, int64_t end_ns, enum hec_state state),
+                          void *context) {
+    struct explain e = {.gap = gap, .close_ns = limits->close_ns, .take = take, .context = context};
+    bool launched = gap->launch_ns != HEC_TIME_UNKNOWN;
+    if (gap->startup || gap->tail)
+        return outer(&e);
+    int64_t returned = larger(gap->launch_ns, gap->launch_end_ns); /* UNKNOWN is the smallest there is */
+    e.queued_ns = launched ? smaller(gap->end_ns, larger(gap->start_ns, returned)) : gap->end_ns;
+    e.call_ns = launched ? smaller(e.queued_ns, larger(gap->start_ns, gap->launch_ns)) : e.queued_ns;
+    bool known = launched || (gap->thread && gap->thread->seen) || (gap->main && gap->main->seen);
+    e.otherwise = known ? HEC_STATE_HOST : HEC_STATE_UNKNOWN;
+    e.sync_until_ns = sync_until(gap, limits);
+    int err = by_segments(&e, gap->thread, gap->main == gap->thread ? NULL : gap->main, gap->start_ns, e.queued_ns);
+    bool quick = gap->end_ns - e.queued_ns <= limits->close_ns;
+    return err ? err : give(&e, e.queued_ns, gap->end_ns, quick ? HEC_STATE_LAUNCH : HEC_STATE_UNKNOWN);
+}

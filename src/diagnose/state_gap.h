@@ -1,0 +1,22 @@
+/* Inside src/diagnose: why a device was idle: rules 2 to 14 of state.h. */
+#ifndef HEC_DIAGNOSE_STATE_GAP_H
+#define HEC_DIAGNOSE_STATE_GAP_H
+
+#include "diagnose/state.h"
+#include "diagnose/state_host.h"
+
+struct hec_state_gap {
+    int64_t start_ns, end_ns;
+    bool startup, tail;
+    int64_t launch_ns, launch_end_ns;     /* the ender's call; HEC_TIME_UNKNOWN */
+    const struct hec_host_thread *thread; /* decides; NULL: unknown */
+    const struct hec_host_thread *main;   /* of the process; NULL: unknown */
+};
+
+/* Calls take for states that cover the gap in ascending order without holes; what it returns, if not 0, ends this. The
+ * threads have been advanced to the gap's end. */
+int hec_state_gap_explain(const struct hec_state_gap *gap, const struct hec_state_limits *limits,
+                          int (*take)(void *context, int64_t start_ns, int64_t end_ns, enum hec_state state),
+                          void *context);
+
+#endif
