@@ -46,7 +46,10 @@ def torch_python():
     done = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"no PyTorch in {python} (Debian and Ubuntu: python3-torch)")
-    return python, tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", done.stdout).groups())
+    version = tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", done.stdout).groups())
+    if version < (1, 13):
+        pytest.skip(f"PyTorch {done.stdout.strip()}: the hooks are for 1.13 and newer")
+    return python, version
 
 
 @pytest.fixture

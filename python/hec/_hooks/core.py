@@ -39,19 +39,19 @@ def guard(name: str, function: Callable[[], None]) -> None:
         failed(name, error)
 
 
-def failed(name: str, error: Exception) -> None:
+def failed(name: str, error: Exception, most: int = ERRORS_MAX) -> None:
     """Called in the `except` of a hook. An exception that a signal handler of the program raised while the hook ran is
     the program's, and goes on its way."""
     global steady
     if not _ours(error):
         raise error
     count = _errors[name] = _errors.get(name, 0) + 1
-    if count < ERRORS_MAX or name in off:
+    if count < most or name in off:
         return
     off[name] = "%s: %s" % (type(error).__name__, error)
     steady = False
     try:
-        library.fact("hooks_off", "%s is off after %d errors (%s)" % (name, count, off[name]))
+        library.fact("hooks_off", "%s is off after %d errors (the last: %s)" % (name, count, off[name]))
     except Exception:
         pass
 

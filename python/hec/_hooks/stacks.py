@@ -109,7 +109,7 @@ def _run(hz: float, lock: Any) -> None:
                 break
     except Exception as error:
         try:
-            core.failed(NAME, error)
+            core.failed(NAME, error, most=1)
         except Exception:
             pass
 
