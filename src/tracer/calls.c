@@ -78,3 +78,10 @@ void hec_calls_leave_out(const struct hec_cupti *cupti) {
             cupti->ActivityEnableDriverApi(cbid, 0);
     }
 }
+
+void hec_calls_forget(void) {
+    for (uint32_t domain = 0; domain < 2; domain++)
+        for (uint32_t cbid = 1; cbid < HEC_CALLS_MAX; cbid++)
+            __atomic_store_n(&known[domain][cbid].unwanted, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&learnt, false, __ATOMIC_RELEASE);
+}

@@ -11,6 +11,10 @@
 #define DEVICE_TICK_NS (5 * HEC_NS_PER_MS) /* until cuInit is through */
 #define RETRY_FIRST_NS HEC_NS_PER_S
 #define RETRY_LAST_NS (60 * HEC_NS_PER_S)
+/* A window without kernels is opened again so often at once, then after a pause. */
+#define BLIND_TRIES 4u
+#define BLIND_BUFFERS 2u /* with more of them out, kernels are waiting for their end */
+#define BLIND_WAIT_NS (5 * HEC_NS_PER_S)
 #define STACK_BYTES ((size_t)512 << 10) /* CUPTI's flush runs on it */
 
 static struct {
@@ -44,12 +48,21 @@ void hec_thread_step(int64_t now) {
     if (t->open) {
         hec_window_charge();
         bool full = t->duty.budget_ppm == 0;
-        if (!full && hec_duty_should_close(&t->duty)) {
-            hec_window_close(false);
+        if (hec_window_blind())
+            hec_window_flush(0); /* the kernels may still be on their way */
+        if (hec_window_blind() && hec_buffers_out() <= BLIND_BUFFERS) {
+            hec_window_close(true);
+            t->blind++;
+            t->retry_ns = now + (t->blind % BLIND_TRIES ? TICK_NS : BLIND_WAIT_NS);
+        } else if (!full && hec_duty_should_close(&t->duty)) {
+            hec_window_close(true);
         } else {
-            hec_window_adapt();
-            if (hec_calls_learnt())
-                hec_calls_leave_out(&t->library.calls);
+            /* only where the kinds stay on: single calls and kinds changed now can cost the next window its kernels */
+            if (full) {
+                hec_window_adapt();
+                if (hec_calls_learnt())
+                    hec_calls_leave_out(&t->library.calls);
+            }
             if (now - t->flushed_ns >= FLUSH_NS)
                 hec_window_flush(0);
         }

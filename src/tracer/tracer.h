@@ -179,8 +179,9 @@ const char *hec_calls_name(uint32_t domain, uint32_t cbid);
 void hec_calls_unwanted(uint32_t domain, uint32_t cbid);
 /* Whether there is more to leave out than at the last question. */
 bool hec_calls_learnt(void);
-/* Tell CUPTI to leave out what was learnt; after each enabling of the kinds, which resets it. */
+/* Tell CUPTI to leave out what was learnt. Enabling the kinds resets it: forget too, and learn again. */
 void hec_calls_leave_out(const struct hec_cupti *cupti);
+void hec_calls_forget(void);
 
 /* ---- buffers.c: what CUPTI fills ---- */
 
@@ -250,11 +251,12 @@ struct hec_tracer {
     uint32_t theirs_type;
     uint32_t number; /* of the window */
     int64_t open_ns, close_ns;
-    uint64_t open_records;
+    uint64_t open_records, open_launches;
     int64_t open_self_ns;
     int64_t flushed_ns, told_ns;       /* when that was done last */
     struct hec_records_totals charged; /* what the duty cycle was told of */
     int64_t retry_ns, retry_wait_ns;   /* after a refusal */
+    uint32_t blind;                    /* windows without kernels so far */
 };
 extern struct hec_tracer hec_tracer;
 
@@ -270,6 +272,8 @@ void hec_window_drain(int64_t now_ns);
 /* The program ends: the last records, and nothing but a flush. By then the driver may have been taken down, and
  * cuptiActivityDisable is a segmentation fault (CUPTI 13.0); NVIDIA's own sample flushes in such a handler. */
 void hec_window_end(void);
+/* Whether the window sees launches and nothing of what they launch; such a window is not told of, and closed. */
+bool hec_window_blind(void);
 /* Trace the driver's calls only where the program makes them itself. */
 void hec_window_adapt(void);
 /* Fetch what is complete, and charge the duty cycle with what came since the last time. */
