@@ -175,15 +175,15 @@ static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_s
     return err;
 }
 
-/* Where the window begins in which the gap ends; the gap's start where it began in the same one. */
-static int64_t window_start(struct hec_state_device *d, int64_t start_ns, int64_t end_ns) {
+/* Where the window begins in which the gap ends; the gap's start where it began in the same one, or ends in none. */
+static int64_t window_start(const struct hec_state_device *d, int64_t start_ns, int64_t end_ns) {
     if (d->traced.everywhere)
         return start_ns;
     size_t i = d->window;
-    int64_t found = start_ns;
-    for (; i < d->traced.count && d->traced.list[i].start_ns < end_ns; i++)
-        found = d->traced.list[i].start_ns;
-    return found > start_ns ? found : start_ns;
+    while (i < d->traced.count && d->traced.list[i].end_ns < end_ns)
+        i++;
+    bool inside = i < d->traced.count && d->traced.list[i].start_ns < end_ns;
+    return inside && d->traced.list[i].start_ns > start_ns ? d->traced.list[i].start_ns : start_ns;
 }
 
 static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_state_event *ender, bool first) {
