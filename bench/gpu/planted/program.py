@@ -1,0 +1,52 @@
+"""One planted program: `program.py NAME [--fixed]`. Prints JSON: units of work done and the seconds they took.
+
+Warm-up (3 steps) is not counted. --scale does a part of the work; --device cpu --tiny tries the logic without a GPU.
+"""
+import argparse
+import json
+import os
+import time
+
+import torch
+
+import busy
+import ranks
+import starved
+from common import PROGRAMS, Setup
+
+assert busy and ranks and starved  # imported for what they register
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=PROGRAMS)
+    parser.add_argument("--fixed", action="store_true")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tiny", action="store_true")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    rank = int(os.environ.get("LOCAL_RANK", 0))
+    if options.device == "cuda":
+        torch.cuda.set_device(rank)
+    function, work = PROGRAMS[options.name]
+    step, units = function(Setup(options.fixed, options.device, options.tiny))
+    steps = 2 if options.tiny else max(1, round(options.scale * work / units))
+    finish = torch.cuda.synchronize if options.device == "cuda" else lambda: None
+    for _ in range(0 if work == 1 else 3):
+        step()
+    finish()
+    start = time.perf_counter()
+    for _ in range(steps):
+        step()
+    finish()
+    seconds = time.perf_counter() - start
+    if rank == 0:
+        print(json.dumps({"name": options.name, "fixed": options.fixed, "units": steps * units, "seconds": seconds}), flush=True)
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
