@@ -13,10 +13,10 @@ struct hec_tracer hec_tracer;
 /* Whole graphs (51) are for good: enabled while graphs exist that were instantiated without it, their next replay is a
  * segmentation fault in libcupti (5 of 5). Inside cuInit there are none. */
 enum { WHOLE_GRAPHS = 1, NODES = 2, ALWAYS = 3 };
-/* The order is torch.profiler's, for on and for off. With the calls (5, 4) on before the kernels (10) or off after them,
- * and a thread launching meanwhile, 7 to 14 of 15 windows got no kernel at all (CUPTI 13.0, launch-bound PyTorch); in
- * this order, with every buffer taken back between windows and no single calls left out, 0 of 14. hec_window_blind
- * watches over it. */
+/* The order is torch.profiler's, for on and for off. Switched while a thread launches, CUPTI 13.0 can end up recording the
+ * calls and no kernel until it is switched again: about half of the windows of a launch-bound PyTorch program with the
+ * calls (5, 4) on before the kernels (10) or off after them, one in four in this order with every buffer taken back
+ * between windows and no single calls left out. hec_window_blind watches over it. */
 static const struct {
     uint32_t kind;
     int when;
