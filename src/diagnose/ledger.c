@@ -1,0 +1,271 @@
+#include "diagnose/ledger.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sums over the windows of a trace, for one phase of the program: m is a window's length, y its time in a state. */
+struct stratum {
+    int64_t untraced_ns;
+    int64_t windows;
+    double m, mm;
+    double y[HEC_STATE_COUNT], yy[HEC_STATE_COUNT], ym[HEC_STATE_COUNT];
+    int64_t class_ns[HEC_KERNEL_CLASS_COUNT];
+    double now[HEC_STATE_COUNT]; /* of the window at hand */
+};
+
+struct device {
+    int device;
+    int64_t from_ns, to_ns;
+    int64_t traced_ns[HEC_STATE_COUNT], class_ns[HEC_KERNEL_CLASS_COUNT];
+    int64_t windows;
+    bool in_window;
+    struct stratum strata[HEC_STATE_PHASE_COUNT];
+    size_t step; /* the first that ends after the last piece */
+    bool step_untraced;
+    int64_t step_ns[HEC_STATE_COUNT], step_sum_ns[HEC_STATE_COUNT], steps;
+};
+
+struct hec_ledger_builder {
+    struct device *devices;
+    int device_count;
+    const struct hec_step_list *steps;
+};
+
+struct hec_ledger_builder *hec_ledger_begin(void) {
+    return calloc(1, sizeof(struct hec_ledger_builder));
+}
+
+void hec_ledger_steps(struct hec_ledger_builder *builder, const struct hec_step_list *steps) {
+    builder->steps = steps;
+}
+
+void hec_ledger_abandon(struct hec_ledger_builder *builder) {
+    if (builder)
+        free(builder->devices);
+    free(builder);
+}
+
+static struct device *device_of(struct hec_ledger_builder *b, int device, int64_t from_ns) {
+    for (int i = 0; i < b->device_count; i++)
+        if (b->devices[i].device == device)
+            return &b->devices[i];
+    struct device *grown = realloc(b->devices, ((size_t)b->device_count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    b->devices = grown;
+    struct device *d = &grown[b->device_count++];
+    memset(d, 0, sizeof *d);
+    d->device = device;
+    d->from_ns = from_ns;
+    return d;
+}
+
+/* ---- windows ---- */
+
+static void close_window(struct device *d) {
+    bool any = false;
+    for (int p = 0; p < HEC_STATE_PHASE_COUNT; p++) {
+        struct stratum *s = &d->strata[p];
+        double m = 0;
+        for (int i = 0; i < HEC_STATE_COUNT; i++)
+            m += s->now[i];
+        if (!(m > 0))
+            continue;
+        any = true;
+        s->windows++;
+        s->m += m;
+        s->mm += m * m;
+        for (int i = 0; i < HEC_STATE_COUNT; i++) {
+            s->y[i] += s->now[i];
+            s->yy[i] += s->now[i] * s->now[i];
+            s->ym[i] += s->now[i] * m;
+            s->now[i] = 0;
+        }
+    }
+    d->windows += any;
+    d->in_window = false;
+}
+
+static void add_to_window(struct device *d, const struct hec_state_piece *piece) {
+    struct stratum *s = &d->strata[piece->phase];
+    int64_t length = piece->end_ns - piece->start_ns;
+    if (!piece->traced) {
+        close_window(d);
+        s->untraced_ns += length;
+        return;
+    }
+    if (piece->state == HEC_STATE_STARTUP || piece->state == HEC_STATE_TAIL)
+        return;
+    s->now[piece->state] += (double)length;
+    if (piece->state == HEC_STATE_COMPUTE)
+        s->class_ns[piece->kernel_class] += length;
+    d->in_window = true;
+}
+
+/* ---- steps ---- */
+
+static void close_step(struct device *d) {
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        d->step_sum_ns[i] += d->step_untraced ? 0 : d->step_ns[i];
+        d->step_ns[i] = 0;
+    }
+    d->steps += !d->step_untraced;
+    d->step_untraced = false;
+    d->step++;
+}
+
+static void add_to_steps(struct device *d, const struct hec_step_list *steps, const struct hec_state_piece *piece) {
+    for (; d->step < steps->count; close_step(d)) {
+        const struct hec_step *s = &steps->list[d->step];
+        int64_t from = s->start_ns > piece->start_ns ? s->start_ns : piece->start_ns;
+        int64_t to = s->end_ns < piece->end_ns ? s->end_ns : piece->end_ns;
+        if (from < to && piece->traced)
+            d->step_ns[piece->state] += to - from;
+        if (from < to && !piece->traced)
+            d->step_untraced = true;
+        if (s->start_ns < d->from_ns)
+            d->step_untraced = true; /* begins before all that is known */
+        if (s->end_ns > piece->end_ns)
+            break;
+    }
+}
+
+int hec_ledger_piece(struct hec_ledger_builder *builder, int device, const struct hec_state_piece *piece) {
+    struct device *d = device_of(builder, device, piece->start_ns);
+    if (!d)
+        return HEC_ERR_NOMEM;
+    d->to_ns = piece->end_ns;
+    if (piece->traced)
+        d->traced_ns[piece->state] += piece->end_ns - piece->start_ns;
+    if (piece->traced && piece->state == HEC_STATE_COMPUTE)
+        d->class_ns[piece->kernel_class] += piece->end_ns - piece->start_ns;
+    add_to_window(d, piece);
+    if (builder->steps)
+        add_to_steps(d, builder->steps, piece);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+/* Student's t, two-sided 95 %: the expansion in 1/n to the third term is within 1 % from 3 on. */
+static double student(int64_t degrees) {
+    static const double few[] = {12.706, 4.303};
+    double z = 1.959964, n = (double)degrees;
+    if (degrees <= 2)
+        return few[degrees - 1];
+    double z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+    return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
+           (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n);
+}
+
+struct estimate {
+    double ns[HEC_STATE_COUNT], variance[HEC_STATE_COUNT]; /* variance: of half an interval */
+    double class_ns[HEC_KERNEL_CLASS_COUNT];
+    double below[HEC_STATE_COUNT], above[HEC_STATE_COUNT]; /* bounds that do not add in squares */
+};
+
+static void extrapolate(const struct stratum *s, struct estimate *e) {
+    double u = (double)s->untraced_ns, n = (double)s->windows;
+    if (!(u > 0))
+        return;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        double share = s->m > 0 ? s->y[i] / s->m : i == HEC_STATE_UNKNOWN;
+        e->ns[i] += share * u;
+        if (s->windows < 2) {
+            bool possible = i != HEC_STATE_STARTUP && i != HEC_STATE_TAIL;
+            e->below[i] += share * u;
+            e->above[i] += possible ? (1 - share) * u : 0;
+            continue;
+        }
+        double squares = s->yy[i] - 2 * share * s->ym[i] + share * share * s->mm;
+        double variance = squares > 0 ? n / (n - 1) * squares / (s->m * s->m) : 0;
+        double half = u * student(s->windows - 1) * sqrt(variance);
+        e->variance[i] += half * half;
+        if (!(s->y[i] > 0) && i != HEC_STATE_STARTUP && i != HEC_STATE_TAIL)
+            e->above[i] += u * (n > 3 ? 3 / n : 1);
+    }
+    for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
+        e->class_ns[c] += s->m > 0 ? (double)s->class_ns[c] / s->m * u : 0;
+}
+
+static void finish(const struct device *d, bool has_steps, struct hec_ledger_device *out) {
+    struct estimate e = {0};
+    int64_t untraced = 0, shares[HEC_STATE_COUNT], class_shares[HEC_KERNEL_CLASS_COUNT];
+    *out = (struct hec_ledger_device){
+        .device = d->device,
+        .from_ns = d->from_ns,
+        .to_ns = d->to_ns,
+        .window_ns = d->to_ns - d->from_ns,
+        .steps = has_steps ? d->steps : 0,
+        .joules = NAN,
+        .discrepancy = NAN,
+    };
+    for (int p = 0; p < HEC_STATE_PHASE_COUNT; p++) {
+        extrapolate(&d->strata[p], &e);
+        untraced += d->strata[p].untraced_ns;
+    }
+    out->windows = untraced ? d->windows : 0;
+    hec_ledger_apportion(e.ns, HEC_STATE_COUNT, untraced, shares);
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        struct hec_ledger_row *row = &out->rows[i];
+        row->traced_ns = d->traced_ns[i];
+        row->ns = row->traced_ns + shares[i];
+        out->traced_ns += row->traced_ns;
+        double half = sqrt(e.variance[i]), least = (double)row->traced_ns, most = least + (double)untraced;
+        row->seconds = (double)row->ns / HEC_NS_PER_S;
+        row->seconds_low = fmax((double)row->ns - half - e.below[i], least) / HEC_NS_PER_S;
+        row->seconds_high = fmin((double)row->ns + half + e.above[i], most) / HEC_NS_PER_S;
+        row->step_seconds = out->steps ? (double)d->step_sum_ns[i] / (double)out->steps / HEC_NS_PER_S : NAN;
+        row->joules = row->watts = row->watts_low = row->watts_high = NAN;
+    }
+    hec_ledger_apportion(e.class_ns, HEC_KERNEL_CLASS_COUNT, shares[HEC_STATE_COMPUTE], class_shares);
+    for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++) {
+        out->classes[c].traced_ns = d->class_ns[c];
+        out->classes[c].ns = d->class_ns[c] + class_shares[c];
+    }
+}
+
+int hec_ledger_end(struct hec_ledger_builder *builder, struct hec_ledger *out) {
+    memset(out, 0, sizeof *out);
+    out->devices = calloc((size_t)builder->device_count + 1, sizeof *out->devices);
+    int err = out->devices ? 0 : HEC_ERR_NOMEM;
+    for (int i = 0; i < builder->device_count && !err; i++) {
+        close_window(&builder->devices[i]);
+        finish(&builder->devices[i], builder->steps != NULL, &out->devices[out->device_count++]);
+    }
+    hec_ledger_abandon(builder);
+    return err;
+}
+
+void hec_ledger_free(struct hec_ledger *ledger) {
+    free(ledger->devices);
+    memset(ledger, 0, sizeof *ledger);
+}
+
+static int take_steps(void *context, const struct hec_step_list *steps) {
+    hec_ledger_steps(context, steps);
+    return 0;
+}
+
+static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
+    return hec_ledger_piece(context, device, piece);
+}
+
+int hec_ledger_build(const struct hec_timeline_input *input, const struct hec_state_limits *limits,
+                     struct hec_ledger *out, struct hec_why *why) {
+    struct hec_ledger_builder *builder = hec_ledger_begin();
+    const struct hec_state_visitor visitor = {.context = builder, .steps = take_steps, .piece = take_piece};
+    memset(out, 0, sizeof *out);
+    if (!builder)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    int err = hec_states_build(input, limits, &visitor, why);
+    if (err) {
+        hec_ledger_abandon(builder);
+        return err;
+    }
+    err = hec_ledger_end(builder, out);
+    return err ? hec_fail(why, err, "out of memory") : 0;
+}

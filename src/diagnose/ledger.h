@@ -1,0 +1,75 @@
+/* The ledger of a device: every nanosecond of the run in one state, every millijoule too.
+ *
+ * Time is exact where it was traced. Time that was not (between the windows of a duty-cycled trace) is shared out in the
+ * proportions of the traced time with the same phase of the program (data, checkpoint or neither: those are known
+ * outside of the windows too); startup and tail are known and take no part in it. The bounds are 95 % intervals from the
+ * variation between windows: the ratio estimator's variance, n/(n-1) sum (y - R m)^2 / (sum m)^2 for windows of lengths m
+ * with y in the state (Cochran, Sampling Techniques, 3rd ed., 6.4); a state that was never seen in n windows is below 3/n
+ * of the time. With fewer than two windows the bounds are all or nothing. Rows add up to the window exactly, in
+ * nanoseconds. */
+#ifndef HEC_DIAGNOSE_LEDGER_H
+#define HEC_DIAGNOSE_LEDGER_H
+
+#include "diagnose/state.h"
+
+struct hec_ledger_row {
+    int64_t traced_ns;                         /* seen */
+    int64_t ns;                                /* with its share of what was not traced */
+    double seconds, seconds_low, seconds_high; /* ns, and its 95 % interval */
+    double step_seconds;                       /* mean over the steps that were traced wholly; NAN without */
+    /* By hec_ledger_power; NAN before and where it could not. */
+    double joules, watts, watts_low, watts_high;
+    int64_t mj; /* joules, exactly; 0 where unknown */
+};
+
+struct hec_ledger_class {
+    int64_t traced_ns, ns; /* of compute; add up to it */
+};
+
+struct hec_ledger_device {
+    int device;
+    int64_t from_ns, to_ns;
+    int64_t window_ns; /* to - from: sum of all rows */
+    int64_t traced_ns; /* sum of the rows' traced_ns */
+    int64_t windows;   /* of the trace that the shares come from; 0: traced throughout */
+    int64_t steps;     /* traced wholly */
+    struct hec_ledger_row rows[HEC_STATE_COUNT];
+    struct hec_ledger_class classes[HEC_KERNEL_CLASS_COUNT];
+    double joules;      /* the total given; NAN before hec_ledger_power */
+    double discrepancy; /* what the watts made of it, by the total, less 1; NAN before */
+};
+
+struct hec_ledger {
+    struct hec_ledger_device *devices; /* by first appearance; malloc'ed */
+    int device_count;
+};
+
+/* Builds ledgers from pieces; to be fed by a visitor of hec_states_build, alone or beside others. */
+struct hec_ledger_builder;
+struct hec_ledger_builder *hec_ledger_begin(void);                                            /* NULL: no memory */
+void hec_ledger_steps(struct hec_ledger_builder *builder, const struct hec_step_list *steps); /* NULL: none. Kept */
+int hec_ledger_piece(struct hec_ledger_builder *builder, int device, const struct hec_state_piece *piece);
+/* *out is complete (free it) but for power; on HEC_ERR_NOMEM empty. Frees the builder. */
+int hec_ledger_end(struct hec_ledger_builder *builder, struct hec_ledger *out);
+void hec_ledger_abandon(struct hec_ledger_builder *builder); /* NULL is fine */
+void hec_ledger_free(struct hec_ledger *ledger);
+
+/* All of the above. Errors like hec_states_build. */
+int hec_ledger_build(const struct hec_timeline_input *input, const struct hec_state_limits *limits,
+                     struct hec_ledger *out, struct hec_why *why);
+
+struct hec_ledger_watts {
+    double watts, low, high;
+};
+/* Prices each state; the rows' joules then add up to total_mj exactly: the products are scaled to it (`discrepancy` says
+ * by how much: the solver's constraint leaves little) and rounded by largest remainder. False, and nothing changes, where
+ * a state with time has no watts (NAN), a power is negative, or all that is left to carry a total is 0 W: missing is not
+ * zero. */
+bool hec_ledger_power(struct hec_ledger_device *device, const struct hec_ledger_watts watts[HEC_STATE_COUNT],
+                      int64_t total_mj);
+
+/* Shares of `total` in proportion to weights >= 0 that add up to it exactly, by largest remainder (of equal ones the
+ * earlier). All 0 when the weights are. */
+void hec_ledger_apportion(const double *weights, int count, int64_t total, int64_t *shares);
+
+#endif
