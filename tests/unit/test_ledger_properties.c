@@ -1,0 +1,261 @@
+/* The ledger: adds up to the window in nanoseconds and to the total in millijoules whatever it is given, counts what a
+ * count of every microsecond counts, and its bounds hold what was left out between windows. */
+#include "diagnose/ledger.h"
+#include "fake_timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static uint64_t state;
+
+static uint32_t random_below(uint32_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % n;
+}
+
+static double random_unit(void) {
+    return (double)random_below(1u << 30) / (double)(1u << 30);
+}
+
+/* ---- sums ---- */
+
+static void adds_up(const struct hec_ledger_device *d) {
+    int64_t ns = 0, traced = 0, compute = 0, traced_compute = 0;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        const struct hec_ledger_row *row = &d->rows[i];
+        ns += row->ns;
+        traced += row->traced_ns;
+        assert_true(row->ns >= row->traced_ns);
+        assert_true(row->seconds_low <= row->seconds + 1e-9 && row->seconds <= row->seconds_high + 1e-9);
+        assert_true(row->seconds_high <= (double)d->window_ns / 1e9 + 1e-9);
+    }
+    for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++) {
+        compute += d->classes[c].ns;
+        traced_compute += d->classes[c].traced_ns;
+    }
+    assert_int_equal(ns, d->window_ns);
+    assert_int_equal(traced, d->traced_ns);
+    assert_int_equal(compute, d->rows[HEC_STATE_COMPUTE].ns);
+    assert_int_equal(traced_compute, d->rows[HEC_STATE_COMPUTE].traced_ns);
+}
+
+static void random_pieces(void **context) {
+    (void)context;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        struct hec_ledger_builder *b = hec_ledger_begin();
+        struct hec_ledger ledger;
+        int64_t sums[HEC_STATE_COUNT] = {0}, at = random_below(1000), untraced = 0;
+        int64_t start = at;
+        state = seed * 0x9e3779b97f4a7c15u;
+        bool cycled = random_below(2);
+        for (uint32_t n = 1 + random_below(60); n > 0; n--) {
+            struct hec_state_piece p = {
+                .start_ns = at,
+                .end_ns = at + 1 + random_below(random_below(2) ? 10 : 1000000007),
+                .state = (uint8_t)random_below(HEC_STATE_COUNT),
+                .kernel_class = (uint8_t)random_below(HEC_KERNEL_CLASS_COUNT),
+                .phase = cycled ? (uint8_t)random_below(HEC_STATE_PHASE_COUNT) : 0,
+                .traced = !cycled || random_below(2),
+            };
+            at = p.end_ns;
+            if (!p.traced)
+                p.state = HEC_STATE_UNKNOWN;
+            sums[p.state] += p.traced ? p.end_ns - p.start_ns : 0;
+            untraced += p.traced ? 0 : p.end_ns - p.start_ns;
+            assert_int_equal(hec_ledger_piece(b, 3, &p), 0);
+        }
+        assert_int_equal(hec_ledger_end(b, &ledger), 0);
+        assert_int_equal(ledger.device_count, 1);
+        struct hec_ledger_device *d = &ledger.devices[0];
+        assert_int_equal(d->device, 3);
+        assert_int_equal(d->window_ns, at - start);
+        assert_int_equal(d->window_ns - d->traced_ns, untraced);
+        adds_up(d);
+        for (int i = 0; i < HEC_STATE_COUNT; i++) {
+            assert_int_equal(d->rows[i].traced_ns, sums[i]);
+            if (!untraced)
+                assert_int_equal(d->rows[i].ns, sums[i]);
+        }
+        struct hec_ledger_watts watts[HEC_STATE_COUNT];
+        for (int i = 0; i < HEC_STATE_COUNT; i++)
+            watts[i] = (struct hec_ledger_watts){1 + 700 * random_unit(), 0, 800};
+        int64_t total = random_below(1u << 30) * (int64_t)(1 + random_below(1000)), mj = 0;
+        assert_true(hec_ledger_power(d, watts, total));
+        for (int i = 0; i < HEC_STATE_COUNT; i++) {
+            mj += d->rows[i].mj;
+            assert_true(d->rows[i].mj >= 0 && (d->rows[i].ns || !d->rows[i].mj));
+        }
+        assert_int_equal(mj, total);
+        hec_ledger_free(&ledger);
+    }
+}
+
+static void power_refuses(void **context) {
+    struct hec_ledger_device d = {0};
+    struct hec_ledger_watts watts[HEC_STATE_COUNT] = {{0}};
+    (void)context;
+    d.rows[HEC_STATE_COMPUTE].ns = 1000000000;
+    d.rows[HEC_STATE_COMPUTE].seconds = 1;
+    assert_false(hec_ledger_power(&d, watts, 5)); /* 0 W cannot carry 5 mJ */
+    watts[HEC_STATE_COMPUTE].watts = NAN;
+    assert_false(hec_ledger_power(&d, watts, 5));
+    watts[HEC_STATE_COMPUTE].watts = -1;
+    assert_false(hec_ledger_power(&d, watts, 5));
+    watts[HEC_STATE_COMPUTE].watts = 100;
+    assert_false(hec_ledger_power(&d, watts, -1));
+    assert_int_equal(d.rows[HEC_STATE_COMPUTE].mj, 0);
+    watts[HEC_STATE_DATA].watts = NAN; /* without time it does not matter */
+    assert_true(hec_ledger_power(&d, watts, 99000));
+    assert_int_equal(d.rows[HEC_STATE_COMPUTE].mj, 99000);
+    assert_true(fabs(d.discrepancy - 1.0 / 99) < 1e-12);
+}
+
+static void apportions(void **context) {
+    (void)context;
+    int64_t shares[3];
+    hec_ledger_apportion((double[]){1, 1, 1}, 3, 100, shares);
+    assert_int_equal(shares[0], 34);
+    assert_int_equal(shares[1], 33);
+    assert_int_equal(shares[2], 33);
+    hec_ledger_apportion((double[]){0, 0, 0}, 3, 100, shares);
+    assert_int_equal(shares[0] + shares[1] + shares[2], 0);
+    hec_ledger_apportion((double[]){0.2, 0, 0.8}, 3, INT64_MAX / 2, shares);
+    assert_int_equal(shares[0] + shares[2], INT64_MAX / 2);
+    assert_int_equal(shares[1], 0);
+}
+
+/* ---- a whole timeline against a count of every microsecond ---- */
+
+#define SPAN 4000 /* microseconds */
+#define US INT64_C(1000)
+
+static void timelines(void **context) {
+    (void)context;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct fake_timeline t;
+        struct hec_ledger ledger;
+        struct hec_why why;
+        static int compute[SPAN], copy[SPAN], data[SPAN];
+        memset(compute, 0, sizeof compute);
+        memset(copy, 0, sizeof copy);
+        memset(data, 0, sizeof data);
+        state = seed * 0x9e3779b97f4a7c15u;
+        fake_tl_init(&t);
+        t.input.end_ns = SPAN * US;
+        fake_tl_kernel(&t, "ampere_sgemm_128x128_tn", 128);
+        uint32_t streams[2], process = fake_tl_track(&t, HEC_TRACK_PROCESS, 1, -1, 0);
+        for (int i = 0; i < 2; i++)
+            streams[i] = fake_tl_track(&t, HEC_TRACK_STREAM, 1, 0, i);
+        uint32_t thread = fake_tl_track(&t, HEC_TRACK_THREAD, 1, -1, 1);
+        uint32_t name = fake_tl_name(&t, "data"), first = SPAN, last = 0;
+        for (uint32_t n = 1 + random_below(60); n > 0; n--) {
+            uint32_t start = random_below(SPAN - 200), end = start + 1 + random_below(100), kernel = random_below(2);
+            struct hec_activity *a = fake_tl_add(&t, kernel ? HEC_ACTIVITY_KERNEL : HEC_ACTIVITY_COPY,
+                                                 streams[random_below(2)], start * US, end * US);
+            a->name = kernel;
+            a->launch_ns = a->launch_end_ns = a->start_ns; /* no latency */
+            a->launch_track = thread;
+            for (uint32_t i = start; i < end; i++)
+                (kernel ? compute : copy)[i]++;
+            first = start < first ? start : first;
+            last = end > last ? end : last;
+        }
+        for (uint32_t n = random_below(10); n > 0; n--) {
+            uint32_t start = random_below(SPAN - 200), end = start + 1 + random_below(100);
+            fake_tl_add(&t, HEC_ACTIVITY_PHASE, thread, start * US, end * US)->name = name;
+            for (uint32_t i = start; i < end; i++)
+                data[i]++;
+        }
+        uint32_t period = 100 + random_below(900), steps = 0, step_data = 0;
+        for (uint32_t start = 0; start + period <= SPAN; start += period, steps++)
+            fake_tl_add(&t, HEC_ACTIVITY_STEP, process, start * US, (start + period) * US)->detail = HEC_STEP_MARKED;
+        int64_t count[HEC_STATE_COUNT] = {0};
+        for (uint32_t i = 0; i < SPAN; i++) {
+            enum hec_state s = compute[i]  ? HEC_STATE_COMPUTE
+                               : copy[i]   ? HEC_STATE_COPY
+                               : i < first ? HEC_STATE_STARTUP
+                               : i >= last ? HEC_STATE_TAIL
+                               : data[i]   ? HEC_STATE_DATA
+                                           : HEC_STATE_HOST;
+            count[s] += US;
+            step_data += s == HEC_STATE_DATA && i < steps * period;
+        }
+        /* nothing is close: the few launches that follow at once would be launch */
+        const struct hec_state_limits limits = {.close_ns = 0};
+        assert_int_equal(hec_ledger_build(&t.input, &limits, &ledger, &why), 0);
+        assert_int_equal(ledger.device_count, 1);
+        const struct hec_ledger_device *d = &ledger.devices[0];
+        adds_up(d);
+        assert_int_equal(d->window_ns, SPAN * US);
+        for (int i = 0; i < HEC_STATE_COUNT; i++) {
+            if (d->rows[i].ns != count[i])
+                fail_msg("seed %d: %s %g, should be %g", (int)seed, hec_state_name(i), (double)d->rows[i].ns,
+                         (double)count[i]);
+            assert_true(d->rows[i].seconds_low == d->rows[i].seconds_high);
+        }
+        assert_int_equal(d->steps, steps);
+        assert_true(fabs(d->rows[HEC_STATE_DATA].step_seconds - step_data * 1e-6 / steps) < 1e-12);
+        hec_ledger_free(&ledger);
+        fake_tl_free(&t);
+    }
+}
+
+/* ---- bounds ---- */
+
+/* A run of steps of random lengths of data, host and compute; a window in 5 of 20 ms. The truth is known. */
+static void bounds_hold(void **context) {
+    static const enum hec_state states[] = {HEC_STATE_DATA, HEC_STATE_HOST, HEC_STATE_COMPUTE};
+    int inside = 0, asked = 0;
+    (void)context;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct hec_ledger_builder *b = hec_ledger_begin();
+        struct hec_ledger ledger;
+        double truth[HEC_STATE_COUNT] = {0};
+        state = seed * 0x9e3779b97f4a7c15u;
+        int64_t at = 0, cycle = 20000000, open = 4000000, offset = random_below(20000000);
+        for (int step = 0; step < 600; step++) {
+            for (int k = 0; k < 3; k++) {
+                int64_t end = at + 50000 + random_below(k == 2 ? 4000000 : 1500000);
+                truth[states[k]] += (double)(end - at) / 1e9;
+                while (at < end) {
+                    int64_t in_cycle = (at + offset) % cycle;
+                    bool traced = in_cycle < open;
+                    int64_t border = at + (traced ? open : cycle) - in_cycle, to = border < end ? border : end;
+                    struct hec_state_piece p = {
+                        .start_ns = at,
+                        .end_ns = to,
+                        .state = (uint8_t)(traced ? states[k] : HEC_STATE_UNKNOWN),
+                        .kernel_class = HEC_KERNEL_CLASS_GEMM,
+                        .phase = k == 0 ? HEC_STATE_PHASE_DATA : HEC_STATE_PHASE_NONE,
+                        .traced = traced,
+                    };
+                    assert_int_equal(hec_ledger_piece(b, 0, &p), 0);
+                    at = to;
+                }
+            }
+        }
+        assert_int_equal(hec_ledger_end(b, &ledger), 0);
+        const struct hec_ledger_device *d = &ledger.devices[0];
+        adds_up(d);
+        assert_true(d->windows > 20);
+        /* the phase is known outside of the windows: nothing is left to guess */
+        assert_true(fabs(d->rows[HEC_STATE_DATA].seconds - truth[HEC_STATE_DATA]) < 1e-8);
+        for (int k = 1; k < 3; k++) {
+            const struct hec_ledger_row *row = &d->rows[states[k]];
+            asked++;
+            inside += row->seconds_low <= truth[states[k]] && truth[states[k]] <= row->seconds_high;
+        }
+        hec_ledger_free(&ledger);
+    }
+    if (inside < asked * 0.92 || inside > asked * 0.99)
+        fail_msg("%d of %d intervals hold the truth, 95 %% should", inside, asked);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_pieces), cmocka_unit_test(power_refuses), cmocka_unit_test(apportions),
+        cmocka_unit_test(timelines),     cmocka_unit_test(bounds_hold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
