@@ -1,6 +1,10 @@
 """The hooks in real PyTorch programs on the CPU: what they find is right, and the program does not notice."""
 
+import json
 import math
+import os
+import subprocess
+import textwrap
 
 import pytest
 
@@ -426,3 +430,19 @@ def test_pause_leaves_nothing(observe, torch_python):
     expected = 5.0 if version >= (2, 2) else None
     # in 1.13 the class of the optimizer stays wrapped, and the wrapper does nothing
     assert found.samples()[:3] == [expected] * 3 and len(found.steps) == 3
+
+
+def test_hec_reports_what_they_found(observe, torch_python):
+    hec = os.environ.get("HEC")
+    if not hec:
+        pytest.skip("HEC does not name the built hec")
+    program = (TRAIN + LOOP).replace("OPTIMIZER", "SGD").replace("WORKERS", "0")
+    (observe.folder / "program.py").write_text(textwrap.dedent(program))
+    plain = observe.environment(False)
+    done = subprocess.run([hec, "run", "-o", "run.hec", "--", torch_python[0], "program.py"], env=plain,
+                          cwd=observe.folder, capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = subprocess.run([hec, "report", "--json", "run.hec"], cwd=observe.folder, capture_output=True, text=True)
+    report = json.loads(report.stdout)
+    assert (report["steps"]["source"], report["steps"]["unit"], report["steps"]["units"]) == ("optimizer", "sample", 88)
+    assert sorted((phase["name"], phase["count"]) for phase in report["phases"]) == [("checkpoint", 1), ("data", 10)]
