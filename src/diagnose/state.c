@@ -252,15 +252,20 @@ static int lane_of(const struct build *b, const struct hec_activity *a) {
     return a->kind == HEC_ACTIVITY_GRAPH ? (int)HEC_KERNEL_CLASS_GRAPH : HEC_STATE_LANE_COPY;
 }
 
+static int64_t plausible(int64_t t_ns) {
+    return t_ns < -HEC_TIMELINE_TIME_MAX || t_ns > HEC_TIMELINE_TIME_MAX ? HEC_TIME_UNKNOWN : t_ns;
+}
+
 static int take_device(struct build *b, struct on_track *on, const struct hec_activity *a) {
     struct hec_host_thread *thread = a->launch_track < b->tables.track_count ? b->tracks[a->launch_track].thread : NULL;
     struct hec_state_event event = {
         .start_ns = a->start_ns,
         .end_ns = a->end_ns,
-        .launch_ns = a->launch_ns < -HEC_TIMELINE_TIME_MAX ? HEC_TIME_UNKNOWN : a->launch_ns,
-        .launch_end_ns = a->launch_end_ns,
+        .launch_ns = plausible(a->launch_ns),
+        .launch_end_ns = plausible(a->launch_end_ns),
         .lane = lane_of(b, a),
         .first = !on->process->used,
+        .kernel = a->kind == HEC_ACTIVITY_KERNEL,
         .thread = thread,
         .main = on->process->main,
         .sampled = on->process->sampled,

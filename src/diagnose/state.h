@@ -21,7 +21,8 @@
  *   5 checkpoint, data   phases of that name: the program's own word goes before its calls
  *   6 alloc       a call that allocates or frees
  *   7 startup     a call that loads or compiles code
- *   8 launch      the ender's call is under way
+ *   8 launch      the ender's call is under way; startup where it launches a kernel and takes 1 ms or more: it loads the
+ *                 kernel's code, which CUDA does at the first launch
  *   9 sync        a synchronising call is under way, or a copying one that began while the device was busy
  *  10 launch      another copying or launching call is under way
  *  11 sync        the gap began while the thread was in a call of rule 9: until its first launch after that
@@ -29,7 +30,8 @@
  *  13 host        a thread is known: it runs the program's own code
  *  14 unknown     nothing tells
  * 20 us: a launch costs about 2 to 9 us of a thread, in Python with its operator about 10; who launches faster than
- * that cannot be held up by much else. */
+ * that cannot be held up by much else. 1 ms: a hundred times that; the first launches of a PyTorch program take 2 ms to
+ * seconds. */
 #ifndef HEC_DIAGNOSE_STATE_H
 #define HEC_DIAGNOSE_STATE_H
 
@@ -83,11 +85,13 @@ struct hec_state_visitor {
 
 struct hec_state_limits {
     int64_t close_ns; /* of rules 1, 4 and 12 */
+    int64_t load_ns;  /* of rule 8 */
     /* Rule 11: false, as it stands there; true: for no longer than the thread had waited before the device ran dry,
      * since without the wait it could have been earlier by no more than that. The rest is for 12 to 14. */
     bool sync_bounded;
 };
-#define HEC_STATE_LIMITS_DEFAULT ((struct hec_state_limits){.close_ns = 20000, .sync_bounded = false})
+#define HEC_STATE_LIMITS_DEFAULT                                                                                       \
+    ((struct hec_state_limits){.close_ns = 20000, .load_ns = 1000000, .sync_bounded = false})
 
 /* limits NULL: the default. 0, HEC_ERR_NOMEM, what the input returned, or what the visitor did. A run without activities
  * on devices has no pieces. */

@@ -192,6 +192,7 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
         .end_ns = t_ns,
         .startup = ender && (first || ender->first),
         .tail = !ender,
+        .kernel = ender && ender->kernel,
         .launch_ns = ender ? ender->launch_ns : HEC_TIME_UNKNOWN,
         .launch_end_ns = ender ? ender->launch_end_ns : HEC_TIME_UNKNOWN,
         .thread = ender && ender->thread ? ender->thread : d->main,

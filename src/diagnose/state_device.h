@@ -35,7 +35,8 @@ struct hec_state_device {
 struct hec_state_event {
     int64_t start_ns, end_ns, launch_ns, launch_end_ns;
     int lane;
-    bool first;                            /* of its process */
+    bool first; /* of its process */
+    bool kernel;
     struct hec_host_thread *thread, *main; /* launched it; main of the process. NULL unknown */
     const struct hec_host_thread *sampled; /* has the stack samples of the process */
 };

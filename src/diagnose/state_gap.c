@@ -6,6 +6,7 @@ struct explain {
     int64_t close_ns;
     int64_t call_ns, queued_ns; /* the ender's call begins, has returned: start <= call <= queued <= end of the gap */
     int64_t sync_until_ns;      /* rule 11 */
+    enum hec_state calling;     /* rule 8 */
     enum hec_state otherwise;   /* rule 13 or 14 */
     int (*take)(void *context, int64_t start_ns, int64_t end_ns, enum hec_state state);
     void *context;
@@ -57,7 +58,7 @@ static int in_call(const struct explain *e, int64_t start_ns, int64_t end_ns, co
             call->label == HEC_HOST_SYNC || (call->label == HEC_HOST_COPY && call->start_ns < e->gap->start_ns);
         err = give(e, start_ns, before, waits ? HEC_STATE_SYNC : HEC_STATE_LAUNCH);
     }
-    return err ? err : give(e, before, end_ns, HEC_STATE_LAUNCH);
+    return err ? err : give(e, before, end_ns, e->calling);
 }
 
 static int labelled(const struct explain *e, int64_t start_ns, int64_t end_ns, const struct hec_host_segment *s) {
@@ -161,6 +162,8 @@ int hec_state_gap_explain(const struct hec_state_gap *gap, const struct hec_stat
     e.call_ns = launched ? smaller(e.queued_ns, larger(gap->start_ns, gap->launch_ns)) : e.queued_ns;
     bool known = launched || (gap->thread && gap->thread->seen) || (gap->main && gap->main->seen);
     e.otherwise = known ? HEC_STATE_HOST : HEC_STATE_UNKNOWN;
+    bool loads = launched && gap->kernel && returned - gap->launch_ns >= limits->load_ns;
+    e.calling = loads ? HEC_STATE_STARTUP : HEC_STATE_LAUNCH;
     e.sync_until_ns = sync_until(gap, limits);
     int err = by_segments(&e, gap->thread, gap->main == gap->thread ? NULL : gap->main, gap->start_ns, e.queued_ns);
     bool quick = gap->end_ns - e.queued_ns <= limits->close_ns;

@@ -8,6 +8,7 @@
 struct hec_state_gap {
     int64_t start_ns, end_ns;
     bool startup, tail;
+    bool kernel;                          /* the ender is one */
     int64_t launch_ns, launch_end_ns;     /* the ender's call; HEC_TIME_UNKNOWN */
     const struct hec_host_thread *thread; /* decides; NULL: unknown */
     const struct hec_host_thread *main;   /* of the process; NULL: unknown */

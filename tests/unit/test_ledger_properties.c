@@ -182,7 +182,7 @@ static void timelines(void **context) {
             step_data += s == HEC_STATE_DATA && i < steps * period;
         }
         /* nothing is close: the few launches that follow at once would be launch */
-        const struct hec_state_limits limits = {.close_ns = 0};
+        const struct hec_state_limits limits = {.close_ns = 0, .load_ns = 1000000};
         assert_int_equal(hec_ledger_build(&t.input, &limits, &ledger, &why), 0);
         assert_int_equal(ledger.device_count, 1);
         const struct hec_ledger_device *d = &ledger.devices[0];

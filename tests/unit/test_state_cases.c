@@ -111,6 +111,19 @@ static void host_and_launch(void **context) {
            "compute 220-230, launch 230-250, compute 250-1000");
 }
 
+static void loading(void **context) {
+    struct world w;
+    (void)context;
+    begin(&w);
+    w.t.input.end_ns = 5000 * US;
+    kernel(&w, 10, 20, w.main, 2);
+    device(&w, HEC_ACTIVITY_KERNEL, 1, 2050, 2100, w.main, 120)->launch_end_ns = 2045 * US;
+    device(&w, HEC_ACTIVITY_COPY, 0, 4000, 5000, w.main, 2200)->launch_end_ns = 5000 * US; /* of pageable memory */
+    expect(&w, NULL,
+           "startup 0-10, compute 10-20, host 20-120, startup 120-2045, launch 2045-2050, compute 2050-2100, "
+           "host 2100-2200, launch 2200-4000, copy 4000-5000");
+}
+
 static void queued(void **context) {
     struct world w;
     (void)context;
@@ -125,7 +138,7 @@ static void queued(void **context) {
 static void synchronised(void **context) {
     struct world w;
     for (int bounded = 0; bounded < 2; bounded++) {
-        const struct hec_state_limits limits = {.close_ns = 20 * US, .sync_bounded = bounded};
+        const struct hec_state_limits limits = {.close_ns = 20 * US, .load_ns = 1000 * US, .sync_bounded = bounded};
         (void)context;
         begin(&w);
         kernel(&w, 10, 100, w.main, 0);
@@ -269,10 +282,10 @@ static void failures(void **context) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(busy_and_ends), cmocka_unit_test(host_and_launch),  cmocka_unit_test(queued),
-        cmocka_unit_test(synchronised),  cmocka_unit_test(synchronous_copy), cmocka_unit_test(calls_and_phases),
-        cmocka_unit_test(two_threads),   cmocka_unit_test(nothing_tells),    cmocka_unit_test(samples_cut_gaps),
-        cmocka_unit_test(windows),       cmocka_unit_test(failures),
+        cmocka_unit_test(busy_and_ends),    cmocka_unit_test(host_and_launch), cmocka_unit_test(loading),
+        cmocka_unit_test(queued),           cmocka_unit_test(synchronised),    cmocka_unit_test(synchronous_copy),
+        cmocka_unit_test(calls_and_phases), cmocka_unit_test(two_threads),     cmocka_unit_test(nothing_tells),
+        cmocka_unit_test(samples_cut_gaps), cmocka_unit_test(windows),         cmocka_unit_test(failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The states of random timelines against the rules of state.h, written down once more for a single instant and asked of
  * every one: thousands of small cases with ties, zero lengths, nested calls, phases, several threads, processes, devices
- * and duty-cycled windows. Lengths are small, so is what counts as close (rules 1, 4 and 12). */
+ * and duty-cycled windows. Lengths are small, so is what counts as close (rules 1, 4 and 12) or long (rule 8). */
 #include "diagnose/state.h"
 #include "fake_timeline.h"
 
@@ -10,6 +10,7 @@
 
 #define SPAN 200 /* nanoseconds in a case */
 #define CLOSE 6
+#define LOAD 9
 
 static uint64_t state;
 
@@ -334,8 +335,9 @@ static struct answer idle_at(const struct world *w, int device, int64_t t) {
     default:
         break;
     }
+    bool loads = launched && e->kind == HEC_ACTIVITY_KERNEL && e->launch_end_ns >= e->launch_ns + LOAD;
     if (t >= call)
-        out.state = HEC_STATE_LAUNCH;
+        out.state = loads ? HEC_STATE_STARTUP : HEC_STATE_LAUNCH;
     else if (label == SYNC || (label == COPY && label_began(w, who, t) < began))
         out.state = HEC_STATE_SYNC;
     else if (label != NOTHING)
@@ -367,7 +369,7 @@ static void make(struct world *w, uint64_t seed) {
     state = seed;
     fake_tl_init(t);
     t->input.end_ns = w->end = SPAN;
-    w->limits = (struct hec_state_limits){.close_ns = CLOSE, .sync_bounded = random_below(2)};
+    w->limits = (struct hec_state_limits){.close_ns = CLOSE, .load_ns = LOAD, .sync_bounded = random_below(2)};
     fake_tl_kernel(t, "ampere_sgemm_128x128_tn", 128);
     fake_tl_kernel(t, "ncclDevKernel_AllReduce", 128);
     fake_tl_kernel(t, "void at::native::reduce_kernel<512>", 128);

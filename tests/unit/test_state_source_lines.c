@@ -1,0 +1,187 @@
+/* Which frame of a stack is blamed, and how samples become shares, seconds and joules of lines. */
+#include "diagnose/source_lines.h"
+#include "fake_timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static const struct hec_frame *frames;
+static uint32_t frame_count;
+
+static int give_frames(void *context, int (*visit)(void *to, const struct hec_frame *frame), void *to,
+                       struct hec_why *why) {
+    int err = 0;
+    (void)context, (void)why;
+    for (uint32_t i = 0; i < frame_count && !err; i++)
+        err = visit(to, &frames[i]);
+    return err;
+}
+
+static void ranks(void **context) {
+    (void)context;
+    assert_int_equal(hec_source_rank("/home/ann/train.py"), 0);
+    assert_int_equal(hec_source_rank("<stdin>"), 0);
+    assert_int_equal(hec_source_rank("/tmp/ipykernel_12/34.py"), 0);
+    assert_int_equal(hec_source_rank("/home/ann/torch_things/train.py"), 0);
+    assert_int_equal(hec_source_rank("/usr/lib/python3/dist-packages/numpy/core.py"), 1);
+    assert_int_equal(hec_source_rank("/venv/lib/python3.11/site-packages/transformers/trainer.py"), 1);
+    assert_int_equal(hec_source_rank("/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py"), 2);
+    assert_int_equal(hec_source_rank("/usr/lib/python3.11/threading.py"), 2);
+    assert_int_equal(hec_source_rank("<frozen importlib._bootstrap>"), 2);
+    assert_int_equal(hec_source_rank(""), 2);
+}
+
+enum { STEP = 1, LOADER, QUEUE, HELPER, TRAINER, THREAD, DEEP };
+
+static void begin(struct fake_timeline *t, struct hec_frame list[8]) {
+    fake_tl_init(t);
+    uint32_t train = fake_tl_name(t, "/home/ann/train.py"),
+             thread = fake_tl_name(t, "/usr/lib/python3.11/threading.py");
+    uint32_t torch = fake_tl_name(t, "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py");
+    uint32_t trainer = fake_tl_name(t, "/v/lib/python3.11/site-packages/transformers/trainer.py");
+    uint32_t main = fake_tl_name(t, "main"), next = fake_tl_name(t, "__next__"), wait = fake_tl_name(t, "wait");
+    const struct hec_frame made[] = {
+        {.id = STEP, .file = train, .function = main, .line = 40},
+        {.id = LOADER, .parent = STEP, .file = torch, .function = next, .line = 700},
+        {.id = QUEUE, .parent = LOADER, .file = thread, .function = wait, .line = 320},
+        {.id = HELPER, .parent = STEP, .file = train, .function = next, .line = 12},
+        {.id = TRAINER, .file = trainer, .function = next, .line = 1900},
+        {.id = THREAD, .parent = TRAINER, .file = thread, .function = wait, .line = 320},
+        {.id = DEEP, .file = thread, .function = wait, .line = 99},
+        {.id = 8, .parent = HELPER, .file = train, .function = main, .line = 40}, /* the same place, another stack */
+    };
+    memcpy(list, made, sizeof made);
+    frames = list;
+    frame_count = 8;
+    t->input.frames = give_frames;
+}
+
+static int sample(struct hec_source_builder *b, int device, enum hec_state state, uint32_t frame, int64_t period) {
+    const struct hec_state_sample s = {.t_ns = 5, .period_ns = period, .frame = frame, .state = (uint8_t)state};
+    return hec_source_sample(b, device, &s);
+}
+
+static void lines(void **context) {
+    struct fake_timeline t;
+    struct hec_frame list[8];
+    struct hec_source_builder *b;
+    struct hec_source_lines out;
+    struct hec_why why;
+    struct hec_ledger_device ledger_device = {.device = 1};
+    const struct hec_ledger ledger = {&ledger_device, 1};
+    (void)context;
+    ledger_device.rows[HEC_STATE_DATA].seconds = 8;
+    ledger_device.rows[HEC_STATE_DATA].joules = 960;
+    begin(&t, list);
+    assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+    for (int i = 0; i < 100; i++) { /* the loader waits below line 40 of train.py: that line is blamed */
+        assert_int_equal(sample(b, 1, HEC_STATE_DATA, QUEUE, 20), 0);
+        assert_int_equal(sample(b, 1, HEC_STATE_DATA, 8, 20), 0);
+        assert_int_equal(sample(b, 1, HEC_STATE_DATA, HELPER, 40), 0);
+        assert_int_equal(sample(b, 0, HEC_STATE_HOST, THREAD, 20), 0);
+    }
+    assert_int_equal(sample(b, 0, HEC_STATE_HOST, DEEP, 20), 0);
+    assert_int_equal(sample(b, 0, HEC_STATE_HOST, 77, 20), 0); /* no such frame: nobody is blamed */
+    assert_int_equal(sample(b, 0, HEC_STATE_HOST, 0, 20), 0);
+    assert_int_equal(hec_source_end(b, &ledger, 5, &out), 0);
+    assert_int_equal(out.count, 4);
+    assert_int_equal(out.lines[0].device, 0);
+    assert_string_equal(out.lines[0].file, "/v/lib/python3.11/site-packages/transformers/trainer.py");
+    assert_true(fabs(out.lines[0].share - 100.0 / 101) < 1e-12 && isnan(out.lines[0].seconds));
+    assert_string_equal(out.lines[1].file, "/usr/lib/python3.11/threading.py");
+    assert_int_equal(out.lines[1].line, 99);
+    const struct hec_source_line *first = &out.lines[2], *second = &out.lines[3];
+    if (first->line != 12) {
+        first = &out.lines[3];
+        second = &out.lines[2];
+    }
+    assert_int_equal(second->line, 40);
+    assert_int_equal(second->samples, 200);
+    assert_string_equal(second->function, "main");
+    assert_int_equal(first->samples, 100);
+    for (int i = 2; i < 4; i++) {
+        assert_int_equal(out.lines[i].state, HEC_STATE_DATA);
+        assert_true(out.lines[i].share == 0.5 && out.lines[i].seconds == 4 && out.lines[i].joules == 480);
+    }
+    hec_source_lines_free(&out);
+    assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+    for (uint32_t i = 0; i < 3; i++)
+        sample(b, 0, HEC_STATE_HOST, 1 + 3 * i, 10);
+    assert_int_equal(hec_source_end(b, NULL, 2, &out), 0);
+    assert_int_equal(out.count, 2); /* the most that was asked for */
+    hec_source_lines_free(&out);
+    fake_tl_free(&t);
+}
+
+/* Thousands of places and states: nothing is lost in the table. */
+static void many(void **context) {
+    static struct hec_frame list[5000];
+    struct fake_timeline t;
+    struct hec_source_builder *b;
+    struct hec_source_lines out;
+    struct hec_why why;
+    (void)context;
+    fake_tl_init(&t);
+    uint32_t file = fake_tl_name(&t, "train.py"), function = fake_tl_name(&t, "f");
+    for (uint32_t i = 0; i < 5000; i++)
+        list[i] = (struct hec_frame){.id = i + 1, .parent = i, .file = file, .function = function, .line = (int)i};
+    frames = list;
+    frame_count = 5000;
+    t.input.frames = give_frames;
+    assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+    for (uint32_t i = 0; i < 15000; i++)
+        assert_int_equal(sample(b, (int)(i % 2), (enum hec_state)(3 + i % 3), 1 + i % 5000, 10 + i % 5000), 0);
+    assert_int_equal(hec_source_end(b, NULL, 10000, &out), 0);
+    double sums[2][HEC_STATE_COUNT] = {{0}};
+    int64_t samples = 0;
+    for (int i = 0; i < out.count; i++) {
+        const struct hec_source_line *l = &out.lines[i];
+        sums[l->device][l->state] += l->share;
+        samples += l->samples;
+        if (i && out.lines[i - 1].device == l->device && out.lines[i - 1].state == l->state)
+            assert_true(out.lines[i - 1].share >= l->share);
+    }
+    assert_int_equal(samples, 15000);
+    for (int d = 0; d < 2; d++)
+        for (int s = 3; s < 6; s++)
+            assert_true(fabs(sums[d][s] - 1) < 1e-9);
+    hec_source_lines_free(&out);
+    fake_tl_free(&t);
+}
+
+/* Parents that go in circles, and none at all. */
+static void damaged(void **context) {
+    static const struct hec_frame list[] = {{.id = 1, .parent = 2, .file = 1},
+                                            {.id = 2, .parent = 1, .file = 1},
+                                            {.id = 3, .parent = 9000000, .file = 900},
+                                            {.id = 4000000000u}};
+    struct fake_timeline t;
+    struct hec_source_builder *b;
+    struct hec_source_lines out;
+    struct hec_why why;
+    (void)context;
+    fake_tl_init(&t);
+    fake_tl_name(&t, "<frozen importlib._bootstrap>");
+    frames = list;
+    frame_count = 4;
+    t.input.frames = give_frames;
+    assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(sample(b, 0, HEC_STATE_HOST, i, 10), 0);
+    assert_int_equal(sample(b, 0, HEC_STATE_HOST, 4000000000u, 10), 0);
+    assert_int_equal(hec_source_end(b, NULL, 9, &out), 0);
+    assert_int_equal(out.count, 2);
+    hec_source_lines_free(&out);
+    fake_tl_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks),
+        cmocka_unit_test(lines),
+        cmocka_unit_test(many),
+        cmocka_unit_test(damaged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
