@@ -8,7 +8,7 @@ from torch import nn
 from common import convnet, mlp, planted, trainer, transformer
 
 
-@planted("precision", "training", work=60)
+@planted("precision", "training", work=80)
 def precision_train(p):
     """PyTorch's default: matrix products in full fp32, tensor cores idle."""
     torch.set_float32_matmul_precision("high" if p.fixed else "highest")  # planted
@@ -17,7 +17,7 @@ def precision_train(p):
     return (lambda: train(inputs)), 1
 
 
-@planted("precision", "inference", work=90)
+@planted("precision", "inference", work=110)
 def precision_infer(p):
     """A model served in fp32, as it was saved."""
     dtype = torch.bfloat16 if p.fixed else torch.float32  # planted
@@ -25,7 +25,7 @@ def precision_infer(p):
     return torch.no_grad()(lambda: model(inputs)), 1
 
 
-@planted("precision", "inference", work=500)
+@planted("precision", "inference", work=280)
 def precision_shapes(p):
     """A width of 4095: rows are not aligned as the fast tensor-core kernels need them."""
     width = p.n(4096) if p.fixed else p.n(4095, 7)  # planted

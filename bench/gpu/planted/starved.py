@@ -6,6 +6,7 @@ import time
 import zlib
 
 import torch
+from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from common import convnet, mlp, planted, trainer, transformer
@@ -34,28 +35,32 @@ def fed_training(p, side, transform, prepare, workers):
     return (lambda: train(prepare(next(batches).to(p.device, non_blocking=True)))), loader.batch_size  # planted
 
 
-@planted("data", "training", work=1920)
+@planted("data", "training", work=2688)
 def data_decode(p):
     """Images are decoded in the loop's own process, one after the other."""
     workers = p.n(14, 2) if p.fixed else 0  # planted
     return fed_training(p, p.n(384, 32), lambda image: image[:, ::2, ::2], lambda batch: batch.bfloat16() / 255, workers)
 
 
-@planted("data", "training", work=2560)
+@planted("data", "training", work=1920)
 def data_transform(p):
-    """Workers there are, but each image is transformed in double precision on the CPU."""
-    def transform(x):
-        return ((x / 255) ** 2.2 - 0.45) / 0.22
+    """Workers there are, but they blur each image on the CPU; fixed: the device blurs the batch."""
+    kernel = torch.hann_window(17, periodic=False)[1:-1]
+    kernel = (kernel[:, None] * kernel / kernel.sum() ** 2).expand(3, 1, -1, -1).contiguous()
+    on_device = kernel.to(p.device)
+
+    def blur(images, weights):
+        return nn.functional.conv2d(images.float() / 255, weights, padding=7, groups=3).bfloat16()
 
     def on_host(image):
-        return transform(image.double()).bfloat16()  # planted
+        return blur(image, kernel)  # planted
 
     if p.fixed:
-        return fed_training(p, p.n(224, 32), lambda image: image, lambda batch: transform(batch.float()).bfloat16(), p.n(4, 1))
+        return fed_training(p, p.n(224, 32), lambda image: image, lambda batch: blur(batch, on_device), p.n(4, 1))
     return fed_training(p, p.n(224, 32), on_host, lambda batch: batch, p.n(4, 1))
 
 
-@planted("host", "training", work=160)
+@planted("host", "training", work=250)
 def host_python(p):
     """Each step counts its tokens in plain Python."""
     train, inputs = trainer(mlp(p, p.n(1024), 16)), p.random(p.n(8192), p.n(1024))
@@ -73,14 +78,14 @@ def host_python(p):
     return step, 1
 
 
-@planted("host", "inference", work=160)
+@planted("host", "inference", work=280)
 def host_tokenise(p):
     """Texts become tokens one character at a time, in the serving loop."""
     letters = "abcdefghijklmnopqrstuvwxyz ,."
     texts = ["".join(random.Random(i).choices(letters, k=p.n(2048, 16))) for i in range(p.n(64, 2))]
     vocabulary = {letter: i for i, letter in enumerate(letters)}
     table = torch.tensor([vocabulary.get(chr(i), 0) for i in range(256)])
-    embedding = torch.nn.Embedding(64, p.n(512)).to(p.device, torch.bfloat16)
+    embedding = nn.Embedding(64, p.n(512)).to(p.device, torch.bfloat16)
     model = mlp(p, p.n(512), 12)
 
     def tokenise():
@@ -95,7 +100,7 @@ def host_tokenise(p):
     return step, 1
 
 
-@planted("launch", "training", work=700)
+@planted("launch", "training", work=1000)
 def launch_train(p):
     """A small model and an optimiser that takes parameter after parameter: hundreds of launches of microseconds."""
     train, inputs = trainer(mlp(p, p.n(256), 32), momentum=0.9, foreach=False), p.random(64, p.n(256))
@@ -116,18 +121,19 @@ def launch_decode(p):
     return (p.graphed(step) if p.fixed else step), 1
 
 
-@planted("sync", "training", work=700)
+@planted("sync", "training", work=1000)
 def sync_item(p):
-    """The norm of every gradient is read, every step."""
-    model, inputs, log = mlp(p, p.n(1024), 32), p.random(p.n(8192), p.n(1024)), []
-    train = trainer(model)
+    """The norms of every gradient and weight are read at every step; fixed: kept on the device, read every 50 steps."""
+    model, inputs, log = mlp(p, p.n(2048), 16), p.random(p.n(4096), p.n(2048)), []
+    train, weights = trainer(model), list(model.parameters())
 
     def step():
         train(inputs)
         if not p.fixed:
-            log.append([parameter.grad.norm().item() for parameter in model.parameters()])  # planted
+            log.append([weight.grad.norm().item() / weight.norm().item() for weight in weights])  # planted
             return
-        log.append(torch.stack([parameter.grad.norm() for parameter in model.parameters()]))
+        grads = torch.stack(torch._foreach_norm([weight.grad for weight in weights]))
+        log.append(grads / torch.stack(torch._foreach_norm(weights)))
         if len(log) % 50 == 0:
             log[-50:] = torch.stack(log[-50:]).tolist()
 
@@ -137,7 +143,7 @@ def sync_item(p):
 @planted("sync", "inference", work=1000)
 def sync_mask(p):
     """Each layer picks the rows that need it with a mask, whose size the host must wait for."""
-    model, inputs = mlp(p, p.n(1024), 24), p.random(p.n(8192), p.n(1024))
+    model, inputs = mlp(p, p.n(1024), 24), p.random(p.n(16384), p.n(1024))
     mask = torch.rand(len(inputs), 1, device=p.device) < 0.9
 
     @torch.no_grad()
@@ -157,7 +163,7 @@ def sync_mask(p):
 @planted("sync", "inference", work=1500)
 def sync_layers(p):
     """A synchronisation after each layer, left from the time when somebody measured layers."""
-    model, inputs = mlp(p, p.n(1024), 32), p.random(p.n(2048), p.n(1024))
+    model, inputs = mlp(p, p.n(1024), 32), p.random(p.n(12288), p.n(1024))
 
     @torch.no_grad()
     def step():
@@ -171,10 +177,10 @@ def sync_layers(p):
     return step, 1
 
 
-@planted("copy", "training", work=76800)
+@planted("copy", "training", work=128000)
 def copy_pageable(p):
     """Each batch is copied from ordinary memory."""
-    train, size = trainer(convnet(p, 32, 3)), p.n(256, 2)
+    train, size = trainer(convnet(p, 16, 2)), p.n(256, 2)
     batches = [torch.randn(size, 3, p.n(128, 32), p.n(128, 32)) for _ in range(2)]
     if p.fixed:
         batches = [p.host(batch) for batch in batches]
@@ -204,7 +210,7 @@ def copy_chatty(p):
     return step, 1
 
 
-@planted("copy", "inference", work=250)
+@planted("copy", "inference", work=220)
 def copy_roundtrip(p):
     """Features visit the host between two halves of a model."""
     encoder, head, inputs = mlp(p, p.n(1024), 16), mlp(p, p.n(1024), 16), p.random(p.n(16384), p.n(1024))
@@ -220,10 +226,10 @@ def copy_roundtrip(p):
     return step, 1
 
 
-@planted("alloc", "training", work=300)
+@planted("alloc", "training", work=700)
 def alloc_empty_cache(p):
     """The allocator's cache is given back at each step, and taken again."""
-    train, inputs = trainer(mlp(p, p.n(2048), 16)), p.random(p.n(8192), p.n(2048))
+    train, inputs = trainer(mlp(p, p.n(2048), 16)), p.random(p.n(4096), p.n(2048))
 
     def step():
         train(inputs)
@@ -233,7 +239,7 @@ def alloc_empty_cache(p):
     return step, 1
 
 
-@planted("alloc", "inference", work=400)
+@planted("alloc", "inference", work=1500)
 def alloc_uncached(p):
     """A setting for debugging was forgotten: each tensor is a cudaMalloc and a cudaFree."""
     if not p.fixed:
@@ -247,7 +253,7 @@ def alloc_uncached(p):
     return step, 1
 
 
-@planted("checkpoint", "training", work=200)
+@planted("checkpoint", "training", work=160)
 def checkpoint_often(p):
     """Weights are written every 10 steps, and training waits; fixed: every 100 steps."""
     model, inputs = mlp(p, p.n(4096), 8), p.random(p.n(4096), p.n(4096))
