@@ -219,12 +219,14 @@ static void finish(const struct device *d, bool has_steps, struct hec_ledger_dev
         row->seconds_low = fmax((double)row->ns - half - e.below[i], least) / HEC_NS_PER_S;
         row->seconds_high = fmin((double)row->ns + half + e.above[i], most) / HEC_NS_PER_S;
         row->step_seconds = out->steps ? (double)d->step_sum_ns[i] / (double)out->steps / HEC_NS_PER_S : NAN;
-        row->joules = row->watts = row->watts_low = row->watts_high = NAN;
+        row->joules = row->watts = row->watts_low = row->watts_high = row->step_joules = NAN;
     }
     hec_ledger_apportion(e.class_ns, HEC_KERNEL_CLASS_COUNT, shares[HEC_STATE_COMPUTE], class_shares);
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++) {
-        out->classes[c].traced_ns = d->class_ns[c];
-        out->classes[c].ns = d->class_ns[c] + class_shares[c];
+        struct hec_ledger_class *row = &out->classes[c];
+        row->traced_ns = d->class_ns[c];
+        row->ns = d->class_ns[c] + class_shares[c];
+        row->joules = row->watts = row->watts_low = row->watts_high = NAN;
     }
 }
 

@@ -19,11 +19,15 @@ struct hec_ledger_row {
     double step_seconds;                       /* mean over the steps that were traced wholly; NAN without */
     /* By hec_ledger_power; NAN before and where it could not. */
     double joules, watts, watts_low, watts_high;
-    int64_t mj; /* joules, exactly; 0 where unknown */
+    double step_joules; /* mean of a step: step_seconds at the row's joules a second; NAN without */
+    int64_t mj;         /* joules, exactly; 0 where unknown */
 };
 
+/* Of compute: classes add up to its row, in time and, where their watts were given, in energy. */
 struct hec_ledger_class {
-    int64_t traced_ns, ns; /* of compute; add up to it */
+    int64_t traced_ns, ns;
+    double joules, watts, watts_low, watts_high; /* NAN without */
+    int64_t mj;
 };
 
 struct hec_ledger_device {
@@ -62,11 +66,12 @@ struct hec_ledger_watts {
     double watts, low, high;
 };
 /* Prices each state; the rows' joules then add up to total_mj exactly: the products are scaled to it (`discrepancy` says
- * by how much: the solver's constraint leaves little) and rounded by largest remainder. False, and nothing changes, where
- * a state with time has no watts (NAN), a power is negative, or all that is left to carry a total is 0 W: missing is not
- * zero. */
+ * by how much: the solver's constraint leaves little) and rounded by largest remainder. classes: watts of each kernel
+ * class, whose mean then takes the place of watts[COMPUTE], and so do its bounds; NULL: compute is one. False, and nothing
+ * changes, where a state (or class) with time has no watts (NAN), a power is negative, or all that is left to carry a total
+ * is 0 W: missing is not zero. */
 bool hec_ledger_power(struct hec_ledger_device *device, const struct hec_ledger_watts watts[HEC_STATE_COUNT],
-                      int64_t total_mj);
+                      const struct hec_ledger_watts *classes, int64_t total_mj);
 
 /* Shares of `total` in proportion to weights >= 0 that add up to it exactly, by largest remainder (of equal ones the
  * earlier). All 0 when the weights are. */

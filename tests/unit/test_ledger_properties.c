@@ -81,7 +81,16 @@ static void random_pieces(void **context) {
         for (int i = 0; i < HEC_STATE_COUNT; i++)
             watts[i] = (struct hec_ledger_watts){1 + 700 * random_unit(), 0, 800};
         int64_t total = random_below(1u << 30) * (int64_t)(1 + random_below(1000)), mj = 0;
-        assert_true(hec_ledger_power(d, watts, total));
+        struct hec_ledger_watts classes[HEC_KERNEL_CLASS_COUNT];
+        for (int i = 0; i < HEC_KERNEL_CLASS_COUNT; i++)
+            classes[i] = (struct hec_ledger_watts){100 + 600 * random_unit(), 0, 800};
+        bool by_class = random_below(2);
+        assert_true(hec_ledger_power(d, watts, by_class ? classes : NULL, total));
+        int64_t compute_mj = 0;
+        for (int i = 0; i < HEC_KERNEL_CLASS_COUNT; i++)
+            compute_mj += d->classes[i].mj;
+        assert_int_equal(compute_mj, by_class ? d->rows[HEC_STATE_COMPUTE].mj : 0);
+        assert_true(by_class || isnan(d->classes[0].joules));
         for (int i = 0; i < HEC_STATE_COUNT; i++) {
             mj += d->rows[i].mj;
             assert_true(d->rows[i].mj >= 0 && (d->rows[i].ns || !d->rows[i].mj));
@@ -97,18 +106,32 @@ static void power_refuses(void **context) {
     (void)context;
     d.rows[HEC_STATE_COMPUTE].ns = 1000000000;
     d.rows[HEC_STATE_COMPUTE].seconds = 1;
-    assert_false(hec_ledger_power(&d, watts, 5)); /* 0 W cannot carry 5 mJ */
+    assert_false(hec_ledger_power(&d, watts, NULL, 5)); /* 0 W cannot carry 5 mJ */
     watts[HEC_STATE_COMPUTE].watts = NAN;
-    assert_false(hec_ledger_power(&d, watts, 5));
+    assert_false(hec_ledger_power(&d, watts, NULL, 5));
     watts[HEC_STATE_COMPUTE].watts = -1;
-    assert_false(hec_ledger_power(&d, watts, 5));
+    assert_false(hec_ledger_power(&d, watts, NULL, 5));
     watts[HEC_STATE_COMPUTE].watts = 100;
-    assert_false(hec_ledger_power(&d, watts, -1));
+    assert_false(hec_ledger_power(&d, watts, NULL, -1));
     assert_int_equal(d.rows[HEC_STATE_COMPUTE].mj, 0);
+    d.rows[HEC_STATE_COMPUTE].step_seconds = 0.25;
     watts[HEC_STATE_DATA].watts = NAN; /* without time it does not matter */
-    assert_true(hec_ledger_power(&d, watts, 99000));
+    assert_true(hec_ledger_power(&d, watts, NULL, 99000));
     assert_int_equal(d.rows[HEC_STATE_COMPUTE].mj, 99000);
     assert_true(fabs(d.discrepancy - 1.0 / 99) < 1e-12);
+    assert_true(fabs(d.rows[HEC_STATE_COMPUTE].step_joules - 24.75) < 1e-9);
+    struct hec_ledger_watts classes[HEC_KERNEL_CLASS_COUNT] = {{0}};
+    d.classes[HEC_KERNEL_CLASS_GEMM].ns = 750000000;
+    d.classes[HEC_KERNEL_CLASS_NORM].ns = 250000000;
+    classes[HEC_KERNEL_CLASS_GEMM] = (struct hec_ledger_watts){600, 580, 620};
+    classes[HEC_KERNEL_CLASS_NORM].watts = NAN;
+    assert_false(hec_ledger_power(&d, watts, classes, 10000));
+    classes[HEC_KERNEL_CLASS_NORM] = (struct hec_ledger_watts){200, 100, 300};
+    assert_true(hec_ledger_power(&d, watts, classes, 500000));
+    assert_true(fabs(d.rows[HEC_STATE_COMPUTE].watts - 500) < 1e-9 && fabs(d.discrepancy) < 1e-12);
+    assert_true(fabs(d.rows[HEC_STATE_COMPUTE].watts_low - 460) < 1e-9);
+    assert_int_equal(d.classes[HEC_KERNEL_CLASS_GEMM].mj, 450000);
+    assert_int_equal(d.classes[HEC_KERNEL_CLASS_NORM].mj, 50000);
 }
 
 static void apportions(void **context) {
