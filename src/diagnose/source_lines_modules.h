@@ -1,0 +1,29 @@
+/* Which part of the program launched what keeps a device busy: by the innermost range (NVTX, a profiler's annotation)
+ * around the launching call; without a range by the outermost operator (an imported profile's cpu_op); without either
+ * by nothing. Sums are of durations, not a union: kernels that run at once count each. */
+#ifndef HEC_DIAGNOSE_SOURCE_LINES_MODULES_H
+#define HEC_DIAGNOSE_SOURCE_LINES_MODULES_H
+
+#include "diagnose/timeline.h"
+
+struct hec_source_module {
+    int device;
+    char name[256];            /* of the range or operator; as recorded, cut */
+    enum hec_activity_kind by; /* RANGE or OPERATOR */
+    int64_t launches;          /* kernels and graphs; copies are not compute */
+    double seconds;            /* sum of their durations */
+    double share;              /* of those of the device, also the ones of no module */
+};
+
+struct hec_source_modules {
+    struct hec_source_module *modules; /* by device, then seconds, largest first; malloc'ed */
+    int count;
+};
+
+/* At most `most` of a device. One pass over kernels, graphs, ranges and operators; memory grows with the number of names
+ * and threads. 0, HEC_ERR_NOMEM (then *out is empty) or what the input returned. */
+int hec_source_modules_build(const struct hec_timeline_input *input, int most, struct hec_source_modules *out,
+                             struct hec_why *why);
+void hec_source_modules_free(struct hec_source_modules *modules);
+
+#endif
