@@ -1,0 +1,293 @@
+#include "diagnose/unmix.h"
+
+#include "base/error.h"
+#include "diagnose/unmix_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COVERED 0.995 /* of a reading's window by pieces: less tells nothing certain */
+#define STEP_NS                                                                                                        \
+    INT64_C(                                                                                                           \
+        500000000) /* a long piece goes on in such steps, so that readings are used while their time is in the ring */
+#define WINDOW_FLOOR_W 1.0 /* standard deviation of 100 ms of power that no sigma tells of */
+#define WINDOW_UNIT_S 0.1
+
+int hec_unmix_begin(const struct hec_unmix_options *options, struct hec_unmix **out) {
+    *out = NULL;
+    if (options->classes < 1 || options->classes > HEC_UNMIX_CLASSES || options->counters < 0 ||
+        options->counters > HEC_UNMIX_COUNTERS)
+        return HEC_ERR_USAGE;
+    struct hec_unmix *unmix = calloc(1, sizeof *unmix);
+    if (!unmix)
+        return HEC_ERR_NOMEM;
+    unmix->options = *options;
+    unmix->total_j = unmix->total_bound_j = NAN;
+    unmix->ready_ns = INT64_MAX;
+    unmix->block_ns = HEC_BLOCKS_FIRST_NS;
+    int n = options->classes;
+    int err = hec_shares_init(&unmix->shares, n);
+    if (!err)
+        err = hec_gram_init(&unmix->power, n + HEC_TAPS - 1 + 1);
+    if (!err)
+        err = hec_gram_init(&unmix->window, n + 1);
+    if (!err && options->counters) {
+        unmix->counter = calloc((size_t)options->counters, sizeof *unmix->counter);
+        err = unmix->counter ? 0 : HEC_ERR_NOMEM;
+        for (int i = 0; !err && i < options->counters; i++)
+            err = hec_gram_init(&unmix->counter[i], n + 1);
+    }
+    if (!err) {
+        *out = unmix;
+        return 0;
+    }
+    hec_unmix_free(unmix);
+    return err;
+}
+
+void hec_unmix_free(struct hec_unmix *unmix) {
+    if (!unmix)
+        return;
+    hec_shares_free(&unmix->shares);
+    hec_gram_free(&unmix->power);
+    hec_gram_free(&unmix->window);
+    for (int i = 0; unmix->counter && i < unmix->options.counters; i++)
+        hec_gram_free(&unmix->counter[i]);
+    free(unmix->counter);
+    for (int kind = 0; kind < HEC_UNMIX_KINDS; kind++)
+        free(unmix->queue[kind].items);
+    free(unmix->held_z);
+    free(unmix->held_y);
+    free(unmix->held_s);
+    free(unmix->held_t);
+    free(unmix);
+}
+
+static int block_of(struct hec_unmix *unmix, int64_t t_ns) {
+    while ((t_ns - unmix->shares.origin_ns) / unmix->block_ns >= HEC_BLOCKS_MAX) {
+        unmix->block_ns *= 2;
+        hec_gram_halve(&unmix->power);
+        hec_gram_halve(&unmix->window);
+        for (int i = 0; i < unmix->options.counters; i++)
+            hec_gram_halve(&unmix->counter[i]);
+    }
+    return (int)((t_ns - unmix->shares.origin_ns) / unmix->block_ns);
+}
+
+static void add_power(struct hec_unmix *unmix, int64_t t_ns, double seconds, const double *z, double watts) {
+    int n = unmix->options.classes, column = n;
+    double row[HEC_UNMIX_CLASSES + HEC_TAPS] = {0}, tap[HEC_TAPS] = {0};
+    for (int k = 0; k < HEC_TAPS; k++)
+        for (int c = 0; c < n; c++) {
+            row[c] += unmix->response[k] * z[k * n + c];
+            tap[k] += unmix->watts[c] * z[k * n + c];
+        }
+    for (int k = 0; k < HEC_TAPS; k++)
+        if (k != unmix->reference)
+            row[column++] = tap[k] - tap[unmix->reference];
+    row[column] = watts;
+    hec_gram_add(&unmix->power, block_of(unmix, t_ns), row, 1, seconds);
+}
+
+static int fit_response(struct hec_unmix *unmix) {
+    int n = unmix->options.classes;
+    double *work = malloc(sizeof *work * (size_t)(HEC_TAPS + n) * (size_t)(unmix->held ? unmix->held : 1));
+    if (!work)
+        return HEC_ERR_NOMEM;
+    hec_response_fit(unmix->held_z, unmix->held_y, unmix->held, n, unmix->response, unmix->watts, work);
+    free(work);
+    for (int k = 0; k < HEC_TAPS; k++)
+        if (unmix->response[k] > unmix->response[unmix->reference])
+            unmix->reference = k;
+    unmix->fitted = true;
+    for (int i = 0; i < unmix->held; i++)
+        add_power(unmix, unmix->held_t[i], unmix->held_s[i], unmix->held_z + (int64_t)i * HEC_TAPS * n,
+                  unmix->held_y[i]);
+    unmix->held = 0;
+    return 0;
+}
+
+static int hold(struct hec_unmix *unmix, int64_t t_ns, double seconds, const double *z, double watts) {
+    size_t size = (size_t)(HEC_TAPS * unmix->options.classes);
+    if (!unmix->held_z) {
+        unmix->held_z = malloc(HEC_UNMIX_HELD * size * sizeof *unmix->held_z);
+        unmix->held_y = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_y);
+        unmix->held_s = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_s);
+        unmix->held_t = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_t);
+        if (!unmix->held_z || !unmix->held_y || !unmix->held_s || !unmix->held_t)
+            return HEC_ERR_NOMEM;
+    }
+    memcpy(unmix->held_z + (size_t)unmix->held * size, z, size * sizeof *z);
+    unmix->held_y[unmix->held] = watts;
+    unmix->held_s[unmix->held] = seconds;
+    unmix->held_t[unmix->held++] = t_ns;
+    return unmix->held == HEC_UNMIX_HELD ? fit_response(unmix) : 0;
+}
+
+/* Shares of each class over a window into out, as many as classes; false when pieces do not cover it. */
+static bool shares_of(const struct hec_unmix *unmix, int64_t start_ns, int64_t end_ns, double *out) {
+    double seconds[HEC_UNMIX_CLASSES + 1], span = (double)(end_ns - start_ns) * 1e-9;
+    int n = unmix->options.classes;
+    if (!hec_shares_between(&unmix->shares, start_ns, end_ns, seconds) || seconds[n] < COVERED * span)
+        return false;
+    for (int c = 0; c < n; c++)
+        out[c] = seconds[c] / seconds[n];
+    return true;
+}
+
+static int use_power(struct hec_unmix *unmix, const struct hec_unmix_reading *reading) {
+    double z[HEC_TAPS * HEC_UNMIX_CLASSES];
+    double seconds = (double)(reading->end_ns - reading->start_ns) * 1e-9;
+    int n = unmix->options.classes;
+    bool pure = true;
+    for (int k = 0; k < HEC_TAPS; k++) {
+        int64_t shift_ns = HEC_TAP_FIRST_NS + k * HEC_TAP_NS;
+        if (!shares_of(unmix, reading->start_ns + shift_ns, reading->end_ns + shift_ns, z + k * n)) {
+            unmix->left[HEC_UNMIX_POWER]++;
+            return 0;
+        }
+        for (int c = 0; c < n && pure; c++)
+            pure = fabs(z[k * n + c] - z[c]) < 1e-9;
+    }
+    unmix->used[HEC_UNMIX_POWER]++;
+    if (!unmix->fitted && !pure)
+        return hold(unmix, reading->end_ns, seconds, z, reading->value);
+    if (!unmix->fitted) { /* every response gives the same */
+        double row[HEC_UNMIX_CLASSES + HEC_TAPS] = {0};
+        memcpy(row, z, (size_t)n * sizeof *z);
+        row[n + HEC_TAPS - 1] = reading->value;
+        hec_gram_add(&unmix->power, block_of(unmix, reading->end_ns), row, 1, seconds);
+    } else {
+        add_power(unmix, reading->end_ns, seconds, z, reading->value);
+    }
+    return 0;
+}
+
+static void use_window(struct hec_unmix *unmix, enum hec_unmix_kind kind, const struct hec_unmix_reading *reading) {
+    double row[HEC_UNMIX_CLASSES + 1], seconds = (double)(reading->end_ns - reading->start_ns) * 1e-9;
+    if (!shares_of(unmix, reading->start_ns, reading->end_ns, row)) {
+        unmix->left[kind]++;
+        return;
+    }
+    unmix->used[kind]++;
+    row[unmix->options.classes] = reading->value;
+    double floor2 = WINDOW_FLOOR_W * WINDOW_FLOOR_W, sigma2 = (double)reading->sigma * (double)reading->sigma;
+    double weight =
+        kind == HEC_UNMIX_WINDOW ? floor2 / (floor2 * WINDOW_UNIT_S / seconds + sigma2) : seconds / WINDOW_UNIT_S;
+    struct hec_gram *gram = kind == HEC_UNMIX_WINDOW ? &unmix->window : &unmix->counter[reading->counter];
+    gram->reading2 += weight * sigma2;
+    hec_gram_add(gram, block_of(unmix, reading->end_ns), row, weight, seconds);
+}
+
+/* How far the pieces must have gone before a reading can be used. */
+static int64_t ready_at(enum hec_unmix_kind kind, const struct hec_unmix_reading *reading) {
+    return reading->end_ns + (kind == HEC_UNMIX_POWER ? -HEC_TAP_FIRST_NS : 0);
+}
+
+static int use_ready(struct hec_unmix *unmix) {
+    unmix->ready_ns = INT64_MAX;
+    for (int kind = 0; kind < HEC_UNMIX_KINDS; kind++) {
+        struct hec_unmix_queue *queue = &unmix->queue[kind];
+        while (queue->first < queue->count) {
+            const struct hec_unmix_reading *reading = &queue->items[queue->first];
+            int64_t at_ns = ready_at((enum hec_unmix_kind)kind, reading);
+            if (at_ns > unmix->shares.now_ns) {
+                unmix->ready_ns = at_ns < unmix->ready_ns ? at_ns : unmix->ready_ns;
+                break;
+            }
+            queue->first++;
+            if (kind != HEC_UNMIX_POWER)
+                use_window(unmix, (enum hec_unmix_kind)kind, reading);
+            else if (use_power(unmix, reading))
+                return HEC_ERR_NOMEM;
+        }
+    }
+    return 0;
+}
+
+static int advance(struct hec_unmix *unmix, int class, int64_t to_ns) {
+    int err = 0;
+    while (!err && unmix->shares.now_ns < to_ns) {
+        int64_t step_ns = to_ns - unmix->shares.now_ns < STEP_NS ? to_ns : unmix->shares.now_ns + STEP_NS;
+        hec_shares_advance(&unmix->shares, class, step_ns);
+        if (step_ns >= unmix->ready_ns)
+            err = use_ready(unmix);
+    }
+    return err;
+}
+
+int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
+    if (class < 0 || class >= unmix->options.classes)
+        return HEC_ERR_USAGE;
+    int err = 0;
+    if (!unmix->shares.begun && start_ns < end_ns) {
+        hec_shares_begin(&unmix->shares, start_ns);
+        err = use_ready(unmix); /* those from before */
+    }
+    if (!err && start_ns > unmix->shares.now_ns)
+        err = advance(unmix, -1, start_ns);
+    return err ? err : advance(unmix, class, end_ns);
+}
+
+int hec_unmix_extra(struct hec_unmix *unmix, int class, double seconds) {
+    if (class < 0 || class >= unmix->options.classes || !(seconds >= 0) || !isfinite(seconds))
+        return HEC_ERR_USAGE;
+    unmix->extra_s[class] += seconds;
+    return 0;
+}
+
+static int push(struct hec_unmix *unmix, enum hec_unmix_kind kind, struct hec_unmix_reading reading) {
+    struct hec_unmix_queue *queue = &unmix->queue[kind];
+    if (!isfinite(reading.value) || reading.start_ns >= reading.end_ns)
+        return 0;
+    if (reading.end_ns - reading.start_ns > HEC_SHARES_BACK_NS - STEP_NS - 2 * -HEC_TAP_FIRST_NS ||
+        (queue->count > queue->first && reading.end_ns < queue->items[queue->count - 1].end_ns)) {
+        unmix->left[kind]++;
+        return 0;
+    }
+    if (queue->count == queue->capacity && queue->first >= queue->capacity / 2 && queue->first) {
+        queue->count -= queue->first;
+        memmove(queue->items, queue->items + queue->first, (size_t)queue->count * sizeof *queue->items);
+        queue->first = 0;
+    }
+    if (queue->count == queue->capacity) {
+        int64_t capacity = queue->capacity ? 2 * queue->capacity : 256;
+        struct hec_unmix_reading *items = realloc(queue->items, (size_t)capacity * sizeof *items);
+        if (!items)
+            return HEC_ERR_NOMEM;
+        queue->items = items;
+        queue->capacity = capacity;
+    }
+    queue->items[queue->count++] = reading;
+    int64_t at_ns = ready_at(kind, &reading);
+    unmix->ready_ns = at_ns < unmix->ready_ns ? at_ns : unmix->ready_ns;
+    return unmix->shares.begun && at_ns <= unmix->shares.now_ns ? use_ready(unmix) : 0;
+}
+
+int hec_unmix_power(struct hec_unmix *unmix, int64_t t_ns, int64_t span_ns, double watts) {
+    return push(unmix, HEC_UNMIX_POWER, (struct hec_unmix_reading){t_ns - span_ns, t_ns, watts, 0, 0});
+}
+
+int hec_unmix_window(struct hec_unmix *unmix, int64_t start_ns, int64_t end_ns, double joules, double sigma_j) {
+    double seconds = (double)(end_ns - start_ns) * 1e-9;
+    return push(unmix, HEC_UNMIX_WINDOW,
+                (struct hec_unmix_reading){start_ns, end_ns, joules / seconds,
+                                           (float)(isfinite(sigma_j) ? sigma_j / seconds : 0), 0});
+}
+
+int hec_unmix_counter(struct hec_unmix *unmix, int counter, int64_t start_ns, int64_t end_ns, double share) {
+    if (counter < 0 || counter >= unmix->options.counters)
+        return HEC_ERR_USAGE;
+    return push(unmix, HEC_UNMIX_COUNTER, (struct hec_unmix_reading){start_ns, end_ns, share, 0, counter});
+}
+
+void hec_unmix_total(struct hec_unmix *unmix, double joules, double bound_j) {
+    unmix->total_j = joules;
+    unmix->total_bound_j = bound_j;
+}
+
+int hec_unmix_settle(struct hec_unmix *unmix) {
+    int err = unmix->shares.begun ? use_ready(unmix) : 0;
+    return err || unmix->fitted ? err : fit_response(unmix);
+}

@@ -1,0 +1,50 @@
+/* The least squares of unmixing over groups of classes, with its covariance. */
+#ifndef HEC_DIAGNOSE_UNMIX_FIT_H
+#define HEC_DIAGNOSE_UNMIX_FIT_H
+
+#include "diagnose/nnls.h"
+#include "diagnose/unmix_blocks.h"
+
+#include <stdbool.h>
+
+#define HEC_FIT_SOURCES 2
+
+struct hec_fit_source {
+    const struct hec_gram *gram;
+    int extras; /* unknowns after the classes that only this source has */
+    bool
+        /* its residuals are what the classes themselves varied, but for reading2 (mean square of errors of reading) */
+        exact;
+    double reading2;
+    double count, weight, residual2, inflation;
+};
+
+struct hec_fit {
+    struct hec_fit_source source[HEC_FIT_SOURCES];
+    int sources, classes;
+    const int *group; /* of each class; -1: not in the fit */
+    int groups;
+    double seconds[HEC_NNLS_MAX]; /* of each group, for the total */
+    bool has_total;
+    double total, total_sigma;
+    double center, center_sd; /* what is believed of a class beforehand; sd is wide */
+    double extra_sd, upper;
+    double residual_start, residual_least;
+
+    /* results; unknowns are groups, then extras */
+    int n;
+    double x[HEC_NNLS_MAX];
+    uint8_t at[HEC_NNLS_MAX];
+    double variance[HEC_NNLS_MAX]; /* of groups: the sandwich */
+    double freedom[HEC_NNLS_MAX];
+    double model[HEC_NNLS_MAX * HEC_NNLS_MAX]; /* B: inverse of the normal equations under the equality */
+    int blocks;
+};
+
+/* 0, HEC_ERR_NOMEM, or HEC_ERR_FAILED: not finite. */
+int hec_fit_solve(struct hec_fit *fit);
+
+/* Student's t: the quantile of 0.975. */
+double hec_student_975(double freedom);
+
+#endif

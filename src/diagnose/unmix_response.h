@@ -1,0 +1,20 @@
+/* The response of a power sensor: how much of a sample comes from which time, as weights of 13 windows ("taps") of the
+ * sample's own span that end from 60 ms before its time stamp to 60 ms after it. */
+#ifndef HEC_DIAGNOSE_UNMIX_RESPONSE_H
+#define HEC_DIAGNOSE_UNMIX_RESPONSE_H
+
+#include <stdint.h>
+
+#define HEC_TAPS 13
+#define HEC_TAP_NS INT64_C(10000000)
+#define HEC_TAP_FIRST_NS (-HEC_TAP_NS * (HEC_TAPS / 2))
+#define HEC_TAPS_SD 0.3 /* what is believed of a tap's weight beforehand: matters only where classes hardly vary */
+
+/* A first fit by alternating least squares: watts given the response, the response given the watts. z: count x
+ * HEC_TAPS x classes shares, y: count watts. Fills response (sum 1) and watts; of a class that z does not have, the
+ * mean of y. work: (HEC_TAPS + classes) * count doubles. */
+void hec_response_fit(const double *z, const double *y, int count, int classes, double *response, double *watts,
+                      double *work);
+double hec_response_lag_ns(const double *response);
+
+#endif

@@ -1,0 +1,32 @@
+/* Seconds of each class up to any instant of the last seconds: sums at the edges of 2 ms bins, straight lines between.
+ * */
+#ifndef HEC_DIAGNOSE_UNMIX_SHARES_H
+#define HEC_DIAGNOSE_UNMIX_SHARES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HEC_SHARES_BIN_NS INT64_C(2000000)
+#define HEC_SHARES_BINS 2048 /* 4.1 s */
+/* A reading may begin at most this long before the pieces' end: the ring, less one step of the pieces. */
+#define HEC_SHARES_BACK_NS INT64_C(3000000000)
+
+struct hec_shares {
+    int width; /* classes + 1: the last is the time that any piece covers */
+    bool begun;
+    int64_t origin_ns; /* start of the first piece: edge 0 */
+    int64_t now_ns;    /* all before is known */
+    int64_t edges;     /* how many were written; the next lies at origin + edges * bin */
+    double *sum;       /* at now */
+    double *edge;      /* HEC_SHARES_BINS x width */
+};
+
+int hec_shares_init(struct hec_shares *shares, int classes); /* 0 or HEC_ERR_NOMEM */
+void hec_shares_free(struct hec_shares *shares);
+void hec_shares_begin(struct hec_shares *shares, int64_t origin_ns);
+/* Time goes on to to_ns in class; -1: no piece covers it. */
+void hec_shares_advance(struct hec_shares *shares, int class, int64_t to_ns);
+/* Seconds of each class over (start, end] into out, width long. False when it is not in the ring or not yet known. */
+bool hec_shares_between(const struct hec_shares *shares, int64_t start_ns, int64_t end_ns, double *out);
+
+#endif

@@ -1,0 +1,325 @@
+#include "base/error.h"
+#include "diagnose/unmix_fit.h"
+#include "diagnose/unmix_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LITTLE_S 0.1
+#define SHORT_S 2.0
+#define WIDE 0.3        /* half width of an interval over the value, beyond which an estimate is imprecise */
+#define SMALL 0.25      /* of the mean: classes below are held to the half width of one that has this much */
+#define TOGETHER (-0.5) /* correlation of two estimates below which the readings tell their sum rather than either */
+#define ONE_SIDED (1.644854 / 1.959964)
+
+static const char *const flaw_names[HEC_UNMIX_FLAWS] = {"good", "short", "unseen", "little", "imprecise"};
+static const char *const flaw_texts[HEC_UNMIX_FLAWS] = {
+    "", "the run is too short to tell classes apart", "no reading covers any of it", "less than 0.1 s of it was seen",
+    "its share of time hardly varied, so that the interval is wider than 30 %"};
+
+const char *hec_unmix_flaw_name(enum hec_unmix_flaw flaw) {
+    return (unsigned)flaw < HEC_UNMIX_FLAWS ? flaw_names[flaw] : "unknown";
+}
+
+const char *hec_unmix_flaw_text(enum hec_unmix_flaw flaw) {
+    return (unsigned)flaw < HEC_UNMIX_FLAWS ? flaw_texts[flaw] : "unknown";
+}
+
+struct totals {
+    double count, weight, y, y2, x[HEC_UNMIX_CLASSES]; /* weighted sums */
+    double seconds;
+};
+
+static void sum_gram(const struct hec_gram *gram, int classes, struct totals *out) {
+    int last = gram->columns - 1;
+    *out = (struct totals){.seconds = gram->seconds};
+    for (int k = 0; k < HEC_BLOCKS_MAX; k++) {
+        const double *row = gram->block + (size_t)k * (size_t)gram->packed;
+        for (int i = 0; i <= last; row += gram->columns - i, i++) {
+            if (i < classes) {
+                out->y += row[last - i];            /* shares add up to 1 */
+                for (int j = 0; j < classes; j++) { /* and so does a row of their products, to the class itself */
+                    if (j >= i)
+                        out->x[i] += row[j - i];
+                    if (j > i)
+                        out->x[j] += row[j - i];
+                }
+            }
+            if (i == last)
+                out->y2 += row[0];
+        }
+        out->count += (double)gram->count[k];
+        out->weight += gram->weight[k];
+    }
+}
+
+/* Of the readings, seconds that were of a class. */
+static double seconds_of(const struct totals *t, int class) {
+    return t->weight > 0 ? t->x[class] / t->weight * t->seconds : 0;
+}
+
+static void number_groups(const int *leader, int classes, int *group, int *groups) {
+    *groups = 0;
+    for (int c = 0; c < classes; c++)
+        group[c] = leader[c] < 0 ? -1 : leader[c] == c ? (*groups)++ : group[leader[c]];
+}
+
+/* A class whose estimate is imprecise joins the one that its estimate is most against. True when that changed
+ * something. */
+static bool merge(const struct hec_fit *fit, int *leader, bool *alone, const struct hec_unmix_result *out) {
+    int worst = -1, partner = -1, first[HEC_UNMIX_CLASSES] = {0};
+    double widest = 1, least = TOGETHER;
+    for (int c = out->classes - 1; c >= 0; c--)
+        if (leader[c] == c)
+            first[fit->group[c]] = c;
+    for (int g = 0; g < fit->groups; g++) {
+        double half = hec_student_975(fit->freedom[g]) * sqrt(fit->variance[g]);
+        double wide = half / (WIDE * fmax(fit->x[g], SMALL * fit->center));
+        if (wide > widest && !alone[first[g]]) {
+            widest = wide;
+            worst = g;
+        }
+    }
+    if (worst < 0)
+        return false;
+    for (int g = 0; g < fit->groups; g++) {
+        const double *b = fit->model;
+        int n = fit->n;
+        double both = b[g * n + g] * b[worst * n + worst];
+        if (g == worst || !(both > 0) || out->class[first[g]].flaw != HEC_UNMIX_GOOD)
+            continue;
+        double correlation = b[g * n + worst] / sqrt(both);
+        if (correlation < least) {
+            least = correlation;
+            partner = g;
+        }
+    }
+    if (partner < 0) {
+        alone[first[worst]] = true;
+        return true;
+    }
+    int keep = first[worst] < first[partner] ? first[worst] : first[partner];
+    int join = first[worst] < first[partner] ? first[partner] : first[worst];
+    for (int c = 0; c < out->classes; c++)
+        if (leader[c] == join)
+            leader[c] = keep;
+    return true;
+}
+
+static void report(const struct hec_fit *fit, const int *leader, double limit, struct hec_unmix_result *out) {
+    for (int c = 0; c < out->classes; c++) {
+        struct hec_unmix_class *to = &out->class[c];
+        int g = fit->group[c], members = 0;
+        if (g < 0)
+            continue;
+        double half = hec_student_975(fit->freedom[g]) * sqrt(fit->variance[g]);
+        to->value = fit->x[g];
+        to->at_zero = fit->at[g] == HEC_NNLS_LOWER;
+        to->low = fmax(to->value - half, 0);
+        to->high = fmin(to->value + half, fit->upper);
+        if (to->at_zero)
+            to->high = fmin(half * ONE_SIDED, fit->upper);
+        else if (fit->at[g] == HEC_NNLS_UPPER)
+            to->low = fmax(to->value - half * ONE_SIDED, 0);
+        to->above_limit = to->value > limit;
+        for (int d = 0; d < out->classes; d++)
+            members += leader[d] == leader[c];
+        to->merged_with = members > 1 ? leader[c] : -1;
+        if (to->flaw == HEC_UNMIX_GOOD && half > WIDE * fmax(to->value, SMALL * fit->center))
+            to->flaw = HEC_UNMIX_IMPRECISE;
+    }
+}
+
+static double r2(const struct totals *t, const struct hec_fit_source *source) {
+    double about = t->weight > 0 ? t->y2 - t->y * t->y / t->weight : 0;
+    return about > 0 ? 1 - source->residual2 * t->count / about : NAN;
+}
+
+/* Everything that can be said when nothing can be told apart: the mean, for all. */
+static void give_mean(struct hec_unmix_result *out, double mean, enum hec_unmix_flaw flaw) {
+    for (int c = 0; c < out->classes; c++) {
+        struct hec_unmix_class *to = &out->class[c];
+        if (to->seconds > 0) {
+            to->value = mean;
+            to->flaw = flaw;
+        }
+    }
+}
+
+static int solve_groups(struct hec_fit *fit, double limit, struct hec_unmix_result *out) {
+    int leader[HEC_UNMIX_CLASSES], group[HEC_UNMIX_CLASSES];
+    bool alone[HEC_UNMIX_CLASSES] = {false};
+    for (int c = 0; c < out->classes; c++) {
+        leader[c] = out->class[c].seconds > 0 ? c : -1;
+        alone[c] = out->class[c].flaw != HEC_UNMIX_GOOD;
+    }
+    fit->group = group;
+    for (;;) {
+        number_groups(leader, out->classes, group, &fit->groups);
+        memset(fit->seconds, 0, sizeof fit->seconds);
+        for (int c = 0; c < out->classes; c++)
+            if (group[c] >= 0)
+                fit->seconds[group[c]] += out->class[c].seconds;
+        int err = hec_fit_solve(fit);
+        if (err)
+            return err;
+        if (!merge(fit, leader, alone, out))
+            break;
+    }
+    report(fit, leader, limit, out);
+    return 0;
+}
+
+static void prepare(const struct hec_unmix *unmix, struct hec_unmix_result *out) {
+    const double *seconds = unmix->shares.sum;
+    *out = (struct hec_unmix_result){.classes = unmix->options.classes,
+                                     .joules = NAN,
+                                     .total_j = NAN,
+                                     .total_bound_j = NAN,
+                                     .covered_s = seconds[unmix->options.classes],
+                                     .lag_ns = NAN,
+                                     .power_residual_w = NAN,
+                                     .window_residual_w = NAN,
+                                     .power_r2 = NAN,
+                                     .window_r2 = NAN,
+                                     .power_inflation = NAN,
+                                     .window_inflation = NAN,
+                                     .block_s = (double)unmix->block_ns * 1e-9};
+    for (int c = 0; c < out->classes; c++)
+        out->class[c] = (struct hec_unmix_class){.seconds = seconds[c] + unmix->extra_s[c],
+                                                 .value = NAN,
+                                                 .low = NAN,
+                                                 .high = NAN,
+                                                 .joules = NAN,
+                                                 .flaw = HEC_UNMIX_UNSEEN,
+                                                 .merged_with = -1};
+}
+
+/* seen: seconds of each class in readings, by the source that saw most. */
+static void judge(const double *seen, struct hec_unmix_result *out) {
+    for (int c = 0; c < out->classes; c++) {
+        struct hec_unmix_class *to = &out->class[c];
+        if (to->seconds > 0 && seen[c] > 0)
+            to->flaw = seen[c] < LITTLE_S ? HEC_UNMIX_LITTLE : HEC_UNMIX_GOOD;
+    }
+}
+
+static void finish(struct hec_unmix_result *out) {
+    double joules = 0;
+    for (int c = 0; c < out->classes; c++) {
+        struct hec_unmix_class *to = &out->class[c];
+        to->joules = to->value * to->seconds;
+        joules += to->seconds > 0 ? to->joules : 0;
+        out->valid = out->valid || to->flaw == HEC_UNMIX_GOOD;
+    }
+    out->joules = joules;
+}
+
+static int unknowns(const struct hec_unmix_result *out) {
+    int n = 0;
+    for (int c = 0; c < out->classes; c++)
+        n += out->class[c].seconds > 0;
+    return n;
+}
+
+int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
+    int err = hec_unmix_settle(unmix);
+    if (err)
+        return err;
+    struct totals power, window;
+    struct hec_fit fit = {.classes = unmix->options.classes, .upper = INFINITY, .extra_sd = HEC_TAPS_SD};
+    double seconds = 0, seen[HEC_UNMIX_CLASSES], mean = NAN;
+    prepare(unmix, out);
+    sum_gram(&unmix->power, fit.classes, &power);
+    sum_gram(&unmix->window, fit.classes, &window);
+    for (int c = 0; c < out->classes; c++) {
+        seen[c] = fmax(seconds_of(&power, c), seconds_of(&window, c));
+        seconds += out->class[c].seconds;
+    }
+    judge(seen, out);
+    out->power_used = unmix->used[HEC_UNMIX_POWER];
+    out->power_left = unmix->left[HEC_UNMIX_POWER];
+    out->window_used = unmix->used[HEC_UNMIX_WINDOW];
+    out->window_left = unmix->left[HEC_UNMIX_WINDOW];
+    out->total_j = unmix->total_j;
+    out->total_bound_j = unmix->total_bound_j;
+    fit.has_total = unmix->total_j >= 0 && isfinite(unmix->total_j) && seconds > 0;
+    fit.total = unmix->total_j;
+    fit.total_sigma = unmix->total_bound_j > 0 ? unmix->total_bound_j / 1.959964 : 0;
+    if (fit.has_total)
+        mean = fit.total / seconds;
+    else if (power.weight + window.weight > 0)
+        mean = window.weight > 0 ? window.y / window.weight : power.y / power.weight;
+    fit.center = fit.center_sd = fmax(mean, 1e-6);
+    fit.residual_start = 0.03 * fit.center;
+    fit.residual_least = 1e-4 * fit.center;
+    if (power.count > 0)
+        fit.source[fit.sources++] = (struct hec_fit_source){.gram = &unmix->power, .extras = HEC_TAPS - 1};
+    if (window.count > 0)
+        fit.source[fit.sources++] = (struct hec_fit_source){
+            .gram = &unmix->window, .exact = true, .reading2 = unmix->window.reading2 / window.count};
+    if (fmax(power.seconds, window.seconds) < SHORT_S || power.count + window.count < 3.0 * unknowns(out)) {
+        give_mean(out, mean, HEC_UNMIX_SHORT);
+    } else {
+        err = solve_groups(&fit, unmix->options.limit_w, out);
+        out->blocks = fit.blocks;
+        if (!err && power.count > 0) {
+            double response[HEC_TAPS], rest = 0;
+            for (int k = 0, i = fit.groups; k < HEC_TAPS; k++) {
+                response[k] = unmix->response[k] + (k == unmix->reference ? 0 : fit.x[i]);
+                rest += k == unmix->reference ? 0 : fit.x[i++];
+            }
+            response[unmix->reference] -= rest;
+            out->lag_ns = hec_response_lag_ns(response);
+            out->power_residual_w = sqrt(fit.source[0].residual2);
+            out->power_inflation = fit.source[0].inflation;
+            out->power_r2 = r2(&power, &fit.source[0]);
+        }
+        if (!err && window.count > 0) {
+            out->window_residual_w = sqrt(fit.source[fit.sources - 1].residual2);
+            out->window_inflation = fit.source[fit.sources - 1].inflation;
+            out->window_r2 = r2(&window, &fit.source[fit.sources - 1]);
+        }
+    }
+    finish(out);
+    return err;
+}
+
+int hec_unmix_solve_counter(struct hec_unmix *unmix, int counter, struct hec_unmix_result *out) {
+    if (counter < 0 || counter >= unmix->options.counters)
+        return HEC_ERR_USAGE;
+    int err = hec_unmix_settle(unmix);
+    if (err)
+        return err;
+    const struct hec_gram *gram = &unmix->counter[counter];
+    struct totals window;
+    struct hec_fit fit = {.classes = unmix->options.classes,
+                          .upper = 1,
+                          .sources = 1,
+                          .center_sd = 1,
+                          .residual_start = 0.03,
+                          .residual_least = 1e-4};
+    double seen[HEC_UNMIX_CLASSES];
+    prepare(unmix, out);
+    sum_gram(gram, fit.classes, &window);
+    for (int c = 0; c < out->classes; c++)
+        seen[c] = seconds_of(&window, c);
+    judge(seen, out);
+    out->window_used = (int64_t)window.count;
+    out->window_left = unmix->left[HEC_UNMIX_COUNTER];
+    double mean = window.weight > 0 ? window.y / window.weight : NAN;
+    fit.source[0] = (struct hec_fit_source){.gram = gram};
+    fit.center = fmin(fmax(mean, 0.02), 1);
+    if (window.seconds < SHORT_S || window.count < 2.0 * unknowns(out)) {
+        give_mean(out, mean, HEC_UNMIX_SHORT);
+    } else {
+        err = solve_groups(&fit, NAN, out);
+        out->blocks = fit.blocks;
+        out->window_residual_w = sqrt(fit.source[0].residual2);
+        out->window_inflation = fit.source[0].inflation;
+        out->window_r2 = r2(&window, &fit.source[0]);
+    }
+    finish(out);
+    return err;
+}

@@ -1,0 +1,54 @@
+/* What unmix.c gathers and unmix_solve.c solves. */
+#ifndef HEC_DIAGNOSE_UNMIX_STATE_H
+#define HEC_DIAGNOSE_UNMIX_STATE_H
+
+#include "diagnose/unmix.h"
+#include "diagnose/unmix_blocks.h"
+#include "diagnose/unmix_response.h"
+#include "diagnose/unmix_shares.h"
+
+/* Samples of mixed windows from which the response is first fitted; those after are added up at once. 20 s of the
+ * H200's. */
+#define HEC_UNMIX_HELD 1024
+
+enum hec_unmix_kind { HEC_UNMIX_POWER, HEC_UNMIX_WINDOW, HEC_UNMIX_COUNTER, HEC_UNMIX_KINDS };
+
+struct hec_unmix_reading {
+    int64_t start_ns, end_ns;
+    double value;
+    float sigma; /* of value */
+    int counter;
+};
+
+struct hec_unmix_queue {
+    struct hec_unmix_reading *items;
+    int64_t first, count, capacity; /* items[first .. count) wait */
+};
+
+struct hec_unmix {
+    struct hec_unmix_options options;
+    struct hec_shares shares;
+    double extra_s[HEC_UNMIX_CLASSES];
+    double total_j, total_bound_j;
+
+    struct hec_unmix_queue queue[HEC_UNMIX_KINDS];
+    int64_t ready_ns; /* when the pieces are past it, a reading of a queue can be used */
+    int64_t used[HEC_UNMIX_KINDS], left[HEC_UNMIX_KINDS];
+
+    int64_t block_ns;
+    struct hec_gram power;    /* columns: classes, taps but `reference`, watts */
+    struct hec_gram window;   /* classes, watts */
+    struct hec_gram *counter; /* options.counters of them: classes, share */
+
+    bool fitted; /* response, watts and reference are set, nothing is held any more */
+    int held;
+    double *held_z, *held_y, *held_s; /* HEC_UNMIX_HELD x taps x classes; watts; seconds */
+    int64_t *held_t;
+    double response[HEC_TAPS], watts[HEC_UNMIX_CLASSES];
+    int reference; /* the tap that the others are taken against */
+};
+
+/* End of input as far as it goes: fit the response from what is held and use every reading that the pieces cover. */
+int hec_unmix_settle(struct hec_unmix *unmix);
+
+#endif

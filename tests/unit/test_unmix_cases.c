@@ -1,0 +1,334 @@
+/* Unmixing: the experiment of six activities, and what must not be told, told apart or depend on the order of input. */
+#include "base/error.h"
+#include "unit/unmix_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct world world;
+static struct hec_unmix_result result, other;
+
+static struct hec_unmix *begin(int classes, int counters, double limit_w) {
+    struct hec_unmix_options options = {classes, counters, limit_w};
+    struct hec_unmix *unmix;
+    assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
+    return unmix;
+}
+
+/* 30 s of six activities in random pieces of 10 to 150 ms, as measured on an H200: in bursts the first one draws more
+ * than the limit of 700 W. */
+static void test_six_activities(void **state) {
+    static const double watts[6] = {830, 652, 593, 124, 130, 120};
+    (void)state;
+    world_draw(&world, 7);
+    world.classes = 6;
+    for (int c = 0; c < 6; c++) {
+        world.watts[c] = watts[c];
+        world.share[c] = 1;
+    }
+    world.piece_low_ms = 10;
+    world.piece_high_ms = 150;
+    world.lag_ms = 10;
+    world.filter_ms = 0;
+    world.spread = 0.02;
+    world_make(&world);
+    struct hec_unmix *unmix = begin(6, 0, 700);
+    world_power(&world, unmix);
+    world_windows(&world, unmix);
+    world_pieces(&world, unmix);
+    hec_unmix_total(unmix, world.total, 0.005 * world.total);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_near(result.joules, world.total, 1e-9 * world.total);
+    assert_near(result.lag_ns, -10e6, 2e6);
+    assert_true(result.power_r2 > 0.95 && result.window_r2 > 0.95);
+    for (int c = 0; c < 6; c++) {
+        const struct hec_unmix_class *class = &result.class[c];
+        assert_int_equal(class->flaw, HEC_UNMIX_GOOD);
+        assert_int_equal(class->merged_with, -1);
+        assert_near(class->value, world.joules[c] / world.seconds[c], 0.03 * watts[c]);
+        assert_true(class->low <= class->value && class->value <= class->high);
+        assert_int_equal(class->above_limit, c == 0); /* told as it is, not cut off */
+        assert_near(class->joules, class->value * class->seconds, 1e-9 * class->joules);
+    }
+    hec_unmix_total(unmix, world.total, 0.05 * world.total); /* a looser total widens the intervals */
+    assert_int_equal(hec_unmix_solve(unmix, &other), 0);
+    for (int c = 0; c < 6; c++)
+        assert_true(other.class[c].high - other.class[c].low > result.class[c].high - result.class[c].low);
+    hec_unmix_free(unmix);
+}
+
+/* Readings all before the pieces, or each just before or after its time: the same result, bit for bit. */
+static void test_order_of_input(void **state) {
+    (void)state;
+    world_draw(&world, 8);
+    world_make(&world);
+    struct hec_unmix *first = begin(world.classes, 0, NAN), *mixed = begin(world.classes, 0, NAN);
+    int64_t power_t = 20000000, window_t = 0;
+    for (int64_t t = power_t; t < (int64_t)world.length_ms * 1000000; t += 20000000)
+        hec_unmix_power(first, t, 20000000, world.power[t / 1000000 - 10]);
+    for (int64_t t = 0; t < (int64_t)world.length_ms * 1000000; t += 100000000)
+        hec_unmix_window(first, t, t + 100000000,
+                         world_between(world.power, (double)t / 1e6, (double)t / 1e6 + 100) / 1000, 0);
+    world_pieces(&world, first);
+    for (int i = 0; i < world.pieces; i++) {
+        int64_t ahead_ns = (i % 3 - 1) * 300000000LL;
+        while (power_t < world.piece[i].end_ns + ahead_ns && power_t < (int64_t)world.length_ms * 1000000) {
+            hec_unmix_power(mixed, power_t, 20000000, world.power[power_t / 1000000 - 10]);
+            power_t += 20000000;
+        }
+        while (window_t + 100000000 < world.piece[i].end_ns - 400000000) {
+            double from = (double)window_t / 1e6;
+            hec_unmix_window(mixed, window_t, window_t + 100000000, world_between(world.power, from, from + 100) / 1000,
+                             0);
+            window_t += 100000000;
+        }
+        hec_unmix_piece(mixed, world.piece[i].class, world.piece[i].start_ns, world.piece[i].end_ns);
+    }
+    while (power_t < (int64_t)world.length_ms * 1000000) {
+        hec_unmix_power(mixed, power_t, 20000000, world.power[power_t / 1000000 - 10]);
+        power_t += 20000000;
+    }
+    while (window_t < (int64_t)world.length_ms * 1000000) {
+        double from = (double)window_t / 1e6;
+        hec_unmix_window(mixed, window_t, window_t + 100000000, world_between(world.power, from, from + 100) / 1000, 0);
+        window_t += 100000000;
+    }
+    assert_int_equal(hec_unmix_solve(first, &result), 0);
+    assert_int_equal(hec_unmix_solve(mixed, &other), 0);
+    assert_true(result.valid && result.power_used == other.power_used && result.window_used == other.window_used);
+    for (int c = 0; c < world.classes; c++) {
+        assert_true(result.class[c].value == other.class[c].value);
+        assert_true(result.class[c].low == other.class[c].low && result.class[c].high == other.class[c].high);
+    }
+    hec_unmix_free(first);
+    hec_unmix_free(mixed);
+}
+
+/* A loop of fixed parts: classes 0 and 1 in each 5 ms alternate, so every window has them 3 : 2; class 2 comes apart.
+ * */
+static void loop(struct hec_unmix *unmix, int seconds, bool apart) {
+    static const double watts[3] = {400, 200, 100};
+    int64_t t = 0;
+    for (int i = 0; i < seconds * 50; i++) {
+        double pure = apart && i / 5 % 3 == 0 ? watts[2] : (3 * watts[0] + 2 * watts[1]) / 5;
+        hec_unmix_power(unmix, (int64_t)(i + 1) * 20000000, 20000000, pure * (1 + 0.01 * sin(i * 1.7)));
+    }
+    for (int i = 0; i < seconds * 200; i++, t += 5000000) {
+        if (apart && i / 20 % 3 == 0) {
+            hec_unmix_piece(unmix, 2, t, t + 5000000);
+        } else {
+            hec_unmix_piece(unmix, 0, t, t + 3000000);
+            hec_unmix_piece(unmix, 1, t + 3000000, t + 5000000);
+        }
+    }
+}
+
+static void test_never_apart(void **state) {
+    (void)state;
+    struct hec_unmix *unmix = begin(4, 0, NAN); /* class 3 never occurs */
+    loop(unmix, 20, true);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_int_equal(result.class[0].merged_with, 0);
+    assert_int_equal(result.class[1].merged_with, 0);
+    assert_int_equal(result.class[2].merged_with, -1);
+    assert_near(result.class[0].value, 320, 10);
+    assert_true(result.class[0].value == result.class[1].value);
+    assert_near(result.class[2].value, 100, 6);
+    assert_int_equal(result.class[0].flaw, HEC_UNMIX_GOOD);
+    assert_int_equal(result.class[3].flaw, HEC_UNMIX_UNSEEN);
+    assert_true(isnan(result.class[3].value) && result.class[3].seconds == 0);
+    hec_unmix_free(unmix);
+
+    unmix = begin(2, 0, NAN); /* one mixture all the time: only its mean can be told */
+    loop(unmix, 20, false);
+    hec_unmix_total(unmix, 6400, 0);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_int_equal(result.class[1].merged_with, 0);
+    assert_near(result.class[1].value, 320, 1e-6);
+    assert_near(result.joules, 6400, 1e-6);
+    hec_unmix_free(unmix);
+}
+
+static void test_too_short(void **state) {
+    (void)state;
+    struct hec_unmix *unmix = begin(3, 0, NAN);
+    loop(unmix, 1, true);
+    hec_unmix_total(unmix, 200, 0);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_false(result.valid);
+    for (int c = 0; c < 3; c++) {
+        assert_int_equal(result.class[c].flaw, HEC_UNMIX_SHORT);
+        assert_true(isnan(result.class[c].low) && isnan(result.class[c].high));
+    }
+    assert_near(result.joules, 200, 1e-9); /* the sum holds all the same */
+    hec_unmix_free(unmix);
+
+    unmix = begin(2, 1, NAN); /* nothing at all */
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_false(result.valid);
+    assert_true(isnan(result.class[0].value) && isnan(result.lag_ns));
+    hec_unmix_piece(unmix, 0, 0, 1000);
+    assert_int_equal(hec_unmix_solve_counter(unmix, 0, &result), 0);
+    assert_false(result.valid);
+    assert_true(isnan(result.class[0].value));
+    hec_unmix_free(unmix);
+}
+
+/* 50 ms of a class in a minute, and a class that no reading covers: flagged, and the others none the worse. */
+static void test_little_and_unseen(void **state) {
+    (void)state;
+    world_draw(&world, 9);
+    world.classes = 3;
+    world_make(&world);
+    struct hec_unmix *unmix = begin(5, 0, NAN);
+    world_power(&world, unmix);
+    world_windows(&world, unmix);
+    for (int i = 0; i < world.pieces; i++) {
+        const struct world_piece *p = &world.piece[i];
+        bool little = i == 40;
+        hec_unmix_piece(unmix, little ? 3 : p->class, p->start_ns, p->end_ns);
+    }
+    assert_int_equal(hec_unmix_extra(unmix, 4, 2.5), 0);
+    hec_unmix_total(unmix, world.total + 2.5 * 200, 0);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_int_equal(result.class[3].flaw, HEC_UNMIX_LITTLE);
+    assert_int_equal(result.class[4].flaw, HEC_UNMIX_UNSEEN);
+    assert_true(result.class[4].seconds == 2.5);
+    assert_near(result.joules, world.total + 500, 1e-6);
+    for (int c = 0; c < 3; c++) {
+        assert_int_equal(result.class[c].flaw, HEC_UNMIX_GOOD);
+        assert_near(result.class[c].value, world.joules[c] / world.seconds[c], 0.03 * world.watts[c]);
+    }
+    hec_unmix_free(unmix);
+}
+
+/* A class that the readings want below zero is 0, with a one-sided interval; the sum still holds. */
+static void test_at_zero(void **state) {
+    (void)state;
+    struct hec_unmix *unmix = begin(3, 0, NAN);
+    uint32_t random = 1;
+    int64_t t = 0;
+    double joules = 0;
+    for (int i = 0; i < 400; i++, t += 100000000) {
+        random = random * 1664525u + 1013904223u;
+        int part = (int)(random >> 25) % 100, class = (int)(random >> 20) % 3;
+        static const double watts[3] = {-20, 300, 200};
+        double energy = (watts[class] * part + watts[1] * (100 - part)) * 1e-3;
+        hec_unmix_window(unmix, t, t + 100000000, energy, 0.1);
+        hec_unmix_piece(unmix, class, t, t + part * 1000000);
+        hec_unmix_piece(unmix, 1, t + part * 1000000, t + 100000000);
+        joules += energy;
+    }
+    hec_unmix_total(unmix, joules, 0);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_true(result.class[0].at_zero && result.class[0].value == 0 && result.class[0].low == 0);
+    assert_true(result.class[0].high > 0);
+    assert_false(result.class[1].at_zero);
+    assert_near(result.joules, joules, 1e-6);
+    hec_unmix_free(unmix);
+}
+
+/* Gaps, overlaps, NAN, readings out of order, too long, too late, outside: left out, not guessed. */
+static void test_awkward_input(void **state) {
+    (void)state;
+    struct hec_unmix *unmix = begin(2, 1, NAN);
+    assert_int_equal(hec_unmix_piece(unmix, 2, 0, 1), HEC_ERR_USAGE);
+    assert_int_equal(hec_unmix_piece(unmix, -1, 0, 1), HEC_ERR_USAGE);
+    assert_int_equal(hec_unmix_extra(unmix, 0, -1), HEC_ERR_USAGE);
+    assert_int_equal(hec_unmix_extra(unmix, 0, NAN), HEC_ERR_USAGE);
+    assert_int_equal(hec_unmix_counter(unmix, 1, 0, 1, 0.5), HEC_ERR_USAGE);
+    assert_int_equal(hec_unmix_window(unmix, -1000, 100000000, 20, 0), 0); /* begins before the pieces do */
+    assert_int_equal(hec_unmix_window(unmix, 1000000000, 1100000000, NAN, 0), 0);
+    assert_int_equal(hec_unmix_window(unmix, 2000000000, 2100000000, 20, 0), 0);
+    assert_int_equal(hec_unmix_window(unmix, 1000000000, 1100000000, 20, 0), 0); /* goes back */
+    assert_int_equal(hec_unmix_window(unmix, 2100000000, 9100000000, 20, 0), 0); /* 7 s: too long */
+    assert_int_equal(hec_unmix_window(unmix, 3950000000, 4050000000, 20, 0), 0); /* half of it in the gap */
+    assert_int_equal(hec_unmix_piece(unmix, 0, 0, 3000000000), 0);
+    assert_int_equal(hec_unmix_piece(unmix, 1, 2000000000, 4000000000), 0); /* overlaps: counts from 3 s on */
+    assert_int_equal(hec_unmix_piece(unmix, 1, 2000000000, 2500000000), 0); /* wholly in the past */
+    assert_int_equal(hec_unmix_piece(unmix, 1, 5000000000, 12000000000), 0);
+    assert_int_equal(hec_unmix_window(unmix, 5000000000, 5100000000, 20, 0), 0); /* 6.9 s ago: forgotten */
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_near(result.class[0].seconds, 3, 1e-9);
+    assert_near(result.class[1].seconds, 8, 1e-9);
+    assert_near(result.covered_s, 11, 1e-9);
+    assert_int_equal(result.window_used, 1);
+    assert_int_equal(result.window_left, 5);
+    assert_false(result.valid);
+    hec_unmix_free(unmix);
+    struct hec_unmix_options none = {0, 0, NAN}, many = {HEC_UNMIX_CLASSES + 1, 0, NAN};
+    assert_int_equal(hec_unmix_begin(&none, &unmix), HEC_ERR_USAGE);
+    assert_int_equal(hec_unmix_begin(&many, &unmix), HEC_ERR_USAGE);
+    hec_unmix_free(NULL);
+}
+
+/* A trace that was on half of the time: the readings of those halves, the time of the others, and the total of all. */
+static void test_part_of_the_time(void **state) {
+    (void)state;
+    world_draw(&world, 11);
+    world.length_ms = 60000;
+    world.classes = 4;
+    world_make(&world);
+    struct hec_unmix *unmix = begin(4, 0, NAN);
+    world_power(&world, unmix);
+    world_windows(&world, unmix);
+    for (int i = 0; i < world.pieces; i++) {
+        const struct world_piece *p = &world.piece[i];
+        if (p->start_ns / 1000000000 % 2)
+            hec_unmix_extra(unmix, p->class, (double)(p->end_ns - p->start_ns) * 1e-9);
+        else
+            hec_unmix_piece(unmix, p->class, p->start_ns, p->end_ns);
+    }
+    hec_unmix_total(unmix, world.total, 0.01 * world.total);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_true(result.power_left > 300 && result.power_used > 1000);
+    assert_near(result.joules, world.total, 1e-9 * world.total);
+    for (int c = 0; c < 4; c++) {
+        assert_near(result.class[c].seconds, world.seconds[c], 1e-6);
+        assert_near(result.class[c].value, world.joules[c] / world.seconds[c], 0.03 * world.watts[c]);
+    }
+    hec_unmix_free(unmix);
+}
+
+/* All 32 classes, twenty minutes: blocks of time grow, memory does not. */
+static void test_long_and_many(void **state) {
+    (void)state;
+    struct hec_unmix *unmix = begin(HEC_UNMIX_CLASSES, 0, NAN);
+    uint64_t random = 88172645463325252u;
+    int64_t t = 0;
+    double joules = 0;
+    for (int i = 0; i < 12000; i++, t += 100000000) {
+        int class[2];
+        for (int k = 0; k < 2; k++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            class[k] = (int)((random >> 20) % HEC_UNMIX_CLASSES);
+        }
+        double energy = (0.06 * (100 + 10 * class[0]) + 0.04 * (100 + 10 * class[1])) * (1 + 0.02 * sin(i));
+        hec_unmix_window(unmix, t, t + 100000000, energy, 0);
+        hec_unmix_piece(unmix, class[0], t, t + 60000000);
+        hec_unmix_piece(unmix, class[1], t + 60000000, t + 100000000);
+        joules += energy;
+    }
+    hec_unmix_total(unmix, joules, 0);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_near(result.joules, joules, 1e-6);
+    assert_true(result.blocks > 32 && result.block_s >= 20);
+    for (int c = 0; c < HEC_UNMIX_CLASSES; c++) {
+        assert_int_equal(result.class[c].flaw, HEC_UNMIX_GOOD);
+        assert_near(result.class[c].value, 100 + 10 * c, 6);
+    }
+    hec_unmix_free(unmix);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_six_activities),    cmocka_unit_test(test_order_of_input),
+        cmocka_unit_test(test_never_apart),       cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_little_and_unseen), cmocka_unit_test(test_at_zero),
+        cmocka_unit_test(test_awkward_input),     cmocka_unit_test(test_part_of_the_time),
+        cmocka_unit_test(test_long_and_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
