@@ -216,7 +216,7 @@ int hec_source_modules_build(const struct hec_timeline_input *input, int most, s
     struct build b = {0};
     memset(out, 0, sizeof *out);
     int err = hec_timeline_tables_load(input, &b.tables, why);
-    if (!err && !(b.threads = calloc(b.tables.track_count + 1, sizeof *b.threads)))
+    if (!err && !(b.threads = calloc(b.tables.track_count + 1, sizeof(struct thread *))))
         err = HEC_ERR_NOMEM;
     if (!err && input->activities)
         err = input->activities(input->context, KINDS, take, &b, why);

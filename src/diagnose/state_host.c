@@ -24,7 +24,7 @@ void hec_host_thread_free(struct hec_host_thread *t) {
 static void *room(void *list, size_t size, size_t *count, size_t *capacity) {
     if (*count < *capacity)
         return list;
-    if (*capacity >= HEC_HOST_KEPT) {
+    if (list && *capacity >= HEC_HOST_KEPT) {
         size_t kept = *count / 2;
         memmove(list, (char *)list + (*count - kept) * size, kept * size);
         *count = kept;
