@@ -446,3 +446,21 @@ def test_hec_reports_what_they_found(observe, torch_python):
     report = json.loads(report.stdout)
     assert (report["steps"]["source"], report["steps"]["unit"], report["steps"]["units"]) == ("optimizer", "sample", 88)
     assert sorted((phase["name"], phase["count"]) for phase in report["phases"]) == [("checkpoint", 1), ("data", 10)]
+
+
+def test_another_model_later_is_found_too(observe, torch_python):
+    python, version = torch_python
+    found = observe.one(
+        python,
+        SYNTHETIC
+        + """
+    for size in 24, 9:
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i in range(60):
+            model(x[:size]).mean().backward()
+            optimizer.step()
+    """,
+    )
+    if version >= (2, 2):
+        assert found.samples() == [24] * 60 + [9] * 60

@@ -30,6 +30,7 @@ _local = threading.local()  # .inside: an outermost module is being called
 _is_compiling: Callable[[], bool] = core.is_compiling
 _searching = False
 _searches = _outer = _inner = 0
+_unknown = 0  # steps whose samples nobody knew
 _roots: "list[weakref.ref[Any]]" = []
 
 
@@ -150,6 +151,14 @@ def search() -> None:
     setattr(core.torch.nn.Module, PLACE, _search)
 
 
+def samples_unknown() -> None:
+    """A step's samples were not known: its module may be a new one. Looked for less and less often."""
+    global _unknown
+    _unknown += 1
+    if _unknown & (_unknown - 1) == 0:
+        search()
+
+
 def _stop_search() -> None:
     global _searching
     if _searching:
@@ -226,8 +235,20 @@ def _make_export(inner: Any) -> Any:
     return export
 
 
+def _make_init(inner: Any) -> Any:
+    """A new optimizer: often of a new model, which has not been called yet."""
+
+    @functools.wraps(inner)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        inner(self, *args, **kwargs)
+        core.guard(NAME, search)
+
+    return __init__
+
+
 def _patches() -> "list[core.Patch]":
-    torch, found = core.torch, []
+    torch = core.torch
+    found = [core.Patch(torch.optim.Optimizer, "__init__", _make_init)]
     if "compile" in torch.nn.Module.__dict__:
         found.append(core.Patch(torch.nn.Module, "compile", _make_module_compile))
     if "compile" in torch.__dict__:
@@ -258,7 +279,11 @@ def install() -> None:
         module = ref()
         if module is not None and PLACE not in module.__dict__:
             _adopt(module)
-    search()
+    if not any(ref() is not None for ref in _roots):
+        search()
+
+
+optimizers.on_unknown = samples_unknown
 
 
 def remove() -> None:

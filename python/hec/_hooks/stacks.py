@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from _thread import allocate_lock, start_new_thread
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from . import core
 
@@ -17,10 +17,11 @@ NAME = "stack samples"
 
 HZ = 50.0
 COST_MAX_NS = 200_000  # of one sample: beyond it there are fewer
-DEPTH_MAX = 64  # frames of a sample that are kept: the outermost, and the innermost
-OUTERMOST = 24
+DEPTH_MAX = 100  # frames of a sample that are kept: the outermost, and the innermost
+OUTERMOST = 30
 WALK_MAX = 1000
 NODES_MAX = 60000
+PLACES_MAX = 200000
 IMPORTS = "<frozen importlib"  # frames of the import system say nothing
 
 samples = 0
@@ -28,6 +29,7 @@ cost_ns = 0  # of the samples: of the main thread's time, when it waits for the 
 
 _stop = allocate_lock()  # held while the thread shall run
 _tid = 0  # of the thread
+_pid = os.getpid()  # and thread id of the main thread
 # The tree of stacks: (parent, code by its id, line) to node; and, since finding a line is slow, (parent, code by its
 # id, instruction) to node. Hashing a code object itself would take microseconds. _codes keeps the ids in use.
 _nodes: "Dict[Tuple[int, int, int], int]" = {}
@@ -76,7 +78,8 @@ def stop() -> None:
 
 def forked() -> None:
     """In the child: it has no such thread, and its ring knows no frames."""
-    global _stop, _tid, _next_node, samples, cost_ns
+    global _stop, _tid, _pid, _next_node, samples, cost_ns
+    _pid = os.getpid()
     core.awake = core.steady = False
     _stop = allocate_lock()
     _tid = samples = cost_ns = 0
@@ -136,28 +139,43 @@ def _sample(thread: Any, period_us: int) -> None:
     frame = sys._current_frames().get(thread)
     stack = []
     while frame is not None and len(stack) < WALK_MAX:
-        code = frame.f_code
-        if not code.co_filename.startswith(IMPORTS):
-            stack.append((code, frame.f_lasti, frame))
+        stack.append(frame)
         frame = frame.f_back
     if len(stack) > DEPTH_MAX:
         stack[DEPTH_MAX - OUTERMOST : len(stack) - OUTERMOST] = []
     node = 0
-    for code, instruction, at in reversed(stack):
-        # of a module that is being imported the line does not matter, and its code is soon gone
-        imported = node and code.co_name == "<module>"
-        place = (node, code.co_filename, 0) if imported else (node, id(code), instruction)
-        known = _places.get(place)
+    for frame in reversed(stack):
+        code = frame.f_code
+        known = _places.get((node, id(code), frame.f_lasti))
         if known is None:
-            known = _define(node, code, 0 if imported else at.f_lineno or 0)
-            if known == 0:
+            known = _place(node, code, frame)
+            if known is None:
                 return
-            _places[place] = known
-            if not imported:
-                _codes[id(code)] = code
         node = known
     if node:
-        core.library.stack(os.getpid(), node, period_us)
+        core.library.stack(_pid, node, period_us)
+
+
+def _place(parent: int, code: Any, frame: Any) -> "Optional[int]":
+    """The node of a frame that was not seen at this instruction before; None when there is no room for it."""
+    if code.co_filename.startswith(IMPORTS):
+        node = parent
+    elif parent and code.co_name == "<module>":
+        # of a module that is being imported the line does not matter, and its code is soon gone
+        place = (parent, code.co_filename, 0)
+        node = _places.get(place) or _define(parent, code, 0)
+        if node:
+            _places[place] = node
+        return node or None
+    else:
+        _codes[id(code)] = code
+        node = _define(parent, code, frame.f_lineno or 0)
+        if node == 0:
+            return None
+    if len(_places) < PLACES_MAX:
+        _codes[id(code)] = code
+        _places[(parent, id(code), frame.f_lasti)] = node
+    return node
 
 
 def _define(parent: int, code: Any, line: int) -> int:
