@@ -9,6 +9,9 @@
 
 #define DEPTH_MAX 4096 /* frames of one stack that are looked at: parents of a damaged file may go in circles */
 
+/* SYNC without being in the call that waited: counts where there is nothing better. */
+#define AFTER_SYNC HEC_STATE_COUNT
+
 /* What a sample is blamed on: one (device, state, blamed frame). */
 struct weight {
     int device;
@@ -148,7 +151,9 @@ static int grow(struct hec_source_builder *b) {
 }
 
 int hec_source_sample(struct hec_source_builder *b, int device, const struct hec_state_sample *sample) {
-    struct weight key = {.device = device, .state = sample->state, .frame = blame(b, sample->frame)};
+    bool after = sample->state == HEC_STATE_SYNC && !sample->waiting;
+    struct weight key = {
+        .device = device, .state = after ? AFTER_SYNC : sample->state, .frame = blame(b, sample->frame)};
     if (!key.frame || sample->state >= HEC_STATE_COUNT || sample->period_ns <= 0)
         return 0;
     if (2 * b->used >= b->slot_count && grow(b) != 0)
@@ -202,16 +207,34 @@ static void line_of(const struct hec_source_builder *b, const struct weight *w, 
     snprintf(out->function, sizeof out->function, "%s", hec_timeline_name(&b->tables, f->function));
 }
 
-int hec_source_end(struct hec_source_builder *b, const struct hec_ledger *ledger, int most,
-                   struct hec_source_lines *out) {
-    size_t n = 0;
-    memset(out, 0, sizeof *out);
-    out->lines = malloc((b->used + 1) * sizeof *out->lines);
+/* Drops AFTER_SYNC on devices that have SYNC, and makes it SYNC on others. Returns how many slots are used, at the front. */
+static size_t settle(struct hec_source_builder *b) {
+    size_t n = 0, kept = 0;
     for (size_t i = 0; i < b->slot_count; i++)
         if (b->slots[i].samples)
             b->slots[n++] = b->slots[i];
     if (n)
         qsort(b->slots, n, sizeof *b->slots, in_order);
+    int better = 0; /* the device that has SYNC, plus 1: its SYNC comes before its AFTER_SYNC */
+    for (size_t i = 0; i < n; i++) {
+        struct weight w = b->slots[i];
+        if (w.state == HEC_STATE_SYNC)
+            better = w.device + 1;
+        if (w.state == AFTER_SYNC && better == w.device + 1)
+            continue;
+        w.state = w.state == AFTER_SYNC ? (uint8_t)HEC_STATE_SYNC : w.state;
+        b->slots[kept++] = w;
+    }
+    if (kept)
+        qsort(b->slots, kept, sizeof *b->slots, in_order);
+    return kept;
+}
+
+int hec_source_end(struct hec_source_builder *b, const struct hec_ledger *ledger, int most,
+                   struct hec_source_lines *out) {
+    size_t n = settle(b);
+    memset(out, 0, sizeof *out);
+    out->lines = malloc((b->used + 1) * sizeof *out->lines);
     for (size_t i = 0, j; i < n && out->lines; i = j) {
         double total_ns = 0;
         for (j = i; j < n && b->slots[j].device == b->slots[i].device && b->slots[j].state == b->slots[i].state; j++)

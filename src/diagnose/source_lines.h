@@ -4,6 +4,8 @@
  * A sample counts with the time it stands for if the device was idle at its instant (hec_state_sample): samples do not
  * depend on what the program does, so a line's share of the samples of a state is its share of the state's time, without
  * bias, with a standard error of sqrt(share (1 - share) / samples).
+ * Of SYNC the samples in the calls that waited decide alone, where there are any: the lines after such a call are not what
+ * waited. Of COPY there are those in copying calls.
  * Of a stack the innermost frame of the program itself is blamed; if there is none, the innermost frame of an
  * installed package other than torch; if there is none either, the innermost one. A frame is not the program's own in
  * site-packages or dist-packages, in Python's standard library, or where it has no file. */

@@ -65,11 +65,15 @@ struct hec_state_piece {
     bool traced;              /* false: UNKNOWN, and the time may be extrapolated */
 };
 
-/* A stack sample that was taken at an instant at which the device was idle and traced. */
+/* A stack sample that tells why the device was in a state, taken in traced time:
+ *   idle  at an instant of it. Of SYNC those in the call that waited are `waiting`; and given besides are the samples in
+ *         that call from before the device ran dry, since what comes after the call is not what waited.
+ *   COPY  at an instant of it at which the thread was in a copying call (waiting is true) */
 struct hec_state_sample {
     int64_t t_ns, period_ns; /* what it stands for */
     uint32_t frame;
     uint8_t state;
+    bool waiting;
 };
 
 /* Members may be NULL. A visitor returns 0 to go on; anything else stops all and is returned. */

@@ -10,6 +10,7 @@ void hec_state_device_init(struct hec_state_device *d, int device, const struct 
     d->visitor = visitor;
     d->traced.everywhere = true;
     d->blind_ns = INT64_MAX;
+    d->wait_told_ns = INT64_MIN;
 }
 
 void hec_state_device_free(struct hec_state_device *d) {
@@ -112,6 +113,50 @@ static int put_by_window(struct hec_state_device *d, struct hec_state_piece piec
     return err;
 }
 
+/* ---- stack samples ---- */
+
+static bool traced_at(struct hec_state_device *d, int64_t t_ns) {
+    return t_ns < d->blind_ns && (d->traced.everywhere || hec_intervals_within(&d->traced, t_ns, t_ns + 1) == 1);
+}
+
+static int tell(struct hec_state_device *d, const struct hec_host_sample *s, enum hec_state state, bool waiting) {
+    if (!d->visitor->sample || !traced_at(d, s->t_ns))
+        return 0;
+    return d->visitor->sample(d->visitor->context, d->device,
+                              &(struct hec_state_sample){s->t_ns, s->period_ns, s->frame, (uint8_t)state, waiting});
+}
+
+/* Those of [start, end) while the device copied, at which the thread was in a copying call. */
+static int tell_copying(struct hec_state_device *d, int64_t start_ns, int64_t end_ns) {
+    const struct hec_host_thread *t = d->sampled;
+    int err = 0;
+    for (size_t i = t ? hec_host_sample_from(t, start_ns) : 0; t && i < t->sample_count && !err; i++) {
+        int64_t at = t->samples[i].t_ns;
+        if (at >= end_ns)
+            break;
+        size_t next = hec_host_launch_from(t, at + 1), segment = hec_host_segment_after(t, at);
+        const struct hec_host_launch *l = next ? &t->launches[next - 1] : NULL;
+        const struct hec_host_segment *s = segment < t->segment_count ? &t->segments[segment] : NULL;
+        if ((l && l->copy && at < l->end_ns) || (s && s->start_ns <= at && s->label == HEC_HOST_COPY))
+            err = tell(d, &t->samples[i], HEC_STATE_COPY, true);
+    }
+    return err;
+}
+
+/* Those in the call that waited, from before the device ran dry. */
+static int tell_waiting(struct hec_state_device *d, int64_t began_ns, int64_t dry_ns) {
+    const struct hec_host_thread *t = d->sampled;
+    int64_t from = began_ns > d->wait_told_ns ? began_ns : d->wait_told_ns;
+    int err = 0;
+    for (size_t i = t ? hec_host_sample_from(t, from) : 0; t && i < t->sample_count && !err; i++) {
+        if (t->samples[i].t_ns >= dry_ns)
+            break;
+        err = tell(d, &t->samples[i], HEC_STATE_SYNC, true);
+    }
+    d->wait_told_ns = dry_ns;
+    return err;
+}
+
 /* ---- busy ---- */
 
 static int busy_until(struct hec_state_device *d, int64_t t_ns) {
@@ -134,16 +179,14 @@ static int busy_until(struct hec_state_device *d, int64_t t_ns) {
                    .kernel_class = (uint8_t)(lane == HEC_STATE_LANE_COPY ? (int)HEC_KERNEL_CLASS_OTHER : lane),
                    .traced = true,
                });
+        if (lane == HEC_STATE_LANE_COPY && !err)
+            err = tell_copying(d, d->at_ns, end);
         d->at_ns = end;
     }
     return err;
 }
 
 /* ---- idle ---- */
-
-static bool traced_at(struct hec_state_device *d, int64_t t_ns) {
-    return t_ns < d->blind_ns && (d->traced.everywhere || hec_intervals_within(&d->traced, t_ns, t_ns + 1) == 1);
-}
 
 /* A state of the gap: cut where a stack sample was taken. */
 static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_state state) {
@@ -155,9 +198,7 @@ static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_s
         while (t && d->sample < t->sample_count && t->samples[d->sample].t_ns <= at && !err) {
             const struct hec_host_sample *s = &t->samples[d->sample++];
             d->frame = s->frame;
-            if (d->visitor->sample && traced_at(d, s->t_ns))
-                err = d->visitor->sample(d->visitor->context, d->device,
-                                         &(struct hec_state_sample){s->t_ns, s->period_ns, s->frame, (uint8_t)state});
+            err = tell(d, s, state, state == HEC_STATE_SYNC && s->t_ns < d->wait_end_ns);
         }
         if (t && d->sample < t->sample_count && t->samples[d->sample].t_ns < to)
             to = t->samples[d->sample].t_ns;
@@ -208,7 +249,13 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
         if (t_ns - queued > d->limits->close_ns)
             d->blind_ns = window;
     }
-    int err = hec_state_gap_explain(&gap, d->limits, take_idle, d);
+    int64_t began;
+    int err = 0;
+    d->wait_end_ns = INT64_MIN;
+    if (!gap.startup && !gap.tail && hec_state_gap_wait(&gap, &began, &d->wait_end_ns))
+        err = tell_waiting(d, began, gap.start_ns);
+    if (!err)
+        err = hec_state_gap_explain(&gap, d->limits, take_idle, d);
     d->blind_ns = INT64_MAX;
     d->at_ns = t_ns;
     return err;

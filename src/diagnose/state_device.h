@@ -26,6 +26,8 @@ struct hec_state_device {
     const struct hec_host_thread *sampled;
     size_t sample; /* of sampled: the next */
     uint32_t frame;
+    int64_t wait_end_ns;            /* of the call that waited when the gap at hand began */
+    int64_t wait_told_ns;           /* samples of waiting calls are told up to here */
     int64_t blind_ns;               /* rule 1: in the gap at hand, what follows is not traced */
     struct hec_state_piece pending; /* empty: start == end */
     int pieces;

@@ -112,20 +112,30 @@ static const struct hec_host_launch *copying(const struct hec_state_gap *gap) {
     return NULL;
 }
 
-static int64_t sync_until(const struct hec_state_gap *gap, const struct hec_state_limits *limits) {
+bool hec_state_gap_wait(const struct hec_state_gap *gap, int64_t *began_ns, int64_t *ended_ns) {
     const struct hec_host_segment *own = across(gap->thread, gap->start_ns);
     const struct hec_host_segment *s = own ? own : across(gap->main, gap->start_ns);
     const struct hec_host_launch *copy = s ? NULL : copying(gap);
     bool waited = s && (s->label == HEC_HOST_SYNC || s->label == HEC_HOST_COPY);
-    if (!waited && !copy)
+    if (waited) {
+        *began_ns = s->start_ns;
+        *ended_ns = s->end_ns;
+    } else if (copy) {
+        *began_ns = copy->start_ns;
+        *ended_ns = copy->end_ns;
+    }
+    return waited || copy;
+}
+
+static int64_t sync_until(const struct hec_state_gap *gap, const struct hec_state_limits *limits) {
+    int64_t began, ended, until = gap->end_ns;
+    if (!hec_state_gap_wait(gap, &began, &ended))
         return gap->start_ns;
-    int64_t until = gap->end_ns;
     if (gap->thread) {
         size_t next = hec_host_launch_from(gap->thread, gap->start_ns);
         if (next < gap->thread->launch_count)
             until = smaller(until, gap->thread->launches[next].start_ns);
     }
-    int64_t began = waited ? s->start_ns : copy->start_ns, ended = waited ? s->end_ns : copy->end_ns;
     return limits->sync_bounded ? smaller(until, ended + gap->start_ns - began) : until;
 }
 

@@ -20,4 +20,7 @@ int hec_state_gap_explain(const struct hec_state_gap *gap, const struct hec_stat
                           int (*take)(void *context, int64_t start_ns, int64_t end_ns, enum hec_state state),
                           void *context);
 
+/* The call of rule 11, in which the thread was when the gap began. False: there is none. */
+bool hec_state_gap_wait(const struct hec_state_gap *gap, int64_t *began_ns, int64_t *ended_ns);
+
 #endif

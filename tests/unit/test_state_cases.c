@@ -74,8 +74,8 @@ static int take_sample(void *context, int index, const struct hec_state_sample *
     struct world *w = context;
     size_t at = strlen(w->samples);
     (void)index;
-    snprintf(w->samples + at, sizeof w->samples - at, "%s%s@%u %g", at ? ", " : "", hec_state_name(s->state), s->frame,
-             (double)s->t_ns / 1e3);
+    snprintf(w->samples + at, sizeof w->samples - at, "%s%s%s@%u %g", at ? ", " : "", hec_state_name(s->state),
+             s->waiting ? "!" : "", s->frame, (double)s->t_ns / 1e3);
     return 0;
 }
 
@@ -227,6 +227,29 @@ static void samples_cut_gaps(void **context) {
     assert_string_equal(w.samples, "host@5 120, host@6 140");
 }
 
+/* What waited is the line in the call, also from before the device ran dry; for a copy the line in the copying call. */
+static void samples_in_calls(void **context) {
+    struct world w;
+    (void)context;
+    begin(&w);
+    kernel(&w, 10, 100, w.main, 0);
+    sample(&w, w.main, 40, 3); /* not yet in the call */
+    call(&w, w.main, HEC_API_SYNC, 60, 110);
+    sample(&w, w.main, 80, 4);
+    sample(&w, w.main, 105, 5);
+    sample(&w, w.main, 125, 6);
+    kernel(&w, 210, 300, w.main, 200);
+    sample(&w, w.main, 250, 7);
+    device(&w, HEC_ACTIVITY_COPY, 0, 300, 500, w.main, 290)->launch_end_ns = 510 * US;
+    sample(&w, w.main, 400, 8);
+    device(&w, HEC_ACTIVITY_COPY, 0, 600, 1000, w.main, 590);
+    sample(&w, w.main, 700, 9); /* the call has long returned */
+    expect(&w, NULL,
+           "startup 0-10, compute 10-100, sync 100-105, sync 105-125 @5, sync 125-200 @6, launch 200-210 @6, "
+           "compute 210-300, copy 300-500, sync 500-590, launch 590-600, copy 600-1000");
+    assert_string_equal(w.samples, "sync!@4 80, sync!@5 105, sync@6 125, copy!@8 400, sync!@8 400");
+}
+
 /* Traced from 50 to 300 and from 500 to 900. */
 static void windows(void **context) {
     struct world w;
@@ -282,10 +305,11 @@ static void failures(void **context) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(busy_and_ends),    cmocka_unit_test(host_and_launch), cmocka_unit_test(loading),
-        cmocka_unit_test(queued),           cmocka_unit_test(synchronised),    cmocka_unit_test(synchronous_copy),
-        cmocka_unit_test(calls_and_phases), cmocka_unit_test(two_threads),     cmocka_unit_test(nothing_tells),
-        cmocka_unit_test(samples_cut_gaps), cmocka_unit_test(windows),         cmocka_unit_test(failures),
+        cmocka_unit_test(busy_and_ends),    cmocka_unit_test(host_and_launch),  cmocka_unit_test(loading),
+        cmocka_unit_test(queued),           cmocka_unit_test(synchronised),     cmocka_unit_test(synchronous_copy),
+        cmocka_unit_test(calls_and_phases), cmocka_unit_test(two_threads),      cmocka_unit_test(nothing_tells),
+        cmocka_unit_test(samples_cut_gaps), cmocka_unit_test(samples_in_calls), cmocka_unit_test(windows),
+        cmocka_unit_test(failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

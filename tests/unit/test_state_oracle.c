@@ -411,6 +411,10 @@ static void make(struct world *w, uint64_t seed) {
         a->detail = (uint8_t)random_below(kind == 0 ? HEC_API_CLASS_COUNT : HEC_SYNC_TYPE_COUNT);
         a->name = kind == 2 ? (random_below(5) == 0 ? other : random_below(2) ? data : checkpoint) : 0;
     }
+    for (uint32_t i = thread_count && random_below(2) ? random_below(9) : 0; i > 0; i--) {
+        uint32_t start = random_below(SPAN - 1);
+        fake_tl_add(t, HEC_ACTIVITY_STACK, threads[random_below(thread_count)], start, start + 20)->name = 1;
+    }
     for (uint32_t i = random_below(3) ? 0 : random_below(6); i > 0; i--) {
         uint32_t start = random_below(SPAN - 1), end = start + random_below(SPAN - start);
         fake_tl_add(t, HEC_ACTIVITY_WINDOW, process[random_below(processes)], start, end);
@@ -421,6 +425,11 @@ struct found {
     struct answer at[2][SPAN];
     int64_t upto[2];
     bool bad;
+    struct {
+        int device;
+        struct hec_state_sample sample;
+    } samples[64];
+    int sample_count;
 };
 
 static int take_piece(void *context, int device, const struct hec_state_piece *p) {
@@ -432,6 +441,27 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
     return 0;
 }
 
+static int take_sample(void *context, int device, const struct hec_state_sample *s) {
+    struct found *f = context;
+    f->bad |= f->sample_count == 64;
+    if (!f->bad) {
+        f->samples[f->sample_count].device = device;
+        f->samples[f->sample_count++].sample = *s;
+    }
+    return 0;
+}
+
+/* A sample is of the state at its instant; but for those from before a wait was over, when the device was still busy. */
+static void check_samples(const struct found *f) {
+    for (int i = 0; i < f->sample_count; i++) {
+        const struct hec_state_sample *s = &f->samples[i].sample;
+        const struct answer *at = &f->at[f->samples[i].device][s->t_ns];
+        bool before = s->waiting && s->state == HEC_STATE_SYNC && at->state != HEC_STATE_SYNC;
+        assert_true(at->traced && (before || at->state == s->state));
+        assert_true(s->waiting || hec_state_idle(s->state));
+    }
+}
+
 static int differences;
 
 static void one_case(uint64_t seed) {
@@ -440,9 +470,10 @@ static void one_case(uint64_t seed) {
     struct hec_why why;
     make(&w, seed);
     memset(&found, 0, sizeof found);
-    const struct hec_state_visitor visitor = {.context = &found, .piece = take_piece};
+    const struct hec_state_visitor visitor = {.context = &found, .piece = take_piece, .sample = take_sample};
     assert_int_equal(hec_states_build(&w.t.input, &w.limits, &visitor, &why), 0);
     assert_false(found.bad);
+    check_samples(&found);
     for (int device = 0; device < 2; device++) {
         bool used = false;
         for (size_t i = 0; i < w.t.count; i++)

@@ -114,6 +114,35 @@ static void lines(void **context) {
     fake_tl_free(&t);
 }
 
+/* The line of the call that waited is blamed, not what ran after it; that only where nothing better is known. */
+static void waiting(void **context) {
+    (void)context;
+    for (int known = 0; known < 2; known++) {
+        struct fake_timeline t;
+        struct hec_frame list[8];
+        struct hec_source_builder *b;
+        struct hec_source_lines out;
+        struct hec_why why;
+        begin(&t, list);
+        assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+        for (int i = 0; i < 9; i++)
+            sample(b, 0, HEC_STATE_SYNC, STEP, 20);
+        sample(b, 1, HEC_STATE_SYNC, STEP, 20); /* another device */
+        const struct hec_state_sample in_call = {
+            .period_ns = 20, .frame = HELPER, .state = HEC_STATE_SYNC, .waiting = true};
+        if (known)
+            assert_int_equal(hec_source_sample(b, 0, &in_call), 0);
+        assert_int_equal(hec_source_end(b, NULL, 5, &out), 0);
+        assert_int_equal(out.count, 2);
+        assert_int_equal(out.lines[0].line, known ? 12 : 40);
+        assert_true(out.lines[0].share == 1 && out.lines[0].state == HEC_STATE_SYNC);
+        assert_int_equal(out.lines[1].device, 1);
+        assert_int_equal(out.lines[1].line, 40);
+        hec_source_lines_free(&out);
+        fake_tl_free(&t);
+    }
+}
+
 /* Thousands of places and states: nothing is lost in the table. */
 static void many(void **context) {
     static struct hec_frame list[5000];
@@ -178,10 +207,8 @@ static void damaged(void **context) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks),
-        cmocka_unit_test(lines),
-        cmocka_unit_test(many),
-        cmocka_unit_test(damaged),
+        cmocka_unit_test(ranks), cmocka_unit_test(lines),   cmocka_unit_test(waiting),
+        cmocka_unit_test(many),  cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
