@@ -24,13 +24,13 @@ static void tell(const struct cuda_run *run, enum hec_peak_kind kind, const char
         run->bench->tell(run->bench->context, kind, why);
 }
 
-static void call_it(struct cuda_run *run, enum hec_peak_kind kind, struct hec_peaks *peaks,
-                    int (*measure)(struct cuda_run *, enum hec_peak_kind, struct hec_peaks *, struct hec_why *)) {
+static void measure(struct cuda_run *run, enum hec_peak_kind kind, struct hec_peaks *peaks,
+                    int (*how)(struct cuda_run *, enum hec_peak_kind, struct hec_peaks *, struct hec_why *)) {
     struct hec_why why = {""};
     if (run->error < 0)
         return;
     tell(run, kind, NULL);
-    int err = measure(run, kind, peaks, &why);
+    int err = how(run, kind, peaks, &why);
     if (err < 0 && err != HEC_ERR_UNSUPPORTED && err != HEC_ERR_NOMEM && err != HEC_ERR_CORRUPT) {
         run->error = err; /* after an error of execution a context is of no more use */
         run->why = why;
@@ -238,30 +238,25 @@ static int attribute(const struct hec_cuda *cuda, int which, int device) {
     return cuda->device_attribute(&value, which, device) ? 0 : value;
 }
 
+/* Power first: nothing has run yet. Arithmetic last: after it the power limit holds the clocks down for a while. */
 static void measure_all(struct cuda_run *run, struct hec_peaks *peaks) {
-    call_it(run, HEC_PEAK_IDLE_POWER, peaks, idle); /* first: nothing has run yet */
-    for (int i = 0; i < HEC_PEAK_COUNT; i++) {
-        switch ((enum hec_peak_kind)i) {
-        case HEC_PEAK_IDLE_POWER:
-            break;
-        case HEC_PEAK_DRAM_READ:
-        case HEC_PEAK_DRAM_COPY:
-            call_it(run, (enum hec_peak_kind)i, peaks, dram);
-            break;
-        case HEC_PEAK_H2D:
-        case HEC_PEAK_D2H:
-            call_it(run, (enum hec_peak_kind)i, peaks, transfer);
-            break;
-        case HEC_PEAK_LAUNCH:
-        case HEC_PEAK_LAUNCH_SYNC:
-        case HEC_PEAK_SYNC:
-            call_it(run, (enum hec_peak_kind)i, peaks, host);
-            break;
-        default:
-            call_it(run, (enum hec_peak_kind)i, peaks, arithmetic);
-            break;
-        }
-    }
+    static const struct {
+        enum hec_peak_kind kind;
+        int (*measure)(struct cuda_run *, enum hec_peak_kind, struct hec_peaks *, struct hec_why *);
+    } order[] = {
+        {HEC_PEAK_IDLE_POWER, idle},        {HEC_PEAK_DRAM_READ, dram},
+        {HEC_PEAK_DRAM_COPY, dram},         {HEC_PEAK_H2D, transfer},
+        {HEC_PEAK_D2H, transfer},           {HEC_PEAK_LAUNCH, host},
+        {HEC_PEAK_LAUNCH_SYNC, host},       {HEC_PEAK_SYNC, host},
+        {HEC_PEAK_FP64, arithmetic},        {HEC_PEAK_FP32, arithmetic},
+        {HEC_PEAK_FP16_VECTOR, arithmetic}, {HEC_PEAK_FP64_TENSOR, arithmetic},
+        {HEC_PEAK_TF32, arithmetic},        {HEC_PEAK_FP16, arithmetic},
+        {HEC_PEAK_BF16, arithmetic},        {HEC_PEAK_FP8, arithmetic},
+        {HEC_PEAK_INT8, arithmetic},
+    };
+    _Static_assert(sizeof order / sizeof order[0] == HEC_PEAK_COUNT, "every figure is measured");
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        measure(run, order[i].kind, peaks, order[i].measure);
 }
 
 int hec_cuda_bench(const struct hec_cuda_bench *bench, struct hec_peaks *peaks, struct hec_why *why) {

@@ -1,0 +1,132 @@
+/* hec calibrate: measure what the devices reach, or show what was measured. */
+#include "cli/calibrate.h"
+
+#include "base/log.h"
+#include "cli/calibration.h"
+#include "cli/cli.h"
+#include "cli/simulate.h"
+#include "observe/nvml/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA "hec.calibrate/1"
+
+struct job {
+    struct hec_args args;
+    double device; /* below 0: every one */
+    bool json;
+    json_t *list; /* of hec_calibration_json */
+};
+
+static int keep(const struct hec_peaks *peaks, struct hec_why *why) {
+    char path[PATH_MAX];
+    if (peaks->shared) {
+        hec_warn("calibrate: not kept, since other processes used the device");
+        return HEC_OK;
+    }
+    int err = hec_calibration_write(peaks, path, why);
+    if (err == HEC_OK)
+        hec_info("calibrate: kept in %s", path);
+    return err;
+}
+
+static int one(struct job *job, const struct hec_device *device) {
+    struct hec_peaks peaks;
+    struct hec_why why = {""};
+    int err;
+    if (hec_args_has(&job->args, HEC_OPT_SHOW)) {
+        err = hec_calibration_read(device->uuid, &peaks, &why);
+    } else {
+        err = hec_calibrate_device(device, hec_args_has(&job->args, HEC_OPT_FORCE), &peaks, &why);
+        if (err == HEC_OK)
+            err = keep(&peaks, &why);
+    }
+    if (err < 0) {
+        hec_error("calibrate: GPU %d: %s", device->index, why.text[0] ? why.text : hec_err_text(err));
+        return err;
+    }
+    if (job->json)
+        json_array_append_new(job->list, hec_calibration_json(&peaks));
+    else
+        hec_calibrate_text(&peaks, device->index);
+    return HEC_OK;
+}
+
+/* Every visible device, or the one asked for. One that fails does not keep the others from their turn; the first
+ * failure is returned. */
+static int each(struct job *job, const struct hec_nvml_probed *probed, int count) {
+    const double wanted = job->device;
+    int err = HEC_OK, done = 0;
+    for (int i = 0; i < count; i++) {
+        const struct hec_device *device = &probed[i].device;
+        if (wanted < 0 ? !device->visible : device->index != (int)wanted)
+            continue;
+        done++;
+        int failed = one(job, device);
+        err = err == HEC_OK ? failed : err;
+    }
+    if (done > 0)
+        return err;
+    if (wanted < 0)
+        hec_error("calibrate: CUDA_VISIBLE_DEVICES hides every GPU");
+    else
+        hec_error("calibrate: there is no GPU %d", (int)wanted);
+    return HEC_ERR_NOTFOUND;
+}
+
+static int print(struct job *job) {
+    json_t *root = json_object();
+    json_object_set_new(root, "schema", json_string(SCHEMA));
+    json_object_set(root, "devices", job->list);
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    json_decref(root);
+    if (!text)
+        return HEC_ERR_NOMEM;
+    int written = puts(text);
+    free(text);
+    return written < 0 ? HEC_ERR_IO : HEC_OK;
+}
+
+static int calibrate(struct job *job, const char *spec) {
+    struct hec_simulation *simulation = NULL;
+    struct hec_nvml_probed *probed = NULL;
+    struct hec_why why = {""};
+    int err = spec ? hec_simulation_begin(spec, &simulation, &why) : HEC_OK;
+    int count = err < 0 ? err
+                        : hec_nvml_probe(spec ? hec_simulation_nvml(simulation) : NULL, getenv("CUDA_VISIBLE_DEVICES"),
+                                         &probed, &why);
+    if (count < 0) {
+        hec_error("calibrate: %s", why.text[0] ? why.text : hec_err_text(count));
+        err = count;
+    } else {
+        err = each(job, probed, count);
+    }
+    if (job->json && json_array_size(job->list) > 0) {
+        int failed = print(job);
+        err = err < 0 ? err : failed;
+    }
+    if (fflush(stdout) != 0 && err == HEC_OK)
+        err = HEC_ERR_IO;
+    free(probed);
+    hec_simulation_end(simulation);
+    return err;
+}
+
+int hec_verb_calibrate(int argc, char **argv) {
+    struct job job = {.list = json_array(), .device = -1};
+    int err = hec_args_parse(HEC_VERB_CALIBRATE, argc, argv, &job.args);
+    if (err == HEC_OK && job.args.rest_count > 0) {
+        hec_error("calibrate takes no operand: \"%s\"", job.args.rest[0]);
+        err = HEC_ERR_USAGE;
+    }
+    if (err == HEC_OK)
+        err = hec_args_number(&job.args, HEC_OPT_DEVICE, 0, HEC_DEVICE_MAX - 1, &job.device);
+    if (err == HEC_OK) {
+        job.json = hec_args_has(&job.args, HEC_OPT_JSON);
+        err = calibrate(&job, hec_args_value(&job.args, HEC_OPT_SIM));
+    }
+    json_decref(job.list);
+    return err > 0 ? 0 : hec_err_exit_status(err);
+}

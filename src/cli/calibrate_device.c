@@ -1,0 +1,192 @@
+/* hec calibrate: one device, asked through NVML and worked through CUDA. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/calibrate.h"
+#include "cli/facts.h"
+#include "driver/cuda_bench.h"
+#include "driver/nvml.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* nvml.h: power cap, hardware slowdown, thermal slowdowns by software and by hardware, power brake. */
+#define LOWERED 0xecull
+#define PROCESSES_MAX 256
+#define BUSY_PERCENT 5 /* utilisation that a device without visible processes is taken for busy at */
+#define POLL_NS (5 * HEC_NS_PER_MS)
+
+struct card {
+    struct hec_nvml nvml;
+    hec_nvml_device handle;
+};
+
+static bool throttled(void *context) {
+    struct card *card = context;
+    unsigned long long reasons = 0;
+    return card->nvml.clocks_event_reasons(card->handle, &reasons) == HEC_NVML_SUCCESS && (reasons & LOWERED);
+}
+
+static void wait_ns(int64_t ns) {
+    struct timespec left = {ns / HEC_NS_PER_S, ns % HEC_NS_PER_S};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+/* Wait until the energy counter moves: it is updated in steps of 20 to 100 ms. False: it does not, for half a second. */
+static bool next_edge(const struct card *card, unsigned long long *mj, int64_t *t_ns) {
+    unsigned long long before;
+    if (card->nvml.energy(card->handle, &before) != HEC_NVML_SUCCESS)
+        return false;
+    for (int64_t began = hec_clock_mono_ns(); (*t_ns = hec_clock_mono_ns()) - began < HEC_NS_PER_S / 2;
+         wait_ns(POLL_NS))
+        if (card->nvml.energy(card->handle, mj) == HEC_NVML_SUCCESS && *mj != before)
+            return true;
+    return false;
+}
+
+/* By the energy counter from edge to edge; where there is none, the mean of the power readings. */
+static double idle_watts(void *context, int64_t ns) {
+    const struct card *card = context;
+    unsigned long long first = 0, last = 0;
+    int64_t began = 0, ended = 0;
+    if (card->nvml.energy && next_edge(card, &first, &began)) {
+        wait_ns(ns);
+        if (next_edge(card, &last, &ended) && last > first)
+            return (double)(last - first) / 1e3 / ((double)(ended - began) / 1e9);
+    }
+    double sum = 0;
+    int count = 0;
+    for (int64_t until = hec_clock_mono_ns() + ns; hec_clock_mono_ns() < until; wait_ns(100 * HEC_NS_PER_MS)) {
+        unsigned mw = 0;
+        if (card->nvml.power_usage && card->nvml.power_usage(card->handle, &mw) == HEC_NVML_SUCCESS) {
+            sum += mw / 1e3;
+            count++;
+        }
+    }
+    return count ? sum / count : NAN;
+}
+
+static void tell(void *context, enum hec_peak_kind kind, const char *why) {
+    (void)context;
+    if (why)
+        hec_warn("calibrate: no figure for %s: %s", hec_peak_name(kind), why);
+    else
+        hec_info("calibrate: %s (%s)", hec_peak_name(kind), hec_peak_meaning(kind));
+}
+
+/* Processes on the device but this one; -1: the driver does not say. */
+static int other_processes(const struct card *card) {
+    struct hec_nvml_process list[PROCESSES_MAX];
+    unsigned count = PROCESSES_MAX;
+    if (!card->nvml.compute_processes)
+        return -1;
+    int code = card->nvml.compute_processes(card->handle, &count, list);
+    if (code == HEC_NVML_INSUFFICIENT_SIZE)
+        return PROCESSES_MAX;
+    if (code != HEC_NVML_SUCCESS)
+        return -1;
+    int others = 0;
+    for (unsigned i = 0; i < count && i < PROCESSES_MAX; i++)
+        others += list[i].pid != (unsigned)getpid();
+    return others;
+}
+
+/* In a container the list may be empty although the device works: its utilisation tells. */
+static int look_for_others(const struct card *card, bool force, bool *shared, struct hec_why *why) {
+    struct hec_nvml_utilization used = {0, 0};
+    int others = other_processes(card);
+    if (!card->nvml.utilization || card->nvml.utilization(card->handle, &used) != HEC_NVML_SUCCESS)
+        used.gpu = 0;
+    *shared = others > 0 || used.gpu >= BUSY_PERCENT;
+    if (!*shared || force)
+        return HEC_OK;
+    if (others > 0)
+        return hec_fail(
+            why, HEC_ERR_BUSY,
+            "%d other process%s a context on the device, so its peaks would come out wrong; --force measures "
+            "all the same",
+            others, others == 1 ? " has" : "es have");
+    return hec_fail(why, HEC_ERR_BUSY,
+                    "the device is %u %% busy, so its peaks would come out wrong; --force measures all the same",
+                    used.gpu);
+}
+
+static int open_card(const struct hec_device *device, struct card *card, struct hec_why *why) {
+    int err = hec_nvml_load(NULL, &card->nvml, why);
+    if (err < 0)
+        return err;
+    int code = card->nvml.init();
+    if (code == HEC_NVML_SUCCESS)
+        code = card->nvml.device_by_index((unsigned)device->index, &card->handle);
+    if (code == HEC_NVML_SUCCESS)
+        return HEC_OK;
+    hec_nvml_unload(&card->nvml);
+    return hec_fail(why, hec_nvml_error(code), "NVML: %s", hec_nvml_code_text(code));
+}
+
+/* CUDA numbers devices its own way. */
+static int ordinal_of(const struct hec_cuda *cuda, const char *uuid, struct hec_why *why) {
+    int count = 0, device = 0;
+    int code = cuda->init(0);
+    if (code == 0)
+        code = cuda->device_count(&count);
+    if (code)
+        return hec_cuda_fail(cuda, code, "CUDA cannot be used", why);
+    for (int i = 0; i < count; i++) {
+        unsigned char bytes[16];
+        char text[48];
+        if (cuda->device_get(&device, i) != 0 || cuda->device_uuid(bytes, device) != 0)
+            continue;
+        hec_cuda_uuid_text(bytes, text);
+        if (strcmp(text, uuid) == 0)
+            return device;
+    }
+    return hec_fail(why, HEC_ERR_NOTFOUND, "CUDA does not see the device; is it hidden by CUDA_VISIBLE_DEVICES?");
+}
+
+static void describe(const struct hec_device *device, struct hec_peaks *peaks) {
+    hec_peaks_init(peaks);
+    snprintf(peaks->uuid, sizeof peaks->uuid, "%s", device->uuid);
+    snprintf(peaks->name, sizeof peaks->name, "%s", device->name);
+    snprintf(peaks->driver, sizeof peaks->driver, "%s", device->driver);
+    snprintf(peaks->hec_version, sizeof peaks->hec_version, "%s", HEC_VERSION);
+    hec_facts_wall_time(hec_clock_wall_ns(), peaks->measured);
+    if (device->power_limit_mw > 0)
+        peaks->power_limit_w = (double)device->power_limit_mw / 1e3;
+}
+
+int hec_calibrate_device(const struct hec_device *device, bool force, struct hec_peaks *peaks, struct hec_why *why) {
+    describe(device, peaks);
+    if (device->simulated)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                        "a simulated GPU executes no kernels, so there are no peaks to measure; nothing was kept");
+    if (device->mig_enabled > 0)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                        "the device is divided (MIG); its parts have no peaks of their own here");
+    struct hec_cuda cuda;
+    struct card card;
+    int err = hec_cuda_load(NULL, &cuda, why);
+    if (err < 0)
+        return err;
+    err = open_card(device, &card, why);
+    if (err == HEC_OK) {
+        err = look_for_others(&card, force, &peaks->shared, why);
+        int ordinal = err < 0 ? err : ordinal_of(&cuda, device->uuid, why);
+        struct hec_cuda_bench bench = {.cuda = &cuda, .device = ordinal, .context = &card, .tell = tell};
+        bench.throttled = card.nvml.clocks_event_reasons ? throttled : NULL;
+        bench.idle_watts = card.nvml.energy || card.nvml.power_usage ? idle_watts : NULL;
+        err = ordinal < 0 ? ordinal : hec_cuda_bench(&bench, peaks, why);
+        if (err == HEC_OK && other_processes(&card) > 0)
+            peaks->shared = true; /* somebody came while it ran */
+        if (card.nvml.shutdown)
+            card.nvml.shutdown();
+        hec_nvml_unload(&card.nvml);
+    }
+    hec_cuda_unload(&cuda);
+    return err;
+}

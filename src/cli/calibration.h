@@ -1,0 +1,28 @@
+/* What `hec calibrate` measured of a device, kept as JSON: one file a device, UUID.json, in HEC_CALIBRATION_DIR, else in
+ * $XDG_DATA_HOME/hec/calibration, else in ~/.local/share/hec/calibration. docs/calibrate.md has the format. */
+#ifndef HEC_CLI_CALIBRATION_H
+#define HEC_CLI_CALIBRATION_H
+
+#include "base/error.h"
+#include "model/peaks.h"
+
+#include <jansson.h>
+#include <limits.h>
+
+#define HEC_CALIBRATION_SCHEMA "hec.calibration/1"
+
+/* Where the file of this device is or would be. HEC_ERR_NOTFOUND: there is no home folder; HEC_ERR_USAGE: that is no
+ * UUID. */
+int hec_calibration_path(const char *uuid, char path[PATH_MAX], struct hec_why *why);
+
+/* Replaces the file in one step, so that a reader sees the old one or the new one. Makes the folder. */
+int hec_calibration_write(const struct hec_peaks *peaks, char path[PATH_MAX], struct hec_why *why);
+
+/* *peaks is initialised in every case. HEC_ERR_NOTFOUND: this device was never calibrated; VERSION: the file is of a newer
+ * HEC; CORRUPT: it is damaged, or another device's. */
+int hec_calibration_read(const char *uuid, struct hec_peaks *peaks, struct hec_why *why);
+
+/* The file's object. NULL: no memory. */
+json_t *hec_calibration_json(const struct hec_peaks *peaks);
+
+#endif
