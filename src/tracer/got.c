@@ -25,7 +25,7 @@ struct search {
     const struct hec_got_hook *hooks;
     uint32_t count;
     uintptr_t skip;
-    bool (*visit)(const char *module, const struct hec_got_hook *hook, void *context);
+    bool (*visit)(const char *module, const struct hec_got_hook *hook, bool bound, void *context);
     void *context;
     uint32_t changed;
 };
@@ -74,8 +74,10 @@ static void search_table(struct search *search, const struct dl_phdr_info *info,
             value = __atomic_load_n((void **)address, __ATOMIC_RELAXED);
             /* a slot that is not bound yet will ask the symbol table; one with another address is somebody's own hook,
              * or belongs to another copy of the library */
-            if (value != search->hooks[hook].real ||
-                !search->visit(info->dlpi_name, &search->hooks[hook], search->context))
+            bool bound = value == search->hooks[hook].real;
+            if (!bound && (type != SLOT_JUMP || !inside(info, PT_LOAD, (uintptr_t)value, NULL)))
+                break;
+            if (!search->visit(info->dlpi_name, &search->hooks[hook], bound, search->context) || !bound)
                 break;
             /* RELRO: the loader has taken the right to write away */
             if (inside(info, PT_GNU_RELRO, address, NULL))
@@ -137,7 +139,7 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context) 
 }
 
 uint32_t hec_got_patch(const struct hec_got_hook *hooks, uint32_t count, uintptr_t skip,
-                       bool (*visit)(const char *module, const struct hec_got_hook *hook, void *context),
+                       bool (*visit)(const char *module, const struct hec_got_hook *hook, bool bound, void *context),
                        void *context) {
     struct search search = {hooks, count, skip, visit, context, 0};
     dl_iterate_phdr(search_module, &search);

@@ -34,6 +34,7 @@ static void forked(void) {
     hec_thread_forget();
     hec_hold_forget();
     hec_window_forget();
+    hec_launches_forget();
     hec_records_forget();
     hec_device_forget();
     hec_clock_forget();
@@ -64,8 +65,7 @@ static uint32_t budget_of(const char *text) {
     return ppm > 0 && ppm <= 1000000 && !*end ? (uint32_t)ppm : BUDGET_PPM_DEFAULT;
 }
 
-/* The first record: what this tracer is, or why it is none; a second one when that shows later. */
-static void tell_process(const char *why) {
+void hec_inject_tell(const char *why) {
     struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
     struct hec_trace_process *out = &hec_out_payload(&record)->process;
     const struct hec_library *library = &hec_tracer.library;
@@ -86,22 +86,25 @@ static bool open_cupti(char *why, size_t why_bytes) {
     char name[64], text[80];
     if (hec_library_open(&t->library, why, why_bytes) != 0)
         return false;
-    tell_process("");
+    hec_inject_tell("");
     if (hec_buffers_open() != 0) {
         snprintf(why, why_bytes, "no memory for the buffers of CUPTI");
         return false;
     }
-    hec_calls_open(&t->library.calls);
     hec_shim_open(&t->library);
     hec_hold_enter();
     uint32_t result = HEC_CUPTI_SUCCESS;
+    t->starting = true;
+    /* Attached, CUPTI slows each launch for good: not before it is known how many there are. */
+    t->watching = t->mode == HEC_TRACE_AUTO && hec_launches_open();
     if (hec_shim_early_user(name, sizeof name)) {
         __atomic_store_n(&hec_hold.forever, true, __ATOMIC_RELEASE); /* until it registers buffers through the shim */
         hec_hold_stand_down(name, 0);
-    } else {
+    } else if (!t->watching) {
         t->graphs = t->mode == HEC_TRACE_GRAPH; /* later is too late: see window.c */
         result = hec_window_open();
     }
+    t->starting = false;
     hec_hold_leave();
     if (result == HEC_CUPTI_SUCCESS)
         return true;
@@ -139,7 +142,7 @@ static bool start(void) {
     __atomic_store_n(&state, STATE_LIVE, __ATOMIC_RELEASE); /* CUPTI may call back from here on */
     bool traced = open_cupti(why, sizeof why);
     if (!traced)
-        tell_process(why);
+        hec_inject_tell(why);
     if (!traced || hec_thread_start() != 0) {
         if (t->open) {
             hec_hold_enter();

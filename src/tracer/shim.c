@@ -274,9 +274,9 @@ static bool framework(const char *module) {
     return false;
 }
 
-static bool visit(const char *module, const struct hec_got_hook *hook, void *context) {
+static bool visit(const char *module, const struct hec_got_hook *hook, bool bound, void *context) {
     (void)context;
-    if (hook == &hooks[HOOK_ActivityRegisterCallbacks] && !early_user[0] && !framework(module)) {
+    if (bound && hook == &hooks[HOOK_ActivityRegisterCallbacks] && !early_user[0] && !framework(module)) {
         const char *slash = strrchr(module, '/');
         const char *name = slash ? slash + 1 : module[0] ? module : "the program itself";
         memcpy(early_user, name, strnlen(name, sizeof early_user - 1));

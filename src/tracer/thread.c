@@ -3,11 +3,13 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <time.h>
 
 #define TICK_NS (100 * HEC_NS_PER_MS)
 #define FLUSH_NS (500 * HEC_NS_PER_MS)
 #define TELL_NS HEC_NS_PER_S
+#define WATCH_TICK_NS HEC_WATCH_SAMPLE_NS  /* until mode auto has decided */
 #define DEVICE_TICK_NS (5 * HEC_NS_PER_MS) /* until cuInit is through */
 #define RETRY_FIRST_NS HEC_NS_PER_S
 #define RETRY_LAST_NS (60 * HEC_NS_PER_S)
@@ -41,6 +43,46 @@ static void refused(uint32_t result, int64_t now) {
     hec_hold_stand_down("another user of CUPTI", result);
 }
 
+/* Mode auto: whether windows may be opened, as far as the program's own launches show. */
+static bool allowed(int64_t now) {
+    struct hec_tracer *t = &hec_tracer;
+    struct hec_launches sample;
+    char why[256];
+    if (!t->watching)
+        return true;
+    hec_launches_rescan();
+    hec_launches_read(&sample);
+    hec_watch_sample(&t->watch, &sample);
+    bool told = t->watch.out;
+    struct hec_watch_judgement judgement = hec_watch_judge(&t->watch, t->budget_ppm, now);
+    if (judgement.verdict == HEC_WATCH_OUT) {
+        hec_watch_sentence(&judgement, t->budget_ppm, why, sizeof why);
+        hec_inject_tell(why);
+    } else if (judgement.verdict == HEC_WATCH_ATTACH) {
+        t->watching = false;
+        if (told)
+            hec_inject_tell("");
+    }
+    return !t->watching;
+}
+
+/* Whether CUPTI has kept more of the program's memory than it may (watch.c). */
+static bool kept_too_much(void) {
+    const struct hec_tracer *t = &hec_tracer;
+    return t->kept_bytes > (t->duty.budget_ppm == 0 ? HEC_KEPT_FULL_BYTES : hec_kept_limit(t->duty.elapsed_ns));
+}
+
+static void give_up(void) {
+    struct hec_tracer *t = &hec_tracer;
+    char why[160];
+    t->ended = true;
+    hec_window_close(true);
+    snprintf(why, sizeof why,
+             "CUPTI keeps %u bytes of the program's memory a launch: tracing ended after %.1f GB, for good",
+             HEC_KEPT_LAUNCH_BYTES, (double)t->kept_bytes / 1e9);
+    hec_inject_tell(why);
+}
+
 void hec_thread_step(int64_t now) {
     struct hec_tracer *t = &hec_tracer;
     if (__atomic_exchange_n(&hec_hold.missed, false, __ATOMIC_ACQ_REL))
@@ -54,7 +96,9 @@ void hec_thread_step(int64_t now) {
             hec_window_close(true);
             t->blind++;
             t->retry_ns = now + (t->blind % BLIND_TRIES ? TICK_NS : BLIND_WAIT_NS);
-        } else if (!full && hec_duty_should_close(&t->duty)) {
+        } else if (full && kept_too_much()) {
+            give_up();
+        } else if (!full && (hec_duty_should_close(&t->duty) || kept_too_much())) {
             hec_window_close(true);
         } else {
             /* only where the kinds stay on: single calls and kinds changed now can cost the next window its kernels */
@@ -69,7 +113,9 @@ void hec_thread_step(int64_t now) {
     } else {
         if (t->draining)
             hec_window_drain(now);
-        if (now >= t->retry_ns && hec_hold.paused == 0 && hec_hold_free(now) && hec_duty_should_open(&t->duty)) {
+        bool may = allowed(now) && !t->ended &&
+                   (t->duty.budget_ppm == 0 || hec_kept_may_open(t->kept_bytes, t->duty.elapsed_ns));
+        if (may && now >= t->retry_ns && hec_hold.paused == 0 && hec_hold_free(now) && hec_duty_should_open(&t->duty)) {
             uint32_t result = hec_window_open();
             if (result != HEC_CUPTI_SUCCESS)
                 refused(result, now);
@@ -89,6 +135,12 @@ void hec_thread_step(int64_t now) {
 static void finish(int64_t last_ns) {
     if (!hec_hold_enter())
         return;
+    const struct hec_tracer *t = &hec_tracer;
+    struct hec_launches count;
+    hec_launches_read(&count);
+    if (t->watching && !t->watch.out && count.launches + count.graphs + count.copies > 0)
+        hec_inject_tell("the program ended before it was known whether tracing it would keep the budget; "
+                        "--trace=full shows its kernels");
     if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
         hec_window_end();
     if (hec_hold.paused == 0)
@@ -115,6 +167,10 @@ static void *run(void *unused) {
         if (hec_hold_enter()) {
             if (hec_hold.paused == 0)
                 hec_duty_elapse(&hec_tracer.duty, now - last);
+            if (hec_tracer.early &&
+                !hec_tracer.open) /* launches are not seen now: taken to go on as in the last window */
+                hec_tracer.kept_bytes += (uint64_t)((double)(now - last) * hec_tracer.duty.attached_rate /
+                                                    (double)hec_duty_costs.attached_ns * HEC_KEPT_LAUNCH_BYTES);
             last = now;
             if (hec_out_closed())
                 thread.ending = true; /* nobody listens any more */
@@ -125,7 +181,9 @@ static void *run(void *unused) {
         int64_t cpu = hec_out_thread_cpu_ns();
         hec_records_add_self(cpu - cpu_told);
         cpu_told = cpu;
-        struct timespec until = time_of(now + (devices ? TICK_NS : DEVICE_TICK_NS));
+        struct timespec until = time_of(now + (!devices                                   ? DEVICE_TICK_NS
+                                               : hec_tracer.watching && !hec_tracer.ended ? WATCH_TICK_NS
+                                                                                          : TICK_NS));
         pthread_mutex_lock(&thread.lock);
         int waited = 0;
         while (!thread.ending && !thread.woken && waited == 0)

@@ -2,7 +2,8 @@
  * wait has a bound, given where it is), aborts, throws or prints; nothing allocates from the program's heap once the
  * tracer runs; what cannot be done is left undone and told in a record.
  *
- * Who calls what: inject.c starts everything inside cuInit. thread.c owns the one thread: flushes, windows, duty cycle.
+ * Who calls what: inject.c starts everything inside cuInit. In mode auto, launches.c counts until watch.c finds that
+ * tracing may begin. thread.c owns the one thread: flushes, windows, duty cycle.
  * CUPTI calls buffers.c (from its own worker, or from within a flush), which has records.c turn CUPTI's records into
  * ours; out.c puts them into the ring. shim.c stands between other users of CUPTI and the library, hold.c keeps
  * who of them has it.
@@ -92,13 +93,14 @@ void hec_clock_forget(void);
 
 /* Costs to the program, ns; sources in duty.c. */
 struct hec_duty_costs {
-    int64_t device_ns;   /* a kernel, copy or memset that the host launched and the device began at once */
-    int64_t queued_ns;   /* one that had waited: the host is ahead, and only the device's time counts */
-    int64_t node_ns;     /* one of these as part of a graph, or a graph */
-    int64_t api_ns;      /* an API call, traced or seen and thrown away */
-    int64_t attached_ns; /* a launch while CUPTI is attached, whether anything is on or not */
-    int64_t switch_ns;   /* opening and closing a window */
-    int64_t attach_ns;   /* attaching, once */
+    int64_t device_ns;         /* a kernel, copy or memset that the host launched and the device began at once */
+    int64_t queued_ns;         /* one that had waited: the host is ahead, and only the device's time counts */
+    int64_t node_ns;           /* one of these as part of a graph, or a graph */
+    int64_t api_ns;            /* an API call, traced or seen and thrown away */
+    int64_t attached_ns;       /* a launch while CUPTI is attached, whether anything is on or not */
+    int64_t attached_graph_ns; /* the same for the launch of a graph */
+    int64_t switch_ns;         /* opening and closing a window */
+    int64_t attach_ns;         /* attaching, once */
     int64_t flush_ns;
 };
 extern const struct hec_duty_costs hec_duty_costs;
@@ -133,6 +135,56 @@ bool hec_duty_should_open(const struct hec_duty *duty);
 bool hec_duty_should_close(const struct hec_duty *duty);
 /* ppm of the elapsed time, at least 0. */
 uint32_t hec_duty_estimate_ppm(const struct hec_duty *duty);
+
+/* ---- launches.c: launches, counted without CUPTI ---- */
+
+struct hec_launches {
+    int64_t t_ns;
+    uint64_t launches, graphs, copies; /* calls so far */
+    int64_t
+        waited_ns; /* in the calls that wait for the device, all threads, waits that have not ended included; of 48 bits */
+};
+/* Begin to count. true: launches of a loaded module go through a slot that could be taken, so that they are seen. */
+bool hec_launches_open(void);
+/* Look again, when modules have come since. */
+void hec_launches_rescan(void);
+void hec_launches_read(struct hec_launches *out);
+void hec_launches_forget(void);
+
+/* ---- watch.c: whether mode auto may attach; pure ---- */
+
+#define HEC_WATCH_SAMPLES 128u
+#define HEC_WATCH_SAMPLE_NS (50 * HEC_NS_PER_MS)
+struct hec_watch {
+    struct hec_launches samples[HEC_WATCH_SAMPLES]; /* a ring */
+    uint32_t count;                                 /* that were ever taken */
+    int64_t first_ns, work_ns;                      /* the first launch; the first launch or copy; 0: none yet */
+    int64_t judged_ns;
+    bool out; /* the last verdict */
+};
+enum hec_watch_verdict { HEC_WATCH_UNDECIDED, HEC_WATCH_ATTACH, HEC_WATCH_OUT };
+struct hec_watch_judgement {
+    enum hec_watch_verdict verdict;
+    double launches_per_s; /* in the worst 250 ms */
+    double share;          /* of the program's time that being attached would have cost in them */
+    double waited;         /* share of the time in which the program waited for the device */
+};
+/* Samples closer than HEC_WATCH_SAMPLE_NS are left out. */
+void hec_watch_sample(struct hec_watch *watch, const struct hec_launches *sample);
+/* 500 ms and 100 launches after the first one: attach when what that costs is within the budget, or the program waits for
+ * the device anyway. Outside, the same is asked every 5 s; UNDECIDED: not yet, or as before. */
+struct hec_watch_judgement hec_watch_judge(struct hec_watch *watch, uint32_t budget_ppm, int64_t now_ns);
+void hec_watch_sentence(const struct hec_watch_judgement *judgement, uint32_t budget_ppm, char *text, size_t bytes);
+
+/* CUPTI 13.0 keeps so much of the program's heap for each launch (graph nodes: nothing) while any kind is on, or when it was
+ * registered before the context existed: 9.4 MB for 300 000 kernels (H200). Only cuptiFinalize gives it back. */
+#define HEC_KEPT_LAUNCH_BYTES 32u
+#define HEC_KEPT_FIRST_BYTES (UINT64_C(64) << 20) /* mode auto: so much, */
+#define HEC_KEPT_HOUR_BYTES (UINT64_C(32) << 20)  /* and so much for each hour that the program runs; */
+#define HEC_KEPT_STEP_BYTES (UINT64_C(1) << 20)   /* a window is opened when so much is left */
+#define HEC_KEPT_FULL_BYTES (UINT64_C(2) << 30)   /* modes without a budget end with so much */
+uint64_t hec_kept_limit(int64_t elapsed_ns);
+bool hec_kept_may_open(uint64_t bytes, int64_t elapsed_ns);
 
 /* ---- library.c and bind.c: the right libcupti ---- */
 
@@ -239,13 +291,19 @@ struct hec_tracer {
     enum hec_trace_mode mode;
     uint32_t budget_ppm;
     struct hec_duty duty;
-    bool open;        /* our kinds are on */
-    bool registered;  /* our callbacks are CUPTI's */
-    bool first;       /* the window was opened within cuInit: nothing had been launched before */
-    bool draining;    /* closed, but CUPTI still has buffers of the window, which is not told yet */
-    bool graphs;      /* whole graphs are traced: decided before any can exist */
-    bool driver_off;  /* calls of the driver are not traced: the program makes them through the runtime */
-    bool driver_kept; /* that was wrong once */
+    bool open;       /* our kinds are on */
+    bool registered; /* our callbacks are CUPTI's */
+    bool starting;   /* within cuInit */
+    bool first;      /* the window was opened within cuInit: nothing had been launched before */
+    bool early;      /* registered within cuInit: CUPTI keeps memory of launches also while nothing is on */
+    bool watching;   /* mode auto has not decided to attach yet */
+    bool ended;      /* tracing was given up for good */
+    struct hec_watch watch;
+    uint64_t kept_bytes; /* by CUPTI: an estimate, see HEC_KEPT_LAUNCH_BYTES */
+    bool draining;       /* closed, but CUPTI still has buffers of the window, which is not told yet */
+    bool graphs;         /* whole graphs are traced: decided before any can exist */
+    bool driver_off;     /* calls of the driver are not traced: the program makes them through the runtime */
+    bool driver_kept;    /* that was wrong once */
     struct hec_records_totals driver_then; /* when it was last decided */
     bool type_set;                         /* CUPTI's kind of thread id is ours */
     uint32_t theirs_type;
@@ -337,9 +395,10 @@ struct hec_got_hook {
     void *shim;
 };
 /* Visit the slots of all loaded modules, but of the one with base address `skip` and ourselves, that are bound to
- * hooks[i].real: true from the visitor puts the shim there. Returns the number of slots changed. */
+ * hooks[i].real: true from the visitor puts the shim there. Slots that are to be bound when they are first used are visited
+ * too, with bound false, and left. Returns the number of slots changed. */
 uint32_t hec_got_patch(const struct hec_got_hook *hooks, uint32_t count, uintptr_t skip,
-                       bool (*visit)(const char *module, const struct hec_got_hook *hook, void *context),
+                       bool (*visit)(const char *module, const struct hec_got_hook *hook, bool bound, void *context),
                        void *context);
 /* Make later lookups of the names in the library give the shims. Returns the number of symbols changed. */
 uint32_t hec_got_patch_symbols(const struct hec_got_hook *hooks, uint32_t count);
@@ -362,5 +421,7 @@ bool hec_inject_live(void);
 void hec_inject_end(void);
 /* cuInit is through. */
 void hec_inject_initialised(void);
+/* Write the PROCESS record: the first of a process, and again when `why` has changed; "": it is traced. */
+void hec_inject_tell(const char *why);
 
 #endif

@@ -104,10 +104,12 @@ uint32_t hec_window_open(void) {
     if (hec_tracer.draining)
         tell_closed();
     if (!__atomic_load_n(&hec_tracer.registered, __ATOMIC_ACQUIRE)) {
+        hec_calls_open(cupti);
         result = cupti->ActivityRegisterCallbacks(hec_shim_requested, hec_shim_completed);
         if (result != HEC_CUPTI_SUCCESS)
             return result;
         __atomic_store_n(&hec_tracer.registered, true, __ATOMIC_RELEASE);
+        hec_tracer.early |= hec_tracer.starting;
     }
     __atomic_store_n(&hec_hold.serving, HEC_HOLD_US, __ATOMIC_RELEASE);
     /* ids of threads as everybody else knows them; changed only while nothing is on, and given back (see settle) */
@@ -137,7 +139,7 @@ uint32_t hec_window_open(void) {
     hec_tracer.open_records = totals.device;
     hec_tracer.open_self_ns = totals.self_ns;
     hec_tracer.open_ns = hec_out_now_ns();
-    hec_tracer.first = hec_tracer.number == 0;
+    hec_tracer.first = hec_tracer.number == 0 && hec_tracer.starting;
     hec_tracer.number++;
     hec_tracer.open = true;
     hec_tracer.flushed_ns = hec_tracer.told_ns = hec_tracer.open_ns;
@@ -154,6 +156,7 @@ void hec_window_charge(void) {
         .calls = now.api - then->api + now.filtered - then->filtered,
     };
     hec_duty_work(&hec_tracer.duty, &work);
+    hec_tracer.kept_bytes += work.launched * HEC_KEPT_LAUNCH_BYTES; /* copies count too: at most so much */
     *then = now;
 }
 
@@ -171,8 +174,7 @@ void hec_window_flush(uint32_t flags) {
     hec_tracer.flushed_ns = hec_out_now_ns();
 }
 
-void hec_window_tell(bool open) {
-    int64_t end = open ? hec_out_now_ns() : hec_tracer.close_ns;
+static void tell(bool open, int64_t end) {
     struct hec_records_totals totals = hec_records_totals();
     struct hec_ring_record record = {.flags = open ? HEC_TRACE_WINDOW_OPEN : 0};
     struct hec_trace_window *out = &hec_out_payload(&record)->window;
@@ -188,6 +190,10 @@ void hec_window_tell(bool open) {
     if (out->duration_ns > 0 && !hec_window_blind()) /* nothing is known of the device then: it was not idle */
         hec_out_write(&record, HEC_TRACE_WINDOW);
     hec_out_unlock();
+}
+
+void hec_window_tell(bool open) {
+    tell(open, open ? hec_out_now_ns() : hec_tracer.close_ns);
 }
 
 void hec_window_tell_counts(void) {
@@ -261,7 +267,11 @@ void hec_window_end(void) {
         hec_tracer.close_ns = hec_out_now_ns();
         hec_tracer.draining = true;
         closed();
+        /* In case that CUPTI does not come back in time: as far as its records have been fetched. A later one replaces
+         * it. */
+        tell(true, hec_tracer.flushed_ns);
     }
+    hec_window_tell_counts();
     hec_window_flush(HEC_CUPTI_FLUSH_FORCED);
     await_buffers();
     if (hec_tracer.draining)

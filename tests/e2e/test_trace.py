@@ -295,21 +295,38 @@ def test_a_holder_that_leaves(hec):
 # ---- modes ----
 
 def test_auto_keeps_a_budget(hec):
-    """A launch-bound program: only a share of it is traced, and the report says how much and at what cost. The first
-    window may spend what five seconds earn, so that the run is longer than that."""
-    traced = Traced(hec, CUDA, "seconds=8", "ns=3000", mode="auto", options=("--budget", "1%"))
+    """Short kernels, and waits for them: only a share is traced, and the report says how much. The first window may spend
+    what five seconds earn, so that the run is longer than that."""
+    traced = Traced(hec, CUDA, "seconds=8", "batch=10", "ns=5000", mode="auto", options=("--budget", "1%"))
     trace = traced.trace
-    assert trace["bad"] == 0 and trace["lost"] == 0
-    assert trace["budget"] == pytest.approx(0.01) and 0 < trace["overhead"] <= 0.01
+    assert trace["bad"] == 0 and trace["lost"] == 0 and trace["why"] is None
+    assert trace["budget"] == pytest.approx(0.01) and trace["overhead"] > 0
     assert 0 < trace["coverage"] < 0.9
     assert 0 < traced.timeline["kernels"] < traced.truth["kernels"]
-    # what was traced is exact: 3 us a kernel
-    assert traced.timeline["kernel_sum_us"] == pytest.approx(3 * traced.timeline["kernels"], rel=1e-4)
+    # what was traced is exact: 5 us a kernel
+    assert traced.timeline["kernel_sum_us"] == pytest.approx(5 * traced.timeline["kernels"], rel=1e-4)
+
+
+def test_auto_stays_away(hec):
+    """A launch-bound program would be slower for good: CUPTI is not attached, and the report says why."""
+    traced = Traced(hec, CUDA, "seconds=2", "batch=20000", "ns=10", mode="auto")
+    assert traced.trace["records"] == traced.trace["bad"] == 0 and traced.timeline is None
+    assert traced.trace["overhead"] in (0, None) and traced.trace["coverage"] == 0
+    assert "launches a second: tracing would slow the program" in traced.trace["why"]
+    assert traced.trace["why"][:40] in traced.text
+    # a budget that allows it
+    traced = Traced(hec, CUDA, "seconds=2", "batch=20000", "ns=10", mode="auto", options=("--budget", "90%"))
+    assert traced.timeline["kernels"] > 0 and traced.trace["why"] is None
+
+
+def test_auto_needs_half_a_second(hec):
+    traced = Traced(hec, CUDA, "kernels=100", mode="auto")
+    assert traced.timeline is None and "ended before" in traced.trace["why"] and "ended before" in traced.text
 
 
 def test_auto_traces_all_where_it_costs_nothing(hec):
-    """Few, long kernels: no reason to look away for long."""
-    traced = Traced(hec, CUDA, "seconds=2", "batch=10", "ns=1000000", mode="auto")
+    """Few, long kernels: no reason to look away for long, once that has shown."""
+    traced = Traced(hec, CUDA, "seconds=4", "batch=10", "ns=1000000", mode="auto")
     traced.is_whole()
     assert traced.trace["coverage"] > 0.5 and traced.trace["overhead"] <= 0.012
 

@@ -260,7 +260,8 @@ static void test_forks(void **state) {
 static void test_auto(void **state) {
     (void)state;
     struct told told;
-    /* one launch after the other for some seconds: the budget of 1 % closes the window */
+    /* one launch after the other, with waits for the device: attached after half a second; the budget of 1 % closes the
+     * window */
     RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=10", "kernels=100");
     assert_true(told.windows_closed >= 1);
     assert_true(told.count[HEC_TRACE_KERNEL] > 100);
@@ -268,9 +269,39 @@ static void test_auto(void **state) {
     assert_int_equal(told.counts.bad, 0);
     assert_int_equal(told.undefined, 0);
     assert_int_equal(told.lost, 0);
-    /* a budget that is no limit: everything */
-    RUN(&told, "auto", "cupti-13", HEC_TRACE_ENV_BUDGET "=1000000", "cuda_program", "kernels=2000");
-    assert_int_equal(told.count[HEC_TRACE_KERNEL], 2000);
+}
+
+static void test_auto_decides(void **state) {
+    (void)state;
+    struct told told;
+    /* the host sets the pace: CUPTI is never attached, and the last PROCESS record says why */
+    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=2", "batch=20000", "ns=10");
+    assert_int_equal(told.rings, 1);
+    assert_int_equal(told.count[HEC_TRACE_PROCESS], 2);
+    assert_true(told.process.why != 0 && told.process.cupti_version == 130001);
+    assert_int_equal(told.count[HEC_TRACE_WINDOW] + told.count[HEC_TRACE_KERNEL] + told.count[HEC_TRACE_API], 0);
+    assert_true(told.count[HEC_TRACE_COUNTS] >= 1);
+    assert_int_equal(told.counts.estimate_ppm, 0);
+    /* the same with a budget that is no limit; the windows begin after half a second */
+    RUN(&told, "auto", "cupti-13", HEC_TRACE_ENV_BUDGET "=1000000", "cuda_program", "seconds=2", "batch=20000",
+        "ns=10");
+    assert_int_equal(told.why, 0);
+    assert_true(told.count[HEC_TRACE_KERNEL] > 1000);
+    assert_true((long)told.count[HEC_TRACE_KERNEL] < number(&told, "kernels"));
+    /* few, long kernels */
+    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=2", "batch=10", "ns=1000000");
+    assert_int_equal(told.why, 0);
+    assert_true(told.count[HEC_TRACE_KERNEL] > 100 && told.windows_closed >= 1);
+    /* over before that: no trace, and a sentence */
+    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "kernels=100");
+    assert_int_equal(told.why, 1);
+    assert_int_equal(told.count[HEC_TRACE_KERNEL], 0);
+    /* the same in the child of a fork */
+    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=2", "batch=10", "ns=1000000", "fork=1");
+    assert_true(told.count[HEC_TRACE_KERNEL] > 100);
+    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=2", "batch=10", "ns=1000000", "fork=2");
+    assert_int_equal(told.rings, 1);
+    assert_true(told.count[HEC_TRACE_KERNEL] > 100);
 }
 
 static void test_another_user(void **state) {
@@ -308,8 +339,9 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full),  cmocka_unit_test(test_graphs), cmocka_unit_test(test_off_and_missing),
-        cmocka_unit_test(test_forks), cmocka_unit_test(test_auto),   cmocka_unit_test(test_another_user),
+        cmocka_unit_test(test_full),         cmocka_unit_test(test_graphs), cmocka_unit_test(test_off_and_missing),
+        cmocka_unit_test(test_forks),        cmocka_unit_test(test_auto),   cmocka_unit_test(test_auto_decides),
+        cmocka_unit_test(test_another_user),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -77,8 +77,14 @@ static bool take_process(const struct taking *t) {
     struct hec_trace_peer *peer = t->peer;
     const struct hec_trace_process *process = &t->u.process;
     struct hec_tracer *tracer = &peer->tracer;
-    if (peer->begun || process->mode >= HEC_TRACE_MODE_COUNT)
+    if (process->mode >= HEC_TRACE_MODE_COUNT)
         return false;
+    if (peer->begun) { /* why there is no trace has shown, or has changed */
+        if (process->abi != HEC_TRACE_ABI || (int)process->mode != tracer->mode)
+            return false;
+        snprintf(tracer->why, sizeof tracer->why, "%s", text_of(peer, process->why));
+        return true;
+    }
     peer->begun = true;
     tracer->first_ns = tracer->last_ns = t->record->t_ns;
     tracer->mode = (int)process->mode;
