@@ -85,8 +85,8 @@ def test_show(show):
     del expected["peaks"]["of a later version"]
     assert told["devices"] == [{"uuid": show.uuid, **expected}]
     done = show(None)
-    assert "950 TFLOP/s" in done.stdout and "96 %" in done.stdout
-    assert "890 TFLOP/s  without a pause" in done.stdout and "clocks lowered" in done.stdout
+    assert "950.0 TFLOP/s" in done.stdout and "96 %" in done.stdout
+    assert "890.0 TFLOP/s  without a pause" in done.stdout and "clocks lowered" in done.stdout
     assert done.stdout.count("unknown") == 15  # missing is not zero
 
 
