@@ -77,7 +77,7 @@ static void search_table(struct search *search, const struct dl_phdr_info *info,
             bool bound = value == search->hooks[hook].real;
             if (!bound && (type != SLOT_JUMP || !inside(info, PT_LOAD, (uintptr_t)value, NULL)))
                 break;
-            if (!search->visit(info->dlpi_name, &search->hooks[hook], bound, search->context) || !bound)
+            if (!search->visit(info->dlpi_name, &search->hooks[hook], bound, search->context))
                 break;
             /* RELRO: the loader has taken the right to write away */
             if (inside(info, PT_GNU_RELRO, address, NULL))

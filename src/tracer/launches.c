@@ -17,24 +17,26 @@ HIDDEN uint64_t hec_launches_counted_COPY;
 
 /* A trampoline knows no signature: it counts and goes on to the function, with all registers that can carry an argument,
  * and the stack, as they were. The first instruction is where an indirect call may land under CET and BTI. */
+/* clang-format off */
 #if defined(__x86_64__)
-#define BODY(name, class)                                                                                              \
-    ".byte 0xf3, 0x0f, 0x1e, 0xfa\n" /* endbr64 */                                                                     \
-    "lock incq hec_launches_counted_" #class "(%rip)\n"                                                                \
-                                             "jmp *hec_launches_real_" #name "(%rip)\n"
+#define BODY(name, class)                                   \
+    ".byte 0xf3, 0x0f, 0x1e, 0xfa\n" /* endbr64 */          \
+    "lock incq hec_launches_counted_" #class "(%rip)\n"     \
+    "jmp *hec_launches_real_" #name "(%rip)\n"
 #elif defined(__aarch64__)
-#define BODY(name, class)                                                                                              \
-    "hint #34\n" /* bti c */                                                                                           \
-    "adrp x16, hec_launches_counted_" #class "\n"                                                                      \
-    "add x16, x16, #:lo12:hec_launches_counted_" #class "\n"                                                           \
-        "1: ldxr x17, [x16]\n"                                                                                         \
-        "add x17, x17, #1\n"                                                                                           \
-        "stxr w9, x17, [x16]\n"                                                                                        \
-        "cbnz w9, 1b\n"                                                                                                \
-        "adrp x16, hec_launches_real_" #name "\n"                                                                      \
-        "ldr x16, [x16, :lo12:hec_launches_real_" #name "]\n"                                                          \
-        "br x16\n"
+#define BODY(name, class)                                        \
+    "hint #34\n" /* bti c */                                     \
+    "adrp x16, hec_launches_counted_" #class "\n"                \
+    "add x16, x16, :lo12:hec_launches_counted_" #class "\n"      \
+    "1: ldxr x17, [x16]\n"                                       \
+    "add x17, x17, #1\n"                                         \
+    "stxr w9, x17, [x16]\n"                                      \
+    "cbnz w9, 1b\n"                                              \
+    "adrp x16, hec_launches_real_" #name "\n"                    \
+    "ldr x16, [x16, :lo12:hec_launches_real_" #name "]\n"        \
+    "br x16\n"
 #endif
+/* clang-format on */
 
 #define COUNT(name, class, library)                                                                                    \
     extern void *hec_launches_real_##name;                                                                             \
@@ -45,9 +47,9 @@ HIDDEN uint64_t hec_launches_counted_COPY;
             ".globl hec_launches_stub_" #name "\n"                                                                     \
             ".hidden hec_launches_stub_" #name "\n"                                                                    \
             ".type hec_launches_stub_" #name ",%function\n"                                                            \
-            "hec_launches_stub_" #name ":\n" BODY(name, class) /* */                                                   \
-            ".size hec_launches_stub_" #name ", .-hec_launches_stub_" #name "\n"                                       \
-            ".popsection\n");
+            "hec_launches_stub_" #name ":\n" BODY(name, class) ".size hec_launches_stub_" #name                        \
+                                                               ", .-hec_launches_stub_" #name "\n"                     \
+                                                               ".popsection\n");
 #define WAIT(name, library, parameters, arguments)
 #include "tracer/launches.def"
 #undef COUNT
@@ -105,7 +107,7 @@ static struct hec_got_hook hooks[TARGETS] = {
 
 static uint64_t generation;
 static uint32_t launch_slots;
-static bool symbols_changed; /* what is bound from now on finds the trampolines */
+static bool symbol_changed[TARGETS]; /* what is bound from now on finds the trampoline */
 
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -139,10 +141,25 @@ static bool serves(const char *module) {
 
 static bool visit(const char *module, const struct hec_got_hook *hook, bool bound, void *context) {
     (void)context;
-    if (serves(module) || (!bound && !symbols_changed))
+    size_t at = (size_t)(hook - hooks);
+    if (serves(module) || (!bound && !symbol_changed[at]))
         return false;
-    launch_slots += targets[hook - hooks].class == LAUNCH;
-    return true;
+    launch_slots += targets[at].class == LAUNCH;
+    return bound; /* else it will find the changed symbol */
+}
+
+/* A slot of theirs that is not bound yet would find it, too. */
+static bool visit_serving(const char *module, const struct hec_got_hook *hook, bool bound, void *context) {
+    (void)hook;
+    (void)context;
+    return !bound && serves(module);
+}
+
+static void bind_serving(void) {
+    struct hec_got_hook plain[TARGETS];
+    for (size_t at = 0; at < TARGETS; at++)
+        plain[at] = (struct hec_got_hook){hooks[at].name, hooks[at].real, hooks[at].real};
+    hec_got_patch(plain, TARGETS, 0, visit_serving, NULL);
 }
 
 void hec_launches_rescan(void) {
@@ -153,7 +170,6 @@ void hec_launches_rescan(void) {
     generation = now;
     memset(&found, 0, sizeof found);
     dl_iterate_phdr(find, &found);
-    uint32_t all = 0;
     for (int i = 0; i < LIBRARIES; i++) {
         void *handle = found.path[i][0] ? dlopen(found.path[i], RTLD_NOW | RTLD_NOLOAD) : NULL;
         uint32_t taken = 0;
@@ -167,12 +183,12 @@ void hec_launches_rescan(void) {
             hooks[at].real = real;
             taken++;
         }
-        all += taken;
         if (handle && taken == 0)
             dlclose(handle);
     }
-    if (all > 0)
-        symbols_changed = hec_got_patch_symbols(hooks, TARGETS) == all;
+    bind_serving();
+    for (size_t at = 0; at < TARGETS; at++)
+        symbol_changed[at] = symbol_changed[at] || hec_got_patch_symbols(&hooks[at], 1) == 1;
     hec_got_patch(hooks, TARGETS, 0, visit, NULL);
 }
 

@@ -281,7 +281,7 @@ static bool visit(const char *module, const struct hec_got_hook *hook, bool boun
         const char *name = slash ? slash + 1 : module[0] ? module : "the program itself";
         memcpy(early_user, name, strnlen(name, sizeof early_user - 1));
     }
-    return true;
+    return bound; /* else it will find the changed symbol */
 }
 
 void hec_shim_open(const struct hec_library *library) {

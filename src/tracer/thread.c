@@ -55,7 +55,7 @@ static bool allowed(int64_t now) {
     hec_watch_sample(&t->watch, &sample);
     bool told = t->watch.out;
     struct hec_watch_judgement judgement = hec_watch_judge(&t->watch, t->budget_ppm, now);
-    if (judgement.verdict == HEC_WATCH_OUT) {
+    if (judgement.verdict == HEC_WATCH_OUT && !told) {
         hec_watch_sentence(&judgement, t->budget_ppm, why, sizeof why);
         hec_inject_tell(why);
     } else if (judgement.verdict == HEC_WATCH_ATTACH) {
@@ -115,7 +115,7 @@ void hec_thread_step(int64_t now) {
             hec_window_drain(now);
         bool may = allowed(now) && !t->ended &&
                    (t->duty.budget_ppm == 0 || hec_kept_may_open(t->kept_bytes, t->duty.elapsed_ns));
-        if (may && now >= t->retry_ns && hec_hold.paused == 0 && hec_hold_free(now) && hec_duty_should_open(&t->duty)) {
+        if (now >= t->retry_ns && hec_hold.paused == 0 && hec_hold_free(now) && may && hec_duty_should_open(&t->duty)) {
             uint32_t result = hec_window_open();
             if (result != HEC_CUPTI_SUCCESS)
                 refused(result, now);

@@ -395,8 +395,8 @@ struct hec_got_hook {
     void *shim;
 };
 /* Visit the slots of all loaded modules, but of the one with base address `skip` and ourselves, that are bound to
- * hooks[i].real: true from the visitor puts the shim there. Slots that are to be bound when they are first used are visited
- * too, with bound false, and left. Returns the number of slots changed. */
+ * hooks[i].real, and those that are bound when they are first used (bound is false): true from the visitor puts the shim
+ * there. Returns the number of slots changed. */
 uint32_t hec_got_patch(const struct hec_got_hook *hooks, uint32_t count, uintptr_t skip,
                        bool (*visit)(const char *module, const struct hec_got_hook *hook, bool bound, void *context),
                        void *context);

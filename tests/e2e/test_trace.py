@@ -297,14 +297,14 @@ def test_a_holder_that_leaves(hec):
 def test_auto_keeps_a_budget(hec):
     """Short kernels, and waits for them: only a share is traced, and the report says how much. The first window may spend
     what five seconds earn, so that the run is longer than that."""
-    traced = Traced(hec, CUDA, "seconds=8", "batch=10", "ns=5000", mode="auto", options=("--budget", "1%"))
+    traced = Traced(hec, CUDA, "seconds=8", "batch=10", "ns=50000", mode="auto", options=("--budget", "1%"))
     trace = traced.trace
     assert trace["bad"] == 0 and trace["lost"] == 0 and trace["why"] is None
     assert trace["budget"] == pytest.approx(0.01) and trace["overhead"] > 0
     assert 0 < trace["coverage"] < 0.9
     assert 0 < traced.timeline["kernels"] < traced.truth["kernels"]
-    # what was traced is exact: 5 us a kernel
-    assert traced.timeline["kernel_sum_us"] == pytest.approx(5 * traced.timeline["kernels"], rel=1e-4)
+    # what was traced is exact: 50 us a kernel
+    assert traced.timeline["kernel_sum_us"] == pytest.approx(50 * traced.timeline["kernels"], rel=1e-4)
 
 
 def test_auto_stays_away(hec):

@@ -262,7 +262,7 @@ static void test_auto(void **state) {
     struct told told;
     /* one launch after the other, with waits for the device: attached after half a second; the budget of 1 % closes the
      * window */
-    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=10", "kernels=100");
+    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=10", "ns=50000");
     assert_true(told.windows_closed >= 1);
     assert_true(told.count[HEC_TRACE_KERNEL] > 100);
     assert_true((long)told.count[HEC_TRACE_KERNEL] < number(&told, "kernels"));
