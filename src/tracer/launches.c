@@ -208,7 +208,9 @@ void hec_launches_read(struct hec_launches *out) {
 
 /* The slots stay as they are, and lead to the same functions. */
 void hec_launches_forget(void) {
-    hec_launches_counted_LAUNCH = hec_launches_counted_GRAPH = hec_launches_counted_COPY = 0;
-    waiting = 0;
-    waits_of++;
+    __atomic_store_n(&hec_launches_counted_LAUNCH, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&hec_launches_counted_GRAPH, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&hec_launches_counted_COPY, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&waiting, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&waits_of, 1, __ATOMIC_RELAXED);
 }

@@ -153,7 +153,7 @@ static void finish(int64_t last_ns) {
 static void *run(void *unused) {
     (void)unused;
     own = true;
-    bool devices = false;
+    bool devices = false, watching = false;
     int64_t last = hec_out_now_ns(), cpu_told = 0;
     for (;;) {
         int64_t now = hec_out_now_ns();
@@ -176,14 +176,13 @@ static void *run(void *unused) {
                 thread.ending = true; /* nobody listens any more */
             else
                 hec_thread_step(now);
+            watching = hec_tracer.watching && !hec_tracer.watch.out;
             hec_hold_leave();
         }
         int64_t cpu = hec_out_thread_cpu_ns();
         hec_records_add_self(cpu - cpu_told);
         cpu_told = cpu;
-        struct timespec until = time_of(now + (!devices                                   ? DEVICE_TICK_NS
-                                               : hec_tracer.watching && !hec_tracer.ended ? WATCH_TICK_NS
-                                                                                          : TICK_NS));
+        struct timespec until = time_of(now + (!devices ? DEVICE_TICK_NS : watching ? WATCH_TICK_NS : TICK_NS));
         pthread_mutex_lock(&thread.lock);
         int waited = 0;
         while (!thread.ending && !thread.woken && waited == 0)
