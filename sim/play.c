@@ -52,7 +52,10 @@ static bool stopped(const struct player *player) {
 
 /* A piece has happened: add it to its segment, and show the segment when it is complete. */
 static void show(struct player *player, enum sim_activity activity, struct sim_piece piece, bool segment_end) {
+    const char *phase = activity == SIM_WAIT_DATA ? "data" : activity == SIM_WAIT_CHECKPOINT ? "checkpoint" : NULL;
     player->going[player->going_count++] = piece;
+    if (phase && player->options->on_phase)
+        player->options->on_phase(player->options->context, phase, piece.start_ns, piece.end_ns);
     if (segment_end || player->going_count == 2) {
         sim_show_segment(player->show, activity, player->going, player->going_count);
         player->going_count = 0;

@@ -6,8 +6,10 @@
 #include "cli/cli.h"
 #include "sim/play.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The listing gives the truth of a case for this long, on the profile that is measured. */
 #define LISTED_SECONDS 10.0
@@ -56,6 +58,19 @@ static void mark_step(void *context, double units) {
     hec_step(units);
 }
 
+/* The program's word for a wait, as the hooks of Python give it. */
+static void mark_phase(void *context, const char *name, int64_t start_ns, int64_t end_ns) {
+    int (**interval)(const char *, int64_t, int64_t) = context;
+    if (!*interval) {
+        const char *path = getenv("HEC_LIB");
+        void *library = path && path[0] == '/' && getenv("HEC_SOCKET") ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+        void *symbol = library ? dlsym(library, "hec_hook_interval") : NULL;
+        memcpy(interval, &symbol, sizeof *interval);
+    }
+    if (*interval)
+        (*interval)(name, start_ns, end_ns - start_ns);
+}
+
 static int play(const struct hec_args *args) {
     double seconds = 5, device = 0, seed = 0;
     if (hec_args_number(args, HEC_OPT_SECONDS, 0.1, 1e6, &seconds) < 0 ||
@@ -63,8 +78,12 @@ static int play(const struct hec_args *args) {
         hec_args_number(args, HEC_OPT_SEED, 0, 4294967295.0, &seed) < 0)
         return HEC_ERR_USAGE;
     struct sim_play_options options = {.seconds = seconds, .device = (int)device, .seed = (uint64_t)seed};
-    if (hec_args_has(args, HEC_OPT_MARKS))
+    int (*interval)(const char *, int64_t, int64_t) = NULL;
+    if (hec_args_has(args, HEC_OPT_MARKS)) {
         options.on_step = mark_step;
+        options.on_phase = mark_phase;
+        options.context = &interval;
+    }
     struct sim_truth truth;
     struct sim_show_truth shown;
     options.shown = &shown;
