@@ -35,6 +35,7 @@ struct hec_price hec_price_default(void) {
 
 void hec_summary_free(struct hec_summary *summary) {
     hec_timeline_free(&summary->timeline);
+    hec_diagnosis_free(&summary->diagnosis);
     free(summary->devices);
     summary->devices = NULL;
     summary->device_count = 0;
@@ -370,16 +371,19 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     timeline.device_count = out->device_count;
     timeline.end_ns = b->end_ns;
     int err = hec_timeline_build(&timeline, &out->timeline, why);
-    free(devices);
-    if (err)
+    if (err) {
+        free(devices);
         return err;
+    }
     mark_used(out);
     if (out->imported[0]) {
         snprintf(out->timeline.trace.why, sizeof out->timeline.trace.why, "imported from a trace (%s)", out->imported);
         for (int i = 0; i < out->device_count; i++)
             copy(out->devices[i].energy.why, sizeof out->devices[i].energy.why, "imported from a trace: time only");
     }
-    return 0;
+    err = hec_diagnosis_build(b->input, &timeline, out->devices, out->device_count, &out->diagnosis, why);
+    free(devices);
+    return err;
 }
 
 /* Tables: an absent one is empty. */

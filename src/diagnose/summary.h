@@ -4,6 +4,7 @@
 #define HEC_DIAGNOSE_SUMMARY_H
 
 #include "base/error.h"
+#include "diagnose/diagnosis.h"
 #include "diagnose/timeline.h"
 #include "model/run.h"
 
@@ -174,6 +175,7 @@ struct hec_summary {
     struct hec_price price;
     struct hec_self_summary self;
     struct hec_timeline timeline;
+    struct hec_diagnosis diagnosis; /* empty without a trace */
 };
 
 /* Where hec_summary_build gets a run from: functions shaped like those of store/reader.h, with a context in front, and

@@ -187,6 +187,7 @@ static json_t *device_of(const struct hec_summary *s, const struct hec_device_su
     set(device, "utilisation", utilisation_of(d));
     set(device, "throttled", throttled_of(d));
     set(device, "timeline", hec_json_timeline(&s->timeline, d->device.index));
+    hec_json_ledger(device, &s->diagnosis, d->device.index);
     set(device, "verdict", verdict_of(d));
     set(device, "metrics", metrics_of(d));
     return device;

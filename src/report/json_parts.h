@@ -37,4 +37,7 @@ json_t *hec_json_kernels(const struct hec_timeline *timeline);
 json_t *hec_json_steps(const struct hec_step_summary *steps);
 json_t *hec_json_trace(const struct hec_timeline *timeline);
 
+/* json_ledger.c: ledger, ledger_why, source and kernel_classes of one device */
+void hec_json_ledger(json_t *to, const struct hec_diagnosis *diagnosis, int device);
+
 #endif

@@ -235,6 +235,7 @@ static void put_device(struct hec_page *page, const struct hec_summary *s, const
     hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s", d->device.name[0] ? d->device.name : "(no name)");
     if (s->imported[0]) { /* time is all that there is */
         hec_terminal_device_timeline(page, &s->timeline, d->device.index);
+        hec_terminal_ledger(page, &s->diagnosis, d->device.index);
         return;
     }
     hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
@@ -249,6 +250,7 @@ static void put_device(struct hec_page *page, const struct hec_summary *s, const
     put_power(page, d);
     put_use(page, d);
     hec_terminal_device_timeline(page, &s->timeline, d->device.index);
+    hec_terminal_ledger(page, &s->diagnosis, d->device.index);
     put_verdict_line(page, d, "verdict", 4);
     hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", d->verdict.sentence);
     for (int i = 0; i < d->verdict.evidence_count; i++)

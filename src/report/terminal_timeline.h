@@ -6,6 +6,8 @@
 
 /* Rows of one device: what its time went to, gaps, launches, copies. */
 void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeline *timeline, int device);
+/* What each state of one device took, and the lines that held it up (terminal_ledger.c). */
+void hec_terminal_ledger(struct hec_page *page, const struct hec_diagnosis *diagnosis, int device);
 /* The kernels that take most time. */
 void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline);
 void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *steps);

@@ -1,0 +1,269 @@
+#include "diagnose/diagnosis.h"
+
+#include "base/clock.h"
+#include "diagnose/feed.h"
+#include "diagnose/unmix.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(HEC_STATE_COUNT <= HEC_UNMIX_CLASSES, "a class of unmix.h for each state");
+
+#define WHOLE_NS (10000 * HEC_NS_PER_S) /* readings of so much are kept; of longer runs those of every nth minute */
+#define MINUTE_NS (60 * HEC_NS_PER_S)
+#define SPAN_MOST                                                                                                      \
+    3 /* a sample so many usual spacings after the one before follows a gap: what it covers is not known */
+#define SLACK_SHARE 4 /* ends of a counter's window are known to at least this fraction of its length */
+#define WINDOW_MOST_NS (2 * HEC_NS_PER_S)
+#define SPACING_DEFAULT_NS (20 * HEC_NS_PER_MS)
+
+/* What is known of one device beyond its states. */
+struct supply {
+    const struct hec_device_summary *summary;
+    struct hec_unmix *unmix; /* NULL: nothing to solve */
+    int64_t minutes;         /* every so many counts */
+    int err;
+    /* of the series at hand */
+    int64_t usual_ns, previous_ns;
+    bool previous;
+    struct hec_slack {
+        int64_t t_ns, slack_ns;
+    } * slacks;
+    size_t slack_count, slack_capacity, slack_at;
+    struct edge {
+        int64_t t_ns, slack_ns, mj;
+        bool known;
+    } edge;
+};
+
+struct build {
+    struct hec_ledger_builder *ledger;
+    struct hec_source_builder *source;
+    struct supply *supplies;
+    int supply_count;
+};
+
+/* ---- readings ---- */
+
+static bool counts(const struct supply *s, int64_t t_ns) {
+    return s->minutes <= 1 || t_ns / MINUTE_NS % s->minutes == 0;
+}
+
+static void take_power(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct supply *s = context;
+    int64_t span = t_ns - s->previous_ns;
+    bool follows = s->previous && span > 0 && span <= SPAN_MOST * s->usual_ns;
+    s->previous = valid;
+    s->previous_ns = t_ns;
+    if (valid && follows && !s->err && counts(s, t_ns))
+        s->err = hec_unmix_power(s->unmix, t_ns, span, (double)value / 1e3);
+}
+
+static void take_slack(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct supply *s = context;
+    if (!valid || s->err || value < 0 || value > WINDOW_MOST_NS / HEC_NS_PER_US || !counts(s, t_ns))
+        return;
+    if (s->slack_count == s->slack_capacity) {
+        size_t capacity = s->slack_capacity ? 2 * s->slack_capacity : 1024;
+        struct hec_slack *grown = realloc(s->slacks, capacity * sizeof *grown);
+        if (!grown) {
+            s->err = HEC_ERR_NOMEM;
+            return;
+        }
+        s->slacks = grown;
+        s->slack_capacity = capacity;
+    }
+    s->slacks[s->slack_count++] = (struct hec_slack){t_ns, value * HEC_NS_PER_US};
+}
+
+/* Windows between the instants at which the counter's values became current: each lies within its slack before t. */
+static void take_counter(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct supply *s = context;
+    if (!valid || s->err)
+        return;
+    while (s->slack_at < s->slack_count && s->slacks[s->slack_at].t_ns < t_ns)
+        s->slack_at++;
+    if (s->slack_at == s->slack_count || s->slacks[s->slack_at].t_ns != t_ns)
+        return; /* where it lies is not known */
+    struct edge now = {t_ns, s->slacks[s->slack_at].slack_ns, value, true}, *from = &s->edge;
+    int64_t start = from->t_ns - from->slack_ns / 2, end = now.t_ns - now.slack_ns / 2;
+    if (from->known && now.mj < from->mj)
+        from->known = false; /* reset */
+    if (from->known && end - start > WINDOW_MOST_NS)
+        from->known = false; /* the shares of a long one are all alike */
+    if (from->known && SLACK_SHARE * (from->slack_ns + now.slack_ns) / 2 > end - start)
+        return; /* wait for one that is far enough off */
+    if (from->known) {
+        double joules = (double)(now.mj - from->mj) / 1e3, watts = joules * HEC_NS_PER_S / (double)(end - start);
+        double a = (double)from->slack_ns / HEC_NS_PER_S, b = (double)now.slack_ns / HEC_NS_PER_S;
+        s->err = hec_unmix_window(s->unmix, start, end, joules, sqrt((a * a + b * b) / 12) * watts);
+    }
+    *from = now;
+}
+
+static int read_supply(const struct hec_summary_input *input, struct supply *s, struct hec_why *why) {
+    const struct hec_device_summary *d = s->summary;
+    const struct hec_unmix_options options = {.classes = HEC_STATE_COUNT, .limit_w = d->power_limit_w};
+    int subject = d->device.index, err = 0;
+    if (!d->energy.valid || !(d->energy.joules > 0))
+        return 0;
+    if ((err = hec_unmix_begin(&options, &s->unmix)) != 0)
+        return err;
+    s->minutes = 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS;
+    s->usual_ns =
+        d->energy.sample_spacing_s > 0 ? llround(d->energy.sample_spacing_s * HEC_NS_PER_S) : SPACING_DEFAULT_NS;
+    if (d->device.has_power_history > 0) /* polled, what a value covers is not known */
+        err = hec_feed(input, HEC_GPU_POWER, subject, take_power, s, why);
+    if (!err)
+        err = hec_feed(input, HEC_GPU_ENERGY_SLACK, subject, take_slack, s, why);
+    if (!err)
+        err = hec_feed(input, HEC_GPU_ENERGY, subject, take_counter, s, why);
+    free(s->slacks);
+    s->slacks = NULL;
+    return err ? err : s->err;
+}
+
+/* ---- the pass over the states ---- */
+
+static int take_steps(void *context, const struct hec_step_list *steps) {
+    hec_ledger_steps(((struct build *)context)->ledger, steps);
+    return 0;
+}
+
+static struct supply *supply_of(struct build *b, int device) {
+    for (int i = 0; i < b->supply_count; i++)
+        if (b->supplies[i].summary->device.index == device)
+            return &b->supplies[i];
+    return NULL;
+}
+
+static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
+    struct build *b = context;
+    struct supply *s = supply_of(b, device);
+    int err = hec_ledger_piece(b->ledger, device, piece);
+    if (!err && s && s->unmix && piece->traced)
+        err = hec_unmix_piece(s->unmix, piece->state, piece->start_ns, piece->end_ns);
+    return err;
+}
+
+static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
+    return hec_source_sample(((struct build *)context)->source, device, sample);
+}
+
+/* ---- watts ---- */
+
+/* Of states that no reading saw: the mean over the others of their kind, else over all, without bounds. */
+static void fill_unseen(const struct hec_ledger_device *d, struct hec_ledger_watts *watts) {
+    double seconds[2] = {0}, joules[2] = {0};
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        if (d->rows[i].ns && isfinite(watts[i].watts)) {
+            seconds[hec_state_idle((enum hec_state)i)] += d->rows[i].seconds;
+            joules[hec_state_idle((enum hec_state)i)] += d->rows[i].seconds * watts[i].watts;
+        }
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        int kind = hec_state_idle((enum hec_state)i);
+        if (!d->rows[i].ns || isfinite(watts[i].watts))
+            continue;
+        double mean =
+            seconds[kind] > 0 ? joules[kind] / seconds[kind] : (joules[0] + joules[1]) / (seconds[0] + seconds[1]);
+        watts[i] = (struct hec_ledger_watts){mean, NAN, NAN};
+    }
+}
+
+static int price_device(struct hec_ledger_device *d, struct supply *s, char why[256]) {
+    struct hec_ledger_watts watts[HEC_STATE_COUNT];
+    struct hec_unmix_result result;
+    const struct hec_energy *energy = s ? &s->summary->energy : NULL;
+    if (!energy || !s->unmix) {
+        snprintf(why, 256, "%s", energy && energy->why[0] ? energy->why : "the device's energy was not measured");
+        return 0;
+    }
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        double extra = (double)(d->rows[i].ns - d->rows[i].traced_ns) / HEC_NS_PER_S;
+        int err = extra > 0 ? hec_unmix_extra(s->unmix, i, extra) : 0;
+        if (err)
+            return err;
+    }
+    hec_unmix_total(s->unmix, energy->joules, energy->bound_joules);
+    int err = hec_unmix_solve(s->unmix, &result);
+    if (err == HEC_ERR_NOMEM)
+        return err;
+    if (err || !result.valid) {
+        int most = 0;
+        for (int i = 0; i < HEC_STATE_COUNT; i++)
+            most = d->rows[i].ns > d->rows[most].ns ? i : most;
+        snprintf(why, 256, "its power does not tell what each state took: %s",
+                 err ? "readings make no sense" : hec_unmix_flaw_text(result.class[most].flaw));
+        return 0;
+    }
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        watts[i] = (struct hec_ledger_watts){result.class[i].value, result.class[i].low, result.class[i].high};
+    fill_unseen(d, watts);
+    if (!hec_ledger_power(d, watts, NULL, llround(energy->joules * 1e3)))
+        snprintf(why, 256, "what each state took could not be told apart");
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int build_all(struct build *b, const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
+                     struct hec_diagnosis *out, struct hec_why *why) {
+    const struct hec_state_visitor visitor = {b, take_steps, take_piece, take_sample};
+    int err = b->ledger && b->supplies ? hec_source_begin(timeline, &b->source, why) : HEC_ERR_NOMEM;
+    for (int i = 0; i < b->supply_count && !err; i++)
+        err = read_supply(input, &b->supplies[i], why);
+    if (err || (err = hec_states_build(timeline, NULL, &visitor, why)) != 0)
+        return err;
+    err = hec_ledger_end(b->ledger, &out->ledger);
+    b->ledger = NULL;
+    if (err)
+        return err;
+    out->why = calloc((size_t)out->ledger.device_count + 1, sizeof *out->why);
+    err = out->why ? 0 : HEC_ERR_NOMEM;
+    for (int i = 0; i < out->ledger.device_count && !err; i++) {
+        struct hec_ledger_device *d = &out->ledger.devices[i];
+        err = price_device(d, supply_of(b, d->device), out->why[i]);
+    }
+    if (err)
+        return err;
+    struct hec_source_builder *source = b->source;
+    b->source = NULL;
+    return hec_source_end(source, &out->ledger, HEC_DIAGNOSIS_LINES, &out->source);
+}
+
+int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
+                        const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
+                        struct hec_why *why) {
+    struct build b = {.ledger = hec_ledger_begin(), .supplies = calloc((size_t)device_count + 1, sizeof *b.supplies)};
+    memset(out, 0, sizeof *out);
+    for (int i = 0; b.supplies && i < device_count; i++)
+        b.supplies[b.supply_count++].summary = &devices[i];
+    int err = build_all(&b, input, timeline, out, why);
+    hec_ledger_abandon(b.ledger);
+    hec_source_abandon(b.source);
+    for (int i = 0; i < b.supply_count; i++)
+        hec_unmix_free(b.supplies[i].unmix);
+    free(b.supplies);
+    if (err)
+        hec_diagnosis_free(out);
+    return err == HEC_ERR_NOMEM ? hec_fail(why, err, "out of memory") : err;
+}
+
+void hec_diagnosis_free(struct hec_diagnosis *diagnosis) {
+    hec_ledger_free(&diagnosis->ledger);
+    hec_source_lines_free(&diagnosis->source);
+    free(diagnosis->why);
+    diagnosis->why = NULL;
+}
+
+const struct hec_ledger_device *hec_diagnosis_of(const struct hec_diagnosis *diagnosis, int device, const char **why) {
+    for (int i = 0; i < diagnosis->ledger.device_count; i++)
+        if (diagnosis->ledger.devices[i].device == device) {
+            if (why)
+                *why = diagnosis->why[i];
+            return &diagnosis->ledger.devices[i];
+        }
+    return NULL;
+}

@@ -1,0 +1,38 @@
+/* Where the time and the energy of each device went: states, ledger, source lines and watts put together. */
+#ifndef HEC_DIAGNOSE_DIAGNOSIS_H
+#define HEC_DIAGNOSE_DIAGNOSIS_H
+
+#include "diagnose/ledger.h"
+#include "diagnose/source_lines.h"
+
+/* Source lines kept of a state and device. */
+#define HEC_DIAGNOSIS_LINES 10
+
+struct hec_diagnosis {
+    struct hec_ledger ledger;       /* only devices with activities */
+    struct hec_source_lines source; /* of idle states; empty without stack samples */
+    char (*why)[256];               /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
+};
+
+struct hec_summary_input;
+struct hec_device_summary;
+
+/* One pass over the states of all devices feeds the ledger, the source lines and the watts. Seconds are always told;
+ * joules where the device's energy is valid and its power readings span enough, and then the rows add up to that energy.
+ * A device's watts by state come from its power history and the windows between the values of its energy counter
+ * (unmix.h); of time that was not traced they count as those of the state that it is counted for. A state that
+ * no reading saw is given the mean of its kind (busy or idle) without bounds: then it lasted for less than a reading.
+ *
+ * timeline: of the run, complete (devices and end). devices: energies filled in. Pure; linear in time; memory grows with
+ * what ledger.h and source_lines.h say, and 32 bytes a reading of at most 2.8 hours: of longer runs every nth minute
+ * counts. 0, HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */
+int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
+                        const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
+                        struct hec_why *why);
+void hec_diagnosis_free(struct hec_diagnosis *diagnosis);
+
+/* The ledger of a device, and in *why (may be NULL) why it has no joules ("": it has). NULL:
+ * the device has no activities. */
+const struct hec_ledger_device *hec_diagnosis_of(const struct hec_diagnosis *diagnosis, int device, const char **why);
+
+#endif

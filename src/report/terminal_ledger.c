@@ -1,0 +1,110 @@
+/* The ledger in the report for people: where the time (and joules) of a device went, and which lines held it up. */
+#include "report/format.h"
+#include "report/terminal_timeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BAR_COLUMNS 12
+#define LEAST_SHARE 0.0005 /* a row below prints as 0.0 % */
+#define LINES_SHOWN 8
+#define LINES_LEAST 0.005 /* of the device's time */
+#define LABEL_COLUMNS 13
+#define LINE_COLUMNS 22 /* in front of a line's place */
+
+typedef char text[HEC_FORMAT_SIZE];
+
+static void put_title(struct hec_page *page, const struct hec_ledger_device *d) {
+    text whole, joules;
+    if (isfinite(d->joules))
+        hec_page_row(page, 4, "ledger", HEC_TONE_PLAIN, "where the time and joules went: %s, %s",
+                     hec_format_seconds(whole, (double)d->window_ns / 1e9), hec_format_si(joules, d->joules, 4, "J"));
+    else
+        hec_page_row(page, 4, "ledger", HEC_TONE_PLAIN, "where the time went: %s",
+                     hec_format_seconds(whole, (double)d->window_ns / 1e9));
+}
+
+static void bar_of(char *bar, const struct hec_page *page, double share) {
+    int filled = (int)lround(share * BAR_COLUMNS);
+    bar[0] = '\0';
+    for (int i = 0; i < BAR_COLUMNS; i++)
+        strcat(bar, i < filled ? page->utf8 ? "\u2588" : "#" : page->utf8 ? "\u00b7" : ".");
+}
+
+static void put_row(struct hec_page *page, enum hec_state state, const struct hec_ledger_row *r, double share) {
+    text seconds, part, joules, watts;
+    char bar[4 * BAR_COLUMNS + 1], energy[128] = "";
+    bar_of(bar, page, share);
+    if (isfinite(r->joules)) {
+        double half = fmax(r->watts_high - r->watts, r->watts - r->watts_low);
+        if (isfinite(half) && half < r->watts)
+            snprintf(watts, sizeof watts, "%4.0f W %s %.0f", r->watts, page->utf8 ? "\u00b1" : "+-", half);
+        else
+            snprintf(watts, sizeof watts, "%4.0f W (rough)", r->watts);
+        snprintf(energy, sizeof energy, " %9s  %s", hec_format_si(joules, r->joules, 3, "J"), watts);
+    }
+    hec_page_line(page, 4, hec_state_name(state), HEC_TONE_PLAIN, "%s %8s %6s%s", bar,
+                  hec_format_si(seconds, r->seconds, 3, "s"), hec_format_share(part, share), energy);
+}
+
+/* ".../loader/images.py:41 fetch", in at most `room` characters: the file loses its front. */
+static void place_of(char *out, size_t size, const struct hec_source_line *l, int room) {
+    char file[sizeof l->file], function[sizeof l->function], tail[160];
+    hec_format_clean(file, sizeof file, l->file[0] ? l->file : "?", false);
+    hec_format_clean(function, sizeof function, l->function, false);
+    if (l->line > 0)
+        snprintf(tail, sizeof tail, ":%d %.24s", l->line, function);
+    else
+        snprintf(tail, sizeof tail, " %.24s", function);
+    int left = room - (int)strlen(tail), length = (int)strlen(file);
+    if (length <= left || left < 4)
+        snprintf(out, size, "%s%s", file, tail);
+    else
+        snprintf(out, size, "...%s%s", file + length - (left - 3), tail);
+}
+
+static void put_lines(struct hec_page *page, const struct hec_source_lines *source, const struct hec_ledger_device *d) {
+    /* The lines of all idle states, largest first: few, so by repeated search. */
+    double last = INFINITY, least = LINES_LEAST * (double)d->window_ns / 1e9;
+    int last_at = -1;
+    for (int shown = 0; shown < LINES_SHOWN; shown++) {
+        int best = -1;
+        for (int i = 0; i < source->count; i++) {
+            const struct hec_source_line *l = &source->lines[i];
+            bool later = l->seconds < last || (l->seconds == last && i > last_at);
+            if (l->device == d->device && later && l->seconds >= least &&
+                (best < 0 || l->seconds > source->lines[best].seconds))
+                best = i;
+        }
+        if (best < 0)
+            return;
+        const struct hec_source_line *l = &source->lines[best];
+        text seconds, joules;
+        char place[512];
+        place_of(place, sizeof place, l, page->columns - LABEL_COLUMNS - LINE_COLUMNS);
+        if (!shown)
+            hec_page_row(page, 4, "", HEC_TONE_DIM, "idle at these lines of the program:");
+        hec_page_line(page, 4, hec_state_name(l->state), HEC_TONE_PLAIN, "%9s %9s  %s",
+                      hec_format_si(seconds, l->seconds, 3, "s"),
+                      isfinite(l->joules) ? hec_format_si(joules, l->joules, 3, "J") : "", place);
+        last = l->seconds;
+        last_at = best;
+    }
+}
+
+void hec_terminal_ledger(struct hec_page *page, const struct hec_diagnosis *diagnosis, int device) {
+    const char *why;
+    const struct hec_ledger_device *d = hec_diagnosis_of(diagnosis, device, &why);
+    if (!d || !d->window_ns)
+        return;
+    put_title(page, d);
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        double share = (double)d->rows[i].ns / (double)d->window_ns;
+        if (share >= LEAST_SHARE)
+            put_row(page, (enum hec_state)i, &d->rows[i], share);
+    }
+    if (why[0])
+        hec_page_row(page, 4, "", HEC_TONE_DIM, "no joules: %s", why);
+    put_lines(page, &diagnosis->source, d);
+}

@@ -1,0 +1,204 @@
+/* The diagnosis in a summary: seconds add up to the run and joules to its energy, watts are those that made the readings,
+ * and where there are none, a sentence says why. */
+#include "diagnose/summary.h"
+#include "fake_run.h"
+#include "fake_timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define MS INT64_C(1000000)
+#define SECONDS 40
+
+static struct fake_run run;
+static struct fake_timeline timeline;
+static struct hec_summary summary;
+static const double watts_of[] = {500, 130, 100}; /* compute, copy, idle */
+
+/* What the device did, in milliseconds, and its energy up to each. */
+static uint8_t did[SECONDS * 1000];
+static double energy[SECONDS * 1000 + 1];
+
+static void fill_world(void) {
+    uint64_t state = 42;
+    int at = 0, kind = 2;
+    while (at < SECONDS * 1000) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        int next = (int)((state >> 40) % 3), length = 10 + (int)((state >> 20) % 140);
+        kind = at == 0 ? 2 : next == kind ? (kind + 1) % 3 : next;
+        for (int end = at + length; at < end && at < SECONDS * 1000; at++)
+            did[at] = (uint8_t)kind;
+    }
+    for (int i = 0; i < SECONDS * 1000; i++)
+        energy[i + 1] = energy[i] + watts_of[did[i]] / 1000;
+}
+
+static void fill_trace(void) {
+    struct fake_timeline *t = &timeline;
+    uint32_t stream = fake_tl_track(t, HEC_TRACK_STREAM, 77, 0, 7);
+    uint32_t gemm = fake_tl_kernel(t, "ampere_sgemm_128x64_tn", 256);
+    fake_tl_track(t, HEC_TRACK_THREAD, 77, -1, 77);
+    for (int from = 0, at = 1; at <= SECONDS * 1000; at++) {
+        if (at < SECONDS * 1000 && did[at] == did[from])
+            continue;
+        if (did[from] == 0)
+            fake_tl_add(t, HEC_ACTIVITY_KERNEL, stream, from * MS, at * MS)->name = gemm;
+        else if (did[from] == 1)
+            fake_tl_add(t, HEC_ACTIVITY_COPY, stream, from * MS, at * MS);
+        from = at;
+    }
+}
+
+static void fill_readings(bool power, bool counter) {
+    run.devices[run.device_count++] = fake_device(0);
+    for (int at = 20; power && at <= SECONDS * 1000; at += 20)
+        fake_add(&run, HEC_GPU_POWER, 0, at / 1000.0, llround((energy[at] - energy[at - 20]) / 0.02 * 1000));
+    for (int at = 0; counter && at <= SECONDS * 1000; at += 100) {
+        fake_add(&run, HEC_GPU_ENERGY, 0, at / 1000.0, llround(1e6 + 1000 * energy[at]));
+        fake_add(&run, HEC_GPU_ENERGY_SLACK, 0, at / 1000.0, 0);
+    }
+    fake_used(&run, 0, 77);
+}
+
+static const struct hec_ledger_device *build(const char **why) {
+    struct hec_price price = hec_price_default();
+    run.input.timeline = timeline.input;
+    assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
+    return hec_diagnosis_of(&summary.diagnosis, 0, why);
+}
+
+static void adds_up(const struct hec_ledger_device *d) {
+    int64_t ns = 0, mj = 0;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        ns += d->rows[i].ns;
+        mj += d->rows[i].mj;
+    }
+    assert_int_equal(ns, SECONDS * 1000 * MS);
+    assert_int_equal(mj, llround(summary.devices[0].energy.joules * 1e3));
+}
+
+static void near(double found, double expected, double share) {
+    if (!(fabs(found - expected) <= share * expected))
+        fail_msg("%g, expected %g", found, expected);
+}
+
+static void watts_are_told(void **context) {
+    const char *why;
+    (void)context;
+    for (int with = 1; with < 4; with++) { /* the power history, the counter, both */
+        hec_summary_free(&summary);
+        fake_free(&run);
+        fake_init(&run, SECONDS);
+        fill_readings(with & 1, with & 2);
+        const struct hec_ledger_device *d = build(&why);
+        assert_non_null(d);
+        if (why[0])
+            fail_msg("%s", why);
+        adds_up(d);
+        near(d->rows[HEC_STATE_COMPUTE].watts, 500, 0.03);
+        near(d->rows[HEC_STATE_COPY].watts, 130, 0.10);
+        near(d->joules, energy[SECONDS * 1000], 0.01);
+        double idle = 0, seconds = 0;
+        for (int i = 0; i < HEC_STATE_COUNT; i++)
+            if (hec_state_idle((enum hec_state)i)) {
+                idle += d->rows[i].joules > 0 ? d->rows[i].joules : 0;
+                seconds += d->rows[i].seconds;
+            }
+        near(idle / seconds, 100, 0.10);
+        near((double)d->classes[HEC_KERNEL_CLASS_GEMM].ns, (double)d->rows[HEC_STATE_COMPUTE].ns, 0);
+    }
+}
+
+static void without_readings_seconds_only(void **context) {
+    const char *why;
+    (void)context;
+    fill_readings(false, false);
+    const struct hec_ledger_device *d = build(&why);
+    assert_true(why[0]);
+    assert_string_equal(why, summary.devices[0].energy.why);
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        assert_true(isnan(d->rows[i].joules) && isnan(d->rows[i].watts));
+    assert_true(isnan(d->joules));
+    assert_true(d->rows[HEC_STATE_COMPUTE].seconds > 1);
+}
+
+static void polled_power_is_left_out(void **context) {
+    const char *why;
+    (void)context;
+    fill_readings(true, false);
+    run.devices[0].has_power_history = 0;
+    const struct hec_ledger_device *d = build(&why);
+    assert_true(why[0] && isnan(d->joules));
+}
+
+static void imported_has_time_only(void **context) {
+    const char *why;
+    (void)context;
+    fill_readings(false, false);
+    run.input.imported = "kineto";
+    build(&why);
+    assert_string_equal(why, "imported from a trace: time only");
+}
+
+static void no_trace_no_ledger(void **context) {
+    const char *why = "untouched";
+    (void)context;
+    fill_readings(true, true);
+    fake_tl_free(&timeline);
+    fake_tl_init(&timeline);
+    assert_null(build(&why));
+    assert_string_equal(why, "untouched");
+    assert_int_equal(summary.diagnosis.source.count, 0);
+}
+
+static void failures_pass_through(void **context) {
+    struct hec_price price = hec_price_default();
+    struct hec_why why;
+    (void)context;
+    fill_readings(true, true);
+    int failed = 0;
+    for (int pass = 1; pass < 20; pass++) {
+        timeline.passes = 0;
+        timeline.fail_pass = pass;
+        run.input.timeline = timeline.input;
+        int err = hec_summary_build(&run.input, &price, &summary, &why);
+        if (!err)
+            break;
+        assert_int_equal(err, HEC_ERR_CORRUPT);
+        assert_null(summary.diagnosis.ledger.devices);
+        assert_null(summary.devices);
+        failed++;
+    }
+    assert_true(failed >= 3); /* passes of the timeline, then those of the states */
+}
+
+static int setup(void **state) {
+    (void)state;
+    memset(&summary, 0, sizeof summary);
+    fake_init(&run, SECONDS);
+    fake_tl_init(&timeline);
+    fill_world();
+    fill_trace();
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    hec_summary_free(&summary);
+    fake_tl_free(&timeline);
+    fake_free(&run);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(watts_are_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_readings_seconds_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(polled_power_is_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(imported_has_time_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_trace_no_ledger, setup, teardown),
+        cmocka_unit_test_setup_teardown(failures_pass_through, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
