@@ -13,6 +13,8 @@
         500000000) /* a long piece goes on in such steps, so that readings are used while their time is in the ring */
 #define WINDOW_FLOOR_W 1.0 /* standard deviation of 100 ms of power that no sigma tells of */
 #define WINDOW_UNIT_S 0.1
+#define POWER_TIMING                                                                                                   \
+    0.03 /* of HEC_TIMING_NS, squared: the mean delay of power samples is fitted, their single ones jitter */
 
 int hec_unmix_begin(const struct hec_unmix_options *options, struct hec_unmix **out) {
     *out = NULL;
@@ -95,7 +97,8 @@ static int fit_response(struct hec_unmix *unmix) {
     double *work = malloc(sizeof *work * (size_t)(HEC_TAPS + n) * (size_t)(unmix->held ? unmix->held : 1));
     if (!work)
         return HEC_ERR_NOMEM;
-    hec_response_fit(unmix->held_z, unmix->held_y, unmix->held, n, unmix->response, unmix->watts, work);
+    unmix->distinct =
+        hec_response_fit(unmix->held_z, unmix->held_y, unmix->held, n, unmix->response, unmix->watts, work);
     free(work);
     for (int k = 0; k < HEC_TAPS; k++)
         if (unmix->response[k] > unmix->response[unmix->reference])
@@ -136,14 +139,24 @@ static bool shares_of(const struct hec_unmix *unmix, int64_t start_ns, int64_t e
     return true;
 }
 
+/* What an error of time would do to a reading, into gram. */
+static void add_timing(const struct hec_unmix *unmix, struct hec_gram *gram, int64_t start_ns, int64_t end_ns,
+                       double weight) {
+    double from[HEC_UNMIX_CLASSES], to[HEC_UNMIX_CLASSES];
+    if (shares_of(unmix, start_ns, start_ns + HEC_TIMING_NS, from) &&
+        shares_of(unmix, end_ns - HEC_TIMING_NS, end_ns, to))
+        hec_gram_time(gram, unmix->options.classes, from, to, weight, (double)(end_ns - start_ns) * 1e-9);
+}
+
 static int use_power(struct hec_unmix *unmix, const struct hec_unmix_reading *reading) {
     double z[HEC_TAPS * HEC_UNMIX_CLASSES];
     double seconds = (double)(reading->end_ns - reading->start_ns) * 1e-9;
+    int64_t shift_ns = unmix->fitted ? HEC_TAP_FIRST_NS + unmix->reference * HEC_TAP_NS : 0;
     int n = unmix->options.classes;
     bool pure = true;
     for (int k = 0; k < HEC_TAPS; k++) {
-        int64_t shift_ns = HEC_TAP_FIRST_NS + k * HEC_TAP_NS;
-        if (!shares_of(unmix, reading->start_ns + shift_ns, reading->end_ns + shift_ns, z + k * n)) {
+        int64_t tap_ns = HEC_TAP_FIRST_NS + k * HEC_TAP_NS;
+        if (!shares_of(unmix, reading->start_ns + tap_ns, reading->end_ns + tap_ns, z + k * n)) {
             unmix->left[HEC_UNMIX_POWER]++;
             return 0;
         }
@@ -151,6 +164,7 @@ static int use_power(struct hec_unmix *unmix, const struct hec_unmix_reading *re
             pure = fabs(z[k * n + c] - z[c]) < 1e-9;
     }
     unmix->used[HEC_UNMIX_POWER]++;
+    add_timing(unmix, &unmix->power, reading->start_ns + shift_ns, reading->end_ns + shift_ns, POWER_TIMING);
     if (!unmix->fitted && !pure)
         return hold(unmix, reading->end_ns, seconds, z, reading->value);
     if (!unmix->fitted) { /* every response gives the same */
@@ -177,6 +191,7 @@ static void use_window(struct hec_unmix *unmix, enum hec_unmix_kind kind, const 
         kind == HEC_UNMIX_WINDOW ? floor2 / (floor2 * WINDOW_UNIT_S / seconds + sigma2) : seconds / WINDOW_UNIT_S;
     struct hec_gram *gram = kind == HEC_UNMIX_WINDOW ? &unmix->window : &unmix->counter[reading->counter];
     gram->reading2 += weight * sigma2;
+    add_timing(unmix, gram, reading->start_ns, reading->end_ns, weight);
     hec_gram_add(gram, block_of(unmix, reading->end_ns), row, weight, seconds);
 }
 

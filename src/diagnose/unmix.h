@@ -54,6 +54,7 @@ enum hec_unmix_flaw {
     HEC_UNMIX_UNSEEN,    /* no reading covers any of it, or the class never occurred */
     HEC_UNMIX_LITTLE,    /* less than 0.1 s of it in all */
     HEC_UNMIX_IMPRECISE, /* the interval is wider than +-30 % (of a quarter of the mean at least) */
+    HEC_UNMIX_ALIKE,     /* power samples alone, of steps so alike that the sensor's delay cannot be told */
     HEC_UNMIX_FLAWS
 };
 
@@ -79,7 +80,8 @@ struct hec_unmix_result {
     double covered_s;               /* time of all pieces */
     int64_t power_used, power_left; /* samples in the fit; not: late, too long, or not covered by pieces */
     int64_t window_used, window_left;
-    double lag_ns;                              /* NAN without power samples */
+    bool lag_known; /* false: the steps are too alike to tell the sensor's delay; power samples were not used */
+    double lag_ns;  /* NAN without power samples that were used */
     double power_residual_w, window_residual_w; /* root mean square; NAN none */
     double power_r2, window_r2;                 /* 1 - residual / variance about the mean; NAN none */
     double power_inflation,

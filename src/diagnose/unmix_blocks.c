@@ -30,6 +30,14 @@ void hec_gram_add(struct hec_gram *gram, int block, const double *row, double we
     gram->seconds += seconds;
 }
 
+void hec_gram_time(struct hec_gram *gram, int classes, const double *from, const double *to, double weight,
+                   double seconds) {
+    double scale = weight * ((double)HEC_TIMING_NS * 1e-9 / seconds) * ((double)HEC_TIMING_NS * 1e-9 / seconds);
+    for (int i = 0; i < classes; i++)
+        for (int j = 0; j < classes; j++)
+            gram->timing[i * HEC_GRAM_CLASSES + j] += scale * (from[i] * from[j] + to[i] * to[j]);
+}
+
 void hec_gram_halve(struct hec_gram *gram) {
     size_t packed = (size_t)gram->packed;
     for (int i = 0; i < HEC_BLOCKS_MAX; i++) {

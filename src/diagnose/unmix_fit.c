@@ -243,6 +243,26 @@ static int covariance(struct hec_fit *fit, const struct normal *blocks, const do
     return 0;
 }
 
+/* Errors in the shares draw estimates together by B E w, where E is the sum of the errors' squares (Fuller, Measurement
+ * Error Models, 1987, 1.1). */
+static void find_bias(struct hec_fit *fit) {
+    double pull[N] = {0};
+    for (int s = 0; s < fit->sources; s++) {
+        double scale = 1 / (fit->source[s].residual2 * fit->source[s].inflation);
+        for (int i = 0; i < fit->classes; i++)
+            for (int j = 0; fit->group[i] >= 0 && j < fit->classes; j++)
+                if (fit->group[j] >= 0)
+                    pull[fit->group[i]] += scale * fit->source[s].gram->timing[i * HEC_GRAM_CLASSES + j] *
+                                           (fit->x[fit->group[j]] - fit->center);
+    }
+    for (int g = 0; g < fit->groups; g++) {
+        fit->bias[g] = 0;
+        for (int h = 0; h < fit->groups; h++)
+            fit->bias[g] += fit->model[g * fit->n + h] * pull[h];
+        fit->bias[g] = fabs(fit->bias[g]);
+    }
+}
+
 static int solve(struct hec_fit *fit, const struct normal *blocks, double *change, double *lambda) {
     double a[N * N], b[N], lower[N], upper[N], equal[N];
     bool bound = false;
@@ -265,6 +285,8 @@ static int solve(struct hec_fit *fit, const struct normal *blocks, double *chang
         bound = bound || fit->at[g] != HEC_NNLS_FREE;
     if (!err && bound) /* what a class at a bound could be takes it as free; the others keep theirs */
         err = covariance(fit, blocks, a, true, change, lambda);
+    if (!err)
+        find_bias(fit);
     return err;
 }
 

@@ -36,6 +36,7 @@ struct hec_fit {
     double x[HEC_NNLS_MAX];
     uint8_t at[HEC_NNLS_MAX];
     double variance[HEC_NNLS_MAX]; /* of groups: the sandwich */
+    double bias[HEC_NNLS_MAX];     /* of groups: how far errors of time may have pulled the values together */
     double freedom[HEC_NNLS_MAX];
     double model[HEC_NNLS_MAX * HEC_NNLS_MAX]; /* B: inverse of the normal equations under the equality */
     int blocks;

@@ -75,9 +75,9 @@ static void fit_response(const double *z, const double *y, int count, int classe
         response[k] = (k == start) + b[k] - by_b / by_one * one[k];
 }
 
-void hec_response_fit(const double *z, const double *y, int count, int classes, double *response, double *watts,
-                      double *work) {
-    double *x = work + (int64_t)HEC_TAPS * count, least = INFINITY, mean = 0;
+double hec_response_fit(const double *z, const double *y, int count, int classes, double *response, double *watts,
+                        double *work) {
+    double *x = work + (int64_t)HEC_TAPS * count, profile[HEC_TAPS] = {0}, least = INFINITY, far = INFINITY, mean = 0;
     int start = HEC_TAPS / 2;
     for (int i = 0; i < count; i++)
         mean += y[i] / count;
@@ -87,11 +87,15 @@ void hec_response_fit(const double *z, const double *y, int count, int classes, 
         memset(response, 0, HEC_TAPS * sizeof *response);
         response[k] = 1;
         double now = fit_watts(z, y, count, classes, response, mean, residual2, watts, x);
+        profile[k] = now;
         if (now < least) {
             least = now;
             start = k;
         }
     }
+    for (int k = 0; k < HEC_TAPS; k++)
+        if (k <= start - 2 || k >= start + 2)
+            far = fmin(far, profile[k]);
     memset(response, 0, HEC_TAPS * sizeof *response);
     response[start] = 1;
     for (int c = 0; c < classes; c++)
@@ -101,6 +105,7 @@ void hec_response_fit(const double *z, const double *y, int count, int classes, 
         residual2 = fmax(fmin(now, residual2), 1e-6 * mean * mean);
         fit_response(z, y, count, classes, watts, start, residual2, response, work);
     }
+    return count < 50 ? INFINITY : least > 0 ? far / least : 1;
 }
 
 double hec_response_lag_ns(const double *response) {

@@ -12,9 +12,14 @@
 
 /* A first fit by alternating least squares: watts given the response, the response given the watts. z: count x
  * HEC_TAPS x classes shares, y: count watts. Fills response (sum 1) and watts; of a class that z does not have, the
- * mean of y. work: (HEC_TAPS + classes) * count doubles. */
-void hec_response_fit(const double *z, const double *y, int count, int classes, double *response, double *watts,
-                      double *work);
+ * mean of y. work: (HEC_TAPS + classes) * count doubles.
+ * Returns how distinct the sensor's delay is: the least residual square among single taps 20 ms or more from the best
+ * one, over that of the best. A program whose steps are all alike fits any delay, with other watts: ratios of 1.0 to
+ * 1.7 in loops of up to 0.2 s, 2.8 to 110 without a rhythm. Below HEC_DISTINCT the samples must not be used. INFINITY
+ * where fewer than 50 samples are mixed: then the pure ones decide. */
+#define HEC_DISTINCT 5.0
+double hec_response_fit(const double *z, const double *y, int count, int classes, double *response, double *watts,
+                        double *work);
 double hec_response_lag_ns(const double *response);
 
 #endif

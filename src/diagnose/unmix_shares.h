@@ -1,13 +1,13 @@
-/* Seconds of each class up to any instant of the last seconds: sums at the edges of 2 ms bins, straight lines between.
- * */
+/* Seconds of each class up to any instant of the last seconds: sums at the edges of 0.25 ms bins, straight lines
+ * between. */
 #ifndef HEC_DIAGNOSE_UNMIX_SHARES_H
 #define HEC_DIAGNOSE_UNMIX_SHARES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HEC_SHARES_BIN_NS INT64_C(2000000)
-#define HEC_SHARES_BINS 2048 /* 4.1 s */
+#define HEC_SHARES_BIN_NS INT64_C(250000)
+#define HEC_SHARES_BINS 16384 /* 4.1 s */
 /* A reading may begin at most this long before the pieces' end: the ring, less one step of the pieces. */
 #define HEC_SHARES_BACK_NS INT64_C(3000000000)
 

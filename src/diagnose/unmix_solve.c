@@ -13,10 +13,14 @@
 #define TOGETHER (-0.5) /* correlation of two estimates below which the readings tell their sum rather than either */
 #define ONE_SIDED (1.644854 / 1.959964)
 
-static const char *const flaw_names[HEC_UNMIX_FLAWS] = {"good", "short", "unseen", "little", "imprecise"};
+static const char *const flaw_names[HEC_UNMIX_FLAWS] = {"good", "short", "unseen", "little", "imprecise", "alike"};
 static const char *const flaw_texts[HEC_UNMIX_FLAWS] = {
-    "", "the run is too short to tell classes apart", "no reading covers any of it", "less than 0.1 s of it was seen",
-    "its share of time hardly varied, so that the interval is wider than 30 %"};
+    "",
+    "the run is too short to tell classes apart",
+    "no reading covers any of it",
+    "less than 0.1 s of it was seen",
+    "its share of time hardly varied, so that the interval is wider than 30 %",
+    "the steps of the run are too alike to tell the delay of the power sensor, and there are too few counter readings"};
 
 const char *hec_unmix_flaw_name(enum hec_unmix_flaw flaw) {
     return (unsigned)flaw < HEC_UNMIX_FLAWS ? flaw_names[flaw] : "unknown";
@@ -65,6 +69,10 @@ static void number_groups(const int *leader, int classes, int *group, int *group
         group[c] = leader[c] < 0 ? -1 : leader[c] == c ? (*groups)++ : group[leader[c]];
 }
 
+static double half_width(const struct hec_fit *fit, int g) {
+    return hec_student_975(fit->freedom[g]) * sqrt(fit->variance[g]);
+}
+
 /* A class whose estimate is imprecise joins the one that its estimate is most against. True when that changed
  * something. */
 static bool merge(const struct hec_fit *fit, int *leader, bool *alone, const struct hec_unmix_result *out) {
@@ -74,7 +82,7 @@ static bool merge(const struct hec_fit *fit, int *leader, bool *alone, const str
         if (leader[c] == c)
             first[fit->group[c]] = c;
     for (int g = 0; g < fit->groups; g++) {
-        double half = hec_student_975(fit->freedom[g]) * sqrt(fit->variance[g]);
+        double half = half_width(fit, g);
         double wide = half / (WIDE * fmax(fit->x[g], SMALL * fit->center));
         if (wide > widest && !alone[first[g]]) {
             widest = wide;
@@ -113,7 +121,7 @@ static void report(const struct hec_fit *fit, const int *leader, double limit, s
         int g = fit->group[c], members = 0;
         if (g < 0)
             continue;
-        double half = hec_student_975(fit->freedom[g]) * sqrt(fit->variance[g]);
+        double half = half_width(fit, g) + fit->bias[g];
         to->value = fit->x[g];
         to->at_zero = fit->at[g] == HEC_NNLS_LOWER;
         to->low = fmax(to->value - half, 0);
@@ -238,6 +246,7 @@ int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
         seconds += out->class[c].seconds;
     }
     judge(seen, out);
+    out->lag_known = unmix->distinct >= HEC_DISTINCT;
     out->power_used = unmix->used[HEC_UNMIX_POWER];
     out->power_left = unmix->left[HEC_UNMIX_POWER];
     out->window_used = unmix->used[HEC_UNMIX_WINDOW];
@@ -254,17 +263,19 @@ int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
     fit.center = fit.center_sd = fmax(mean, 1e-6);
     fit.residual_start = 0.03 * fit.center;
     fit.residual_least = 1e-4 * fit.center;
-    if (power.count > 0)
+    bool use_power = power.count > 0 && out->lag_known;
+    if (use_power)
         fit.source[fit.sources++] = (struct hec_fit_source){.gram = &unmix->power, .extras = HEC_TAPS - 1};
     if (window.count > 0)
         fit.source[fit.sources++] = (struct hec_fit_source){
             .gram = &unmix->window, .exact = true, .reading2 = unmix->window.reading2 / window.count};
-    if (fmax(power.seconds, window.seconds) < SHORT_S || power.count + window.count < 3.0 * unknowns(out)) {
-        give_mean(out, mean, HEC_UNMIX_SHORT);
+    if (fmax(use_power ? power.seconds : 0, window.seconds) < SHORT_S ||
+        (use_power ? power.count : 0) + window.count < 3.0 * unknowns(out)) {
+        give_mean(out, mean, power.seconds >= SHORT_S && !use_power ? HEC_UNMIX_ALIKE : HEC_UNMIX_SHORT);
     } else {
         err = solve_groups(&fit, unmix->options.limit_w, out);
         out->blocks = fit.blocks;
-        if (!err && power.count > 0) {
+        if (!err && use_power) {
             double response[HEC_TAPS], rest = 0;
             for (int k = 0, i = fit.groups; k < HEC_TAPS; k++) {
                 response[k] = unmix->response[k] + (k == unmix->reference ? 0 : fit.x[i]);

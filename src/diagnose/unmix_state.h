@@ -44,6 +44,7 @@ struct hec_unmix {
     int held;
     double *held_z, *held_y, *held_s; /* HEC_UNMIX_HELD x taps x classes; watts; seconds */
     int64_t *held_t;
+    double distinct; /* of the response: see hec_response_fit */
     double response[HEC_TAPS], watts[HEC_UNMIX_CLASSES];
     int reference; /* the tap that the others are taken against */
 };

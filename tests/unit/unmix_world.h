@@ -22,12 +22,14 @@ struct world {
     double share[WORLD_CLASSES]; /* odds of a piece to be of the class */
     double counter[WORLD_COUNTERS][WORLD_CLASSES];
     double piece_low_ms, piece_high_ms;
-    double spread;    /* of a piece's power about its class's, relative; standard deviation */
-    double drift;     /* the same of a slow change of all power, correlated over 0.3 s */
-    double noise;     /* of a power sample, relative, independent */
-    double lag_ms;    /* positive: samples are late */
+    double step_ms; /* not 0: the same pieces in each step of about so long, lengths within 5 % (standard deviation) */
+    double spread;  /* of a piece's power about its class's, relative; standard deviation */
+    double drift;   /* the same of a slow change of all power, correlated over 0.3 s */
+    double noise;   /* of a power sample, relative, independent */
+    double lag_ms;  /* positive: samples are late */
     double filter_ms; /* time constant of a first-order filter before the mean over 20 ms; 0: none */
-    double slack_ms;  /* a counter's value became current up to this long before its time */
+    int step_pieces;
+    double slack_ms; /* a counter's value became current up to this long before its time */
     uint64_t seed;
 
     /* what happened */
@@ -65,6 +67,19 @@ static inline int world_class(struct world *w, int previous) {
     return previous ? 0 : 1;
 }
 
+/* Class and length of the next piece. */
+static inline double world_next(struct world *w, int *class) {
+    if (w->step_ms > 0 && w->pieces >= w->step_pieces) {
+        const struct world_piece *same = &w->piece[w->pieces % w->step_pieces];
+        *class = same->class;
+        return fmax((double)(same->end_ns - same->start_ns) * 1e-6 * (1 + 0.05 * world_normal(w)), 0.1);
+    }
+    *class = world_class(w, *class);
+    if (w->step_ms > 0)
+        return 0.5 + 2 * w->step_ms / w->step_pieces * world_random(w);
+    return w->piece_low_ms + (w->piece_high_ms - w->piece_low_ms) * world_random(w);
+}
+
 /* Draw what happens: pieces, and power and counters by the millisecond. */
 static inline void world_make(struct world *w) {
     static double factor[WORLD_MS];
@@ -82,8 +97,7 @@ static inline void world_make(struct world *w) {
         factor[i] = 1 + w->drift * slow;
     }
     while (now < end_ns) {
-        class = world_class(w, class);
-        double ms = w->piece_low_ms + (w->piece_high_ms - w->piece_low_ms) * world_random(w);
+        double ms = world_next(w, &class);
         int64_t until = now + (int64_t)(ms * 1e6);
         double own = 1 + w->spread * world_normal(w), watts = w->watts[class] * own;
         until = until < end_ns ? until : end_ns;
@@ -171,6 +185,7 @@ static inline void world_draw(struct world *w, uint64_t seed) {
     w->lag_ms = -5 + 35 * world_random(w);
     w->filter_ms = 15 * world_random(w);
     w->slack_ms = 2;
+    w->step_pieces = 16;
 }
 
 #endif
