@@ -74,7 +74,8 @@ def test_graphs_by_node_and_as_a_whole(hec):
 
 @pytest.mark.parametrize("mode", ["auto", "graph"])
 def test_modes_with_a_budget(hec, mode):
-    path = run(hec, "--trace", mode, "--budget", "2.5%")
+    # auto begins half a second after the first launch
+    path = run(hec, "--trace", mode, "--budget", "2.5%", program=(PROGRAM, "seconds=2", "batch=4", "ns=100000"))
     assert rows(path, "select mode, budget_ppm from tracer") == [(mode, 25000)]
     assert counts(path)["window"] >= 1
 
