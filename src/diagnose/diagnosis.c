@@ -17,6 +17,7 @@ _Static_assert(HEC_STATE_COUNT <= HEC_UNMIX_CLASSES, "a class of unmix.h for eac
     3 /* a sample so many usual spacings after the one before follows a gap: what it covers is not known */
 #define SLACK_SHARE 4 /* ends of a counter's window are known to at least this fraction of its length */
 #define WINDOW_MOST_NS (2 * HEC_NS_PER_S)
+#define AMPLIFIED 4 /* a fit may explain so many times the variance of the power: short runs vary */
 #define SPACING_DEFAULT_NS (20 * HEC_NS_PER_MS)
 
 /* What is known of one device beyond its states. */
@@ -172,6 +173,24 @@ static void fill_unseen(const struct hec_ledger_device *d, struct hec_ledger_wat
     }
 }
 
+/* A sensor that filters shows less variance than the power itself has: sum of share x (watts - mean)^2 over the states.
+ * Where the fit explains far more than that, the fitted delay amplifies instead: steps that repeat themselves within its
+ * 120 ms allow that, and the watts are then all near the mean. */
+static bool amplified(const struct hec_ledger_device *d, const struct hec_ledger_watts *watts,
+                      const struct hec_unmix_result *result) {
+    double seconds = 0, sum = 0, squares = 0, r2 = result->power_r2;
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        if (d->rows[i].ns) {
+            seconds += d->rows[i].seconds;
+            sum += d->rows[i].seconds * watts[i].watts;
+            squares += d->rows[i].seconds * watts[i].watts * watts[i].watts;
+        }
+    if (!(r2 > 0.5 && r2 < 1)) /* the states do not explain the samples; NAN: there are none */
+        return false;
+    double residual = result->power_residual_w, mean = sum / seconds;
+    return residual * residual * r2 / (1 - r2) > AMPLIFIED * (squares / seconds - mean * mean);
+}
+
 static int price_device(struct hec_ledger_device *d, struct supply *s, char why[256]) {
     struct hec_ledger_watts watts[HEC_STATE_COUNT];
     struct hec_unmix_result result;
@@ -201,6 +220,11 @@ static int price_device(struct hec_ledger_device *d, struct supply *s, char why[
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         watts[i] = (struct hec_ledger_watts){result.class[i].value, result.class[i].low, result.class[i].high};
     fill_unseen(d, watts);
+    if (amplified(d, watts, &result)) {
+        snprintf(why, 256,
+                 "its steps are so alike that the power sensor's delay, and so what each state took, cannot be told");
+        return 0;
+    }
     if (!hec_ledger_power(d, watts, NULL, llround(energy->joules * 1e3)))
         snprintf(why, 256, "what each state took could not be told apart");
     return 0;
