@@ -302,10 +302,7 @@ struct hec_tracer {
     uint64_t kept_bytes; /* by CUPTI: an estimate, see HEC_KEPT_LAUNCH_BYTES */
     bool draining;       /* closed, but CUPTI still has buffers of the window, which is not told yet */
     bool graphs;         /* whole graphs are traced: decided before any can exist */
-    bool driver_off;     /* calls of the driver are not traced: the program makes them through the runtime */
-    bool driver_kept;    /* that was wrong once */
-    struct hec_records_totals driver_then; /* when it was last decided */
-    bool type_set;                         /* CUPTI's kind of thread id is ours */
+    bool type_set;       /* CUPTI's kind of thread id is ours */
     uint32_t theirs_type;
     uint32_t number; /* of the window */
     int64_t open_ns, close_ns;
@@ -332,8 +329,6 @@ void hec_window_drain(int64_t now_ns);
 void hec_window_end(void);
 /* Whether the window sees launches and nothing of what they launch; such a window is not told of, and closed. */
 bool hec_window_blind(void);
-/* Trace the driver's calls only where the program makes them itself. */
-void hec_window_adapt(void);
 /* Fetch what is complete, and charge the duty cycle with what came since the last time. */
 void hec_window_flush(uint32_t flags);
 void hec_window_charge(void);

@@ -59,30 +59,6 @@ static void read_clock(const struct hec_cupti *cupti) {
     hec_clock_read(cupti);
 }
 
-/* The driver's calls (kind 4) cost each launch of PyTorch 0.5 us (6.55 against 6.02 us, H200, CUPTI 13.0), and tell
- * nothing where the runtime's calls tell all. Off after so many launches of the runtime with hardly one of the driver; on
- * again, for good, when the device does more than the runtime's calls explain (Triton's kernels, CuPy, JAX). */
-#define DRIVER_LAUNCHES 2000u
-#define DRIVER_SHARE 50u /* one in so many */
-#define UNEXPLAINED 64u
-
-void hec_window_adapt(void) {
-    struct hec_records_totals now = hec_records_totals(), *then = &hec_tracer.driver_then;
-    uint64_t device = now.device - then->device - (now.nodes - then->nodes);
-    uint64_t runtime = now.launches[0] - then->launches[0], driver = now.launches[1] - then->launches[1];
-    if (!hec_tracer.driver_off && !hec_tracer.driver_kept && runtime >= DRIVER_LAUNCHES) {
-        if (driver * DRIVER_SHARE < runtime) {
-            hec_tracer.library.calls.ActivityDisable(HEC_CUPTI_DRIVER);
-            hec_tracer.driver_off = true;
-        }
-        *then = now;
-    } else if (hec_tracer.driver_off && device > runtime + runtime / DRIVER_SHARE + UNEXPLAINED) {
-        hec_tracer.library.calls.ActivityEnable(HEC_CUPTI_DRIVER);
-        hec_tracer.driver_off = false;
-        hec_tracer.driver_kept = true;
-    }
-}
-
 /* So many launches without one kernel, copy or memset: CUPTI records the calls and not the device. */
 #define BLIND_LAUNCHES 200u
 
@@ -131,10 +107,8 @@ uint32_t hec_window_open(void) {
         }
     }
     hec_calls_forget();
-    hec_tracer.driver_off = false;
     hec_window_charge();
     struct hec_records_totals totals = hec_records_totals();
-    hec_tracer.driver_then = totals;
     hec_tracer.open_launches = totals.launches[0] + totals.launches[1];
     hec_tracer.open_records = totals.device;
     hec_tracer.open_self_ns = totals.self_ns;
