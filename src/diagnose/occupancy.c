@@ -33,7 +33,7 @@ static int64_t round_up(int64_t value, int64_t unit) {
 struct hec_occupancy hec_occupancy_of(int cuda_major, int cuda_minor, const struct hec_kernel *kernel) {
     const struct hec_occupancy unknown = {NAN, ""};
     const struct multiprocessor *sm = find(cuda_major, cuda_minor);
-    int64_t threads = 1, shared = kernel->static_shared_bytes + kernel->dynamic_shared_bytes;
+    int64_t threads = 1;
     for (int i = 0; i < 3; i++) {
         if (kernel->block[i] <= 0 || kernel->block[i] > 1024)
             return unknown;
@@ -44,6 +44,7 @@ struct hec_occupancy hec_occupancy_of(int cuda_major, int cuda_minor, const stru
         kernel->dynamic_shared_bytes > 1 << 20)
         return unknown;
 
+    int64_t shared = kernel->static_shared_bytes + kernel->dynamic_shared_bytes;
     int64_t warps = (threads + WARP - 1) / WARP; /* of a block */
     int64_t fit = sm->warps / warps;
     struct hec_occupancy out = {NAN, "warps"};
