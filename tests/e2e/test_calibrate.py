@@ -120,7 +120,7 @@ def without(key):
     (with_peak(runs=0), 65), (with_peak(runs=10**9), 65), (with_peak(method="m" * 200), 65),
     (with_peak(throttled=1), 65), (with_peak(sustained=-1), 65), (with_peak(sustained_throttled=None), 65),
     (b" " * 300000, 65),
-])
+], ids=lambda value: None if len(str(value)) < 60 else "long")
 def test_damaged_files(show, content, status):
     done = show(content)
     assert done.returncode == status, (done.stdout, done.stderr)
