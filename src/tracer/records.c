@@ -245,7 +245,6 @@ static void api(const struct pass *pass, uint32_t domain) {
     enum hec_trace_api_class api_class = hec_calls_class(domain, GET(cbid));
     if (api_class == HEC_TRACE_API_OTHER) {
         count(&totals.filtered, 1);
-        hec_calls_unwanted(domain, GET(cbid));
         return;
     }
     if (!times(pass, GET(start), GET(end), &record, &out->duration_ns))

@@ -100,12 +100,8 @@ void hec_thread_step(int64_t now) {
             give_up();
         } else if (!full && (hec_duty_should_close(&t->duty) || kept_too_much())) {
             hec_window_close(true);
-        } else {
-            /* only where the kinds stay on: single calls changed now can cost the next window its kernels */
-            if (full && hec_calls_learnt())
-                hec_calls_leave_out(&t->library.calls);
-            if (now - t->flushed_ns >= FLUSH_NS)
-                hec_window_flush(0);
+        } else if (now - t->flushed_ns >= FLUSH_NS) {
+            hec_window_flush(0);
         }
     } else {
         if (t->draining)

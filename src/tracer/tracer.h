@@ -225,15 +225,6 @@ enum hec_trace_api_class hec_calls_classify(const char *name);
 /* domain: 0 runtime, 1 driver. OTHER for what is not traced. */
 enum hec_trace_api_class hec_calls_class(uint32_t domain, uint32_t cbid);
 const char *hec_calls_name(uint32_t domain, uint32_t cbid);
-/* A call of class OTHER was recorded. CUPTI 12.5 and later can leave single calls out, but only with the whole kind on
- * (13.0: enabling single calls gives no records), and asking so for each of 1 200 calls would be slow: those that come
- * often are learnt. */
-void hec_calls_unwanted(uint32_t domain, uint32_t cbid);
-/* Whether there is more to leave out than at the last question. */
-bool hec_calls_learnt(void);
-/* Tell CUPTI to leave out what was learnt. Enabling the kinds resets it: forget too, and learn again. */
-void hec_calls_leave_out(const struct hec_cupti *cupti);
-void hec_calls_forget(void);
 
 /* ---- buffers.c: what CUPTI fills ---- */
 

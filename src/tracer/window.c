@@ -16,7 +16,9 @@ enum { WHOLE_GRAPHS = 1, NODES = 2, ALWAYS = 3 };
 /* The order is torch.profiler's, for on and for off. Switched while a thread launches, CUPTI 13.0 can end up recording the
  * calls and no kernel until it is switched again: about half of the windows of a launch-bound PyTorch program with the
  * calls (5, 4) on before the kernels (10) or off after them, one in four in this order with every buffer taken back
- * between windows and no single calls left out. hec_window_blind watches over it. */
+ * between windows. hec_window_blind watches over it. Single calls are not left out (cuptiActivityEnableRuntimeApi): where a
+ * thread was in a call just then, all its later records had one correlation id (1 program in 50), and torch.profiler, when
+ * its turn came, ended the program over it. */
 static const struct {
     uint32_t kind;
     int when;
@@ -106,7 +108,6 @@ uint32_t hec_window_open(void) {
             return result;
         }
     }
-    hec_calls_forget();
     hec_window_charge();
     struct hec_records_totals totals = hec_records_totals();
     hec_tracer.open_launches = totals.launches[0] + totals.launches[1];
