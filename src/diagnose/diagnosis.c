@@ -279,15 +279,33 @@ void hec_diagnosis_free(struct hec_diagnosis *diagnosis) {
     hec_ledger_free(&diagnosis->ledger);
     hec_source_lines_free(&diagnosis->source);
     free(diagnosis->why);
+    free(diagnosis->calls);
+    free(diagnosis->profiles);
     diagnosis->why = NULL;
+    diagnosis->calls = NULL;
+    diagnosis->profiles = NULL;
+}
+
+static int at(const struct hec_diagnosis *diagnosis, int device) {
+    for (int i = 0; i < diagnosis->ledger.device_count; i++)
+        if (diagnosis->ledger.devices[i].device == device)
+            return i;
+    return -1;
 }
 
 const struct hec_ledger_device *hec_diagnosis_of(const struct hec_diagnosis *diagnosis, int device, const char **why) {
-    for (int i = 0; i < diagnosis->ledger.device_count; i++)
-        if (diagnosis->ledger.devices[i].device == device) {
-            if (why)
-                *why = diagnosis->why[i];
-            return &diagnosis->ledger.devices[i];
-        }
-    return NULL;
+    int i = at(diagnosis, device);
+    if (i >= 0 && why)
+        *why = diagnosis->why[i];
+    return i >= 0 ? &diagnosis->ledger.devices[i] : NULL;
+}
+
+const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *diagnosis, int device) {
+    int i = at(diagnosis, device);
+    return i >= 0 && diagnosis->calls ? &diagnosis->calls[i] : NULL;
+}
+
+const struct hec_class_profile *hec_diagnosis_profile(const struct hec_diagnosis *diagnosis, int device) {
+    int i = at(diagnosis, device);
+    return i >= 0 && diagnosis->profiles ? &diagnosis->profiles[i] : NULL;
 }

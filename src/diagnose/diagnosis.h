@@ -2,6 +2,8 @@
 #ifndef HEC_DIAGNOSE_DIAGNOSIS_H
 #define HEC_DIAGNOSE_DIAGNOSIS_H
 
+#include "diagnose/calls.h"
+#include "diagnose/class_profile.h"
 #include "diagnose/ledger.h"
 #include "diagnose/source_lines.h"
 
@@ -9,9 +11,11 @@
 #define HEC_DIAGNOSIS_LINES 10
 
 struct hec_diagnosis {
-    struct hec_ledger ledger;       /* only devices with activities */
-    struct hec_source_lines source; /* of idle states; empty without stack samples */
-    char (*why)[256];               /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
+    struct hec_ledger ledger;           /* only devices with activities */
+    struct hec_source_lines source;     /* of idle states; empty without stack samples */
+    char (*why)[256];                   /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
+    struct hec_call_facts *calls;       /* by ledger device; malloc'ed, NULL: none */
+    struct hec_class_profile *profiles; /* by ledger device; malloc'ed, NULL: none */
 };
 
 struct hec_summary_input;
@@ -34,5 +38,9 @@ void hec_diagnosis_free(struct hec_diagnosis *diagnosis);
 /* The ledger of a device, and in *why (may be NULL) why it has no joules ("": it has). NULL:
  * the device has no activities. */
 const struct hec_ledger_device *hec_diagnosis_of(const struct hec_diagnosis *diagnosis, int device, const char **why);
+
+/* NULL: none of that device. */
+const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *diagnosis, int device);
+const struct hec_class_profile *hec_diagnosis_profile(const struct hec_diagnosis *diagnosis, int device);
 
 #endif

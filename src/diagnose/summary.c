@@ -4,6 +4,7 @@
 #include "diagnose/attribution.h"
 #include "diagnose/energy.h"
 #include "diagnose/feed.h"
+#include "diagnose/findings.h"
 #include "diagnose/host.h"
 #include "diagnose/split.h"
 #include "diagnose/telemetry.h"
@@ -36,6 +37,7 @@ struct hec_price hec_price_default(void) {
 void hec_summary_free(struct hec_summary *summary) {
     hec_timeline_free(&summary->timeline);
     hec_diagnosis_free(&summary->diagnosis);
+    hec_findings_free(&summary->findings);
     free(summary->devices);
     summary->devices = NULL;
     summary->device_count = 0;
@@ -420,7 +422,7 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
         return err;
     add_totals(out, price);
     price_units(out);
-    return 0;
+    return hec_findings_build(out, &out->findings);
 }
 
 int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,

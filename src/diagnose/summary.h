@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "diagnose/diagnosis.h"
+#include "diagnose/finding.h"
 #include "diagnose/timeline.h"
 #include "model/run.h"
 
@@ -176,6 +177,7 @@ struct hec_summary {
     struct hec_self_summary self;
     struct hec_timeline timeline;
     struct hec_diagnosis diagnosis; /* empty without a trace */
+    struct hec_findings findings;   /* last of all, from what is above */
 };
 
 /* Where hec_summary_build gets a run from: functions shaped like those of store/reader.h, with a context in front, and

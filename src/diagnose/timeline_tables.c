@@ -116,3 +116,45 @@ const struct hec_track *hec_timeline_track(const struct hec_timeline_tables *tab
 uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint32_t kernel) {
     return kernel && kernel < tables->kernel_count ? tables->kernels[kernel].name : 0;
 }
+
+static int ascending(const void *a, const void *b) {
+    int one = *(const int *)a, other = *(const int *)b;
+    return (one > other) - (one < other);
+}
+
+int hec_timeline_devices(const struct hec_timeline_tables *tables, int **devices, size_t *count) {
+    int *list = malloc((tables->track_count + 1) * sizeof *list);
+    size_t n = 0;
+    *devices = list;
+    *count = 0;
+    if (!list)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < tables->track_count; i++)
+        if (tables->tracks[i].id && tables->tracks[i].kind == HEC_TRACK_STREAM)
+            list[n++] = tables->tracks[i].device;
+    qsort(list, n, sizeof *list, ascending);
+    for (size_t i = 0; i < n; i++)
+        if (!i || list[i] != list[i - 1])
+            list[(*count)++] = list[i];
+    return 0;
+}
+
+int hec_timeline_pids(const struct hec_timeline_tables *tables, int device, struct hec_pids *out) {
+    out->count = 0;
+    out->list = malloc((tables->track_count + 1) * sizeof *out->list);
+    if (!out->list)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < tables->track_count; i++) {
+        const struct hec_track *track = &tables->tracks[i];
+        if (track->id && track->kind == HEC_TRACK_STREAM && track->device == device)
+            out->list[out->count++] = track->pid;
+    }
+    qsort(out->list, out->count, sizeof *out->list, ascending);
+    return 0;
+}
+
+bool hec_pids_have(const void *pids, int32_t pid) {
+    const struct hec_pids *in = pids;
+    int key = pid;
+    return bsearch(&key, in->list, in->count, sizeof *in->list, ascending) != NULL;
+}

@@ -29,6 +29,19 @@ const struct hec_track *hec_timeline_track(const struct hec_timeline_tables *tab
 /* Name id of a kernel, 0 when unknown. */
 uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint32_t kernel);
 
+/* Devices that have streams: different ones, ascending; malloc'ed. 0 or HEC_ERR_NOMEM. */
+int hec_timeline_devices(const struct hec_timeline_tables *tables, int **devices, size_t *count);
+
+/* The processes with streams on a device. */
+struct hec_pids {
+    int *list; /* ascending; malloc'ed */
+    size_t count;
+};
+int hec_timeline_pids(const struct hec_timeline_tables *tables, int device,
+                      struct hec_pids *out); /* 0, HEC_ERR_NOMEM */
+/* `pids` is a struct hec_pids: this is what hec_windows_traced asks. */
+bool hec_pids_have(const void *pids, int32_t pid);
+
 /* Times beyond +-36 years are left out, so that a damaged file cannot overflow the arithmetic. */
 #define HEC_TIMELINE_TIME_MAX (INT64_C(1) << 60)
 static inline bool hec_timeline_plausible(const struct hec_activity *a) {

@@ -100,8 +100,9 @@ class Observer:
 
     @staticmethod
     def shown(done):
-        # PyTorch 2.5 warns of a temporary folder of its own
-        return done.returncode, done.stdout, re.sub(r"/tmp/tmp\w+", "/tmp/tmp", done.stderr)
+        # PyTorch 2.5 warns of a temporary folder of its own; Python's resource tracker now and then of what a worker left
+        stderr = re.sub(r"\S*resource_tracker\.py:.*\n  warnings\.warn.*\n", "", done.stderr)
+        return done.returncode, done.stdout, re.sub(r"/tmp/tmp\w+", "/tmp/tmp", stderr)
 
     def one(self, python, program, code=0, **more):
         found = self.both(python, program, **more)

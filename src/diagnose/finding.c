@@ -1,0 +1,32 @@
+#include "diagnose/finding.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *title;
+} causes[] = {
+#define HEC_CAUSE(id, name, title) {name, title},
+#include "diagnose/cause.def"
+#undef HEC_CAUSE
+};
+
+const char *hec_cause_name(enum hec_cause cause) {
+    return (unsigned)cause < HEC_CAUSE_COUNT ? causes[cause].name : "?";
+}
+
+const char *hec_cause_title(enum hec_cause cause) {
+    return (unsigned)cause < HEC_CAUSE_COUNT ? causes[cause].title : "?";
+}
+
+enum hec_cause hec_cause_find(const char *name) {
+    for (size_t i = 0; i < HEC_CAUSE_COUNT; i++)
+        if (strcmp(causes[i].name, name) == 0)
+            return (enum hec_cause)i;
+    return HEC_CAUSE_COUNT;
+}
+
+const char *hec_scale_name(enum hec_scale verdict) {
+    static const char *const names[] = {"unknown", "optimise", "scale_out"};
+    return (unsigned)verdict < sizeof names / sizeof names[0] ? names[verdict] : "?";
+}

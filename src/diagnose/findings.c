@@ -1,0 +1,104 @@
+#include "diagnose/findings.h"
+
+#include "diagnose/rules/rule.h"
+#include "diagnose/scale_out.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double worth(const struct hec_finding *f) {
+    double best = isfinite(f->joules.best) ? f->joules.best : f->seconds.best;
+    return isfinite(best) ? best : 0;
+}
+
+/* A healthy device stands before what is not worth acting on, and after what is. */
+static int rank(const struct hec_finding *f) {
+    if (f->cause == HEC_CAUSE_NONE)
+        return 1;
+    return worth(f) >= HEC_FINDING_WORTH ? 0 : 2;
+}
+
+static int by_worth(const void *a, const void *b) {
+    const struct hec_finding *one = a, *other = b;
+    double mine = worth(one) * one->confidence, theirs = worth(other) * other->confidence;
+    if (rank(one) != rank(other))
+        return rank(one) - rank(other);
+    if (mine != theirs)
+        return mine < theirs ? 1 : -1;
+    return one->cause != other->cause ? (int)one->cause - (int)other->cause : one->device - other->device;
+}
+
+/* The lines of the states that a finding is about, by their share of the time of all of those. */
+static void attach_lines(const struct hec_facts *facts, struct hec_finding *finding) {
+    const struct hec_source_lines *source = &facts->summary->diagnosis.source;
+    double whole = 0, last = INFINITY;
+    if (!facts->ledger)
+        return;
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        if (finding->states & (1u << s))
+            whole += facts->ledger->rows[s].seconds;
+    while (whole > 0 && finding->line_count < HEC_FINDING_LINES) {
+        const struct hec_source_line *best = NULL;
+        for (int i = 0; i < source->count; i++) {
+            const struct hec_source_line *l = &source->lines[i];
+            if (l->device == finding->device && (finding->states & (1u << l->state)) && l->seconds < last &&
+                (!best || l->seconds > best->seconds))
+                best = l;
+        }
+        if (!best || !(best->seconds > 0))
+            return;
+        struct hec_finding_line *line = &finding->lines[finding->line_count++];
+        memcpy(line->file, best->file, sizeof line->file);
+        memcpy(line->function, best->function, sizeof line->function);
+        line->line = best->line;
+        line->share = fmin(1, best->seconds / whole);
+        last = best->seconds;
+    }
+}
+
+static int judge_device(const struct hec_summary *summary, int at, struct hec_findings *out) {
+    struct hec_facts facts;
+    hec_facts_gather(summary, at, &facts);
+    for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
+        const struct hec_rule *rule = hec_rule_of((enum hec_cause)cause);
+        if (!rule)
+            continue;
+        const struct hec_saving unknown = {NAN, NAN, NAN};
+        struct hec_finding finding = {
+            .cause = rule->cause, .device = facts.device->device.index, .seconds = unknown, .joules = unknown};
+        snprintf(finding.lever, sizeof finding.lever, "%s", rule->lever);
+        if (!rule->judge(&facts, &finding))
+            continue;
+        attach_lines(&facts, &finding);
+        struct hec_finding *grown = realloc(out->list, ((size_t)out->count + 1) * sizeof *grown);
+        if (!grown)
+            return HEC_ERR_NOMEM;
+        out->list = grown;
+        out->list[out->count++] = finding;
+    }
+    return 0;
+}
+
+int hec_findings_build(const struct hec_summary *summary, struct hec_findings *out) {
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < summary->device_count; i++) {
+        int err = summary->devices[i].used ? judge_device(summary, i, out) : 0;
+        if (err) {
+            hec_findings_free(out);
+            return err;
+        }
+    }
+    if (out->count)
+        qsort(out->list, (size_t)out->count, sizeof *out->list, by_worth);
+    hec_scale_out_decide(summary, out);
+    hec_latency_split(summary, &out->latency);
+    return 0;
+}
+
+void hec_findings_free(struct hec_findings *findings) {
+    free(findings->list);
+    findings->list = NULL;
+    findings->count = 0;
+}

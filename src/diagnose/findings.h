@@ -1,0 +1,18 @@
+/* All rules over all devices of a run, and the two verdicts that stand above them. */
+#ifndef HEC_DIAGNOSE_FINDINGS_H
+#define HEC_DIAGNOSE_FINDINGS_H
+
+#include "base/error.h"
+#include "diagnose/finding.h"
+
+struct hec_summary;
+
+/* A finding that saves less is told, but not worth acting on: the device is then called healthy first. */
+#define HEC_FINDING_WORTH 0.05
+
+/* Findings of the devices that the run used, the largest saving first; `none` stands first where nothing is worth acting
+ * on and the device is known to be busy. summary: complete but for these. 0 or HEC_ERR_NOMEM (then *out is empty). */
+int hec_findings_build(const struct hec_summary *summary, struct hec_findings *out);
+void hec_findings_free(struct hec_findings *findings);
+
+#endif

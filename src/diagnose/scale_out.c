@@ -1,0 +1,107 @@
+#include "diagnose/scale_out.h"
+
+#include "diagnose/facts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Savings are not independent: the second is of what the first leaves. */
+static double together(const struct hec_findings *findings, int device) {
+    double left = 1;
+    bool known = false;
+    for (int i = 0; i < findings->count; i++) {
+        const struct hec_finding *f = &findings->list[i];
+        double best = isfinite(f->joules.best) ? f->joules.best : f->seconds.best;
+        if (f->device != device || !isfinite(best))
+            continue;
+        left *= 1 - best;
+        known = true;
+    }
+    return known ? 1 - left : NAN;
+}
+
+static double utilisation_of(const struct hec_summary *summary, const struct hec_device_summary *d) {
+    const struct hec_timeline *t = &summary->timeline;
+    for (int i = 0; i < t->device_count; i++) {
+        const struct hec_device_timeline *on = &t->devices[i];
+        if (on->device != d->device.index || !(on->busy_s + on->idle_s > 0))
+            continue;
+        return isfinite(t->steps.busy_share) && summary->device_count == 1 ? t->steps.busy_share
+                                                                           : on->busy_s / (on->busy_s + on->idle_s);
+    }
+    return d->activity.has_gpm ? d->activity.engine : NAN;
+}
+
+void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings) {
+    struct hec_scale_out *out = &findings->scale_out;
+    double sum = 0;
+    int used = 0;
+    *out = (struct hec_scale_out){.utilisation = NAN, .recoverable = NAN};
+    for (int i = 0; i < summary->device_count; i++) {
+        const struct hec_device_summary *d = &summary->devices[i];
+        double share = d->used ? utilisation_of(summary, d) : NAN, back = together(findings, d->device.index);
+        if (!d->used)
+            continue;
+        used++;
+        sum += share;
+        out->recoverable = fmax(out->recoverable, back); /* a NAN gives way */
+    }
+    if (!used || !isfinite(sum)) {
+        snprintf(out->why, sizeof out->why, "how busy the device was is not known");
+        return;
+    }
+    out->utilisation = sum / used;
+    bool busy = out->utilisation >= HEC_SCALE_UTILISATION, much = out->recoverable > HEC_SCALE_RECOVERABLE;
+    out->verdict = busy && !much ? HEC_SCALE_OUT : HEC_SCALE_OPTIMISE;
+    if (!busy)
+        snprintf(out->why, sizeof out->why,
+                 "utilisation is %.0f %%, below 70 %%: more devices would wait as well; tune first",
+                 100 * out->utilisation);
+    else if (much)
+        snprintf(out->why, sizeof out->why,
+                 "utilisation is %.0f %%, but about %.0f %% of the joules can be had back: tune first",
+                 100 * out->utilisation, 100 * out->recoverable);
+    else
+        snprintf(out->why, sizeof out->why,
+                 "utilisation is %.0f %% and nothing much is left to mend: more devices are the way",
+                 100 * out->utilisation);
+}
+
+/* ---- latency ---- */
+
+static const struct hec_ledger_device *busiest(const struct hec_summary *summary) {
+    const struct hec_ledger *ledger = &summary->diagnosis.ledger;
+    const struct hec_ledger_device *best = NULL;
+    for (int i = 0; i < ledger->device_count; i++)
+        if (!best || ledger->devices[i].rows[HEC_STATE_COMPUTE].ns > best->rows[HEC_STATE_COMPUTE].ns)
+            best = &ledger->devices[i];
+    return best;
+}
+
+static double step_seconds(const struct hec_ledger_device *d, enum hec_state state) {
+    return isfinite(d->rows[state].step_seconds) ? d->rows[state].step_seconds : 0;
+}
+
+void hec_latency_split(const struct hec_summary *summary, struct hec_latency *out) {
+    const struct hec_ledger_device *d = busiest(summary);
+    const struct hec_class_profile *profile = d ? hec_diagnosis_profile(&summary->diagnosis, d->device) : NULL;
+    memset(out, 0, sizeof *out);
+    if (summary->timeline.steps.source != HEC_STEP_MODULE || !d || d->steps < 1)
+        return;
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        out->total_s += step_seconds(d, (enum hec_state)s);
+    double compute = step_seconds(d, HEC_STATE_COMPUTE), all = 0, memory = 0, thin = 0;
+    for (int c = 0; profile && c < HEC_KERNEL_CLASS_COUNT; c++) {
+        all += profile->class[c].seconds;
+        memory += profile->class[c].point.limit == HEC_LIMIT_MEMORY ? profile->class[c].seconds : 0;
+        thin += profile->class[c].point.limit == HEC_LIMIT_UNDERFILLED ? profile->class[c].seconds : 0;
+    }
+    out->memory_s = all > 0 ? compute * memory / all : 0;
+    out->batching_s = all > 0 ? compute * thin / all : 0;
+    out->compute_s = compute - out->memory_s - out->batching_s;
+    out->batching_s += step_seconds(d, HEC_STATE_LAUNCH);
+    out->transport_s = step_seconds(d, HEC_STATE_COPY) + step_seconds(d, HEC_STATE_COMM);
+    out->host_s = fmax(0, out->total_s - out->compute_s - out->memory_s - out->batching_s - out->transport_s);
+    out->valid = out->total_s > 0;
+}
