@@ -105,37 +105,21 @@ static int prepare_threads(struct build *b) {
     return 0;
 }
 
-static int ascending(const void *a, const void *b) {
-    int one = *(const int *)a, other = *(const int *)b;
-    return (one > other) - (one < other);
-}
-
-struct pids {
-    int *list; /* ascending */
-    size_t count;
-};
-
-static bool among(const void *context, int32_t pid) {
-    const struct pids *pids = context;
-    int key = pid;
-    return bsearch(&key, pids->list, pids->count, sizeof *pids->list, ascending) != NULL;
-}
-
 /* Before a process was traced it had used no device, and after its trace has ended it uses none any more: that time is
  * known, although no window covers it. */
-static int with_ends(const struct build *b, const struct pids *pids, struct hec_intervals *traced) {
+static int with_ends(const struct build *b, const struct hec_pids *pids, struct hec_intervals *traced) {
     struct hec_intervals out = {0};
     int64_t first = INT64_MAX, last = INT64_MIN;
     if (traced->everywhere)
         return 0;
     for (size_t i = 0; i < b->windows.count; i++)
-        if (among(pids, b->windows.list[i].pid)) {
+        if (hec_pids_have(pids, b->windows.list[i].pid)) {
             first = b->windows.list[i].start_ns < first ? b->windows.list[i].start_ns : first;
             last = b->windows.list[i].end_ns > last ? b->windows.list[i].end_ns : last;
         }
     for (size_t i = 0; i < b->tables.tracer_count; i++) {
         const struct hec_tracer *t = &b->tables.tracers[i];
-        if (!among(pids, t->pid) || t->last_ns <= t->first_ns)
+        if (!hec_pids_have(pids, t->pid) || t->last_ns <= t->first_ns)
             continue;
         first = t->first_ns < first ? t->first_ns : first;
         last = t->last_ns > last ? t->last_ns : last;
@@ -151,18 +135,16 @@ static int with_ends(const struct build *b, const struct pids *pids, struct hec_
 }
 
 static int prepare_device(struct build *b, struct hec_state_device *d) {
-    struct pids pids = {.list = malloc((b->tables.track_count + 1) * sizeof *pids.list)};
-    if (!pids.list)
-        return HEC_ERR_NOMEM;
+    struct hec_pids pids;
+    int err = hec_timeline_pids(&b->tables, d->device, &pids);
+    if (err)
+        return err;
     for (uint32_t i = 1; i < b->tables.track_count; i++) {
         const struct hec_track *track = hec_timeline_track(&b->tables, i);
-        if (track && track->kind == HEC_TRACK_STREAM && track->device == d->device) {
-            pids.list[pids.count++] = track->pid;
+        if (track && track->kind == HEC_TRACK_STREAM && track->device == d->device)
             b->tracks[i].device = d;
-        }
     }
-    qsort(pids.list, pids.count, sizeof *pids.list, ascending);
-    int err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, among, &pids, &d->traced);
+    err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, hec_pids_have, &pids, &d->traced);
     if (!err)
         err = with_ends(b, &pids, &d->traced);
     free(pids.list);
@@ -170,21 +152,12 @@ static int prepare_device(struct build *b, struct hec_state_device *d) {
 }
 
 static int prepare_devices(struct build *b) {
-    size_t n = 0;
-    int *indices = malloc((b->tables.track_count + 1) * sizeof *indices);
-    if (!indices)
-        return HEC_ERR_NOMEM;
-    for (uint32_t i = 1; i < b->tables.track_count; i++) {
-        const struct hec_track *track = hec_timeline_track(&b->tables, i);
-        if (track && track->kind == HEC_TRACK_STREAM)
-            indices[n++] = track->device;
-    }
-    qsort(indices, n, sizeof *indices, ascending);
-    b->devices = calloc(n + 1, sizeof *b->devices);
-    int err = b->devices ? 0 : HEC_ERR_NOMEM;
-    for (size_t i = 0; i < n && !err; i++) {
-        if (i && indices[i] == indices[i - 1])
-            continue;
+    int *indices = NULL;
+    size_t count = 0;
+    int err = hec_timeline_devices(&b->tables, &indices, &count);
+    if (!err && !(b->devices = calloc(count + 1, sizeof *b->devices)))
+        err = HEC_ERR_NOMEM;
+    for (size_t i = 0; i < count && !err; i++) {
         struct hec_state_device *d = &b->devices[b->device_count++];
         hec_state_device_init(d, indices[i], &b->limits, b->visitor);
         err = prepare_device(b, d);

@@ -65,38 +65,6 @@ static int take_host(void *to, const struct hec_activity *a, size_t count) {
 
 /* ---- devices ---- */
 
-static int ascending(const void *a, const void *b) {
-    int one = *(const int *)a, other = *(const int *)b;
-    return (one > other) - (one < other);
-}
-
-/* The processes with streams on a device. */
-struct pids {
-    int *list; /* ascending */
-    size_t count;
-};
-
-static bool among(const void *context, int32_t pid) {
-    const struct pids *pids = context;
-    int key = pid;
-    return bsearch(&key, pids->list, pids->count, sizeof *pids->list, ascending) != NULL;
-}
-
-static int pids_of(const struct build *b, int device, struct pids *out) {
-    out->count = 0;
-    out->list = malloc((b->tables.track_count + 1) * sizeof *out->list);
-    if (!out->list)
-        return HEC_ERR_NOMEM;
-    for (size_t i = 0; i < b->tables.track_count; i++) {
-        const struct hec_track *track = &b->tables.tracks[i];
-        if (track->id && track->kind == HEC_TRACK_STREAM && track->device == device)
-            out->list[out->count++] = track->pid;
-    }
-    if (out->count)
-        qsort(out->list, out->count, sizeof *out->list, ascending);
-    return 0;
-}
-
 static void take_busy(void *context, int64_t start_ns, int64_t end_ns) {
     struct step_cover *cover = context;
     cover->busy_ns += hec_intervals_within(&cover->steps, start_ns, end_ns);
@@ -104,13 +72,14 @@ static void take_busy(void *context, int64_t start_ns, int64_t end_ns) {
 
 static int prepare_device(struct build *b, size_t at, int index, const struct hec_step_list *steps) {
     struct hec_timeline_device *d = b->devices[at] = calloc(1, sizeof *d);
-    struct pids pids = {0};
+    struct hec_pids pids = {0};
     int err = d ? hec_timeline_device_init(d, index, b->tables.kernel_count) : HEC_ERR_NOMEM;
     if (!err)
-        err = pids_of(b, index, &pids);
+        err = hec_timeline_pids(&b->tables, index, &pids);
     if (!err)
-        err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, among, &pids, &d->traced);
-    if (!err && steps && among(&pids, steps->pid)) {
+        err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, hec_pids_have, &pids,
+                                 &d->traced);
+    if (!err && steps && hec_pids_have(&pids, steps->pid)) {
         d->busy = take_busy;
         d->context = &b->covers[at];
         for (size_t i = 0; i < steps->count && !err; i++) {
@@ -125,31 +94,23 @@ static int prepare_device(struct build *b, size_t at, int index, const struct he
 
 static int prepare_devices(struct build *b, const struct hec_step_list *steps) {
     const struct hec_timeline_tables *t = &b->tables;
-    int *indices = malloc((t->track_count + 1) * sizeof *indices);
-    size_t n = 0, distinct = 0;
-    int err = indices ? 0 : HEC_ERR_NOMEM;
-    for (size_t i = 0; i < t->track_count && !err; i++)
-        if (t->tracks[i].id && t->tracks[i].kind == HEC_TRACK_STREAM)
-            indices[n++] = t->tracks[i].device;
-    if (n)
-        qsort(indices, n, sizeof *indices, ascending);
-    for (size_t i = 0; i < n; i++)
-        if (!i || indices[i] != indices[i - 1])
-            indices[distinct++] = indices[i];
-    b->devices = calloc(distinct + 1, sizeof(struct hec_timeline_device *));
-    b->covers = calloc(distinct + 1, sizeof *b->covers);
+    int *indices = NULL;
+    size_t count = 0;
+    int err = hec_timeline_devices(t, &indices, &count);
+    b->devices = calloc(count + 1, sizeof(struct hec_timeline_device *));
+    b->covers = calloc(count + 1, sizeof *b->covers);
     b->streams = calloc(t->track_count + 1, sizeof *b->streams);
     b->stream_counts = calloc(t->track_count + 1, sizeof *b->stream_counts);
     b->comm = calloc(t->kernel_count + 1, sizeof *b->comm);
     if (!b->devices || !b->covers || !b->streams || !b->stream_counts || !b->comm)
         err = HEC_ERR_NOMEM;
-    for (size_t i = 0; i < distinct && !err; i++) {
+    for (size_t i = 0; i < count && !err; i++) {
         b->device_count++;
         err = prepare_device(b, i, indices[i], steps);
     }
     for (size_t i = 0; i < t->track_count && !err; i++) {
         b->streams[i].graph_launch_ns = HEC_TIME_UNKNOWN;
-        for (size_t k = 0; k < distinct && t->tracks[i].id && t->tracks[i].kind == HEC_TRACK_STREAM; k++)
+        for (size_t k = 0; k < count && t->tracks[i].id && t->tracks[i].kind == HEC_TRACK_STREAM; k++)
             if (b->devices[k]->device == t->tracks[i].device)
                 b->streams[i].device = b->devices[k];
     }
