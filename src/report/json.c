@@ -284,6 +284,7 @@ static json_t *report_of(const struct hec_summary *s) {
     set(report, "totals", totals_of(s));
     set(report, "units", s->unit_count ? unit_row(&s->units[0]) : json_null());
     set(report, "units_all", units);
+    hec_json_findings(report, &s->findings);
     set(report, "devices", devices);
     set(report, "kernels", hec_json_kernels(&s->timeline));
     set(report, "steps", hec_json_steps(&s->timeline.steps));

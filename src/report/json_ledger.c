@@ -1,4 +1,5 @@
-/* The ledger in the JSON report: devices[].ledger, ledger_why, source and kernel_classes of docs/report.schema.json. */
+/* The ledger in the JSON report: devices[].ledger, ledger_why, source, kernel_classes and
+ * compute of docs/report.schema.json. */
 #include "report/json_parts.h"
 
 #define set hec_json_set
@@ -48,25 +49,81 @@ static json_t *source_of(const struct hec_source_lines *source, int device) {
     return rows;
 }
 
-static json_t *classes_of(const struct hec_ledger_device *d) {
+static json_t *share_of(const struct hec_roofline_share *share) {
+    return hec_json_interval(share->low, share->value, share->high);
+}
+
+static json_t *counters_of(const struct hec_roofline_input *in) {
+    json_t *counters = json_object();
+    set(counters, "sm_active", share_of(&in->sm_active));
+    set(counters, "occupancy", share_of(&in->occupancy));
+    set(counters, "tensor", share_of(&in->pipe[HEC_PIPE_TENSOR]));
+    set(counters, "fp32", share_of(&in->pipe[HEC_PIPE_FP32]));
+    set(counters, "fp16", share_of(&in->pipe[HEC_PIPE_FP16]));
+    set(counters, "dram", share_of(&in->dram));
+    return counters;
+}
+
+static json_t *roofline_of(const struct hec_roofline_point *p, const struct hec_roofline_peaks *peaks) {
+    json_t *roofline = json_object();
+    set(roofline, "flops", number(p->flops));
+    set(roofline, "bytes_per_s", number(p->bytes_per_s));
+    set(roofline, "intensity", number(p->intensity));
+    set(roofline, "ridge", number(p->ridge));
+    set(roofline, "of_attainable", number(p->of_attainable));
+    set(roofline, "precision", isfinite(p->flops) ? json_string(hec_precision_name(p->precision)) : json_null());
+    set(roofline, "limit", json_string(hec_roofline_limit_name(p->limit)));
+    set(roofline, "certain", json_boolean(p->certain));
+    set(roofline, "source", json_string(hec_roofline_source(peaks)));
+    return roofline;
+}
+
+/* What the counters of the run say of a class, or of all compute; null where they say nothing. */
+static void add_profile(json_t *to, const struct hec_class_profile *profile, const struct hec_class_row *row) {
+    bool known = profile && profile->has_counters;
+    set(to, "counters", known ? counters_of(&row->counters) : json_null());
+    set(to, "roofline", known ? roofline_of(&row->point, &profile->peaks) : json_null());
+}
+
+static json_t *classes_of(const struct hec_ledger_device *d, const struct hec_class_profile *profile) {
     json_t *rows = json_array();
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++) {
-        if (!d->classes[c].ns)
+        const struct hec_ledger_class *class = &d->classes[c];
+        int with = profile ? profile->class[c].merged_with : -1;
+        if (!class->ns)
             continue;
         json_t *row = json_object();
         set(row, "class", json_string(hec_kernel_class_name((enum hec_kernel_class)c)));
-        set(row, "seconds", number((double)d->classes[c].ns / NS_PER_S));
-        set(row, "share", number((double)d->classes[c].ns / (double)d->rows[HEC_STATE_COMPUTE].ns));
+        set(row, "seconds", number((double)class->ns / NS_PER_S));
+        set(row, "share", number((double)class->ns / (double)d->rows[HEC_STATE_COMPUTE].ns));
+        set(row, "joules", number(class->joules));
+        set(row, "watts", number(class->watts));
+        set(row, "watts_low", number(class->watts_low));
+        set(row, "watts_high", number(class->watts_high));
+        add_profile(row, profile, profile ? &profile->class[c] : NULL);
+        set(row, "counters_shared_with",
+            with >= 0 ? json_string(hec_kernel_class_name((enum hec_kernel_class)with)) : json_null());
         json_array_append_new(rows, row);
     }
     return rows;
 }
 
+static json_t *compute_of(const struct hec_class_profile *profile) {
+    if (!profile)
+        return json_null();
+    json_t *compute = json_object();
+    add_profile(compute, profile, &profile->all);
+    set(compute, "why", hec_json_text(profile->why));
+    return compute;
+}
+
 void hec_json_ledger(json_t *to, const struct hec_diagnosis *diagnosis, int device) {
     const char *why = "no activity of it was traced";
     const struct hec_ledger_device *d = hec_diagnosis_of(diagnosis, device, &why);
+    const struct hec_class_profile *profile = hec_diagnosis_profile(diagnosis, device);
     set(to, "ledger", d ? rows_of(d) : json_array());
     set(to, "ledger_why", hec_json_text(why));
     set(to, "source", source_of(&diagnosis->source, device));
-    set(to, "kernel_classes", d ? classes_of(d) : json_array());
+    set(to, "kernel_classes", d ? classes_of(d, profile) : json_array());
+    set(to, "compute", compute_of(profile));
 }

@@ -37,7 +37,12 @@ json_t *hec_json_kernels(const struct hec_timeline *timeline);
 json_t *hec_json_steps(const struct hec_step_summary *steps);
 json_t *hec_json_trace(const struct hec_timeline *timeline);
 
-/* json_ledger.c: ledger, ledger_why, source and kernel_classes of one device */
+/* [low, value, high]; null where value is unknown (json_findings.c) */
+json_t *hec_json_interval(double low, double value, double high);
+/* json_findings.c: findings, scale_out and latency of a run */
+void hec_json_findings(json_t *to, const struct hec_findings *findings);
+
+/* json_ledger.c: ledger, ledger_why, source, kernel_classes and compute of one device */
 void hec_json_ledger(json_t *to, const struct hec_diagnosis *diagnosis, int device);
 
 #endif
