@@ -1,5 +1,11 @@
-/* What the host asked of a device: API calls by class, copies by pattern, code that was loaded late. One streaming pass,
- * fed beside the timeline; counts are of what was traced. */
+/* What the host asked of a device: calls by class, copies by pattern, code that was loaded late, chains of kernels that
+ * could be one. One streaming pass, fed beside the states; memory grows with the number of tracks.
+ *
+ * What counts is what began in the *span* and was traced:
+ *   with steps     from the end of the third step (of a quarter of the steps where there are fewer than 12) to the end of
+ *                  the last one: start-up, warm-up and clean-up are not in it
+ *   without steps  from the first activity of the device on
+ * Of a run with steps, what count / steps says is the mean of a step. */
 #ifndef HEC_DIAGNOSE_CALLS_H
 #define HEC_DIAGNOSE_CALLS_H
 
@@ -8,8 +14,6 @@
 
 #include <stddef.h>
 
-struct hec_timeline_tables;
-
 struct hec_call_total {
     int64_t count;
     double seconds; /* sum of durations */
@@ -17,25 +21,50 @@ struct hec_call_total {
 
 struct hec_call_facts {
     int device;
-    struct hec_call_total api[HEC_API_CLASS_COUNT]; /* of the processes with streams on the device */
-    int64_t steps;                                  /* wholly traced; 0 unknown. To divide by */
-    /* copies on the device */
+    double traced_s; /* of the span, traced: what shares of time are shares of */
+    double steps;    /* as many as the traced part of the span holds; 0 unknown. To divide by */
+    /* Calls of the processes with streams on the device: where a process uses several devices, its allocations,
+     * synchronisations and loads count for each of them. Launching calls are those that led to something on this device.
+     * Calls of less than 1 us other than launches and copies are not recorded. */
+    struct hec_call_total api[HEC_API_CLASS_COUNT];
+    /* copies on the device; seconds are the device's where nothing else is said */
     int64_t small_copies; /* of less than 64 KiB between host and device */
     double small_copy_s;
-    int64_t round_trips; /* device to host, then as many bytes back within 10 ms and 64 copies */
-    double round_trip_bytes, round_trip_s;
-    double pageable_bytes, pageable_s; /* host to device and back, pageable */
+    double small_call_s; /* in the calls that made them */
+    int64_t round_trips; /* device to host, then as many bytes (1 KiB or more) back within 10 ms and 64 copies */
+    double round_trip_bytes, round_trip_s; /* there and back */
+    double pageable_bytes, pageable_s;     /* host to device and back, pageable */
     double pinned_bytes, pinned_s;
-    int64_t blocking_copies; /* whose call waited until the copy was done */
+    int64_t blocking_copies; /* between host and device, whose call returned no earlier than 2 us before the copy's end */
     double blocking_s;       /* in those calls */
-    /* code loaded after a quarter of the process's kernels had run (the start-up is over) */
+    /* Calls of api class MODULE that began after the third step (or the quarter); without steps, more than 2 s after the
+     * first activity of their process on any device: the start-up is over. */
     int64_t late_loads;
     double late_load_s;
-    /* consecutive element-wise kernels of one stream: unfused chains */
+    /* Consecutive point-wise kernels (classes elementwise, copying, random) of one stream: unfused chains. A normalisation
+     * or reduction ends one: fusing across it is another matter. */
     int64_t chains;    /* of three kernels or more */
     double chain_s;    /* in them */
     double chain_mean; /* kernels a chain; NAN without */
     int64_t graph_launches;
 };
+
+/* By the visitor of hec_states_build, in this order; state.h says what is passed. */
+struct hec_calls;
+struct hec_step_list;
+struct hec_state_piece;
+struct hec_timeline_tables;
+
+/* kernel_classes: enum hec_kernel_class by kernel id. Both are to stay until the end. NULL: no memory. */
+struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables, const uint8_t *kernel_classes);
+void hec_calls_steps(struct hec_calls *calls, const struct hec_step_list *steps); /* NULL: there are none */
+/* All kinds but WINDOW and STEP, in ascending start over all tracks. */
+void hec_calls_activities(struct hec_calls *calls, const struct hec_activity *activities, size_t count);
+void hec_calls_piece(struct hec_calls *calls, int device, const struct hec_state_piece *piece);
+/* Closes what is open; to be called once, before hec_calls_of. */
+void hec_calls_end(struct hec_calls *calls);
+/* What was gathered of a device; all zero (chain_mean NAN) where it has no streams. */
+void hec_calls_of(const struct hec_calls *calls, int device, struct hec_call_facts *out);
+void hec_calls_free(struct hec_calls *calls); /* NULL is fine */
 
 #endif
