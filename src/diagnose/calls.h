@@ -35,8 +35,9 @@ struct hec_call_facts {
     double round_trip_bytes, round_trip_s; /* there and back */
     double pageable_bytes, pageable_s;     /* host to device and back, pageable */
     double pinned_bytes, pinned_s;
-    int64_t blocking_copies; /* between host and device, whose call returned no earlier than 2 us before the copy's end */
-    double blocking_s;       /* in those calls */
+    int64_t
+        blocking_copies; /* between host and device, whose call returned no earlier than 2 us before the copy's end */
+    double blocking_s;   /* in those calls */
     /* Calls of api class MODULE that began after the third step (or the quarter); without steps, more than 2 s after the
      * first activity of their process on any device: the start-up is over. */
     int64_t late_loads;

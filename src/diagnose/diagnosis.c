@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "diagnose/feed.h"
+#include "diagnose/pricing.h"
 #include "diagnose/unmix.h"
 
 #include <math.h>
@@ -17,7 +18,6 @@ _Static_assert(HEC_STATE_COUNT <= HEC_UNMIX_CLASSES, "a class of unmix.h for eac
     3 /* a sample so many usual spacings after the one before follows a gap: what it covers is not known */
 #define SLACK_SHARE 4 /* ends of a counter's window are known to at least this fraction of its length */
 #define WINDOW_MOST_NS (2 * HEC_NS_PER_S)
-#define AMPLIFIED 4 /* a fit may explain so many times the variance of the power: short runs vary */
 #define SPACING_DEFAULT_NS (20 * HEC_NS_PER_MS)
 
 /* What is known of one device beyond its states. */
@@ -25,6 +25,7 @@ struct supply {
     const struct hec_device_summary *summary;
     struct hec_unmix *unmix; /* NULL: nothing to solve */
     int64_t minutes;         /* every so many counts */
+    int64_t tight_ns;        /* see pricing.h */
     int err;
     /* of the series at hand */
     int64_t usual_ns, previous_ns;
@@ -41,6 +42,7 @@ struct supply {
 
 struct build {
     struct hec_ledger_builder *ledger;
+    struct hec_calls *calls;
     struct hec_source_builder *source;
     struct supply *supplies;
     int supply_count;
@@ -128,8 +130,21 @@ static int read_supply(const struct hec_summary_input *input, struct supply *s, 
 
 /* ---- the pass over the states ---- */
 
+static int take_tables(void *context, const struct hec_timeline_tables *tables, const uint8_t *kernel_classes) {
+    struct build *b = context;
+    b->calls = hec_calls_begin(tables, kernel_classes);
+    return b->calls ? 0 : HEC_ERR_NOMEM;
+}
+
 static int take_steps(void *context, const struct hec_step_list *steps) {
-    hec_ledger_steps(((struct build *)context)->ledger, steps);
+    struct build *b = context;
+    hec_ledger_steps(b->ledger, steps);
+    hec_calls_steps(b->calls, steps);
+    return 0;
+}
+
+static int take_activities(void *context, const struct hec_activity *activities, size_t count) {
+    hec_calls_activities(((struct build *)context)->calls, activities, count);
     return 0;
 }
 
@@ -144,6 +159,10 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
     struct build *b = context;
     struct supply *s = supply_of(b, device);
     int err = hec_ledger_piece(b->ledger, device, piece);
+    hec_calls_piece(b->calls, device, piece);
+    if (s && piece->traced && piece->state == HEC_STATE_LAUNCH &&
+        piece->end_ns - piece->start_ns < HEC_PRICING_TIGHT_NS)
+        s->tight_ns += piece->end_ns - piece->start_ns;
     if (!err && s && s->unmix && piece->traced)
         err = hec_unmix_piece(s->unmix, piece->state, piece->start_ns, piece->end_ns);
     return err;
@@ -155,86 +174,21 @@ static int take_sample(void *context, int device, const struct hec_state_sample 
 
 /* ---- watts ---- */
 
-/* Of states that no reading saw: the mean over the others of their kind, else over all, without bounds. */
-static void fill_unseen(const struct hec_ledger_device *d, struct hec_ledger_watts *watts) {
-    double seconds[2] = {0}, joules[2] = {0};
-    for (int i = 0; i < HEC_STATE_COUNT; i++)
-        if (d->rows[i].ns && isfinite(watts[i].watts)) {
-            seconds[hec_state_idle((enum hec_state)i)] += d->rows[i].seconds;
-            joules[hec_state_idle((enum hec_state)i)] += d->rows[i].seconds * watts[i].watts;
-        }
-    for (int i = 0; i < HEC_STATE_COUNT; i++) {
-        int kind = hec_state_idle((enum hec_state)i);
-        if (!d->rows[i].ns || isfinite(watts[i].watts))
-            continue;
-        double mean =
-            seconds[kind] > 0 ? joules[kind] / seconds[kind] : (joules[0] + joules[1]) / (seconds[0] + seconds[1]);
-        watts[i] = (struct hec_ledger_watts){mean, NAN, NAN};
-    }
-}
-
-/* A sensor that filters shows less variance than the power itself has: sum of share x (watts - mean)^2 over the states.
- * Where the fit explains far more than that, the fitted delay amplifies instead: steps that repeat themselves within its
- * 120 ms allow that, and the watts are then all near the mean. */
-static bool amplified(const struct hec_ledger_device *d, const struct hec_ledger_watts *watts,
-                      const struct hec_unmix_result *result) {
-    double seconds = 0, sum = 0, squares = 0, r2 = result->power_r2;
-    for (int i = 0; i < HEC_STATE_COUNT; i++)
-        if (d->rows[i].ns) {
-            seconds += d->rows[i].seconds;
-            sum += d->rows[i].seconds * watts[i].watts;
-            squares += d->rows[i].seconds * watts[i].watts * watts[i].watts;
-        }
-    if (!(r2 > 0.5 && r2 < 1)) /* the states do not explain the samples; NAN: there are none */
-        return false;
-    double residual = result->power_residual_w, mean = sum / seconds;
-    return residual * residual * r2 / (1 - r2) > AMPLIFIED * (squares / seconds - mean * mean);
-}
-
-static int price_device(struct hec_ledger_device *d, struct supply *s, char why[256]) {
-    struct hec_ledger_watts watts[HEC_STATE_COUNT];
-    struct hec_unmix_result result;
+static int price_device(struct hec_ledger_device *d, struct supply *s, char why[256], char how[160]) {
     const struct hec_energy *energy = s ? &s->summary->energy : NULL;
     if (!energy || !s->unmix) {
         snprintf(why, 256, "%s", energy && energy->why[0] ? energy->why : "the device's energy was not measured");
         return 0;
     }
-    for (int i = 0; i < HEC_STATE_COUNT; i++) {
-        double extra = (double)(d->rows[i].ns - d->rows[i].traced_ns) / HEC_NS_PER_S;
-        int err = extra > 0 ? hec_unmix_extra(s->unmix, i, extra) : 0;
-        if (err)
-            return err;
-    }
-    hec_unmix_total(s->unmix, energy->joules, energy->bound_joules);
-    int err = hec_unmix_solve(s->unmix, &result);
-    if (err == HEC_ERR_NOMEM)
-        return err;
-    if (err || !result.valid) {
-        int most = 0;
-        for (int i = 0; i < HEC_STATE_COUNT; i++)
-            most = d->rows[i].ns > d->rows[most].ns ? i : most;
-        snprintf(why, 256, "its power does not tell what each state took: %s",
-                 err ? "readings make no sense" : hec_unmix_flaw_text(result.class[most].flaw));
-        return 0;
-    }
-    for (int i = 0; i < HEC_STATE_COUNT; i++)
-        watts[i] = (struct hec_ledger_watts){result.class[i].value, result.class[i].low, result.class[i].high};
-    fill_unseen(d, watts);
-    if (amplified(d, watts, &result)) {
-        snprintf(why, 256,
-                 "its steps are so alike that the power sensor's delay, and so what each state took, cannot be told");
-        return 0;
-    }
-    if (!hec_ledger_power(d, watts, NULL, llround(energy->joules * 1e3)))
-        snprintf(why, 256, "what each state took could not be told apart");
-    return 0;
+    const struct hec_pricing pricing = {energy, s->summary->power_limit_w, s->tight_ns};
+    return hec_price_device(d, s->unmix, &pricing, why, how);
 }
 
 /* ---- the whole ---- */
 
 static int build_all(struct build *b, const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
                      struct hec_diagnosis *out, struct hec_why *why) {
-    const struct hec_state_visitor visitor = {b, take_steps, take_piece, take_sample};
+    const struct hec_state_visitor visitor = {b, take_tables, take_steps, take_piece, take_sample, take_activities};
     int err = b->ledger && b->supplies ? hec_source_begin(timeline, &b->source, why) : HEC_ERR_NOMEM;
     for (int i = 0; i < b->supply_count && !err; i++)
         err = read_supply(input, &b->supplies[i], why);
@@ -245,10 +199,15 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
     if (err)
         return err;
     out->why = calloc((size_t)out->ledger.device_count + 1, sizeof *out->why);
-    err = out->why ? 0 : HEC_ERR_NOMEM;
+    out->how = calloc((size_t)out->ledger.device_count + 1, sizeof *out->how);
+    out->calls = calloc((size_t)out->ledger.device_count + 1, sizeof *out->calls);
+    err = out->why && out->how && out->calls ? 0 : HEC_ERR_NOMEM;
+    if (!err)
+        hec_calls_end(b->calls);
     for (int i = 0; i < out->ledger.device_count && !err; i++) {
         struct hec_ledger_device *d = &out->ledger.devices[i];
-        err = price_device(d, supply_of(b, d->device), out->why[i]);
+        hec_calls_of(b->calls, d->device, &out->calls[i]);
+        err = price_device(d, supply_of(b, d->device), out->why[i], out->how[i]);
     }
     if (err)
         return err;
@@ -266,6 +225,7 @@ int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_
         b.supplies[b.supply_count++].summary = &devices[i];
     int err = build_all(&b, input, timeline, out, why);
     hec_ledger_abandon(b.ledger);
+    hec_calls_free(b.calls);
     hec_source_abandon(b.source);
     for (int i = 0; i < b.supply_count; i++)
         hec_unmix_free(b.supplies[i].unmix);
@@ -279,9 +239,11 @@ void hec_diagnosis_free(struct hec_diagnosis *diagnosis) {
     hec_ledger_free(&diagnosis->ledger);
     hec_source_lines_free(&diagnosis->source);
     free(diagnosis->why);
+    free(diagnosis->how);
     free(diagnosis->calls);
     free(diagnosis->profiles);
     diagnosis->why = NULL;
+    diagnosis->how = NULL;
     diagnosis->calls = NULL;
     diagnosis->profiles = NULL;
 }

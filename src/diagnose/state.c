@@ -251,7 +251,7 @@ static int take_device(struct build *b, struct on_track *on, const struct hec_ac
 
 static int take(void *to, const struct hec_activity *a, size_t count) {
     struct build *b = to;
-    int err = 0;
+    int err = b->visitor->activities ? b->visitor->activities(b->visitor->context, a, count) : 0;
     for (size_t i = 0; i < count && !err; i++) {
         struct on_track *on = a[i].track < b->tables.track_count ? &b->tracks[a[i].track] : NULL;
         if (!on || !on->process || !hec_timeline_plausible(&a[i]))
@@ -280,6 +280,8 @@ static int build_all(struct build *b, struct hec_why *why) {
     if (!err && in->activities)
         err = in->activities(in->context, FIRST_KINDS, take_first, b, why);
     if ((err && err != HEC_ERR_NOTFOUND) || (err = prepare(b)) != 0)
+        return err;
+    if (b->visitor->tables && (err = b->visitor->tables(b->visitor->context, &b->tables, b->classes)) != 0)
         return err;
     if (b->visitor->steps && (err = b->visitor->steps(b->visitor->context, hec_step_survey_best(&b->survey))) != 0)
         return err;

@@ -79,12 +79,17 @@ struct hec_state_sample {
 /* Members may be NULL. A visitor returns 0 to go on; anything else stops all and is returned. */
 struct hec_state_visitor {
     void *context;
-    /* First of all: the steps to go by (steps.h; those that the program or the hooks tell); NULL: none. Alive until
+    /* First of all: the definitions, and enum hec_kernel_class by kernel id. Alive until hec_states_build returns. */
+    int (*tables)(void *context, const struct hec_timeline_tables *tables, const uint8_t *kernel_classes);
+    /* Then the steps to go by (steps.h; those that the program or the hooks tell); NULL: none. Alive until
      * hec_states_build returns. */
     int (*steps)(void *context, const struct hec_step_list *steps);
     /* Of one device disjoint, ascending, without holes; devices alternate. Neighbours differ. */
     int (*piece)(void *context, int device, const struct hec_state_piece *piece);
     int (*sample)(void *context, int device, const struct hec_state_sample *sample);
+    /* What the states are made of as it comes, in ascending start, for who wants to see it without a pass of its own:
+     * HEC_ACTIVITY_DEVICE, SYNC, API, PHASE and STACK. */
+    int (*activities)(void *context, const struct hec_activity *activities, size_t count);
 };
 
 struct hec_state_limits {

@@ -1,0 +1,352 @@
+#include "diagnose/calls.h"
+
+#include "base/clock.h"
+#include "diagnose/kernel_class.h"
+#include "diagnose/state.h"
+#include "diagnose/timeline_tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SKIPPED_STEPS 3
+#define SMALL_BYTES 65536.0
+#define ROUND_LEAST_BYTES 1024.0 /* smaller ones are alike by chance */
+#define ROUND_NS (10 * HEC_NS_PER_MS)
+#define ROUND_COPIES 64
+#define BLOCKING_SLACK_NS (2 * HEC_NS_PER_US) /* between the clocks of host and device */
+#define LATE_NS (2 * HEC_NS_PER_S)            /* where no steps tell when the start-up is over */
+#define CHAIN_LEAST 3
+
+struct process {
+    int32_t pid, rank;
+    bool used;
+    int64_t first_ns; /* on any device */
+    struct hec_call_total api[HEC_API_CLASS_COUNT];
+    struct hec_call_total waits; /* SYNC activities; where the calls themselves were not recorded */
+    struct hec_call_total late;
+    int64_t launched[HEC_API_CLASS_COUNT]; /* calls that led to something */
+};
+
+struct device {
+    int index;
+    bool used;
+    int64_t first_ns, traced_ns;
+    int64_t copies; /* so far */
+    struct hec_call_facts facts;
+    int64_t chained; /* kernels in chains */
+    struct back {    /* copies to the host: the last ones */
+        int64_t number, end_ns;
+        double bytes, seconds;
+    } back[ROUND_COPIES];
+    size_t back_count;
+};
+
+struct hec_calls {
+    const struct hec_timeline_tables *tables;
+    const uint8_t *classes;
+    bool has_steps;
+    int64_t from_ns, to_ns; /* the span, with steps */
+    double step_ns;         /* mean of those in it */
+    struct on_track {
+        struct process *process;
+        struct device *device;           /* STREAM */
+        int64_t launched_ns, graphed_ns; /* THREAD: the last such call that was seen */
+        int64_t chain, chain_ns;         /* STREAM: point-wise kernels since the last other one */
+    } * tracks;                          /* by id */
+    size_t track_count;
+    struct process *processes;
+    size_t process_count;
+    struct device *devices;
+    size_t device_count;
+    bool *uses; /* process x device: has a stream there */
+};
+
+/* ---- before ---- */
+
+static struct process *process_of(struct hec_calls *c, const struct hec_track *track) {
+    for (size_t i = c->process_count; i-- > 0;)
+        if (c->processes[i].pid == track->pid && c->processes[i].rank == track->rank)
+            return &c->processes[i];
+    struct process *p = &c->processes[c->process_count++];
+    *p = (struct process){.pid = track->pid, .rank = track->rank};
+    return p;
+}
+
+static struct device *device_of(const struct hec_calls *c, int index) {
+    for (size_t i = 0; i < c->device_count; i++)
+        if (c->devices[i].index == index)
+            return &c->devices[i];
+    return NULL;
+}
+
+static int place_tracks(struct hec_calls *c) {
+    int *indices = NULL;
+    int err = hec_timeline_devices(c->tables, &indices, &c->device_count);
+    c->devices = err ? NULL : calloc(c->device_count + 1, sizeof *c->devices);
+    c->uses = err ? NULL : calloc((c->track_count + 1) * (c->device_count + 1), sizeof *c->uses);
+    for (size_t i = 0; c->devices && i < c->device_count; i++)
+        c->devices[i].index = c->devices[i].facts.device = indices[i];
+    free(indices);
+    if (!c->devices || !c->uses) {
+        c->device_count = 0;
+        return HEC_ERR_NOMEM;
+    }
+    for (uint32_t i = 1; i < c->track_count; i++) {
+        const struct hec_track *track = hec_timeline_track(c->tables, i);
+        struct on_track *on = &c->tracks[i];
+        if (!track)
+            continue;
+        *on = (struct on_track){
+            .process = process_of(c, track), .launched_ns = HEC_TIME_UNKNOWN, .graphed_ns = HEC_TIME_UNKNOWN};
+        if (track->kind == HEC_TRACK_STREAM && (on->device = device_of(c, track->device)))
+            c->uses[(size_t)(on->process - c->processes) * c->device_count + (size_t)(on->device - c->devices)] = true;
+    }
+    return 0;
+}
+
+struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables, const uint8_t *kernel_classes) {
+    struct hec_calls *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->tables = tables;
+    c->classes = kernel_classes;
+    c->track_count = tables->track_count;
+    c->tracks = calloc(c->track_count + 1, sizeof *c->tracks);
+    c->processes = calloc(c->track_count + 1, sizeof *c->processes);
+    if (!c->tracks || !c->processes || place_tracks(c)) {
+        hec_calls_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void hec_calls_steps(struct hec_calls *c, const struct hec_step_list *steps) {
+    if (!steps || !steps->count)
+        return;
+    size_t skipped = steps->count < 4 * SKIPPED_STEPS ? steps->count / 4 : SKIPPED_STEPS;
+    c->from_ns = skipped ? steps->list[skipped - 1].end_ns : steps->list[0].start_ns;
+    for (size_t i = skipped; i < steps->count; i++)
+        c->to_ns = i == skipped || steps->list[i].end_ns > c->to_ns ? steps->list[i].end_ns : c->to_ns;
+    c->has_steps = c->to_ns > c->from_ns;
+    c->step_ns = (double)(c->to_ns - c->from_ns) / (double)(steps->count - skipped);
+}
+
+/* ---- the pass ---- */
+
+static void add(struct hec_call_total *total, int64_t ns) {
+    total->count++;
+    total->seconds += (double)ns / HEC_NS_PER_S;
+}
+
+static bool counts(const struct hec_calls *c, const struct process *p, int64_t start_ns) {
+    return c->has_steps ? start_ns >= c->from_ns && start_ns < c->to_ns : p->used && start_ns >= p->first_ns;
+}
+
+static bool late(const struct hec_calls *c, const struct process *p, int64_t start_ns) {
+    return c->has_steps ? start_ns >= c->from_ns && start_ns < c->to_ns : p->used && start_ns > p->first_ns + LATE_NS;
+}
+
+static void take_host(struct hec_calls *c, struct process *p, const struct hec_activity *a) {
+    int64_t ns = a->end_ns - a->start_ns;
+    if (a->kind == HEC_ACTIVITY_SYNC) {
+        if (a->detail != HEC_SYNC_STREAM_WAIT && counts(c, p, a->start_ns))
+            add(&p->waits, ns);
+    } else if (a->kind == HEC_ACTIVITY_API && a->detail < HEC_API_CLASS_COUNT) {
+        if (counts(c, p, a->start_ns))
+            add(&p->api[a->detail], ns);
+        if (a->detail == HEC_API_MODULE && late(c, p, a->start_ns))
+            add(&p->late, ns);
+    }
+}
+
+/* The call that led to an activity, once: the nodes of a graph have one, and may be seen between those of another. */
+static int64_t take_call(struct hec_calls *c, struct on_track *on, const struct hec_activity *a) {
+    static const enum hec_api_class of[HEC_ACTIVITY_KIND_COUNT] = {
+        [HEC_ACTIVITY_KERNEL] = HEC_API_LAUNCH,
+        [HEC_ACTIVITY_COPY] = HEC_API_COPY,
+        [HEC_ACTIVITY_MEMSET] = HEC_API_MEMSET,
+        [HEC_ACTIVITY_GRAPH] = HEC_API_GRAPH,
+    };
+    struct on_track *thread = a->launch_track && a->launch_track < c->track_count ? &c->tracks[a->launch_track] : NULL;
+    bool graph = a->kind == HEC_ACTIVITY_GRAPH || (a->flags & HEC_ACTIVITY_IN_GRAPH);
+    enum hec_api_class class = graph ? HEC_API_GRAPH : of[a->kind];
+    if (a->launch_ns == HEC_TIME_UNKNOWN || a->launch_end_ns < a->launch_ns || a->launch_ns < -HEC_TIMELINE_TIME_MAX ||
+        a->launch_end_ns > HEC_TIMELINE_TIME_MAX)
+        return 0;
+    if (thread && graph && a->launch_ns <= thread->graphed_ns)
+        return 0;
+    if (thread && !graph && a->launch_ns == thread->launched_ns)
+        return 0;
+    if (thread)
+        *(graph ? &thread->graphed_ns : &thread->launched_ns) = a->launch_ns;
+    add(&on->device->facts.api[class], a->launch_end_ns - a->launch_ns);
+    on->device->facts.graph_launches += graph;
+    on->process->launched[class]++;
+    return a->launch_end_ns - a->launch_ns;
+}
+
+static bool on_host(uint8_t memory) {
+    return memory == HEC_MEMORY_PAGEABLE || memory == HEC_MEMORY_PINNED || memory == HEC_MEMORY_HOST;
+}
+
+static bool on_card(uint8_t memory) {
+    return memory == HEC_MEMORY_DEVICE || memory == HEC_MEMORY_ARRAY;
+}
+
+static void find_round_trip(struct device *d, const struct hec_activity *a, double seconds) {
+    size_t kept = d->back_count < ROUND_COPIES ? d->back_count : ROUND_COPIES;
+    for (size_t i = 1; i <= kept; i++) {
+        struct back *back = &d->back[(d->back_count - i) % ROUND_COPIES];
+        if (d->copies - back->number > ROUND_COPIES)
+            return;
+        if (back->bytes != a->amount || a->start_ns < back->end_ns || a->start_ns - back->end_ns > ROUND_NS)
+            continue;
+        d->facts.round_trips++;
+        d->facts.round_trip_bytes += back->bytes + a->amount;
+        d->facts.round_trip_s += back->seconds + seconds;
+        back->bytes = NAN; /* comes back once */
+        return;
+    }
+}
+
+static void take_copy(struct device *d, const struct hec_activity *a, int64_t call_ns) {
+    struct hec_call_facts *f = &d->facts;
+    bool up = on_host(a->from) && on_card(a->to), down = on_card(a->from) && on_host(a->to);
+    double seconds = (double)(a->end_ns - a->start_ns) / HEC_NS_PER_S;
+    d->copies++;
+    if (!(up || down) || !(a->amount >= 0))
+        return;
+    uint8_t host = up ? a->from : a->to;
+    if (a->amount < SMALL_BYTES) {
+        f->small_copies++;
+        f->small_copy_s += seconds;
+        f->small_call_s += (double)call_ns / HEC_NS_PER_S;
+    }
+    f->pageable_bytes += host == HEC_MEMORY_PAGEABLE ? a->amount : 0;
+    f->pageable_s += host == HEC_MEMORY_PAGEABLE ? seconds : 0;
+    f->pinned_bytes += host == HEC_MEMORY_PINNED ? a->amount : 0;
+    f->pinned_s += host == HEC_MEMORY_PINNED ? seconds : 0;
+    if (call_ns && a->launch_end_ns >= a->end_ns - BLOCKING_SLACK_NS) {
+        f->blocking_copies++;
+        f->blocking_s += (double)call_ns / HEC_NS_PER_S;
+    }
+    if (up && a->amount >= ROUND_LEAST_BYTES)
+        find_round_trip(d, a, seconds);
+    if (down && a->amount >= ROUND_LEAST_BYTES)
+        d->back[d->back_count++ % ROUND_COPIES] = (struct back){d->copies, a->end_ns, a->amount, seconds};
+}
+
+static void end_chain(struct on_track *on) {
+    if (on->chain >= CHAIN_LEAST) {
+        on->device->facts.chains++;
+        on->device->facts.chain_s += (double)on->chain_ns / HEC_NS_PER_S;
+        on->device->chained += on->chain;
+    }
+    on->chain = on->chain_ns = 0;
+}
+
+static bool point_wise(const struct hec_calls *c, const struct hec_activity *a) {
+    if (a->kind != HEC_ACTIVITY_KERNEL || a->name >= c->tables->kernel_count)
+        return false;
+    return c->classes[a->name] == HEC_KERNEL_CLASS_ELEMENTWISE || c->classes[a->name] == HEC_KERNEL_CLASS_COPYING ||
+           c->classes[a->name] == HEC_KERNEL_CLASS_RANDOM;
+}
+
+static void take_device(struct hec_calls *c, struct on_track *on, const struct hec_activity *a) {
+    struct process *p = on->process;
+    struct device *d = on->device;
+    if (!p->used)
+        p->first_ns = a->start_ns;
+    if (!d->used)
+        d->first_ns = a->start_ns;
+    p->used = d->used = true;
+    if (!counts(c, p, a->start_ns))
+        return;
+    int64_t call_ns = take_call(c, on, a);
+    if (a->kind == HEC_ACTIVITY_COPY)
+        take_copy(d, a, call_ns);
+    if (point_wise(c, a)) {
+        on->chain++;
+        on->chain_ns += a->end_ns - a->start_ns;
+    } else {
+        end_chain(on);
+    }
+}
+
+void hec_calls_activities(struct hec_calls *c, const struct hec_activity *a, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct on_track *on = a[i].track < c->track_count ? &c->tracks[a[i].track] : NULL;
+        if (!on || !on->process || !hec_timeline_plausible(&a[i]))
+            continue;
+        if (!(HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a[i].kind)))
+            take_host(c, on->process, &a[i]);
+        else if (on->device)
+            take_device(c, on, &a[i]);
+    }
+}
+
+void hec_calls_piece(struct hec_calls *c, int device, const struct hec_state_piece *piece) {
+    struct device *d = device_of(c, device);
+    int64_t start = piece->start_ns, end = piece->end_ns;
+    if (!d || !piece->traced || (!c->has_steps && piece->state == HEC_STATE_TAIL))
+        return;
+    int64_t from = c->has_steps ? c->from_ns : d->first_ns;
+    start = start < from ? from : start;
+    end = c->has_steps && end > c->to_ns ? c->to_ns : end;
+    d->traced_ns += end > start && d->used ? end - start : 0;
+}
+
+/* ---- after ---- */
+
+void hec_calls_end(struct hec_calls *c) {
+    for (size_t i = 0; i < c->track_count; i++)
+        if (c->tracks[i].device)
+            end_chain(&c->tracks[i]);
+}
+
+static bool launching(int class) {
+    return class == HEC_API_LAUNCH || class == HEC_API_GRAPH || class == HEC_API_COPY || class == HEC_API_MEMSET;
+}
+
+static void add_total(struct hec_call_total *to, const struct hec_call_total *from) {
+    to->count += from->count;
+    to->seconds += from->seconds;
+}
+
+static void add_process(const struct process *p, struct hec_call_facts *out) {
+    for (int i = 0; i < HEC_API_CLASS_COUNT; i++) {
+        const struct hec_call_total *total = &p->api[i];
+        if (launching(i) && p->launched[i])
+            continue; /* told by what they led to */
+        if (i == HEC_API_SYNC && p->waits.count > total->count)
+            total = &p->waits;
+        add_total(&out->api[i], total);
+    }
+    out->late_loads += p->late.count;
+    out->late_load_s += p->late.seconds;
+}
+
+void hec_calls_of(const struct hec_calls *c, int device, struct hec_call_facts *out) {
+    const struct device *d = device_of(c, device);
+    *out = (struct hec_call_facts){.device = device, .chain_mean = NAN};
+    if (!d)
+        return;
+    *out = d->facts;
+    for (size_t i = 0; i < c->process_count; i++)
+        if (c->uses[i * c->device_count + (size_t)(d - c->devices)])
+            add_process(&c->processes[i], out);
+    out->traced_s = (double)d->traced_ns / HEC_NS_PER_S;
+    out->steps = c->has_steps ? (double)d->traced_ns / c->step_ns : 0;
+    out->chain_mean = out->chains ? (double)d->chained / (double)out->chains : NAN;
+}
+
+void hec_calls_free(struct hec_calls *c) {
+    if (!c)
+        return;
+    free(c->tracks);
+    free(c->processes);
+    free(c->devices);
+    free(c->uses);
+    free(c);
+}
