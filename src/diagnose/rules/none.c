@@ -1,5 +1,5 @@
 /* Healthy: the device is busy with work that fills it. */
-#include "diagnose/rules/rule.h"
+#include "diagnose/rules/compute.h"
 
 #include <math.h>
 
@@ -9,7 +9,7 @@
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST_BUSY, "%", "least busy share of the steps (of the time in use where there are no steps)",
      "sustained utilisation above 70 % is where scaling out is the honest answer"},
-    {100 * LEAST_POWER, "%", "least power against the limit, where nothing was traced",
+    {100 * LEAST_POWER, "%", "least power against the limit, where nothing was traced (with SM activity of 70 %)",
      "measured on an H200: training 57 to 97 %, small kernels 18 %"},
 };
 
@@ -23,24 +23,27 @@ static const struct hec_rule_advice advice[] = {
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_verdict *verdict = &f->device->verdict;
     const struct hec_use *use = &f->device->activity;
-    double busy = f->summary->timeline.steps.busy_share;
-    if (f->timeline) {
-        if (!isfinite(busy))
-            busy = f->timeline->busy_s / (f->timeline->busy_s + f->timeline->idle_s);
-        if (!(busy >= LEAST_BUSY))
+    struct hec_compute c;
+    hec_compute_gather(f, &c);
+    if (c.traced) {
+        if (!(c.busy >= LEAST_BUSY))
             return false;
         out->confidence = 0.9;
-        hec_finding_evidence(out, "the device is busy %.0f %% of its steps", 100 * busy);
+        hec_finding_evidence(out, "the device is busy %.0f %% of its steps", 100 * c.busy);
     } else {
         if (verdict->kind != HEC_VERDICT_COMPUTE_BOUND)
             return false;
-        out->confidence = verdict->confidence;
+        out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, verdict->confidence);
     }
-    if (isfinite(use->sm))
-        hec_finding_evidence(out, "SMs active %.0f %%, tensor pipes %.0f %%, device memory %.0f %% of the time",
-                             100 * use->sm, 100 * use->tensor, 100 * use->dram);
-    if (use->power_w > 0 && f->device->power_limit_w > 0)
-        hec_finding_evidence(out, "%.0f W of %.0f W", use->power_w, f->device->power_limit_w);
+    if (isfinite(c.sm) && isfinite(c.tensor) && isfinite(c.dram))
+        hec_finding_evidence(
+            out, "while kernels run, SMs are active %.0f %% of the time, tensor pipes %.0f %%, memory %.0f %%",
+            100 * c.sm, 100 * c.tensor, 100 * c.dram);
+    if (c.watts > 0 && f->device->power_limit_w > 0)
+        hec_finding_evidence(out, "%s%.0f W while kernels run, limit %.0f W", c.estimated ? "about " : "", c.watts,
+                             f->device->power_limit_w);
+    else if (use->power_w > 0 && f->device->power_limit_w > 0)
+        hec_finding_evidence(out, "%.0f W of %.0f W in the time in use", use->power_w, f->device->power_limit_w);
     hec_finding_title(out, "healthy: the device is kept busy");
     out->seconds = out->joules = (struct hec_saving){0, 0, 0};
     return out->evidence_count > 0;

@@ -1,0 +1,145 @@
+/* Batch: kernels follow each other, but each is too small for the device. */
+#include "diagnose/rules/compute.h"
+
+#include <math.h>
+
+#define LEAST_BUSY 0.60           /* of the steps; less, and waiting is the matter */
+#define LEAST_BUSY_TELEMETRY 0.50 /* engine activity in the time in use */
+#define LEAST_BUSY_SAMPLES 0.25   /* the same where the samples a step are known to be few */
+#define SM_FEW 0.50               /* SM activity while kernels run */
+#define THIN_SHARE 0.50           /* of compute in kernels whose blocks leave half the SMs empty */
+#define MEMORY_BUSY 0.50          /* device memory while kernels run, of products that re-read weights */
+#define TENSOR_LOW 0.30
+#define LEAST_GEMM 0.30
+#define MOST_ATTENTION 0.05 /* of compute in softmax: then it is attention that fills memory */
+#define FEW_SAMPLES 256
+#define LEAST_FREE 0.30 /* of device memory */
+#define SM_FULL 0.95
+#define MOST_GAIN 0.95
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST_BUSY, "%", "least busy share of the steps", "with more idle time, launching or waiting is the matter"},
+    {100 * LEAST_BUSY_TELEMETRY, "%", "least engine activity while in use, where nothing was traced",
+     "measured on an H200: one image at a time in CUDA graphs 70 %, launch-bound loops 15 to 31 %"},
+    {100 * SM_FEW, "%", "SM activity while kernels run, below which SMs stand empty",
+     "measured on an H200: one image at a time 13 %, training 75 % and more"},
+    {100 * THIN_SHARE, "%", "of compute in kernels with at most half as many blocks as there are SMs",
+     "persistent kernels launch one block an SM, so a little fewer is no sign"},
+    {100 * MEMORY_BUSY, "%",
+     "device-memory activity from which products that keep tensor pipes below 30 % re-read weights",
+     "measured on an H200: 64 samples a step 65 % and 9 %; 4096 samples 28 % and 69 %"},
+    {FEW_SAMPLES, "samples", "most samples a step for that, where they are known",
+     "an H200's ridge is 206 bf16 FLOP a byte: about as many rows a weight"},
+    {100 * LEAST_FREE, "%", "least free device memory: there must be room for a larger batch", "ours"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch",
+     "Double the batch until throughput stops rising or memory runs out, and stay one step below that. Gradient "
+     "accumulation does not help: its kernels stay as small.",
+     "loader = DataLoader(dataset, batch_size=2 * batch_size)\n"},
+    {"serving", "Collect requests for a few milliseconds and run them together.",
+     "# Triton: config.pbtxt\ndynamic_batching { max_queue_delay_microseconds: 2000 }\n"},
+    {"TensorRT", "Build the engine with a larger optimisation profile and batch requests.", NULL},
+    {"CUDA", "Where batches cannot grow, run several streams or processes (MPS) on the device.", NULL},
+};
+
+/* Share of compute in kernels with at most half as many blocks as SMs; NAN unknown. */
+static double thin_share(const struct hec_facts *f) {
+    double sms = f->profile ? f->profile->sms : NAN, known = 0, thin = 0;
+    for (int i = 0; f->timeline && i < f->summary->timeline.kernel_count; i++) {
+        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
+        if (k->device != f->device->device.index || k->comm || k->grid[0] < 1 || k->grid[1] < 1 || k->grid[2] < 1)
+            continue;
+        known += k->seconds;
+        thin += 2.0 * (double)k->grid[0] * (double)k->grid[1] * (double)k->grid[2] <= sms ? k->seconds : 0;
+    }
+    return isfinite(sms) && known > 0 ? thin / known : NAN;
+}
+
+/* Products limited by reading weights: more rows for each cost nothing. */
+static bool rereads(const struct hec_facts *f, const struct hec_compute *c, double samples) {
+    if (!(c->dram >= MEMORY_BUSY && c->tensor > 0.02 && c->tensor <= TENSOR_LOW) || samples > FEW_SAMPLES)
+        return false;
+    if (c->traced)
+        return f->math_share >= LEAST_GEMM && f->class_share[HEC_KERNEL_CLASS_SOFTMAX] < MOST_ATTENTION &&
+               f->class_share[HEC_KERNEL_CLASS_ELEMENTWISE] < LEAST_GEMM;
+    /* Element-wise work shows in the FP32 pipe. H200: 0.13 of the tensor pipe's activity with 64 samples a step, 0.8 in
+     * unfused attention. */
+    return isfinite(samples) && c->fp32 <= 0.5 * c->tensor;
+}
+
+static void tell(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
+                 struct hec_finding *out) {
+    if (isfinite(c->sm) && isfinite(c->tensor))
+        hec_finding_evidence(
+            out,
+            "while kernels run, SMs are active %.0f %% of the time, with %.0f %% of their warps; tensor "
+            "pipes %.0f %%, memory %.0f %%",
+            100 * c->sm, 100 * c->occupancy, 100 * c->tensor, 100 * c->dram);
+    if (isfinite(thin))
+        hec_finding_evidence(out, "%.0f %% of compute is in kernels whose blocks reach at most half of the %.0f SMs",
+                             100 * thin, f->profile->sms);
+    if (isfinite(c->busy))
+        hec_finding_evidence(out,
+                             c->traced ? "the device is busy %.0f %% of its steps: launching is not what it waits for"
+                                       : "the engine is active %.0f %% of the time in use",
+                             100 * c->busy);
+    if (isfinite(samples))
+        hec_finding_evidence(out, "%.0f samples a step", samples);
+    if (isfinite(f->memory_free_share))
+        hec_finding_evidence(out, "%.0f %% of device memory is free at the peak", 100 * f->memory_free_share);
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    struct hec_compute c;
+    double thin = thin_share(f), samples = f->summary->timeline.steps.samples_per_step;
+    hec_compute_gather(f, &c);
+    bool few = samples <= FEW_SAMPLES, empty = c.sm <= SM_FEW || (isnan(c.sm) && thin >= THIN_SHARE);
+    bool weights = rereads(f, &c, samples);
+    double least = c.traced ? LEAST_BUSY : weights && few ? LEAST_BUSY_SAMPLES : LEAST_BUSY_TELEMETRY;
+    if (!(c.busy >= least) || !(empty || weights) || f->memory_free_share < LEAST_FREE)
+        return false;
+    /* The work of a batch would take no less than what it takes of the pipes that limit it when they are full. */
+    double fill = isfinite(c.sm) ? c.sm / SM_FULL : 1 - thin;
+    if (isfinite(c.tensor) && (!c.traced || f->math_share >= LEAST_GEMM) && c.tensor > 0)
+        fill = fmin(fill, c.tensor / c.tensor_reach);
+    double best = fmin(MOST_GAIN, fmax(0, 1 - fill));
+    hec_compute_save(&c, 1, (struct hec_saving){0.4 * best, best, fmin(0.98, 1 - (1 - best) / 3)}, c.denser, out);
+    out->estimated = true; /* what a larger batch draws is not known */
+    out->confidence = !c.traced ? HEC_TELEMETRY_CONFIDENCE : isfinite(c.sm) ? 0.85 : 0.6;
+    if (isnan(f->memory_free_share))
+        out->confidence *= 0.9;
+    if (weights && !empty)
+        hec_finding_title(out, "batch too small: products re-read their weights, tensor pipes %.0f %% active",
+                          100 * c.tensor);
+    else if (isfinite(c.sm))
+        hec_finding_title(out, "device underfilled: SMs active %.0f %% while kernels run", 100 * c.sm);
+    else
+        hec_finding_title(out, "device underfilled: %.0f %% of compute in kernels of few blocks", 100 * thin);
+    if (f->summary->timeline.steps.source == HEC_STEP_MODULE)
+        hec_finding_lever(out,
+                          "batch requests together (dynamic batching), one size below where throughput stops rising; "
+                          "where they cannot wait, run several streams");
+    tell(f, &c, thin, samples, out);
+    return out->evidence_count > 0;
+}
+
+const struct hec_rule hec_rule_batch = {
+    .cause = HEC_CAUSE_BATCH,
+    .meaning =
+        "Kernels run one after the other, yet each is too small: most SMs have nothing to do, or weights are read again "
+        "for a few samples. A larger batch does more work in nearly the same time and for little more power.",
+    .detection =
+        "the device is busy in its steps, but SMs are mostly empty while kernels run, or matrix products keep memory busy "
+        "and tensor pipes idle with few samples a step; and device memory has room.",
+    .saving =
+        "the time shrinks to what the busiest of SMs and tensor pipes would need when full (tensor pipes reach 65 % in "
+        "products, 25 % in convolutions), at the power limit's watts. The interval is wide: only a trial tells.",
+    .lever = "use a larger batch, one size below where throughput stops rising; gradient accumulation does not help",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

@@ -1,0 +1,104 @@
+/* Comm: communication that no compute hides. */
+#include "diagnose/rules/compute.h"
+#include "diagnose/rules/ranks.h"
+
+#include <math.h>
+
+#define LEAST_SHARE 0.05  /* of the time between start-up and tail */
+#define SMALL_US 50.0     /* mean of a communication kernel */
+#define COMPUTE_HIDES 0.8 /* of compute's time can have communication beside it */
+#define STATIC_SHARE 0.5  /* of the watts while it communicates goes when the time is hidden */
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST_SHARE, "%",
+     "least share of the time in use in communication that nothing overlaps, waiting for slower ranks "
+     "left out",
+     "the last bucket of gradients always stands alone"},
+    {SMALL_US, "us", "mean duration below which messages are too small", "below, an all-reduce is all latency"},
+    {100 * COMPUTE_HIDES, "%", "of compute's time that can hide communication",
+     "the backward pass and part of the forward"},
+    {100 * STATIC_SHARE, "%", "of the watts while communicating that hiding it saves",
+     "estimated: an H200 idles at 120 W, and moving the data is still to be paid for"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch", "Let DistributedDataParallel sum gradients in buckets behind the backward pass.",
+     "model = DistributedDataParallel(model, bucket_cap_mb=50, gradient_as_bucket_view=True)\n"},
+    {"PyTorch", "With gradient accumulation, communicate at the last of the micro-batches only.",
+     "with model.no_sync():\n"
+     "    loss_of(model(inputs), targets).backward()\n"},
+    {"PyTorch", "Send half the bytes.",
+     "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"
+     "model.register_comm_hook(None, default_hooks.bf16_compress_hook)\n"},
+    {"JAX", "Let XLA overlap collectives.", "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true\n"},
+};
+
+static void tell_kernels(const struct hec_facts *f, struct hec_finding *out) {
+    double seconds = 0;
+    int64_t count = 0;
+    for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
+        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
+        if (k->device == f->device->device.index && k->comm) {
+            seconds += k->seconds;
+            count += k->count;
+        }
+    }
+    if (!count)
+        return;
+    double mean_us = 1e6 * seconds / (double)count;
+    hec_finding_evidence(out, "%lld communication kernels of %.0f us on the average", (long long)count, mean_us);
+    if (mean_us < SMALL_US)
+        hec_finding_lever(out, "fewer and larger messages: sum gradients in buckets (DistributedDataParallel, "
+                               "bucket_cap_mb), so that the backward pass hides them");
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    struct hec_ranks ranks;
+    bool estimated = false;
+    if (!f->timeline)
+        return false;
+    hec_ranks_gather(f, &ranks);
+    double in_use = ranks.work_s + ranks.comm_s;
+    if (!ranks.devices || !(ranks.transfer_s >= LEAST_SHARE * in_use))
+        return false;
+    double own = ranks.transfer_s / ranks.comm_s;
+    double hidden = fmin(1, COMPUTE_HIDES * ranks.compute_s / ranks.transfer_s);
+    double overlap = f->timeline->comm_overlap;
+    hec_finding_title(out, "communication that nothing overlaps: %.0f %% of the time in use",
+                      100 * ranks.transfer_s / in_use);
+    hec_finding_evidence(out, "%.2f s of communication with no compute beside it, of %.2f s in use", ranks.transfer_s,
+                         in_use);
+    if (isfinite(overlap))
+        hec_finding_evidence(out, "%.0f %% of all communication is overlapped by compute", 100 * overlap);
+    if (ranks.comm_s > 1.05 * ranks.transfer_s)
+        hec_finding_evidence(out, "a further %.2f s is waiting for slower ranks", ranks.comm_s - ranks.transfer_s);
+    tell_kernels(f, out);
+    out->confidence = overlap > 0.8 ? 0.7 : 0.9;
+    out->seconds = hec_saving_scaled(hec_facts_seconds(f, HEC_STATE_COMM), 0.3 * own * hidden, 0.75 * own * hidden,
+                                     0.95 * own * hidden);
+    out->joules = hec_saving_scaled(hec_facts_joules(f, HEC_STATE_COMM, &estimated), 0.3 * STATIC_SHARE * own * hidden,
+                                    0.75 * STATIC_SHARE * own * hidden, 0.95 * own * hidden);
+    out->estimated = estimated;
+    out->states = 1u << HEC_STATE_COMM;
+    return true;
+}
+
+const struct hec_rule hec_rule_comm = {
+    .cause = HEC_CAUSE_COMM,
+    .meaning =
+        "Devices exchange gradients or activations while none of them computes. Most of it could happen behind the "
+        "backward pass.",
+    .detection =
+        "communication kernels (NCCL and the like) with no compute beside them, for at least 5 % of the time in use; what "
+        "a device has more of it than the quickest of all is waiting for a slower rank (straggler).",
+    .saving =
+        "as much of it as compute can hide (80 % of compute's time, three quarters of the communication at the best "
+        "guess); of the joules half, since the bytes must still be moved.",
+    .lever = "overlap: DistributedDataParallel's buckets behind the backward pass (bucket_cap_mb, "
+             "gradient_as_bucket_view=True); no_sync() while accumulating",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

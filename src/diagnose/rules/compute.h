@@ -1,0 +1,38 @@
+/* Inside rules/: what the rules about the device itself have in common: compute's part of the run, what it draws, and the
+ * counters while it runs. */
+#ifndef HEC_DIAGNOSE_RULES_COMPUTE_H
+#define HEC_DIAGNOSE_RULES_COMPUTE_H
+
+#include "diagnose/rules/rule.h"
+
+/* Confidence of what rests on telemetry alone: it proves no cause. */
+#define HEC_TELEMETRY_CONFIDENCE 0.5
+
+struct hec_compute {
+    bool traced;
+    struct hec_saving seconds, joules; /* of the run's; NAN unknown */
+    bool estimated;                    /* the joules are what idle time leaves, not unmixed */
+    double watts;                      /* while it runs; NAN unknown */
+    double denser;                     /* power of work that fills the tensor cores, by these watts; at least 1 */
+    double busy;                       /* share of the steps, else of the time in use; NAN unknown */
+    /* While kernels run, 0..1; NAN unknown: unmixed where possible, else means over the time in use by the engine's. */
+    double sm, occupancy, tensor, fp32, dram;
+    bool unmixed;
+    /* Tensor-pipe activity that good programs of this kind reach: of matrix products 0.65, of convolutions 0.25. */
+    double tensor_reach;
+};
+
+/* Seconds come from the ledger; of a duty-cycled trace no more than the engine's counter says, and without a trace from
+ * that counter. Joules that were not unmixed: the run's less those of its idle time. */
+void hec_compute_gather(const struct hec_facts *facts, struct hec_compute *out);
+
+/* Watts while the device holds a context and does nothing: measured, else 1.45 x the run's lowest sample (H200: 120 W
+ * against 82 W without a context), at most the run's mean. NAN unknown. */
+double hec_compute_idle_watts(const struct hec_facts *facts);
+
+/* Savings of a finding by which `share` of compute loses the part `gain` of its time and the rest of it draws `denser` times
+ * the watts (the interval's high end: the same watts). */
+void hec_compute_save(const struct hec_compute *compute, double share, struct hec_saving gain, double denser,
+                      struct hec_finding *out);
+
+#endif

@@ -1,0 +1,158 @@
+/* Memory: time goes into reading and writing device memory, in passes that one kernel could make. */
+#include "diagnose/rules/compute.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST_GOES 0.10 /* of compute that fusion would save */
+#define LARGE_US 5.0    /* shorter kernels are bound by their launch */
+#define LEAST_SOFTMAX 0.05
+#define LEAST_CHAIN_KERNELS 3.0
+#define MEMORY_BUSY 0.60
+#define MEMORY_IDLE 0.35
+#define TENSOR_LOW 0.10
+#define PASSES_GO 0.95   /* of unfused attention's softmax and scaling */
+#define PRODUCTS_GO 0.60 /* of its products, which read and write the scores */
+#define PRODUCTS_PER 1.2 /* their time by that of the passes */
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST_GOES, "%", "least share of compute that fusion is predicted to save",
+     "measured on an H200: healthy bf16 programs have 6 to 15 % in element-wise work, hardly any of it in chains"},
+    {LARGE_US, "us", "shortest mean duration of a kernel that memory can limit", "an H200 moves 24 MB in 5 us"},
+    {LEAST_CHAIN_KERNELS, "kernels", "shortest chain of element-wise kernels", "ours"},
+    {100 * LEAST_SOFTMAX, "%", "least share of compute in softmax without fused attention",
+     "attention that writes its scores: softmax forward and backward are a quarter of it"},
+    {100 * MEMORY_BUSY, "%", "device-memory activity while kernels run, where nothing was traced",
+     "a streaming kernel reaches 80 to 90 %; measured on an H200: an element-wise chain 88 %"},
+    {100 * MEMORY_IDLE, "%", "device-memory activity below which chains are not bound by memory", "ours"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch", "Let the compiler fuse element-wise chains, or call the fused operator.",
+     "model = torch.compile(model)\n"
+     "torch.nn.functional.gelu(x, approximate=\"tanh\")\n"},
+    {"PyTorch", "Let attention stay on the chip.", "out = torch.nn.functional.scaled_dot_product_attention(q, k, v)\n"},
+    {"PyTorch", "Update all parameters in one kernel.", "torch.optim.AdamW(model.parameters(), fused=True)\n"},
+    {"JAX", "Put the whole step under jax.jit: XLA fuses what it sees together.", NULL},
+    {"TensorFlow", "Compile the step with XLA.", "@tf.function(jit_compile=True)\n"},
+};
+
+struct passes {
+    double elementwise, kernels; /* seconds and count of element-wise kernels long enough */
+    double others;               /* count of all other kernels */
+    double softmax;              /* seconds, those of losses left out */
+    double all;
+    const struct hec_kernel_row *longest;
+};
+
+static bool of_loss(const char *name) {
+    return strstr(name, "LogSoftMax") || strstr(name, "log_softmax") || strstr(name, "nll_loss") ||
+           strstr(name, "cross_entropy");
+}
+
+static void read(const struct hec_facts *f, struct passes *out) {
+    *out = (struct passes){0};
+    for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
+        const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
+        enum hec_kernel_class class = hec_kernel_class_of(k->name);
+        if (k->device != f->device->device.index || k->comm)
+            continue;
+        out->all += k->seconds;
+        if (class == HEC_KERNEL_CLASS_SOFTMAX && !of_loss(k->name))
+            out->softmax += k->seconds;
+        if (class == HEC_KERNEL_CLASS_ELEMENTWISE && k->mean_us >= LARGE_US) {
+            out->elementwise += k->seconds;
+            out->kernels += (double)k->count;
+            out->longest = out->longest ? out->longest : k;
+        } else
+            out->others += (double)k->count;
+    }
+}
+
+/* Share of compute in chains, and the kernels of one: as counted, else as if the element-wise kernels lay evenly between
+ * the others. */
+static double chains(const struct hec_facts *f, const struct passes *p, double *kernels) {
+    double share = p->all > 0 ? p->elementwise / p->all : 0;
+    if (f->calls) {
+        *kernels = f->calls->chains > 0 ? f->calls->chain_mean : 0;
+        return p->all > 0 ? fmin(share, f->calls->chain_s / p->all) : 0;
+    }
+    *kernels = p->kernels / (p->others + 1);
+    return *kernels >= LEAST_CHAIN_KERNELS ? share : 0;
+}
+
+static bool judge_telemetry(const struct hec_compute *c, struct hec_finding *out) {
+    if (!(c->dram >= MEMORY_BUSY && c->tensor <= TENSOR_LOW))
+        return false;
+    hec_finding_title(out, "device memory is what limits: %.0f %% of its bandwidth while kernels run", 100 * c->dram);
+    hec_finding_evidence(out, "while kernels run, device memory is active %.0f %% of the time, tensor pipes %.0f %%",
+                         100 * c->dram, 100 * c->tensor);
+    out->confidence = HEC_TELEMETRY_CONFIDENCE;
+    hec_compute_save(c, 1, (struct hec_saving){0.1, 0.5, 0.9}, 1, out);
+    return true;
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    struct hec_compute c;
+    struct passes p;
+    double kernels = 0;
+    hec_compute_gather(f, &c);
+    if (!f->timeline)
+        return judge_telemetry(&c, out);
+    read(f, &p);
+    double in_chains = chains(f, &p, &kernels), softmax = p.all > 0 ? p.softmax / p.all : 0;
+    bool attention = softmax >= LEAST_SOFTMAX && f->class_share[HEC_KERNEL_CLASS_ATTENTION] < softmax;
+    double rest = 0, products = 0;
+    if (attention) { /* scaling and masking are element-wise kernels beside it, about as long */
+        rest = softmax + fmin(softmax, f->class_share[HEC_KERNEL_CLASS_ELEMENTWISE] - in_chains);
+        products = fmin(f->class_share[HEC_KERNEL_CLASS_GEMM], PRODUCTS_PER * rest);
+    }
+    double fused = kernels >= LEAST_CHAIN_KERNELS ? in_chains * (1 - 1 / kernels) : 0;
+    double goes = fmin(0.95, fused + PASSES_GO * rest + PRODUCTS_GO * products);
+    if (!(goes >= LEAST_GOES))
+        return false;
+    if (attention && PASSES_GO * rest + PRODUCTS_GO * products > fused) {
+        hec_finding_title(out, "attention writes its scores to memory: softmax is %.0f %% of compute", 100 * softmax);
+        hec_finding_evidence(out, "softmax kernels take %.0f %% of compute, fused attention %.0f %%", 100 * softmax,
+                             100 * f->class_share[HEC_KERNEL_CLASS_ATTENTION]);
+        hec_finding_lever(out, "torch.nn.functional.scaled_dot_product_attention (or another fused attention)");
+    } else
+        hec_finding_title(out, "unfused element-wise chains: %.0f %% of compute", 100 * in_chains);
+    if (fused > 0) {
+        hec_finding_evidence(out, "%.0f %% of compute is in chains of %.1f element-wise kernels on the average%s",
+                             100 * in_chains, kernels, f->calls ? "" : " (estimated from their number)");
+        if (p.longest)
+            hec_finding_evidence(out, "%.90s: %lld calls of %.0f us", p.longest->name, (long long)p.longest->count,
+                                 p.longest->mean_us);
+    }
+    if (isfinite(c.dram))
+        hec_finding_evidence(out, "while kernels run, device memory is active %.0f %% of the time", 100 * c.dram);
+    out->confidence = c.dram >= MEMORY_IDLE ? 0.9 : isnan(c.dram) ? 0.7 : 0.5;
+    if (!f->calls)
+        out->confidence -= 0.1;
+    double low = 0.5 * fused + 0.5 * PASSES_GO * rest;
+    double high =
+        fmin(0.97, in_chains * (fused > 0) + rest + fmin(f->class_share[HEC_KERNEL_CLASS_GEMM], 2 * products));
+    hec_compute_save(&c, 1, (struct hec_saving){low, goes, fmax(goes, high)}, 1, out);
+    return true;
+}
+
+const struct hec_rule hec_rule_memory = {
+    .cause = HEC_CAUSE_MEMORY,
+    .meaning =
+        "Element-wise operations read and write all of a tensor for one operation an element, so device memory is what "
+        "limits them. Done one kernel after the other, each pass reads what the last one wrote; one fused kernel reads and "
+        "writes once.",
+    .detection =
+        "chains of three or more element-wise kernels, or softmax kernels without fused attention, that take time; "
+        "confident where device memory is active while kernels run.",
+    .saving =
+        "a chain of k kernels becomes one: (k - 1) / k of its time. Of unfused attention, softmax and scaling go and most "
+        "of the time of the products that read and write the scores. The watts stay.",
+    .lever = "fuse: torch.compile, the library's fused operator, fused=True for the optimizer",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};
