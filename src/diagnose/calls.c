@@ -14,7 +14,7 @@
 #define ROUND_LEAST_BYTES 1024.0 /* smaller ones are alike by chance */
 #define ROUND_NS (10 * HEC_NS_PER_MS)
 #define ROUND_COPIES 64
-#define BLOCKING_SLACK_NS (2 * HEC_NS_PER_US) /* between the clocks of host and device */
+#define LAUNCH_SLACK_NS (100 * HEC_NS_PER_US) /* between the clocks of host and device: else the call is another's */
 #define LATE_NS (2 * HEC_NS_PER_S)            /* where no steps tell when the start-up is over */
 #define CHAIN_LEAST 3
 
@@ -25,14 +25,23 @@ struct process {
     struct hec_call_total api[HEC_API_CLASS_COUNT];
     struct hec_call_total waits; /* SYNC activities; where the calls themselves were not recorded */
     struct hec_call_total late;
-    int64_t launched[HEC_API_CLASS_COUNT]; /* calls that led to something */
+};
+
+/* A process on a device. */
+struct use {
+    bool any;
+    struct hec_call_total launched[HEC_API_CLASS_COUNT]; /* calls that led to something there */
+    int64_t unknown[HEC_API_CLASS_COUNT];                /* things there whose call is not known; not nodes of graphs */
 };
 
 struct device {
     int index;
     bool used;
     int64_t first_ns, traced_ns;
-    int64_t copies; /* so far */
+    int64_t from_ns, to_ns; /* the span, as the device sees it: from the end of what was launched before it, to that of
+                               what was launched in it */
+    int64_t copies;         /* so far */
+    int64_t small_known;    /* small copies whose call is known */
     struct hec_call_facts facts;
     int64_t chained; /* kernels in chains */
     struct back {    /* copies to the host: the last ones */
@@ -47,10 +56,11 @@ struct hec_calls {
     const uint8_t *classes;
     bool has_steps;
     int64_t from_ns, to_ns; /* the span, with steps */
-    double step_ns;         /* mean of those in it */
+    size_t steps;           /* in it */
     struct on_track {
         struct process *process;
         struct device *device;           /* STREAM */
+        struct use *use;                 /* STREAM */
         int64_t launched_ns, graphed_ns; /* THREAD: the last such call that was seen */
         int64_t chain, chain_ns;         /* STREAM: point-wise kernels since the last other one */
     } * tracks;                          /* by id */
@@ -59,7 +69,7 @@ struct hec_calls {
     size_t process_count;
     struct device *devices;
     size_t device_count;
-    bool *uses; /* process x device: has a stream there */
+    struct use *uses; /* process x device */
 };
 
 /* ---- before ---- */
@@ -78,6 +88,10 @@ static struct device *device_of(const struct hec_calls *c, int index) {
         if (c->devices[i].index == index)
             return &c->devices[i];
     return NULL;
+}
+
+static struct use *use_of(const struct hec_calls *c, const struct process *p, const struct device *d) {
+    return &c->uses[(size_t)(p - c->processes) * c->device_count + (size_t)(d - c->devices)];
 }
 
 static int place_tracks(struct hec_calls *c) {
@@ -99,8 +113,10 @@ static int place_tracks(struct hec_calls *c) {
             continue;
         *on = (struct on_track){
             .process = process_of(c, track), .launched_ns = HEC_TIME_UNKNOWN, .graphed_ns = HEC_TIME_UNKNOWN};
-        if (track->kind == HEC_TRACK_STREAM && (on->device = device_of(c, track->device)))
-            c->uses[(size_t)(on->process - c->processes) * c->device_count + (size_t)(on->device - c->devices)] = true;
+        if (track->kind == HEC_TRACK_STREAM && (on->device = device_of(c, track->device))) {
+            on->use = use_of(c, on->process, on->device);
+            on->use->any = true;
+        }
     }
     return 0;
 }
@@ -129,7 +145,11 @@ void hec_calls_steps(struct hec_calls *c, const struct hec_step_list *steps) {
     for (size_t i = skipped; i < steps->count; i++)
         c->to_ns = i == skipped || steps->list[i].end_ns > c->to_ns ? steps->list[i].end_ns : c->to_ns;
     c->has_steps = c->to_ns > c->from_ns;
-    c->step_ns = (double)(c->to_ns - c->from_ns) / (double)(steps->count - skipped);
+    c->steps = steps->count - skipped;
+    for (size_t i = 0; i < c->device_count; i++) {
+        c->devices[i].from_ns = c->from_ns;
+        c->devices[i].to_ns = c->to_ns;
+    }
 }
 
 /* ---- the pass ---- */
@@ -160,7 +180,14 @@ static void take_host(struct hec_calls *c, struct process *p, const struct hec_a
     }
 }
 
-/* The call that led to an activity, once: the nodes of a graph have one, and may be seen between those of another. */
+/* A call that began after what it is said to have led to is another's. */
+static bool known_call(const struct hec_activity *a) {
+    return a->launch_ns >= -HEC_TIMELINE_TIME_MAX && a->launch_ns <= a->start_ns + LAUNCH_SLACK_NS &&
+           a->launch_end_ns >= a->launch_ns && a->launch_end_ns <= HEC_TIMELINE_TIME_MAX;
+}
+
+/* Length of the call that led to an activity, -1 unknown. Each counts once: the nodes of a graph have one, and may be
+ * seen between those of another. */
 static int64_t take_call(struct hec_calls *c, struct on_track *on, const struct hec_activity *a) {
     static const enum hec_api_class of[HEC_ACTIVITY_KIND_COUNT] = {
         [HEC_ACTIVITY_KERNEL] = HEC_API_LAUNCH,
@@ -171,19 +198,17 @@ static int64_t take_call(struct hec_calls *c, struct on_track *on, const struct 
     struct on_track *thread = a->launch_track && a->launch_track < c->track_count ? &c->tracks[a->launch_track] : NULL;
     bool graph = a->kind == HEC_ACTIVITY_GRAPH || (a->flags & HEC_ACTIVITY_IN_GRAPH);
     enum hec_api_class class = graph ? HEC_API_GRAPH : of[a->kind];
-    if (a->launch_ns == HEC_TIME_UNKNOWN || a->launch_end_ns < a->launch_ns || a->launch_ns < -HEC_TIMELINE_TIME_MAX ||
-        a->launch_end_ns > HEC_TIMELINE_TIME_MAX)
-        return 0;
-    if (thread && graph && a->launch_ns <= thread->graphed_ns)
-        return 0;
-    if (thread && !graph && a->launch_ns == thread->launched_ns)
-        return 0;
+    if (!known_call(a)) {
+        on->use->unknown[class] += !(a->flags & HEC_ACTIVITY_IN_GRAPH);
+        return -1;
+    }
+    int64_t ns = a->launch_end_ns - a->launch_ns;
+    if (thread && (graph ? a->launch_ns <= thread->graphed_ns : a->launch_ns == thread->launched_ns))
+        return ns;
     if (thread)
         *(graph ? &thread->graphed_ns : &thread->launched_ns) = a->launch_ns;
-    add(&on->device->facts.api[class], a->launch_end_ns - a->launch_ns);
-    on->device->facts.graph_launches += graph;
-    on->process->launched[class]++;
-    return a->launch_end_ns - a->launch_ns;
+    add(&on->use->launched[class], ns);
+    return ns;
 }
 
 static bool on_host(uint8_t memory) {
@@ -221,13 +246,14 @@ static void take_copy(struct device *d, const struct hec_activity *a, int64_t ca
     if (a->amount < SMALL_BYTES) {
         f->small_copies++;
         f->small_copy_s += seconds;
-        f->small_call_s += (double)call_ns / HEC_NS_PER_S;
+        f->small_call_s += call_ns >= 0 ? (double)call_ns / HEC_NS_PER_S : 0;
+        d->small_known += call_ns >= 0;
     }
     f->pageable_bytes += host == HEC_MEMORY_PAGEABLE ? a->amount : 0;
     f->pageable_s += host == HEC_MEMORY_PAGEABLE ? seconds : 0;
     f->pinned_bytes += host == HEC_MEMORY_PINNED ? a->amount : 0;
     f->pinned_s += host == HEC_MEMORY_PINNED ? seconds : 0;
-    if (call_ns && a->launch_end_ns >= a->end_ns - BLOCKING_SLACK_NS) {
+    if (call_ns >= 0 && a->launch_end_ns >= a->start_ns + (a->end_ns - a->start_ns) / 2) {
         f->blocking_copies++;
         f->blocking_s += (double)call_ns / HEC_NS_PER_S;
     }
@@ -253,6 +279,20 @@ static bool point_wise(const struct hec_calls *c, const struct hec_activity *a) 
            c->classes[a->name] == HEC_KERNEL_CLASS_RANDOM;
 }
 
+static bool device_counts(const struct hec_calls *c, struct device *d, const struct hec_activity *a) {
+    if (!c->has_steps)
+        return true;
+    if (!known_call(a))
+        return a->start_ns >= d->from_ns && a->start_ns < d->to_ns;
+    if (a->launch_ns < c->from_ns) {
+        d->from_ns = a->end_ns > d->from_ns ? a->end_ns : d->from_ns;
+        return false;
+    }
+    if (a->launch_ns < c->to_ns)
+        d->to_ns = a->end_ns > d->to_ns ? a->end_ns : d->to_ns;
+    return a->launch_ns < c->to_ns;
+}
+
 static void take_device(struct hec_calls *c, struct on_track *on, const struct hec_activity *a) {
     struct process *p = on->process;
     struct device *d = on->device;
@@ -261,7 +301,7 @@ static void take_device(struct hec_calls *c, struct on_track *on, const struct h
     if (!d->used)
         d->first_ns = a->start_ns;
     p->used = d->used = true;
-    if (!counts(c, p, a->start_ns))
+    if (!device_counts(c, d, a))
         return;
     int64_t call_ns = take_call(c, on, a);
     if (a->kind == HEC_ACTIVITY_COPY)
@@ -291,9 +331,9 @@ void hec_calls_piece(struct hec_calls *c, int device, const struct hec_state_pie
     int64_t start = piece->start_ns, end = piece->end_ns;
     if (!d || !piece->traced || (!c->has_steps && piece->state == HEC_STATE_TAIL))
         return;
-    int64_t from = c->has_steps ? c->from_ns : d->first_ns;
+    int64_t from = c->has_steps ? d->from_ns : d->first_ns;
     start = start < from ? from : start;
-    end = c->has_steps && end > c->to_ns ? c->to_ns : end;
+    end = c->has_steps && end > d->to_ns ? d->to_ns : end;
     d->traced_ns += end > start && d->used ? end - start : 0;
 }
 
@@ -305,23 +345,20 @@ void hec_calls_end(struct hec_calls *c) {
             end_chain(&c->tracks[i]);
 }
 
-static bool launching(int class) {
-    return class == HEC_API_LAUNCH || class == HEC_API_GRAPH || class == HEC_API_COPY || class == HEC_API_MEMSET;
-}
-
 static void add_total(struct hec_call_total *to, const struct hec_call_total *from) {
     to->count += from->count;
     to->seconds += from->seconds;
 }
 
-static void add_process(const struct process *p, struct hec_call_facts *out) {
+static void add_process(const struct process *p, const struct use *use, struct hec_call_facts *out) {
     for (int i = 0; i < HEC_API_CLASS_COUNT; i++) {
-        const struct hec_call_total *total = &p->api[i];
-        if (launching(i) && p->launched[i])
-            continue; /* told by what they led to */
-        if (i == HEC_API_SYNC && p->waits.count > total->count)
-            total = &p->waits;
-        add_total(&out->api[i], total);
+        struct hec_call_total made = i == HEC_API_SYNC ? p->waits : use->launched[i];
+        if (use->unknown[i]) {
+            made.count += use->unknown[i];
+            made.seconds *= made.count > use->unknown[i] ? (double)made.count / (double)use->launched[i].count : NAN;
+        }
+        out->graph_launches += i == HEC_API_GRAPH ? made.count : 0;
+        add_total(&out->api[i], made.count >= p->api[i].count ? &made : &p->api[i]);
     }
     out->late_loads += p->late.count;
     out->late_load_s += p->late.seconds;
@@ -333,12 +370,17 @@ void hec_calls_of(const struct hec_calls *c, int device, struct hec_call_facts *
     if (!d)
         return;
     *out = d->facts;
-    for (size_t i = 0; i < c->process_count; i++)
-        if (c->uses[i * c->device_count + (size_t)(d - c->devices)])
-            add_process(&c->processes[i], out);
+    for (size_t i = 0; i < c->process_count; i++) {
+        const struct use *use = use_of(c, &c->processes[i], d);
+        if (use->any)
+            add_process(&c->processes[i], use, out);
+    }
     out->traced_s = (double)d->traced_ns / HEC_NS_PER_S;
-    out->steps = c->has_steps ? (double)d->traced_ns / c->step_ns : 0;
+    if (c->has_steps && d->to_ns > d->from_ns)
+        out->steps = (double)c->steps * (double)d->traced_ns / (double)(d->to_ns - d->from_ns);
     out->chain_mean = out->chains ? (double)d->chained / (double)out->chains : NAN;
+    if (out->small_copies)
+        out->small_call_s *= d->small_known ? (double)out->small_copies / (double)d->small_known : NAN;
 }
 
 void hec_calls_free(struct hec_calls *c) {

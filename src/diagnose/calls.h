@@ -1,11 +1,12 @@
 /* What the host asked of a device: calls by class, copies by pattern, code that was loaded late, chains of kernels that
  * could be one. One streaming pass, fed beside the states; memory grows with the number of tracks.
  *
- * What counts is what began in the *span* and was traced:
+ * What counts is what was traced of the *span*:
  *   with steps     from the end of the third step (of a quarter of the steps where there are fewer than 12) to the end of
- *                  the last one: start-up, warm-up and clean-up are not in it
- *   without steps  from the first activity of the device on
- * Of a run with steps, what count / steps says is the mean of a step. */
+ *                  the last one: start-up, warm-up and clean-up are not in it. What the device does belongs to it by its
+ *                  launch, since programs run ahead of the device.
+ *   without steps  from the first activity of the device to its last
+ * Of a run with steps, count / steps is the mean of a step. */
 #ifndef HEC_DIAGNOSE_CALLS_H
 #define HEC_DIAGNOSE_CALLS_H
 
@@ -24,13 +25,14 @@ struct hec_call_facts {
     double traced_s; /* of the span, traced: what shares of time are shares of */
     double steps;    /* as many as the traced part of the span holds; 0 unknown. To divide by */
     /* Calls of the processes with streams on the device: where a process uses several devices, its allocations,
-     * synchronisations and loads count for each of them. Launching calls are those that led to something on this device.
-     * Calls of less than 1 us other than launches and copies are not recorded. */
+     * synchronisations and loads count for each of them. Launching and copying calls are those that led to something on
+     * this device (where it is not known which, a call of the mean length each; NAN: none known), or those recorded,
+     * whichever is more. Calls of less than 1 us other than those are not recorded. */
     struct hec_call_total api[HEC_API_CLASS_COUNT];
     /* copies on the device; seconds are the device's where nothing else is said */
     int64_t small_copies; /* of less than 64 KiB between host and device */
     double small_copy_s;
-    double small_call_s; /* in the calls that made them */
+    double small_call_s; /* in the calls that made them: the mean of those that are known, for all; NAN: none known */
     int64_t round_trips; /* device to host, then as many bytes (1 KiB or more) back within 10 ms and 64 copies */
     double round_trip_bytes, round_trip_s; /* there and back */
     double pageable_bytes, pageable_s;     /* host to device and back, pageable */

@@ -67,8 +67,8 @@ void hec_facts_gather(const struct hec_summary *summary, int device_at, struct h
     out->steps_per_s = summary->timeline.steps.count > 0 && summary->timeline.steps.duration.mean > 0
                            ? 1 / summary->timeline.steps.duration.mean
                            : NAN;
-    double used_kib = d->metric[HEC_GPU_MEM_USED].maximum;
-    out->memory_free_share = d->device.memory_kib > 0 ? 1 - used_kib / (double)d->device.memory_kib : NAN;
+    double used_bytes = d->metric[HEC_GPU_MEM_USED].maximum;
+    out->memory_free_share = d->device.memory_kib > 0 ? 1 - used_bytes / (1024 * (double)d->device.memory_kib) : NAN;
     out->underfilled_share = NAN;
     if (out->timeline)
         read_kernels(summary, out);
