@@ -1,6 +1,7 @@
 /* Everything that is made from the two tables for a reader: --help, man pages, completion. */
 #include "base/log.h"
 #include "cli/cli.h"
+#include "diagnose/finding.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,12 @@ static void completion_options(enum hec_verb verb) {
             printf(" --%s", hec_option_info((enum hec_option)i)->name);
 }
 
+/* What `hec explain` takes. */
+static void completion_causes(void) {
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++)
+        printf("%s%s", i ? " " : "", hec_cause_name((enum hec_cause)i));
+}
+
 static int completion_bash(void) {
     puts("# bash completion for hec; made from hec's option table\n"
          "_hec() {\n"
@@ -185,7 +192,14 @@ static int completion_bash(void) {
     for (int i = 0; i < HEC_VERB_COUNT; i++) {
         printf("    %s) [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"", hec_verb_info((enum hec_verb)i)->name);
         completion_options((enum hec_verb)i);
-        puts("\" -- \"$cur\")) || COMPREPLY=($(compgen -f -- \"$cur\")) ;;");
+        fputs("\" -- \"$cur\")) || COMPREPLY=($(compgen ", stdout);
+        if (i == HEC_VERB_EXPLAIN) {
+            fputs("-W \"", stdout);
+            completion_causes();
+            puts("\" -- \"$cur\")) ;;");
+        } else {
+            puts("-f -- \"$cur\")) ;;");
+        }
     }
     puts("    esac\n}\ncomplete -o filenames -F _hec hec");
     return 0;
@@ -228,8 +242,14 @@ static int completion_zsh(void) {
             }
             putchar('\'');
         }
-        fputs(v == HEC_VERB_RUN ? " \\\n        '*::command:_normal' ;;\n" : " \\\n        '*:file:_files' ;;\n",
-              stdout);
+        if (v == HEC_VERB_EXPLAIN) {
+            fputs(" \\\n        '1:cause:(", stdout);
+            completion_causes();
+            puts(")' ;;");
+        } else {
+            fputs(v == HEC_VERB_RUN ? " \\\n        '*::command:_normal' ;;\n" : " \\\n        '*:file:_files' ;;\n",
+                  stdout);
+        }
     }
     puts("    esac\n}\n_hec \"$@\"");
     return 0;

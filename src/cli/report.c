@@ -58,6 +58,7 @@ int hec_verb_report(int argc, char **argv) {
     if (err < 0 || (err = hec_load_price(&args, &price)) < 0 ||
         (err = hec_load_style(&args, STDOUT_FILENO, &style)) < 0)
         return hec_err_exit_status(err);
+    style.all = hec_args_has(&args, HEC_OPT_VERBOSE);
     struct hec_summary *summaries = calloc((size_t)args.rest_count, sizeof *summaries);
     if (!summaries)
         return hec_err_exit_status(HEC_ERR_NOMEM);

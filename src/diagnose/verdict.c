@@ -106,11 +106,11 @@ static bool compute_bound(const struct facts *f, struct hec_verdict *out) {
     if (f->a->dram >= LIMIT(MEMORY_DRAM)) {
         say(out, HEC_VERDICT_COMPUTE_BOUND, confidence * 0.8,
             "the device is kept busy, and much of its memory bandwidth is used: it waits for nobody. Whether fewer bytes "
-            "(fusion, precision) would save joules needs a trace of the kernels");
+            "(fusion, precision) would save joules cannot be seen from outside");
     } else {
         say(out, HEC_VERDICT_COMPUTE_BOUND, confidence,
             "the device is kept busy and draws power like it: it waits for nobody. Whether the kernels themselves could be "
-            "leaner (precision, layout) needs a trace");
+            "leaner (precision, layout) cannot be seen from outside");
     }
     show_busy(out, f);
     show_memory(out, f);
@@ -125,8 +125,7 @@ static bool transfer_starved(const struct facts *f, struct hec_verdict *out) {
         return false;
     double margin = fmin(toward(much, 1, 8), toward(LIMIT(STARVED_SM) - f->a->sm, 0, LIMIT(STARVED_SM)) * 2);
     say(out, HEC_VERDICT_TRANSFER_STARVED, LIMIT(CONFIDENCE_GPM) * (0.6 + 0.4 * fmin(1, margin)),
-        "the SMs are mostly idle while much data crosses the PCIe bus: the kernels probably wait for copies. A trace would "
-        "show which copies, and whether they overlap with kernels");
+        "the SMs are mostly idle while much data crosses the PCIe bus: the kernels probably wait for copies");
     show_busy(out, f);
     show_pcie(out, f);
     return true;
@@ -142,9 +141,9 @@ static bool small_kernels(const struct facts *f, struct hec_verdict *out) {
     double margin = fmin(toward(f->a->engine, least, 2 * least), toward(-f->power, -LIMIT(SMALL_POWER), -0.25));
     say(out, HEC_VERDICT_SMALL_KERNELS, cap * (0.6 + 0.4 * margin),
         gpm ? "while the engine is active hardly any warp is resident, and the power is low: many small kernels, whose "
-              "launch costs more than their work. A trace would show their number and length"
+              "launch costs more than their work"
             : "the device counts as busy but draws little power: probably many small kernels, or copies; PCIe "
-              "rates are unknown here. A trace would tell them apart");
+              "rates are unknown here");
     show_busy(out, f);
     show_memory(out, f);
     return true;
@@ -156,7 +155,7 @@ static bool waiting(const struct facts *f, struct hec_verdict *out) {
     double margin = toward(-f->a->engine, -LIMIT(WAITING_ENGINE), -0.1);
     say(out, HEC_VERDICT_WAITING, LIMIT(CONFIDENCE_GPM) * (0.6 + 0.4 * margin),
         "the device is idle most of the time and no transfers explain it: it waits for the host (data loading, Python, "
-        "synchronisation, checkpoints). A trace would tell which, and the line");
+        "synchronisation, checkpoints)");
     show_busy(out, f);
     show_pcie(out, f);
     return true;
@@ -164,17 +163,16 @@ static bool waiting(const struct facts *f, struct hec_verdict *out) {
 
 static void unclear(const struct facts *f, struct hec_verdict *out) {
     const char *sentence =
-        "the readings fit no single pattern: parts of the run may differ, or the device waits for the host now and then. "
-        "A trace of kernels and of the host would tell";
+        "the readings fit no single pattern: parts of the run may differ, or the device waits for the host now and then";
     if (!f->a->has_gpm)
         sentence = "there are no hardware counters here, and utilisation and power alone do not tell: PCIe rates are "
-                   "unknown, so waiting for transfers can neither be shown nor excluded. A trace would tell";
+                   "unknown, so waiting for transfers can neither be shown nor excluded";
     else if (!isfinite(f->pcie) && f->a->sm <= LIMIT(STARVED_SM))
         sentence =
             "the SMs are mostly idle, but PCIe rates are unknown here, so waiting for transfers can neither be shown "
-            "nor excluded. A trace would tell";
+            "nor excluded";
     else if (!isfinite(f->power))
-        sentence = "the power or its limit is unknown here, so the load cannot be judged. A trace would tell";
+        sentence = "the power or its limit is unknown here, so the load cannot be judged";
     say(out, HEC_VERDICT_UNCLEAR, 0, sentence);
     show_busy(out, f);
     show_memory(out, f);

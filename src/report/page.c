@@ -97,3 +97,18 @@ void hec_page_line(struct hec_page *page, int indent, const char *label, enum he
     va_end(arguments);
     page->lines = narrow.lines;
 }
+
+void hec_page_code(struct hec_page *page, int indent, const char *code) {
+    char text[TEXT_MAX];
+    while (*code) {
+        int length = (int)strcspn(code, "\n");
+        char line[256];
+        snprintf(line, sizeof line, "%.*s", length, code);
+        hec_format_clean(text, sizeof text, line, page->utf8);
+        hec_buf_printf(page->out, "%*s", indent, "");
+        toned(page, HEC_TONE_GOOD, text, strlen(text));
+        hec_buf_puts(page->out, "\n");
+        page->lines++;
+        code += length + (code[length] == '\n');
+    }
+}

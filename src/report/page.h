@@ -23,6 +23,8 @@ void hec_page_row(struct hec_page *page, int indent, const char *label, enum hec
 /* The same, cut to one line. */
 void hec_page_line(struct hec_page *page, int indent, const char *label, enum hec_tone tone, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* Lines of source code, ended by \n, as they are: they are neither wrapped nor cut. */
+void hec_page_code(struct hec_page *page, int indent, const char *code);
 void hec_page_blank(struct hec_page *page);
 
 #endif

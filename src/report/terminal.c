@@ -1,8 +1,9 @@
 /* The report for people: the answer first, then what supports it. */
-#include "diagnose/verdict.h"
-#include "report/format.h"
+#include "report/findings_words.h"
 #include "report/page.h"
 #include "report/report.h"
+#include "report/terminal_device.h"
+#include "report/terminal_findings.h"
 #include "report/terminal_timeline.h"
 
 #include <math.h>
@@ -11,13 +12,8 @@
 
 #define EVENTS_SHOWN 10
 #define PHASES_SHOWN 8
-#define IDLE_TOLD 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
 
 typedef char text[HEC_FORMAT_SIZE];
-
-static double mean_watts(const struct hec_device_summary *d) {
-    return d->energy.valid && d->energy.window_s > 0 ? d->energy.joules / d->energy.window_s : d->power_w.mean;
-}
 
 static int used_count(const struct hec_summary *s) {
     int used = 0;
@@ -34,10 +30,21 @@ static const char *plural(const struct hec_unit_summary *u) {
 
 /* ---- the answer ---- */
 
+/* A program's folder gives way to its arguments where both do not fit. */
+static void put_command(struct hec_page *page, const struct hec_summary *s) {
+    const char *command = s->command[0] ? s->command : "(unknown command)";
+    size_t first = strcspn(command, " ");
+    const char *slash = memrchr(command, '/', first);
+    if (slash && strlen(command) + 16 > (size_t)page->columns)
+        command = slash + 1;
+    hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", command);
+}
+
 static void put_headline(struct hec_page *page, const struct hec_summary *s) {
     text seconds;
     char outcome[96];
-    hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", s->command[0] ? s->command : "(unknown command)");
+    put_command(page, s);
+    hec_terminal_headline(page, s);
     if (s->imported[0])
         snprintf(outcome, sizeof outcome, "imported (%s)", s->imported);
     else if (!s->complete)
@@ -82,7 +89,7 @@ static void put_energy(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
         if (!s->devices[i].used)
             continue;
-        mean += mean_watts(&s->devices[i]);
+        mean += hec_terminal_watts(&s->devices[i]);
         most += s->devices[i].power_limit_w;
     }
     hec_format_bounded(joules, s->joules, s->bound_joules, "J", page->utf8);
@@ -122,154 +129,6 @@ static void put_cost(struct hec_page *page, const struct hec_summary *s) {
                  hec_format_dollars(dollars, s->dollars), hec_format_si(grams, s->grams_co2, 3, "g"),
                  both ? "defaults: " : "", p->dollars_per_kwh, p->dollars_default && !both ? " by default" : "",
                  p->grams_co2_per_kwh, p->carbon_default && !both ? " by default" : "", hour);
-}
-
-/* ---- devices ---- */
-
-static enum hec_tone verdict_tone(enum hec_verdict_kind kind) {
-    if (kind == HEC_VERDICT_COMPUTE_BOUND)
-        return HEC_TONE_GOOD;
-    return kind == HEC_VERDICT_NONE || kind == HEC_VERDICT_UNCLEAR ? HEC_TONE_BOLD : HEC_TONE_WARN;
-}
-
-static void put_verdict_line(struct hec_page *page, const struct hec_device_summary *d, const char *label, int indent) {
-    const struct hec_verdict *v = &d->verdict;
-    if (v->confidence > 0)
-        hec_page_row(page, indent, label, verdict_tone(v->kind), "%s (confidence %.2f)", hec_verdict_title(v->kind),
-                     v->confidence);
-    else
-        hec_page_row(page, indent, label, verdict_tone(v->kind), "%s", hec_verdict_title(v->kind));
-}
-
-static void put_device_energy(struct hec_page *page, const struct hec_device_summary *d) {
-    const struct hec_energy *e = &d->energy;
-    text joules, coverage, apart, share;
-    const char *method = e->method == HEC_ENERGY_COUNTER ? "the counter" : "the power samples alone";
-    if (e->valid)
-        hec_page_row(page, 4, "energy", HEC_TONE_PLAIN, "%s by %s%s",
-                     hec_format_bounded(joules, e->joules, e->bound_joules, "J", page->utf8), method,
-                     e->simulated ? " (simulated)" : "");
-    else
-        hec_page_row(page, 4, "energy", HEC_TONE_BAD, "invalid: %s", e->why);
-    if (e->method == HEC_ENERGY_NONE)
-        return;
-    char notes[256] = "";
-    if (isfinite(e->disagreement))
-        snprintf(notes, sizeof notes, "; the power samples say %+.1f %%", 100 * e->disagreement);
-    if (e->gaps)
-        snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d gap%s, %.2g s", e->gaps,
-                 e->gaps == 1 ? "" : "s", e->gap_s);
-    if (e->resets)
-        snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d reset%s of the counter", e->resets,
-                 e->resets == 1 ? "" : "s");
-    hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
-    if (isfinite(e->work_joules)) {
-        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
-                     hec_format_si(joules, e->work_joules, 3, "J"),
-                     hec_format_si(apart, e->idle_context_joules, 3, "J"),
-                     hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
-                     isfinite(e->idle_context_watts) ? e->idle_context_watts : 0,
-                     hec_format_si(coverage, e->idle_joules, 3, "J"),
-                     strncmp(e->idle_source, "estimated", 9) == 0 ? "; estimated" : "");
-    } else if (isfinite(e->idle_unknown_max_joules)) {
-        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
-                     hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), e->idle_source);
-    }
-}
-
-static void add_share(char *line, size_t size, const char *name, double share) {
-    text value;
-    if (isfinite(share))
-        snprintf(line + strlen(line), size - strlen(line), "%s%s %s", line[0] ? "   " : "", name,
-                 hec_format_share(value, share));
-}
-
-static void add_rate(char *line, size_t size, const char *name, double bytes) {
-    text value;
-    if (isfinite(bytes))
-        snprintf(line + strlen(line), size - strlen(line), "%s%s %s", line[0] ? "   " : "", name,
-                 hec_format_bytes(value, bytes, "/s"));
-}
-
-static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
-    char shares[256] = "", rates[256] = "";
-    add_share(shares, sizeof shares, "GPU", d->metric[HEC_GPU_UTIL].mean);
-    add_share(shares, sizeof shares, "SM", d->metric[HEC_GPM_SM_ACTIVE].mean);
-    add_share(shares, sizeof shares, "occupancy", d->metric[HEC_GPM_SM_OCCUPANCY].mean);
-    add_share(shares, sizeof shares, "tensor", d->metric[HEC_GPM_TENSOR_ACTIVE].mean);
-    add_share(shares, sizeof shares, "DRAM", d->metric[HEC_GPM_DRAM_ACTIVE].mean);
-    if (!isfinite(d->metric[HEC_GPM_DRAM_ACTIVE].mean))
-        add_share(shares, sizeof shares, "memory", d->metric[HEC_GPU_MEM_UTIL].mean);
-    add_rate(rates, sizeof rates, "PCIe in", d->metric[HEC_GPM_PCIE_RX].mean);
-    add_rate(rates, sizeof rates, "out", d->metric[HEC_GPM_PCIE_TX].mean);
-    add_rate(rates, sizeof rates, "NVLink in", d->metric[HEC_GPM_NVLINK_RX].mean);
-    add_rate(rates, sizeof rates, "out", d->metric[HEC_GPM_NVLINK_TX].mean);
-    hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "%s", shares[0] ? shares : "not recorded");
-    if (rates[0])
-        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", rates);
-}
-
-static void put_power(struct hec_page *page, const struct hec_device_summary *d) {
-    static const char *const names[HEC_THROTTLE_COUNT] = {"the power limit", "heat", "the hardware", "other settings"};
-    text share;
-    if (!d->power_w.count) {
-        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "not recorded");
-        return;
-    }
-    if (isfinite(d->power_limit_w))
-        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "mean %.0f W, median %.0f W, max %.0f W, limit %.0f W",
-                     d->power_w.mean, d->power_w.median, d->power_w.maximum, d->power_limit_w);
-    else
-        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "mean %.0f W, median %.0f W, max %.0f W, limit unknown",
-                     d->power_w.mean, d->power_w.median, d->power_w.maximum);
-    for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
-        if (d->throttled_share[i] >= 0.01)
-            hec_page_row(page, 4, "", HEC_TONE_PLAIN, "clocks held down by %s in %s of the readings", names[i],
-                         hec_format_share(share, d->throttled_share[i]));
-}
-
-static void put_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
-    char label[16];
-    snprintf(label, sizeof label, "GPU %d", d->device.index);
-    hec_page_blank(page);
-    hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s", d->device.name[0] ? d->device.name : "(no name)");
-    if (s->imported[0]) { /* time is all that there is */
-        hec_terminal_device_timeline(page, &s->timeline, d->device.index);
-        hec_terminal_ledger(page, &s->diagnosis, d->device.index);
-        return;
-    }
-    hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
-    if (d->shared_with)
-        hec_page_row(page, 4, "", HEC_TONE_WARN,
-                     "shared with %d other process%s: the energy is the device's, not the command's alone",
-                     d->shared_with, d->shared_with == 1 ? "" : "es");
-    if (d->device.mig_enabled == 1)
-        hec_page_row(page, 4, "", HEC_TONE_WARN,
-                     "divided (MIG): the energy is the whole board's, whatever part of it the command used");
-    put_device_energy(page, d);
-    put_power(page, d);
-    put_use(page, d);
-    hec_terminal_device_timeline(page, &s->timeline, d->device.index);
-    hec_terminal_ledger(page, &s->diagnosis, d->device.index);
-    put_verdict_line(page, d, "verdict", 4);
-    hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", d->verdict.sentence);
-    for (int i = 0; i < d->verdict.evidence_count; i++)
-        hec_page_row(page, 4, "", HEC_TONE_DIM, "- %s", d->verdict.evidence[i]);
-}
-
-static void put_unused(struct hec_page *page, const struct hec_summary *s) {
-    for (int i = 0; i < s->device_count; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
-        char label[16];
-        text joules;
-        if (d->used)
-            continue;
-        snprintf(label, sizeof label, "GPU %d", d->device.index);
-        const char *name = d->device.name[0] ? d->device.name : "no name";
-        hec_page_row(page, 0, label, HEC_TONE_DIM, "not charged (%s%s): %s",
-                     d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : name,
-                     d->shared_with ? ", in use by others" : "", d->used_why);
-    }
 }
 
 /* ---- host, phases, events, HEC ---- */
@@ -341,7 +200,7 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
                      HEC_SUMMARY_EVENTS_MAX);
 }
 
-static void put_self(struct hec_page *page, const struct hec_summary *s, int indent) {
+static void put_self(struct hec_page *page, const struct hec_summary *s, bool brief) {
     const struct hec_self_summary *h = &s->self;
     text share, memory, file, start, joules;
     char line[1024] = "";
@@ -350,10 +209,10 @@ static void put_self(struct hec_page *page, const struct hec_summary *s, int ind
                  hec_format_share(share, h->cpu_share));
     else
         snprintf(line, sizeof line, "CPU time unknown");
-    if (isfinite(h->rss_max_bytes))
+    if (isfinite(h->rss_max_bytes) && !brief)
         snprintf(line + strlen(line), sizeof line - strlen(line), ", %s memory",
                  hec_format_bytes(memory, h->rss_max_bytes, ""));
-    if (isfinite(h->start_seconds))
+    if (isfinite(h->start_seconds) && !brief)
         snprintf(line + strlen(line), sizeof line - strlen(line), ", %s to start",
                  hec_format_seconds(start, h->start_seconds));
     if (isfinite(h->joules))
@@ -362,31 +221,26 @@ static void put_self(struct hec_page *page, const struct hec_summary *s, int ind
     if (s->file[0])
         snprintf(line + strlen(line), sizeof line - strlen(line), "; %s (%s)", s->file,
                  hec_format_bytes(file, h->file_bytes, ""));
-    hec_page_row(page, indent, indent ? "hec's cost" : "HEC", HEC_TONE_DIM, "%s", line);
+    hec_page_row(page, brief ? 2 : 0, brief ? "hec's cost" : "HEC", HEC_TONE_DIM, "%s", line);
 }
 
-/* At most 12 lines: the answer, one line a device up to two, what went wrong, HEC's cost. */
+/* About 12 lines: the answer, the line and the lever, what else needs a word (a line a device up to two where there
+ * are several, what went wrong), HEC's cost. */
 static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     int shown = 0, used = used_count(s);
     put_headline(page, s);
     put_energy(page, s);
     put_units(page, s, 1);
     put_cost(page, s);
+    hec_terminal_brief_finding(page, s);
     for (int i = 0; i < s->device_count && shown < 2 && page->lines < 10; i++) {
         const struct hec_device_summary *d = &s->devices[i];
-        char label[16], idle[64] = "";
-        text watts, share;
-        if (!d->used)
+        if (!d->used || used == 1)
             continue;
-        snprintf(label, sizeof label, "GPU %d", d->device.index);
-        if (d->energy.idle_context_joules >= IDLE_TOLD * d->energy.joules)
-            snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
-                     hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
-        hec_page_line(page, 2, label, verdict_tone(d->verdict.kind), "%s: %s%s",
-                      hec_format_si(watts, mean_watts(d), 3, "W"), hec_verdict_title(d->verdict.kind), idle);
+        hec_terminal_brief_device(page, s, d);
         shown++;
     }
-    if (used > shown && page->lines < 10)
+    if (used > 1 && used > shown && page->lines < 10)
         hec_page_line(page, 2, "", HEC_TONE_DIM, "and %d more GPUs: hec report shows them", used - shown);
     for (int i = 0, told = 0; i < s->event_count && told < 1 && page->lines < 11; i++) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
@@ -399,7 +253,7 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
         told++;
     }
     hec_terminal_brief(page, &s->timeline, 10 - page->lines);
-    put_self(page, s, 2);
+    put_self(page, s, true);
 }
 
 int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out) {
@@ -415,17 +269,23 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     put_cost(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
         if (summary->devices[i].used)
-            put_device(&page, summary, &summary->devices[i]);
-    hec_terminal_kernels(&page, &summary->timeline);
+            hec_terminal_ledger(&page, summary, summary->devices[i].device.index);
+    hec_terminal_findings(&page, summary, style->all);
+    hec_terminal_scale_out(&page, &summary->findings);
+    hec_terminal_latency(&page, &summary->findings.latency);
     hec_terminal_steps(&page, &summary->timeline.steps);
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].used)
+            hec_terminal_device(&page, summary, &summary->devices[i]);
+    hec_terminal_kernels(&page, &summary->timeline);
     if (used_count(summary) < summary->device_count)
         hec_page_blank(&page);
-    put_unused(&page, summary);
+    hec_terminal_unused(&page, summary);
     if (!summary->imported[0])
         put_host(&page, summary);
     put_phases(&page, summary);
     put_events(&page, summary);
     hec_terminal_trace(&page, &summary->timeline);
-    put_self(&page, summary, 0);
+    put_self(&page, summary, false);
     return hec_buf_error(out);
 }

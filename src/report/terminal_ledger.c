@@ -1,4 +1,5 @@
 /* The ledger in the report for people: where the time (and joules) of a device went, and which lines held it up. */
+#include "report/findings_words.h"
 #include "report/format.h"
 #include "report/terminal_timeline.h"
 
@@ -11,18 +12,16 @@
 #define LINES_SHOWN 8
 #define LINES_LEAST 0.005 /* of the device's time */
 #define LABEL_COLUMNS 13
-#define LINE_COLUMNS 22 /* in front of a line's place */
+#define LINE_COLUMNS 25 /* in front of a line's place, and the room that hec_page_line keeps */
 
 typedef char text[HEC_FORMAT_SIZE];
 
-static void put_title(struct hec_page *page, const struct hec_ledger_device *d) {
+static void put_title(struct hec_page *page, const struct hec_ledger_device *d, const char *device) {
     text whole, joules;
-    if (isfinite(d->joules))
-        hec_page_row(page, 4, "ledger", HEC_TONE_PLAIN, "where the time and joules went: %s, %s",
-                     hec_format_seconds(whole, (double)d->window_ns / 1e9), hec_format_si(joules, d->joules, 4, "J"));
-    else
-        hec_page_row(page, 4, "ledger", HEC_TONE_PLAIN, "where the time went: %s",
-                     hec_format_seconds(whole, (double)d->window_ns / 1e9));
+    bool known = isfinite(d->joules);
+    hec_format_seconds(whole, (double)d->window_ns / 1e9);
+    hec_page_row(page, 0, "Ledger", HEC_TONE_BOLD, "where the time %sof %s went: %s%s%s", known ? "and joules " : "",
+                 device, whole, known ? ", " : "", known ? hec_format_si(joules, d->joules, 4, "J") : "");
 }
 
 static void bar_of(char *bar, const struct hec_page *page, double share) {
@@ -48,22 +47,6 @@ static void put_row(struct hec_page *page, enum hec_state state, const struct he
                   hec_format_si(seconds, r->seconds, 3, "s"), hec_format_share(part, share), energy);
 }
 
-/* ".../loader/images.py:41 fetch", in at most `room` characters: the file loses its front. */
-static void place_of(char *out, size_t size, const struct hec_source_line *l, int room) {
-    char file[sizeof l->file], function[sizeof l->function], tail[160];
-    hec_format_clean(file, sizeof file, l->file[0] ? l->file : "?", false);
-    hec_format_clean(function, sizeof function, l->function, false);
-    if (l->line > 0)
-        snprintf(tail, sizeof tail, ":%d %.24s", l->line, function);
-    else
-        snprintf(tail, sizeof tail, " %.24s", function);
-    int left = room - (int)strlen(tail), length = (int)strlen(file);
-    if (length <= left || left < 4)
-        snprintf(out, size, "%s%s", file, tail);
-    else
-        snprintf(out, size, "...%s%s", file + length - (left - 3), tail);
-}
-
 static void put_lines(struct hec_page *page, const struct hec_source_lines *source, const struct hec_ledger_device *d) {
     /* The lines of all idle states, largest first: few, so by repeated search. */
     double last = INFINITY, least = LINES_LEAST * (double)d->window_ns / 1e9;
@@ -82,7 +65,8 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
         const struct hec_source_line *l = &source->lines[best];
         text seconds, joules;
         char place[512];
-        place_of(place, sizeof place, l, page->columns - LABEL_COLUMNS - LINE_COLUMNS);
+        hec_place_words(place, sizeof place, l->file, l->line, l->function,
+                        page->columns - LABEL_COLUMNS - LINE_COLUMNS);
         if (!shown)
             hec_page_row(page, 4, "", HEC_TONE_DIM, "idle at these lines of the program:");
         hec_page_line(page, 4, hec_state_name(l->state), HEC_TONE_PLAIN, "%9s %9s  %s",
@@ -93,12 +77,15 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
     }
 }
 
-void hec_terminal_ledger(struct hec_page *page, const struct hec_diagnosis *diagnosis, int device) {
+void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary, int device) {
+    const struct hec_diagnosis *diagnosis = &summary->diagnosis;
+    text name;
     const char *why;
     const struct hec_ledger_device *d = hec_diagnosis_of(diagnosis, device, &why);
     if (!d || !d->window_ns)
         return;
-    put_title(page, d);
+    hec_page_blank(page);
+    put_title(page, d, hec_device_word(name, summary, device));
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         double share = (double)d->rows[i].ns / (double)d->window_ns;
         if (share >= LEAST_SHARE)

@@ -2,18 +2,19 @@
 #ifndef HEC_REPORT_TERMINAL_TIMELINE_H
 #define HEC_REPORT_TERMINAL_TIMELINE_H
 
+#include "diagnose/summary.h"
 #include "report/page.h"
 
 /* Rows of one device: what its time went to, gaps, launches, copies. */
 void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeline *timeline, int device);
 /* What each state of one device took, and the lines that held it up (terminal_ledger.c). */
-void hec_terminal_ledger(struct hec_page *page, const struct hec_diagnosis *diagnosis, int device);
+void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary, int device);
 /* The kernels that take most time. */
 void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline);
 void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *steps);
 /* How the run was traced and what it cost. */
 void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeline);
-/* One line of steps, one of what went wrong with the trace, for the end of `hec run`. */
+/* For the end of `hec run`: a line of for whom the trace stood down, and one of steps where `lines` are left. */
 void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeline, int lines);
 
 #endif

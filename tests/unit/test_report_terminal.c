@@ -147,7 +147,8 @@ static void test_brief(void **state) {
     assert_true(lines(80) <= 12);
     assert_says("kJ \u00b1 ");
     assert_says("per sample");
-    assert_says("healthy: compute-bound");
+    assert_says("found      healthy: ");
+    assert_says("hec run --trace auto -- python train.py");
     assert_says("hec's cost");
     run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 30000000000, "GPU 0 is lost"};
     print();

@@ -49,7 +49,7 @@ static void expect(enum hec_verdict_kind kind) {
         assert_true(strpbrk(verdict.evidence[i], "0123456789") != NULL);
     if (kind != HEC_VERDICT_NONE && kind != HEC_VERDICT_UNUSED) {
         assert_true(verdict.evidence_count >= 2);
-        assert_non_null(strstr(verdict.sentence, "trace"));
+        assert_null(strstr(verdict.sentence, "trace")); /* the report says once what one would add */
     }
 }
 

@@ -1,0 +1,50 @@
+/* hec explain: what a cause means, how it is told, and what answers it. */
+#include "report/explain.h"
+
+#include "base/log.h"
+#include "cli/load.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static int unknown(const char *name) {
+    char names[512];
+    int length = 0;
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++)
+        length += snprintf(names + length, sizeof names - (size_t)length, "%s%s", i ? ", " : "",
+                           hec_cause_name((enum hec_cause)i));
+    hec_error("explain: there is no cause \"%s\"; there are %s", name, names);
+    return HEC_ERR_USAGE;
+}
+
+static int print(enum hec_cause cause, bool json, const struct hec_report_style *style) {
+    struct hec_buf out;
+    hec_buf_init(&out, 1u << 20);
+    int err = hec_report_explain(cause, json, style, &out);
+    if (err == HEC_OK && (fputs(hec_buf_text(&out), stdout) < 0 || fflush(stdout) != 0)) {
+        hec_error("explain: standard output cannot be written");
+        err = HEC_ERR_IO;
+    }
+    hec_buf_free(&out);
+    return err;
+}
+
+int hec_verb_explain(int argc, char **argv) {
+    struct hec_args args;
+    struct hec_report_style style;
+    int err = hec_args_parse(HEC_VERB_EXPLAIN, argc, argv, &args);
+    if (err > 0)
+        return 0;
+    if (err == HEC_OK && args.rest_count > 1) {
+        hec_error("explain: one cause, please; usage: hec explain %s", hec_verb_info(HEC_VERB_EXPLAIN)->usage);
+        err = HEC_ERR_USAGE;
+    }
+    enum hec_cause cause = HEC_CAUSE_COUNT;
+    if (err == HEC_OK && args.rest_count == 1 && (cause = hec_cause_find(args.rest[0])) == HEC_CAUSE_COUNT)
+        err = unknown(args.rest[0]);
+    if (err == HEC_OK)
+        err = hec_load_style(&args, STDOUT_FILENO, &style);
+    if (err == HEC_OK)
+        err = print(cause, hec_args_has(&args, HEC_OPT_JSON), &style);
+    return hec_err_exit_status(err);
+}

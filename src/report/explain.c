@@ -1,0 +1,119 @@
+#include "report/explain.h"
+
+#include "diagnose/rules/rule.h"
+#include "report/json_parts.h"
+#include "report/page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define set hec_json_set
+
+/* ---- JSON ---- */
+
+static json_t *cause_of(const struct hec_rule *rule) {
+    json_t *cause = json_object(), *limits = json_array(), *advice = json_array();
+    for (int i = 0; i < rule->limit_count; i++) {
+        const struct hec_rule_limit *l = &rule->limits[i];
+        json_t *limit = json_object();
+        set(limit, "value", hec_json_number(l->value));
+        set(limit, "unit", json_string(l->unit));
+        set(limit, "meaning", json_string(l->meaning));
+        set(limit, "source", json_string(l->source));
+        json_array_append_new(limits, limit);
+    }
+    for (int i = 0; i < rule->advice_count; i++) {
+        const struct hec_rule_advice *a = &rule->advice[i];
+        json_t *row = json_object();
+        set(row, "framework", json_string(a->framework));
+        set(row, "text", json_string(a->text));
+        set(row, "code", a->code ? json_string(a->code) : json_null());
+        json_array_append_new(advice, row);
+    }
+    set(cause, "cause", json_string(hec_cause_name(rule->cause)));
+    set(cause, "title", json_string(hec_cause_title(rule->cause)));
+    set(cause, "meaning", json_string(rule->meaning));
+    set(cause, "detection", json_string(rule->detection));
+    set(cause, "thresholds", limits);
+    set(cause, "saving", json_string(rule->saving));
+    set(cause, "lever", json_string(rule->lever));
+    set(cause, "advice", advice);
+    return cause;
+}
+
+static int add_bytes(const char *bytes, size_t length, void *out) {
+    return hec_buf_add(out, bytes, length) ? -1 : 0;
+}
+
+static int print_json(enum hec_cause only, struct hec_buf *out) {
+    json_t *root = json_object(), *causes = json_array();
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
+        const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
+        if (rule && (only == HEC_CAUSE_COUNT || i == (int)only))
+            json_array_append_new(causes, cause_of(rule));
+    }
+    set(root, "schema", json_string(HEC_CAUSES_SCHEMA));
+    set(root, "causes", causes);
+    int failed = json_dump_callback(root, add_bytes, out, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    json_decref(root);
+    if (!failed)
+        hec_buf_puts(out, "\n");
+    return hec_buf_error(out) ? hec_buf_error(out) : failed ? HEC_ERR_NOMEM : HEC_OK;
+}
+
+/* ---- terminal ---- */
+
+static void print_table(struct hec_page *page) {
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
+        const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
+        if (rule)
+            hec_page_line(page, 0, hec_cause_name(rule->cause), HEC_TONE_PLAIN, "%s: %s", hec_cause_title(rule->cause),
+                          rule->lever);
+    }
+    hec_page_blank(page);
+    hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain CAUSE: what it means, how it is told, what answers it");
+}
+
+static void print_limits(struct hec_page *page, const struct hec_rule *rule) {
+    for (int i = 0; i < rule->limit_count; i++) {
+        const struct hec_rule_limit *l = &rule->limits[i];
+        hec_page_row(page, 0, i ? "" : "thresholds", HEC_TONE_PLAIN, "%g%s%s: %s", l->value, l->unit[0] ? " " : "",
+                     l->unit, l->meaning);
+        if (l->source[0])
+            hec_page_row(page, 0, "", HEC_TONE_DIM, "(%s)", l->source);
+    }
+}
+
+static void print_advice(struct hec_page *page, const struct hec_rule *rule) {
+    for (int i = 0; i < rule->advice_count; i++) {
+        const struct hec_rule_advice *a = &rule->advice[i];
+        hec_page_row(page, 2, strcmp(a->framework, "any") ? a->framework : "", HEC_TONE_PLAIN, "%s", a->text);
+        if (a->code)
+            hec_page_code(page, 4, a->code);
+    }
+}
+
+static void print_cause(struct hec_page *page, const struct hec_rule *rule) {
+    hec_page_row(page, 0, hec_cause_name(rule->cause), HEC_TONE_BOLD, "%s", hec_cause_title(rule->cause));
+    hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s", rule->meaning);
+    hec_page_blank(page);
+    hec_page_row(page, 0, "told by", HEC_TONE_PLAIN, "%s", rule->detection);
+    print_limits(page, rule);
+    hec_page_row(page, 0, "saving", HEC_TONE_PLAIN, "%s", rule->saving);
+    hec_page_blank(page);
+    hec_page_row(page, 0, "answer", HEC_TONE_BOLD, "%s", rule->lever);
+    print_advice(page, rule);
+}
+
+int hec_report_explain(enum hec_cause cause, bool json, const struct hec_report_style *style, struct hec_buf *out) {
+    const struct hec_rule *rule = cause == HEC_CAUSE_COUNT ? NULL : hec_rule_of(cause);
+    if (json)
+        return print_json(cause, out);
+    struct hec_page page;
+    hec_page_init(&page, style, out);
+    if (rule)
+        print_cause(&page, rule);
+    else
+        print_table(&page);
+    return hec_buf_error(out);
+}

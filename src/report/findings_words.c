@@ -1,0 +1,165 @@
+#include "report/findings_words.h"
+
+#include "diagnose/findings.h"
+#include "diagnose/verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef char text[HEC_FORMAT_SIZE];
+
+bool hec_summary_traced(const struct hec_summary *summary) {
+    return summary->timeline.device_count > 0;
+}
+
+static const struct hec_device_summary *device_of(const struct hec_summary *s, int device) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].device.index == device)
+            return &s->devices[i];
+    return NULL;
+}
+
+const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary *s, int device) {
+    const struct hec_device_summary *d = device_of(s, device);
+    int used = 0;
+    for (int i = 0; i < s->device_count; i++)
+        used += s->devices[i].used;
+    const char *name = d ? d->device.name : "";
+    if (strncmp(name, "NVIDIA ", 7) == 0)
+        name += 7;
+    if (used > 1 || !name[0])
+        snprintf(out, HEC_FORMAT_SIZE, "GPU %d", device);
+    else
+        snprintf(out, HEC_FORMAT_SIZE, "the %.60s", name);
+    return out;
+}
+
+const struct hec_finding *hec_findings_top(const struct hec_findings *findings) {
+    const struct hec_finding *top = findings->count ? &findings->list[0] : NULL;
+    if (!top || top->cause == HEC_CAUSE_NONE)
+        return NULL;
+    double best = isfinite(top->joules.best) ? top->joules.best : top->seconds.best;
+    return best >= HEC_FINDING_WORTH ? top : NULL;
+}
+
+char *hec_saving_words(char out[HEC_FORMAT_SIZE], const struct hec_finding *f) {
+    bool joules = isfinite(f->joules.best);
+    const struct hec_saving *s = joules ? &f->joules : &f->seconds;
+    out[0] = '\0';
+    if (isfinite(s->best))
+        snprintf(out, HEC_FORMAT_SIZE, "%.0f %% of the %s (%.0f to %.0f%s)", 100 * s->best, joules ? "joules" : "time",
+                 100 * s->low, 100 * s->high, joules && f->estimated ? ", estimated" : "");
+    return out;
+}
+
+/* ---- the headline ---- */
+
+static bool only_idle(uint32_t states) {
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        if (states & (1u << i) && !hec_state_idle((enum hec_state)i))
+            return false;
+    return states != 0;
+}
+
+/* "the H200 idled 41 % of 62 s, 1.9 kJ of 4.6 kJ"; false: the ledger does not tell. */
+static bool idled(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
+    const struct hec_ledger_device *d = hec_diagnosis_of(&s->diagnosis, f->device, NULL);
+    text name, share, whole, part, all;
+    double seconds = 0, joules = 0;
+    if (!d || !d->window_ns || !only_idle(f->states))
+        return false;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        if (!(f->states & (1u << i)) || !d->rows[i].ns)
+            continue;
+        seconds += d->rows[i].seconds;
+        joules += d->rows[i].joules;
+    }
+    double window = (double)d->window_ns / 1e9;
+    int length = snprintf(out, size, "%s idled %s of %s", hec_device_word(name, s, f->device),
+                          hec_format_share(share, seconds / window), hec_format_seconds(whole, window));
+    if (isfinite(joules) && isfinite(d->joules))
+        snprintf(out + length, size - (size_t)length, ", %s of %s", hec_format_si(part, joules, 2, "J"),
+                 hec_format_si(all, d->joules, 3, "J"));
+    return true;
+}
+
+static void headline_of_finding(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
+    char what[256], saves[128] = "";
+    text saving;
+    if (hec_saving_words(saving, f)[0])
+        snprintf(saves, sizeof saves, "; mending it would save about %s", saving);
+    if (idled(what, sizeof what, s, f))
+        snprintf(out, size, "%s: %s%s", hec_cause_title(f->cause), what, saves);
+    else
+        snprintf(out, size, "%s%s", f->title, saves);
+}
+
+static void headline_without_finding(char *out, size_t size, const struct hec_summary *s) {
+    const struct hec_device_summary *d = NULL;
+    for (int i = 0; i < s->device_count && !d; i++)
+        d = s->devices[i].used ? &s->devices[i] : NULL;
+    if (!d)
+        return;
+    const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
+    text name, busy, whole;
+    if (!ledger || !ledger->window_ns) {
+        const struct hec_verdict *v = &d->verdict;
+        bool sure = v->confidence > 0;
+        snprintf(out, size, sure ? "%s (by telemetry alone, confidence %.2f)" : "%s, by telemetry alone",
+                 hec_verdict_title(v->kind), v->confidence);
+        return;
+    }
+    double window = (double)ledger->window_ns / 1e9, idle = 0;
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        idle += hec_state_idle((enum hec_state)i) ? ledger->rows[i].seconds : 0;
+    snprintf(out, size, "no cause stands out: %s was busy %s of %s", hec_device_word(name, s, d->device.index),
+             hec_format_share(busy, 1 - idle / window), hec_format_seconds(whole, window));
+}
+
+void hec_headline(char *out, size_t size, const struct hec_summary *s) {
+    const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
+    out[0] = '\0';
+    if (hec_findings_top(&s->findings))
+        headline_of_finding(out, size, s, first);
+    else if (first && first->cause == HEC_CAUSE_NONE)
+        snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the joules or more%s",
+                 first->evidence[0], 100 * HEC_FINDING_WORTH, hec_summary_traced(s) ? "" : ", by telemetry alone");
+    else
+        headline_without_finding(out, size, s);
+}
+
+/* ---- lines and advice ---- */
+
+char *hec_place_words(char *out, size_t size, const char *from, int line, const char *function_from, int room) {
+    char file[256], function[128], tail[160], number[16] = "";
+    hec_format_clean(file, sizeof file, from[0] ? from : "?", false);
+    hec_format_clean(function, sizeof function, function_from, false);
+    if (line > 0)
+        snprintf(number, sizeof number, ":%d", line);
+    snprintf(tail, sizeof tail, "%s%s%.*s", number, function[0] ? " " : "", room / 2 - (int)strlen(number), function);
+    int left = room - (int)strlen(tail);
+    const char *shown = file;
+    if ((int)strlen(file) > left) {
+        left -= 4; /* for the dots */
+        while ((int)strlen(shown) > left && strchr(shown, '/'))
+            shown = strchr(shown, '/') + 1;
+        if ((int)strlen(shown) > left)
+            shown += (int)strlen(shown) - (left > 0 ? left : 0);
+    }
+    snprintf(out, size, "%s%s%s", shown == file ? "" : ".../", shown, tail);
+    return out;
+}
+
+static bool runs_python(const struct hec_summary *s) {
+    return strstr(s->command, "python") || strstr(s->command, ".py") || strstr(s->command, "torchrun");
+}
+
+const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *s) {
+    const char *const wanted[] = {runs_python(s) ? "PyTorch" : "CUDA", "any"};
+    for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++)
+        for (int i = 0; i < rule->advice_count; i++)
+            if (strcmp(rule->advice[i].framework, wanted[w]) == 0)
+                return &rule->advice[i];
+    return rule->advice_count ? &rule->advice[0] : NULL;
+}

@@ -1,0 +1,26 @@
+/* Inside src/report: findings in words. */
+#ifndef HEC_REPORT_FINDINGS_WORDS_H
+#define HEC_REPORT_FINDINGS_WORDS_H
+
+#include "diagnose/rules/rule.h"
+#include "diagnose/summary.h"
+#include "report/format.h"
+
+#include <stddef.h>
+
+/* Whether any activity of a device was traced: else all is said from telemetry alone. */
+bool hec_summary_traced(const struct hec_summary *summary);
+/* What a device is called within a sentence: "the H200" where the run used one, "GPU 1" where several. */
+const char *hec_device_word(char text[HEC_FORMAT_SIZE], const struct hec_summary *summary, int device);
+/* The finding that is worth acting on most, NULL: none is. */
+const struct hec_finding *hec_findings_top(const struct hec_findings *findings);
+/* "38 % of the joules (31 to 44)", of the time where the joules cannot be told; "" where nothing can. */
+char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *finding);
+/* The answer of a report in one sentence; "" where no device was used. */
+void hec_headline(char *out, size_t size, const struct hec_summary *summary);
+/* ".../loader/images.py:41 fetch", in at most `room` columns (>= 16), ASCII: the file loses its first folders. */
+char *hec_place_words(char *out, size_t size, const char *file, int line, const char *function, int room);
+/* The row of a rule's advice that fits what the run executes: with code first. NULL: none. */
+const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *summary);
+
+#endif

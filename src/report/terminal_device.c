@@ -1,0 +1,183 @@
+#include "report/terminal_device.h"
+
+#include "diagnose/verdict.h"
+#include "report/format.h"
+#include "report/terminal_findings.h"
+#include "report/terminal_timeline.h"
+#include "report/timeline_words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define IDLE_TOLD 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
+
+typedef char text[HEC_FORMAT_SIZE];
+
+double hec_terminal_watts(const struct hec_device_summary *d) {
+    return d->energy.valid && d->energy.window_s > 0 ? d->energy.joules / d->energy.window_s : d->power_w.mean;
+}
+
+static enum hec_tone verdict_tone(enum hec_verdict_kind kind) {
+    if (kind == HEC_VERDICT_COMPUTE_BOUND)
+        return HEC_TONE_GOOD;
+    return kind == HEC_VERDICT_NONE || kind == HEC_VERDICT_UNCLEAR ? HEC_TONE_BOLD : HEC_TONE_WARN;
+}
+
+/* What telemetry alone tells; a trace tells more, and is shown instead. */
+static void put_verdict(struct hec_page *page, const struct hec_device_summary *d) {
+    const struct hec_verdict *v = &d->verdict;
+    char sure[32] = "";
+    if (v->confidence > 0)
+        snprintf(sure, sizeof sure, " (confidence %.2f)", v->confidence);
+    hec_page_row(page, 4, "verdict", verdict_tone(v->kind), "%s%s", hec_verdict_title(v->kind), sure);
+    hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", v->sentence);
+    for (int i = 0; i < v->evidence_count; i++)
+        hec_page_row(page, 4, "", HEC_TONE_DIM, "- %s", v->evidence[i]);
+}
+
+static void put_device_energy(struct hec_page *page, const struct hec_device_summary *d) {
+    const struct hec_energy *e = &d->energy;
+    text joules, coverage, apart, share;
+    const char *method = e->method == HEC_ENERGY_COUNTER ? "the counter" : "the power samples alone";
+    if (e->valid)
+        hec_page_row(page, 4, "energy", HEC_TONE_PLAIN, "%s by %s%s",
+                     hec_format_bounded(joules, e->joules, e->bound_joules, "J", page->utf8), method,
+                     e->simulated ? " (simulated)" : "");
+    else
+        hec_page_row(page, 4, "energy", HEC_TONE_BAD, "invalid: %s", e->why);
+    if (e->method == HEC_ENERGY_NONE)
+        return;
+    char notes[256] = "";
+    if (isfinite(e->disagreement))
+        snprintf(notes, sizeof notes, "; the power samples say %+.1f %%", 100 * e->disagreement);
+    if (e->gaps)
+        snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d gap%s, %.2g s", e->gaps,
+                 e->gaps == 1 ? "" : "s", e->gap_s);
+    if (e->resets)
+        snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d reset%s of the counter", e->resets,
+                 e->resets == 1 ? "" : "s");
+    hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
+    if (isfinite(e->work_joules)) {
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
+                     hec_format_si(joules, e->work_joules, 3, "J"),
+                     hec_format_si(apart, e->idle_context_joules, 3, "J"),
+                     hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
+                     isfinite(e->idle_context_watts) ? e->idle_context_watts : 0,
+                     hec_format_si(coverage, e->idle_joules, 3, "J"),
+                     strncmp(e->idle_source, "estimated", 9) == 0 ? "; estimated" : "");
+    } else if (isfinite(e->idle_unknown_max_joules)) {
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
+                     hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), e->idle_source);
+    }
+}
+
+static void add_share(char *line, size_t size, const char *name, double share) {
+    text value;
+    if (isfinite(share))
+        snprintf(line + strlen(line), size - strlen(line), "%s%s %s", line[0] ? "   " : "", name,
+                 hec_format_share(value, share));
+}
+
+static void add_rate(char *line, size_t size, const char *name, double bytes) {
+    text value;
+    if (isfinite(bytes))
+        snprintf(line + strlen(line), size - strlen(line), "%s%s %s", line[0] ? "   " : "", name,
+                 hec_format_bytes(value, bytes, "/s"));
+}
+
+static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
+    char shares[256] = "", rates[256] = "";
+    add_share(shares, sizeof shares, "GPU", d->metric[HEC_GPU_UTIL].mean);
+    add_share(shares, sizeof shares, "SM", d->metric[HEC_GPM_SM_ACTIVE].mean);
+    add_share(shares, sizeof shares, "occupancy", d->metric[HEC_GPM_SM_OCCUPANCY].mean);
+    add_share(shares, sizeof shares, "tensor", d->metric[HEC_GPM_TENSOR_ACTIVE].mean);
+    add_share(shares, sizeof shares, "DRAM", d->metric[HEC_GPM_DRAM_ACTIVE].mean);
+    if (!isfinite(d->metric[HEC_GPM_DRAM_ACTIVE].mean))
+        add_share(shares, sizeof shares, "memory", d->metric[HEC_GPU_MEM_UTIL].mean);
+    add_rate(rates, sizeof rates, "PCIe in", d->metric[HEC_GPM_PCIE_RX].mean);
+    add_rate(rates, sizeof rates, "out", d->metric[HEC_GPM_PCIE_TX].mean);
+    add_rate(rates, sizeof rates, "NVLink in", d->metric[HEC_GPM_NVLINK_RX].mean);
+    add_rate(rates, sizeof rates, "out", d->metric[HEC_GPM_NVLINK_TX].mean);
+    hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "%s", shares[0] ? shares : "not recorded");
+    if (rates[0])
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", rates);
+}
+
+static void put_power(struct hec_page *page, const struct hec_device_summary *d) {
+    static const char *const names[HEC_THROTTLE_COUNT] = {"the power limit", "heat", "the hardware", "other settings"};
+    text share;
+    if (!d->power_w.count) {
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "not recorded");
+        return;
+    }
+    if (isfinite(d->power_limit_w))
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "mean %.0f W, median %.0f W, max %.0f W, limit %.0f W",
+                     d->power_w.mean, d->power_w.median, d->power_w.maximum, d->power_limit_w);
+    else
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "mean %.0f W, median %.0f W, max %.0f W, limit unknown",
+                     d->power_w.mean, d->power_w.median, d->power_w.maximum);
+    for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
+        if (d->throttled_share[i] >= 0.01)
+            hec_page_row(page, 4, "", HEC_TONE_PLAIN, "clocks held down by %s in %s of the readings", names[i],
+                         hec_format_share(share, d->throttled_share[i]));
+}
+
+void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
+    char label[16];
+    snprintf(label, sizeof label, "GPU %d", d->device.index);
+    hec_page_blank(page);
+    hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s", d->device.name[0] ? d->device.name : "(no name)");
+    if (s->imported[0]) { /* time is all that there is */
+        hec_terminal_device_timeline(page, &s->timeline, d->device.index);
+        hec_terminal_classes(page, &s->diagnosis, d->device.index);
+        return;
+    }
+    hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
+    if (d->shared_with)
+        hec_page_row(page, 4, "", HEC_TONE_WARN,
+                     "shared with %d other process%s: the energy is the device's, not the command's alone",
+                     d->shared_with, d->shared_with == 1 ? "" : "es");
+    if (d->device.mig_enabled == 1)
+        hec_page_row(page, 4, "", HEC_TONE_WARN,
+                     "divided (MIG): the energy is the whole board's, whatever part of it the command used");
+    put_device_energy(page, d);
+    put_power(page, d);
+    put_use(page, d);
+    hec_terminal_device_timeline(page, &s->timeline, d->device.index);
+    hec_terminal_classes(page, &s->diagnosis, d->device.index);
+    if (!hec_timeline_of(&s->timeline, d->device.index))
+        put_verdict(page, d);
+}
+
+void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        char label[16];
+        text joules;
+        if (d->used)
+            continue;
+        snprintf(label, sizeof label, "GPU %d", d->device.index);
+        const char *name = d->device.name[0] ? d->device.name : "no name";
+        hec_page_row(page, 0, label, HEC_TONE_DIM, "not charged (%s%s): %s",
+                     d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : name,
+                     d->shared_with ? ", in use by others" : "", d->used_why);
+    }
+}
+
+void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
+    const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
+    char label[16], idle[64] = "";
+    text watts, share;
+    snprintf(label, sizeof label, "GPU %d", d->device.index);
+    if (d->energy.idle_context_joules >= IDLE_TOLD * d->energy.joules)
+        snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
+                 hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
+    hec_format_si(watts, hec_terminal_watts(d), 3, "W");
+    if (t && t->traced_s > 0)
+        hec_page_line(page, 2, label, HEC_TONE_PLAIN, "%s: busy %s%s", watts,
+                      hec_format_share(share, t->busy_s / t->traced_s), idle);
+    else
+        hec_page_line(page, 2, label, verdict_tone(d->verdict.kind), "%s: %s%s", watts,
+                      hec_verdict_title(d->verdict.kind), idle);
+}

@@ -1,0 +1,18 @@
+/* Inside src/report: what was measured of a device, in the report for people. */
+#ifndef HEC_REPORT_TERMINAL_DEVICE_H
+#define HEC_REPORT_TERMINAL_DEVICE_H
+
+#include "diagnose/summary.h"
+#include "report/page.h"
+
+double hec_terminal_watts(const struct hec_device_summary *device); /* mean over the run; NAN unknown */
+/* Energy, power, use, timeline; what telemetry tells where nothing was traced. */
+void hec_terminal_device(struct hec_page *page, const struct hec_summary *summary,
+                         const struct hec_device_summary *device);
+/* A row each of those that the command did not use. */
+void hec_terminal_unused(struct hec_page *page, const struct hec_summary *summary);
+/* One line at the end of `hec run`. */
+void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *summary,
+                               const struct hec_device_summary *device);
+
+#endif

@@ -1,0 +1,223 @@
+#include "report/terminal_findings.h"
+
+#include "base/trace.h"
+#include "diagnose/findings.h"
+#include "report/findings_words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHOWN 3
+#define LABEL_COLUMNS 13
+#define DOLLARS_TOLD 0.01
+#define COMMAND_COLUMNS 48 /* longer ones are not repeated */
+#define CLASSES_SHOWN 4
+#define CLASS_LEAST 0.05 /* of compute */
+
+typedef char text[HEC_FORMAT_SIZE];
+
+/* ---- the answer ---- */
+
+static bool used(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].used)
+            return true;
+    return false;
+}
+
+/* Once in a report, and only where it is true. */
+static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summary *s) {
+    const struct hec_trace_cost *t = &s->timeline.trace;
+    const char *command = strlen(s->command) <= COMMAND_COLUMNS ? s->command : "...";
+    bool tried = t->processes && t->mode != HEC_TRACE_OFF && t->why[0], simulated = s->simulated[0];
+    if (hec_summary_traced(s) || s->imported[0] || (!tried && !used(s)))
+        return;
+    if (tried)
+        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s (it would add cause, lines and savings)", t->why);
+    else
+        hec_page_row(page, 2, "trace", HEC_TONE_PLAIN,
+                     "none. It would add the cause, the lines of the program and the savings: "
+                     "hec run %s%s%s--trace auto -- %s",
+                     simulated ? "--sim " : "", s->simulated, simulated ? " " : "", command);
+}
+
+void hec_terminal_headline(struct hec_page *page, const struct hec_summary *s) {
+    char headline[512];
+    const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
+    bool healthy = first && first->cause == HEC_CAUSE_NONE;
+    enum hec_tone tone = healthy ? HEC_TONE_GOOD : hec_findings_top(&s->findings) ? HEC_TONE_WARN : HEC_TONE_BOLD;
+    hec_headline(headline, sizeof headline, s);
+    if (headline[0])
+        hec_page_row(page, 2, "found", tone, "%s", headline);
+    put_what_a_trace_adds(page, s);
+}
+
+/* ---- findings ---- */
+
+static double joules_of(const struct hec_summary *s, int device) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].device.index == device && s->devices[i].energy.valid)
+            return s->devices[i].energy.joules;
+    return NAN;
+}
+
+/* "38 % of the joules (31 to 44), about 1.7 kJ", and dollars where they are worth a word. */
+static void put_saving(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
+    text saving, joules;
+    char more[128] = "";
+    double saved = f->joules.best * joules_of(s, f->device);
+    if (!hec_saving_words(saving, f)[0] || f->cause == HEC_CAUSE_NONE)
+        return;
+    if (isfinite(saved) && saved > 0)
+        snprintf(more, sizeof more, ", about %s", hec_format_si(joules, saved, 2, "J"));
+    double hours = f->seconds.best * s->seconds / 3600 * s->price.dollars_per_gpu_hour;
+    double dollars = saved / 3.6e6 * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
+    if (dollars >= DOLLARS_TOLD)
+        snprintf(more + strlen(more), sizeof more - strlen(more), ", %s", hec_format_dollars(joules, dollars));
+    hec_page_row(page, 2, "saves", HEC_TONE_BOLD, "%s%s", saving, more);
+}
+
+static void put_line(struct hec_page *page, const char *label, const struct hec_finding_line *l) {
+    text share;
+    char place[256];
+    hec_format_share(share, l->share);
+    hec_place_words(place, sizeof place, l->file, l->line, l->function,
+                    page->columns - LABEL_COLUMNS - (int)strlen(share) - 6);
+    hec_page_line(page, 2, label, HEC_TONE_PLAIN, "%s (%s)", place, share);
+}
+
+static int widest(const char *code) {
+    int most = 0;
+    while (*code) {
+        int length = (int)strcspn(code, "\n");
+        most = length > most ? length : most;
+        code += length + (code[length] == '\n');
+    }
+    return most;
+}
+
+static void put_advice(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
+    const struct hec_rule *rule = hec_rule_of(f->cause);
+    const struct hec_rule_advice *advice = rule ? hec_advice_for(rule, s) : NULL;
+    if (f->lever[0])
+        hec_page_row(page, 2, "lever", HEC_TONE_PLAIN, "%s", f->lever);
+    if (!advice || !advice->code)
+        return;
+    int wide = widest(advice->code);
+    if (wide <= page->columns - 4)
+        hec_page_code(page, wide <= page->columns - LABEL_COLUMNS ? LABEL_COLUMNS : 4, advice->code);
+}
+
+static void put_finding(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f, int number) {
+    char label[24], device[16] = "";
+    enum hec_tone tone = f->cause == HEC_CAUSE_NONE                      ? HEC_TONE_GOOD
+                         : number == 1 && hec_findings_top(&s->findings) ? HEC_TONE_WARN
+                                                                         : HEC_TONE_BOLD;
+    snprintf(label, sizeof label, "%s%d", number == 1 ? "Findings  " : "          ", number);
+    if (s->timeline.device_count > 1)
+        snprintf(device, sizeof device, "GPU %d: ", f->device);
+    hec_page_row(page, 0, label, tone, "%s%s (confidence %.2f)", device, f->title, f->confidence);
+    put_saving(page, s, f);
+    for (int i = 0; i < f->evidence_count; i++)
+        hec_page_row(page, 2, i ? "" : "because", HEC_TONE_PLAIN, "- %s", f->evidence[i]);
+    for (int i = 0; i < f->line_count; i++)
+        put_line(page, i ? "" : "line", &f->lines[i]);
+    put_advice(page, s, f);
+}
+
+void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, bool all) {
+    int count = s->findings.count, shown = all || count < SHOWN ? count : SHOWN;
+    if (!count)
+        return;
+    hec_page_blank(page);
+    for (int i = 0; i < shown; i++)
+        put_finding(page, s, &s->findings.list[i], i + 1);
+    if (shown < count)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more that would save less (hec report -v shows them)",
+                     count - shown);
+    if (s->findings.list[0].cause != HEC_CAUSE_NONE)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain %s: what it means, how it is told, what answers it",
+                     hec_cause_name(s->findings.list[0].cause));
+}
+
+/* ---- what stands above them ---- */
+
+void hec_terminal_scale_out(struct hec_page *page, const struct hec_findings *findings) {
+    static const char *const words[] = {"unknown", "optimise first", "yes"};
+    const struct hec_scale_out *s = &findings->scale_out;
+    if (s->verdict == HEC_SCALE_UNKNOWN)
+        return;
+    hec_page_blank(page);
+    hec_page_row(page, 0, "Scale out?", s->verdict == HEC_SCALE_OUT ? HEC_TONE_GOOD : HEC_TONE_BOLD, "%s: %s",
+                 words[s->verdict], s->why);
+}
+
+void hec_terminal_latency(struct hec_page *page, const struct hec_latency *l) {
+    const struct {
+        const char *name;
+        double seconds;
+    } parts[] = {{"compute", l->compute_s},
+                 {"memory", l->memory_s},
+                 {"batching", l->batching_s},
+                 {"transport", l->transport_s},
+                 {"the program", l->host_s}};
+    char line[512] = "";
+    text seconds, share;
+    if (!l->valid)
+        return;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i].seconds > 0)
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s %s (%s)", line[0] ? ", " : "",
+                     parts[i].name, hec_format_seconds(seconds, parts[i].seconds),
+                     hec_format_share(share, parts[i].seconds / l->total_s));
+    hec_page_blank(page);
+    hec_page_row(page, 0, "Latency", HEC_TONE_PLAIN, "%s a call: %s", hec_format_seconds(seconds, l->total_s), line);
+}
+
+/* ---- kinds of kernels ---- */
+
+static const char *limit_words(enum hec_roofline_limit limit) {
+    static const char *const words[HEC_LIMITS] = {"", ", limited by arithmetic", ", limited by memory",
+                                                  ", leaves the device underfilled", ", limited by latency"};
+    return (unsigned)limit < HEC_LIMITS ? words[limit] : "";
+}
+
+void hec_terminal_classes(struct hec_page *page, const struct hec_diagnosis *diagnosis, int device) {
+    const struct hec_ledger_device *d = hec_diagnosis_of(diagnosis, device, NULL);
+    const struct hec_class_profile *profile = hec_diagnosis_profile(diagnosis, device);
+    char line[640] = "";
+    double last = INFINITY;
+    if (!d || !d->rows[HEC_STATE_COMPUTE].ns)
+        return;
+    for (int shown = 0; shown < CLASSES_SHOWN; shown++) {
+        int best = -1;
+        for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
+            if ((double)d->classes[c].ns < last && (best < 0 || d->classes[c].ns > d->classes[best].ns))
+                best = c;
+        double share = best < 0 ? 0 : (double)d->classes[best].ns / (double)d->rows[HEC_STATE_COMPUTE].ns;
+        if (share < CLASS_LEAST)
+            break;
+        text part, watts = "";
+        if (isfinite(d->classes[best].watts))
+            snprintf(watts, sizeof watts, " at %.0f W", d->classes[best].watts);
+        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s %s%s%s", line[0] ? "; " : "",
+                 hec_kernel_class_name((enum hec_kernel_class)best), hec_format_share(part, share), watts,
+                 profile && profile->has_counters ? limit_words(profile->class[best].point.limit) : "");
+        last = (double)d->classes[best].ns;
+    }
+    if (line[0])
+        hec_page_row(page, 4, "compute", HEC_TONE_PLAIN, "%s", line);
+}
+
+/* ---- the end of `hec run` ---- */
+
+void hec_terminal_brief_finding(struct hec_page *page, const struct hec_summary *s) {
+    const struct hec_finding *f = hec_findings_top(&s->findings);
+    if (!f)
+        return;
+    if (f->line_count)
+        put_line(page, "line", &f->lines[0]);
+    if (f->lever[0])
+        hec_page_row(page, 2, "lever", HEC_TONE_PLAIN, "%s", f->lever);
+}
