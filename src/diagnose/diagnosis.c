@@ -108,7 +108,7 @@ static void take_counter(void *context, int64_t t_ns, int64_t value, bool valid)
 
 static int read_supply(const struct hec_summary_input *input, struct supply *s, struct hec_why *why) {
     const struct hec_device_summary *d = s->summary;
-    const struct hec_unmix_options options = {.classes = HEC_STATE_COUNT, .limit_w = d->power_limit_w};
+    const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w);
     int subject = d->device.index, err = 0;
     if (!d->energy.valid || !(d->energy.joules > 0))
         return 0;

@@ -14,6 +14,7 @@ struct hec_diagnosis {
     struct hec_ledger ledger;           /* only devices with activities */
     struct hec_source_lines source;     /* of idle states; empty without stack samples */
     char (*why)[256];                   /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
+    char (*how)[160];                   /* by ledger device: on what its watts rest; "" with why. malloc'ed */
     struct hec_call_facts *calls;       /* by ledger device; malloc'ed, NULL: none */
     struct hec_class_profile *profiles; /* by ledger device; malloc'ed, NULL: none */
 };
@@ -24,8 +25,8 @@ struct hec_device_summary;
 /* One pass over the states of all devices feeds the ledger, the source lines and the watts. Seconds are always told;
  * joules where the device's energy is valid and its power readings span enough, and then the rows add up to that energy.
  * A device's watts by state come from its power history and the windows between the values of its energy counter
- * (unmix.h); of time that was not traced they count as those of the state that it is counted for. A state that
- * no reading saw is given the mean of its kind (busy or idle) without bounds: then it lasted for less than a reading.
+ * (unmix.h), and where those do not tell them apart from what is known of states beforehand (pricing.h), with bounds that
+ * are as wide; of time that was not traced they count as those of the state that it is counted for.
  *
  * timeline: of the run, complete (devices and end). devices: energies filled in. Pure; linear in time; memory grows with
  * what ledger.h and source_lines.h say, and 32 bytes a reading of at most 2.8 hours: of longer runs every nth minute

@@ -11,6 +11,8 @@
 #define STEP_NS                                                                                                        \
     INT64_C(                                                                                                           \
         500000000) /* a long piece goes on in such steps, so that readings are used while their time is in the ring */
+/* Shares of a sample that differ less between delays: 0.1 ms of 20, or 2 W where classes differ by 500. */
+#define SAME 0.005
 #define WINDOW_FLOOR_W 1.0 /* standard deviation of 100 ms of power that no sigma tells of */
 #define WINDOW_UNIT_S 0.1
 #define POWER_TIMING                                                                                                   \
@@ -33,6 +35,10 @@ int hec_unmix_begin(const struct hec_unmix_options *options, struct hec_unmix **
     if (!err)
         err = hec_gram_init(&unmix->power, n + HEC_TAPS - 1 + 1);
     if (!err)
+        err = hec_gram_init(&unmix->pure, n + 1);
+    for (int i = 0; i < HEC_UNMIX_QUIETS && !err; i++)
+        err = hec_gram_init(&unmix->quiet[i], n + 1);
+    if (!err)
         err = hec_gram_init(&unmix->window, n + 1);
     if (!err && options->counters) {
         unmix->counter = calloc((size_t)options->counters, sizeof *unmix->counter);
@@ -53,6 +59,9 @@ void hec_unmix_free(struct hec_unmix *unmix) {
         return;
     hec_shares_free(&unmix->shares);
     hec_gram_free(&unmix->power);
+    hec_gram_free(&unmix->pure);
+    for (int i = 0; i < HEC_UNMIX_QUIETS; i++)
+        hec_gram_free(&unmix->quiet[i]);
     hec_gram_free(&unmix->window);
     for (int i = 0; unmix->counter && i < unmix->options.counters; i++)
         hec_gram_free(&unmix->counter[i]);
@@ -70,6 +79,9 @@ static int block_of(struct hec_unmix *unmix, int64_t t_ns) {
     while ((t_ns - unmix->shares.origin_ns) / unmix->block_ns >= HEC_BLOCKS_MAX) {
         unmix->block_ns *= 2;
         hec_gram_halve(&unmix->power);
+        hec_gram_halve(&unmix->pure);
+        for (int i = 0; i < HEC_UNMIX_QUIETS; i++)
+            hec_gram_halve(&unmix->quiet[i]);
         hec_gram_halve(&unmix->window);
         for (int i = 0; i < unmix->options.counters; i++)
             hec_gram_halve(&unmix->counter[i]);
@@ -148,12 +160,35 @@ static void add_timing(const struct hec_unmix *unmix, struct hec_gram *gram, int
         hec_gram_time(gram, unmix->options.classes, from, to, weight, (double)(end_ns - start_ns) * 1e-9);
 }
 
+/* A sample that is the same whatever the response. True: it is of quiet classes, and done with. */
+static bool use_pure(struct hec_unmix *unmix, const struct hec_unmix_reading *reading, const double *z) {
+    double row[HEC_UNMIX_CLASSES + 1], seconds = (double)(reading->end_ns - reading->start_ns) * 1e-9;
+    int n = unmix->options.classes;
+    struct hec_gram *gram = &unmix->pure;
+    memcpy(row, z, (size_t)n * sizeof *z);
+    row[n] = reading->value;
+    for (int i = 0; i < HEC_UNMIX_QUIETS; i++) {
+        double part = 0;
+        for (int c = 0; c < n; c++)
+            part += unmix->options.quiet[i] >> c & 1 ? z[c] : 0;
+        if (part > 1 - SAME)
+            gram = &unmix->quiet[i];
+    }
+    hec_gram_add(gram, block_of(unmix, reading->end_ns), row, 1, seconds);
+    for (int c = 0; c < n; c++)
+        if (z[c] > 1 - SAME) {
+            unmix->alone_s[c] += seconds;
+            unmix->alone_j[c] += seconds * reading->value;
+        }
+    return gram != &unmix->pure;
+}
+
 static int use_power(struct hec_unmix *unmix, const struct hec_unmix_reading *reading) {
     double z[HEC_TAPS * HEC_UNMIX_CLASSES];
     double seconds = (double)(reading->end_ns - reading->start_ns) * 1e-9;
     int64_t shift_ns = unmix->fitted ? HEC_TAP_FIRST_NS + unmix->reference * HEC_TAP_NS : 0;
     int n = unmix->options.classes;
-    bool pure = true;
+    bool pure = true, same = true;
     for (int k = 0; k < HEC_TAPS; k++) {
         int64_t tap_ns = HEC_TAP_FIRST_NS + k * HEC_TAP_NS;
         if (!shares_of(unmix, reading->start_ns + tap_ns, reading->end_ns + tap_ns, z + k * n)) {
@@ -162,8 +197,12 @@ static int use_power(struct hec_unmix *unmix, const struct hec_unmix_reading *re
         }
         for (int c = 0; c < n && pure; c++)
             pure = fabs(z[k * n + c] - z[c]) < 1e-9;
+        for (int c = 0; c < n && same; c++)
+            same = fabs(z[k * n + c] - z[c]) < SAME;
     }
     unmix->used[HEC_UNMIX_POWER]++;
+    if (same && use_pure(unmix, reading, z))
+        return 0;
     add_timing(unmix, &unmix->power, reading->start_ns + shift_ns, reading->end_ns + shift_ns, POWER_TIMING);
     if (!unmix->fitted && !pure)
         return hold(unmix, reading->end_ns, seconds, z, reading->value);
@@ -295,6 +334,28 @@ int hec_unmix_counter(struct hec_unmix *unmix, int counter, int64_t start_ns, in
     if (counter < 0 || counter >= unmix->options.counters)
         return HEC_ERR_USAGE;
     return push(unmix, HEC_UNMIX_COUNTER, (struct hec_unmix_reading){start_ns, end_ns, share, 0, counter});
+}
+
+int hec_unmix_believe(struct hec_unmix *unmix, int class, const struct hec_unmix_belief *belief) {
+    if (class < 0 || class >= unmix->options.classes || !(belief->watts >= 0) || !isfinite(belief->watts) ||
+        !(belief->sd > 0) || !isfinite(belief->sd) || !isfinite(belief->factor) || !(belief->floor >= 0) ||
+        !isfinite(belief->floor))
+        return HEC_ERR_USAGE;
+    unmix->belief[class] = *belief;
+    return 0;
+}
+
+void hec_unmix_level(struct hec_unmix *unmix, double sd) {
+    unmix->level_sd = sd;
+}
+
+int hec_unmix_alone(struct hec_unmix *unmix, int class, double *watts, double *seconds) {
+    if (class < 0 || class >= unmix->options.classes)
+        return HEC_ERR_USAGE;
+    int err = hec_unmix_settle(unmix);
+    *seconds = unmix->alone_s[class];
+    *watts = *seconds > 0 ? unmix->alone_j[class] / *seconds : NAN;
+    return err;
 }
 
 void hec_unmix_total(struct hec_unmix *unmix, double joules, double bound_j) {

@@ -24,6 +24,11 @@
  * What is asked for is what a class took in this run. So far as the exact windows show that a class was itself above or
  * below its mean for a while, that is no error of the estimate and is taken out of the scores.
  *
+ * Beliefs (hec_unmix_believe) take part as readings of their own: watts +- a standard deviation, and how far the class
+ * follows one common level that nobody knows exactly (idling with a context, of which the idle states are kinds). Where
+ * readings tell more they decide. Where they do not, as in a loop of equal short steps or in a class of milliseconds, the
+ * beliefs and the total do, with the intervals that follow from them: `basis` tells which.
+ *
  * The same for utilisation counters (hec_unmix_counter): shares in [0, 1], bounded least squares, no total, no lag.
  *
  * Order of calls: begin; then per instant of time, in any order between kinds but each ascending, piece, power, window
@@ -38,6 +43,7 @@
 
 #define HEC_UNMIX_CLASSES 32
 #define HEC_UNMIX_COUNTERS 16
+#define HEC_UNMIX_QUIETS 2
 
 struct hec_unmix;
 
@@ -45,6 +51,8 @@ struct hec_unmix_options {
     int classes;    /* 1..HEC_UNMIX_CLASSES */
     int counters;   /* 0..HEC_UNMIX_COUNTERS: kinds of utilisation counters */
     double limit_w; /* the device's power limit, to flag classes above it; NAN unknown */
+    /* Sets of classes (bit c) whose power hardly varies: samples of those alone count by residuals of their own. */
+    uint32_t quiet[HEC_UNMIX_QUIETS];
 };
 
 /* Why an estimate of a class must not be used. */
@@ -56,6 +64,13 @@ enum hec_unmix_flaw {
     HEC_UNMIX_IMPRECISE, /* the interval is wider than +-30 % (of a quarter of the mean at least) */
     HEC_UNMIX_ALIKE,     /* power samples alone, of steps so alike that the sensor's delay cannot be told */
     HEC_UNMIX_FLAWS
+};
+
+enum hec_unmix_basis {
+    HEC_UNMIX_NOTHING,
+    HEC_UNMIX_SAMPLES, /* power samples with the sensor's fitted response, and the counter's windows */
+    HEC_UNMIX_WINDOWS, /* the counter's windows, and samples of times that were all alike for 0.1 s about them */
+    HEC_UNMIX_BELIEFS  /* too few of those: what was believed beforehand, and the total */
 };
 
 struct hec_unmix_class {
@@ -74,14 +89,17 @@ struct hec_unmix_class {
 struct hec_unmix_result {
     int classes;
     struct hec_unmix_class class[HEC_UNMIX_CLASSES];
-    bool valid;                     /* at least one class is good */
+    bool valid; /* at least one class is good, or there were beliefs and a total */
+    enum hec_unmix_basis basis;
     double joules;                  /* sum over classes: the total, where there was one and valid */
     double total_j, total_bound_j;  /* as given; NAN none */
     double covered_s;               /* time of all pieces */
     int64_t power_used, power_left; /* samples in the fit; not: late, too long, or not covered by pieces */
     int64_t window_used, window_left;
-    bool lag_known; /* false: the steps are too alike to tell the sensor's delay; power samples were not used */
-    double lag_ns;  /* NAN without power samples that were used */
+    /* false: the steps are too alike to tell the sensor's delay; of the power samples only those were used that no delay
+     * changes. power_used, power_left count all the same. */
+    bool lag_known;
+    double lag_ns;                              /* NAN without power samples that were used */
     double power_residual_w, window_residual_w; /* root mean square; NAN none */
     double power_r2, window_r2;                 /* 1 - residual / variance about the mean; NAN none */
     double power_inflation,
@@ -108,6 +126,18 @@ int hec_unmix_power(struct hec_unmix *unmix, int64_t t_ns, int64_t span_ns, doub
 int hec_unmix_window(struct hec_unmix *unmix, int64_t start_ns, int64_t end_ns, double joules, double sigma_j);
 /* Mean of counter number `counter` over a window, as a share 0..1. */
 int hec_unmix_counter(struct hec_unmix *unmix, int counter, int64_t start_ns, int64_t end_ns, double share);
+/* What is believed of a class before any reading: watts, give or take sd (> 0), apart from the common level, of whose error
+ * it takes factor times as much. Of a class without: the mean of all, give or take as much. floor: it takes at least so
+ * many watts; 0: nothing known. 0 or HEC_ERR_USAGE. */
+struct hec_unmix_belief {
+    double watts, sd, factor, floor;
+};
+int hec_unmix_believe(struct hec_unmix *unmix, int class, const struct hec_unmix_belief *belief);
+void hec_unmix_level(struct hec_unmix *unmix, double sd); /* of the common level, W; 0 before */
+/* Mean watts of the power samples about which the device was in this class alone for 0.14 s at least, whatever the delay
+ * of the sensor, into *watts, and of how much time. Before hec_unmix_solve. 0 s: NAN. */
+int hec_unmix_alone(struct hec_unmix *unmix, int class, double *watts, double *seconds);
+
 /* Energy over all the time of pieces and extras, and its 95 % bound. NAN: none. */
 void hec_unmix_total(struct hec_unmix *unmix, double joules, double bound_j);
 

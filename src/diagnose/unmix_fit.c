@@ -56,13 +56,18 @@ static double residuals(const struct normal *m, int n, int groups, const double 
     return squares;
 }
 
+/* Of a squared residual of a source. */
+static double weight_of(const struct hec_fit_source *source) {
+    return 1 / (fmax(source->residual2, source->least2) * source->inflation);
+}
+
 /* All sources and the prior together. */
 static void assemble(const struct hec_fit *fit, const struct normal *blocks, double *a, double *b) {
     int n = fit->n;
     memset(a, 0, sizeof *a * (size_t)(n * n));
     memset(b, 0, sizeof *b * (size_t)n);
     for (int s = 0; s < fit->sources; s++) {
-        double scale = 1 / (fit->source[s].residual2 * fit->source[s].inflation);
+        double scale = weight_of(&fit->source[s]);
         for (int k = 0; k < HEC_BLOCKS_MAX; k++) {
             const struct normal *m = &blocks[s * HEC_BLOCKS_MAX + k];
             if (!m->count)
@@ -73,11 +78,25 @@ static void assemble(const struct hec_fit *fit, const struct normal *blocks, dou
                 b[i] += scale * m->b[i];
         }
     }
-    for (int i = 0; i < n; i++) {
-        double sd = i < fit->groups ? fit->center_sd : fit->extra_sd;
-        a[i * n + i] += 1 / (sd * sd);
-        b[i] += i < fit->groups ? fit->center / (sd * sd) : 0;
-    }
+    for (int g = 0; g < fit->groups; g++)
+        for (int h = 0; h < fit->groups; h++) {
+            a[g * n + h] += fit->certainty[g * fit->groups + h];
+            b[g] += fit->certainty[g * fit->groups + h] * fit->believed[h];
+        }
+    for (int i = fit->groups; i < n; i++)
+        a[i * n + i] += 1 / (fit->extra_sd * fit->extra_sd);
+}
+
+/* What the error of the beliefs does to group g. */
+static double believed_variance(const struct hec_fit *fit, int g) {
+    const double *model = fit->model + g * fit->n;
+    double sum = 0;
+    for (int i = 0; i < fit->groups; i++)
+        for (int j = 0; j < fit->groups; j++)
+            sum += model[i] * fit->certainty[i * fit->groups + j] * model[j];
+    for (int i = fit->groups; i < fit->n; i++)
+        sum += model[i] * model[i] / (fit->extra_sd * fit->extra_sd);
+    return fmax(sum, 0);
 }
 
 static void weigh(struct hec_fit *fit, const struct normal *blocks) {
@@ -96,6 +115,13 @@ static void weigh(struct hec_fit *fit, const struct normal *blocks) {
         }
         if (count == 0)
             continue;
+        double timing = 0;
+        for (int i = 0; i < fit->classes; i++)
+            for (int j = 0; fit->group[i] >= 0 && j < fit->classes; j++)
+                if (fit->group[j] >= 0)
+                    timing += source->gram->timing[i * HEC_GRAM_CLASSES + j] * (fit->x[fit->group[i]] - fit->center) *
+                              (fit->x[fit->group[j]] - fit->center);
+        source->least2 = fmax(timing, 0) / count;
         source->residual2 = fmax(squares / count, fit->residual_least * fit->residual_least);
         source->inflation = fmin(fmax(sums / (weight * source->residual2), 1), INFLATION_MAX);
     }
@@ -126,7 +152,8 @@ static void solve_under(const double *factor, const double *e, int m, double *x)
 }
 
 /* How far group g itself was from its mean in block k, over all of its time, by a source without errors of its own:
- * what that moves is the energy that is asked for and no error. A residual is shared out by time. */
+ * what that moves is the energy that is asked for and no error. A residual is shared out by time, and of a group that is
+ * believed to vary less than the one that may most, as much less. */
 static double own_mean(const struct hec_fit *fit, const struct normal *blocks, int k, int g) {
     double sum = 0, all = 0, own = 0;
     for (int s = 0; s < fit->sources; s++) {
@@ -141,13 +168,17 @@ static double own_mean(const struct hec_fit *fit, const struct normal *blocks, i
         for (int j = 0; j < fit->groups; j++)
             sum -= b[k].a[g * fit->n + j] * fit->x[j];
     }
-    return all > 0 ? own * sum / all : 0;
+    double most = 0;
+    for (int h = 0; h < fit->groups; h++)
+        most = fmax(most, fit->own_sd[h]);
+    return all > 0 ? own * sum / all * (g < fit->groups ? fit->own_sd[g] / most : 0) : 0;
 }
 
 /* Blocks' scores into change[block * n + unknown]: how the solution moves when a block is left out, or nearly: a -
- * part/2 in place of a - part corrects the residuals for leverage so that their expectation is right (CR2). */
+ * part/2 in place of a - part corrects the residuals for leverage so that their expectation is right (CR2). by_total: how
+ * it moves with the total. */
 static int changes(const struct hec_fit *fit, const struct normal *blocks, const double *a, const int *index, int m,
-                   const double *e, double *change, double *lambda) {
+                   const double *e, const double *by_total, double *change, double *lambda) {
     int n = fit->n;
     for (int k = 0; k < HEC_BLOCKS_MAX; k++) {
         double part[N * N] = {0}, factor[N * N], score[N], all[N] = {0};
@@ -155,7 +186,7 @@ static int changes(const struct hec_fit *fit, const struct normal *blocks, const
         memset(change + k * n, 0, (size_t)n * sizeof *change);
         for (int s = 0; s < fit->sources; s++) {
             const struct normal *b = &blocks[s * HEC_BLOCKS_MAX + k];
-            double scale = 1 / (fit->source[s].residual2 * fit->source[s].inflation);
+            double scale = weight_of(&fit->source[s]);
             if (!b->count)
                 continue;
             any = true;
@@ -175,8 +206,13 @@ static int changes(const struct hec_fit *fit, const struct normal *blocks, const
         for (int r = 0; r < m; r++)
             score[r] = all[index[r]];
         solve_under(factor, e, m, score);
+        double own[N] = {0}, joules = 0; /* the total has them too */
+        for (int g = 0; g < fit->groups; g++) {
+            own[g] = own_mean(fit, blocks, k, g);
+            joules += fit->seconds[g] * own[g];
+        }
         for (int r = 0; r < m; r++)
-            change[k * n + index[r]] = score[r] - own_mean(fit, blocks, k, index[r]);
+            change[k * n + index[r]] = score[r] + by_total[r] * joules - own[index[r]];
         for (int g = 0; g < fit->groups;
              g++) { /* what this block contributes to the variance of each, were residuals alike */
             double sum = 0;
@@ -216,12 +252,14 @@ static int covariance(struct hec_fit *fit, const struct normal *blocks, const do
         for (int r = 0; r < m; r++)
             by_shift += e[r] * shift[r];
     }
+    for (int r = 0; r < m; r++)
+        shift[r] = by_shift > 0 ? shift[r] / by_shift : 0; /* of a joule more in total */
     memset(lambda, 0, sizeof *lambda * (size_t)(n * HEC_BLOCKS_MAX));
-    if (changes(fit, blocks, a, index, m, e, change, lambda))
+    if (changes(fit, blocks, a, index, m, e, shift, change, lambda))
         return HEC_ERR_FAILED;
     for (int r = 0; r < m && index[r] < fit->groups; r++) {
         int g = index[r];
-        double own = 0, next = 0, prior = 0, sum = 0, squares = 0;
+        double own = 0, next = 0, sum = 0, squares = 0;
         if (all && fit->at[g] == HEC_NNLS_FREE)
             continue; /* has its own from before */
         for (int k = 0; k < HEC_BLOCKS_MAX; k++) {
@@ -231,14 +269,13 @@ static int covariance(struct hec_fit *fit, const struct normal *blocks, const do
             sum += lambda[k * n + g];
             squares += lambda[k * n + g] * lambda[k * n + g];
         }
-        for (int i = 0; i < n; i++) {
-            double sd = i < fit->groups ? fit->center_sd : fit->extra_sd;
-            prior += fit->model[g * n + i] * fit->model[g * n + i] / (sd * sd);
-        }
-        fit->variance[g] = fmax(own + 2 * NEIGHBOURS * next, own / 2) + prior;
-        if (by_shift > 0)
-            fit->variance[g] += pow(shift[r] / by_shift * fit->total_sigma, 2);
-        fit->freedom[g] = squares > 0 ? fmax(sum * sum / squares, 2) : 2;
+        double seen = fmax(own + 2 * NEIGHBOURS * next, own / 2);
+        fit->variance[g] = seen + believed_variance(fit, g);
+        fit->variance[g] += pow(shift[r] * fit->total_sigma, 2);
+        /* only what was estimated has few degrees of freedom (Satterthwaite, Biometrics Bulletin 2, 1946) */
+        double freedom = squares > 0 ? fmax(sum * sum / squares, 2) : 2;
+        double part = fit->variance[g] > 0 ? seen / fit->variance[g] : 1;
+        fit->freedom[g] = part > 1e-3 && part < 1 ? freedom / (part * part) : part >= 1 ? freedom : 1e6;
     }
     return 0;
 }
@@ -248,7 +285,7 @@ static int covariance(struct hec_fit *fit, const struct normal *blocks, const do
 static void find_bias(struct hec_fit *fit) {
     double pull[N] = {0};
     for (int s = 0; s < fit->sources; s++) {
-        double scale = 1 / (fit->source[s].residual2 * fit->source[s].inflation);
+        double scale = weight_of(&fit->source[s]);
         for (int i = 0; i < fit->classes; i++)
             for (int j = 0; fit->group[i] >= 0 && j < fit->classes; j++)
                 if (fit->group[j] >= 0)
@@ -268,7 +305,7 @@ static int solve(struct hec_fit *fit, const struct normal *blocks, double *chang
     bool bound = false;
     int n = fit->n, err = 0;
     for (int i = 0; i < n; i++) {
-        lower[i] = i < fit->groups ? 0 : -INFINITY;
+        lower[i] = i < fit->groups ? fit->lower[i] : -INFINITY;
         upper[i] = i < fit->groups ? fit->upper : INFINITY;
         equal[i] = fit->has_total && i < fit->groups ? fit->seconds[i] : 0;
     }

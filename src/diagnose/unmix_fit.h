@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define HEC_FIT_SOURCES 2
+#define HEC_FIT_SOURCES 4 /* none is fine: then what is believed, and the total */
 
 struct hec_fit_source {
     const struct hec_gram *gram;
@@ -17,6 +17,7 @@ struct hec_fit_source {
         exact;
     double reading2;
     double count, weight, residual2, inflation;
+    double least2; /* of residual2 as a weight: errors of time alone make as much */
 };
 
 struct hec_fit {
@@ -27,7 +28,10 @@ struct hec_fit {
     double seconds[HEC_NNLS_MAX]; /* of each group, for the total */
     bool has_total;
     double total, total_sigma;
-    double center, center_sd; /* what is believed of a class beforehand; sd is wide */
+    double center; /* about what a class takes */
+    /* What is believed of the groups beforehand: means, what each may be off its own, the inverse of the
+     * covariance (groups x groups), least values. */
+    double believed[HEC_NNLS_MAX], own_sd[HEC_NNLS_MAX], certainty[HEC_NNLS_MAX * HEC_NNLS_MAX], lower[HEC_NNLS_MAX];
     double extra_sd, upper;
     double residual_start, residual_least;
 

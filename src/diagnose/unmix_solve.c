@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "diagnose/unmix_belief.h"
 #include "diagnose/unmix_fit.h"
 #include "diagnose/unmix_state.h"
 
@@ -11,6 +12,8 @@
 #define WIDE 0.3        /* half width of an interval over the value, beyond which an estimate is imprecise */
 #define SMALL 0.25      /* of the mean: classes below are held to the half width of one that has this much */
 #define TOGETHER (-0.5) /* correlation of two estimates below which the readings tell their sum rather than either */
+#define AMPLIFIED 4     /* a fit may explain so many times the variance of the power: short runs vary */
+#define BURST 1.3       /* of the power limit: above it an interval need not reach (850 W of 700 were seen) */
 #define ONE_SIDED (1.644854 / 1.959964)
 
 static const char *const flaw_names[HEC_UNMIX_FLAWS] = {"good", "short", "unseen", "little", "imprecise", "alike"};
@@ -124,13 +127,15 @@ static void report(const struct hec_fit *fit, const int *leader, double limit, s
         double half = half_width(fit, g) + fit->bias[g];
         to->value = fit->x[g];
         to->at_zero = fit->at[g] == HEC_NNLS_LOWER;
-        to->low = fmax(to->value - half, 0);
+        to->low = fmax(to->value - half, fit->lower[g]);
         to->high = fmin(to->value + half, fit->upper);
         if (to->at_zero)
-            to->high = fmin(half * ONE_SIDED, fit->upper);
+            to->high = fmin(fit->lower[g] + half * ONE_SIDED, fit->upper);
         else if (fit->at[g] == HEC_NNLS_UPPER)
             to->low = fmax(to->value - half * ONE_SIDED, 0);
         to->above_limit = to->value > limit;
+        if (fit->lower[g] > 0 && to->value < BURST * limit)
+            to->high = fmin(to->high, BURST * limit);
         for (int d = 0; d < out->classes; d++)
             members += leader[d] == leader[c];
         to->merged_with = members > 1 ? leader[c] : -1;
@@ -155,12 +160,16 @@ static void give_mean(struct hec_unmix_result *out, double mean, enum hec_unmix_
     }
 }
 
-static int solve_groups(struct hec_fit *fit, double limit, struct hec_unmix_result *out) {
+static int solve_groups(const struct hec_unmix *unmix, struct hec_fit *fit, bool power,
+                        const struct hec_unmix_belief *plain, struct hec_unmix_result *out) {
+    static const struct hec_unmix_belief none[HEC_UNMIX_CLASSES];
     int leader[HEC_UNMIX_CLASSES], group[HEC_UNMIX_CLASSES];
+    double seconds[HEC_UNMIX_CLASSES];
     bool alone[HEC_UNMIX_CLASSES] = {false};
     for (int c = 0; c < out->classes; c++) {
         leader[c] = out->class[c].seconds > 0 ? c : -1;
-        alone[c] = out->class[c].flaw != HEC_UNMIX_GOOD;
+        alone[c] = out->class[c].flaw != HEC_UNMIX_GOOD || (power && unmix->belief[c].sd > 0);
+        seconds[c] = out->class[c].seconds;
     }
     fit->group = group;
     for (;;) {
@@ -168,14 +177,15 @@ static int solve_groups(struct hec_fit *fit, double limit, struct hec_unmix_resu
         memset(fit->seconds, 0, sizeof fit->seconds);
         for (int c = 0; c < out->classes; c++)
             if (group[c] >= 0)
-                fit->seconds[group[c]] += out->class[c].seconds;
+                fit->seconds[group[c]] += seconds[c];
+        hec_belief_groups(power ? unmix->belief : none, unmix->level_sd, plain, seconds, fit);
         int err = hec_fit_solve(fit);
         if (err)
             return err;
         if (!merge(fit, leader, alone, out))
             break;
     }
-    report(fit, leader, limit, out);
+    report(fit, leader, power ? unmix->options.limit_w : NAN, out);
     return 0;
 }
 
@@ -231,22 +241,65 @@ static int unknowns(const struct hec_unmix_result *out) {
     return n;
 }
 
-int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
-    int err = hec_unmix_settle(unmix);
-    if (err)
-        return err;
-    struct totals power, window;
+static bool believes(const struct hec_unmix *unmix) {
+    for (int c = 0; c < unmix->options.classes; c++)
+        if (unmix->belief[c].sd > 0)
+            return true;
+    return false;
+}
+
+/* What the fit says of the sensor. */
+static void tell_response(const struct hec_unmix *unmix, const struct hec_fit *fit, const struct totals *power,
+                          struct hec_unmix_result *out) {
+    double response[HEC_TAPS], rest = 0;
+    for (int k = 0, i = fit->groups; k < HEC_TAPS; k++) {
+        response[k] = unmix->response[k] + (k == unmix->reference ? 0 : fit->x[i]);
+        rest += k == unmix->reference ? 0 : fit->x[i++];
+    }
+    response[unmix->reference] -= rest;
+    out->lag_ns = hec_response_lag_ns(response);
+    out->power_residual_w = sqrt(fit->source[0].residual2);
+    out->power_inflation = fit->source[0].inflation;
+    out->power_r2 = r2(power, &fit->source[0]);
+}
+
+/* A sensor that filters shows less variance than the power itself has: sum of share x (watts - mean)^2 over the classes.
+ * Where the fit explains far more than that, the fitted response amplifies instead: steps that repeat themselves within its
+ * 120 ms allow that, and the watts are then all near the mean. */
+static bool amplified(const struct hec_unmix_result *out) {
+    double seconds = 0, sum = 0, squares = 0, explained = out->power_r2, residual = out->power_residual_w;
+    for (int c = 0; c < out->classes; c++)
+        if (out->class[c].seconds > 0) {
+            seconds += out->class[c].seconds;
+            sum += out->class[c].seconds * out->class[c].value;
+            squares += out->class[c].seconds * out->class[c].value * out->class[c].value;
+        }
+    if (!(explained > 0.5 && explained < 1)) /* the classes do not explain the samples; NAN: there are none */
+        return false;
+    double mean = sum / seconds;
+    return residual * residual * explained / (1 - explained) > AMPLIFIED * (squares / seconds - mean * mean);
+}
+
+/* mixed: with all power samples and the sensor's response; else with those that no response changes. */
+static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_result *out) {
+    struct totals power, window, quiet[HEC_UNMIX_QUIETS];
     struct hec_fit fit = {.classes = unmix->options.classes, .upper = INFINITY, .extra_sd = HEC_TAPS_SD};
     double seconds = 0, seen[HEC_UNMIX_CLASSES], mean = NAN;
+    int err = 0;
     prepare(unmix, out);
-    sum_gram(&unmix->power, fit.classes, &power);
+    sum_gram(mixed ? &unmix->power : &unmix->pure, fit.classes, &power);
     sum_gram(&unmix->window, fit.classes, &window);
+    for (int i = 0; i < HEC_UNMIX_QUIETS; i++)
+        sum_gram(&unmix->quiet[i], fit.classes, &quiet[i]);
     for (int c = 0; c < out->classes; c++) {
-        seen[c] = fmax(seconds_of(&power, c), seconds_of(&window, c));
+        seen[c] = seconds_of(&power, c);
+        for (int i = 0; i < HEC_UNMIX_QUIETS; i++)
+            seen[c] += seconds_of(&quiet[i], c);
+        seen[c] = fmax(seen[c], seconds_of(&window, c));
         seconds += out->class[c].seconds;
     }
     judge(seen, out);
-    out->lag_known = unmix->distinct >= HEC_DISTINCT;
+    out->lag_known = mixed;
     out->power_used = unmix->used[HEC_UNMIX_POWER];
     out->power_left = unmix->left[HEC_UNMIX_POWER];
     out->window_used = unmix->used[HEC_UNMIX_WINDOW];
@@ -260,33 +313,36 @@ int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
         mean = fit.total / seconds;
     else if (power.weight + window.weight > 0)
         mean = window.weight > 0 ? window.y / window.weight : power.y / power.weight;
-    fit.center = fit.center_sd = fmax(mean, 1e-6);
+    fit.center = fmax(mean, 1e-6);
     fit.residual_start = 0.03 * fit.center;
     fit.residual_least = 1e-4 * fit.center;
-    bool use_power = power.count > 0 && out->lag_known;
-    if (use_power)
-        fit.source[fit.sources++] = (struct hec_fit_source){.gram = &unmix->power, .extras = HEC_TAPS - 1};
+    if (power.count > 0)
+        fit.source[fit.sources++] =
+            (struct hec_fit_source){.gram = mixed ? &unmix->power : &unmix->pure, .extras = mixed ? HEC_TAPS - 1 : 0};
+    double samples_s = power.seconds, readings = power.count + window.count;
+    for (int i = 0; i < HEC_UNMIX_QUIETS; i++) {
+        samples_s += quiet[i].seconds;
+        readings += quiet[i].count;
+        if (quiet[i].count > 0)
+            fit.source[fit.sources++] = (struct hec_fit_source){.gram = &unmix->quiet[i]};
+    }
     if (window.count > 0)
         fit.source[fit.sources++] = (struct hec_fit_source){
             .gram = &unmix->window, .exact = true, .reading2 = unmix->window.reading2 / window.count};
-    if (fmax(use_power ? power.seconds : 0, window.seconds) < SHORT_S ||
-        (use_power ? power.count : 0) + window.count < 3.0 * unknowns(out)) {
-        give_mean(out, mean, power.seconds >= SHORT_S && !use_power ? HEC_UNMIX_ALIKE : HEC_UNMIX_SHORT);
+    bool few = fmax(samples_s, window.seconds) < SHORT_S || readings < 3.0 * unknowns(out);
+    bool believed = believes(unmix) && fit.has_total;
+    if (few && !believed) {
+        struct totals all;
+        sum_gram(&unmix->power, fit.classes, &all);
+        give_mean(out, mean, !mixed && all.seconds >= SHORT_S ? HEC_UNMIX_ALIKE : HEC_UNMIX_SHORT);
     } else {
-        err = solve_groups(&fit, unmix->options.limit_w, out);
+        struct hec_unmix_belief plain = {fit.center, fit.center, 0, 0};
+        err = solve_groups(unmix, &fit, true, &plain, out);
         out->blocks = fit.blocks;
-        if (!err && use_power) {
-            double response[HEC_TAPS], rest = 0;
-            for (int k = 0, i = fit.groups; k < HEC_TAPS; k++) {
-                response[k] = unmix->response[k] + (k == unmix->reference ? 0 : fit.x[i]);
-                rest += k == unmix->reference ? 0 : fit.x[i++];
-            }
-            response[unmix->reference] -= rest;
-            out->lag_ns = hec_response_lag_ns(response);
-            out->power_residual_w = sqrt(fit.source[0].residual2);
-            out->power_inflation = fit.source[0].inflation;
-            out->power_r2 = r2(&power, &fit.source[0]);
-        }
+        out->basis = few ? HEC_UNMIX_BELIEFS : mixed && power.count > 0 ? HEC_UNMIX_SAMPLES : HEC_UNMIX_WINDOWS;
+        out->valid = believed;
+        if (!err && mixed && power.count > 0)
+            tell_response(unmix, &fit, &power, out);
         if (!err && window.count > 0) {
             out->window_residual_w = sqrt(fit.source[fit.sources - 1].residual2);
             out->window_inflation = fit.source[fit.sources - 1].inflation;
@@ -294,6 +350,17 @@ int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
         }
     }
     finish(out);
+    return err;
+}
+
+int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
+    int err = hec_unmix_settle(unmix);
+    if (err)
+        return err;
+    bool mixed = unmix->distinct >= HEC_DISTINCT;
+    err = solve_power(unmix, mixed, out);
+    if (!err && mixed && amplified(out))
+        err = solve_power(unmix, false, out);
     return err;
 }
 
@@ -305,12 +372,8 @@ int hec_unmix_solve_counter(struct hec_unmix *unmix, int counter, struct hec_unm
         return err;
     const struct hec_gram *gram = &unmix->counter[counter];
     struct totals window;
-    struct hec_fit fit = {.classes = unmix->options.classes,
-                          .upper = 1,
-                          .sources = 1,
-                          .center_sd = 1,
-                          .residual_start = 0.03,
-                          .residual_least = 1e-4};
+    struct hec_fit fit = {
+        .classes = unmix->options.classes, .upper = 1, .sources = 1, .residual_start = 0.03, .residual_least = 1e-4};
     double seen[HEC_UNMIX_CLASSES];
     prepare(unmix, out);
     sum_gram(gram, fit.classes, &window);
@@ -325,7 +388,8 @@ int hec_unmix_solve_counter(struct hec_unmix *unmix, int counter, struct hec_unm
     if (window.seconds < SHORT_S || window.count < 2.0 * unknowns(out)) {
         give_mean(out, mean, HEC_UNMIX_SHORT);
     } else {
-        err = solve_groups(&fit, NAN, out);
+        struct hec_unmix_belief plain = {fit.center, 1, 0, 0};
+        err = solve_groups(unmix, &fit, false, &plain, out);
         out->blocks = fit.blocks;
         out->window_residual_w = sqrt(fit.source[0].residual2);
         out->window_inflation = fit.source[0].inflation;

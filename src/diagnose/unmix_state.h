@@ -30,13 +30,18 @@ struct hec_unmix {
     struct hec_shares shares;
     double extra_s[HEC_UNMIX_CLASSES];
     double total_j, total_bound_j;
+    struct hec_unmix_belief belief[HEC_UNMIX_CLASSES]; /* sd 0: none */
+    double level_sd;
+    double alone_s[HEC_UNMIX_CLASSES], alone_j[HEC_UNMIX_CLASSES];
 
     struct hec_unmix_queue queue[HEC_UNMIX_KINDS];
     int64_t ready_ns; /* when the pieces are past it, a reading of a queue can be used */
     int64_t used[HEC_UNMIX_KINDS], left[HEC_UNMIX_KINDS];
 
     int64_t block_ns;
-    struct hec_gram power;    /* columns: classes, taps but `reference`, watts */
+    struct hec_gram power; /* columns: classes, taps but `reference`, watts */
+    /* Of samples that no delay changes: classes, watts. Those of quiet classes are in those grams only. */
+    struct hec_gram pure, quiet[HEC_UNMIX_QUIETS];
     struct hec_gram window;   /* classes, watts */
     struct hec_gram *counter; /* options.counters of them: classes, share */
 

@@ -1,0 +1,162 @@
+#include "diagnose/pricing.h"
+
+#include "base/clock.h"
+#include "diagnose/summary.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Idle states about their level, copies and the rest, as parts of the level. Runs of an H200 (bench/results): data, sync
+ * and host 119 to 122 W, checkpoint 128 W where 120 W was idle; host copies 123 to 130 W, but copies within the device are
+ * copies too. Startup has times without a context (82 W), the tail may have work that nobody traced. */
+#define IDLE_SD 0.04
+#define COPY_ABOVE 1.06
+#define COPY_SD 0.25
+#define EDGE_SD 0.2
+#define LAUNCH_SD 0.1
+/* The level itself: how well it is known by where it comes from. */
+#define LEVEL_SPLIT_SD 0.05
+#define LEVEL_ALONE_SD 0.1
+#define LEVEL_EDGE_SD 0.2
+#define LEVEL_LOWEST_SD 0.15
+#define LEVEL_OF_LIMIT 0.17 /* H200 120 of 700 W, A100 66 of 400, P100 36 of 300 */
+#define LEVEL_OF_LIMIT_SD 0.4
+#define LEVEL_OF_MEAN 0.5
+#define LEVEL_OF_MEAN_SD 0.5
+#define ALONE_LEAST_S 0.1
+#define FLOOR 0.9 /* of the least that the level may be: work takes more */
+#define BURST 1.2 /* of the limit: the most that work is believed to take on average */
+#define HALF 0.5
+#define NEVER_W 1e4 /* no device takes as much */
+
+static bool edge(int state) {
+    return state == HEC_STATE_STARTUP || state == HEC_STATE_TAIL;
+}
+
+/* Waits with a context, told to be such. */
+static bool waits(int state) {
+    return hec_state_idle((enum hec_state)state) && !edge(state) && state != HEC_STATE_LAUNCH &&
+           state != HEC_STATE_UNKNOWN;
+}
+
+struct hec_unmix_options hec_pricing_options(double limit_w) {
+    struct hec_unmix_options options = {.classes = HEC_STATE_COUNT, .limit_w = limit_w};
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        for (int k = 0; k < HEC_UNMIX_QUIETS; k++)
+            options.quiet[k] |= (uint32_t)(k == 0 ? waits(i) : edge(i)) << i;
+    return options;
+}
+
+struct level {
+    double watts, sd; /* sd in watts */
+};
+
+static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, double mean, struct level *level) {
+    const struct hec_energy *energy = p->energy;
+    double seconds[2] = {0}, joules[2] = {0}, highest = NEVER_W;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        double watts, s;
+        int err = hec_unmix_alone(unmix, i, &watts, &s);
+        if (err)
+            return err;
+        if (s > 0 && (waits(i) || edge(i))) {
+            seconds[edge(i)] += s;
+            joules[edge(i)] += s * watts;
+        }
+    }
+    /* idling takes no more than the least power that was seen with a context */
+    if (energy->idle_context_s > 0 && energy->idle_unknown_max_joules > 0)
+        highest = energy->idle_unknown_max_joules / energy->idle_context_s;
+    double by_limit = LEVEL_OF_LIMIT * p->limit_w;
+    if (isfinite(energy->idle_context_watts))
+        *level = (struct level){energy->idle_context_watts, LEVEL_SPLIT_SD};
+    else if (seconds[0] >= ALONE_LEAST_S)
+        *level = (struct level){joules[0] / seconds[0], LEVEL_ALONE_SD};
+    else if (seconds[1] >= ALONE_LEAST_S && joules[1] / seconds[1] <= fmax(mean, highest))
+        *level = (struct level){joules[1] / seconds[1], LEVEL_EDGE_SD};
+    else if (highest < by_limit || (highest < mean && !isfinite(by_limit)))
+        *level = (struct level){highest, LEVEL_LOWEST_SD};
+    else if (isfinite(by_limit) && by_limit < mean)
+        *level = (struct level){by_limit, LEVEL_OF_LIMIT_SD};
+    else
+        *level = (struct level){LEVEL_OF_MEAN * mean, LEVEL_OF_MEAN_SD};
+    level->sd *= level->watts;
+    return 0;
+}
+
+/* Of the launch state, the part in gaps between kernels that were queued in time. */
+static double tight_part(const struct hec_ledger_device *d, const struct hec_pricing *p) {
+    int64_t all = d->rows[HEC_STATE_LAUNCH].traced_ns;
+    return all > 0 ? fmin(1, (double)p->tight_ns / (double)all) : 0;
+}
+
+static int believe(const struct hec_ledger_device *d, const struct hec_pricing *p, struct hec_unmix *unmix) {
+    struct level level;
+    double seconds = 0, rest = p->energy->joules, busy = 0, tight = tight_part(d, p);
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        seconds += d->rows[i].seconds;
+    double mean = p->energy->joules / fmax(seconds, 1e-9);
+    int err = find_level(p, unmix, mean, &level);
+    if (err)
+        return err;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        double works = i == HEC_STATE_COMPUTE || i == HEC_STATE_COMM ? 1 : i == HEC_STATE_LAUNCH ? tight : 0;
+        busy += works * d->rows[i].seconds;
+        rest -= (1 - works) * d->rows[i].seconds * level.watts * (i == HEC_STATE_COPY ? COPY_ABOVE : 1);
+    }
+    double most = isfinite(p->limit_w) ? fmax(BURST * p->limit_w, level.watts) : NEVER_W;
+    double work = busy > 0 ? fmin(fmax(rest / busy, level.watts), most) : mean;
+    double work_sd = fmax(work, isfinite(p->limit_w) ? HALF * p->limit_w : mean);
+    double floor = FLOOR * fmax(level.watts - level.sd, 0), w = level.watts, above = work - w;
+    const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, 0}, edges = {w, EDGE_SD * w, 1, 0},
+                                  copy = {COPY_ABOVE * w, COPY_SD * w, COPY_ABOVE, floor},
+                                  working = {work, work_sd, 0, floor},
+                                  launch = {w + tight * above, LAUNCH_SD * w + HALF * tight * above, 1 - tight, 0};
+    hec_unmix_level(unmix, level.sd);
+    for (int i = 0; i < HEC_STATE_COUNT && !err; i++)
+        if (i != HEC_STATE_UNKNOWN)
+            err = hec_unmix_believe(unmix, i,
+                                    waits(i)                ? &idle
+                                    : edge(i)               ? &edges
+                                    : i == HEC_STATE_COPY   ? &copy
+                                    : i == HEC_STATE_LAUNCH ? &launch
+                                                            : &working);
+    return err;
+}
+
+static const char *const bases[] = {
+    [HEC_UNMIX_NOTHING] = "",
+    [HEC_UNMIX_SAMPLES] = "measured: power samples and the energy counter tell the states apart",
+    [HEC_UNMIX_WINDOWS] = "estimated: its steps are too alike for the power samples; energy counter and idle level",
+    [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
+};
+
+int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const struct hec_pricing *pricing,
+                     char why[256], char how[160]) {
+    struct hec_ledger_watts watts[HEC_STATE_COUNT];
+    struct hec_unmix_result result;
+    int err = 0;
+    for (int i = 0; i < HEC_STATE_COUNT && !err; i++) {
+        double extra = (double)(d->rows[i].ns - d->rows[i].traced_ns) / HEC_NS_PER_S;
+        err = extra > 0 ? hec_unmix_extra(unmix, i, extra) : 0;
+    }
+    hec_unmix_total(unmix, pricing->energy->joules, pricing->energy->bound_joules);
+    if (!err)
+        err = believe(d, pricing, unmix);
+    if (!err)
+        err = hec_unmix_solve(unmix, &result);
+    if (err == HEC_ERR_NOMEM)
+        return err;
+    if (err || !result.valid) {
+        snprintf(why, 256, "its power does not tell what each state took: %s",
+                 err ? "readings make no sense" : "the run is too short");
+        return 0;
+    }
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        watts[i] = (struct hec_ledger_watts){result.class[i].value, result.class[i].low, result.class[i].high};
+    if (hec_ledger_power(d, watts, NULL, llround(pricing->energy->joules * 1e3)))
+        snprintf(how, 160, "%s", bases[result.basis]);
+    else
+        snprintf(why, 256, "what each state took could not be told apart");
+    return 0;
+}
