@@ -41,9 +41,10 @@ struct supply {
 };
 
 struct build {
-    struct hec_ledger_builder *ledger;
+    struct hec_steady steady;
+    struct hec_ledger_builder *ledger, *steady_ledger;
     struct hec_calls *calls;
-    struct hec_source_builder *source;
+    struct hec_source_builder *source, *steady_source;
     struct supply *supplies;
     int supply_count;
 };
@@ -139,6 +140,8 @@ static int take_tables(void *context, const struct hec_timeline_tables *tables, 
 static int take_steps(void *context, const struct hec_step_list *steps) {
     struct build *b = context;
     hec_ledger_steps(b->ledger, steps);
+    hec_ledger_steps(b->steady_ledger, steps);
+    b->steady = hec_steady_of(steps);
     hec_calls_steps(b->calls, steps);
     return 0;
 }
@@ -158,7 +161,10 @@ static struct supply *supply_of(struct build *b, int device) {
 static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
     struct build *b = context;
     struct supply *s = supply_of(b, device);
+    struct hec_state_piece inside;
     int err = hec_ledger_piece(b->ledger, device, piece);
+    if (!err && hec_steady_clip(&b->steady, piece, &inside))
+        err = hec_ledger_piece(b->steady_ledger, device, &inside);
     hec_calls_piece(b->calls, device, piece);
     if (s && piece->traced && piece->state == HEC_STATE_LAUNCH &&
         piece->end_ns - piece->start_ns < HEC_PRICING_TIGHT_NS)
@@ -169,7 +175,10 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
 }
 
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
-    return hec_source_sample(((struct build *)context)->source, device, sample);
+    struct build *b = context;
+    int err = hec_source_sample(b->source, device, sample);
+    bool inside = !b->steady.known || (sample->t_ns >= b->steady.from_ns && sample->t_ns < b->steady.to_ns);
+    return !err && inside ? hec_source_sample(b->steady_source, device, sample) : err;
 }
 
 /* ---- watts ---- */
@@ -189,13 +198,20 @@ static int price_device(struct hec_ledger_device *d, struct supply *s, char why[
 static int build_all(struct build *b, const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
                      struct hec_diagnosis *out, struct hec_why *why) {
     const struct hec_state_visitor visitor = {b, take_tables, take_steps, take_piece, take_sample, take_activities};
-    int err = b->ledger && b->supplies ? hec_source_begin(timeline, &b->source, why) : HEC_ERR_NOMEM;
+    int err =
+        b->ledger && b->steady_ledger && b->supplies ? hec_source_begin(timeline, &b->source, why) : HEC_ERR_NOMEM;
+    if (!err)
+        err = hec_source_begin(timeline, &b->steady_source, why);
     for (int i = 0; i < b->supply_count && !err; i++)
         err = read_supply(input, &b->supplies[i], why);
     if (err || (err = hec_states_build(timeline, NULL, &visitor, why)) != 0)
         return err;
     err = hec_ledger_end(b->ledger, &out->ledger);
     b->ledger = NULL;
+    if (!err) {
+        err = hec_ledger_end(b->steady_ledger, &out->steady);
+        b->steady_ledger = NULL;
+    }
     if (err)
         return err;
     out->why = calloc((size_t)out->ledger.device_count + 1, sizeof *out->why);
@@ -211,22 +227,30 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
     }
     if (err)
         return err;
-    struct hec_source_builder *source = b->source;
+    struct hec_source_builder *source = b->source, *steady_source = b->steady_source;
     b->source = NULL;
-    return hec_source_end(source, &out->ledger, HEC_DIAGNOSIS_LINES, &out->source);
+    err = hec_source_end(source, &out->ledger, HEC_DIAGNOSIS_LINES, &out->source);
+    if (err)
+        return err;
+    b->steady_source = NULL;
+    return hec_source_end(steady_source, &out->steady, HEC_DIAGNOSIS_LINES, &out->steady_source);
 }
 
 int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
                         const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
                         struct hec_why *why) {
-    struct build b = {.ledger = hec_ledger_begin(), .supplies = calloc((size_t)device_count + 1, sizeof *b.supplies)};
+    struct build b = {.ledger = hec_ledger_begin(),
+                      .steady_ledger = hec_ledger_begin(),
+                      .supplies = calloc((size_t)device_count + 1, sizeof *b.supplies)};
     memset(out, 0, sizeof *out);
     for (int i = 0; b.supplies && i < device_count; i++)
         b.supplies[b.supply_count++].summary = &devices[i];
     int err = build_all(&b, input, timeline, out, why);
     hec_ledger_abandon(b.ledger);
+    hec_ledger_abandon(b.steady_ledger);
     hec_calls_free(b.calls);
     hec_source_abandon(b.source);
+    hec_source_abandon(b.steady_source);
     for (int i = 0; i < b.supply_count; i++)
         hec_unmix_free(b.supplies[i].unmix);
     free(b.supplies);
@@ -238,6 +262,8 @@ int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_
 void hec_diagnosis_free(struct hec_diagnosis *diagnosis) {
     hec_ledger_free(&diagnosis->ledger);
     hec_source_lines_free(&diagnosis->source);
+    hec_ledger_free(&diagnosis->steady);
+    hec_source_lines_free(&diagnosis->steady_source);
     free(diagnosis->why);
     free(diagnosis->how);
     free(diagnosis->calls);
@@ -270,4 +296,11 @@ const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *dia
 const struct hec_class_profile *hec_diagnosis_profile(const struct hec_diagnosis *diagnosis, int device) {
     int i = at(diagnosis, device);
     return i >= 0 && diagnosis->profiles ? &diagnosis->profiles[i] : NULL;
+}
+
+const struct hec_ledger_device *hec_diagnosis_steady(const struct hec_diagnosis *diagnosis, int device) {
+    for (int i = 0; i < diagnosis->steady.device_count; i++)
+        if (diagnosis->steady.devices[i].device == device)
+            return &diagnosis->steady.devices[i];
+    return NULL;
 }

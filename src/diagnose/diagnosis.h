@@ -6,13 +6,16 @@
 #include "diagnose/class_profile.h"
 #include "diagnose/ledger.h"
 #include "diagnose/source_lines.h"
+#include "diagnose/steady.h"
 
 /* Source lines kept of a state and device. */
 #define HEC_DIAGNOSIS_LINES 10
 
 struct hec_diagnosis {
-    struct hec_ledger ledger;           /* only devices with activities */
-    struct hec_source_lines source;     /* of idle states; empty without stack samples */
+    struct hec_ledger ledger;       /* only devices with activities */
+    struct hec_source_lines source; /* of idle states; empty without stack samples */
+    struct hec_ledger steady;       /* seconds in the steady part alone (steady.h), device by device as in ledger */
+    struct hec_source_lines steady_source;
     char (*why)[256];                   /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
     char (*how)[160];                   /* by ledger device: on what its watts rest; "" with why. malloc'ed */
     struct hec_call_facts *calls;       /* by ledger device; malloc'ed, NULL: none */
@@ -41,6 +44,7 @@ void hec_diagnosis_free(struct hec_diagnosis *diagnosis);
 const struct hec_ledger_device *hec_diagnosis_of(const struct hec_diagnosis *diagnosis, int device, const char **why);
 
 /* NULL: none of that device. */
+const struct hec_ledger_device *hec_diagnosis_steady(const struct hec_diagnosis *diagnosis, int device);
 const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *diagnosis, int device);
 const struct hec_class_profile *hec_diagnosis_profile(const struct hec_diagnosis *diagnosis, int device);
 

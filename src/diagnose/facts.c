@@ -59,6 +59,7 @@ void hec_facts_gather(const struct hec_summary *summary, int device_at, struct h
     out->part = hec_part_find(d->device.name);
     out->timeline = timeline_of(summary, index);
     out->ledger = hec_diagnosis_of(&summary->diagnosis, index, NULL);
+    out->steady = hec_diagnosis_steady(&summary->diagnosis, index);
     out->calls = hec_diagnosis_calls(&summary->diagnosis, index);
     out->profile = hec_diagnosis_profile(&summary->diagnosis, index);
     out->run_s = out->ledger ? (double)out->ledger->window_ns / 1e9 : summary->seconds;
@@ -74,16 +75,28 @@ void hec_facts_gather(const struct hec_summary *summary, int device_at, struct h
         read_kernels(summary, out);
 }
 
+/* Without steps the whole run is judged. */
+static const struct hec_ledger_device *judged(const struct hec_facts *facts) {
+    return facts->steady ? facts->steady : facts->ledger;
+}
+
+static double share_of(const struct hec_ledger_device *d, enum hec_state state, double whole_ns) {
+    return d && whole_ns > 0 ? (double)d->rows[state].ns / whole_ns : 0;
+}
+
 double hec_facts_state_share(const struct hec_facts *facts, enum hec_state state) {
-    return facts->ledger && facts->ledger->window_ns > 0
-               ? (double)facts->ledger->rows[state].ns / (double)facts->ledger->window_ns
-               : 0;
+    return share_of(judged(facts), state, facts->run_s * 1e9);
+}
+
+double hec_facts_steady_share(const struct hec_facts *facts, enum hec_state state) {
+    const struct hec_ledger_device *d = judged(facts);
+    return share_of(d, state, d ? (double)d->window_ns : 0);
 }
 
 struct hec_saving hec_facts_seconds(const struct hec_facts *facts, enum hec_state state) {
     if (!facts->ledger || !(facts->run_s > 0))
         return (struct hec_saving){NAN, NAN, NAN};
-    const struct hec_ledger_row *row = &facts->ledger->rows[state];
+    const struct hec_ledger_row *row = &judged(facts)->rows[state];
     return (struct hec_saving){row->seconds_low / facts->run_s, row->seconds / facts->run_s,
                                row->seconds_high / facts->run_s};
 }
@@ -102,17 +115,18 @@ struct hec_saving hec_facts_joules(const struct hec_facts *facts, enum hec_state
     if (!facts->ledger || !(facts->run_j > 0))
         return (struct hec_saving){NAN, NAN, NAN};
     const struct hec_ledger_row *row = &facts->ledger->rows[state];
-    if (!row->ns)
+    double seconds = judged(facts)->rows[state].seconds;
+    if (!judged(facts)->rows[state].ns)
         return (struct hec_saving){0, 0, 0};
     if (isfinite(row->joules))
-        return priced(facts, row->seconds, finite_or(row->watts_low, row->watts), row->watts,
+        return priced(facts, seconds, finite_or(row->watts_low, row->watts), row->watts,
                       finite_or(row->watts_high, row->watts));
     *estimated = true;
     double mean = facts->mean_w;
     if (!hec_state_idle(state))
-        return priced(facts, row->seconds, (1 - BUSY_BAND) * mean, mean, (1 + BUSY_BAND) * mean);
+        return priced(facts, seconds, (1 - BUSY_BAND) * mean, mean, (1 + BUSY_BAND) * mean);
     double idle = fmin(mean, finite_or(facts->device->energy.idle_context_watts, TELEMETRY_IDLE_W * mean));
-    return priced(facts, row->seconds, idle, idle, mean);
+    return priced(facts, seconds, idle, idle, mean);
 }
 
 struct hec_saving hec_facts_compute_joules(const struct hec_facts *facts, double share_of_compute, bool *estimated) {

@@ -14,7 +14,8 @@ struct hec_facts {
     const struct hec_part *part; /* NULL: not in the table */
     /* NULL: not traced. Then all of the following is unknown too. */
     const struct hec_device_timeline *timeline;
-    const struct hec_ledger_device *ledger;  /* its joules may be NAN */
+    const struct hec_ledger_device *ledger;  /* of the whole run; its joules may be NAN */
+    const struct hec_ledger_device *steady;  /* seconds of the steady part alone (steady.h): what rules judge */
     const struct hec_call_facts *calls;      /* NULL: the run has none (imported) */
     const struct hec_class_profile *profile; /* NULL: no hardware counters */
     double run_s, run_j; /* the device's whole run: what savings are fractions of; run_j NAN unknown */
@@ -29,7 +30,7 @@ struct hec_facts {
     double memory_free_share; /* of device memory, at the run's peak; NAN unknown */
 };
 
-/* Of the run's seconds and joules: what a state took. Joules: the ledger's, with the interval of its watts; where that has
+/* Of the run's seconds and joules: what a state took in the steady part. Joules: the ledger's, with the interval of its watts; where that has
  * none, between idle with a context and the run's mean power (idle), or the mean power +-50 % (busy), *estimated is set.
  * Zero where the state did not occur; NAN where nothing is known. */
 struct hec_saving hec_facts_seconds(const struct hec_facts *facts, enum hec_state state); /* fraction of run_s */
@@ -38,6 +39,7 @@ struct hec_saving hec_facts_joules(const struct hec_facts *facts, enum hec_state
 struct hec_saving hec_facts_compute_joules(const struct hec_facts *facts, double share_of_compute, bool *estimated);
 double hec_facts_state_share(const struct hec_facts *facts,
                              enum hec_state state); /* of run_s, 0..1; 0 without ledger */
+double hec_facts_steady_share(const struct hec_facts *facts, enum hec_state state); /* of the steady part's seconds */
 
 /* Fills all but what is NULL. */
 void hec_facts_gather(const struct hec_summary *summary, int device_at, struct hec_facts *out);

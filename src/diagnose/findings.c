@@ -32,13 +32,14 @@ static int by_worth(const void *a, const void *b) {
 
 /* The lines of the states that a finding is about, by their share of the time of all of those. */
 static void attach_lines(const struct hec_facts *facts, struct hec_finding *finding) {
-    const struct hec_source_lines *source = &facts->summary->diagnosis.source;
+    const struct hec_source_lines *source = &facts->summary->diagnosis.steady_source;
     double whole = 0, last = INFINITY;
-    if (!facts->ledger)
+    const struct hec_ledger_device *steady = facts->steady;
+    if (!steady)
         return;
     for (int s = 0; s < HEC_STATE_COUNT; s++)
         if (finding->states & (1u << s))
-            whole += facts->ledger->rows[s].seconds;
+            whole += steady->rows[s].seconds;
     while (whole > 0 && finding->line_count < HEC_FINDING_LINES) {
         const struct hec_source_line *best = NULL;
         for (int i = 0; i < source->count; i++) {

@@ -1,0 +1,21 @@
+/* The steady part of a run, which the rules judge: from the end of its third step to the end of its last one. What comes
+ * before is set-up, which CUDA's first calls, lazily loaded kernels and the first batches make unlike anything after. */
+#ifndef HEC_DIAGNOSE_STEADY_H
+#define HEC_DIAGNOSE_STEADY_H
+
+#include "diagnose/state.h"
+
+#define HEC_STEADY_SKIPPED 3u /* steps: caches, allocators and autotuning settle within as many */
+#define HEC_STEADY_LEAST 6u   /* steps: with fewer there is no steady part to tell, and the whole run counts */
+
+struct hec_steady {
+    bool known;
+    int64_t from_ns, to_ns;
+};
+
+/* steps NULL: not known. */
+struct hec_steady hec_steady_of(const struct hec_step_list *steps);
+/* The part of a piece inside; false: none of it. Where it is not known everything is inside. */
+bool hec_steady_clip(const struct hec_steady *steady, const struct hec_state_piece *piece, struct hec_state_piece *out);
+
+#endif
