@@ -17,9 +17,9 @@
 static const struct hec_part table[] = {
 #define HEC_PART_SOURCE(id, text)
 #define HEC_PART(id, name, workload, names, fp64, fp64_tensor, fp32, tf32, fp16, fp8, int8, fp4, bandwidth, memory,    \
-                 tdp, source, note)                                                                                    \
-    {#id,    name, HEC_PART_##workload, names, {fp64, fp64_tensor, fp32, tf32, fp16, fp8, int8, fp4}, bandwidth,       \
-     memory, tdp,  source_##source,     note},
+                 tdp, sms, source, note)                                                                               \
+    {#id, name, HEC_PART_##workload, names, {fp64, fp64_tensor, fp32, tf32, fp16, fp8, int8, fp4}, bandwidth, memory,  \
+     tdp, sms,  source_##source,     note},
 #include "model/part.def"
 #undef HEC_PART_SOURCE
 #undef HEC_PART

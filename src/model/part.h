@@ -32,6 +32,7 @@ struct hec_part {
     double memory_gb_per_s;                  /* decimal; NAN: unknown */
     double memory_gb;
     double tdp_w;
+    double sms;         /* streaming multiprocessors; NAN: unknown, or another vendor's units */
     const char *source; /* where the figures were checked, with a year; one string for all rows that share it */
     const char *note;   /* "" when there is none */
 };
