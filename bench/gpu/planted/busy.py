@@ -89,7 +89,7 @@ def layout_nchw(p):
     return (lambda: train(images)), 1
 
 
-@planted("compile", "inference", work=4)
+@planted("compile", "inference", work=16)
 def compile_shapes(p):
     """torch.compile for a fixed shape, and each batch has another; fixed: compiled for any."""
     os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"  # else the second run finds what the first compiled

@@ -67,7 +67,8 @@ def convnet(p, width=64, stages=4, dtype=torch.bfloat16):
     for _ in range(stages - 1):
         layers += unit(width, width, 1) + unit(width, 2 * width, 2)
         width *= 2
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 16)).to(p.device, dtype)
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 16)).to(p.device, dtype)
+    return model.to(memory_format=torch.channels_last)  # else each program would have layout's inefficiency too
 
 
 def transformer(p, width, depth, heads):
