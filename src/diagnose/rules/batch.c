@@ -14,8 +14,10 @@
 #define MOST_ATTENTION 0.05 /* of compute in softmax: then it is attention that fills memory */
 #define FEW_SAMPLES 256
 #define LEAST_FREE 0.30 /* of device memory */
+#define LAYOUT_MATTERS 0.05
 #define SM_FULL 0.95
 #define MOST_GAIN 0.95
+#define DYNAMIC_STAYS 0.8 /* of the joules above idle, for the same work in larger kernels */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST_BUSY, "%", "least busy share of the steps", "with more idle time, launching or waiting is the matter"},
@@ -91,6 +93,14 @@ static void tell(const struct hec_facts *f, const struct hec_compute *c, double 
         hec_finding_evidence(out, "%.0f %% of device memory is free at the peak", 100 * f->memory_free_share);
 }
 
+/* Watts of the same work in `time` of its time, by those now: no more than a full device draws, and no more joules than
+ * idle's of that time and what the work itself took above idle. */
+static double denser(const struct hec_facts *f, const struct hec_compute *c, double time) {
+    double idle = hec_compute_idle_watts(f) / c->watts;
+    double most = c->denser * time, same = fmin(1, idle) * time + DYNAMIC_STAYS * (1 - fmin(1, idle));
+    return isfinite(idle) ? fmax(1, fmin(most, same) / time) : c->denser;
+}
+
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
     double thin = thin_share(f), samples = f->summary->timeline.steps.samples_per_step;
@@ -100,12 +110,16 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double least = c.traced ? LEAST_BUSY : weights && few ? LEAST_BUSY_SAMPLES : LEAST_BUSY_TELEMETRY;
     if (!(c.busy >= least) || !(empty || weights) || f->memory_free_share < LEAST_FREE)
         return false;
+    /* Normalisation on NCHW leaves SMs empty with any batch: the layout is the matter. */
+    if (f->class_share[HEC_KERNEL_CLASS_LAYOUT] >= LAYOUT_MATTERS && f->class_share[HEC_KERNEL_CLASS_CONV] > 0)
+        return false;
     /* The work of a batch would take no less than what it takes of the pipes that limit it when they are full. */
     double fill = isfinite(c.sm) ? c.sm / SM_FULL : 1 - thin;
     if (isfinite(c.tensor) && (!c.traced || f->math_share >= LEAST_GEMM) && c.tensor > 0)
         fill = fmin(fill, c.tensor / c.tensor_reach);
     double best = fmin(MOST_GAIN, fmax(0, 1 - fill));
-    hec_compute_save(&c, 1, (struct hec_saving){0.4 * best, best, fmin(0.98, 1 - (1 - best) / 3)}, c.denser, out);
+    hec_compute_save(&c, 1, (struct hec_saving){0.4 * best, best, fmin(0.98, 1 - (1 - best) / 3)},
+                     denser(f, &c, 1 - best), out);
     out->estimated = true; /* what a larger batch draws is not known */
     out->confidence = !c.traced ? HEC_TELEMETRY_CONFIDENCE : isfinite(c.sm) ? 0.85 : 0.6;
     if (isnan(f->memory_free_share))
@@ -135,7 +149,7 @@ const struct hec_rule hec_rule_batch = {
         "and tensor pipes idle with few samples a step; and device memory has room.",
     .saving =
         "the time shrinks to what the busiest of SMs and tensor pipes would need when full (tensor pipes reach 65 % in "
-        "products, 25 % in convolutions), at the power limit's watts. The interval is wide: only a trial tells.",
+        "products, 25 % in convolutions), and draws no more than the power limit, nor than the same work took above idle. The interval is wide: only a trial tells.",
     .lever = "use a larger batch, one size below where throughput stops rising; gradient accumulation does not help",
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],

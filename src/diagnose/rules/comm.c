@@ -54,7 +54,6 @@ static void tell_kernels(const struct hec_facts *f, struct hec_finding *out) {
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_ranks ranks;
-    bool estimated = false;
     if (!f->timeline)
         return false;
     hec_ranks_gather(f, &ranks);
@@ -74,11 +73,18 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "a further %.2f s is waiting for slower ranks", ranks.comm_s - ranks.transfer_s);
     tell_kernels(f, out);
     out->confidence = overlap > 0.8 ? 0.7 : 0.9;
-    out->seconds = hec_saving_scaled(hec_facts_seconds(f, HEC_STATE_COMM), 0.3 * own * hidden, 0.75 * own * hidden,
+    out->seconds = hec_saving_scaled(hec_whole_seconds(f, HEC_STATE_COMM), 0.3 * own * hidden, 0.75 * own * hidden,
                                      0.95 * own * hidden);
-    out->joules = hec_saving_scaled(hec_facts_joules(f, HEC_STATE_COMM, &estimated), 0.3 * STATIC_SHARE * own * hidden,
-                                    0.75 * STATIC_SHARE * own * hidden, 0.95 * own * hidden);
-    out->estimated = estimated;
+    struct hec_saving joules = hec_whole_joules(f, HEC_STATE_COMM);
+    if (isnan(joules.best)) { /* between idle watts and the mean of the run */
+        double low = hec_compute_idle_watts(f) / f->mean_w;
+        out->estimated = true;
+        joules = hec_saving_scaled(out->seconds, low, (1 + low) / 2, 1.5);
+        joules = hec_saving_scaled(joules, STATIC_SHARE, STATIC_SHARE, 1);
+    } else
+        joules = hec_saving_scaled(joules, 0.3 * STATIC_SHARE * own * hidden, 0.75 * STATIC_SHARE * own * hidden,
+                                   0.95 * own * hidden);
+    out->joules = joules;
     out->states = 1u << HEC_STATE_COMM;
     return true;
 }

@@ -14,6 +14,27 @@
 
 static const struct hec_saving unknown = {NAN, NAN, NAN};
 
+static double finite_or(double x, double other) {
+    return isfinite(x) ? x : other;
+}
+
+struct hec_saving hec_whole_seconds(const struct hec_facts *f, enum hec_state state) {
+    const struct hec_ledger_row *row = f->ledger ? &f->ledger->rows[state] : NULL;
+    if (!row || !(f->run_s > 0))
+        return unknown;
+    return (struct hec_saving){finite_or(row->seconds_low, row->seconds) / f->run_s, row->seconds / f->run_s,
+                               finite_or(row->seconds_high, row->seconds) / f->run_s};
+}
+
+struct hec_saving hec_whole_joules(const struct hec_facts *f, enum hec_state state) {
+    const struct hec_ledger_row *row = f->ledger ? &f->ledger->rows[state] : NULL;
+    if (!row || !(f->run_j > 0) || !isfinite(row->joules))
+        return unknown;
+    double low = finite_or(row->watts_low, row->watts), high = finite_or(row->watts_high, row->watts);
+    return (struct hec_saving){fmin(row->joules, row->seconds * low) / f->run_j, fmin(1, row->joules / f->run_j),
+                               fmin(1, fmax(row->joules, row->seconds * high) / f->run_j)};
+}
+
 double hec_compute_idle_watts(const struct hec_facts *f) {
     double seconds = 0, joules = 0, watts = f->device->energy.idle_context_watts;
     for (int s = 0; f->ledger && s < HEC_STATE_COUNT; s++)
@@ -41,7 +62,7 @@ static double busy_of(const struct hec_facts *f) {
 static void find_seconds(const struct hec_facts *f, struct hec_compute *out) {
     double engine = f->device->metric[HEC_GPM_GR_ACTIVE].mean;
     bool counted = f->device->activity.has_gpm && engine > 0;
-    out->seconds = f->ledger ? hec_facts_seconds(f, HEC_STATE_COMPUTE) : unknown;
+    out->seconds = hec_whole_seconds(f, HEC_STATE_COMPUTE);
     if (!f->ledger && counted)
         out->seconds = (struct hec_saving){(1 - SECONDS_BAND) * engine, engine, fmin(1, (1 + SECONDS_BAND) * engine)};
     if (!f->ledger || !counted || !f->ledger->windows || !(out->seconds.best > ENGINE_SLACK * engine))
@@ -69,18 +90,16 @@ static struct hec_saving left(const struct hec_facts *f, struct hec_saving secon
 }
 
 static void find_joules(const struct hec_facts *f, struct hec_compute *out) {
-    bool estimated = false;
-    struct hec_saving told = hec_facts_joules(f, HEC_STATE_COMPUTE, &estimated);
+    struct hec_saving told = hec_whole_joules(f, HEC_STATE_COMPUTE);
     out->joules = told;
-    if (!(f->run_j > 0))
-        return;
-    if (estimated || !f->ledger) {
+    if (isnan(told.best)) {
         out->estimated = true;
-        out->joules = left(f, out->seconds);
+        out->joules = f->run_j > 0 ? left(f, out->seconds) : unknown;
         return;
     }
     /* Seconds that the engine's counter denies were idle ones. */
-    double denied = hec_facts_state_share(f, HEC_STATE_COMPUTE) - out->seconds.best, idle_w = hec_compute_idle_watts(f);
+    double denied = hec_whole_seconds(f, HEC_STATE_COMPUTE).best - out->seconds.best;
+    double idle_w = hec_compute_idle_watts(f);
     if (denied > 1e-9 && isfinite(idle_w)) {
         out->estimated = true;
         out->joules.best = fmax(0, told.best - denied * idle_w / f->mean_w);
@@ -88,25 +107,21 @@ static void find_joules(const struct hec_facts *f, struct hec_compute *out) {
     }
 }
 
+/* A counter's mean over the whole run, by the engine's: idle time adds to neither, and windows of a short run are not cut as
+ * they are by the time in use. */
+static double by_engine(const struct hec_facts *f, enum hec_metric metric) {
+    double engine = f->device->metric[HEC_GPM_GR_ACTIVE].mean;
+    return f->device->activity.has_gpm && engine > 0 ? fmin(1, f->device->metric[metric].mean / engine) : NAN;
+}
+
 static void find_counters(const struct hec_facts *f, struct hec_compute *out) {
-    const struct hec_use *use = &f->device->activity;
-    out->sm = out->occupancy = out->tensor = out->fp32 = out->dram = NAN;
-    if (f->profile && f->profile->has_counters && isfinite(f->profile->all.counters.sm_active.value)) {
-        const struct hec_roofline_input *all = &f->profile->all.counters;
-        out->unmixed = true;
-        out->sm = all->sm_active.value;
-        out->occupancy = all->occupancy.value;
-        out->tensor = all->pipe[HEC_PIPE_TENSOR].value;
-        out->fp32 = all->pipe[HEC_PIPE_FP32].value;
-        out->dram = all->dram.value;
-    } else if (use->has_gpm && use->engine > 0) {
-        out->sm = fmin(1, use->sm / use->engine);
-        out->occupancy = fmin(1, use->occupancy / use->engine);
-        out->tensor = fmin(1, use->tensor / use->engine);
-        out->dram = fmin(1, use->dram / use->engine);
-        double engine = f->device->metric[HEC_GPM_GR_ACTIVE].mean;
-        out->fp32 = engine > 0 ? f->device->metric[HEC_GPM_FP32_ACTIVE].mean / engine : NAN;
-    }
+    const struct hec_class_row *all = f->profile && f->profile->has_counters ? &f->profile->all : NULL;
+    out->unmixed = all && isfinite(all->counters.sm_active.value);
+    out->sm = finite_or(all ? all->counters.sm_active.value : NAN, by_engine(f, HEC_GPM_SM_ACTIVE));
+    out->occupancy = finite_or(all ? all->counters.occupancy.value : NAN, by_engine(f, HEC_GPM_SM_OCCUPANCY));
+    out->tensor = finite_or(all ? all->counters.pipe[HEC_PIPE_TENSOR].value : NAN, by_engine(f, HEC_GPM_TENSOR_ACTIVE));
+    out->fp32 = finite_or(all ? all->counters.pipe[HEC_PIPE_FP32].value : NAN, by_engine(f, HEC_GPM_FP32_ACTIVE));
+    out->dram = finite_or(all ? all->counters.dram.value : NAN, by_engine(f, HEC_GPM_DRAM_ACTIVE));
 }
 
 void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
@@ -127,7 +142,8 @@ void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
 void hec_compute_save(const struct hec_compute *c, double share, struct hec_saving gain, double denser,
                       struct hec_finding *out) {
     struct hec_saving s = hec_saving_scaled(c->seconds, share * gain.low, share * gain.best, share * gain.high);
-    struct hec_saving j = hec_saving_scaled(c->joules, share * fmax(0, 1 - (1 - gain.low) * denser),
+    double low_denser = gain.best > 0 ? 1 + (denser - 1) * gain.low / gain.best : denser; /* less goes, less changes */
+    struct hec_saving j = hec_saving_scaled(c->joules, share * fmax(0, 1 - (1 - gain.low) * low_denser),
                                             share * fmax(0, 1 - (1 - gain.best) * denser), share * gain.high);
     out->seconds = s;
     out->joules = j;

@@ -15,7 +15,7 @@ struct hec_compute {
     double watts;                      /* while it runs; NAN unknown */
     double denser;                     /* power of work that fills the tensor cores, by these watts; at least 1 */
     double busy;                       /* share of the steps, else of the time in use; NAN unknown */
-    /* While kernels run, 0..1; NAN unknown: unmixed where possible, else means over the time in use by the engine's. */
+    /* While kernels run, 0..1; NAN unknown: unmixed where possible, else means over the run by the engine's. */
     double sm, occupancy, tensor, fp32, dram;
     bool unmixed;
     /* Tensor-pipe activity that good programs of this kind reach: of matrix products 0.65, of convolutions 0.25. */
@@ -25,6 +25,11 @@ struct hec_compute {
 /* Seconds come from the ledger; of a duty-cycled trace no more than the engine's counter says, and without a trace from
  * that counter. Joules that were not unmixed: the run's less those of its idle time. */
 void hec_compute_gather(const struct hec_facts *facts, struct hec_compute *out);
+
+/* What a busy state took of the whole run's seconds and joules, its first steps included: unlike idle time, the work of
+ * those is the work of all others. joules NAN where the ledger has none. */
+struct hec_saving hec_whole_seconds(const struct hec_facts *facts, enum hec_state state);
+struct hec_saving hec_whole_joules(const struct hec_facts *facts, enum hec_state state);
 
 /* Watts while the device holds a context and does nothing: measured, else 1.45 x the run's lowest sample (H200: 120 W
  * against 82 W without a context), at most the run's mean. NAN unknown. */

@@ -8,6 +8,7 @@
 #define LARGE_US 5.0    /* shorter kernels are bound by their launch */
 #define LEAST_SOFTMAX 0.05
 #define LEAST_CHAIN_KERNELS 3.0
+#define MOST_CHAIN_KERNELS 10.0 /* that become one: longer chains end in several tensors */
 #define MEMORY_BUSY 0.60
 #define MEMORY_IDLE 0.35
 #define TENSOR_LOW 0.10
@@ -20,6 +21,8 @@ static const struct hec_rule_limit limits[] = {
      "measured on an H200: healthy bf16 programs have 6 to 15 % in element-wise work, hardly any of it in chains"},
     {LARGE_US, "us", "shortest mean duration of a kernel that memory can limit", "an H200 moves 24 MB in 5 us"},
     {LEAST_CHAIN_KERNELS, "kernels", "shortest chain of element-wise kernels", "ours"},
+    {MOST_CHAIN_KERNELS, "kernels", "most kernels that are taken to become one",
+     "longer chains end in several tensors"},
     {100 * LEAST_SOFTMAX, "%", "least share of compute in softmax without fused attention",
      "attention that writes its scores: softmax forward and backward are a quarter of it"},
     {100 * MEMORY_BUSY, "%", "device-memory activity while kernels run, where nothing was traced",
@@ -69,16 +72,18 @@ static void read(const struct hec_facts *f, struct passes *out) {
     }
 }
 
-/* Share of compute in chains, and the kernels of one: as counted, else as if the element-wise kernels lay evenly between
- * the others. */
+/* Share of compute in chains, and how many kernels become one: as counted, else as if the element-wise kernels lay evenly
+ * between the others; no more than a step has. */
 static double chains(const struct hec_facts *f, const struct passes *p, double *kernels) {
     double share = p->all > 0 ? p->elementwise / p->all : 0;
-    if (f->calls) {
-        *kernels = f->calls->chains > 0 ? f->calls->chain_mean : 0;
-        return p->all > 0 ? fmin(share, f->calls->chain_s / p->all) : 0;
-    }
-    *kernels = p->kernels / (p->others + 1);
-    return *kernels >= LEAST_CHAIN_KERNELS ? share : 0;
+    double steps = f->calls ? (double)f->calls->steps : 0;
+    *kernels = f->calls ? f->calls->chain_mean : p->kernels / (p->others + 1);
+    if (steps >= 1)
+        *kernels = fmin(*kernels, fmax(1, p->kernels / steps));
+    *kernels = fmin(*kernels, MOST_CHAIN_KERNELS);
+    if (!(*kernels >= LEAST_CHAIN_KERNELS))
+        return 0;
+    return f->calls ? fmin(share, f->calls->chain_s / p->all) : share;
 }
 
 static bool judge_telemetry(const struct hec_compute *c, struct hec_finding *out) {
@@ -107,7 +112,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         rest = softmax + fmin(softmax, f->class_share[HEC_KERNEL_CLASS_ELEMENTWISE] - in_chains);
         products = fmin(f->class_share[HEC_KERNEL_CLASS_GEMM], PRODUCTS_PER * rest);
     }
-    double fused = kernels >= LEAST_CHAIN_KERNELS ? in_chains * (1 - 1 / kernels) : 0;
+    double fused = in_chains > 0 ? in_chains * (1 - 1 / kernels) : 0;
     double goes = fmin(0.95, fused + PASSES_GO * rest + PRODUCTS_GO * products);
     if (!(goes >= LEAST_GOES))
         return false;
@@ -119,7 +124,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     } else
         hec_finding_title(out, "unfused element-wise chains: %.0f %% of compute", 100 * in_chains);
     if (fused > 0) {
-        hec_finding_evidence(out, "%.0f %% of compute is in chains of %.1f element-wise kernels on the average%s",
+        hec_finding_evidence(out, "%.0f %% of compute is in chains of element-wise kernels, %.1f of which can be one%s",
                              100 * in_chains, kernels, f->calls ? "" : " (estimated from their number)");
         if (p.longest)
             hec_finding_evidence(out, "%.90s: %lld calls of %.0f us", p.longest->name, (long long)p.longest->count,
@@ -131,8 +136,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!f->calls)
         out->confidence -= 0.1;
     double low = 0.5 * fused + 0.5 * PASSES_GO * rest;
-    double high =
-        fmin(0.97, in_chains * (fused > 0) + rest + fmin(f->class_share[HEC_KERNEL_CLASS_GEMM], 2 * products));
+    double high = fmin(0.97, in_chains + rest + fmin(f->class_share[HEC_KERNEL_CLASS_GEMM], 2 * products));
     hec_compute_save(&c, 1, (struct hec_saving){low, goes, fmax(goes, high)}, 1, out);
     return true;
 }

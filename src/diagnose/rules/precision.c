@@ -92,7 +92,7 @@ static double peak(const struct hec_facts *f, enum hec_precision precision) {
     return measured > 0 ? measured : f->part ? f->part->peak_tflops[precision] * 1e12 : NAN;
 }
 
-/* How much faster peaks are, b against a; RATIO_UNKNOWN / 4 or so is the caller's matter. */
+/* Peak of b by that of a; NAN unknown. */
 static double ratio(const struct hec_facts *f, enum hec_precision b, enum hec_precision a) {
     double x = peak(f, b) / peak(f, a);
     return isfinite(x) && x > 0 ? x : NAN;
@@ -120,6 +120,8 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
     double odd = f->timeline ? misaligned_share(f) : 0;
     bool idle_tensor = c->tensor <= TENSOR_IDLE && c->fp32 >= FP32_BUSY;
     int count = 0;
+    if (simt >= LEAST_SHARE && idle_tensor) /* names that do not tell are no tensor kernels either */
+        simt += f->math_share * f->precision_share[HEC_KERNEL_PRECISION_UNKNOWN];
     if (simt >= LEAST_SHARE)
         out[count++] =
             (struct candidate){FP32, simt, fp32_gain(f, HEC_PRECISION_FP32), idle_tensor ? 0.95 : 0.85, false};

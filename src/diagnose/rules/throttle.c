@@ -62,7 +62,9 @@ static void judge_hot(const struct hec_facts *f, const struct hec_compute *c, do
 }
 
 static void judge_power(const struct hec_facts *f, const struct hec_compute *c, double power, struct hec_finding *out) {
-    double limit = f->device->power_limit_w, usual = (double)f->device->device.power_limit_default_mw / 1e3;
+    double limit = f->device->metric[HEC_GPU_POWER_LIMIT].median / 1e3,
+           usual = (double)f->device->device.power_limit_default_mw / 1e3;
+    limit = limit > 0 ? limit : f->device->power_limit_w;
     bool lowered = usual > 0 && limit > 0 && limit < LOWERED * usual;
     hec_finding_evidence(out, "held down by the power limit in %.0f %% of the readings", 100 * power);
     if (c->watts > 0 && limit > 0)
