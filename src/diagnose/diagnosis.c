@@ -23,9 +23,10 @@ _Static_assert(HEC_STATE_COUNT <= HEC_UNMIX_CLASSES, "a class of unmix.h for eac
 /* What is known of one device beyond its states. */
 struct supply {
     const struct hec_device_summary *summary;
-    struct hec_unmix *unmix; /* NULL: nothing to solve */
-    int64_t minutes;         /* every so many counts */
-    int64_t tight_ns;        /* see pricing.h */
+    struct hec_unmix *unmix;             /* NULL: nothing to solve */
+    struct hec_class_profiler *profiler; /* NULL: it ran no kernels */
+    int64_t minutes;                     /* every so many counts */
+    int64_t tight_ns;                    /* see pricing.h */
     int err;
     /* of the series at hand */
     int64_t usual_ns, previous_ns;
@@ -43,6 +44,7 @@ struct supply {
 struct build {
     struct hec_steady steady;
     struct hec_ledger_builder *ledger, *steady_ledger;
+    struct hec_gaps gaps;
     struct hec_calls *calls;
     struct hec_source_builder *source, *steady_source;
     struct supply *supplies;
@@ -61,8 +63,11 @@ static void take_power(void *context, int64_t t_ns, int64_t value, bool valid) {
     bool follows = s->previous && span > 0 && span <= SPAN_MOST * s->usual_ns;
     s->previous = valid;
     s->previous_ns = t_ns;
-    if (valid && follows && !s->err && counts(s, t_ns))
+    if (valid && follows && !s->err && counts(s, t_ns)) {
         s->err = hec_unmix_power(s->unmix, t_ns, span, (double)value / 1e3);
+        if (!s->err && s->profiler)
+            s->err = hec_class_profiler_power(s->profiler, t_ns, span, (double)value / 1e3);
+    }
 }
 
 static void take_slack(void *context, int64_t t_ns, int64_t value, bool valid) {
@@ -102,20 +107,26 @@ static void take_counter(void *context, int64_t t_ns, int64_t value, bool valid)
     if (from->known) {
         double joules = (double)(now.mj - from->mj) / 1e3, watts = joules * HEC_NS_PER_S / (double)(end - start);
         double a = (double)from->slack_ns / HEC_NS_PER_S, b = (double)now.slack_ns / HEC_NS_PER_S;
-        s->err = hec_unmix_window(s->unmix, start, end, joules, sqrt((a * a + b * b) / 12) * watts);
+        double sigma_j = sqrt((a * a + b * b) / 12) * watts;
+        s->err = hec_unmix_window(s->unmix, start, end, joules, sigma_j);
+        if (!s->err && s->profiler)
+            s->err = hec_class_profiler_window(s->profiler, start, end, joules, sigma_j);
     }
     *from = now;
 }
 
-static int read_supply(const struct hec_summary_input *input, struct supply *s, struct hec_why *why) {
+static int read_supply(const struct hec_summary_input *input, const struct hec_timeline *told, struct supply *s,
+                       struct hec_why *why) {
     const struct hec_device_summary *d = s->summary;
     const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w);
-    int subject = d->device.index, err = 0;
-    if (!d->energy.valid || !(d->energy.joules > 0))
-        return 0;
+    int subject = d->device.index, err = hec_class_profiler_begin(told, d, &s->profiler);
+    s->minutes = d->energy.window_s > 0 ? 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS : 1;
+    if (!err && s->profiler)
+        err = hec_class_profiler_read(s->profiler, input, s->minutes, why);
+    if (err || !d->energy.valid || !(d->energy.joules > 0))
+        return err;
     if ((err = hec_unmix_begin(&options, &s->unmix)) != 0)
         return err;
-    s->minutes = 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS;
     s->usual_ns =
         d->energy.sample_spacing_s > 0 ? llround(d->energy.sample_spacing_s * HEC_NS_PER_S) : SPACING_DEFAULT_NS;
     if (d->device.has_power_history > 0) /* polled, what a value covers is not known */
@@ -163,14 +174,20 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
     struct supply *s = supply_of(b, device);
     struct hec_state_piece inside;
     int err = hec_ledger_piece(b->ledger, device, piece);
-    if (!err && hec_steady_clip(&b->steady, piece, &inside))
+    if (!err && hec_steady_clip(&b->steady, piece, &inside)) {
         err = hec_ledger_piece(b->steady_ledger, device, &inside);
+        if (!err)
+            err = hec_gaps_piece(&b->gaps, device, &inside);
+    }
     hec_calls_piece(b->calls, device, piece);
-    if (s && piece->traced && piece->state == HEC_STATE_LAUNCH &&
-        piece->end_ns - piece->start_ns < HEC_PRICING_TIGHT_NS)
-        s->tight_ns += piece->end_ns - piece->start_ns;
-    if (!err && s && s->unmix && piece->traced)
-        err = hec_unmix_piece(s->unmix, piece->state, piece->start_ns, piece->end_ns);
+    if (!err && s && s->unmix && piece->traced) {
+        int class = hec_pricing_class(piece);
+        if (class != piece->state)
+            s->tight_ns += piece->end_ns - piece->start_ns;
+        err = hec_unmix_piece(s->unmix, class, piece->start_ns, piece->end_ns);
+    }
+    if (!err && s && s->profiler)
+        err = hec_class_profiler_piece(s->profiler, piece);
     return err;
 }
 
@@ -193,19 +210,39 @@ static int price_device(struct hec_ledger_device *d, struct supply *s, char why[
     return hec_price_device(d, s->unmix, &pricing, why, how);
 }
 
+/* After the states: classes take shares of compute. */
+static int profile_device(const struct hec_summary_input *input, struct hec_ledger_device *d, struct supply *s,
+                          struct hec_class_profile *out) {
+    struct hec_peaks peaks, *measured = NULL;
+    if (!s) {
+        const struct hec_device_summary nothing = {.device = {.index = d->device, .has_gpm = -1}};
+        hec_class_profile_none(&nothing, d, NULL, out);
+        return 0;
+    }
+    if (input->peaks && input->peaks(input->context, &s->summary->device, &peaks) == 0)
+        measured = &peaks;
+    if (s->profiler)
+        return hec_class_profiler_end(s->profiler, d, measured, out);
+    hec_class_profile_none(s->summary, d, measured, out);
+    return 0;
+}
+
 /* ---- the whole ---- */
 
 static int build_all(struct build *b, const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
-                     struct hec_diagnosis *out, struct hec_why *why) {
+                     const struct hec_timeline *told, struct hec_diagnosis *out, struct hec_why *why) {
     const struct hec_state_visitor visitor = {b, take_tables, take_steps, take_piece, take_sample, take_activities};
     int err =
         b->ledger && b->steady_ledger && b->supplies ? hec_source_begin(timeline, &b->source, why) : HEC_ERR_NOMEM;
     if (!err)
         err = hec_source_begin(timeline, &b->steady_source, why);
     for (int i = 0; i < b->supply_count && !err; i++)
-        err = read_supply(input, &b->supplies[i], why);
+        err = read_supply(input, told, &b->supplies[i], why);
     if (err || (err = hec_states_build(timeline, NULL, &visitor, why)) != 0)
         return err;
+    hec_gaps_end(&b->gaps);
+    out->gaps = b->gaps;
+    b->gaps = (struct hec_gaps){NULL, 0};
     err = hec_ledger_end(b->ledger, &out->ledger);
     b->ledger = NULL;
     if (!err) {
@@ -217,13 +254,16 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
     out->why = calloc((size_t)out->ledger.device_count + 1, sizeof *out->why);
     out->how = calloc((size_t)out->ledger.device_count + 1, sizeof *out->how);
     out->calls = calloc((size_t)out->ledger.device_count + 1, sizeof *out->calls);
-    err = out->why && out->how && out->calls ? 0 : HEC_ERR_NOMEM;
+    out->profiles = calloc((size_t)out->ledger.device_count + 1, sizeof *out->profiles);
+    err = out->why && out->how && out->calls && out->profiles ? 0 : HEC_ERR_NOMEM;
     if (!err)
         hec_calls_end(b->calls);
     for (int i = 0; i < out->ledger.device_count && !err; i++) {
         struct hec_ledger_device *d = &out->ledger.devices[i];
         hec_calls_of(b->calls, d->device, &out->calls[i]);
         err = price_device(d, supply_of(b, d->device), out->why[i], out->how[i]);
+        if (!err)
+            err = profile_device(input, d, supply_of(b, d->device), &out->profiles[i]);
     }
     if (err)
         return err;
@@ -237,22 +277,25 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
 }
 
 int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
-                        const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
-                        struct hec_why *why) {
+                        const struct hec_timeline *told, const struct hec_device_summary *devices, int device_count,
+                        struct hec_diagnosis *out, struct hec_why *why) {
     struct build b = {.ledger = hec_ledger_begin(),
                       .steady_ledger = hec_ledger_begin(),
                       .supplies = calloc((size_t)device_count + 1, sizeof *b.supplies)};
     memset(out, 0, sizeof *out);
     for (int i = 0; b.supplies && i < device_count; i++)
         b.supplies[b.supply_count++].summary = &devices[i];
-    int err = build_all(&b, input, timeline, out, why);
+    int err = build_all(&b, input, timeline, told, out, why);
     hec_ledger_abandon(b.ledger);
     hec_ledger_abandon(b.steady_ledger);
     hec_calls_free(b.calls);
     hec_source_abandon(b.source);
     hec_source_abandon(b.steady_source);
-    for (int i = 0; i < b.supply_count; i++)
+    hec_gaps_free(&b.gaps);
+    for (int i = 0; i < b.supply_count; i++) {
         hec_unmix_free(b.supplies[i].unmix);
+        hec_class_profiler_free(b.supplies[i].profiler);
+    }
     free(b.supplies);
     if (err)
         hec_diagnosis_free(out);
@@ -264,6 +307,7 @@ void hec_diagnosis_free(struct hec_diagnosis *diagnosis) {
     hec_source_lines_free(&diagnosis->source);
     hec_ledger_free(&diagnosis->steady);
     hec_source_lines_free(&diagnosis->steady_source);
+    hec_gaps_free(&diagnosis->gaps);
     free(diagnosis->why);
     free(diagnosis->how);
     free(diagnosis->calls);

@@ -4,6 +4,7 @@
 
 #include "diagnose/calls.h"
 #include "diagnose/class_profile.h"
+#include "diagnose/gaps.h"
 #include "diagnose/ledger.h"
 #include "diagnose/source_lines.h"
 #include "diagnose/steady.h"
@@ -16,6 +17,7 @@ struct hec_diagnosis {
     struct hec_source_lines source; /* of idle states; empty without stack samples */
     struct hec_ledger steady;       /* seconds in the steady part alone (steady.h), device by device as in ledger */
     struct hec_source_lines steady_source;
+    struct hec_gaps gaps;               /* of the steady part */
     char (*why)[256];                   /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
     char (*how)[160];                   /* by ledger device: on what its watts rest; "" with why. malloc'ed */
     struct hec_call_facts *calls;       /* by ledger device; malloc'ed, NULL: none */
@@ -23,6 +25,7 @@ struct hec_diagnosis {
 };
 
 struct hec_summary_input;
+struct hec_timeline;
 struct hec_device_summary;
 
 /* One pass over the states of all devices feeds the ledger, the source lines and the watts. Seconds are always told;
@@ -31,12 +34,12 @@ struct hec_device_summary;
  * (unmix.h), and where those do not tell them apart from what is known of states beforehand (pricing.h), with bounds that
  * are as wide; of time that was not traced they count as those of the state that it is counted for.
  *
- * timeline: of the run, complete (devices and end). devices: energies filled in. Pure; linear in time; memory grows with
+ * timeline: of the run, complete (devices and end); told: what hec_timeline_build made of it. devices: energies filled in. Pure; linear in time; memory grows with
  * what ledger.h and source_lines.h say, and 32 bytes a reading of at most 2.8 hours: of longer runs every nth minute
  * counts. 0, HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */
 int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
-                        const struct hec_device_summary *devices, int device_count, struct hec_diagnosis *out,
-                        struct hec_why *why);
+                        const struct hec_timeline *told, const struct hec_device_summary *devices, int device_count,
+                        struct hec_diagnosis *out, struct hec_why *why);
 void hec_diagnosis_free(struct hec_diagnosis *diagnosis);
 
 /* The ledger of a device, and in *why (may be NULL) why it has no joules ("": it has). NULL:

@@ -62,6 +62,7 @@ void hec_facts_gather(const struct hec_summary *summary, int device_at, struct h
     out->steady = hec_diagnosis_steady(&summary->diagnosis, index);
     out->calls = hec_diagnosis_calls(&summary->diagnosis, index);
     out->profile = hec_diagnosis_profile(&summary->diagnosis, index);
+    out->gaps = hec_gaps_of(&summary->diagnosis.gaps, index);
     out->run_s = out->ledger ? (double)out->ledger->window_ns / 1e9 : summary->seconds;
     out->run_j = d->energy.valid ? d->energy.joules : NAN;
     out->mean_w = d->energy.valid && d->energy.window_s > 0 ? d->energy.joules / d->energy.window_s : NAN;

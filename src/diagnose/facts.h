@@ -17,6 +17,7 @@ struct hec_facts {
     const struct hec_ledger_device *ledger;  /* of the whole run; its joules may be NAN */
     const struct hec_ledger_device *steady;  /* seconds of the steady part alone (steady.h): what rules judge */
     const struct hec_call_facts *calls;      /* NULL: the run has none (imported) */
+    const struct hec_gap_facts *gaps;        /* of the steady part; NULL: none */
     const struct hec_class_profile *profile; /* NULL: no hardware counters */
     double run_s, run_j; /* the device's whole run: what savings are fractions of; run_j NAN unknown */
     double steps_per_s;  /* NAN: no steps */

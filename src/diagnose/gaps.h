@@ -1,0 +1,36 @@
+/* What the ledger's sums hide of the time in which a device waits: how long each wait was, and what else happened in it. Of
+ * traced time; memory grows with the number of devices alone. */
+#ifndef HEC_DIAGNOSE_GAPS_H
+#define HEC_DIAGNOSE_GAPS_H
+
+#include "diagnose/state.h"
+
+/* A piece of state host that is shorter is the framework between two launches: an operator of PyTorch takes 10 to 100 us of
+ * Python and C++. Longer ones are the program's. */
+#define HEC_GAP_BRIEF_NS 200000
+
+struct hec_gap_facts {
+    int device;
+    double brief_host_s; /* in state host, in pieces of less than HEC_GAP_BRIEF_NS */
+    /* Gaps in which code was loaded or compiled (they hold startup): all of their time but data and checkpoint, for what
+     * leads to a load is compiling. */
+    int64_t loads;
+    double load_s;
+    double load_state_s[HEC_STATE_COUNT]; /* the same, by state */
+    double checkpoint_copy_s;             /* in state copy, right after checkpoint: weights on their way to the host */
+    /* of the gap at hand */
+    double now[HEC_STATE_COUNT];
+    bool saving;
+};
+
+struct hec_gaps {
+    struct hec_gap_facts *list; /* by first appearance; malloc'ed */
+    int count;
+};
+
+int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece); /* 0 or HEC_ERR_NOMEM */
+void hec_gaps_end(struct hec_gaps *gaps);                                                   /* closes what is open */
+const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device);           /* NULL: none */
+void hec_gaps_free(struct hec_gaps *gaps);
+
+#endif
