@@ -24,20 +24,25 @@ static int flush(struct hec_state_device *d) {
     return empty || !d->visitor->piece ? 0 : d->visitor->piece(d->visitor->context, d->device, &d->pending);
 }
 
-static inline bool alike(const struct hec_state_piece *one, const struct hec_state_piece *other) {
-    return one->state == other->state && one->kernel_class == other->kernel_class && one->phase == other->phase &&
-           one->traced == other->traced && one->frame == other->frame;
-}
-
-static int put(struct hec_state_device *d, const struct hec_state_piece *piece) {
+/* Field by field, inline: a piece that is written in parts and copied as a whole at once waits for its own stores, which
+ * was a tenth of the whole diagnosis. */
+static inline int put(struct hec_state_device *d, const struct hec_state_piece *piece) {
+    struct hec_state_piece *last = &d->pending;
     if (piece->start_ns >= piece->end_ns)
         return 0;
-    if (d->pending.start_ns < d->pending.end_ns && alike(&d->pending, piece)) {
-        d->pending.end_ns = piece->end_ns;
+    if (last->start_ns < last->end_ns && last->state == piece->state && last->kernel_class == piece->kernel_class &&
+        last->phase == piece->phase && last->traced == piece->traced && last->frame == piece->frame) {
+        last->end_ns = piece->end_ns;
         return 0;
     }
     int err = flush(d);
-    d->pending = *piece;
+    last->start_ns = piece->start_ns;
+    last->end_ns = piece->end_ns;
+    last->frame = piece->frame;
+    last->state = piece->state;
+    last->kernel_class = piece->kernel_class;
+    last->phase = piece->phase;
+    last->traced = piece->traced;
     return err;
 }
 
@@ -94,7 +99,7 @@ static int put_traced(struct hec_state_device *d, struct hec_state_piece piece) 
 }
 
 /* Rule 1: cut where the trace was off. */
-static int put_by_window(struct hec_state_device *d, struct hec_state_piece piece) {
+static int put_in_parts(struct hec_state_device *d, struct hec_state_piece piece) {
     int64_t end = piece.end_ns;
     int err = 0;
     if (d->traced.everywhere)
@@ -111,6 +116,16 @@ static int put_by_window(struct hec_state_device *d, struct hec_state_piece piec
         at = to;
     }
     return err;
+}
+
+/* As a rule there is nothing to cut: one window, and no phase. */
+static inline int put_by_window(struct hec_state_device *d, const struct hec_state_piece *piece) {
+    const struct hec_interval *w = d->window < d->traced.count ? &d->traced.list[d->window] : NULL;
+    const struct hec_host_thread *t = d->main;
+    bool in = w && w->start_ns <= piece->start_ns && piece->end_ns <= w->end_ns;
+    bool phases = t && hec_host_segment_after(t, piece->start_ns) < t->segment_count;
+    bool whole = piece->end_ns <= d->blind_ns && (d->traced.everywhere || (in && !phases));
+    return whole ? put(d, piece) : put_in_parts(d, *piece);
 }
 
 /* ---- stack samples ---- */
@@ -172,7 +187,7 @@ static int busy_until(struct hec_state_device *d, int64_t t_ns) {
                                : lane == HEC_STATE_LANE_COMM ? HEC_STATE_COMM
                                                              : HEC_STATE_COMPUTE;
         err = put_by_window(
-            d, (struct hec_state_piece){
+            d, &(struct hec_state_piece){
                    .start_ns = d->at_ns,
                    .end_ns = end,
                    .state = (uint8_t)state,
@@ -203,7 +218,7 @@ static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_s
         if (t && d->sample < t->sample_count && t->samples[d->sample].t_ns < to)
             to = t->samples[d->sample].t_ns;
         if (!err)
-            err = put_by_window(d, (struct hec_state_piece){
+            err = put_by_window(d, &(struct hec_state_piece){
                                        .start_ns = at,
                                        .end_ns = to,
                                        .frame = d->frame,

@@ -51,7 +51,7 @@ static int keep(struct hec_host_thread *t, int64_t start_ns, int64_t end_ns, enu
     return 0;
 }
 
-int hec_host_advance(struct hec_host_thread *t, int64_t t_ns) {
+int hec_host_keep(struct hec_host_thread *t, int64_t t_ns) {
     int err = 0;
     while (t->open && t->at_ns < t_ns && !err) {
         int first = __builtin_ctz(t->open);
@@ -128,7 +128,7 @@ void hec_host_launched(struct hec_host_thread *t, int64_t start_ns, int64_t end_
         return high;                                                                                                   \
     } while (0)
 
-size_t hec_host_segment_after(const struct hec_host_thread *t, int64_t t_ns) {
+size_t hec_host_segment_search(const struct hec_host_thread *t, int64_t t_ns) {
     FIRST(t->segment_count, t->segments[i].end_ns > t_ns);
 }
 

@@ -60,16 +60,28 @@ void hec_host_thread_free(struct hec_host_thread *thread); /* NULL is fine */
 
 /* label holds from start to end; starts ascend. 0 or HEC_ERR_NOMEM. */
 int hec_host_hold(struct hec_host_thread *thread, enum hec_host_label label, int64_t start_ns, int64_t end_ns);
-/* Nothing that starts before t comes any more: the segments are known up to t. */
-int hec_host_advance(struct hec_host_thread *thread, int64_t t_ns);
+/* Nothing that starts before t comes any more: the segments are known up to t. _keep is its longer part. */
+int hec_host_keep(struct hec_host_thread *thread, int64_t t_ns);
+static inline int hec_host_advance(struct hec_host_thread *thread, int64_t t_ns) {
+    if (thread->at_ns >= t_ns)
+        return 0;
+    if (thread->open)
+        return hec_host_keep(thread, t_ns);
+    thread->at_ns = t_ns;
+    return 0;
+}
 int hec_host_sampled(struct hec_host_thread *thread, int64_t t_ns, int64_t period_ns, uint32_t frame);
 /* A call that caused an activity on a device; in any order, though far out of it counts for nothing. The nodes of a graph
  * have one call. */
 void hec_host_launched(struct hec_host_thread *thread, int64_t start_ns, int64_t end_ns, bool copy);
 
 /* Index of the first segment, sample or launch that ends (samples, launches: is, begins) after t, or at it for the
- * latter two; the count when none does. Quick near the end. */
-size_t hec_host_segment_after(const struct hec_host_thread *thread, int64_t t_ns);
+ * latter two; the count when none does. Quick near the end; _search where it is not the end. */
+size_t hec_host_segment_search(const struct hec_host_thread *thread, int64_t t_ns);
+static inline size_t hec_host_segment_after(const struct hec_host_thread *thread, int64_t t_ns) {
+    size_t count = thread->segment_count;
+    return count && thread->segments[count - 1].end_ns > t_ns ? hec_host_segment_search(thread, t_ns) : count;
+}
 size_t hec_host_sample_from(const struct hec_host_thread *thread, int64_t t_ns);
 size_t hec_host_launch_from(const struct hec_host_thread *thread, int64_t t_ns);
 

@@ -11,9 +11,17 @@ struct hec_union {
     int64_t length_ns;        /* of the pieces that are done, inside the traced time */
 };
 
-void hec_union_init(struct hec_union *u);
+static inline void hec_union_init(struct hec_union *u) {
+    *u = (struct hec_union){.start_ns = INT64_MAX, .end_ns = INT64_MIN};
+}
 /* The piece is done. */
-void hec_union_close(struct hec_union *u, struct hec_intervals *traced);
+static inline void hec_union_close(struct hec_union *u, struct hec_intervals *traced) {
+    if (u->start_ns > u->end_ns)
+        return;
+    u->length_ns += traced->everywhere ? u->end_ns - u->start_ns : hec_intervals_within(traced, u->start_ns, u->end_ns);
+    u->start_ns = INT64_MAX;
+    u->end_ns = INT64_MIN;
+}
 
 /* True when the interval begins a new piece: the one before it, if any, has been closed. */
 static inline bool hec_union_add(struct hec_union *u, struct hec_intervals *traced, int64_t start_ns, int64_t end_ns) {

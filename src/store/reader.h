@@ -70,7 +70,8 @@ int hec_reader_tracers(struct hec_reader *reader, int (*visit)(void *context, co
                        void *context, struct hec_why *why);
 /* Activities of the wanted kinds (bits of HEC_ACTIVITY_BIT) in ascending start over all tracks, in chunks of at most
  * 4096. Memory grows with the number of tracks, not with the run. What is not wanted is not unpacked. Amounts are finite
- * or NAN, start <= end, launch <= its end, and times are within +-36 years. */
+ * or NAN, start <= end, launch <= its end, and times are within +-36 years. A thread of its own unpacks ahead of the
+ * visitor, which is called from the caller's; meanwhile the reader answers nothing else: HEC_ERR_BUSY. */
 int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
                           int (*visit)(void *context, const struct hec_activity *activities, size_t count),
                           void *context, struct hec_why *why);

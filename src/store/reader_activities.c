@@ -1,11 +1,11 @@
 /* Activities in ascending start over all tracks. Blocks come in the order of their first start and are unpacked when
  * the pass gets there; those that overlap are merged. */
+#include "store/reader_ahead.h"
 #include "store/reading.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK 4096
 /* Activities of blocks that overlap at one time: 1 GB, four thousand streams with full blocks. A block counts for some
  * more than it holds, so that there is an end to small ones, too. */
 #define WAITING_MAX (INT64_C(4096) * 4096)
@@ -18,15 +18,16 @@ struct run { /* of a block */
 
 struct pass {
     struct hec_reader *reader;
+    sqlite3_stmt *statement;
     struct hec_packer *packer;
     struct run **heap; /* by the start of the next activity */
     size_t open, capacity;
     int64_t weight;    /* of what is in the heap */
     struct run *spare; /* one that is done with */
+    struct hec_ahead *ahead;
     struct hec_activity *chunk;
     size_t waiting; /* in the chunk */
-    int (*visit)(void *context, const struct hec_activity *activities, size_t count);
-    void *context;
+    bool stopped;   /* no more is wanted */
 };
 
 static void run_free(struct run *run) {
@@ -70,10 +71,12 @@ static void sift_up(struct pass *pass, size_t at) {
     }
 }
 
-static int hand_over(struct pass *pass) {
-    size_t count = pass->waiting;
+static void hand_over(struct pass *pass) {
+    if (pass->waiting)
+        hec_ahead_put(pass->ahead, pass->waiting);
     pass->waiting = 0;
-    return count ? pass->visit(pass->context, pass->chunk, count) : HEC_OK;
+    pass->chunk = hec_ahead_room(pass->ahead);
+    pass->stopped = !pass->chunk;
 }
 
 static void drop_first(struct pass *pass) {
@@ -103,14 +106,14 @@ static size_t end_of_turn(const struct pass *pass, int64_t until_ns) {
 }
 
 /* Merge what starts before until_ns: nothing earlier can come any more. */
-static int emit(struct pass *pass, int64_t until_ns) {
-    while (pass->open > 0) {
+static void emit(struct pass *pass, int64_t until_ns) {
+    while (pass->open > 0 && !pass->stopped) {
         struct run *run = pass->heap[0];
         if (run->activities[run->at].start_ns >= until_ns)
             break;
         size_t end = end_of_turn(pass, until_ns), count = end - run->at;
-        if (count > CHUNK - pass->waiting)
-            count = CHUNK - pass->waiting;
+        if (count > HEC_AHEAD_CHUNK - pass->waiting)
+            count = HEC_AHEAD_CHUNK - pass->waiting;
         memcpy(pass->chunk + pass->waiting, run->activities + run->at, count * sizeof *pass->chunk);
         pass->waiting += count;
         run->at += count;
@@ -118,11 +121,9 @@ static int emit(struct pass *pass, int64_t until_ns) {
             drop_first(pass);
         else
             sift_down(pass);
-        int stop = pass->waiting == CHUNK ? hand_over(pass) : HEC_OK;
-        if (stop)
-            return stop;
+        if (pass->waiting == HEC_AHEAD_CHUNK)
+            hand_over(pass);
     }
-    return HEC_OK;
 }
 
 /* Room for one more in the heap. */
@@ -184,17 +185,15 @@ const char *hec_reading_activities(const struct hec_reader *reader, sqlite3_stmt
                : damaged;
 }
 
-static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_ns, struct hec_why *why) {
+static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why) {
     struct hec_activity_head head;
-    const char *wrong = hec_reading_activity_head(pass->reader, s, &head);
+    const char *wrong = hec_reading_activity_head(pass->reader, pass->statement, &head);
     if (!wrong && head.t0_ns < *last_t0_ns)
         wrong = "the blocks of activities are not in order";
     if (wrong)
         return hec_reading_corrupt(pass->reader, why, wrong);
     *last_t0_ns = head.t0_ns;
-    int err = emit(pass, head.t0_ns);
-    if (err)
-        return err;
+    emit(pass, head.t0_ns);
     pass->weight += WAITING_BLOCK + (int64_t)head.n;
     if (pass->weight > WAITING_MAX)
         return hec_reading_corrupt(pass->reader, why, "too many blocks of activities overlap");
@@ -202,7 +201,7 @@ static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_ns, st
     if (!run)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     pass->heap[pass->open] = run;
-    wrong = hec_reading_activities(pass->reader, s, &head, pass->packer, run->activities);
+    wrong = hec_reading_activities(pass->reader, pass->statement, &head, pass->packer, run->activities);
     if (wrong) {
         run_free(run);
         return hec_reading_corrupt(pass->reader, why, wrong);
@@ -211,7 +210,7 @@ static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_ns, st
     return HEC_OK;
 }
 
-static int each_block(struct pass *pass, uint32_t kinds, struct hec_why *why) {
+static int prepare(struct pass *pass, uint32_t kinds, struct hec_why *why) {
     /* kind is in the index: what is not wanted is not even looked up */
     char sql[512] =
         "SELECT track, kind, t0_ns, n, data FROM activity_block INDEXED BY activity_in_order WHERE kind IN (";
@@ -223,35 +222,47 @@ static int each_block(struct pass *pass, uint32_t kinds, struct hec_why *why) {
         any = true;
     }
     strcat(sql, ") ORDER BY t0_ns");
-    sqlite3_stmt *s;
-    int err = hec_reading_prepare(pass->reader, sql, &s, why);
-    if (err)
-        return err;
+    pass->packer = hec_packer_new();
+    if (!pass->packer)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    return hec_reading_prepare(pass->reader, sql, &pass->statement, why);
+}
+
+/* In a thread of its own. */
+static int each_block(void *context, struct hec_ahead *ahead, struct hec_why *why) {
+    struct pass *pass = context;
     int64_t last_t0_ns = -HEC_RECORD_TIME_MAX_NS;
-    while ((err = hec_reading_step(pass->reader, s, why)) == 1)
-        if ((err = add_block(pass, s, &last_t0_ns, why)) != 0)
+    int err = 0;
+    pass->ahead = ahead;
+    hand_over(pass);
+    while (!pass->stopped && (err = hec_reading_step(pass->reader, pass->statement, why)) == 1)
+        if ((err = add_block(pass, &last_t0_ns, why)) != 0)
             break;
-    sqlite3_finalize(s);
-    if (err == HEC_OK)
-        err = emit(pass, INT64_MAX);
-    return err == HEC_OK ? hand_over(pass) : err;
+    if (pass->stopped || err)
+        return pass->stopped ? 0 : err;
+    emit(pass, INT64_MAX);
+    if (pass->waiting)
+        hand_over(pass);
+    return 0;
 }
 
 int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
                           int (*visit)(void *context, const struct hec_activity *activities, size_t count),
                           void *context, struct hec_why *why) {
     int err = hec_reading_limits(reader, why);
-    if (err)
-        return err;
-    struct pass pass = {.reader = reader, .visit = visit, .context = context};
-    pass.packer = hec_packer_new();
-    pass.chunk = malloc(CHUNK * sizeof *pass.chunk);
-    err = pass.packer && pass.chunk ? each_block(&pass, kinds, why) : hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    struct pass pass = {.reader = reader};
+    if (!err)
+        err = prepare(&pass, kinds, why);
+    if (!err) {
+        reader->in_use = true;
+        err = hec_ahead_run(each_block, &pass, visit, context, why);
+        reader->in_use = false;
+    }
     for (size_t i = 0; i < pass.open; i++)
         run_free(pass.heap[i]);
     run_free(pass.spare);
     free(pass.heap);
-    free(pass.chunk);
     hec_packer_free(pass.packer);
+    sqlite3_finalize(pass.statement);
     return err;
 }

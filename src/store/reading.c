@@ -71,6 +71,9 @@ static int fail(struct hec_reader *reader, int rc, struct hec_why *why) {
 }
 
 int hec_reading_prepare(struct hec_reader *reader, const char *sql, sqlite3_stmt **statement, struct hec_why *why) {
+    if (reader->in_use)
+        return hec_fail(why, HEC_ERR_BUSY, "%s is being read: a visitor of its activities may not ask for more",
+                        reader->path);
     reader->work = 0;
     int rc = sqlite3_prepare_v2(reader->db, sql, -1, statement, NULL);
     return rc == SQLITE_OK ? HEC_OK : fail(reader, rc, why);

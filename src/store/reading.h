@@ -16,6 +16,7 @@ struct hec_meta {
 
 struct hec_reader {
     sqlite3 *db;
+    bool in_use;    /* by the thread of a pass over the activities */
     char path[300]; /* for messages, cut */
     int64_t file_bytes;
     int64_t work, work_max; /* thousands of SQLite's steps: used by this statement, allowed */

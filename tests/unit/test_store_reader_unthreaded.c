@@ -1,0 +1,59 @@
+/* Where no thread can be made (ulimit -u), the caller's own unpacks: same activities. */
+#include "store_activities.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *context) {
+    (void)thread, (void)attributes, (void)start, (void)context;
+    return EAGAIN;
+}
+
+static struct hec_reader *file(struct store_list *list, size_t count) {
+    const char *path = store_path("unthreaded.hec");
+    struct hec_writer *writer = store_create(path, 0);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    store_define(s);
+    for (size_t i = 0; i < count; i++) {
+        struct hec_activity a = store_random_activity(0, (int64_t)i * 1000);
+        s->trace_activities(s->context, &a, 1);
+        a = store_relative(a, 0);
+        store_list_add(list, &a, 1);
+    }
+    store_close(writer);
+    return store_open(path);
+}
+
+static void same_activities(void **unused) {
+    (void)unused;
+    struct store_list list = {0};
+    struct hec_reader *reader = file(&list, 20000);
+    store_list_check(reader, &list, HEC_ACTIVITY_ALL);
+    store_list_free(&list);
+    hec_reader_close(reader);
+}
+
+static int stop(void *context, const struct hec_activity *activities, size_t count) {
+    (void)activities, (void)count;
+    ++*(int *)context;
+    return 42;
+}
+
+static void visitors_may_stop(void **unused) {
+    (void)unused;
+    struct store_list list = {0};
+    struct hec_reader *reader = file(&list, 20000);
+    int calls = 0;
+    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, stop, &calls, NULL), 42);
+    assert_int_equal(calls, 1);
+    store_list_free(&list);
+    hec_reader_close(reader);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_activities),
+        cmocka_unit_test(visitors_may_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
