@@ -23,6 +23,8 @@
 #define LEVEL_OF_LIMIT_SD 0.4
 #define LEVEL_OF_MEAN 0.5
 #define LEVEL_OF_MEAN_SD 0.5
+/* Between kernels that were queued in time an H200 pauses for about 1 us; a launch takes 4 us and more. */
+#define TIGHT_NS 3000
 #define ALONE_LEAST_S 0.1
 #define FLOOR 0.9 /* of the least that the level may be: work takes more */
 #define BURST 1.2 /* of the limit: the most that work is believed to take on average */
@@ -45,6 +47,11 @@ struct hec_unmix_options hec_pricing_options(double limit_w) {
         for (int k = 0; k < HEC_UNMIX_QUIETS; k++)
             options.quiet[k] |= (uint32_t)(k == 0 ? waits(i) : edge(i)) << i;
     return options;
+}
+
+int hec_pricing_class(const struct hec_state_piece *piece) {
+    bool tight = piece->state == HEC_STATE_LAUNCH && piece->end_ns - piece->start_ns < TIGHT_NS;
+    return tight ? HEC_STATE_COMPUTE : piece->state;
 }
 
 struct level {
@@ -107,11 +114,10 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
     double most = isfinite(p->limit_w) ? fmax(BURST * p->limit_w, level.watts) : NEVER_W;
     double work = busy > 0 ? fmin(fmax(rest / busy, level.watts), most) : mean;
     double work_sd = fmax(work, isfinite(p->limit_w) ? HALF * p->limit_w : mean);
-    double floor = FLOOR * fmax(level.watts - level.sd, 0), w = level.watts, above = work - w;
+    double floor = FLOOR * fmax(level.watts - level.sd, 0), w = level.watts;
     const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, 0}, edges = {w, EDGE_SD * w, 1, 0},
                                   copy = {COPY_ABOVE * w, COPY_SD * w, COPY_ABOVE, floor},
-                                  working = {work, work_sd, 0, floor},
-                                  launch = {w + tight * above, LAUNCH_SD * w + HALF * tight * above, 1 - tight, 0};
+                                  working = {work, work_sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, 0};
     hec_unmix_level(unmix, level.sd);
     for (int i = 0; i < HEC_STATE_COUNT && !err; i++)
         if (i != HEC_STATE_UNKNOWN)
@@ -122,6 +128,18 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
                                     : i == HEC_STATE_LAUNCH ? &launch
                                                             : &working);
     return err;
+}
+
+/* Of the launch state a part counts as compute. */
+static void blend(struct hec_ledger_watts *launch, const struct hec_ledger_watts *compute, double part) {
+    double rest = 1 - part;
+    if (!isfinite(launch->watts) || rest < 1e-12) { /* all of it */
+        *launch = *compute;
+        return;
+    }
+    launch->watts = part * compute->watts + rest * launch->watts;
+    launch->low = part * compute->low + rest * launch->low;
+    launch->high = part * compute->high + rest * launch->high;
 }
 
 static const char *const bases[] = {
@@ -136,9 +154,12 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
     struct hec_ledger_watts watts[HEC_STATE_COUNT];
     struct hec_unmix_result result;
     int err = 0;
+    double tight = tight_part(d, pricing);
     for (int i = 0; i < HEC_STATE_COUNT && !err; i++) {
         double extra = (double)(d->rows[i].ns - d->rows[i].traced_ns) / HEC_NS_PER_S;
-        err = extra > 0 ? hec_unmix_extra(unmix, i, extra) : 0;
+        double as_compute = i == HEC_STATE_LAUNCH ? tight * extra : 0;
+        err = extra > 0 ? hec_unmix_extra(unmix, i, extra - as_compute) : 0;
+        err = err || !(as_compute > 0) ? err : hec_unmix_extra(unmix, HEC_STATE_COMPUTE, as_compute);
     }
     hec_unmix_total(unmix, pricing->energy->joules, pricing->energy->bound_joules);
     if (!err)
@@ -154,6 +175,8 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
     }
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         watts[i] = (struct hec_ledger_watts){result.class[i].value, result.class[i].low, result.class[i].high};
+    if (tight > 0)
+        blend(&watts[HEC_STATE_LAUNCH], &watts[HEC_STATE_COMPUTE], tight);
     if (hec_ledger_power(d, watts, NULL, llround(pricing->energy->joules * 1e3)))
         snprintf(how, 160, "%s", bases[result.basis]);
     else

@@ -1,8 +1,8 @@
 /* What each state of a device took: its watts by unmixing (unmix.h), with what is known of states beforehand.
  *
  * All idle states but startup and tail are one thing to the device, idling with a context, so their watts are near one
- * level. Host copies lie a few per cent above it. A gap of microseconds between two kernels is no rest: the level of the
- * kernels holds it up. Work takes at least the level. Where power samples and the counter tell the states apart that hardly
+ * level. Host copies lie a few per cent above it. A gap of a microsecond between two kernels is no rest: it counts as the
+ * kernels do. Work takes at least the level. Where power samples and the counter tell the states apart that hardly
  * matters; in a loop of equal short steps, in a run of seconds and for states of milliseconds it is what there is, and the
  * intervals are as wide as the beliefs. Figures: docs/decisions/0007-unmixing.md. */
 #ifndef HEC_DIAGNOSE_PRICING_H
@@ -16,14 +16,12 @@ struct hec_energy;
 struct hec_pricing {
     const struct hec_energy *energy; /* valid, joules > 0 */
     double limit_w;                  /* NAN unknown */
-    int64_t tight_ns;                /* of the launch state: in gaps below HEC_PRICING_TIGHT_NS, of what was traced */
+    int64_t tight_ns; /* of the launch state: in pieces that count as another class, of what was traced */
 };
-
-/* Between kernels that were queued in time an H200 pauses for about 1 us; a launch takes 4 us and more. */
-#define HEC_PRICING_TIGHT_NS 3000
 
 /* Of the unmixing of a device's states. */
 struct hec_unmix_options hec_pricing_options(double limit_w);
+int hec_pricing_class(const struct hec_state_piece *piece); /* what it counts as: its state, or compute */
 
 /* Puts watts and joules into the device's rows (hec_ledger_power). why: "", or why it could not; how: on what the watts
  * rest, for people, "" with why. 0 or HEC_ERR_NOMEM. */

@@ -1,5 +1,6 @@
 #include "diagnose/unmix_belief.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ROOM 0.98 /* of the total: least values may take so much of it */
@@ -28,6 +29,8 @@ void hec_belief_groups(const struct hec_unmix_belief *beliefs, double level_sd, 
         least += fit->lower[g] * fit->seconds[g];
     }
     double level2 = level_sd * level_sd, shrink = level2 / (1 + level2 * common);
+    for (int g = 0; g < n; g++)
+        fit->believed_sd[g] = sqrt(sd[g] * sd[g] + factor[g] * factor[g] * level2);
     for (int g = 0; g < n; g++)
         for (int h = 0; h < n; h++)
             fit->certainty[g * n + h] =

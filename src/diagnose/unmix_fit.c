@@ -9,7 +9,13 @@
 #define N HEC_NNLS_MAX
 #define ROUNDS 5 /* of weighting the sources by their residuals */
 #define INFLATION_MAX 30.0
-#define NEIGHBOURS 0.5 /* Bartlett's weight of the next block (Newey and West with one lag) */
+#define CAUTION 4.0
+#define CAUTION_MAX 1e5
+#define MATTERS 0.02 /* of the time */
+#define PULL_MAX 3.0
+#define CLOSELY 0.11
+#define CONTRADICTS 3.0 /* standard deviations */
+#define NEIGHBOURS 0.5  /* Bartlett's weight of the next block (Newey and West with one lag) */
 
 /* The normal equations of one block, or of all. */
 struct normal {
@@ -57,8 +63,9 @@ static double residuals(const struct normal *m, int n, int groups, const double 
 }
 
 /* Of a squared residual of a source. */
-static double weight_of(const struct hec_fit_source *source) {
-    return 1 / (fmax(source->residual2, source->least2) * source->inflation);
+static double weight_of(const struct hec_fit *fit, const struct hec_fit_source *source) {
+    double caution = source->plain ? 1 : fit->caution;
+    return 1 / (source->residual2 * source->inflation * caution);
 }
 
 /* All sources and the prior together. */
@@ -67,7 +74,7 @@ static void assemble(const struct hec_fit *fit, const struct normal *blocks, dou
     memset(a, 0, sizeof *a * (size_t)(n * n));
     memset(b, 0, sizeof *b * (size_t)n);
     for (int s = 0; s < fit->sources; s++) {
-        double scale = weight_of(&fit->source[s]);
+        double scale = weight_of(fit, &fit->source[s]);
         for (int k = 0; k < HEC_BLOCKS_MAX; k++) {
             const struct normal *m = &blocks[s * HEC_BLOCKS_MAX + k];
             if (!m->count)
@@ -115,13 +122,6 @@ static void weigh(struct hec_fit *fit, const struct normal *blocks) {
         }
         if (count == 0)
             continue;
-        double timing = 0;
-        for (int i = 0; i < fit->classes; i++)
-            for (int j = 0; fit->group[i] >= 0 && j < fit->classes; j++)
-                if (fit->group[j] >= 0)
-                    timing += source->gram->timing[i * HEC_GRAM_CLASSES + j] * (fit->x[fit->group[i]] - fit->center) *
-                              (fit->x[fit->group[j]] - fit->center);
-        source->least2 = fmax(timing, 0) / count;
         source->residual2 = fmax(squares / count, fit->residual_least * fit->residual_least);
         source->inflation = fmin(fmax(sums / (weight * source->residual2), 1), INFLATION_MAX);
     }
@@ -186,7 +186,7 @@ static int changes(const struct hec_fit *fit, const struct normal *blocks, const
         memset(change + k * n, 0, (size_t)n * sizeof *change);
         for (int s = 0; s < fit->sources; s++) {
             const struct normal *b = &blocks[s * HEC_BLOCKS_MAX + k];
-            double scale = weight_of(&fit->source[s]);
+            double scale = weight_of(fit, &fit->source[s]);
             if (!b->count)
                 continue;
             any = true;
@@ -285,7 +285,7 @@ static int covariance(struct hec_fit *fit, const struct normal *blocks, const do
 static void find_bias(struct hec_fit *fit) {
     double pull[N] = {0};
     for (int s = 0; s < fit->sources; s++) {
-        double scale = weight_of(&fit->source[s]);
+        double scale = weight_of(fit, &fit->source[s]);
         for (int i = 0; i < fit->classes; i++)
             for (int j = 0; fit->group[i] >= 0 && j < fit->classes; j++)
                 if (fit->group[j] >= 0)
@@ -327,6 +327,26 @@ static int solve(struct hec_fit *fit, const struct normal *blocks, double *chang
     return err;
 }
 
+/* Of a group that is believed to follow the common level closely the readings say quite something else. */
+static bool contradicts(const struct hec_fit *fit, int g) {
+    return fit->own_sd[g] < CLOSELY * fit->believed[g] &&
+           fabs(fit->x[g] - fit->believed[g]) > CONTRADICTS * fit->believed_sd[g];
+}
+
+/* Readings do not make a group that matters less certain than it was believed to be; errors of time, which are taken at
+ * their worst, not by much. */
+static bool worthwhile(const struct hec_fit *fit) {
+    double seconds = 0;
+    for (int g = 0; g < fit->groups; g++)
+        seconds += fit->seconds[g];
+    for (int g = 0; g < fit->groups; g++)
+        if (contradicts(fit, g) ||
+            (fit->seconds[g] > MATTERS * seconds &&
+             (sqrt(fit->variance[g]) > fit->believed_sd[g] || fit->bias[g] > PULL_MAX * fit->believed_sd[g])))
+            return false;
+    return true;
+}
+
 int hec_fit_solve(struct hec_fit *fit) {
     fit->n = fit->groups;
     for (int s = 0; s < fit->sources; s++)
@@ -345,12 +365,15 @@ int hec_fit_solve(struct hec_fit *fit) {
         }
         fit->blocks += any;
     }
-    for (int s = 0; s < fit->sources; s++) {
-        fit->source[s].residual2 = fit->residual_start * fit->residual_start;
-        fit->source[s].inflation = 1;
+    for (fit->caution = 1; !err; fit->caution *= CAUTION) {
+        for (int s = 0; s < fit->sources; s++) {
+            fit->source[s].residual2 = fit->residual_start * fit->residual_start;
+            fit->source[s].inflation = 1;
+        }
+        err = solve(fit, blocks, change, change + (size_t)HEC_BLOCKS_MAX * (size_t)fit->n);
+        if (!fit->cautious || fit->caution > CAUTION_MAX || worthwhile(fit))
+            break;
     }
-    if (!err)
-        err = solve(fit, blocks, change, change ? change + (size_t)HEC_BLOCKS_MAX * (size_t)fit->n : NULL);
     free(blocks);
     free(change);
     return err;

@@ -17,7 +17,7 @@ struct hec_fit_source {
         exact;
     double reading2;
     double count, weight, residual2, inflation;
-    double least2; /* of residual2 as a weight: errors of time alone make as much */
+    bool plain; /* of quiet times: always counts in full */
 };
 
 struct hec_fit {
@@ -33,6 +33,11 @@ struct hec_fit {
      * covariance (groups x groups), least values. */
     double believed[HEC_NNLS_MAX], own_sd[HEC_NNLS_MAX], certainty[HEC_NNLS_MAX * HEC_NNLS_MAX], lower[HEC_NNLS_MAX];
     double extra_sd, upper;
+    double believed_sd[HEC_NNLS_MAX]; /* of each group, with the level's */
+    /* Readings whose errors move a group more than it is believed to be off anyway count less, by `caution`: steps all alike
+     * repeat an error of time or of the sensor's response thousands of times. */
+    bool cautious;
+    double caution;
     double residual_start, residual_least;
 
     /* results; unknowns are groups, then extras */

@@ -14,7 +14,8 @@
 #define TOGETHER (-0.5) /* correlation of two estimates below which the readings tell their sum rather than either */
 #define AMPLIFIED 4     /* a fit may explain so many times the variance of the power: short runs vary */
 #define BURST 1.3       /* of the power limit: above it an interval need not reach (850 W of 700 were seen) */
-#define ONE_SIDED (1.644854 / 1.959964)
+#define Z_975 1.959964
+#define ONE_SIDED (1.644854 / Z_975)
 
 static const char *const flaw_names[HEC_UNMIX_FLAWS] = {"good", "short", "unseen", "little", "imprecise", "alike"};
 static const char *const flaw_texts[HEC_UNMIX_FLAWS] = {
@@ -125,6 +126,8 @@ static void report(const struct hec_fit *fit, const int *leader, double limit, s
         if (g < 0)
             continue;
         double half = half_width(fit, g) + fit->bias[g];
+        if (fit->cautious) /* readings that tell less than that leave it where it was believed to be */
+            half = fmin(half, Z_975 * hypot(fit->believed_sd[g], fit->x[g] - fit->believed[g]));
         to->value = fit->x[g];
         to->at_zero = fit->at[g] == HEC_NNLS_LOWER;
         to->low = fmax(to->value - half, fit->lower[g]);
@@ -280,8 +283,8 @@ static bool amplified(const struct hec_unmix_result *out) {
     return residual * residual * explained / (1 - explained) > AMPLIFIED * (squares / seconds - mean * mean);
 }
 
-/* mixed: with all power samples and the sensor's response; else with those that no response changes. */
-static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_result *out) {
+/* mixed: with all power samples and the sensor's response; else with those that no response changes. caution: of the fit. */
+static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_result *out, double *caution) {
     struct totals power, window, quiet[HEC_UNMIX_QUIETS];
     struct hec_fit fit = {.classes = unmix->options.classes, .upper = INFINITY, .extra_sd = HEC_TAPS_SD};
     double seconds = 0, seen[HEC_UNMIX_CLASSES], mean = NAN;
@@ -308,7 +311,7 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
     out->total_bound_j = unmix->total_bound_j;
     fit.has_total = unmix->total_j >= 0 && isfinite(unmix->total_j) && seconds > 0;
     fit.total = unmix->total_j;
-    fit.total_sigma = unmix->total_bound_j > 0 ? unmix->total_bound_j / 1.959964 : 0;
+    fit.total_sigma = unmix->total_bound_j > 0 ? unmix->total_bound_j / Z_975 : 0;
     if (fit.has_total)
         mean = fit.total / seconds;
     else if (power.weight + window.weight > 0)
@@ -324,13 +327,14 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
         samples_s += quiet[i].seconds;
         readings += quiet[i].count;
         if (quiet[i].count > 0)
-            fit.source[fit.sources++] = (struct hec_fit_source){.gram = &unmix->quiet[i]};
+            fit.source[fit.sources++] = (struct hec_fit_source){.gram = &unmix->quiet[i], .plain = true};
     }
     if (window.count > 0)
         fit.source[fit.sources++] = (struct hec_fit_source){
             .gram = &unmix->window, .exact = true, .reading2 = unmix->window.reading2 / window.count};
     bool few = fmax(samples_s, window.seconds) < SHORT_S || readings < 3.0 * unknowns(out);
     bool believed = believes(unmix) && fit.has_total;
+    fit.cautious = believed;
     if (few && !believed) {
         struct totals all;
         sum_gram(&unmix->power, fit.classes, &all);
@@ -338,6 +342,7 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
     } else {
         struct hec_unmix_belief plain = {fit.center, fit.center, 0, 0};
         err = solve_groups(unmix, &fit, true, &plain, out);
+        *caution = fit.caution;
         out->blocks = fit.blocks;
         out->basis = few ? HEC_UNMIX_BELIEFS : mixed && power.count > 0 ? HEC_UNMIX_SAMPLES : HEC_UNMIX_WINDOWS;
         out->valid = believed;
@@ -358,9 +363,10 @@ int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
     if (err)
         return err;
     bool mixed = unmix->distinct >= HEC_DISTINCT;
-    err = solve_power(unmix, mixed, out);
-    if (!err && mixed && amplified(out))
-        err = solve_power(unmix, false, out);
+    double caution = 1;
+    err = solve_power(unmix, mixed, out, &caution);
+    if (!err && mixed && (amplified(out) || caution > 1))
+        err = solve_power(unmix, false, out, &caution);
     return err;
 }
 
