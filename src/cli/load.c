@@ -1,6 +1,7 @@
 /* The adapter between a run file and the analysis. */
 #include "cli/load.h"
 
+#include "cli/calibration.h"
 #include "store/reader.h"
 
 #include <errno.h>
@@ -78,6 +79,13 @@ static int tracers(void *context, int (*visit)(void *, const struct hec_tracer *
 static int activities(void *context, uint32_t kinds, int (*visit)(void *, const struct hec_activity *, size_t),
                       void *to, struct hec_why *why) {
     return hec_reader_activities(reader_of(context), kinds, visit, to, why);
+}
+
+/* Of this machine, where the run was recorded on one of its devices; a damaged file counts as none. */
+static int peaks(void *context, const struct hec_device *device, struct hec_peaks *out) {
+    struct hec_why why = {""};
+    (void)context;
+    return device->uuid[0] ? hec_calibration_read(device->uuid, out, &why) : HEC_ERR_NOTFOUND;
 }
 
 /* A name counts once: what came first wins. */
@@ -175,6 +183,7 @@ int hec_load_input(const char *path, const struct hec_args *args,
         .events = events,
         .units = units,
         .phases = phases,
+        .peaks = peaks,
         .timeline =
             {
                 .context = &source,

@@ -3,10 +3,12 @@
 #ifndef HEC_DIAGNOSE_CLASS_PROFILE_H
 #define HEC_DIAGNOSE_CLASS_PROFILE_H
 
+#include "base/error.h"
 #include "diagnose/kernel_class.h"
 #include "diagnose/roofline.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct hec_class_row {
     double seconds, share;                       /* of compute; 0 where the class did not run */
@@ -25,5 +27,42 @@ struct hec_class_profile {
     struct hec_class_row all; /* all compute together: always told where there are counters */
     char why[160];            /* why there are no counters; "" */
 };
+
+struct hec_device_summary;
+struct hec_ledger_device;
+struct hec_peaks;
+struct hec_state_piece;
+struct hec_summary_input;
+struct hec_timeline;
+
+/* Gathers one device's, in the order of unmix.h: begin, read (all counters), power and window, piece, end.
+ *
+ * Told apart are idling (startup and tail by themselves: no context may be there), copies, communication, and of the
+ * kernel classes the eight with most time, each with at least 2 % of it; the others count as one. A class's watts are
+ * used where all that was told apart, classes of 90 % of the compute time have good watts, and their mean is within 25 %
+ * of what the ledger says of compute: they are scaled to that, the others have the ledger's. Counters that never varied
+ * apart are common; where idling is among what they are common with, idling is taken as 0, which it is. */
+struct hec_class_profiler;
+/* timeline: kernels and their seconds, which say what classes there are. *out is NULL where the device ran none. 0 or
+ * HEC_ERR_NOMEM. */
+int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct hec_device_summary *device,
+                             struct hec_class_profiler **out);
+/* Reads the hardware counters: GPM, each reading the mean of the time since the one before. every: of longer runs only
+ * every so many minutes count. 0, HEC_ERR_NOMEM or what the input returned. */
+int hec_class_profiler_read(struct hec_class_profiler *profiler, const struct hec_summary_input *input, int64_t every,
+                            struct hec_why *why);
+/* As in unmix.h. */
+int hec_class_profiler_power(struct hec_class_profiler *profiler, int64_t t_ns, int64_t span_ns, double watts);
+int hec_class_profiler_window(struct hec_class_profiler *profiler, int64_t start_ns, int64_t end_ns, double joules,
+                              double sigma_j);
+int hec_class_profiler_piece(struct hec_class_profiler *profiler, const struct hec_state_piece *piece);
+/* Fills *out, and the joules of the ledger's kernel classes where their watts are known: shares of its compute row, which
+ * stays as it is. The ledger has been priced, or could not be. peaks: measured ones, NULL: none. 0 or HEC_ERR_NOMEM. */
+int hec_class_profiler_end(struct hec_class_profiler *profiler, struct hec_ledger_device *ledger,
+                           const struct hec_peaks *peaks, struct hec_class_profile *out);
+/* A device without kernels: seconds and peaks alone. */
+void hec_class_profile_none(const struct hec_device_summary *device, const struct hec_ledger_device *ledger,
+                            const struct hec_peaks *peaks, struct hec_class_profile *out);
+void hec_class_profiler_free(struct hec_class_profiler *profiler); /* NULL is fine */
 
 #endif

@@ -383,7 +383,8 @@ static int build_timeline(struct build *b, struct hec_why *why) {
         for (int i = 0; i < out->device_count; i++)
             copy(out->devices[i].energy.why, sizeof out->devices[i].energy.why, "imported from a trace: time only");
     }
-    err = hec_diagnosis_build(b->input, &timeline, out->devices, out->device_count, &out->diagnosis, why);
+    err =
+        hec_diagnosis_build(b->input, &timeline, &out->timeline, out->devices, out->device_count, &out->diagnosis, why);
     free(devices);
     return err;
 }

@@ -7,6 +7,7 @@
 #include "diagnose/diagnosis.h"
 #include "diagnose/finding.h"
 #include "diagnose/timeline.h"
+#include "model/peaks.h"
 #include "model/run.h"
 
 #include <stddef.h>
@@ -204,6 +205,9 @@ struct hec_summary_input {
                  struct hec_why *why); /* the first is the primary one */
     int (*phases)(void *context, int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count),
                   void *visitor_context, struct hec_why *why);
+
+    /* What `hec calibrate` measured of a device: 0, anything else where it did not. NULL: nothing was. */
+    int (*peaks)(void *context, const struct hec_device *device, struct hec_peaks *out);
 
     struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
 
