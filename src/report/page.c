@@ -42,7 +42,8 @@ static size_t fitting(const char *text, int columns) {
     size_t at = 0, space = 0;
     int used = 0;
     while (text[at] && used < columns) {
-        if (text[at] == ' ' && text[at + 1] != '%') /* a percentage stays whole */
+        if (at > 1 && text[at] == ' ' &&
+            text[at + 1] != '%') /* a percentage stays whole, a dash of a list with its text */
             space = at;
         for (at++; ((unsigned char)text[at] & 0xc0) == 0x80; at++)
             ;

@@ -36,7 +36,7 @@ static void put_verdict(struct hec_page *page, const struct hec_device_summary *
         hec_page_row(page, 4, "", HEC_TONE_DIM, "- %s", v->evidence[i]);
 }
 
-static void put_device_energy(struct hec_page *page, const struct hec_device_summary *d) {
+static void put_device_energy(struct hec_page *page, const struct hec_device_summary *d, bool ledger) {
     const struct hec_energy *e = &d->energy;
     text joules, coverage, apart, share;
     const char *method = e->method == HEC_ENERGY_COUNTER ? "the counter" : "the power samples alone";
@@ -58,6 +58,8 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
         snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d reset%s of the counter", e->resets,
                  e->resets == 1 ? "" : "s");
     hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
+    if (ledger) /* it tells what the energy went to, and better */
+        return;
     if (isfinite(e->work_joules)) {
         hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
                      hec_format_si(joules, e->work_joules, 3, "J"),
@@ -141,7 +143,8 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
     if (d->device.mig_enabled == 1)
         hec_page_row(page, 4, "", HEC_TONE_WARN,
                      "divided (MIG): the energy is the whole board's, whatever part of it the command used");
-    put_device_energy(page, d);
+    const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
+    put_device_energy(page, d, ledger && isfinite(ledger->joules));
     put_power(page, d);
     put_use(page, d);
     hec_terminal_device_timeline(page, &s->timeline, d->device.index);

@@ -105,19 +105,28 @@ static void put_advice(struct hec_page *page, const struct hec_summary *s, const
     if (!advice || !advice->code)
         return;
     int wide = widest(advice->code);
-    if (wide <= page->columns - 4)
-        hec_page_code(page, wide <= page->columns - LABEL_COLUMNS ? LABEL_COLUMNS : 4, advice->code);
+    if (wide <= page->columns - 4) /* else `hec explain` shows it */
+        hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, advice->code);
 }
 
-static void put_finding(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f, int number) {
-    char label[24], device[16] = "";
-    enum hec_tone tone = f->cause == HEC_CAUSE_NONE                      ? HEC_TONE_GOOD
-                         : number == 1 && hec_findings_top(&s->findings) ? HEC_TONE_WARN
-                                                                         : HEC_TONE_BOLD;
+static bool worth(const struct hec_finding *f) {
+    return (isfinite(f->joules.best) ? f->joules.best : f->seconds.best) >= HEC_FINDING_WORTH;
+}
+
+/* What is not worth acting on gets its title, unless all is asked for. */
+static void put_finding(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f, int number,
+                        bool whole) {
+    char label[24], device[16] = "", saves[128] = "";
+    text saving;
+    enum hec_tone tone = f->cause == HEC_CAUSE_NONE ? HEC_TONE_GOOD : worth(f) ? HEC_TONE_WARN : HEC_TONE_PLAIN;
     snprintf(label, sizeof label, "%s%d", number == 1 ? "Findings  " : "          ", number);
     if (s->timeline.device_count > 1)
         snprintf(device, sizeof device, "GPU %d: ", f->device);
-    hec_page_row(page, 0, label, tone, "%s%s (confidence %.2f)", device, f->title, f->confidence);
+    if (!whole && hec_saving_words(saving, f)[0])
+        snprintf(saves, sizeof saves, ": %s", saving);
+    hec_page_row(page, 0, label, tone, "%s%s (confidence %.2f)%s", device, f->title, f->confidence, saves);
+    if (!whole)
+        return;
     put_saving(page, s, f);
     for (int i = 0; i < f->evidence_count; i++)
         hec_page_row(page, 2, i ? "" : "because", HEC_TONE_PLAIN, "- %s", f->evidence[i]);
@@ -127,18 +136,25 @@ static void put_finding(struct hec_page *page, const struct hec_summary *s, cons
 }
 
 void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, bool all) {
-    int count = s->findings.count, shown = all || count < SHOWN ? count : SHOWN;
-    if (!count)
-        return;
-    hec_page_blank(page);
-    for (int i = 0; i < shown; i++)
-        put_finding(page, s, &s->findings.list[i], i + 1);
-    if (shown < count)
-        hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more that would save less (hec report -v shows them)",
-                     count - shown);
-    if (s->findings.list[0].cause != HEC_CAUSE_NONE)
-        hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain %s: what it means, how it is told, what answers it",
-                     hec_cause_name(s->findings.list[0].cause));
+    const struct hec_findings *findings = &s->findings;
+    int shown = 0, more = 0;
+    for (int i = 0; i < findings->count; i++) {
+        const struct hec_finding *f = &findings->list[i];
+        if (f->cause == HEC_CAUSE_NONE && i && hec_findings_top(findings)) /* busy, yet something is worth mending */
+            continue;
+        if (shown == SHOWN && !all) {
+            more++;
+            continue;
+        }
+        if (!shown)
+            hec_page_blank(page);
+        put_finding(page, s, f, ++shown, all || worth(f) || f->cause == HEC_CAUSE_NONE);
+    }
+    if (more)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (hec report -v shows all, and all of each)", more);
+    if (shown && findings->list[0].cause != HEC_CAUSE_NONE)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain %s: its meaning, its signs, its answers",
+                     hec_cause_name(findings->list[0].cause));
 }
 
 /* ---- what stands above them ---- */
