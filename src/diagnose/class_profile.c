@@ -15,8 +15,11 @@
 #define CLASS_LEAST 0.02                      /* of the compute time: less is told from nothing */
 #define GPM_LONGEST_NS (1500 * HEC_NS_PER_MS) /* a reading so long after the one before follows a gap */
 #define MINUTE_NS (60 * HEC_NS_PER_S)
-#define GOOD_SHARE 0.9   /* of the compute time, in classes with good watts */
-#define AGREES 0.25      /* of the ledger's watts of compute */
+#define GOOD_SHARE 0.9  /* of the compute time, in classes with good watts */
+#define AGREES 0.25     /* of the ledger's watts of compute */
+#define TRACED_MOST 0.9 /* of the run: then its compute time is known, else the engine's activity stands for it */
+#define MEANS_SD 0.15 /* of a counter's mean over the run by the compute time: readings do not begin and end with it */
+#define DOMINANT 0.9  /* of the compute time: its counters are those of all compute, give or take the rest */
 #define PIPE_UNUSED 0.02 /* below, FP64 and integer parts of the tensor pipe are noise */
 
 /* What is told apart: idling first, then what else is no compute, then classes and the rest of them. */
@@ -275,7 +278,8 @@ int hec_class_profiler_piece(struct hec_class_profiler *p, const struct hec_stat
 
 static const struct hec_roofline_share unknown_share = {NAN, NAN, NAN};
 
-/* Of one group. What it has in common with idling is its own alone: idling uses nothing. */
+/* Of one group. What it has in common with idling and copying is its own alone: those use none of the SMs, and host copies
+ * 1 % of device memory. */
 static struct hec_roofline_share share_of(const struct hec_unmix_result *r, int group) {
     const struct hec_unmix_class *c = &r->class[group];
     double seconds = 0, idle = 0;
@@ -284,7 +288,7 @@ static struct hec_roofline_share share_of(const struct hec_unmix_result *r, int 
     for (int i = 0; i < r->classes && c->merged_with >= 0; i++)
         if (r->class[i].merged_with == c->merged_with) {
             seconds += r->class[i].seconds;
-            idle += i == EDGE || i == IDLE ? r->class[i].seconds : 0;
+            idle += i < COMM ? r->class[i].seconds : 0;
         }
     double more = idle > 0 && seconds > idle ? seconds / (seconds - idle) : 1;
     return (struct hec_roofline_share){fmin(1, c->value * more), fmin(1, fmax(0, c->low) * more),
@@ -319,7 +323,30 @@ static void place(struct hec_class_row *row, const struct hec_roofline_share *sh
     hec_roofline_place(in, peaks, &row->point);
 }
 
-static int solve_counters(struct hec_class_profiler *p, struct hec_class_profile *out) {
+/* Of all compute, where windows are too few or too alike: all that was counted in the run, by the time that computed. */
+static struct hec_roofline_share share_of_means(const struct hec_class_profiler *p, int counter,
+                                                const struct hec_ledger_device *ledger) {
+    double mean = p->device->metric[metrics[counter]].mean, compute = p->device->metric[HEC_GPM_GR_ACTIVE].mean;
+    if ((double)ledger->traced_ns >= TRACED_MOST * (double)ledger->window_ns)
+        compute = (double)ledger->rows[HEC_STATE_COMPUTE].ns / (double)ledger->window_ns;
+    if (!(compute > 0) || !isfinite(mean))
+        return unknown_share;
+    double value = mean / compute;
+    return (struct hec_roofline_share){fmin(1, value), fmin(1, (1 - MEANS_SD) * value),
+                                       fmin(1, (1 + MEANS_SD) * value)};
+}
+
+static double width(const struct hec_roofline_share *share) {
+    return isfinite(share->value) ? share->high - share->low : INFINITY;
+}
+
+/* Of the class that nearly all compute is. */
+static struct hec_roofline_share share_of_most(const struct hec_roofline_share *all, double share) {
+    return (struct hec_roofline_share){all->value, fmax(0, all->low - (1 - share)), fmin(1, all->high + (1 - share))};
+}
+
+static int solve_counters(struct hec_class_profiler *p, const struct hec_ledger_device *ledger,
+                          struct hec_class_profile *out) {
     struct hec_roofline_share fine[GROUPS_MOST][COUNTERS], whole[COUNTERS];
     struct hec_unmix_result result;
     for (int i = 0; i < COUNTERS; i++) {
@@ -340,6 +367,13 @@ static int solve_counters(struct hec_class_profiler *p, struct hec_class_profile
             fine[g][i] = share_of(&result, g);
         for (int c = 0; c < HEC_KERNEL_CLASS_COUNT && !err && i == SM_ACTIVE; c++)
             out->class[c].merged_with = out->class[c].seconds > 0 ? common_class(p, &result, p->group[c]) : -1;
+        struct hec_roofline_share means = share_of_means(p, i, ledger);
+        whole[i] = width(&means) < width(&whole[i]) ? means : whole[i];
+        for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++) {
+            struct hec_roofline_share most = share_of_most(&whole[i], out->class[c].share);
+            if (out->class[c].share >= DOMINANT && width(&most) < width(&fine[p->group[c]][i]))
+                fine[p->group[c]][i] = most;
+        }
     }
     out->has_counters = p->seen[SM_ACTIVE] || p->seen[DRAM] || p->seen[TENSOR];
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
@@ -476,7 +510,7 @@ int hec_class_profiler_end(struct hec_class_profiler *p, struct hec_ledger_devic
     hec_class_profile_none(p->device, ledger, peaks, out);
     if (err)
         return err;
-    err = solve_counters(p, out);
+    err = solve_counters(p, ledger, out);
     if (out->has_counters)
         out->why[0] = '\0';
     return err;
