@@ -30,32 +30,56 @@ static int by_worth(const void *a, const void *b) {
     return one->cause != other->cause ? (int)one->cause - (int)other->cause : one->device - other->device;
 }
 
+static bool is_about(const struct hec_finding *finding, const struct hec_source_line *l) {
+    return l->device == finding->device && (finding->states & (1u << l->state));
+}
+
+/* Seconds of a line over all states of the finding; 0 where an earlier row has told it, or it is of none of them. */
+static double seconds_of(const struct hec_source_lines *source, int at, const struct hec_finding *finding) {
+    const struct hec_source_line *line = &source->lines[at];
+    double seconds = 0;
+    for (int i = 0; i < source->count; i++) {
+        const struct hec_source_line *l = &source->lines[i];
+        if (!is_about(finding, l) || l->line != line->line || strcmp(l->file, line->file) != 0 ||
+            strcmp(l->function, line->function) != 0)
+            continue;
+        if (i < at)
+            return 0;
+        seconds += l->seconds;
+    }
+    return seconds;
+}
+
 /* The lines of the states that a finding is about, by their share of the time of all of those. */
 static void attach_lines(const struct hec_facts *facts, struct hec_finding *finding) {
     const struct hec_source_lines *source = &facts->summary->diagnosis.steady_source;
-    double whole = 0, last = INFINITY;
     const struct hec_ledger_device *steady = facts->steady;
+    double whole = 0, last = INFINITY;
+    int last_at = -1;
     if (!steady)
         return;
     for (int s = 0; s < HEC_STATE_COUNT; s++)
         if (finding->states & (1u << s))
             whole += steady->rows[s].seconds;
     while (whole > 0 && finding->line_count < HEC_FINDING_LINES) {
-        const struct hec_source_line *best = NULL;
+        double most = 0;
+        int best = -1;
         for (int i = 0; i < source->count; i++) {
-            const struct hec_source_line *l = &source->lines[i];
-            if (l->device == finding->device && (finding->states & (1u << l->state)) && l->seconds < last &&
-                (!best || l->seconds > best->seconds))
-                best = l;
+            double seconds = is_about(finding, &source->lines[i]) ? seconds_of(source, i, finding) : 0;
+            if (seconds > most && (seconds < last || (seconds == last && i > last_at))) {
+                most = seconds;
+                best = i;
+            }
         }
-        if (!best || !(best->seconds > 0))
+        if (best < 0)
             return;
         struct hec_finding_line *line = &finding->lines[finding->line_count++];
-        memcpy(line->file, best->file, sizeof line->file);
-        memcpy(line->function, best->function, sizeof line->function);
-        line->line = best->line;
-        line->share = fmin(1, best->seconds / whole);
-        last = best->seconds;
+        memcpy(line->file, source->lines[best].file, sizeof line->file);
+        memcpy(line->function, source->lines[best].function, sizeof line->function);
+        line->line = source->lines[best].line;
+        line->share = fmin(1, most / whole);
+        last = most;
+        last_at = best;
     }
 }
 
@@ -72,6 +96,7 @@ static int judge_device(const struct hec_summary *summary, int at, struct hec_fi
         snprintf(finding.lever, sizeof finding.lever, "%s", rule->lever);
         if (!rule->judge(&facts, &finding))
             continue;
+        finding.confidence = fmin(1, fmax(0, finding.confidence)); /* of NAN 0: an order must exist */
         attach_lines(&facts, &finding);
         struct hec_finding *grown = realloc(out->list, ((size_t)out->count + 1) * sizeof *grown);
         if (!grown)

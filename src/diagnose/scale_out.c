@@ -27,8 +27,8 @@ static double utilisation_of(const struct hec_summary *summary, const struct hec
         const struct hec_device_timeline *on = &t->devices[i];
         if (on->device != d->device.index || !(on->busy_s + on->idle_s > 0))
             continue;
-        return isfinite(t->steps.busy_share) && summary->device_count == 1 ? t->steps.busy_share
-                                                                           : on->busy_s / (on->busy_s + on->idle_s);
+        return isfinite(t->steps.busy_share) && t->device_count == 1 ? t->steps.busy_share
+                                                                     : on->busy_s / (on->busy_s + on->idle_s);
     }
     return d->activity.has_gpm ? d->activity.engine : NAN;
 }

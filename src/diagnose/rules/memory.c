@@ -53,7 +53,7 @@ static bool of_loss(const char *name) {
            strstr(name, "cross_entropy");
 }
 
-static void read(const struct hec_facts *f, struct passes *out) {
+static void read_passes(const struct hec_facts *f, struct passes *out) {
     *out = (struct passes){0};
     for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
@@ -78,11 +78,11 @@ static double chains(const struct hec_facts *f, const struct passes *p, double *
     double share = p->all > 0 ? p->elementwise / p->all : 0;
     double steps = f->calls ? (double)f->calls->steps : 0;
     *kernels = f->calls ? f->calls->chain_mean : p->kernels / (p->others + 1);
-    if (steps >= 1)
+    if (steps >= 1 && isfinite(*kernels))
         *kernels = fmin(*kernels, fmax(1, p->kernels / steps));
-    *kernels = fmin(*kernels, MOST_CHAIN_KERNELS);
-    if (!(*kernels >= LEAST_CHAIN_KERNELS))
+    if (!(*kernels >= LEAST_CHAIN_KERNELS)) /* NAN: there are no chains */
         return 0;
+    *kernels = fmin(*kernels, MOST_CHAIN_KERNELS);
     return f->calls ? fmin(share, f->calls->chain_s / p->all) : share;
 }
 
@@ -104,7 +104,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     hec_compute_gather(f, &c);
     if (!f->timeline)
         return judge_telemetry(&c, out);
-    read(f, &p);
+    read_passes(f, &p);
     double in_chains = chains(f, &p, &kernels), softmax = p.all > 0 ? p.softmax / p.all : 0;
     bool attention = softmax >= LEAST_SOFTMAX && f->class_share[HEC_KERNEL_CLASS_ATTENTION] < softmax;
     double rest = 0, products = 0;

@@ -1,0 +1,317 @@
+/* The engine above the rules: the order of findings, their lines, optimise or scale out, and where a request's time goes. */
+#include "rule_world.h"
+
+#include "diagnose/findings.h"
+#include "diagnose/scale_out.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SGEMM "ampere_sgemm_128x64_nt"
+#define BF16 "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"
+#define ALL_REDUCE "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+static struct rule_world w;
+static struct hec_findings found;
+
+static void healthy(int devices) {
+    world_begin(&w, devices);
+    for (int i = 0; i < devices; i++) {
+        world_kernel(&w, i, BF16, 1, 1500);
+        world_counters(&w, i, 0.97, 0.22, 0.7, 0.02, 0.2);
+    }
+}
+
+static void build(void) {
+    assert_int_equal(hec_findings_build(&w.summary, &found), 0);
+    w.summary.findings = found;
+}
+
+static int place_of(enum hec_cause cause, int device) {
+    for (int i = 0; i < found.count; i++)
+        if (found.list[i].cause == cause && found.list[i].device == device)
+            return i;
+    return -1;
+}
+
+static void test_names(void **state) {
+    (void)state;
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
+        assert_int_equal(hec_cause_find(hec_cause_name((enum hec_cause)i)), i);
+        assert_string_not_equal(hec_cause_title((enum hec_cause)i), "?");
+    }
+    assert_int_equal(hec_cause_find("nothing"), HEC_CAUSE_COUNT);
+    assert_string_equal(hec_cause_name(HEC_CAUSE_COUNT), "?");
+    assert_string_equal(hec_cause_title((enum hec_cause) - 1), "?");
+    assert_string_equal(hec_scale_name(HEC_SCALE_OUT), "scale_out");
+    assert_string_equal(hec_scale_name((enum hec_scale)9), "?");
+}
+
+/* What `hec explain` prints is there for each rule, and each rule is its cause's. */
+static void test_rules_are_told(void **state) {
+    (void)state;
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
+        const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
+        if (!rule)
+            continue;
+        assert_int_equal(rule->cause, i);
+        assert_true(strlen(rule->meaning) > 40 && strlen(rule->detection) > 40 && strlen(rule->saving) >= 5);
+        assert_true(strlen(rule->lever) > 10 && strlen(rule->lever) < sizeof found.list->lever);
+        assert_true(rule->limit_count > 0 && rule->advice_count > 0 && rule->judge);
+        for (int l = 0; l < rule->limit_count; l++)
+            assert_true(isfinite(rule->limits[l].value) && rule->limits[l].meaning[0] && rule->limits[l].source[0]);
+        for (int a = 0; a < rule->advice_count; a++) {
+            const char *code = rule->advice[a].code;
+            assert_true(rule->advice[a].framework[0] && rule->advice[a].text[0]);
+            assert_true(!code || code[strlen(code) - 1] == '\n');
+        }
+    }
+}
+
+static void test_savings_combine(void **state) {
+    (void)state;
+    struct hec_saving a = hec_saving_scaled((struct hec_saving){0.2, 0.4, 0.6}, 0.5, 1, 2);
+    assert_true(a.low == 0.1 && a.best == 0.4 && a.high == 1);
+    struct hec_saving sum = hec_saving_sum(a, a);
+    assert_true(sum.low == 0.2 && sum.best == 0.8 && sum.high == 1);
+    a = hec_saving_scaled((struct hec_saving){NAN, NAN, NAN}, 0, 1, 2);
+    assert_true(isnan(a.low) && isnan(a.best) && isnan(a.high));
+}
+
+static void test_evidence_is_cut(void **state) {
+    (void)state;
+    struct hec_finding f = {0};
+    char text[2 * HEC_EVIDENCE_SIZE];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    for (int i = 0; i < HEC_EVIDENCE_MAX + 3; i++)
+        hec_finding_evidence(&f, "%s", text);
+    assert_int_equal(f.evidence_count, HEC_EVIDENCE_MAX);
+    assert_int_equal(strlen(f.evidence[HEC_EVIDENCE_MAX - 1]), HEC_EVIDENCE_SIZE - 1);
+}
+
+static void test_healthy_goes_first(void **state) {
+    (void)state;
+    healthy(1);
+    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.8;
+    build();
+    assert_int_equal(found.list[0].cause, HEC_CAUSE_NONE);
+    assert_true(place_of(HEC_CAUSE_THROTTLE, 0) > 0); /* told, not worth acting on */
+    hec_findings_free(&found);
+    assert_null(found.list);
+    assert_int_equal(found.count, 0);
+}
+
+static void test_worth_goes_before_healthy(void **state) {
+    (void)state;
+    healthy(1);
+    world_kernel(&w, 0, SGEMM, 1, 500);
+    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.8;
+    build();
+    assert_int_equal(found.list[0].cause, HEC_CAUSE_PRECISION);
+    assert_true(found.list[0].joules.best >= HEC_FINDING_WORTH);
+    assert_int_equal(place_of(HEC_CAUSE_NONE, 0), 1);
+    assert_true(place_of(HEC_CAUSE_THROTTLE, 0) > 1);
+    hec_findings_free(&found);
+}
+
+/* Joules that can be saved, by how sure it is; seconds where joules are not known. */
+static void test_order_of_two(void **state) {
+    (void)state;
+    healthy(1);
+    world_kernel(&w, 0, SGEMM, 3, 500);
+    world_kernel(&w, 0, ALL_REDUCE, 0.1, 800);
+    world_state(&w, 0, HEC_STATE_COMM, 15, 200);
+    build();
+    assert_int_equal(place_of(HEC_CAUSE_PRECISION, 0), 0);
+    assert_int_equal(place_of(HEC_CAUSE_COMM, 0) > 0, 1);
+    hec_findings_free(&found);
+    w.kernels[1].seconds = 80 * 0.12; /* there is little fp32 now */
+    world_state(&w, 0, HEC_STATE_COMM, 60, 400);
+    build();
+    assert_int_equal(place_of(HEC_CAUSE_COMM, 0), 0);
+    hec_findings_free(&found);
+    w.devices[0].energy.valid = false;
+    build();
+    assert_int_equal(place_of(HEC_CAUSE_COMM, 0), 0);
+    assert_true(isnan(found.list[0].joules.best));
+    hec_findings_free(&found);
+}
+
+static void test_each_device_is_judged(void **state) {
+    (void)state;
+    healthy(2);
+    world_kernel(&w, 1, SGEMM, 1, 500);
+    build();
+    assert_int_equal(place_of(HEC_CAUSE_PRECISION, 1), 0);
+    assert_int_equal(place_of(HEC_CAUSE_PRECISION, 0), -1);
+    assert_true(place_of(HEC_CAUSE_NONE, 0) >= 0);
+    hec_findings_free(&found);
+    w.devices[1].used = false;
+    build();
+    assert_int_equal(place_of(HEC_CAUSE_PRECISION, 1), -1);
+    hec_findings_free(&found);
+}
+
+/* ---- lines ---- */
+
+static void line(enum hec_state state, const char *file, int at, double seconds) {
+    struct hec_source_line *l = &w.lines[w.summary.diagnosis.steady_source.count++];
+    *l = (struct hec_source_line){.device = 0, .state = state, .line = at, .seconds = seconds};
+    snprintf(l->file, sizeof l->file, "%s", file);
+    snprintf(l->function, sizeof l->function, "step");
+}
+
+static void test_lines_are_attached(void **state) {
+    (void)state;
+    healthy(1);
+    world_kernel(&w, 0, ALL_REDUCE, 0.3, 800);
+    world_state(&w, 0, HEC_STATE_COMM, 20, 240);
+    line(HEC_STATE_COMM, "train.py", 10, 4);
+    line(HEC_STATE_COMM, "train.py", 20, 8);
+    line(HEC_STATE_COMM, "train.py", 30, 4); /* as much as the first */
+    line(HEC_STATE_COMM, "train.py", 40, 1);
+    line(HEC_STATE_HOST, "other.py", 50, 90); /* of a state that the finding is not about */
+    w.lines[3].device = 1;
+    build();
+    int at = place_of(HEC_CAUSE_COMM, 0);
+    assert_true(at >= 0);
+    const struct hec_finding *f = &found.list[at];
+    assert_int_equal(f->line_count, 3);
+    assert_int_equal(f->lines[0].line, 20);
+    assert_int_equal(f->lines[1].line, 10);
+    assert_int_equal(f->lines[2].line, 30);
+    assert_string_equal(f->lines[0].file, "train.py");
+    assert_string_equal(f->lines[0].function, "step");
+    assert_true(fabs(f->lines[0].share - 0.4) < 1e-9);
+    hec_findings_free(&found);
+}
+
+/* ---- optimise or scale out ---- */
+
+static void test_scale_out(void **state) {
+    (void)state;
+    healthy(1);
+    build();
+    assert_int_equal(found.scale_out.verdict, HEC_SCALE_OUT);
+    assert_true(found.scale_out.utilisation == 0.95);
+    assert_true(found.scale_out.recoverable < 0.1);
+    assert_non_null(strstr(found.scale_out.why, "95 %"));
+    hec_findings_free(&found);
+}
+
+static void test_optimise(void **state) {
+    (void)state;
+    healthy(1);
+    world_kernel(&w, 0, SGEMM, 1, 500); /* busy, but much can be had back */
+    build();
+    assert_int_equal(found.scale_out.verdict, HEC_SCALE_OPTIMISE);
+    assert_true(found.scale_out.recoverable > 0.1);
+    hec_findings_free(&found);
+    healthy(1);
+    w.summary.timeline.steps.busy_share = 0.69; /* more devices would wait as well */
+    build();
+    assert_int_equal(found.scale_out.verdict, HEC_SCALE_OPTIMISE);
+    assert_non_null(strstr(found.scale_out.why, "69 %"));
+    hec_findings_free(&found);
+}
+
+static void test_savings_are_of_what_is_left(void **state) {
+    (void)state;
+    struct hec_finding list[3] = {{.joules = {0, 0.5, 1}}, {.joules = {0, 0.5, 1}}, {.joules = {NAN, NAN, NAN}}};
+    list[2].seconds = (struct hec_saving){NAN, NAN, NAN};
+    struct hec_findings findings = {.list = list, .count = 3};
+    healthy(1);
+    hec_scale_out_decide(&w.summary, &findings);
+    assert_true(findings.scale_out.recoverable == 0.75);
+}
+
+static void test_scale_unknown(void **state) {
+    (void)state;
+    healthy(1);
+    world_untraced(&w);
+    w.devices[0].activity.has_gpm = false;
+    build();
+    assert_int_equal(found.scale_out.verdict, HEC_SCALE_UNKNOWN);
+    assert_true(isnan(found.scale_out.utilisation));
+    assert_true(found.scale_out.why[0]);
+    hec_findings_free(&found);
+    w.devices[0].used = false;
+    build();
+    assert_int_equal(found.scale_out.verdict, HEC_SCALE_UNKNOWN);
+    assert_int_equal(found.count, 0);
+    hec_findings_free(&found);
+    healthy(1);
+    world_untraced(&w); /* the engine's activity stands in: 90 % */
+    build();
+    assert_true(found.scale_out.utilisation == 0.9);
+    hec_findings_free(&found);
+}
+
+/* ---- latency ---- */
+
+static void test_latency_adds_up(void **state) {
+    (void)state;
+    healthy(1);
+    struct hec_latency *l = &found.latency;
+    build();
+    assert_false(l->valid); /* training */
+    hec_findings_free(&found);
+    w.summary.timeline.steps.source = HEC_STEP_MODULE;
+    w.ledger[0].steps = 100;
+    world_state(&w, 0, HEC_STATE_COMPUTE, 0.040, 500);
+    world_state(&w, 0, HEC_STATE_COPY, 0.005, 130);
+    world_state(&w, 0, HEC_STATE_COMM, 0.002, 200);
+    world_state(&w, 0, HEC_STATE_LAUNCH, 0.003, 120);
+    world_state(&w, 0, HEC_STATE_HOST, 0.010, 120);
+    world_state(&w, 0, HEC_STATE_STARTUP, 0, 120);
+    w.ledger[0].rows[HEC_STATE_TAIL].step_seconds = NAN;
+    w.profiles[0].class[HEC_KERNEL_CLASS_GEMM] = (struct hec_class_row){.seconds = 60, .point.limit = HEC_LIMIT_MATH};
+    w.profiles[0].class[HEC_KERNEL_CLASS_NORM] = (struct hec_class_row){.seconds = 30, .point.limit = HEC_LIMIT_MEMORY};
+    w.profiles[0].class[HEC_KERNEL_CLASS_CONV] =
+        (struct hec_class_row){.seconds = 10, .point.limit = HEC_LIMIT_UNDERFILLED};
+    w.summary.diagnosis.profiles = w.profiles;
+    build();
+    assert_true(l->valid);
+    assert_true(fabs(l->total_s - 0.060) < 1e-12);
+    assert_true(fabs(l->compute_s - 0.024) < 1e-12);
+    assert_true(fabs(l->memory_s - 0.012) < 1e-12);
+    assert_true(fabs(l->batching_s - 0.007) < 1e-12); /* 4 ms of kernels, 3 ms of launching */
+    assert_true(fabs(l->transport_s - 0.007) < 1e-12);
+    assert_true(fabs(l->host_s - 0.010) < 1e-12);
+    double sum = l->compute_s + l->memory_s + l->batching_s + l->transport_s + l->host_s;
+    assert_true(fabs(sum - l->total_s) < 1e-12);
+    hec_findings_free(&found);
+    w.summary.diagnosis.profiles = NULL; /* what limits the kernels is not known: all of them compute */
+    build();
+    assert_true(fabs(l->compute_s - 0.040) < 1e-12 && l->memory_s == 0);
+    hec_findings_free(&found);
+    w.ledger[0].steps = 0;
+    build();
+    assert_false(l->valid);
+    hec_findings_free(&found);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_rules_are_told),
+        cmocka_unit_test(test_savings_combine),
+        cmocka_unit_test(test_evidence_is_cut),
+        cmocka_unit_test(test_healthy_goes_first),
+        cmocka_unit_test(test_worth_goes_before_healthy),
+        cmocka_unit_test(test_order_of_two),
+        cmocka_unit_test(test_each_device_is_judged),
+        cmocka_unit_test(test_lines_are_attached),
+        cmocka_unit_test(test_scale_out),
+        cmocka_unit_test(test_optimise),
+        cmocka_unit_test(test_savings_are_of_what_is_left),
+        cmocka_unit_test(test_scale_unknown),
+        cmocka_unit_test(test_latency_adds_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,591 @@
+/* The rules about the device itself, on facts built by hand: they fire with the right numbers, and not just below their
+ * thresholds. */
+#include "rule_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define SGEMM "ampere_sgemm_128x64_nt"
+#define BF16 "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"
+#define TF32 "cutlass_80_tensorop_s1688gemm_128x128_16x4_nt_align4"
+#define GELU "at::native::vectorized_elementwise_kernel<8, at::native::GeluCUDAKernelImpl>"
+#define TO_NHWC "cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16, __nv_bfloat16, float>"
+#define CONV "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64"
+#define NORM "at::native::batch_norm_backward_kernel<c10::BFloat16, c10::BFloat16, float, int>"
+#define SOFTMAX "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, float, SoftMaxForwardEpilogue>"
+#define LOG_SOFTMAX "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, float, LogSoftMaxForwardEpilogue>"
+#define ALL_REDUCE "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+static struct rule_world w;
+
+static void near(double value, double expected) {
+    if (!(fabs(value - expected) <= 0.002 + 0.001 * fabs(expected)))
+        fail_msg("%g instead of %g", value, expected);
+}
+
+static void in_order(const struct hec_saving *s) {
+    if (isnan(s->best))
+        return;
+    assert_true(s->low >= 0 && s->low <= s->best && s->best <= s->high && s->high <= 1);
+}
+
+static void fires(enum hec_cause cause) {
+    if (!world_judge(&w, 0, cause))
+        fail_msg("%s does not fire", hec_cause_name(cause));
+    assert_true(w.finding.confidence > 0 && w.finding.confidence <= 1);
+    assert_true(strlen(w.finding.title) > 10 && strlen(w.finding.lever) > 10);
+    assert_true(w.finding.evidence_count > 0);
+    for (int i = 0; i < w.finding.evidence_count; i++) {
+        assert_non_null(strpbrk(w.finding.evidence[i], "0123456789"));
+        assert_null(strstr(w.finding.evidence[i], "nan"));
+    }
+    in_order(&w.finding.seconds);
+    in_order(&w.finding.joules);
+}
+
+static void silent(enum hec_cause cause) {
+    if (world_judge(&w, 0, cause))
+        fail_msg("%s fires: %s", hec_cause_name(cause), w.finding.title);
+}
+
+/* ---- precision ---- */
+
+static void fp32(double share) {
+    world_begin(&w, 1);
+    world_kernel(&w, 0, SGEMM, share, 500);
+    world_kernel(&w, 0, BF16, 1 - share, 500);
+}
+
+static void test_precision_fp32(void **state) {
+    (void)state;
+    fp32(0.5);
+    fires(HEC_CAUSE_PRECISION);
+    /* TF32 is 494.5 / 67 at the peaks, three quarters of it reached; the run's compute is 80 % of its time. */
+    near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 67 / 494.5 / 0.75));
+    /* 44 of 50 kJ are compute's; what stays draws 665 W instead of 550. */
+    near(w.finding.joules.best, 0.88 * 0.5 * (1 - 67 / 494.5 / 0.75 * 665 / 550));
+    assert_false(w.finding.estimated);
+    assert_true(w.finding.confidence > 0.8);
+    assert_true(w.finding.states == 1u << HEC_STATE_COMPUTE);
+    assert_non_null(strstr(w.finding.title, "50 %"));
+    w.summary.timeline.steps.source = HEC_STEP_MODULE; /* inference: bf16 */
+    fires(HEC_CAUSE_PRECISION);
+    near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 67 / 989.5 / 0.75));
+    fp32(0.09);
+    silent(HEC_CAUSE_PRECISION);
+}
+
+static void test_precision_conv_gains_less(void **state) {
+    (void)state;
+    fp32(1);
+    fires(HEC_CAUSE_PRECISION);
+    double gemm = w.finding.seconds.best;
+    world_begin(&w, 1);
+    world_kernel(&w, 0, "cudnn::cnn::implicit_convolve_sgemm<float, float>", 1, 500);
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.seconds.best < 0.85 * gemm);
+}
+
+static void test_precision_unknown_names(void **state) {
+    (void)state;
+    fp32(0.2);
+    world_kernel(&w, 0, "cudnn::cnn::implicit_convolve<...>", 1, 500);
+    fires(HEC_CAUSE_PRECISION);
+    double before = w.finding.seconds.best;
+    world_counters(&w, 0, 0.9, 0.3, 0.0, 0.7, 0.3);
+    fires(HEC_CAUSE_PRECISION); /* tensor pipes are idle: these are fp32 as well */
+    assert_true(w.finding.seconds.best > 1.5 * before);
+}
+
+static void test_precision_shapes(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_kernel(&w, 0, "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>", 0.5, 2061);
+    world_kernel(&w, 0, BF16, 0.5, 500);
+    fires(HEC_CAUSE_PRECISION);
+    assert_non_null(strstr(w.finding.lever, "multiples of 8"));
+    near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 1 / 4.5));
+    world_begin(&w, 1);
+    world_kernel(&w, 0, "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_tn_align16>", 1, 500);
+    silent(HEC_CAUSE_PRECISION);
+}
+
+static void test_precision_tf32_is_a_choice(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_kernel(&w, 0, TF32, 0.35, 500);
+    world_kernel(&w, 0, GELU, 0.65, 50);
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.confidence < 0.5);
+    near(w.finding.seconds.best, 0.8 * 0.35 * 0.3);
+    w.kernels[0].seconds *= 0.7;
+    silent(HEC_CAUSE_PRECISION);
+}
+
+static void test_precision_fp64(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_kernel(&w, 0, "volta_dgemm_128x64_nn", 1, 500);
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.confidence < 0.5);
+    assert_non_null(strstr(w.finding.title, "double"));
+}
+
+static void test_precision_telemetry(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_untraced(&w);
+    silent(HEC_CAUSE_PRECISION);
+    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.75, 0.06);
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.confidence <= 0.5);
+    assert_true(w.finding.estimated);
+    /* Without a trace compute is what the engine's counter says: 80 %. */
+    near(w.finding.seconds.best, 0.8 * (1 - 67 / 494.5 / 0.75));
+    world_counters(&w, 0, 0.95, 0.12, 0.03, 0.75, 0.06);
+    silent(HEC_CAUSE_PRECISION);
+    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.29, 0.06);
+    silent(HEC_CAUSE_PRECISION);
+}
+
+/* ---- layout ---- */
+
+static void images(double layout, double norm) {
+    world_begin(&w, 1);
+    world_kernel(&w, 0, TO_NHWC, layout, 100);
+    world_kernel(&w, 0, NORM, norm, 1000);
+    world_kernel(&w, 0, CONV, 1 - layout - norm, 200);
+}
+
+static void test_layout(void **state) {
+    (void)state;
+    images(0.2, 0.5);
+    fires(HEC_CAUSE_LAYOUT);
+    near(w.finding.seconds.best, 0.8 * (0.95 * 0.2 + 0.7 * 0.5));
+    assert_true(w.finding.joules.best < w.finding.seconds.best * 0.88 / 0.8); /* what stays is denser */
+    assert_non_null(strstr(w.finding.lever, "channels_last"));
+    images(0.045, 0.5);
+    silent(HEC_CAUSE_LAYOUT);
+    images(0.2, 0);
+    fires(HEC_CAUSE_LAYOUT);
+    near(w.finding.seconds.best, 0.8 * 0.95 * 0.2);
+    world_untraced(&w);
+    silent(HEC_CAUSE_LAYOUT);
+}
+
+static void test_layout_transposes(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_kernel(&w, 0, TO_NHWC, 0.2, 100);
+    world_kernel(&w, 0, BF16, 0.8, 500);
+    fires(HEC_CAUSE_LAYOUT);
+    assert_true(w.finding.confidence <= 0.5);
+    assert_null(strstr(w.finding.lever, "channels_last"));
+    w.kernels[0].seconds /= 2;
+    silent(HEC_CAUSE_LAYOUT);
+}
+
+/* ---- batch ---- */
+
+static void underfilled(double sm, double tensor, double dram) {
+    world_begin(&w, 1);
+    world_counters(&w, 0, sm, 0.1, tensor, 0.01, dram);
+    w.devices[0].metric[HEC_GPU_MEM_USED].maximum = 10.0 * (1 << 30);
+    world_kernel(&w, 0, BF16, 1, 12);
+}
+
+static void test_batch_empty_sms(void **state) {
+    (void)state;
+    underfilled(0.38, 0.38, 0.1);
+    fires(HEC_CAUSE_BATCH);
+    near(w.finding.seconds.best, 0.8 * (1 - 0.38 / 0.95));
+    assert_true(w.finding.confidence > 0.8);
+    assert_true(w.finding.estimated);
+    w.devices[0].metric[HEC_GPU_MEM_USED].maximum = 120.0 * (1 << 30); /* no room */
+    silent(HEC_CAUSE_BATCH);
+    underfilled(0.51, 0.38, 0.1);
+    silent(HEC_CAUSE_BATCH);
+    underfilled(0.38, 0.38, 0.1);
+    w.summary.timeline.steps.busy_share = 0.55; /* launching or waiting is the matter */
+    silent(HEC_CAUSE_BATCH);
+}
+
+static void test_batch_same_work_keeps_its_joules(void **state) {
+    (void)state;
+    underfilled(0.38, 0.38, 0.1);
+    world_state(&w, 0, HEC_STATE_COMPUTE, 80, 240);
+    fires(HEC_CAUSE_BATCH);
+    double time = 0.38 / 0.95, stays = (120 * time + 0.8 * 120) / 240;
+    near(w.finding.joules.best, 80 * 240 / RULE_WORLD_RUN_J * (1 - stays));
+}
+
+static void test_batch_rereads_weights(void **state) {
+    (void)state;
+    underfilled(0.82, 0.09, 0.65);
+    w.summary.timeline.steps.samples_per_step = 64;
+    fires(HEC_CAUSE_BATCH);
+    near(w.finding.seconds.best, 0.8 * (1 - 0.09 / 0.65));
+    assert_non_null(strstr(w.finding.title, "weights"));
+    w.summary.timeline.steps.samples_per_step = 4096;
+    silent(HEC_CAUSE_BATCH);
+    underfilled(0.82, 0.31, 0.65);
+    w.summary.timeline.steps.samples_per_step = 64;
+    silent(HEC_CAUSE_BATCH);
+}
+
+static void test_batch_few_blocks(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    struct hec_kernel_row *k = world_kernel(&w, 0, BF16, 1, 12);
+    k->grid[0] = 8, k->grid[1] = 4, k->grid[2] = 1;
+    w.profiles[0] = (struct hec_class_profile){.sms = 132};
+    w.summary.diagnosis.profiles = w.profiles;
+    fires(HEC_CAUSE_BATCH);
+    assert_true(w.finding.confidence < 0.7);
+    k->grid[1] = 16; /* 128 of 132: persistent */
+    silent(HEC_CAUSE_BATCH);
+}
+
+static void test_batch_telemetry(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_untraced(&w);
+    world_counters(&w, 0, 0.13, 0.02, 0.02, 0.0, 0.0);
+    fires(HEC_CAUSE_BATCH);
+    assert_true(w.finding.confidence <= 0.5);
+    w.devices[0].activity.engine = 0.31; /* a launch-bound loop */
+    silent(HEC_CAUSE_BATCH);
+    world_counters(&w, 0, 0.82, 0.3, 0.09, 0.012, 0.65);
+    w.summary.timeline.steps.samples_per_step = 64;
+    fires(HEC_CAUSE_BATCH);
+    world_counters(&w, 0, 0.82, 0.3, 0.07, 0.057, 0.77); /* unfused attention */
+    silent(HEC_CAUSE_BATCH);
+}
+
+static void test_batch_leaves_layout_alone(void **state) {
+    (void)state;
+    images(0.2, 0.5);
+    world_counters(&w, 0, 0.4, 0.2, 0.03, 0.01, 0.1);
+    silent(HEC_CAUSE_BATCH);
+}
+
+/* ---- memory ---- */
+
+static void chain(double share, double kernels, double mean_us) {
+    world_begin(&w, 1);
+    world_kernel(&w, 0, GELU, share, mean_us);
+    world_kernel(&w, 0, BF16, 1 - share, 500);
+    w.calls[0] = (struct hec_call_facts){.chains = 100, .chain_s = 80 * share, .chain_mean = kernels};
+    w.summary.diagnosis.calls = w.calls;
+}
+
+static void test_memory_chain(void **state) {
+    (void)state;
+    chain(0.5, 5, 100);
+    world_counters(&w, 0, 0.97, 0.8, 0.0, 0.1, 0.9);
+    fires(HEC_CAUSE_MEMORY);
+    near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 1 / 5.0));
+    near(w.finding.joules.best, 0.88 * 0.5 * (1 - 1 / 5.0));
+    assert_true(w.finding.confidence > 0.85);
+    world_counters(&w, 0, 0.97, 0.8, 0.5, 0.1, 0.3);
+    fires(HEC_CAUSE_MEMORY);
+    assert_true(w.finding.confidence <= 0.5); /* memory is not what limits */
+    chain(0.5, 2.9, 100);
+    silent(HEC_CAUSE_MEMORY);
+    chain(0.5, 5, 4); /* bound by launching */
+    silent(HEC_CAUSE_MEMORY);
+    chain(0.12, 5, 100);
+    silent(HEC_CAUSE_MEMORY);
+    chain(0.5, NAN, 100);
+    silent(HEC_CAUSE_MEMORY);
+}
+
+static void test_memory_chain_ends_with_a_step(void **state) {
+    (void)state;
+    chain(1, 10000, 100);
+    w.calls[0].steps = w.kernels[0].count / 4;
+    fires(HEC_CAUSE_MEMORY);
+    near(w.finding.seconds.best, 0.8 * (1 - 1 / 4.0));
+    w.calls[0].steps = 0;
+    fires(HEC_CAUSE_MEMORY);
+    near(w.finding.seconds.best, 0.8 * (1 - 1 / 10.0));
+}
+
+static void test_memory_without_calls(void **state) {
+    (void)state;
+    chain(0.9, 5, 100);
+    w.summary.diagnosis.calls = NULL;
+    fires(HEC_CAUSE_MEMORY);
+    assert_true(w.finding.confidence < 0.7);
+    chain(0.3, 5, 100); /* as many products as passes */
+    w.summary.diagnosis.calls = NULL;
+    silent(HEC_CAUSE_MEMORY);
+}
+
+static void test_memory_attention(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_kernel(&w, 0, SOFTMAX, 0.25, 600);
+    world_kernel(&w, 0, GELU, 0.17, 450);
+    world_kernel(&w, 0, BF16, 0.58, 500);
+    fires(HEC_CAUSE_MEMORY);
+    assert_non_null(strstr(w.finding.lever, "scaled_dot_product_attention"));
+    near(w.finding.seconds.best, 0.8 * (0.95 * 0.42 + 0.6 * 1.2 * 0.42));
+    snprintf(w.kernels[0].name, sizeof w.kernels[0].name, "%s", LOG_SOFTMAX);
+    silent(HEC_CAUSE_MEMORY); /* of a loss */
+}
+
+static void test_memory_telemetry(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_untraced(&w);
+    silent(HEC_CAUSE_MEMORY);
+    world_counters(&w, 0, 0.95, 0.7, 0.0, 0.05, 0.61);
+    fires(HEC_CAUSE_MEMORY);
+    assert_true(w.finding.confidence <= 0.5);
+    world_counters(&w, 0, 0.95, 0.7, 0.0, 0.05, 0.59);
+    silent(HEC_CAUSE_MEMORY);
+    world_counters(&w, 0, 0.95, 0.7, 0.11, 0.05, 0.61);
+    silent(HEC_CAUSE_MEMORY);
+}
+
+/* ---- throttle ---- */
+
+static void test_throttle_heat(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    w.devices[0].throttled_share[HEC_THROTTLE_THERMAL] = 0.5;
+    w.devices[0].metric[HEC_GPU_TEMPERATURE].maximum = 88;
+    world_counters(&w, 0, 0.95, 0.3, 0.6, 0, 0.3);
+    w.devices[0].metric[HEC_GPU_SM_CLOCK] = (struct hec_stat){1500, 1386, 345, 1980, 100};
+    fires(HEC_CAUSE_THROTTLE);
+    near(w.finding.seconds.best, 0.8 * 0.5 * 0.3);
+    near(w.finding.joules.best, 0.88 * 0.35 * 0.5 * 0.3);
+    assert_non_null(strstr(w.finding.title, "heat"));
+    w.devices[0].throttled_share[HEC_THROTTLE_THERMAL] = 0.04;
+    silent(HEC_CAUSE_THROTTLE);
+    w.devices[0].throttled_share[HEC_THROTTLE_HARDWARE] = 0.06;
+    fires(HEC_CAUSE_THROTTLE);
+    assert_non_null(strstr(w.finding.title, "hardware"));
+}
+
+static void test_throttle_power(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.9;
+    fires(HEC_CAUSE_THROTTLE);
+    assert_true(w.finding.joules.best < 0.05 && w.finding.seconds.best < 0.05); /* normal: not worth acting on */
+    assert_true(w.finding.estimated);
+    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.09;
+    silent(HEC_CAUSE_THROTTLE);
+}
+
+static void test_throttle_lowered_limit(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.9;
+    w.devices[0].power_limit_w = 400;
+    fires(HEC_CAUSE_THROTTLE);
+    near(w.finding.seconds.best, 0.8 * 0.9 * (1 - pow(400.0 / 700, 0.4)));
+    assert_true(isnan(w.finding.joules.best)); /* either way */
+    w.devices[0].power_limit_w = 640;
+    fires(HEC_CAUSE_THROTTLE);
+    near(w.finding.seconds.best, 0);
+}
+
+/* ---- comm, straggler ---- */
+
+static void ranks(double own_work, double own_comm, double other_work, double other_comm) {
+    world_begin(&w, 2);
+    world_state(&w, 0, HEC_STATE_COMPUTE, own_work, 600);
+    world_state(&w, 0, HEC_STATE_COMM, own_comm, 240);
+    world_state(&w, 1, HEC_STATE_COMPUTE, other_work, 600);
+    world_state(&w, 1, HEC_STATE_COMM, other_comm, 240);
+    w.timelines[0].comm_overlap = w.timelines[1].comm_overlap = 0.1;
+    world_kernel(&w, 0, BF16, 0.5, 500);
+    world_kernel(&w, 0, ALL_REDUCE, 0.2, 800);
+}
+
+static void test_comm(void **state) {
+    (void)state;
+    ranks(60, 20, 60, 20);
+    fires(HEC_CAUSE_COMM);
+    near(w.finding.seconds.best, 0.2 * 0.75);
+    near(w.finding.joules.best, 20 * 240 / RULE_WORLD_RUN_J * 0.75 * 0.5);
+    assert_true(w.finding.states == 1u << HEC_STATE_COMM);
+    ranks(60, 3.3, 60, 3.3);
+    silent(HEC_CAUSE_COMM);
+    ranks(10, 40, 10, 40); /* there is little to hide it behind */
+    fires(HEC_CAUSE_COMM);
+    near(w.finding.seconds.best, 0.4 * 0.75 * 0.2);
+    world_state(&w, 0, HEC_STATE_COMM, 40, NAN);
+    fires(HEC_CAUSE_COMM);
+    assert_true(w.finding.estimated);
+    world_untraced(&w);
+    silent(HEC_CAUSE_COMM);
+}
+
+static void test_comm_small_messages(void **state) {
+    (void)state;
+    ranks(60, 20, 60, 20);
+    w.kernels[1].count = llround(w.kernels[1].seconds * 1e6 / 30);
+    fires(HEC_CAUSE_COMM);
+    assert_non_null(strstr(w.finding.lever, "larger messages"));
+}
+
+static void test_straggler(void **state) {
+    (void)state;
+    ranks(20, 62, 60, 22); /* device 0 waits 40 s for device 1 */
+    fires(HEC_CAUSE_STRAGGLER);
+    assert_non_null(strstr(w.finding.title, "GPU 1"));
+    near(w.finding.seconds.best, 0.95 * 0.2); /* both would need 40 s */
+    near(w.finding.joules.best, 0.95 * 40 * 240 / (2 * RULE_WORLD_RUN_J));
+    assert_false(world_judge(&w, 1, HEC_CAUSE_STRAGGLER)); /* it waits for nobody */
+    fires(HEC_CAUSE_COMM);                                 /* claims what the quickest needs, no more */
+    near(w.finding.seconds.best, 0.62 * 22 / 62 * 0.75 * (0.8 * 20 / 22));
+    ranks(57, 24, 63, 18);
+    silent(HEC_CAUSE_STRAGGLER);
+    ranks(60, 40, 60, 20); /* not explained by work */
+    silent(HEC_CAUSE_STRAGGLER);
+    world_begin(&w, 1);
+    world_state(&w, 0, HEC_STATE_COMM, 20, 240);
+    silent(HEC_CAUSE_STRAGGLER);
+}
+
+static void test_straggler_slow_device(void **state) {
+    (void)state;
+    ranks(20, 62, 60, 22);
+    w.devices[0].metric[HEC_GPU_SM_CLOCK].maximum = 1980;
+    w.devices[1].metric[HEC_GPU_SM_CLOCK].maximum = 1200;
+    fires(HEC_CAUSE_STRAGGLER);
+    assert_non_null(strstr(w.finding.lever, "GPU 1 is the slow one"));
+}
+
+/* ---- none, and all together ---- */
+
+static void test_none(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_kernel(&w, 0, BF16, 0.94, 1500);
+    world_kernel(&w, 0, GELU, 0.06, 100);
+    world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
+    w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.8; /* held at its limit, as it should be */
+    fires(HEC_CAUSE_NONE);
+    near(w.finding.joules.best, 0);
+    silent(HEC_CAUSE_PRECISION);
+    silent(HEC_CAUSE_LAYOUT);
+    silent(HEC_CAUSE_BATCH);
+    silent(HEC_CAUSE_MEMORY);
+    silent(HEC_CAUSE_COMM);
+    silent(HEC_CAUSE_STRAGGLER);
+    w.summary.timeline.steps.busy_share = 0.69;
+    silent(HEC_CAUSE_NONE);
+    w.summary.timeline.steps.busy_share = NAN; /* no steps: 85 of 90 s in use */
+    fires(HEC_CAUSE_NONE);
+}
+
+static void test_none_telemetry(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_untraced(&w);
+    world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
+    silent(HEC_CAUSE_NONE);
+    w.devices[0].verdict.kind = HEC_VERDICT_COMPUTE_BOUND;
+    w.devices[0].verdict.confidence = 0.7;
+    fires(HEC_CAUSE_NONE);
+    assert_true(w.finding.confidence <= 0.5);
+}
+
+static void test_nothing_known(void **state) {
+    (void)state;
+    const enum hec_cause causes[] = {HEC_CAUSE_STRAGGLER, HEC_CAUSE_COMM,   HEC_CAUSE_PRECISION, HEC_CAUSE_LAYOUT,
+                                     HEC_CAUSE_BATCH,     HEC_CAUSE_MEMORY, HEC_CAUSE_THROTTLE,  HEC_CAUSE_NONE};
+    world_begin(&w, 1);
+    world_untraced(&w);
+    w.devices[0].energy = (struct hec_energy){.joules = NAN, .idle_context_watts = NAN};
+    w.devices[0].power_w = (struct hec_stat){NAN, NAN, NAN, NAN, 0};
+    w.devices[0].power_limit_w = NAN;
+    w.devices[0].device.name[0] = '\0';
+    w.devices[0].device.memory_kib = 0;
+    w.summary.joules = NAN;
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
+        silent(causes[i]);
+}
+
+/* Kernels are known, and no energy: seconds are told, joules are not. */
+static void test_joules_unknown(void **state) {
+    (void)state;
+    fp32(0.5);
+    w.devices[0].energy.valid = false;
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.seconds.best > 0.3);
+    assert_true(isnan(w.finding.joules.low) && isnan(w.finding.joules.best) && isnan(w.finding.joules.high));
+}
+
+/* The ledger has no watts: idle time is charged at the watts of a context, compute has what is left. */
+static void test_joules_not_unmixed(void **state) {
+    (void)state;
+    fp32(1);
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        world_state(&w, 0, (enum hec_state)s, w.ledger[0].rows[s].seconds, NAN);
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.estimated);
+    double compute_j = RULE_WORLD_RUN_J - 20 * 120;
+    near(w.finding.joules.best,
+         compute_j / RULE_WORLD_RUN_J * (1 - 67 / 494.5 / 0.75 * fmax(1, 665 / (compute_j / 80))));
+}
+
+/* Windows of a duty-cycled trace lie in busy time: the engine's counter bounds what they are extrapolated to. */
+static void test_duty_cycled(void **state) {
+    (void)state;
+    fp32(1);
+    w.ledger[0].windows = 3;
+    world_counters(&w, 0, 0.9, 0.1, 0, 0.7, 0.1);
+    w.devices[0].metric[HEC_GPM_GR_ACTIVE].mean = 0.2;
+    w.devices[0].metric[HEC_GPM_FP32_ACTIVE].mean = 0.15;
+    fires(HEC_CAUSE_PRECISION);
+    near(w.finding.seconds.best, 1.1 * 0.2 * (1 - 67 / 494.5 / 0.75));
+    assert_true(w.finding.estimated);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_precision_fp32),
+        cmocka_unit_test(test_precision_conv_gains_less),
+        cmocka_unit_test(test_precision_unknown_names),
+        cmocka_unit_test(test_precision_shapes),
+        cmocka_unit_test(test_precision_tf32_is_a_choice),
+        cmocka_unit_test(test_precision_fp64),
+        cmocka_unit_test(test_precision_telemetry),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_layout_transposes),
+        cmocka_unit_test(test_batch_empty_sms),
+        cmocka_unit_test(test_batch_same_work_keeps_its_joules),
+        cmocka_unit_test(test_batch_rereads_weights),
+        cmocka_unit_test(test_batch_few_blocks),
+        cmocka_unit_test(test_batch_telemetry),
+        cmocka_unit_test(test_batch_leaves_layout_alone),
+        cmocka_unit_test(test_memory_chain),
+        cmocka_unit_test(test_memory_chain_ends_with_a_step),
+        cmocka_unit_test(test_memory_without_calls),
+        cmocka_unit_test(test_memory_attention),
+        cmocka_unit_test(test_memory_telemetry),
+        cmocka_unit_test(test_throttle_heat),
+        cmocka_unit_test(test_throttle_power),
+        cmocka_unit_test(test_throttle_lowered_limit),
+        cmocka_unit_test(test_comm),
+        cmocka_unit_test(test_comm_small_messages),
+        cmocka_unit_test(test_straggler),
+        cmocka_unit_test(test_straggler_slow_device),
+        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_none_telemetry),
+        cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_joules_unknown),
+        cmocka_unit_test(test_joules_not_unmixed),
+        cmocka_unit_test(test_duty_cycled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
