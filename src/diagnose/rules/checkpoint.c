@@ -1,0 +1,77 @@
+/* Checkpoint: the program saves its state, and the device waits. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST 0.05 /* of the steady part */
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST, "%", "least share of the steady part in checkpoints, copies of the weights to the host included",
+     "measured on an H200: 0.5 GB every 10 steps 55 %; saving seldom or beside the training stays under 5 %"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch", "Copy to the host, and write from there while training goes on.",
+     "import torch.distributed.checkpoint as dcp\n"
+     "saving = dcp.async_save(state_dict, checkpoint_id=path)  # before the next one: saving.result()\n"},
+    {"JAX", "Orbax saves asynchronously.",
+     "manager = orbax.checkpoint.CheckpointManager(\n"
+     "    path, options=orbax.checkpoint.CheckpointManagerOptions(save_interval_steps=N, enable_async_checkpointing=True))\n"},
+    {"any",
+     "Save as often as the time that a failure may cost is worth: sqrt(2 x time to save x time between failures) "
+     "(Young 1974).",
+     NULL},
+};
+
+static const struct hec_phase_summary *phase_of(const struct hec_facts *f) {
+    for (int i = 0; i < f->summary->phase_count; i++)
+        if (strcmp(f->summary->phases[i].name, "checkpoint") == 0)
+            return &f->summary->phases[i];
+    return NULL;
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_phase_summary *phase = phase_of(f);
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    if (!w.known) {
+        if (!phase || !(phase->seconds >= LEAST * f->run_s))
+            return false;
+        hec_finding_title(out, "stalled by checkpoints: %.0f %% of the run", 100 * phase->seconds / f->run_s);
+        hec_finding_evidence(out, "%lld checkpoints take %.2f s; the device was not traced and may work meanwhile",
+                             (long long)phase->count, phase->seconds);
+        out->confidence = 0.5;
+        hec_waits_save_seconds(f, phase->seconds, 0.3, 0.8, 1, out);
+        return true;
+    }
+    double share = hec_waits_share(&w, HEC_CAUSE_CHECKPOINT), seconds = w.owned_s[HEC_CAUSE_CHECKPOINT];
+    if (!(share >= LEAST))
+        return false;
+    hec_finding_title(out, "stalled by checkpoints: %.0f %% of the time", 100 * share);
+    if (phase && phase->count > 0)
+        hec_finding_evidence(out, "%lld checkpoints of %.3g s; the device waits %.2f s for them",
+                             (long long)phase->count, phase->seconds / (double)phase->count, seconds);
+    else
+        hec_finding_evidence(out, "the device waits %.2f s for checkpoints", seconds);
+    hec_waits_tell_joules(f, &w, HEC_CAUSE_CHECKPOINT, out);
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_CHECKPOINT, 0.95);
+    hec_waits_save(f, &w, HEC_CAUSE_CHECKPOINT, 0.5, 0.9, 1, out);
+    return true;
+}
+
+const struct hec_rule hec_rule_checkpoint = {
+    .cause = HEC_CAUSE_CHECKPOINT,
+    .meaning = "Weights and optimiser state are copied to the host and written to a disk while training stands still.",
+    .detection =
+        "time in which the device is idle and the program is in a phase called checkpoint (torch.save is found by the "
+        "hooks), and copies that follow it at once. Without a trace, the phase's time alone.",
+    .saving =
+        "writing beside the training, or ten times more seldom, takes away 90 % (50 to 100 %), each second at idle power.",
+    .lever = "save asynchronously (torch.distributed.checkpoint.async_save) or less often",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

@@ -1,0 +1,62 @@
+/* Compile: code is compiled or loaded again and again, long after the start. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+
+#define LEAST 0.05 /* of the steady part */
+#define LEAST_LOADS 2
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST, "%", "least share of the steady part in gaps in which code is loaded",
+     "ours: the first steps are not in it"},
+    {LEAST_LOADS, "", "least loads after the third step", "one may be a lazily loaded kernel of a rare branch"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch", "See what is compiled anew and why; then mark the dimension that varies, or pad to a few sizes.",
+     "TORCH_LOGS=recompiles python train.py\n"
+     "torch._dynamo.mark_dynamic(batch, 0)  # or torch.compile(model, dynamic=True)\n"},
+    {"JAX", "Each new shape is a compilation: pad to buckets, and keep compiled code.",
+     "jax.config.update(\"jax_log_compiles\", True)\n"
+     "jax.config.update(\"jax_compilation_cache_dir\", \"/var/cache/jax\")\n"},
+    {"TensorFlow", "tf.function(reduce_retracing=True), or an input_signature with None for what varies.", NULL},
+    {"TensorRT", "Build one engine with a profile for all sizes.", NULL},
+};
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    double share = hec_waits_share(&w, HEC_CAUSE_COMPILE);
+    int64_t loads = f->calls ? f->calls->late_loads : 0;
+    if (f->gaps && f->gaps->loads > loads)
+        loads = f->gaps->loads;
+    if (!w.known || !(share >= LEAST) || loads < LEAST_LOADS)
+        return false;
+    hec_finding_title(out, "stalled by compilation: %.0f %% of the time after start-up", 100 * share);
+    hec_finding_evidence(out, "code is loaded %lld times after the third step", (long long)loads);
+    hec_finding_evidence(out, "the device waits %.2f s in the gaps that hold a load", w.owned_s[HEC_CAUSE_COMPILE]);
+    hec_waits_tell_joules(f, &w, HEC_CAUSE_COMPILE, out);
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_COMPILE, 0.9);
+    /* One version for all shapes is still to be compiled once. */
+    hec_waits_save(f, &w, HEC_CAUSE_COMPILE, 0.3, 0.75, 1, out);
+    return true;
+}
+
+const struct hec_rule hec_rule_compile = {
+    .cause = HEC_CAUSE_COMPILE,
+    .meaning =
+        "A compiled model is compiled for the shapes that it has seen. A new shape, type or branch compiles it anew, for "
+        "seconds, while the device waits.",
+    .detection =
+        "idle gaps after the third step in which a call loads or compiles code, with all that the gap holds but data "
+        "and checkpoints: what leads to a load is compiling.",
+    .saving =
+        "one version for all shapes needs one compilation: 75 % of the time (30 to 100 %), each second at idle power.",
+    .lever = "compile once for all shapes: torch.compile(dynamic=True), mark_dynamic, or pad to a few sizes; "
+             "TORCH_LOGS=recompiles says why it is compiled anew",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

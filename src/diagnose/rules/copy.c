@@ -1,0 +1,112 @@
+/* Copy: the device waits for data that crosses the bus: from pageable memory, in small pieces, or there and back. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+
+#define LEAST 0.05      /* of the steady part */
+#define LINK_REACH 0.80 /* of the link, by pinned copies */
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST, "%", "least share of the steady part in copies and in waiting for them",
+     "measured on an H200: pageable batches 21 %, rows one at a time 97 %, features there and back 86 %"},
+    {100 * LINK_REACH, "%", "of the link's rate that copies from pinned memory reach",
+     "measured on an H200, Gen5 x16: 79 %"},
+    {64, "KiB", "below which a copy is small", "calling takes as long as copying: 5 to 10 us"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch", "Pageable: pin the memory, so that the copy is faster and goes on beside the kernels.",
+     "loader = DataLoader(..., pin_memory=True)\n"
+     "batch = batch.to(device, non_blocking=True)\n"},
+    {"PyTorch", "Small: put the pieces together first.",
+     "inputs = torch.stack(rows).to(device)  # not [row.to(device) for row in rows]\n"},
+    {"PyTorch", "There and back: stay on the device; .cpu(), .numpy() and .tolist() in the loop leave it.", NULL},
+    {"JAX", "jax.device_put the next batch while this one is computed; np.* on device arrays copies.", NULL},
+    {"CUDA", "cudaMemcpyAsync from cudaHostAlloc memory, in a stream of its own.", NULL},
+};
+
+static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_verdict *verdict = &f->device->verdict;
+    if (verdict->kind != HEC_VERDICT_TRANSFER_STARVED)
+        return false;
+    hec_finding_title(out, "probably stalled by copies: the SMs idle while data crosses the bus");
+    for (int i = 0; i < verdict->evidence_count; i++)
+        hec_finding_evidence(out, "%s", verdict->evidence[i]);
+    hec_finding_lever(
+        out, "trace the run (--trace=full): it tells copies from what else waits; then pin memory and copy with "
+             "non_blocking=True");
+    out->confidence = fmin(0.5, verdict->confidence);
+    hec_waits_save_telemetry(f, 0.4, out);
+    return true;
+}
+
+/* Part of the copying time that a faster, overlapped copy takes away. */
+static double pinned_gain(const struct hec_waits *w) {
+    double reach = LINK_REACH * w->link_bytes_per_s;
+    return w->rate_bytes_per_s > 0 && reach > 0 ? fmax(0, 1 - w->rate_bytes_per_s / reach) : 0.5;
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_call_facts *c = f->calls;
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    if (!w.known)
+        return judge_telemetry(f, out);
+    double share = hec_waits_share(&w, HEC_CAUSE_COPY), percent = 100 * share;
+    if (!(share >= LEAST))
+        return false;
+    double low = 0.2, best = 0.6, high = 1;
+    if (w.copies == HEC_WAITS_CHATTY) {
+        hec_finding_title(out, "stalled by small copies: %.0f %% of the time", percent);
+        hec_finding_evidence(out, "%.4g copies of less than 64 KiB a %s; waiting calls: %.4g", w.small_copies, w.per,
+                             w.syncs);
+        hec_finding_evidence(out, "on the device they take %.3g s, in the calls %.3g s", c->small_copy_s,
+                             c->small_call_s);
+        hec_finding_lever(out, "put the %.4g pieces of a %s together on the host and copy once", w.small_copies, w.per);
+        low = 0.7, best = 0.93;
+    } else if (w.copies == HEC_WAITS_ROUND_TRIPS) {
+        hec_finding_title(out, "stalled by copies to the host and back: %.0f %% of the time", percent);
+        hec_finding_evidence(out, "%.3g times a %s data goes to the host and comes back: %.3g MB each way",
+                             w.round_trips, w.per, c->round_trip_bytes / (double)c->round_trips / 2e6);
+        hec_finding_lever(out,
+                          "keep the data on the device: what is computed on the host in between can be computed there");
+        low = 0.6, best = 0.95;
+    } else if (w.copies == HEC_WAITS_PAGEABLE) {
+        hec_finding_title(out, "stalled by copies from pageable memory: %.0f %% of the time", percent);
+        best = fmax(0.3, pinned_gain(&w));
+        low = 0.3 * best;
+    } else {
+        hec_finding_title(out, "stalled by copies: %.0f %% of the time", percent);
+        hec_finding_lever(out, "copy ahead of need, in a stream of its own, from pinned memory");
+    }
+    if (w.rate_bytes_per_s > 0 && w.link_bytes_per_s > 0)
+        hec_finding_evidence(out, "pageable copies run at %.3g GB/s; the link's peak is %.3g GB/s",
+                             w.rate_bytes_per_s / 1e9, w.link_bytes_per_s / 1e9);
+    if (w.work > 0)
+        hec_finding_evidence(out, "%.3g ms a %s of %.3g ms", 1e3 * w.owned_s[HEC_CAUSE_COPY] / w.work, w.per,
+                             1e3 * w.whole_s / w.work);
+    hec_waits_tell_joules(f, &w, HEC_CAUSE_COPY, out);
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_COPY, c ? 0.9 : 0.7);
+    hec_waits_save(f, &w, HEC_CAUSE_COPY, low, best, high, out);
+    return true;
+}
+
+const struct hec_rule hec_rule_copy = {
+    .cause = HEC_CAUSE_COPY,
+    .meaning =
+        "Data crosses the bus while no kernel runs. Copies from ordinary (pageable) memory are slow and the program waits "
+        "for them; many small ones cost a call each; some need not be made at all.",
+    .detection =
+        "time in which the device only copies, and idle time in calls that wait for copies. From the copies' sizes, "
+        "directions and kinds of memory: small (less than 64 KiB, many a step), there and back (as many bytes return "
+        "within 10 ms), pageable. Without a trace: data on the bus while SMs idle.",
+    .saving =
+        "small ones put together: 93 % of the time; round trips avoided: 95 %; pinned instead of pageable: what the link's "
+        "rate makes faster; each second at idle power, for moving the bytes costs little.",
+    .lever = "pin the memory and copy ahead: DataLoader(pin_memory=True), batch.to(device, non_blocking=True)",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

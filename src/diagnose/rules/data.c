@@ -1,0 +1,115 @@
+/* Data: the device waits while the program fetches its next input. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST 0.05           /* of the steady part */
+#define LEAST_TELEMETRY 0.10 /* of the steps, where nothing was traced */
+#define MOST_WORKERS 64.0
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST, "%", "least share of the steady part in state data",
+     "measured on an H200: starved loaders 86 to 97 %, with enough workers under 1 %"},
+    {100 * LEAST_TELEMETRY, "%", "the same of the steps, where the device was not traced and may work meanwhile",
+     "ours"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch", "Load in processes of their own, into pinned memory, ahead of need.",
+     "loader = DataLoader(dataset, batch_size=B, num_workers=N, pin_memory=True,\n"
+     "                    persistent_workers=True, prefetch_factor=4)\n"
+     "batch = batch.to(device, non_blocking=True)\n"},
+    {"PyTorch",
+     "Where all cores are busy already: decode once and store that, or do it on the device (DALI, "
+     "torchvision.transforms.v2 on tensors of the device).",
+     NULL},
+    {"JAX", "Grain, or a thread that keeps two batches on the device ahead of need.",
+     "loader = grain.DataLoader(data_source=source, sampler=sampler, worker_count=N, worker_buffer_size=2)\n"},
+    {"TensorFlow", "Map in parallel and prefetch.",
+     "ds = ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(B).prefetch(tf.data.AUTOTUNE)\n"},
+};
+
+/* Workers that would keep up, and whether the host has the cores for them. seconds: of a step, in which the input is made by
+ * what loads now; rest_s: of a step besides. */
+static void advise(const struct hec_facts *f, double data_s, double rest_s, struct hec_finding *out) {
+    const struct hec_host_summary *host = &f->summary->host;
+    double spare = host->cores - host->tree_cores;
+    if (host->cores < 1 || !isfinite(spare))
+        return;
+    hec_finding_evidence(out, "the program uses %.1f of the host's %d cores", host->tree_cores, host->cores);
+    double wanted = data_s > 0 && rest_s > 0 ? fmin(MOST_WORKERS, ceil(data_s / rest_s)) : NAN;
+    if (spare < 1)
+        hec_finding_lever(out,
+                          "no core is idle: make the input cheaper (decode once and store it) or prepare it on the "
+                          "device");
+    else if (isfinite(wanted) && wanted <= spare)
+        hec_finding_lever(out,
+                          "%.0f more loader workers would keep up, and %.0f cores are idle: "
+                          "DataLoader(num_workers=%.0f, pin_memory=True, persistent_workers=True, prefetch_factor=4)",
+                          wanted, floor(spare), wanted);
+    else if (isfinite(wanted))
+        hec_finding_lever(out,
+                          "%.0f more loader workers would be needed and %.0f cores are idle: use those, and make the "
+                          "input cheaper or prepare it on the device",
+                          wanted, floor(spare));
+}
+
+static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_step_summary *steps = &f->summary->timeline.steps;
+    double steps_s = (double)steps->count * steps->duration.mean, share = steps->data_s / steps_s;
+    if (steps->count < 1 || !(share >= LEAST_TELEMETRY) || f->device->verdict.kind == HEC_VERDICT_COMPUTE_BOUND)
+        return false;
+    hec_finding_title(out, "starved for data: %.0f %% of the steps", 100 * share);
+    hec_finding_evidence(out, "%.2f s of %.2f s in steps are in the loader; the device was not traced", steps->data_s,
+                         steps_s);
+    advise(f, steps->data_s / (double)steps->count, (steps_s - steps->data_s) / (double)steps->count, out);
+    out->confidence = f->device->verdict.kind == HEC_VERDICT_WAITING ? 0.7 : 0.5;
+    hec_waits_save_seconds(f, steps->data_s, 0.4, 0.85, 1, out);
+    return true;
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_step_summary *steps = &f->summary->timeline.steps;
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    if (!w.known)
+        return judge_phases(f, out);
+    double share = hec_waits_share(&w, HEC_CAUSE_DATA), data_s = w.owned_s[HEC_CAUSE_DATA];
+    if (!(share >= LEAST))
+        return false;
+    hec_finding_title(out, "starved for data: %.0f %% of the time", 100 * share);
+    if (w.work > 0)
+        hec_finding_evidence(out, "the device waits for the loader %.3g ms a %s of %.3g ms", 1e3 * data_s / w.work,
+                             w.per, 1e3 * w.whole_s / w.work);
+    if (w.work > 0 && steps->samples_per_step > 0 && strcmp(w.per, "step") == 0)
+        hec_finding_evidence(out, "%.4g %s/s, and %.4g without the wait", steps->samples_per_step * w.work / w.whole_s,
+                             steps->unit[0] ? steps->unit : "samples",
+                             steps->samples_per_step * w.work / fmax(w.whole_s - data_s, w.whole_s * 1e-3));
+    hec_waits_tell_joules(f, &w, HEC_CAUSE_DATA, out);
+    advise(f, w.work > 0 ? data_s / w.work : NAN, w.work > 0 ? (w.whole_s - data_s) / w.work : NAN, out);
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_DATA, 0.95);
+    /* Loading goes on beside the rest, so all of the wait can go; workers cost a start-up, and cores are finite. */
+    hec_waits_save(f, &w, HEC_CAUSE_DATA, 0.6, 0.9, 1, out);
+    return true;
+}
+
+const struct hec_rule hec_rule_data = {
+    .cause = HEC_CAUSE_DATA,
+    .meaning =
+        "Between two steps the program fetches its next input: reads, decodes, transforms, collates. Where that takes "
+        "longer than the device needs for a step, the device waits for it, at idle power.",
+    .detection =
+        "time in which the device is idle and the program is in its loader (an iterator's next, or a phase called "
+        "data). Without a trace, the loader's time alone, which the device may use.",
+    .saving =
+        "a loader that works ahead hides its time behind the device's: 60 to 100 % of the wait goes, 90 % at best guess "
+        "(starting workers costs some), each second at idle power.",
+    .lever =
+        "load ahead, in parallel: DataLoader(num_workers=..., pin_memory=True, persistent_workers=True, prefetch_factor=4)",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

@@ -1,0 +1,98 @@
+/* Host: the program's own code runs between launches, and the device waits for it. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST 0.08 /* of the steady part */
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST, "%", "least share of the steady part in state host, in pieces of 0.2 ms and more",
+     "measured on an H200: programs that count or tokenise in Python 75 to 88 %, healthy ones under 2 %"},
+    {0.2, "ms", "shorter pieces are the framework's, between two launches", "an operator takes 10 to 100 us"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"any",
+     "Move the work out of the loop, to a thread or process that works ahead, or to the device; replace loops over "
+     "elements by calls on arrays.",
+     NULL},
+    {"PyTorch", "Element by element in Python is 100 times slower than one call.",
+     "counts = torch.bincount(tokens, minlength=1000)  # not: for token in tokens.tolist(): ...\n"},
+    {"serving", "Tokenise in processes of their own, batched, with a compiled tokenizer.",
+     "tokenizer = AutoTokenizer.from_pretrained(name, use_fast=True)\n"},
+};
+
+static const struct hec_source_line *held_by(const struct hec_facts *f) {
+    const struct hec_source_lines *source = &f->summary->diagnosis.steady_source;
+    for (int i = 0; i < source->count; i++) /* the largest share is first */
+        if (source->lines[i].device == f->device->device.index && source->lines[i].state == HEC_STATE_HOST)
+            return &source->lines[i];
+    return NULL;
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_verdict *verdict = &f->device->verdict;
+    const struct hec_host_summary *host = &f->summary->host;
+    if (verdict->kind != HEC_VERDICT_WAITING)
+        return false;
+    hec_finding_title(out, "waits for the host: the engine is idle %.0f %% of the time in use",
+                      100 * (1 - f->device->activity.engine));
+    for (int i = 0; i < verdict->evidence_count; i++)
+        hec_finding_evidence(out, "%s", verdict->evidence[i]);
+    if (host->cores > 0 && isfinite(host->tree_cores))
+        hec_finding_evidence(out, "the program uses %.1f of the host's %d cores", host->tree_cores, host->cores);
+    hec_finding_evidence(out, "it may as well be data, synchronisation or checkpoints: a trace tells (--trace=full)");
+    out->confidence = fmin(0.4, verdict->confidence);
+    hec_waits_save_telemetry(f, 0.5, out);
+    return true;
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_host_summary *host = &f->summary->host;
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    if (!w.known)
+        return judge_telemetry(f, out);
+    double share = hec_waits_share(&w, HEC_CAUSE_HOST);
+    if (!(share >= LEAST))
+        return false;
+    const struct hec_source_line *line = held_by(f);
+    hec_finding_title(out, "held up by the program's own code: %.0f %% of the time", 100 * share);
+    if (line && line->line > 0)
+        hec_finding_evidence(out, "%s:%d in %s holds the device up for %.2f s of it", base_name(line->file),
+                             (int)line->line, line->function, line->seconds);
+    if (w.work > 0)
+        hec_finding_evidence(out, "the device waits %.3g ms a %s of %.3g ms for it",
+                             1e3 * w.owned_s[HEC_CAUSE_HOST] / w.work, w.per, 1e3 * w.whole_s / w.work);
+    if (host->cores > 0 && isfinite(host->tree_cores))
+        hec_finding_evidence(out, "the program uses %.1f of the host's %d cores", host->tree_cores, host->cores);
+    hec_waits_tell_joules(f, &w, HEC_CAUSE_HOST, out);
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_HOST, 0.9);
+    hec_waits_save(f, &w, HEC_CAUSE_HOST, 0.4, 0.92, 1, out);
+    return true;
+}
+
+const struct hec_rule hec_rule_host = {
+    .cause = HEC_CAUSE_HOST,
+    .meaning =
+        "Between two launches the program does something of its own: Python loops, tokenising, logging, post-processing. "
+        "The device has done all that was launched and waits.",
+    .detection =
+        "idle time in which the launching thread is in no call that is known, in pieces of 0.2 ms or more; stack samples "
+        "name the line. Without a trace: an engine that idles more than half of the time in use with no transfers.",
+    .saving =
+        "work done elsewhere or by a call on arrays takes away 92 % of the time (40 to 100 %), each second at idle power.",
+    .lever =
+        "move the named lines out of the loop, into a worker that is ahead, or replace them by calls on whole arrays",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

@@ -1,0 +1,72 @@
+/* Idle: a device is held and not used. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+
+#define LEAST 0.20  /* of the run, after the last activity */
+#define LEAST_S 2.0 /* leaving Python takes 0.3 to 0.5 s, with worker processes up to 2 s */
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST, "%", "least share of the run after the device's last activity", "ours"},
+    {LEAST_S, "s", "least time of that",
+     "measured on an H200: leaving PyTorch takes 0.3 to 0.5 s, with loader workers 2 s"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"any",
+     "End the process, or at least its context, when its work is done: a context alone keeps an H200 at 120 W "
+     "instead of 82 W, and nobody else gets the device.",
+     NULL},
+    {"serving", "Scale to zero, or share the device between models.", NULL},
+};
+
+/* Everything after the last activity, whether traced or not. NAN: unknown. */
+static double held_s(const struct hec_facts *f) {
+    double to = f->timeline ? f->timeline->to_s : f->device->activity.to_s;
+    return f->ledger ? f->ledger->rows[HEC_STATE_TAIL].seconds : f->summary->seconds - to;
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_verdict *verdict = &f->device->verdict;
+    double held = held_s(f), share = held / f->run_s, watts = NAN;
+    bool after = share >= LEAST && held >= LEAST_S;
+    if (!after && verdict->kind != HEC_VERDICT_UNUSED)
+        return false;
+    if (!after) {
+        held = f->run_s;
+        share = 1;
+    }
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    if (f->ledger && f->ledger->rows[HEC_STATE_TAIL].watts > 0)
+        watts = f->ledger->rows[HEC_STATE_TAIL].watts;
+    if (after) {
+        hec_finding_title(out, "held without use: %.1f s after its last work, %.0f %% of the run", held, 100 * share);
+        hec_finding_evidence(out, "the last activity on the device ends %.1f s before the program", held);
+    } else {
+        hec_finding_title(out, "allocated and unused");
+        for (int i = 0; i < verdict->evidence_count; i++)
+            hec_finding_evidence(out, "%s", verdict->evidence[i]);
+        hec_finding_evidence(out, "used: %s", f->device->used_why);
+    }
+    if (isfinite(watts))
+        hec_finding_evidence(out, "%.0f W meanwhile", watts);
+    out->confidence = after ? f->ledger ? 0.9 : 0.7 : verdict->confidence;
+    hec_waits_save_seconds(f, held, after ? 0.7 : 0, after ? 0.95 : 0.9, 1, out);
+    out->states = f->ledger ? 1u << HEC_STATE_TAIL : 0;
+    return true;
+}
+
+const struct hec_rule hec_rule_idle = {
+    .cause = HEC_CAUSE_IDLE,
+    .meaning =
+        "The program holds the device and gives it nothing to do: it has ended its work and lives on, or never began.",
+    .detection = "time after the device's last activity; or hardly any activity in the whole run.",
+    .saving = "the time held without use, at what the device draws then.",
+    .lever = "give the device back when its work is done: end the process, or free its context",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

@@ -1,0 +1,85 @@
+/* Launch: launching takes longer than what is launched. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST 0.10 /* of the steady part */
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST, "%", "least share of the steady part in which the device waits for launches",
+     "measured on an H200: small models 75 to 90 %, the same as CUDA graphs 8 %; large ones 5 to 8 %, hidden by nothing"},
+    {HEC_WAITS_LAUNCH_US, "us", "of the host for a launch with its operator",
+     "a launch takes 2 to 9 us, with its operator in Python about 10"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch", "Record the step once and replay it, or let the compiler fuse and do that.",
+     "model = torch.compile(model, mode=\"reduce-overhead\")\n"
+     "optimizer = torch.optim.AdamW(model.parameters(), fused=True)\n"},
+    {"PyTorch", "Larger batches give each launch more to do.", NULL},
+    {"JAX", "jit the whole step, and scan over several.", "state, losses = jax.lax.scan(step, state, batches)\n"},
+    {"TensorRT", "Use CUDA graphs: trtexec --useCudaGraph.", NULL},
+    {"serving", "vLLM: leave enforce_eager off.", NULL},
+};
+
+static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_verdict *verdict = &f->device->verdict;
+    const char *why = f->summary->timeline.trace.why;
+    bool many = strstr(why, "launches a second") != NULL;
+    if (verdict->kind != HEC_VERDICT_SMALL_KERNELS)
+        return false;
+    hec_finding_title(out, "%slaunch-bound: the engine is active %.0f %% of the time in use", many ? "" : "probably ",
+                      100 * f->device->activity.engine);
+    if (many)
+        hec_finding_evidence(out, "not traced: %.*s", (int)strcspn(why, ":"), why);
+    for (int i = 0; i < verdict->evidence_count; i++)
+        hec_finding_evidence(out, "%s", verdict->evidence[i]);
+    out->confidence = fmin(many ? 0.7 : 0.5, verdict->confidence + (many ? 0.1 : 0));
+    hec_waits_save_telemetry(f, many ? 0.9 : 0.6, out);
+    return true;
+}
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    if (!w.known)
+        return judge_telemetry(f, out);
+    double share = hec_waits_share(&w, HEC_CAUSE_LAUNCH);
+    if (!(share >= LEAST))
+        return false;
+    hec_finding_title(out, "launch-bound: %.0f %% of the time", 100 * share);
+    if (w.launches > 0)
+        hec_finding_evidence(out, "%.4g launches a %s, %.3g us of the device each", w.launches, w.per,
+                             1e6 * w.compute_s / w.launches);
+    if (f->timeline && f->timeline->kernel.median > 0)
+        hec_finding_evidence(out, "the median kernel takes %.3g us; %.0f %% of compute is in kernels below 10 us",
+                             1e6 * f->timeline->kernel.median, 100 * f->small_share);
+    if (w.work > 0)
+        hec_finding_evidence(out, "the device waits %.3g ms a %s of %.3g ms for the next launch",
+                             1e3 * w.owned_s[HEC_CAUSE_LAUNCH] / w.work, w.per, 1e3 * w.whole_s / w.work);
+    hec_waits_tell_joules(f, &w, HEC_CAUSE_LAUNCH, out);
+    /* Where kernels are long enough, something else is the matter that was not seen. */
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, w.launch_ratio >= 1 ? 0.9 : 0.6);
+    hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, 0.5, 0.88, 1, out);
+    return true;
+}
+
+const struct hec_rule hec_rule_launch = {
+    .cause = HEC_CAUSE_LAUNCH,
+    .meaning =
+        "Each kernel costs the host some microseconds of Python, framework and driver. Where kernels are shorter than "
+        "that, the device waits for the next launch, however fast it is.",
+    .detection =
+        "idle time in launching calls, and between them in pieces of less than 0.2 ms, where launching takes longer than "
+        "what is launched. Without a trace: a busy engine with hardly a warp resident; and a run with so many launches "
+        "that they could not be traced within the budget.",
+    .saving = "CUDA graphs launch a step at once: 88 % of the time (50 to 100 %), each second at idle power.",
+    .lever =
+        "launch less: torch.compile(mode=\"reduce-overhead\") or CUDA graphs, fused and foreach optimisers, larger batches",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

@@ -1,0 +1,75 @@
+/* Sync: the host waits for the device, the queue runs dry, and then the device waits for the host. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST 0.05 /* of the steady part */
+
+static const struct hec_rule_limit limits[] = {
+    {100 * LEAST, "%", "least share of the steady part in which the device is dry because of it",
+     "measured on an H200: a value read a layer 25 to 45 %, read every 50 steps under 1 %"},
+    {HEC_WAITS_LAUNCH_US, "us",
+     "of the host for a launch: where that is less than what is launched, a host that does not wait "
+     "runs ahead, and launching is hidden",
+     "a launch takes 2 to 9 us, with its operator in Python about 10"},
+};
+
+static const struct hec_rule_advice advice[] = {
+    {"PyTorch", "Find what waits, keep numbers on the device, and read them every N steps.",
+     "torch.cuda.set_sync_debug_mode(\"warn\")  # names each line that waits\n"
+     "losses.append(loss.detach())             # not loss.item()\n"
+     "if step % 50 == 0: log(torch.stack(losses).tolist()); losses.clear()\n"},
+    {"PyTorch", "Masks whose size the host must know (nonzero, boolean indexing, unique): torch.where keeps the shape.",
+     "hidden = torch.where(mask, layer(hidden), hidden)\n"},
+    {"JAX", "float(x), np.asarray(x) and block_until_ready wait: keep results as arrays and read them every N steps.",
+     NULL},
+    {"TensorFlow", "Keep metrics in tensors; .numpy() waits.", NULL},
+    {"CUDA", "cudaStreamWaitEvent orders streams without the host.", NULL},
+};
+
+static bool judge(const struct hec_facts *f, struct hec_finding *out) {
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    double share = hec_waits_share(&w, HEC_CAUSE_SYNC);
+    if (!w.known || !(share >= LEAST))
+        return false;
+    hec_finding_title(out, "stalled by synchronisation: %.0f %% of the time", 100 * share);
+    if (f->calls)
+        hec_finding_evidence(out, "the host waits for the device %.3g times a %s", w.syncs, w.per);
+    if (w.reads >= 1)
+        hec_finding_evidence(out, "%.3g times a %s it reads a few bytes: .item(), .tolist(), nonzero()", w.reads,
+                             w.per);
+    if (w.work > 0)
+        hec_finding_evidence(out, "the device is dry %.3g ms a %s of %.3g ms, until launches have caught up",
+                             1e3 * w.owned_s[HEC_CAUSE_SYNC] / w.work, w.per, 1e3 * w.whole_s / w.work);
+    hec_waits_tell_joules(f, &w, HEC_CAUSE_SYNC, out);
+    if (f->calls && w.syncs >= 1 && strcmp(w.per, "step") == 0)
+        hec_finding_lever(
+            out, "do not wait %.3g times a step: %s; torch.cuda.set_sync_debug_mode(\"warn\") names the lines", w.syncs,
+            w.reads >= 1 ? "keep values on the device and read them every N steps" : "drop the synchronisations");
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_SYNC, f->calls ? 0.9 : 0.7);
+    /* What the host does between two waits is hidden once it runs ahead; the last wait of a step may be needed. */
+    hec_waits_save(f, &w, HEC_CAUSE_SYNC, 0.4, 0.85, 1, out);
+    return true;
+}
+
+const struct hec_rule hec_rule_sync = {
+    .cause = HEC_CAUSE_SYNC,
+    .meaning =
+        "A program launches work far faster than a device does it, so the device always has a queue. Each time that the "
+        "program waits for a result (a value read, a mask's size, a synchronisation) the queue runs dry, and the device "
+        "waits until the program has launched again.",
+    .detection =
+        "idle time after calls that wait; and time spent launching, where without the waits the host would run ahead: "
+        "where launching takes less time than what is launched.",
+    .saving =
+        "40 to 100 % of that time, 85 % at best guess, each second at idle power. What computing the synchronised values "
+        "costs is not in it.",
+    .lever = "do not wait for the device at each step: keep values on it and read them every N steps",
+    .limits = limits,
+    .limit_count = sizeof limits / sizeof limits[0],
+    .advice = advice,
+    .advice_count = sizeof advice / sizeof advice[0],
+    .judge = judge,
+};

@@ -1,0 +1,239 @@
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+#include <string.h>
+
+#define READ_BYTES 256.0    /* a copy to the host of no more is a number that is read */
+#define CHATTY_LEAST 8.0    /* small copies to the device, a step */
+#define CHATTY_SHARE 0.5    /* of launches, and of waits */
+#define LAUNCH_RATIO 1.5    /* from which launching is the limit whatever else waits */
+#define DRAIN_LEAST 0.25    /* of the exposed time: less does not explain it */
+#define ROUND_SHARE 0.25    /* of waits */
+#define PAGEABLE_RATE 0.2e9 /* bytes a second of the judged part */
+#define IDLE_OF_MEAN 0.6    /* idle with a context, where nothing measured it (H200: 120 W of a mean of 200) */
+#define THIN_COVERAGE 0.5
+#define DOMINATED 0.75 /* of the confidence, where another cause owns more */
+#define UNSTEADY 0.5   /* the same, where set-up is not told from the rest */
+
+/* ---- watts ---- */
+
+/* An idle device draws the same whatever the host does: the longest idle state says it best. Launch does not count, it is
+ * mixed with kernels too finely to be told apart. */
+static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
+    static const enum hec_state told[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST, HEC_STATE_SYNC,
+                                          HEC_STATE_ALLOC};
+    const struct hec_ledger_row *best = NULL;
+    for (size_t i = 0; f->ledger && i < sizeof told / sizeof told[0]; i++) {
+        const struct hec_ledger_row *row = &f->ledger->rows[told[i]];
+        if (isfinite(row->watts) && row->watts > 0 && row->ns > 0 && (!best || row->ns > best->ns))
+            best = row;
+    }
+    w->watts = w->watts_low = w->watts_high = NAN;
+    if (best) {
+        w->watts = best->watts;
+        w->watts_low = isfinite(best->watts_low) ? best->watts_low : best->watts;
+        w->watts_high = isfinite(best->watts_high) ? best->watts_high : best->watts;
+    } else if (f->mean_w > 0) {
+        double idle = f->device->energy.idle_context_watts;
+        w->estimated = true;
+        w->watts = w->watts_low = fmin(f->mean_w, isfinite(idle) ? idle : IDLE_OF_MEAN * f->mean_w);
+        w->watts_high = f->mean_w;
+    }
+}
+
+/* ---- who owns what ---- */
+
+static void give(struct hec_waits *w, enum hec_cause cause, double seconds, uint32_t states) {
+    if (!(seconds > 0))
+        return;
+    w->owned_s[cause] += seconds;
+    w->states[cause] |= states;
+}
+
+#define BIT(state) (1u << HEC_STATE_##state)
+
+static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
+    const struct hec_call_facts *c = f->calls;
+    const struct hec_device_timeline *t = f->timeline;
+    bool stepwise = c && c->steps > 0;
+    double by = stepwise ? c->steps : c ? c->traced_s : t ? t->traced_s : 0;
+    const struct hec_copy_total *out = t ? t->copied[HEC_COPY_DEVICE_TO_HOST] : NULL;
+    double back = 0, bytes = 0;
+    w->per = stepwise ? "step" : "second";
+    w->rate_bytes_per_s = w->link_bytes_per_s = NAN;
+    if (f->device->device.pcie_kib_per_s > 0)
+        w->link_bytes_per_s = 1024.0 * (double)f->device->device.pcie_kib_per_s;
+    if (!(by > 0))
+        return;
+    if (!c) {
+        w->launches = (double)(t->kernels + t->graphs) / by;
+        return;
+    }
+    for (int h = 0; out && h < HEC_COPY_HOST_COUNT; h++) {
+        back += (double)out[h].count;
+        bytes += out[h].bytes;
+    }
+    const struct hec_call_total *api = c->api;
+    double launches = (double)(api[HEC_API_LAUNCH].count + api[HEC_API_GRAPH].count);
+    w->launches = launches / by;
+    w->launch_us = launches > 0 ? 1e6 * (api[HEC_API_LAUNCH].seconds + api[HEC_API_GRAPH].seconds) / launches : 0;
+    w->syncs = (double)api[HEC_API_SYNC].count / by;
+    w->allocs = (double)(api[HEC_API_ALLOC].count + api[HEC_API_FREE].count) / by;
+    w->alloc_us = w->allocs > 0 ? 1e6 * (api[HEC_API_ALLOC].seconds + api[HEC_API_FREE].seconds) / (w->allocs * by) : 0;
+    w->round_trips = (double)c->round_trips / by;
+    /* How many copies go which way is known of the whole trace only. */
+    double small = (double)c->small_copies / by;
+    bool reading = back > 0 && bytes <= READ_BYTES * back;
+    w->reads = reading ? fmin(small, back / (t->traced_s * (stepwise ? by / c->traced_s : 1))) : 0;
+    w->small_copies = fmax(0, small - w->reads);
+    if (c->pageable_s > 0)
+        w->rate_bytes_per_s = c->pageable_bytes / c->pageable_s;
+}
+
+static enum hec_waits_copies kind_of_copies(const struct hec_facts *f, const struct hec_waits *w) {
+    const struct hec_call_facts *c = f->calls;
+    if (w->small_copies >= CHATTY_LEAST && w->small_copies >= CHATTY_SHARE * w->launches &&
+        w->small_copies >= CHATTY_SHARE * w->reads)
+        return HEC_WAITS_CHATTY;
+    if (c && c->round_trips > 0 && w->round_trips >= ROUND_SHARE * w->syncs)
+        return HEC_WAITS_ROUND_TRIPS;
+    if (c && c->traced_s > 0 && c->pageable_bytes / c->traced_s >= PAGEABLE_RATE && c->pageable_s > c->pinned_s)
+        return HEC_WAITS_PAGEABLE;
+    return HEC_WAITS_BULK;
+}
+
+/* Whose copies the calls wait for: those of the program's data, or numbers that it reads. */
+static bool waits_for_data(const struct hec_facts *f, const struct hec_waits *w) {
+    const struct hec_call_facts *c = f->calls;
+    if (!c || w->reads >= CHATTY_SHARE * w->syncs)
+        return false;
+    if (w->copies == HEC_WAITS_CHATTY || w->copies == HEC_WAITS_ROUND_TRIPS)
+        return true;
+    return w->copies == HEC_WAITS_PAGEABLE &&
+           (double)c->blocking_copies >= CHATTY_SHARE * (double)c->api[HEC_API_SYNC].count;
+}
+
+static void divide(const struct hec_facts *f, const struct hec_ledger_device *d, struct hec_waits *w) {
+    const struct hec_gap_facts *g = f->gaps;
+    double s[HEC_STATE_COUNT], load[HEC_STATE_COUNT] = {0};
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        const struct hec_ledger_row *row = &d->rows[i];
+        double scale = row->traced_ns > 0 ? (double)row->ns / (double)row->traced_ns : 1;
+        s[i] = row->seconds;
+        /* Without a steady part, loading is start-up. */
+        if (g && w->steady && hec_state_idle(i)) {
+            load[i] = fmin(s[i], g->load_state_s[i] * scale);
+            w->states[HEC_CAUSE_COMPILE] |= load[i] > 0 ? 1u << i : 0;
+            w->owned_s[HEC_CAUSE_COMPILE] += load[i];
+            s[i] -= load[i];
+        }
+        w->idle_s += hec_state_idle(i) && i != HEC_STATE_STARTUP && i != HEC_STATE_TAIL ? row->seconds : 0;
+    }
+    const struct hec_ledger_row *host = &d->rows[HEC_STATE_HOST], *copy = &d->rows[HEC_STATE_COPY];
+    double brief = g && host->traced_ns > 0 ? g->brief_host_s * (double)host->ns / (double)host->traced_ns : 0;
+    double saved = g && copy->traced_ns > 0 ? g->checkpoint_copy_s * (double)copy->ns / (double)copy->traced_ns : 0;
+    brief = fmin(brief, s[HEC_STATE_HOST]);
+    saved = fmin(saved, s[HEC_STATE_COPY]);
+    give(w, HEC_CAUSE_DATA, s[HEC_STATE_DATA], BIT(DATA));
+    give(w, HEC_CAUSE_CHECKPOINT, s[HEC_STATE_CHECKPOINT], BIT(CHECKPOINT));
+    give(w, HEC_CAUSE_CHECKPOINT, saved, s[HEC_STATE_CHECKPOINT] > 0 ? 0 : BIT(COPY));
+    give(w, HEC_CAUSE_ALLOC, s[HEC_STATE_ALLOC], BIT(ALLOC));
+    give(w, HEC_CAUSE_HOST, s[HEC_STATE_HOST] - brief, BIT(HOST));
+    bool data = waits_for_data(f, w);
+    bool reading = !data && w->reads > 0 && w->copies == HEC_WAITS_BULK;
+    give(w, data ? HEC_CAUSE_COPY : HEC_CAUSE_SYNC, s[HEC_STATE_SYNC], BIT(SYNC));
+    give(w, reading ? HEC_CAUSE_SYNC : HEC_CAUSE_COPY, s[HEC_STATE_COPY] - saved, reading ? 0 : BIT(COPY));
+
+    static const enum hec_cause drains[] = {HEC_CAUSE_SYNC, HEC_CAUSE_COPY, HEC_CAUSE_ALLOC};
+    double exposed = s[HEC_STATE_LAUNCH] + brief;
+    enum hec_cause drain = HEC_CAUSE_SYNC;
+    for (size_t i = 1; i < sizeof drains / sizeof drains[0]; i++)
+        if (w->owned_s[drains[i]] > w->owned_s[drain])
+            drain = drains[i];
+    bool ahead = w->launch_ratio < LAUNCH_RATIO || (drain == HEC_CAUSE_COPY && w->copies == HEC_WAITS_CHATTY);
+    bool explained = w->owned_s[drain] >= DRAIN_LEAST * exposed;
+    give(w, ahead && explained ? drain : HEC_CAUSE_LAUNCH, exposed,
+         BIT(LAUNCH) | (brief > DRAIN_LEAST * exposed ? BIT(HOST) : 0));
+}
+
+void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
+    const struct hec_ledger_device *d = f->steady ? f->steady : f->ledger;
+    memset(w, 0, sizeof *w);
+    w->per = "step";
+    w->rate_bytes_per_s = w->link_bytes_per_s = w->data_s = NAN;
+    w->run_s = f->run_s;
+    w->known = d && d->window_ns > 0 && f->run_s > 0;
+    find_watts(f, w);
+    if (!w->known)
+        return;
+    w->whole_s = (double)d->window_ns / 1e9;
+    w->steady = f->steady && f->ledger && f->steady->window_ns < f->ledger->window_ns;
+    w->coverage = (double)d->traced_ns / (double)d->window_ns;
+    count_calls(f, w);
+    /* Calls are of the traced part, as these seconds are. */
+    double traced = f->calls && f->calls->traced_s > 0 ? f->calls->traced_s : w->coverage * w->whole_s;
+    double steps = f->calls && f->calls->steps > 0 ? f->calls->steps : traced;
+    w->work = traced > 0 ? steps * w->whole_s / traced : 0;
+    w->compute_s = w->work > 0 ? d->rows[HEC_STATE_COMPUTE].seconds / w->work : 0;
+    w->data_s = w->work > 0 ? d->rows[HEC_STATE_DATA].seconds / w->work : NAN;
+    w->launch_ratio = w->compute_s > 0 ? w->launches * HEC_WAITS_LAUNCH_US / 1e6 / w->compute_s : INFINITY;
+    w->copies = kind_of_copies(f, w);
+    divide(f, d, w);
+}
+
+double hec_waits_share(const struct hec_waits *w, enum hec_cause cause) {
+    return w->known && w->whole_s > 0 ? w->owned_s[cause] / w->whole_s : 0;
+}
+
+/* ---- what a finding says ---- */
+
+static double part(double x) {
+    return isnan(x) ? NAN : fmin(1, fmax(0, x));
+}
+
+static void save(const struct hec_facts *f, const struct hec_waits *w, double seconds[3], struct hec_finding *out) {
+    double run_j = f->run_j;
+    out->seconds =
+        (struct hec_saving){part(seconds[0] / w->run_s), part(seconds[1] / w->run_s), part(seconds[2] / w->run_s)};
+    out->joules = (struct hec_saving){part(seconds[0] * w->watts_low / run_j), part(seconds[1] * w->watts / run_j),
+                                      part(seconds[2] * w->watts_high / run_j)};
+    out->estimated = w->estimated;
+}
+
+void hec_waits_save(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause, double low, double best,
+                    double high, struct hec_finding *out) {
+    /* Between the windows of a thin trace time is only known by proportion. */
+    double spread = w->coverage < THIN_COVERAGE ? 0.15 : 0;
+    double s = w->owned_s[cause], seconds[3] = {s * low * (1 - spread), s * best, s * high * (1 + spread)};
+    save(f, w, seconds, out);
+    out->states = w->states[cause];
+}
+
+double hec_waits_confidence(const struct hec_waits *w, enum hec_cause cause, double most) {
+    double largest = 0;
+    for (int c = 0; c < HEC_CAUSE_COUNT; c++)
+        largest = fmax(largest, w->owned_s[c]);
+    return most * (w->owned_s[cause] < largest ? DOMINATED : 1) * (w->steady ? 1 : UNSTEADY);
+}
+
+void hec_waits_tell_joules(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause,
+                           struct hec_finding *out) {
+    if (isfinite(w->watts) && f->run_j > 0)
+        hec_finding_evidence(out, "a device that waits draws %s%.0f W: %.0f J of the run's %.0f J",
+                             w->estimated ? "about " : "", w->watts, w->watts * w->owned_s[cause], f->run_j);
+    if (!w->steady)
+        hec_finding_evidence(out, "no steps tell set-up from the rest of the run: it is in these numbers");
+}
+
+void hec_waits_save_seconds(const struct hec_facts *f, double seconds, double low, double best, double high,
+                            struct hec_finding *out) {
+    struct hec_waits w = {.run_s = f->run_s};
+    find_watts(f, &w);
+    save(f, &w, (double[3]){low * seconds, best * seconds, high * seconds}, out);
+}
+
+void hec_waits_save_telemetry(const struct hec_facts *f, double best, struct hec_finding *out) {
+    const struct hec_use *use = &f->device->activity;
+    hec_waits_save_seconds(f, (use->to_s - use->from_s) * (1 - use->engine), 0, best, 1, out);
+    out->estimated = true;
+}

@@ -1,0 +1,63 @@
+/* Inside rules/: the time in which a device waits for the host, divided among the causes so that no second is claimed twice.
+ *
+ * Some states name their cause: data, checkpoint, alloc. Others are what several causes look like:
+ *   load     gaps in which code is loaded or compiled (gaps.h) belong to compile, whatever their states
+ *   exposed  state launch, and state host in pieces of less than 0.2 ms (the framework between launches). Where launching
+ *            takes longer than what it launches, they belong to launch. Otherwise a host that runs ahead would hide them,
+ *            and what drains the queue owns them: sync, copy or alloc, whichever holds the device up longest.
+ *   sync     belongs to copy where calls wait for copies of the program's data rather than for numbers that it reads
+ *   copy     the other way round: a copy of a few bytes back to the host is how a number is read
+ * All of the steady part of the run. */
+#ifndef HEC_DIAGNOSE_RULES_WAITS_H
+#define HEC_DIAGNOSE_RULES_WAITS_H
+
+#include "diagnose/rules/rule.h"
+
+#define HEC_WAITS_LAUNCH_US 8.0 /* of a thread, for a launch with its operator: state.h */
+
+enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };
+
+struct hec_waits {
+    bool known;      /* false: not traced */
+    bool steady;     /* false: no steady part is told from set-up, and all of the run is judged */
+    double run_s;    /* what savings are fractions of */
+    double whole_s;  /* of the part that is judged, > 0 */
+    double coverage; /* of it, traced */
+    double idle_s;
+    double owned_s[HEC_CAUSE_COUNT];  /* by cause; add up to idle_s and copy, less startup, tail and unknown */
+    uint32_t states[HEC_CAUSE_COUNT]; /* of which states that is */
+    /* Idle power with a context while the program runs: every second saved is one of these. */
+    double watts, watts_low, watts_high; /* NAN unknown */
+    bool estimated;
+    enum hec_waits_copies copies;
+    /* Of a step (of a second where there are no steps). */
+    const char *per; /* "step" or "second" */
+    double work;     /* steps in the part that is judged, or its seconds */
+    double launches, launch_us, syncs, reads, small_copies, round_trips, allocs, alloc_us;
+    double compute_s, data_s; /* of a step or second */
+    double rate_bytes_per_s;  /* of pageable copies while they run; NAN without */
+    double link_bytes_per_s;  /* peak of the link; NAN unknown */
+    double launch_ratio;      /* launches x 8 us / compute: above 1, the host cannot run ahead */
+};
+
+void hec_waits_gather(const struct hec_facts *facts, struct hec_waits *out);
+
+/* Share of the judged part that a cause owns, 0..1; 0 without a trace. */
+double hec_waits_share(const struct hec_waits *waits, enum hec_cause cause);
+/* Sets savings for "these parts [low, best, high] of what the cause owns go away", states and `estimated`. */
+void hec_waits_save(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause, double low,
+                    double best, double high, struct hec_finding *out);
+/* `most`, or less where another cause owns more, or where set-up is not told from the rest. */
+double hec_waits_confidence(const struct hec_waits *waits, enum hec_cause cause, double most);
+/* "a device that waits costs 124 W: 531 J of the run's 1458 J" */
+void hec_waits_tell_joules(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause,
+                           struct hec_finding *out);
+
+/* Savings of these parts of so many seconds, at idle power. Without a trace too. */
+void hec_waits_save_seconds(const struct hec_facts *facts, double seconds, double low, double best, double high,
+                            struct hec_finding *out);
+/* Without a trace: seconds of the active part of the run in which the engine stood still, as fractions of the run's, and the
+ * joules of them at idle power; a fix saves [0, best, 1] of them. */
+void hec_waits_save_telemetry(const struct hec_facts *facts, double best, struct hec_finding *out);
+
+#endif
