@@ -17,7 +17,7 @@ static double worth(const struct hec_finding *f) {
 static int rank(const struct hec_finding *f) {
     if (f->cause == HEC_CAUSE_NONE)
         return 1;
-    return worth(f) >= HEC_FINDING_WORTH ? 0 : 2;
+    return worth(f) >= HEC_FINDING_WORTH && f->confidence >= HEC_FINDING_SURE ? 0 : 2;
 }
 
 static int by_worth(const void *a, const void *b) {

@@ -9,6 +9,8 @@ struct hec_summary;
 
 /* A finding that saves less is told, but not worth acting on: the device is then called healthy first. */
 #define HEC_FINDING_WORTH 0.05
+/* So is one that is less sure: a hint. */
+#define HEC_FINDING_SURE 0.3
 
 /* Findings of the devices that the run used, the largest saving first; `none` stands first where nothing is worth acting
  * on and the device is known to be busy. summary: complete but for these. 0 or HEC_ERR_NOMEM (then *out is empty). */

@@ -1,6 +1,7 @@
 #include "diagnose/scale_out.h"
 
 #include "diagnose/facts.h"
+#include "diagnose/findings.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ static double together(const struct hec_findings *findings, int device) {
     for (int i = 0; i < findings->count; i++) {
         const struct hec_finding *f = &findings->list[i];
         double best = isfinite(f->joules.best) ? f->joules.best : f->seconds.best;
-        if (f->device != device || !isfinite(best))
+        if (f->device != device || !isfinite(best) || f->confidence < HEC_FINDING_SURE)
             continue;
         left *= 1 - best;
         known = true;

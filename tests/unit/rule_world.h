@@ -50,8 +50,8 @@ static inline void world_device(struct rule_world *w, int at) {
     for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
         d->throttled_share[i] = NAN;
     d->activity = (struct hec_use){.engine = NAN, .sm = NAN, .tensor = NAN, .dram = NAN, .power_w = NAN};
-    w->timelines[at] =
-        (struct hec_device_timeline){.device = at, .busy_s = 85, .idle_s = 5, .comm_overlap = NAN, .copy_overlap = NAN};
+    w->timelines[at] = (struct hec_device_timeline){
+        .device = at, .busy_s = 85, .compute_s = 85, .idle_s = 5, .comm_overlap = NAN, .copy_overlap = NAN};
     w->ledger[at].device = w->steady[at].device = at;
     w->ledger[at].window_ns = llround(RULE_WORLD_RUN_S * 1e9);
     w->ledger[at].joules = RULE_WORLD_RUN_J;

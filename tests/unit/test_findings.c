@@ -119,6 +119,18 @@ static void test_worth_goes_before_healthy(void **state) {
     hec_findings_free(&found);
 }
 
+static void test_hints_go_after_healthy(void **state) {
+    (void)state;
+    healthy(1);
+    world_kernel(&w, 0, "cutlass_80_tensorop_s1688gemm_128x128_16x4_nt_align4", 4, 500);
+    build();
+    assert_int_equal(found.list[0].cause, HEC_CAUSE_NONE);
+    int at = place_of(HEC_CAUSE_PRECISION, 0);
+    assert_true(at > 0 && found.list[at].joules.best >= HEC_FINDING_WORTH);
+    assert_int_equal(found.scale_out.verdict, HEC_SCALE_OUT);
+    hec_findings_free(&found);
+}
+
 /* Joules that can be saved, by how sure it is; seconds where joules are not known. */
 static void test_order_of_two(void **state) {
     (void)state;
@@ -222,9 +234,11 @@ static void test_optimise(void **state) {
 
 static void test_savings_are_of_what_is_left(void **state) {
     (void)state;
-    struct hec_finding list[3] = {{.joules = {0, 0.5, 1}}, {.joules = {0, 0.5, 1}}, {.joules = {NAN, NAN, NAN}}};
-    list[2].seconds = (struct hec_saving){NAN, NAN, NAN};
-    struct hec_findings findings = {.list = list, .count = 3};
+    struct hec_finding list[4] = {{.confidence = 1, .joules = {0, 0.5, 1}},
+                                  {.confidence = 0.3, .joules = {0, 0.5, 1}},
+                                  {.confidence = 1, .joules = {NAN, NAN, NAN}, .seconds = {NAN, NAN, NAN}},
+                                  {.confidence = 0.29, .joules = {0, 0.5, 1}}}; /* a hint */
+    struct hec_findings findings = {.list = list, .count = 4};
     healthy(1);
     hec_scale_out_decide(&w.summary, &findings);
     assert_true(findings.scale_out.recoverable == 0.75);
@@ -304,6 +318,7 @@ int main(void) {
         cmocka_unit_test(test_evidence_is_cut),
         cmocka_unit_test(test_healthy_goes_first),
         cmocka_unit_test(test_worth_goes_before_healthy),
+        cmocka_unit_test(test_hints_go_after_healthy),
         cmocka_unit_test(test_order_of_two),
         cmocka_unit_test(test_each_device_is_judged),
         cmocka_unit_test(test_lines_are_attached),

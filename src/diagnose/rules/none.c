@@ -7,7 +7,8 @@
 #define LEAST_POWER 0.50
 
 static const struct hec_rule_limit limits[] = {
-    {100 * LEAST_BUSY, "%", "least busy share of the steps (of the time in use where there are no steps)",
+    {100 * LEAST_BUSY, "%",
+     "least share of the steps in which the device computes (of the time in use where there are no steps)",
      "sustained utilisation above 70 % is where scaling out is the honest answer"},
     {100 * LEAST_POWER, "%", "least power against the limit, where nothing was traced (with SM activity of 70 %)",
      "measured on an H200: training 57 to 97 %, small kernels 18 %"},
@@ -26,10 +27,12 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
     hec_compute_gather(f, &c);
     if (c.traced) {
-        if (!(c.busy >= LEAST_BUSY))
+        const struct hec_device_timeline *t = f->timeline;
+        double computes = c.busy * (t->busy_s > 0 ? t->compute_s / t->busy_s : NAN); /* not copies, not communication */
+        if (!(computes >= LEAST_BUSY))
             return false;
         out->confidence = 0.9;
-        hec_finding_evidence(out, "the device is busy %.0f %% of its steps", 100 * c.busy);
+        hec_finding_evidence(out, "the device computes %.0f %% of its steps", 100 * computes);
     } else {
         if (verdict->kind != HEC_VERDICT_COMPUTE_BOUND)
             return false;
@@ -55,7 +58,7 @@ const struct hec_rule hec_rule_none = {
         "The device is busy nearly all of the time, with kernels that fill it and that arithmetic or memory limits. HEC "
         "sees nothing that costs much and that a change from outside would give back.",
     .detection =
-        "busy for at least 70 % of the steps, and no other finding is predicted to save 5 % or more; with telemetry "
+        "computing for at least 70 % of the steps, and no other finding is predicted to save 5 % or more; with telemetry "
         "alone: SM activity and power are high.",
     .saving = "none.",
     .lever = "none needed: scaling out is honest from here",

@@ -14,6 +14,7 @@
 #define REACHED_GEMM 0.75
 #define REACHED_CONV 0.35
 #define RATIO_UNKNOWN 8.0
+#define TF32_CONFIDENCE 0.25 /* a hint: TF32 uses the tensor cores, and may be there for its precision */
 #define FP32_GAIN_LOW (1 - 1 / 2.2)
 #define ALIGNED_NEW 4.5 /* misaligned bf16 products against aligned ones, where those run on warp-group instructions */
 #define ALIGNED_OLD 2.0
@@ -139,7 +140,7 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
     if (fp64 >= LEAST_SHARE)
         out[count++] = (struct candidate){FP64, fp64, fp32_gain(f, HEC_PRECISION_FP64_TENSOR), 0.4, false};
     if (tf32 >= LEAST_SHARE_TF32 && ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_TF32) >= GAIN_LEAST_PEAKS)
-        out[count++] = (struct candidate){TF32, tf32, {0.10, 0.30, 0.45}, 0.35, false};
+        out[count++] = (struct candidate){TF32, tf32, {0.10, 0.30, 0.45}, TF32_CONFIDENCE, false};
     return count;
 }
 
