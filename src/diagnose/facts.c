@@ -6,9 +6,10 @@
 #include <string.h>
 
 #define SMALL_US 10.0
-#define BUSY_BAND 0.5 /* of the mean power, where the power of a busy state was not unmixed */
-#define TELEMETRY_IDLE_W                                                                                               \
-    0.6 /* of the mean: idle with a context, where nothing measured it (H200: 120 W of a mean of 200) */
+#define BUSY_BAND 0.5      /* of the mean power, where the power of a busy state was not unmixed */
+#define IDLE_OF_LIMIT 0.17 /* idle with a context, where nothing measured it: H200 120 of 700 W, A100 66 of 400 */
+#define IDLE_OF_MEAN 0.6   /* the same where there is no limit either */
+#define IDLE_BAND 0.3      /* of those two, below */
 
 static const struct hec_device_timeline *timeline_of(const struct hec_summary *s, int device) {
     for (int i = 0; i < s->timeline.device_count; i++)
@@ -27,7 +28,7 @@ static void read_kernels(const struct hec_summary *s, struct hec_facts *out) {
     for (int i = 0; i < s->timeline.kernel_count; i++) {
         const struct hec_kernel_row *k = &s->timeline.kernels[i];
         enum hec_kernel_class class = hec_kernel_class_of(k->name);
-        if (k->device != out->device->device.index || k->comm)
+        if (k->device != out->device->device.index || k->comm || class == HEC_KERNEL_CLASS_COMM)
             continue;
         all += k->seconds;
         out->class_share[class] += k->seconds;
@@ -102,32 +103,48 @@ struct hec_saving hec_facts_seconds(const struct hec_facts *facts, enum hec_stat
                                row->seconds_high / facts->run_s};
 }
 
-/* seconds x watts as fractions of the run's joules. */
-static struct hec_saving priced(const struct hec_facts *f, double seconds, double low_w, double best_w, double high_w) {
-    return (struct hec_saving){fmin(1, seconds * low_w / f->run_j), fmin(1, seconds * best_w / f->run_j),
-                               fmin(1, seconds * high_w / f->run_j)};
-}
-
 static double finite_or(double x, double other) {
     return isfinite(x) ? x : other;
+}
+
+/* How far an end is from the value, as a part of it; 0 where it is not known. */
+static double off(double end, double value) {
+    return value > 0 && isfinite(end) ? fabs(end / value - 1) : 0;
+}
+
+/* seconds x watts as fractions of the run's joules. Both have intervals, independent ones. */
+static struct hec_saving priced(const struct hec_facts *f, const struct hec_ledger_row *row, double low_w,
+                                double best_w, double high_w) {
+    double best = row->seconds * best_w / f->run_j;
+    double below = hypot(off(low_w, best_w), off(row->seconds_low, row->seconds));
+    double above = hypot(off(high_w, best_w), off(row->seconds_high, row->seconds));
+    return (struct hec_saving){fmin(1, best * fmax(0, 1 - below)), fmin(1, best), fmin(1, best * (1 + above))};
+}
+
+/* Idle with a context: measured, or as devices of such a power limit do. */
+static struct hec_saving idle_joules(const struct hec_facts *f, const struct hec_ledger_row *row) {
+    double measured = f->device->energy.idle_context_watts, mean = f->mean_w;
+    double guess = f->device->power_limit_w > 0 ? IDLE_OF_LIMIT * f->device->power_limit_w : IDLE_OF_MEAN * mean;
+    double idle = fmin(mean, finite_or(measured, guess));
+    return priced(f, row, isfinite(measured) ? idle : (1 - IDLE_BAND) * idle, idle, mean);
 }
 
 struct hec_saving hec_facts_joules(const struct hec_facts *facts, enum hec_state state, bool *estimated) {
     if (!facts->ledger || !(facts->run_j > 0))
         return (struct hec_saving){NAN, NAN, NAN};
-    const struct hec_ledger_row *row = &facts->ledger->rows[state];
-    double seconds = judged(facts)->rows[state].seconds;
-    if (!judged(facts)->rows[state].ns)
+    const struct hec_ledger_row *row = &facts->ledger->rows[state], *part = &judged(facts)->rows[state];
+    if (!part->ns)
         return (struct hec_saving){0, 0, 0};
-    if (isfinite(row->joules))
-        return priced(facts, seconds, finite_or(row->watts_low, row->watts), row->watts,
-                      finite_or(row->watts_high, row->watts));
+    if (isfinite(row->joules) && row->seconds > 0) {
+        /* what the row took, which is its watts but for the rounding to the run's total */
+        double watts = row->joules / row->seconds, scale = row->watts > 0 ? watts / row->watts : 1;
+        return priced(facts, part, scale * finite_or(row->watts_low, row->watts), watts,
+                      scale * finite_or(row->watts_high, row->watts));
+    }
     *estimated = true;
-    double mean = facts->mean_w;
-    if (!hec_state_idle(state))
-        return priced(facts, seconds, (1 - BUSY_BAND) * mean, mean, (1 + BUSY_BAND) * mean);
-    double idle = fmin(mean, finite_or(facts->device->energy.idle_context_watts, TELEMETRY_IDLE_W * mean));
-    return priced(facts, seconds, idle, idle, mean);
+    if (hec_state_idle(state))
+        return idle_joules(facts, part);
+    return priced(facts, part, (1 - BUSY_BAND) * facts->mean_w, facts->mean_w, (1 + BUSY_BAND) * facts->mean_w);
 }
 
 struct hec_saving hec_facts_compute_joules(const struct hec_facts *facts, double share_of_compute, bool *estimated) {

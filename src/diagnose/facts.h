@@ -18,7 +18,7 @@ struct hec_facts {
     const struct hec_ledger_device *steady;  /* seconds of the steady part alone (steady.h): what rules judge */
     const struct hec_call_facts *calls;      /* NULL: the run has none (imported) */
     const struct hec_gap_facts *gaps;        /* of the steady part; NULL: none */
-    const struct hec_class_profile *profile; /* NULL: no hardware counters */
+    const struct hec_class_profile *profile; /* its has_counters: hardware counters were read */
     double run_s, run_j; /* the device's whole run: what savings are fractions of; run_j NAN unknown */
     double steps_per_s;  /* NAN: no steps */
     double mean_w;       /* over the run; NAN unknown */
@@ -31,9 +31,11 @@ struct hec_facts {
     double memory_free_share; /* of device memory, at the run's peak; NAN unknown */
 };
 
-/* Of the run's seconds and joules: what a state took in the steady part. Joules: the ledger's, with the interval of its watts; where that has
- * none, between idle with a context and the run's mean power (idle), or the mean power +-50 % (busy), *estimated is set.
- * Zero where the state did not occur; NAN where nothing is known. */
+/* Of the run's seconds and joules: what a state took in the steady part. Joules: the ledger's, with the intervals of its
+ * watts and of its seconds. Where the ledger has none, *estimated is set (else it is left as it is): idle states at the
+ * measured level with a context, or 17 % of the power limit (60 % of the mean power where there is none) less 30 %, at
+ * most the run's mean power; busy ones at the mean power, give or take half. Zero where the state did not occur; NAN where
+ * nothing is known. */
 struct hec_saving hec_facts_seconds(const struct hec_facts *facts, enum hec_state state); /* fraction of run_s */
 struct hec_saving hec_facts_joules(const struct hec_facts *facts, enum hec_state state, bool *estimated);
 /* The same of a kernel class (or of all compute x share). */

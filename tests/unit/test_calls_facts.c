@@ -1,0 +1,351 @@
+/* What is told of calls, copies, late loads and chains: counted where they are due, in the span of the steps. */
+#include "diagnose/calls.h"
+#include "diagnose/state.h"
+#include "fake_timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
+#define S INT64_C(1000000000)
+#define KIB 1024.0
+#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+static struct fake_timeline timeline;
+static struct hec_calls *calls;
+static uint32_t process, thread, stream;
+
+static int setup(void **state) {
+    (void)state;
+    fake_tl_init(&timeline);
+    timeline.input.end_ns = 20 * S;
+    process = fake_tl_track(&timeline, HEC_TRACK_PROCESS, 7, -1, 0);
+    thread = fake_tl_track(&timeline, HEC_TRACK_THREAD, 7, -1, 7);
+    stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 7, 0, 1);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    hec_calls_free(calls);
+    calls = NULL;
+    fake_tl_free(&timeline);
+    return 0;
+}
+
+static int take_tables(void *context, const struct hec_timeline_tables *tables, const uint8_t *classes) {
+    (void)context;
+    calls = hec_calls_begin(tables, classes);
+    return calls ? 0 : HEC_ERR_NOMEM;
+}
+static int take_steps(void *context, const struct hec_step_list *steps) {
+    (void)context;
+    hec_calls_steps(calls, steps);
+    return 0;
+}
+static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
+    (void)context;
+    hec_calls_piece(calls, device, piece);
+    return 0;
+}
+static int take_activities(void *context, const struct hec_activity *activities, size_t count) {
+    (void)context;
+    hec_calls_activities(calls, activities, count);
+    return 0;
+}
+
+static struct hec_call_facts gather(int device) {
+    const struct hec_state_visitor visitor = {
+        .tables = take_tables, .steps = take_steps, .piece = take_piece, .activities = take_activities};
+    struct hec_call_facts facts;
+    hec_calls_free(calls);
+    calls = NULL;
+    assert_int_equal(hec_states_build(&timeline.input, NULL, &visitor, NULL), 0);
+    hec_calls_end(calls);
+    hec_calls_of(calls, device, &facts);
+    assert_int_equal(facts.device, device);
+    return facts;
+}
+
+/* Something on a device, started 10 us after its call of 4 us. */
+static struct hec_activity *launch(enum hec_activity_kind kind, uint32_t on, int64_t start_ns, int64_t length_ns) {
+    struct hec_activity *a = fake_tl_add(&timeline, kind, on, start_ns, start_ns + length_ns);
+    a->launch_ns = start_ns - 10 * US;
+    a->launch_end_ns = start_ns - 6 * US;
+    a->launch_track = thread;
+    return a;
+}
+
+static void kernel(uint32_t on, uint32_t id, int64_t start_ns, int64_t length_ns) {
+    launch(HEC_ACTIVITY_KERNEL, on, start_ns, length_ns)->name = id;
+}
+
+static struct hec_activity *copy(enum hec_memory_kind from, enum hec_memory_kind to, double bytes, int64_t start_ns,
+                                 int64_t length_ns) {
+    struct hec_activity *a = launch(HEC_ACTIVITY_COPY, stream, start_ns, length_ns);
+    a->from = (uint8_t)from;
+    a->to = (uint8_t)to;
+    a->amount = bytes;
+    return a;
+}
+
+static void call(enum hec_api_class class, uint32_t on, int64_t start_ns, int64_t length_ns) {
+    fake_tl_add(&timeline, HEC_ACTIVITY_API, on, start_ns, start_ns + length_ns)->detail = (uint8_t) class;
+}
+
+/* count steps of a second each, from `from` on. */
+static void steps(int count, int64_t from_ns) {
+    for (int i = 0; i < count; i++) {
+        struct hec_activity *a =
+            fake_tl_add(&timeline, HEC_ACTIVITY_STEP, process, from_ns + i * S, from_ns + (i + 1) * S);
+        a->detail = HEC_STEP_MARKED;
+        a->amount = NAN;
+    }
+}
+
+static void start_up_does_not_count(void **state) {
+    (void)state;
+    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
+    steps(13, S);
+    for (int i = 0; i < 14; i++) { /* one before the steps, one in each */
+        kernel(stream, gemm, i * S + 500 * MS, 100 * MS);
+        call(HEC_API_ALLOC, thread, i * S + 200 * MS, 2 * MS);
+        call(HEC_API_ALLOC, thread, i * S + 300 * MS, 4 * MS);
+        call(HEC_API_SYNC, thread, i * S + 400 * MS, MS);
+    }
+    call(HEC_API_FREE, thread, 15 * S, MS); /* clean-up */
+    struct hec_call_facts f = gather(0);
+    assert_near(f.steps, 10, 1e-6);
+    assert_near(f.traced_s, 10, 1e-6);
+    assert_int_equal(f.api[HEC_API_ALLOC].count, 20);
+    assert_near(f.api[HEC_API_ALLOC].seconds, 0.06, 1e-9);
+    assert_int_equal(f.api[HEC_API_SYNC].count, 10);
+    assert_int_equal(f.api[HEC_API_FREE].count, 0);
+    assert_int_equal(f.api[HEC_API_LAUNCH].count, 10);
+    assert_near(f.api[HEC_API_LAUNCH].seconds, 40e-6, 1e-12);
+}
+
+/* The program's steps are over while the device works on: what they launched is theirs. */
+static void a_program_ahead_of_its_device(void **state) {
+    (void)state;
+    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
+    for (int i = 0; i < 12; i++) {
+        struct hec_activity *a =
+            fake_tl_add(&timeline, HEC_ACTIVITY_STEP, process, S + i * 10 * MS, S + (i + 1) * 10 * MS);
+        a->detail = HEC_STEP_MODULE;
+        a = fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, 2 * S + i * S / 2, 2 * S + (i + 1) * S / 2);
+        a->name = gemm;
+        a->launch_track = thread;
+        a->launch_ns = S + i * 10 * MS + 5 * MS;
+        a->launch_end_ns = a->launch_ns + 5 * US;
+    }
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.api[HEC_API_LAUNCH].count, 9);
+    assert_near(f.steps, 9, 1e-6);
+    assert_near(f.traced_s, 4.5, 1e-6); /* of the device: from the end of the third step's kernel */
+}
+
+static void half_of_the_time_traced_is_half_of_the_steps(void **state) {
+    (void)state;
+    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
+    steps(15, S);
+    for (int i = 0; i < 15; i++) {
+        fake_tl_add(&timeline, HEC_ACTIVITY_WINDOW, process, i * S, i * S + 500 * MS);
+        kernel(stream, gemm, i * S + 100 * MS, 300 * MS);
+    }
+    struct hec_call_facts f = gather(0);
+    assert_near(f.steps, 6.5, 1e-6); /* 12 windows of a half, and what comes after the last one is known */
+    assert_int_equal(f.api[HEC_API_LAUNCH].count, 12);
+}
+
+static void calls_count_on_the_devices_of_their_process(void **state) {
+    (void)state;
+    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
+    uint32_t second = fake_tl_track(&timeline, HEC_TRACK_STREAM, 7, 1, 1);
+    uint32_t other = fake_tl_track(&timeline, HEC_TRACK_STREAM, 8, 1, 1);
+    uint32_t other_thread = fake_tl_track(&timeline, HEC_TRACK_THREAD, 8, -1, 8);
+    kernel(stream, gemm, S, MS);
+    kernel(second, gemm, S + 10 * MS, MS);
+    kernel(other, gemm, S + 20 * MS, MS);
+    call(HEC_API_ALLOC, thread, 2 * S, MS);
+    call(HEC_API_ALLOC, other_thread, 2 * S, MS);
+    call(HEC_API_ALLOC, thread, S / 2, MS); /* before the first activity */
+    struct hec_call_facts first = gather(0), both = gather(1), none = gather(3);
+    assert_int_equal(first.api[HEC_API_ALLOC].count, 1);
+    assert_int_equal(first.api[HEC_API_LAUNCH].count, 1);
+    assert_int_equal(both.api[HEC_API_ALLOC].count, 2);
+    assert_int_equal(both.api[HEC_API_LAUNCH].count, 2);
+    assert_int_equal(none.api[HEC_API_ALLOC].count, 0);
+    assert_true(first.steps == 0 && isnan(first.chain_mean));
+    assert_near(both.traced_s, 0.011, 1e-9);
+}
+
+static void copies_by_size_and_memory(void **state) {
+    (void)state;
+    copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 64 * KIB - 1, S, 20 * US);
+    copy(HEC_MEMORY_PINNED, HEC_MEMORY_DEVICE, 64 * KIB, S + MS, 30 * US);
+    copy(HEC_MEMORY_DEVICE, HEC_MEMORY_PINNED, 8, S + 2 * MS, US);
+    copy(HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, 100, S + 3 * MS, 5 * US);
+    copy(HEC_MEMORY_HOST, HEC_MEMORY_DEVICE, 1e6, S + 4 * MS, 40 * US);
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.small_copies, 2);
+    assert_near(f.small_copy_s, 21e-6, 1e-12);
+    assert_near(f.small_call_s, 8e-6, 1e-12);
+    assert_near(f.pageable_bytes, 64 * KIB - 1, 0);
+    assert_near(f.pinned_bytes, 64 * KIB + 8, 0);
+    assert_near(f.pageable_s, 20e-6, 1e-12);
+    assert_near(f.pinned_s, 31e-6, 1e-12);
+    assert_int_equal(f.api[HEC_API_COPY].count, 5);
+}
+
+static void a_call_that_lasts_as_long_as_its_copy_blocks(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct hec_activity *a = copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1e8, S + i * 100 * MS, 10 * MS);
+        a->launch_end_ns = a->start_ns + i * 3 * MS; /* 0, 3, 6, 9 ms of 10 */
+    }
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.blocking_copies, 2);
+    assert_near(f.blocking_s, 0.015 + 2 * 10e-6, 1e-12);
+}
+
+static void what_comes_back_is_a_round_trip(void **state) {
+    (void)state;
+    copy(HEC_MEMORY_DEVICE, HEC_MEMORY_PAGEABLE, 1e6, S, MS);
+    copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1e6, S + 5 * MS, 2 * MS); /* yes */
+    copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1e6, S + 8 * MS, 2 * MS); /* not twice */
+    copy(HEC_MEMORY_DEVICE, HEC_MEMORY_PAGEABLE, 1e6, 2 * S, MS);
+    copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1e6 + 1, 2 * S + 2 * MS, MS); /* other bytes */
+    copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1e6, 2 * S + 12 * MS, MS);    /* too late */
+    copy(HEC_MEMORY_DEVICE, HEC_MEMORY_PAGEABLE, 8, 3 * S, MS);
+    copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 8, 3 * S + 2 * MS, MS); /* alike by chance */
+    copy(HEC_MEMORY_DEVICE, HEC_MEMORY_PAGEABLE, 1e6, 4 * S, MS);
+    for (int i = 0; i < 64; i++)
+        copy(HEC_MEMORY_DEVICE, HEC_MEMORY_DEVICE, 1e6, 4 * S + MS + i * 20 * US, US);
+    copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, 1e6, 4 * S + 5 * MS, MS); /* 64 copies later */
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.round_trips, 1);
+    assert_near(f.round_trip_bytes, 2e6, 0);
+    assert_near(f.round_trip_s, 3e-3, 1e-12);
+}
+
+static void loads_are_late_after_the_start_up(void **state) {
+    (void)state;
+    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
+    kernel(stream, gemm, S, MS);
+    call(HEC_API_MODULE, thread, 2 * S, MS);
+    call(HEC_API_MODULE, thread, 3 * S + MS, 2 * MS);
+    call(HEC_API_MODULE, thread, 6 * S, 4 * MS);
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.late_loads, 2);
+    assert_near(f.late_load_s, 6e-3, 1e-12);
+    steps(12, S);
+    f = gather(0);
+    assert_int_equal(f.late_loads, 1);
+    assert_near(f.late_load_s, 4e-3, 1e-12);
+}
+
+static void chains_are_of_one_stream(void **state) {
+    (void)state;
+    uint32_t add = fake_tl_kernel(&timeline, "vectorized_elementwise_kernel", 256);
+    uint32_t fill = fake_tl_kernel(&timeline, "triton_poi_fused_copy_1", 256);
+    uint32_t norm = fake_tl_kernel(&timeline, "triton_per_fused_native_layer_norm_0", 256);
+    uint32_t second = fake_tl_track(&timeline, HEC_TRACK_STREAM, 7, 0, 2);
+    for (int i = 0; i < 3; i++) { /* a chain of three on the first stream, one of six on the second between them */
+        kernel(stream, i == 1 ? fill : add, S + i * 100 * US, 20 * US);
+        kernel(second, add, S + i * 100 * US + 30 * US, 10 * US);
+        kernel(second, add, S + i * 100 * US + 60 * US, 10 * US);
+    }
+    kernel(stream, norm, S + MS, 10 * US);
+    kernel(stream, add, S + 2 * MS, 10 * US); /* two are no chain */
+    kernel(stream, add, S + 3 * MS, 10 * US);
+    kernel(stream, norm, S + 4 * MS, 10 * US);
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.chains, 2);
+    assert_near(f.chain_s, 120e-6, 1e-12);
+    assert_near(f.chain_mean, 4.5, 1e-12);
+}
+
+static void the_nodes_of_a_graph_have_one_call(void **state) {
+    (void)state;
+    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
+    for (int graph = 0; graph < 2; graph++)
+        for (int node = 0; node < 5; node++) {
+            /* those of the second begin between those of the first */
+            struct hec_activity *a =
+                fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, S + node * MS + graph * 300 * US,
+                            S + node * MS + graph * 300 * US + 10 * US);
+            a->name = gemm;
+            a->flags = HEC_ACTIVITY_IN_GRAPH;
+            a->launch_track = thread;
+            a->launch_ns = S - MS + graph * 100 * US;
+            a->launch_end_ns = a->launch_ns + 20 * US;
+        }
+    struct hec_activity *whole = launch(HEC_ACTIVITY_GRAPH, stream, 2 * S, MS);
+    whole->amount = NAN;
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.graph_launches, 3);
+    assert_int_equal(f.api[HEC_API_GRAPH].count, 3);
+    assert_near(f.api[HEC_API_GRAPH].seconds, 44e-6, 1e-12);
+    assert_int_equal(f.api[HEC_API_LAUNCH].count, 0);
+}
+
+/* A call that began after the kernel did is not its own: those count by the mean of the known ones. */
+static void unknown_calls_count_by_the_mean(void **state) {
+    (void)state;
+    uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
+    for (int i = 0; i < 6; i++) {
+        struct hec_activity *a = launch(HEC_ACTIVITY_KERNEL, stream, S + i * MS, 100 * US);
+        a->name = gemm;
+        if (i >= 4)
+            a->launch_ns = HEC_TIME_UNKNOWN;
+        else if (i >= 2)
+            a->launch_end_ns = (a->launch_ns = a->start_ns + 400 * US) + 4 * US;
+    }
+    struct hec_activity *a = launch(HEC_ACTIVITY_MEMSET, stream, 2 * S, US);
+    a->launch_ns = HEC_TIME_UNKNOWN;
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.api[HEC_API_LAUNCH].count, 6);
+    assert_near(f.api[HEC_API_LAUNCH].seconds, 24e-6, 1e-12);
+    assert_int_equal(f.api[HEC_API_MEMSET].count, 1);
+    assert_true(isnan(f.api[HEC_API_MEMSET].seconds));
+}
+
+/* Times and ids that a damaged file may hold. */
+static void nonsense_is_passed_over(void **state) {
+    (void)state;
+    struct hec_activity *a = launch(HEC_ACTIVITY_KERNEL, stream, S, MS);
+    a->name = 4000000000u;
+    a->launch_track = 4000000000u;
+    a = launch(HEC_ACTIVITY_COPY, stream, 2 * S, MS);
+    a->from = a->to = 250;
+    a->launch_ns = INT64_MIN + 1;
+    a->launch_end_ns = INT64_MAX;
+    a = copy(HEC_MEMORY_PAGEABLE, HEC_MEMORY_DEVICE, NAN, 3 * S, MS);
+    call(HEC_API_CLASS_COUNT, thread, 3 * S, MS);
+    struct hec_call_facts f = gather(0);
+    assert_int_equal(f.small_copies, 0);
+    assert_int_equal(f.api[HEC_API_LAUNCH].count, 1);
+    assert_int_equal(f.api[HEC_API_COPY].count, 2);
+}
+
+int main(void) {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(start_up_does_not_count),
+        CASE(a_program_ahead_of_its_device),
+        CASE(half_of_the_time_traced_is_half_of_the_steps),
+        CASE(calls_count_on_the_devices_of_their_process),
+        CASE(copies_by_size_and_memory),
+        CASE(a_call_that_lasts_as_long_as_its_copy_blocks),
+        CASE(what_comes_back_is_a_round_trip),
+        CASE(loads_are_late_after_the_start_up),
+        CASE(chains_are_of_one_stream),
+        CASE(the_nodes_of_a_graph_have_one_call),
+        CASE(unknown_calls_count_by_the_mean),
+        CASE(nonsense_is_passed_over),
+    };
+    return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
+}
