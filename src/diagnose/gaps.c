@@ -6,6 +6,14 @@
 #include <string.h>
 
 static void close_gap(struct hec_gap_facts *g) {
+    double whole = 0;
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        whole += g->now[s];
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        g->long_s[s] += whole >= HEC_GAP_LONG_S ? g->now[s] : 0;
+    if (!g->open)
+        return;
+    g->open = false;
     if (g->now[HEC_STATE_STARTUP] > 0) {
         g->loads++;
         for (int s = 0; s < HEC_STATE_COUNT; s++)
@@ -42,6 +50,7 @@ int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_pie
         return 0;
     }
     g->saving = piece->state == HEC_STATE_CHECKPOINT;
+    g->open = true;
     g->now[piece->state] += seconds;
     if (piece->state == HEC_STATE_HOST && length < HEC_GAP_BRIEF_NS)
         g->brief_host_s += seconds;

@@ -8,10 +8,13 @@
 /* A piece of state host that is shorter is the framework between two launches: an operator of PyTorch takes 10 to 100 us of
  * Python and C++. Longer ones are the program's. */
 #define HEC_GAP_BRIEF_NS 200000
+/* Importing a package, building a model: a loop has hardly steps that wait for so long. */
+#define HEC_GAP_LONG_S 0.3
 
 struct hec_gap_facts {
     int device;
-    double brief_host_s; /* in state host, in pieces of less than HEC_GAP_BRIEF_NS */
+    double brief_host_s;            /* in state host, in pieces of less than HEC_GAP_BRIEF_NS */
+    double long_s[HEC_STATE_COUNT]; /* by state, in gaps of HEC_GAP_LONG_S and more: few and long is set-up */
     /* Gaps in which code was loaded or compiled (they hold startup): all of their time but data and checkpoint, for what
      * leads to a load is compiling. */
     int64_t loads;
@@ -20,7 +23,7 @@ struct hec_gap_facts {
     double checkpoint_copy_s;             /* in state copy, right after checkpoint: weights on their way to the host */
     /* of the gap at hand */
     double now[HEC_STATE_COUNT];
-    bool saving;
+    bool saving, open; /* open: `now` holds something */
 };
 
 struct hec_gaps {

@@ -26,23 +26,34 @@ static double held_s(const struct hec_facts *f) {
     return f->ledger ? f->ledger->rows[HEC_STATE_TAIL].seconds : f->summary->seconds - to;
 }
 
+/* Where the program is meanwhile; NULL unknown. */
+static const struct hec_source_line *held_by(const struct hec_facts *f) {
+    const struct hec_source_lines *source = &f->summary->diagnosis.source;
+    for (int i = 0; i < source->count; i++) /* the largest share is first */
+        if (source->lines[i].device == f->device->device.index && source->lines[i].state == HEC_STATE_TAIL)
+            return &source->lines[i];
+    return NULL;
+}
+
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_verdict *verdict = &f->device->verdict;
     double held = held_s(f), share = held / f->run_s, watts = NAN;
-    bool after = share >= LEAST && held >= LEAST_S;
+    const struct hec_source_line *line = held_by(f);
+    /* Packages' code there is a program that ends: workers are waited for, caches written. */
+    bool ends = line && hec_source_rank(line->file) > 0, after = share >= LEAST && held >= LEAST_S && !ends;
     if (!after && verdict->kind != HEC_VERDICT_UNUSED)
         return false;
     if (!after) {
         held = f->run_s;
         share = 1;
     }
-    struct hec_waits w;
-    hec_waits_gather(f, &w);
     if (f->ledger && f->ledger->rows[HEC_STATE_TAIL].watts > 0)
         watts = f->ledger->rows[HEC_STATE_TAIL].watts;
     if (after) {
         hec_finding_title(out, "held without use: %.1f s after its last work, %.0f %% of the run", held, 100 * share);
         hec_finding_evidence(out, "the last activity on the device ends %.1f s before the program", held);
+        if (line && line->line > 0)
+            hec_finding_evidence(out, "the program is at line %d in %s meanwhile", (int)line->line, line->function);
     } else {
         hec_finding_title(out, "allocated and unused");
         for (int i = 0; i < verdict->evidence_count; i++)
@@ -61,7 +72,9 @@ const struct hec_rule hec_rule_idle = {
     .cause = HEC_CAUSE_IDLE,
     .meaning =
         "The program holds the device and gives it nothing to do: it has ended its work and lives on, or never began.",
-    .detection = "time after the device's last activity; or hardly any activity in the whole run.",
+    .detection =
+        "time after the device's last activity in which the program's own code runs (packages' code there is a "
+        "program that ends); or hardly any activity in the whole run.",
     .saving = "the time held without use, at what the device draws then.",
     .lever = "give the device back when its work is done: end the process, or free its context",
     .limits = limits,

@@ -1,16 +1,17 @@
 #include "diagnose/rules/waits.h"
 
+#include "diagnose/rules/compute.h"
+
 #include <math.h>
 #include <string.h>
 
-#define READ_BYTES 256.0    /* a copy to the host of no more is a number that is read */
-#define CHATTY_LEAST 8.0    /* small copies to the device, a step */
-#define CHATTY_SHARE 0.5    /* of launches, and of waits */
-#define LAUNCH_RATIO 1.5    /* from which launching is the limit whatever else waits */
-#define DRAIN_LEAST 0.25    /* of the exposed time: less does not explain it */
-#define ROUND_SHARE 0.25    /* of waits */
-#define PAGEABLE_RATE 0.2e9 /* bytes a second of the judged part */
-#define IDLE_OF_MEAN 0.6    /* idle with a context, where nothing measured it (H200: 120 W of a mean of 200) */
+#define READ_BYTES 256.0 /* a copy to the host of no more is a number that is read */
+#define CHATTY_LEAST 8.0 /* small copies to the device, a step */
+#define CHATTY_SHARE 0.5 /* of launches, and of waits */
+#define LAUNCH_RATIO 1.5 /* from which launching is the limit whatever else waits */
+#define DRAIN_LEAST 0.25 /* of the exposed time: less does not explain it */
+#define ROUND_SHARE 0.25 /* of waits */
+#define MUCH_RATE 0.2e9  /* bytes a second of the judged part */
 #define THIN_COVERAGE 0.5
 #define DOMINATED 0.75 /* of the confidence, where another cause owns more */
 #define UNSTEADY 0.5   /* the same, where set-up is not told from the rest */
@@ -34,9 +35,8 @@ static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
         w->watts_low = isfinite(best->watts_low) ? best->watts_low : best->watts;
         w->watts_high = isfinite(best->watts_high) ? best->watts_high : best->watts;
     } else if (f->mean_w > 0) {
-        double idle = f->device->energy.idle_context_watts;
         w->estimated = true;
-        w->watts = w->watts_low = fmin(f->mean_w, isfinite(idle) ? idle : IDLE_OF_MEAN * f->mean_w);
+        w->watts = w->watts_low = hec_compute_idle_watts(f);
         w->watts_high = f->mean_w;
     }
 }
@@ -65,11 +65,11 @@ static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
         w->link_bytes_per_s = 1024.0 * (double)f->device->device.pcie_kib_per_s;
     if (!(by > 0))
         return;
-    if (!c) {
-        w->launches = (double)(t->kernels + t->graphs) / by;
+    if (!c || !t) {
+        w->launches = t ? (double)(t->kernels + t->graphs) / by : 0;
         return;
     }
-    for (int h = 0; out && h < HEC_COPY_HOST_COUNT; h++) {
+    for (int h = 0; h < HEC_COPY_HOST_COUNT; h++) {
         back += (double)out[h].count;
         bytes += out[h].bytes;
     }
@@ -82,9 +82,10 @@ static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
     w->alloc_us = w->allocs > 0 ? 1e6 * (api[HEC_API_ALLOC].seconds + api[HEC_API_FREE].seconds) / (w->allocs * by) : 0;
     w->round_trips = (double)c->round_trips / by;
     /* How many copies go which way is known of the whole trace only. */
-    double small = (double)c->small_copies / by;
-    bool reading = back > 0 && bytes <= READ_BYTES * back;
-    w->reads = reading ? fmin(small, back / (t->traced_s * (stepwise ? by / c->traced_s : 1))) : 0;
+    double small = (double)c->small_copies / by,
+           forth = (double)t->copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PAGEABLE].count +
+                   (double)t->copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PINNED].count;
+    w->reads = back > 0 && bytes <= READ_BYTES * back ? small * back / (back + forth) : 0;
     w->small_copies = fmax(0, small - w->reads);
     if (c->pageable_s > 0)
         w->rate_bytes_per_s = c->pageable_bytes / c->pageable_s;
@@ -97,7 +98,7 @@ static enum hec_waits_copies kind_of_copies(const struct hec_facts *f, const str
         return HEC_WAITS_CHATTY;
     if (c && c->round_trips > 0 && w->round_trips >= ROUND_SHARE * w->syncs)
         return HEC_WAITS_ROUND_TRIPS;
-    if (c && c->traced_s > 0 && c->pageable_bytes / c->traced_s >= PAGEABLE_RATE && c->pageable_s > c->pinned_s)
+    if (c && c->traced_s > 0 && c->pageable_bytes / c->traced_s >= MUCH_RATE && c->pageable_s > c->pinned_s)
         return HEC_WAITS_PAGEABLE;
     return HEC_WAITS_BULK;
 }
@@ -127,6 +128,9 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
             w->owned_s[HEC_CAUSE_COMPILE] += load[i];
             s[i] -= load[i];
         }
+        /* Without a steady part, nor are long waits that nothing names a loop's. */
+        if (g && !w->steady && (i == HEC_STATE_HOST || i == HEC_STATE_SYNC || i == HEC_STATE_LAUNCH))
+            s[i] = fmax(0, s[i] - g->long_s[i] * scale);
         w->idle_s += hec_state_idle(i) && i != HEC_STATE_STARTUP && i != HEC_STATE_TAIL ? row->seconds : 0;
     }
     const struct hec_ledger_row *host = &d->rows[HEC_STATE_HOST], *copy = &d->rows[HEC_STATE_COPY];
@@ -140,7 +144,8 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
     give(w, HEC_CAUSE_ALLOC, s[HEC_STATE_ALLOC], BIT(ALLOC));
     give(w, HEC_CAUSE_HOST, s[HEC_STATE_HOST] - brief, BIT(HOST));
     bool data = waits_for_data(f, w);
-    bool reading = !data && w->reads > 0 && w->copies == HEC_WAITS_BULK;
+    double moved = f->calls ? f->calls->pageable_bytes + f->calls->pinned_bytes : INFINITY;
+    bool reading = !data && w->reads > 0 && moved < MUCH_RATE * f->calls->traced_s;
     give(w, data ? HEC_CAUSE_COPY : HEC_CAUSE_SYNC, s[HEC_STATE_SYNC], BIT(SYNC));
     give(w, reading ? HEC_CAUSE_SYNC : HEC_CAUSE_COPY, s[HEC_STATE_COPY] - saved, reading ? 0 : BIT(COPY));
 
@@ -222,7 +227,7 @@ void hec_waits_tell_joules(const struct hec_facts *f, const struct hec_waits *w,
         hec_finding_evidence(out, "a device that waits draws %s%.0f W: %.0f J of the run's %.0f J",
                              w->estimated ? "about " : "", w->watts, w->watts * w->owned_s[cause], f->run_j);
     if (!w->steady)
-        hec_finding_evidence(out, "no steps tell set-up from the rest of the run: it is in these numbers");
+        hec_finding_evidence(out, "no steps tell set-up from the rest: waits of 0.3 s and more are left out");
 }
 
 void hec_waits_save_seconds(const struct hec_facts *f, double seconds, double low, double best, double high,
