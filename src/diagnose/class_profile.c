@@ -18,8 +18,9 @@
 #define GOOD_SHARE 0.9  /* of the compute time, in classes with good watts */
 #define AGREES 0.25     /* of the ledger's watts of compute */
 #define TRACED_MOST 0.9 /* of the run: then its compute time is known, else the engine's activity stands for it */
-#define MEANS_SD 0.15 /* of a counter's mean over the run by the compute time: readings do not begin and end with it */
-#define DOMINANT 0.9  /* of the compute time: its counters are those of all compute, give or take the rest */
+#define MEANS_SD 0.15  /* of a counter's mean over the run by the compute time: readings do not begin and end with it */
+#define DOMINANT 0.9   /* of the compute time: its counters are those of all compute, give or take the rest */
+#define COPY_USES 0.02 /* host copies: 50 GB/s of 3 to 5 TB/s */
 #define PIPE_UNUSED 0.02 /* below, FP64 and integer parts of the tensor pipe are noise */
 
 /* What is told apart: idling first, then what else is no compute, then classes and the rest of them. */
@@ -278,20 +279,18 @@ int hec_class_profiler_piece(struct hec_class_profiler *p, const struct hec_stat
 
 static const struct hec_roofline_share unknown_share = {NAN, NAN, NAN};
 
-/* Of one group. What it has in common with idling and copying is its own alone: those use none of the SMs, and host copies
- * 1 % of device memory. */
+/* Of one group. What it has in common with idling and copying is its own alone: those use none of the SMs, and copies
+ * little of device memory. */
 static struct hec_roofline_share share_of(const struct hec_unmix_result *r, int group) {
     const struct hec_unmix_class *c = &r->class[group];
-    double seconds = 0, idle = 0;
+    double busy = 0, idle = 0, copies = 0;
     if (c->flaw == HEC_UNMIX_SHORT || c->flaw == HEC_UNMIX_UNSEEN || c->flaw == HEC_UNMIX_LITTLE || !isfinite(c->value))
         return unknown_share;
     for (int i = 0; i < r->classes && c->merged_with >= 0; i++)
-        if (r->class[i].merged_with == c->merged_with) {
-            seconds += r->class[i].seconds;
-            idle += i < COMM ? r->class[i].seconds : 0;
-        }
-    double more = idle > 0 && seconds > idle ? seconds / (seconds - idle) : 1;
-    return (struct hec_roofline_share){fmin(1, c->value * more), fmin(1, fmax(0, c->low) * more),
+        if (r->class[i].merged_with == c->merged_with)
+            *(i == COPY ? &copies : i < COPY ? &idle : &busy) += r->class[i].seconds;
+    double more = busy > 0 ? (busy + idle + copies) / busy : 1, theirs = busy > 0 ? COPY_USES * copies / busy : 0;
+    return (struct hec_roofline_share){fmin(1, c->value * more), fmin(1, fmax(0, c->low * more - theirs)),
                                        fmin(1, c->high * more)};
 }
 

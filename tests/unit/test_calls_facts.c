@@ -150,7 +150,7 @@ static void a_program_ahead_of_its_device(void **state) {
 static void half_of_the_time_traced_is_half_of_the_steps(void **state) {
     (void)state;
     uint32_t gemm = fake_tl_kernel(&timeline, "ampere_sgemm_128x64_tn", 256);
-    steps(15, S);
+    steps(15, 0);
     for (int i = 0; i < 15; i++) {
         fake_tl_add(&timeline, HEC_ACTIVITY_WINDOW, process, i * S, i * S + 500 * MS);
         kernel(stream, gemm, i * S + 100 * MS, 300 * MS);
