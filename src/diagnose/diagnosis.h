@@ -34,9 +34,9 @@ struct hec_device_summary;
  * (unmix.h), and where those do not tell them apart from what is known of states beforehand (pricing.h), with bounds that
  * are as wide; of time that was not traced they count as those of the state that it is counted for.
  *
- * timeline: of the run, complete (devices and end); told: what hec_timeline_build made of it. devices: energies filled in. Pure; linear in time; memory grows with
- * what ledger.h and source_lines.h say, and 32 bytes a reading of at most 2.8 hours: of longer runs every nth minute
- * counts. 0, HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */
+ * timeline: of the run, complete (devices and end); told: what hec_timeline_build made of it. devices: energies filled
+ * in. Pure; linear in time; memory grows with what ledger.h, calls.h and source_lines.h say, and 64 bytes a reading of at
+ * most 2.8 hours: of longer runs every nth minute counts. 0, HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */
 int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
                         const struct hec_timeline *told, const struct hec_device_summary *devices, int device_count,
                         struct hec_diagnosis *out, struct hec_why *why);

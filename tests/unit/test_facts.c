@@ -1,0 +1,207 @@
+/* What rules read: shares from the kernels' names, and what states cost, with intervals that hold the value. */
+#include "diagnose/facts.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define S INT64_C(1000000000)
+#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+static struct hec_summary summary;
+static struct hec_device_summary device;
+static struct hec_device_timeline timeline;
+static struct hec_kernel_row kernels[6];
+static struct hec_ledger_device ledger, steady;
+static struct hec_call_facts calls;
+static struct hec_class_profile profile;
+static char why[256];
+static struct hec_facts facts;
+
+/* A run of 10 s and 2000 J: 4 s compute at 320 W, 6 s host at 120 W; half of it is steady. */
+static int setup(void **state) {
+    (void)state;
+    memset(&summary, 0, sizeof summary);
+    memset(&device, 0, sizeof device);
+    memset(&timeline, 0, sizeof timeline);
+    memset(kernels, 0, sizeof kernels);
+    memset(&ledger, 0, sizeof ledger);
+    memset(&steady, 0, sizeof steady);
+    memset(&profile, 0, sizeof profile);
+    device.device = (struct hec_device){.index = 2, .name = "NVIDIA H200", .memory_kib = 1000000};
+    device.energy = (struct hec_energy){.valid = true, .joules = 2000, .window_s = 10, .idle_context_watts = 120};
+    device.power_limit_w = 700;
+    device.metric[HEC_GPU_MEM_USED].maximum = 256000000;
+    ledger = (struct hec_ledger_device){.device = 2, .to_ns = 10 * S, .window_ns = 10 * S, .traced_ns = 10 * S};
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        ledger.rows[i].joules = ledger.rows[i].watts = ledger.rows[i].watts_low = ledger.rows[i].watts_high = NAN;
+    ledger.rows[HEC_STATE_COMPUTE] = (struct hec_ledger_row){.ns = 4 * S,
+                                                             .seconds = 4,
+                                                             .seconds_low = 4,
+                                                             .seconds_high = 4,
+                                                             .joules = 1280,
+                                                             .watts = 320,
+                                                             .watts_low = 288,
+                                                             .watts_high = 352};
+    ledger.rows[HEC_STATE_HOST] = (struct hec_ledger_row){.ns = 6 * S,
+                                                          .seconds = 6,
+                                                          .seconds_low = 6,
+                                                          .seconds_high = 6,
+                                                          .joules = 720,
+                                                          .watts = 120,
+                                                          .watts_low = 108,
+                                                          .watts_high = NAN};
+    steady = ledger;
+    steady.window_ns = 5 * S;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        steady.rows[i].ns = ledger.rows[i].ns / 2;
+        steady.rows[i].seconds = steady.rows[i].seconds_low = steady.rows[i].seconds_high = ledger.rows[i].seconds / 2;
+    }
+    calls.device = profile.device = timeline.device = 2;
+    profile.sms = 132;
+    summary.seconds = 10;
+    summary.devices = &device;
+    summary.device_count = 1;
+    summary.timeline.devices = &timeline;
+    summary.timeline.device_count = 1;
+    summary.timeline.kernels = kernels;
+    summary.diagnosis.ledger = (struct hec_ledger){&ledger, 1};
+    summary.diagnosis.steady = (struct hec_ledger){&steady, 1};
+    summary.diagnosis.why = &why;
+    summary.diagnosis.calls = &calls;
+    summary.diagnosis.profiles = &profile;
+    return 0;
+}
+
+static void row(const char *name, double seconds, double mean_us, int64_t blocks, int of, bool comm) {
+    struct hec_kernel_row *k = &kernels[summary.timeline.kernel_count++];
+    snprintf(k->name, sizeof k->name, "%s", name);
+    k->device = of;
+    k->seconds = seconds;
+    k->mean_us = mean_us;
+    k->grid[0] = blocks;
+    k->grid[1] = k->grid[2] = blocks < 0 ? -1 : 1;
+    k->comm = comm;
+}
+
+static void kernels_by_name(void **state) {
+    (void)state;
+    row("ampere_sgemm_128x64_tn", 3, 50, 131, 2, false);
+    row("sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", 1, 9, 132, 2, false);
+    row("vectorized_elementwise_kernel", 4, 100, -1, 2, false); /* blocks unknown */
+    row("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 9, 1, 1, 2, true);
+    row("cross_device_reduce_1stage", 9, 1, 1, 2, false);
+    row("ampere_sgemm_128x64_tn", 9, 1, 1, 0, false); /* of another device */
+    hec_facts_gather(&summary, 0, &facts);
+    assert_near(facts.class_share[HEC_KERNEL_CLASS_GEMM], 0.5, 1e-12);
+    assert_near(facts.class_share[HEC_KERNEL_CLASS_ELEMENTWISE], 0.5, 1e-12);
+    assert_near(facts.class_share[HEC_KERNEL_CLASS_COMM], 0, 0);
+    assert_near(facts.math_share, 0.5, 1e-12);
+    assert_near(facts.precision_share[HEC_KERNEL_PRECISION_SIMT_FP32], 0.75, 1e-12);
+    assert_near(facts.precision_share[HEC_KERNEL_PRECISION_TENSOR_HALF], 0.25, 1e-12);
+    assert_near(facts.small_share, 0.125, 1e-12);
+    assert_near(facts.underfilled_share, 0.75, 1e-12);
+    profile.sms = NAN;
+    hec_facts_gather(&summary, 0, &facts);
+    assert_true(isnan(facts.underfilled_share));
+}
+
+static void the_run(void **state) {
+    (void)state;
+    hec_facts_gather(&summary, 0, &facts);
+    assert_ptr_equal(facts.ledger, &ledger);
+    assert_ptr_equal(facts.steady, &steady);
+    assert_ptr_equal(facts.calls, &calls);
+    assert_ptr_equal(facts.profile, &profile);
+    assert_string_equal(facts.part->id, "H200_SXM");
+    assert_near(facts.run_s, 10, 1e-12);
+    assert_near(facts.run_j, 2000, 1e-9);
+    assert_near(facts.mean_w, 200, 1e-9);
+    assert_near(facts.memory_free_share, 0.75, 1e-9);
+    assert_true(isnan(facts.steps_per_s));
+    assert_near(hec_facts_state_share(&facts, HEC_STATE_HOST), 0.3, 1e-12);
+    assert_near(hec_facts_steady_share(&facts, HEC_STATE_HOST), 0.6, 1e-12);
+    assert_near(hec_facts_seconds(&facts, HEC_STATE_HOST).best, 0.3, 1e-12);
+}
+
+static void joules_are_the_ledgers(void **state) {
+    (void)state;
+    bool estimated = false;
+    hec_facts_gather(&summary, 0, &facts);
+    struct hec_saving j = hec_facts_joules(&facts, HEC_STATE_COMPUTE, &estimated);
+    assert_near(j.best, 0.32, 1e-12);
+    assert_near(j.low, 0.288, 1e-12);
+    assert_near(j.high, 0.352, 1e-12);
+    j = hec_facts_joules(&facts, HEC_STATE_HOST, &estimated);
+    assert_near(j.best, 0.18, 1e-12);
+    assert_near(j.low, 0.162, 1e-12);
+    assert_near(j.high, 0.18, 1e-12); /* no bound is known */
+    assert_near(hec_facts_joules(&facts, HEC_STATE_ALLOC, &estimated).high, 0, 0);
+    assert_near(hec_facts_compute_joules(&facts, 0.5, &estimated).best, 0.16, 1e-12);
+    assert_false(estimated);
+    steady.rows[HEC_STATE_COMPUTE].seconds_low = 2 * 0.75; /* with 10 % of the watts: 1 - hypot(0.25, 0.1) */
+    j = hec_facts_joules(&facts, HEC_STATE_COMPUTE, &estimated);
+    assert_near(j.low, 0.32 * (1 - hypot(0.25, 0.1)), 1e-12);
+    assert_near(j.best, 0.32, 1e-12);
+}
+
+static void estimates_say_so(void **state) {
+    (void)state;
+    bool estimated = false;
+    ledger.rows[HEC_STATE_HOST].joules = ledger.rows[HEC_STATE_COMPUTE].joules = NAN;
+    hec_facts_gather(&summary, 0, &facts);
+    struct hec_saving j = hec_facts_joules(&facts, HEC_STATE_HOST, &estimated); /* 120 to 200 W for 3 s */
+    assert_true(estimated);
+    assert_near(j.low, 0.18, 1e-12);
+    assert_near(j.best, 0.18, 1e-12);
+    assert_near(j.high, 0.3, 1e-12);
+    j = hec_facts_joules(&facts, HEC_STATE_COMPUTE, &estimated);
+    assert_near(j.low, 0.1, 1e-12);
+    assert_near(j.best, 0.2, 1e-12);
+    assert_near(j.high, 0.3, 1e-12);
+    device.energy.idle_context_watts = NAN; /* 17 % of 700 W, not 60 % of the mean */
+    facts.mean_w = 600;
+    j = hec_facts_joules(&facts, HEC_STATE_HOST, &estimated);
+    assert_near(j.best, 119 * 3 / 2000.0, 1e-12);
+    assert_near(j.low, 0.7 * 119 * 3 / 2000.0, 1e-12);
+    assert_near(j.high, 0.9, 1e-12);
+    device.power_limit_w = NAN;
+    j = hec_facts_joules(&facts, HEC_STATE_HOST, &estimated);
+    assert_near(j.best, 360 * 3 / 2000.0, 1e-12);
+}
+
+static void unknown_is_not_zero(void **state) {
+    (void)state;
+    bool estimated = false;
+    device.energy.valid = false;
+    hec_facts_gather(&summary, 0, &facts);
+    assert_true(isnan(facts.run_j) && isnan(facts.mean_w));
+    assert_true(isnan(hec_facts_joules(&facts, HEC_STATE_HOST, &estimated).best));
+    summary.diagnosis.ledger.device_count = summary.diagnosis.steady.device_count = 0;
+    summary.timeline.device_count = 0;
+    device.metric[HEC_GPU_MEM_USED].maximum = NAN;
+    hec_facts_gather(&summary, 0, &facts);
+    assert_null(facts.ledger);
+    assert_null(facts.calls);
+    assert_null(facts.timeline);
+    assert_near(facts.run_s, 10, 0);
+    assert_true(isnan(facts.memory_free_share) && isnan(facts.underfilled_share));
+    assert_true(isnan(hec_facts_seconds(&facts, HEC_STATE_HOST).best));
+    assert_near(hec_facts_state_share(&facts, HEC_STATE_HOST), 0, 0);
+    assert_near(hec_facts_steady_share(&facts, HEC_STATE_HOST), 0, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(kernels_by_name, setup),        cmocka_unit_test_setup(the_run, setup),
+        cmocka_unit_test_setup(joules_are_the_ledgers, setup), cmocka_unit_test_setup(estimates_say_so, setup),
+        cmocka_unit_test_setup(unknown_is_not_zero, setup),
+    };
+    return cmocka_run_group_tests_name("facts", tests, NULL, NULL);
+}
