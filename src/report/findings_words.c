@@ -85,14 +85,16 @@ static bool idled(char *out, size_t size, const struct hec_summary *s, const str
 }
 
 static void headline_of_finding(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
-    char what[256], saves[128] = "";
+    char what[256], saves[128] = "", sure[64] = "";
     text saving;
     if (hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, "; mending it would save about %s", saving);
+    if (!hec_summary_traced(s))
+        snprintf(sure, sizeof sure, " (without a trace, confidence %.2f)", f->confidence);
     if (idled(what, sizeof what, s, f))
-        snprintf(out, size, "%s: %s%s", hec_cause_title(f->cause), what, saves);
+        snprintf(out, size, "%s: %s%s%s", hec_cause_title(f->cause), what, sure, saves);
     else
-        snprintf(out, size, "%s%s", f->title, saves);
+        snprintf(out, size, "%s%s%s", f->title, sure, saves);
 }
 
 static void headline_without_finding(char *out, size_t size, const struct hec_summary *s) {
@@ -106,7 +108,7 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
     if (!ledger || !ledger->window_ns) {
         const struct hec_verdict *v = &d->verdict;
         bool sure = v->confidence > 0;
-        snprintf(out, size, sure ? "%s (by telemetry alone, confidence %.2f)" : "%s, by telemetry alone",
+        snprintf(out, size, sure ? "%s (without a trace, confidence %.2f)" : "%s, without a trace",
                  hec_verdict_title(v->kind), v->confidence);
         return;
     }
@@ -124,7 +126,7 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
         headline_of_finding(out, size, s, first);
     else if (first && first->cause == HEC_CAUSE_NONE)
         snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the joules or more%s",
-                 first->evidence[0], 100 * HEC_FINDING_WORTH, hec_summary_traced(s) ? "" : ", by telemetry alone");
+                 first->evidence[0], 100 * HEC_FINDING_WORTH, hec_summary_traced(s) ? "" : ", without a trace");
     else
         headline_without_finding(out, size, s);
 }
@@ -135,6 +137,8 @@ char *hec_place_words(char *out, size_t size, const char *from, int line, const 
     char file[256], function[128], tail[160], number[16] = "";
     hec_format_clean(file, sizeof file, from[0] ? from : "?", false);
     hec_format_clean(function, sizeof function, function_from, false);
+    for (char *c; (c = strstr(function, "<locals>."));) /* Python's word for a function within a function */
+        memmove(c, c + 9, strlen(c + 9) + 1);
     if (line > 0)
         snprintf(number, sizeof number, ":%d", line);
     snprintf(tail, sizeof tail, "%s%s%.*s", number, function[0] ? " " : "", room / 2 - (int)strlen(number), function);

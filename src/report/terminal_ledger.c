@@ -43,7 +43,7 @@ static void put_row(struct hec_page *page, enum hec_state state, const struct he
             snprintf(watts, sizeof watts, "%4.0f W (rough)", r->watts);
         snprintf(energy, sizeof energy, " %9s  %s", hec_format_si(joules, r->joules, 3, "J"), watts);
     }
-    hec_page_line(page, 4, hec_state_name(state), HEC_TONE_PLAIN, "%s %8s %6s%s", bar,
+    hec_page_line(page, 2, hec_state_name(state), HEC_TONE_PLAIN, "%s %8s %6s%s", bar,
                   hec_format_si(seconds, r->seconds, 3, "s"), hec_format_share(part, share), energy);
 }
 
@@ -68,8 +68,8 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
         hec_place_words(place, sizeof place, l->file, l->line, l->function,
                         page->columns - LABEL_COLUMNS - LINE_COLUMNS);
         if (!shown)
-            hec_page_row(page, 4, "", HEC_TONE_DIM, "idle at these lines of the program:");
-        hec_page_line(page, 4, hec_state_name(l->state), HEC_TONE_PLAIN, "%9s %9s  %s",
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "idle at these lines of the program:");
+        hec_page_line(page, 2, hec_state_name(l->state), HEC_TONE_PLAIN, "%9s %9s  %s",
                       hec_format_si(seconds, l->seconds, 3, "s"),
                       isfinite(l->joules) ? hec_format_si(joules, l->joules, 3, "J") : "", place);
         last = l->seconds;
@@ -92,6 +92,6 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
             put_row(page, (enum hec_state)i, &d->rows[i], share);
     }
     if (why[0])
-        hec_page_row(page, 4, "", HEC_TONE_DIM, "no joules: %s", why);
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", why);
     put_lines(page, &diagnosis->source, d);
 }

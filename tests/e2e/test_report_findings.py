@@ -1,0 +1,61 @@
+"""Findings, scale-out and what a trace would add, in the reports of runs on the simulated GPU."""
+import json
+import pathlib
+
+import jsonschema
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+SCHEMA.pop("$id")  # as in test_report.py
+
+
+def record(folder, case, *options):
+    import os
+    from conftest import Hec
+    hec = Hec(os.environ["HEC"], folder)
+    done = hec("run", "--sim", "h200", *options, "-o", f"{case}.hec", "--", hec.path, "sim", case, "--seconds", "6", "--marks",
+               "--seed", "2", env={"LC_ALL": "C.UTF-8"})
+    assert done.returncode == 0, done.stderr
+    report = hec.report(folder / f"{case}.hec")
+    jsonschema.validate(report, SCHEMA)
+    return report, hec("report", folder / f"{case}.hec").stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def starved(tmp_path_factory):
+    return record(tmp_path_factory.mktemp("starved"), "data-starved", "--trace=full")
+
+
+@pytest.fixture(scope="module")
+def untraced(tmp_path_factory):
+    return record(tmp_path_factory.mktemp("untraced"), "data-starved", "--trace=off")
+
+
+def test_a_starved_run_is_told_what_starves_it(starved):
+    report, text, brief = starved
+    first = report["findings"][0]
+    assert first["cause"] == "data" and first["device"] == 0 and first["confidence"] >= 0.5 and first["lever"]
+    low, best, high = first["predicted"]["joules_fraction"]
+    assert 0 <= low <= best <= high <= 1 and best >= 0.05
+    assert report["scale_out"]["verdict"] == "optimise" and report["latency"] is None
+    for shown in (text, brief):
+        assert "  found      starved for data: the H200 idled " in shown
+        assert "  lever  " in shown and max(map(len, shown.splitlines())) <= 80
+        assert "would add" not in shown and "A trace" not in shown, "there is one"
+    assert len(brief.splitlines()) <= 13
+    ledger, findings, scale = (text.index(part) for part in ("\nLedger ", "\nFindings  1  starved for data", "\nScale out?"))
+    assert ledger < findings < scale < text.index("\nGPU 0 ") < text.index("\nKernels ")
+    assert "hec explain data" in text and "verdict " not in text
+
+
+def test_without_a_trace_it_is_said_once_what_one_would_add(untraced):
+    report, text, brief = untraced
+    assert all(finding["confidence"] <= 0.7 for finding in report["findings"]), "telemetry alone proves no cause"
+    assert all(finding["source"] == [] for finding in report["findings"])
+    for shown in (text, brief):
+        words = " ".join(shown.split())
+        assert words.count("would add") == 1
+        assert "hec run --sim h200 --trace auto -- " in words
+        assert "(without a trace, confidence 0." in words
+    assert "    verdict  " in text and "\nLedger" not in text
