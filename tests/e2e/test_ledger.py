@@ -18,14 +18,7 @@ SECONDS = 8
 CASES = ["data-starved", "copy-pageable", "sync-stall", "checkpoint", "small-kernels", "healthy-train", "mixed"]
 WITHIN_SECONDS = 0.01
 WITHIN_JOULES = 0.03
-EDGE_S = 0.02  # a state that occurs at the play's ends may be cut by so much: a call, a kernel, a step's wait
-
-# Joules that the watts do not tell well enough. The simulated plays repeat themselves exactly: where a step is about as
-# long as a few power samples, the sensor's delay and filter cannot be told from the states.
-ALIKE = pytest.mark.xfail(strict=False, reason="the steps of the play are too alike to tell the states' watts apart")
-SHORT = pytest.mark.xfail(strict=False, reason="0.06 s of gaps in 8 s: their watts have wide intervals, as the report says")
-JOULES = [pytest.param(case, marks={"mixed": [ALIKE], "small-kernels": [ALIKE], "healthy-train": [SHORT]}.get(case, [])) for case in CASES]
-
+EDGE_S = 0.027  # a state that occurs at the play's ends may be cut by so much: the longest segment of a step
 
 class Play:
     def __init__(self, hec, case):
@@ -82,13 +75,9 @@ def test_rows_add_up(plays, case):
     play = plays[case]
     jsonschema.validate(play.report, SCHEMA)
     assert sum(row["seconds"] for row in play.device["ledger"]) == pytest.approx(play.report["run"]["seconds"], rel=1e-8)
-    if case == "mixed" and play.device["ledger_why"]:  # see ALIKE: then nothing is claimed
-        assert "alike" in play.device["ledger_why"]
-        assert all(row["joules"] is None and row["watts"] is None for row in play.device["ledger"])
-    else:
-        assert play.device["ledger_why"] is None
-        joules = sum(row["joules"] for row in play.device["ledger"])
-        assert joules == pytest.approx(play.device["energy"]["joules"], abs=0.01)
+    assert play.device["ledger_why"] is None
+    joules = sum(row["joules"] for row in play.device["ledger"])
+    assert joules == pytest.approx(play.device["energy"]["joules"], abs=0.01)
     assert sum(c["seconds"] for c in play.device["kernel_classes"]) == pytest.approx(play.rows["compute"]["seconds"])
     assert sum(c["share"] for c in play.device["kernel_classes"]) == pytest.approx(1)
 
@@ -106,20 +95,48 @@ def test_seconds_are_true(plays, case):
     assert sum(row["seconds"] for state, row in play.rows.items() if state not in known) < EDGE_S, play.rows
 
 
-@pytest.mark.parametrize("case", JOULES)
+@pytest.mark.parametrize("case", CASES)
 def test_joules_are_true(plays, case):
+    """Within 3 %, or, where the report claims less than that, within what it claims: simulated plays repeat themselves
+    exactly, and of a step about as long as a few power samples little can be told."""
     play = plays[case]
     bound = play.device["energy"]["bound_joules"]
-    for state, (_, joules) in expected(play).items():
-        found = play.rows[state]["joules"] if state in play.rows else 0
-        assert abs(found - joules) <= WITHIN_JOULES * joules + bound, (state, found, joules, play.rows)
+    for state, (seconds, joules) in expected(play).items():
+        row = play.rows.get(state)
+        if row is None:
+            assert joules <= bound, (state, joules)
+            continue
+        claimed = (row["watts_high"] - row["watts_low"]) / 2 / row["watts"]
+        if claimed <= WITHIN_JOULES:
+            assert abs(row["joules"] - joules) <= WITHIN_JOULES * joules + bound, (state, row, joules)
+        else:
+            edge = EDGE_S * joules / seconds
+            low, high = (row[key] * row["seconds"] for key in ("watts_low", "watts_high"))
+            assert low - bound - edge <= joules <= high + bound + edge, (state, row, joules)
+
+
+def test_most_joules_are_told_closely(plays):
+    """Of the rows that hold 2 % of a play's joules, most within 3 %."""
+    off, rows = [], 0
+    for case in CASES:
+        play = plays[case]
+        if not play.whole:
+            continue
+        for state, (_, joules) in expected(play).items():
+            if joules < 0.02 * play.truth["joules"]:
+                continue
+            rows += 1
+            found = play.rows[state]["joules"]
+            if abs(found - joules) > WITHIN_JOULES * joules + play.device["energy"]["bound_joules"]:
+                off.append((case, state, found, joules))
+    assert len(off) <= rows / 4, off
 
 
 def test_people_read_it(plays):
     for play in plays.values():
-        assert "where the time " in play.text
+        assert "where the time and joules of " in play.text
         assert max(map(len, play.text.splitlines())) <= 80
-    assert "    data     " in plays["data-starved"].text and "    checkpoint" in plays["checkpoint"].text
+    assert "\n    data     " in plays["data-starved"].text and "\n    checkpoint" in plays["checkpoint"].text
 
 
 def test_without_a_trace_there_is_no_ledger(hec):
