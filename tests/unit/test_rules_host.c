@@ -1,0 +1,491 @@
+/* The rules of causes on the host, on facts built by hand: what each claims, just below its threshold nothing, no second
+ * claimed twice, and no number where none is known. A run of 100 s and 20 kJ, 80 s of it steady: 1000 steps of 80 ms. */
+#include "diagnose/rules/waits.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define IDLE_W 120.0
+
+static struct world {
+    struct hec_summary summary;
+    struct hec_device_summary device;
+    struct hec_device_timeline timeline;
+    struct hec_ledger_device ledger, steady;
+    struct hec_call_facts calls;
+    struct hec_gap_facts gaps;
+    struct hec_source_line lines[2];
+    struct hec_facts facts;
+    struct hec_finding finding;
+} w;
+
+/* So many seconds of a state in the steady part, and in the run. */
+static void state(enum hec_state state, double seconds) {
+    struct hec_ledger_row *rows[] = {&w.steady.rows[state], &w.ledger.rows[state]};
+    for (int i = 0; i < 2; i++) {
+        rows[i]->ns = rows[i]->traced_ns = llround(seconds * 1e9);
+        rows[i]->seconds = rows[i]->seconds_low = rows[i]->seconds_high = seconds;
+        rows[i]->watts = rows[i]->watts_low = rows[i]->watts_high = hec_state_idle(state) ? IDLE_W : 600;
+        rows[i]->joules = rows[i]->watts * seconds;
+    }
+}
+
+static void begin(void) {
+    memset(&w, 0, sizeof w);
+    w.facts = (struct hec_facts){.summary = &w.summary,
+                                 .device = &w.device,
+                                 .timeline = &w.timeline,
+                                 .ledger = &w.ledger,
+                                 .steady = &w.steady,
+                                 .calls = &w.calls,
+                                 .gaps = &w.gaps,
+                                 .run_s = 100,
+                                 .run_j = 20000,
+                                 .mean_w = 200,
+                                 .steps_per_s = 12.5,
+                                 .small_share = 0.5,
+                                 .underfilled_share = NAN,
+                                 .memory_free_share = NAN};
+    w.summary.seconds = 100;
+    w.summary.host = (struct hec_host_summary){.cores = 16, .tree_cores = 2};
+    w.summary.timeline.steps = (struct hec_step_summary){
+        .source = HEC_STEP_OPTIMIZER, .count = 1000, .duration = {.count = 1000, .mean = 0.08}, .samples_per_step = 64};
+    w.device.device.pcie_kib_per_s = 62500000; /* 64 GB/s */
+    w.device.energy.idle_context_watts = NAN;
+    w.device.power_w.minimum = 80;
+    w.device.activity = (struct hec_use){.from_s = 10, .to_s = 90, .has_gpm = true, .engine = 0.25, .power_w = 150};
+    w.timeline = (struct hec_device_timeline){.traced_s = 80, .to_s = 99, .kernel = {.median = 5e-6}};
+    w.ledger.window_ns = w.ledger.traced_ns = INT64_C(100000000000);
+    w.steady.window_ns = w.steady.traced_ns = INT64_C(80000000000);
+    w.calls = (struct hec_call_facts){.traced_s = 80, .steps = 1000, .chain_mean = NAN};
+    w.calls.api[HEC_API_LAUNCH] = (struct hec_call_total){100000, 0.4};
+    state(HEC_STATE_COMPUTE, 40);
+}
+
+static bool judge(enum hec_cause cause) {
+    const struct hec_saving unknown = {NAN, NAN, NAN};
+    w.finding = (struct hec_finding){.cause = cause, .seconds = unknown, .joules = unknown};
+    snprintf(w.finding.lever, sizeof w.finding.lever, "%s", hec_rule_of(cause)->lever);
+    return hec_rule_of(cause)->judge(&w.facts, &w.finding);
+}
+
+static void told(const struct hec_saving *s, double least, double most) {
+    assert_true(0 <= s->low && s->low <= s->best && s->best <= s->high && s->high <= 1);
+    if (!(s->best >= least && s->best <= most))
+        fail_msg("%g is not in %g..%g", s->best, least, most);
+}
+
+/* The cause is found, owns so many seconds, and saves at most those at idle power and at least half of them. */
+static void finds(enum hec_cause cause, double owned_s) {
+    struct hec_waits waits;
+    if (!judge(cause))
+        fail_msg("%s is not found", hec_cause_name(cause));
+    hec_waits_gather(&w.facts, &waits);
+    assert_true(fabs(waits.owned_s[cause] - owned_s) < 1e-6);
+    assert_true(w.finding.confidence > 0.6 && w.finding.confidence <= 1 && w.finding.title[0]);
+    assert_in_range(w.finding.evidence_count, 1, HEC_EVIDENCE_MAX);
+    for (int i = 0; i < w.finding.evidence_count; i++)
+        assert_null(strstr(w.finding.evidence[i], "nan"));
+    told(&w.finding.seconds, 0.5 * owned_s / 100, owned_s / 100);
+    told(&w.finding.joules, 0.5 * owned_s * IDLE_W / 20000, owned_s * IDLE_W / 20000);
+    assert_true(w.finding.states != 0 && !w.finding.estimated);
+}
+
+static void silent_but(enum hec_cause cause) {
+    for (int c = HEC_CAUSE_DATA; c <= HEC_CAUSE_HOST; c++)
+        if (c != (int)cause && judge((enum hec_cause)c))
+            fail_msg("%s besides %s: %s", hec_cause_name((enum hec_cause)c), hec_cause_name(cause), w.finding.title);
+    if (cause != HEC_CAUSE_IDLE)
+        assert_false(judge(HEC_CAUSE_IDLE));
+}
+
+static bool says(const char *text) {
+    for (int i = 0; i < w.finding.evidence_count; i++)
+        if (strstr(w.finding.evidence[i], text))
+            return true;
+    return strstr(w.finding.title, text) || strstr(w.finding.lever, text);
+}
+
+/* What all waits add up to is what there is. */
+static void divided(double seconds) {
+    struct hec_waits waits;
+    double sum = 0;
+    hec_waits_gather(&w.facts, &waits);
+    for (int c = 0; c < HEC_CAUSE_COUNT; c++)
+        sum += waits.owned_s[c];
+    assert_true(fabs(sum - seconds) < 1e-6);
+}
+
+static void test_data(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_DATA, 40);
+    finds(HEC_CAUSE_DATA, 40);
+    assert_true(says("50 %") && says("40 ms a step of 80 ms"));
+    assert_true(says("num_workers=1")); /* 40 ms beside 40 */
+    assert_true(fabs(w.finding.joules.best - 0.9 * 40 * IDLE_W / 20000) < 1e-9);
+    silent_but(HEC_CAUSE_DATA);
+    state(HEC_STATE_DATA, 64);
+    finds(HEC_CAUSE_DATA, 64);
+    assert_true(says("num_workers=4") && says("14 cores are idle") && says("800 samples/s, and 4000 without"));
+    w.summary.host.tree_cores = 14; /* 2 idle */
+    assert_true(judge(HEC_CAUSE_DATA) && says("prepare it on the device"));
+    w.summary.host.tree_cores = 15.5;
+    assert_true(judge(HEC_CAUSE_DATA) && says("no core is idle"));
+    w.summary.host.cores = 0;
+    assert_true(judge(HEC_CAUSE_DATA) && !says("cores"));
+    state(HEC_STATE_DATA, 3.99);
+    silent_but(HEC_CAUSE_NONE);
+    state(HEC_STATE_DATA, 4.01);
+    assert_true(judge(HEC_CAUSE_DATA));
+}
+
+static void test_checkpoint(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_CHECKPOINT, 20);
+    state(HEC_STATE_COPY, 12);
+    w.gaps.checkpoint_copy_s = 10;
+    finds(HEC_CAUSE_CHECKPOINT, 30);
+    silent_but(HEC_CAUSE_CHECKPOINT);
+    divided(32);
+    state(HEC_STATE_CHECKPOINT, 3.99);
+    w.gaps.checkpoint_copy_s = 0;
+    assert_false(judge(HEC_CAUSE_CHECKPOINT));
+}
+
+/* 100 launches a step, of 40 ms of compute: a host that does not wait is far ahead. */
+static void test_sync(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_SYNC, 8);
+    state(HEC_STATE_LAUNCH, 6);
+    state(HEC_STATE_HOST, 4);
+    w.gaps.brief_host_s = 3;
+    w.calls.api[HEC_API_SYNC].count = 64000;
+    w.calls.small_copies = 64000;
+    w.timeline.copied[HEC_COPY_DEVICE_TO_HOST][HEC_COPY_PAGEABLE] = (struct hec_copy_total){64000, 4 * 64000, 0.1};
+    finds(HEC_CAUSE_SYNC, 17);
+    assert_true(says("64 times a step") && says("reads a few bytes"));
+    silent_but(HEC_CAUSE_SYNC);
+    divided(18);
+    state(HEC_STATE_SYNC, 3.99);
+    state(HEC_STATE_LAUNCH, 0);
+    w.gaps.brief_host_s = 0;
+    assert_false(judge(HEC_CAUSE_SYNC));
+}
+
+static void test_launch(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_COMPUTE, 8);
+    state(HEC_STATE_LAUNCH, 30);
+    state(HEC_STATE_HOST, 12);
+    state(HEC_STATE_SYNC, 3);
+    w.gaps.brief_host_s = 10;
+    w.calls.api[HEC_API_LAUNCH].count = 1600000; /* x 8 us = 12.8 s for 8 s of compute */
+    finds(HEC_CAUSE_LAUNCH, 40);
+    assert_true(says("50 %") && says("1600 launches a step, 5 us of the device each"));
+    silent_but(HEC_CAUSE_LAUNCH);
+    divided(45);
+    /* The same waits where kernels are long: nothing that was seen explains them, so the rule is less sure. */
+    state(HEC_STATE_COMPUTE, 40);
+    assert_true(judge(HEC_CAUSE_LAUNCH) && w.finding.confidence < 0.7);
+    state(HEC_STATE_SYNC, 15); /* this does */
+    assert_false(judge(HEC_CAUSE_LAUNCH));
+    finds(HEC_CAUSE_SYNC, 55);
+    state(HEC_STATE_SYNC, 0);
+    state(HEC_STATE_LAUNCH, 7.9);
+    w.gaps.brief_host_s = 0;
+    assert_false(judge(HEC_CAUSE_LAUNCH));
+}
+
+static void test_host(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_HOST, 30);
+    w.gaps.brief_host_s = 2;
+    w.lines[0] =
+        (struct hec_source_line){.state = HEC_STATE_HOST, .file = "/home/u/train.py", .function = "step", .line = 75};
+    w.lines[0].seconds = 25;
+    w.summary.diagnosis.steady_source = (struct hec_source_lines){w.lines, 1};
+    finds(HEC_CAUSE_HOST, 28);
+    assert_true(says("train.py:75 in step"));
+    silent_but(HEC_CAUSE_HOST);
+    divided(30);
+    state(HEC_STATE_HOST, 8.39); /* 2 of it brief */
+    assert_false(judge(HEC_CAUSE_HOST));
+    /* Beside a larger cause it is less sure. */
+    state(HEC_STATE_HOST, 20);
+    assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence > 0.8);
+    state(HEC_STATE_DATA, 20);
+    assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence < 0.7);
+}
+
+static void test_copy(void **context) {
+    (void)context;
+    begin(); /* rows one at a time */
+    state(HEC_STATE_COPY, 4);
+    state(HEC_STATE_SYNC, 20);
+    state(HEC_STATE_LAUNCH, 10);
+    w.calls.api[HEC_API_SYNC].count = w.calls.small_copies = 1024000;
+    w.timeline.copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PAGEABLE] = (struct hec_copy_total){1024000, 4096e6, 4};
+    finds(HEC_CAUSE_COPY, 34);
+    assert_true(says("small copies") && says("1024 copies"));
+    silent_but(HEC_CAUSE_COPY);
+    divided(34);
+
+    begin(); /* there and back */
+    state(HEC_STATE_COPY, 30);
+    state(HEC_STATE_SYNC, 5);
+    w.calls.api[HEC_API_SYNC].count = w.calls.round_trips = w.calls.blocking_copies = 1000;
+    w.calls.round_trip_bytes = 1000 * 64e6;
+    w.calls.round_trip_s = 30;
+    w.calls.pageable_bytes = 64e9;
+    w.calls.pageable_s = 30;
+    finds(HEC_CAUSE_COPY, 35);
+    assert_true(says("and back") && says("32 MB each way"));
+    silent_but(HEC_CAUSE_COPY);
+
+    begin();                  /* pageable: 20 GB/s where 0.8 x 64 can be had */
+    state(HEC_STATE_HOST, 1); /* for its watts */
+    state(HEC_STATE_COPY, 20);
+    w.calls.pageable_bytes = 400e9;
+    w.calls.pageable_s = 20;
+    finds(HEC_CAUSE_COPY, 20);
+    assert_true(says("pageable memory") && says("20 GB/s"));
+    assert_true(fabs(w.finding.seconds.best - 0.2 * (1 - 20 / 51.2)) < 1e-6);
+    silent_but(HEC_CAUSE_COPY);
+    w.calls.api[HEC_API_SYNC].count = w.calls.blocking_copies = 1000; /* waited for */
+    state(HEC_STATE_SYNC, 2);
+    finds(HEC_CAUSE_COPY, 22);
+    w.device.device.pcie_kib_per_s = 0;
+    assert_true(judge(HEC_CAUSE_COPY) && !says("link"));
+    state(HEC_STATE_COPY, 3.99);
+    state(HEC_STATE_SYNC, 0);
+    assert_false(judge(HEC_CAUSE_COPY));
+}
+
+static void test_alloc(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_ALLOC, 20);
+    state(HEC_STATE_LAUNCH, 8);
+    state(HEC_STATE_HOST, 6);
+    w.gaps.brief_host_s = 6;
+    w.calls.api[HEC_API_ALLOC] = (struct hec_call_total){30000, 0.9};
+    w.calls.api[HEC_API_FREE] = (struct hec_call_total){30000, 2.1};
+    finds(HEC_CAUSE_ALLOC, 34);
+    assert_true(says("60 calls a step") && says("50 us each"));
+    silent_but(HEC_CAUSE_ALLOC);
+    divided(34);
+    state(HEC_STATE_ALLOC, 3.99);
+    state(HEC_STATE_LAUNCH, 0);
+    w.gaps.brief_host_s = 0;
+    assert_false(judge(HEC_CAUSE_ALLOC));
+}
+
+static void test_compile(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_HOST, 25);
+    state(HEC_STATE_STARTUP, 5);
+    state(HEC_STATE_SYNC, 1);
+    w.gaps.loads = 6;
+    w.gaps.load_state_s[HEC_STATE_HOST] = 23;
+    w.gaps.load_state_s[HEC_STATE_STARTUP] = 5;
+    finds(HEC_CAUSE_COMPILE, 28);
+    silent_but(HEC_CAUSE_COMPILE);
+    w.gaps.loads = 1;
+    assert_false(judge(HEC_CAUSE_COMPILE));
+    w.calls.late_loads = 2;
+    assert_true(judge(HEC_CAUSE_COMPILE));
+    w.gaps.load_state_s[HEC_STATE_HOST] = 0;
+    w.gaps.load_state_s[HEC_STATE_STARTUP] = 3.99;
+    assert_false(judge(HEC_CAUSE_COMPILE));
+}
+
+static void test_idle(void **context) {
+    (void)context;
+    begin();
+    w.ledger.rows[HEC_STATE_TAIL].seconds = 30;
+    w.ledger.rows[HEC_STATE_TAIL].watts = IDLE_W;
+    assert_true(judge(HEC_CAUSE_IDLE) && says("30.0 s after its last work"));
+    silent_but(HEC_CAUSE_IDLE);
+    assert_true(judge(HEC_CAUSE_IDLE));
+    told(&w.finding.seconds, 0.28, 0.3);
+    w.lines[0] =
+        (struct hec_source_line){.state = HEC_STATE_TAIL, .file = "/home/u/serve.py", .function = "wait", .line = 7};
+    w.summary.diagnosis.source = (struct hec_source_lines){w.lines, 1};
+    assert_true(judge(HEC_CAUSE_IDLE) && says("line 7 in wait"));
+    snprintf(w.lines[0].file, sizeof w.lines[0].file, "/usr/lib/python3.12/subprocess.py"); /* it ends */
+    assert_false(judge(HEC_CAUSE_IDLE));
+    w.summary.diagnosis.source.count = 0;
+    w.ledger.rows[HEC_STATE_TAIL].seconds = 19.9;
+    assert_false(judge(HEC_CAUSE_IDLE));
+    w.facts.run_s = 6; /* 30 %, but less than 2 s */
+    w.ledger.rows[HEC_STATE_TAIL].seconds = 1.9;
+    assert_false(judge(HEC_CAUSE_IDLE));
+}
+
+/* Set-up that no steps tell apart: its long waits are nobody's, and what is left is said with less confidence. */
+static void test_unsteady(void **context) {
+    (void)context;
+    begin();
+    w.steady = w.ledger;
+    state(HEC_STATE_SYNC, 40);
+    w.gaps.long_s[HEC_STATE_SYNC] = 38;
+    w.gaps.load_state_s[HEC_STATE_SYNC] = 1; /* start-up */
+    silent_but(HEC_CAUSE_NONE);
+    w.gaps.long_s[HEC_STATE_SYNC] = 0;
+    assert_true(judge(HEC_CAUSE_SYNC) && w.finding.confidence < 0.5);
+}
+
+static void untraced(enum hec_verdict_kind kind) {
+    begin();
+    w.facts.timeline = NULL;
+    w.facts.ledger = w.facts.steady = NULL;
+    w.facts.calls = NULL;
+    w.facts.gaps = NULL;
+    w.summary.timeline.steps = (struct hec_step_summary){.data_s = NAN, .duration = {.mean = NAN}};
+    w.device.verdict = (struct hec_verdict){.kind = kind, .confidence = 0.6, .evidence = {"engine active 25 %"}};
+    w.device.verdict.evidence_count = 1;
+}
+
+static void test_telemetry(void **context) {
+    (void)context;
+    static const enum hec_cause by_verdict[HEC_VERDICT_COUNT] = {[HEC_VERDICT_NONE] = HEC_CAUSE_NONE,
+                                                                 [HEC_VERDICT_UNUSED] = HEC_CAUSE_IDLE,
+                                                                 [HEC_VERDICT_COMPUTE_BOUND] = HEC_CAUSE_NONE,
+                                                                 [HEC_VERDICT_TRANSFER_STARVED] = HEC_CAUSE_COPY,
+                                                                 [HEC_VERDICT_SMALL_KERNELS] = HEC_CAUSE_LAUNCH,
+                                                                 [HEC_VERDICT_WAITING] = HEC_CAUSE_HOST,
+                                                                 [HEC_VERDICT_UNCLEAR] = HEC_CAUSE_NONE};
+    for (int k = 0; k < HEC_VERDICT_COUNT; k++) {
+        enum hec_cause cause = by_verdict[k];
+        untraced((enum hec_verdict_kind)k);
+        silent_but(cause);
+        if (cause == HEC_CAUSE_NONE)
+            continue;
+        assert_true(judge(cause));
+        assert_true(w.finding.confidence > 0 && w.finding.confidence <= 0.6);
+        assert_true(w.finding.estimated && w.finding.evidence_count > 0);
+        told(&w.finding.seconds, 0.01, cause == HEC_CAUSE_IDLE ? 1 : 0.6);
+        told(&w.finding.joules, 0.01, 1);
+    }
+    untraced(HEC_VERDICT_WAITING);
+    assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence <= 0.5 && says("a trace tells"));
+    untraced(HEC_VERDICT_SMALL_KERNELS);
+    snprintf(w.summary.timeline.trace.why, sizeof w.summary.timeline.trace.why,
+             "56800 launches a second: tracing would");
+    assert_true(judge(HEC_CAUSE_LAUNCH) && w.finding.confidence > 0.6 && says("56800 launches a second"));
+    untraced(HEC_VERDICT_WAITING); /* the hooks know of the loader without a trace */
+    w.summary.timeline.steps = (struct hec_step_summary){.count = 1000, .duration = {.mean = 0.08}, .data_s = 40};
+    assert_true(judge(HEC_CAUSE_DATA) && says("50 %"));
+    w.summary.timeline.steps.data_s = 7.9;
+    assert_false(judge(HEC_CAUSE_DATA));
+    w.summary.phases[w.summary.phase_count++] =
+        (struct hec_phase_summary){.name = "checkpoint", .seconds = 30, .count = 3};
+    assert_true(judge(HEC_CAUSE_CHECKPOINT) && says("3 checkpoints"));
+    untraced(HEC_VERDICT_WAITING); /* used to its end, or held */
+    w.device.activity.to_s = 75;
+    assert_true(judge(HEC_CAUSE_IDLE));
+    w.device.activity.to_s = 85;
+    assert_false(judge(HEC_CAUSE_IDLE));
+}
+
+/* Missing is not zero: seconds are told without energy, joules are not. */
+static void test_unknown(void **context) {
+    (void)context;
+    static const enum hec_state states[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_SYNC,
+                                            HEC_STATE_COPY, HEC_STATE_ALLOC,      HEC_STATE_HOST};
+    static const enum hec_cause causes[] = {HEC_CAUSE_DATA, HEC_CAUSE_CHECKPOINT, HEC_CAUSE_SYNC,
+                                            HEC_CAUSE_COPY, HEC_CAUSE_ALLOC,      HEC_CAUSE_HOST};
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        begin();
+        state(states[i], 30);
+        for (int s = 0; s < HEC_STATE_COUNT; s++)
+            w.ledger.rows[s].watts = w.ledger.rows[s].joules = NAN;
+        w.facts.calls = NULL; /* imported */
+        w.facts.gaps = NULL;
+        w.facts.run_j = w.facts.mean_w = NAN;
+        w.device.power_w.minimum = NAN;
+        w.device.device.pcie_kib_per_s = 0;
+        w.summary.host.cores = 0;
+        assert_true(judge(causes[i]));
+        told(&w.finding.seconds, 0.1, 0.3);
+        assert_true(isnan(w.finding.joules.low) && isnan(w.finding.joules.best) && isnan(w.finding.joules.high));
+        for (int e = 0; e < w.finding.evidence_count; e++)
+            assert_null(strstr(w.finding.evidence[e], "nan"));
+        w.facts.run_j = 20000; /* energy, but no watts by state */
+        w.facts.mean_w = 200;
+        w.device.power_w.minimum = 80;
+        assert_true(judge(causes[i]) && w.finding.estimated);
+        told(&w.finding.joules, 0.01, 0.5);
+    }
+    untraced(HEC_VERDICT_NONE);
+    w.device.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .engine = NAN, .power_w = NAN};
+    silent_but(HEC_CAUSE_NONE);
+}
+
+/* ---- gaps ---- */
+
+static struct hec_gaps gaps;
+static int64_t now_ms;
+
+static void piece(enum hec_state state, double ms) {
+    const struct hec_state_piece p = {.start_ns = now_ms * 1000000,
+                                      .end_ns = now_ms * 1000000 + (int64_t)(ms * 1e6),
+                                      .state = (uint8_t)state,
+                                      .traced = true};
+    assert_int_equal(hec_gaps_piece(&gaps, 0, &p), 0);
+    now_ms += 1000;
+}
+
+static void test_gaps(void **context) {
+    (void)context;
+    piece(HEC_STATE_HOST, 0.1); /* brief */
+    piece(HEC_STATE_COMPUTE, 1);
+    piece(HEC_STATE_HOST, 0.2); /* not */
+    piece(HEC_STATE_DATA, 5);
+    piece(HEC_STATE_COMPUTE, 1);
+    piece(HEC_STATE_DATA, 7); /* a gap with a load: all but data */
+    piece(HEC_STATE_HOST, 20);
+    piece(HEC_STATE_STARTUP, 10);
+    piece(HEC_STATE_LAUNCH, 1);
+    piece(HEC_STATE_COPY, 3);
+    piece(HEC_STATE_CHECKPOINT, 2);
+    piece(HEC_STATE_COPY, 4); /* weights */
+    piece(HEC_STATE_CHECKPOINT, 2);
+    piece(HEC_STATE_COMPUTE, 1);
+    piece(HEC_STATE_COPY, 8);
+    piece(HEC_STATE_SYNC, 200); /* 0.35 s in all */
+    piece(HEC_STATE_HOST, 150);
+    hec_gaps_end(&gaps);
+    const struct hec_gap_facts *g = hec_gaps_of(&gaps, 0);
+    assert_non_null(g);
+    assert_null(hec_gaps_of(&gaps, 1));
+    assert_true(fabs(g->brief_host_s - 0.1e-3) < 1e-12);
+    assert_int_equal(g->loads, 1);
+    assert_true(fabs(g->load_s - 31e-3) < 1e-12 && fabs(g->load_state_s[HEC_STATE_HOST] - 20e-3) < 1e-12);
+    assert_true(g->load_state_s[HEC_STATE_DATA] == 0);
+    assert_true(fabs(g->checkpoint_copy_s - 4e-3) < 1e-12);
+    assert_true(fabs(g->long_s[HEC_STATE_SYNC] - 0.2) < 1e-12 && fabs(g->long_s[HEC_STATE_HOST] - 0.15) < 1e-12);
+    hec_gaps_free(&gaps);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_data),     cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_launch),   cmocka_unit_test(test_host),       cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_alloc),    cmocka_unit_test(test_compile),    cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_unsteady), cmocka_unit_test(test_telemetry),  cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_gaps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
