@@ -430,6 +430,16 @@ static void test_comm(void **state) {
     silent(HEC_CAUSE_COMM);
 }
 
+/* An interval that the unmixing left open ends at what a device can draw. */
+static void test_watts_have_an_end(void **state) {
+    (void)state;
+    ranks(60, 20, 60, 20);
+    w.ledger[0].rows[HEC_STATE_COMM].watts_high = 5000;
+    w.ledger[0].rows[HEC_STATE_COMM].watts_low = NAN;
+    fires(HEC_CAUSE_COMM);
+    near(w.finding.joules.high, 20 * 1.25 * 700 / RULE_WORLD_RUN_J * 0.95);
+}
+
 static void test_comm_small_messages(void **state) {
     (void)state;
     ranks(60, 20, 60, 20);
@@ -581,6 +591,7 @@ int main(void) {
         cmocka_unit_test(test_throttle_power),
         cmocka_unit_test(test_throttle_lowered_limit),
         cmocka_unit_test(test_comm),
+        cmocka_unit_test(test_watts_have_an_end),
         cmocka_unit_test(test_comm_small_messages),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_straggler_slow_device),

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #define CONTEXT_BY_LOWEST 1.45 /* H200: 120 W idle with a context, 82 W without */
+#define BURST 1.25             /* by the power limit; H200: 846 W unmixed of bf16 products in bursts, limit 700 W */
 #define LIMIT_REACHED 0.95     /* of the power limit, by dense work; H200: bf16 products 691 W of 700 */
 #define DENSER_UNKNOWN 1.15    /* where the limit is not known */
 #define DENSER_MOST 4.0
@@ -31,6 +32,8 @@ struct hec_saving hec_whole_joules(const struct hec_facts *f, enum hec_state sta
     if (!row || !(f->run_j > 0) || !isfinite(row->joules))
         return unknown;
     double low = finite_or(row->watts_low, row->watts), high = finite_or(row->watts_high, row->watts);
+    if (f->device->power_limit_w > 0) /* short bursts go over the limit before it acts, not by more than that */
+        high = fmin(high, fmax(row->watts, BURST * f->device->power_limit_w));
     return (struct hec_saving){fmin(row->joules, row->seconds * low) / f->run_j, fmin(1, row->joules / f->run_j),
                                fmin(1, fmax(row->joules, row->seconds * high) / f->run_j)};
 }
@@ -65,16 +68,17 @@ static void find_seconds(const struct hec_facts *f, struct hec_compute *out) {
     out->seconds = hec_whole_seconds(f, HEC_STATE_COMPUTE);
     if (!f->ledger && counted)
         out->seconds = (struct hec_saving){(1 - SECONDS_BAND) * engine, engine, fmin(1, (1 + SECONDS_BAND) * engine)};
-    if (!f->ledger || !counted || !f->ledger->windows || !(out->seconds.best > ENGINE_SLACK * engine))
+    if (!f->ledger || !counted || !f->ledger->windows)
         return;
-    out->seconds.best = ENGINE_SLACK * engine;
+    out->seconds.best = fmin(out->seconds.best, ENGINE_SLACK * engine);
     out->seconds.low = fmin(out->seconds.low, out->seconds.best);
+    out->seconds.high = fmax(out->seconds.best, fmin(out->seconds.high, ENGINE_SLACK * ENGINE_SLACK * engine));
 }
 
 /* What idle time (and copies, which draw little more) leaves. Its watts lie between the lowest sample and the mean. */
 static struct hec_saving left(const struct hec_facts *f, struct hec_saving seconds) {
     double idle_w = hec_compute_idle_watts(f), mean = f->mean_w, lowest = f->device->power_w.minimum;
-    double most = fmax(1.3 * f->device->power_limit_w, mean);
+    double most = fmax(BURST * f->device->power_limit_w, mean);
     if (!isfinite(idle_w) || !(mean > 0) || !isfinite(seconds.best))
         return unknown;
     struct hec_saving out = {seconds.low, 1 - (1 - seconds.best) * idle_w / mean,
@@ -104,6 +108,7 @@ static void find_joules(const struct hec_facts *f, struct hec_compute *out) {
         out->estimated = true;
         out->joules.best = fmax(0, told.best - denied * idle_w / f->mean_w);
         out->joules.low = fmin(told.low, out->joules.best);
+        out->joules.high = fmax(out->joules.best, told.high - denied * idle_w / f->mean_w);
     }
 }
 

@@ -124,7 +124,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     } else
         hec_finding_title(out, "unfused element-wise chains: %.0f %% of compute", 100 * in_chains);
     if (fused > 0) {
-        hec_finding_evidence(out, "%.0f %% of compute is in chains of element-wise kernels, %.1f of which can be one%s",
+        hec_finding_evidence(out, "%.0f %% of compute is in chains of element-wise kernels, %.3g of which can be one%s",
                              100 * in_chains, kernels, f->calls ? "" : " (estimated from their number)");
         if (p.longest)
             hec_finding_evidence(out, "%.90s: %lld calls of %.0f us", p.longest->name, (long long)p.longest->count,
