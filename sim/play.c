@@ -264,6 +264,19 @@ static json_t *states_json(const struct sim_show_truth *shown) {
     return states;
 }
 
+json_t *sim_ledger_json(const struct sim_show_truth *shown) {
+    json_t *states = json_object();
+    for (int s = 0; s < SIM_STATE_COUNT; s++) {
+        const char *name = sim_state_of_ledger((enum sim_state)s);
+        json_t *before = json_object_get(states, name);
+        double seconds = shown->state[s].seconds + json_number_value(json_object_get(before, "seconds"));
+        double joules = shown->state[s].joules + json_number_value(json_object_get(before, "joules"));
+        if (seconds > 0)
+            json_object_set_new(states, name, json_pack("{s:f, s:f}", "seconds", seconds, "joules", joules));
+    }
+    return states;
+}
+
 static json_t *timeline_json(const struct sim_show_truth *shown) {
     return json_pack("{s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:f, s:f, s:f, s:f, s:f}", "kernels",
                      (json_int_t)shown->kernels, "copies", (json_int_t)shown->copies, "memsets",

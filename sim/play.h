@@ -42,6 +42,8 @@ json_t *sim_cases_json(void);
 /* {"seconds", "joules", "work": {...}, "idle": {...}, "steps", "units", "activities": {name: {"seconds", "joules"}}, ...};
  * with shown (may be NULL) also "timeline": {"kernels", "copies", ..., "busy_seconds", ...} and "states": {name:
  * {"seconds", "joules"}}, which sum to the whole. */
+/* {"compute": {"seconds", "joules"}} by state of the ledger. */
+json_t *sim_ledger_json(const struct sim_show_truth *shown);
 json_t *sim_truth_json(const struct sim_truth *truth, const struct sim_show_truth *shown);
 
 #endif

@@ -1,6 +1,7 @@
 #include "sim/show.h"
 
 #include "base/error.h"
+#include "sim/case.h"
 #include "sim/cuda/hook.h"
 
 #include <dlfcn.h>
@@ -50,6 +51,7 @@ static const struct pace {
 #define AHEAD_NS 20000000 /* a program launches at most so long before the device gets there */
 #define RESUME_NS 6000    /* it launches so long before a wait of the device ends */
 #define SHORTEST_NS 500   /* no kernel is cut shorter */
+#define ALLOCATION_NS 750000 /* of some 100 MB */
 #define SYNC_TAIL_NS 2000 /* a synchronisation returns after the device is done */
 #define STREAM 7u
 #define COPY_STREAM 13u
@@ -77,10 +79,14 @@ struct sim_show {
 static const struct {
     const char *name;
 } states[SIM_STATE_COUNT] = {{"compute"}, {"comm"}, {"copy"}, {"queue"},      {"launch"}, {"startup"},
-                             {"data"},    {"sync"}, {"host"}, {"checkpoint"}, {"other"}};
+                             {"data"},    {"sync"}, {"host"}, {"checkpoint"}, {"alloc"}, {"other"}};
 
 const char *sim_state_name(enum sim_state state) {
     return states[state].name;
+}
+
+const char *sim_state_of_ledger(enum sim_state state) {
+    return state == SIM_STATE_QUEUE ? "launch" : state == SIM_STATE_OTHER ? "tail" : states[state].name;
 }
 
 int sim_show_open(int ordinal, struct sim_show **result) {
@@ -167,6 +173,16 @@ static void emit_sync(struct sim_show *show, int64_t done_ns) {
     op.u.sync.type = SIM_SYNC_STREAM;
     show->emit(&op);
     emit_call(show, CALL_cudaStreamSynchronize_v3020, correlation, start, done_ns + SYNC_TAIL_NS);
+}
+
+/* Memory goes and comes, a call after the other, until just before the program launches again. */
+static void emit_allocations(struct sim_show *show, int64_t start_ns, int64_t end_ns) {
+    int64_t t = show->host_free_ns > start_ns ? show->host_free_ns : start_ns, last = end_ns - RESUME_NS;
+    while (t < last) {
+        int64_t stop = t + ALLOCATION_NS < last ? t + ALLOCATION_NS : last;
+        emit_call(show, CALL_cudaMalloc_v3020, show->correlations(1), t, stop);
+        t = stop;
+    }
 }
 
 /* ---- truth ---- */
@@ -267,6 +283,8 @@ static enum sim_state waiting_state(enum sim_activity activity) {
         return SIM_STATE_HOST;
     case SIM_WAIT_CHECKPOINT:
         return SIM_STATE_CHECKPOINT;
+    case SIM_WAIT_ALLOC:
+        return SIM_STATE_ALLOC;
     default:
         return SIM_STATE_OTHER;
     }
@@ -299,6 +317,8 @@ void sim_show_segment(struct sim_show *show, enum sim_activity activity, const s
         show_copy(show, SIM_COPY_DTOH, SIM_MEMORY_PINNED, RATE_TO_HOST, pieces, count);
     else
         account(show, waiting_state(activity), pieces, count, start, end);
+    if (activity == SIM_WAIT_ALLOC)
+        emit_allocations(show, start, end);
     if (activity == SIM_WAIT_SYNC && !show->waited)
         emit_sync(show, start);
     show->waited = waits;
@@ -322,4 +342,39 @@ void sim_show_truth(const struct sim_show *show, struct sim_show_truth *truth) {
     truth->compute_seconds = (double)t.compute_ns * 1e-9;
     truth->copy_seconds = (double)t.copy_ns * 1e-9;
     truth->kernel_sum_seconds = (double)t.kernel_sum_ns * 1e-9;
+}
+
+static void emit_nothing(const struct sim_op *op) {
+    (void)op;
+}
+
+static uint32_t no_correlations(uint32_t count) {
+    (void)count;
+    return 1;
+}
+
+int sim_show_predict(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
+                     uint64_t seed, struct sim_show_truth *truth) {
+    struct sim_show *show = calloc(1, sizeof *show);
+    struct sim_cursor cursor;
+    struct sim_controller controller = {-2 * SIM_CONTROLLER_PAUSE_NS, 0};
+    int64_t t = 0, end = (int64_t)(seconds * 1e9 + 0.5);
+    *truth = (struct sim_show_truth){0};
+    if (!show)
+        return HEC_ERR_NOMEM;
+    show->emit = emit_nothing;
+    show->correlations = no_correlations;
+    cap_mw = sim_case_cap_mw(workload, profile, cap_mw);
+    sim_cursor_init(&cursor, workload, seed);
+    while (t < end) {
+        struct sim_span span = sim_cursor_next(&cursor);
+        int64_t stop = t + span.duration_ns < end ? t + span.duration_ns : end;
+        struct sim_piece pieces[2];
+        int count = sim_power_split(profile, cap_mw, &controller, span.activity, t, stop, pieces);
+        sim_show_segment(show, span.activity, pieces, count);
+        t += span.duration_ns;
+    }
+    *truth = show->truth;
+    sim_show_close(show);
+    return HEC_OK;
 }

@@ -18,6 +18,7 @@ enum sim_state {
     SIM_STATE_SYNC,
     SIM_STATE_HOST,
     SIM_STATE_CHECKPOINT,
+    SIM_STATE_ALLOC,
     SIM_STATE_OTHER, /* a context, and the program before or after its work */
     SIM_STATE_COUNT
 };
@@ -44,5 +45,13 @@ int sim_show_open(int ordinal, struct sim_show **show);
 void sim_show_segment(struct sim_show *show, enum sim_activity activity, const struct sim_piece *pieces, int count);
 void sim_show_truth(const struct sim_show *show, struct sim_show_truth *truth);
 void sim_show_close(struct sim_show *show);
+
+/* The states of a play as sim_case_truth predicts it, without playing it: only `state` of *truth is filled. HEC_ERR_NOMEM
+ * or HEC_ERR_USAGE. */
+struct sim_case;
+int sim_show_predict(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
+                     uint64_t seed, struct sim_show_truth *truth);
+/* The state of the ledger that a state is counted for: "launch" of SIM_STATE_QUEUE, "tail" of SIM_STATE_OTHER. */
+const char *sim_state_of_ledger(enum sim_state state);
 
 #endif

@@ -33,7 +33,11 @@ static int list_json(void) {
         const struct sim_case *workload = sim_case_at((int)i);
         if (sim_case_truth(workload, LISTED_SECONDS, sim_profile_find(LISTED_PROFILE), 0, 0, &truth) < 0)
             continue;
+        struct sim_show_truth shown;
+        if (sim_show_predict(workload, LISTED_SECONDS, sim_profile_find(LISTED_PROFILE), 0, 0, &shown) < 0)
+            continue;
         json_object_set_new(entry, "truth", sim_truth_json(&truth, NULL));
+        json_object_set_new(json_object_get(entry, "truth"), "states", sim_ledger_json(&shown));
         json_object_set_new(json_object_get(entry, "truth"), "profile", json_string(LISTED_PROFILE));
     }
     return print_json(root);

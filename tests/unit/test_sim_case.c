@@ -249,6 +249,31 @@ static void lists_as_json(void **state) {
     json_decref(root);
 }
 
+/* States of the ledger are predicted for every case, and add up to its seconds and joules. */
+static void states_are_predicted(void **state) {
+    const struct sim_profile *h200 = sim_profile_find("h200");
+    (void)state;
+    for (int i = 0; i < sim_case_count(); i++) {
+        struct sim_truth truth;
+        struct sim_show_truth shown;
+        double seconds = 0, joules = 0;
+        assert_int_equal(sim_case_truth(sim_case_at(i), 10, h200, 0, 3, &truth), HEC_OK);
+        assert_int_equal(sim_show_predict(sim_case_at(i), 10, h200, 0, 3, &shown), HEC_OK);
+        for (int s = 0; s < SIM_STATE_COUNT; s++) {
+            seconds += shown.state[s].seconds;
+            joules += shown.state[s].joules;
+        }
+        near(seconds, truth.seconds, 1e-6);
+        near(joules, truth.joules, 1e-3);
+        near(shown.state[SIM_STATE_DATA].seconds, truth.activity[SIM_WAIT_DATA].seconds, 1e-9);
+        near(shown.state[SIM_STATE_ALLOC].joules, truth.activity[SIM_WAIT_ALLOC].joules, 1e-6);
+        json_t *root = sim_ledger_json(&shown);
+        assert_null(json_object_get(root, "queue"));
+        near(json_number_value(json_object_get(json_object_get(root, "startup"), "seconds")), 0.02, 1e-9);
+        json_decref(root);
+    }
+}
+
 /* docs/simulated-gpu.md has a row for each case, with what is planted and what telemetry should say. */
 static void are_documented(void **state) {
     (void)state;
@@ -277,7 +302,7 @@ int main(void) {
         cmocka_unit_test(sigterm_ends_a_play),
         cmocka_unit_test(refuses),
         cmocka_unit_test(lists_as_json),
-        cmocka_unit_test(are_documented),
+        cmocka_unit_test(states_are_predicted), cmocka_unit_test(are_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
