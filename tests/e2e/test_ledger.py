@@ -136,7 +136,7 @@ def test_people_read_it(plays):
     for play in plays.values():
         assert "where the time and joules of " in play.text
         assert max(map(len, play.text.splitlines())) <= 80
-    assert "\n    data     " in plays["data-starved"].text and "\n    checkpoint" in plays["checkpoint"].text
+    assert "\n  data     " in plays["data-starved"].text and "\n  checkpoint" in plays["checkpoint"].text
 
 
 def test_without_a_trace_there_is_no_ledger(hec):
