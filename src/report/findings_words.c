@@ -155,8 +155,10 @@ char *hec_place_words(char *out, size_t size, const char *from, int line, const 
     return out;
 }
 
+/* Simulated loads play PyTorch programs. */
 static bool runs_python(const struct hec_summary *s) {
-    return strstr(s->command, "python") || strstr(s->command, ".py") || strstr(s->command, "torchrun");
+    return s->simulated[0] || strstr(s->command, "python") || strstr(s->command, ".py") ||
+           strstr(s->command, "torchrun");
 }
 
 const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *s) {
@@ -165,5 +167,5 @@ const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const 
         for (int i = 0; i < rule->advice_count; i++)
             if (strcmp(rule->advice[i].framework, wanted[w]) == 0)
                 return &rule->advice[i];
-    return rule->advice_count ? &rule->advice[0] : NULL;
+    return NULL;
 }
