@@ -120,6 +120,9 @@ static void texts(void **unused) {
          "GPU-00000000-0000-0000-0000-000000000000"},
         {"GPU-0a000000-0000-0000-0000", "GPU-0a000000-0000-0000-0000"},
         {"/home/a/b.py --out=/data/x/ '/tmp/q r' /", "b.py --out=x 'q r' "},
+        {"/home/a/.venv/lib/python3.11/site-packages/torch/nn/x.py", "site-packages/torch/nn/x.py"},
+        {"/home/a/.pyenv/lib/python3.11/json/x.py /opt/lib/hec/python/hec/_hooks/x.py",
+         "/lib/python3.11/json/x.py /hec/_hooks/x.py"},
         {"/dev/nvidia0 /usr/lib/x.so /proc/1/stat 12/5 a/b", "/dev/nvidia0 /usr/lib/x.so /proc/1/stat 12/5 a/b"},
         {"", ""},
     };
