@@ -178,6 +178,13 @@ static void test_sync(void **context) {
     state(HEC_STATE_LAUNCH, 0);
     w.gaps.brief_host_s = 0;
     assert_false(judge(HEC_CAUSE_SYNC));
+    /* One wait a step, and 30 ms until the next launch: the program does something of its own after it. */
+    begin();
+    state(HEC_STATE_SYNC, 30);
+    w.calls.api[HEC_API_SYNC].count = 1000;
+    finds(HEC_CAUSE_HOST, 28);
+    silent_but(HEC_CAUSE_HOST);
+    divided(30);
 }
 
 static void test_launch(void **context) {
@@ -197,6 +204,7 @@ static void test_launch(void **context) {
     state(HEC_STATE_COMPUTE, 40);
     assert_true(judge(HEC_CAUSE_LAUNCH) && w.finding.confidence < 0.7);
     state(HEC_STATE_SYNC, 15); /* this does */
+    w.calls.api[HEC_API_SYNC].count = 64000;
     assert_false(judge(HEC_CAUSE_LAUNCH));
     finds(HEC_CAUSE_SYNC, 55);
     state(HEC_STATE_SYNC, 0);
@@ -343,6 +351,7 @@ static void test_unsteady(void **context) {
     w.gaps.load_state_s[HEC_STATE_SYNC] = 1; /* start-up */
     silent_but(HEC_CAUSE_NONE);
     w.gaps.long_s[HEC_STATE_SYNC] = 0;
+    w.calls.api[HEC_API_SYNC].count = 64000;
     assert_true(judge(HEC_CAUSE_SYNC) && w.finding.confidence < 0.5);
 }
 
