@@ -8,7 +8,7 @@
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in checkpoints, copies of the weights to the host included",
-     "measured on an H200: 0.5 GB every 10 steps 55 %; saving seldom or beside the training stays under 5 %"},
+     "measured on an H200: 0.27 GB every 10 steps 87 %, every 100 steps 25 %"},
 };
 
 static const struct hec_rule_advice advice[] = {

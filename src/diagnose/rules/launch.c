@@ -8,7 +8,7 @@
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in which the device waits for launches",
-     "measured on an H200: small models 75 to 90 %, the same as CUDA graphs 8 %; large ones 5 to 8 %, hidden by nothing"},
+     "measured on an H200: small models 74 to 88 %; large ones 5 to 8 %, which nothing hides"},
     {HEC_WAITS_LAUNCH_US, "us", "of the host for a launch with its operator",
      "a launch takes 2 to 9 us, with its operator in Python about 10"},
 };

@@ -8,7 +8,7 @@
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in which the device is dry because of it",
-     "measured on an H200: a value read a layer 25 to 45 %, read every 50 steps under 1 %"},
+     "measured on an H200: a value read or a synchronisation a layer 38 to 43 %, read every 50 steps under 1 %"},
     {HEC_WAITS_LAUNCH_US, "us",
      "of the host for a launch: where that is less than what is launched, a host that does not wait "
      "runs ahead, and launching is hidden",
