@@ -46,13 +46,13 @@ static const struct pace {
 #undef SIM_PACE
 };
 
-#define CALL_NS 4000      /* a launching call lasts as long */
-#define SOONEST_NS 3000   /* from the start of the call to that of the kernel */
-#define AHEAD_NS 20000000 /* a program launches at most so long before the device gets there */
-#define RESUME_NS 6000    /* it launches so long before a wait of the device ends */
-#define SHORTEST_NS 500   /* no kernel is cut shorter */
+#define CALL_NS 4000         /* a launching call lasts as long */
+#define SOONEST_NS 3000      /* from the start of the call to that of the kernel */
+#define AHEAD_NS 20000000    /* a program launches at most so long before the device gets there */
+#define RESUME_NS 6000       /* it launches so long before a wait of the device ends */
+#define SHORTEST_NS 500      /* no kernel is cut shorter */
 #define ALLOCATION_NS 750000 /* of some 100 MB */
-#define SYNC_TAIL_NS 2000 /* a synchronisation returns after the device is done */
+#define SYNC_TAIL_NS 2000    /* a synchronisation returns after the device is done */
 #define STREAM 7u
 #define COPY_STREAM 13u
 
@@ -79,7 +79,7 @@ struct sim_show {
 static const struct {
     const char *name;
 } states[SIM_STATE_COUNT] = {{"compute"}, {"comm"}, {"copy"}, {"queue"},      {"launch"}, {"startup"},
-                             {"data"},    {"sync"}, {"host"}, {"checkpoint"}, {"alloc"}, {"other"}};
+                             {"data"},    {"sync"}, {"host"}, {"checkpoint"}, {"alloc"},  {"other"}};
 
 const char *sim_state_name(enum sim_state state) {
     return states[state].name;

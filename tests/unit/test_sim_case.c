@@ -302,7 +302,8 @@ int main(void) {
         cmocka_unit_test(sigterm_ends_a_play),
         cmocka_unit_test(refuses),
         cmocka_unit_test(lists_as_json),
-        cmocka_unit_test(states_are_predicted), cmocka_unit_test(are_documented),
+        cmocka_unit_test(states_are_predicted),
+        cmocka_unit_test(are_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
