@@ -40,15 +40,16 @@ static struct hec_gap_facts *facts_of(struct hec_gaps *gaps, int device) {
 int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece) {
     struct hec_gap_facts *g = facts_of(gaps, device);
     int64_t length = piece->end_ns - piece->start_ns;
-    double seconds = (double)length / HEC_NS_PER_S;
     if (!g)
         return HEC_ERR_NOMEM;
     if (!piece->traced || !hec_state_idle(piece->state)) {
         close_gap(g);
         g->saving = g->saving && piece->traced && piece->state == HEC_STATE_COPY;
-        g->checkpoint_copy_s += g->saving ? seconds : 0;
+        if (g->saving)
+            g->checkpoint_copy_s += (double)length / HEC_NS_PER_S;
         return 0;
     }
+    double seconds = (double)length / HEC_NS_PER_S;
     g->saving = piece->state == HEC_STATE_CHECKPOINT;
     g->open = true;
     g->now[piece->state] += seconds;

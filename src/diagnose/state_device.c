@@ -24,26 +24,32 @@ static int flush(struct hec_state_device *d) {
     return empty || !d->visitor->piece ? 0 : d->visitor->piece(d->visitor->context, d->device, &d->pending);
 }
 
-/* Field by field, inline: a piece that is written in parts and copied as a whole at once waits for its own stores, which
+/* Values, not a piece: one that is written in parts and then compared or copied as a whole waits for its own stores, which
  * was a tenth of the whole diagnosis. */
-static inline int put(struct hec_state_device *d, const struct hec_state_piece *piece) {
+static inline int put_values(struct hec_state_device *d, int64_t start_ns, int64_t end_ns, uint32_t frame,
+                             uint8_t state, uint8_t kernel_class, uint8_t phase, bool traced) {
     struct hec_state_piece *last = &d->pending;
-    if (piece->start_ns >= piece->end_ns)
+    if (start_ns >= end_ns)
         return 0;
-    if (last->start_ns < last->end_ns && last->state == piece->state && last->kernel_class == piece->kernel_class &&
-        last->phase == piece->phase && last->traced == piece->traced && last->frame == piece->frame) {
-        last->end_ns = piece->end_ns;
+    unsigned other = (last->state ^ state) | (last->kernel_class ^ kernel_class) | (last->phase ^ phase) |
+                     (last->traced ^ traced) | (last->frame ^ frame);
+    if (last->start_ns < last->end_ns && !other) {
+        last->end_ns = end_ns;
         return 0;
     }
     int err = flush(d);
-    last->start_ns = piece->start_ns;
-    last->end_ns = piece->end_ns;
-    last->frame = piece->frame;
-    last->state = piece->state;
-    last->kernel_class = piece->kernel_class;
-    last->phase = piece->phase;
-    last->traced = piece->traced;
+    last->start_ns = start_ns;
+    last->end_ns = end_ns;
+    last->frame = frame;
+    last->state = state;
+    last->kernel_class = kernel_class;
+    last->phase = phase;
+    last->traced = traced;
     return err;
+}
+
+static int put(struct hec_state_device *d, const struct hec_state_piece *p) {
+    return put_values(d, p->start_ns, p->end_ns, p->frame, p->state, p->kernel_class, p->phase, p->traced);
 }
 
 static enum hec_state_phase phase_of(enum hec_host_label label) {
@@ -118,14 +124,22 @@ static int put_in_parts(struct hec_state_device *d, struct hec_state_piece piece
     return err;
 }
 
-/* As a rule there is nothing to cut: one window, and no phase. */
-static inline int put_by_window(struct hec_state_device *d, const struct hec_state_piece *piece) {
+/* A traced piece outside of any phase. As a rule there is nothing to cut: one window, and no phase. */
+static inline int put_by_window(struct hec_state_device *d, int64_t start_ns, int64_t end_ns, uint32_t frame,
+                                enum hec_state state, int kernel_class) {
     const struct hec_interval *w = d->window < d->traced.count ? &d->traced.list[d->window] : NULL;
     const struct hec_host_thread *t = d->main;
-    bool in = w && w->start_ns <= piece->start_ns && piece->end_ns <= w->end_ns;
-    bool phases = t && hec_host_segment_after(t, piece->start_ns) < t->segment_count;
-    bool whole = piece->end_ns <= d->blind_ns && (d->traced.everywhere || (in && !phases));
-    return whole ? put(d, piece) : put_in_parts(d, *piece);
+    bool in = w && w->start_ns <= start_ns && end_ns <= w->end_ns;
+    bool phases = t && hec_host_segment_after(t, start_ns) < t->segment_count;
+    if (end_ns <= d->blind_ns && (d->traced.everywhere || (in && !phases)))
+        return put_values(d, start_ns, end_ns, frame, (uint8_t)state, (uint8_t)kernel_class, HEC_STATE_PHASE_NONE,
+                          true);
+    return put_in_parts(d, (struct hec_state_piece){.start_ns = start_ns,
+                                                    .end_ns = end_ns,
+                                                    .frame = frame,
+                                                    .state = (uint8_t)state,
+                                                    .kernel_class = (uint8_t)kernel_class,
+                                                    .traced = true});
 }
 
 /* ---- stack samples ---- */
@@ -186,14 +200,7 @@ static int busy_until(struct hec_state_device *d, int64_t t_ns) {
         enum hec_state state = lane == HEC_STATE_LANE_COPY   ? HEC_STATE_COPY
                                : lane == HEC_STATE_LANE_COMM ? HEC_STATE_COMM
                                                              : HEC_STATE_COMPUTE;
-        err = put_by_window(
-            d, &(struct hec_state_piece){
-                   .start_ns = d->at_ns,
-                   .end_ns = end,
-                   .state = (uint8_t)state,
-                   .kernel_class = (uint8_t)(lane == HEC_STATE_LANE_COPY ? (int)HEC_KERNEL_CLASS_OTHER : lane),
-                   .traced = true,
-               });
+        err = put_by_window(d, d->at_ns, end, 0, state, lane == HEC_STATE_LANE_COPY ? HEC_KERNEL_CLASS_OTHER : lane);
         if (lane == HEC_STATE_LANE_COPY && !err)
             err = tell_copying(d, d->at_ns, end);
         d->at_ns = end;
@@ -218,14 +225,7 @@ static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_s
         if (t && d->sample < t->sample_count && t->samples[d->sample].t_ns < to)
             to = t->samples[d->sample].t_ns;
         if (!err)
-            err = put_by_window(d, &(struct hec_state_piece){
-                                       .start_ns = at,
-                                       .end_ns = to,
-                                       .frame = d->frame,
-                                       .state = (uint8_t)state,
-                                       .kernel_class = HEC_KERNEL_CLASS_OTHER,
-                                       .traced = true,
-                                   });
+            err = put_by_window(d, at, to, d->frame, state, HEC_KERNEL_CLASS_OTHER);
         at = to;
     }
     return err;
@@ -277,11 +277,12 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
 }
 
 int hec_state_device_add(struct hec_state_device *d, const struct hec_state_event *event, int64_t from_ns) {
-    struct hec_host_thread *threads[] = {d->main, event->main, event->thread};
     bool first = !d->started;
-    int err = 0;
-    for (size_t i = 0; i < sizeof threads / sizeof threads[0] && !err; i++)
-        err = threads[i] ? hec_host_advance(threads[i], event->start_ns) : 0;
+    int err = d->main ? hec_host_advance(d->main, event->start_ns) : 0;
+    if (!err && event->main && event->main != d->main)
+        err = hec_host_advance(event->main, event->start_ns);
+    if (!err && event->thread && event->thread != event->main)
+        err = hec_host_advance(event->thread, event->start_ns);
     if (first) {
         d->started = true;
         d->at_ns = from_ns < event->start_ns ? from_ns : event->start_ns;

@@ -11,6 +11,7 @@
 #define STEP_NS                                                                                                        \
     INT64_C(                                                                                                           \
         500000000) /* a long piece goes on in such steps, so that readings are used while their time is in the ring */
+#define LEAP_NS INT64_C(100000000000) /* over more, at once: a damaged file may say decades */
 /* Shares of a sample that differ less between delays: 0.1 ms of 20, or 2 W where classes differ by 500. */
 #define SAME 0.005
 #define WINDOW_FLOOR_W 1.0 /* standard deviation of 100 ms of power that no sigma tells of */
@@ -262,6 +263,9 @@ static int use_ready(struct hec_unmix *unmix) {
 
 static int advance(struct hec_unmix *unmix, int class, int64_t to_ns) {
     int err = 0;
+    int64_t idle_ns = to_ns < unmix->ready_ns ? to_ns : unmix->ready_ns;
+    if (idle_ns - unmix->shares.now_ns > LEAP_NS) /* no reading can be used before */
+        hec_shares_advance(&unmix->shares, class, idle_ns - STEP_NS);
     while (!err && unmix->shares.now_ns < to_ns) {
         int64_t step_ns = to_ns - unmix->shares.now_ns < STEP_NS ? to_ns : unmix->shares.now_ns + STEP_NS;
         hec_shares_advance(&unmix->shares, class, step_ns);
@@ -272,8 +276,14 @@ static int advance(struct hec_unmix *unmix, int class, int64_t to_ns) {
 }
 
 int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
+    struct hec_shares *shares = &unmix->shares;
     if (class < 0 || class >= unmix->options.classes)
         return HEC_ERR_USAGE;
+    if (shares->begun && start_ns == shares->now_ns && end_ns > start_ns && end_ns < shares->edge_ns &&
+        end_ns < unmix->ready_ns) { /* as a rule */
+        hec_shares_add(shares, class, end_ns);
+        return 0;
+    }
     int err = 0;
     if (!unmix->shares.begun && start_ns < end_ns) {
         hec_shares_begin(&unmix->shares, start_ns);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAP_BINS 400000 /* 100 s */
+
 int hec_shares_init(struct hec_shares *shares, int classes) {
     *shares = (struct hec_shares){.width = classes + 1};
     shares->sum = calloc((size_t)shares->width, sizeof *shares->sum);
@@ -21,26 +23,23 @@ void hec_shares_begin(struct hec_shares *shares, int64_t origin_ns) {
     shares->begun = true;
     shares->origin_ns = shares->now_ns = origin_ns;
     shares->edges = 1; /* edge 0: zeros */
-}
-
-static void add(struct hec_shares *shares, int class, int64_t to_ns) {
-    double seconds = (double)(to_ns - shares->now_ns) * 1e-9;
-    if (class >= 0) {
-        shares->sum[class] += seconds;
-        shares->sum[shares->width - 1] += seconds;
-    }
-    shares->now_ns = to_ns;
+    shares->edge_ns = origin_ns + HEC_SHARES_BIN_NS;
 }
 
 void hec_shares_advance(struct hec_shares *shares, int class, int64_t to_ns) {
-    int64_t next_ns = shares->origin_ns + shares->edges * HEC_SHARES_BIN_NS;
-    for (; to_ns >= next_ns; next_ns += HEC_SHARES_BIN_NS) {
-        add(shares, class, next_ns);
+    int64_t bins = (to_ns - shares->edge_ns) / HEC_SHARES_BIN_NS - 2 * HEC_SHARES_BINS;
+    if (bins > LEAP_BINS) { /* a damaged file may say decades: what the ring forgets is added at once */
+        hec_shares_add(shares, class, shares->edge_ns + bins * HEC_SHARES_BIN_NS);
+        shares->edges += bins;
+        shares->edge_ns += bins * HEC_SHARES_BIN_NS;
+    }
+    for (; to_ns >= shares->edge_ns; shares->edge_ns += HEC_SHARES_BIN_NS) {
+        hec_shares_add(shares, class, shares->edge_ns);
         memcpy(shares->edge + (shares->edges % HEC_SHARES_BINS) * shares->width, shares->sum,
                (size_t)shares->width * sizeof *shares->sum);
         shares->edges++;
     }
-    add(shares, class, to_ns);
+    hec_shares_add(shares, class, to_ns);
 }
 
 bool hec_shares_between(const struct hec_shares *shares, int64_t start_ns, int64_t end_ns, double *out) {

@@ -16,15 +16,25 @@ struct hec_shares {
     bool begun;
     int64_t origin_ns; /* start of the first piece: edge 0 */
     int64_t now_ns;    /* all before is known */
-    int64_t edges;     /* how many were written; the next lies at origin + edges * bin */
-    double *sum;       /* at now */
-    double *edge;      /* HEC_SHARES_BINS x width */
+    int64_t edges;     /* how many were written; the next lies at origin + edges * bin: */
+    int64_t edge_ns;
+    double *sum;  /* at now */
+    double *edge; /* HEC_SHARES_BINS x width */
 };
 
 int hec_shares_init(struct hec_shares *shares, int classes); /* 0 or HEC_ERR_NOMEM */
 void hec_shares_free(struct hec_shares *shares);
 void hec_shares_begin(struct hec_shares *shares, int64_t origin_ns);
-/* Time goes on to to_ns in class; -1: no piece covers it. */
+/* Time goes on to to_ns, before the next edge, in class; -1: no piece covers it. */
+static inline void hec_shares_add(struct hec_shares *shares, int class, int64_t to_ns) {
+    double seconds = (double)(to_ns - shares->now_ns) * 1e-9;
+    if (class >= 0) {
+        shares->sum[class] += seconds;
+        shares->sum[shares->width - 1] += seconds;
+    }
+    shares->now_ns = to_ns;
+}
+/* The same over any number of edges. */
 void hec_shares_advance(struct hec_shares *shares, int class, int64_t to_ns);
 /* Seconds of each class over (start, end] into out, width long. False when it is not in the ring or not yet known. */
 bool hec_shares_between(const struct hec_shares *shares, int64_t start_ns, int64_t end_ns, double *out);
