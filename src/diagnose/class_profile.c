@@ -46,6 +46,7 @@ struct hec_class_profiler {
     bool precision_known[HEC_KERNEL_CLASS_COUNT + 1];
     enum hec_precision precision[HEC_KERNEL_CLASS_COUNT + 1]; /* of the tensor pipe; last: of all compute */
     bool seen[COUNTERS];
+    bool fed; /* there are readings: else pieces tell nothing */
     /* while the counters are read: their windows, which all of them share */
     struct gpm_window {
         int64_t start_ns, end_ns;
@@ -226,6 +227,7 @@ static int give_windows(struct hec_class_profiler *p) {
             if (w->permille[c] < 0)
                 continue;
             double share = w->permille[c] / 1e3;
+            p->fed = true;
             err = hec_unmix_counter(p->fine, c, w->start_ns, w->end_ns, share);
             if (!err)
                 err = hec_unmix_counter(p->whole, c, w->start_ns, w->end_ns, share);
@@ -252,17 +254,19 @@ int hec_class_profiler_read(struct hec_class_profiler *p, const struct hec_summa
 }
 
 int hec_class_profiler_power(struct hec_class_profiler *p, int64_t t_ns, int64_t span_ns, double watts) {
+    p->fed = true;
     return hec_unmix_power(p->fine, t_ns, span_ns, watts);
 }
 
 int hec_class_profiler_window(struct hec_class_profiler *p, int64_t start_ns, int64_t end_ns, double joules,
                               double sigma_j) {
+    p->fed = true;
     return hec_unmix_window(p->fine, start_ns, end_ns, joules, sigma_j);
 }
 
 int hec_class_profiler_piece(struct hec_class_profiler *p, const struct hec_state_piece *piece) {
     int fine = IDLE, whole;
-    if (!piece->traced)
+    if (!piece->traced || !p->fed)
         return 0;
     if (piece->state == HEC_STATE_COMPUTE)
         fine = p->group[piece->kernel_class < HEC_KERNEL_CLASS_COUNT ? piece->kernel_class : HEC_KERNEL_CLASS_OTHER];
