@@ -2,7 +2,9 @@
 
 #include "base/clock.h"
 #include "diagnose/feed.h"
+#include "diagnose/joint.h"
 #include "diagnose/ledger.h"
+#include "diagnose/pricing.h"
 #include "diagnose/summary.h"
 #include "diagnose/unmix.h"
 
@@ -24,7 +26,14 @@
 #define PIPE_UNUSED 0.02 /* below, FP64 and integer parts of the tensor pipe are noise */
 
 /* What is told apart: idling first, then what else is no compute, then classes and the rest of them. */
-enum { EDGE, IDLE, COPY, COMM, FIRST_CLASS, GROUPS_MOST = FIRST_CLASS + CLASSES_MOST + 1 };
+enum {
+    EDGE = HEC_JOINT_EDGE,
+    IDLE = HEC_JOINT_IDLE,
+    COPY = HEC_JOINT_COPY,
+    COMM = HEC_JOINT_COMM,
+    FIRST_CLASS = HEC_JOINT_FIRST,
+    GROUPS_MOST = FIRST_CLASS + CLASSES_MOST + 1
+};
 _Static_assert((int)GROUPS_MOST <= HEC_UNMIX_CLASSES, "groups are classes of unmix.h");
 
 enum counter { SM_ACTIVE, OCCUPANCY, DRAM, TENSOR, TENSOR_HALF, TENSOR_FP64, TENSOR_INT8, FP64, FP32, FP16, COUNTERS };
@@ -42,7 +51,9 @@ struct hec_class_profiler {
     struct hec_unmix *fine, *whole; /* class by class; all compute as one: group FIRST_CLASS */
     int groups;                     /* of fine */
     int group[HEC_KERNEL_CLASS_COUNT];
-    int class_of[GROUPS_MOST]; /* the lowest one; -1: no compute */
+    int class_of[GROUPS_MOST];     /* the lowest one; -1: no compute */
+    int last;                      /* group of the last kernels; 0: none yet */
+    int64_t tight_ns[GROUPS_MOST]; /* gaps that count as the kernels before them */
     bool precision_known[HEC_KERNEL_CLASS_COUNT + 1];
     enum hec_precision precision[HEC_KERNEL_CLASS_COUNT + 1]; /* of the tensor pipe; last: of all compute */
     bool seen[COUNTERS];
@@ -153,8 +164,8 @@ int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct h
     p->device = device;
     find_precision(p, by_precision);
     find_groups(p, seconds, all);
-    const struct hec_unmix_options fine = {
-        .classes = p->groups, .counters = COUNTERS, .limit_w = device->power_limit_w};
+    struct hec_unmix_options fine = {.classes = p->groups, .counters = COUNTERS, .limit_w = device->power_limit_w};
+    hec_joint_quiet(p->groups, p->class_of, &fine);
     const struct hec_unmix_options whole = {.classes = FIRST_CLASS + 1, .counters = COUNTERS, .limit_w = NAN};
     int err = hec_unmix_begin(&fine, &p->fine);
     if (!err)
@@ -274,6 +285,12 @@ int hec_class_profiler_piece(struct hec_class_profiler *p, const struct hec_stat
         fine = piece->state == HEC_STATE_COMM ? COMM : COPY;
     else if (piece->state == HEC_STATE_STARTUP || piece->state == HEC_STATE_TAIL)
         fine = EDGE;
+    if (fine >= FIRST_CLASS)
+        p->last = fine;
+    if (fine == IDLE && p->last && hec_pricing_class(piece) == HEC_STATE_COMPUTE) {
+        fine = p->last;
+        p->tight_ns[fine] += piece->end_ns - piece->start_ns;
+    }
     whole = fine < FIRST_CLASS ? fine : FIRST_CLASS;
     int err = hec_unmix_piece(p->fine, fine, piece->start_ns, piece->end_ns);
     return err ? err : hec_unmix_piece(p->whole, whole, piece->start_ns, piece->end_ns);
@@ -423,7 +440,14 @@ static int price_classes(struct hec_class_profiler *p, struct hec_ledger_device 
     int err = isfinite(ledger->joules) ? hec_unmix_solve(p->fine, &result) : HEC_ERR_NOTFOUND;
     if (err == HEC_ERR_NOMEM)
         return err;
-    if (err || !result.valid || !class_watts(p, ledger, &result, watts))
+    const struct hec_joint joint = {p->fine,           p->groups, p->group, p->tight_ns, p->device->power_limit_w,
+                                    &p->device->energy};
+    bool told = !err && result.valid && class_watts(p, ledger, &result, watts), done = false;
+    if (!err)
+        err = hec_joint_price(ledger, &joint, &done);
+    if (err == HEC_ERR_NOMEM)
+        return err;
+    if (done || !told)
         return 0;
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
         weights[c] = (double)ledger->classes[c].ns * watts[c].watts;

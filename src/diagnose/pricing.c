@@ -44,8 +44,7 @@ static bool waits(int state) {
 struct hec_unmix_options hec_pricing_options(double limit_w) {
     struct hec_unmix_options options = {.classes = HEC_STATE_COUNT, .limit_w = limit_w};
     for (int i = 0; i < HEC_STATE_COUNT; i++)
-        for (int k = 0; k < HEC_UNMIX_QUIETS; k++)
-            options.quiet[k] |= (uint32_t)(k == 0 ? waits(i) : edge(i)) << i;
+        options.quiet[edge(i)] |= (uint32_t)(waits(i) || edge(i)) << i;
     return options;
 }
 

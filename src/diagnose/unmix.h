@@ -43,7 +43,7 @@
 
 #define HEC_UNMIX_CLASSES 32
 #define HEC_UNMIX_COUNTERS 16
-#define HEC_UNMIX_QUIETS 2
+#define HEC_UNMIX_QUIETS 3
 
 struct hec_unmix;
 

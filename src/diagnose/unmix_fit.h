@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define HEC_FIT_SOURCES 4 /* none is fine: then what is believed, and the total */
+#define HEC_FIT_SOURCES 5 /* none is fine: then what is believed, and the total */
 
 struct hec_fit_source {
     const struct hec_gram *gram;
