@@ -283,7 +283,8 @@ static int build_all(struct build *b, struct hec_why *why) {
         return err;
     if (b->visitor->tables && (err = b->visitor->tables(b->visitor->context, &b->tables, b->classes)) != 0)
         return err;
-    if (b->visitor->steps && (err = b->visitor->steps(b->visitor->context, hec_step_survey_best(&b->survey))) != 0)
+    if (b->visitor->steps &&
+        (err = b->visitor->steps(b->visitor->context, hec_step_survey_best(&b->survey, &b->tables))) != 0)
         return err;
     if (in->activities)
         err = in->activities(in->context, KINDS, take, b, why);

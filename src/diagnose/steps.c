@@ -95,10 +95,26 @@ void hec_step_survey_free(struct hec_step_survey *survey) {
     memset(survey, 0, sizeof *survey);
 }
 
-const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey) {
+#define SPAN_LEAST 0.1
+
+static bool only_warm_up(const struct hec_step_list *steps, const struct hec_timeline_tables *tables) {
+    int64_t last_ns = 0;
+    if (steps->source != HEC_STEP_OPTIMIZER && steps->source != HEC_STEP_MODULE)
+        return false;
+    for (size_t i = 0; i < tables->tracer_count; i++)
+        if (tables->tracers[i].pid == steps->pid)
+            last_ns = tables->tracers[i].last_ns;
+    int64_t first_end = steps->list[0].end_ns, last_end = steps->list[steps->count - 1].end_ns;
+    return (double)(last_end - first_end) < SPAN_LEAST * (double)(last_ns - first_end);
+}
+
+const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey,
+                                                 const struct hec_timeline_tables *tables) {
     const struct hec_step_list *best = NULL;
     for (size_t i = 0; i < survey->list_count; i++) {
         const struct hec_step_list *steps = &survey->lists[i];
+        if (only_warm_up(steps, tables))
+            continue;
         if (!best || steps->source < best->source || /* the enum is in the order of trust */
             (steps->source == best->source &&
              (steps->count > best->count || (steps->count == best->count && steps->pid < best->pid))))

@@ -42,8 +42,11 @@ int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timelin
                         const struct hec_activity *a);
 void hec_step_survey_free(struct hec_step_survey *survey);
 
-/* The steps to go by: the best source (MARKED, OPTIMIZER, MODULE, ANNOTATED), of it the process with most. NULL: none. */
-const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey);
+/* The steps to go by: the best source (MARKED, OPTIMIZER, MODULE, ANNOTATED), of it the process with most. NULL: none.
+ * Steps that the hooks found in the first tenth alone of what a process did after its first one are not what it does: its
+ * warm-up called a module, and then it replays a graph. */
+const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey,
+                                                 const struct hec_timeline_tables *tables);
 /* Everything of the summary but busy_share. steps may be NULL: there are none. 0 or HEC_ERR_NOMEM. */
 int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
                            const struct hec_step_list *steps, struct hec_step_summary *out);

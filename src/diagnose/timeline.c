@@ -244,7 +244,7 @@ static int build_all(struct build *b, struct hec_why *why) {
         err = in->activities(in->context, HOST_KINDS, take_host, b, why);
     if (err && err != HEC_ERR_NOTFOUND)
         return err;
-    const struct hec_step_list *steps = hec_step_survey_best(&b->survey);
+    const struct hec_step_list *steps = hec_step_survey_best(&b->survey, &b->tables);
     if ((err = prepare_devices(b, steps)) != 0 || (err = device_results(b, why)) != 0 ||
         (err = step_results(b, steps, why)) != 0)
         return err;

@@ -277,12 +277,22 @@ static void too_few_steps(void **state) {
     near(w->out.trace.overhead, 0.003);
 }
 
+/* A warm-up calls a module twice; what follows for 2 s is not made of its calls. */
+static void warm_up_alone(void **state) {
+    struct world *w = *state;
+    add_tracer(w, 2000 * MS, -1);
+    add_steps(w, w->process, HEC_STEP_MODULE, 2, 100 * MS, 4);
+    assert_int_equal(build(w)->source, HEC_STEP_NONE);
+    add_steps(w, w->process, HEC_STEP_OPTIMIZER, 4, 200 * MS, 8); /* these go on for 600 ms after the first */
+    assert_int_equal(build(w)->source, HEC_STEP_OPTIMIZER);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(sources_by_trust), TEST(exact_quantiles),    TEST(time_in_the_loader), TEST(busy_within_steps),
         TEST(losses),           TEST(estimated_cost),     TEST(hostile_tracers),    TEST(measured_cost),
-        TEST(too_few_steps),    TEST(interval_is_honest),
+        TEST(too_few_steps),    TEST(interval_is_honest), TEST(warm_up_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
