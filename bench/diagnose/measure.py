@@ -1,0 +1,60 @@
+"""Time and memory of `hec report --json` by the length of a run.
+
+usage: measure.py HEC WORK [JSON]   WORK: folder with make (make.c) and launch (bench/import/launch.c), built
+Of each length the best of five is taken: the program does the same work every time, and what else the machine does only
+adds. Exit status 1 where a limit does not hold."""
+import json
+import os
+import subprocess
+import sys
+
+SIZES = [1, 2.5, 5, 10]  # million kernels
+ROUNDS = 5
+LIMIT_S, LIMIT_MB = 2.0, 500
+LIMIT_GROWTH = 1.25  # CPU time a kernel of the longest against the mean of the shorter ones
+
+
+def measure(hec, work, run):
+    """Wall and CPU seconds and peak MB, each the least of all rounds."""
+    best = None
+    for _ in range(ROUNDS):
+        done = subprocess.run([f"{work}/launch", hec, "report", "--json", run], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr)
+        if not json.loads(done.stdout)["devices"][0]["ledger"]:
+            sys.exit("the report has no ledger")
+        wall, cpu, peak = done.stderr.rsplit("launch: ", 1)[1].split()
+        now = (float(wall), float(cpu), int(peak) * 1024 / 1e6)
+        best = now if best is None else tuple(map(min, best, now))
+    return best
+
+
+def main():
+    hec, work = sys.argv[1:3]
+    rows = []
+    for millions in SIZES:
+        run = f"{work}/run.hec"
+        made = subprocess.run([f"{work}/make", run, str(millions)], check=True, capture_output=True, text=True).stdout
+        wall, cpu, peak = measure(hec, work, run)
+        rows.append({"kernels": int(made.split()[0]), "activities": int(made.split()[2]),
+                     "file_bytes": os.path.getsize(run), "wall_s": round(wall, 3), "cpu_s": round(cpu, 3),
+                     "peak_mb": round(peak, 1), "cpu_ns_per_kernel": round(cpu * 1e3 / millions, 1)})
+        os.remove(run)
+        print("{kernels:9d} kernels, {activities:9d} activities: {wall_s:6.3f} s, {cpu_s:6.3f} s of CPU, {peak_mb:5.1f} MB"
+              " at most, {cpu_ns_per_kernel:6.1f} ns of CPU a kernel".format(**rows[-1]), flush=True)
+    before = [r["cpu_ns_per_kernel"] for r in rows[:-1]]
+    growth = rows[-1]["cpu_ns_per_kernel"] / (sum(before) / len(before))
+    last = rows[-1]
+    checks = [("time", last["wall_s"], LIMIT_S, "s"), ("memory", last["peak_mb"], LIMIT_MB, "MB"),
+              ("CPU time a kernel against the shorter runs", round(growth, 3), LIMIT_GROWTH, "x")]
+    for what, value, limit, unit in checks:
+        print(f"{what}: {value} {unit} (limit {limit}){'' if value <= limit else '  FAILED'}")
+    if len(sys.argv) > 3:
+        with open(sys.argv[3], "w") as out:
+            json.dump({"runs": rows, "growth": round(growth, 3),
+                       "limits": {"wall_s": LIMIT_S, "peak_mb": LIMIT_MB, "growth": LIMIT_GROWTH}}, out, indent=1)
+            out.write("\n")
+    sys.exit(any(value > limit for _, value, limit, _ in checks))
+
+
+main()
