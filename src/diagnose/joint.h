@@ -1,8 +1,9 @@
 /* States and kernel classes of a device priced together.
  *
- * pricing.h takes compute for one class. Where its kernels differ much (small ones of 130 W between products of 670 W) that is
- * wrong for the states beside them too: the launches among small kernels would pay for what the kernels do not take. Where the
- * readings tell kernel classes apart, they and the states are priced in one. Figures: docs/decisions/0007-unmixing.md. */
+ * pricing.h takes compute for one class. Where its kernels differ much (small ones of 130 W between products of 670 W)
+ * that is wrong for the states beside them too: the launches among small kernels would pay for what the kernels do not
+ * take. Where the readings tell kernel classes apart, they and the states are priced in one. Figures:
+ * docs/decisions/0007-unmixing.md. */
 #ifndef HEC_DIAGNOSE_JOINT_H
 #define HEC_DIAGNOSE_JOINT_H
 
@@ -23,11 +24,13 @@ struct hec_joint {
     const struct hec_energy *energy;
 };
 
-/* Sets of classes whose samples count by residuals of their own, for hec_unmix_options. class_of: by group, the kernel class. */
+/* Sets of classes whose samples count by residuals of their own, for hec_unmix_options. class_of: by group, the kernel
+ * class. */
 void hec_joint_quiet(int groups, const int *class_of, struct hec_unmix_options *options);
 
-/* *done: rows and kernel classes have been priced anew. It is false, and nothing changed, where idling or most of
- * compute was never seen class by class, where classes do not differ by much, and where one is not known well enough. 0 or HEC_ERR_NOMEM. */
+/* *done: rows and kernel classes have been priced anew. It is false, and nothing changed, where idling, or most of compute
+ * class by class, was never seen alone for 0.1 s, where classes do not differ by much, and where one is not known well
+ * enough. 0 or HEC_ERR_NOMEM. */
 int hec_joint_price(struct hec_ledger_device *ledger, const struct hec_joint *joint, bool *done);
 
 #endif
