@@ -127,8 +127,8 @@ static struct hec_ledger_watts launch_watts(const struct hec_ledger_device *ledg
     return sum;
 }
 
-/* Whether most compute time is of classes that were each seen alone: only such readings prove that classes are told apart.
- * In a loop of short steps none is, and a fit of their mixtures may be wrong with narrow intervals. */
+/* Whether most compute time is of classes that were each seen alone: only such readings prove that classes are told
+ * apart. In a loop of short steps none is, and a fit of their mixtures may be wrong with narrow intervals. */
 static int seen_alone(const struct hec_ledger_device *ledger, const struct hec_joint *j, bool *seen) {
     double all = 0, part = 0;
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++) {

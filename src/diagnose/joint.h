@@ -28,9 +28,9 @@ struct hec_joint {
  * class. */
 void hec_joint_quiet(int groups, const int *class_of, struct hec_unmix_options *options);
 
-/* *done: rows and kernel classes have been priced anew. It is false, and nothing changed, where idling, or most of compute
- * class by class, was never seen alone for 0.1 s, where classes do not differ by much, and where one is not known well
- * enough. 0 or HEC_ERR_NOMEM. */
+/* *done: rows and kernel classes have been priced anew. It is false, and nothing changed, where idling, or most of
+ * compute class by class, was never seen alone for 0.1 s, where classes do not differ by much, and where one is not
+ * known well enough. 0 or HEC_ERR_NOMEM. */
 int hec_joint_price(struct hec_ledger_device *ledger, const struct hec_joint *joint, bool *done);
 
 #endif
