@@ -118,7 +118,7 @@ bool hec_reading_block(sqlite3_stmt *s, int first, struct hec_block *head, const
 }
 
 int hec_reading_check_schema(struct hec_reader *reader, struct hec_why *why) {
-    sqlite3_stmt *statement;
+    sqlite3_stmt *statement = NULL;
     int err = hec_reading_prepare(reader, "SELECT sql FROM sqlite_master WHERE type=? AND name=?", &statement, why);
     if (err)
         return err;

@@ -25,7 +25,7 @@ class Images(Dataset):
         return 1 << 30
 
     def __getitem__(self, index):
-        raw = bytearray(zlib.decompress(self.packed[index % len(self.packed)]))
+        raw = bytearray(zlib.decompress(self.packed[index % len(self.packed)]))  # planted
         return self.transform(torch.frombuffer(raw, dtype=torch.uint8).view(3, self.side, self.side))
 
 
