@@ -1,0 +1,319 @@
+/* States and kernel classes priced together: their known watts come back where idling and most of compute were seen alone;
+ * where not, nothing changes. */
+#include "unit/unmix_world.h"
+
+#include "diagnose/joint.h"
+#include "diagnose/summary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { GEMM = HEC_JOINT_FIRST, SMALL, SLIVER, GROUPS };
+
+#define IDLE_W 120.0
+#define COPY_W 135.0
+#define MIXTURES 40
+#define PART_MS 5.0
+
+/* A loop of idling, a copy and two classes of kernels, each in one piece of about ms. */
+struct loop {
+    double gemm_w, small_w;
+    double ms;          /* of a piece; the copy's is half of it */
+    double idle_ms;     /* 0: like the others */
+    double first_ms;    /* of idling at the start; 0: like later */
+    double sliver_part; /* of the GEMMs' time, in slivers of another class, 5 ms now and then */
+    double tight_part;  /* of the time of small kernels: gaps among them, which belong to the launch state */
+    double untraced;    /* idle time outside of all windows of the trace, by the run's */
+};
+
+static const struct loop sound = {.gemm_w = 620, .small_w = 160, .ms = 500};
+
+static void add(struct world *w, int class, double ms, double *at_ms) {
+    int64_t start = (int64_t)(*at_ms * 1e6), end = (int64_t)((*at_ms + ms) * 1e6);
+    w->piece[w->pieces++] = (struct world_piece){class, start, end};
+    *at_ms += ms;
+}
+
+/* Pieces of about 30 s, and their power by the millisecond. */
+static void make(struct world *w, const struct loop *loop, uint64_t seed) {
+    double at_ms = 0, watts[GROUPS] = {0, IDLE_W, COPY_W, 0, loop->gemm_w, loop->small_w, loop->small_w};
+    memset(w, 0, sizeof *w);
+    w->seed = seed * 0x9E3779B97F4A7C15u + 1;
+    w->noise = 0.01;
+    w->lag_ms = 20;
+    w->filter_ms = 5;
+    w->slack_ms = 2;
+    for (int i = 0; i < 8; i++)
+        world_random(w);
+    while (at_ms < 30000) {
+        double jitter = 0.8 + 0.4 * world_random(w);
+        double idle_ms = jitter * (loop->idle_ms > 0 ? loop->idle_ms : loop->ms);
+        add(w, HEC_JOINT_IDLE, w->pieces == 0 && loop->first_ms > 0 ? loop->first_ms : idle_ms, &at_ms);
+        if (loop->sliver_part > 0) {
+            for (double left = jitter * loop->ms; left > 0; left -= PART_MS)
+                add(w, world_random(w) < loop->sliver_part ? SLIVER : GEMM, PART_MS, &at_ms);
+        } else
+            add(w, GEMM, jitter * loop->ms, &at_ms);
+        add(w, HEC_JOINT_COPY, 0.5 * (1.8 - jitter) * loop->ms, &at_ms);
+        add(w, SMALL, (1.8 - jitter) * loop->ms, &at_ms);
+    }
+    w->length_ms = (int)at_ms;
+    for (int i = 0; i < w->pieces; i++) {
+        const struct world_piece *p = &w->piece[i];
+        int64_t stop;
+        for (int64_t now = p->start_ns; now < p->end_ns; now = stop) {
+            int64_t bin = now / 1000000;
+            stop = (bin + 1) * 1000000 < p->end_ns ? (bin + 1) * 1000000 : p->end_ns;
+            double seconds = (double)(stop - now) * 1e-9, joules = seconds * watts[p->class];
+            w->joules[p->class] += joules;
+            w->seconds[p->class] += seconds;
+            w->total += joules;
+            w->power[bin] += joules * 1000;
+        }
+    }
+}
+
+struct scene {
+    struct world world;
+    struct hec_unmix *unmix;
+    struct hec_ledger_device ledger, before;
+    struct hec_energy energy;
+    int group[HEC_KERNEL_CLASS_COUNT];
+    int64_t tight_ns[GROUPS];
+    double launch_w;
+};
+
+static void put_row(struct scene *s, enum hec_state state, int64_t ns, int64_t untraced_ns) {
+    s->ledger.rows[state].traced_ns = ns;
+    s->ledger.rows[state].ns = ns + untraced_ns;
+    s->ledger.traced_ns += ns;
+    s->ledger.window_ns += ns + untraced_ns;
+}
+
+static void put_class(struct scene *s, enum hec_kernel_class class, int64_t ns) {
+    s->ledger.classes[class].traced_ns = s->ledger.classes[class].ns = ns;
+}
+
+/* As the states alone would have it before: one price for all. */
+static void price_before(struct scene *s) {
+    struct hec_ledger_watts mean[HEC_STATE_COUNT];
+    double watts = s->energy.joules / ((double)s->ledger.window_ns * 1e-9);
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        mean[i] = (struct hec_ledger_watts){watts, watts, watts};
+    assert_true(hec_ledger_power(&s->ledger, mean, NULL, llround(s->energy.joules * 1e3)));
+}
+
+static void set_up(struct scene *s, const struct loop *loop, uint64_t seed) {
+    const int class_of[GROUPS] = {
+        -1, -1, -1, -1, HEC_KERNEL_CLASS_GEMM, HEC_KERNEL_CLASS_ELEMENTWISE, HEC_KERNEL_CLASS_NORM};
+    struct hec_unmix_options options = {.classes = GROUPS, .limit_w = 700};
+    int64_t ns[GROUPS] = {0};
+    memset(s, 0, sizeof *s);
+    make(&s->world, loop, seed);
+    hec_joint_quiet(GROUPS, class_of, &options);
+    assert_int_equal(hec_unmix_begin(&options, &s->unmix), 0);
+    world_power(&s->world, s->unmix);
+    world_windows(&s->world, s->unmix);
+    world_pieces(&s->world, s->unmix);
+    for (int i = 0; i < s->world.pieces; i++)
+        ns[s->world.piece[i].class] += s->world.piece[i].end_ns - s->world.piece[i].start_ns;
+    /* what counts as small kernels, and as much idling, is the launch state's; the rest of idling the sync state's */
+    int64_t tight = (int64_t)(loop->tight_part * (double)ns[SMALL]), untraced = 0;
+    int64_t loose = tight < ns[HEC_JOINT_IDLE] / 2 ? tight : ns[HEC_JOINT_IDLE] / 2;
+    s->tight_ns[SMALL] = tight;
+    s->launch_w = tight > 0 ? ((double)tight * loop->small_w + (double)loose * IDLE_W) / (double)(tight + loose) : NAN;
+    for (int g = 0; g < GROUPS; g++)
+        untraced += (int64_t)(loop->untraced * (double)ns[g]);
+    put_row(s, HEC_STATE_COMPUTE, ns[GEMM] + ns[SMALL] + ns[SLIVER] - tight, 0);
+    put_row(s, HEC_STATE_COPY, ns[HEC_JOINT_COPY], 0);
+    put_row(s, HEC_STATE_LAUNCH, tight + loose, 0);
+    put_row(s, HEC_STATE_SYNC, ns[HEC_JOINT_IDLE] - loose, untraced);
+    for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
+        s->group[c] = c == HEC_KERNEL_CLASS_GEMM ? GEMM : c == HEC_KERNEL_CLASS_NORM ? SLIVER : SMALL;
+    put_class(s, HEC_KERNEL_CLASS_GEMM, ns[GEMM]);
+    put_class(s, HEC_KERNEL_CLASS_ELEMENTWISE, ns[SMALL] - tight);
+    put_class(s, HEC_KERNEL_CLASS_NORM, ns[SLIVER]);
+    s->energy.valid = true;
+    s->energy.joules = s->world.total + (double)untraced * 1e-9 * IDLE_W;
+    s->energy.bound_joules = 0.002 * s->energy.joules;
+    price_before(s);
+}
+
+static bool price(struct scene *s) {
+    const struct hec_joint joint = {s->unmix, GROUPS, s->group, s->tight_ns, 700, &s->energy};
+    bool done = true;
+    s->before = s->ledger;
+    assert_int_equal(hec_joint_price(&s->ledger, &joint, &done), 0);
+    hec_unmix_free(s->unmix);
+    return done;
+}
+
+/* Nothing of the ledger differs, bit by bit. */
+static void expect_closed(struct scene *s) {
+    assert_false(price(s));
+    assert_memory_equal(&s->before, &s->ledger, sizeof s->ledger);
+}
+
+static void expect_sums(const struct scene *s) {
+    int64_t rows = 0, classes = 0;
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        rows += s->ledger.rows[i].mj;
+    for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
+        classes += s->ledger.classes[c].mj;
+    assert_int_equal(rows, llround(s->energy.joules * 1e3));
+    assert_int_equal(classes, s->ledger.rows[HEC_STATE_COMPUTE].mj);
+    assert_true(s->ledger.joules == (double)rows / 1e3);
+}
+
+struct score {
+    int told, covered;
+    double worst;
+};
+
+static void compare(double watts, double low, double high, double truth, struct score *score) {
+    assert_true(low <= watts && watts <= high);
+    score->told++;
+    score->covered += low <= truth && truth <= high;
+    score->worst = fmax(score->worst, fabs(watts - truth) / truth);
+}
+
+static void compare_row(const struct scene *s, enum hec_state state, double truth, struct score *score) {
+    const struct hec_ledger_row *r = &s->ledger.rows[state];
+    compare(r->watts, r->watts_low, r->watts_high, truth, score);
+}
+
+static void compare_class(const struct scene *s, enum hec_kernel_class class, double truth, struct score *score) {
+    const struct hec_ledger_class *c = &s->ledger.classes[class];
+    compare(c->watts, c->watts_low, c->watts_high, truth, score);
+}
+
+static struct scene scene;
+
+/* Many such runs: watts within 1 %, and of the 95 % intervals at least nine in ten hold. */
+static void expect_recovered(const struct loop *loop, const char *what) {
+    struct score score = {0, 0, 0};
+    for (uint64_t seed = 1; seed <= MIXTURES; seed++) {
+        set_up(&scene, loop, seed);
+        assert_true(price(&scene));
+        expect_sums(&scene);
+        compare_row(&scene, HEC_STATE_SYNC, IDLE_W, &score);
+        compare_row(&scene, HEC_STATE_COPY, COPY_W, &score);
+        compare_class(&scene, HEC_KERNEL_CLASS_GEMM, loop->gemm_w, &score);
+        compare_class(&scene, HEC_KERNEL_CLASS_ELEMENTWISE, loop->small_w, &score);
+        if (isfinite(scene.launch_w))
+            compare_row(&scene, HEC_STATE_LAUNCH, scene.launch_w, &score);
+    }
+    print_message("%s: worst %.2f %%, %d of %d covered\n", what, 100 * score.worst, score.covered, score.told);
+    assert_true(score.worst < 0.01);
+    assert_true(score.covered >= 0.9 * score.told);
+}
+
+static void test_states_and_classes(void **state) {
+    (void)state;
+    expect_recovered(&sound, "states and classes");
+}
+
+/* The launch state takes what small kernels take where its gaps lie among them, and what idling takes elsewhere. */
+static void test_launches_among_small_kernels(void **state) {
+    struct loop loop = sound;
+    (void)state;
+    loop.tight_part = 0.3;
+    loop.small_w = 240;
+    expect_recovered(&loop, "launches among small kernels");
+}
+
+static void test_some_time_untraced(void **state) {
+    struct loop loop = sound;
+    (void)state;
+    loop.untraced = 0.04;
+    expect_recovered(&loop, "4 % untraced");
+    loop.untraced = 0.08;
+    set_up(&scene, &loop, 1);
+    expect_closed(&scene);
+}
+
+/* Of compute 4 in 5 must be of classes that were seen alone. GEMMs are half of it. */
+static void test_part_seen_alone(void **state) {
+    struct loop loop = sound;
+    (void)state;
+    loop.sliver_part = 0.02; /* mostly GEMM alone for 0.14 s between slivers, now and then */
+    set_up(&scene, &loop, 1);
+    assert_true(price(&scene));
+    expect_sums(&scene);
+    loop.sliver_part = 0.5; /* never */
+    set_up(&scene, &loop, 1);
+    expect_closed(&scene);
+}
+
+/* A sample is of one class alone where 0.14 s about it are; 0.1 s of such samples are needed. */
+static void test_idling_alone(void **state) {
+    struct loop loop = sound;
+    (void)state;
+    loop.idle_ms = 60;
+    set_up(&scene, &loop, 1);
+    expect_closed(&scene);
+    loop.first_ms = 200;
+    set_up(&scene, &loop, 1);
+    expect_closed(&scene);
+    loop.first_ms = 400;
+    set_up(&scene, &loop, 1);
+    assert_true(price(&scene));
+    expect_sums(&scene);
+}
+
+static void test_short_steps(void **state) {
+    struct loop loop = sound;
+    (void)state;
+    loop.ms = 12;
+    set_up(&scene, &loop, 1);
+    expect_closed(&scene);
+}
+
+static void test_classes_alike(void **state) {
+    struct loop loop = sound;
+    (void)state;
+    loop.gemm_w = 420;
+    loop.small_w = 400;
+    set_up(&scene, &loop, 1);
+    expect_closed(&scene);
+}
+
+/* A total that is itself unknown by a third. */
+static void test_total_uncertain(void **state) {
+    (void)state;
+    set_up(&scene, &sound, 1);
+    scene.energy.joules *= 1.5;
+    scene.energy.bound_joules = 0.3 * scene.energy.joules;
+    expect_closed(&scene);
+}
+
+static void test_no_joules_before(void **state) {
+    (void)state;
+    set_up(&scene, &sound, 1);
+    scene.ledger.joules = NAN;
+    expect_closed(&scene);
+}
+
+static void test_quiet_sets(void **state) {
+    const int class_of[GROUPS] = {
+        -1, -1, -1, -1, HEC_KERNEL_CLASS_GEMM, HEC_KERNEL_CLASS_ELEMENTWISE, HEC_KERNEL_CLASS_GRAPH};
+    struct hec_unmix_options options = {.classes = GROUPS};
+    (void)state;
+    hec_joint_quiet(GROUPS, class_of, &options);
+    assert_int_equal(options.quiet[0], 1u << HEC_JOINT_IDLE | 1u << HEC_JOINT_COPY | 1u << SMALL);
+    assert_int_equal(options.quiet[1], 1u << HEC_JOINT_IDLE | 1u << HEC_JOINT_COPY);
+    assert_int_equal(options.quiet[2], 1u << HEC_JOINT_EDGE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_states_and_classes), cmocka_unit_test(test_launches_among_small_kernels),
+        cmocka_unit_test(test_some_time_untraced), cmocka_unit_test(test_part_seen_alone),
+        cmocka_unit_test(test_idling_alone),       cmocka_unit_test(test_short_steps),
+        cmocka_unit_test(test_classes_alike),      cmocka_unit_test(test_total_uncertain),
+        cmocka_unit_test(test_no_joules_before),   cmocka_unit_test(test_quiet_sets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
