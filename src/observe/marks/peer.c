@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "observe/tell.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,18 +37,10 @@ const char *hec_marks_peer_name(const struct hec_marks_peer *peer, uint32_t id) 
 }
 
 void hec_marks_tell(struct hec_marks_run *run, enum hec_event_kind kind, int64_t t_ns, const char *format, ...) {
-    if (run->events_left == 0)
-        return;
-    char text[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    hec_tell(run->sink, &run->events_left, "marks", kind, t_ns, format, args);
     va_end(args);
-    if (--run->events_left == 0) {
-        kind = HEC_EVENT_NOTE;
-        snprintf(text, sizeof text, "further events of marks are left out");
-    }
-    run->sink->event(run->sink->context, kind, HEC_DEVICE_NONE, t_ns, text);
 }
 
 /* ---- knobs ---- */

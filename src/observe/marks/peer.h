@@ -27,7 +27,7 @@ struct hec_marks_run {
     int64_t opened_ns; /* nothing valid is older: the socket did not exist */
     int64_t end_ns;    /* end of the window; INT64_MAX until it is known */
     struct hec_marks_units units;
-    int events_left; /* events are bounded too: a fork bomb that drops marks must not fill the run file */
+    int events_left; /* see observe/tell.h */
 };
 
 struct hec_marks_peer {

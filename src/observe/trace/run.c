@@ -1,9 +1,8 @@
 #include "observe/trace/run.h"
 
 #include "base/clock.h"
+#include "observe/tell.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 void hec_trace_run_init(struct hec_trace_run *run, const struct hec_sink *sink, int64_t now_ns) {
@@ -32,16 +31,8 @@ uint32_t hec_trace_ms(const struct hec_trace_run *run, int64_t now_ns) {
 }
 
 void hec_trace_tell(struct hec_trace_run *run, enum hec_event_kind kind, int64_t t_ns, const char *format, ...) {
-    if (run->events_left == 0)
-        return;
-    char text[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    hec_tell(run->sink, &run->events_left, "the trace", kind, t_ns, format, args);
     va_end(args);
-    if (--run->events_left == 0) {
-        kind = HEC_EVENT_NOTE;
-        snprintf(text, sizeof text, "further events of the trace are left out");
-    }
-    run->sink->event(run->sink->context, kind, HEC_DEVICE_NONE, t_ns, text);
 }

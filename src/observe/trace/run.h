@@ -19,7 +19,7 @@ struct hec_trace_run {
     int64_t end_ns;                   /* end of the window; INT64_MAX until it is known */
     struct hec_trace_budget budget;
     uint32_t held;
-    int events_left; /* events are bounded too: a fork bomb must not fill the run file */
+    int events_left; /* see observe/tell.h */
     size_t batched;
     struct hec_activity batch[HEC_TRACE_BATCH];
 };
