@@ -146,66 +146,68 @@ static void kernel(const struct pass *pass) {
 #undef GET
 }
 
+/* What copies, copies between devices and memsets have alike: CUPTI has a struct for each. */
+struct alike {
+    uint64_t start, end, bytes, graph_node;
+    uint32_t correlation, stream, context, graph, device;
+};
+#define ALIKE(record)                                                                                                  \
+    &(struct alike) {                                                                                                  \
+        .start = GET(record, start), .end = GET(record, end), .bytes = GET(record, bytes),                             \
+        .graph_node = GET(record, graph_node), .correlation = GET(record, correlation), .stream = GET(record, stream), \
+        .context = GET(record, context), .graph = GET(record, graph), .device = (uint32_t)GET(record, device),         \
+    }
+#define GET(record, field) HEC_CUPTI_GET(pass->bytes, record, field)
+
+/* NULL: it makes no sense, and is counted. */
+static struct hec_trace_copy *fill_copy(const struct pass *pass, const struct alike *in,
+                                        struct hec_ring_record *record) {
+    struct hec_trace_copy *out = &hec_out_payload(record)->copy;
+    if (!device_sane(in->device) || !times(pass, in->start, in->end, record, &out->duration_ns))
+        return NULL;
+    out->bytes = in->bytes;
+    out->correlation = in->correlation;
+    out->stream = in->stream;
+    out->context = in->context;
+    out->graph = in->graph;
+    out->device = (uint16_t)in->device;
+    if (in->graph_node != 0 || in->graph != 0)
+        record->flags |= HEC_TRACE_IN_GRAPH;
+    device_done(record, in->context, in->stream, in->correlation);
+    return out;
+}
+
 static void copy(const struct pass *pass) {
-#define GET(field) HEC_CUPTI_GET(pass->bytes, copy, field)
     struct hec_ring_record record = {0};
-    struct hec_trace_copy *out = &hec_out_payload(&record)->copy;
-    if (!device_sane(GET(device)) || !times(pass, GET(start), GET(end), &record, &out->duration_ns))
+    struct hec_trace_copy *out = fill_copy(pass, ALIKE(copy), &record);
+    if (!out)
         return;
-    out->bytes = GET(bytes);
-    out->correlation = GET(correlation);
-    out->stream = GET(stream);
-    out->context = GET(context);
-    out->graph = GET(graph);
-    out->device = (uint16_t)GET(device);
-    out->from = memory_of(GET(from));
-    out->to = memory_of(GET(to));
-    record.flags = GET(graph_node) != 0 || out->graph != 0 ? HEC_TRACE_IN_GRAPH : 0;
-    device_done(&record, out->context, out->stream, out->correlation);
+    out->from = memory_of(GET(copy, from));
+    out->to = memory_of(GET(copy, to));
     hec_out_write(&record, HEC_TRACE_COPY);
-#undef GET
 }
 
 static void peer(const struct pass *pass) {
-#define GET(field) HEC_CUPTI_GET(pass->bytes, peer, field)
-    struct hec_ring_record record = {0};
-    struct hec_trace_copy *out = &hec_out_payload(&record)->copy;
-    if (!device_sane(GET(device)) || !device_sane(GET(to_device)) ||
-        !times(pass, GET(start), GET(end), &record, &out->duration_ns))
+    struct hec_ring_record record = {.flags = HEC_TRACE_PEER};
+    struct hec_trace_copy *out = device_sane(GET(peer, to_device)) ? fill_copy(pass, ALIKE(peer), &record) : NULL;
+    if (!out)
         return;
-    out->bytes = GET(bytes);
-    out->correlation = GET(correlation);
-    out->stream = GET(stream);
-    out->context = GET(context);
-    out->graph = GET(graph);
-    out->device = (uint16_t)GET(device);
-    out->peer = (uint16_t)GET(to_device);
-    out->from = memory_of(GET(from));
-    out->to = memory_of(GET(to));
-    record.flags = (uint16_t)(HEC_TRACE_PEER | (GET(graph_node) != 0 || out->graph != 0 ? HEC_TRACE_IN_GRAPH : 0));
-    device_done(&record, out->context, out->stream, out->correlation);
+    out->peer = (uint16_t)GET(peer, to_device);
+    out->from = memory_of(GET(peer, from));
+    out->to = memory_of(GET(peer, to));
     hec_out_write(&record, HEC_TRACE_COPY);
-#undef GET
 }
 
 static void set(const struct pass *pass) {
-#define GET(field) HEC_CUPTI_GET(pass->bytes, memset, field)
     struct hec_ring_record record = {0};
-    struct hec_trace_copy *out = &hec_out_payload(&record)->copy;
-    if (!device_sane(GET(device)) || !times(pass, GET(start), GET(end), &record, &out->duration_ns))
+    struct hec_trace_copy *out = fill_copy(pass, ALIKE(memset), &record);
+    if (!out)
         return;
-    out->bytes = GET(bytes);
-    out->correlation = GET(correlation);
-    out->stream = GET(stream);
-    out->context = GET(context);
-    out->graph = GET(graph);
-    out->device = (uint16_t)GET(device);
-    out->to = memory_of(GET(memory));
-    record.flags = GET(graph_node) != 0 || out->graph != 0 ? HEC_TRACE_IN_GRAPH : 0;
-    device_done(&record, out->context, out->stream, out->correlation);
+    out->to = memory_of(GET(memset, memory));
     hec_out_write(&record, HEC_TRACE_MEMSET);
-#undef GET
 }
+#undef GET
+#undef ALIKE
 
 static void graph(const struct pass *pass) {
 #define GET(field) HEC_CUPTI_GET(pass->bytes, graph, field)
