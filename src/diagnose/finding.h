@@ -34,7 +34,7 @@ struct hec_finding {
     enum hec_cause cause;
     int device;                    /* hec_device.index */
     double confidence;             /* 0..1 that the cause is right */
-    char title[HEC_EVIDENCE_SIZE]; /* with its numbers: "starved for data: 41 % of the time" */
+    char title[HEC_EVIDENCE_SIZE]; /* with its numbers: "starved for data: 41 % of the steps' time" */
     char evidence[HEC_EVIDENCE_MAX][HEC_EVIDENCE_SIZE];
     int evidence_count;
     char lever[2 * HEC_EVIDENCE_SIZE]; /* the change that answers it, as fits this run */

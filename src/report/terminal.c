@@ -139,7 +139,7 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
     hec_page_blank(page);
     char row[64] = "";
     if (h->cores > 0)
-        snprintf(row, sizeof row, "%d cores", h->cores);
+        snprintf(row, sizeof row, "%d core%s", h->cores, h->cores == 1 ? "" : "s");
     if (isfinite(h->cpu_busy))
         snprintf(row + strlen(row), sizeof row - strlen(row), "%s%.10s busy", row[0] ? ", " : "CPU ",
                  hec_format_share(busy, h->cpu_busy));

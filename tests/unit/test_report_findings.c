@@ -77,7 +77,7 @@ static struct hec_finding *find(enum hec_cause cause, double best, const char *t
 }
 
 static struct hec_finding *starved(void) {
-    struct hec_finding *f = find(HEC_CAUSE_DATA, 0.2, "starved for data: 40 % of the time");
+    struct hec_finding *f = find(HEC_CAUSE_DATA, 0.2, "starved for data: 40 % of the steps' time");
     f->states = 1u << HEC_STATE_DATA;
     f->line_count = 1;
     f->lines[0] = (struct hec_finding_line){.line = 41, .share = 0.84};
@@ -139,7 +139,7 @@ static void test_headlines(void **state) {
     headline(
         "starved for data: the H200 idled 40 % of 60.0 s; mending it would save about 30 % of the time (10 to 35)");
     f->states |= 1u << HEC_STATE_COMPUTE; /* no idling: the finding's own words */
-    headline("starved for data: 40 % of the time; mending it would save about 30 % of the time (10 to 35)");
+    headline("starved for data: 40 % of the steps' time; mending it would save about 30 % of the time (10 to 35)");
     f->seconds.best = 0.049; /* not worth acting on */
     headline("no cause stands out: the H200 was busy 60 % of 60.0 s");
     find(HEC_CAUSE_NONE, 0, "healthy");
@@ -162,18 +162,18 @@ static void test_a_finding_whole(void **state) {
     (void)state;
     traced();
     starved();
-    find(HEC_CAUSE_LAUNCH, 0.1, "launch-bound: 9 % of the time");
+    find(HEC_CAUSE_LAUNCH, 0.1, "launch-bound: 9 % of the steps' time");
     find(HEC_CAUSE_NONE, 0, "healthy: busy");
-    find(HEC_CAUSE_SYNC, 0.01, "stalled by synchronisation: 1 % of the time");
-    find(HEC_CAUSE_COPY, 0.005, "stalled by copies: 1 % of the time");
+    find(HEC_CAUSE_SYNC, 0.01, "stalled by synchronisation: 1 % of the steps' time");
+    find(HEC_CAUSE_COPY, 0.005, "stalled by copies: 1 % of the steps' time");
     print();
-    says("Findings  1  starved for data: 40 % of the time (confidence 0.90)");
+    says("Findings  1  starved for data: 40 % of the steps' time (confidence 0.90)");
     says("  saves      20 % of the joules (16 to 24), about 7.1 kJ");
     says("  because    - evidence of data");
     says("images.py:41 Images.__getitem__ (84 %)");
     says("  lever      lever of data");
     says("          2  launch-bound");
-    says("          3  stalled by synchronisation: 1 % of the time (confidence 0.90)");
+    says("          3  stalled by synchronisation: 1 % of the steps' time");
     says_not("evidence of sync"); /* not worth acting on: its title only */
     says_not("healthy");
     says_not("stalled by copies");
@@ -193,7 +193,7 @@ static void test_at_the_end_of_run(void **state) {
     (void)state;
     traced();
     starved();
-    find(HEC_CAUSE_LAUNCH, 0.1, "launch-bound: 9 % of the time");
+    find(HEC_CAUSE_LAUNCH, 0.1, "launch-bound: 9 % of the steps' time");
     style.brief = true;
     print();
     says("found      starved for data: the H200 idled 40 %");

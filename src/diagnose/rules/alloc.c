@@ -27,7 +27,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double share = hec_waits_share(&w, HEC_CAUSE_ALLOC);
     if (!w.known || !(share >= LEAST))
         return false;
-    hec_finding_title(out, "stalled by memory allocation: %.0f %% of the time", 100 * share);
+    hec_finding_title(out, "stalled by memory allocation: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (w.allocs > 0)
         hec_finding_evidence(out, "%.3g calls a %s allocate or free device or pinned memory, %.3g us each", w.allocs,
                              w.per, w.alloc_us);

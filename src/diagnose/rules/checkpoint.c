@@ -14,10 +14,12 @@ static const struct hec_rule_limit limits[] = {
 static const struct hec_rule_advice advice[] = {
     {"PyTorch", "Copy to the host, and write from there while training goes on.",
      "import torch.distributed.checkpoint as dcp\n"
-     "saving = dcp.async_save(state_dict, checkpoint_id=path)  # before the next one: saving.result()\n"},
+     "saving = dcp.async_save(state_dict, checkpoint_id=path)\n"
+     "saving.result()  # before the next one\n"},
     {"JAX", "Orbax saves asynchronously.",
      "manager = orbax.checkpoint.CheckpointManager(\n"
-     "    path, options=orbax.checkpoint.CheckpointManagerOptions(save_interval_steps=N, enable_async_checkpointing=True))\n"},
+     "    path, options=orbax.checkpoint.CheckpointManagerOptions(\n"
+     "        save_interval_steps=N, enable_async_checkpointing=True))\n"},
     {"any",
      "Save as often as the time that a failure may cost is worth: sqrt(2 x time to save x time between failures) "
      "(Young 1974).",
@@ -48,7 +50,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double share = hec_waits_share(&w, HEC_CAUSE_CHECKPOINT), seconds = w.owned_s[HEC_CAUSE_CHECKPOINT];
     if (!(share >= LEAST))
         return false;
-    hec_finding_title(out, "stalled by checkpoints: %.0f %% of the time", 100 * share);
+    hec_finding_title(out, "stalled by checkpoints: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (phase && phase->count > 0)
         hec_finding_evidence(out, "%lld checkpoints of %.3g s; the device waits %.2f s for them",
                              (long long)phase->count, phase->seconds / (double)phase->count, seconds);

@@ -23,7 +23,8 @@ static const struct hec_rule_limit limits[] = {
 
 static const struct hec_rule_advice advice[] = {
     {"PyTorch", "Let DistributedDataParallel sum gradients in buckets behind the backward pass.",
-     "model = DistributedDataParallel(model, bucket_cap_mb=50, gradient_as_bucket_view=True)\n"},
+     "model = DistributedDataParallel(model, bucket_cap_mb=50,\n"
+     "                                gradient_as_bucket_view=True)\n"},
     {"PyTorch", "With gradient accumulation, communicate at the last of the micro-batches only.",
      "with model.no_sync():\n"
      "    loss_of(model(inputs), targets).backward()\n"},

@@ -15,7 +15,8 @@ static const struct hec_rule_limit limits[] = {
 static const struct hec_rule_advice advice[] = {
     {"PyTorch", "See what is compiled anew and why; then mark the dimension that varies, or pad to a few sizes.",
      "TORCH_LOGS=recompiles python train.py\n"
-     "torch._dynamo.mark_dynamic(batch, 0)  # or torch.compile(model, dynamic=True)\n"},
+     "torch._dynamo.mark_dynamic(batch, 0)\n"
+     "# or: torch.compile(model, dynamic=True)\n"},
     {"JAX", "Each new shape is a compilation: pad to buckets, and keep compiled code.",
      "jax.config.update(\"jax_log_compiles\", True)\n"
      "jax.config.update(\"jax_compilation_cache_dir\", \"/var/cache/jax\")\n"},

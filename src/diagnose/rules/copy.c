@@ -19,7 +19,8 @@ static const struct hec_rule_advice advice[] = {
      "loader = DataLoader(..., pin_memory=True)\n"
      "batch = batch.to(device, non_blocking=True)\n"},
     {"PyTorch", "Small: put the pieces together first.",
-     "inputs = torch.stack(rows).to(device)  # not [row.to(device) for row in rows]\n"},
+     "inputs = torch.stack(rows).to(device)\n"
+     "# not: [row.to(device) for row in rows]\n"},
     {"PyTorch", "There and back: stay on the device; .cpu(), .numpy() and .tolist() in the loop leave it.", NULL},
     {"JAX", "jax.device_put the next batch while this one is computed; np.* on device arrays copies.", NULL},
     {"CUDA", "cudaMemcpyAsync from cudaHostAlloc memory, in a stream of its own.", NULL},
@@ -57,7 +58,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         return false;
     double low = 0.2, best = 0.6, high = 1;
     if (w.copies == HEC_WAITS_CHATTY) {
-        hec_finding_title(out, "stalled by small copies: %.0f %% of the time", percent);
+        hec_finding_title(out, "stalled by small copies: %.0f %% of the %s", percent, hec_waits_whole(&w));
         hec_finding_evidence(out, "%.4g copies of less than 64 KiB a %s; waiting calls: %.4g", w.small_copies, w.per,
                              w.syncs);
         hec_finding_evidence(out, "on the device they take %.3g s, in the calls %.3g s", c->small_copy_s,
@@ -65,18 +66,20 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_lever(out, "put the %.4g pieces of a %s together on the host and copy once", w.small_copies, w.per);
         low = 0.7, best = 0.93;
     } else if (w.copies == HEC_WAITS_ROUND_TRIPS) {
-        hec_finding_title(out, "stalled by copies to the host and back: %.0f %% of the time", percent);
+        hec_finding_title(out, "stalled by copies to the host and back: %.0f %% of the %s", percent,
+                          hec_waits_whole(&w));
         hec_finding_evidence(out, "%.3g times a %s data goes to the host and comes back: %.3g MB each way",
                              w.round_trips, w.per, c->round_trip_bytes / (double)c->round_trips / 2e6);
         hec_finding_lever(out,
                           "keep the data on the device: what is computed on the host in between can be computed there");
         low = 0.6, best = 0.95;
     } else if (w.copies == HEC_WAITS_PAGEABLE) {
-        hec_finding_title(out, "stalled by copies from pageable memory: %.0f %% of the time", percent);
+        hec_finding_title(out, "stalled by copies from pageable memory: %.0f %% of the %s", percent,
+                          hec_waits_whole(&w));
         best = fmax(0.3, pinned_gain(&w));
         low = 0.3 * best;
     } else {
-        hec_finding_title(out, "stalled by copies: %.0f %% of the time", percent);
+        hec_finding_title(out, "stalled by copies: %.0f %% of the %s", percent, hec_waits_whole(&w));
         hec_finding_lever(out, "copy ahead of need, in a stream of its own, from pinned memory");
     }
     if (w.rate_bytes_per_s > 0 && w.link_bytes_per_s > 0)

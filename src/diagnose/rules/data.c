@@ -25,9 +25,11 @@ static const struct hec_rule_advice advice[] = {
      "torchvision.transforms.v2 on tensors of the device).",
      NULL},
     {"JAX", "Grain, or a thread that keeps two batches on the device ahead of need.",
-     "loader = grain.DataLoader(data_source=source, sampler=sampler, worker_count=N, worker_buffer_size=2)\n"},
+     "loader = grain.DataLoader(data_source=source, sampler=sampler,\n"
+     "                          worker_count=N, worker_buffer_size=2)\n"},
     {"TensorFlow", "Map in parallel and prefetch.",
-     "ds = ds.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(B).prefetch(tf.data.AUTOTUNE)\n"},
+     "ds = ds.map(f, num_parallel_calls=tf.data.AUTOTUNE)\n"
+     "ds = ds.batch(B).prefetch(tf.data.AUTOTUNE)\n"},
 };
 
 /* Workers that would keep up, and whether the host has the cores for them. seconds: of a step, in which the input is made by
@@ -37,7 +39,8 @@ static void advise(const struct hec_facts *f, double data_s, double rest_s, stru
     double spare = host->cores - host->tree_cores;
     if (host->cores < 1 || !isfinite(spare))
         return;
-    hec_finding_evidence(out, "the program uses %.1f of the host's %d cores", host->tree_cores, host->cores);
+    hec_finding_evidence(out, "the program uses %.1f of the host's %d core%s", host->tree_cores, host->cores,
+                         host->cores == 1 ? "" : "s");
     double wanted = data_s > 0 && rest_s > 0 ? fmin(MOST_WORKERS, ceil(data_s / rest_s)) : NAN;
     if (spare < 1)
         hec_finding_lever(out,
@@ -45,14 +48,15 @@ static void advise(const struct hec_facts *f, double data_s, double rest_s, stru
                           "device");
     else if (isfinite(wanted) && wanted <= spare)
         hec_finding_lever(out,
-                          "%.0f more loader workers would keep up, and %.0f cores are idle: "
+                          "%.0f more loader worker%s would keep up, and %.0f core%s idle: "
                           "DataLoader(num_workers=%.0f, pin_memory=True, persistent_workers=True, prefetch_factor=4)",
-                          wanted, floor(spare), wanted);
+                          wanted, wanted == 1 ? "" : "s", floor(spare), floor(spare) == 1 ? " is" : "s are", wanted);
     else if (isfinite(wanted))
         hec_finding_lever(out,
-                          "%.0f more loader workers would be needed and %.0f cores are idle: use those, and make the "
+                          "%.0f more loader worker%s would be needed and %.0f core%s idle: use %s, and make the "
                           "input cheaper or prepare it on the device",
-                          wanted, floor(spare));
+                          wanted, wanted == 1 ? "" : "s", floor(spare), floor(spare) == 1 ? " is" : "s are",
+                          floor(spare) == 1 ? "it" : "those");
 }
 
 static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
@@ -60,7 +64,7 @@ static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
     double steps_s = (double)steps->count * steps->duration.mean, share = steps->data_s / steps_s;
     if (steps->count < 1 || !(share >= LEAST_TELEMETRY) || f->device->verdict.kind == HEC_VERDICT_COMPUTE_BOUND)
         return false;
-    hec_finding_title(out, "starved for data: %.0f %% of the steps", 100 * share);
+    hec_finding_title(out, "starved for data: %.0f %% of the steps' time", 100 * share);
     hec_finding_evidence(out, "%.2f s of %.2f s in steps are in the loader; the device was not traced", steps->data_s,
                          steps_s);
     advise(f, steps->data_s / (double)steps->count, (steps_s - steps->data_s) / (double)steps->count, out);
@@ -78,7 +82,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double share = hec_waits_share(&w, HEC_CAUSE_DATA), data_s = w.owned_s[HEC_CAUSE_DATA];
     if (!(share >= LEAST))
         return false;
-    hec_finding_title(out, "starved for data: %.0f %% of the time", 100 * share);
+    hec_finding_title(out, "starved for data: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (w.work > 0)
         hec_finding_evidence(out, "the device waits for the loader %.3g ms a %s of %.3g ms", 1e3 * data_s / w.work,
                              w.per, 1e3 * w.whole_s / w.work);

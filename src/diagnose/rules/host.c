@@ -18,7 +18,8 @@ static const struct hec_rule_advice advice[] = {
      "elements by calls on arrays.",
      NULL},
     {"PyTorch", "Element by element in Python is 100 times slower than one call.",
-     "counts = torch.bincount(tokens, minlength=1000)  # not: for token in tokens.tolist(): ...\n"},
+     "counts = torch.bincount(tokens, minlength=1000)\n"
+     "# not: for token in tokens.tolist(): ...\n"},
     {"serving", "Tokenise in processes of their own, batched, with a compiled tokenizer.",
      "tokenizer = AutoTokenizer.from_pretrained(name, use_fast=True)\n"},
 };
@@ -46,7 +47,8 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     for (int i = 0; i < verdict->evidence_count; i++)
         hec_finding_evidence(out, "%s", verdict->evidence[i]);
     if (host->cores > 0 && isfinite(host->tree_cores))
-        hec_finding_evidence(out, "the program uses %.1f of the host's %d cores", host->tree_cores, host->cores);
+        hec_finding_evidence(out, "the program uses %.1f of the host's %d core%s", host->tree_cores, host->cores,
+                             host->cores == 1 ? "" : "s");
     hec_finding_evidence(out, "it may as well be data, synchronisation or checkpoints: a trace tells (--trace=full)");
     out->confidence = fmin(0.4, verdict->confidence);
     hec_waits_save_telemetry(f, 0.5, out);
@@ -63,7 +65,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!(share >= LEAST))
         return false;
     const struct hec_source_line *line = held_by(f);
-    hec_finding_title(out, "held up by the program's own code: %.0f %% of the time", 100 * share);
+    hec_finding_title(out, "held up by the program's own code: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (line && line->line > 0)
         hec_finding_evidence(out, "%s:%d in %s holds the device up for %.2f s of it", base_name(line->file),
                              (int)line->line, line->function, line->seconds);
@@ -71,7 +73,8 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "the device waits %.3g ms a %s of %.3g ms for it",
                              1e3 * w.owned_s[HEC_CAUSE_HOST] / w.work, w.per, 1e3 * w.whole_s / w.work);
     if (host->cores > 0 && isfinite(host->tree_cores))
-        hec_finding_evidence(out, "the program uses %.1f of the host's %d cores", host->tree_cores, host->cores);
+        hec_finding_evidence(out, "the program uses %.1f of the host's %d core%s", host->tree_cores, host->cores,
+                             host->cores == 1 ? "" : "s");
     hec_waits_tell_joules(f, &w, HEC_CAUSE_HOST, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_HOST, 0.9);
     hec_waits_save(f, &w, HEC_CAUSE_HOST, 0.4, 0.92, 1, out);

@@ -48,7 +48,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double share = hec_waits_share(&w, HEC_CAUSE_LAUNCH);
     if (!(share >= LEAST))
         return false;
-    hec_finding_title(out, "launch-bound: %.0f %% of the time", 100 * share);
+    hec_finding_title(out, "launch-bound: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (w.launches > 0)
         hec_finding_evidence(out, "%.4g launches a %s, %.3g us of the device each", w.launches, w.per,
                              1e6 * w.compute_s / w.launches);

@@ -20,7 +20,8 @@ static const struct hec_rule_advice advice[] = {
     {"PyTorch", "Give all ranks the same amount of work: as many samples, of similar lengths.",
      "sampler = torch.utils.data.DistributedSampler(dataset, drop_last=True)\n"},
     {"any", "Where the work is the same, the device is slow: compare clocks, temperatures and throttling.",
-     "nvidia-smi --query-gpu=index,clocks.sm,temperature.gpu,clocks_event_reasons.active --format=csv\n"},
+     "nvidia-smi --format=csv \\\n"
+     "    --query-gpu=index,clocks.sm,temperature.gpu,clocks_event_reasons.active\n"},
 };
 
 static const struct hec_device_summary *device_of(const struct hec_facts *f, int index) {

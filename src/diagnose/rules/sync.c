@@ -34,7 +34,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double share = hec_waits_share(&w, HEC_CAUSE_SYNC);
     if (!w.known || !(share >= LEAST))
         return false;
-    hec_finding_title(out, "stalled by synchronisation: %.0f %% of the time", 100 * share);
+    hec_finding_title(out, "stalled by synchronisation: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (f->calls)
         hec_finding_evidence(out, "the host waits for the device %.3g times a %s", w.syncs, w.per);
     if (w.reads >= 1)

@@ -195,6 +195,10 @@ double hec_waits_share(const struct hec_waits *w, enum hec_cause cause) {
     return w->known && w->whole_s > 0 ? w->owned_s[cause] / w->whole_s : 0;
 }
 
+const char *hec_waits_whole(const struct hec_waits *w) {
+    return w->steady ? "steps' time" : "run";
+}
+
 /* ---- what a finding says ---- */
 
 static double part(double x) {

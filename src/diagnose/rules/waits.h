@@ -46,6 +46,8 @@ void hec_waits_gather(const struct hec_facts *facts, struct hec_waits *out);
 
 /* Share of the judged part that a cause owns, 0..1; 0 without a trace. */
 double hec_waits_share(const struct hec_waits *waits, enum hec_cause cause);
+/* Of what that is a share, for titles: "steps' time" or "run". */
+const char *hec_waits_whole(const struct hec_waits *waits);
 /* Sets savings for "these parts [low, best, high] of what the cause owns go away", states and `estimated`. */
 void hec_waits_save(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause, double low,
                     double best, double high, struct hec_finding *out);

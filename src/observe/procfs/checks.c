@@ -84,8 +84,8 @@ static void check_host(int proc, struct hec_check_list *list) {
     cpu_set_t set;
     int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)online;
     if (cpu)
-        hec_check_add(list, AREA, "CPU", HEC_CHECK_OK, "%ld cores, of which hec and the command may use %d", online,
-                      usable);
+        hec_check_add(list, AREA, "CPU", HEC_CHECK_OK, "%ld core%s, of which hec and the command may use %d", online,
+                      online == 1 ? "" : "s", usable);
     else
         hec_check_add(list, AREA, "CPU", HEC_CHECK_MISSING, "/proc/stat cannot be read");
     if (memory)
