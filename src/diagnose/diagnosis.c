@@ -332,6 +332,11 @@ const struct hec_ledger_device *hec_diagnosis_of(const struct hec_diagnosis *dia
     return i >= 0 ? &diagnosis->ledger.devices[i] : NULL;
 }
 
+const char *hec_diagnosis_how(const struct hec_diagnosis *diagnosis, int device) {
+    int i = at(diagnosis, device);
+    return i >= 0 && diagnosis->how ? diagnosis->how[i] : "";
+}
+
 const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *diagnosis, int device) {
     int i = at(diagnosis, device);
     return i >= 0 && diagnosis->calls ? &diagnosis->calls[i] : NULL;

@@ -46,6 +46,9 @@ void hec_diagnosis_free(struct hec_diagnosis *diagnosis);
  * the device has no activities. */
 const struct hec_ledger_device *hec_diagnosis_of(const struct hec_diagnosis *diagnosis, int device, const char **why);
 
+/* On what the watts of a device's ledger rest, a phrase; "": it has no joules, or no ledger. */
+const char *hec_diagnosis_how(const struct hec_diagnosis *diagnosis, int device);
+
 /* NULL: none of that device. */
 const struct hec_ledger_device *hec_diagnosis_steady(const struct hec_diagnosis *diagnosis, int device);
 const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *diagnosis, int device);

@@ -93,5 +93,8 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
     }
     if (why[0])
         hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", why);
+    const char *how = hec_diagnosis_how(diagnosis, device);
+    if (how[0] && strncmp(how, "measured", strlen("measured")) != 0) /* the usual: worth no line */
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "watts %s", how);
     put_lines(page, &diagnosis->source, d);
 }

@@ -76,6 +76,7 @@ def test_rows_add_up(plays, case):
     jsonschema.validate(play.report, SCHEMA)
     assert sum(row["seconds"] for row in play.device["ledger"]) == pytest.approx(play.report["run"]["seconds"], rel=1e-8)
     assert play.device["ledger_why"] is None
+    assert play.device["ledger_how"].split(":")[0] in ("measured", "estimated", "rough")
     joules = sum(row["joules"] for row in play.device["ledger"])
     assert joules == pytest.approx(play.device["energy"]["joules"], abs=0.01)
     assert sum(c["seconds"] for c in play.device["kernel_classes"]) == pytest.approx(play.rows["compute"]["seconds"])
@@ -147,3 +148,4 @@ def test_without_a_trace_there_is_no_ledger(hec):
     (device,) = hec.report(path)["devices"]
     assert device["ledger"] == device["source"] == device["kernel_classes"] == []
     assert device["ledger_why"] == "no activity of it was traced"
+    assert device["ledger_how"] is None

@@ -189,6 +189,27 @@ static void test_a_finding_whole(void **state) {
     says_not("and 1 more");
 }
 
+static void on_what_watts_rest(const char *how) {
+    snprintf(summary.diagnosis.how[0], sizeof summary.diagnosis.how[0], "%s", how);
+    print();
+}
+
+/* A line under the ledger, but for watts that were measured. */
+static void test_on_what_watts_rest(void **state) {
+    (void)state;
+    traced();
+    on_what_watts_rest("estimated: its steps are too alike");
+    says("\n             watts estimated: its steps are too alike\n");
+    on_what_watts_rest("rough: too few readings");
+    says("\n             watts rough: too few readings\n");
+    on_what_watts_rest("measured: power samples tell");
+    says("120 W");
+    says_not("measured");
+    on_what_watts_rest("");
+    says("120 W");
+    says_not("\n             watts");
+}
+
 static void test_at_the_end_of_run(void **state) {
     (void)state;
     traced();
@@ -289,6 +310,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_headlines, start, finish),
         cmocka_unit_test_setup_teardown(test_without_a_trace, start, finish),
         cmocka_unit_test_setup_teardown(test_a_finding_whole, start, finish),
+        cmocka_unit_test_setup_teardown(test_on_what_watts_rest, start, finish),
         cmocka_unit_test_setup_teardown(test_at_the_end_of_run, start, finish),
         cmocka_unit_test_setup_teardown(test_dollars_where_they_count, start, finish),
         cmocka_unit_test_setup_teardown(test_hostile_text, start, finish),
