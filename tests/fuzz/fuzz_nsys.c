@@ -2,45 +2,15 @@
  * otherwise sound export, of the version of 2022 or with what 2025 adds. */
 #include "../unit/nsys_schema.h"
 #include "import_sink.h"
+#include "sqlite_bytes.h"
 
-#include <sqlite3.h>
 #include <stdint.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct bytes {
-    const uint8_t *data;
-    size_t size;
-};
-
-static int64_t take_number(struct bytes *b) {
-    int64_t value = 0;
-    size_t n = b->size < 8 ? b->size : 8;
-    if (n)
-        memcpy(&value, b->data, n);
-    b->data += n;
-    b->size -= n;
-    return value >> (value & 63); /* small ones too */
-}
-
 static void bind(sqlite3_stmt *s, int column, struct bytes *b) {
-    size_t n = b->size && b->size > b->data[0] ? b->data[0] : b->size;
-    switch (take_number(b) & 7) {
-    case 0:
-        n = n < b->size ? n : b->size;
-        sqlite3_bind_text(s, column, (const char *)b->data, (int)n, SQLITE_TRANSIENT);
-        b->data += n;
-        b->size -= n;
-        break;
-    case 1:
-        sqlite3_bind_double(s, column, (double)take_number(b) * 1e300);
-        break;
-    case 2:
-        sqlite3_bind_null(s, column);
-        break;
-    default:
-        sqlite3_bind_int64(s, column, take_number(b));
-    }
+    size_t length = text_length(b);
+    bind_kind(s, column, b, take_number(b) & 7, length);
 }
 
 static const char *const tables[] = {

@@ -3,11 +3,11 @@
  * activities (kind, number of them in two bytes, data) in an otherwise sound file; else, the rest is columns of such a
  * file. */
 #include "../unit/store_passes.h"
+#include "sqlite_bytes.h"
 
 #include "store/copy.h"
 #include "store/schema.h"
 
-#include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -62,38 +62,9 @@ static void write_righted(const uint8_t *data, size_t size) {
     free(file);
 }
 
-struct bytes {
-    const uint8_t *data;
-    size_t size;
-};
-
-static int64_t take_number(struct bytes *b) {
-    int64_t value = 0;
-    size_t n = b->size < 8 ? b->size : 8;
-    if (n)
-        memcpy(&value, b->data, n);
-    b->data += n;
-    b->size -= n;
-    return value >> (value & 63); /* small ones too */
-}
-
 static void bind(sqlite3_stmt *s, int column, struct bytes *b) {
-    size_t n = b->size && b->size > b->data[0] ? b->data[0] : b->size;
-    switch (take_number(b) % 8) {
-    case 0:
-        sqlite3_bind_text(s, column, (const char *)b->data, (int)(n < b->size ? n : b->size), SQLITE_TRANSIENT);
-        b->data += n < b->size ? n : b->size;
-        b->size -= n < b->size ? n : b->size;
-        break;
-    case 1:
-        sqlite3_bind_double(s, column, (double)take_number(b) * 1e300);
-        break;
-    case 2:
-        sqlite3_bind_null(s, column);
-        break;
-    default:
-        sqlite3_bind_int64(s, column, take_number(b));
-    }
+    size_t length = text_length(b);
+    bind_kind(s, column, b, take_number(b) % 8, length);
 }
 
 static const char *const inserts[] = {
