@@ -104,8 +104,8 @@ static bool only_warm_up(const struct hec_step_list *steps, const struct hec_tim
     for (size_t i = 0; i < tables->tracer_count; i++)
         if (tables->tracers[i].pid == steps->pid)
             last_ns = tables->tracers[i].last_ns;
-    int64_t first_end = steps->list[0].end_ns, last_end = steps->list[steps->count - 1].end_ns;
-    return (double)(last_end - first_end) < SPAN_LEAST * (double)(last_ns - first_end);
+    double first_end = (double)steps->list[0].end_ns, last_end = (double)steps->list[steps->count - 1].end_ns;
+    return last_end - first_end < SPAN_LEAST * ((double)last_ns - first_end);
 }
 
 const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey,

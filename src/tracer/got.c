@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,10 +31,26 @@ struct search {
     uint32_t changed;
 };
 
-/* Store a pointer where the page may be read-only; its protection is as before afterwards. */
+/* Through the kernel, which refuses where the page is read-only, and changes nothing else. */
+static bool store_if_writable(void **slot, void *value) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    bool done = write(ends[1], &value, sizeof value) == (ssize_t)sizeof value &&
+                read(ends[0], slot, sizeof value) == (ssize_t)sizeof value;
+    close(ends[0]);
+    close(ends[1]);
+    return done;
+}
+
+/* Store a pointer where the page may be read-only; its protection is as before afterwards. A module that another thread is
+ * just loading is still relocated, in pages that become read-only (RELRO) only at the end: to make such a page read-only
+ * too early would end the program in the loader. Where it is read-only already, the loader has finished with it. */
 static bool store(void **slot, void *value, int protection) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *start = (void *)((uintptr_t)slot & ~(page - 1));
+    if (!(protection & PROT_WRITE) && store_if_writable(slot, value))
+        return true;
     if (!(protection & PROT_WRITE) && mprotect(start, page, protection | PROT_WRITE) != 0)
         return false;
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);

@@ -32,7 +32,9 @@ static int start(void **state) {
     fake_used(&run, 0, 4321);
     style = (struct hec_report_style){.utf8 = true};
     assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
-    hec_findings_free(&summary.findings);
+    hec_findings_free(&summary.findings); /* what the tests put there is theirs */
+    hec_ledger_free(&summary.diagnosis.ledger);
+    free(summary.timeline.devices);
     /* 60 s: 36 s of compute at 300 W, 24 s of data at 120 W */
     ledger = (struct hec_ledger_device){.device = 0, .window_ns = 60000000000, .joules = 13680, .discrepancy = 0};
     for (int i = 0; i < HEC_STATE_COUNT; i++)
