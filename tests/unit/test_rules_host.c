@@ -178,11 +178,11 @@ static void test_sync(void **context) {
     state(HEC_STATE_LAUNCH, 0);
     w.gaps.brief_host_s = 0;
     assert_false(judge(HEC_CAUSE_SYNC));
-    /* One wait a step, and 30 ms until the next launch: the program does something of its own after it. */
+    /* A wait in ten steps, and 300 ms until the next launch: the program does something of its own after it. */
     begin();
     state(HEC_STATE_SYNC, 30);
-    w.calls.api[HEC_API_SYNC].count = 1000;
-    finds(HEC_CAUSE_HOST, 28);
+    w.calls.api[HEC_API_SYNC].count = 100;
+    finds(HEC_CAUSE_HOST, 29);
     silent_but(HEC_CAUSE_HOST);
     divided(30);
 }

@@ -5,14 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-#define RELAUNCH_MOST_S 2e-3 /* measured on an H200: 10 to 30 us from a wait to the next launch */
-#define READ_BYTES 256.0     /* a copy to the host of no more is a number that is read */
-#define CHATTY_LEAST 8.0     /* small copies to the device, a step */
-#define CHATTY_SHARE 0.5     /* of launches, and of waits */
-#define LAUNCH_RATIO 1.5     /* from which launching is the limit whatever else waits */
-#define DRAIN_LEAST 0.25     /* of the exposed time: less does not explain it */
-#define ROUND_SHARE 0.25     /* of waits */
-#define MUCH_RATE 0.2e9      /* bytes a second of the judged part */
+#define RELAUNCH_MOST_S                                                                                                \
+    1e-2 /* measured on an H200: 10 to 30 us from a wait to the next launch; with a step of work of its own more */
+#define READ_BYTES 256.0 /* a copy to the host of no more is a number that is read */
+#define CHATTY_LEAST 8.0 /* small copies to the device, a step */
+#define CHATTY_SHARE 0.5 /* of launches, and of waits */
+#define LAUNCH_RATIO 1.5 /* from which launching is the limit whatever else waits */
+#define DRAIN_LEAST 0.25 /* of the exposed time: less does not explain it */
+#define ROUND_SHARE 0.25 /* of waits */
+#define MUCH_RATE 0.2e9  /* bytes a second of the judged part */
 #define THIN_COVERAGE 0.5
 #define DOMINATED 0.75 /* of the confidence, where another cause owns more */
 #define UNSTEADY 0.5   /* the same, where set-up is not told from the rest */
@@ -147,7 +148,7 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
     bool data = waits_for_data(f, w);
     double moved = f->calls ? f->calls->pageable_bytes + f->calls->pinned_bytes : INFINITY;
     bool reading = !data && w->reads > 0 && moved < MUCH_RATE * f->calls->traced_s;
-    /* Launching again takes a program far less than 2 ms: what is longer, it does something of its own first. */
+    /* Launching again takes a program far less than 10 ms: what is longer, it does something of its own first. */
     double relaunch =
         f->calls && !data ? fmin(s[HEC_STATE_SYNC], w->syncs * w->work * RELAUNCH_MOST_S) : s[HEC_STATE_SYNC];
     give(w, data ? HEC_CAUSE_COPY : HEC_CAUSE_SYNC, relaunch, BIT(SYNC));

@@ -6,7 +6,7 @@
  *            takes longer than what it launches, they belong to launch. Otherwise a host that runs ahead would hide them,
  *            and what drains the queue owns them: sync, copy or alloc, whichever holds the device up longest.
  *   sync     belongs to copy where calls wait for copies of the program's data rather than for numbers that it reads
- *            What is more than 2 ms a call is the program's own code after it: host
+ *            What is more than 10 ms a call is the program's own code after it: host
  *   copy     the other way round: a copy of a few bytes back to the host is how a number is read
  * All of the steady part of the run. Where none is told from set-up, waits of 0.3 s and more in host, sync and launch are
  * left out: few and long is what set-up looks like. */
