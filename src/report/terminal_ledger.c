@@ -38,7 +38,7 @@ static void put_row(struct hec_page *page, enum hec_state state, const struct he
     if (isfinite(r->joules)) {
         double half = fmax(r->watts_high - r->watts, r->watts - r->watts_low);
         if (isfinite(half) && half < r->watts)
-            snprintf(watts, sizeof watts, "%4.0f W %s %.0f", r->watts, page->utf8 ? "\u00b1" : "+-", half);
+            snprintf(watts, sizeof watts, "%4.0f W %s %.*f", r->watts, page->utf8 ? "\u00b1" : "+-", half < 0.95, half);
         else
             snprintf(watts, sizeof watts, "%4.0f W (rough)", r->watts);
         snprintf(energy, sizeof energy, " %9s  %s", hec_format_si(joules, r->joules, 3, "J"), watts);

@@ -86,10 +86,12 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (w.work > 0)
         hec_finding_evidence(out, "the device waits for the loader %.3g ms a %s of %.3g ms", 1e3 * data_s / w.work,
                              w.per, 1e3 * w.whole_s / w.work);
-    if (w.work > 0 && steps->samples_per_step > 0 && strcmp(w.per, "step") == 0)
-        hec_finding_evidence(out, "%.4g %s/s, and %.4g without the wait", steps->samples_per_step * w.work / w.whole_s,
-                             steps->unit[0] ? steps->unit : "samples",
-                             steps->samples_per_step * w.work / fmax(w.whole_s - data_s, w.whole_s * 1e-3));
+    if (w.work > 0 && steps->samples_per_step > 0 && strcmp(w.per, "step") == 0) {
+        double samples = steps->samples_per_step * w.work, without_s = fmax(w.whole_s - data_s, w.whole_s * 1e-3);
+        int digits = samples / w.whole_s < 10 ? 2 : 0;
+        hec_finding_evidence(out, "%.*f %s/s, and %.*f without the wait", digits, samples / w.whole_s,
+                             steps->unit[0] ? steps->unit : "samples", digits, samples / without_s);
+    }
     hec_waits_tell_joules(f, &w, HEC_CAUSE_DATA, out);
     advise(f, w.work > 0 ? data_s / w.work : NAN, w.work > 0 ? (w.whole_s - data_s) / w.work : NAN, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_DATA, 0.95);
