@@ -22,6 +22,8 @@
 #error "relocations of this processor are not known"
 #endif
 
+static uint64_t unfinished; /* slots that were left for later */
+
 struct search {
     const struct hec_got_hook *hooks;
     uint32_t count;
@@ -31,11 +33,24 @@ struct search {
     uint32_t changed;
 };
 
-/* Through the kernel, which refuses where the page is read-only, and changes nothing else. */
-static bool store_if_writable(void **slot, void *value) {
+/* Store a pointer where the page may be read-only; its protection is as before afterwards. */
+static bool store(void **slot, void *value, int protection) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *start = (void *)((uintptr_t)slot & ~(page - 1));
+    if (!(protection & PROT_WRITE) && mprotect(start, page, protection | PROT_WRITE) != 0)
+        return false;
+    __atomic_store_n(slot, value, __ATOMIC_RELEASE);
+    if (!(protection & PROT_WRITE))
+        mprotect(start, page, protection);
+    return true;
+}
+
+/* Asked of the kernel, which writes what is there anyway, or refuses. */
+static bool writable(void **slot) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return false;
+        return true;
+    void *value = __atomic_load_n(slot, __ATOMIC_RELAXED);
     bool done = write(ends[1], &value, sizeof value) == (ssize_t)sizeof value &&
                 read(ends[0], slot, sizeof value) == (ssize_t)sizeof value;
     close(ends[0]);
@@ -43,20 +58,16 @@ static bool store_if_writable(void **slot, void *value) {
     return done;
 }
 
-/* Store a pointer where the page may be read-only; its protection is as before afterwards. A module that another thread is
- * just loading is still relocated, in pages that become read-only (RELRO) only at the end: to make such a page read-only
- * too early would end the program in the loader. Where it is read-only already, the loader has finished with it. */
-static bool store(void **slot, void *value, int protection) {
+/* Data that the loader makes read-only when it has relocated a module (RELRO): whole pages of it. */
+static bool becomes_read_only(const struct dl_phdr_info *info, uintptr_t address) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    void *start = (void *)((uintptr_t)slot & ~(page - 1));
-    if (!(protection & PROT_WRITE) && store_if_writable(slot, value))
-        return true;
-    if (!(protection & PROT_WRITE) && mprotect(start, page, protection | PROT_WRITE) != 0)
-        return false;
-    __atomic_store_n(slot, value, __ATOMIC_RELEASE);
-    if (!(protection & PROT_WRITE))
-        mprotect(start, page, protection);
-    return true;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_GNU_RELRO && address >= start && address < ((start + segment->p_memsz) & ~(page - 1)))
+            return true;
+    }
+    return false;
 }
 
 static bool inside(const struct dl_phdr_info *info, uint32_t type, uintptr_t address, int *protection) {
@@ -96,9 +107,13 @@ static void search_table(struct search *search, const struct dl_phdr_info *info,
                 break;
             if (!search->visit(info->dlpi_name, &search->hooks[hook], bound, search->context))
                 break;
-            /* RELRO: the loader has taken the right to write away */
-            if (inside(info, PT_GNU_RELRO, address, NULL))
+            if (becomes_read_only(info, address)) {
+                if (writable((void **)address)) { /* another thread is just loading it, and has more to write there */
+                    unfinished++;
+                    break;
+                }
                 protection = PROT_READ;
+            }
             search->changed += store((void **)address, search->hooks[hook].shim, protection);
             break;
         }
@@ -190,5 +205,5 @@ static int read_generation(struct dl_phdr_info *info, size_t size, void *context
 uint64_t hec_got_generation(void) {
     uint64_t generation = 0;
     dl_iterate_phdr(read_generation, &generation);
-    return generation;
+    return generation + (unfinished << 32);
 }

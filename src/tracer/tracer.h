@@ -388,7 +388,7 @@ uint32_t hec_got_patch(const struct hec_got_hook *hooks, uint32_t count, uintptr
                        void *context);
 /* Make later lookups of the names in the library give the shims. Returns the number of symbols changed. */
 uint32_t hec_got_patch_symbols(const struct hec_got_hook *hooks, uint32_t count);
-/* Changes when a module was loaded. */
+/* Changes when a module was loaded, and when one was met that was not loaded wholly: its turn comes later. */
 uint64_t hec_got_generation(void);
 
 /* ---- thread.c ---- */

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -46,6 +48,36 @@ static bool agree(const char *module, const struct hec_got_hook *hook, bool boun
     return bound && *(bool *)context;
 }
 
+static bool only_now(const char *module, const struct hec_got_hook *hook, bool bound, void *context) {
+    (void)hook;
+    (void)context;
+    return bound && strstr(module, "libgot_user_now") != NULL;
+}
+
+struct relro {
+    ElfW(Addr) base;
+    int protection, found;
+};
+
+static int protect_module(struct dl_phdr_info *info, size_t size, void *context) {
+    (void)size;
+    struct relro *to = context;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; info->dlpi_addr == to->base && i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO) {
+            uintptr_t from = (to->base + info->dlpi_phdr[i].p_vaddr) & ~(page - 1);
+            uintptr_t end = (to->base + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz) & ~(page - 1);
+            to->found += end > from && mprotect((void *)from, end - from, to->protection) == 0;
+        }
+    return 0;
+}
+
+static void protect(ElfW(Addr) base, int protection) {
+    struct relro to = {base, protection, 0};
+    dl_iterate_phdr(protect_module, &to);
+    assert_int_equal(to.found, 1);
+}
+
 static void test_got(void **state) {
     (void)state;
     void *library = load("got_library"), *now = load("got_user_now"), *lazy = load("got_user_lazy");
@@ -74,9 +106,19 @@ static void test_got(void **state) {
     assert_int_equal(call(later, "got_user_pointer", 1), 101);
     assert_int_equal(hec_got_patch_symbols(hooks, 2), 0); /* once */
 
-    /* bound slots, in memory that the loader has made read-only */
+    /* a module that is just being loaded: its slots wait until the loader has made them read-only */
     yes = true;
-    assert_true(hec_got_patch(hooks, 2, map->l_addr, agree, &yes) >= 3);
+    struct link_map *loading;
+    assert_int_equal(dlinfo(now, RTLD_DI_LINKMAP, &loading), 0);
+    generation = hec_got_generation();
+    protect(loading->l_addr, PROT_READ | PROT_WRITE);
+    hec_got_patch(hooks, 2, map->l_addr, only_now, NULL);
+    assert_int_equal(call(now, "got_user_call", 1), 2);
+    assert_true(hec_got_generation() != generation);
+    protect(loading->l_addr, PROT_READ);
+
+    /* bound slots, in memory that the loader has made read-only */
+    assert_true(hec_got_patch(hooks, 2, map->l_addr, agree, &yes) >= 2);
     assert_int_equal(call(now, "got_user_call", 1), 101);
     assert_int_equal(call(now, "got_user_pointer", 1), 101);
     assert_int_equal(call(lazy, "got_user_pointer", 1), 101);
