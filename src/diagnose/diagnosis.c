@@ -276,6 +276,23 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
     return hec_source_end(steady_source, &out->steady, HEC_DIAGNOSIS_LINES, &out->steady_source);
 }
 
+static int some(void *found, const struct hec_activity *activities, size_t count) {
+    (void)activities;
+    *(bool *)found |= count > 0;
+    return count > 0; /* one is enough */
+}
+
+/* Another pass over the kernels, only for runs in which something can be told. */
+static int build_modules(const struct hec_timeline_input *timeline, struct hec_source_modules *out,
+                         struct hec_why *why) {
+    const uint32_t kinds = HEC_ACTIVITY_BIT(HEC_ACTIVITY_RANGE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_OPERATOR);
+    bool found = false;
+    int err = timeline->activities ? timeline->activities(timeline->context, kinds, some, &found, why) : 0;
+    if (err < 0 && err != HEC_ERR_NOTFOUND)
+        return err;
+    return found ? hec_source_modules_build(timeline, HEC_DIAGNOSIS_MODULES, out, why) : 0;
+}
+
 int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
                         const struct hec_timeline *told, const struct hec_device_summary *devices, int device_count,
                         struct hec_diagnosis *out, struct hec_why *why) {
@@ -286,6 +303,8 @@ int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_
     for (int i = 0; b.supplies && i < device_count; i++)
         b.supplies[b.supply_count++].summary = &devices[i];
     int err = build_all(&b, input, timeline, told, out, why);
+    if (!err)
+        err = build_modules(timeline, &out->modules, why);
     hec_ledger_abandon(b.ledger);
     hec_ledger_abandon(b.steady_ledger);
     hec_calls_free(b.calls);
@@ -307,6 +326,7 @@ void hec_diagnosis_free(struct hec_diagnosis *diagnosis) {
     hec_source_lines_free(&diagnosis->source);
     hec_ledger_free(&diagnosis->steady);
     hec_source_lines_free(&diagnosis->steady_source);
+    hec_source_modules_free(&diagnosis->modules);
     hec_gaps_free(&diagnosis->gaps);
     free(diagnosis->why);
     free(diagnosis->how);

@@ -7,16 +7,20 @@
 #include "diagnose/gaps.h"
 #include "diagnose/ledger.h"
 #include "diagnose/source_lines.h"
+#include "diagnose/source_lines_modules.h"
 #include "diagnose/steady.h"
 
 /* Source lines kept of a state and device. */
 #define HEC_DIAGNOSIS_LINES 10
+/* Modules kept of a device. */
+#define HEC_DIAGNOSIS_MODULES 10
 
 struct hec_diagnosis {
     struct hec_ledger ledger;       /* only devices with activities */
     struct hec_source_lines source; /* of idle states; empty without stack samples */
     struct hec_ledger steady;       /* seconds in the steady part alone (steady.h), device by device as in ledger */
     struct hec_source_lines steady_source;
+    struct hec_source_modules modules;  /* what launched compute; empty where no ranges or operators are known */
     struct hec_gaps gaps;               /* of the steady part */
     char (*why)[256];                   /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
     char (*how)[160];                   /* by ledger device: on what its watts rest; "" with why. malloc'ed */

@@ -30,6 +30,23 @@ static json_t *rows_of(const struct hec_ledger_device *d) {
     return rows;
 }
 
+static json_t *modules_of(const struct hec_source_modules *modules, int device) {
+    json_t *rows = json_array();
+    for (int i = 0; i < modules->count; i++) {
+        const struct hec_source_module *m = &modules->modules[i];
+        if (m->device != device)
+            continue;
+        json_t *row = json_object();
+        set(row, "name", hec_json_text(m->name));
+        set(row, "by", json_string(hec_activity_kind_name(m->by)));
+        set(row, "launches", json_integer(m->launches));
+        set(row, "seconds", number(m->seconds));
+        set(row, "share", number(m->share));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
 static json_t *source_of(const struct hec_source_lines *source, int device) {
     json_t *rows = json_array();
     for (int i = 0; i < source->count; i++) {
@@ -125,6 +142,7 @@ void hec_json_ledger(json_t *to, const struct hec_diagnosis *diagnosis, int devi
     set(to, "ledger_why", hec_json_text(why));
     set(to, "ledger_how", hec_json_text(hec_diagnosis_how(diagnosis, device)));
     set(to, "source", source_of(&diagnosis->source, device));
+    set(to, "modules", modules_of(&diagnosis->modules, device));
     set(to, "kernel_classes", d ? classes_of(d, profile) : json_array());
     set(to, "compute", compute_of(profile));
 }

@@ -11,6 +11,8 @@
 #define LEAST_SHARE 0.0005 /* a row below prints as 0.0 % */
 #define LINES_SHOWN 8
 #define LINES_LEAST 0.005 /* of the device's time */
+#define MODULES_SHOWN 5
+#define MODULES_LEAST 0.02 /* of the kernels */
 #define LABEL_COLUMNS 13
 #define LINE_COLUMNS 25 /* in front of a line's place, and the room that hec_page_line keeps */
 
@@ -77,6 +79,22 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
     }
 }
 
+static void put_modules(struct hec_page *page, const struct hec_source_modules *modules, int device) {
+    int shown = 0;
+    for (int i = 0; i < modules->count && shown < MODULES_SHOWN; i++) {
+        const struct hec_source_module *m = &modules->modules[i];
+        text share, seconds;
+        char name[sizeof m->name];
+        if (m->device != device || m->share < MODULES_LEAST)
+            continue;
+        hec_format_clean(name, sizeof name, m->name, false);
+        if (!shown++)
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "kernels launched by:");
+        hec_page_line(page, 2, "compute", HEC_TONE_PLAIN, "%9s %9s  %.*s", hec_format_si(seconds, m->seconds, 3, "s"),
+                      hec_format_share(share, m->share), page->columns - LABEL_COLUMNS - LINE_COLUMNS, name);
+    }
+}
+
 void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary, int device) {
     const struct hec_diagnosis *diagnosis = &summary->diagnosis;
     text name;
@@ -97,4 +115,5 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
     if (how[0] && strncmp(how, "measured", strlen("measured")) != 0) /* the usual: worth no line */
         hec_page_row(page, 2, "", HEC_TONE_DIM, "watts %s", how);
     put_lines(page, &diagnosis->source, d);
+    put_modules(page, &diagnosis->modules, device);
 }

@@ -40,6 +40,18 @@ def test_a_trace_becomes_a_run(hec):
     assert again.returncode == 0 and again.stdout == "" and (hec.folder / "train-2.hec").exists()
 
 
+def test_modules_that_launched(hec):
+    """Seven of ten launches of 50 us lie inside an operator: it is named, with its share of the kernels."""
+    trace = json.loads(kineto())
+    trace["traceEvents"].append({"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 42, "tid": 42, "ts": 999.0, "dur": 680.0})
+    (hec.folder / "ops.json").write_text(json.dumps(trace))
+    assert hec("import", "-o", "ops.hec", "ops.json").returncode == 0
+    module, = hec.report("ops.hec")["devices"][0]["modules"]
+    assert (module["name"], module["by"], module["launches"]) == ("aten::linear", "operator", 7)
+    assert abs(module["seconds"] - 350e-6) < 1e-9 and abs(module["share"] - 0.7) < 1e-9
+    assert "aten::linear" in hec("report", "ops.hec").stdout
+
+
 def test_ranks_become_one_run(hec):
     for rank in (0, 1):
         with gzip.open(hec.folder / f"rank{rank}.json.gz", "wt") as file:

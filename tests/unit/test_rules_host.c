@@ -197,7 +197,7 @@ static void test_launch(void **context) {
     w.gaps.brief_host_s = 10;
     w.calls.api[HEC_API_LAUNCH].count = 1600000; /* x 8 us = 12.8 s for 8 s of compute */
     finds(HEC_CAUSE_LAUNCH, 40);
-    assert_true(says("50 %") && says("1600 launches a step, 5 us of the device each"));
+    assert_true(says("50 %") && says("1600 launches a step, 5.00 us of the device each"));
     silent_but(HEC_CAUSE_LAUNCH);
     divided(45);
     /* The same waits where kernels are long: nothing that was seen explains them, so the rule is less sure. */
@@ -289,7 +289,7 @@ static void test_alloc(void **context) {
     w.calls.api[HEC_API_ALLOC] = (struct hec_call_total){30000, 0.9};
     w.calls.api[HEC_API_FREE] = (struct hec_call_total){30000, 2.1};
     finds(HEC_CAUSE_ALLOC, 34);
-    assert_true(says("60 calls a step") && says("50 us each"));
+    assert_true(says("60 calls a step") && says("50.0 us each"));
     silent_but(HEC_CAUSE_ALLOC);
     divided(34);
     state(HEC_STATE_ALLOC, 3.99);

@@ -29,10 +29,10 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         return false;
     hec_finding_title(out, "stalled by memory allocation: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (w.allocs > 0)
-        hec_finding_evidence(out, "%.3g calls a %s allocate or free device or pinned memory, %.3g us each", w.allocs,
-                             w.per, w.alloc_us);
+        hec_finding_evidence(out, "%.3g calls a %s allocate or free device or pinned memory, %.*f us each", w.allocs,
+                             w.per, HEC_FIGURE(w.alloc_us));
     if (w.work > 0)
-        hec_finding_evidence(out, "the device waits %.3g ms a %s of %.3g ms", 1e3 * w.owned_s[HEC_CAUSE_ALLOC] / w.work,
+        hec_finding_evidence(out, "the device waits %.4g ms a %s of %.4g ms", 1e3 * w.owned_s[HEC_CAUSE_ALLOC] / w.work,
                              w.per, 1e3 * w.whole_s / w.work);
     hec_waits_tell_joules(f, &w, HEC_CAUSE_ALLOC, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_ALLOC, 0.9);

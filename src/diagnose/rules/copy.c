@@ -86,7 +86,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "pageable copies run at %.3g GB/s; the link's peak is %.3g GB/s",
                              w.rate_bytes_per_s / 1e9, w.link_bytes_per_s / 1e9);
     if (w.work > 0)
-        hec_finding_evidence(out, "%.3g ms a %s of %.3g ms", 1e3 * w.owned_s[HEC_CAUSE_COPY] / w.work, w.per,
+        hec_finding_evidence(out, "%.4g ms a %s of %.4g ms", 1e3 * w.owned_s[HEC_CAUSE_COPY] / w.work, w.per,
                              1e3 * w.whole_s / w.work);
     hec_waits_tell_joules(f, &w, HEC_CAUSE_COPY, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_COPY, c ? 0.9 : 0.7);

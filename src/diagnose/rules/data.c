@@ -84,7 +84,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         return false;
     hec_finding_title(out, "starved for data: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (w.work > 0)
-        hec_finding_evidence(out, "the device waits for the loader %.3g ms a %s of %.3g ms", 1e3 * data_s / w.work,
+        hec_finding_evidence(out, "the device waits for the loader %.4g ms a %s of %.4g ms", 1e3 * data_s / w.work,
                              w.per, 1e3 * w.whole_s / w.work);
     if (w.work > 0 && steps->samples_per_step > 0 && strcmp(w.per, "step") == 0) {
         double samples = steps->samples_per_step * w.work, without_s = fmax(w.whole_s - data_s, w.whole_s * 1e-3);

@@ -70,7 +70,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "%s:%d in %s holds the device up for %.2f s of it", base_name(line->file),
                              (int)line->line, line->function, line->seconds);
     if (w.work > 0)
-        hec_finding_evidence(out, "the device waits %.3g ms a %s of %.3g ms for it",
+        hec_finding_evidence(out, "the device waits %.4g ms a %s of %.4g ms for it",
                              1e3 * w.owned_s[HEC_CAUSE_HOST] / w.work, w.per, 1e3 * w.whole_s / w.work);
     if (host->cores > 0 && isfinite(host->tree_cores))
         hec_finding_evidence(out, "the program uses %.1f of the host's %d core%s", host->tree_cores, host->cores,

@@ -50,13 +50,13 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         return false;
     hec_finding_title(out, "launch-bound: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (w.launches > 0)
-        hec_finding_evidence(out, "%.4g launches a %s, %.3g us of the device each", w.launches, w.per,
-                             1e6 * w.compute_s / w.launches);
+        hec_finding_evidence(out, "%.4g launches a %s, %.*f us of the device each", w.launches, w.per,
+                             HEC_FIGURE(1e6 * w.compute_s / w.launches));
     if (f->timeline && f->timeline->kernel.median > 0)
-        hec_finding_evidence(out, "the median kernel takes %.3g us; %.0f %% of compute is in kernels below 10 us",
-                             1e6 * f->timeline->kernel.median, 100 * f->small_share);
+        hec_finding_evidence(out, "the median kernel takes %.*f us; %.0f %% of compute is in kernels below 10 us",
+                             HEC_FIGURE(1e6 * f->timeline->kernel.median), 100 * f->small_share);
     if (w.work > 0)
-        hec_finding_evidence(out, "the device waits %.3g ms a %s of %.3g ms for the next launch",
+        hec_finding_evidence(out, "the device waits %.4g ms a %s of %.4g ms for the next launch",
                              1e3 * w.owned_s[HEC_CAUSE_LAUNCH] / w.work, w.per, 1e3 * w.whole_s / w.work);
     hec_waits_tell_joules(f, &w, HEC_CAUSE_LAUNCH, out);
     /* Where kernels are long enough, something else is the matter that was not seen. */

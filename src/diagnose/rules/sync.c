@@ -41,7 +41,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "%.3g times a %s it reads a few bytes: .item(), .tolist(), nonzero()", w.reads,
                              w.per);
     if (w.work > 0)
-        hec_finding_evidence(out, "the device is dry %.3g ms a %s of %.3g ms, until launches have caught up",
+        hec_finding_evidence(out, "the device is dry %.4g ms a %s of %.4g ms, until launches have caught up",
                              1e3 * w.owned_s[HEC_CAUSE_SYNC] / w.work, w.per, 1e3 * w.whole_s / w.work);
     hec_waits_tell_joules(f, &w, HEC_CAUSE_SYNC, out);
     if (f->calls && w.syncs >= 1 && strcmp(w.per, "step") == 0)
