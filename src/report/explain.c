@@ -67,8 +67,8 @@ static void print_table(struct hec_page *page) {
     for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
         const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
         if (rule)
-            hec_page_line(page, 0, hec_cause_name(rule->cause), HEC_TONE_PLAIN, "%s: %s", hec_cause_title(rule->cause),
-                          rule->lever);
+            hec_page_line(page, 0, hec_cause_name(rule->cause), HEC_TONE_PLAIN, "%s: %.*s",
+                          hec_cause_title(rule->cause), (int)strcspn(rule->lever, ":;,("), rule->lever);
     }
     hec_page_blank(page);
     hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain CAUSE: what it means, how it is told, what answers it");
