@@ -12,20 +12,16 @@
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
 
 static const struct {
-    const char *name, *meaning;
+    const char *name;
     bool idle;
 } states[HEC_STATE_COUNT] = {
-#define HEC_STATE(id, name, idle, meaning) [HEC_STATE_##id] = {name, meaning, idle},
+#define HEC_STATE(id, name, idle, meaning) [HEC_STATE_##id] = {name, idle},
 #include "diagnose/state.def"
 #undef HEC_STATE
 };
 
 const char *hec_state_name(enum hec_state state) {
     return (unsigned)state < HEC_STATE_COUNT ? states[state].name : "?";
-}
-
-const char *hec_state_meaning(enum hec_state state) {
-    return (unsigned)state < HEC_STATE_COUNT ? states[state].meaning : "";
 }
 
 bool hec_state_idle(enum hec_state state) {

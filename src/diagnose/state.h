@@ -49,8 +49,7 @@ enum hec_state {
     HEC_STATE_COUNT
 };
 
-const char *hec_state_name(enum hec_state state);    /* "compute"; "?" out of range */
-const char *hec_state_meaning(enum hec_state state); /* a clause in English */
+const char *hec_state_name(enum hec_state state); /* "compute"; "?" out of range */
 bool hec_state_idle(enum hec_state state);
 
 /* What the program itself said of an instant; known outside of the windows too. */

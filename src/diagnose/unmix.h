@@ -145,7 +145,4 @@ void hec_unmix_total(struct hec_unmix *unmix, double joules, double bound_j);
 int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out);
 int hec_unmix_solve_counter(struct hec_unmix *unmix, int counter, struct hec_unmix_result *out);
 
-const char *hec_unmix_flaw_name(enum hec_unmix_flaw flaw); /* "good", "short" … stable */
-const char *hec_unmix_flaw_text(enum hec_unmix_flaw flaw); /* for people: "less than 0.1 s of it was seen" */
-
 #endif

@@ -17,23 +17,6 @@
 #define Z_975 1.959964
 #define ONE_SIDED (1.644854 / Z_975)
 
-static const char *const flaw_names[HEC_UNMIX_FLAWS] = {"good", "short", "unseen", "little", "imprecise", "alike"};
-static const char *const flaw_texts[HEC_UNMIX_FLAWS] = {
-    "",
-    "the run is too short to tell classes apart",
-    "no reading covers any of it",
-    "less than 0.1 s of it was seen",
-    "its share of time hardly varied, so that the interval is wider than 30 %",
-    "the steps of the run are too alike to tell the delay of the power sensor, and there are too few counter readings"};
-
-const char *hec_unmix_flaw_name(enum hec_unmix_flaw flaw) {
-    return (unsigned)flaw < HEC_UNMIX_FLAWS ? flaw_names[flaw] : "unknown";
-}
-
-const char *hec_unmix_flaw_text(enum hec_unmix_flaw flaw) {
-    return (unsigned)flaw < HEC_UNMIX_FLAWS ? flaw_texts[flaw] : "unknown";
-}
-
 struct totals {
     double count, weight, y, y2, x[HEC_UNMIX_CLASSES]; /* weighted sums */
     double seconds;

@@ -47,9 +47,7 @@ static void begin(void) {
                                  .run_s = 100,
                                  .run_j = 20000,
                                  .mean_w = 200,
-                                 .steps_per_s = 12.5,
                                  .small_share = 0.5,
-                                 .underfilled_share = NAN,
                                  .memory_free_share = NAN};
     w.summary.seconds = 100;
     w.summary.host = (struct hec_host_summary){.cores = 16, .tree_cores = 2};

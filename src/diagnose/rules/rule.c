@@ -45,7 +45,3 @@ static double clamped(double x) {
 struct hec_saving hec_saving_scaled(struct hec_saving whole, double low, double best, double high) {
     return (struct hec_saving){clamped(low * whole.low), clamped(best * whole.best), clamped(high * whole.high)};
 }
-
-struct hec_saving hec_saving_sum(struct hec_saving a, struct hec_saving b) {
-    return (struct hec_saving){clamped(a.low + b.low), clamped(a.best + b.best), clamped(a.high + b.high)};
-}

@@ -46,7 +46,6 @@ void hec_finding_title(struct hec_finding *finding, const char *format, ...) __a
 void hec_finding_lever(struct hec_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* a x [low, best, high] of what a state took: savings for "this share of the state goes away". */
 struct hec_saving hec_saving_scaled(struct hec_saving whole, double low, double best, double high);
-struct hec_saving hec_saving_sum(struct hec_saving a, struct hec_saving b); /* clamped to 1 */
 
 /* For "%.*f": about three digits, and never an exponent. */
 #define HEC_FIGURE(x) ((x) >= 100 ? 0 : (x) >= 10 ? 1 : 2), (x)
