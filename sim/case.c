@@ -87,9 +87,8 @@ int32_t sim_case_cap_mw(const struct sim_case *workload, const struct sim_profil
                                                       : workload->cap_mw;
 }
 
-int sim_case_truth(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
-                   uint64_t seed, struct sim_truth *truth) {
-    memset(truth, 0, sizeof *truth);
+int sim_case_walk(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
+                  uint64_t seed, const struct sim_walk *walk) {
     if (!(seconds >= 0 && seconds <= 1e7))
         return HEC_ERR_USAGE;
     struct sim_cursor cursor;
@@ -103,13 +102,32 @@ int sim_case_truth(const struct sim_case *workload, double seconds, const struct
         int64_t stop = t + span.duration_ns < end ? t + span.duration_ns : end;
         struct sim_piece pieces[2];
         int count = sim_power_split(profile, cap_mw, &controller, span.activity, t, stop, pieces);
-        for (int i = 0; i < count; i++)
-            sim_truth_add(truth, span.activity, &pieces[i]);
         t += span.duration_ns;
-        if (span.step_end && t <= end) {
-            truth->steps++;
-            truth->units += workload->units;
-        }
+        walk->visit(walk->context, &span, pieces, count, t <= end);
     }
     return HEC_OK;
+}
+
+struct truth_walk {
+    const struct sim_case *workload;
+    struct sim_truth *truth;
+};
+
+static void add_truth(void *context, const struct sim_span *span, const struct sim_piece *pieces, int count,
+                      bool whole) {
+    const struct truth_walk *to = context;
+    for (int i = 0; i < count; i++)
+        sim_truth_add(to->truth, span->activity, &pieces[i]);
+    if (span->step_end && whole) {
+        to->truth->steps++;
+        to->truth->units += to->workload->units;
+    }
+}
+
+int sim_case_truth(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
+                   uint64_t seed, struct sim_truth *truth) {
+    struct truth_walk to = {workload, truth};
+    const struct sim_walk walk = {&to, add_truth};
+    memset(truth, 0, sizeof *truth);
+    return sim_case_walk(workload, seconds, profile, cap_mw, seed, &walk);
 }

@@ -61,8 +61,18 @@ struct sim_truth {
 
 void sim_truth_add(struct sim_truth *truth, enum sim_activity activity, const struct sim_piece *piece);
 
-/* The truth of playing a case for `seconds` alone on a device of that profile, without playing it. cap_mw 0: the
- * profile's default; the case's own limit wins, raised to the profile's minimum. */
+/* Each span of playing a case for `seconds` alone on a device of that profile, without playing it, with the pieces that its
+ * power splits it in; the last one is cut. cap_mw 0: the profile's default; the case's own limit wins, raised to the
+ * profile's minimum. HEC_ERR_USAGE. */
+struct sim_walk {
+    void *context;
+    /* whole: the span was not cut */
+    void (*visit)(void *context, const struct sim_span *span, const struct sim_piece *pieces, int count, bool whole);
+};
+int sim_case_walk(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
+                  uint64_t seed, const struct sim_walk *walk);
+
+/* The truth of playing a case for `seconds`, by sim_case_walk. */
 int sim_case_truth(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
                    uint64_t seed, struct sim_truth *truth);
 

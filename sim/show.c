@@ -353,28 +353,23 @@ static uint32_t no_correlations(uint32_t count) {
     return 1;
 }
 
+static void show_span(void *context, const struct sim_span *span, const struct sim_piece *pieces, int count,
+                      bool whole) {
+    (void)whole;
+    sim_show_segment(context, span->activity, pieces, count);
+}
+
 int sim_show_predict(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
                      uint64_t seed, struct sim_show_truth *truth) {
     struct sim_show *show = calloc(1, sizeof *show);
-    struct sim_cursor cursor;
-    struct sim_controller controller = {-2 * SIM_CONTROLLER_PAUSE_NS, 0};
-    int64_t t = 0, end = (int64_t)(seconds * 1e9 + 0.5);
+    const struct sim_walk walk = {show, show_span};
     *truth = (struct sim_show_truth){0};
     if (!show)
         return HEC_ERR_NOMEM;
     show->emit = emit_nothing;
     show->correlations = no_correlations;
-    cap_mw = sim_case_cap_mw(workload, profile, cap_mw);
-    sim_cursor_init(&cursor, workload, seed);
-    while (t < end) {
-        struct sim_span span = sim_cursor_next(&cursor);
-        int64_t stop = t + span.duration_ns < end ? t + span.duration_ns : end;
-        struct sim_piece pieces[2];
-        int count = sim_power_split(profile, cap_mw, &controller, span.activity, t, stop, pieces);
-        sim_show_segment(show, span.activity, pieces, count);
-        t += span.duration_ns;
-    }
+    int err = sim_case_walk(workload, seconds, profile, cap_mw, seed, &walk);
     *truth = show->truth;
     sim_show_close(show);
-    return HEC_OK;
+    return err;
 }

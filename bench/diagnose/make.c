@@ -6,6 +6,8 @@
  * (so does a real run in automatic mode, where calls are kept that take long or that matter). Every 10th step the data
  * are late by 2 ms. Stack samples 20 times a second, power every 20 ms, the energy counter and 20 other series ten times
  * a second: 11 us a kernel, so that 10 million kernels last some two minutes. */
+#include "../uniform.h"
+
 #include "base/clock.h"
 #include "base/trace.h"
 #include "store/writer.h"
@@ -37,15 +39,6 @@ static const char *const names[] = {
     "triton_poi_fused_add_gelu_mul_3",
 };
 #define NAMES (int)(sizeof names / sizeof names[0])
-
-static uint64_t state = 88172645463325252u;
-
-static double uniform(void) { /* xorshift64 (Marsaglia 2003): the same file every time */
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (double)(state >> 11) / 9007199254740992.0;
-}
 
 /* Mean with a tenth of noise, not normal but as wide: cheap to make. */
 static int64_t about(double mean) {

@@ -6,6 +6,8 @@
  * Twenty kernels in a pattern that repeats; durations with 10 % of noise, calls and gaps with noise and now and then an
  * interruption, all to the nanosecond; every 50th activity is a copy, and every 20th launch an API call that is kept
  * besides. */
+#include "../uniform.h"
+
 #include "base/clock.h"
 #include "store/reader.h"
 #include "store/writer.h"
@@ -21,15 +23,6 @@
 #define LIMIT_BYTES 12.0
 #define KERNELS 20
 #define BATCH 512 /* activities the collector hands over at a time */
-
-static uint64_t state = 88172645463325252u;
-
-static double uniform(void) { /* xorshift64 (Marsaglia 2003): the same file every time */
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (double)(state >> 11) / 9007199254740992.0;
-}
 
 static double normal(double mean, double deviation) {
     return mean + deviation * sqrt(-2 * log(1 - uniform())) * cos(6.283185307179586 * uniform());

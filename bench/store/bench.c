@@ -1,6 +1,8 @@
 /* Simulated hours through the writer at HEC's default rates, with the noise that an H200 showed under a training loop:
  * bytes of run file an hour and GPU against the limit of 3 MB, CPU time and memory of the writer, and the time of a
  * pass over it with the reader. bench FILE [HOURS [GPUS]] */
+#include "../uniform.h"
+
 #include "base/clock.h"
 #include "store/reader.h"
 #include "store/writer.h"
@@ -13,15 +15,6 @@
 #include <sys/stat.h>
 
 #define LIMIT_BYTES 3e6
-
-static uint64_t state = 88172645463325252u;
-
-static double uniform(void) { /* xorshift64 (Marsaglia 2003): the same file every time */
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (double)(state >> 11) / 9007199254740992.0;
-}
 
 static double normal(double mean, double deviation) {
     return mean + deviation * sqrt(-2 * log(1 - uniform())) * cos(6.283185307179586 * uniform());
