@@ -10,7 +10,7 @@
     }
 
 NAMES(hec_activity_kind_name, enum hec_activity_kind, HEC_ACTIVITY_KIND_COUNT, "kernel", "copy", "memset", "graph",
-      "sync", "api", "range", "phase", "step", "value", "stack", "window", "operator")
+      "sync", "api", "range", "phase", "step", "value", "stack", "window", "operator", "burst")
 NAMES(hec_memory_kind_name, enum hec_memory_kind, HEC_MEMORY_KIND_COUNT, "unknown", "pageable", "pinned", "device",
       "array", "managed", "host")
 NAMES(hec_sync_type_name, enum hec_sync_type, HEC_SYNC_TYPE_COUNT, "unknown", "event", "stream_wait", "stream",

@@ -18,7 +18,8 @@ enum hec_activity_kind {
     HEC_ACTIVITY_MEMSET, /* on a device track. amount: bytes; to */
     HEC_ACTIVITY_GRAPH,  /* on a device track: a whole CUDA graph. amount: number of its nodes, NAN unknown */
     HEC_ACTIVITY_SYNC,   /* on a thread track: the host waits for the device. detail: enum hec_sync_type */
-    HEC_ACTIVITY_API,    /* on a thread track. name: function; detail: enum hec_api_class */
+    HEC_ACTIVITY_API,    /* on a thread track. name: function; detail: enum hec_api_class; COPY, MEMSET and ALLOC where it
+                            is known: amount: bytes; COPY: from, to */
     HEC_ACTIVITY_RANGE,  /* on a thread track: NVTX, or an annotation of a profiler. name */
     HEC_ACTIVITY_PHASE,  /* on a thread track: marked by the program or found by the hooks. name ("data") */
     HEC_ACTIVITY_STEP,   /* on a process track: from the end of the step before. detail: enum hec_step_source; name:
@@ -27,6 +28,8 @@ enum hec_activity_kind {
     HEC_ACTIVITY_STACK,  /* on a thread track: a sample of its stack; name: frame id; end - start: what it stands for */
     HEC_ACTIVITY_WINDOW, /* on a process track: device activity was traced in it. amount: records; detail: trace mode */
     HEC_ACTIVITY_OPERATOR, /* on a thread track, imported: an operator of the framework (cpu_op). name */
+    HEC_ACTIVITY_BURST,    /* on a thread track: launches in quick succession (base/trace.h). amount: how many; from, to:
+                              share of its time in pauses of 20 us and more, and inside of calls, of 255 */
     HEC_ACTIVITY_KIND_COUNT
 };
 #define HEC_ACTIVITY_BIT(kind) (UINT32_C(1) << (kind))
@@ -126,7 +129,8 @@ struct hec_activity {
     uint8_t detail;
     uint8_t from, to; /* enum hec_memory_kind */
     uint8_t flags;
-    uint8_t reserved[7];
+    uint8_t device; /* SYNC, API, BURST: hec_device.index of the device that was current, plus 1; 0 unknown */
+    uint8_t reserved[6];
 };
 _Static_assert(sizeof(struct hec_activity) == 64, "analysed in arrays of millions");
 
@@ -140,7 +144,7 @@ struct hec_tracer {
     char why[256];     /* why there is no trace, or only a partial one; empty when there is nothing to say */
     char holder[128];  /* another user of CUPTI that HEC stood down for, empty: none */
     int64_t first_ns, last_ns;
-    int64_t traced_ns; /* sum of the windows */
+    int64_t traced_ns; /* sum of the windows: device activity */
     int64_t holder_ns; /* stood down for so long */
     int64_t windows;
     int64_t records;      /* received */

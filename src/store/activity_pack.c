@@ -89,6 +89,17 @@ static const size_t small_fields[] = {offsetof(struct hec_activity, detail), off
                                       offsetof(struct hec_activity, to), offsetof(struct hec_activity, flags)};
 #define SMALL_FIELDS (sizeof small_fields / sizeof small_fields[0])
 
+/* The device of calls: last, and only where one is known. */
+static void pack_devices(struct hec_encoder *e, struct hec_packer *p, const struct hec_activity *a, size_t count) {
+    unsigned known = 0;
+    for (size_t i = 0; i < count; i++) {
+        p->column[i] = a[i].device;
+        known |= a[i].device;
+    }
+    if (known)
+        hec_encode_numbers(e, p->column, count);
+}
+
 size_t hec_packer_pack(struct hec_packer *p, const struct hec_activity *a, size_t count, const unsigned char **bytes) {
     struct hec_encoder e = {.out = p->bytes, .zstd = p->compress, .level = LEVEL};
     bool launches = make_columns(p, a, count);
@@ -111,6 +122,7 @@ size_t hec_packer_pack(struct hec_packer *p, const struct hec_activity *a, size_
             p->column[i] = ((const unsigned char *)&a[i])[small_fields[f]];
         hec_encode_numbers(&e, p->column, count);
     }
+    pack_devices(&e, p, a, count);
     *bytes = p->bytes;
     return e.length;
 }
@@ -212,6 +224,16 @@ static bool unpack_small(struct hec_packer *p, struct hec_decoder *d, size_t cou
     return true;
 }
 
+static bool unpack_devices(struct hec_packer *p, struct hec_decoder *d, size_t count, struct hec_activity *a) {
+    if (d->at == d->end)
+        return true;
+    if (!ids(d, p->column, count, UINT8_MAX))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        a[i].device = (uint8_t)p->column[i];
+    return true;
+}
+
 static bool unpack(struct hec_packer *p, struct hec_decoder *d, const struct hec_activity_head *head,
                    const struct hec_activity_limits *limits, struct hec_activity *a) {
     size_t count = head->n;
@@ -229,7 +251,8 @@ static bool unpack(struct hec_packer *p, struct hec_decoder *d, const struct hec
     }
     return unpack_times(p, head->t0_ns, count, a) &&
            (!launches || (device && unpack_launches(p, d, head->t0_ns, count, limits->tracks, a))) &&
-           unpack_amounts(p, d, count, a) && unpack_small(p, d, count, a) && d->at == d->end;
+           unpack_amounts(p, d, count, a) && unpack_small(p, d, count, a) && unpack_devices(p, d, count, a) &&
+           d->at == d->end;
 }
 
 const char *hec_packer_unpack(struct hec_packer *p, const void *bytes, size_t length,
