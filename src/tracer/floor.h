@@ -7,7 +7,6 @@
 #if defined(HEC_TRACER_FLOOR) && defined(__GLIBC__) && defined(__x86_64__)
 #define HEC_OLD(name, version) __asm__(".symver " #name "," #name "@GLIBC_" version)
 HEC_OLD(dladdr, "2.2.5");
-HEC_OLD(dladdr1, "2.3.3");
 HEC_OLD(dlclose, "2.2.5");
 HEC_OLD(dlerror, "2.2.5");
 HEC_OLD(dlinfo, "2.3.3");
@@ -22,7 +21,6 @@ HEC_OLD(pthread_sigmask, "2.2.5");
 #elif defined(HEC_TRACER_FLOOR) && defined(__GLIBC__) && defined(__aarch64__)
 #define HEC_OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
 HEC_OLD(dladdr);
-HEC_OLD(dladdr1);
 HEC_OLD(dlclose);
 HEC_OLD(dlerror);
 HEC_OLD(dlinfo);

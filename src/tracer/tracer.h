@@ -16,6 +16,7 @@
 #include "base/trace.h"
 #include "tracer/cupti.h"
 #include "tracer/floor.h"
+#include "tracer/got.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -362,7 +363,7 @@ extern struct hec_hold hec_hold;
 /* "torch.profiler", or the file name of the module that an address lies in. */
 const char *hec_hold_caller(const void *address, char *text, size_t bytes);
 
-/* ---- shim.c and got.c ---- */
+/* ---- shim.c ---- */
 
 /* Put the shims between others and the library. Calls of ours go past them. Once; the library stays loaded. */
 void hec_shim_open(const struct hec_library *library);
@@ -374,22 +375,6 @@ void hec_shim_completed(void *context, uint32_t stream, uint8_t *buffer, size_t 
 /* Whether a module other than a framework's is bound to cuptiActivityRegisterCallbacks already: it may have registered
  * its buffers before we came, and ours would displace them. Its name goes to text. */
 bool hec_shim_early_user(char *text, size_t bytes);
-
-struct hec_got_hook {
-    const char *name; /* of the function */
-    void *real;       /* where the library has it; NULL: it has none */
-    void *shim;
-};
-/* Visit the slots of all loaded modules, but of the one with base address `skip` and ourselves, that are bound to
- * hooks[i].real, and those that are bound when they are first used (bound is false): true from the visitor puts the shim
- * there. Returns the number of slots changed. */
-uint32_t hec_got_patch(const struct hec_got_hook *hooks, uint32_t count, uintptr_t skip,
-                       bool (*visit)(const char *module, const struct hec_got_hook *hook, bool bound, void *context),
-                       void *context);
-/* Make later lookups of the names in the library give the shims. Returns the number of symbols changed. */
-uint32_t hec_got_patch_symbols(const struct hec_got_hook *hooks, uint32_t count);
-/* Changes when a module was loaded, and when one was met that was not loaded wholly: its turn comes later. */
-uint64_t hec_got_generation(void);
 
 /* ---- thread.c ---- */
 
