@@ -1,5 +1,8 @@
 /* The records that the tracer (libhectrace.so) writes into its ring (base/ring.h, role TRACE): kinds from 64 on.
  *
+ * Two sources: calls of the program, timed by the tracer's own functions in front of them (CALL, BURST), and activity of
+ * the devices, from CUPTI (KERNEL, COPY, MEMSET, GRAPH_LAUNCH), only within WINDOWs.
+ *
  * Times are CLOCK_MONOTONIC nanoseconds: the tracer has already turned CUPTI's clock into it. hec_ring_record.t_ns is
  * the start, `duration_ns` the length. Names and launch configurations are interned: a definition comes before its
  * first use, in the same ring, and may come again with the same content. Ids are the process's own, never 0.
@@ -12,19 +15,21 @@
 
 #include "base/ring.h"
 
-#define HEC_TRACE_ABI 1u
+#define HEC_TRACE_ABI 2u
 
 /* The environment of the observed command. */
-#define HEC_TRACE_ENV_SOCKET "HEC_TRACE_SOCKET" /* where the tracer hands its ring over */
-#define HEC_TRACE_ENV_MODE "HEC_TRACE_MODE"     /* "auto", "full", "graph", "off" */
-#define HEC_TRACE_ENV_BUDGET "HEC_TRACE_BUDGET" /* parts per million of the program's time, for auto; "10000" */
-#define HEC_TRACE_ENV_CUPTI "HEC_TRACE_CUPTI"   /* path of the libcupti to use; unset: the one that matches */
+#define HEC_TRACE_ENV_SOCKET "HEC_TRACE_SOCKET"     /* where the tracer hands its ring over */
+#define HEC_TRACE_ENV_MODE "HEC_TRACE_MODE"         /* "auto", "full", "graph", "off" */
+#define HEC_TRACE_ENV_BUDGET "HEC_TRACE_BUDGET"     /* parts per million of the program's time, for auto; "10000" */
+#define HEC_TRACE_ENV_NO_CUPTI "HEC_TRACE_NO_CUPTI" /* a sentence: CUPTI stays out, and why; calls only */
+#define HEC_TRACE_ENV_MEMORY "HEC_TRACE_MEMORY"     /* MB that the tracer and CUPTI may take in the process; "64" */
+#define HEC_TRACE_ENV_CUPTI "HEC_TRACE_CUPTI"       /* path of the libcupti to use; unset: the one that matches */
 
 enum hec_trace_mode {
     HEC_TRACE_OFF,
-    HEC_TRACE_AUTO,  /* duty-cycled so that the budget is kept */
-    HEC_TRACE_FULL,  /* every record */
-    HEC_TRACE_GRAPH, /* like auto, but a launched graph is one record, not one a node */
+    HEC_TRACE_AUTO,  /* calls; and CUPTI for a glimpse, where that costs nothing */
+    HEC_TRACE_FULL,  /* calls, and CUPTI from the first call on */
+    HEC_TRACE_GRAPH, /* like full, but a launched graph is one record, not one a node */
     HEC_TRACE_MODE_COUNT
 };
 
@@ -35,10 +40,9 @@ enum hec_trace_kind {
     HEC_TRACE_KERNEL,                         /* kernel */
     HEC_TRACE_COPY,                           /* copy */
     HEC_TRACE_MEMSET,                         /* copy, from UNKNOWN to the memory that is set */
-    HEC_TRACE_SYNC,                           /* sync: waiting on the host; tid is the thread */
     HEC_TRACE_GRAPH_LAUNCH,                   /* graph: a whole graph on the device, where nodes are not traced */
-    HEC_TRACE_API,                            /* api: a call of the runtime or the driver; tid is the thread */
-    HEC_TRACE_RANGE,                          /* range: NVTX, push/pop or start/end; tid is the thread */
+    HEC_TRACE_CALL,                           /* call: of the runtime or the driver; tid is the thread */
+    HEC_TRACE_BURST,                          /* burst: launches of a thread in quick succession; tid is the thread */
     HEC_TRACE_WINDOW,                         /* window: all device activity was traced from t_ns for duration_ns */
     HEC_TRACE_COUNTS,                         /* counts: totals so far, about once a second and at the end */
     HEC_TRACE_HOLDER,                         /* holder: another tool has CUPTI from t_ns on, or has left it */
@@ -57,8 +61,10 @@ struct hec_trace_process {
     uint32_t library;        /* name id of the path of libcupti; 0: none */
     uint32_t why;            /* name id of the sentence that says why there is no trace; 0: there is one */
     uint32_t budget_ppm;
-    uint32_t reserved[3];
+    uint32_t flags; /* below */
+    uint32_t reserved[2];
 };
+#define HEC_TRACE_CALLS_SEEN 1u /* calls of the program pass through the tracer's functions */
 
 struct hec_trace_device {
     uint32_t ordinal; /* CUDA's, in this process */
@@ -110,24 +116,6 @@ struct hec_trace_copy {
     uint8_t value[2]; /* reserved */
 };
 
-enum hec_trace_sync_type {
-    HEC_TRACE_SYNC_UNKNOWN,
-    HEC_TRACE_SYNC_EVENT,
-    HEC_TRACE_SYNC_STREAM_WAIT, /* a stream waits for an event: the host does not */
-    HEC_TRACE_SYNC_STREAM,
-    HEC_TRACE_SYNC_CONTEXT,
-    HEC_TRACE_SYNC_COUNT
-};
-
-struct hec_trace_sync {
-    int64_t duration_ns;
-    uint32_t correlation;
-    uint32_t stream, context; /* stream UINT32_MAX: all, or unknown; context 0: unknown */
-    uint32_t type;
-    uint16_t device;
-    uint16_t reserved[7];
-};
-
 struct hec_trace_graph {
     int64_t duration_ns;
     uint32_t correlation;
@@ -137,34 +125,60 @@ struct hec_trace_graph {
     uint16_t reserved[7];
 };
 
-/* What an API call does, as far as gaps are concerned. */
-enum hec_trace_api_class {
-    HEC_TRACE_API_OTHER,
-    HEC_TRACE_API_LAUNCH, /* of a kernel */
-    HEC_TRACE_API_GRAPH,  /* launch, instantiation, upload of a graph */
-    HEC_TRACE_API_COPY,
-    HEC_TRACE_API_MEMSET,
-    HEC_TRACE_API_SYNC,  /* waits for the device */
-    HEC_TRACE_API_ALLOC, /* of device or pinned memory */
-    HEC_TRACE_API_FREE,
-    HEC_TRACE_API_MODULE, /* loads or compiles code */
-    HEC_TRACE_API_CLASS_COUNT
+/* What a call does, as far as gaps are concerned. */
+enum hec_trace_call_class {
+    HEC_TRACE_CALL_OTHER,
+    HEC_TRACE_CALL_LAUNCH, /* of a kernel. amount: the function's handle */
+    HEC_TRACE_CALL_GRAPH,  /* launch of a graph */
+    HEC_TRACE_CALL_COPY,   /* amount: bytes; from, to */
+    HEC_TRACE_CALL_MEMSET, /* amount: bytes */
+    HEC_TRACE_CALL_SYNC,   /* waits for the device. from: enum hec_trace_wait */
+    HEC_TRACE_CALL_ALLOC,  /* of device or pinned memory. amount: bytes */
+    HEC_TRACE_CALL_FREE,
+    HEC_TRACE_CALL_MODULE, /* loads or compiles code */
+    HEC_TRACE_CALL_CLASS_COUNT
 };
 
-struct hec_trace_api {
+/* What a call waits for; numbers of the model's enum hec_sync_type. */
+enum hec_trace_wait { HEC_TRACE_WAIT_EVENT = 1, HEC_TRACE_WAIT_STREAM = 3, HEC_TRACE_WAIT_CONTEXT = 4 };
+
+#define HEC_TRACE_DEVICE_UNKNOWN UINT16_MAX
+
+struct hec_trace_call {
     int64_t duration_ns;
-    uint32_t correlation;
-    uint32_t function; /* name id: "cudaLaunchKernel_v7000" */
-    uint16_t api_class;
-    uint16_t domain; /* 0 runtime, 1 driver */
-    int32_t result;  /* what it returned */
-    uint32_t reserved[4];
+    uint64_t amount;
+    uint64_t stream;   /* handle; 0: the default stream, or none */
+    uint32_t function; /* name id: "cudaLaunchKernel" */
+    uint16_t call_class;
+    uint16_t device;  /* ordinal that was current, HEC_TRACE_DEVICE_UNKNOWN */
+    int32_t result;   /* what it returned */
+    uint8_t from, to; /* COPY: enum hec_trace_memory; SYNC: see there */
+    uint8_t domain;   /* 0 runtime, 1 driver */
+    uint8_t reserved;
 };
 
-struct hec_trace_range {
-    int64_t duration_ns;
-    uint32_t name, domain; /* name ids; domain 0: the default one */
-    uint32_t reserved[6];
+/* What a simulator tells libhectrace.so of its calls, by hec_trace_tell: it plays a schedule faster or slower than it makes
+ * the calls, so that no trampoline could time them. */
+struct hec_trace_told {
+    int64_t start_ns, end_ns;
+    const char *function; /* "cuLaunchKernel" */
+    uint64_t amount, stream;
+    uint32_t tid;
+    uint16_t call_class, device;
+    uint8_t from, to;
+};
+
+/* Launches (of kernels, graphs, and memsets among them) of one thread with no other call between, less than 500 us
+ * apart, and none of 50 us or more: that one waited for room in the queue, and is a CALL. t_ns is the start of the
+ * first. While device activity is traced, launches are CALLs instead. */
+struct hec_trace_burst {
+    int64_t duration_ns; /* to the end of the last */
+    int64_t in_calls_ns; /* of it */
+    int64_t pauses_ns;   /* of it, in pauses of 20 us and more between two of them */
+    uint32_t launches;   /* >= 1, graphs included */
+    uint32_t graphs;
+    uint16_t device;
+    uint16_t reserved[3];
 };
 
 /* hec_ring_record.flags: 1 = the window is still open (told about once a second; a later one replaces it). */
@@ -182,9 +196,9 @@ struct hec_trace_counts {
     uint64_t dropped; /* by CUPTI: it had no buffer */
     uint64_t bad;     /* records that made no sense */
     uint64_t records; /* from CUPTI, of all kinds, the dropped and bad ones not among them */
-    int64_t self_ns;  /* CPU time of the tracer's own code */
-    /* Slowdown of the program as the tracer estimates it from the number of records and their cost, ppm of the time
-     * since the first record; and how long the tracer has run. */
+    int64_t self_ns;  /* CPU time of the tracer's own thread, and of what CUPTI has it do */
+    /* What the calls lost by being timed: their number and the measured cost of one, ppm of the time since the first
+     * record; and how long the tracer has run. */
     uint32_t estimate_ppm;
     uint32_t elapsed_ms;
 };
@@ -201,10 +215,9 @@ union hec_trace_payload {
     struct hec_trace_config config;
     struct hec_trace_kernel kernel;
     struct hec_trace_copy copy;
-    struct hec_trace_sync sync;
     struct hec_trace_graph graph;
-    struct hec_trace_api api;
-    struct hec_trace_range range;
+    struct hec_trace_call call;
+    struct hec_trace_burst burst;
     struct hec_trace_window window;
     struct hec_trace_counts counts;
     struct hec_trace_holder holder;

@@ -9,7 +9,7 @@ static const struct call {
     size_t offset;
 } calls[] = {
 #define CALL(name, needed, parameters) {"cupti" #name, needed, offsetof(struct hec_cupti, name)},
-#include "tracer/calls.def"
+#include "tracer/cupti.def"
 #undef CALL
 };
 

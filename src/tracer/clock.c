@@ -95,6 +95,14 @@ void hec_clock_copy(struct hec_clock *out) {
     pthread_mutex_unlock(&lock);
 }
 
+void hec_clock_fork_prepare(void) {
+    pthread_mutex_lock(&lock);
+}
+
+void hec_clock_fork_parent(void) {
+    pthread_mutex_unlock(&lock);
+}
+
 void hec_clock_forget(void) {
     pthread_mutex_init(&lock, NULL);
     hec_clock_reset(&process_clock);

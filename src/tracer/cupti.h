@@ -27,15 +27,10 @@ enum hec_cupti_kind {
     HEC_CUPTI_MEMCPY = 1,
     HEC_CUPTI_MEMSET = 2,
     HEC_CUPTI_KERNEL = 3,
-    HEC_CUPTI_DRIVER = 4,
-    HEC_CUPTI_RUNTIME = 5,
     HEC_CUPTI_CONCURRENT_KERNEL = 10,
-    HEC_CUPTI_MARKER = 12,
     HEC_CUPTI_MEMCPY2 = 22, /* between devices */
     HEC_CUPTI_GRAPH_TRACE = 51,
 };
-
-enum hec_cupti_domain { HEC_CUPTI_DOMAIN_DRIVER = 1, HEC_CUPTI_DOMAIN_RUNTIME = 2 };
 
 /* Of memory, in copies and memsets. */
 enum hec_cupti_memory {
@@ -50,17 +45,13 @@ enum hec_cupti_memory {
 };
 
 #define HEC_CUPTI_FLUSH_FORCED 1u
-#define HEC_CUPTI_THREAD_ID_SYSTEM 1u /* gettid, not pthread_self */
-#define HEC_CUPTI_MARKER_START 2u
-#define HEC_CUPTI_MARKER_END 4u
-#define HEC_CUPTI_OBJECT_THREAD 2u
 
 typedef void (*hec_cupti_requested)(uint8_t **buffer, size_t *size, size_t *records_max);
 typedef void (*hec_cupti_completed)(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 
 struct hec_cupti {
 #define CALL(name, needed, parameters) uint32_t(*name) parameters;
-#include "tracer/calls.def"
+#include "tracer/cupti.def"
 #undef CALL
 };
 

@@ -19,9 +19,7 @@
  * kind; 128 KB, of which is touched what is used. Where there are more, the table holds a part of them, and is read
  * again for an address beyond it. */
 #define RANGES 8192u
-static struct {
-    uintptr_t start, end_flags; /* the end is a multiple of 4096 */
-} ranges[RANGES];
+static struct { uintptr_t start, end_flags; /* the end is a multiple of 4096 */ } ranges[RANGES];
 #define FLAGS_MASK ((uintptr_t)0xfff)
 static uint32_t count;
 static uintptr_t known_from, known_to; /* what the table tells of; equal: nothing */

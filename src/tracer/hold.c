@@ -7,7 +7,7 @@
 struct hec_hold hec_hold;
 
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
-static __thread bool held;
+static pthread_t holder; /* atomic; 0: nobody */
 
 /* Whose CUPTI calls come from which files. */
 static const struct {
@@ -27,22 +27,22 @@ bool hec_hold_enter(void) {
     until.tv_nsec = ns % HEC_NS_PER_S;
     if (pthread_mutex_timedlock(&control, &until) != 0)
         return false;
-    held = true;
+    __atomic_store_n(&holder, pthread_self(), __ATOMIC_RELAXED);
     return true;
 }
 
 void hec_hold_leave(void) {
-    held = false;
+    __atomic_store_n(&holder, (pthread_t)0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&control);
 }
 
 bool hec_hold_inside(void) {
-    return held;
+    return pthread_equal(__atomic_load_n(&holder, __ATOMIC_RELAXED), pthread_self());
 }
 
 void hec_hold_forget(void) {
-    pthread_mutex_init(&control, NULL); /* a thread that is not here may have had it */
-    held = false;
+    pthread_mutex_init(&control, NULL);
+    holder = 0;
     memset(&hec_hold, 0, sizeof hec_hold);
 }
 
@@ -71,29 +71,47 @@ static void tell(const char *name, uint32_t code) {
     hec_out_unlock();
 }
 
+/* For good: kinds that are on again after somebody else's session are the ones that were seen to end programs. */
 void hec_hold_stand_down(const char *name, uint32_t code) {
     __atomic_store_n(&hec_hold.last_ns, hec_out_now_ns(), __ATOMIC_RELAXED);
-    if (hec_tracer.open)
-        hec_window_close(true);
-    else if (__atomic_load_n(&hec_tracer.registered, __ATOMIC_ACQUIRE) &&
-             __atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
-        hec_window_settle();
+    if (hec_tracer.attach == HEC_ATTACH_ON)
+        hec_attach_off("another user of CUPTI came", true);
+    else if (hec_tracer.draining)
+        hec_attach_settle();
+    hec_tracer.attach = HEC_ATTACH_QUIET;
     __atomic_store_n(&hec_hold.serving, HEC_HOLD_THEM, __ATOMIC_RELEASE);
     if (!hec_hold.told)
         tell(name ? name : "", code);
     hec_hold.told = true;
 }
 
-bool hec_hold_free(int64_t now_ns) {
-    if (__atomic_load_n(&hec_hold.kinds, __ATOMIC_ACQUIRE) || __atomic_load_n(&hec_hold.contexts, __ATOMIC_ACQUIRE) ||
-        __atomic_load_n(&hec_hold.second, __ATOMIC_ACQUIRE) || __atomic_load_n(&hec_hold.forever, __ATOMIC_ACQUIRE) ||
-        hec_hold.named > 0)
-        return false;
-    if (!hec_hold.told)
-        return true;
-    if (now_ns - __atomic_load_n(&hec_hold.last_ns, __ATOMIC_RELAXED) < HEC_HOLD_QUIET_NS)
-        return false;
+static bool used(void) {
+    return __atomic_load_n(&hec_hold.kinds, __ATOMIC_ACQUIRE) ||
+           __atomic_load_n(&hec_hold.contexts, __ATOMIC_ACQUIRE) ||
+           __atomic_load_n(&hec_hold.second, __ATOMIC_ACQUIRE) ||
+           __atomic_load_n(&hec_hold.forever, __ATOMIC_ACQUIRE) || hec_hold.named > 0;
+}
+
+bool hec_hold_free(void) {
+    return !used() && __atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US;
+}
+
+void hec_hold_ended(int64_t now_ns) {
+    if (!hec_hold.told || used() || now_ns - __atomic_load_n(&hec_hold.last_ns, __ATOMIC_RELAXED) < HEC_HOLD_QUIET_NS)
+        return;
     hec_hold.told = false;
     tell(NULL, 0);
-    return true;
+}
+
+/* Only our own thread, under `busy`, and other users of CUPTI have it: those wait for nothing of a fork's. */
+static bool held_for_fork;
+
+void hec_hold_fork_prepare(void) {
+    held_for_fork = !hec_hold_inside() && hec_hold_enter();
+}
+
+void hec_hold_fork_parent(void) {
+    if (held_for_fork)
+        hec_hold_leave();
+    held_for_fork = false;
 }

@@ -11,6 +11,7 @@ EXPORT void hec_trace_pause(void);
 EXPORT void hec_trace_resume(void);
 EXPORT void hec_trace_stand_down(const char *holder);
 EXPORT void hec_trace_come_back(void);
+EXPORT void hec_trace_tell(const struct hec_trace_told *told);
 
 #define BUDGET_PPM_DEFAULT 10000u
 
@@ -25,21 +26,38 @@ void hec_inject_end(void) {
     __atomic_store_n(&state, STATE_OFF, __ATOMIC_RELEASE);
 }
 
-/* In the child of a fork: no thread of ours is here, the ring is the parent's, and CUDA does not work either. Should the
- * child call cuInit with success, it begins anew. The shims stay, and let everything through. */
-static void forked(void) {
-    if (state == STATE_NEW)
-        return;
+/* Everything of ours that another thread may hold is taken before a fork, in the order of tracer.h, and is free on both
+ * sides afterwards. */
+static void before_fork(void) {
+    hec_thread_fork_prepare();
+    hec_hold_fork_prepare();
+    hec_got_fork_prepare();
+    hec_out_fork_prepare();
+    hec_clock_fork_prepare();
+}
+
+static void after_fork(void) {
+    hec_clock_fork_parent();
+    hec_out_fork_parent();
+    hec_got_fork_parent();
+    hec_hold_fork_parent();
+    hec_thread_fork_parent();
+}
+
+/* In the child: no thread of ours is here, the ring is the parent's, and CUDA does not work either. Should the child call
+ * cuInit with success, it begins anew. Shims and trampolines stay, and let everything through. */
+static void in_child(void) {
     state = STATE_NEW;
+    hec_callers_forget();
     hec_thread_forget();
     hec_hold_forget();
-    hec_window_forget();
-    hec_launches_forget();
+    hec_attach_forget();
     hec_records_forget();
     hec_device_forget();
     hec_clock_forget();
     hec_buffers_forget();
     hec_intern_forget();
+    hec_got_fork_child();
     hec_out_forget();
 }
 
@@ -73,63 +91,35 @@ void hec_inject_tell(const char *why) {
     out->abi = HEC_TRACE_ABI;
     out->mode = (uint32_t)hec_tracer.mode;
     out->cupti_version = library->version;
-    out->driver_version = library->driver_version;
-    out->library = hec_intern_name(library->path);
+    out->driver_version = hec_device_driver_version();
+    out->library = library->path[0] ? hec_intern_name(library->path) : 0;
     out->why = why[0] ? hec_intern_name(why) : 0;
     out->budget_ppm = hec_tracer.budget_ppm;
+    out->flags = hec_tracer.calls ? HEC_TRACE_CALLS_SEEN : 0;
     hec_out_write(&record, HEC_TRACE_PROCESS);
     hec_out_unlock();
 }
 
-static bool open_cupti(char *why, size_t why_bytes) {
-    struct hec_tracer *t = &hec_tracer;
-    char name[64], text[80];
-    if (hec_library_open(&t->library, why, why_bytes) != 0)
-        return false;
-    hec_inject_tell("");
-    if (hec_buffers_open() != 0) {
-        snprintf(why, why_bytes, "no memory for the buffers of CUPTI");
-        return false;
-    }
-    hec_shim_open(&t->library);
-    hec_hold_enter();
-    uint32_t result = HEC_CUPTI_SUCCESS;
-    t->starting = true;
-    /* Attached, CUPTI slows each launch for good: not before it is known how many there are. */
-    t->watching = t->mode == HEC_TRACE_AUTO && hec_launches_open();
-    if (hec_shim_early_user(name, sizeof name)) {
-        __atomic_store_n(&hec_hold.forever, true, __ATOMIC_RELEASE); /* until it registers buffers through the shim */
-        hec_hold_stand_down(name, 0);
-    } else if (!t->watching) {
-        t->graphs = t->mode == HEC_TRACE_GRAPH; /* later is too late: see window.c */
-        result = hec_window_open();
-    }
-    t->starting = false;
-    hec_hold_leave();
-    if (result == HEC_CUPTI_SUCCESS)
-        return true;
-    hec_bind_result(&t->library.calls, result, text, sizeof text);
-    if (result == HEC_CUPTI_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || result == HEC_CUPTI_NOT_COMPATIBLE ||
-        result == HEC_CUPTI_HARDWARE_BUSY) {
-        hec_hold_enter();
-        hec_hold_stand_down("another user of CUPTI", result);
-        hec_hold_leave();
-        return true;
-    }
-    snprintf(why, why_bytes, "%.200s answered %s", t->library.path, text);
-    return false;
+static uint64_t memory_of(const char *text) {
+    char *end;
+    unsigned long mb = text && text[0] ? strtoul(text, &end, 10) : 0;
+    return (uint64_t)(mb > 0 && mb <= HEC_MEMORY_MB_MAX && !*end ? mb : HEC_MEMORY_MB_DEFAULT) << 20;
 }
 
+/* Runs inside cuInit, on a stack of the program's: CUPTI is left to our own thread. */
 static bool start(void) {
-    const char *socket = secure_getenv(HEC_TRACE_ENV_SOCKET);
+    const char *socket = secure_getenv(HEC_TRACE_ENV_SOCKET), *no_cupti = secure_getenv(HEC_TRACE_ENV_NO_CUPTI);
     struct hec_tracer *t = &hec_tracer;
-    char why[640] = "";
     t->mode = mode_of(secure_getenv(HEC_TRACE_ENV_MODE));
     t->budget_ppm = budget_of(secure_getenv(HEC_TRACE_ENV_BUDGET));
+    t->memory_bytes = memory_of(secure_getenv(HEC_TRACE_ENV_MEMORY));
+    t->no_cupti = no_cupti && no_cupti[0];
+    t->graphs = t->mode == HEC_TRACE_GRAPH;
+    t->begin_ns = t->told_ns = hec_out_now_ns();
     if (!socket || !socket[0] || t->mode == HEC_TRACE_OFF)
         return false;
     static bool handlers; /* handlers are inherited by the child of a fork */
-    if (!handlers && (pthread_atfork(NULL, NULL, forked) != 0 || atexit(at_exit) != 0))
+    if (!handlers && (pthread_atfork(before_fork, after_fork, in_child) != 0 || atexit(at_exit) != 0))
         return false;
     handlers = true;
     if (hec_intern_open() != 0)
@@ -138,20 +128,17 @@ static bool start(void) {
         hec_intern_forget();
         return false;
     }
-    hec_duty_init(&t->duty, t->mode == HEC_TRACE_FULL ? 0 : t->budget_ppm);
-    __atomic_store_n(&state, STATE_LIVE, __ATOMIC_RELEASE); /* CUPTI may call back from here on */
-    bool traced = open_cupti(why, sizeof why);
-    if (!traced)
-        hec_inject_tell(why);
-    if (!traced || hec_thread_start() != 0) {
-        if (t->open) {
-            hec_hold_enter();
-            hec_window_close(true);
-            hec_hold_leave();
-        }
-        return false;
-    }
-    return true;
+    __atomic_store_n(&state, STATE_LIVE, __ATOMIC_RELEASE);
+    t->calls = hec_slots_open();
+    hec_inject_tell(t->no_cupti ? no_cupti : "");
+    hec_callers_open();
+    hec_callers_attach_first(t->calls && t->mode != HEC_TRACE_AUTO && !t->no_cupti);
+    hec_callers_record(true);
+    if (hec_thread_start() == 0)
+        return true;
+    hec_callers_record(false);
+    hec_callers_attach_first(false);
+    return false;
 }
 
 int InitializeInjection(void) {
@@ -164,19 +151,20 @@ int InitializeInjection(void) {
 
 /* ---- for benches, and for the Python hooks ---- */
 
+/* CUPTI stays as it is: it is never switched on again. */
 void hec_trace_pause(void) {
     if (!hec_inject_live() || !hec_hold_enter())
         return;
-    if (hec_hold.paused++ == 0 && hec_tracer.open)
-        hec_window_close(true);
+    if (hec_hold.paused++ == 0)
+        hec_callers_record(false);
     hec_hold_leave();
 }
 
 void hec_trace_resume(void) {
     if (!hec_inject_live() || !hec_hold_enter())
         return;
-    if (hec_hold.paused > 0 && --hec_hold.paused == 0 && !hec_tracer.open)
-        hec_thread_step(hec_out_now_ns());
+    if (hec_hold.paused > 0 && --hec_hold.paused == 0)
+        hec_callers_record(true);
     hec_hold_leave();
 }
 
@@ -197,4 +185,11 @@ void hec_trace_come_back(void) {
     __atomic_store_n(&hec_hold.last_ns, hec_out_now_ns() - HEC_HOLD_QUIET_NS, __ATOMIC_RELAXED);
     hec_hold_leave();
     hec_thread_wake();
+}
+
+/* ---- for simulators ---- */
+
+void hec_trace_tell(const struct hec_trace_told *told) {
+    if (hec_inject_live())
+        hec_callers_told(told);
 }

@@ -19,9 +19,17 @@ int hec_out_open(const char *socket) {
     return err;
 }
 
+void hec_out_fork_prepare(void) {
+    pthread_mutex_lock(&lock); /* held for microseconds */
+}
+
+void hec_out_fork_parent(void) {
+    pthread_mutex_unlock(&lock);
+}
+
 void hec_out_forget(void) {
     hec_ring_unmap(&ring);
-    pthread_mutex_init(&lock, NULL); /* a thread that is not here may have held it */
+    pthread_mutex_init(&lock, NULL);
 }
 
 bool hec_out_closed(void) {

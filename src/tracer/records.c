@@ -4,17 +4,9 @@
 
 /* A record may lie this far outside the life of the tracer: the mapping of clocks is good to microseconds. */
 #define SLACK_NS HEC_NS_PER_S
-#define OPEN_RANGES 1024u
-
 static struct hec_records_totals totals; /* changed under hec_out_lock but for dropped and self_ns, read by atomics */
 static bool forced;
 static int64_t first_ns; /* nothing can be older */
-
-static struct {
-    uint32_t id;
-    uint32_t name, domain, tid;
-    int64_t start_ns;
-} ranges[OPEN_RANGES]; /* NVTX ranges that have not ended, by id */
 
 struct pass {
     struct hec_clock clock;
@@ -30,16 +22,9 @@ struct hec_records_totals hec_records_totals(void) {
     struct hec_records_totals out;
 #define TAKE(field) out.field = __atomic_load_n(&totals.field, __ATOMIC_RELAXED)
     TAKE(device);
-    TAKE(nodes);
-    TAKE(queued);
-    TAKE(launches[0]);
-    TAKE(launches[1]);
-    TAKE(api);
-    TAKE(sync);
-    TAKE(other);
+    TAKE(kept);
     TAKE(bad);
     TAKE(dropped);
-    TAKE(filtered);
     TAKE(self_ns);
 #undef TAKE
     return out;
@@ -47,7 +32,6 @@ struct hec_records_totals hec_records_totals(void) {
 
 void hec_records_forget(void) {
     memset(&totals, 0, sizeof totals);
-    memset(ranges, 0, sizeof ranges);
     first_ns = 0;
     forced = false;
 }
@@ -108,12 +92,11 @@ static uint8_t memory_of(uint32_t kind) {
     return kind < sizeof map ? map[kind] : HEC_TRACE_MEMORY_UNKNOWN;
 }
 
-static void device_done(const struct hec_ring_record *record, uint32_t context, uint32_t stream, uint32_t correlation) {
+static void device_done(const struct hec_ring_record *record, uint32_t context, uint32_t stream) {
     count(&totals.device, 1);
-    if (record->flags & HEC_TRACE_IN_GRAPH)
-        count(&totals.nodes, 1);
-    if (hec_lead_device(context, stream, correlation, record->t_ns))
-        count(&totals.queued, 1);
+    if (!(record->flags & HEC_TRACE_IN_GRAPH))
+        count(&totals.kept, 1);
+    hec_lead_device(context, stream, record->t_ns);
 }
 
 static void kernel(const struct pass *pass) {
@@ -137,7 +120,7 @@ static void kernel(const struct pass *pass) {
     out->graph = GET(graph);
     out->device = (uint16_t)GET(device);
     record.flags = out->graph_node != 0 || out->graph != 0 ? HEC_TRACE_IN_GRAPH : 0;
-    device_done(&record, out->context, out->stream, out->correlation);
+    device_done(&record, out->context, out->stream);
     out->config = hec_intern_config(&config, GET(name));
     if (out->config != 0) /* else its definition found the ring full, and was counted there; so is the kernel */
         hec_out_write(&record, HEC_TRACE_KERNEL);
@@ -173,7 +156,7 @@ static struct hec_trace_copy *fill_copy(const struct pass *pass, const struct al
     out->device = (uint16_t)in->device;
     if (in->graph_node != 0 || in->graph != 0)
         record->flags |= HEC_TRACE_IN_GRAPH;
-    device_done(record, in->context, in->stream, in->correlation);
+    device_done(record, in->context, in->stream);
     return out;
 }
 
@@ -220,80 +203,8 @@ static void graph(const struct pass *pass) {
     out->context = GET(context);
     out->graph = GET(graph);
     out->device = (uint16_t)GET(device);
-    device_done(&record, out->context, out->stream, out->correlation);
+    device_done(&record, out->context, out->stream);
     hec_out_write(&record, HEC_TRACE_GRAPH_LAUNCH);
-#undef GET
-}
-
-/* Waiting for the device, from the call that waits: CUPTI's own kind for it (38) would slow every launch of PyTorch by
- * 0.8 us, for good, and does not say which thread waits (H200, CUPTI 13.0). */
-static void waited(const struct hec_ring_record *call, const struct hec_trace_api *api, const char *name) {
-    struct hec_ring_record record = {.t_ns = call->t_ns, .tid = call->tid};
-    struct hec_trace_sync *out = &hec_out_payload(&record)->sync;
-    out->duration_ns = api->duration_ns;
-    out->correlation = api->correlation;
-    out->stream = UINT32_MAX;
-    out->type = strstr(name, "StreamS") ? HEC_TRACE_SYNC_STREAM
-                : strstr(name, "Event") ? HEC_TRACE_SYNC_EVENT
-                                        : HEC_TRACE_SYNC_CONTEXT;
-    count(&totals.sync, 1);
-    hec_out_write(&record, HEC_TRACE_SYNC);
-}
-
-static void api(const struct pass *pass, uint32_t domain) {
-#define GET(field) HEC_CUPTI_GET(pass->bytes, api, field)
-    struct hec_ring_record record = {.tid = GET(thread)};
-    struct hec_trace_api *out = &hec_out_payload(&record)->api;
-    enum hec_trace_api_class api_class = hec_calls_class(domain, GET(cbid));
-    if (api_class == HEC_TRACE_API_OTHER) {
-        count(&totals.filtered, 1);
-        return;
-    }
-    if (!times(pass, GET(start), GET(end), &record, &out->duration_ns))
-        return;
-    out->correlation = GET(correlation);
-    out->api_class = (uint16_t)api_class;
-    out->domain = (uint16_t)domain;
-    out->result = GET(result);
-    count(&totals.api, 1);
-    if (api_class == HEC_TRACE_API_LAUNCH || api_class == HEC_TRACE_API_COPY || api_class == HEC_TRACE_API_MEMSET)
-        count(&totals.launches[domain], 1);
-    if (api_class == HEC_TRACE_API_SYNC)
-        waited(&record, out, hec_calls_name(domain, GET(cbid)));
-    hec_lead_api(out->correlation, record.t_ns + out->duration_ns);
-    out->function = hec_intern_name(hec_calls_name(domain, GET(cbid)));
-    if (out->function != 0)
-        hec_out_write(&record, HEC_TRACE_API);
-    else
-        hec_out_drop();
-#undef GET
-}
-
-/* NVTX: a range begins and ends in two records of one id. */
-static void marker(const struct pass *pass) {
-#define GET(field) HEC_CUPTI_GET(pass->bytes, marker, field)
-    uint32_t at = GET(id) % OPEN_RANGES;
-    int64_t t_ns = hec_clock_map(&pass->clock, GET(time));
-    if (GET(flags) & HEC_CUPTI_MARKER_START) {
-        ranges[at].id = GET(id);
-        ranges[at].name = hec_intern_name(GET(name));
-        ranges[at].domain = GET(domain) ? hec_intern_name(GET(domain)) : 0;
-        ranges[at].tid = GET(object_kind) == HEC_CUPTI_OBJECT_THREAD ? GET(object_thread) : 0;
-        ranges[at].start_ns = t_ns;
-    } else if ((GET(flags) & HEC_CUPTI_MARKER_END) && ranges[at].id == GET(id) && ranges[at].name != 0) {
-        struct hec_ring_record record = {.t_ns = ranges[at].start_ns, .tid = ranges[at].tid};
-        struct hec_trace_range *out = &hec_out_payload(&record)->range;
-        out->duration_ns = t_ns - ranges[at].start_ns;
-        out->name = ranges[at].name;
-        out->domain = ranges[at].domain;
-        ranges[at].id = 0;
-        if (out->duration_ns < 0 || ranges[at].start_ns == INT64_MIN || t_ns == INT64_MIN) {
-            count(&totals.bad, 1);
-            return;
-        }
-        count(&totals.other, 1);
-        hec_out_write(&record, HEC_TRACE_RANGE);
-    }
 #undef GET
 }
 
@@ -305,8 +216,6 @@ static void one(const struct pass *pass, size_t left) {
                     : kind == HEC_CUPTI_MEMCPY2                                     ? hec_cupti_bytes_peer
                     : kind == HEC_CUPTI_MEMSET                                      ? hec_cupti_bytes_memset
                     : kind == HEC_CUPTI_GRAPH_TRACE                                 ? hec_cupti_bytes_graph
-                    : kind == HEC_CUPTI_RUNTIME || kind == HEC_CUPTI_DRIVER         ? hec_cupti_bytes_api
-                    : kind == HEC_CUPTI_MARKER                                      ? hec_cupti_bytes_marker
                                                                                     : SIZE_MAX;
     if (needed > left) { /* a kind that we did not enable, or one that reaches over the end */
         count(&totals.bad, 1);
@@ -328,15 +237,6 @@ static void one(const struct pass *pass, size_t left) {
         break;
     case HEC_CUPTI_GRAPH_TRACE:
         graph(pass);
-        break;
-    case HEC_CUPTI_RUNTIME:
-        api(pass, 0);
-        break;
-    case HEC_CUPTI_DRIVER:
-        api(pass, 1);
-        break;
-    case HEC_CUPTI_MARKER:
-        marker(pass);
         break;
     }
 }

@@ -1,192 +1,211 @@
-/* The tracer's own thread: flushes, windows, the duty cycle, and the end. */
+/* The tracer's own thread: bursts that lie still, CUPTI on and off, flushes, and the end. */
 #include "tracer/tracer.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define TICK_NS (100 * HEC_NS_PER_MS)
 #define FLUSH_NS (500 * HEC_NS_PER_MS)
 #define TELL_NS HEC_NS_PER_S
-#define WATCH_TICK_NS HEC_WATCH_SAMPLE_NS  /* until mode auto has decided */
+#define WATCH_TICK_NS HEC_WATCH_SAMPLE_NS  /* until mode auto has had its look, and during it */
 #define DEVICE_TICK_NS (5 * HEC_NS_PER_MS) /* until cuInit is through */
-#define RETRY_FIRST_NS HEC_NS_PER_S
-#define RETRY_LAST_NS (60 * HEC_NS_PER_S)
-/* A window without kernels is opened again so often at once, then after a pause. */
-#define BLIND_TRIES 4u
-#define BLIND_BUFFERS 2u /* with more of them out, kernels are waiting for their end */
-#define BLIND_WAIT_NS (5 * HEC_NS_PER_S)
-#define STACK_BYTES ((size_t)512 << 10) /* CUPTI's flush runs on it */
+#define GLIMPSE_NS (2 * HEC_NS_PER_S)
+/* Tables of runtimes that look functions up about now: looked at again so long after cuInit. */
+static const int64_t again_ns[] = {100 * HEC_NS_PER_MS, HEC_NS_PER_S, 5 * HEC_NS_PER_S};
+#define AGAIN (sizeof again_ns / sizeof again_ns[0])
+/* CUPTI's flush runs on it: seen at most 22 KB used of it (H100, CUPTI 13.0; HEC_TRACE_STACK tells). It is ours, with a
+ * guard page, not the program's to size. */
+#define STACK_BYTES ((size_t)512 << 10)
+#define FORK_WAIT_MS 2000
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
+    pthread_t id; /* atomic; 0: it does not run */
     bool started, ending, woken, ended;
 } thread = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static __thread bool own;
 
 bool hec_thread_is_own(void) {
-    return own;
+    return pthread_equal(__atomic_load_n(&thread.id, __ATOMIC_ACQUIRE), pthread_self());
 }
 
 static struct timespec time_of(int64_t ns) {
     return (struct timespec){ns / HEC_NS_PER_S, ns % HEC_NS_PER_S};
 }
 
-static void refused(uint32_t result, int64_t now) {
-    struct hec_tracer *t = &hec_tracer;
-    t->retry_wait_ns = t->retry_wait_ns == 0 ? RETRY_FIRST_NS : t->retry_wait_ns * 2;
-    if (t->retry_wait_ns > RETRY_LAST_NS)
-        t->retry_wait_ns = RETRY_LAST_NS;
-    t->retry_ns = now + t->retry_wait_ns;
-    hec_hold_stand_down("another user of CUPTI", result);
+/* ---- all that the thread does, but for waiting, is done under `busy`: a fork waits for its end ---- */
+
+static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+static bool held_for_fork;
+
+/* A child in which the loader's lock, or one of CUPTI's or the driver's, is taken for ever hangs at its next dlopen (35 to
+ * 46 of 100 children did, with a walk of the modules every 50 ms). A bound all the same: nothing of ours may keep a
+ * program from forking. */
+void hec_thread_fork_prepare(void) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += FORK_WAIT_MS / 1000;
+    held_for_fork = !hec_thread_is_own() && pthread_mutex_timedlock(&busy, &until) == 0;
 }
 
-/* Mode auto: whether windows may be opened, as far as the program's own launches show. */
-static bool allowed(int64_t now) {
-    struct hec_tracer *t = &hec_tracer;
-    struct hec_launches sample;
-    char why[256];
-    if (!t->watching)
-        return true;
-    hec_launches_rescan();
-    hec_launches_read(&sample);
-    hec_watch_sample(&t->watch, &sample);
-    bool told = t->watch.out;
-    struct hec_watch_judgement judgement = hec_watch_judge(&t->watch, t->budget_ppm, now);
-    if (judgement.verdict == HEC_WATCH_OUT && !told) {
-        hec_watch_sentence(&judgement, t->budget_ppm, why, sizeof why);
-        hec_inject_tell(why);
-    } else if (judgement.verdict == HEC_WATCH_ATTACH) {
-        t->watching = false;
-        if (told)
-            hec_inject_tell("");
-    }
-    return !t->watching;
+void hec_thread_fork_parent(void) {
+    if (held_for_fork)
+        pthread_mutex_unlock(&busy);
+    held_for_fork = false;
 }
 
-/* Whether CUPTI has kept more of the program's memory than it may (watch.c). */
-static bool kept_too_much(void) {
-    const struct hec_tracer *t = &hec_tracer;
-    return t->kept_bytes > (t->duty.budget_ppm == 0 ? HEC_KEPT_FULL_BYTES : hec_kept_limit(t->duty.elapsed_ns));
+/* ---- what is due ---- */
+
+static void leave(const char *why) {
+    hec_attach_off(why, false);
 }
 
-static void give_up(void) {
-    struct hec_tracer *t = &hec_tracer;
+static void step_on(struct hec_tracer *t, int64_t now) {
     char why[160];
-    t->ended = true;
-    hec_window_close(true);
-    snprintf(why, sizeof why,
-             "CUPTI keeps %u bytes of the program's memory a launch: tracing ended after %.1f GB, for good",
-             HEC_KEPT_LAUNCH_BYTES, (double)t->kept_bytes / 1e9);
-    hec_inject_tell(why);
+    if (hec_attach_blind()) {
+        leave("CUPTI recorded nothing of what the program launched");
+    } else if (hec_attach_full()) {
+        snprintf(why, sizeof why,
+                 "CUPTI keeps %u bytes of the program's memory a launch: device activity was traced for %.0f s, until "
+                 "HEC took %.0f MB; --trace-memory allows more",
+                 HEC_KEPT_LAUNCH_BYTES, (double)(now - t->open_ns) / 1e9, (double)t->memory_bytes / 1048576);
+        leave(why);
+    } else if (t->mode == HEC_TRACE_AUTO && !t->staying && now - t->open_ns >= GLIMPSE_NS) {
+        t->staying = hec_watch_free(&t->watch, t->open_ns, now);
+        if (!t->staying)
+            leave(NULL);
+    } else if (now - t->flushed_ns >= FLUSH_NS) {
+        hec_attach_flush(0);
+    }
+}
+
+static void step_not(struct hec_tracer *t, int64_t now) {
+    if (t->no_cupti || hec_hold.paused > 0)
+        return;
+    if (t->mode != HEC_TRACE_AUTO) {
+        /* where no call can ask for it, when cuInit is through */
+        if (hec_hold_free() && (hec_attach_asked() || !t->calls))
+            hec_attach_on(t->calls);
+    } else if (t->calls && hec_hold_free() && hec_watch_may_look(&t->watch, now)) {
+        hec_attach_on(false);
+    }
 }
 
 void hec_thread_step(int64_t now) {
     struct hec_tracer *t = &hec_tracer;
+    struct hec_callers_totals calls;
     if (__atomic_exchange_n(&hec_hold.missed, false, __ATOMIC_ACQ_REL))
         hec_hold_stand_down("another user of CUPTI", 0);
-    if (t->open) {
-        hec_window_charge();
-        bool full = t->duty.budget_ppm == 0;
-        if (hec_window_blind())
-            hec_window_flush(0); /* the kernels may still be on their way */
-        if (hec_window_blind() && hec_buffers_out() <= BLIND_BUFFERS) {
-            hec_window_close(true);
-            t->blind++;
-            t->retry_ns = now + (t->blind % BLIND_TRIES ? TICK_NS : BLIND_WAIT_NS);
-        } else if (full && kept_too_much()) {
-            give_up();
-        } else if (!full && (hec_duty_should_close(&t->duty) || kept_too_much())) {
-            hec_window_close(true);
-        } else if (now - t->flushed_ns >= FLUSH_NS) {
-            hec_window_flush(0);
-        }
-    } else {
-        if (t->draining)
-            hec_window_drain(now);
-        bool may = allowed(now) && !t->ended &&
-                   (t->duty.budget_ppm == 0 || hec_kept_may_open(t->kept_bytes, t->duty.elapsed_ns));
-        if (now >= t->retry_ns && hec_hold.paused == 0 && hec_hold_free(now) && may && hec_duty_should_open(&t->duty)) {
-            uint32_t result = hec_window_open();
-            if (result != HEC_CUPTI_SUCCESS)
-                refused(result, now);
-            else
-                t->retry_wait_ns = 0;
-        }
-    }
+    hec_hold_ended(now);
+    hec_callers_read(&calls);
+    hec_watch_sample(&t->watch, &calls);
+    hec_callers_sweep(false);
+    if (t->attach == HEC_ATTACH_ON)
+        step_on(t, now);
+    else if (t->draining)
+        hec_attach_drain(now);
+    else if (t->attach == HEC_ATTACH_NOT)
+        step_not(t, now);
+    if (hec_attach_asked())
+        hec_attach_answer();
     if (now - t->told_ns >= TELL_NS) {
-        if (t->open)
-            hec_window_tell(true);
-        hec_window_tell_counts();
+        hec_ticks_refine();
+        if (t->attach == HEC_ATTACH_ON)
+            hec_attach_tell(true);
+        hec_attach_tell_counts();
     }
     hec_shim_rescan();
 }
 
-/* The last flush. Others that have CUPTI just now keep it. */
-static void finish(int64_t last_ns) {
+/* The last records. Others that have CUPTI just now keep it. */
+static void finish(void) {
+    struct hec_tracer *t = &hec_tracer;
     if (!hec_hold_enter())
         return;
-    const struct hec_tracer *t = &hec_tracer;
-    struct hec_launches count;
-    hec_launches_read(&count);
-    if (t->watching && !t->watch.out && count.launches + count.graphs + count.copies > 0)
-        hec_inject_tell("the program ended before it was known whether tracing it would keep the budget; "
-                        "--trace=full shows its kernels");
+    hec_callers_record(false);
+    hec_callers_sweep(true);
+    if (t->mode == HEC_TRACE_AUTO && t->attach == HEC_ATTACH_NOT && !t->no_cupti && t->calls)
+        hec_inject_tell(
+            "the host did not wait for the device long enough to hide what CUPTI costs, or the program was too "
+            "short: kernels were not recorded; --trace=full shows them");
     if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
-        hec_window_end();
-    if (hec_hold.paused == 0)
-        hec_duty_elapse(&hec_tracer.duty, hec_out_now_ns() - last_ns);
-    hec_window_tell_counts();
+        hec_attach_end();
+    hec_attach_tell_counts();
     hec_inject_end();
     hec_hold_leave();
 }
 
+static void cpu_used(int64_t *told) {
+    int64_t cpu = hec_out_thread_cpu_ns();
+    hec_records_add_self(cpu - *told);
+    *told = cpu;
+}
+
+/* Until the next thing is due. false: the end. */
+static bool wait_until(int64_t until_ns) {
+    struct timespec until = time_of(until_ns);
+    pthread_mutex_lock(&thread.lock);
+    int waited = 0;
+    while (!thread.ending && !thread.woken && waited == 0)
+        waited = pthread_cond_timedwait(&thread.wake, &thread.lock, &until);
+    thread.woken = false;
+    bool ending = thread.ending;
+    pthread_mutex_unlock(&thread.lock);
+    return !ending;
+}
+
+/* The PROCESS record, the devices, what a call costs. */
+static bool tell_devices(void) {
+    hec_out_lock();
+    bool told = hec_device_tell();
+    hec_out_unlock();
+    if (told)
+        hec_inject_initialised();
+    return told;
+}
+
+static int64_t tick_ns(void) {
+    const struct hec_tracer *t = &hec_tracer;
+    bool watching =
+        t->mode == HEC_TRACE_AUTO && t->calls && !t->staying && t->attach != HEC_ATTACH_QUIET && !t->no_cupti;
+    return watching || t->draining ? WATCH_TICK_NS : TICK_NS;
+}
+
 static void *run(void *unused) {
     (void)unused;
-    own = true;
-    bool devices = false, watching = false;
-    int64_t last = hec_out_now_ns(), cpu_told = 0;
-    for (;;) {
+    bool devices = false, more = true;
+    int64_t cpu_told = 0, devices_ns = 0;
+    size_t again = 0;
+    __atomic_store_n(&thread.id, pthread_self(), __ATOMIC_RELEASE);
+    pthread_mutex_lock(&busy);
+    hec_tracer.cost_ps = hec_callers_cost_ps();
+    pthread_mutex_unlock(&busy);
+    while (more) {
         int64_t now = hec_out_now_ns();
-        if (!devices) {
-            hec_out_lock();
-            devices = hec_device_tell();
-            hec_out_unlock();
-            if (devices)
-                hec_inject_initialised();
+        pthread_mutex_lock(&busy);
+        if (!devices && (devices = tell_devices()))
+            devices_ns = now;
+        if (devices && again < AGAIN && now - devices_ns >= again_ns[again]) {
+            hec_slots_again();
+            again++;
         }
-        if (hec_hold_enter()) {
-            if (hec_hold.paused == 0)
-                hec_duty_elapse(&hec_tracer.duty, now - last);
-            if (hec_tracer.early &&
-                !hec_tracer.open) /* launches are not seen now: taken to go on as in the last window */
-                hec_tracer.kept_bytes += (uint64_t)((double)(now - last) * hec_tracer.duty.attached_rate /
-                                                    (double)hec_duty_costs.attached_ns * HEC_KEPT_LAUNCH_BYTES);
-            last = now;
+        if (devices && hec_hold_enter()) {
             if (hec_out_closed())
                 thread.ending = true; /* nobody listens any more */
             else
                 hec_thread_step(now);
-            watching = hec_tracer.watching && !hec_tracer.watch.out;
             hec_hold_leave();
         }
-        int64_t cpu = hec_out_thread_cpu_ns();
-        hec_records_add_self(cpu - cpu_told);
-        cpu_told = cpu;
-        struct timespec until = time_of(now + (!devices ? DEVICE_TICK_NS : watching ? WATCH_TICK_NS : TICK_NS));
-        pthread_mutex_lock(&thread.lock);
-        int waited = 0;
-        while (!thread.ending && !thread.woken && waited == 0)
-            waited = pthread_cond_timedwait(&thread.wake, &thread.lock, &until);
-        thread.woken = false;
-        bool ending = thread.ending;
-        pthread_mutex_unlock(&thread.lock);
-        if (ending)
-            break;
+        cpu_used(&cpu_told);
+        pthread_mutex_unlock(&busy);
+        more = wait_until(now + (devices ? tick_ns() : DEVICE_TICK_NS));
     }
-    finish(last);
+    pthread_mutex_lock(&busy);
+    finish();
+    pthread_mutex_unlock(&busy);
     pthread_mutex_lock(&thread.lock);
     thread.ended = true;
     pthread_cond_broadcast(&thread.done);
@@ -197,7 +216,8 @@ static void *run(void *unused) {
 void hec_thread_forget(void) {
     memset(&thread, 0, sizeof thread);
     pthread_mutex_init(&thread.lock, NULL);
-    own = false;
+    pthread_mutex_init(&busy, NULL);
+    held_for_fork = false;
 }
 
 int hec_thread_start(void) {

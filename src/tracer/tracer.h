@@ -2,18 +2,20 @@
  * wait has a bound, given where it is), aborts, throws or prints; nothing allocates from the program's heap once the
  * tracer runs; what cannot be done is left undone and told in a record.
  *
- * Who calls what: inject.c starts everything inside cuInit. In mode auto, launches.c counts until watch.c finds that
- * tracing may begin. thread.c owns the one thread: flushes, windows, duty cycle.
+ * Two sources. Calls: slots.c puts trampolines.c in front of the driver's functions, callers.c makes records of what they
+ * tell. Device activity: attach.c has CUPTI switched on, once, and at most once off again; watch.c says when mode auto may.
  * CUPTI calls buffers.c (from its own worker, or from within a flush), which has records.c turn CUPTI's records into
- * ours; out.c puts them into the ring. shim.c stands between other users of CUPTI and the library, hold.c keeps
- * who of them has it.
+ * ours; out.c puts all records into the ring. shim.c stands between other users of CUPTI and the library, hold.c keeps
+ * who of them has it. inject.c starts everything inside cuInit; thread.c owns the one thread.
  *
- * Locks, in the order in which they may be taken: control (hold.c), out (out.c), clock (clock.c). */
+ * Locks, in the order in which they may be taken: busy (thread.c: all that our thread does), control (hold.c), got's
+ * (got.h), out (out.c), clock (clock.c). Each is taken in a fork's prepare handler, so that no child inherits one. */
 #ifndef HEC_TRACER_TRACER_H
 #define HEC_TRACER_TRACER_H
 
 #include "base/ring.h"
 #include "base/trace.h"
+#include "tracer/callers.h"
 #include "tracer/cupti.h"
 #include "tracer/floor.h"
 #include "tracer/got.h"
@@ -21,12 +23,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 16 MB: 262 144 records, more than a second of a loop that launches every 9 us and traces kernel and call. */
-#define HEC_TRACER_RING_RECORDS (1u << 18)
-/* Buffers for CUPTI, 16 MB in all: 65 000 kernels with their calls, 0.6 s of such a loop. CUPTI asks for one in the
- * thread that launches, and zeroes it there: a fresh one of 1 MB stalled that thread for 450 us, of 64 KB for 53 us (H200,
- * CUPTI 13.0), with no difference in cost a kernel; so they are small, and touched beforehand. */
-#define HEC_TRACER_BUFFERS 128u
+/* 8 MB: 131 072 records, two thirds of a second of a loop that launches every 10 us and traces kernel and call. */
+#define HEC_TRACER_RING_RECORDS (1u << 17)
+/* Buffers for CUPTI, 8 MB in all: 52 000 kernels, half a second of such a loop. CUPTI asks for one in the thread that
+ * launches, and zeroes it there: a fresh one of 1 MB stalled that thread for 450 us, of 64 KB for 53 us (H200, CUPTI 13.0),
+ * with no difference in cost a kernel; so they are small, and touched beforehand. */
+#define HEC_TRACER_BUFFERS 64u
 #define HEC_TRACER_BUFFER_BYTES (1u << 17)
 #define HEC_TRACER_DEVICES 64u
 
@@ -37,7 +39,9 @@
 
 /* Make the ring and hand it over to whoever listens at `socket`. 0, or negative: no tracing here. */
 int hec_out_open(const char *socket);
-/* In the child of a fork: the ring is the parent's. */
+/* Around a fork: nobody else writes definitions then. In the child the ring is the parent's: forgotten. */
+void hec_out_fork_prepare(void);
+void hec_out_fork_parent(void);
 void hec_out_forget(void);
 /* The reader has gone. */
 bool hec_out_closed(void);
@@ -88,104 +92,34 @@ int64_t hec_clock_map(const struct hec_clock *clock, uint64_t theirs);
 /* The process's own clock: read a pair from CUPTI, take a copy. */
 void hec_clock_read(const struct hec_cupti *cupti);
 void hec_clock_copy(struct hec_clock *out);
+void hec_clock_fork_prepare(void);
+void hec_clock_fork_parent(void);
 void hec_clock_forget(void);
 
-/* ---- duty.c: how much may be traced; pure ---- */
+/* ---- slots.c: the trampolines' places ---- */
 
-/* Costs to the program, ns; sources in duty.c. */
-struct hec_duty_costs {
-    int64_t device_ns;         /* a kernel, copy or memset that the host launched and the device began at once */
-    int64_t queued_ns;         /* one that had waited: the host is ahead, and only the device's time counts */
-    int64_t node_ns;           /* one of these as part of a graph, or a graph */
-    int64_t api_ns;            /* an API call, traced or seen and thrown away */
-    int64_t attached_ns;       /* a launch while CUPTI is attached, whether anything is on or not */
-    int64_t attached_graph_ns; /* the same for the launch of a graph */
-    int64_t switch_ns;         /* opening and closing a window */
-    int64_t attach_ns;         /* attaching, once */
-    int64_t flush_ns;
-};
-extern const struct hec_duty_costs hec_duty_costs;
+/* false: none could be taken; no calls are seen. Some KB of stack at most: it runs on that of whoever called cuInit. */
+bool hec_slots_open(void);
+/* Look again at tables that were filled since. */
+void hec_slots_again(void);
 
-/* What a stretch of tracing brought. */
-struct hec_duty_work {
-    uint64_t launched; /* device activities that the host launched one by one */
-    uint64_t queued;   /* of these, those that waited in the queue: the device, not the host, set the pace */
-    uint64_t nodes, calls;
-};
-
-struct hec_duty {
-    int64_t budget_ppm; /* 0: no limit (mode full) */
-    int64_t elapsed_ns; /* of the program, while tracing was possible */
-    int64_t spent_ns;   /* estimate of what it lost by tracing, all in all */
-    int64_t credit_ns;  /* what may be spent now; negative: debt */
-    int64_t window_ns;  /* age of the open window */
-    int64_t window_spent_ns;
-    double rate;          /* spent per ns of open window, of the last window */
-    double attached_rate; /* of that, what is spent for being attached alone */
-    int64_t window_attached_ns;
-    bool open, attached;
-};
-
-void hec_duty_init(struct hec_duty *duty, int64_t budget_ppm);
-void hec_duty_elapse(struct hec_duty *duty, int64_t ns);
-void hec_duty_spend(struct hec_duty *duty, int64_t ns);
-void hec_duty_work(struct hec_duty *duty, const struct hec_duty_work *work);
-void hec_duty_opened(struct hec_duty *duty);
-void hec_duty_closed(struct hec_duty *duty);
-bool hec_duty_should_open(const struct hec_duty *duty);
-bool hec_duty_should_close(const struct hec_duty *duty);
-/* ppm of the elapsed time, at least 0. */
-uint32_t hec_duty_estimate_ppm(const struct hec_duty *duty);
-
-/* ---- launches.c: launches, counted without CUPTI ---- */
-
-struct hec_launches {
-    int64_t t_ns;
-    uint64_t launches, graphs, copies; /* calls so far */
-    int64_t
-        waited_ns; /* in the calls that wait for the device, all threads, waits that have not ended included; of 48 bits */
-};
-/* Begin to count. true: launches of a loaded module go through a slot that could be taken, so that they are seen. */
-bool hec_launches_open(void);
-/* Look again, when modules have come since. */
-void hec_launches_rescan(void);
-void hec_launches_read(struct hec_launches *out);
-void hec_launches_forget(void);
-
-/* ---- watch.c: whether mode auto may attach; pure ---- */
+/* ---- watch.c: whether mode auto may look at the device; pure ---- */
 
 #define HEC_WATCH_SAMPLES 128u
 #define HEC_WATCH_SAMPLE_NS (50 * HEC_NS_PER_MS)
+#define HEC_WATCH_FREE_SAMPLES 10u
 struct hec_watch {
-    struct hec_launches samples[HEC_WATCH_SAMPLES]; /* a ring */
-    uint32_t count;                                 /* that were ever taken */
-    int64_t first_ns, work_ns;                      /* the first launch; the first launch or copy; 0: none yet */
-    int64_t judged_ns;
-    bool out; /* the last verdict */
-};
-enum hec_watch_verdict { HEC_WATCH_UNDECIDED, HEC_WATCH_ATTACH, HEC_WATCH_OUT };
-struct hec_watch_judgement {
-    enum hec_watch_verdict verdict;
-    double launches_per_s; /* in the worst 250 ms */
-    double share;          /* of the program's time that being attached would have cost in them */
-    double waited;         /* share of the time in which the program waited for the device */
+    struct hec_callers_totals samples[HEC_WATCH_SAMPLES]; /* a ring */
+    uint32_t count;                                       /* that were ever taken */
+    int64_t first_ns;                                     /* of the first launch; 0: none yet */
 };
 /* Samples closer than HEC_WATCH_SAMPLE_NS are left out. */
-void hec_watch_sample(struct hec_watch *watch, const struct hec_launches *sample);
-/* 500 ms and 100 launches after the first one: attach when what that costs is within the budget, or the program waits for
- * the device anyway. Outside, the same is asked every 5 s; UNDECIDED: not yet, or as before. */
-struct hec_watch_judgement hec_watch_judge(struct hec_watch *watch, uint32_t budget_ppm, int64_t now_ns);
-void hec_watch_sentence(const struct hec_watch_judgement *judgement, uint32_t budget_ppm, char *text, size_t bytes);
-
-/* CUPTI 13.0 keeps so much of the program's heap for each launch (graph nodes: nothing) while any kind is on, or when it was
- * registered before the context existed: 9.4 MB for 300 000 kernels (H200). Only cuptiFinalize gives it back. */
-#define HEC_KEPT_LAUNCH_BYTES 32u
-#define HEC_KEPT_FIRST_BYTES (UINT64_C(64) << 20) /* mode auto: so much, */
-#define HEC_KEPT_HOUR_BYTES (UINT64_C(32) << 20)  /* and so much for each hour that the program runs; */
-#define HEC_KEPT_STEP_BYTES (UINT64_C(1) << 20)   /* a window is opened when so much is left */
-#define HEC_KEPT_FULL_BYTES (UINT64_C(2) << 30)   /* modes without a budget end with so much */
-uint64_t hec_kept_limit(int64_t elapsed_ns);
-bool hec_kept_may_open(uint64_t bytes, int64_t elapsed_ns);
+void hec_watch_sample(struct hec_watch *watch, const struct hec_callers_totals *sample);
+/* 2 s after the first launch: whether over the last second the host waited for the device so much that what CUPTI costs
+ * a launch is hidden behind it. */
+bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns);
+/* Whether since opened_ns the program launched as fast as in a stretch of the same length before. */
+bool hec_watch_free(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns);
 
 /* ---- library.c and bind.c: the right libcupti ---- */
 
@@ -218,15 +152,6 @@ uint32_t hec_library_candidates(const struct hec_library_places *places, uint32_
 /* Major version of CUDA from a file name such as libcudart.so.12; 0 unknown. */
 uint32_t hec_library_major(const char *path);
 
-/* ---- calls.c: classes and names of API calls ---- */
-
-#define HEC_CALLS_MAX 1024u
-void hec_calls_open(const struct hec_cupti *cupti);
-enum hec_trace_api_class hec_calls_classify(const char *name);
-/* domain: 0 runtime, 1 driver. OTHER for what is not traced. */
-enum hec_trace_api_class hec_calls_class(uint32_t domain, uint32_t cbid);
-const char *hec_calls_name(uint32_t domain, uint32_t cbid);
-
 /* ---- buffers.c: what CUPTI fills ---- */
 
 int hec_buffers_open(void);
@@ -240,13 +165,10 @@ uint64_t hec_buffers_refused(void);
 /* ---- records.c: from CUPTI's records to ours ---- */
 
 struct hec_records_totals {
-    uint64_t device, api, sync, other; /* good ones */
-    uint64_t nodes;                    /* of the device ones, those in a graph, and graphs */
-    uint64_t queued;                   /* of the device ones, those that had waited in the queue for long */
-    uint64_t launches[2];              /* calls of the runtime, of the driver, that put one thing on the device */
+    uint64_t device; /* good ones */
+    uint64_t kept;   /* of them, those for which CUPTI keeps memory (HEC_KEPT_LAUNCH_BYTES): launched one by one */
     uint64_t bad;
-    uint64_t dropped;  /* by CUPTI, and those still without an end when a forced flush took their buffer away */
-    uint64_t filtered; /* API calls that nobody wants; they cost all the same */
+    uint64_t dropped; /* by CUPTI, and those still without an end when a forced flush took their buffer away */
     int64_t self_ns;
 };
 struct hec_records_totals hec_records_totals(void);
@@ -260,13 +182,12 @@ void hec_records_forced(bool forced);
 
 /* ---- lead.c: since when a window is complete ---- */
 
-/* What was launched before the kinds were enabled is not recorded, and may still run then. A stream's first recorded
- * activity that had waited in the queue shows that the stream was busy before, up to its start. */
+/* What was launched before the kinds were enabled is not recorded, and may still run then. Streams run in order: from a
+ * stream's first recorded activity on all of it is. */
 void hec_lead_reset(int64_t open_ns);
-/* Returns whether it had waited in the queue, as far as its call was seen. */
-bool hec_lead_device(uint32_t context, uint32_t stream, uint32_t correlation, int64_t start_ns);
-void hec_lead_api(uint32_t correlation, int64_t end_ns);
-/* When all that runs is recorded, given what was seen so far: open_ns at the earliest, at most limit_ns. */
+void hec_lead_device(uint32_t context, uint32_t stream, int64_t start_ns);
+/* Since when all that runs is recorded, given what was seen so far. A stream whose first activity came after limit_ns
+ * began late of its own. */
 int64_t hec_lead_complete_ns(int64_t limit_ns);
 
 /* ---- device.c ---- */
@@ -276,70 +197,91 @@ bool hec_device_tell(void);
 void hec_device_forget(void);
 uint32_t hec_device_driver_version(void);
 
-/* ---- window.c: kinds on, kinds off; under the control lock ---- */
+/* ---- attach.c: CUPTI on, and off; under the control lock ---- */
+
+/* Once on, kinds are switched off at most once and never on again: of programs in which they were switched off and on again
+ * 4 of 53 died at their end inside libcupti, of those in which they stayed on none of 70 (docs/decisions/0009). */
+enum hec_attach_state {
+    HEC_ATTACH_NOT,   /* nothing was asked of CUPTI yet */
+    HEC_ATTACH_ON,    /* kinds are on: a window is open */
+    HEC_ATTACH_QUIET, /* for good: nothing will be asked of CUPTI any more, but to hand back buffers that it has */
+};
+
+/* CUPTI 13.0 keeps so much of the program's heap for each launch (graph nodes: nothing) while any kind is on, or when it was
+ * registered before the context existed: 9.4 MB for 300 000 kernels (H200). Only cuptiFinalize gives it back. */
+#define HEC_KEPT_LAUNCH_BYTES 32u
+/* What the tracer takes besides: ring, buffers, tables, and CUPTI itself. */
+#define HEC_FIXED_BYTES (UINT64_C(32) << 20)
+#define HEC_MEMORY_MB_DEFAULT 64u
+#define HEC_MEMORY_MB_MAX 65536u
 
 struct hec_tracer {
     struct hec_library library;
     enum hec_trace_mode mode;
+    enum hec_attach_state attach;
     uint32_t budget_ppm;
-    struct hec_duty duty;
-    bool open;       /* our kinds are on */
-    bool registered; /* our callbacks are CUPTI's */
-    bool starting;   /* within cuInit */
-    bool first;      /* the window was opened within cuInit: nothing had been launched before */
-    bool early;      /* registered within cuInit: CUPTI keeps memory of launches also while nothing is on */
-    bool watching;   /* mode auto has not decided to attach yet */
-    bool ended;      /* tracing was given up for good */
+    uint64_t memory_bytes; /* for everything */
+    bool calls;            /* trampolines are in place */
+    bool no_cupti;         /* HEC_TRACE_ENV_NO_CUPTI */
+    bool registered;       /* our callbacks are CUPTI's */
+    bool graphs;           /* whole graphs are traced: decided before any can exist */
+    bool whole;            /* attached at the program's first call: the window lacks nothing */
+    bool staying;          /* mode auto: it was seen to cost nothing */
+    bool draining;         /* the window is closed, but CUPTI still has buffers of it, and it is not told yet */
     struct hec_watch watch;
-    uint64_t kept_bytes; /* by CUPTI: an estimate, see HEC_KEPT_LAUNCH_BYTES */
-    bool draining;       /* closed, but CUPTI still has buffers of the window, which is not told yet */
-    bool graphs;         /* whole graphs are traced: decided before any can exist */
-    bool type_set;       /* CUPTI's kind of thread id is ours */
-    uint32_t theirs_type;
-    uint32_t number; /* of the window */
+    int64_t begin_ns;
     int64_t open_ns, close_ns;
-    uint64_t open_records, open_launches;
-    int64_t open_self_ns;
-    int64_t flushed_ns, told_ns;       /* when that was done last */
-    struct hec_records_totals charged; /* what the duty cycle was told of */
-    int64_t retry_ns, retry_wait_ns;   /* after a refusal */
-    uint32_t blind;                    /* windows without kernels so far */
+    uint64_t open_kept; /* calls so far when it was attached */
+    int64_t flushed_ns, told_ns;
+    uint32_t cost_ps; /* of timing a call */
 };
 extern struct hec_tracer hec_tracer;
 
-/* 0, or CUPTI's result with the kinds off again. */
-uint32_t hec_window_open(void);
-/* Kinds off. settle: also take away every buffer, so that nothing of ours is with CUPTI any more (at most
- * HEC_WINDOW_SETTLE_MS); else they are fetched by later flushes. */
-void hec_window_close(bool settle);
-void hec_window_settle(void);
+/* Load the libcupti that fits, make room for others, switch the kinds on. false: it could not be had, now or ever; the
+ * reason is told. whole: nothing was launched yet. */
+bool hec_attach_on(bool whole);
+/* Kinds off, for good. why: a sentence for the report, NULL: nothing to say. settle: also take away every buffer, so that
+ * nothing of ours is with CUPTI any more (at most HEC_ATTACH_SETTLE_MS); else hec_attach_drain does, later. */
+void hec_attach_off(const char *why, bool settle);
+void hec_attach_settle(void);
+#define HEC_ATTACH_SETTLE_MS 100
 /* Fetch more of a closed window, and tell of it once it is whole, or after a second. */
-void hec_window_drain(int64_t now_ns);
-#define HEC_WINDOW_SETTLE_MS 100
-/* The program ends: the last records, and nothing but a flush. By then the driver may have been taken down, and
- * cuptiActivityDisable is a segmentation fault (CUPTI 13.0); NVIDIA's own sample flushes in such a handler. */
-void hec_window_end(void);
-/* Whether the window sees launches and nothing of what they launch; such a window is not told of, and closed. */
-bool hec_window_blind(void);
-/* Fetch what is complete, and charge the duty cycle with what came since the last time. */
-void hec_window_flush(uint32_t flags);
-void hec_window_charge(void);
-void hec_window_tell(bool open);
-void hec_window_tell_counts(void);
-void hec_window_forget(void);
+void hec_attach_drain(int64_t now_ns);
+/* Fetch what is complete, if CUPTI has buffers of ours at all. */
+void hec_attach_flush(uint32_t flags);
+/* The program ends: the last records. */
+void hec_attach_end(void);
+/* Whether so many launches brought no record that CUPTI must be blind. */
+bool hec_attach_blind(void);
+/* Whether CUPTI keeps more of the program's memory than it may. */
+bool hec_attach_full(void);
+void hec_attach_tell(bool open);
+void hec_attach_tell_counts(void);
+void hec_attach_forget(void);
+/* By a thread of the program, at its first call: have CUPTI attached now, by our own thread. Waits for at most
+ * HEC_ATTACH_AWAIT_MS. */
+void hec_attach_await(void);
+/* For our own thread: whether one waits, and that it need not any more. */
+bool hec_attach_asked(void);
+void hec_attach_answer(void);
+#define HEC_ATTACH_AWAIT_MS 5000
 
 /* ---- hold.c: who has CUPTI ---- */
 
 /* The control lock, for at most HEC_HOLD_WAIT_MS: false when it could not be had (a thread of the program that holds a
- * lock of the driver may be waiting for us). Recursive use by the same thread is told by hec_hold_inside. */
+ * lock of the driver may be waiting for us). hec_hold_inside: the calling thread has it. */
 #define HEC_HOLD_WAIT_MS 500
 bool hec_hold_enter(void);
 void hec_hold_leave(void);
 bool hec_hold_inside(void);
 /* Somebody else begins to use CUPTI: stop, tell, and leave it to them. name may be NULL. Under the lock. */
 void hec_hold_stand_down(const char *name, uint32_t code);
-/* Whether nobody has had it for HEC_HOLD_QUIET_NS; tells that it is free. Under the lock. */
-bool hec_hold_free(int64_t now_ns);
+/* Whether nobody else has used it in this process: who has is not joined any more (kinds that were on before). */
+bool hec_hold_free(void);
+/* They have ended: told. */
+void hec_hold_ended(int64_t now_ns);
+void hec_hold_fork_prepare(void);
+void hec_hold_fork_parent(void);
 void hec_hold_forget(void);
 #define HEC_HOLD_QUIET_NS HEC_NS_PER_S
 
@@ -384,6 +326,8 @@ void hec_thread_wake(void);
 /* What is due at now_ns; under the control lock. */
 void hec_thread_step(int64_t now_ns);
 bool hec_thread_is_own(void);
+void hec_thread_fork_prepare(void);
+void hec_thread_fork_parent(void);
 void hec_thread_forget(void);
 #define HEC_THREAD_END_MS 2000
 

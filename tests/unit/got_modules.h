@@ -34,7 +34,7 @@ static inline int got_run(void *handle, const char *name, int value) {
     return f(value);
 }
 
-/* "address protection" for each page of mappings whose line ends in `name`; in order, at most `max`. */
+/* Address and protection of each page of mappings whose line ends in `name`; in order, at most `max`. */
 struct got_page {
     uintptr_t address;
     char flags[5];

@@ -135,6 +135,12 @@ static void test_got(void **state) {
     assert_true(hec_got_patch(&theirs, 1, map->l_addr, agree, &yes) >= 1);
     assert_int_equal(hec_got_patch(&taken, 1, map->l_addr, agree, &yes), 0);
     assert_int_equal(call(now, "got_user_other", 1), 1001);
+
+    void *gone = load("got_many");
+    generation = hec_got_generation();
+    assert_int_equal(hec_got_generation(), generation);
+    dlclose(gone);
+    assert_true(hec_got_generation() != generation);
 }
 
 int main(void) {

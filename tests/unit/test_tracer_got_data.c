@@ -74,14 +74,17 @@ static void test_data(void **state) {
     fill(real);
     char *page = dlsym(table, "got_table_page");
     page = ((char *(*)(void))page)();
+    visited = 0;
     assert_int_equal(mprotect(page, 4096, PROT_NONE), 0);
     assert_int_equal(hec_got_patch_data(hooks, 3, 0, wants, agree, name), 2);
+    assert_int_equal(mprotect(page, 4096, PROT_READ), 0);
+    assert_int_equal(hec_got_patch_data(hooks, 3, 0, wants, agree, name), 0);
     assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
     check(call, 101, 101, 2);
-    assert_ptr_equal(
-        mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0), page);
+    assert_ptr_equal(mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0), page);
     fill(real);
     assert_int_equal(hec_got_patch_data(hooks, 3, 0, wants, agree, name), 2);
+    assert_int_equal(visited, 4);
     check(call, 101, 101, 2);
 
     assert_int_equal(call(3, 1), 2); /* not a word */

@@ -167,13 +167,17 @@ static void test_many(void **state) {
         assert_string_equal(got_flags(word), order[i] % 2 ? "rw-p" : "r--p");
     }
     assert_false(hec_got_pages_change(&nowhere, (void **)(area + 4 * 4096), NULL, (void *)3)); /* PROT_NONE */
+    hec_got_pages_begin();
+    munmap(area + 8 * 4096, 4096);
+    assert_false(
+        hec_got_pages_change(&nowhere, (void **)(area + 8 * 4096), NULL, (void *)3)); /* the next is writable */
     hec_got_unlock();
     munmap(area, (size_t)PAGES * 4096);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slots),  cmocka_unit_test(test_symbols), cmocka_unit_test(test_protections),
-        cmocka_unit_test(test_shared), cmocka_unit_test(test_refused), cmocka_unit_test(test_many)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slots),       cmocka_unit_test(test_symbols),
+                                       cmocka_unit_test(test_protections), cmocka_unit_test(test_shared),
+                                       cmocka_unit_test(test_refused),     cmocka_unit_test(test_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,11 +19,11 @@
 _Static_assert((int)HEC_TRACE_MEMORY_COUNT <= (int)HEC_MEMORY_KIND_COUNT &&
                    (int)HEC_TRACE_MEMORY_MANAGED == (int)HEC_MEMORY_MANAGED,
                "kinds of memory have the same numbers in the record and in the model");
-_Static_assert((int)HEC_TRACE_SYNC_COUNT == (int)HEC_SYNC_TYPE_COUNT &&
-                   (int)HEC_TRACE_SYNC_CONTEXT == (int)HEC_SYNC_CONTEXT,
+_Static_assert((int)HEC_TRACE_WAIT_EVENT == (int)HEC_SYNC_EVENT && (int)HEC_TRACE_WAIT_STREAM == (int)HEC_SYNC_STREAM &&
+                   (int)HEC_TRACE_WAIT_CONTEXT == (int)HEC_SYNC_CONTEXT,
                "kinds of synchronisation too");
-_Static_assert((int)HEC_TRACE_API_CLASS_COUNT == (int)HEC_API_CLASS_COUNT &&
-                   (int)HEC_TRACE_API_MODULE == (int)HEC_API_MODULE,
+_Static_assert((int)HEC_TRACE_CALL_CLASS_COUNT == (int)HEC_API_CLASS_COUNT &&
+                   (int)HEC_TRACE_CALL_MODULE == (int)HEC_API_MODULE,
                "classes of calls too");
 
 /* What every kind of record is taken with. */
@@ -53,24 +53,29 @@ static const char *text_of(const struct hec_trace_peer *peer, uint32_t id) {
     return text ? text : "";
 }
 
-/* The sink's id of a name, with the domain it belongs to (0: none); 0 when it is not defined. */
-static uint32_t name_of(struct hec_trace_peer *peer, struct hec_trace_run *run, uint32_t id, uint32_t domain) {
-    uint64_t key = (uint64_t)domain << 32 | id;
+/* The sink's id of a name; 0 when it is not defined. */
+static uint32_t name_of(struct hec_trace_peer *peer, struct hec_trace_run *run, uint32_t id) {
     uint32_t known = 0;
-    if (hec_trace_map_get(&peer->name_ids, key, &known))
+    if (hec_trace_map_get(&peer->name_ids, id, &known))
         return known;
     const char *text = hec_ring_names_text(&peer->names, id);
-    const char *prefix = domain ? hec_ring_names_text(&peer->names, domain) : NULL;
-    if (!text || (domain && !prefix))
+    if (!text)
         return 0;
-    char both[512];
-    if (prefix) {
-        snprintf(both, sizeof both, "%s: %s", prefix, text);
-        text = both;
-    }
     known = run->sink->trace_name(run->sink->context, text);
-    hec_trace_map_put(&peer->name_ids, &run->budget, key, known);
+    hec_trace_map_put(&peer->name_ids, &run->budget, id, known);
     return known;
+}
+
+static int version_of(uint32_t version) {
+    return version && version <= INT32_MAX ? (int)version : -1;
+}
+
+static void describe(struct hec_trace_peer *peer, const struct hec_trace_process *process) {
+    struct hec_tracer *tracer = &peer->tracer;
+    tracer->cupti_version = version_of(process->cupti_version);
+    tracer->driver_version = version_of(process->driver_version);
+    snprintf(tracer->library, sizeof tracer->library, "%s", text_of(peer, process->library));
+    snprintf(tracer->why, sizeof tracer->why, "%s", text_of(peer, process->why));
 }
 
 static bool take_process(const struct taking *t) {
@@ -79,10 +84,10 @@ static bool take_process(const struct taking *t) {
     struct hec_tracer *tracer = &peer->tracer;
     if (process->mode >= HEC_TRACE_MODE_COUNT)
         return false;
-    if (peer->begun) { /* why there is no trace has shown, or has changed */
+    if (peer->begun) { /* CUPTI has come, or why it has not is known now */
         if (process->abi != HEC_TRACE_ABI || (int)process->mode != tracer->mode)
             return false;
-        snprintf(tracer->why, sizeof tracer->why, "%s", text_of(peer, process->why));
+        describe(peer, process);
         return true;
     }
     peer->begun = true;
@@ -94,13 +99,8 @@ static bool take_process(const struct taking *t) {
                  process->abi, HEC_TRACE_ABI);
         return true;
     }
-    tracer->cupti_version =
-        process->cupti_version && process->cupti_version <= INT32_MAX ? (int)process->cupti_version : -1;
-    tracer->driver_version =
-        process->driver_version && process->driver_version <= INT32_MAX ? (int)process->driver_version : -1;
-    tracer->budget_ppm = process->mode == HEC_TRACE_FULL ? -1 : (int64_t)process->budget_ppm;
-    snprintf(tracer->library, sizeof tracer->library, "%s", text_of(peer, process->library));
-    snprintf(tracer->why, sizeof tracer->why, "%s", text_of(peer, process->why));
+    tracer->budget_ppm = process->mode == HEC_TRACE_AUTO ? (int64_t)process->budget_ppm : -1;
+    describe(peer, process);
     return true;
 }
 
@@ -126,7 +126,7 @@ static bool take_config(const struct taking *t) {
         return false;
     if (hec_trace_map_get(&t->peer->kernels, config->id, &known))
         return true;
-    uint32_t name = name_of(t->peer, t->run, config->name, 0);
+    uint32_t name = name_of(t->peer, t->run, config->name);
     if (name == 0)
         return false;
     struct hec_kernel kernel = {
@@ -228,67 +228,70 @@ static bool take_graph(const struct taking *t) {
     return on_device(t, graph->device, graph->context, graph->stream, graph->correlation, &activity);
 }
 
-static bool take_sync(const struct taking *t) {
-    const struct hec_trace_sync *sync = &t->u.sync;
-    struct hec_activity activity;
-    bool valid;
-    if (sync->type >= HEC_TRACE_SYNC_COUNT)
-        return false;
-    if (!begin(t, sync->duration_ns, &activity, &valid))
-        return valid;
-    activity.kind = HEC_ACTIVITY_SYNC;
-    activity.detail = (uint8_t)sync->type;
-    /* CUPTI does not say which thread waited: that of the call, found when this leaves */
-    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, sync->correlation);
-    return true;
+/* The device that was current, as its ordinal plus 1: resolved when it leaves. */
+static uint8_t device_of(uint16_t ordinal) {
+    return ordinal < HEC_TRACE_ORDINALS_MAX ? (uint8_t)(ordinal + 1) : 0;
 }
 
-static bool launches(uint32_t api_class) {
-    return api_class == HEC_TRACE_API_LAUNCH || api_class == HEC_TRACE_API_GRAPH || api_class == HEC_TRACE_API_COPY ||
-           api_class == HEC_TRACE_API_MEMSET;
+static bool launches(uint32_t call_class) {
+    return call_class == HEC_TRACE_CALL_LAUNCH || call_class == HEC_TRACE_CALL_GRAPH ||
+           call_class == HEC_TRACE_CALL_COPY || call_class == HEC_TRACE_CALL_MEMSET;
 }
 
-static bool take_api(const struct taking *t) {
-    const struct hec_trace_api *api = &t->u.api;
-    struct hec_trace_tracks *tracks = &t->peer->tracks;
+static bool take_call(const struct taking *t) {
+    const struct hec_trace_call *call = &t->u.call;
     struct hec_activity activity;
-    bool valid;
-    if (api->api_class >= HEC_TRACE_API_CLASS_COUNT || api->domain > 1)
+    bool valid, copies = call->call_class == HEC_TRACE_CALL_COPY, waits = call->call_class == HEC_TRACE_CALL_SYNC;
+    if (call->call_class >= HEC_TRACE_CALL_CLASS_COUNT ||
+        (copies &&
+         (call->amount > BYTES_MAX || call->from >= HEC_TRACE_MEMORY_COUNT || call->to >= HEC_TRACE_MEMORY_COUNT)) ||
+        (waits && call->from >= HEC_SYNC_TYPE_COUNT))
         return false;
-    if (!begin(t, api->duration_ns, &activity, &valid))
+    if (!begin(t, call->duration_ns, &activity, &valid))
         return valid;
-    struct hec_trace_track *track = hec_trace_thread(tracks, t->run, t->record->tid);
-    bool launcher = launches(api->api_class) && api->correlation;
-    if (launcher || api->api_class == HEC_TRACE_API_SYNC) {
-        struct hec_trace_launch launch = {.start_ns = activity.start_ns,
-                                          .end_ns = activity.end_ns,
-                                          .correlation = api->correlation,
-                                          .track = track ? track->id : 0,
-                                          .arrived_ms = hec_trace_ms(t->run, t->now_ns)};
-        hec_trace_launches_put(&tracks->launches, &t->run->budget, &launch, HEC_TRACE_PARTNER_MS);
-        tracks->has_launches = true;
-    }
-    if (!launcher && api->duration_ns <= CALL_MIN_NS) {
+    bool sized = copies || call->call_class == HEC_TRACE_CALL_MEMSET || call->call_class == HEC_TRACE_CALL_ALLOC;
+    bool launcher = launches(call->call_class);
+    if (!launcher && !waits && call->duration_ns <= CALL_MIN_NS) {
         t->peer->received++;
         return true;
     }
-    activity.kind = HEC_ACTIVITY_API;
-    activity.detail = (uint8_t)api->api_class;
-    activity.name = name_of(t->peer, t->run, api->function, 0);
-    hold(t, track, &activity, api->correlation);
+    activity.device = device_of(call->device);
+    activity.name = name_of(t->peer, t->run, call->function);
+    if (waits) {
+        activity.kind = HEC_ACTIVITY_SYNC;
+        activity.detail = call->from;
+        activity.name = 0;
+    } else {
+        activity.kind = HEC_ACTIVITY_API;
+        activity.detail = (uint8_t)call->call_class;
+        activity.amount = sized && call->amount <= BYTES_MAX ? (double)call->amount : 0;
+        activity.from = copies ? call->from : 0;
+        activity.to = copies ? call->to : 0;
+    }
+    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, 0);
     return true;
 }
 
-static bool take_range(const struct taking *t) {
-    const struct hec_trace_range *range = &t->u.range;
+/* Of 255. */
+static uint8_t share(int64_t part_ns, int64_t whole_ns) {
+    if (part_ns <= 0 || whole_ns <= 0)
+        return 0;
+    return part_ns >= whole_ns ? 255 : (uint8_t)lround(255.0 * (double)part_ns / (double)whole_ns);
+}
+
+static bool take_burst(const struct taking *t) {
+    const struct hec_trace_burst *burst = &t->u.burst;
     struct hec_activity activity;
     bool valid;
-    if (!begin(t, range->duration_ns, &activity, &valid))
-        return valid;
-    activity.kind = HEC_ACTIVITY_RANGE;
-    activity.name = name_of(t->peer, t->run, range->name, range->domain);
-    if (activity.name == 0)
+    if (burst->launches == 0 || burst->graphs > burst->launches)
         return false;
+    if (!begin(t, burst->duration_ns, &activity, &valid))
+        return valid;
+    activity.kind = HEC_ACTIVITY_BURST;
+    activity.amount = burst->launches;
+    activity.device = device_of(burst->device);
+    activity.from = share(burst->pauses_ns, burst->duration_ns);
+    activity.to = share(burst->in_calls_ns, burst->duration_ns);
     hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, 0);
     return true;
 }
@@ -380,9 +383,8 @@ void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run,
     static bool (*const takers[HEC_TRACE_LIMIT])(const struct taking *) = {
         [HEC_TRACE_PROCESS] = take_process, [HEC_TRACE_DEVICE] = take_device,      [HEC_TRACE_CONFIG] = take_config,
         [HEC_TRACE_KERNEL] = take_kernel,   [HEC_TRACE_COPY] = take_copy,          [HEC_TRACE_MEMSET] = take_copy,
-        [HEC_TRACE_SYNC] = take_sync,       [HEC_TRACE_GRAPH_LAUNCH] = take_graph, [HEC_TRACE_API] = take_api,
-        [HEC_TRACE_RANGE] = take_range,     [HEC_TRACE_WINDOW] = take_window,      [HEC_TRACE_COUNTS] = take_counts,
-        [HEC_TRACE_HOLDER] = take_holder,
+        [HEC_TRACE_CALL] = take_call,       [HEC_TRACE_GRAPH_LAUNCH] = take_graph, [HEC_TRACE_BURST] = take_burst,
+        [HEC_TRACE_WINDOW] = take_window,   [HEC_TRACE_COUNTS] = take_counts,      [HEC_TRACE_HOLDER] = take_holder,
     };
     if (peer->mute)
         return;

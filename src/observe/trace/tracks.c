@@ -113,7 +113,9 @@ static bool resolve_ordinal(struct hec_trace_tracks *tracks, struct hec_trace_ru
 }
 
 static bool resolve(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
-                    bool hurry) {
+                    const struct hec_activity *activity, bool hurry) {
+    if (!track->is_stream && activity->device && !resolve_ordinal(tracks, run, activity->device - 1u, hurry))
+        return false;
     if (track->resolved)
         return true;
     if (!resolve_ordinal(tracks, run, track->ordinal, hurry))
@@ -142,6 +144,8 @@ static void leave(struct hec_trace_tracks *tracks, struct hec_trace_run *run, co
         return;
     }
     struct hec_activity activity = held->activity;
+    if (activity.device)
+        activity.device = (uint8_t)(tracks->ordinals[activity.device - 1].index + 1);
     activity.track = launch && launch->track && is_unplaced(track, &activity) ? launch->track : track->id;
     if (launch && track->is_stream && launch->start_ns <= activity.start_ns + LAUNCH_SLACK_NS) {
         activity.launch_ns = launch->start_ns;
@@ -178,7 +182,7 @@ static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run 
                          : by_partner;
         if (!final && age_ms < (waits ? HEC_TRACE_PARTNER_MS : HEC_TRACE_SETTLE_MS))
             break;
-        if (!resolve(tracks, run, track, final || age_ms > HEC_TRACE_DEVICES_MS))
+        if (!resolve(tracks, run, track, &held->activity, final || age_ms > HEC_TRACE_DEVICES_MS))
             break;
         leave(tracks, run, track, held, launch);
         hec_trace_hold_pop(&track->hold);

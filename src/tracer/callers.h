@@ -1,0 +1,81 @@
+/* The threads that call the driver, and what they did there. A trampoline (trampolines.c) tells when a call began and
+ * ended; launches in quick succession are added up to bursts (base/trace.h), all else leaves as a record at once.
+ *
+ * A thread has a slot in a table of this library; no other memory is taken. Only its own thread changes a slot, but for
+ * bursts that lie still, which the tracer's thread sends off: hence the lock, which nobody waits for. */
+#ifndef HEC_TRACER_CALLERS_H
+#define HEC_TRACER_CALLERS_H
+
+#include "base/trace.h"
+#include "tracer/ticks.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Threads beyond these are not recorded; they are counted. */
+#define HEC_CALLERS_MAX 256u
+
+struct hec_caller {
+    uint32_t tid; /* 0: the slot is free */
+    uint16_t device;
+    bool device_known;
+    uint8_t lock;           /* of the burst */
+    uint64_t waiting_since; /* tick at which the call under way began to wait; 0: in none */
+    uint64_t last_tick;     /* when the last call ended */
+    /* so far */
+    uint64_t calls, launches, graphs, copies, waited_ticks;
+    struct hec_caller_burst {
+        uint64_t first_tick, last_tick, in_ticks, pause_ticks;
+        uint32_t launches, graphs;
+        uint16_t device;
+    } burst; /* launches + graphs 0: none */
+} __attribute__((aligned(128)));
+
+/* What all threads did so far. */
+struct hec_callers_totals {
+    int64_t t_ns;
+    uint64_t calls, launches, graphs, copies;
+    int64_t
+        waited_ns; /* waiting for the device, waits under way included: synchronising calls, and launches and copies of
+                          50 us and more */
+};
+
+/* A call that has ended, as a trampoline tells it. */
+struct hec_caller_call {
+    uint64_t amount, stream;
+    uint32_t function; /* row of trampolines.def */
+    int32_t result;
+    enum hec_trace_call_class call_class;
+    uint8_t from, to;
+};
+
+/* The slot of the calling thread; NULL: nothing is recorded. */
+struct hec_caller *hec_caller_enter(void);
+void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
+/* The same for a launch that returned; most of them end here. */
+void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
+/* A call that only its teller saw (base/trace.h). */
+void hec_callers_told(const struct hec_trace_told *told);
+/* Another context may be current in the calling thread from now on. */
+void hec_caller_moved(void);
+
+/* ---- for the tracer's thread ---- */
+
+/* Defines the names of all trampolines in the ring. */
+void hec_callers_open(void);
+void hec_callers_record(bool on);
+/* Each launch as a record of its own, while device activity is traced. */
+void hec_callers_single(bool on);
+/* The first call with a context asks for CUPTI (hec_attach_await). */
+void hec_callers_attach_first(bool on);
+void hec_callers_read(struct hec_callers_totals *out);
+/* Send off bursts that lie still for 100 ms (all: every one), and free the slots of threads that are no more. */
+void hec_callers_sweep(bool all);
+/* Threads that found no slot. */
+uint32_t hec_callers_left_out(void);
+/* What timing a call costs it, ps: measured here and now, on a slot of no thread. */
+uint32_t hec_callers_cost_ps(void);
+/* In the child of a fork. */
+void hec_callers_forget(void);
+
+#endif
