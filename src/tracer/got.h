@@ -4,7 +4,8 @@
  *
  * Everything here allocates nothing, uses no thread-local storage of its own and less than 1 KB of stack. Each walk
  * holds the lock below, and within it glibc's lock of the list of modules, but never glibc's other one (dl_load_lock),
- * under which constructors run: a constructor that forks would wait for us, and we for it. */
+ * under which constructors run: a constructor that forks would wait for us, and we for it. glibc's lock is not fair: a
+ * thread that walks without a pause keeps the program's dlopen waiting for seconds. */
 #ifndef HEC_TRACER_GOT_H
 #define HEC_TRACER_GOT_H
 

@@ -14,7 +14,7 @@ static bool change(const struct dl_phdr_info *info, const char *strings, ElfW(Sy
                    const struct hec_got_hook *hook) {
     uint32_t type = ELF64_ST_TYPE(symbol->st_info);
     /* the loader adds the library's base to it; the sum may go round */
-    ElfW(Addr) from = (ElfW(Addr))hook->real - info->dlpi_addr, to = (ElfW(Addr))hook->shim - info->dlpi_addr;
+    uintptr_t from = (uintptr_t)hook->real - info->dlpi_addr, to = (uintptr_t)hook->shim - info->dlpi_addr;
     if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_NOTYPE) || symbol->st_value != from ||
         strcmp(strings + symbol->st_name, hook->name) != 0)
         return false;
@@ -32,7 +32,7 @@ static uint32_t hash(const char *name) {
 static bool change_by_gnu_hash(const struct dl_phdr_info *info, const struct hec_got_dynamic *dynamic,
                                const struct hec_got_hook *hook) {
     const uint32_t *table = dynamic->gnu_hash, first = table[1];
-    const uint32_t *buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof *table);
+    const uint32_t *buckets = table + 4 + table[2] * (sizeof(uintptr_t) / sizeof *table);
     const uint32_t *chains = buckets + table[0];
     uint32_t wanted = hash(hook->name), i = table[0] ? buckets[wanted % table[0]] : 0;
     bool changed = false;
