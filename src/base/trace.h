@@ -20,6 +20,9 @@
 #define HEC_TRACE_ENV_BUDGET "HEC_TRACE_BUDGET" /* parts per million of the program's time, for auto; "10000" */
 #define HEC_TRACE_ENV_CUPTI "HEC_TRACE_CUPTI"   /* path of the libcupti to use; unset: the one that matches */
 
+/* Set and not empty: CUPTI is not loaded, only calls are recorded, and the value is the sentence that says why. */
+#define HEC_TRACE_ENV_NO_CUPTI "HEC_TRACE_NO_CUPTI"
+
 enum hec_trace_mode {
     HEC_TRACE_OFF,
     HEC_TRACE_AUTO,  /* duty-cycled so that the budget is kept */
