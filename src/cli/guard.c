@@ -73,9 +73,12 @@ int hec_guard_path(char path[PATH_MAX], struct hec_why *why) {
 
 /* One field of an entry: as text, or as a number within its bounds. */
 enum field_kind { TEXT, INT, LONG };
-#define FIELD_TEXT(name) {#name, TEXT, offsetof(struct hec_guard_entry, name), sizeof((struct hec_guard_entry *)0)->name, 0, 0}
-#define FIELD_INT(name, least, most) {#name, INT, offsetof(struct hec_guard_entry, name), 0, least, most}
-#define FIELD_LONG(name) {#name, LONG, offsetof(struct hec_guard_entry, name), 0, -1, INT64_MAX}
+#define FIELD_TEXT(name)                                                                                               \
+    { #name, TEXT, offsetof(struct hec_guard_entry, name), sizeof((struct hec_guard_entry *)0)->name, 0, 0 }
+#define FIELD_INT(name, least, most)                                                                                   \
+    { #name, INT, offsetof(struct hec_guard_entry, name), 0, least, most }
+#define FIELD_LONG(name)                                                                                               \
+    { #name, LONG, offsetof(struct hec_guard_entry, name), 0, -1, INT64_MAX }
 static const struct field {
     const char *name;
     enum field_kind kind;

@@ -11,19 +11,19 @@
 #include <stdint.h>
 
 #define HEC_GUARD_SCHEMA "hec.guard/1"
-#define HEC_GUARD_MAX 64               /* entries; the oldest gives way */
+#define HEC_GUARD_MAX 64                /* entries; the oldest gives way */
 #define HEC_GUARD_SIMULATED "simulated" /* stands for the driver's version under --sim */
 #define HEC_GUARD_FORGET "`hec doctor --forget` lets it in again"
 
 struct hec_guard_entry {
-    char driver[48];     /* version of the kernel's module, "580.159.04"; "": it could not be read */
-    int cuda;            /* of the driver: 13000 for 13.0; -1 unknown */
-    int cupti;           /* as cuptiGetVersion gives it */
-    int mode;            /* enum hec_trace_mode */
+    char driver[48]; /* version of the kernel's module, "580.159.04"; "": it could not be read */
+    int cuda;        /* of the driver: 13000 for 13.0; -1 unknown */
+    int cupti;       /* as cuptiGetVersion gives it */
+    int mode;        /* enum hec_trace_mode */
     int signal;
-    char program[64];    /* the name of its executable */
-    char date[40];       /* "2026-11-22T10:00:00+00:00" */
-    char library[256];   /* path of libcupti */
+    char program[64];       /* the name of its executable */
+    char date[40];          /* "2026-11-22T10:00:00+00:00" */
+    char library[256];      /* path of libcupti */
     int64_t bytes, mtime_s; /* of that file then; -1 unknown */
 };
 

@@ -30,9 +30,9 @@ static void add_entry(const struct hec_guard_entry *entry, const char *driver, s
         hec_check_add(list, AREA, NAME, HEC_CHECK_OK, "%.160s: the driver or CUPTI is another one now", words);
         return;
     }
-    struct hec_check *row = hec_check_add(list, AREA, NAME, HEC_CHECK_LIMITED,
-                                          "%.160s, --trace=%s: auto stays without CUPTI", words,
-                                          hec_trace_mode_name(entry->mode));
+    struct hec_check *row =
+        hec_check_add(list, AREA, NAME, HEC_CHECK_LIMITED, "%.160s, --trace=%s: auto stays without CUPTI", words,
+                      hec_trace_mode_name(entry->mode));
     snprintf(row->remedy, sizeof row->remedy,
              "`hec doctor --forget%s` lets CUPTI in again; --trace=full attaches it all the same",
              hec_guard_is_simulated(entry) ? " --sim SPEC" : "");
@@ -51,12 +51,9 @@ void hec_check_guard(bool simulated, bool drop, struct hec_check_list *list) {
             snprintf(row->remedy, sizeof row->remedy, "`hec doctor --forget` removes it");
         return;
     }
-    for (int i = guard.count - 1; i >= 0; i--) {
-        if (hec_guard_is_simulated(&guard.entries[i]) != simulated)
-            continue;
-        if (shown++ < SHOWN)
+    for (int i = guard.count - 1; i >= 0; i--)
+        if (hec_guard_is_simulated(&guard.entries[i]) == simulated && shown++ < SHOWN)
             add_entry(&guard.entries[i], driver, list);
-    }
     if (shown > SHOWN)
         hec_check_add(list, AREA, NAME, HEC_CHECK_OK, "and %d older ones", shown - SHOWN);
     if (!shown)

@@ -8,12 +8,12 @@
 
 struct hec_guard_watch {
     char driver[48];
-    char out[256];              /* the sentence that says why CUPTI stays out; "": it does not */
-    bool traced;                /* some process was traced */
-    bool attached;              /* CUPTI was attached to one: */
-    struct hec_tracer tracer;   /* the command's own process, else the last one */
-    char program[64];           /* the name of its executable, "" unknown */
-    pid_t root;                 /* the command, 0: not known yet */
+    char out[256];            /* the sentence that says why CUPTI stays out; "": it does not */
+    bool traced;              /* some process was traced */
+    bool attached;            /* CUPTI was attached to one: */
+    struct hec_tracer tracer; /* the command's own process, else the last one */
+    char program[64];         /* the name of its executable, "" unknown */
+    pid_t root;               /* the command, 0: not known yet */
 };
 
 /* Decides from what was remembered. In auto, CUPTI stays out of what killed a program; a mode that was asked for by name

@@ -136,6 +136,12 @@ def test_a_damaged_memory_disturbs_no_run(hec, memory, content):
     assert doctor(hec, "--sim", "h200", "--forget")[0]["status"] == "ok" and not memory.exists()
 
 
+def test_a_pipe_in_its_place_holds_nobody_up(hec, memory):
+    memory.parent.mkdir()
+    os.mkfifo(memory)
+    assert no_cupti(hec, "--sim", "h200") == (None, "") and doctor(hec, "--sim", "h200")[0]["status"] == "limited"
+
+
 def test_a_memory_of_a_newer_hec_is_kept(hec, memory):
     memory.parent.mkdir()
     memory.write_text('{"schema": "hec.guard/2"}')
