@@ -25,6 +25,9 @@
 #define HEC_TRACE_ENV_MEMORY "HEC_TRACE_MEMORY"     /* MB that the tracer and CUPTI may take in the process; "64" */
 #define HEC_TRACE_ENV_CUPTI "HEC_TRACE_CUPTI"       /* path of the libcupti to use; unset: the one that matches */
 
+/* Set and not empty: CUPTI is not loaded, only calls are recorded, and the value is the sentence that says why. */
+#define HEC_TRACE_ENV_NO_CUPTI "HEC_TRACE_NO_CUPTI"
+
 enum hec_trace_mode {
     HEC_TRACE_OFF,
     HEC_TRACE_AUTO,  /* calls; and CUPTI for a glimpse, where that costs nothing */

@@ -1,16 +1,12 @@
 #include "cli/calibration.h"
 
 #include "base/text.h"
+#include "cli/keep.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define SCHEMA_FAMILY "hec.calibration/"
 #define FILE_BYTES_MAX (256 << 10) /* a file has about 5 KiB */
@@ -97,32 +93,6 @@ json_t *hec_calibration_json(const struct hec_peaks *peaks) {
     return root;
 }
 
-static int make_folders(char *path) {
-    for (char *at = path + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        int failed = mkdir(path, 0700) != 0 && errno != EEXIST; /* 0700: the XDG specification */
-        *at = '/';
-        if (failed)
-            return -1;
-    }
-    return 0;
-}
-
-static int write_text(int fd, const char *text) {
-    for (size_t left = strlen(text); left > 0;) {
-        ssize_t wrote = write(fd, text, left);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return -1;
-        text += wrote;
-        left -= (size_t)wrote;
-    }
-    return 0;
-}
-
 int hec_calibration_write(const struct hec_peaks *peaks, char path[PATH_MAX], struct hec_why *why) {
     int err = hec_calibration_path(peaks->uuid, path, why);
     if (err < 0)
@@ -132,23 +102,9 @@ int hec_calibration_write(const struct hec_peaks *peaks, char path[PATH_MAX], st
     json_decref(root);
     if (!text)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the calibration");
-    char temporary[PATH_MAX + 16] = "";
-    int fd = -1;
-    bool done = make_folders(path) == 0;
-    if (done) {
-        snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-        fd = mkostemp(temporary, O_CLOEXEC);
-        done = fd >= 0 && write_text(fd, text) == 0 && write_text(fd, "\n") == 0 && fsync(fd) == 0 &&
-               rename(temporary, path) == 0;
-    }
-    int reason = errno;
-    if (fd >= 0) {
-        close(fd);
-        if (!done)
-            unlink(temporary);
-    }
+    err = hec_keep_write(path, text, why);
     free(text);
-    return done ? HEC_OK : hec_fail(why, hec_err_from_errno(reason), "cannot write %s: %s", path, strerror(reason));
+    return err;
 }
 
 /* ---- reading: the file may hold anything ---- */
@@ -232,39 +188,13 @@ static int parse(const json_t *root, const char *uuid, struct hec_peaks *peaks, 
     return HEC_OK;
 }
 
-/* O_NONBLOCK: a named pipe must not hold hec up. */
-static int read_file(const char *path, char **text, size_t *length, struct hec_why *why) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = HEC_OK;
-    struct stat status;
-    if (fd < 0)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > FILE_BYTES_MAX)
-        err = hec_fail(why, HEC_ERR_CORRUPT, "%s is no calibration", path);
-    *text = err < 0 ? NULL : malloc((size_t)status.st_size + 1);
-    if (err == HEC_OK && !*text)
-        err = hec_fail(why, HEC_ERR_NOMEM, "no memory");
-    *length = 0;
-    while (err == HEC_OK && *length < (size_t)status.st_size) {
-        ssize_t got = read(fd, *text + *length, (size_t)status.st_size - *length);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            err = hec_fail(why, HEC_ERR_IO, "cannot read %s: %s", path, strerror(errno));
-        if (got <= 0)
-            break;
-        *length += (size_t)got;
-    }
-    close(fd);
-    return err;
-}
-
 int hec_calibration_read(const char *uuid, struct hec_peaks *peaks, struct hec_why *why) {
     char path[PATH_MAX], *text = NULL;
     size_t length = 0;
     json_error_t reason;
     hec_peaks_init(peaks);
     int err = hec_calibration_path(uuid, path, why);
-    if (err == HEC_OK && (err = read_file(path, &text, &length, why)) == HEC_ERR_NOTFOUND)
+    if (err == HEC_OK && (err = hec_keep_read(path, FILE_BYTES_MAX, &text, &length, why)) == HEC_ERR_NOTFOUND)
         hec_fail(why, err, "this device was not calibrated yet; `hec calibrate` does it");
     if (err == HEC_OK) {
         json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);

@@ -83,6 +83,7 @@ int hec_verb_doctor(int argc, char **argv) {
     hec_procfs_check(NULL, NULL, &list);
     hec_check_trace(look.simulation ? hec_simulation_cuda(look.simulation) : NULL,
                     look.simulation ? hec_simulation_cupti(look.simulation) : NULL, &list);
+    hec_check_guard(look.simulation != NULL, hec_args_has(&look.args, HEC_OPT_FORGET), &list);
     hec_check_python(&list);
     return end(&look, hec_report_doctor(&list, hec_args_has(&look.args, HEC_OPT_JSON), &look.style, &look.out));
 }

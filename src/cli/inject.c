@@ -81,6 +81,11 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
     inject->traced = true;
 }
 
+void hec_inject_no_cupti(const char *why, struct hec_environ *env) {
+    if (why[0] || hec_environ_get(env, HEC_TRACE_ENV_NO_CUPTI))
+        hec_environ_set(env, HEC_TRACE_ENV_NO_CUPTI, why);
+}
+
 void hec_inject_record(const struct hec_inject *inject, pid_t root, int64_t start_ns, const struct hec_sink *sink) {
     struct hec_tracer tracer = {
         .pid = root,

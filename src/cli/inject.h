@@ -27,6 +27,9 @@ int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject);
  * has CUDA_INJECTION64_PATH: then inject->why says so. */
 void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec_environ *env);
 
+/* Tell the tracer to leave CUPTI out, and why; "": let it use CUPTI, whatever an outer `hec run` said. */
+void hec_inject_no_cupti(const char *why, struct hec_environ *env);
+
 /* Let the Python hooks in, unless --hooks off. */
 void hec_inject_hooks(const struct hec_inject *inject, struct hec_environ *env);
 

@@ -6,6 +6,7 @@
 #include "cli/environ.h"
 #include "cli/facts.h"
 #include "cli/flusher.h"
+#include "cli/guard_watch.h"
 #include "cli/inject.h"
 #include "cli/load.h"
 #include "cli/paths.h"
@@ -48,6 +49,7 @@ struct session {
     struct hec_simulation *simulation;
     char folder[PATH_MAX], socket[PATH_MAX], trace_socket[PATH_MAX];
     struct hec_inject inject;
+    struct hec_guard_watch guard;
     double gpm_window_ms;
     struct hec_buf knobs; /* HEC_KNOBS of the command */
 };
@@ -137,6 +139,10 @@ static void prepare_rings(struct session *s) {
     s->observe.trace_socket = s->trace_socket;
     s->observe.trace_mode = s->inject.mode;
     s->observe.trace_budget_ppm = s->inject.budget_ppm;
+    hec_guard_watch_begin(&s->guard, s->inject.mode, s->simulation != NULL);
+    hec_inject_no_cupti(s->guard.out, &s->env);
+    s->observe.tracer_seen = hec_guard_watch_tracer;
+    s->observe.tracer_context = &s->guard;
 }
 
 static void job_control(void *context, bool stopped) {
@@ -274,6 +280,7 @@ static int observe_command(struct session *s) {
         return s->child.exit_code;
     }
     hec_writer_set_origin(s->writer, s->child.start_ns);
+    __atomic_store_n(&s->guard.root, s->child.pid, __ATOMIC_RELEASE);
     hec_recorder_set_root(s->recorder, s->child.pid);
     if (hec_flusher_start(s->writer, &s->flusher, &why) < 0)
         hec_warn("%s: the run file is written only at the end", why.text);
@@ -284,6 +291,7 @@ static int observe_command(struct session *s) {
         hec_flusher_stop(s->flusher);
     if (!s->inject.traced)
         hec_inject_record(&s->inject, s->child.pid, s->child.start_ns, s->sink);
+    hec_guard_watch_end(&s->guard, &s->child, s->args.rest[0], s->sink);
     record_end(s);
     bool whole = close_run_file(s);
     if (whole && s->temporary)

@@ -25,6 +25,9 @@ struct hec_observe_options {
     int64_t trace_budget_ppm;         /* -1: none */
     struct hec_device_table *devices; /* of this run (observe/devices.h); set by the recorder, NULL without one */
     int64_t gpm_window_ns;            /* 0: as short as the CPU share allows */
+    /* is shown every row about a traced process that goes to the sink, from the trace's thread; NULL: nobody */
+    void (*tracer_seen)(void *context, const struct hec_tracer *tracer);
+    void *tracer_context;
 };
 
 struct hec_collector {

@@ -102,7 +102,13 @@ static void pass_trace_activities(void *context, const struct hec_activity *acti
     PASS(context, trace_activities(to->context, activities, count));
 }
 static void pass_tracer(void *context, const struct hec_tracer *tracer) {
-    PASS(context, tracer(to->context, tracer));
+    struct lane *lane = context;
+    const struct hec_observe_options *options = lane->recorder->options;
+    pthread_mutex_lock(&lane->sink_lock);
+    if (!lane->cut_off && options->tracer_seen)
+        options->tracer_seen(options->tracer_context, tracer);
+    pthread_mutex_unlock(&lane->sink_lock);
+    PASS(lane, tracer(to->context, tracer));
 }
 
 static void set_phase(struct lane *lane, enum lane_phase phase) {

@@ -169,8 +169,10 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (--json shows them)", s->phase_count - PHASES_SHOWN);
 }
 
-/* Knobs and unavailable sources that have their own row are no events for people. */
-static bool told_elsewhere(const struct hec_event_summary *event) {
+/* Knobs, unavailable sources that have their own row, and why there is no trace, are no events for people. */
+static bool told_elsewhere(const struct hec_summary *s, const struct hec_event_summary *event) {
+    if (event->kind == HEC_EVENT_TRACE_GUARD)
+        return strcmp(event->text, s->timeline.trace.why) == 0;
     return event->kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
            (strncmp(event->text, "nvml:", 5) == 0 || strncmp(event->text, "rapl:", 5) == 0);
 }
@@ -180,7 +182,7 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->event_count; i++) {
         const struct hec_event_summary *e = &s->events[i];
         char where[24] = "", name[32];
-        if (told_elsewhere(e))
+        if (told_elsewhere(s, e))
             continue;
         if (shown == EVENTS_SHOWN) {
             more++;
@@ -244,7 +246,8 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
         hec_page_line(page, 2, "", HEC_TONE_DIM, "and %d more GPUs: hec report shows them", used - shown);
     for (int i = 0, told = 0; i < s->event_count && told < 1 && page->lines < 11; i++) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
-            s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED)
+            s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
+            s->events[i].kind != HEC_EVENT_TRACE_GUARD)
             continue;
         char where[24] = "";
         if (s->events[i].device >= 0)

@@ -30,3 +30,9 @@ class Hec:
 @pytest.fixture
 def hec(tmp_path):
     return Hec(BINARY, tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    """What one test's programs die of is no matter of another's, nor of the user's own runs."""
+    monkeypatch.setenv("HEC_STATE_DIR", str(tmp_path / "state"))

@@ -8,11 +8,13 @@
  *     graph=N      launch a graph of N kernels instead of each kernel            wait=1     wait for the injected thread
  *     fork=1       do it in a child that was forked before CUDA was used; =2: the parent uses CUDA, forks, and the child
  *                  only exits                exec=1      do it in this program executed again
- *     seconds=S    repeat the batches for so long instead of kernels=N           device=N   ordinal (0) */
+ *     seconds=S    repeat the batches for so long instead of kernels=N           device=N   ordinal (0)
+ *     die=N        by signal N, when the work is done */
 #include "sim/cuda/exports.h"
 #include "sim/cuda/hook.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,5 +182,7 @@ int main(int argc, char **argv) {
     }
     work(&p);
     print_truth(&p);
+    if (option(argv, "die", 0))
+        raise((int)option(argv, "die", 0));
     return 0;
 }

@@ -1,0 +1,89 @@
+#include "cli/keep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int make_folders(const char *path) {
+    char folder[PATH_MAX];
+    if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    for (char *at = folder + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(folder, 0700) != 0 && errno != EEXIST) /* 0700: the XDG specification */
+            return -1;
+        *at = '/';
+    }
+    return 0;
+}
+
+static int write_text(int fd, const char *text) {
+    for (size_t left = strlen(text); left > 0;) {
+        ssize_t wrote = write(fd, text, left);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return -1;
+        text += wrote;
+        left -= (size_t)wrote;
+    }
+    return 0;
+}
+
+int hec_keep_write(const char *path, const char *text, struct hec_why *why) {
+    char temporary[PATH_MAX + 16] = "";
+    int fd = -1;
+    bool done = make_folders(path) == 0;
+    if (done) {
+        snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+        fd = mkostemp(temporary, O_CLOEXEC);
+        done = fd >= 0 && write_text(fd, text) == 0 && write_text(fd, "\n") == 0 && fsync(fd) == 0 &&
+               rename(temporary, path) == 0;
+    }
+    int reason = errno;
+    if (fd >= 0) {
+        close(fd);
+        if (!done)
+            unlink(temporary);
+    }
+    return done ? HEC_OK : hec_fail(why, hec_err_from_errno(reason), "cannot write %s: %s", path, strerror(reason));
+}
+
+/* O_NONBLOCK: a named pipe must not hold hec up. */
+int hec_keep_read(const char *path, size_t bytes_max, char **text, size_t *length, struct hec_why *why) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = HEC_OK;
+    struct stat status;
+    *text = NULL;
+    *length = 0;
+    if (fd < 0)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || (size_t)status.st_size > bytes_max)
+        err = hec_fail(why, HEC_ERR_CORRUPT, "%s is no plain file of at most %zu bytes", path, bytes_max);
+    else if (!(*text = malloc((size_t)status.st_size + 1)))
+        err = hec_fail(why, HEC_ERR_NOMEM, "no memory");
+    while (err == HEC_OK && *length < (size_t)status.st_size) {
+        ssize_t got = read(fd, *text + *length, (size_t)status.st_size - *length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            err = hec_fail(why, HEC_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+        if (got <= 0)
+            break;
+        *length += (size_t)got;
+    }
+    close(fd);
+    if (err < 0) {
+        free(*text);
+        *text = NULL;
+    }
+    return err;
+}

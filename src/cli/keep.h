@@ -1,0 +1,18 @@
+/* Small files that hec keeps for later runs: whole or not at all when written, and anything when read. */
+#ifndef HEC_CLI_KEEP_H
+#define HEC_CLI_KEEP_H
+
+#include "base/error.h"
+
+#include <limits.h>
+#include <stddef.h>
+
+/* The text and a newline. Replaces the file in one step, so that a reader sees the old one or the new one, and a link in its place is replaced
+ * and not followed. Makes its folders, for this user only. */
+int hec_keep_write(const char *path, const char *text, struct hec_why *why);
+
+/* *text is malloc'ed (not NUL-terminated), NULL on failure. HEC_ERR_NOTFOUND: there is none; CORRUPT: no plain file, or
+ * more than bytes_max. */
+int hec_keep_read(const char *path, size_t bytes_max, char **text, size_t *length, struct hec_why *why);
+
+#endif
