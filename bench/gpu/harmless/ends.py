@@ -8,6 +8,7 @@ import figures
 
 SLACK_S = 60  # a run that takes so much longer than without HEC hangs
 FIRST_LIMIT_S = 240
+GRACE_S = 25  # after the part's time; then a run is cut and not counted
 
 
 class Ends:
@@ -15,7 +16,7 @@ class Ends:
         self.player, self.options, self.result, self.cards = player, options, result, cards
         self.free_gb = {card: gb for card, gb in enumerate(cards)}
         self.condition, self.references, self.deadline = threading.Condition(), {}, time.monotonic() + options.seconds_limit
-        self.running = {}
+        self.running, self.end = {}, self.deadline + GRACE_S
         self.names = [p.name for p in catalogue.PROGRAMS.values() if p.gpus <= len(cards) and p.name in options.only]
         self.wanted = {(mode, name): round(options.scale * getattr(catalogue.PROGRAMS[name], "auto" if mode == "auto" else "full"))
                        for mode in options.modes for name in self.names}
@@ -80,13 +81,15 @@ class Ends:
             self.references[program.name] = self.reference(program, command, gpus)
             return
         reference = self.references[program.name]
-        run = self.player.play(command, reference["seconds"] + SLACK_S, gpus, hec=[f"--trace={mode}", *self.options.hec_options])
+        limit = reference["seconds"] + SLACK_S
+        run = self.player.play(command, min(limit, self.end - time.monotonic()), gpus, [f"--trace={mode}", *self.options.hec_options])
+        cut = run["hung"] and run["seconds"] < limit
         memory = figures.ran_out_of_memory(run)
-        found = [] if memory else figures.abnormal(run, reference)
+        found = [] if memory or cut else figures.abnormal(run, reference)
         case = None
         if found:
             case = {"found": found, "status": run["status"], "seconds": round(run["seconds"], 1), "stdout": run["stdout"][-500:],
-                    "stderr": run["stderr"][-3000:], "backtrace": self.player.backtrace(run, command)}
+                    "stderr": run["stderr"][-3000:], "backtrace": self.player.backtrace(run, command, self.end - time.monotonic())}
         self.player.forget(run)
         with self.condition:
             reference["usual"] = run["seconds"] if not run["hung"] else reference["usual"]
@@ -94,7 +97,7 @@ class Ends:
             total = self.result["modes"].setdefault(mode, {}).setdefault(program.name, {})
             if memory:
                 total["memory"] = total.get("memory", 0) + 1
-            else:
+            elif not cut:
                 figures.add(total, found, case)
             self.options.save()
         if found:
@@ -102,10 +105,10 @@ class Ends:
 
     def reference(self, program, command, gpus):
         """Without HEC. Twice where it prints to stderr: what varies by itself is compared without its numbers."""
-        run = self.player.play(command, FIRST_LIMIT_S, gpus)
+        run = self.player.play(command, min(FIRST_LIMIT_S, self.end - time.monotonic()), gpus)
         self.player.forget(run)
         if run["stderr"]:
-            again = self.player.play(command, FIRST_LIMIT_S, gpus)
+            again = self.player.play(command, min(FIRST_LIMIT_S, self.end - time.monotonic()), gpus)
             self.player.forget(again)
             run["varies"] = again["stderr"] != run["stderr"]
         run["usual"] = run["seconds"]

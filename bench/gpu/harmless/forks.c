@@ -25,14 +25,15 @@
 #define CHILDREN_MAX 100000
 
 /* The tab tells the simulated driver that this is no list of functions of its own. */
-static const char ptx[] = "//\tPTX\n.version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
+static const char ptx[] =
+    "//\tPTX\n.version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
 
 static struct {
     int (*init)(unsigned), (*device)(int *, int), (*retain)(void **, int), (*current)(void *);
     int (*load)(void **, const void *), (*function)(void **, void *, const char *), (*synchronize)(void);
 } cu;
-typedef int (*launch_call)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                           void **);
+typedef int (*launch_call)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                           void **, void **);
 static launch_call *launch;
 static void *context, *kernel;
 static atomic_bool done;

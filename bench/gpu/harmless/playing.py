@@ -54,10 +54,12 @@ class Player:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder,
                                        env=self.environment(folder, gpus), start_new_session=True)
             try:
-                process.wait(timeout=limit_s)
+                process.wait(timeout=max(0, limit_s))
             except subprocess.TimeoutExpired:
                 hung = True
                 self.abort(process)
+        for _, pid in session(process.pid):  # what it left would hold device memory
+            send(pid, signal.SIGKILL)
         return {"status": process.returncode, "stdout": (folder / "stdout").read_text(errors="replace"),
                 "stderr": (folder / "stderr").read_text(errors="replace"), "hung": hung,
                 "seconds": time.monotonic() - start, "folder": folder}
@@ -75,18 +77,18 @@ class Player:
             send(pid, signal.SIGKILL)
         process.wait()
 
-    def backtrace(self, run, command):
-        """Of all threads, from the first core file of the run."""
+    def backtrace(self, run, command, left_s):
+        """Of all threads, from the first core file of the run, where there is time."""
         core = next(iter(sorted(run["folder"].glob("core*"))), None)
-        if core is None or self.backtraces <= 0 or not shutil.which("cuda-gdb"):
+        if core is None or self.backtraces <= 0 or left_s < 30 or not shutil.which("cuda-gdb"):
             return None
         self.backtraces -= 1
         try:
             done = subprocess.run(["cuda-gdb", "-batch", "-ex", "thread apply all bt", str(command[0]), str(core)], text=True,
-                                  capture_output=True, timeout=BACKTRACE_S, errors="replace")
+                                  capture_output=True, timeout=min(left_s, BACKTRACE_S), errors="replace")
             return done.stdout[-60000:]
         except subprocess.TimeoutExpired:
-            return f"cuda-gdb took more than {BACKTRACE_S} s"
+            return "cuda-gdb took too long"
 
     def forget(self, run):
         shutil.rmtree(run["folder"], ignore_errors=True)

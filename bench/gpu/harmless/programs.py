@@ -40,16 +40,17 @@ class Clock:
     def step(self, waited):
         self.done += 1
         if waited:
-            self.marks.append((time.perf_counter(), self.done))
+            self.marks.append((time.perf_counter(), time.process_time(), self.done))
 
     def times(self):
         pairs = list(itertools.pairwise(self.marks))
         kept = pairs[len(pairs) // 4:]
-        values = [1e3 * (b[0] - a[0]) / (b[1] - a[1]) for a, b in kept]
-        if not values:
-            return {"steps": self.done, "ms": None, "ms_mean": None}
-        mean = 1e3 * (kept[-1][1][0] - kept[0][0][0]) / (kept[-1][1][1] - kept[0][0][1])
-        return {"steps": self.done, "ms": statistics.median(values), "ms_mean": mean, "intervals": len(values)}
+        if not kept:
+            return {"steps": self.done, "ms": None, "ms_mean": None, "ms_cpu": None}
+        values = [1e3 * (b[0] - a[0]) / (b[2] - a[2]) for a, b in kept]
+        (wall, cpu, done), (wall_end, cpu_end, done_end) = kept[0][0], kept[-1][1]
+        return {"steps": self.done, "intervals": len(values), "ms": statistics.median(values),
+                "ms_mean": 1e3 * (wall_end - wall) / (done_end - done), "ms_cpu": 1e3 * (cpu_end - cpu) / (done_end - done)}
 
 
 def memory_kb():

@@ -11,7 +11,9 @@ import catalogue
 PROGRAMS = ("launch", "infer", "resnet18", "transformer", "ddp")
 VARIANTS = {"none": None, "nothing": ["--trace=off", "--hooks=off"], "hooks": ["--trace=off"], "auto": ["--trace=auto"],
             "full": ["--trace=full"]}
+SECONDS, START_S = 8.0, 8.0  # of steps, and about what a program takes to start and end
 LIMIT_S = 150
+GRACE_S = 20  # after the part's time, then a run is cut and not counted
 
 
 def claim_of(hec, path):
@@ -27,25 +29,30 @@ def claim_of(hec, path):
 class Slow:
     def __init__(self, player, options, result, cards, cpus):
         self.player, self.options, self.result, self.cards, self.cpus = player, options, result, cards, cpus
-        self.deadline, self.lock, self.busy, self.usual = time.monotonic() + options.seconds_limit, threading.Lock(), set(), {}
+        self.deadline, self.lock, self.busy, self.usual = time.monotonic() + options.seconds_limit, threading.Lock(), [], {}
+        self.end = self.deadline + GRACE_S
         self.rng = random.Random(time.time_ns())
         self.names = [name for name in PROGRAMS if name in options.only and catalogue.PROGRAMS[name].gpus <= len(cards)]
         self.variants = [name for name in VARIANTS if name in ("none", *options.variants)]
 
     def round(self, name, gpus, cpus):
-        """One run of each variant in random order; None where one of them ended wrongly."""
+        """One run of each variant in random order; None where one of them ended wrongly, {} where the time was up."""
         program, values = catalogue.PROGRAMS[name], {}
-        command = catalogue.command(program, self.player.built, self.options.seconds or 8.0, more=self.options.more)
+        command = catalogue.command(program, self.player.built, self.options.seconds or SECONDS, more=self.options.more)
         for variant in self.rng.sample(self.variants, len(self.variants)):
-            run = self.player.play(command, LIMIT_S, gpus, hec=VARIANTS[variant], cpus=cpus)
+            left = self.end - time.monotonic()
+            run = self.player.play(command, min(LIMIT_S, left), gpus, hec=VARIANTS[variant], cpus=cpus)
             times = run["folder"] / "times.json"
+            if run["hung"] and left < LIMIT_S:
+                self.player.forget(run)
+                return {}
             if run["hung"] or run["status"] or not times.exists():
                 self.result.setdefault("failed", []).append([name, variant, run["status"], run["stderr"][-500:]])
                 print(f"slow: {name} {variant}: status {run['status']}: {run['stderr'][-300:]}", flush=True)
                 self.player.forget(run)
                 return None
             values[variant] = json.loads(times.read_text())
-            if VARIANTS[variant]:
+            if variant in ("auto", "full"):
                 values[variant]["claim"] = claim_of(self.player.hec, run["folder"] / "run.hec")
             self.player.forget(run)
         return values
@@ -53,11 +60,12 @@ class Slow:
     def next(self, gpus):
         """The program with fewest rounds that still fits into the time."""
         with self.lock:
-            names = [n for n in self.names if catalogue.PROGRAMS[n].gpus == gpus and n not in self.busy
-                     and time.monotonic() + self.usual.get(n, 40) * 1.15 < self.deadline]
-            name = min(names, key=lambda n: len(self.result["rounds"].get(n, [])), default=None)
+            first = len(self.variants) * ((self.options.seconds or SECONDS) + START_S)
+            names = [n for n in self.names if catalogue.PROGRAMS[n].gpus == gpus
+                     and time.monotonic() + self.usual.get(n, first) * 1.1 < self.deadline]
+            name = min(names, key=lambda n: len(self.result["rounds"].get(n, [])) + self.busy.count(n), default=None)
             if name:
-                self.busy.add(name)
+                self.busy.append(name)
             return name
 
     def measure_one(self, name, gpus, cpus):
@@ -65,10 +73,10 @@ class Slow:
         values = self.round(name, gpus, cpus)
         with self.lock:
             self.usual[name] = time.monotonic() - start
-            self.busy.discard(name)
+            self.busy.remove(name)
             if values:
                 self.result["rounds"].setdefault(name, []).append(values)
-            else:
+            elif values is None and name in self.names:
                 self.names.remove(name)
             self.options.save()
 

@@ -40,22 +40,22 @@ def claim_words(claims):
 
 def slow_rows(part):
     lines = ["", "## Slowdown, whole processes in turns", "",
-             "| program | variant | rounds | ms a step | slowdown | 95 % | of the mean | its claim | claim against measured |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+             "| program | variant | rounds | ms a step | slowdown | 95 % | of the mean | of CPU time | its claim | claim against measured |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for name, rounds in part.get("rounds", {}).items():
         for variant in sorted({v for r in rounds for v in r}, key=["none", "nothing", "hooks", "auto", "full"].index):
             times = [r[variant]["ms"] for r in rounds if variant in r and r[variant].get("ms")]
-            cost, mean = figures.slowdown(rounds, variant), figures.slowdown(rounds, variant, "ms_mean")
+            cost, (mean, cpu) = figures.slowdown(rounds, variant), [figures.slowdown(rounds, variant, key) for key in ("ms_mean", "ms_cpu")]
             if not times or not cost:
                 continue
             spread = f"{statistics.median(times):.2f} ({min(times):.2f}–{max(times):.2f})"
             if variant == "none":
-                lines.append(f"| {name} | no HEC | {len(times)} | {spread} | | | | | |")
+                lines.append(f"| {name} | no HEC | {len(times)} | {spread} | | | | | | |")
                 continue
             told, held = claim_words(figures.claims(rounds, variant, cost))
             low, high = cost["ci95"]
             lines.append(f"| {name} | {variant} | {len(times)} | {spread} | {percent(cost['ratio'])} | {percent(low)} to {percent(high)} | "
-                         f"{percent(mean['ratio']) if mean else '–'} | {told} | {held} |")
+                         f"{percent(mean and mean['ratio'])} | {percent(cpu and cpu['ratio'])} | {told} | {held} |")
     lines += [f"\nfailed: {name} {variant}: status {status}" for name, variant, status, _ in part.get("failed", [])]
     return lines
 
