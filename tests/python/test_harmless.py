@@ -123,7 +123,8 @@ class Player:
         time.sleep(0.002)
         with self.lock:
             self.in_use -= program.gb
-        return {"status": 139 if dies else status, "stdout": "done\n", "stderr": "", "hung": False, "seconds": 0.0, "folder": None}
+        return {"status": 139 if dies else status, "stdout": "done\n", "stderr": "", "hung": False, "seconds": 0.0,
+                "folder": pathlib.Path("no such folder")}
 
     def backtrace(self, run, command, left_s):
         return "#0 free"

@@ -5,9 +5,11 @@ import time
 
 import catalogue
 import figures
+import playing
 
 SLACK_S = 60  # a run that takes so much longer than without HEC hangs
 FIRST_LIMIT_S = 240
+CONTEXT_GB = 0.8  # of device memory, libraries' kernels included
 GRACE_S = 25  # after the part's time; then a run is cut and not counted
 
 
@@ -17,6 +19,7 @@ class Ends:
         self.free_gb = {card: gb for card, gb in enumerate(cards)}
         self.condition, self.references, self.deadline = threading.Condition(), {}, time.monotonic() + options.seconds_limit
         self.running, self.end = {}, self.deadline + GRACE_S
+        self.gb = {p.name: p.gb for p in catalogue.PROGRAMS.values()}  # until the run without HEC has told
         self.names = [p.name for p in catalogue.PROGRAMS.values() if p.gpus <= len(cards) and p.name in options.only]
         self.wanted = {(mode, name): round(options.scale * getattr(catalogue.PROGRAMS[name], "auto" if mode == "auto" else "full"))
                        for mode in options.modes for name in self.names}
@@ -30,7 +33,9 @@ class Ends:
         return [(card + i) % len(self.cards) for i in range(program.gpus)]
 
     def room(self, program, card):
-        return all(self.free_gb[gpu] >= program.gb or self.free_gb[gpu] == self.cards[gpu] for gpu in self.gpus_of(program, card))
+        """What takes more than a whole card may have it alone."""
+        need = [min(self.gb[program.name], self.cards[gpu] - 0.01) for gpu in self.gpus_of(program, card)]
+        return all(self.free_gb[gpu] >= gb for gpu, gb in zip(self.gpus_of(program, card), need))
 
     def in_time(self, key):
         reference = self.references.get(key[1])
@@ -65,14 +70,15 @@ class Ends:
                     continue
                 program = catalogue.PROGRAMS[task[1]]
                 gpus = self.gpus_of(program, card)
+                gb = self.gb[program.name]
                 for gpu in gpus:
-                    self.free_gb[gpu] -= program.gb
+                    self.free_gb[gpu] -= gb
             try:
                 self.one(task[0], program, gpus)
             finally:
                 with self.condition:
                     for gpu in gpus:
-                        self.free_gb[gpu] += program.gb
+                        self.free_gb[gpu] += gb
                     self.condition.notify_all()
 
     def one(self, mode, program, gpus):
@@ -106,6 +112,8 @@ class Ends:
     def reference(self, program, command, gpus):
         """Without HEC. Twice where it prints to stderr: what varies by itself is compared without its numbers."""
         run = self.player.play(command, min(FIRST_LIMIT_S, self.end - time.monotonic()), gpus)
+        measured = playing.times(run).get("device_gb")
+        self.gb[program.name] = measured + CONTEXT_GB if measured else program.gb
         self.player.forget(run)
         if run["stderr"]:
             again = self.player.play(command, min(FIRST_LIMIT_S, self.end - time.monotonic()), gpus)
@@ -113,9 +121,12 @@ class Ends:
             run["varies"] = again["stderr"] != run["stderr"]
         run["usual"] = run["seconds"]
         run["bad"] = run["hung"] or run["status"] != program.status
-        self.result["references"][program.name] = {
-            "seconds": round(run["seconds"], 1), "status": run["status"], "varies": run.get("varies", False),
-            **({"bad": run["stderr"][-1500:] or run["stdout"][-500:] or "hung"} if run["bad"] else {})}
+        row = {"seconds": round(run["seconds"], 1), "status": run["status"], "varies": run.get("varies", False),
+               "device_gb": round(self.gb[program.name], 1)}
+        if run["bad"]:
+            row["bad"] = run["stderr"][-1500:] or run["stdout"][-500:] or "hung"
+        with self.condition:
+            self.result["references"][program.name] = row
         if run["bad"]:
             print(f"ends: {program.name} without HEC: status {run['status']}: {run['stderr'][-300:]}", flush=True)
         return run

@@ -1,4 +1,5 @@
 """One run of a program, with or without hec: its folder, its environment, its end."""
+import json
 import os
 import pathlib
 import resource
@@ -8,7 +9,6 @@ import subprocess
 import tempfile
 import time
 
-STDERR_KEPT = 3000
 CORE_PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
 BACKTRACE_S = 120
 ABORT_S = 30
@@ -22,7 +22,8 @@ class Player:
         self.backtraces = 6  # each takes up to a minute of device time
 
     def keep_cores(self):
-        resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
         try:
             self.old_pattern = CORE_PATTERN.read_text()
             CORE_PATTERN.write_text("core.%p")
@@ -92,6 +93,12 @@ class Player:
 
     def forget(self, run):
         shutil.rmtree(run["folder"], ignore_errors=True)
+
+
+def times(run):
+    """What the program wrote of itself; {} where it wrote nothing."""
+    path = run["folder"] / "times.json"
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def send(pid, number):

@@ -59,10 +59,16 @@ def memory_kb():
     return {name: int(fields[name].split()[0]) for name in ("VmHWM", "VmRSS", "RssAnon")}
 
 
+def device_gb():
+    """At most, by PyTorch's allocator; without the context."""
+    torch = sys.modules.get("torch")
+    return torch.cuda.max_memory_reserved() / 2**30 if torch and torch.cuda.is_initialized() else None
+
+
 def write_times(clock):
     path = os.environ.get("HARMLESS_TIMES")
     if path:
-        pathlib.Path(path).write_text(json.dumps({**clock.times(), **memory_kb()}))
+        pathlib.Path(path).write_text(json.dumps({**clock.times(), **memory_kb(), "device_gb": device_gb()}))
 
 
 def checksum(device):

@@ -7,6 +7,7 @@ import threading
 import time
 
 import catalogue
+import playing
 
 PROGRAMS = ("launch", "infer", "resnet18", "transformer", "ddp")
 VARIANTS = {"none": None, "nothing": ["--trace=off", "--hooks=off"], "hooks": ["--trace=off"], "auto": ["--trace=auto"],
@@ -42,16 +43,16 @@ class Slow:
         for variant in self.rng.sample(self.variants, len(self.variants)):
             left = self.end - time.monotonic()
             run = self.player.play(command, min(LIMIT_S, left), gpus, hec=VARIANTS[variant], cpus=cpus)
-            times = run["folder"] / "times.json"
+            times = playing.times(run)
             if run["hung"] and left < LIMIT_S:
                 self.player.forget(run)
                 return {}
-            if run["hung"] or run["status"] or not times.exists():
+            if run["hung"] or run["status"] or not times:
                 self.result.setdefault("failed", []).append([name, variant, run["status"], run["stderr"][-500:]])
                 print(f"slow: {name} {variant}: status {run['status']}: {run['stderr'][-300:]}", flush=True)
                 self.player.forget(run)
                 return None
-            values[variant] = json.loads(times.read_text())
+            values[variant] = times
             if variant in ("auto", "full"):
                 values[variant]["claim"] = claim_of(self.player.hec, run["folder"] / "run.hec")
             self.player.forget(run)
