@@ -37,6 +37,7 @@ class Player:
     def environment(self, folder, gpus):
         # a state folder of its own: what hec remembers of one run must not change the next
         return {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)), "HARMLESS_TIMES": str(folder / "times.json"),
+                "HEC_STATE_DIR": str(folder),  # what one run remembers must not change the next
                 "XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data"), "OMP_NUM_THREADS": "4",
                 "TORCHINDUCTOR_CACHE_DIR": str(self.built / "inductor"), "TRITON_CACHE_DIR": str(self.built / "triton"),
                 "TORCHINDUCTOR_COMPILE_THREADS": "1", "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3",
