@@ -148,12 +148,17 @@ static inline void world_do(struct world *world, struct world_thread *thread, ui
         thread->now = *busy - 20e6;
 }
 
+/* Calls that are not recorded before one that is: the same wherever the program does the same. */
+static inline uint32_t world_others(const struct world_options *o, uint32_t function) {
+    return (uint32_t)(o->other * (double)(1 + function * 7 % 4) / 2.5);
+}
+
 /* The next call of a thread's program. */
 static inline void world_next(struct world *world, struct world_thread *thread) {
     static const uint8_t functions[12] = {1, 2, 3, 4, 4, 4, 5, 6, 7, 2, 8, 9};
     const struct world_options *o = &world->options;
     double length = o->host_bound ? 2500 : 14000;
-    uint32_t place = thread->place++, others = (uint32_t)(o->other * (double)(1 + place * 7 % 4) / 2.5);
+    uint32_t place = thread->place++, others = world_others(o, 0);
     if (thread->layer == 0 && place == 0) {
         world_do(world, thread, HEC_TRACE_MATCH_COPY, 0, 1 << 20, 40000, false, others);
     } else if (thread->layer < o->layers) {
@@ -163,10 +168,10 @@ static inline void world_next(struct world *world, struct world_thread *thread) 
         if (place % 12 == 5 && o->graphs)
             world_do(world, thread, HEC_TRACE_MATCH_GRAPH, 0, 0, length * 4, false, others);
         world_do(world, thread, HEC_TRACE_MATCH_KERNEL, UINT64_C(0x7f0000000000) + f * 16, 0, length * (1 + f % 3) / 2,
-                 false, others);
+                 false, world_others(o, f));
     } else if (place < o->layers * 6) { /* the optimiser: three kernels for each parameter */
         uint32_t f = o->one_function ? 1 : 20 + place % 3;
-        world_do(world, thread, HEC_TRACE_MATCH_KERNEL, UINT64_C(0x7f0000000000) + f * 16, 0, length / 3, false, others);
+        world_do(world, thread, HEC_TRACE_MATCH_KERNEL, UINT64_C(0x7f0000000000) + f * 16, 0, length / 3, false, world_others(o, f));
     } else {
         if (!o->never_waits)
             world_do(world, thread, HEC_TRACE_MATCH_COPY, 0, 4, 1500, true, others);

@@ -14,8 +14,12 @@
 #define PROMPT_NS 20000       /* from a call to its start on a device that waits */
 #define BREAK_NS 2000         /* a device that starts later than this after the last activity has waited */
 #define SEARCH_CALLS 4096u    /* of them, back from the latest that is possible */
-#define SEARCH_GROUPS 256u    /* compared with each */
-#define RUN_MAX 256u           /* of functions that were never seen */
+#define SEARCH_GROUPS 1024u   /* compared with each */
+#define RUN_MAX 256u           /* pairs looked at in a row */
+#define RUN_ENOUGH 32u         /* pairs that are matched in a row */
+#define STREAK_MIN 6u
+#define IDS_MANY 64u           /* a jump of ids: a loss or something else unusual */
+#define TIMED_MIN 2            /* starts or ends that fit the time of their calls */
 #define SEARCH_STEP 16u       /* activities left out when nothing fits */
 #define MISSES_MAX 32u        /* unmatched in a row: out of step */
 
@@ -29,6 +33,18 @@ static struct hec_match_call *laned(const struct hec_trace_match *match, const s
 }
 
 /* ---- evidence ---- */
+
+/* 2: the call waited for its copy and ended with it; 1: the device waited for a call, and this was then; -1: not so. */
+static int score_times(const struct hec_trace_match_call *call, const struct hec_match_group *group,
+                       int64_t idle_since_ns) {
+    if (call->match_class == HEC_TRACE_MATCH_COPY && call->end_ns >= group->end_ns - HEC_MATCH_SLACK_NS &&
+        call->end_ns < group->end_ns + 50000)
+        return 2;
+    int64_t delay_ns = group->start_ns - call->end_ns;
+    if (group->start_ns <= idle_since_ns + BREAK_NS || (delay_ns >= PROMPT_NS && delay_ns < 10 * PROMPT_NS))
+        return 0;
+    return delay_ns < PROMPT_NS ? 1 : -1;
+}
 
 static int score_pair(const struct hec_trace_match *match, const struct hec_match_call *call,
                       const struct hec_match_group *group, int64_t idle_since_ns, enum hec_match_says *says) {
@@ -49,16 +65,9 @@ static int score_pair(const struct hec_trace_match *match, const struct hec_matc
                 return HEC_MATCH_BAD;
             score += 15;
         }
-        /* a call that waits for its copy ends with it */
-        if (told->match_class == HEC_TRACE_MATCH_COPY && told->end_ns >= group->end_ns - HEC_MATCH_SLACK_NS &&
-            told->end_ns < group->end_ns + 50000)
-            score += 20;
     }
-    if (group->start_ns > idle_since_ns + BREAK_NS) {
-        int64_t delay_ns = group->start_ns - told->end_ns;
-        score += delay_ns < PROMPT_NS ? 20 : delay_ns < 10 * PROMPT_NS ? 0 : -10;
-    }
-    return score;
+    int times = score_times(told, group, idle_since_ns);
+    return score + (times > 0 ? 20 : 10 * times);
 }
 
 static uint64_t identity(const struct hec_trace_match_call *call) {
@@ -89,12 +98,16 @@ static void expect(const struct hec_trace_match *match, struct hec_match_lane *l
 }
 
 /* How well the ids from one matched pair to the next fit; expect() has been there. */
-static int score_step(const struct hec_match_call *from, const struct hec_match_call *to, uint32_t ids) {
+static int score_step(uint32_t ids_per_call, const struct hec_match_call *from, const struct hec_match_call *to,
+                      uint32_t ids) {
     uint32_t calls = to->seq - from->seq, spare = from->told.track != to->told.track ? 2 : 0;
     if (ids + spare < calls) /* each call takes one */
         return -40;
-    if (from->blind != to->blind)
-        return 0;
+    if (from->blind != to->blind) { /* about as many as a call takes on average */
+        uint32_t usual = (uint32_t)((uint64_t)calls * ids_per_call / 256), allowed = 3 + usual / 3;
+        uint32_t off = ids > usual ? ids - usual : usual - ids;
+        return ids_per_call == 0 || off <= allowed ? 0 : off <= 2 * allowed ? -15 : -40;
+    }
     return to->expect - from->expect == ids ? 12 : -25;
 }
 
@@ -118,15 +131,21 @@ static bool is_twin(const struct hec_trace_match *match, const struct hec_match_
 
 /* ---- matching ---- */
 
-/* The queue's first is calls[at]. */
-static void accept(struct hec_trace_match *match, struct hec_match_lane *lane, uint32_t at) {
+/* The queue's first is calls[at]. learn: names too. What follows a loss could be wrong again and again if it were. */
+static void accept(struct hec_trace_match *match, struct hec_match_lane *lane, uint32_t at, bool learn) {
     const struct hec_match_group *group = queued(match, &lane->queue, 0);
     const struct hec_match_call *call = laned(match, lane, at);
     uint32_t id = group->correlation;
-    if (call->told.match_class == HEC_TRACE_MATCH_KERNEL)
+    if (learn && call->told.match_class == HEC_TRACE_MATCH_KERNEL)
         hec_match_name_seen(match->learned, call->told.func, group->name);
     if (lane->has_last && at == lane->cursor && at > 0)
         hec_match_step_seen(match->learned, step_key(laned(match, lane, at - 1), call), id - lane->last_id);
+    if (lane->has_last && lane->cursor > 0) {
+        uint32_t calls = call->seq - laned(match, lane, lane->cursor - 1)->seq, per_call = 0;
+        if (calls > 0 && (per_call = (id - lane->last_id) / calls) < IDS_MANY)
+            lane->ids_per_call =
+                lane->ids_per_call ? (lane->ids_per_call * 63 + (id - lane->last_id) * 256 / calls) / 64 : per_call * 256;
+    }
     hec_match_decide(match, lane, at);
     lane->cursor = at + 1;
     lane->last_id = id;
@@ -149,7 +168,7 @@ static bool goes_on(struct hec_trace_match *match, struct hec_match_lane *lane) 
         !hec_match_step_get(match->learned, step_key(last, call), &ids) || ids != group->correlation - lane->last_id ||
         is_twin(match, lane, lane->cursor))
         return false;
-    accept(match, lane, lane->cursor);
+    accept(match, lane, lane->cursor, false);
     return true;
 }
 
@@ -171,10 +190,11 @@ static enum hec_match_says guess(struct hec_trace_match *match, uint64_t func, u
     return HEC_MATCH_UNKNOWN;
 }
 
-/* Functions that were never seen: as many of the next activities are those of the next calls as lie before something
- * that is known and fits; or half of a long run that does not contradict itself. A loss among them would show there. */
+/* How many of the next activities are those of the next calls, one by one: as many as lie before something that fits
+ * and that would not if any were lost on the way: bytes, or STREAK_MIN known names that change; or half of a long run
+ * that does not contradict itself. */
 static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *lane) {
-    uint32_t anchored = 0, agreed = 0, at = 0;
+    uint32_t anchored = 0, agreed = 0, at = 0, streak = 0, changes = 0;
     match->trial++;
     for (; at < RUN_MAX && at < lane->queue.count && lane->cursor + at < lane->calls.count; at++) {
         const struct hec_match_group *group = queued(match, &lane->queue, at);
@@ -183,29 +203,39 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
         if (score_pair(match, call, group, INT64_MAX - BREAK_NS, &says) == HEC_MATCH_BAD ||
             is_twin(match, lane, lane->cursor + at))
             break;
-        if (is_anchor(call, group, says))
+        if (at > 0 || lane->has_last) {
+            const struct hec_match_call *before = lane->cursor + at > 0 ? laned(match, lane, lane->cursor + at - 1) : call;
+            uint32_t id = at ? queued(match, &lane->queue, at - 1)->correlation : lane->last_id, ids;
+            ids = group->correlation - id;
+            if (ids + (before->told.track != call->told.track ? 2 : 0) < call->seq - before->seq ||
+                ids > IDS_MANY + 8 * (call->seq - before->seq))
+                break;
+            changes += identity(&before->told) != identity(&call->told);
+        }
+        if (!is_anchor(call, group, says))
+            streak = changes = 0;
+        else if (call->told.match_class != HEC_TRACE_MATCH_KERNEL && call->told.bytes)
             anchored = at + 1;
+        else if (++streak >= 2 * STREAK_MIN && changes > STREAK_MIN / 2 && at + 1 - STREAK_MIN > anchored)
+            anchored = at + 1 - STREAK_MIN; /* the last may fit by chance */
         if (call->told.match_class == HEC_TRACE_MATCH_KERNEL) {
             says = guess(match, call->told.func, group->name);
             if (says == HEC_MATCH_CONFLICT)
                 break;
             agreed += says == HEC_MATCH_AGREE;
         }
+        if (anchored > RUN_ENOUGH)
+            break;
     }
     return at == RUN_MAX && agreed > RUN_MAX / 4 && anchored < RUN_MAX / 2 ? RUN_MAX / 2 : anchored;
 }
 
 static bool run_on(struct hec_trace_match *match, struct hec_match_lane *lane) {
-    enum hec_match_says says;
     if (lane->misses > 0 || lane->cursor >= lane->calls.count)
-        return false;
-    const struct hec_match_group *group = queued(match, &lane->queue, 0);
-    const struct hec_match_call *call = laned(match, lane, lane->cursor);
-    if (score_pair(match, call, group, lane->last_end_ns, &says) == HEC_MATCH_BAD || is_anchor(call, group, says))
         return false;
     uint32_t count = plain_run(match, lane);
     for (uint32_t i = 0; i < count; i++)
-        accept(match, lane, lane->cursor);
+        accept(match, lane, lane->cursor, true);
     return count > 0;
 }
 
@@ -236,7 +266,7 @@ static int score_move(const struct hec_trace_match *match, const struct hec_matc
         return HEC_MATCH_BAD;
     uint32_t ids = queued(match, &lane->queue, to_row)->correlation - queued(match, &lane->queue, row)->correlation;
     return score_skip(to->call - cell->call - 1) + score_skip(to_row - row - 1) +
-           score_step(laned(match, lane, lane->cursor + cell->call), laned(match, lane, lane->cursor + to->call), ids);
+           score_step(lane->ids_per_call, laned(match, lane, lane->cursor + cell->call), laned(match, lane, lane->cursor + to->call), ids);
 }
 
 /* To the first pair, from what was matched last. */
@@ -246,15 +276,17 @@ static int score_first(const struct hec_trace_match *match, const struct hec_mat
     uint32_t spare = cell->call < lane->misses ? cell->call : lane->misses;
     int score = score_skip(cell->call - spare) + score_skip(row);
     if (lane->has_last && lane->cursor > 0)
-        score += score_step(laned(match, lane, lane->cursor - 1), laned(match, lane, lane->cursor + cell->call),
+        score += score_step(lane->ids_per_call, laned(match, lane, lane->cursor - 1), laned(match, lane, lane->cursor + cell->call),
                             queued(match, &lane->queue, row)->correlation - lane->last_id);
     return score;
 }
 
 static void forward(struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t rows, uint32_t calls) {
-    uint32_t center = 0;
+    /* the best pair so far, or the corner: candidates of the next row lie about it */
+    uint32_t center = 0, left_out = 0;
+    int best = 0;
     for (uint32_t row = 0; row < rows; row++) {
-        int best = HEC_MATCH_BAD;
+        left_out++;
         find_cells(match, lane, row, calls, center);
         for (uint32_t i = 0; i < match->cell_counts[row]; i++) {
             struct hec_match_cell *cell = &match->cells[row][i];
@@ -268,9 +300,10 @@ static void forward(struct hec_trace_match *match, const struct hec_match_lane *
                 }
             }
             cell->before += cell->pair;
-            if (cell->before > best) {
+            if (cell->before > best + score_skip(left_out)) {
                 best = cell->before;
                 center = cell->call + 1;
+                left_out = 0;
             }
         }
     }
@@ -312,7 +345,7 @@ static void backward(struct hec_trace_match *match, const struct hec_match_lane 
 /* The call of a row by all evidence; HEC_MATCH_NONE: none, or it is not sure. What was never seen before needs something
  * known after it: without, nobody sees what is lost on the way. */
 static uint32_t verdict(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t row,
-                        bool *anchored) {
+                        uint32_t *anchored) {
     bool anchor = false;
     int best = HEC_MATCH_BAD, next = match->skip[row];
     uint32_t call = HEC_MATCH_NONE;
@@ -330,8 +363,8 @@ static uint32_t verdict(const struct hec_trace_match *match, const struct hec_ma
     }
     if (call == HEC_MATCH_NONE || best - next < LEAD_MIN || is_twin(match, lane, lane->cursor + call))
         return HEC_MATCH_NONE;
-    *anchored = *anchored || anchor;
-    return *anchored ? call : HEC_MATCH_NONE;
+    *anchored += anchor;
+    return anchor || *anchored >= STREAK_MIN ? call : HEC_MATCH_NONE;
 }
 
 static bool row_is_due(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t row) {
@@ -359,7 +392,7 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
     forward(match, lane, rows, calls);
     backward(match, lane, rows);
     uint32_t verdicts[HEC_MATCH_WINDOW], last = 0, base = lane->cursor;
-    bool anchored = false;
+    uint32_t anchored = 0;
     for (uint32_t row = rows; row-- > 0;) {
         verdicts[row] = verdict(match, lane, row, &anchored);
         if (last == 0 && row < ready && verdicts[row] != HEC_MATCH_NONE)
@@ -379,7 +412,7 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
             hec_match_decide(match, lane, HEC_MATCH_NONE);
             lane->synced = ++lane->misses < MISSES_MAX;
         } else {
-            accept(match, lane, base + verdicts[row]);
+            accept(match, lane, base + verdicts[row], false);
         }
     }
     return true;
@@ -389,8 +422,9 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
 
 /* Evidence that the queue from `from` on are the calls from `at` on, up to where it contradicts itself. */
 static int score_run(struct hec_trace_match *match, const struct hec_match_lane *lane, const struct hec_match_row *queue,
-                     uint32_t from, uint32_t at, uint64_t *credit) {
+                     uint32_t from, uint32_t at, uint64_t *credit, int *timed) {
     int score = 0, best = 0;
+    *timed = 0;
     match->trial++;
     for (uint32_t i = 0; i < SEARCH_GROUPS && from + i < queue->count && at + i < lane->calls.count; i++) {
         const struct hec_match_group *group = queued(match, queue, from + i);
@@ -406,8 +440,10 @@ static int score_run(struct hec_trace_match *match, const struct hec_match_lane 
                 break;
             pair += says == HEC_MATCH_AGREE ? 8 : 0;
         }
+        int times = i > 0 ? score_times(&call->told, group, queued(match, queue, from + i - 1)->end_ns) : 0;
+        *timed += times > 0 ? times : 0;
         if (i > 0)
-            pair += score_step(laned(match, lane, at + i - 1), call,
+            pair += score_step(lane->ids_per_call, laned(match, lane, at + i - 1), call,
                                group->correlation - queued(match, queue, from + i - 1)->correlation);
         score += pair;
         if (score > best)
@@ -437,20 +473,24 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
     expect(match, lane, high + SEARCH_GROUPS < lane->calls.count ? high + SEARCH_GROUPS : lane->calls.count);
     const struct hec_match_call *last = lane->has_last && lane->cursor > 0 ? laned(match, lane, lane->cursor - 1) : NULL;
     int second = 0;
+    bool sure = false;
     for (uint32_t at = high; at-- > low && *credit > 0;) {
         const struct hec_match_call *call = laned(match, lane, at);
         if (call->told.start_ns < match->since_ns)
             break;
-        int score = score_run(match, lane, queue, from, at, credit);
+        int timed, score = score_run(match, lane, queue, from, at, credit, &timed);
+        /* equal steps look alike: time says which it is, where what came before is not known */
+        bool known = timed >= TIMED_MIN || last;
         if (score > 0 && last && queue == &lane->queue) {
-            int step = score_step(last, call, group->correlation - lane->last_id);
+            int step = score_step(lane->ids_per_call, last, call, group->correlation - lane->last_id);
             score += step > 0 ? 40 : step;
         }
         /* the first of all is the first of all, if anything speaks for it */
         if (score > 0 && from == 0 && !last && match->since_ns &&
             (at == 0 || laned(match, lane, at - 1)->told.start_ns < match->since_ns))
-            score += 30;
+            score += 30, known = true;
         if (score > place.score) {
+            sure = known;
             second = place.score;
             place.score = score;
             place.call = at;
@@ -458,7 +498,7 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
             second = score;
         }
     }
-    place.lead = place.score - second;
+    place.lead = sure ? place.score - second : 0;
     return place;
 }
 

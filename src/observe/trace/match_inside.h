@@ -65,6 +65,7 @@ struct hec_match_lane {
     bool fresh;               /* and nothing was since that was found */
     bool has_last;            /* calls[cursor - 1] was matched, with the id: */
     uint32_t last_id;         /* */
+    uint32_t ids_per_call;    /* on average, times 256; 0 unknown */
     int64_t last_end_ns;      /* of the activity before the queue's first */
     struct hec_match_row calls, queue;
     uint32_t cursor, learned; /* calls[0 .. learned) have seq, expect, blind */
