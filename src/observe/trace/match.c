@@ -444,13 +444,13 @@ static void place_stream(struct hec_trace_match *match, struct hec_match_stream 
         bool due = is_due(match, &stream->queue);
         if (!due && stream->queue.count < stream->tried + HEC_MATCH_WINDOW)
             return;
-        struct hec_match_place best = {HEC_MATCH_NONE, 0, 0};
+        struct hec_match_place best = {HEC_MATCH_NONE, 0, 0, 0};
         uint32_t best_lane = HEC_MATCH_NONE;
         for (uint32_t i = 0; i < match->lane_count; i++) {
             struct hec_match_lane *lane = &match->lanes[i];
             if (lane->calls.count == 0 || (lane->device != HEC_TRACE_MATCH_NO_DEVICE && lane->device != stream->device))
                 continue;
-            struct hec_match_place place = hec_match_search(match, lane, &stream->queue, 0, &stream->credit);
+            struct hec_match_place place = hec_match_search(match, lane, &stream->queue, &stream->credit);
             place.score -= lane->streams ? 20 : 0; /* a handle is rarely used again */
             if (place.call == HEC_MATCH_NONE)
                 continue;
@@ -468,6 +468,8 @@ static void place_stream(struct hec_trace_match *match, struct hec_match_stream 
             struct hec_match_lane *lane = &match->lanes[best_lane];
             bool first = lane->streams++ == 0;
             stream->lane = best_lane;
+            for (uint32_t i = 0; i < best.from; i++)
+                hec_match_give_up(match, &stream->queue);
             if (first) {
                 lane->cursor = best.call;
                 lane->synced = lane->fresh = true;

@@ -20,6 +20,7 @@
 #define STREAK_MIN 6u
 #define IDS_MANY 64u           /* a jump of ids: a loss or something else unusual */
 #define TIMED_MIN 2            /* starts or ends that fit the time of their calls */
+#define LOST_BEFORE 3u         /* the first of them may have lost their calls */
 #define SEARCH_STEP 16u       /* activities left out when nothing fits */
 #define MISSES_MAX 32u        /* unmatched in a row: out of step */
 
@@ -112,7 +113,7 @@ static int score_step(uint32_t ids_per_call, const struct hec_match_call *from, 
 }
 
 static int score_skip(uint32_t count) {
-    return count == 0 ? 0 : count < 16 ? -(int)(25 + 6 * count) : -121;
+    return count <= 3 ? -45 * (int)count : count < 16 ? -(int)(117 + 6 * count) : -213; /* e^-4.5: one in a hundred */
 }
 
 /* Calls of two threads at once, of one function: nobody knows which was first. */
@@ -455,9 +456,9 @@ static int score_run(struct hec_trace_match *match, const struct hec_match_lane 
 }
 
 struct hec_match_place hec_match_search(struct hec_trace_match *match, struct hec_match_lane *lane,
-                                        const struct hec_match_row *queue, uint32_t from, uint64_t *credit) {
-    struct hec_match_place place = {HEC_MATCH_NONE, 0, 0};
-    const struct hec_match_group *group = queued(match, queue, from);
+                                        const struct hec_match_row *queue, uint64_t *credit) {
+    struct hec_match_place place = {HEC_MATCH_NONE, 0, 0, 0};
+    const struct hec_match_group *group = queued(match, queue, queue->count > LOST_BEFORE ? LOST_BEFORE : queue->count - 1);
     uint32_t low = lane->cursor, high = lane->calls.count;
     for (uint32_t size = high - low; size > 0;) { /* the last call that it may belong to */
         uint32_t half = size / 2;
@@ -478,24 +479,32 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
         const struct hec_match_call *call = laned(match, lane, at);
         if (call->told.start_ns < match->since_ns)
             break;
-        int timed, score = score_run(match, lane, queue, from, at, credit, &timed);
-        /* equal steps look alike: time says which it is, where what came before is not known */
-        bool known = timed >= TIMED_MIN || last;
-        if (score > 0 && last && queue == &lane->queue) {
-            int step = score_step(lane->ids_per_call, last, call, group->correlation - lane->last_id);
-            score += step > 0 ? 40 : step;
-        }
-        /* the first of all is the first of all, if anything speaks for it */
-        if (score > 0 && from == 0 && !last && match->since_ns &&
-            (at == 0 || laned(match, lane, at - 1)->told.start_ns < match->since_ns))
-            score += 30, known = true;
-        if (score > place.score) {
-            sure = known;
-            second = place.score;
-            place.score = score;
-            place.call = at;
-        } else if (score > second) {
-            second = score;
+        for (uint32_t from = 0; from <= LOST_BEFORE && from < queue->count; from++) {
+            int timed, score = score_run(match, lane, queue, from, at, credit, &timed);
+            /* equal steps look alike: time says which it is, where what came before is not known */
+            bool known = timed >= TIMED_MIN || last;
+            if (score <= 0)
+                continue;
+            if (last && queue == &lane->queue) {
+                int step =
+                    score_step(lane->ids_per_call, last, call, queued(match, queue, from)->correlation - lane->last_id);
+                if (step <= -40 && timed < TIMED_MIN)
+                    continue;
+                score += step > 0 ? 40 : step;
+            }
+            /* the first of all is the first of all, if anything speaks for it */
+            if (from == 0 && !last && match->since_ns &&
+                (at == 0 || laned(match, lane, at - 1)->told.start_ns < match->since_ns))
+                score += 30, known = true;
+            score += score_skip(from);
+            bool same = place.call != HEC_MATCH_NONE && at - from == place.call - place.from;
+            if (score > place.score) {
+                second = same ? second : place.score;
+                place = (struct hec_match_place){at, from, score, 0};
+                sure = known;
+            } else if (score > second && !same) {
+                second = score;
+            }
         }
     }
     place.lead = sure ? place.score - second : 0;
@@ -507,9 +516,11 @@ static bool resync(struct hec_trace_match *match, struct hec_match_lane *lane) {
     bool due = row_is_due(match, lane, 0);
     if (!due && lane->queue.count < lane->tried + HEC_MATCH_WINDOW)
         return false;
-    struct hec_match_place place = hec_match_search(match, lane, &lane->queue, 0, &lane->credit);
+    struct hec_match_place place = hec_match_search(match, lane, &lane->queue, &lane->credit);
     lane->tried = lane->queue.count;
     if (place.call != HEC_MATCH_NONE && place.score >= HEC_MATCH_ENOUGH && place.lead >= HEC_MATCH_LEAD) {
+        for (uint32_t i = 0; i < place.from; i++)
+            hec_match_decide(match, lane, HEC_MATCH_NONE);
         lane->has_last = lane->has_last && lane->cursor == place.call;
         lane->cursor = place.call;
         lane->synced = lane->fresh = true;

@@ -130,13 +130,14 @@ void hec_match_give_up(struct hec_trace_match *match, struct hec_match_row *queu
 
 /* Decide as much of the lane's queue as can be by now. */
 void hec_match_align(struct hec_trace_match *match, struct hec_match_lane *lane);
-/* Where in the lane's calls the queue begins, with how much evidence, and how much more than for any other place. */
+/* Where in the lane's calls the queue goes on, from which of its activities, with how much evidence, and how much more
+ * than for any other place. */
 struct hec_match_place {
-    uint32_t call;
+    uint32_t call, from;
     int score, lead;
 };
 struct hec_match_place hec_match_search(struct hec_trace_match *match, struct hec_match_lane *lane,
-                                        const struct hec_match_row *queue, uint32_t from, uint64_t *credit);
+                                        const struct hec_match_row *queue, uint64_t *credit);
 #define HEC_MATCH_ENOUGH 60 /* evidence to begin with, in tenths of e-folds of likelihood */
 #define HEC_MATCH_LEAD 25   /* more likely than anything else by so much */
 
