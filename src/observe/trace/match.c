@@ -11,6 +11,8 @@
 #define SORT_MAX 4096u                  /* places that something may be moved back */
 #define CHAIN_MAX 16u                   /* ids in one bucket: more are forged */
 #define PASSED_KEPT 64u                 /* calls kept behind the cursor */
+#define POOR_ONE 65536
+#define POOR_MAX (POOR_ONE / 6)         /* where more is lost than that, what still seems to fit is too often wrong */
 #define PER_THREAD_STREAM 2u            /* the handle cudaStreamPerThread */
 
 /* ---- memory ---- */
@@ -355,8 +357,9 @@ void hec_match_decide(struct hec_trace_match *match, struct hec_match_lane *lane
     const struct hec_match_group *group = hec_match_group_at(match, at);
     if (group->end_ns > lane->last_end_ns)
         lane->last_end_ns = group->end_ns;
-    if (call == HEC_MATCH_NONE) {
-        decided(match, at, call);
+    lane->poor += ((call == HEC_MATCH_NONE ? POOR_ONE : 0) - lane->poor) / 32;
+    if (call == HEC_MATCH_NONE || lane->poor > POOR_MAX) {
+        decided(match, at, HEC_MATCH_NONE);
         return;
     }
     uint32_t call_at = hec_match_row_get(&lane->calls, call);

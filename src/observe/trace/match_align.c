@@ -284,7 +284,7 @@ static int score_first(const struct hec_trace_match *match, const struct hec_mat
 
 static void forward(struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t rows, uint32_t calls) {
     /* the best pair so far, or the corner: candidates of the next row lie about it */
-    uint32_t center = 0, left_out = 0;
+    uint32_t center = lane->misses < calls ? lane->misses : 0, left_out = 0;
     int best = 0;
     for (uint32_t row = 0; row < rows; row++) {
         left_out++;

@@ -70,6 +70,7 @@ struct hec_match_lane {
     struct hec_match_row calls, queue;
     uint32_t cursor, learned; /* calls[0 .. learned) have seq, expect, blind */
     uint32_t late, misses, streams;
+    int32_t poor;             /* share of the last activities that have no call, of 65536 */
     uint32_t tried;           /* activities in the queue when it was last searched in vain */
     uint64_t credit;          /* comparisons it may still spend on searching */
 };

@@ -4,7 +4,9 @@
 
 #define PROBES 4u
 #define TRUST_MAX 15u
-#define TRUST_ENOUGH 2u /* seen twice more often than contradicted */
+#define NAME_ENOUGH 2u  /* seen twice more often than contradicted */
+#define STEP_ENOUGH 6u  /* and where threads disturb each other: */
+#define STEP_DOUBT 3u   /* seen at least three times as often */
 
 static uint32_t place(uint64_t key, uint32_t size) {
     return (uint32_t)((key * UINT64_C(11400714819323198485)) >> 32) & (size - 1);
@@ -50,7 +52,7 @@ enum hec_match_says hec_match_name_says(const struct hec_match_learned *learned,
         return HEC_MATCH_UNKNOWN;
     if (fact->value == name)
         return HEC_MATCH_AGREE;
-    return fact->trust >= TRUST_ENOUGH ? HEC_MATCH_CONFLICT : HEC_MATCH_UNKNOWN;
+    return fact->trust >= NAME_ENOUGH ? HEC_MATCH_CONFLICT : HEC_MATCH_UNKNOWN;
 }
 
 void hec_match_name_seen(struct hec_match_learned *learned, uint64_t func, uint32_t name) {
@@ -60,12 +62,12 @@ void hec_match_name_seen(struct hec_match_learned *learned, uint64_t func, uint3
 
 bool hec_match_step_get(const struct hec_match_learned *learned, uint64_t key, uint32_t *ids) {
     const struct hec_match_fact *fact = find(learned->steps, HEC_MATCH_STEPS, key);
-    if (!fact || fact->trust < TRUST_ENOUGH)
+    if (!fact || fact->trust < STEP_ENOUGH)
         return false;
     *ids = fact->value;
     return true;
 }
 
 void hec_match_step_seen(struct hec_match_learned *learned, uint64_t key, uint32_t ids) {
-    seen(learned->steps, HEC_MATCH_STEPS, key, ids, 2);
+    seen(learned->steps, HEC_MATCH_STEPS, key, ids, STEP_DOUBT);
 }
