@@ -18,6 +18,7 @@
 #define RUN_MAX 256u           /* pairs looked at in a row */
 #define RUN_ENOUGH 32u         /* pairs that are matched in a row */
 #define STREAK_MIN 6u
+#define REPEATS_MAX 16u
 #define IDS_MANY 64u           /* a jump of ids: a loss or something else unusual */
 #define TIMED_MIN 2            /* starts or ends that fit the time of their calls */
 #define LOST_BEFORE 3u         /* the first of them may have lost their calls */
@@ -155,6 +156,20 @@ static void accept(struct hec_trace_match *match, struct hec_match_lane *lane, u
     lane->fresh = false;
 }
 
+/* Equal calls in a row, from the next on, are as many as equal activities: none of them was lost. */
+static bool repeats_alike(const struct hec_trace_match *match, const struct hec_match_lane *lane) {
+    const struct hec_match_group *group = queued(match, &lane->queue, 0);
+    const struct hec_match_call *call = laned(match, lane, lane->cursor);
+    for (uint32_t i = 1; i < REPEATS_MAX && i < lane->queue.count && lane->cursor + i < lane->calls.count; i++) {
+        const struct hec_match_group *other = queued(match, &lane->queue, i);
+        bool more_groups = other->match_class == group->match_class && other->name == group->name;
+        bool more_calls = identity(&laned(match, lane, lane->cursor + i)->told) == identity(&call->told);
+        if (!more_groups || !more_calls)
+            return more_groups == more_calls;
+    }
+    return false;
+}
+
 /* The next activity is that of the next call, as always. */
 static bool goes_on(struct hec_trace_match *match, struct hec_match_lane *lane) {
     if (!lane->has_last || lane->cursor == 0 || lane->cursor >= lane->calls.count)
@@ -167,7 +182,7 @@ static bool goes_on(struct hec_trace_match *match, struct hec_match_lane *lane) 
     int score = score_pair(match, call, group, lane->last_end_ns, &says);
     if (score < 0 || (call->told.match_class == HEC_TRACE_MATCH_KERNEL && says != HEC_MATCH_AGREE) ||
         !hec_match_step_get(match->learned, step_key(last, call), &ids) || ids != group->correlation - lane->last_id ||
-        is_twin(match, lane, lane->cursor))
+        is_twin(match, lane, lane->cursor) || !repeats_alike(match, lane))
         return false;
     accept(match, lane, lane->cursor, false);
     return true;
@@ -490,7 +505,9 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
                     score_step(lane->ids_per_call, last, call, queued(match, queue, from)->correlation - lane->last_id);
                 if (step <= -40 && timed < TIMED_MIN)
                     continue;
-                score += step > 0 ? 40 : step;
+                /* as many calls as activities were left out, or something was lost */
+                uint32_t usual = lane->cursor + lane->misses + from;
+                score += (step > 0 ? 40 : step) + score_skip(at > usual ? at - usual : usual - at);
             }
             /* the first of all is the first of all, if anything speaks for it */
             if (from == 0 && !last && match->since_ns &&
@@ -530,7 +547,7 @@ static bool resync(struct hec_trace_match *match, struct hec_match_lane *lane) {
     if (!due)
         return false;
     for (uint32_t i = 0; i < SEARCH_STEP && lane->queue.count > 0 && row_is_due(match, lane, 0); i++)
-        hec_match_decide(match, lane, HEC_MATCH_NONE);
+        hec_match_decide(match, lane, HEC_MATCH_NONE), lane->misses++;
     lane->tried = 0;
     return true;
 }
