@@ -114,7 +114,7 @@ static int score_step(uint32_t ids_per_call, const struct hec_match_call *from, 
 }
 
 static int score_skip(uint32_t count) {
-    return count <= 3 ? -45 * (int)count : count < 16 ? -(int)(117 + 6 * count) : -213; /* e^-4.5: one in a hundred */
+    return count <= 3 ? -45 * (int)count : count <= 8 ? -(int)(117 + 6 * count) : -400; /* e^-4.5: one in a hundred; more at once is searched for */
 }
 
 /* Calls of two threads at once, of one function: nobody knows which was first. */
@@ -210,7 +210,7 @@ static enum hec_match_says guess(struct hec_trace_match *match, uint64_t func, u
  * and that would not if any were lost on the way: bytes, or STREAK_MIN known names that change; or half of a long run
  * that does not contradict itself. */
 static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *lane) {
-    uint32_t anchored = 0, agreed = 0, at = 0, streak = 0, changes = 0;
+    uint32_t anchored = 0, agreed = 0, at = 0, streak = 0, changes = 0, varied = 0;
     match->trial++;
     for (; at < RUN_MAX && at < lane->queue.count && lane->cursor + at < lane->calls.count; at++) {
         const struct hec_match_group *group = queued(match, &lane->queue, at);
@@ -227,6 +227,7 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
                 ids > IDS_MANY + 8 * (call->seq - before->seq))
                 break;
             changes += identity(&before->told) != identity(&call->told);
+            varied += changes > 0;
         }
         if (!is_anchor(call, group, says))
             streak = changes = 0;
@@ -243,7 +244,7 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
         if (anchored > RUN_ENOUGH)
             break;
     }
-    return at == RUN_MAX && agreed > RUN_MAX / 4 && anchored < RUN_MAX / 2 ? RUN_MAX / 2 : anchored;
+    return at == RUN_MAX && agreed > RUN_MAX / 4 && varied > RUN_MAX / 4 && anchored < RUN_MAX / 2 ? RUN_MAX / 2 : anchored;
 }
 
 static bool run_on(struct hec_trace_match *match, struct hec_match_lane *lane) {
