@@ -27,7 +27,7 @@ struct world_options {
     double other;           /* calls that are not recorded before each that is, on average; fixed at each place */
     double other_random;    /* and beside them at random */
     double lost_calls, lost_records, failed;
-    uint32_t burst;               /* so many records in a row are lost, once in 20 000 */
+    uint32_t burst;                  /* so many records in a row are lost, once in 20 000 */
     double calls_from, records_from; /* share of the run at which recording begins */
     bool told_since;
     uint32_t first_id;
@@ -84,7 +84,8 @@ static inline void world_add_record(struct world *world, uint32_t call, uint8_t 
     world->records[world->record_count++] = (struct world_record){
         .told = {.start_ns = (int64_t)start,
                  .end_ns = (int64_t)end,
-                 .bytes = match_class == HEC_TRACE_MATCH_COPY || match_class == HEC_TRACE_MATCH_MEMSET ? told->bytes : 0,
+                 .bytes =
+                     match_class == HEC_TRACE_MATCH_COPY || match_class == HEC_TRACE_MATCH_MEMSET ? told->bytes : 0,
                  .context = 1,
                  .stream = told->stream ? (uint32_t)(told->stream >> 8) : 7,
                  .name = name,
@@ -171,7 +172,8 @@ static inline void world_next(struct world *world, struct world_thread *thread) 
                  false, world_others(o, f));
     } else if (place < o->layers * 6) { /* the optimiser: three kernels for each parameter */
         uint32_t f = o->one_function ? 1 : 20 + place % 3;
-        world_do(world, thread, HEC_TRACE_MATCH_KERNEL, UINT64_C(0x7f0000000000) + f * 16, 0, length / 3, false, world_others(o, f));
+        world_do(world, thread, HEC_TRACE_MATCH_KERNEL, UINT64_C(0x7f0000000000) + f * 16, 0, length / 3, false,
+                 world_others(o, f));
     } else {
         if (!o->never_waits)
             world_do(world, thread, HEC_TRACE_MATCH_COPY, 0, 4, 1500, true, others);
@@ -255,8 +257,8 @@ static inline uint32_t world_events(struct world *world, struct world_event *eve
         struct world_call *call = &world->calls[i];
         call->recorded = (double)call->told.start_ns >= calls_from && world_random(world) >= o->lost_calls;
         if (call->recorded) /* threads are read in turns: up to 3 ms apart */
-            events[count++] = (struct world_event){
-                call->told.start_ns + (int64_t)(call->told.track % 4) * 1000000, i, false};
+            events[count++] =
+                (struct world_event){call->told.start_ns + (int64_t)(call->told.track % 4) * 1000000, i, false};
     }
     for (uint32_t i = 0; i < world->record_count; i++) {
         struct world_record *record = &world->records[i];
@@ -287,10 +289,8 @@ static inline void world_found(void *context, uint64_t cookie, const struct hec_
         world->none_right += !truth->recorded;
     else if (call->cookie == record->call)
         world->right++;
-    else {
+    else
         world->wrong++;
-        if (getenv("WRONG")) printf("record %u: call %u (%s) given %u  corr %u\n",(unsigned)cookie, record->call, truth->recorded?"rec":"lost",(unsigned)call->cookie,record->told.correlation);
-    }
     if (call)
         world->calls[call->cookie].given |= 1;
 }
@@ -348,11 +348,12 @@ static inline void world_match(struct world *world) {
         else
             world->call_again += world->calls[events[i].index].given == 0;
     free(events);
-    printf("%-34s %7u records, %7u calls: right %.3f %%, wrong %.4f %%, of those without a call %.2f %% told so; %.0f ns, %.1f MB\n",
-           world->options.name, records, world->call_count, 100.0 * (double)world->right / (double)world->matchable,
-           100.0 * (double)world->wrong / (double)records,
-           records > world->matchable ? 100.0 * (double)world->none_right / (double)(records - world->matchable) : 100.0,
-           world->ns_per_record, (double)world->budget_used / 1e6);
+    printf(
+        "%-34s %7u records, %7u calls: right %.3f %%, wrong %.4f %%, of those without a call %.2f %% told so; %.0f ns, %.1f MB\n",
+        world->options.name, records, world->call_count, 100.0 * (double)world->right / (double)world->matchable,
+        100.0 * (double)world->wrong / (double)records,
+        records > world->matchable ? 100.0 * (double)world->none_right / (double)(records - world->matchable) : 100.0,
+        world->ns_per_record, (double)world->budget_used / 1e6);
 }
 
 static inline void world_free(struct world *world) {

@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LANES_MAX 256u    /* stream handles of one process */
-#define STREAMS_MAX 1024u /* CUPTI's */
-#define STAGED_NS INT64_C(500000000)    /* so much later calls of other threads may come */
+#define LANES_MAX 256u                    /* stream handles of one process */
+#define STREAMS_MAX 1024u                 /* CUPTI's */
+#define STAGED_NS INT64_C(500000000)      /* so much later calls of other threads may come */
 #define CALL_HOLD_NS INT64_C(10000000000) /* a call waits in a deep launch queue and for CUPTI's buffers */
-#define DECIDED_NS INT64_C(3000000000)  /* further nodes of a graph arrive within this */
-#define SORT_MAX 4096u                  /* places that something may be moved back */
-#define CHAIN_MAX 16u                   /* ids in one bucket: more are forged */
-#define PASSED_KEPT 64u                 /* calls kept behind the cursor */
+#define DECIDED_NS INT64_C(3000000000)    /* further nodes of a graph arrive within this */
+#define SORT_MAX 4096u                    /* places that something may be moved back */
+#define CHAIN_MAX 16u                     /* ids in one bucket: more are forged */
+#define PASSED_KEPT 64u                   /* calls kept behind the cursor */
 #define POOR_ONE 65536
-#define POOR_MAX (POOR_ONE / 6)         /* where more is lost than that, what still seems to fit is too often wrong */
-#define PER_THREAD_STREAM 2u            /* the handle cudaStreamPerThread */
+#define POOR_MAX (POOR_ONE / 6) /* where more is lost than that, what still seems to fit is too often wrong */
+#define PER_THREAD_STREAM 2u    /* the handle cudaStreamPerThread */
 
 /* ---- memory ---- */
 
@@ -53,8 +53,7 @@ static bool row_push(struct hec_match_row *row, struct hec_trace_budget *budget,
             row->first = 0;
         } else {
             uint32_t capacity = row->capacity ? row->capacity * 2 : 256;
-            uint32_t *at =
-                hec_trace_resize(budget, row->at, row->capacity * sizeof *at, (size_t)capacity * sizeof *at);
+            uint32_t *at = hec_trace_resize(budget, row->at, row->capacity * sizeof *at, (size_t)capacity * sizeof *at);
             if (!at)
                 return false;
             row->at = at;
@@ -158,8 +157,7 @@ static struct hec_match_lane *lane_of(struct hec_trace_match *match, const struc
     uint32_t at;
     if (hec_trace_map_get(&match->lane_ids, key, &at))
         return &match->lanes[at];
-    if (match->lane_count == LANES_MAX ||
-        !hec_trace_map_put(&match->lane_ids, match->budget, key, match->lane_count))
+    if (match->lane_count == LANES_MAX || !hec_trace_map_put(&match->lane_ids, match->budget, key, match->lane_count))
         return NULL;
     wanted.credit = UINT64_C(1) << 20;
     match->lanes[match->lane_count] = wanted;
@@ -358,7 +356,7 @@ void hec_match_decide(struct hec_trace_match *match, struct hec_match_lane *lane
     if (group->end_ns > lane->last_end_ns)
         lane->last_end_ns = group->end_ns;
     lane->poor += ((call == HEC_MATCH_NONE ? POOR_ONE : 0) - lane->poor) / 32;
-    if (call == HEC_MATCH_NONE || lane->poor > POOR_MAX) {
+    if (call == HEC_MATCH_NONE || lane->poor > POOR_MAX || !lane->sure) {
         decided(match, at, HEC_MATCH_NONE);
         return;
     }
@@ -436,9 +434,8 @@ static void dispatch(struct hec_trace_match *match) {
 }
 
 static bool is_due(const struct hec_trace_match *match, const struct hec_match_row *queue) {
-    return queue->count > 0 &&
-           (match->final || hec_match_group_at(match, hec_match_row_get(queue, 0))->arrived_ns <=
-                                match->now_ns - HEC_TRACE_MATCH_DUE_NS);
+    return queue->count > 0 && (match->final || hec_match_group_at(match, hec_match_row_get(queue, 0))->arrived_ns <=
+                                                    match->now_ns - HEC_TRACE_MATCH_DUE_NS);
 }
 
 /* Find the lane of a stream. */
@@ -447,7 +444,7 @@ static void place_stream(struct hec_trace_match *match, struct hec_match_stream 
         bool due = is_due(match, &stream->queue);
         if (!due && stream->queue.count < stream->tried + HEC_MATCH_WINDOW)
             return;
-        struct hec_match_place best = {HEC_MATCH_NONE, 0, 0, 0};
+        struct hec_match_place best = {HEC_MATCH_NONE, 0, 0, 0, false};
         uint32_t best_lane = HEC_MATCH_NONE;
         for (uint32_t i = 0; i < match->lane_count; i++) {
             struct hec_match_lane *lane = &match->lanes[i];
@@ -475,7 +472,7 @@ static void place_stream(struct hec_trace_match *match, struct hec_match_stream 
                 hec_match_give_up(match, &stream->queue);
             if (first) {
                 lane->cursor = best.call;
-                lane->synced = lane->fresh = true;
+                lane->synced = lane->fresh = lane->sure = true;
             }
             while (stream->queue.count > 0)
                 lane_add(match, lane, row_pop(&stream->queue));

@@ -6,31 +6,33 @@
  * (a buffer was lost), the place to go on is searched for. What goes on exactly as learned is matched without all that. */
 #include "observe/trace/match_inside.h"
 
-#define CALLS_AHEAD 128u      /* of a window of activities: a third may be lost */
-#define BEHIND 8u             /* calls before and after the one that is next in turn: */
-#define AHEAD 24u             /* */
-#define BACK 4u               /* activities between two that are matched */
-#define LEAD_MIN 25           /* 1 wrong in 12 at worst, and most leads are far larger */
-#define PROMPT_NS 20000       /* from a call to its start on a device that waits */
-#define BREAK_NS 2000         /* a device that starts later than this after the last activity has waited */
-#define SEARCH_CALLS 4096u    /* of them, back from the latest that is possible */
-#define SEARCH_GROUPS 1024u   /* compared with each */
-#define RUN_MAX 256u           /* pairs looked at in a row */
-#define RUN_ENOUGH 32u         /* pairs that are matched in a row */
+#define CALLS_AHEAD 128u    /* of a window of activities: a third may be lost */
+#define BEHIND 8u           /* calls before and after the one that is next in turn: */
+#define AHEAD 24u           /* */
+#define BACK 4u             /* activities between two that are matched */
+#define LEAD_MIN 25         /* 1 wrong in 12 at worst, and most leads are far larger */
+#define LEAD_ALIKE_MIN 65   /* where nearly all calls are the same */
+#define PROMPT_NS 20000     /* from a call to its start on a device that waits */
+#define BREAK_NS 2000       /* a device that starts later than this after the last activity has waited */
+#define SEARCH_CALLS 4096u  /* of them, back from the latest that is possible */
+#define SEARCH_GROUPS 1024u /* compared with each */
+#define RUN_MAX 256u        /* pairs looked at in a row */
+#define RUN_ENOUGH 32u      /* pairs that are matched in a row */
 #define STREAK_MIN 6u
 #define REPEATS_MAX 16u
-#define IDS_MANY 64u           /* a jump of ids: a loss or something else unusual */
-#define TIMED_MIN 2            /* starts or ends that fit the time of their calls */
-#define LOST_BEFORE 3u         /* the first of them may have lost their calls */
-#define SEARCH_STEP 16u       /* activities left out when nothing fits */
-#define MISSES_MAX 32u        /* unmatched in a row: out of step */
+#define IDS_MANY 64u    /* a jump of ids: a loss or something else unusual */
+#define TIMED_MIN 8     /* starts that fit the time of their calls, or one end */
+#define LOST_BEFORE 3u  /* the first of them may have lost their calls */
+#define SEARCH_STEP 16u /* activities left out when nothing fits */
+#define MISSES_MAX 32u  /* unmatched in a row: out of step */
 
 static const struct hec_match_group *queued(const struct hec_trace_match *match, const struct hec_match_row *queue,
                                             uint32_t i) {
     return hec_match_group_at(match, hec_match_row_get(queue, i));
 }
 
-static struct hec_match_call *laned(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t i) {
+static struct hec_match_call *laned(const struct hec_trace_match *match, const struct hec_match_lane *lane,
+                                    uint32_t i) {
     return hec_match_call_at(match, hec_match_row_get(&lane->calls, i));
 }
 
@@ -52,7 +54,8 @@ static int score_pair(const struct hec_trace_match *match, const struct hec_matc
                       const struct hec_match_group *group, int64_t idle_since_ns, enum hec_match_says *says) {
     const struct hec_trace_match_call *told = &call->told;
     *says = HEC_MATCH_UNKNOWN;
-    if (told->match_class != group->match_class || call->taken || told->start_ns > group->start_ns + HEC_MATCH_SLACK_NS ||
+    if (told->match_class != group->match_class || call->taken ||
+        told->start_ns > group->start_ns + HEC_MATCH_SLACK_NS ||
         (told->device != HEC_TRACE_MATCH_NO_DEVICE && told->device != group->device))
         return HEC_MATCH_BAD;
     int score = 0;
@@ -114,7 +117,9 @@ static int score_step(uint32_t ids_per_call, const struct hec_match_call *from, 
 }
 
 static int score_skip(uint32_t count) {
-    return count <= 3 ? -45 * (int)count : count <= 8 ? -(int)(117 + 6 * count) : -400; /* e^-4.5: one in a hundred; more at once is searched for */
+    return count <= 3   ? -45 * (int)count
+           : count <= 8 ? -(int)(117 + 6 * count)
+                        : -400; /* e^-4.5: one in a hundred; more at once is searched for */
 }
 
 /* Calls of two threads at once, of one function: nobody knows which was first. */
@@ -138,15 +143,19 @@ static void accept(struct hec_trace_match *match, struct hec_match_lane *lane, u
     const struct hec_match_group *group = queued(match, &lane->queue, 0);
     const struct hec_match_call *call = laned(match, lane, at);
     uint32_t id = group->correlation;
-    if (learn && call->told.match_class == HEC_TRACE_MATCH_KERNEL)
+    int times = score_times(&call->told, group, lane->last_end_ns);
+    lane->prompt = times == 1 ? lane->prompt + 1 : times == 2 ? TIMED_MIN : 0;
+    lane->sure = lane->sure || lane->prompt >= TIMED_MIN;
+    if (learn && lane->sure && call->told.match_class == HEC_TRACE_MATCH_KERNEL)
         hec_match_name_seen(match->learned, call->told.func, group->name);
     if (lane->has_last && at == lane->cursor && at > 0)
         hec_match_step_seen(match->learned, step_key(laned(match, lane, at - 1), call), id - lane->last_id);
     if (lane->has_last && lane->cursor > 0) {
         uint32_t calls = call->seq - laned(match, lane, lane->cursor - 1)->seq, per_call = 0;
         if (calls > 0 && (per_call = (id - lane->last_id) / calls) < IDS_MANY)
-            lane->ids_per_call =
-                lane->ids_per_call ? (lane->ids_per_call * 63 + (id - lane->last_id) * 256 / calls) / 64 : per_call * 256;
+            lane->ids_per_call = lane->ids_per_call
+                                     ? (lane->ids_per_call * 63 + (id - lane->last_id) * 256 / calls) / 64
+                                     : per_call * 256;
     }
     hec_match_decide(match, lane, at);
     lane->cursor = at + 1;
@@ -189,7 +198,8 @@ static bool goes_on(struct hec_trace_match *match, struct hec_match_lane *lane) 
 }
 
 /* What a pair tells beside being possible. */
-static bool is_anchor(const struct hec_match_call *call, const struct hec_match_group *group, enum hec_match_says says) {
+static bool is_anchor(const struct hec_match_call *call, const struct hec_match_group *group,
+                      enum hec_match_says says) {
     return call->told.match_class == HEC_TRACE_MATCH_KERNEL
                ? says == HEC_MATCH_AGREE
                : call->told.match_class == HEC_TRACE_MATCH_GRAPH || (call->told.bytes && group->bytes);
@@ -220,7 +230,8 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
             is_twin(match, lane, lane->cursor + at))
             break;
         if (at > 0 || lane->has_last) {
-            const struct hec_match_call *before = lane->cursor + at > 0 ? laned(match, lane, lane->cursor + at - 1) : call;
+            const struct hec_match_call *before =
+                lane->cursor + at > 0 ? laned(match, lane, lane->cursor + at - 1) : call;
             uint32_t id = at ? queued(match, &lane->queue, at - 1)->correlation : lane->last_id, ids;
             ids = group->correlation - id;
             if (ids + (before->told.track != call->told.track ? 2 : 0) < call->seq - before->seq ||
@@ -244,7 +255,8 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
         if (anchored > RUN_ENOUGH)
             break;
     }
-    return at == RUN_MAX && agreed > RUN_MAX / 4 && varied > RUN_MAX / 4 && anchored < RUN_MAX / 2 ? RUN_MAX / 2 : anchored;
+    return at == RUN_MAX && agreed > RUN_MAX / 4 && varied > RUN_MAX / 4 && anchored < RUN_MAX / 2 ? RUN_MAX / 2
+                                                                                                   : anchored;
 }
 
 static bool run_on(struct hec_trace_match *match, struct hec_match_lane *lane) {
@@ -283,7 +295,8 @@ static int score_move(const struct hec_trace_match *match, const struct hec_matc
         return HEC_MATCH_BAD;
     uint32_t ids = queued(match, &lane->queue, to_row)->correlation - queued(match, &lane->queue, row)->correlation;
     return score_skip(to->call - cell->call - 1) + score_skip(to_row - row - 1) +
-           score_step(lane->ids_per_call, laned(match, lane, lane->cursor + cell->call), laned(match, lane, lane->cursor + to->call), ids);
+           score_step(lane->ids_per_call, laned(match, lane, lane->cursor + cell->call),
+                      laned(match, lane, lane->cursor + to->call), ids);
 }
 
 /* To the first pair, from what was matched last. */
@@ -293,7 +306,8 @@ static int score_first(const struct hec_trace_match *match, const struct hec_mat
     uint32_t spare = cell->call < lane->misses ? cell->call : lane->misses;
     int score = score_skip(cell->call - spare) + score_skip(row);
     if (lane->has_last && lane->cursor > 0)
-        score += score_step(lane->ids_per_call, laned(match, lane, lane->cursor - 1), laned(match, lane, lane->cursor + cell->call),
+        score += score_step(lane->ids_per_call, laned(match, lane, lane->cursor - 1),
+                            laned(match, lane, lane->cursor + cell->call),
                             queued(match, &lane->queue, row)->correlation - lane->last_id);
     return score;
 }
@@ -362,7 +376,7 @@ static void backward(struct hec_trace_match *match, const struct hec_match_lane 
 /* The call of a row by all evidence; HEC_MATCH_NONE: none, or it is not sure. What was never seen before needs something
  * known after it: without, nobody sees what is lost on the way. */
 static uint32_t verdict(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t row,
-                        uint32_t *anchored) {
+                        int lead_min, uint32_t *anchored) {
     bool anchor = false;
     int best = HEC_MATCH_BAD, next = match->skip[row];
     uint32_t call = HEC_MATCH_NONE;
@@ -378,15 +392,14 @@ static uint32_t verdict(const struct hec_trace_match *match, const struct hec_ma
             next = whole;
         }
     }
-    if (call == HEC_MATCH_NONE || best - next < LEAD_MIN || is_twin(match, lane, lane->cursor + call))
+    if (call == HEC_MATCH_NONE || best - next < lead_min || is_twin(match, lane, lane->cursor + call))
         return HEC_MATCH_NONE;
     *anchored += anchor;
     return anchor || *anchored >= STREAK_MIN ? call : HEC_MATCH_NONE;
 }
 
 static bool row_is_due(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t row) {
-    return match->final ||
-           queued(match, &lane->queue, row)->arrived_ns <= match->now_ns - HEC_TRACE_MATCH_DUE_NS;
+    return match->final || queued(match, &lane->queue, row)->arrived_ns <= match->now_ns - HEC_TRACE_MATCH_DUE_NS;
 }
 
 /* false: nothing can be decided yet. */
@@ -410,8 +423,11 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
     backward(match, lane, rows);
     uint32_t verdicts[HEC_MATCH_WINDOW], last = 0, base = lane->cursor;
     uint32_t anchored = 0;
+    uint32_t changes = 0;
+    for (uint32_t i = 1; i < calls; i++)
+        changes += identity(&laned(match, lane, base + i - 1)->told) != identity(&laned(match, lane, base + i)->told);
     for (uint32_t row = rows; row-- > 0;) {
-        verdicts[row] = verdict(match, lane, row, &anchored);
+        verdicts[row] = verdict(match, lane, row, changes < calls / 8 ? LEAD_ALIKE_MIN : LEAD_MIN, &anchored);
         if (last == 0 && row < ready && verdicts[row] != HEC_MATCH_NONE)
             last = row + 1;
     }
@@ -438,8 +454,8 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
 /* ---- out of step ---- */
 
 /* Evidence that the queue from `from` on are the calls from `at` on, up to where it contradicts itself. */
-static int score_run(struct hec_trace_match *match, const struct hec_match_lane *lane, const struct hec_match_row *queue,
-                     uint32_t from, uint32_t at, uint64_t *credit, int *timed) {
+static int score_run(struct hec_trace_match *match, const struct hec_match_lane *lane,
+                     const struct hec_match_row *queue, uint32_t from, uint32_t at, uint64_t *credit, int *timed) {
     int score = 0, best = 0;
     *timed = 0;
     match->trial++;
@@ -458,7 +474,7 @@ static int score_run(struct hec_trace_match *match, const struct hec_match_lane 
             pair += says == HEC_MATCH_AGREE ? 8 : 0;
         }
         int times = i > 0 ? score_times(&call->told, group, queued(match, queue, from + i - 1)->end_ns) : 0;
-        *timed += times > 0 ? times : 0;
+        *timed += times == 2 ? TIMED_MIN : times == 1;
         if (i > 0)
             pair += score_step(lane->ids_per_call, laned(match, lane, at + i - 1), call,
                                group->correlation - queued(match, queue, from + i - 1)->correlation);
@@ -473,8 +489,9 @@ static int score_run(struct hec_trace_match *match, const struct hec_match_lane 
 
 struct hec_match_place hec_match_search(struct hec_trace_match *match, struct hec_match_lane *lane,
                                         const struct hec_match_row *queue, uint64_t *credit) {
-    struct hec_match_place place = {HEC_MATCH_NONE, 0, 0, 0};
-    const struct hec_match_group *group = queued(match, queue, queue->count > LOST_BEFORE ? LOST_BEFORE : queue->count - 1);
+    struct hec_match_place place = {HEC_MATCH_NONE, 0, 0, 0, false};
+    const struct hec_match_group *group =
+        queued(match, queue, queue->count > LOST_BEFORE ? LOST_BEFORE : queue->count - 1);
     uint32_t low = lane->cursor, high = lane->calls.count;
     for (uint32_t size = high - low; size > 0;) { /* the last call that it may belong to */
         uint32_t half = size / 2;
@@ -488,7 +505,8 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
     high = low;
     low = high - lane->cursor > SEARCH_CALLS ? high - SEARCH_CALLS : lane->cursor;
     expect(match, lane, high + SEARCH_GROUPS < lane->calls.count ? high + SEARCH_GROUPS : lane->calls.count);
-    const struct hec_match_call *last = lane->has_last && lane->cursor > 0 ? laned(match, lane, lane->cursor - 1) : NULL;
+    const struct hec_match_call *last =
+        lane->has_last && lane->cursor > 0 ? laned(match, lane, lane->cursor - 1) : NULL;
     int second = 0;
     bool sure = false;
     for (uint32_t at = high; at-- > low && *credit > 0;) {
@@ -518,7 +536,7 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
             bool same = place.call != HEC_MATCH_NONE && at - from == place.call - place.from;
             if (score > place.score) {
                 second = same ? second : place.score;
-                place = (struct hec_match_place){at, from, score, 0};
+                place = (struct hec_match_place){at, from, score, 0, timed >= TIMED_MIN};
                 sure = known;
             } else if (score > second && !same) {
                 second = score;
@@ -541,6 +559,8 @@ static bool resync(struct hec_trace_match *match, struct hec_match_lane *lane) {
             hec_match_decide(match, lane, HEC_MATCH_NONE);
         lane->has_last = lane->has_last && lane->cursor == place.call;
         lane->cursor = place.call;
+        lane->sure = place.timed; /* else what is found is kept back until time confirms it */
+        lane->prompt = 0;
         lane->synced = lane->fresh = true;
         lane->misses = lane->tried = 0;
         return true;

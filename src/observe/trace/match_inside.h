@@ -32,9 +32,9 @@ struct hec_match_call {
     uint32_t seq;    /* its number among all calls, by start */
     uint32_t expect; /* ids that the steps up to here take, as learned */
     uint32_t blind;  /* steps up to here that are not learned */
-    bool taken;     /* by a group */
-    bool in_lane;   /* its lane has it; */
-    bool forgotten; /* the group has not any more */
+    bool taken;      /* by a group */
+    bool in_lane;    /* its lane has it; */
+    bool forgotten;  /* the group has not any more */
 };
 
 /* The activities of one correlation id. */
@@ -61,18 +61,20 @@ struct hec_match_lane {
     uint64_t handle;
     uint32_t track; /* of a thread's own default stream */
     uint16_t device;
-    bool synced;              /* calls[cursor] is the next to be matched */
-    bool fresh;               /* and nothing was since that was found */
-    bool has_last;            /* calls[cursor - 1] was matched, with the id: */
-    uint32_t last_id;         /* */
-    uint32_t ids_per_call;    /* on average, times 256; 0 unknown */
-    int64_t last_end_ns;      /* of the activity before the queue's first */
+    bool synced;           /* calls[cursor] is the next to be matched */
+    bool sure;             /* time has confirmed it */
+    bool fresh;            /* and nothing was since that was found */
+    bool has_last;         /* calls[cursor - 1] was matched, with the id: */
+    uint32_t last_id;      /* */
+    uint32_t ids_per_call; /* on average, times 256; 0 unknown */
+    int64_t last_end_ns;   /* of the activity before the queue's first */
     struct hec_match_row calls, queue;
     uint32_t cursor, learned; /* calls[0 .. learned) have seq, expect, blind */
     uint32_t late, misses, streams;
-    int32_t poor;             /* share of the last activities that have no call, of 65536 */
-    uint32_t tried;           /* activities in the queue when it was last searched in vain */
-    uint64_t credit;          /* comparisons it may still spend on searching */
+    uint32_t prompt; /* activities in a row that started as soon as they were launched */
+    int32_t poor;    /* share of the last activities that have no call, of 65536 */
+    uint32_t tried;  /* activities in the queue when it was last searched in vain */
+    uint64_t credit; /* comparisons it may still spend on searching */
 };
 
 struct hec_match_stream {
@@ -136,6 +138,7 @@ void hec_match_align(struct hec_trace_match *match, struct hec_match_lane *lane)
 struct hec_match_place {
     uint32_t call, from;
     int score, lead;
+    bool timed; /* times speak for it too */
 };
 struct hec_match_place hec_match_search(struct hec_trace_match *match, struct hec_match_lane *lane,
                                         const struct hec_match_row *queue, uint64_t *credit);

@@ -4,9 +4,9 @@
 
 #define PROBES 4u
 #define TRUST_MAX 15u
-#define NAME_ENOUGH 2u  /* seen twice more often than contradicted */
-#define STEP_ENOUGH 6u  /* and where threads disturb each other: */
-#define STEP_DOUBT 3u   /* seen at least three times as often */
+#define NAME_ENOUGH 2u /* seen twice more often than contradicted */
+#define STEP_ENOUGH 6u /* and where threads disturb each other: */
+#define STEP_DOUBT 3u  /* seen at least three times as often */
 
 static uint32_t place(uint64_t key, uint32_t size) {
     return (uint32_t)((key * UINT64_C(11400714819323198485)) >> 32) & (size - 1);
