@@ -1,0 +1,178 @@
+/* Calls are found for what the device did, without ids that both sides know: on whole, shuffled, dropped and graph-laden
+ * streams. The truth is made up in match_world.h. */
+#include "tests/unit/match_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* Shares in parts per million. */
+struct expected {
+    uint32_t right_min, wrong_max;
+};
+
+static bool is_met(const struct world_options *options, struct expected expected) {
+    struct world world;
+    world_make(&world, options);
+    world_match(&world);
+    bool met = world.again == 0 && world.call_again == 0 &&
+               world.right * 1000000 >= world.matchable * expected.right_min &&
+               world.wrong * 1000000 <= (uint64_t)world.record_count * expected.wrong_max;
+    world_free(&world);
+    return met;
+}
+
+static void table(const struct world_options *rows, size_t count, struct expected expected) {
+    uint32_t failed = 0;
+    for (size_t i = 0; i < count; i++)
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            struct world_options options = rows[i];
+            options.seed = seed + 100 * i;
+            options.first_id = options.first_id ? options.first_id : 1;
+            options.threads = options.threads ? options.threads : 1;
+            if (!is_met(&options, expected)) {
+                printf("  ^ not as expected (seed %u)\n", (unsigned)options.seed);
+                failed++;
+            }
+        }
+    assert_int_equal(failed, 0);
+}
+
+#define BASE .steps = 60, .layers = 24, .other = 1.5
+#define TABLE(rows, right, wrong) table(rows, sizeof(rows) / sizeof *(rows), (struct expected){right, wrong})
+
+static void nothing_lost(void **state) {
+    (void)state;
+    static const struct world_options rows[] = {
+        {.name = "whole, host-bound", BASE, .host_bound = true},
+        {.name = "whole, device-bound", BASE},
+        {.name = "whole, ids at random", BASE, .other_random = 2},
+        {.name = "whole, ids without gaps", .steps = 60, .layers = 24},
+        {.name = "whole, ids wrap", BASE, .first_id = UINT32_MAX - 50000},
+        {.name = "whole, graphs", BASE, .graphs = true},
+        {.name = "whole, two, host-bound, random ids", BASE, .threads = 2, .host_bound = true, .other_random = 1},
+        {.name = "whole, told since, never waits", BASE, .never_waits = true, .told_since = true},
+    };
+    TABLE(rows, 999000, 0);
+}
+
+static void one_percent_lost(void **state) {
+    (void)state;
+    static const struct world_options rows[] = {
+        {.name = "1 % of records", BASE, .lost_records = 0.01},
+        {.name = "1 % of records, host-bound", BASE, .lost_records = 0.01, .host_bound = true},
+        {.name = "1 % of calls", BASE, .lost_calls = 0.01},
+        {.name = "1 % of calls, host-bound", BASE, .lost_calls = 0.01, .host_bound = true},
+        {.name = "1 % of both", BASE, .lost_calls = 0.01, .lost_records = 0.01},
+        {.name = "1 % of both, graphs", BASE, .lost_calls = 0.01, .lost_records = 0.01, .graphs = true},
+        {.name = "1 % of both, two threads", BASE, .lost_calls = 0.01, .lost_records = 0.01, .threads = 2},
+        {.name = "1 % of both, ids at random", BASE, .lost_calls = 0.01, .lost_records = 0.01, .other_random = 2},
+    };
+    TABLE(rows, 850000, 12000);
+}
+
+static void some_have_none(void **state) {
+    (void)state;
+    static const struct world_options rows[] = {
+        {.name = "whole, 1 % of the launches fail", BASE, .failed = 0.01},
+        {.name = "whole, two threads, two streams", BASE, .threads = 2},
+    };
+    TABLE(rows, 930000, 500);
+}
+
+static void much_lost(void **state) {
+    (void)state;
+    static const struct world_options rows[] = {
+        {.name = "30 % of records", BASE, .lost_records = 0.3},
+        {.name = "30 % of calls", BASE, .lost_calls = 0.3},
+        {.name = "30 % of calls, host-bound", BASE, .lost_calls = 0.3, .host_bound = true},
+        {.name = "30 % of both", BASE, .lost_calls = 0.3, .lost_records = 0.3},
+        {.name = "30 % of both, two threads", BASE, .lost_calls = 0.3, .lost_records = 0.3, .threads = 2},
+        {.name = "30 % of both, ids at random", BASE, .lost_calls = 0.3, .lost_records = 0.3, .other_random = 2},
+        {.name = "two threads, one stream", BASE, .threads = 2, .one_stream = true},
+    };
+    TABLE(rows, 0, 5000);
+}
+
+static void bursts_and_repeats(void **state) {
+    (void)state;
+    static const struct world_options rows[] = {
+        {.name = "bursts of 700 records", BASE, .burst = 700},
+        {.name = "bursts of 5000 records", BASE, .burst = 5000},
+        {.name = "one function, 30 % of both", BASE, .one_function = true, .lost_calls = 0.3, .lost_records = 0.3},
+    };
+    TABLE(rows, 0, 30000);
+}
+
+static void late_starts(void **state) {
+    (void)state;
+    static const struct world_options rows[] = {
+        {.name = "calls before records", BASE, .records_from = 0.3},
+        {.name = "calls before records, told", BASE, .records_from = 0.3, .told_since = true},
+        {.name = "records before calls", BASE, .calls_from = 0.3},
+        {.name = "records before calls, host-bound", BASE, .calls_from = 0.3, .host_bound = true},
+        {.name = "calls first, never waits", BASE, .records_from = 0.3, .never_waits = true},
+        {.name = "records first, never waits", BASE, .calls_from = 0.3, .never_waits = true},
+        {.name = "calls first, told, never waits", BASE, .records_from = 0.3, .never_waits = true, .told_since = true},
+    };
+    TABLE(rows, 0, 500);
+}
+
+static void count_device(void *context, uint64_t cookie, const struct hec_trace_match_call *call) {
+    (void)cookie;
+    (void)call;
+    ((uint64_t *)context)[0]++;
+}
+
+static void count_call(void *context, const struct hec_trace_match_call *call) {
+    (void)call;
+    ((uint64_t *)context)[1]++;
+}
+
+/* Whatever is sent, each activity comes back once, and memory stays within the budget. */
+static void forged(void **state) {
+    (void)state;
+    struct hec_trace_budget budget = {(size_t)32 << 20};
+    struct hec_trace_match *match = hec_trace_match_new(&budget);
+    struct world world = {.random = 88172645463325252u};
+    uint64_t counts[2] = {0, 0}, taken = 0;
+    struct hec_trace_match_sink sink = {counts, count_device, count_call};
+    assert_non_null(match);
+    for (int64_t i = 0; i < 300000; i++) {
+        double r = world_random(&world);
+        uint64_t wild = (uint64_t)(r * 1e18);
+        struct hec_trace_match_call call = {.start_ns = i * 1000 + (int64_t)(wild % 100000),
+                                            .end_ns = (int64_t)(wild % 7 ? wild : 0),
+                                            .func = wild % 11,
+                                            .stream = wild % 400,
+                                            .bytes = wild % 3,
+                                            .device = (uint16_t)(wild % 2),
+                                            .match_class = (uint8_t)(wild % 5)};
+        hec_trace_match_call(match, &call);
+        struct hec_trace_match_device device = {.start_ns = (int64_t)(wild % 3 ? wild : (uint64_t)i * 1000),
+                                                .correlation = (uint32_t)(wild % 13 ? wild : 5),
+                                                .stream = (uint32_t)(wild % 1500),
+                                                .name = (uint32_t)(wild % 11),
+                                                .device = (uint16_t)(wild % 2),
+                                                .match_class = (uint8_t)(wild % 5),
+                                                .in_graph = wild % 17 == 0};
+        taken += hec_trace_match_device(match, &device, wild, i * 1000 * (i % 3));
+        if (i % 5000 == 0)
+            hec_trace_match_advance(match, i * 100000, false, &sink);
+    }
+    hec_trace_match_advance(match, INT64_C(300000) * 100000, true, &sink);
+    hec_trace_match_free(match);
+    assert_int_equal(counts[0], taken);
+    assert_true(taken > 100000);
+    assert_int_equal(budget.left, (size_t)32 << 20);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_lost), cmocka_unit_test(one_percent_lost),   cmocka_unit_test(some_have_none),
+        cmocka_unit_test(much_lost),    cmocka_unit_test(bursts_and_repeats), cmocka_unit_test(late_starts),
+        cmocka_unit_test(forged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
