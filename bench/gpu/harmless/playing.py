@@ -59,16 +59,18 @@ class Player:
                 process.wait(timeout=max(0, limit_s))
             except subprocess.TimeoutExpired:
                 hung = True
-                self.abort(process)
+                self.abort(process, hec is not None)
         for _, pid in session(process.pid):  # what it left would hold device memory
             send(pid, signal.SIGKILL)
         return {"status": process.returncode, "stdout": (folder / "stdout").read_text(errors="replace"),
                 "stderr": (folder / "stderr").read_text(errors="replace"), "hung": hung,
                 "seconds": time.monotonic() - start, "folder": folder}
 
-    def abort(self, process):
-        """The process with most threads uses CUDA: its core shows where it hangs. Then all of the session is ended."""
+    def abort(self, process, below):
+        """The process with most threads (below hec) uses CUDA: its core shows where it hangs. Then all of the session is
+        ended."""
         members = session(process.pid)
+        members = [member for member in members if member[1] != process.pid or not below] or members
         if members:
             send(max(members)[1], signal.SIGABRT)
         try:
