@@ -59,13 +59,13 @@ enum hec_trace_kind {
 struct hec_trace_process {
     uint32_t abi; /* HEC_TRACE_ABI */
     uint32_t mode;
-    uint32_t cupti_version;  /* cuptiGetVersion: 130000 for 13.0; 0: no CUPTI could be used */
+    uint32_t cupti_version;  /* cuptiGetVersion: 130000 for 13.0; 0: none was loaded */
     uint32_t driver_version; /* cuDriverGetVersion: 13000 for 13.0; 0 unknown */
     uint32_t library;        /* name id of the path of libcupti; 0: none */
     uint32_t why;            /* name id of the sentence that says why there is no trace; 0: there is one */
     uint32_t budget_ppm;
-    uint32_t flags; /* below */
-    uint32_t reserved[2];
+    uint32_t flags;      /* below */
+    int64_t attached_ns; /* CUPTI records the device since; 0: it does not, or did not */
 };
 #define HEC_TRACE_CALLS_SEEN 1u /* calls of the program pass through the tracer's functions */
 

@@ -122,6 +122,7 @@ bool hec_attach_on(bool whole) {
     t->open_kept = calls.launches + calls.copies;
     t->whole = whole;
     t->open_ns = t->flushed_ns = t->told_ns = hec_out_now_ns();
+    t->attached_ns = t->open_ns;
     t->attach = HEC_ATTACH_ON;
     hec_inject_tell("");
     return true;

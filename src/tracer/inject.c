@@ -95,6 +95,7 @@ void hec_inject_tell(const char *why) {
     out->library = library->path[0] ? hec_intern_name(library->path) : 0;
     out->why = why[0] ? hec_intern_name(why) : 0;
     out->budget_ppm = hec_tracer.budget_ppm;
+    out->attached_ns = hec_tracer.attached_ns;
     out->flags = hec_tracer.calls ? HEC_TRACE_CALLS_SEEN : 0;
     hec_out_write(&record, HEC_TRACE_PROCESS);
     hec_out_unlock();

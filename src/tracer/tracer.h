@@ -230,6 +230,7 @@ struct hec_tracer {
     bool draining;         /* the window is closed, but CUPTI still has buffers of it, and it is not told yet */
     struct hec_watch watch;
     int64_t begin_ns;
+    int64_t attached_ns; /* 0: never */
     int64_t open_ns, close_ns;
     uint64_t open_kept; /* calls so far when it was attached */
     int64_t flushed_ns, told_ns;

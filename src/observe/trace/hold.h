@@ -8,7 +8,6 @@
 
 struct hec_trace_held {
     struct hec_activity activity;
-    uint32_t correlation;
     uint32_t arrived_ms;
 };
 

@@ -141,6 +141,7 @@ void hec_trace_peer_end(struct hec_trace_peer *peer, struct hec_trace_run *run, 
     hec_trace_tracks_free(&peer->tracks, run);
     hec_trace_map_free(&peer->name_ids, &run->budget);
     hec_trace_map_free(&peer->kernels, &run->budget);
+    hec_trace_map_free(&peer->kernel_names, &run->budget);
     hec_ring_names_free(&peer->names);
     run->budget.left += peer->names_bytes;
     hec_ring_close(&peer->ring);

@@ -18,8 +18,8 @@ struct hec_trace_peer {
     /* definitions of the process */
     struct hec_ring_names names;
     size_t names_bytes;
-    struct hec_trace_map name_ids; /* name (with its domain, for ranges) -> the sink's */
-    struct hec_trace_map kernels;  /* config -> the sink's */
+    struct hec_trace_map name_ids;              /* name -> the sink's */
+    struct hec_trace_map kernels, kernel_names; /* config -> the sink's; and of the name alone */
     /* what the tracer tells of itself */
     bool begun, mute;         /* its PROCESS record came; it speaks another version */
     struct hec_tracer tracer; /* as given to the sink, but for what is added up in `before` and now */

@@ -70,12 +70,14 @@ static int version_of(uint32_t version) {
     return version && version <= INT32_MAX ? (int)version : -1;
 }
 
-static void describe(struct hec_trace_peer *peer, const struct hec_trace_process *process) {
+static void describe(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_trace_process *process) {
     struct hec_tracer *tracer = &peer->tracer;
     tracer->cupti_version = version_of(process->cupti_version);
     tracer->driver_version = version_of(process->driver_version);
     snprintf(tracer->library, sizeof tracer->library, "%s", text_of(peer, process->library));
     snprintf(tracer->why, sizeof tracer->why, "%s", text_of(peer, process->why));
+    if (process->attached_ns > 0)
+        hec_trace_pending_begin(&peer->tracks.pending, &run->budget, process->attached_ns);
 }
 
 static bool take_process(const struct taking *t) {
@@ -87,7 +89,7 @@ static bool take_process(const struct taking *t) {
     if (peer->begun) { /* CUPTI has come, or why it has not is known now */
         if (process->abi != HEC_TRACE_ABI || (int)process->mode != tracer->mode)
             return false;
-        describe(peer, process);
+        describe(peer, t->run, process);
         return true;
     }
     peer->begun = true;
@@ -100,7 +102,7 @@ static bool take_process(const struct taking *t) {
         return true;
     }
     tracer->budget_ppm = process->mode == HEC_TRACE_AUTO ? (int64_t)process->budget_ppm : -1;
-    describe(peer, process);
+    describe(peer, t->run, process);
     return true;
 }
 
@@ -138,6 +140,7 @@ static bool take_config(const struct taking *t) {
         .dynamic_shared_bytes = config->dynamic_shared_bytes,
     };
     known = t->run->sink->trace_kernel(t->run->sink->context, &kernel);
+    hec_trace_map_put(&t->peer->kernel_names, &t->run->budget, config->id, name);
     return hec_trace_map_put(&t->peer->kernels, &t->run->budget, config->id, known);
 }
 
@@ -168,19 +171,32 @@ static bool begin(const struct taking *t, int64_t duration_ns, struct hec_activi
     return err == HEC_OK;
 }
 
-static void hold(const struct taking *t, struct hec_trace_track *track, const struct hec_activity *activity,
-                 uint32_t correlation) {
+static void hold(const struct taking *t, struct hec_trace_track *track, const struct hec_activity *activity) {
     t->peer->received++;
-    hec_trace_track_add(&t->peer->tracks, t->run, track, activity, correlation, hec_trace_ms(t->run, t->now_ns));
+    hec_trace_track_add(&t->peer->tracks, t->run, track, activity, hec_trace_ms(t->run, t->now_ns));
 }
 
-static bool on_device(const struct taking *t, uint32_t device, uint32_t context, uint32_t stream, uint32_t correlation,
-                      const struct hec_activity *activity) {
-    if (device >= HEC_TRACE_ORDINALS_MAX)
+static uint32_t index_of(const struct hec_trace_tracks *tracks, const struct hec_trace_track *track) {
+    return (uint32_t)(track - tracks->list);
+}
+
+/* Its call is looked for (match.h). */
+static bool on_device(const struct taking *t, const struct hec_activity *activity,
+                      struct hec_trace_match_device *device) {
+    struct hec_trace_tracks *tracks = &t->peer->tracks;
+    if (device->device >= HEC_TRACE_ORDINALS_MAX)
         return false;
     if (activity->end_ns > t->peer->device_last_ns)
         t->peer->device_last_ns = activity->end_ns;
-    hold(t, hec_trace_stream(&t->peer->tracks, t->run, device, context, stream), activity, correlation);
+    struct hec_trace_track *track = hec_trace_stream(tracks, t->run, device->device, device->context, device->stream);
+    device->start_ns = activity->start_ns;
+    device->end_ns = activity->end_ns;
+    device->in_graph = activity->flags & HEC_ACTIVITY_IN_GRAPH;
+    if (track && hec_trace_pending_device(&tracks->pending, &t->run->budget, activity, index_of(tracks, track), device,
+                                          t->now_ns))
+        t->peer->received++;
+    else
+        hold(t, track, activity);
     return true;
 }
 
@@ -193,9 +209,16 @@ static bool take_kernel(const struct taking *t) {
     activity.kind = HEC_ACTIVITY_KERNEL;
     activity.flags = kernel->graph || (t->record->flags & HEC_TRACE_IN_GRAPH) ? HEC_ACTIVITY_IN_GRAPH : 0;
     uint32_t id = 0; /* its definition was lost: the time counts all the same */
+    struct hec_trace_match_device device = {.context = kernel->context,
+                                            .stream = kernel->stream,
+                                            .correlation = kernel->correlation,
+                                            .device = kernel->device,
+                                            .match_class = HEC_TRACE_MATCH_KERNEL};
     if (hec_trace_map_get(&t->peer->kernels, kernel->config, &id))
         activity.name = id;
-    return on_device(t, kernel->device, kernel->context, kernel->stream, kernel->correlation, &activity);
+    if (hec_trace_map_get(&t->peer->kernel_names, kernel->config, &id))
+        device.name = id;
+    return on_device(t, &activity, &device);
 }
 
 static bool take_copy(const struct taking *t) {
@@ -214,7 +237,14 @@ static bool take_copy(const struct taking *t) {
         activity.flags |= HEC_ACTIVITY_IN_GRAPH;
     if (activity.kind == HEC_ACTIVITY_COPY && (t->record->flags & HEC_TRACE_PEER))
         activity.flags |= HEC_ACTIVITY_PEER;
-    return on_device(t, copy->device, copy->context, copy->stream, copy->correlation, &activity);
+    struct hec_trace_match_device device = {.bytes = copy->bytes,
+                                            .context = copy->context,
+                                            .stream = copy->stream,
+                                            .correlation = copy->correlation,
+                                            .device = copy->device,
+                                            .match_class = activity.kind == HEC_ACTIVITY_COPY ? HEC_TRACE_MATCH_COPY
+                                                                                              : HEC_TRACE_MATCH_MEMSET};
+    return on_device(t, &activity, &device);
 }
 
 static bool take_graph(const struct taking *t) {
@@ -225,7 +255,12 @@ static bool take_graph(const struct taking *t) {
         return valid;
     activity.kind = HEC_ACTIVITY_GRAPH;
     activity.amount = NAN;
-    return on_device(t, graph->device, graph->context, graph->stream, graph->correlation, &activity);
+    struct hec_trace_match_device device = {.context = graph->context,
+                                            .stream = graph->stream,
+                                            .correlation = graph->correlation,
+                                            .device = graph->device,
+                                            .match_class = HEC_TRACE_MATCH_GRAPH};
+    return on_device(t, &activity, &device);
 }
 
 /* The device that was current, as its ordinal plus 1: resolved when it leaves. */
@@ -236,6 +271,27 @@ static uint8_t device_of(uint16_t ordinal) {
 static bool launches(uint32_t call_class) {
     return call_class == HEC_TRACE_CALL_LAUNCH || call_class == HEC_TRACE_CALL_GRAPH ||
            call_class == HEC_TRACE_CALL_COPY || call_class == HEC_TRACE_CALL_MEMSET;
+}
+
+static struct hec_trace_match_call match_of(const struct hec_trace_call *call, const struct hec_activity *activity,
+                                            uint32_t track) {
+    static const uint8_t classes[HEC_TRACE_CALL_CLASS_COUNT] = {
+        [HEC_TRACE_CALL_LAUNCH] = HEC_TRACE_MATCH_KERNEL,
+        [HEC_TRACE_CALL_GRAPH] = HEC_TRACE_MATCH_GRAPH,
+        [HEC_TRACE_CALL_COPY] = HEC_TRACE_MATCH_COPY,
+        [HEC_TRACE_CALL_MEMSET] = HEC_TRACE_MATCH_MEMSET,
+    };
+    bool sized = call->call_class == HEC_TRACE_CALL_COPY || call->call_class == HEC_TRACE_CALL_MEMSET;
+    return (struct hec_trace_match_call){
+        .start_ns = activity->start_ns,
+        .end_ns = activity->end_ns,
+        .func = sized ? 0 : call->amount,
+        .stream = call->stream,
+        .bytes = sized ? call->amount : 0,
+        .track = track + 1,
+        .device = call->device,
+        .match_class = classes[call->call_class],
+    };
 }
 
 static bool take_call(const struct taking *t) {
@@ -268,7 +324,19 @@ static bool take_call(const struct taking *t) {
         activity.from = copies ? call->from : 0;
         activity.to = copies ? call->to : 0;
     }
-    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, 0);
+    struct hec_trace_tracks *tracks = &t->peer->tracks;
+    struct hec_trace_track *track = hec_trace_thread(tracks, t->run, t->record->tid);
+    if (launcher && track && call->result == 0) {
+        struct hec_trace_match_call match = match_of(call, &activity, index_of(tracks, track));
+        if (copies) {
+            hec_trace_pending_hint(&tracks->pending, &match);
+        } else if (hec_trace_pending_call(&tracks->pending, &activity, &match)) {
+            t->peer->received++;
+            return true;
+        }
+    }
+    if (!copies || call->duration_ns > CALL_MIN_NS)
+        hold(t, track, &activity);
     return true;
 }
 
@@ -292,7 +360,7 @@ static bool take_burst(const struct taking *t) {
     activity.device = device_of(burst->device);
     activity.from = share(burst->pauses_ns, burst->duration_ns);
     activity.to = share(burst->in_calls_ns, burst->duration_ns);
-    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity, 0);
+    hold(t, hec_trace_thread(&t->peer->tracks, t->run, t->record->tid), &activity);
     return true;
 }
 

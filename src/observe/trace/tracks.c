@@ -8,8 +8,7 @@
 #include <string.h>
 
 #define THREAD_KEY (UINT64_C(1) << 63)
-#define LAUNCH_SLACK_NS HEC_NS_PER_MS /* clocks of the host and of a device agree that well, or the pair is none */
-#define HOLD_KEPT 4096u               /* a larger buffer is given back once it is empty */
+#define HOLD_KEPT 4096u /* a larger buffer is given back once it is empty */
 
 /* The name that the kernel has for a process or a thread. */
 static void read_name(const struct hec_trace_run *run, pid_t pid, uint32_t tid, char *name, size_t size) {
@@ -131,36 +130,20 @@ static bool resolve(struct hec_trace_tracks *tracks, struct hec_trace_run *run, 
     return true;
 }
 
-/* A wait whose thread is that of the call, which is not known yet. */
-static bool is_unplaced(const struct hec_trace_track *track, const struct hec_activity *activity) {
-    return !track->is_stream && track->stream == 0 && activity->kind == HEC_ACTIVITY_SYNC;
-}
-
 /* Times, track and launch of an activity are known: out with it. */
 static void leave(struct hec_trace_tracks *tracks, struct hec_trace_run *run, const struct hec_trace_track *track,
-                  const struct hec_trace_held *held, struct hec_trace_launch *launch) {
+                  const struct hec_trace_held *held) {
     if (track->id == 0) {
         tracks->without_track++;
         return;
     }
     struct hec_activity activity = held->activity;
+    activity.track = track->id;
     if (activity.device)
         activity.device = (uint8_t)(tracks->ordinals[activity.device - 1].index + 1);
-    activity.track = launch && launch->track && is_unplaced(track, &activity) ? launch->track : track->id;
-    if (launch && track->is_stream && launch->start_ns <= activity.start_ns + LAUNCH_SLACK_NS) {
-        activity.launch_ns = launch->start_ns;
-        activity.launch_end_ns = launch->end_ns;
-        activity.launch_track = launch->track;
-        launch->matched = true;
-    }
+    if (activity.launch_track)
+        activity.launch_track = tracks->list[activity.launch_track - 1].id;
     hec_trace_give(run, &activity);
-}
-
-/* Calls that are told by what they launched, and not once more. */
-static bool told_by_partner(const struct hec_activity *activity) {
-    return activity->kind == HEC_ACTIVITY_API &&
-           (activity->detail == HEC_API_LAUNCH || activity->detail == HEC_API_GRAPH ||
-            activity->detail == HEC_API_MEMSET);
 }
 
 static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
@@ -170,21 +153,13 @@ static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run 
     while ((held = hec_trace_hold_front(&track->hold))) {
         /* what was read after the poll began is younger than the poll's time */
         int32_t age_ms = (int32_t)(now_ms - held->arrived_ms);
-        struct hec_trace_launch *launch = hec_trace_launches_find(&tracks->launches, held->correlation);
-        bool by_partner = told_by_partner(&held->activity);
-        if (by_partner && launch && launch->matched) {
-            hec_trace_hold_pop(&track->hold);
-            run->held--;
-            continue;
-        }
-        bool waits = track->is_stream || is_unplaced(track, &held->activity)
-                         ? !launch && tracks->has_launches && held->correlation
-                         : by_partner;
-        if (!final && age_ms < (waits ? HEC_TRACE_PARTNER_MS : HEC_TRACE_SETTLE_MS))
+        /* calls and activities that found no other half come late among those of their track */
+        int32_t settle_ms = tracks->pending.match ? HEC_TRACE_MATCHED_MS : HEC_TRACE_SETTLE_MS;
+        if (!final && age_ms < settle_ms)
             break;
         if (!resolve(tracks, run, track, &held->activity, final || age_ms > HEC_TRACE_DEVICES_MS))
             break;
-        leave(tracks, run, track, held, launch);
+        leave(tracks, run, track, held);
         hec_trace_hold_pop(&track->hold);
         run->held--;
     }
@@ -192,28 +167,43 @@ static void release_track(struct hec_trace_tracks *tracks, struct hec_trace_run 
         hec_trace_hold_free(&track->hold, &run->budget);
 }
 
+static void release_all(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t now_ms, bool final) {
+    for (uint32_t i = 0; i < tracks->count; i++)
+        if (tracks->list[i].hold.count > 0)
+            release_track(tracks, run, &tracks->list[i], now_ms, final);
+}
+
+struct taking {
+    struct hec_trace_tracks *tracks;
+    struct hec_trace_run *run;
+    uint32_t now_ms;
+};
+
+static void take(void *context, const struct hec_activity *activity, uint32_t track) {
+    const struct taking *t = context;
+    hec_trace_track_add(t->tracks, t->run, &t->tracks->list[track], activity, t->now_ms);
+}
+
 void hec_trace_release(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t now_ms, bool final) {
-    /* devices first: they say which calls need not be told */
-    for (int streams = 1; streams >= 0; streams--)
-        for (uint32_t i = 0; i < tracks->count; i++)
-            if (tracks->list[i].is_stream == (streams == 1) && tracks->list[i].hold.count > 0)
-                release_track(tracks, run, &tracks->list[i], now_ms, final);
+    struct taking taking = {tracks, run, now_ms};
+    hec_trace_pending_advance(&tracks->pending, run->opened_ns + (int64_t)now_ms * HEC_NS_PER_MS, final, take, &taking);
+    release_all(tracks, run, now_ms, final);
 }
 
 void hec_trace_track_add(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
-                         const struct hec_activity *activity, uint32_t correlation, uint32_t now_ms) {
+                         const struct hec_activity *activity, uint32_t now_ms) {
     if (!track) {
         tracks->without_track++;
         return;
     }
-    struct hec_trace_held held = {*activity, correlation, now_ms};
+    struct hec_trace_held held = {*activity, now_ms};
     if (run->held >= HEC_TRACE_HELD_MAX)
-        hec_trace_release(tracks, run, now_ms, true);
+        release_all(tracks, run, now_ms, true);
     if (hec_trace_hold_add(&track->hold, &run->budget, &held)) {
         run->held++;
         return;
     }
-    hec_trace_release(tracks, run, now_ms, true);
+    release_all(tracks, run, now_ms, true);
     if (hec_trace_hold_add(&track->hold, &run->budget, &held))
         run->held++;
     else
@@ -227,7 +217,7 @@ void hec_trace_tracks_free(struct hec_trace_tracks *tracks, struct hec_trace_run
     }
     hec_trace_resize(&run->budget, tracks->list, tracks->capacity * sizeof *tracks->list, 0);
     hec_trace_map_free(&tracks->by_key, &run->budget);
-    hec_trace_launches_free(&tracks->launches, &run->budget);
+    hec_trace_pending_free(&tracks->pending, &run->budget);
     tracks->list = NULL;
     tracks->count = tracks->capacity = 0;
 }

@@ -4,7 +4,7 @@
 
 #include "base/trace.h"
 #include "observe/trace/hold.h"
-#include "observe/trace/launches.h"
+#include "observe/trace/pending.h"
 #include "observe/trace/run.h"
 
 #include <sys/types.h>
@@ -25,8 +25,7 @@ struct hec_trace_tracks {
     struct hec_trace_track *list;
     uint32_t count, capacity;
     struct hec_trace_map by_key;
-    struct hec_trace_launches launches;
-    bool has_launches;      /* calls are traced at all: waiting for one makes sense */
+    struct hec_trace_pending pending;
     uint64_t without_track; /* activities that had no room */
     uint32_t process_track; /* the sink's; 0 until it is asked for */
     struct hec_trace_ordinal {
@@ -45,9 +44,9 @@ struct hec_trace_track *hec_trace_stream(struct hec_trace_tracks *tracks, struct
 /* The sink's id of the process's own track. */
 uint32_t hec_trace_process_track(struct hec_trace_tracks *tracks, struct hec_trace_run *run);
 
-/* Hold an activity back on its track (NULL: it is counted as left out). */
+/* Hold an activity back on its track (NULL: it is counted as left out). launch_track: index of a track, plus 1. */
 void hec_trace_track_add(struct hec_trace_tracks *tracks, struct hec_trace_run *run, struct hec_trace_track *track,
-                         const struct hec_activity *activity, uint32_t correlation, uint32_t now_ms);
+                         const struct hec_activity *activity, uint32_t now_ms);
 
 /* Give the sink what need not wait any more at now_ms; final: everything. */
 void hec_trace_release(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t now_ms, bool final);
@@ -55,9 +54,8 @@ void hec_trace_tracks_free(struct hec_trace_tracks *tracks, struct hec_trace_run
 
 /* What arrived so long ago has its neighbours: buffers that are flushed together arrive together. */
 #define HEC_TRACE_SETTLE_MS 200
-/* An activity waits so long for the record of the call that launched it, and such a call for what it launched: the
- * tracer flushes CUPTI's buffers about once a second. */
-#define HEC_TRACE_PARTNER_MS 3000
+/* Where calls and what they launched are brought together, some come later: within match.h's time. */
+#define HEC_TRACE_MATCHED_MS 2500
 /* And so long until NVML has listed the devices. */
 #define HEC_TRACE_DEVICES_MS 15000
 
