@@ -5,11 +5,13 @@
 
 #include "observe/trace/match.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* assert() does nothing in a release build. */
+#define world_must(condition) ((condition) ? (void)0 : abort())
 
 #define WORLD_CALLS_MAX (1u << 18)
 #define WORLD_RECORDS_MAX (1u << 19)
@@ -79,7 +81,7 @@ struct world_thread {
 
 static inline void world_add_record(struct world *world, uint32_t call, uint8_t match_class, double start, double end,
                                     uint32_t name, bool in_graph) {
-    assert(world->record_count < WORLD_RECORDS_MAX);
+    world_must(world->record_count < WORLD_RECORDS_MAX);
     const struct hec_trace_match_call *told = &world->calls[call].told;
     world->records[world->record_count++] = (struct world_record){
         .told = {.start_ns = (int64_t)start,
@@ -103,13 +105,13 @@ static inline void world_do(struct world *world, struct world_thread *thread, ui
         if (world->id_count == world->id_capacity) {
             world->id_capacity = world->id_capacity ? world->id_capacity * 2 : 4096;
             world->ids = realloc(world->ids, world->id_capacity * sizeof *world->ids);
-            assert(world->ids);
+            world_must(world->ids);
         }
         thread->now += 100 + 200 * world_random(world);
         world->ids[world->id_count++] = thread->now;
     }
     thread->now += 200 + 300 * world_random(world);
-    assert(world->call_count < WORLD_CALLS_MAX);
+    world_must(world->call_count < WORLD_CALLS_MAX);
     uint32_t at = world->call_count++, lane = o->one_stream ? 0 : thread->number;
     struct world_call *call = &world->calls[at];
     double start = thread->now, end = start + 3000 + 2000 * world_random(world);
@@ -197,10 +199,11 @@ static inline int world_compare_double(const void *a, const void *b) {
 static inline void world_number(struct world *world) {
     uint32_t total = world->call_count + world->id_count;
     double *all = malloc(total * sizeof *all);
-    assert(all);
+    world_must(all);
     for (uint32_t i = 0; i < world->call_count; i++)
         all[i] = world->calls[i].id_time;
-    memcpy(all + world->call_count, world->ids, world->id_count * sizeof *all);
+    if (world->id_count)
+        memcpy(all + world->call_count, world->ids, world->id_count * sizeof *all);
     qsort(all, total, sizeof *all, world_compare_double);
     for (uint32_t i = 0; i < world->call_count; i++) {
         const double *at = bsearch(&world->calls[i].id_time, all, total, sizeof *all, world_compare_double);
@@ -217,7 +220,7 @@ static inline void world_make(struct world *world, const struct world_options *o
     *world = (struct world){.options = *options, .random = options->seed * 7919 + 88172645463325252u};
     world->calls = malloc(WORLD_CALLS_MAX * sizeof *world->calls);
     world->records = malloc(WORLD_RECORDS_MAX * sizeof *world->records);
-    assert(world->calls && world->records);
+    world_must(world->calls && world->records);
     struct world_thread threads[WORLD_THREADS_MAX];
     for (uint32_t i = 0; i < options->threads; i++)
         threads[i] = (struct world_thread){.number = i, .now = 1e9 + 1234567.0 * i};
@@ -310,13 +313,13 @@ static inline double world_cpu_ns(void) {
 /* Deliver everything as it would come, and count what is found. */
 static inline void world_match(struct world *world) {
     struct world_event *events = malloc((world->call_count + world->record_count) * sizeof *events);
-    assert(events);
+    world_must(events);
     uint32_t count = world_events(world, events), records = 0;
     struct hec_trace_budget budget = {(size_t)256 << 20};
     size_t least = budget.left;
     struct hec_trace_match *match = hec_trace_match_new(&budget);
     struct hec_trace_match_sink sink = {world, world_found, world_plain};
-    assert(match);
+    world_must(match);
     if (world->options.told_since) {
         double last = (double)world->calls[world->call_count - 1].told.start_ns;
         hec_trace_match_since(match, (int64_t)(1e9 + (last - 1e9) * world->options.records_from));
@@ -327,9 +330,9 @@ static inline void world_match(struct world *world) {
         for (; now_ns < events[i].at_ns; now_ns += 50000000)
             hec_trace_match_advance(match, now_ns, false, &sink);
         if (events[i].is_record)
-            assert(hec_trace_match_device(match, &world->records[events[i].index].told, events[i].index, now_ns));
+            world_must(hec_trace_match_device(match, &world->records[events[i].index].told, events[i].index, now_ns));
         else
-            assert(hec_trace_match_call(match, &world->calls[events[i].index].told));
+            world_must(hec_trace_match_call(match, &world->calls[events[i].index].told));
         records += events[i].is_record;
         if (budget.left < least)
             least = budget.left;
@@ -340,7 +343,7 @@ static inline void world_match(struct world *world) {
     world->ns_per_record = (world_cpu_ns() - before) / (records ? records : 1);
     hec_trace_match_free(match);
     world->budget_used = ((size_t)256 << 20) - least;
-    assert(budget.left == (size_t)256 << 20);
+    world_must(budget.left == (size_t)256 << 20);
     /* each record and each call came back, once */
     for (uint32_t i = 0; i < count; i++)
         if (events[i].is_record)

@@ -159,7 +159,7 @@ static struct hec_match_lane *lane_of(struct hec_trace_match *match, const struc
         return &match->lanes[at];
     if (match->lane_count == LANES_MAX || !hec_trace_map_put(&match->lane_ids, match->budget, key, match->lane_count))
         return NULL;
-    wanted.credit = UINT64_C(1) << 20;
+    wanted.credit = UINT64_C(1) << 17;
     match->lanes[match->lane_count] = wanted;
     return &match->lanes[match->lane_count++];
 }
@@ -250,7 +250,7 @@ static uint32_t stream_of(struct hec_trace_match *match, const struct hec_trace_
                                                                     .context = device->context,
                                                                     .stream = device->stream,
                                                                     .lane = HEC_MATCH_NONE,
-                                                                    .credit = UINT64_C(1) << 20};
+                                                                    .credit = UINT64_C(1) << 17};
     return match->stream_count++;
 }
 
