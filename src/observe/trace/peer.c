@@ -113,6 +113,8 @@ bool hec_trace_peer_drain(struct hec_trace_peer *peer, struct hec_trace_run *run
         hec_ring_skip(&peer->ring);
         left--;
     }
+    if (hec_ring_lost(&peer->ring) > 0 || peer->tracer.dropped > 0)
+        hec_trace_pending_lost(&peer->tracks.pending);
     hec_trace_release(&peer->tracks, run, hec_trace_ms(run, now_ns), false);
     if (peer->lost_told == 0)
         tell_lost(peer, run, now_ns); /* the first loss at once, the total at the end */

@@ -10,6 +10,14 @@ void hec_trace_pending_begin(struct hec_trace_pending *pending, struct hec_trace
         hec_trace_match_since(pending->match, t_ns);
 }
 
+void hec_trace_pending_lost(struct hec_trace_pending *pending) {
+    pending->unsure = true;
+}
+
+static struct hec_trace_match *matcher(const struct hec_trace_pending *pending) {
+    return pending->unsure ? NULL : pending->match;
+}
+
 static struct hec_trace_pending_item *item_new(struct hec_trace_pending *pending, struct hec_trace_budget *budget,
                                                const struct hec_activity *activity, uint32_t track) {
     struct hec_trace_pending_item *item;
@@ -40,7 +48,7 @@ static void item_free(struct hec_trace_pending *pending, struct hec_trace_pendin
 bool hec_trace_pending_device(struct hec_trace_pending *pending, struct hec_trace_budget *budget,
                               const struct hec_activity *activity, uint32_t track,
                               const struct hec_trace_match_device *device, int64_t now_ns) {
-    struct hec_trace_pending_item *item = pending->match ? item_new(pending, budget, activity, track) : NULL;
+    struct hec_trace_pending_item *item = matcher(pending) ? item_new(pending, budget, activity, track) : NULL;
     if (!item)
         return false;
     if (hec_trace_match_device(pending->match, device, (uint64_t)(item - pending->items), now_ns))
@@ -53,12 +61,12 @@ bool hec_trace_pending_device(struct hec_trace_pending *pending, struct hec_trac
 bool hec_trace_pending_call(struct hec_trace_pending *pending, const struct hec_activity *activity,
                             struct hec_trace_match_call *call) {
     call->cookie = (uint64_t)activity->name << 32 | (uint64_t)activity->detail << 8 | activity->device;
-    return pending->match && hec_trace_match_call(pending->match, call);
+    return matcher(pending) && hec_trace_match_call(pending->match, call);
 }
 
 void hec_trace_pending_hint(struct hec_trace_pending *pending, struct hec_trace_match_call *call) {
     call->cookie = NO_CALL;
-    if (pending->match)
+    if (matcher(pending))
         hec_trace_match_call(pending->match, call);
 }
 
@@ -71,7 +79,7 @@ struct advance {
 static void take_device(void *context, uint64_t cookie, const struct hec_trace_match_call *call) {
     const struct advance *a = context;
     struct hec_trace_pending_item *item = &a->pending->items[cookie];
-    if (call) {
+    if (call && !a->pending->unsure) {
         item->activity.launch_ns = call->start_ns;
         item->activity.launch_end_ns = call->end_ns;
         item->activity.launch_track = call->track;

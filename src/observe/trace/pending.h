@@ -6,7 +6,8 @@
 #include "observe/trace/match.h"
 
 struct hec_trace_pending {
-    struct hec_trace_match *match; /* NULL: no process is matched, everything goes on at once */
+    struct hec_trace_match *match; /* NULL: nothing is matched, everything goes on at once */
+    bool unsure;                   /* records were lost: nothing is matched from here on */
     struct hec_trace_pending_item {
         struct hec_activity activity;
         uint32_t track; /* index of its track */
@@ -17,6 +18,9 @@ struct hec_trace_pending {
 
 /* Match from here on: CUPTI records the device since t_ns. Without memory nothing is matched. */
 void hec_trace_pending_begin(struct hec_trace_pending *pending, struct hec_trace_budget *budget, int64_t t_ns);
+
+/* Records of the process were lost, so that order says less: of streams with 1 % lost, one match in a hundred was wrong. */
+void hec_trace_pending_lost(struct hec_trace_pending *pending);
 
 /* false: not taken, it goes on without its other half. */
 bool hec_trace_pending_device(struct hec_trace_pending *pending, struct hec_trace_budget *budget,
