@@ -168,7 +168,7 @@ static int put_launching(struct machine *m, const struct hec_inferred_part *part
         int64_t from = start_ns + (int64_t)(length * (double)k / slices);
         int64_t to = start_ns + (int64_t)(length * (double)(k + 1) / slices), whole = to - from;
         struct hec_inferred_launch launch = {from, from, part->launch.thread, false};
-        if (k == 0)
+        if (k == 0 && part->start_ns == from && from - part->launch.start_ns < SEEN_SLACK_NS)
             launch = part->launch;
         if (burst)
             err = put(m->all, &(struct hec_activity){.kind = HEC_ACTIVITY_API,
@@ -202,6 +202,8 @@ static int tell(struct machine *m, const struct hec_inferred_part *part, int64_t
         launch.start_ns = launch.end_ns = start_ns; /* it goes on with what it has */
         return put_busy(m, start_ns, start_ns + (int64_t)(busy * (double)(end_ns - start_ns)), &launch);
     default:
+        if (start_ns - launch.end_ns > SEEN_SLACK_NS)
+            launch.start_ns = launch.end_ns = start_ns;
         return put_busy(m, start_ns, end_ns, &launch);
     }
 }

@@ -82,6 +82,11 @@ int hec_inferred_device_advance(struct hec_inferred_device *d, int64_t t_ns) {
 
 /* ---- calls ---- */
 
+static void wake(struct hec_inferred_device *d, int64_t t_ns) {
+    d->idle = t_ns > d->at_ns;
+    d->wake_ns = d->idle ? t_ns : INT64_MAX;
+}
+
 /* Something is launched by a call of this length; the device begins when the first call is under way. */
 static void launched(struct hec_inferred_device *d, const struct hec_activity *a, int64_t first_end_ns, double count,
                      bool kernel) {
@@ -94,11 +99,7 @@ static void launched(struct hec_inferred_device *d, const struct hec_activity *a
     if (d->idle && d->wake_ns == INT64_MAX) {
         /* the queue is empty: a call that takes long loads code first */
         int64_t from = first_end_ns - a->start_ns >= BLOCKED_NS ? first_end_ns : a->start_ns;
-        d->wake_ns = from + d->limits.start_ns;
-        if (d->wake_ns <= d->at_ns) {
-            d->idle = false;
-            d->wake_ns = INT64_MAX;
-        }
+        wake(d, from + d->limits.start_ns);
     }
     d->launching_ns = larger(d->launching_ns, a->end_ns);
     d->launched_ns = larger(d->launched_ns, a->end_ns);
@@ -183,7 +184,7 @@ static void take_copy(struct hec_inferred_device *d, const struct hec_activity *
     int64_t before = d->launched_ns;
     launched(d, a, a->end_ns, 1, false);
     if (d->idle)
-        d->wake_ns = larger(a->start_ns, from);
+        wake(d, larger(a->start_ns, from));
     d->copy = *a;
     d->copy_ns = from < end ? from : end;
     d->copied_ns = end;

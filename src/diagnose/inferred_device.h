@@ -49,7 +49,7 @@ struct hec_inferred_limits {
 /* Measured on an H200: a kernel starts 4 to 8 us after its call began, a waiting call returns 3 to 10 us after the end. */
 #define HEC_INFERRED_BEST ((struct hec_inferred_limits){6000, 5000, true, true})
 #define HEC_INFERRED_LEAST ((struct hec_inferred_limits){15000, 15000, false, true})
-#define HEC_INFERRED_MOST ((struct hec_inferred_limits){0, 0, true, false})
+#define HEC_INFERRED_MOST ((struct hec_inferred_limits){0, 1000, true, false})
 
 /* Shorter waits say that the device had kept up: the call itself takes as long. */
 #define HEC_INFERRED_WAIT_NS 30000
