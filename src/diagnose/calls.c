@@ -20,7 +20,7 @@
 
 struct process {
     int32_t pid, rank;
-    bool used;
+    bool used, bursts;
     int64_t first_ns; /* on any device */
     struct hec_call_total api[HEC_API_CLASS_COUNT];
     struct hec_call_total waits; /* SYNC activities; where the calls themselves were not recorded */
@@ -172,7 +172,13 @@ static void take_host(struct hec_calls *c, struct process *p, const struct hec_a
     if (a->kind == HEC_ACTIVITY_SYNC) {
         if (a->detail != HEC_SYNC_STREAM_WAIT && counts(c, p, a->start_ns))
             add(&p->waits, ns);
-    } else if (a->kind == HEC_ACTIVITY_API && a->detail < HEC_API_CLASS_COUNT) {
+    } else if (a->kind == HEC_ACTIVITY_BURST) {
+        p->bursts = true;
+        if (counts(c, p, a->start_ns) && a->amount >= 1) {
+            p->api[HEC_API_LAUNCH].count += (int64_t)a->amount;
+            p->api[HEC_API_LAUNCH].seconds += (double)ns * a->to / 255 / HEC_NS_PER_S;
+        }
+    } else if (a->kind == HEC_ACTIVITY_API && a->detail < HEC_API_CLASS_COUNT && !(a->flags & HEC_ACTIVITY_INFERRED)) {
         if (counts(c, p, a->start_ns))
             add(&p->api[a->detail], ns);
         if (a->detail == HEC_API_MODULE && late(c, p, a->start_ns))
@@ -240,6 +246,9 @@ static void take_copy(struct device *d, const struct hec_activity *a, int64_t ca
     bool up = on_host(a->from) && on_card(a->to), down = on_card(a->from) && on_host(a->to);
     double seconds = (double)(a->end_ns - a->start_ns) / HEC_NS_PER_S;
     d->copies++;
+    f->to_device += up;
+    f->to_host += down;
+    f->to_host_bytes += down && a->amount >= 0 ? a->amount : 0;
     if (!(up || down) || !(a->amount >= 0))
         return;
     uint8_t host = up ? a->from : a->to;
@@ -301,7 +310,7 @@ static void take_device(struct hec_calls *c, struct on_track *on, const struct h
     if (!d->used)
         d->first_ns = a->start_ns;
     p->used = d->used = true;
-    if (!device_counts(c, d, a))
+    if (!device_counts(c, d, a) || (a->kind == HEC_ACTIVITY_GRAPH && (a->flags & HEC_ACTIVITY_INFERRED)))
         return;
     int64_t call_ns = take_call(c, on, a);
     if (a->kind == HEC_ACTIVITY_COPY)
@@ -358,7 +367,12 @@ static void add_process(const struct process *p, const struct use *use, struct h
             made.seconds *= made.count > use->unknown[i] ? (double)made.count / (double)use->launched[i].count : NAN;
         }
         out->graph_launches += i == HEC_API_GRAPH ? made.count : 0;
-        add_total(&out->api[i], made.count >= p->api[i].count ? &made : &p->api[i]);
+        /* of a process with bursts, what CUPTI saw is not among them */
+        bool both = p->bursts && (i == HEC_API_LAUNCH || i == HEC_API_GRAPH);
+        if (both || made.count >= p->api[i].count)
+            add_total(&out->api[i], &made);
+        if (both || made.count < p->api[i].count)
+            add_total(&out->api[i], &p->api[i]);
     }
     out->late_loads += p->late.count;
     out->late_load_s += p->late.seconds;

@@ -6,6 +6,8 @@
  *                  the last one: start-up, warm-up and clean-up are not in it. What the device does belongs to it by its
  *                  launch, since programs run ahead of the device.
  *   without steps  from the first activity of the device to its last
+ * Where the device was not seen (HEC_ACTIVITY_INFERRED), launches are those of bursts and of the calls that were recorded
+ * one by one, and copies those that calls asked for.
  * Of a run with steps, count / steps is the mean of a step. */
 #ifndef HEC_DIAGNOSE_CALLS_H
 #define HEC_DIAGNOSE_CALLS_H
@@ -29,6 +31,9 @@ struct hec_call_facts {
      * this device (where it is not known which, a call of the mean length each; NAN: none known), or those recorded,
      * whichever is more. Calls of less than 1 us other than those are not recorded. */
     struct hec_call_total api[HEC_API_CLASS_COUNT];
+    /* Between host and device, either way. */
+    int64_t to_host, to_device;
+    double to_host_bytes;
     /* copies on the device; seconds are the device's where nothing else is said */
     int64_t small_copies; /* of less than 64 KiB between host and device */
     double small_copy_s;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "diagnose/feed.h"
+#include "diagnose/inferred.h"
 #include "diagnose/pricing.h"
 #include "diagnose/unmix.h"
 
@@ -49,6 +50,7 @@ struct build {
     struct hec_source_builder *source, *steady_source;
     struct supply *supplies;
     int supply_count;
+    struct hec_inferred *inferred; /* NULL: CUPTI saw all that is told */
 };
 
 /* ---- readings ---- */
@@ -186,7 +188,8 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
             s->tight_ns += piece->end_ns - piece->start_ns;
         err = hec_unmix_piece(s->unmix, class, piece->start_ns, piece->end_ns);
     }
-    if (!err && s && s->profiler)
+    bool seen = !b->inferred || hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
+    if (!err && s && s->profiler && seen)
         err = hec_class_profiler_piece(s->profiler, piece);
     return err;
 }
@@ -196,6 +199,55 @@ static int take_sample(void *context, int device, const struct hec_state_sample 
     int err = hec_source_sample(b->source, device, sample);
     bool inside = !b->steady.known || (sample->t_ns >= b->steady.from_ns && sample->t_ns < b->steady.to_ns);
     return !err && inside ? hec_source_sample(b->steady_source, device, sample) : err;
+}
+
+/* ---- what else may have been ---- */
+
+static int steps_again(void *context, const struct hec_step_list *steps) {
+    struct build *b = context;
+    hec_ledger_steps(b->ledger, steps);
+    hec_ledger_steps(b->steady_ledger, steps);
+    b->steady = hec_steady_of(steps);
+    return 0;
+}
+
+static int piece_again(void *context, int device, const struct hec_state_piece *piece) {
+    struct build *b = context;
+    struct hec_state_piece inside;
+    int err = hec_ledger_piece(b->ledger, device, piece);
+    return !err && hec_steady_clip(&b->steady, piece, &inside) ? hec_ledger_piece(b->steady_ledger, device, &inside)
+                                                               : err;
+}
+
+/* The seconds' bounds: the ledgers of the other possibilities. */
+static int widen(struct hec_inferred *inferred, struct hec_diagnosis *out, struct hec_why *why) {
+    int err = 0;
+    for (int v = HEC_INFERRED_GUESS + 1; v < HEC_INFERRED_VARIANT_COUNT && !err; v++) {
+        struct build b = {.ledger = hec_ledger_begin(), .steady_ledger = hec_ledger_begin()};
+        const struct hec_state_visitor visitor = {.context = &b, .steps = steps_again, .piece = piece_again};
+        const struct hec_timeline_input *timeline;
+        struct hec_ledger ledger = {0}, steady = {0};
+        err = b.ledger && b.steady_ledger ? hec_inferred_input(inferred, v, &timeline, why) : HEC_ERR_NOMEM;
+        if (!err)
+            err = hec_states_build(timeline, NULL, &visitor, why);
+        if (!err) {
+            err = hec_ledger_end(b.ledger, &ledger);
+            b.ledger = NULL;
+        }
+        if (!err) {
+            err = hec_ledger_end(b.steady_ledger, &steady);
+            b.steady_ledger = NULL;
+        }
+        if (!err) {
+            hec_ledger_widen(&out->ledger, &ledger);
+            hec_ledger_widen(&out->steady, &steady);
+        }
+        hec_ledger_free(&ledger);
+        hec_ledger_free(&steady);
+        hec_ledger_abandon(b.ledger);
+        hec_ledger_abandon(b.steady_ledger);
+    }
+    return err;
 }
 
 /* ---- watts ---- */
@@ -251,6 +303,10 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
     }
     if (err)
         return err;
+    for (int i = 0; b->inferred && i < out->ledger.device_count; i++)
+        out->ledger.devices[i].basis = hec_inferred_basis(b->inferred, out->ledger.devices[i].device);
+    for (int i = 0; b->inferred && i < out->steady.device_count; i++)
+        out->steady.devices[i].basis = hec_inferred_basis(b->inferred, out->steady.devices[i].device);
     out->why = calloc((size_t)out->ledger.device_count + 1, sizeof *out->why);
     out->how = calloc((size_t)out->ledger.device_count + 1, sizeof *out->how);
     out->calls = calloc((size_t)out->ledger.device_count + 1, sizeof *out->calls);
@@ -302,9 +358,17 @@ int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_
     memset(out, 0, sizeof *out);
     for (int i = 0; b.supplies && i < device_count; i++)
         b.supplies[b.supply_count++].summary = &devices[i];
-    int err = build_all(&b, input, timeline, told, out, why);
+    const struct hec_timeline_input *read = timeline;
+    int err = hec_inferred_begin(input, timeline, &b.inferred, why);
+    if (!err && b.inferred)
+        err = hec_inferred_input(b.inferred, HEC_INFERRED_GUESS, &read, why);
+    if (!err)
+        err = build_all(&b, input, read, told, out, why);
     if (!err)
         err = build_modules(timeline, &out->modules, why);
+    if (!err && b.inferred)
+        err = widen(b.inferred, out, why);
+    hec_inferred_free(b.inferred);
     hec_ledger_abandon(b.ledger);
     hec_ledger_abandon(b.steady_ledger);
     hec_calls_free(b.calls);

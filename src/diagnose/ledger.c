@@ -242,6 +242,40 @@ int hec_ledger_end(struct hec_ledger_builder *builder, struct hec_ledger *out) {
     return err;
 }
 
+double hec_ledger_busy(const struct hec_ledger_device *device) {
+    int64_t busy = 0;
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        busy += hec_state_idle((enum hec_state)s) ? 0 : device->rows[s].ns;
+    return (double)busy / (double)device->window_ns;
+}
+
+void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other) {
+    for (int i = 0; i < ledger->device_count; i++)
+        for (int k = 0; k < other->device_count; k++)
+            for (int s = 0; s < HEC_STATE_COUNT && ledger->devices[i].device == other->devices[k].device; s++) {
+                struct hec_ledger_row *row = &ledger->devices[i].rows[s];
+                const struct hec_ledger_row *by = &other->devices[k].rows[s];
+                row->seconds_low = fmin(row->seconds_low, by->seconds_low);
+                row->seconds_high = fmax(row->seconds_high, by->seconds_high);
+            }
+}
+
+static const struct {
+    const char *name, *text;
+} bases[] = {
+    [HEC_LEDGER_MEASURED] = {"measured", ""},
+    [HEC_LEDGER_GLIMPSE] = {"glimpse", "a glimpse of the device, and calls"},
+    [HEC_LEDGER_CALLS] = {"calls", "calls and telemetry: busy time is inferred"},
+};
+
+const char *hec_ledger_basis_name(enum hec_ledger_basis basis) {
+    return (unsigned)basis < HEC_LEDGER_BASIS_COUNT ? bases[basis].name : "?";
+}
+
+const char *hec_ledger_basis_text(enum hec_ledger_basis basis) {
+    return (unsigned)basis < HEC_LEDGER_BASIS_COUNT ? bases[basis].text : "";
+}
+
 void hec_ledger_free(struct hec_ledger *ledger) {
     free(ledger->devices);
     memset(ledger, 0, sizeof *ledger);

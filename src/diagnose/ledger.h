@@ -5,7 +5,8 @@
  * outside of the windows too); startup and tail are known and take no part in it. The bounds are 95 % intervals from the
  * variation between windows: the ratio estimator's variance, n/(n-1) sum (y - R m)^2 / (sum m)^2 for windows of lengths m
  * with y in the state (Cochran, Sampling Techniques, 3rd ed., 6.4); a state that was never seen in n windows is below 3/n
- * of the time. With fewer than two windows the bounds are all or nothing. Rows add up to the window exactly, in
+ * of the time. With fewer than two windows the bounds are all or nothing. Where busy time was inferred, the bounds are
+ * what it may have been (inferred.h). Rows add up to the window exactly, in
  * nanoseconds. */
 #ifndef HEC_DIAGNOSE_LEDGER_H
 #define HEC_DIAGNOSE_LEDGER_H
@@ -30,8 +31,19 @@ struct hec_ledger_class {
     int64_t mj;
 };
 
+/* How it is known when a device was busy. */
+enum hec_ledger_basis {
+    HEC_LEDGER_MEASURED, /* CUPTI saw its activities, in all of the time or in windows all over it */
+    HEC_LEDGER_GLIMPSE,  /* in a short window; else as CALLS */
+    HEC_LEDGER_CALLS,    /* inferred from calls and telemetry (inferred.h) */
+    HEC_LEDGER_BASIS_COUNT
+};
+const char *hec_ledger_basis_name(enum hec_ledger_basis basis); /* "measured": stable, in JSON */
+const char *hec_ledger_basis_text(enum hec_ledger_basis basis); /* for people; "" where it was measured */
+
 struct hec_ledger_device {
     int device;
+    enum hec_ledger_basis basis;
     int64_t from_ns, to_ns;
     int64_t window_ns; /* to - from: sum of all rows */
     int64_t traced_ns; /* sum of the rows' traced_ns */
@@ -65,6 +77,12 @@ int hec_ledger_build(const struct hec_timeline_input *input, const struct hec_st
 struct hec_ledger_watts {
     double watts, low, high;
 };
+/* Share of its time in which the device was busy, 0..1. window_ns > 0. */
+double hec_ledger_busy(const struct hec_ledger_device *device);
+
+/* Widens the bounds of a ledger's seconds so that they hold those of another one, of the same run by other assumptions. */
+void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other);
+
 /* Prices each state; the rows' joules then add up to total_mj exactly: the products are scaled to it (`discrepancy` says
  * by how much: the solver's constraint leaves little) and rounded by largest remainder. classes: watts of each kernel
  * class, whose mean then takes the place of watts[COMPUTE], and so do its bounds; NULL: compute is one. False, and nothing

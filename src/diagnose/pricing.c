@@ -141,6 +141,13 @@ static void blend(struct hec_ledger_watts *launch, const struct hec_ledger_watts
     launch->high = part * compute->high + rest * launch->high;
 }
 
+/* Of seconds that are themselves inferred. */
+static const char *const inferred[] = {
+    [HEC_UNMIX_NOTHING] = "",
+    [HEC_UNMIX_SAMPLES] = "estimated: power samples and the energy counter, by states inferred from calls",
+    [HEC_UNMIX_WINDOWS] = "estimated: energy counter and idle level, by states inferred from calls",
+    [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
+};
 static const char *const bases[] = {
     [HEC_UNMIX_NOTHING] = "",
     [HEC_UNMIX_SAMPLES] = "measured: power samples and the energy counter tell the states apart",
@@ -177,7 +184,7 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
     if (tight > 0)
         blend(&watts[HEC_STATE_LAUNCH], &watts[HEC_STATE_COMPUTE], tight);
     if (hec_ledger_power(d, watts, NULL, llround(pricing->energy->joules * 1e3)))
-        snprintf(how, 160, "%s", bases[result.basis]);
+        snprintf(how, 160, "%s", (d->basis == HEC_LEDGER_MEASURED ? bases : inferred)[result.basis]);
     else
         snprintf(why, 256, "what each state took could not be told apart");
     return 0;

@@ -24,6 +24,9 @@ static double together(const struct hec_findings *findings, int device) {
 
 static double utilisation_of(const struct hec_summary *summary, const struct hec_device_summary *d) {
     const struct hec_timeline *t = &summary->timeline;
+    const struct hec_ledger_device *steady = hec_diagnosis_steady(&summary->diagnosis, d->device.index);
+    if (steady && steady->basis != HEC_LEDGER_MEASURED && steady->window_ns > 0)
+        return hec_ledger_busy(steady);
     for (int i = 0; i < t->device_count; i++) {
         const struct hec_device_timeline *on = &t->devices[i];
         if (on->device != d->device.index || !(on->busy_s + on->idle_s > 0))

@@ -9,7 +9,8 @@
 #define FIRST_KINDS (HEC_ACTIVITY_BIT(HEC_ACTIVITY_WINDOW) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STEP))
 #define KINDS                                                                                                          \
     (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API) |                  \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
+     HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK) |                                     \
+     HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST))
 
 static const struct {
     const char *name;
@@ -218,6 +219,8 @@ static int take_host(struct build *b, struct on_track *on, const struct hec_acti
 static int lane_of(const struct build *b, const struct hec_activity *a) {
     if (a->kind == HEC_ACTIVITY_KERNEL)
         return a->name < b->tables.kernel_count ? b->classes[a->name] : HEC_KERNEL_CLASS_OTHER;
+    if (a->kind == HEC_ACTIVITY_GRAPH && (a->flags & HEC_ACTIVITY_INFERRED))
+        return HEC_KERNEL_CLASS_OTHER;
     return a->kind == HEC_ACTIVITY_GRAPH ? (int)HEC_KERNEL_CLASS_GRAPH : HEC_STATE_LANE_COPY;
 }
 
@@ -234,7 +237,8 @@ static int take_device(struct build *b, struct on_track *on, const struct hec_ac
         .launch_end_ns = plausible(a->launch_end_ns),
         .lane = lane_of(b, a),
         .first = !on->process->used,
-        .kernel = a->kind == HEC_ACTIVITY_KERNEL,
+        .kernel = a->kind == HEC_ACTIVITY_KERNEL ||
+                  ((a->flags & HEC_ACTIVITY_INFERRED) && a->kind == HEC_ACTIVITY_GRAPH && a->detail == HEC_API_LAUNCH),
         .thread = thread,
         .main = on->process->main,
         .sampled = on->process->sampled,

@@ -87,7 +87,7 @@ struct hec_state_visitor {
     int (*piece)(void *context, int device, const struct hec_state_piece *piece);
     int (*sample)(void *context, int device, const struct hec_state_sample *sample);
     /* What the states are made of as it comes, in ascending start, for who wants to see it without a pass of its own:
-     * HEC_ACTIVITY_DEVICE, SYNC, API, PHASE and STACK. */
+     * HEC_ACTIVITY_DEVICE, SYNC, API, BURST, PHASE and STACK. */
     int (*activities)(void *context, const struct hec_activity *activities, size_t count);
 };
 

@@ -101,9 +101,11 @@ struct hec_trace_cost {
     int processes;
     int64_t records, dropped, lost, bad, windows;
     double coverage; /* traced time over the time since tracing began, 0..1; NAN without */
-    /* Slowdown of the program: measured by comparing steps inside windows with steps outside (95 % interval), else as
-     * the tracer estimates it. Of the whole run: weighted with the coverage. NAN unknown. */
+    /* Slowdown of the whole run, with its interval (trace_cost.h): measured by the steps before CUPTI's first window, else
+     * estimated where there was no CUPTI, else unknown. NAN unknown. */
     double overhead, overhead_low, overhead_high;
+    double overhead_inside, overhead_after; /* of a step inside of windows, and after them; NAN where not measured */
+    bool overhead_unknown;                  /* CUPTI was attached, and no steps tell what it did */
     bool overhead_measured;
     double budget; /* NAN: none */
     double self_cpu_s;

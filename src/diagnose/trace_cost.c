@@ -3,53 +3,162 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "diagnose/quantile.h"
+#include "diagnose/unmix_fit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define Z_95 1.959964
+#define BATCHES_MOST 8
+#define BELIEVED 3 /* times the estimate of what stands in front of calls */
 
-/* Median, and its variance by the order statistics about two standard errors to each side. Sorts. */
-static double median_of(double *values, size_t count, double *variance) {
-    hec_sort(values, count);
-    double n = (double)count, c = floor((n + 1) / 2 - sqrt(n));
-    if (c < 1)
-        c = 1;
-    double z = (n + 1 - 2 * c) / sqrt(n);
-    double width = values[count - (size_t)c] - values[(size_t)c - 1];
-    *variance = width / (2 * z) * (width / (2 * z));
-    return hec_sorted_quantile(values, count, 0.5);
+/* Before the first window; in one; after the first, in none. */
+enum stage { BEFORE, INSIDE, AFTER, STAGE_COUNT };
+#define TERMS (STAGE_COUNT + 1) /* and the drift */
+
+struct batch {
+    enum stage stage;
+    double length, t; /* median, in ns; middle, from -1 to 1 over all steps */
+};
+
+static enum stage stage_of(const struct hec_step *s, struct hec_intervals *traced) {
+    if (s->end_ns <= traced->list[0].start_ns)
+        return BEFORE;
+    return hec_intervals_within(traced, s->start_ns, s->end_ns) > 0 ? INSIDE : AFTER;
+}
+
+/* Batches of one stage: contiguous steps of it. */
+static size_t add_batches(const struct hec_step_list *steps, const uint8_t *stages, enum stage stage, double *scratch,
+                          struct batch *to) {
+    size_t count = 0, at = HEC_TRACE_COST_WARM_UP, made = 0;
+    for (size_t i = at; i < steps->count; i++)
+        count += stages[i] == stage;
+    size_t batches = count / HEC_TRACE_COST_STEPS_MIN < BATCHES_MOST ? count / HEC_TRACE_COST_STEPS_MIN : BATCHES_MOST;
+    for (size_t k = 0, taken = 0; k < batches; k++) {
+        double sum = 0;
+        size_t n = 0;
+        for (; taken < (k + 1) * count / batches; at++)
+            if (stages[at] == stage) {
+                scratch[n++] = (double)(steps->list[at].end_ns - steps->list[at].start_ns);
+                sum += (double)at;
+                taken++;
+            }
+        hec_sort(scratch, n);
+        to[made++] = (struct batch){stage, hec_sorted_quantile(scratch, n, 0.5),
+                                    2 * sum / (double)n / (double)steps->count - 1};
+    }
+    return made;
+}
+
+/* Inverts a symmetric matrix in place by Gauss-Jordan; false: singular. Terms that nothing tells have a 1 on the diagonal. */
+static bool invert(double m[TERMS][TERMS]) {
+    double a[TERMS][2 * TERMS] = {{0}};
+    for (int i = 0; i < TERMS; i++) {
+        for (int k = 0; k < TERMS; k++)
+            a[i][k] = m[i][k];
+        a[i][TERMS + i] = 1;
+    }
+    for (int i = 0; i < TERMS; i++) {
+        int best = i;
+        for (int r = i + 1; r < TERMS; r++)
+            best = fabs(a[r][i]) > fabs(a[best][i]) ? r : best;
+        if (fabs(a[best][i]) < 1e-9)
+            return false;
+        for (int k = 0; k < 2 * TERMS; k++) {
+            double swap = a[i][k];
+            a[i][k] = a[best][k];
+            a[best][k] = swap;
+        }
+        for (int r = 0; r < TERMS; r++) {
+            double by = r == i ? 1 - 1 / a[i][i] : a[r][i] / a[i][i];
+            for (int k = 0; k < 2 * TERMS; k++)
+                a[r][k] -= by * a[i][k];
+        }
+    }
+    for (int i = 0; i < TERMS; i++)
+        for (int k = 0; k < TERMS; k++)
+            m[i][k] = a[i][TERMS + k];
+    return true;
+}
+
+/* Terms of a batch: 1, inside, after, drift. */
+static void terms_of(const struct batch *b, double x[TERMS]) {
+    x[BEFORE] = 1;
+    x[INSIDE] = b->stage == INSIDE;
+    x[AFTER] = b->stage == AFTER;
+    x[STAGE_COUNT] = b->t;
+}
+
+static bool fit(const struct batch *batches, size_t count, const double shares[STAGE_COUNT], struct hec_slowdown *out) {
+    double inverse[TERMS][TERMS] = {{0}}, moments[TERMS] = {0}, c[TERMS] = {0}, x[TERMS], rest = 0;
+    bool told[TERMS] = {false};
+    int degrees = (int)count;
+    for (size_t i = 0; i < count; i++) {
+        terms_of(&batches[i], x);
+        for (int r = 0; r < TERMS; r++) {
+            told[r] |= x[r] != 0;
+            moments[r] += x[r] * batches[i].length;
+            for (int k = 0; k < TERMS; k++)
+                inverse[r][k] += x[r] * x[k];
+        }
+    }
+    for (int r = 0; r < TERMS; r++) {
+        inverse[r][r] += told[r] ? 0 : 1;
+        degrees -= told[r];
+    }
+    if (degrees < 1 || !invert(inverse))
+        return false;
+    for (int r = 0; r < TERMS; r++)
+        for (int k = 0; k < TERMS; k++)
+            c[r] += inverse[r][k] * moments[k];
+    for (size_t i = 0; i < count; i++) {
+        double y = batches[i].length;
+        terms_of(&batches[i], x);
+        for (int r = 0; r < TERMS; r++)
+            y -= c[r] * x[r];
+        rest += y * y;
+    }
+    /* a step before the first window, where most of those are */
+    double before = 0, n = 0, variance = 0;
+    for (size_t i = 0; i < count; i++)
+        if (batches[i].stage == BEFORE) {
+            before += batches[i].length;
+            n++;
+        }
+    before /= n;
+    double weight[TERMS] = {0, told[INSIDE] ? shares[INSIDE] : 0, told[AFTER] ? shares[AFTER] : 0, 0};
+    if (told[INSIDE] != told[AFTER]) /* what is not told is taken for the other */
+        weight[told[INSIDE] ? INSIDE : AFTER] = shares[INSIDE] + shares[AFTER];
+    for (int r = 0; r < TERMS; r++)
+        for (int k = 0; k < TERMS; k++)
+            variance += weight[r] * inverse[r][k] * weight[k];
+    double half = hec_student_975(degrees) * sqrt(fmax(0, variance) * rest / degrees) / before;
+    out->inside = told[INSIDE] ? c[INSIDE] / before : NAN;
+    out->after = told[AFTER] ? c[AFTER] / before : NAN;
+    out->run = (weight[INSIDE] * c[INSIDE] + weight[AFTER] * c[AFTER]) / before;
+    out->low = out->run - half;
+    out->high = out->run + half;
+    return before > 0 && isfinite(out->run) && isfinite(half);
 }
 
 bool hec_trace_slowdown(const struct hec_step_list *steps, struct hec_intervals *traced, struct hec_slowdown *out) {
-    size_t in = 0, outside = 0;
-    double *inside = malloc((steps->count + 1) * sizeof *inside), *beside = malloc((steps->count + 1) * sizeof *beside);
+    struct batch batches[STAGE_COUNT * BATCHES_MOST];
+    double shares[STAGE_COUNT] = {0}, *scratch = malloc((steps->count + 1) * sizeof *scratch);
+    uint8_t *stages = malloc(steps->count + 1);
+    size_t before = 0, count = 0;
     bool told = false;
-    if (inside && beside && steps->count > 1 && !traced->everywhere) {
-        for (size_t i = 1; i < steps->count; i++)
-            inside[i - 1] = (double)(steps->list[i].end_ns - steps->list[i].start_ns);
-        hec_sort(inside, steps->count - 1);
-        int64_t reach = (int64_t)hec_sorted_quantile(inside, steps->count - 1, 0.99);
-        for (size_t i = 1; i < steps->count; i++) { /* the first begins with the program */
-            const struct hec_step *s = &steps->list[i];
-            int64_t covered = hec_intervals_within(traced, s->start_ns, s->start_ns + reach);
-            if (reach <= 0 || s->end_ns <= s->start_ns)
-                continue;
-            if (covered == reach)
-                inside[in++] = (double)(s->end_ns - s->start_ns);
-            else if (covered == 0)
-                beside[outside++] = (double)(s->end_ns - s->start_ns);
+    if (scratch && stages && steps->count > HEC_TRACE_COST_WARM_UP && !traced->everywhere && traced->count) {
+        for (size_t i = 0; i < steps->count; i++) {
+            stages[i] = (uint8_t)stage_of(&steps->list[i], traced);
+            shares[stages[i]] += 1 / (double)steps->count;
         }
-        if (in >= HEC_TRACE_COST_STEPS_MIN && outside >= HEC_TRACE_COST_STEPS_MIN) {
-            double v_in, v_out, m_in = median_of(inside, in, &v_in), m_out = median_of(beside, outside, &v_out);
-            double ratio = m_in / m_out, spread = Z_95 * sqrt(v_in / (m_in * m_in) + v_out / (m_out * m_out));
-            *out = (struct hec_slowdown){ratio, ratio * exp(-spread), ratio * exp(spread)};
-            told = isfinite(ratio) && ratio > 0;
-        }
+        count = before = add_batches(steps, stages, BEFORE, scratch, batches);
+        count += add_batches(steps, stages, INSIDE, scratch, batches + count);
+        count += add_batches(steps, stages, AFTER, scratch, batches + count);
+        told = before >= 3 && count >= before + 2 && fit(batches, count, shares, out);
     }
-    free(inside);
-    free(beside);
+    free(scratch);
+    free(stages);
     return told;
 }
 
@@ -88,6 +197,8 @@ void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct he
         .overhead = NAN,
         .overhead_low = NAN,
         .overhead_high = NAN,
+        .overhead_inside = NAN,
+        .overhead_after = NAN,
         .budget = NAN,
         .self_cpu_s = NAN,
         .cupti_version = -1,
@@ -127,14 +238,20 @@ void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct he
     out->self_cpu_s = self / HEC_NS_PER_S;
     if (life > 0)
         out->coverage = seen / life;
-    if (estimated_life > 0)
-        out->overhead = estimated / estimated_life;
+    double estimate = estimated_life > 0 ? estimated / estimated_life : NAN, beside = fmax(0, estimate);
     struct hec_slowdown slow;
-    if (of_steps && life_of(of_steps) > 0 && hec_trace_slowdown(steps, traced, &slow)) {
-        double share = traced_of(of_steps) / life_of(of_steps);
-        out->overhead = (slow.ratio - 1) * share;
-        out->overhead_low = (slow.low - 1) * share;
-        out->overhead_high = (slow.high - 1) * share;
+    if (of_steps && hec_trace_slowdown(steps, traced, &slow)) {
+        out->overhead = slow.run + beside;
+        out->overhead_low = slow.low;
+        out->overhead_high = slow.high + BELIEVED * beside;
+        out->overhead_inside = slow.inside;
+        out->overhead_after = slow.after;
         out->overhead_measured = true;
+    } else if (seen > 0 || out->windows > 0) {
+        out->overhead_unknown = true;
+    } else if (isfinite(estimate)) {
+        out->overhead = estimate;
+        out->overhead_low = 0;
+        out->overhead_high = BELIEVED * estimate;
     }
 }

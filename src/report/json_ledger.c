@@ -1,4 +1,4 @@
-/* The ledger in the JSON report: devices[].ledger, ledger_why, ledger_how, source, kernel_classes and
+/* The ledger in the JSON report: devices[].ledger, ledger_basis, ledger_why, ledger_how, source, kernel_classes and
  * compute of docs/report.schema.json. */
 #include "report/json_parts.h"
 
@@ -139,10 +139,11 @@ void hec_json_ledger(json_t *to, const struct hec_diagnosis *diagnosis, int devi
     const struct hec_ledger_device *d = hec_diagnosis_of(diagnosis, device, &why);
     const struct hec_class_profile *profile = hec_diagnosis_profile(diagnosis, device);
     set(to, "ledger", d ? rows_of(d) : json_array());
+    set(to, "ledger_basis", d ? json_string(hec_ledger_basis_name(d->basis)) : json_null());
     set(to, "ledger_why", hec_json_text(why));
     set(to, "ledger_how", hec_json_text(hec_diagnosis_how(diagnosis, device)));
     set(to, "source", source_of(&diagnosis->source, device));
     set(to, "modules", modules_of(&diagnosis->modules, device));
-    set(to, "kernel_classes", d ? classes_of(d, profile) : json_array());
+    set(to, "kernel_classes", d && d->basis != HEC_LEDGER_CALLS ? classes_of(d, profile) : json_array());
     set(to, "compute", compute_of(profile));
 }

@@ -42,7 +42,7 @@ json_t *hec_json_interval(double low, double value, double high);
 /* json_findings.c: findings, scale_out and latency of a run */
 void hec_json_findings(json_t *to, const struct hec_findings *findings);
 
-/* json_ledger.c: ledger, ledger_why, ledger_how, source, kernel_classes and compute of one device */
+/* json_ledger.c: ledger, ledger_basis, ledger_why, ledger_how, source, kernel_classes and compute of one device */
 void hec_json_ledger(json_t *to, const struct hec_diagnosis *diagnosis, int device);
 
 #endif

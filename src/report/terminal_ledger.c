@@ -109,6 +109,10 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
         if (share >= LEAST_SHARE)
             put_row(page, (enum hec_state)i, &d->rows[i], share);
     }
+    if (d->basis != HEC_LEDGER_MEASURED)
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "seconds by %s", hec_ledger_basis_text(d->basis));
+    if (d->basis == HEC_LEDGER_CALLS)
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "kernels were not seen: --trace=full shows them");
     if (why[0])
         hec_page_row(page, 2, "", HEC_TONE_DIM, "no joules: %s", why);
     const char *how = hec_diagnosis_how(diagnosis, device);

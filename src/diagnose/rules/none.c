@@ -26,7 +26,16 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_use *use = &f->device->activity;
     struct hec_compute c;
     hec_compute_gather(f, &c);
-    if (c.traced) {
+    if (f->steady && f->steady->basis != HEC_LEDGER_MEASURED && f->steady->window_ns > 0) {
+        const struct hec_ledger_row *compute = &f->steady->rows[HEC_STATE_COMPUTE];
+        double computes = compute->seconds * 1e9 / (double)f->steady->window_ns;
+        double least = compute->seconds_low * 1e9 / (double)f->steady->window_ns;
+        if (!(computes >= LEAST_BUSY))
+            return false;
+        out->confidence = least >= LEAST_BUSY ? 0.9 : HEC_TELEMETRY_CONFIDENCE;
+        hec_finding_evidence(out, "the device computes %.0f %% of its steps (at least %.0f %%, by calls%s)",
+                             100 * computes, 100 * least, c.traced ? " and a glimpse" : "");
+    } else if (c.traced) {
         const struct hec_device_timeline *t = f->timeline;
         double computes = c.busy * (t->busy_s > 0 ? t->compute_s / t->busy_s : NAN); /* not copies, not communication */
         if (!(computes >= LEAST_BUSY))

@@ -67,13 +67,18 @@ static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
         w->link_bytes_per_s = 1024.0 * (double)f->device->device.pcie_kib_per_s;
     if (!(by > 0))
         return;
-    if (!c || !t) {
+    bool calls_only = !t || (f->ledger && f->ledger->basis != HEC_LEDGER_MEASURED);
+    if (!c) {
         w->launches = t ? (double)(t->kernels + t->graphs) / by : 0;
         return;
     }
-    for (int h = 0; h < HEC_COPY_HOST_COUNT; h++) {
+    for (int h = 0; h < HEC_COPY_HOST_COUNT && !calls_only; h++) {
         back += (double)out[h].count;
         bytes += out[h].bytes;
+    }
+    if (calls_only) {
+        back = (double)c->to_host;
+        bytes = c->to_host_bytes;
     }
     const struct hec_call_total *api = c->api;
     double launches = (double)(api[HEC_API_LAUNCH].count + api[HEC_API_GRAPH].count);
@@ -85,8 +90,9 @@ static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
     w->round_trips = (double)c->round_trips / by;
     /* How many copies go which way is known of the whole trace only. */
     double small = (double)c->small_copies / by,
-           forth = (double)t->copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PAGEABLE].count +
-                   (double)t->copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PINNED].count;
+           forth = calls_only ? (double)c->to_device
+                              : (double)t->copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PAGEABLE].count +
+                                    (double)t->copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PINNED].count;
     w->reads = back > 0 && bytes <= READ_BYTES * back ? small * back / (back + forth) : 0;
     w->small_copies = fmax(0, small - w->reads);
     if (c->pageable_s > 0)

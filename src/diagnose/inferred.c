@@ -1,0 +1,556 @@
+#include "diagnose/inferred.h"
+
+#include "base/clock.h"
+#include "diagnose/feed.h"
+#include "diagnose/inferred_survey.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CALLS (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
+#define READING_LEAST_NS (400 * HEC_NS_PER_MS) /* closer ones are put together */
+#define SECOND_NS HEC_NS_PER_S
+#define LAUNCHES_LEAST 100
+#define SLICE_NS HEC_NS_PER_MS  /* while launching, busy and idle take turns so often */
+#define PAUSE_NS 100000         /* and so long are pauses in it: shorter than what counts as the program's own work */
+#define SEEN_SLACK_NS 20000     /* state.h, rule 1 */
+#define PENDING_MOST 262144
+#define NOISE_NS 1000 /* busy for less is nothing */
+#define LEAST_NS 2000 /* but what is launched runs for so long */
+
+/* One process on one device. */
+struct machine {
+    struct hec_inferred *all;
+    struct hec_inferred_use *use;
+    struct hec_inferred_device device;
+    struct hec_inferred_share share;
+    uint32_t track; /* of what is inferred */
+    size_t window;  /* the first of the process that ends after what was told */
+    bool opened;    /* something was seen in that window */
+};
+
+struct pending {
+    struct hec_activity a;
+    uint64_t order;
+};
+
+struct hec_inferred {
+    const struct hec_timeline_input *from;
+    struct hec_timeline_input input;
+    struct hec_inferred_survey survey;
+    struct machine *machines;
+    size_t machine_count;
+    enum hec_inferred_variant variant;
+    /* of the pass at hand */
+    bool telling; /* else the shares are being gathered */
+    uint32_t kinds;
+    struct pending *pending;
+    size_t pending_count, pending_capacity, settled;
+    uint64_t order;
+    int64_t now_ns;
+    int (*visit)(void *to, const struct hec_activity *activities, size_t count);
+    void *to;
+};
+
+/* ---- what is passed on, in order ---- */
+
+static int by_start(const void *a, const void *b) {
+    const struct pending *one = a, *other = b;
+    if (one->a.start_ns != other->a.start_ns)
+        return one->a.start_ns < other->a.start_ns ? -1 : 1;
+    return one->order < other->order ? -1 : 1;
+}
+
+static int put(struct hec_inferred *f, const struct hec_activity *a) {
+    if (!(f->kinds & HEC_ACTIVITY_BIT(a->kind)))
+        return 0;
+    if (f->pending_count == f->pending_capacity) {
+        size_t capacity = f->pending_capacity ? 2 * f->pending_capacity : 4096;
+        struct pending *grown = realloc(f->pending, capacity * sizeof *grown);
+        if (!grown)
+            return HEC_ERR_NOMEM;
+        f->pending = grown;
+        f->pending_capacity = capacity;
+    }
+    f->pending[f->pending_count++] = (struct pending){*a, f->order++};
+    return 0;
+}
+
+/* Nothing that starts earlier will come. */
+static int64_t frontier(const struct hec_inferred *f) {
+    int64_t t = f->now_ns;
+    for (size_t i = 0; i < f->machine_count; i++) {
+        const struct machine *m = &f->machines[i];
+        const struct hec_inferred_process *p = m->use->process;
+        int64_t at = m->device.started ? m->device.at_ns : INT64_MAX;
+        if (p->inferred && m->window < p->windows.count && !m->opened &&
+            p->windows.list[m->window].end_ns > f->now_ns && p->windows.list[m->window].start_ns < at)
+            at = p->windows.list[m->window].start_ns;
+        t = at < t ? at : t;
+    }
+    return t;
+}
+
+static int flush(struct hec_inferred *f, int64_t before_ns) {
+    struct hec_activity chunk[256];
+    size_t count = 0, n = 0;
+    int err = 0;
+    qsort(f->pending, f->pending_count, sizeof *f->pending, by_start);
+    while (count < f->pending_count && f->pending[count].a.start_ns < before_ns && !err) {
+        chunk[n++] = f->pending[count++].a;
+        if (n == sizeof chunk / sizeof chunk[0]) {
+            err = f->visit(f->to, chunk, n);
+            n = 0;
+        }
+    }
+    if (!err && n)
+        err = f->visit(f->to, chunk, n);
+    memmove(f->pending, f->pending + count, (f->pending_count - count) * sizeof *f->pending);
+    f->pending_count -= count;
+    f->settled = f->pending_count;
+    return err;
+}
+
+/* ---- what is inferred ---- */
+
+static int put_busy(struct machine *m, int64_t start_ns, int64_t end_ns, const struct hec_inferred_launch *launch) {
+    if (end_ns - start_ns < NOISE_NS)
+        return 0;
+    return put(m->all, &(struct hec_activity){
+                           .kind = HEC_ACTIVITY_GRAPH,
+                           .flags = HEC_ACTIVITY_INFERRED,
+                           .detail = launch->kernel ? HEC_API_LAUNCH : HEC_API_GRAPH,
+                           .track = m->track,
+                           .start_ns = start_ns,
+                           .end_ns = end_ns,
+                           .launch_ns = launch->start_ns,
+                           .launch_end_ns = launch->end_ns < start_ns ? launch->end_ns : start_ns,
+                           .launch_track = launch->thread,
+                           .amount = NAN,
+                       });
+}
+
+static int put_copy(struct machine *m, int64_t start_ns, int64_t end_ns, const struct hec_activity *call) {
+    return put(m->all, &(struct hec_activity){
+                           .kind = HEC_ACTIVITY_COPY,
+                           .flags = HEC_ACTIVITY_INFERRED,
+                           .track = m->track,
+                           .start_ns = start_ns,
+                           .end_ns = end_ns,
+                           .launch_ns = call->start_ns,
+                           .launch_end_ns = call->end_ns,
+                           .launch_track = call->track,
+                           .amount = call->amount,
+                           .from = call->from,
+                           .to = call->to,
+                       });
+}
+
+/* Just before t it had nothing to do, though nobody had waited for it. */
+static bool rested(struct machine *m, int64_t t_ns) {
+    int64_t until;
+    return hec_inferred_share_of(&m->share, HEC_INFERRED_RUNNING, t_ns, &until) < 1;
+}
+
+/* While work was launched: by turns launching (busy for its share) and pausing. */
+static int put_launching(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns,
+                         double busy) {
+    const struct hec_activity *call = &part->call;
+    bool burst = call->kind == HEC_ACTIVITY_BURST;
+    double length = (double)(end_ns - start_ns), pause = burst ? call->from / 255.0 : 0;
+    double slices = fmax(ceil(length / (double)SLICE_NS), ceil(length * pause / PAUSE_NS));
+    int err = 0;
+    if (busy >= 1)
+        slices = fmax(1, ceil(length / (double)(100 * SLICE_NS)));
+    slices = fmax(1, slices);
+    for (int64_t k = 0; (double)k < slices && !err; k++) {
+        int64_t from = start_ns + (int64_t)(length * (double)k / slices);
+        int64_t to = start_ns + (int64_t)(length * (double)(k + 1) / slices), whole = to - from;
+        struct hec_inferred_launch launch = {from, from, part->launch.thread, false};
+        if (k == 0 && part->start_ns == from && from - part->launch.start_ns < SEEN_SLACK_NS)
+            launch = part->launch;
+        if (burst)
+            err = put(m->all, &(struct hec_activity){.kind = HEC_ACTIVITY_API,
+                                                     .detail = HEC_API_LAUNCH,
+                                                     .flags = HEC_ACTIVITY_INFERRED,
+                                                     .track = call->track,
+                                                     .start_ns = from,
+                                                     .end_ns = to - (int64_t)(pause * (double)whole),
+                                                     .launch_ns = HEC_TIME_UNKNOWN,
+                                                     .launch_end_ns = HEC_TIME_UNKNOWN});
+        int64_t begun = k == 0 && part->start_ns == from && rested(m, from) ? from + m->device.limits.start_ns : from;
+        int64_t length_ns = (int64_t)(busy * (double)whole);
+        length_ns = length_ns > LEAST_NS ? length_ns : LEAST_NS;
+        if (!err)
+            err = put_busy(m, begun, begun + (length_ns < to - begun ? length_ns : to - begun), &launch);
+    }
+    return err;
+}
+
+/* A part or a piece of one, outside of windows and with one share. */
+static int tell(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns,
+                double busy) {
+    struct hec_inferred_launch launch = part->launch;
+    switch (part->class) {
+    case HEC_INFERRED_COPYING:
+        return part->start_ns == start_ns ? put_copy(m, start_ns, part->end_ns, &part->call) : 0;
+    case HEC_INFERRED_LAUNCHING:
+        return put_launching(m, part, start_ns, end_ns, busy);
+    case HEC_INFERRED_IDLE:
+    case HEC_INFERRED_RUNNING:
+        launch.start_ns = launch.end_ns = start_ns; /* it goes on with what it has */
+        return put_busy(m, start_ns, start_ns + (int64_t)(busy * (double)(end_ns - start_ns)), &launch);
+    default:
+        if (start_ns - launch.end_ns > SEEN_SLACK_NS)
+            launch.start_ns = launch.end_ns = start_ns;
+        return put_busy(m, start_ns, end_ns, &launch);
+    }
+}
+
+static int tell_by_share(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns) {
+    int err = 0;
+    for (int64_t at = start_ns; at < end_ns && !err;) {
+        int64_t until, to;
+        double busy = hec_inferred_share_of(&m->share, part->class, at, &until);
+        to = until < end_ns ? until : end_ns;
+        err = tell(m, part, at, to, busy);
+        at = to;
+    }
+    return err;
+}
+
+/* Outside of windows. */
+static int take_part(void *context, const struct hec_inferred_part *part) {
+    struct machine *m = context;
+    const struct hec_inferred_process *p = m->use->process;
+    int64_t seen = 0;
+    int err = 0;
+    for (int64_t at = part->start_ns; at < part->end_ns && !err;) {
+        while (m->window < p->windows.count && p->windows.list[m->window].end_ns <= at) {
+            m->window++;
+            m->opened = false;
+        }
+        const struct hec_interval *w = m->window < p->windows.count ? &p->windows.list[m->window] : NULL;
+        bool in = w && w->start_ns <= at;
+        int64_t to = in ? w->end_ns : w && w->start_ns < part->end_ns ? w->start_ns : part->end_ns;
+        to = to < part->end_ns ? to : part->end_ns;
+        if (in)
+            seen += to - at;
+        else if (m->all->telling)
+            err = tell_by_share(m, part, at, to);
+        at = to;
+    }
+    if (!m->all->telling)
+        hec_inferred_share_add(&m->share, part, seen);
+    return err;
+}
+
+static void take_drained(void *context, bool behind) {
+    struct machine *m = context;
+    if (!m->all->telling)
+        hec_inferred_share_drained(&m->share, behind);
+}
+
+/* The first that CUPTI saw in a window, if it had to wait for what was launched before the window. */
+static int take_seen(struct machine *m, const struct hec_activity *a) {
+    const struct hec_inferred_process *p = m->use->process;
+    int err = hec_inferred_device_advance(&m->device, a->start_ns);
+    size_t w = m->window;
+    while (w < p->windows.count && p->windows.list[w].end_ns <= a->start_ns)
+        w++;
+    bool in = w < p->windows.count && p->windows.list[w].start_ns <= a->start_ns;
+    if (in && !(w == m->window && m->opened) && !err) {
+        int64_t opened = p->windows.list[w].start_ns, returned = a->launch_end_ns > opened ? a->launch_end_ns : opened;
+        struct hec_inferred_launch launch = {opened, opened, a->launch_track, false};
+        m->window = w;
+        m->opened = true;
+        if (m->all->telling && m->device.started && a->launch_ns != HEC_TIME_UNKNOWN &&
+            a->start_ns - returned > SEEN_SLACK_NS)
+            err = put_busy(m, opened, a->start_ns, &launch);
+    }
+    hec_inferred_device_seen(&m->device, a);
+    return err;
+}
+
+/* ---- a pass ---- */
+
+static struct machine *machine_of(struct hec_inferred *f, const struct hec_activity *a) {
+    const struct hec_inferred_use *use = hec_inferred_survey_use(&f->survey, a);
+    return use && use->process->inferred ? &f->machines[use - f->survey.uses] : NULL;
+}
+
+/* A copy that the call did not wait for: it runs beside. */
+static int put_beside(struct machine *m, const struct hec_activity *a, const char *name) {
+    if (!m->all->telling || a->kind != HEC_ACTIVITY_API || a->detail != HEC_API_COPY ||
+        hec_inferred_copy_blocks(a, name) || hec_inferred_process_seen(m->use->process, a->start_ns))
+        return 0;
+    int64_t start = a->end_ns + 1;
+    if (m->device.busy_ns > start && m->device.busy_ns != INT64_MIN)
+        start = m->device.busy_ns;
+    return put_copy(m, start, start + (int64_t)(hec_inferred_copy_s(&m->all->survey.rates, a) * HEC_NS_PER_S), a);
+}
+
+static int take(void *to, const struct hec_activity *a, size_t count) {
+    struct hec_inferred *f = to;
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        uint32_t bit = HEC_ACTIVITY_BIT(a[i].kind);
+        if (!hec_timeline_plausible(&a[i]))
+            continue;
+        f->now_ns = a[i].start_ns;
+        struct machine *m = bit & (CALLS | HEC_ACTIVITY_DEVICE) ? machine_of(f, &a[i]) : NULL;
+        if (f->telling && a[i].kind == HEC_ACTIVITY_WINDOW && hec_inferred_survey_hides(&f->survey, &a[i]))
+            continue;
+        if (f->telling)
+            err = put(f, &a[i]);
+        if (m && !err && (bit & CALLS)) {
+            const char *name = a[i].kind == HEC_ACTIVITY_API ? hec_timeline_name(&f->survey.tables, a[i].name) : "";
+            err = hec_inferred_device_call(&m->device, &a[i], name);
+            if (!f->telling && hec_inferred_launches(&a[i]) > 0)
+                hec_inferred_share_launches(&m->share, a[i].start_ns, hec_inferred_launches(&a[i]));
+            if (!err)
+                err = put_beside(m, &a[i], name);
+        } else if (m && !err) {
+            err = take_seen(m, &a[i]);
+        }
+        if (!err && f->telling && f->pending_count >= 2 * f->settled + 1024)
+            err = flush(f, frontier(f));
+        if (!err && f->pending_count >= PENDING_MOST) { /* a device that hears nothing holds all up */
+            for (size_t k = 0; k < f->machine_count && !err; k++)
+                err = hec_inferred_device_advance(&f->machines[k].device, f->now_ns);
+            if (!err)
+                err = flush(f, f->now_ns);
+        }
+    }
+    return err;
+}
+
+static const struct hec_inferred_limits limits_of[] = {
+    [HEC_INFERRED_GUESS] = HEC_INFERRED_BEST,         [HEC_INFERRED_LEAST_BETWEEN] = HEC_INFERRED_LEAST,
+    [HEC_INFERRED_LEAST_WITHIN] = HEC_INFERRED_LEAST, [HEC_INFERRED_MOST_BETWEEN] = HEC_INFERRED_MOST,
+    [HEC_INFERRED_MOST_WITHIN] = HEC_INFERRED_MOST,
+};
+
+/* All of the run, told (kinds to visit) or gathered. */
+static int run(struct hec_inferred *f, bool telling, uint32_t kinds, struct hec_why *why) {
+    uint32_t needed = CALLS;
+    for (size_t i = 0; i < f->machine_count; i++) {
+        struct machine *m = &f->machines[i];
+        hec_inferred_device_init(&m->device, &limits_of[f->variant], &f->survey.rates);
+        m->device.part = take_part;
+        m->device.drained = take_drained;
+        m->device.context = m;
+        m->window = 0;
+        m->opened = false;
+        if (m->use->process->windows.count)
+            needed |= HEC_ACTIVITY_DEVICE;
+    }
+    f->telling = telling;
+    f->kinds = kinds;
+    f->pending_count = f->settled = 0;
+    f->now_ns = INT64_MIN;
+    int err = f->from->activities(f->from->context, kinds | needed, take, f, why);
+    err = err == HEC_ERR_NOTFOUND ? 0 : err;
+    for (size_t i = 0; i < f->machine_count && !err; i++)
+        err = hec_inferred_device_advance(&f->machines[i].device, f->machines[i].use->process->last_ns);
+    return err || !telling ? err : flush(f, INT64_MAX);
+}
+
+/* ---- the input ---- */
+
+static int names(void *context, int (*visit)(void *to, uint32_t id, const char *text), void *to, struct hec_why *why) {
+    const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
+    return from->names ? from->names(from->context, visit, to, why) : 0;
+}
+
+static int tracks(void *context, int (*visit)(void *to, const struct hec_track *track), void *to,
+                  struct hec_why *why) {
+    const struct hec_inferred *f = context;
+    int err = f->from->tracks(f->from->context, visit, to, why);
+    for (size_t i = 0; i < f->machine_count && !err; i++) {
+        const struct machine *m = &f->machines[i];
+        const struct hec_track track = {.id = m->track,
+                                        .kind = HEC_TRACK_STREAM,
+                                        .pid = m->use->process->pid,
+                                        .rank = m->use->process->rank,
+                                        .device = m->use->device,
+                                        .stream = -1,
+                                        .name = "inferred"};
+        err = m->use->process->inferred ? visit(to, &track) : 0;
+    }
+    return err;
+}
+
+static int kernels(void *context, int (*visit)(void *to, const struct hec_kernel *kernel), void *to,
+                   struct hec_why *why) {
+    const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
+    return from->kernels ? from->kernels(from->context, visit, to, why) : 0;
+}
+
+static int frames(void *context, int (*visit)(void *to, const struct hec_frame *frame), void *to,
+                  struct hec_why *why) {
+    const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
+    return from->frames ? from->frames(from->context, visit, to, why) : 0;
+}
+
+static int tracers(void *context, int (*visit)(void *to, const struct hec_tracer *tracer), void *to,
+                   struct hec_why *why) {
+    const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
+    return from->tracers ? from->tracers(from->context, visit, to, why) : 0;
+}
+
+static int activities(void *context, uint32_t kinds,
+                      int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
+                      struct hec_why *why) {
+    struct hec_inferred *f = context;
+    f->visit = visit;
+    f->to = to;
+    return run(f, true, kinds, why);
+}
+
+/* ---- telemetry ---- */
+
+struct readings {
+    struct hec_inferred_share *share;
+    int64_t from_ns, last_ns;
+    double sum, weight;
+    int err;
+};
+
+static void take_reading(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct readings *r = context;
+    int64_t length = r->last_ns == INT64_MIN ? HEC_NS_PER_S / 2 : t_ns - r->last_ns;
+    if (!valid || length <= 0 || r->err)
+        return;
+    r->sum += (double)value / 1e3 * (double)length;
+    r->weight += (double)length;
+    r->last_ns = t_ns;
+    if (r->weight < (double)READING_LEAST_NS)
+        return;
+    r->err = hec_inferred_share_interval(r->share, t_ns, r->sum / r->weight);
+    r->sum = r->weight = 0;
+}
+
+static int read_levels(const struct hec_summary_input *summary, enum hec_metric metric, int device,
+                       struct hec_inferred_share *share, struct hec_why *why) {
+    struct readings r = {.share = share, .last_ns = INT64_MIN};
+    int err = summary ? hec_feed(summary, metric, device, take_reading, &r, why) : 0;
+    return err ? err : r.err;
+}
+
+static int find_source(const struct hec_summary_input *summary, struct machine *m, struct hec_why *why) {
+    struct hec_inferred_share *share = &m->share;
+    const struct hec_inferred_use *use = m->use;
+    int err = read_levels(summary, HEC_GPM_GR_ACTIVE, use->device, share, why);
+    share->source = HEC_INFERRED_ENGINE;
+    if (err || share->count > 1)
+        return err;
+    share->count = 0;
+    if (use->launches >= LAUNCHES_LEAST) {
+        share->source = HEC_INFERRED_LAUNCHES;
+        share->launch_ns = use->busy_ns / use->launches;
+        for (int64_t t = use->process->first_ns; t < use->process->last_ns && !err; t += SECOND_NS)
+            err = hec_inferred_share_interval(share, t + SECOND_NS, NAN);
+        return err;
+    }
+    share->source = HEC_INFERRED_USE;
+    err = read_levels(summary, HEC_GPU_UTIL, use->device, share, why);
+    if (err || share->count > 1)
+        return err;
+    share->count = 0;
+    share->source = HEC_INFERRED_NOTHING;
+    return hec_inferred_share_interval(share, INT64_MAX, NAN);
+}
+
+/* ---- the whole ---- */
+
+static int prepare(struct hec_inferred *f, const struct hec_summary_input *summary, struct hec_why *why) {
+    struct hec_inferred_survey *s = &f->survey;
+    int err = 0;
+    f->machines = calloc(s->use_count + 1, sizeof *f->machines);
+    if (!f->machines)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < s->use_count && !err; i++) {
+        struct machine *m = &f->machines[f->machine_count++];
+        m->all = f;
+        m->use = &s->uses[i];
+        m->track = (uint32_t)(s->tables.track_count ? s->tables.track_count : 1) + (uint32_t)i;
+        hec_inferred_share_init(&m->share);
+        if (m->use->process->inferred)
+            err = find_source(summary, m, why);
+    }
+    return err;
+}
+
+int hec_inferred_begin(const struct hec_summary_input *summary, const struct hec_timeline_input *timeline,
+                       struct hec_inferred **out, struct hec_why *why) {
+    struct hec_inferred *f = calloc(1, sizeof *f);
+    bool any = false;
+    *out = NULL;
+    if (!f)
+        return HEC_ERR_NOMEM;
+    f->from = timeline;
+    int err = hec_inferred_survey_build(timeline, &f->survey, why);
+    for (size_t i = 0; i < f->survey.use_count; i++)
+        any |= f->survey.uses[i].process->inferred;
+    if (!err && any)
+        err = prepare(f, summary, why);
+    if (err || !any) {
+        hec_inferred_free(f);
+        return err;
+    }
+    f->input = *timeline;
+    f->input.context = f;
+    f->input.names = names;
+    f->input.tracks = tracks;
+    f->input.kernels = kernels;
+    f->input.frames = frames;
+    f->input.tracers = tracers;
+    f->input.activities = activities;
+    *out = f;
+    return 0;
+}
+
+void hec_inferred_free(struct hec_inferred *f) {
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->machine_count; i++)
+        hec_inferred_share_free(&f->machines[i].share);
+    free(f->machines);
+    free(f->pending);
+    hec_inferred_survey_free(&f->survey);
+    free(f);
+}
+
+int hec_inferred_input(struct hec_inferred *f, enum hec_inferred_variant variant,
+                       const struct hec_timeline_input **out, struct hec_why *why) {
+    f->variant = variant;
+    for (size_t i = 0; i < f->machine_count; i++)
+        hec_inferred_share_begin(&f->machines[i].share, variant);
+    int err = run(f, false, 0, why);
+    for (size_t i = 0; i < f->machine_count && !err; i++)
+        hec_inferred_share_end(&f->machines[i].share);
+    *out = &f->input;
+    return err;
+}
+
+enum hec_ledger_basis hec_inferred_basis(const struct hec_inferred *f, int device) {
+    enum hec_ledger_basis basis = HEC_LEDGER_MEASURED;
+    for (size_t i = 0; i < f->machine_count; i++) {
+        const struct hec_inferred_use *use = f->machines[i].use;
+        if (use->device == device && use->process->inferred)
+            basis = use->process->windows.count || basis == HEC_LEDGER_GLIMPSE ? HEC_LEDGER_GLIMPSE : HEC_LEDGER_CALLS;
+    }
+    return basis;
+}
+
+bool hec_inferred_seen(struct hec_inferred *f, int device, int64_t start_ns, int64_t end_ns) {
+    for (size_t i = 0; i < f->machine_count; i++) {
+        const struct hec_inferred_use *use = f->machines[i].use;
+        if (use->device == device && use->process->inferred &&
+            hec_intervals_within(&use->process->windows, start_ns, end_ns) < end_ns - start_ns)
+            return false;
+    }
+    return true;
+}

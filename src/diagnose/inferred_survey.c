@@ -1,0 +1,204 @@
+#include "diagnose/inferred_survey.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CALLS (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
+#define UNSEEN_LEAST 0.02       /* of the time in which calls were made */
+#define RATE_LEAST_BYTES 1048576 /* smaller copies are mostly latency */
+
+struct build {
+    struct hec_inferred_survey *out;
+    const struct hec_timeline_input *input;
+};
+
+double hec_inferred_launches(const struct hec_activity *a) {
+    if (a->kind == HEC_ACTIVITY_BURST)
+        return a->amount >= 1 ? a->amount : 1;
+    return a->kind == HEC_ACTIVITY_API && (a->detail == HEC_API_LAUNCH || a->detail == HEC_API_GRAPH);
+}
+
+static bool gives_work(const struct hec_activity *a) {
+    return hec_inferred_launches(a) > 0 ||
+           (a->kind == HEC_ACTIVITY_API && (a->detail == HEC_API_COPY || a->detail == HEC_API_MEMSET));
+}
+
+static struct hec_inferred_use *find_use(const struct hec_inferred_survey *s, const struct hec_inferred_process *p,
+                                         int device) {
+    for (size_t i = 0; i < s->use_count; i++)
+        if (s->uses[i].process == p && s->uses[i].device == device)
+            return &s->uses[i];
+    return NULL;
+}
+
+static int add_use(struct hec_inferred_survey *s, struct hec_inferred_process *p, int device) {
+    if (device < 0 || find_use(s, p, device))
+        return 0;
+    struct hec_inferred_use *grown = realloc(s->uses, (s->use_count + 1) * sizeof *grown);
+    if (!grown)
+        return HEC_ERR_NOMEM;
+    s->uses = grown;
+    s->uses[s->use_count++] =
+        (struct hec_inferred_use){.process = p, .device = device, .busy_until_ns = INT64_MIN, .graph_ns = INT64_MIN};
+    return 0;
+}
+
+struct hec_inferred_use *hec_inferred_survey_use(const struct hec_inferred_survey *s, const struct hec_activity *a) {
+    struct hec_inferred_process *p = a->track < s->tables.track_count ? s->by_track[a->track] : NULL;
+    struct hec_inferred_use *only = NULL;
+    if (!p)
+        return NULL;
+    if (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind))
+        return find_use(s, p, s->tables.tracks[a->track].device);
+    if (a->device)
+        return find_use(s, p, a->device - 1);
+    for (size_t i = 0; i < s->use_count; i++)
+        if (s->uses[i].process == p) {
+            if (only)
+                return NULL; /* which of several? */
+            only = &s->uses[i];
+        }
+    return only;
+}
+
+bool hec_inferred_survey_hides(const struct hec_inferred_survey *s, const struct hec_activity *window) {
+    struct hec_inferred_process *p = window->track < s->tables.track_count ? s->by_track[window->track] : NULL;
+    return p && p->inferred;
+}
+
+bool hec_inferred_process_seen(struct hec_inferred_process *process, int64_t t_ns) {
+    return hec_intervals_within(&process->windows, t_ns, t_ns + 1) > 0;
+}
+
+/* ---- processes ---- */
+
+static int place_tracks(struct hec_inferred_survey *s) {
+    s->processes = calloc(s->tables.track_count + 1, sizeof *s->processes);
+    s->by_track = calloc(s->tables.track_count + 1, sizeof(struct hec_inferred_process *));
+    if (!s->processes || !s->by_track)
+        return HEC_ERR_NOMEM;
+    for (uint32_t i = 1; i < s->tables.track_count; i++) {
+        const struct hec_track *track = hec_timeline_track(&s->tables, i);
+        struct hec_inferred_process *p = NULL;
+        if (!track)
+            continue;
+        for (size_t k = s->process_count; k-- > 0 && !p;)
+            if (s->processes[k].pid == track->pid && s->processes[k].rank == track->rank)
+                p = &s->processes[k];
+        if (!p) {
+            p = &s->processes[s->process_count++];
+            *p = (struct hec_inferred_process){
+                .pid = track->pid, .rank = track->rank, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+        }
+        p->streams |= track->kind == HEC_TRACK_STREAM;
+        s->by_track[i] = p;
+    }
+    return 0;
+}
+
+static void take_rate(struct hec_inferred_rates *rates, const struct hec_activity *a) {
+    double seconds = (double)(a->end_ns - a->start_ns) / 1e9;
+    if (!(a->amount >= RATE_LEAST_BYTES) || !(seconds > 0) || a->from >= HEC_MEMORY_KIND_COUNT ||
+        a->to >= HEC_MEMORY_KIND_COUNT)
+        return;
+    double *rate = &rates->bytes_per_s[a->from][a->to];
+    *rate = fmax(*rate, a->amount / seconds);
+}
+
+/* Of copies only those in calls that wait tell a rate: the fastest waited for nothing else. */
+static bool tells_rate(const struct hec_activity *a) {
+    return a->kind == HEC_ACTIVITY_API && a->detail == HEC_API_COPY &&
+           (a->from == HEC_MEMORY_PAGEABLE || a->to == HEC_MEMORY_PAGEABLE);
+}
+
+static int take_calls(void *to, const struct hec_activity *a, size_t count) {
+    struct hec_inferred_survey *s = ((struct build *)to)->out;
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        struct hec_inferred_process *p = a[i].track < s->tables.track_count ? s->by_track[a[i].track] : NULL;
+        if (!p || !hec_timeline_plausible(&a[i]))
+            continue;
+        if (a[i].kind == HEC_ACTIVITY_WINDOW) {
+            err = hec_intervals_append(&p->windows, a[i].start_ns, a[i].end_ns);
+            continue;
+        }
+        p->timed |= a[i].kind == HEC_ACTIVITY_BURST || a[i].device > 0;
+        p->first_ns = a[i].start_ns < p->first_ns ? a[i].start_ns : p->first_ns;
+        p->last_ns = a[i].end_ns > p->last_ns ? a[i].end_ns : p->last_ns;
+        if (tells_rate(&a[i]))
+            take_rate(&s->rates, &a[i]);
+        if (a[i].device && gives_work(&a[i]))
+            err = add_use(s, p, a[i].device - 1);
+    }
+    return err;
+}
+
+static int decide(struct hec_inferred_survey *s) {
+    for (size_t i = 0; i < s->process_count; i++) {
+        struct hec_inferred_process *p = &s->processes[i];
+        bool used = false;
+        if (!p->timed || p->last_ns <= p->first_ns || (p->streams && !p->windows.count))
+            continue;
+        for (size_t k = 0; k < s->use_count && !used; k++)
+            used = s->uses[k].process == p;
+        if (!used && add_use(s, p, s->only_device))
+            return HEC_ERR_NOMEM;
+        int64_t seen = hec_intervals_within(&p->windows, p->first_ns, p->last_ns);
+        p->inferred = (double)(p->last_ns - p->first_ns - seen) > UNSEEN_LEAST * (double)(p->last_ns - p->first_ns);
+    }
+    return 0;
+}
+
+/* ---- what a launch takes, where windows show it ---- */
+
+static int take_seen(void *to, const struct hec_activity *a, size_t count) {
+    struct hec_inferred_survey *s = ((struct build *)to)->out;
+    for (size_t i = 0; i < count; i++) {
+        struct hec_inferred_use *use = hec_timeline_plausible(&a[i]) ? hec_inferred_survey_use(s, &a[i]) : NULL;
+        if (!use || !hec_inferred_process_seen(use->process, a[i].start_ns))
+            continue;
+        bool node = a[i].flags & HEC_ACTIVITY_IN_GRAPH, kernel = a[i].kind == HEC_ACTIVITY_KERNEL;
+        int64_t from = a[i].start_ns > use->busy_until_ns ? a[i].start_ns : use->busy_until_ns;
+        if (a[i].kind != HEC_ACTIVITY_COPY || node) /* copies are told by their calls */
+            use->busy_ns += a[i].end_ns > from ? (double)(a[i].end_ns - from) : 0;
+        use->busy_until_ns = a[i].end_ns > use->busy_until_ns ? a[i].end_ns : use->busy_until_ns;
+        if (node ? a[i].launch_ns > use->graph_ns : kernel || a[i].kind == HEC_ACTIVITY_GRAPH)
+            use->launches++;
+        if (node)
+            use->graph_ns = a[i].launch_ns > use->graph_ns ? a[i].launch_ns : use->graph_ns;
+    }
+    return 0;
+}
+
+int hec_inferred_survey_build(const struct hec_timeline_input *input, struct hec_inferred_survey *out,
+                              struct hec_why *why) {
+    struct build b = {out, input};
+    bool windows = false;
+    memset(out, 0, sizeof *out);
+    out->only_device = input->device_count == 1 ? input->devices[0].index : -1;
+    int err = hec_timeline_tables_load(input, &out->tables, why);
+    if (!err)
+        err = place_tracks(out);
+    if (!err && input->activities)
+        err = input->activities(input->context, CALLS | HEC_ACTIVITY_BIT(HEC_ACTIVITY_WINDOW), take_calls, &b, why);
+    if (err && err != HEC_ERR_NOTFOUND)
+        return err;
+    if ((err = decide(out)) != 0)
+        return err;
+    for (size_t i = 0; i < out->process_count; i++)
+        windows |= out->processes[i].inferred && out->processes[i].windows.count;
+    if (windows)
+        err = input->activities(input->context, HEC_ACTIVITY_DEVICE, take_seen, &b, why);
+    return err == HEC_ERR_NOTFOUND ? 0 : err;
+}
+
+void hec_inferred_survey_free(struct hec_inferred_survey *s) {
+    for (size_t i = 0; i < s->process_count; i++)
+        hec_intervals_free(&s->processes[i].windows);
+    free(s->processes);
+    free(s->by_track);
+    free(s->uses);
+    hec_timeline_tables_free(&s->tables);
+    memset(s, 0, sizeof *s);
+}
