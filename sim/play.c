@@ -14,6 +14,9 @@
 #define LOOKAHEAD_NS (400 * HEC_NS_PER_MS)
 /* Wake at least this often to see a stop request that came between the check and the sleep. */
 #define NAP_NS (50 * HEC_NS_PER_MS)
+/* After so long the sensors are where they were: the power history has five samples, the energy counter one value (but
+ * for 60 us). */
+#define RHYTHM_NS (100 * HEC_NS_PER_MS)
 #define STEPS_PENDING_MAX 1024
 
 static volatile sig_atomic_t signalled;
@@ -93,9 +96,9 @@ static void retire(struct player *player, int64_t now_ns) {
 
 /* The startup is counted but not appended: a wait adds nothing to the power of a context, and its planned end stays the
  * start of the schedule however long opening the context took. */
-static void start_up(struct player *player, int64_t start_ns) {
+static void start_up(struct player *player, int64_t start_ns, int64_t planned_ns) {
     struct sim_span span = sim_cursor_next(&player->cursor);
-    int64_t end = start_ns + span.duration_ns < player->end_ns ? start_ns + span.duration_ns : player->end_ns;
+    int64_t end = planned_ns + span.duration_ns < player->end_ns ? planned_ns + span.duration_ns : player->end_ns;
     player->queue[player->head++] = (struct pending){
         span.activity, {start_ns, end, 0, sim_world_profile(player->world)->context_mw, false}, true, false};
     player->next_ns = end;
@@ -167,19 +170,35 @@ static void settle(struct player *player, int64_t end_ns) {
     fall_idle(player, end_ns);
 }
 
+/* Until the sensors are where this seed wants them: the instant from which the schedule counts. */
+static int64_t wait_for_phase(const struct player *player) {
+    int64_t now = sim_world_now_ns(player->world);
+    if (sim_world_spec(player->world)->virtual_time)
+        return now;
+    int64_t phase = (int64_t)(sim_hash_unit(player->options->seed, 0, 1) * RHYTHM_NS);
+    int64_t since = now - sim_world_epoch_ns(player->world) + RHYTHM_NS - phase;
+    int64_t wait = RHYTHM_NS - since % RHYTHM_NS;
+    sim_world_spend(player->world, wait);
+    return now + wait;
+}
+
 static int play(struct player *player, int instance, struct hec_why *why) {
     const struct sim_case *workload = player->workload;
     struct sim_world *world = player->world;
-    int64_t start, end;
+    int64_t start, end, planned = wait_for_phase(player);
     int32_t cap = sim_world_cap_mw(world, player->device);
     if (workload->cap_mw)
         sim_world_set_cap_mw(world, player->device, sim_case_cap_mw(workload, sim_world_profile(world), cap));
     int err = sim_context_open(world, player->device, instance, player->pid, workload->memory_mib << 20, &start);
     if (err == HEC_OK) {
         player->done_ns = start;
-        player->end_ns = start + (int64_t)(player->options->seconds * 1e9 + 0.5);
+        while (planned + SIM_STARTUP_NS / 2 < start) /* a host that was busy: later, but not elsewhere */
+            planned += RHYTHM_NS;
+        player->end_ns = planned + (int64_t)(player->options->seconds * 1e9 + 0.5);
+        if (player->end_ns < start)
+            player->end_ns = start;
         sim_cursor_init(&player->cursor, workload, player->options->seed);
-        start_up(player, start);
+        start_up(player, start, planned);
         err = loop(player);
         sim_context_close(world, player->device, player->pid, &end);
         settle(player, end);

@@ -258,7 +258,7 @@ static int price_device(struct hec_ledger_device *d, struct supply *s, char why[
         snprintf(why, 256, "%s", energy && energy->why[0] ? energy->why : "the device's energy was not measured");
         return 0;
     }
-    const struct hec_pricing pricing = {energy, s->summary->power_limit_w, s->tight_ns};
+    const struct hec_pricing pricing = {energy, s->summary->power_limit_w, s->summary->device.name, s->tight_ns};
     return hec_price_device(d, s->unmix, &pricing, why, how);
 }
 
@@ -320,6 +320,8 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
         err = price_device(d, supply_of(b, d->device), out->why[i], out->how[i]);
         if (!err)
             err = profile_device(input, d, supply_of(b, d->device), &out->profiles[i]);
+        if (!err)
+            hec_price_judge(d, out->how[i]);
     }
     if (err)
         return err;

@@ -2,9 +2,11 @@
 
 #include "base/clock.h"
 #include "diagnose/summary.h"
+#include "model/part.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Idle states about their level, copies and the rest, as parts of the level. Runs of an H200 (bench/results): data, sync
  * and host 119 to 122 W, checkpoint 128 W where 120 W was idle; host copies 123 to 130 W, but copies within the device are
@@ -17,6 +19,7 @@
 /* The level itself: how well it is known by where it comes from. */
 #define LEVEL_SPLIT_SD 0.05
 #define LEVEL_ALONE_SD 0.1
+#define LEVEL_PART_SD 0.08 /* two H100 of one host are 8 % apart */
 #define LEVEL_EDGE_SD 0.2
 #define LEVEL_LOWEST_SD 0.15
 #define LEVEL_OF_LIMIT 0.17 /* H200 120 of 700 W, A100 66 of 400, P100 36 of 300 */
@@ -29,7 +32,16 @@
 #define FLOOR 0.9 /* of the least that the level may be: work takes more */
 #define BURST 1.2 /* of the limit: the most that work is believed to take on average */
 #define HALF 0.5
-#define NEVER_W 1e4 /* no device takes as much */
+#define NEVER_W 1e4  /* no device takes as much */
+#define WELL 0.1     /* half an interval, of the watts: a state that is not known so well is not "measured" ... */
+#define MATTERS 0.02 /* ... where it has so much of the joules */
+
+/* Power with a context and no work. Measured: one H200 (bench/results/2026-11-21-h200-calibrate: 119.4 W; 120 W elsewhere),
+ * two H100 (120 and 130 W). */
+static const struct {
+    const char *part;
+    double watts;
+} levels[] = {{"H200_SXM", 120}, {"H100_SXM", 125}};
 
 static bool edge(int state) {
     return state == HEC_STATE_STARTUP || state == HEC_STATE_TAIL;
@@ -57,6 +69,15 @@ struct level {
     double watts, sd; /* sd in watts */
 };
 
+/* NAN: not measured. */
+static double level_of_part(const char *device) {
+    const struct hec_part *part = hec_part_find(device);
+    for (size_t i = 0; part && i < sizeof levels / sizeof levels[0]; i++)
+        if (strcmp(levels[i].part, part->id) == 0)
+            return levels[i].watts;
+    return NAN;
+}
+
 static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, double mean, struct level *level) {
     const struct hec_energy *energy = p->energy;
     double seconds[2] = {0}, joules[2] = {0}, highest = NEVER_W;
@@ -73,11 +94,13 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     /* idling takes no more than the least power that was seen with a context */
     if (energy->idle_context_s > 0 && energy->idle_unknown_max_joules > 0)
         highest = energy->idle_unknown_max_joules / energy->idle_context_s;
-    double by_limit = LEVEL_OF_LIMIT * p->limit_w;
+    double by_limit = LEVEL_OF_LIMIT * p->limit_w, by_part = level_of_part(p->device);
     if (isfinite(energy->idle_context_watts))
         *level = (struct level){energy->idle_context_watts, LEVEL_SPLIT_SD};
     else if (seconds[0] >= ALONE_LEAST_S)
         *level = (struct level){joules[0] / seconds[0], LEVEL_ALONE_SD};
+    else if (by_part * (1 - 2 * LEVEL_PART_SD) <= fmin(mean, highest))
+        *level = (struct level){by_part, LEVEL_PART_SD};
     else if (seconds[1] >= ALONE_LEAST_S && joules[1] / seconds[1] <= fmax(mean, highest))
         *level = (struct level){joules[1] / seconds[1], LEVEL_EDGE_SD};
     else if (highest < by_limit || (highest < mean && !isfinite(by_limit)))
@@ -188,4 +211,16 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
     else
         snprintf(why, 256, "what each state took could not be told apart");
     return 0;
+}
+
+void hec_price_judge(const struct hec_ledger_device *d, char how[160]) {
+    double widest = 0;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        const struct hec_ledger_row *row = &d->rows[i];
+        if (row->joules > MATTERS * d->joules)
+            widest = fmax(widest, (row->watts_high - row->watts_low) / 2 / row->watts);
+    }
+    if (widest > WELL && strcmp(how, bases[HEC_UNMIX_SAMPLES]) == 0)
+        snprintf(how, 160, "estimated: power samples and the energy counter tell some states only within %.0f %%",
+                 100 * widest);
 }

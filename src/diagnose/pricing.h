@@ -16,6 +16,7 @@ struct hec_energy;
 struct hec_pricing {
     const struct hec_energy *energy; /* valid, joules > 0 */
     double limit_w;                  /* NAN unknown */
+    const char *device;              /* what its driver calls it */
     int64_t tight_ns; /* of the launch state: in pieces that count as another class, of what was traced */
 };
 
@@ -27,5 +28,7 @@ int hec_pricing_class(const struct hec_state_piece *piece); /* what it counts as
  * rest, for people, "" with why. 0 or HEC_ERR_NOMEM. */
 int hec_price_device(struct hec_ledger_device *device, struct hec_unmix *unmix, const struct hec_pricing *pricing,
                      char why[256], char how[160]);
+/* When all is priced: where the intervals are wide, how does not say "measured". */
+void hec_price_judge(const struct hec_ledger_device *device, char how[160]);
 
 #endif

@@ -365,7 +365,7 @@ int hec_fit_solve(struct hec_fit *fit) {
         }
         fit->blocks += any;
     }
-    for (fit->caution = 1; !err; fit->caution *= CAUTION) {
+    for (fit->caution = fit->doubted ? CAUTION_MAX : 1; !err; fit->caution *= CAUTION) {
         for (int s = 0; s < fit->sources; s++) {
             fit->source[s].residual2 = fit->residual_start * fit->residual_start;
             fit->source[s].inflation = 1;

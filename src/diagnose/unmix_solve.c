@@ -318,6 +318,7 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
     bool few = fmax(samples_s, window.seconds) < SHORT_S || readings < 3.0 * unknowns(out);
     bool believed = believes(unmix) && fit.has_total;
     fit.cautious = believed;
+    fit.doubted = few;
     if (few && !believed) {
         struct totals all;
         sum_gram(&unmix->power, fit.classes, &all);

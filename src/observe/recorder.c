@@ -11,6 +11,10 @@
 
 static const char *const lane_names[HEC_LANE_COUNT] = {"host", "GPU driver", "trace"};
 
+/* For collectors that ask no driver: on an idle machine they are open after 1 ms, on a busy one a thread may not run for
+ * longer than a GPU takes. */
+#define LISTEN_NS (2 * HEC_NS_PER_S)
+
 enum lane_phase { OPENING, RUNNING, DONE };
 
 struct lane {
@@ -217,13 +221,14 @@ int hec_recorder_start(const struct hec_collector *const *all, struct hec_observ
     return HEC_OK;
 }
 
-/* Wait until every lane has reached the phase or the time is up; returns how many have not. The lock is held. */
-static int wait_phase(struct hec_recorder *recorder, enum lane_phase phase, int64_t timeout_ns) {
+/* Wait until the lanes have reached the phase or the time is up; returns how many have not. The lock is held. gpu: that of
+ * the driver too. */
+static int wait_phase(struct hec_recorder *recorder, enum lane_phase phase, int64_t timeout_ns, bool gpu) {
     int64_t until_ns = hec_clock_mono_ns() + timeout_ns;
     for (;;) {
         int behind = 0;
         for (int kind = 0; kind < HEC_LANE_COUNT; kind++)
-            behind += recorder->lanes[kind].phase < phase;
+            behind += (gpu || kind != HEC_LANE_GPU) && recorder->lanes[kind].phase < phase;
         if (behind == 0 || hec_clock_mono_ns() >= until_ns)
             return behind;
         struct timespec until = {until_ns / HEC_NS_PER_S, until_ns % HEC_NS_PER_S};
@@ -232,8 +237,11 @@ static int wait_phase(struct hec_recorder *recorder, enum lane_phase phase, int6
 }
 
 int hec_recorder_wait_ready(struct hec_recorder *recorder, int64_t timeout_ns) {
+    int64_t until_ns = hec_clock_mono_ns() + timeout_ns;
     pthread_mutex_lock(&recorder->lock);
-    int behind = wait_phase(recorder, RUNNING, timeout_ns);
+    wait_phase(recorder, RUNNING, LISTEN_NS, false);
+    int64_t left_ns = until_ns - hec_clock_mono_ns();
+    int behind = wait_phase(recorder, RUNNING, left_ns > 0 ? left_ns : 0, true);
     pthread_mutex_unlock(&recorder->lock);
     return behind;
 }
@@ -251,7 +259,7 @@ int hec_recorder_stop(struct hec_recorder *recorder, int64_t end_ns, int64_t tim
     recorder->end_ns = end_ns;
     recorder->stopping = true;
     pthread_cond_broadcast(&recorder->changed);
-    wait_phase(recorder, DONE, timeout_ns);
+    wait_phase(recorder, DONE, timeout_ns, true);
     bool done[HEC_LANE_COUNT];
     for (int kind = 0; kind < HEC_LANE_COUNT; kind++)
         done[kind] = recorder->lanes[kind].phase == DONE;

@@ -12,7 +12,9 @@ struct hec_recorder;
 int hec_recorder_start(const struct hec_collector *const *all, struct hec_observe_options *options,
                        const struct hec_sink *sink, struct hec_recorder **out, struct hec_why *why);
 
-/* Wait until every lane has opened its collectors, at most timeout_ns. Returns how many lanes are not ready yet. */
+/* Wait until every lane has opened its collectors, at most timeout_ns for that of the driver. For the others, which open
+ * nothing slow but may have to wait for a busy core, up to 2 s: a program that starts before its trace can be taken is
+ * never traced. Returns how many lanes are not ready yet. */
 int hec_recorder_wait_ready(struct hec_recorder *recorder, int64_t timeout_ns);
 
 /* The command runs now: wakes the host lane, so that a short command is seen. */

@@ -104,8 +104,11 @@ def test_lost(hec):
     # what was read until then: the power history comes once a second
     seconds = float(re.search(r"in the ([0-9.]+) s until its last reading", run.energy["why"]).group(1))
     assert 0 < seconds <= 1.7
-    # 120 W for 20 ms, then 680 W with short pauses
-    assert run.energy["partial_joules"] == pytest.approx(run.truth["joules"] / run.truth["seconds"] * seconds, rel=0.1)
+    # 680 W with short pauses, but before the play, which takes a part of the surplus that depends on the machine
+    surplus = min(run.report["run"]["seconds"] - run.truth["seconds"], seconds)
+    watts = run.truth["joules"] / run.truth["seconds"]
+    least = IDLE_W * surplus + watts * (seconds - surplus)
+    assert 0.97 * least <= run.energy["partial_joules"] <= 1.03 * watts * seconds
     assert run.report["totals"]["joules"] is None
     assert len(run.events("device_lost")) == 1
     assert "invalid: the device was lost at" in run.brief and "fell off" in run.text

@@ -16,46 +16,61 @@ SCHEMA.pop("$id")  # as in test_report.py
 
 SECONDS = 8
 CASES = ["data-starved", "copy-pageable", "sync-stall", "checkpoint", "small-kernels", "healthy-train", "mixed"]
+SEEDS = [3, 4]  # a seed decides where in their rhythm the sensors are at the first step, which an estimate depends on
+EVERY = [(case, seed) for seed in SEEDS for case in CASES]
+LISTED = {case["name"]: case for case in
+          json.loads(subprocess.run([BINARY, "sim", "--list", "--json"], capture_output=True, check=True).stdout)["cases"]}
+TRIES = 4  # of a play that this machine was too busy for
 WITHIN_SECONDS = 0.01
 WITHIN_JOULES = 0.03
 EDGE_S = 0.027  # a state that occurs at the play's ends may be cut by so much: the longest segment of a step
 
+
 class Play:
-    def __init__(self, hec, case):
-        path = hec.folder / f"{case}.hec"
+    def __init__(self, hec, case, seed):
+        path = hec.folder / f"{case}-{seed}.hec"
         done = hec("run", "--sim", "h200", "--trace=full", "-q", "-f", "-o", path, "--", hec.path, "sim", case,
-                   "--seconds", SECONDS, "--seed", 3, "--marks", "--json")
+                   "--seconds", SECONDS, "--seed", seed, "--marks", "--json")
         assert done.returncode == 0 and done.stderr == "", done.stderr
         self.truth = json.loads(done.stdout)
         self.report = hec.report(path)
         self.text = hec("report", path).stdout
         (self.device,) = self.report["devices"]
+        self.fetch = LISTED[case]["segments"][0]["seconds"]  # the first thing of a step, where a case has it; give or take 5 %
         self.rows = {row["state"]: row for row in self.device["ledger"]}
 
     @property
     def whole(self):
-        return self.report["trace"]["lost"] == self.report["trace"]["dropped"] == 0
+        """As planned, and recorded: the player was never 0.4 s late, and no record found its buffer full."""
+        return self.truth["late_seconds"] == self.report["trace"]["lost"] == self.report["trace"]["dropped"] == 0
+
+    @property
+    def measured(self):
+        return self.device["ledger_how"].startswith("measured")
 
 
 @pytest.fixture(scope="module")
 def plays(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plays")
 
-    def play(case):
-        return Play(Hec(BINARY, folder), case)
+    def play(case, seed):
+        return Play(Hec(BINARY, folder), case, seed)
 
-    with concurrent.futures.ThreadPoolExecutor(len(CASES)) as pool:
-        played = dict(zip(CASES, pool.map(play, CASES)))
-    for case in CASES:  # a play writes what happened in bursts: a machine that is busy with the others may lose some
-        if not played[case].whole:
-            played[case] = play(case)
+    played = {}
+    for seed in SEEDS:  # a few at a time: plays sleep, mostly
+        with concurrent.futures.ThreadPoolExecutor(len(CASES)) as pool:
+            played.update(zip(((case, seed) for case in CASES), pool.map(play, CASES, [seed] * len(CASES))))
+    for key in EVERY:
+        for _ in range(TRIES - 1):
+            if played[key].whole:
+                break
+            played[key] = play(*key)
+        assert played[key].whole, (key, played[key].truth["late_seconds"], played[key].report["trace"])
     return played
 
 
 def expected(play):
     """State: (seconds, joules), by the names of the ledger; startup, tail and what they swallow left out."""
-    if not play.whole:
-        pytest.skip(f"this machine lost records: {play.report['trace']}")
     states = {}
     for name, truth in play.truth["states"].items():
         name = {"queue": "launch"}.get(name, name)
@@ -63,16 +78,14 @@ def expected(play):
             seconds, joules = states.get(name, (0, 0))
             states[name] = seconds + truth["seconds"], joules + truth["joules"]
     if "data" in states:  # the first fetch comes before the first activity: nothing could be overlapped, startup
-        first = play.rows["startup"]["seconds"] - play.truth["states"]["startup"]["seconds"]
         watts = states["data"][1] / states["data"][0]
-        first = min(first, 2 * states["data"][0] / play.truth["steps"])
-        states["data"] = states["data"][0] - first, states["data"][1] - first * watts
+        states["data"] = states["data"][0] - play.fetch, states["data"][1] - play.fetch * watts
     return states
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_rows_add_up(plays, case):
-    play = plays[case]
+@pytest.mark.parametrize("key", EVERY)
+def test_rows_add_up(plays, key):
+    play = plays[key]
     jsonschema.validate(play.report, SCHEMA)
     assert sum(row["seconds"] for row in play.device["ledger"]) == pytest.approx(play.report["run"]["seconds"], rel=1e-8)
     assert play.device["ledger_why"] is None
@@ -83,24 +96,22 @@ def test_rows_add_up(plays, case):
     assert sum(c["share"] for c in play.device["kernel_classes"]) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_seconds_are_true(plays, case):
-    play = plays[case]
+@pytest.mark.parametrize("key", EVERY)
+def test_seconds_are_true(plays, key):
+    play = plays[key]
     for state, (seconds, _) in expected(play).items():
         slack = max(WITHIN_SECONDS * seconds, EDGE_S)
-        if state == "data":
-            slack += 0.05  # the startup of the tracer, which the first fetch runs into
-        found = play.rows[state]["seconds"] if state in play.rows else 0
-        assert abs(found - seconds) <= slack, (state, found, seconds, play.report["trace"])
+        row = play.rows.get(state, {"seconds_low": 0, "seconds_high": 0})  # where all was traced, low is high
+        assert row["seconds_low"] - slack <= seconds <= row["seconds_high"] + slack, (state, row, play.report["trace"])
     known = set(expected(play)) | {"startup", "tail"}
     assert sum(row["seconds"] for state, row in play.rows.items() if state not in known) < EDGE_S, play.rows
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_joules_are_true(plays, case):
+@pytest.mark.parametrize("key", EVERY)
+def test_joules_are_true(plays, key):
     """Within 3 %, or, where the report claims less than that, within what it claims: simulated plays repeat themselves
     exactly, and of a step about as long as a few power samples little can be told."""
-    play = plays[case]
+    play = plays[key]
     bound = play.device["energy"]["bound_joules"]
     for state, (seconds, joules) in expected(play).items():
         row = play.rows.get(state)
@@ -116,28 +127,46 @@ def test_joules_are_true(plays, case):
             assert low - bound - edge <= joules <= high + bound + edge, (state, row, joules)
 
 
+def close(play, state, joules):
+    return abs(play.rows[state]["joules"] - joules) <= WITHIN_JOULES * joules + play.device["energy"]["bound_joules"]
+
+
+def large(play):
+    """The rows that hold 2 % of a play's joules: state, joules."""
+    return [(state, j) for state, (_, j) in expected(play).items() if j >= 0.02 * play.truth["joules"]]
+
+
 def test_most_joules_are_told_closely(plays):
-    """Of the rows that hold 2 % of a play's joules, most within 3 %."""
-    off, rows = [], 0
-    for case in CASES:
-        play = plays[case]
-        if not play.whole:
-            continue
-        for state, (_, joules) in expected(play).items():
-            if joules < 0.02 * play.truth["joules"]:
-                continue
-            rows += 1
-            found = play.rows[state]["joules"]
-            if abs(found - joules) > WITHIN_JOULES * joules + play.device["energy"]["bound_joules"]:
-                off.append((case, state, found, joules))
-    assert len(off) <= rows / 4, off
+    """Of the large rows, most within 3 %."""
+    rows = [(key, state, joules) for key, play in plays.items() for state, joules in large(play)]
+    off = [(*row, plays[row[0]].rows[row[1]]["joules"]) for row in rows if not close(plays[row[0]], *row[1:])]
+    assert len(off) <= len(rows) / 4, off
+
+
+def test_what_is_called_measured_is(plays):
+    """Where the report says so, every large row is within 3 %, and claims to be within 10 %; it does so for the plays that
+    have long phases."""
+    for key, play in plays.items():
+        for state, joules in large(play) if play.measured else []:
+            row = play.rows[state]
+            assert close(play, state, joules), (key, state, row, joules)
+            assert row["watts_high"] - row["watts_low"] <= 0.2 * row["watts"], (key, state, row)
+    assert all(plays["checkpoint", seed].measured for seed in SEEDS)
+
+
+def test_no_interval_says_nothing(plays):
+    """A large row is known at least within half of its watts: what is believed of idling and of the work says as much."""
+    for key, play in plays.items():
+        for state, _ in large(play):
+            row = play.rows[state]
+            assert row["watts_high"] - row["watts_low"] <= row["watts"], (key, state, row)
 
 
 def test_people_read_it(plays):
     for play in plays.values():
         assert "where the time and joules of " in play.text
         assert max(map(len, play.text.splitlines())) <= 80
-    assert "\n  data     " in plays["data-starved"].text and "\n  checkpoint" in plays["checkpoint"].text
+    assert "\n  data     " in plays["data-starved", 3].text and "\n  checkpoint" in plays["checkpoint", 3].text
 
 
 def test_without_a_trace_there_is_no_ledger(hec):

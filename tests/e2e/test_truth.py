@@ -194,7 +194,7 @@ def test_visible_devices(hec, how):
     """The command's CUDA device 0 is the machine's device 1."""
     uuid = uuids(hec, "h200x2")[1]
     visible = {"index": "1", "uuid": uuid, "beginning of the uuid": uuid[:14], "ordinal": None}[how]
-    play = Play(hec, "healthy-train", "h200x2", seconds=2, env={"CUDA_VISIBLE_DEVICES": visible} if visible else None,
+    play = Play(hec, "healthy-train", "h200x2", env={"CUDA_VISIBLE_DEVICES": visible} if visible else None,
                 options=[] if visible else ["--device", "1"])
     assert play.used["index"] == 1 and play.used["uuid"] == uuid
     assert_true(play.used, play.joules)

@@ -167,7 +167,9 @@ static void read_all(struct world *w) {
     double state = w->power[0], keep = w->filter_ms > 0 ? exp(-1 / w->filter_ms) : 0, sum = 0, at = 0;
     for (int i = 0; i < w->length_ms; i++)
         w->seen[i] = state = keep * state + (1 - keep) * w->power[i];
-    w->run.devices[w->run.device_count++] = fake_device(0);
+    struct hec_device *device = &w->run.devices[w->run.device_count++];
+    *device = fake_device(0);
+    device->name[0] = 0; /* its idle level is drawn: a part of which nobody knows one */
     for (double t = 20; t <= w->length_ms; t += 20) {
         double from = fmax(t - 20 - w->lag_ms, 0), to = fmin(fmax(t - w->lag_ms, 1), w->length_ms);
         fake_add(&w->run, HEC_GPU_POWER, 0, t / 1000,
