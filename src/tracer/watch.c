@@ -67,7 +67,7 @@ bool hec_watch_free(const struct hec_watch *watch, int64_t opened_ns, int64_t no
     uint32_t m = rate(watch, opened_ns, now_ns, &during, &v_during);
     if (n < HEC_WATCH_FREE_SAMPLES || m < HEC_WATCH_FREE_SAMPLES || !(before > 0) || !(during > 0))
         return false;
-    double slower = before / during - 1;
-    double spread = Z_95 * sqrt(v_before / (before * before) + v_during / (during * during));
-    return slower + spread <= FREE_SHARE;
+    double slower = before / during - 1, left = FREE_SHARE - slower;
+    double variance = v_before / (before * before) + v_during / (during * during);
+    return left >= 0 && Z_95 * Z_95 * variance <= left * left; /* no square root: libm may not be in the program */
 }
