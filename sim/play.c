@@ -189,6 +189,7 @@ static int play(struct player *player, int instance, struct hec_why *why) {
     int32_t cap = sim_world_cap_mw(world, player->device);
     if (workload->cap_mw)
         sim_world_set_cap_mw(world, player->device, sim_case_cap_mw(workload, sim_world_profile(world), cap));
+    sim_show_begin(player->show, workload->memory_mib << 20, sim_world_now_ns(world));
     int err = sim_context_open(world, player->device, instance, player->pid, workload->memory_mib << 20, &start);
     if (err == HEC_OK) {
         player->done_ns = start;

@@ -10,12 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Calls of the runtime as CUPTI numbers them: cupti/runtime.def. */
-enum {
-#define SIM_RUNTIME_CALL(name, cbid) CALL_##name = cbid,
-#include "sim/cupti/runtime.def"
-#undef SIM_RUNTIME_CALL
-};
+_Static_assert((int)SIM_MEMORY_PAGEABLE == (int)HEC_TRACE_MEMORY_PAGEABLE &&
+                   (int)SIM_MEMORY_PINNED == (int)HEC_TRACE_MEMORY_PINNED &&
+                   (int)SIM_MEMORY_DEVICE == (int)HEC_TRACE_MEMORY_DEVICE,
+               "kinds of memory have the same numbers in a told call");
 
 enum part { BEGIN, LOOP, END };
 
@@ -55,6 +53,8 @@ static const struct pace {
 #define SYNC_TAIL_NS 2000    /* a synchronisation returns after the device is done */
 #define STREAM 7u
 #define COPY_STREAM 13u
+#define STREAM_HANDLE(stream) (UINT64_C(0x5ee000000000) + (stream)) /* what a program has for it */
+#define ALLOCATION_BYTES (UINT64_C(100) << 20)
 
 /* Bytes a nanosecond of the copies, as in cuda/engine.c. */
 #define RATE_PINNED 52.0
@@ -67,6 +67,7 @@ static const struct pace {
 struct sim_show {
     void *library;
     void (*emit)(const struct sim_op *op);
+    void (*tell)(const struct hec_trace_told *told);
     uint32_t (*correlations)(uint32_t count);
     int (*device_truth)(uint32_t device, struct sim_cuda_device_truth *truth);
     uint32_t device, tid;
@@ -98,12 +99,13 @@ int sim_show_open(int ordinal, struct sim_show **result) {
     show->library = dlopen("libcuda.so.1", RTLD_NOW);
     if (show->library) {
         *(void **)&show->emit = dlsym(show->library, "hecSimCudaEmit");
+        *(void **)&show->tell = dlsym(show->library, "hecSimCudaTell");
         *(void **)&show->correlations = dlsym(show->library, "hecSimCudaCorrelations");
         *(void **)&show->device_truth = dlsym(show->library, "hecSimCudaTruth");
         *(void **)&initialize = dlsym(show->library, "cuInit");
     }
     /* without the hook it is the real one: leave it alone */
-    if (!show->emit || !show->correlations || !show->device_truth || !initialize || initialize(0) != 0) {
+    if (!show->emit || !show->tell || !show->correlations || !show->device_truth || !initialize || initialize(0) != 0) {
         sim_show_close(show);
         return HEC_OK;
     }
@@ -117,24 +119,26 @@ void sim_show_close(struct sim_show *show) {
     free(show); /* the library stays: its tracer may be loaded by now */
 }
 
-/* ---- what is emitted ---- */
+/* ---- what is told and emitted ---- */
 
-static void emit_call(struct sim_show *show, uint32_t cbid, uint32_t correlation, int64_t start_ns, int64_t end_ns) {
-    struct sim_op op = {.kind = SIM_OP_API,
-                        .correlation = correlation,
-                        .launch_ns = start_ns,
-                        .start_ns = start_ns,
-                        .end_ns = end_ns,
-                        .device = show->device,
-                        .u.api = {SIM_DOMAIN_RUNTIME, cbid, show->tid, 0}};
-    show->emit(&op);
-    show->host_free_ns = end_ns;
+struct made {
+    int64_t start_ns, end_ns;
+};
+
+static void tell(struct sim_show *show, const char *function, struct made made, struct hec_trace_told call) {
+    call.start_ns = made.start_ns;
+    call.end_ns = made.end_ns;
+    call.function = function;
+    call.tid = show->tid;
+    call.device = (uint16_t)show->device;
+    show->tell(&call);
+    show->host_free_ns = made.end_ns;
 }
 
-static struct sim_op on_device(const struct sim_show *show, enum sim_op_kind kind, uint32_t correlation,
-                               int64_t launch_ns, int64_t start_ns, int64_t end_ns) {
+static struct sim_op on_device(struct sim_show *show, enum sim_op_kind kind, int64_t launch_ns, int64_t start_ns,
+                               int64_t end_ns) {
     return (struct sim_op){.kind = kind,
-                           .correlation = correlation,
+                           .correlation = show->correlations(1),
                            .launch_ns = launch_ns,
                            .start_ns = start_ns,
                            .end_ns = end_ns,
@@ -143,46 +147,65 @@ static struct sim_op on_device(const struct sim_show *show, enum sim_op_kind kin
                            .stream = STREAM};
 }
 
-/* When the program launches what starts at start_ns: as early as it can, but not too far ahead. */
-static int64_t launch_time(const struct sim_show *show, int64_t start_ns) {
-    int64_t launch = start_ns - AHEAD_NS > show->host_free_ns ? start_ns - AHEAD_NS : show->host_free_ns;
-    return launch < start_ns - SOONEST_NS ? launch : start_ns - SOONEST_NS;
+/* The call that launches what starts at start_ns: as early as the program can, but where it is too far ahead the call waits
+ * for room in the queue. */
+static struct made launching(const struct sim_show *show, int64_t start_ns) {
+    int64_t soonest = start_ns - SOONEST_NS, room = start_ns - AHEAD_NS, begin = show->host_free_ns;
+    begin = begin < soonest ? begin : soonest;
+    return (struct made){begin, (begin > room ? begin : room) + CALL_NS};
 }
 
-static void emit_copy(struct sim_show *show, enum sim_copy_kind copy, enum sim_memory_kind memory, uint64_t bytes,
-                      int64_t start_ns, int64_t end_ns, uint32_t stream) {
-    uint32_t correlation = show->correlations(1);
-    bool blocks = memory == SIM_MEMORY_PAGEABLE;
-    int64_t launch = launch_time(show, start_ns);
-    struct sim_op op = on_device(show, SIM_OP_COPY, correlation, launch, start_ns, end_ns);
+static void show_copied(struct sim_show *show, enum sim_copy_kind copy, enum sim_memory_kind memory, uint64_t bytes,
+                        int64_t start_ns, int64_t end_ns, uint32_t stream) {
+    static const char *const names[2][2] = {{"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoD_v2"},
+                                            {"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoH_v2"}};
+    bool blocks = memory == SIM_MEMORY_PAGEABLE, to_host = copy == SIM_COPY_DTOH;
+    struct made call = launching(show, start_ns);
+    struct sim_op op = on_device(show, SIM_OP_COPY, call.end_ns - CALL_NS, start_ns, end_ns);
     op.stream = stream;
     op.u.copy.bytes = bytes;
     op.u.copy.copy = copy;
-    op.u.copy.from = copy == SIM_COPY_HTOD ? memory : SIM_MEMORY_DEVICE;
-    op.u.copy.to = copy == SIM_COPY_HTOD ? SIM_MEMORY_DEVICE : memory;
+    op.u.copy.from = to_host ? SIM_MEMORY_DEVICE : memory;
+    op.u.copy.to = to_host ? memory : SIM_MEMORY_DEVICE;
     op.u.copy.async = !blocks;
+    if (blocks)
+        call.end_ns = end_ns + SYNC_TAIL_NS;
+    tell(show, names[to_host][blocks], call,
+         (struct hec_trace_told){.amount = bytes,
+                                 .stream = STREAM_HANDLE(stream),
+                                 .call_class = HEC_TRACE_CALL_COPY,
+                                 .from = op.u.copy.from,
+                                 .to = op.u.copy.to});
     show->emit(&op);
-    emit_call(show, blocks ? CALL_cudaMemcpy_v3020 : CALL_cudaMemcpyAsync_v3020, correlation, launch,
-              blocks ? end_ns + SYNC_TAIL_NS : launch + CALL_NS);
 }
 
-static void emit_sync(struct sim_show *show, int64_t done_ns) {
-    uint32_t correlation = show->correlations(1);
+static void show_synchronised(struct sim_show *show, int64_t done_ns) {
     int64_t start = show->host_free_ns < done_ns ? show->host_free_ns : done_ns;
-    struct sim_op op = on_device(show, SIM_OP_SYNC, correlation, start, start, done_ns + SYNC_TAIL_NS);
-    op.u.sync.type = SIM_SYNC_STREAM;
-    show->emit(&op);
-    emit_call(show, CALL_cudaStreamSynchronize_v3020, correlation, start, done_ns + SYNC_TAIL_NS);
+    tell(show, "cuStreamSynchronize", (struct made){start, done_ns + SYNC_TAIL_NS},
+         (struct hec_trace_told){
+             .stream = STREAM_HANDLE(STREAM), .call_class = HEC_TRACE_CALL_SYNC, .from = HEC_TRACE_WAIT_STREAM});
+}
+
+static void tell_allocated(struct sim_show *show, uint64_t bytes, int64_t start_ns, int64_t end_ns) {
+    tell(show, "cuMemAlloc_v2", (struct made){start_ns, end_ns},
+         (struct hec_trace_told){.amount = bytes, .call_class = HEC_TRACE_CALL_ALLOC});
 }
 
 /* Memory goes and comes, a call after the other, until just before the program launches again. */
-static void emit_allocations(struct sim_show *show, int64_t start_ns, int64_t end_ns) {
+static void tell_allocations(struct sim_show *show, int64_t start_ns, int64_t end_ns) {
     int64_t t = show->host_free_ns > start_ns ? show->host_free_ns : start_ns, last = end_ns - RESUME_NS;
     while (t < last) {
         int64_t stop = t + ALLOCATION_NS < last ? t + ALLOCATION_NS : last;
-        emit_call(show, CALL_cudaMalloc_v3020, show->correlations(1), t, stop);
+        tell_allocated(show, ALLOCATION_BYTES, t, stop);
         t = stop;
     }
+}
+
+void sim_show_begin(struct sim_show *show, uint64_t bytes, int64_t now_ns) {
+    if (!show)
+        return;
+    tell_allocated(show, bytes, now_ns - CALL_NS, now_ns);
+    show->host_free_ns = 0;
 }
 
 /* ---- truth ---- */
@@ -223,17 +246,20 @@ static const struct kernel *next_row(enum sim_activity activity, enum part part,
 
 static void emit_kernel(struct sim_show *show, const struct kernel *kernel, const struct pace *pace, int64_t start_ns,
                         int64_t end_ns) {
-    uint32_t correlation = show->correlations(1);
-    int64_t launch = launch_time(show, start_ns);
-    struct sim_op op = on_device(show, SIM_OP_KERNEL, correlation, launch, start_ns, end_ns);
+    struct made call = launching(show, start_ns);
+    int64_t launch = call.end_ns - CALL_NS;
+    struct sim_op op = on_device(show, SIM_OP_KERNEL, launch, start_ns, end_ns);
     op.u.kernel.name = kernel->name;
     op.u.kernel.grid[0] = kernel->grid;
     op.u.kernel.block[0] = kernel->block;
     op.u.kernel.grid[1] = op.u.kernel.grid[2] = op.u.kernel.block[1] = op.u.kernel.block[2] = 1;
     op.u.kernel.registers = kernel->registers;
     op.u.kernel.dynamic_shared_bytes = kernel->shared_bytes;
+    tell(show, "cuLaunchKernel", call,
+         (struct hec_trace_told){.amount = (uint64_t)(uintptr_t)kernel,
+                                 .stream = STREAM_HANDLE(STREAM),
+                                 .call_class = HEC_TRACE_CALL_LAUNCH});
     show->emit(&op);
-    emit_call(show, CALL_cudaLaunchKernel_v7000, correlation, launch, launch + CALL_NS);
     show->host_free_ns = launch + pace->host_ns;
 }
 
@@ -243,11 +269,17 @@ static void show_kernels(struct sim_show *show, enum sim_activity activity, cons
     enum sim_state state = activity == SIM_COMM ? SIM_STATE_COMM : SIM_STATE_COMPUTE;
     int row = KERNELS - 1, last = KERNELS - 1, ending = KERNELS - 1;
     const struct kernel *kernel = next_row(activity, BEGIN, &row);
+    int64_t fetched = (int64_t)((double)PREFETCH_BYTES / RATE_PINNED), fetch = start + (end - start) / 3;
+    bool fetches = activity == SIM_TRAIN_TUNED && end - start > 2 * fetched;
     while (end - t >= SHORTEST_NS) {
         if (t > start || !kernel) {
             kernel = t >= late ? next_row(activity, END, &ending) : NULL;
             if (!kernel)
                 kernel = next_row(activity, LOOP, &last);
+        }
+        if (fetches && t >= fetch) {
+            show_copied(show, SIM_COPY_HTOD, SIM_MEMORY_PINNED, PREFETCH_BYTES, fetch, fetch + fetched, COPY_STREAM);
+            fetches = false;
         }
         int64_t stop = t + kernel->duration_ns < end ? t + kernel->duration_ns : end;
         emit_kernel(show, kernel, pace, t, stop);
@@ -261,14 +293,6 @@ static void show_kernels(struct sim_show *show, enum sim_activity activity, cons
     }
     if (t < end)
         account(show, SIM_STATE_OTHER, pieces, count, t, end);
-    if (activity == SIM_TRAIN_TUNED && (double)(end - start) > 2 * (double)PREFETCH_BYTES / RATE_PINNED) {
-        int64_t from = start + (end - start) / 3;
-        int64_t host = show->host_free_ns;
-        show->host_free_ns = from - 2 * SOONEST_NS; /* by another thread */
-        emit_copy(show, SIM_COPY_HTOD, SIM_MEMORY_PINNED, PREFETCH_BYTES, from,
-                  from + (int64_t)((double)PREFETCH_BYTES / RATE_PINNED), COPY_STREAM);
-        show->host_free_ns = host;
-    }
 }
 
 static enum sim_state waiting_state(enum sim_activity activity) {
@@ -293,10 +317,10 @@ static enum sim_state waiting_state(enum sim_activity activity) {
 static void show_copy(struct sim_show *show, enum sim_copy_kind copy, enum sim_memory_kind memory, double rate,
                       const struct sim_piece *pieces, int count) {
     int64_t start = pieces[0].start_ns, end = pieces[count - 1].end_ns;
-    emit_copy(show, copy, memory, (uint64_t)((double)(end - start) * rate), start, end, STREAM);
+    show_copied(show, copy, memory, (uint64_t)((double)(end - start) * rate), start, end, STREAM);
     account(show, SIM_STATE_COPY, pieces, count, start, end);
     if (copy == SIM_COPY_DTOH)
-        emit_sync(show, end);
+        show_synchronised(show, end);
 }
 
 void sim_show_segment(struct sim_show *show, enum sim_activity activity, const struct sim_piece *pieces, int count) {
@@ -318,9 +342,9 @@ void sim_show_segment(struct sim_show *show, enum sim_activity activity, const s
     else
         account(show, waiting_state(activity), pieces, count, start, end);
     if (activity == SIM_WAIT_ALLOC)
-        emit_allocations(show, start, end);
+        tell_allocations(show, start, end);
     if (activity == SIM_WAIT_SYNC && !show->waited)
-        emit_sync(show, start);
+        show_synchronised(show, start);
     show->waited = waits;
 }
 
@@ -348,6 +372,10 @@ static void emit_nothing(const struct sim_op *op) {
     (void)op;
 }
 
+static void tell_nothing(const struct hec_trace_told *told) {
+    (void)told;
+}
+
 static uint32_t no_correlations(uint32_t count) {
     (void)count;
     return 1;
@@ -367,6 +395,7 @@ int sim_show_predict(const struct sim_case *workload, double seconds, const stru
     if (!show)
         return HEC_ERR_NOMEM;
     show->emit = emit_nothing;
+    show->tell = tell_nothing;
     show->correlations = no_correlations;
     int err = sim_case_walk(workload, seconds, profile, cap_mw, seed, &walk);
     *truth = show->truth;

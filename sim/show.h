@@ -1,6 +1,7 @@
-/* Shows a played case to whoever traces: for each segment that has happened, the launches, kernels, copies and waits that
- * a program would have made, through the hook of the double of libcuda (cuda/hook.h). Times are those of the segment, so
- * that the timeline of a tracer and the power of the device tell the same story, and what was shown is known exactly. */
+/* Shows a played case to whoever traces: for each segment that has happened, the calls that a program would have made and
+ * the kernels and copies that they launched, in this order, through the hook of the double of libcuda (cuda/hook.h). Times
+ * are those of the segment, so that the timeline of a tracer and the power of the device tell the same story, and what was
+ * shown is known exactly. */
 #ifndef HEC_SIM_SHOW_H
 #define HEC_SIM_SHOW_H
 
@@ -41,6 +42,9 @@ struct sim_show;
 /* Load the double of libcuda and initialise it, which loads the tracer that the environment names. *show is NULL where
  * there is no double: a case is then played without being shown. ordinal: CUDA's. HEC_ERR_NOMEM. */
 int sim_show_open(int ordinal, struct sim_show **show);
+/* The program's first call, before the clock of the play starts: it gets its memory, `bytes`. Returns when a tracer that
+ * wants to be there from the first launch on is. show NULL is fine. */
+void sim_show_begin(struct sim_show *show, uint64_t bytes, int64_t now_ns);
 /* A segment is over. Pieces are contiguous; segments come in order. show NULL is fine. */
 void sim_show_segment(struct sim_show *show, enum sim_activity activity, const struct sim_piece *pieces, int count);
 void sim_show_truth(const struct sim_show *show, struct sim_show_truth *truth);

@@ -24,6 +24,7 @@ static const struct {
 static struct sim_cuda_listener listeners[SIM_CUDA_LISTENER_MAX];
 static int listener_count; /* published last */
 static uint32_t correlations;
+static void (*injected_tell)(const struct hec_trace_told *told); /* NULL: it wants none */
 
 /* cuInit: whoever comes first does it, the others wait; the injected library may call back. */
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -99,6 +100,11 @@ SIM_EXPORT void hecSimCudaEmit(const struct sim_op *op) {
     planned.planned = true;
     if (op->device < (uint32_t)sim_cu.device_count)
         sim_cu_tell(&planned);
+}
+
+SIM_EXPORT void hecSimCudaTell(const struct hec_trace_told *told) {
+    if (injected_tell)
+        injected_tell(told);
 }
 
 SIM_EXPORT uint32_t hecSimCudaCorrelations(uint32_t number) {
@@ -178,7 +184,7 @@ CUresult sim_cu_leave(const struct sim_cu_scope *scope, CUresult result) {
                         .launch_ns = scope->start_ns,
                         .start_ns = scope->start_ns,
                         .end_ns = sim_cu_now(),
-                        .u.api = {SIM_DOMAIN_DRIVER, calls[scope->call].cbid, sim_cu_tid(), result}};
+                        .u.api = {calls[scope->call].cbid, sim_cu_tid(), result}};
     sim_cu_tell(&op);
     CUcontext context = sim_cu_current();
     for (int i = 0, n = listening(); i < n; i++)
@@ -210,8 +216,8 @@ static void inject(void) {
     int (*initialize)(void) = NULL;
     if (library)
         *(void **)&initialize = dlsym(library, "InitializeInjection");
-    if (initialize)
-        initialize();
+    if (initialize && initialize())
+        *(void **)&injected_tell = dlsym(library, "hec_trace_tell");
 }
 
 SIM_EXPORT CUresult cuInit(unsigned flags) {

@@ -6,6 +6,8 @@
 #ifndef HEC_SIM_CUDA_HOOK_H
 #define HEC_SIM_CUDA_HOOK_H
 
+#include "base/trace.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +21,6 @@ enum sim_op_kind { SIM_OP_KERNEL, SIM_OP_COPY, SIM_OP_MEMSET, SIM_OP_GRAPH, SIM_
 enum sim_copy_kind { SIM_COPY_HTOD = 1, SIM_COPY_DTOH = 2, SIM_COPY_DTOD = 8, SIM_COPY_PTOP = 10 };
 enum sim_memory_kind { SIM_MEMORY_PAGEABLE = 1, SIM_MEMORY_PINNED = 2, SIM_MEMORY_DEVICE = 3 };
 enum sim_sync_kind { SIM_SYNC_EVENT = 1, SIM_SYNC_STREAM_WAIT = 2, SIM_SYNC_STREAM = 3, SIM_SYNC_CONTEXT = 4 };
-enum sim_api_domain { SIM_DOMAIN_DRIVER = 1, SIM_DOMAIN_RUNTIME = 2 };
 #define SIM_STREAM_ALL UINT32_MAX
 
 struct sim_op {
@@ -54,8 +55,8 @@ struct sim_op {
             uint32_t type, event; /* enum sim_sync_kind */
         } sync;
         struct {
-            uint32_t domain, cbid; /* enum sim_api_domain */
-            uint32_t tid;          /* as gettid */
+            uint32_t cbid; /* of the driver */
+            uint32_t tid;  /* as gettid */
             int32_t result;
         } api;
     } u;
@@ -78,6 +79,10 @@ int hecSimCudaListen(uint32_t abi, const struct sim_cuda_listener *listener);
 /* Tell the listeners about an operation that a program which schedules by itself (sim/play.h) has done; it counts in the
  * truth. */
 void hecSimCudaEmit(const struct sim_op *op);
+/* Tell the injected library (hec_trace_tell) of a call that such a program has made, before the operation that the call
+ * caused is emitted: no function of this library was called, so nobody in front of it could time it. The first one may wait
+ * until a tracer is attached. */
+void hecSimCudaTell(const struct hec_trace_told *told);
 /* Take `count` correlation ids; the first is returned. */
 uint32_t hecSimCudaCorrelations(uint32_t count);
 

@@ -55,8 +55,6 @@ static CUptiResult turn(CUpti_ActivityKind kind, bool on) {
     choice->kinds = on ? choice->kinds | bit : choice->kinds & ~bit;
     if (!on && kind == SIM_KIND_DRIVER)
         memset(choice->driver, 0, sizeof choice->driver);
-    if (!on && kind == SIM_KIND_RUNTIME)
-        memset(choice->runtime, 0, sizeof choice->runtime);
     unlock();
     if (on)
         sim_cupti_start_worker();
@@ -80,7 +78,7 @@ SIM_EXPORT CUptiResult cuptiActivityDisableContext(CUcontext context, CUpti_Acti
     return context ? turn(kind, false) : SIM_CUPTI_ERROR_INVALID_PARAMETER;
 }
 
-static CUptiResult turn_call(bool driver, uint32_t cbid, bool on) {
+SIM_EXPORT CUptiResult cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t on) {
     CUptiResult ready = usable();
     if (ready != SIM_CUPTI_SUCCESS)
         return ready;
@@ -88,20 +86,18 @@ static CUptiResult turn_call(bool driver, uint32_t cbid, bool on) {
         return SIM_CUPTI_ERROR_INVALID_PARAMETER;
     lock();
     struct sim_choice *choice = choose();
-    uint64_t *set = driver ? choice->driver : choice->runtime, bit = UINT64_C(1) << cbid % 64;
-    set[cbid / 64] = on ? set[cbid / 64] | bit : set[cbid / 64] & ~bit;
+    uint64_t *word = &choice->driver[cbid / 64], bit = UINT64_C(1) << cbid % 64;
+    *word = on ? *word | bit : *word & ~bit;
     unlock();
     if (on)
         sim_cupti_start_worker();
     return SIM_CUPTI_SUCCESS;
 }
 
-SIM_EXPORT CUptiResult cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable) {
-    return turn_call(true, cbid, enable);
-}
-
+/* The double has no runtime, so that there are no calls of it. */
 SIM_EXPORT CUptiResult cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable) {
-    return turn_call(false, cbid, enable);
+    (void)cbid, (void)enable;
+    return usable();
 }
 
 /* ---- what the device tells ---- */
@@ -111,10 +107,8 @@ static bool has(const struct sim_choice *choice, uint32_t kind) {
 }
 
 static bool has_call(const struct sim_choice *choice, const struct sim_op *op) {
-    bool driver = op->u.api.domain == SIM_DOMAIN_DRIVER;
-    const uint64_t *set = driver ? choice->driver : choice->runtime;
-    return has(choice, driver ? SIM_KIND_DRIVER : SIM_KIND_RUNTIME) ||
-           (op->u.api.cbid < SIM_CBID_MAX && (set[op->u.api.cbid / 64] >> op->u.api.cbid % 64 & 1));
+    return has(choice, SIM_KIND_DRIVER) ||
+           (op->u.api.cbid < SIM_CBID_MAX && (choice->driver[op->u.api.cbid / 64] >> op->u.api.cbid % 64 & 1));
 }
 
 /* A graph is traced as one or by its nodes, as was chosen when it was instantiated. */

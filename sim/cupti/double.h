@@ -35,8 +35,8 @@ enum sim_record_size {
 /* What is traced from t_ns on. Changes are kept: an operation is traced when its launch was. */
 struct sim_choice {
     int64_t t_ns;
-    uint64_t kinds;                                                 /* bit by kind */
-    uint64_t driver[SIM_CBID_MAX / 64], runtime[SIM_CBID_MAX / 64]; /* single calls */
+    uint64_t kinds;                     /* bit by kind */
+    uint64_t driver[SIM_CBID_MAX / 64]; /* single calls */
 };
 #define SIM_CHOICE_MAX 512
 

@@ -113,7 +113,7 @@ static size_t synchronization(const struct sim_op *op, uint8_t *record) {
 }
 
 static size_t api(const struct sim_op *op, uint8_t *record) {
-    PUT(API, kind, op->u.api.domain == SIM_DOMAIN_DRIVER ? SIM_KIND_DRIVER : SIM_KIND_RUNTIME);
+    PUT(API, kind, SIM_KIND_DRIVER);
     PUT(API, cbid, op->u.api.cbid);
     PUT(API, start, sim_cupti_time(op->start_ns));
     PUT(API, end, sim_cupti_time(op->end_ns));
@@ -186,7 +186,6 @@ static size_t size_of(uint32_t kind) {
     case SIM_KIND_MEMSET:
         return SIM_SIZE_MEMSET;
     case SIM_KIND_DRIVER:
-    case SIM_KIND_RUNTIME:
         return SIM_SIZE_API;
     case SIM_KIND_SYNCHRONIZATION:
         return SIM_SIZE_SYNC;

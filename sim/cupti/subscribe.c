@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define DRIVER 1u
-#define RUNTIME 2u
 
 struct CUpti_Subscriber_st {
     CUpti_CallbackFunc callback; /* NULL: nobody */
@@ -131,15 +130,6 @@ void sim_cupti_call(void *context, int site, uint32_t cbid, const char *name, ui
     callback(user_data, DRIVER, cbid, &data);
 }
 
-static const struct {
-    const char *name;
-    uint32_t cbid;
-} runtime_calls[] = {
-#define SIM_RUNTIME_CALL(name, cbid) {#name, cbid},
-#include "sim/cupti/runtime.def"
-#undef SIM_RUNTIME_CALL
-};
-
 SIM_EXPORT CUptiResult cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **name) {
     CUptiResult ready = sim_cupti_ready();
     if (ready != SIM_CUPTI_SUCCESS)
@@ -147,8 +137,5 @@ SIM_EXPORT CUptiResult cuptiGetCallbackName(uint32_t domain, uint32_t cbid, cons
     if (!name)
         return SIM_CUPTI_ERROR_INVALID_PARAMETER;
     *name = domain == DRIVER ? sim_cupti_driver_name(cbid) : NULL;
-    for (size_t i = 0; domain == RUNTIME && i < sizeof runtime_calls / sizeof runtime_calls[0]; i++)
-        if (runtime_calls[i].cbid == cbid)
-            *name = runtime_calls[i].name;
     return *name ? SIM_CUPTI_SUCCESS : SIM_CUPTI_ERROR_INVALID_PARAMETER;
 }

@@ -23,7 +23,7 @@ static const struct {
     {HEC_CUPTI_CONCURRENT_KERNEL, ALWAYS, true},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
-/* So many launches without one kernel, copy or memset: CUPTI does not record the device. */
+/* So many launches without one kernel, copy or memset: CUPTI does not record the device. A queue holds 1 024. */
 #define BLIND_LAUNCHES 2000u
 
 static void sleep_ms(long ms) {
@@ -137,7 +137,7 @@ static uint64_t launched(void) {
 }
 
 bool hec_attach_blind(void) {
-    return hec_records_totals().device == 0 && launched() >= BLIND_LAUNCHES;
+    return hec_records_totals().device == 0 && hec_tracer.fetched_launches >= BLIND_LAUNCHES;
 }
 
 bool hec_attach_full(void) {
@@ -152,6 +152,7 @@ void hec_attach_flush(uint32_t flags) {
     const struct hec_cupti *cupti = &hec_tracer.library.calls;
     size_t dropped = 0;
     hec_tracer.flushed_ns = hec_out_now_ns();
+    hec_tracer.fetched_launches = launched(); /* before: of a thousand that were launched just now none may be done */
     if (hec_buffers_out() == 0)
         return; /* nothing to fetch: nothing is asked */
     hec_clock_read(cupti);

@@ -17,6 +17,7 @@
 #define PROBES 2000
 
 static struct hec_caller callers[HEC_CALLERS_MAX], probe;
+static struct hec_caller nobody = {.tid = UINT32_MAX}; /* for threads that found no slot: asked once, counted once */
 static bool recording, single, attach_first;
 static uint32_t left_out;
 static uint32_t names[HEC_TRAMPOLINES_MAX];
@@ -27,19 +28,18 @@ static __thread struct hec_caller *mine;
 
 /* ---- slots ---- */
 
-static struct hec_caller *adopt(void) {
-    uint32_t tid = (uint32_t)syscall(SYS_gettid);
+static struct hec_caller *adopt(uint32_t tid) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
         uint32_t none = 0;
         if (__atomic_load_n(&callers[i].tid, __ATOMIC_RELAXED) == 0 &&
             __atomic_compare_exchange_n(&callers[i].tid, &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             callers[i].device_known = false;
             callers[i].last_tick = hec_ticks_now();
-            return mine = &callers[i];
+            return &callers[i];
         }
     }
     __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
-    return NULL;
+    return &nobody;
 }
 
 struct hec_caller *hec_caller_enter(void) {
@@ -47,7 +47,9 @@ struct hec_caller *hec_caller_enter(void) {
         return NULL;
     struct hec_caller *caller = mine;
     if (__builtin_expect(!caller || caller->tid == 0, 0))
-        caller = adopt();
+        caller = mine = adopt((uint32_t)syscall(SYS_gettid));
+    if (__builtin_expect(caller == &nobody, 0))
+        return NULL;
     if (__builtin_expect(__atomic_load_n(&attach_first, __ATOMIC_RELAXED), 0) && hec_trampolines_context())
         hec_attach_await();
     return caller;
@@ -177,21 +179,19 @@ void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end
 /* ---- calls that a simulator tells of ---- */
 
 static struct hec_caller *caller_of(uint32_t tid) {
-    for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
-        uint32_t none = 0;
-        if (callers[i].tid == tid ||
-            __atomic_compare_exchange_n(&callers[i].tid, &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++)
+        if (__atomic_load_n(&callers[i].tid, __ATOMIC_RELAXED) == tid)
             return &callers[i];
-    }
-    return NULL;
+    return adopt(tid);
 }
 
 void hec_callers_told(const struct hec_trace_told *told) {
     struct hec_caller *caller = __atomic_load_n(&recording, __ATOMIC_ACQUIRE) ? caller_of(told->tid) : NULL;
-    if (!caller)
+    if (!caller || caller == &nobody)
         return;
     if (__atomic_load_n(&attach_first, __ATOMIC_RELAXED))
         hec_attach_await();
+    hec_ticks_refine(); /* the times are exact */
     caller->device = told->device;
     caller->device_known = true;
     struct hec_caller_call call = {.amount = told->amount,
@@ -248,10 +248,15 @@ void hec_callers_read(struct hec_callers_totals *out) {
     out->waited_ns = hec_ticks_ns(waited);
 }
 
-/* Its totals stay: they are sums over the life of the process. */
+/* Its totals stay: they are sums over the life of the process. A thread may have been cancelled in a wait, or where it had
+ * the lock. */
 static void release(struct hec_caller *caller) {
-    if (syscall(SYS_tgkill, getpid(), caller->tid, 0) != 0 && errno == ESRCH)
-        __atomic_store_n(&caller->tid, 0, __ATOMIC_RELEASE);
+    if (syscall(SYS_tgkill, getpid(), caller->tid, 0) == 0 || errno != ESRCH)
+        return;
+    write_burst(caller);
+    give(caller);
+    __atomic_store_n(&caller->waiting_since, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&caller->tid, 0, __ATOMIC_RELEASE);
 }
 
 void hec_callers_sweep(bool all) {
@@ -287,5 +292,6 @@ uint32_t hec_callers_cost_ps(void) {
 void hec_callers_forget(void) {
     recording = single = attach_first = false;
     memset(callers, 0, sizeof callers);
+    mine = NULL; /* of the one thread that is here */
     left_out = 0;
 }

@@ -10,8 +10,24 @@
 /* A counter that traps into a hypervisor takes a microsecond; it is not used then. */
 #define READINGS 64
 #define READING_MOST_NS 100
+/* Of so many readings of both clocks the closest counts: a thread may lose its core for milliseconds between the two. */
+#define PAIRS 8
 
 struct hec_ticks hec_ticks = {.ns_per_tick = 1};
+
+static void read_pair(uint64_t *tick, int64_t *t_ns) {
+    uint64_t closest = UINT64_MAX;
+    for (int i = 0; i < PAIRS; i++) {
+        uint64_t before = hec_ticks_now();
+        int64_t now_ns = hec_ticks_clock_ns();
+        uint64_t took = hec_ticks_now() - before;
+        if (took >= closest)
+            continue;
+        closest = took;
+        *tick = before + took / 2;
+        *t_ns = now_ns;
+    }
+}
 
 #if defined(__x86_64__)
 /* Of one rate in all states of all cores, by the processor's word (CPUID 80000007h, EDX bit 8) and the kernel's. */
@@ -38,13 +54,12 @@ void hec_ticks_open(void) {
     uint64_t sum = 0;
     for (int i = 0; i < READINGS; i++)
         sum += __rdtsc();
-    hec_ticks.first_ns = hec_ticks_clock_ns();
-    hec_ticks.first_tick = __rdtsc();
-    if (sum == 0 || hec_ticks.first_ns - begin_ns > READINGS * READING_MOST_NS)
+    if (sum == 0 || hec_ticks_clock_ns() - begin_ns > READINGS * READING_MOST_NS)
         return;
+    hec_ticks.counter = true;
+    read_pair(&hec_ticks.first_tick, &hec_ticks.first_ns);
     while (hec_ticks_clock_ns() - hec_ticks.first_ns < 1000000)
         ;
-    hec_ticks.counter = true;
     hec_ticks_refine();
 #endif
 }
@@ -52,8 +67,11 @@ void hec_ticks_open(void) {
 void hec_ticks_refine(void) {
     if (!hec_ticks.counter)
         return;
-    int64_t ns = hec_ticks_clock_ns() - hec_ticks.first_ns;
-    uint64_t ticks = hec_ticks_now() - hec_ticks.first_tick;
+    uint64_t ticks;
+    int64_t ns;
+    read_pair(&ticks, &ns);
+    ticks -= hec_ticks.first_tick;
+    ns -= hec_ticks.first_ns;
     double rate = (double)ns / (double)ticks;
     if (ns > 0 && ticks > 0)
         __atomic_store(&hec_ticks.ns_per_tick, &rate, __ATOMIC_RELAXED);

@@ -50,10 +50,17 @@ static inline uint64_t hec_ticks_of(int64_t t_ns) {
     return hec_ticks.first_tick + (uint64_t)(int64_t)((double)ns / hec_ticks.ns_per_tick);
 }
 
-/* An instant of the last second as CLOCK_MONOTONIC; ticks of the future become now. */
+/* An instant of the last second as CLOCK_MONOTONIC; ticks of the future become now. Read again where the thread lost its
+ * core between the two clocks: a record would be told milliseconds late. */
+#define HEC_TICKS_CLOSE_NS 2000
 static inline int64_t hec_ticks_at_ns(uint64_t tick) {
-    uint64_t now = hec_ticks_now();
-    int64_t now_ns = hec_ticks_clock_ns();
+    uint64_t now;
+    int64_t now_ns;
+    int tries = 4;
+    do {
+        now = hec_ticks_now();
+        now_ns = hec_ticks_clock_ns();
+    } while (hec_ticks_ns(hec_ticks_now() - now) > HEC_TICKS_CLOSE_NS && --tries > 0);
     return now_ns - (now > tick ? hec_ticks_ns(now - tick) : 0);
 }
 

@@ -232,7 +232,8 @@ struct hec_tracer {
     int64_t begin_ns;
     int64_t attached_ns; /* 0: never */
     int64_t open_ns, close_ns;
-    uint64_t open_kept; /* calls so far when it was attached */
+    uint64_t open_kept;        /* calls so far when it was attached */
+    uint64_t fetched_launches; /* since then, when CUPTI was last asked for what is complete */
     int64_t flushed_ns, told_ns;
     uint32_t cost_ps; /* of timing a call */
 };
@@ -252,7 +253,7 @@ void hec_attach_drain(int64_t now_ns);
 void hec_attach_flush(uint32_t flags);
 /* The program ends: the last records. */
 void hec_attach_end(void);
-/* Whether so many launches brought no record that CUPTI must be blind. */
+/* Whether so many launches brought no record, though it was asked for, that CUPTI must be blind. */
 bool hec_attach_blind(void);
 /* Whether CUPTI keeps more of the program's memory than it may. */
 bool hec_attach_full(void);
