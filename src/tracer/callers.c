@@ -243,7 +243,9 @@ void hec_callers_read(struct hec_callers_totals *out) {
         out->launches += __atomic_load_n(&c->launches, __ATOMIC_RELAXED);
         out->graphs += __atomic_load_n(&c->graphs, __ATOMIC_RELAXED);
         out->copies += __atomic_load_n(&c->copies, __ATOMIC_RELAXED);
-        waited += __atomic_load_n(&c->waited_ticks, __ATOMIC_RELAXED) + (since && now > since ? now - since : 0);
+        /* a thread that only waits holds up nobody who launches */
+        if (__atomic_load_n(&c->launches, __ATOMIC_RELAXED) + __atomic_load_n(&c->graphs, __ATOMIC_RELAXED) > 0)
+            waited += __atomic_load_n(&c->waited_ticks, __ATOMIC_RELAXED) + (since && now > since ? now - since : 0);
     }
     out->waited_ns = hec_ticks_ns(waited);
 }
