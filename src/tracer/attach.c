@@ -152,8 +152,10 @@ void hec_attach_flush(uint32_t flags) {
     const struct hec_cupti *cupti = &hec_tracer.library.calls;
     size_t dropped = 0;
     hec_tracer.flushed_ns = hec_out_now_ns();
-    hec_tracer.fetched_launches = launched(); /* before: of a thousand that were launched just now none may be done */
-    if (hec_buffers_out() == 0)
+    uint64_t count = launched(); /* before: of a thousand that were launched just now none may be done */
+    bool more = hec_tracer.attach == HEC_ATTACH_ON && count != hec_tracer.fetched_launches;
+    hec_tracer.fetched_launches = count;
+    if (hec_buffers_out() == 0 && !more)
         return; /* nothing to fetch: nothing is asked */
     hec_clock_read(cupti);
     /* until the next gentle flush: CUPTI may return the buffers from a thread of its own, later */
@@ -259,11 +261,11 @@ void hec_attach_end(void) {
     if (hec_tracer.attach == HEC_ATTACH_ON) {
         hec_tracer.close_ns = hec_out_now_ns();
         hec_tracer.draining = true;
-        hec_tracer.attach = HEC_ATTACH_QUIET;
         /* In case that CUPTI does not come back in time: as far as its records have been fetched. A later one replaces
          * it. */
         tell(true, hec_tracer.flushed_ns);
         hec_attach_flush(0);
+        hec_tracer.attach = HEC_ATTACH_QUIET;
         await_buffers(20);
     }
     if (hec_tracer.draining)
