@@ -20,7 +20,6 @@
 /* The environment of the observed command. */
 #define HEC_TRACE_ENV_SOCKET "HEC_TRACE_SOCKET"     /* where the tracer hands its ring over */
 #define HEC_TRACE_ENV_MODE "HEC_TRACE_MODE"         /* "auto", "full", "graph", "off" */
-#define HEC_TRACE_ENV_BUDGET "HEC_TRACE_BUDGET"     /* parts per million of the program's time, for auto; "10000" */
 #define HEC_TRACE_ENV_NO_CUPTI "HEC_TRACE_NO_CUPTI" /* a sentence: CUPTI stays out, and why; calls only */
 #define HEC_TRACE_ENV_MEMORY "HEC_TRACE_MEMORY"     /* MB that the tracer and CUPTI may take in the process; "64" */
 #define HEC_TRACE_ENV_CUPTI "HEC_TRACE_CUPTI"       /* path of the libcupti to use; unset: the one that matches */
@@ -63,8 +62,8 @@ struct hec_trace_process {
     uint32_t driver_version; /* cuDriverGetVersion: 13000 for 13.0; 0 unknown */
     uint32_t library;        /* name id of the path of libcupti; 0: none */
     uint32_t why;            /* name id of the sentence that says why there is no trace; 0: there is one */
-    uint32_t budget_ppm;
-    uint32_t flags;      /* below */
+    uint32_t flags;          /* below */
+    uint32_t reserved;
     int64_t attached_ns; /* CUPTI records the device since; 0: it does not, or did not */
 };
 #define HEC_TRACE_CALLS_SEEN 1u /* calls of the program pass through the tracer's functions */

@@ -3,30 +3,15 @@
 #include "base/log.h"
 #include "cli/paths.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const modes[HEC_TRACE_MODE_COUNT] = {"off", "auto", "full", "graph"};
 
-/* "1%", "1" or "0.5": per cent. */
-static int parse_budget(const char *text, int64_t *ppm) {
-    char *end;
-    errno = 0;
-    double percent = strtod(text, &end);
-    if (end == text || (*end && strcmp(end, "%") != 0) || errno || !(percent >= 0.01 && percent <= 100)) {
-        hec_error("--budget needs a percentage from 0.01 to 100, not \"%s\"", text);
-        return HEC_ERR_USAGE;
-    }
-    *ppm = (int64_t)(percent * 1e4 + 0.5);
-    return HEC_OK;
-}
-
 int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject) {
-    *inject = (struct hec_inject){.mode = HEC_TRACE_AUTO, .budget_ppm = 10000, .hooks = true};
+    *inject = (struct hec_inject){.mode = HEC_TRACE_AUTO, .memory_mb = 64, .hooks = true};
     const char *mode = hec_args_value(args, HEC_OPT_TRACE);
-    const char *budget = hec_args_value(args, HEC_OPT_BUDGET);
     const char *hooks = hec_args_value(args, HEC_OPT_HOOKS);
     if (mode) {
         int i = 0;
@@ -43,10 +28,7 @@ int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject) {
         return HEC_ERR_USAGE;
     }
     inject->hooks = !hooks || strcmp(hooks, "on") == 0;
-    int err = budget ? parse_budget(budget, &inject->budget_ppm) : HEC_OK;
-    if (inject->mode == HEC_TRACE_OFF || inject->mode == HEC_TRACE_FULL)
-        inject->budget_ppm = -1;
-    return err;
+    return hec_args_number(args, HEC_OPT_TRACE_MEMORY, 40, 65536, &inject->memory_mb);
 }
 
 bool hec_inject_is_ours(const char *value) {
@@ -56,7 +38,7 @@ bool hec_inject_is_ours(const char *value) {
 
 void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec_environ *env) {
     struct hec_why why;
-    char library[PATH_MAX], budget[32];
+    char library[PATH_MAX], memory[32];
     const char *taken = hec_environ_get(env, HEC_INJECT_VARIABLE);
     if (inject->mode == HEC_TRACE_OFF) {
         snprintf(inject->why, sizeof inject->why, "switched off by --trace off");
@@ -73,11 +55,11 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
         snprintf(inject->why, sizeof inject->why, "%s", why.text);
         return;
     }
-    snprintf(budget, sizeof budget, "%lld", (long long)(inject->budget_ppm < 0 ? 0 : inject->budget_ppm));
+    snprintf(memory, sizeof memory, "%.0f", inject->memory_mb);
     hec_environ_set(env, HEC_INJECT_VARIABLE, library);
     hec_environ_set(env, HEC_TRACE_ENV_SOCKET, socket);
     hec_environ_set(env, HEC_TRACE_ENV_MODE, modes[inject->mode]);
-    hec_environ_set(env, HEC_TRACE_ENV_BUDGET, budget);
+    hec_environ_set(env, HEC_TRACE_ENV_MEMORY, memory);
     inject->traced = true;
 }
 
@@ -95,7 +77,7 @@ void hec_inject_record(const struct hec_inject *inject, pid_t root, int64_t star
         .first_ns = start_ns,
         .last_ns = start_ns,
         .estimate_ppm = -1,
-        .budget_ppm = inject->budget_ppm,
+        .budget_ppm = -1,
     };
     snprintf(tracer.why, sizeof tracer.why, "%.*s", (int)sizeof tracer.why - 1, inject->why);
     sink->tracer(sink->context, &tracer);

@@ -14,7 +14,7 @@
 
 struct hec_inject {
     enum hec_trace_mode mode; /* --trace */
-    int64_t budget_ppm;       /* --budget; -1: the mode has none */
+    double memory_mb;         /* --trace-memory */
     bool hooks;               /* --hooks */
     bool traced;              /* the command was given the tracer */
     char why[512];            /* why it was not */

@@ -138,7 +138,6 @@ static void prepare_rings(struct session *s) {
         return;
     s->observe.trace_socket = s->trace_socket;
     s->observe.trace_mode = s->inject.mode;
-    s->observe.trace_budget_ppm = s->inject.budget_ppm;
     hec_guard_watch_begin(&s->guard, s->inject.mode, s->simulation != NULL);
     hec_inject_no_cupti(s->guard.out, &s->env);
     s->observe.tracer_seen = hec_guard_watch_tracer;

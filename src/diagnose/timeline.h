@@ -107,7 +107,6 @@ struct hec_trace_cost {
     double overhead_inside, overhead_after; /* of a step inside of windows, and after them; NAN where not measured */
     bool overhead_unknown;                  /* CUPTI was attached, and no steps tell what it did */
     bool overhead_measured;
-    double budget; /* NAN: none */
     double self_cpu_s;
     char holder[128];
     double holder_s;

@@ -44,8 +44,8 @@ static size_t add_batches(const struct hec_step_list *steps, const uint8_t *stag
                 taken++;
             }
         hec_sort(scratch, n);
-        to[made++] = (struct batch){stage, hec_sorted_quantile(scratch, n, 0.5),
-                                    2 * sum / (double)n / (double)steps->count - 1};
+        to[made++] =
+            (struct batch){stage, hec_sorted_quantile(scratch, n, 0.5), 2 * sum / (double)n / (double)steps->count - 1};
     }
     return made;
 }
@@ -199,7 +199,6 @@ void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct he
         .overhead_high = NAN,
         .overhead_inside = NAN,
         .overhead_after = NAN,
-        .budget = NAN,
         .self_cpu_s = NAN,
         .cupti_version = -1,
     };
@@ -219,8 +218,6 @@ void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct he
             estimated += (double)t->estimate_ppm / 1e6 * life_of(t);
             estimated_life += life_of(t);
         }
-        if (t->budget_ppm >= 0)
-            out->budget = (double)t->budget_ppm / 1e6;
         if (t->holder[0] && (!out->holder[0] || positive(t->holder_ns) > held)) {
             out->holder[0] = '\0';
             text(out->holder, sizeof out->holder, t->holder);

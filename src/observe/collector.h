@@ -22,7 +22,6 @@ struct hec_observe_options {
     const char *mark_socket;          /* path on which the program's rings arrive; NULL: none */
     const char *trace_socket;         /* path on which the tracer's rings arrive; NULL: none */
     int trace_mode;                   /* as asked for: enum hec_trace_mode of base/trace.h */
-    int64_t trace_budget_ppm;         /* -1: none */
     struct hec_device_table *devices; /* of this run (observe/devices.h); set by the recorder, NULL without one */
     int64_t gpm_window_ns;            /* 0: as short as the CPU share allows */
     /* is shown every row about a traced process that goes to the sink, from the trace's thread; NULL: nobody */

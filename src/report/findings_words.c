@@ -13,6 +13,15 @@ bool hec_summary_traced(const struct hec_summary *summary) {
     return summary->timeline.device_count > 0;
 }
 
+const char *hec_summary_rests_on(const struct hec_summary *summary) {
+    if (hec_summary_traced(summary))
+        return "";
+    for (int i = 0; i < summary->diagnosis.ledger.device_count; i++)
+        if (summary->diagnosis.ledger.devices[i].basis == HEC_LEDGER_CALLS)
+            return ", from calls";
+    return ", without a trace";
+}
+
 static const struct hec_device_summary *device_of(const struct hec_summary *s, int device) {
     for (int i = 0; i < s->device_count; i++)
         if (s->devices[i].device.index == device)
@@ -90,7 +99,7 @@ static void headline_of_finding(char *out, size_t size, const struct hec_summary
     if (hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, "; mending it would save about %s", saving);
     if (!hec_summary_traced(s))
-        snprintf(sure, sizeof sure, " (without a trace, confidence %.2f)", f->confidence);
+        snprintf(sure, sizeof sure, " (%s, confidence %.2f)", hec_summary_rests_on(s) + 2, f->confidence);
     if (idled(what, sizeof what, s, f))
         snprintf(out, size, "%s: %s%s%s", hec_cause_title(f->cause), what, sure, saves);
     else
@@ -126,7 +135,7 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
         headline_of_finding(out, size, s, first);
     else if (first && first->cause == HEC_CAUSE_NONE)
         snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the joules or more%s",
-                 first->evidence[0], 100 * HEC_FINDING_WORTH, hec_summary_traced(s) ? "" : ", without a trace");
+                 first->evidence[0], 100 * HEC_FINDING_WORTH, hec_summary_rests_on(s));
     else
         headline_without_finding(out, size, s);
 }

@@ -8,8 +8,10 @@
 
 #include <stddef.h>
 
-/* Whether any activity of a device was traced: else all is said from telemetry alone. */
+/* Whether any activity of a device was traced. */
 bool hec_summary_traced(const struct hec_summary *summary);
+/* What findings rest on where none was: ", from calls", ", without a trace"; "" where some was. */
+const char *hec_summary_rests_on(const struct hec_summary *summary);
 /* What a device is called within a sentence: "the H200" where the run used one, "GPU 1" where several. */
 const char *hec_device_word(char text[HEC_FORMAT_SIZE], const struct hec_summary *summary, int device);
 /* The finding that is worth acting on most, NULL: none is. */

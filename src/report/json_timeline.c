@@ -152,7 +152,6 @@ json_t *hec_json_trace(const struct hec_timeline *timeline) {
     set(row, "overhead_after", number(t->overhead_after));
     set(row, "overhead_measured", json_boolean(t->overhead_measured));
     set(row, "overhead_unknown", json_boolean(t->overhead_unknown));
-    set(row, "budget", number(t->budget));
     set(row, "self_cpu_seconds", number(t->self_cpu_s));
     set(row, "holder", hec_json_text(t->holder));
     set(row, "holder_seconds", number(t->holder[0] ? t->holder_s : NAN));

@@ -33,7 +33,9 @@ static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summar
     bool tried = t->processes && t->mode != HEC_TRACE_OFF && t->why[0], simulated = s->simulated[0];
     if (hec_summary_traced(s) || s->imported[0] || (!tried && !used(s)))
         return;
-    if (tried)
+    if (t->records > 0)
+        hec_page_row(page, 2, "kernels", HEC_TONE_PLAIN, "not recorded: %s", t->why);
+    else if (tried)
         hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s (it would add cause, lines and savings)", t->why);
     else
         hec_page_row(page, 2, "trace", HEC_TONE_PLAIN,

@@ -221,24 +221,20 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *s)
 /* ---- trace ---- */
 
 static void put_overhead(struct hec_page *page, const struct hec_trace_cost *t) {
-    text overhead, low, high, budget;
-    char limit[64] = "";
+    text overhead, low, high;
     if (t->overhead_unknown)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown unknown: no steps before CUPTI's first window tell it");
     if (!isfinite(t->overhead))
         return;
-    if (isfinite(t->budget) && t->mode != HEC_TRACE_FULL)
-        snprintf(limit, sizeof limit, "; budget %.10s", hec_format_share(budget, t->budget));
-    bool over = isfinite(t->budget) && t->mode != HEC_TRACE_FULL && t->overhead > t->budget;
     if (t->overhead_measured)
-        hec_page_row(page, 0, "", over ? HEC_TONE_WARN : HEC_TONE_DIM, "slowdown %s (%s to %s, measured)%s",
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown %s (%s to %s, measured)",
                      hec_format_share(overhead, t->overhead), hec_format_share(low, t->overhead_low),
-                     hec_format_share(high, t->overhead_high), limit);
+                     hec_format_share(high, t->overhead_high));
     else
-        hec_page_row(page, 0, "", over ? HEC_TONE_WARN : HEC_TONE_DIM, "slowdown about %s (%s%s%sestimated)%s",
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown about %s (%s%s%sestimated)",
                      hec_format_share(overhead, t->overhead), isfinite(t->overhead_high) ? "at most " : "",
                      isfinite(t->overhead_high) ? hec_format_share(high, t->overhead_high) : "",
-                     isfinite(t->overhead_high) ? ", " : "", limit);
+                     isfinite(t->overhead_high) ? ", " : "");
 }
 
 void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeline) {

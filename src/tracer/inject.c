@@ -13,8 +13,6 @@ EXPORT void hec_trace_stand_down(const char *holder);
 EXPORT void hec_trace_come_back(void);
 EXPORT void hec_trace_tell(const struct hec_trace_told *told);
 
-#define BUDGET_PPM_DEFAULT 10000u
-
 enum { STATE_NEW, STATE_STARTING, STATE_LIVE, STATE_OFF };
 static int state;
 
@@ -77,12 +75,6 @@ static enum hec_trace_mode mode_of(const char *text) {
     return strcmp(text, "full") == 0 ? HEC_TRACE_FULL : strcmp(text, "graph") == 0 ? HEC_TRACE_GRAPH : HEC_TRACE_OFF;
 }
 
-static uint32_t budget_of(const char *text) {
-    char *end;
-    unsigned long ppm = text && text[0] ? strtoul(text, &end, 10) : 0;
-    return ppm > 0 && ppm <= 1000000 && !*end ? (uint32_t)ppm : BUDGET_PPM_DEFAULT;
-}
-
 void hec_inject_tell(const char *why) {
     struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
     struct hec_trace_process *out = &hec_out_payload(&record)->process;
@@ -94,7 +86,6 @@ void hec_inject_tell(const char *why) {
     out->driver_version = hec_device_driver_version();
     out->library = library->path[0] ? hec_intern_name(library->path) : 0;
     out->why = why[0] ? hec_intern_name(why) : 0;
-    out->budget_ppm = hec_tracer.budget_ppm;
     out->attached_ns = hec_tracer.attached_ns;
     out->flags = hec_tracer.calls ? HEC_TRACE_CALLS_SEEN : 0;
     hec_out_write(&record, HEC_TRACE_PROCESS);
@@ -112,7 +103,6 @@ static bool start(void) {
     const char *socket = secure_getenv(HEC_TRACE_ENV_SOCKET), *no_cupti = secure_getenv(HEC_TRACE_ENV_NO_CUPTI);
     struct hec_tracer *t = &hec_tracer;
     t->mode = mode_of(secure_getenv(HEC_TRACE_ENV_MODE));
-    t->budget_ppm = budget_of(secure_getenv(HEC_TRACE_ENV_BUDGET));
     t->memory_bytes = memory_of(secure_getenv(HEC_TRACE_ENV_MEMORY));
     t->no_cupti = no_cupti && no_cupti[0];
     t->graphs = t->mode == HEC_TRACE_GRAPH;

@@ -129,8 +129,8 @@ static void finish(void) {
     hec_callers_sweep(true);
     if (t->mode == HEC_TRACE_AUTO && t->attach == HEC_ATTACH_NOT && !t->no_cupti && t->calls)
         hec_inject_tell(
-            "the host did not wait for the device long enough to hide what CUPTI costs, or the program was too "
-            "short: kernels were not recorded; --trace=full shows them");
+            "CUPTI stayed out: the program waited for the device too little to hide what that costs, or ended early; "
+            "--trace=full records kernels");
     if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
         hec_attach_end();
     hec_attach_tell_counts();

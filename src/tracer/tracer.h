@@ -219,7 +219,6 @@ struct hec_tracer {
     struct hec_library library;
     enum hec_trace_mode mode;
     enum hec_attach_state attach;
-    uint32_t budget_ppm;
     uint64_t memory_bytes; /* for everything */
     bool calls;            /* trampolines are in place */
     bool no_cupti;         /* HEC_TRACE_ENV_NO_CUPTI */

@@ -25,18 +25,14 @@ static const struct hec_rule_advice advice[] = {
 
 static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_verdict *verdict = &f->device->verdict;
-    const char *why = f->summary->timeline.trace.why;
-    bool many = strstr(why, "launches a second") != NULL;
     if (verdict->kind != HEC_VERDICT_SMALL_KERNELS)
         return false;
-    hec_finding_title(out, "%slaunch-bound: the engine is active %.0f %% of the time in use", many ? "" : "probably ",
+    hec_finding_title(out, "probably launch-bound: the engine is active %.0f %% of the time in use",
                       100 * f->device->activity.engine);
-    if (many)
-        hec_finding_evidence(out, "not traced: %.*s", (int)strcspn(why, ":"), why);
     for (int i = 0; i < verdict->evidence_count; i++)
         hec_finding_evidence(out, "%s", verdict->evidence[i]);
-    out->confidence = fmin(many ? 0.7 : 0.5, verdict->confidence + (many ? 0.1 : 0));
-    hec_waits_save_telemetry(f, many ? 0.9 : 0.6, out);
+    out->confidence = fmin(0.5, verdict->confidence);
+    hec_waits_save_telemetry(f, 0.6, out);
     return true;
 }
 
@@ -72,8 +68,7 @@ const struct hec_rule hec_rule_launch = {
         "that, the device waits for the next launch, however fast it is.",
     .detection =
         "idle time in launching calls, and between them in pieces of less than 0.2 ms, where launching takes longer than "
-        "what is launched. Without a trace: a busy engine with hardly a warp resident; and a run with so many launches "
-        "that they could not be traced within the budget.",
+        "what is launched. Without a trace: a busy engine with hardly a warp resident.",
     .saving = "CUDA graphs launch a step at once: 88 % of the time (50 to 100 %), each second at idle power.",
     .lever =
         "launch less: torch.compile(mode=\"reduce-overhead\") or CUDA graphs, fused and foreach optimisers, larger batches",

@@ -101,7 +101,6 @@ static bool take_process(const struct taking *t) {
                  process->abi, HEC_TRACE_ABI);
         return true;
     }
-    tracer->budget_ppm = process->mode == HEC_TRACE_AUTO ? (int64_t)process->budget_ppm : -1;
     describe(peer, t->run, process);
     return true;
 }

@@ -128,7 +128,7 @@ static void tell_nobody(const struct trace *trace) {
         .first_ns = trace->run.opened_ns,
         .last_ns = trace->run.opened_ns,
         .estimate_ppm = -1,
-        .budget_ppm = options->trace_budget_ppm,
+        .budget_ppm = -1,
     };
     trace->run.sink->tracer(trace->run.sink->context, &tracer);
 }
