@@ -1,4 +1,4 @@
-/* CUPTI in the program: switched on once, at most once off again, never finalised (docs/decisions/0006, 0009). */
+/* CUPTI in the program: switched on once, at most once off again, never finalised (docs/decisions/0006, 0010). */
 #include "tracer/tracer.h"
 
 #include <pthread.h>

@@ -200,7 +200,7 @@ uint32_t hec_device_driver_version(void);
 /* ---- attach.c: CUPTI on, and off; under the control lock ---- */
 
 /* Once on, kinds are switched off at most once and never on again: of programs in which they were switched off and on again
- * 4 of 53 died at their end inside libcupti, of those in which they stayed on none of 70 (docs/decisions/0009). */
+ * 4 of 53 died at their end inside libcupti, of those in which they stayed on none of 70 (docs/decisions/0010). */
 enum hec_attach_state {
     HEC_ATTACH_NOT,   /* nothing was asked of CUPTI yet */
     HEC_ATTACH_ON,    /* kinds are on: a window is open */
