@@ -290,7 +290,9 @@ void hec_attach_await(void) {
     int waited = 0;
     while (!first.answered && waited == 0)
         waited = pthread_cond_timedwait(&first.done, &first.lock, &until);
+    first.answered = true; /* or it took too long: nobody waits a second time */
     pthread_mutex_unlock(&first.lock);
+    hec_callers_attach_first(false);
 }
 
 bool hec_attach_asked(void) {

@@ -7,7 +7,8 @@
 struct hec_hold hec_hold;
 
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t holder; /* atomic; 0: nobody */
+static pthread_t holder;  /* atomic; 0: nobody */
+static pthread_t forking; /* atomic: the thread that holds it for a fork; 0: none */
 
 /* Whose CUPTI calls come from which files. */
 static const struct {
@@ -42,7 +43,7 @@ bool hec_hold_inside(void) {
 
 void hec_hold_forget(void) {
     pthread_mutex_init(&control, NULL);
-    holder = 0;
+    holder = forking = 0;
     memset(&hec_hold, 0, sizeof hec_hold);
 }
 
@@ -104,14 +105,14 @@ void hec_hold_ended(int64_t now_ns) {
 }
 
 /* Only our own thread, under `busy`, and other users of CUPTI have it: those wait for nothing of a fork's. */
-static bool held_for_fork;
-
 void hec_hold_fork_prepare(void) {
-    held_for_fork = !hec_hold_inside() && hec_hold_enter();
+    if (!hec_hold_inside() && hec_hold_enter())
+        __atomic_store_n(&forking, pthread_self(), __ATOMIC_RELAXED);
 }
 
 void hec_hold_fork_parent(void) {
-    if (held_for_fork)
-        hec_hold_leave();
-    held_for_fork = false;
+    if (!pthread_equal(__atomic_load_n(&forking, __ATOMIC_RELAXED), pthread_self()))
+        return;
+    __atomic_store_n(&forking, (pthread_t)0, __ATOMIC_RELAXED);
+    hec_hold_leave();
 }

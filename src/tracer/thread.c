@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #define TICK_NS (100 * HEC_NS_PER_MS)
@@ -16,9 +15,9 @@
 /* Tables of runtimes that look functions up about now: looked at again so long after cuInit. */
 static const int64_t again_ns[] = {100 * HEC_NS_PER_MS, HEC_NS_PER_S, 5 * HEC_NS_PER_S};
 #define AGAIN (sizeof again_ns / sizeof again_ns[0])
-/* CUPTI's flush runs on it: seen at most 22 KB used of it (H100, CUPTI 13.0; HEC_TRACE_STACK tells). It is ours, with a
- * guard page, not the program's to size. */
-#define STACK_BYTES ((size_t)512 << 10)
+/* CUPTI's flush runs on it. It is ours, not the program's to size, with a guard that no frame leaps over. */
+#define STACK_BYTES ((size_t)1 << 20)
+#define GUARD_BYTES ((size_t)64 << 10)
 #define FORK_WAIT_MS 2000
 
 static struct {
@@ -39,7 +38,7 @@ static struct timespec time_of(int64_t ns) {
 /* ---- all that the thread does, but for waiting, is done under `busy`: a fork waits for its end ---- */
 
 static pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
-static bool held_for_fork;
+static pthread_t forking; /* atomic: the thread that holds it for a fork; 0: none */
 
 /* A child in which the loader's lock, or one of CUPTI's or the driver's, is taken for ever hangs at its next dlopen (35 to
  * 46 of 100 children did, with a walk of the modules every 50 ms). A bound all the same: nothing of ours may keep a
@@ -48,13 +47,15 @@ void hec_thread_fork_prepare(void) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += FORK_WAIT_MS / 1000;
-    held_for_fork = !hec_thread_is_own() && pthread_mutex_timedlock(&busy, &until) == 0;
+    if (!hec_thread_is_own() && pthread_mutex_timedlock(&busy, &until) == 0)
+        __atomic_store_n(&forking, pthread_self(), __ATOMIC_RELAXED);
 }
 
 void hec_thread_fork_parent(void) {
-    if (held_for_fork)
-        pthread_mutex_unlock(&busy);
-    held_for_fork = false;
+    if (!pthread_equal(__atomic_load_n(&forking, __ATOMIC_RELAXED), pthread_self()))
+        return; /* it could not be had */
+    __atomic_store_n(&forking, (pthread_t)0, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&busy);
 }
 
 /* ---- what is due ---- */
@@ -123,9 +124,10 @@ void hec_thread_step(int64_t now) {
 /* The last records. Others that have CUPTI just now keep it. */
 static void finish(void) {
     struct hec_tracer *t = &hec_tracer;
+    hec_callers_record(false);
+    hec_attach_answer(); /* whoever waits for CUPTI need not any more */
     if (!hec_hold_enter())
         return;
-    hec_callers_record(false);
     hec_callers_sweep(true);
     if (t->mode == HEC_TRACE_AUTO && t->attach == HEC_ATTACH_NOT && !t->no_cupti && t->calls)
         hec_inject_tell(
@@ -217,7 +219,7 @@ void hec_thread_forget(void) {
     memset(&thread, 0, sizeof thread);
     pthread_mutex_init(&thread.lock, NULL);
     pthread_mutex_init(&busy, NULL);
-    held_for_fork = false;
+    forking = 0;
 }
 
 int hec_thread_start(void) {
@@ -233,6 +235,7 @@ int hec_thread_start(void) {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setguardsize(&attributes, GUARD_BYTES);
     sigfillset(&all);
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}; /* a crash shows as ever */
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
