@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLS (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
+#define CALLS                                                                                                          \
+    (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
 #define READING_LEAST_NS (400 * HEC_NS_PER_MS) /* closer ones are put together */
 #define LAUNCHES_LEAST 100
-#define SLICE_NS HEC_NS_PER_MS  /* while launching, busy and idle take turns so often */
+#define SLICE_NS HEC_NS_PER_MS /* while launching, busy and idle take turns so often */
 #define SLICES_MOST 1024
 #define INTERVALS_MOST 100000
-#define PAUSE_NS 100000         /* and so long are pauses in it: shorter than what counts as the program's own work */
-#define SEEN_SLACK_NS 20000     /* state.h, rule 1 */
+#define PAUSE_NS 100000     /* and so long are pauses in it: shorter than what counts as the program's own work */
+#define SEEN_SLACK_NS 20000 /* state.h, rule 1 */
 #define PENDING_MOST 262144
 #define NOISE_NS 1000 /* busy for less is nothing */
 #define LEAST_NS 2000 /* but what is launched runs for so long */
@@ -365,8 +366,7 @@ static int names(void *context, int (*visit)(void *to, uint32_t id, const char *
     return from->names ? from->names(from->context, visit, to, why) : 0;
 }
 
-static int tracks(void *context, int (*visit)(void *to, const struct hec_track *track), void *to,
-                  struct hec_why *why) {
+static int tracks(void *context, int (*visit)(void *to, const struct hec_track *track), void *to, struct hec_why *why) {
     const struct hec_inferred *f = context;
     int err = f->from->tracks(f->from->context, visit, to, why);
     for (size_t i = 0; i < f->machine_count && !err; i++) {
@@ -389,8 +389,7 @@ static int kernels(void *context, int (*visit)(void *to, const struct hec_kernel
     return from->kernels ? from->kernels(from->context, visit, to, why) : 0;
 }
 
-static int frames(void *context, int (*visit)(void *to, const struct hec_frame *frame), void *to,
-                  struct hec_why *why) {
+static int frames(void *context, int (*visit)(void *to, const struct hec_frame *frame), void *to, struct hec_why *why) {
     const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
     return from->frames ? from->frames(from->context, visit, to, why) : 0;
 }
@@ -526,8 +525,8 @@ void hec_inferred_free(struct hec_inferred *f) {
     free(f);
 }
 
-int hec_inferred_input(struct hec_inferred *f, enum hec_inferred_variant variant,
-                       const struct hec_timeline_input **out, struct hec_why *why) {
+int hec_inferred_input(struct hec_inferred *f, enum hec_inferred_variant variant, const struct hec_timeline_input **out,
+                       struct hec_why *why) {
     f->variant = variant;
     for (size_t i = 0; i < f->machine_count; i++)
         hec_inferred_share_begin(&f->machines[i].share, variant);

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-#define BLOCKED_NS 50000        /* a launching call that takes as long waited for room in the queue, or loaded code */
-#define QUEUE_LEAST 256.0       /* launches that must be outstanding for the first of them; queues hold about 1000 */
-#define SLOW_CALL_NS 15000.0    /* mean of a burst whose calls wait; others take 2 to 9 us */
-#define STAGED_BYTES 65536.0    /* CUDA stages pageable copies to the device of up to 64 KiB, and returns at once */
+#define BLOCKED_NS 50000     /* a launching call that takes as long waited for room in the queue, or loaded code */
+#define QUEUE_LEAST 256.0    /* launches that must be outstanding for the first of them; queues hold about 1000 */
+#define SLOW_CALL_NS 15000.0 /* mean of a burst whose calls wait; others take 2 to 9 us */
+#define STAGED_BYTES 65536.0 /* CUDA stages pageable copies to the device of up to 64 KiB, and returns at once */
 #define COPY_LEAST_NS 1000
-#define COPY_CALL_NS 8000       /* of a copying call, beside the copy */
+#define COPY_CALL_NS 8000        /* of a copying call, beside the copy */
 #define PAGEABLE_BYTES_PER_S 5e9 /* where no copy tells; H200: 8e9 pageable, 40e9 pinned */
 #define PINNED_BYTES_PER_S 20e9
 #define DEVICE_BYTES_PER_S 1e12

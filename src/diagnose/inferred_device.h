@@ -73,15 +73,15 @@ struct hec_inferred_device {
     bool started; /* a launch was seen */
     int64_t at_ns;
     bool idle;
-    int64_t wake_ns;              /* idle until then; INT64_MAX: nothing was launched */
-    int64_t busy_ns;              /* busy until then */
-    int64_t copy_ns, copied_ns;   /* copying from, to */
-    int64_t launching_ns;         /* launching until then */
-    int64_t drain_ns;             /* idle from then on, if nothing is launched meanwhile; INT64_MAX: none */
-    int64_t drain_from_ns;        /* that call began */
+    int64_t wake_ns;            /* idle until then; INT64_MAX: nothing was launched */
+    int64_t busy_ns;            /* busy until then */
+    int64_t copy_ns, copied_ns; /* copying from, to */
+    int64_t launching_ns;       /* launching until then */
+    int64_t drain_ns;           /* idle from then on, if nothing is launched meanwhile; INT64_MAX: none */
+    int64_t drain_from_ns;      /* that call began */
     bool drain_behind;
-    int64_t launched_ns;          /* end of the last launching call */
-    double outstanding;           /* launches since the device was idle */
+    int64_t launched_ns; /* end of the last launching call */
+    double outstanding;  /* launches since the device was idle */
     struct hec_inferred_launch launch;
     struct hec_activity call, copy;
 };

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLS (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
-#define UNSEEN_LEAST 0.02       /* of the time in which calls were made */
+#define CALLS                                                                                                          \
+    (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
+#define UNSEEN_LEAST 0.02        /* of the time in which calls were made */
 #define RATE_LEAST_BYTES 1048576 /* smaller copies are mostly latency */
 
 struct build {

@@ -44,8 +44,8 @@ static size_t add_batches(const struct hec_step_list *steps, const uint8_t *stag
                 taken++;
             }
         hec_sort(scratch, n);
-        to[made++] = (struct batch){stage, hec_sorted_quantile(scratch, n, 0.5),
-                                    2 * sum / (double)n / (double)steps->count - 1};
+        to[made++] =
+            (struct batch){stage, hec_sorted_quantile(scratch, n, 0.5), 2 * sum / (double)n / (double)steps->count - 1};
     }
     return made;
 }

@@ -13,8 +13,8 @@
 #define HEC_TRACE_COST_STEPS_MIN 6
 #define HEC_TRACE_COST_WARM_UP 3u /* first steps, which do not count */
 struct hec_slowdown {
-    double inside, after;     /* NAN: too few steps */
-    double run, low, high;    /* of all steps, those before with 0 */
+    double inside, after;  /* NAN: too few steps */
+    double run, low, high; /* of all steps, those before with 0 */
 };
 bool hec_trace_slowdown(const struct hec_step_list *steps, struct hec_intervals *traced, struct hec_slowdown *out);
 

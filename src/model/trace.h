@@ -18,7 +18,7 @@ enum hec_activity_kind {
     HEC_ACTIVITY_MEMSET, /* on a device track. amount: bytes; to */
     HEC_ACTIVITY_GRAPH,  /* on a device track: a whole CUDA graph. amount: number of its nodes, NAN unknown */
     HEC_ACTIVITY_SYNC,   /* on a thread track: the host waits for the device. detail: enum hec_sync_type */
-    HEC_ACTIVITY_API,    /* on a thread track. name: function; detail: enum hec_api_class; COPY, MEMSET and ALLOC where it
+    HEC_ACTIVITY_API, /* on a thread track. name: function; detail: enum hec_api_class; COPY, MEMSET and ALLOC where it
                             is known: amount: bytes; COPY: from, to */
     HEC_ACTIVITY_RANGE,  /* on a thread track: NVTX, or an annotation of a profiler. name */
     HEC_ACTIVITY_PHASE,  /* on a thread track: marked by the program or found by the hooks. name ("data") */
@@ -28,7 +28,7 @@ enum hec_activity_kind {
     HEC_ACTIVITY_STACK,  /* on a thread track: a sample of its stack; name: frame id; end - start: what it stands for */
     HEC_ACTIVITY_WINDOW, /* on a process track: device activity was traced in it. amount: records; detail: trace mode */
     HEC_ACTIVITY_OPERATOR, /* on a thread track, imported: an operator of the framework (cpu_op). name */
-    HEC_ACTIVITY_BURST,    /* on a thread track: launches in quick succession (base/trace.h). amount: how many; from, to:
+    HEC_ACTIVITY_BURST, /* on a thread track: launches in quick succession (base/trace.h). amount: how many; from, to:
                               share of its time in pauses of 20 us and more, and inside of calls, of 255 */
     HEC_ACTIVITY_KIND_COUNT
 };

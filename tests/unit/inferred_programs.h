@@ -11,7 +11,7 @@
 /* ---- programs: one step each ---- */
 
 static inline void kernels(struct inferred_world *w, int count, double low_us, double high_us, double pause_low,
-                    double pause_high) {
+                           double pause_high) {
     for (int i = 0; i < count; i++) {
         inferred_launch(w, 0, inferred_between(w, low_us, high_us));
         inferred_work(w, inferred_between(w, pause_low, pause_high));
@@ -112,8 +112,8 @@ static inline void step_streams(struct inferred_world *w, int step) {
 struct program {
     const char *name;
     void (*step)(struct inferred_world *w, int step);
-    enum hec_state most; /* of the idle time; COMPUTE: no idle state has more than 10 % */
-    bool certain;        /* calls alone tell it */
+    enum hec_state most;  /* of the idle time; COMPUTE: no idle state has more than 10 % */
+    bool certain;         /* calls alone tell it */
     enum hec_cause cause; /* the first finding */
 };
 static const struct program programs[] = {

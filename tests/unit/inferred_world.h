@@ -16,14 +16,14 @@ struct inferred_world {
     struct fake_timeline truth, view;
     struct fake_run run;
     uint64_t random;
-    int64_t now;                         /* of the host */
-    int64_t free_ns[4];                  /* streams: done with all */
-    int64_t done_ns[INFERRED_QUEUE];     /* of the last launches, a ring */
+    int64_t now;                     /* of the host */
+    int64_t free_ns[4];              /* streams: done with all */
+    int64_t done_ns[INFERRED_QUEUE]; /* of the last launches, a ring */
     size_t launches;
-    int64_t kernels[2][1000000];          /* start, end: in order of launch */
+    int64_t kernels[2][1000000]; /* start, end: in order of launch */
     size_t kernel_count;
     uint32_t thread[2], streams[2][4], process[2], kernel, data, checkpoint, names[8];
-    int64_t glimpse_from, glimpse_to;    /* CUPTI saw the device */
+    int64_t glimpse_from, glimpse_to; /* CUPTI saw the device */
     struct {
         int64_t from, last, to, in_calls, pauses;
         double count;
@@ -80,8 +80,7 @@ static inline bool inferred_seen(const struct inferred_world *w, int64_t t) {
 static inline void inferred_close_burst(struct inferred_world *w) {
     double span = (double)(w->burst.to - w->burst.from);
     if (w->burst.count > 0) {
-        struct hec_activity *a =
-            fake_tl_add(&w->view, HEC_ACTIVITY_BURST, w->thread[1], w->burst.from, w->burst.to);
+        struct hec_activity *a = fake_tl_add(&w->view, HEC_ACTIVITY_BURST, w->thread[1], w->burst.from, w->burst.to);
         a->amount = w->burst.count;
         a->from = span > 0 ? (uint8_t)llround(255 * (double)w->burst.pauses / span) : 0;
         a->to = span > 0 ? (uint8_t)llround(255 * (double)w->burst.in_calls / span) : 0;

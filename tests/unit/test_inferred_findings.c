@@ -1,6 +1,5 @@
 /* The first finding of a program of which calls alone are known is that of one that CUPTI saw throughout, and what it says
  * is evidence that calls give. */
-#include "diagnose/findings.h"
 #include "diagnose/summary.h"
 #include "inferred_programs.h"
 
@@ -24,9 +23,7 @@ static void summarise(const struct fake_timeline *timeline, struct hec_summary *
     run.device_count = 1;
     run.processes[0] = (struct hec_process){.pid = 7};
     assert_int_equal(hec_summary_build(&run.input, &price, out, NULL), 0);
-    out->devices[0].used = true;
-    hec_findings_free(&out->findings);
-    assert_int_equal(hec_findings_build(out, &out->findings), 0);
+    assert_true(out->devices[0].used);
 }
 
 static void print_findings(const char *of, const struct hec_summary *s) {

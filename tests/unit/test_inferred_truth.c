@@ -56,7 +56,8 @@ static void check(const struct program *p, enum how how, uint64_t seed) {
     assert_int_equal(is->window_ns, by->window_ns);
     for (int s = 0; s < HEC_STATE_COUNT; s++) {
         const struct hec_ledger_row *row = &by->rows[s];
-        bool within = is->rows[s].seconds >= row->seconds_low - slack && is->rows[s].seconds <= row->seconds_high + slack;
+        bool within =
+            is->rows[s].seconds >= row->seconds_low - slack && is->rows[s].seconds <= row->seconds_high + slack;
         out += !within;
         if (!within)
             print_message("%s, %s: %-10s is %.3f s, told %.3f (%.3f to %.3f)%s\n", p->name, how_names[how],

@@ -331,9 +331,9 @@ static void warm_up_alone(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(sources_by_trust), TEST(exact_quantiles),    TEST(time_in_the_loader), TEST(busy_within_steps),
-        TEST(losses),           TEST(estimated_cost),     TEST(hostile_tracers),    TEST(measured_cost),
-        TEST(no_cupti), TEST(no_baseline),    TEST(interval_is_honest), TEST(warm_up_alone),
+        TEST(sources_by_trust), TEST(exact_quantiles), TEST(time_in_the_loader), TEST(busy_within_steps),
+        TEST(losses),           TEST(estimated_cost),  TEST(hostile_tracers),    TEST(measured_cost),
+        TEST(no_cupti),         TEST(no_baseline),     TEST(interval_is_honest), TEST(warm_up_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
