@@ -17,6 +17,7 @@
 #define LAUNCH_SLACK_NS (100 * HEC_NS_PER_US) /* between the clocks of host and device: else the call is another's */
 #define LATE_NS (2 * HEC_NS_PER_S)            /* where no steps tell when the start-up is over */
 #define CHAIN_LEAST 3
+#define BURST_MOST 1e7 /* launches: 100 ms hold no more */
 
 struct process {
     int32_t pid, rank;
@@ -167,6 +168,20 @@ static bool late(const struct hec_calls *c, const struct process *p, int64_t sta
     return c->has_steps ? start_ns >= c->from_ns && start_ns < c->to_ns : p->used && start_ns > p->first_ns + LATE_NS;
 }
 
+/* Of a burst that is not wholly inside the span, its part. */
+static void take_burst(const struct hec_calls *c, struct process *p, const struct hec_activity *a) {
+    int64_t from = a->start_ns, to = a->end_ns, ns = to - from;
+    if (c->has_steps) {
+        from = from < c->from_ns ? c->from_ns : from;
+        to = to > c->to_ns ? c->to_ns : to;
+    }
+    double part = ns > 0 ? (double)(to - from) / (double)ns : counts(c, p, a->start_ns);
+    if (to < from || !(a->amount >= 1) || a->amount > BURST_MOST)
+        return;
+    p->api[HEC_API_LAUNCH].count += llround(part * a->amount);
+    p->api[HEC_API_LAUNCH].seconds += part * (double)ns * a->to / 255 / HEC_NS_PER_S;
+}
+
 static void take_host(struct hec_calls *c, struct process *p, const struct hec_activity *a) {
     int64_t ns = a->end_ns - a->start_ns;
     if (a->kind == HEC_ACTIVITY_SYNC) {
@@ -174,10 +189,7 @@ static void take_host(struct hec_calls *c, struct process *p, const struct hec_a
             add(&p->waits, ns);
     } else if (a->kind == HEC_ACTIVITY_BURST) {
         p->bursts = true;
-        if (counts(c, p, a->start_ns) && a->amount >= 1) {
-            p->api[HEC_API_LAUNCH].count += (int64_t)a->amount;
-            p->api[HEC_API_LAUNCH].seconds += (double)ns * a->to / 255 / HEC_NS_PER_S;
-        }
+        take_burst(c, p, a);
     } else if (a->kind == HEC_ACTIVITY_API && a->detail < HEC_API_CLASS_COUNT && !(a->flags & HEC_ACTIVITY_INFERRED)) {
         if (counts(c, p, a->start_ns))
             add(&p->api[a->detail], ns);

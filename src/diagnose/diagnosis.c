@@ -51,6 +51,7 @@ struct build {
     struct supply *supplies;
     int supply_count;
     struct hec_inferred *inferred; /* NULL: CUPTI saw all that is told */
+    const struct hec_timeline *told;
 };
 
 /* ---- readings ---- */
@@ -171,8 +172,35 @@ static struct supply *supply_of(struct build *b, int device) {
     return NULL;
 }
 
-static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
-    struct build *b = context;
+/* Part of the time in which kernels ran that the device did nothing but communicate, where it was seen. */
+static double comm_share(const struct hec_timeline *told, int device) {
+    for (int i = 0; told && i < told->device_count; i++) {
+        const struct hec_device_timeline *t = &told->devices[i];
+        double alone = t->comm_s * (1 - (isfinite(t->comm_overlap) ? t->comm_overlap : 0));
+        if (t->device == device && alone > 0)
+            return alone / (t->compute_s + alone);
+    }
+    return 0;
+}
+
+/* Of kernels that nobody saw, so much is communication as of those in the glimpse. */
+static int in_parts(struct build *b, int device, const struct hec_state_piece *piece,
+                    int (*take)(struct build *b, int device, const struct hec_state_piece *piece)) {
+    struct hec_state_piece compute = *piece, comm = *piece;
+    bool seen = !b->inferred || piece->state != HEC_STATE_COMPUTE ||
+                hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
+    double share = seen ? 0 : comm_share(b->told, device);
+    if (!(share > 0))
+        return take(b, device, piece);
+    compute.end_ns -= (int64_t)(share * (double)(piece->end_ns - piece->start_ns));
+    comm.start_ns = compute.end_ns;
+    comm.state = HEC_STATE_COMM;
+    comm.kernel_class = HEC_KERNEL_CLASS_COMM;
+    int err = compute.start_ns < compute.end_ns ? take(b, device, &compute) : 0;
+    return !err && comm.start_ns < comm.end_ns ? take(b, device, &comm) : err;
+}
+
+static int give_piece(struct build *b, int device, const struct hec_state_piece *piece) {
     struct supply *s = supply_of(b, device);
     struct hec_state_piece inside;
     int err = hec_ledger_piece(b->ledger, device, piece);
@@ -194,6 +222,10 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
     return err;
 }
 
+static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
+    return in_parts(context, device, piece, give_piece);
+}
+
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
     struct build *b = context;
     int err = hec_source_sample(b->source, device, sample);
@@ -211,19 +243,24 @@ static int steps_again(void *context, const struct hec_step_list *steps) {
     return 0;
 }
 
-static int piece_again(void *context, int device, const struct hec_state_piece *piece) {
-    struct build *b = context;
+static int give_again(struct build *b, int device, const struct hec_state_piece *piece) {
     struct hec_state_piece inside;
     int err = hec_ledger_piece(b->ledger, device, piece);
     return !err && hec_steady_clip(&b->steady, piece, &inside) ? hec_ledger_piece(b->steady_ledger, device, &inside)
                                                                : err;
 }
 
+static int piece_again(void *context, int device, const struct hec_state_piece *piece) {
+    return in_parts(context, device, piece, give_again);
+}
+
 /* The seconds' bounds: the ledgers of the other possibilities. */
-static int widen(struct hec_inferred *inferred, struct hec_diagnosis *out, struct hec_why *why) {
+static int widen(struct hec_inferred *inferred, const struct hec_timeline *told, struct hec_diagnosis *out,
+                 struct hec_why *why) {
     int err = 0;
     for (int v = HEC_INFERRED_GUESS + 1; v < HEC_INFERRED_VARIANT_COUNT && !err; v++) {
-        struct build b = {.ledger = hec_ledger_begin(), .steady_ledger = hec_ledger_begin()};
+        struct build b = {
+            .ledger = hec_ledger_begin(), .steady_ledger = hec_ledger_begin(), .inferred = inferred, .told = told};
         const struct hec_state_visitor visitor = {.context = &b, .steps = steps_again, .piece = piece_again};
         const struct hec_timeline_input *timeline;
         struct hec_ledger ledger = {0}, steady = {0};
@@ -356,7 +393,8 @@ int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_
                         struct hec_diagnosis *out, struct hec_why *why) {
     struct build b = {.ledger = hec_ledger_begin(),
                       .steady_ledger = hec_ledger_begin(),
-                      .supplies = calloc((size_t)device_count + 1, sizeof *b.supplies)};
+                      .supplies = calloc((size_t)device_count + 1, sizeof *b.supplies),
+                      .told = told};
     memset(out, 0, sizeof *out);
     for (int i = 0; b.supplies && i < device_count; i++)
         b.supplies[b.supply_count++].summary = &devices[i];
@@ -369,7 +407,7 @@ int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_
     if (!err)
         err = build_modules(timeline, &out->modules, why);
     if (!err && b.inferred)
-        err = widen(b.inferred, out, why);
+        err = widen(b.inferred, told, out, why);
     hec_inferred_free(b.inferred);
     hec_ledger_abandon(b.ledger);
     hec_ledger_abandon(b.steady_ledger);

@@ -11,11 +11,12 @@
 #define CALLS                                                                                                          \
     (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
 #define READING_LEAST_NS (400 * HEC_NS_PER_MS) /* closer ones are put together */
-#define SECOND_NS HEC_NS_PER_S
 #define LAUNCHES_LEAST 100
 #define SLICE_NS HEC_NS_PER_MS /* while launching, busy and idle take turns so often */
-#define PAUSE_NS 100000        /* and so long are pauses in it: shorter than what counts as the program's own work */
-#define SEEN_SLACK_NS 20000    /* state.h, rule 1 */
+#define SLICES_MOST 1024
+#define INTERVALS_MOST 100000
+#define PAUSE_NS 100000     /* and so long are pauses in it: shorter than what counts as the program's own work */
+#define SEEN_SLACK_NS 20000 /* state.h, rule 1 */
 #define PENDING_MOST 262144
 #define NOISE_NS 1000 /* busy for less is nothing */
 #define LEAST_NS 2000 /* but what is launched runs for so long */
@@ -164,7 +165,7 @@ static int put_launching(struct machine *m, const struct hec_inferred_part *part
     int err = 0;
     if (busy >= 1)
         slices = fmax(1, ceil(length / (double)(100 * SLICE_NS)));
-    slices = fmax(1, slices);
+    slices = fmin(SLICES_MOST, fmax(1, slices));
     for (int64_t k = 0; (double)k < slices && !err; k++) {
         int64_t from = start_ns + (int64_t)(length * (double)k / slices);
         int64_t to = start_ns + (int64_t)(length * (double)(k + 1) / slices), whole = to - from;
@@ -449,8 +450,10 @@ static int find_source(const struct hec_summary_input *summary, struct machine *
     if (use->launches >= LAUNCHES_LEAST) {
         share->source = HEC_INFERRED_LAUNCHES;
         share->launch_ns = use->busy_ns / use->launches;
-        for (int64_t t = use->process->first_ns; t < use->process->last_ns && !err; t += SECOND_NS)
-            err = hec_inferred_share_interval(share, t + SECOND_NS, NAN);
+        int64_t length = (use->process->last_ns - use->process->first_ns) / INTERVALS_MOST;
+        length = length > HEC_NS_PER_S ? length : HEC_NS_PER_S;
+        for (int64_t t = use->process->first_ns; t < use->process->last_ns && !err; t += length)
+            err = hec_inferred_share_interval(share, t + length, NAN);
         return err;
     }
     share->source = HEC_INFERRED_USE;

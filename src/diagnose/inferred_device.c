@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-#define BLOCKED_NS 50000         /* a launching call that takes as long waited for room in the queue, or loaded code */
-#define QUEUE_LEAST 256.0        /* launches that must be outstanding for the first of them; queues hold about 1000 */
-#define SLOW_CALL_NS 15000.0     /* mean of a burst whose calls wait; others take 2 to 9 us */
-#define STAGED_BYTES 65536.0     /* CUDA stages pageable copies to the device of up to 64 KiB, and returns at once */
+#define BLOCKED_NS 50000     /* a launching call that takes as long waited for room in the queue, or loaded code */
+#define QUEUE_LEAST 256.0    /* launches that must be outstanding for the first of them; queues hold about 1000 */
+#define SLOW_CALL_NS 15000.0 /* mean of a burst whose calls wait; others take 2 to 9 us */
+#define STAGED_BYTES 65536.0 /* CUDA stages pageable copies to the device of up to 64 KiB, and returns at once */
+#define COPY_LEAST_NS 1000
 #define COPY_CALL_NS 8000        /* of a copying call, beside the copy */
 #define PAGEABLE_BYTES_PER_S 5e9 /* where no copy tells; H200: 8e9 pageable, 40e9 pinned */
 #define PINNED_BYTES_PER_S 20e9
@@ -171,6 +172,7 @@ double hec_inferred_copy_s(const struct hec_inferred_rates *rates, const struct 
 static void take_copy(struct hec_inferred_device *d, const struct hec_activity *a, const char *name) {
     int64_t length = a->end_ns - a->start_ns, copy = (int64_t)(hec_inferred_copy_s(d->rates, a) * HEC_NS_PER_S);
     bool fresh = d->idle && d->wake_ns == INT64_MAX;
+    copy = larger(copy, COPY_LEAST_NS);
     if (!hec_inferred_copy_blocks(a, name)) {
         launched(d, a, a->end_ns, 1, false);
         return;

@@ -348,17 +348,16 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
 }
 
 /* What the trace alone can tell about a device: that the command used it. */
-static void mark_used(struct hec_summary *out) {
-    for (int i = 0; i < out->timeline.device_count; i++)
-        for (int k = 0; k < out->device_count; k++) {
-            struct hec_device_summary *d = &out->devices[k];
-            if (d->device.index != out->timeline.devices[i].device || d->used || (!d->use_unknown && !out->imported[0]))
-                continue;
-            d->used = true;
-            d->use_unknown = false;
-            copy(d->used_why, sizeof d->used_why, "its activity is in the trace of the command");
-            hec_verdict_decide(d, &d->verdict);
-        }
+static void mark_used(struct hec_summary *out, int device, const char *why) {
+    for (int k = 0; k < out->device_count; k++) {
+        struct hec_device_summary *d = &out->devices[k];
+        if (d->device.index != device || d->used || (!d->use_unknown && !out->imported[0]))
+            continue;
+        d->used = true;
+        d->use_unknown = false;
+        copy(d->used_why, sizeof d->used_why, why);
+        hec_verdict_decide(d, &d->verdict);
+    }
 }
 
 static int build_timeline(struct build *b, struct hec_why *why) {
@@ -377,7 +376,8 @@ static int build_timeline(struct build *b, struct hec_why *why) {
         free(devices);
         return err;
     }
-    mark_used(out);
+    for (int i = 0; i < out->timeline.device_count; i++)
+        mark_used(out, out->timeline.devices[i].device, "its activity is in the trace of the command");
     if (out->imported[0]) {
         snprintf(out->timeline.trace.why, sizeof out->timeline.trace.why, "imported from a trace (%s)", out->imported);
         for (int i = 0; i < out->device_count; i++)
@@ -386,6 +386,8 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     err =
         hec_diagnosis_build(b->input, &timeline, &out->timeline, out->devices, out->device_count, &out->diagnosis, why);
     free(devices);
+    for (int i = 0; i < out->diagnosis.ledger.device_count && !err; i++)
+        mark_used(out, out->diagnosis.ledger.devices[i].device, "the command's calls give it work");
     return err;
 }
 

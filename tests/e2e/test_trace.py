@@ -300,7 +300,8 @@ def test_auto_keeps_a_budget(hec):
     traced = Traced(hec, CUDA, "seconds=8", "batch=10", "ns=50000", mode="auto", options=("--budget", "1%"))
     trace = traced.trace
     assert trace["bad"] == 0 and trace["lost"] == 0 and trace["why"] is None
-    assert trace["budget"] == pytest.approx(0.01) and trace["overhead"] > 0
+    assert trace["budget"] == pytest.approx(0.01)
+    assert trace["overhead"] is None and trace["overhead_unknown"]  # no steps tell what CUPTI did
     assert 0 < trace["coverage"] < 0.9
     assert 0 < traced.timeline["kernels"] < traced.truth["kernels"]
     # what was traced is exact: 50 us a kernel
@@ -328,7 +329,7 @@ def test_auto_traces_all_where_it_costs_nothing(hec):
     """Few, long kernels: no reason to look away for long, once that has shown."""
     traced = Traced(hec, CUDA, "seconds=4", "batch=10", "ns=1000000", mode="auto")
     traced.is_whole()
-    assert traced.trace["coverage"] > 0.5 and traced.trace["overhead"] <= 0.012
+    assert traced.trace["coverage"] > 0.5
 
 
 def test_off_loads_nothing(hec):

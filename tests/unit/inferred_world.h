@@ -49,7 +49,7 @@ static inline void inferred_begin(struct inferred_world *w, uint64_t seed) {
     for (int i = 0; i < 2; i++) {
         fake_tl_init(both[i]);
         both[i]->input.device_count = 1;
-        w->kernel = fake_tl_kernel(both[i], "ampere_sgemm_128x64_tn", 256);
+        w->kernel = fake_tl_kernel(both[i], "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", 256);
         w->data = fake_tl_name(both[i], "data");
         w->checkpoint = fake_tl_name(both[i], "checkpoint");
         w->names[0] = fake_tl_name(both[i], "cudaMemcpyAsync");

@@ -16,6 +16,7 @@
 #define MUCH_RATE 0.2e9  /* bytes a second of the judged part */
 #define THIN_COVERAGE 0.5
 #define DOMINATED 0.75 /* of the confidence, where another cause owns more */
+#define INFERRED 0.7   /* the same, where it is inferred and may not be at all */
 #define UNSTEADY 0.5   /* the same, where set-up is not told from the rest */
 
 /* ---- watts ---- */
@@ -173,6 +174,21 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
          BIT(LAUNCH) | (brief > DRAIN_LEAST * exposed ? BIT(HOST) : 0));
 }
 
+/* Where busy time was inferred, the bounds of the states that a cause owns. */
+static void find_bounds(const struct hec_ledger_device *d, struct hec_waits *w) {
+    for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
+        double low = 0, best = 0, high = 0;
+        for (int s = 0; d->basis != HEC_LEDGER_MEASURED && s < HEC_STATE_COUNT; s++)
+            if (w->states[cause] & (1u << s)) {
+                low += d->rows[s].seconds_low;
+                best += d->rows[s].seconds;
+                high += d->rows[s].seconds_high;
+            }
+        w->least[cause] = best > 0 ? low / best : 1;
+        w->most[cause] = best > 0 ? high / best : 1;
+    }
+}
+
 void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
     const struct hec_ledger_device *d = f->steady ? f->steady : f->ledger;
     memset(w, 0, sizeof *w);
@@ -196,6 +212,7 @@ void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
     w->launch_ratio = w->compute_s > 0 ? w->launches * HEC_WAITS_LAUNCH_US / 1e6 / w->compute_s : INFINITY;
     w->copies = kind_of_copies(f, w);
     divide(f, d, w);
+    find_bounds(d, w);
 }
 
 double hec_waits_share(const struct hec_waits *w, enum hec_cause cause) {
@@ -226,6 +243,8 @@ void hec_waits_save(const struct hec_facts *f, const struct hec_waits *w, enum h
     /* Between the windows of a thin trace time is only known by proportion. */
     double spread = w->coverage < THIN_COVERAGE ? 0.15 : 0;
     double s = w->owned_s[cause], seconds[3] = {s * low * (1 - spread), s * best, s * high * (1 + spread)};
+    seconds[0] *= w->least[cause];
+    seconds[2] = fmin(w->run_s, seconds[2] * w->most[cause]);
     save(f, w, seconds, out);
     out->states = w->states[cause];
 }
@@ -234,7 +253,8 @@ double hec_waits_confidence(const struct hec_waits *w, enum hec_cause cause, dou
     double largest = 0;
     for (int c = 0; c < HEC_CAUSE_COUNT; c++)
         largest = fmax(largest, w->owned_s[c]);
-    return most * (w->owned_s[cause] < largest ? DOMINATED : 1) * (w->steady ? 1 : UNSTEADY);
+    double told = INFERRED + (1 - INFERRED) * w->least[cause];
+    return most * told * (w->owned_s[cause] < largest ? DOMINATED : 1) * (w->steady ? 1 : UNSTEADY);
 }
 
 void hec_waits_tell_joules(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause,

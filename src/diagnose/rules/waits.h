@@ -28,6 +28,7 @@ struct hec_waits {
     double idle_s;
     double owned_s[HEC_CAUSE_COUNT];  /* by cause; add up to idle_s and copy, less startup, tail and unknown */
     uint32_t states[HEC_CAUSE_COUNT]; /* of which states that is */
+    double least[HEC_CAUSE_COUNT], most[HEC_CAUSE_COUNT]; /* what it may be, by that; 1 where the device was seen */
     /* Idle power with a context while the program runs: every second saved is one of these. */
     double watts, watts_low, watts_high; /* NAN unknown */
     bool estimated;
