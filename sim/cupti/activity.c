@@ -161,6 +161,7 @@ void sim_cupti_op(void *context, const struct sim_op *op) {
     if (!is_wanted)
         return;
     if (later) {
+        sim_cupti_prepare();
         if (!op->planned && !op->graph)
             sim_world_spend(sim_cupti.world, sim_cupti_spec()->cost_ns);
         return;

@@ -72,6 +72,28 @@ static struct sim_buffer *ask(CUpti_BuffersCallbackRequestFunc request) {
     return buffer;
 }
 
+/* Under the lock. */
+static void keep(int which, struct sim_buffer *buffer) {
+    if (!sim_cupti.current[which]) {
+        sim_cupti.current[which] = buffer;
+    } else { /* another thread was quicker */
+        buffer->next = sim_cupti.spare;
+        sim_cupti.spare = buffer;
+    }
+}
+
+void sim_cupti_prepare(void) {
+    lock();
+    CUpti_BuffersCallbackRequestFunc request = sim_cupti.current[1] || sim_cupti.spare ? NULL : sim_cupti.request;
+    unlock();
+    struct sim_buffer *buffer = request ? ask(request) : NULL;
+    if (!buffer)
+        return;
+    lock();
+    keep(1, buffer);
+    unlock();
+}
+
 void sim_cupti_write(int which, const uint8_t *record, size_t size) {
     lock();
     if (sim_cupti.current[which] && !fits(sim_cupti.current[which], size))
@@ -94,14 +116,9 @@ void sim_cupti_write(int which, const uint8_t *record, size_t size) {
             unlock();
             return;
         }
-        if (!sim_cupti.current[which]) {
-            sim_cupti.current[which] = buffer;
-        } else { /* another thread was quicker */
-            buffer->next = sim_cupti.spare;
-            sim_cupti.spare = buffer;
-            if (!fits(sim_cupti.current[which], size))
-                finish(which);
-        }
+        keep(which, buffer);
+        if (!fits(sim_cupti.current[which], size))
+            finish(which);
     }
     struct sim_buffer *buffer = sim_cupti.current[which];
     memcpy(buffer->memory + buffer->used, record, size);

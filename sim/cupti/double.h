@@ -104,6 +104,8 @@ size_t sim_cupti_record(const struct sim_op *op, uint32_t kind, uint8_t record[S
 size_t sim_cupti_spoil(uint8_t *record, size_t size, uint64_t number);
 
 /* buffers.c. */
+/* In the thread that launches, as CUPTI does: what is launched has a buffer to go to. */
+void sim_cupti_prepare(void);
 void sim_cupti_write(int which, const uint8_t *record, size_t size);
 void sim_cupti_write_finished(void); /* operations of the device that are over by now */
 void sim_cupti_deliver(bool all);    /* also buffers that are not full */

@@ -29,9 +29,9 @@ def check(source, headers, version):
         text = file.read()
     with open(os.path.join(source, "src/tracer/records.def"), encoding="utf-8") as file:
         records = re.findall(r"^RECORD\((\w+), (\w+), \d+\)", file.read(), re.M)
-    with open(os.path.join(source, "src/tracer/calls.def"), encoding="utf-8") as file:
+    with open(os.path.join(source, "src/tracer/cupti.def"), encoding="utf-8") as file:
         calls = re.findall(r"^CALL\((\w+), (\w+), \((.*)\)\)", file.read(), re.M)
-    assert len(records) >= 7 and len(calls) >= 9
+    assert len(records) == 5 and len(calls) == 9
     definitions = []
     for record, name in records:
         struct = newest_struct(text, name)

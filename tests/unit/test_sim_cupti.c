@@ -316,8 +316,8 @@ static void subscribers(const struct version *v) {
     launches(function, 10);
     NEED(callbacks[0] == 10);
     MUST(CUPTI(cuptiSubscribe)(&yours, on_call, NULL));
-    MUST(CUPTI(cuptiGetCallbackName)(2, 211, &name));
-    NEED(strcmp(name, "cudaLaunchKernel_v7000") == 0);
+    MUST(CUPTI(cuptiGetCallbackName)(1, 307, &name));
+    NEED(strcmp(name, "cuLaunchKernel") == 0);
     MUST(CUPTI(cuptiGetResultString)(39, &name));
     NEED(strcmp(name, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED") == 0);
     MUST(CUPTI(cuptiFinalize)());

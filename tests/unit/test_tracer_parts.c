@@ -1,5 +1,5 @@
-/* The parts of the tracer that only calculate: the duty cycle, the mapping of clocks, since when a window is complete,
- * which libcupti is tried, and what an API call does. */
+/* The parts of the tracer that only calculate: the mapping of clocks, since when a window is complete, which libcupti is
+ * tried. */
 #include "tracer/tracer.h"
 
 #include <setjmp.h>
@@ -12,81 +12,6 @@
 
 #define MS HEC_NS_PER_MS
 #define S HEC_NS_PER_S
-
-/* ---- the duty cycle ---- */
-
-/* A program of `seconds` that launches so many kernels a second, of which a share waits in the queue; returns the share of
- * time traced. */
-static double play(struct hec_duty *duty, double launches_per_s, double queued, int seconds) {
-    int64_t traced = 0, step = 100 * MS;
-    uint64_t launched = (uint64_t)(launches_per_s / 10);
-    for (int64_t t = 0; t < seconds * S; t += step) {
-        hec_duty_elapse(duty, step);
-        if (duty->open) {
-            struct hec_duty_work work = {launched, (uint64_t)((double)launched * queued), 0, launched};
-            traced += step;
-            hec_duty_work(duty, &work);
-            if (hec_duty_should_close(duty))
-                hec_duty_closed(duty);
-        } else if (hec_duty_should_open(duty)) {
-            hec_duty_opened(duty);
-        }
-    }
-    return (double)traced / (double)(seconds * S);
-}
-
-static struct hec_duty duty_of(int64_t budget_ppm) {
-    struct hec_duty duty;
-    hec_duty_init(&duty, budget_ppm);
-    hec_duty_opened(&duty);
-    return duty;
-}
-
-static void test_duty_idle(void **state) {
-    (void)state;
-    struct hec_duty duty = duty_of(10000);
-    assert_true(play(&duty, 1000, 0, 60) > 0.99); /* 1 ms a second: one tenth of the budget */
-    assert_true(hec_duty_estimate_ppm(&duty) < 2000);
-}
-
-static void test_duty_launch_bound(void **state) {
-    (void)state;
-    struct hec_duty duty = duty_of(10000);
-    /* 9 us a launch: tracing costs 7 % of the time, of which half of the 1 % is used; being attached costs 7 % whatever is
-     * done, which is told, but pays for no window */
-    double share = play(&duty, 111000, 0, 60);
-    assert_true(share > 0.06 && share < 0.12);
-    assert_in_range(hec_duty_estimate_ppm(&duty), 72150, 79000);
-}
-
-static void test_duty_queued(void **state) {
-    (void)state;
-    /* a training step of 400 kernels in 100 ms, mostly far ahead of the device */
-    struct hec_duty duty = duty_of(10000);
-    assert_true(play(&duty, 4000, 0.9, 60) > 0.99);
-    /* many short kernels: only the device's time counts */
-    duty = duty_of(10000);
-    double share = play(&duty, 111000, 1, 60);
-    assert_true(share > 0.03 && share < 0.1);
-    assert_in_range(hec_duty_estimate_ppm(&duty), 4500, 6500);
-}
-
-static void test_duty_full(void **state) {
-    (void)state;
-    struct hec_duty duty = duty_of(0);
-    assert_true(play(&duty, 400000, 0, 10) == 1);
-    assert_true(hec_duty_estimate_ppm(&duty) > 100000);
-}
-
-static void test_duty_credit_is_bounded(void **state) {
-    (void)state;
-    struct hec_duty duty;
-    hec_duty_init(&duty, 10000);
-    hec_duty_elapse(&duty, 3600 * S);
-    assert_in_range(duty.credit_ns, 1, 100 * MS); /* 10 s of it */
-    hec_duty_elapse(&duty, -5 * S);
-    assert_true(duty.elapsed_ns == 3600 * S);
-}
 
 /* ---- clocks ---- */
 
@@ -146,32 +71,25 @@ static void test_lead(void **state) {
     (void)state;
     hec_lead_reset(1000 * MS);
     assert_true(hec_lead_complete_ns(2000 * MS) == 1000 * MS);
-    /* launched into an idle stream: nothing was before it */
-    hec_lead_api(1, 1100 * MS);
-    assert_false(hec_lead_device(1, 7, 1, 1100 * MS + 5000));
-    assert_true(hec_lead_complete_ns(2000 * MS) == 1000 * MS);
-    /* launched behind 30 ms of work that is not recorded */
-    hec_lead_api(2, 1010 * MS);
-    assert_true(hec_lead_device(1, 8, 2, 1040 * MS));
+    /* what was launched before may run until a stream's first record */
+    hec_lead_device(1, 7, 1040 * MS);
     assert_true(hec_lead_complete_ns(2000 * MS) == 1040 * MS);
     /* what comes later in the stream changes nothing, what is told later but was earlier does */
-    hec_lead_api(3, 1011 * MS);
-    hec_lead_device(1, 8, 3, 1050 * MS);
-    hec_lead_api(4, 1005 * MS);
-    hec_lead_device(1, 8, 4, 1030 * MS);
+    hec_lead_device(1, 7, 1050 * MS);
+    hec_lead_device(1, 7, 1030 * MS);
     assert_true(hec_lead_complete_ns(2000 * MS) == 1030 * MS);
-    /* the call was not seen: to be on the safe side, busy; the call may come after the kernel */
-    hec_lead_device(2, 8, 5, 1060 * MS);
+    /* the same stream of another context is another one */
+    hec_lead_device(2, 7, 1060 * MS);
     assert_true(hec_lead_complete_ns(2000 * MS) == 1060 * MS);
-    hec_lead_api(5, 1060 * MS - 3000);
-    assert_true(hec_lead_complete_ns(2000 * MS) == 1030 * MS);
     /* a stream that begins late began late of its own */
-    hec_lead_device(2, 9, 6, 1800 * MS);
-    assert_true(hec_lead_complete_ns(1500 * MS) == 1030 * MS);
+    hec_lead_device(2, 9, 1800 * MS);
+    assert_true(hec_lead_complete_ns(1500 * MS) == 1060 * MS);
     /* many streams: no overflow */
     for (uint32_t i = 0; i < 1000; i++)
-        hec_lead_device(3, i, 100 + i, 1001 * MS);
-    assert_true(hec_lead_complete_ns(1500 * MS) == 1030 * MS);
+        hec_lead_device(3, i, 1001 * MS);
+    assert_true(hec_lead_complete_ns(1500 * MS) == 1060 * MS);
+    hec_lead_reset(3000 * MS);
+    assert_true(hec_lead_complete_ns(5000 * MS) == 3000 * MS);
 }
 
 /* ---- libraries ---- */
@@ -219,45 +137,12 @@ static void test_library_major(void **state) {
     assert_int_equal(hec_library_major("libcudart-a1b2.so.13.0.48"), 13);
 }
 
-/* ---- API calls ---- */
-
-static void test_calls(void **state) {
-    (void)state;
-    static const struct {
-        const char *name;
-        enum hec_trace_api_class api_class;
-    } rows[] = {
-        {"cudaLaunchKernel_v7000", HEC_TRACE_API_LAUNCH},   {"__cudaLaunchKernel_ptsz_v13000", HEC_TRACE_API_LAUNCH},
-        {"cuLaunchKernelEx", HEC_TRACE_API_LAUNCH},         {"cudaLaunchHostFunc_v10000", HEC_TRACE_API_OTHER},
-        {"cudaGraphLaunch_v10000", HEC_TRACE_API_GRAPH},    {"cuGraphInstantiateWithFlags", HEC_TRACE_API_GRAPH},
-        {"cudaMemcpyAsync_v3020", HEC_TRACE_API_COPY},      {"cuMemcpyHtoD_v2", HEC_TRACE_API_COPY},
-        {"cuMemsetD8Async", HEC_TRACE_API_MEMSET},          {"cudaStreamSynchronize_v3020", HEC_TRACE_API_SYNC},
-        {"cudaStreamWaitEvent_v3020", HEC_TRACE_API_OTHER}, {"cudaMalloc_v3020", HEC_TRACE_API_ALLOC},
-        {"cudaMallocAsync_v11020", HEC_TRACE_API_ALLOC},    {"cuMemAllocHost_v2", HEC_TRACE_API_ALLOC},
-        {"cudaFreeHost_v3020", HEC_TRACE_API_FREE},         {"cuModuleLoadData", HEC_TRACE_API_MODULE},
-        {"cuLibraryLoadData", HEC_TRACE_API_MODULE},        {"cudaGetDevice_v3020", HEC_TRACE_API_OTHER},
-        {"cudaPeekAtLastError_v3020", HEC_TRACE_API_OTHER}, {"", HEC_TRACE_API_OTHER},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (hec_calls_classify(rows[i].name) != rows[i].api_class)
-            fail_msg("%s: %d", rows[i].name, hec_calls_classify(rows[i].name));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_duty_idle),
-        cmocka_unit_test(test_duty_launch_bound),
-        cmocka_unit_test(test_duty_queued),
-        cmocka_unit_test(test_duty_full),
-        cmocka_unit_test(test_duty_credit_is_bounded),
-        cmocka_unit_test(test_clock_maps),
-        cmocka_unit_test(test_clock_of_ticks),
-        cmocka_unit_test(test_clock_steps),
-        cmocka_unit_test(test_lead),
-        cmocka_unit_test(test_library_mapped_first),
-        cmocka_unit_test(test_library_wheels),
+        cmocka_unit_test(test_clock_maps),           cmocka_unit_test(test_clock_of_ticks),
+        cmocka_unit_test(test_clock_steps),          cmocka_unit_test(test_lead),
+        cmocka_unit_test(test_library_mapped_first), cmocka_unit_test(test_library_wheels),
         cmocka_unit_test(test_library_major),
-        cmocka_unit_test(test_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Whether mode auto attaches: programs as rows, and the account of what CUPTI keeps. */
+/* Whether mode auto has its look at the device, and whether it stays: programs as rows. */
 #include "tracer/tracer.h"
 
 #include <setjmp.h>
@@ -10,6 +10,7 @@
 
 #define MS HEC_NS_PER_MS
 #define S HEC_NS_PER_S
+#define PARTS 3
 
 /* One part of a program's life. */
 struct part {
@@ -20,17 +21,14 @@ struct part {
 
 struct player {
     struct hec_watch watch;
-    struct hec_launches now;
+    struct hec_callers_totals now;
     double launches, graphs, copies, waited_ns;
-    struct hec_watch_judgement last; /* that decided something */
-    int64_t at_ns;
-    int decisions;
 };
 
-/* Ticks as the tracer's thread has them; ends when it attaches. */
-static void play(struct player *p, const struct part *part, uint32_t budget_ppm) {
-    int64_t tick = 50 * MS, end = p->now.t_ns + part->ms * MS;
-    while (p->now.t_ns < end && p->last.verdict != HEC_WATCH_ATTACH) {
+/* Samples as the tracer's thread takes them. Returns when it may look, ms after the start; 0: never. */
+static int64_t play(struct player *p, const struct part *part, int64_t start_ns) {
+    int64_t tick = HEC_WATCH_SAMPLE_NS, end = p->now.t_ns + part->ms * MS;
+    while (p->now.t_ns < end) {
         double s = (double)tick * 1e-9;
         p->now.t_ns += tick;
         p->now.launches = (uint64_t)(p->launches += part->launches * s);
@@ -38,89 +36,103 @@ static void play(struct player *p, const struct part *part, uint32_t budget_ppm)
         p->now.copies = (uint64_t)(p->copies += part->copies * s);
         p->now.waited_ns = (int64_t)(p->waited_ns += part->waited * (double)tick);
         hec_watch_sample(&p->watch, &p->now);
-        struct hec_watch_judgement judgement = hec_watch_judge(&p->watch, budget_ppm, p->now.t_ns);
-        if (judgement.verdict == HEC_WATCH_UNDECIDED)
-            continue;
-        p->last = judgement;
-        p->at_ns = p->now.t_ns;
-        p->decisions++;
+        if (hec_watch_may_look(&p->watch, p->now.t_ns))
+            return (p->now.t_ns - start_ns) / MS;
     }
+    return 0;
 }
 
 static const struct {
     const char *what;
-    struct part parts[4];
-    uint32_t budget_ppm;
-    enum hec_watch_verdict verdict;
-    int from_ms, to_ms; /* when it was given last */
+    struct part parts[PARTS];
+    int from_ms, to_ms; /* when it looks; 0: never */
 } rows[] = {
-    {"launch-bound", {{900, 200000, 0, 0, 0}}, 10000, HEC_WATCH_OUT, 500, 600},
-    {"launch-bound, a budget for it", {{900, 200000, 0, 0, 0}}, 200000, HEC_WATCH_ATTACH, 500, 600},
-    {"a launch in 100 us", {{900, 10000, 0, 0, 0}}, 10000, HEC_WATCH_ATTACH, 500, 600},
-    {"a launch in 50 us: 1.3 %", {{900, 20000, 0, 0, 0.05}}, 10000, HEC_WATCH_OUT, 500, 600},
-    {"the same, but the device sets the pace", {{900, 20000, 0, 0, 0.2}}, 10000, HEC_WATCH_ATTACH, 500, 600},
-    {"costs more than what is waited", {{900, 400000, 0, 0, 0.15}}, 10000, HEC_WATCH_OUT, 500, 600},
-    {"nothing is launched", {{60000, 0, 0, 0, 0}}, 10000, HEC_WATCH_UNDECIDED, 0, 0},
-    {"a late start", {{30000, 0, 0, 0, 0}, {900, 200000, 0, 0, 0}}, 10000, HEC_WATCH_OUT, 30500, 30600},
-    {"weights are copied first", {{4000, 10, 0, 300, 0}, {900, 200000, 0, 0, 0}}, 10000, HEC_WATCH_OUT, 4000, 4100},
-    {"only copies", {{20000, 0, 0, 300, 0}}, 10000, HEC_WATCH_ATTACH, 10000, 10200},
-    {"few launches", {{20000, 1, 0, 0, 0}}, 10000, HEC_WATCH_ATTACH, 11000, 11200},
-    {"ends before", {{450, 200000, 0, 0, 0}}, 10000, HEC_WATCH_UNDECIDED, 0, 0},
-    {"graphs, 100 a second", {{2000, 0, 100, 0, 0}}, 10000, HEC_WATCH_ATTACH, 1000, 1200},
-    {"graphs, one after the other", {{900, 0, 5000, 0, 0}}, 10000, HEC_WATCH_OUT, 500, 600},
-    /* the worst quarter of a second counts */
-    {"a burst", {{300, 1000, 0, 0, 0}, {250, 60000, 0, 0, 0}, {200, 1000, 0, 0, 0}}, 10000, HEC_WATCH_OUT, 500, 600},
-    {"it becomes quiet", {{900, 200000, 0, 0, 0}, {16000, 5000, 0, 0, 0}}, 10000, HEC_WATCH_ATTACH, 10500, 10700},
-    {"it stays", {{20900, 200000, 0, 0, 0}}, 10000, HEC_WATCH_OUT, 20500, 20900},
-    {"it waits later", {{900, 200000, 0, 0, 0}, {16000, 100000, 0, 0, 0.5}}, 10000, HEC_WATCH_ATTACH, 5500, 5800},
-    /* a pause says nothing of how it goes on */
-    {"it pauses", {{900, 200000, 0, 0, 0}, {60000, 0, 0, 0, 0}}, 10000, HEC_WATCH_OUT, 500, 5800},
+    {"launch-bound", {{60000, 200000, 0, 0, 0}}, 0, 0},
+    {"it waits half of the time", {{60000, 1000, 0, 0, 0.5}}, 2000, 2100},
+    {"it waits for a twentieth", {{60000, 1000, 0, 0, 0.05}}, 0, 0},
+    {"it waits for a little over a tenth", {{60000, 1000, 0, 0, 0.11}}, 2000, 2100},
+    {"so many launches that the wait hides no more", {{60000, 120000, 0, 0, 0.15}}, 0, 0},
+    {"nearly as many", {{60000, 110000, 0, 0, 0.15}}, 2000, 2100},
+    {"copies count as launches", {{60000, 60000, 0, 60000, 0.15}}, 0, 0},
+    {"graphs cost more", {{60000, 0, 6000, 0, 0.15}}, 0, 0},
+    {"fewer of them", {{60000, 0, 5000, 0, 0.15}}, 2000, 2100},
+    {"a full queue", {{60000, 20000, 0, 0, 0.97}}, 2000, 2100},
+    {"nothing is launched", {{60000, 0, 0, 0, 0.5}}, 0, 0},
+    {"a late start", {{30000, 0, 0, 0, 0}, {9000, 1000, 0, 0, 0.5}}, 32000, 32100},
+    {"it only waited at first", {{900, 1000, 0, 0, 0.9}, {60000, 200000, 0, 0, 0}}, 0, 0},
+    {"it waits later", {{20000, 200000, 0, 0, 0}, {9000, 1000, 0, 0, 0.9}}, 20100, 21100},
+    {"it ends before", {{1900, 1000, 0, 0, 0.9}}, 0, 0},
 };
 
-static void test_decisions(void **state) {
+static void test_looks(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct player player = {.now.t_ns = 1000 * S};
-        for (size_t part = 0; part < 4 && rows[i].parts[part].ms; part++)
-            play(&player, &rows[i].parts[part], rows[i].budget_ppm);
-        int64_t ms = player.decisions ? (player.at_ns - 1000 * S) / MS : 0;
-        if (player.last.verdict != rows[i].verdict || ms < rows[i].from_ms || ms > rows[i].to_ms)
-            fail_msg("%s: verdict %d after %d ms (%.0f a second, %.2f %%, waited %.2f)", rows[i].what,
-                     (int)player.last.verdict, (int)ms, player.last.launches_per_s, player.last.share * 100,
-                     player.last.waited);
+        int64_t ms = 0;
+        for (size_t part = 0; part < PARTS && rows[i].parts[part].ms && ms == 0; part++)
+            ms = play(&player, &rows[i].parts[part], 1000 * S);
+        if (ms < rows[i].from_ms || ms > rows[i].to_ms)
+            fail_msg("%s: after %d ms", rows[i].what, (int)ms);
     }
 }
 
-static void test_sentence(void **state) {
-    (void)state;
-    struct player player = {.now.t_ns = 1000 * S};
-    char text[256], one[8];
-    play(&player, &(struct part){900, 210000, 0, 0, 0}, 10000);
-    hec_watch_sentence(&player.last, 10000, text, sizeof text);
-    assert_string_equal(text, "210000 launches a second: tracing would slow the program by about 14 %, more than the "
-                              "budget of 1 %; --budget or --trace=full shows its kernels");
-    player.last = (struct hec_watch_judgement){.launches_per_s = 17654321, .share = 0.0213};
-    hec_watch_sentence(&player.last, 5000, text, sizeof text);
-    assert_non_null(strstr(text, "17700000 launches"));
-    assert_non_null(strstr(text, "2.1 %, more than the budget of 0.5 %;"));
-    hec_watch_sentence(&player.last, 5000, one, sizeof one);
+/* Launches a second in each of the intervals of 50 ms before CUPTI came and after, with a zigzag of so many. */
+static bool stays(double before, double after, double zigzag, int intervals) {
+    struct hec_watch watch = {0};
+    struct hec_callers_totals now = {.t_ns = 1000 * S};
+    double launches = 1;
+    int64_t opened = now.t_ns + intervals * HEC_WATCH_SAMPLE_NS;
+    for (int i = 0; i <= 2 * intervals; i++) {
+        now.launches = (uint64_t)launches;
+        hec_watch_sample(&watch, &now);
+        double rate = (now.t_ns < opened ? before : after) + (i % 2 ? zigzag : -zigzag);
+        launches += rate * (double)HEC_WATCH_SAMPLE_NS * 1e-9;
+        now.t_ns += HEC_WATCH_SAMPLE_NS;
+    }
+    return hec_watch_free(&watch, opened, opened + intervals * HEC_WATCH_SAMPLE_NS);
 }
 
-static void test_kept(void **state) {
+static void test_stays(void **state) {
     (void)state;
-    const uint64_t mb = 1 << 20;
-    assert_true(hec_kept_may_open(0, 0));
-    assert_true(hec_kept_may_open(63 * mb, 0));
-    assert_false(hec_kept_may_open(64 * mb, 0));
-    assert_false(hec_kept_may_open(64 * mb, 60 * S));
-    assert_true(hec_kept_may_open(64 * mb, 3600 * S));
-    assert_true(hec_kept_limit(0) == 64 * mb);
-    assert_true(hec_kept_limit(3600 * S) == 96 * mb);
-    assert_true(hec_kept_limit(24 * 3600 * S) == (64 + 24 * 32) * mb);
+    assert_true(stays(1000000, 1000000, 0, 40));
+    assert_true(stays(1000000, 1100000, 0, 40)); /* faster */
+    assert_true(stays(1000000, 996000, 0, 40));  /* by 0.4 % slower */
+    assert_false(stays(1000000, 994000, 0, 40)); /* by 0.6 % */
+    assert_false(stays(1000000, 500000, 0, 40));
+    /* the interval counts: +-1 % a sample is +-0.3 % of 40 and +-0.8 % of 8 */
+    assert_true(stays(1000000, 1000000, 10000, 40));
+    assert_false(stays(1000000, 997500, 10000, 40));
+    assert_false(stays(1000000, 1000000, 100000, 40));
+    /* too little to tell */
+    assert_false(stays(1000000, 1000000, 0, HEC_WATCH_FREE_SAMPLES - 1));
+    assert_true(stays(1000000, 1000000, 0, HEC_WATCH_FREE_SAMPLES));
+    assert_false(stays(0, 0, 0, 40));
+}
+
+static void test_samples(void **state) {
+    (void)state;
+    struct hec_watch watch = {0};
+    struct hec_callers_totals now = {.t_ns = 1000 * S};
+    hec_watch_sample(&watch, &now);
+    now.t_ns += HEC_WATCH_SAMPLE_NS - 1;
+    now.launches = 1;
+    hec_watch_sample(&watch, &now);
+    assert_int_equal(watch.count, 1); /* too close, but the first launch is noted */
+    assert_true(watch.first_ns == now.t_ns);
+    now.t_ns++;
+    hec_watch_sample(&watch, &now);
+    assert_int_equal(watch.count, 2);
+    for (uint32_t i = 0; i < 3 * HEC_WATCH_SAMPLES; i++) {
+        now.t_ns += HEC_WATCH_SAMPLE_NS;
+        hec_watch_sample(&watch, &now);
+        hec_watch_may_look(&watch, now.t_ns); /* stays within the ring */
+        hec_watch_free(&watch, now.t_ns - 20 * S, now.t_ns);
+    }
+    assert_int_equal(watch.count, 2 + 3 * HEC_WATCH_SAMPLES);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_decisions), cmocka_unit_test(test_sentence),
-                                       cmocka_unit_test(test_kept)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_looks), cmocka_unit_test(test_stays),
+                                       cmocka_unit_test(test_samples)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,433 @@
+/* What is made of the calls that trampolines and simulators tell of: bursts, records, totals; and the slots of threads. */
+#include "tracer/tracer.h"
+#include "tracer/trampolines.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "trace_ring.h"
+
+#define US INT64_C(1000)
+#define MS HEC_NS_PER_MS
+#define NEAR_NS 2 /* times are counted in ticks */
+
+static int64_t begin_ns; /* of each test's calls: in the past, where they belong */
+static int fake_device;
+
+static int get_device(int *device) {
+    *device = fake_device;
+    return 0;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    ring_open();
+    hec_callers_forget();
+    hec_callers_open();
+    hec_callers_record(true);
+    hec_trampolines_set_real(hec_trampolines_row("cuCtxGetDevice"), (void *)get_device);
+    fake_device = 3;
+    begin_ns = hec_out_now_ns() - 500 * MS;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    hec_callers_forget();
+    ring_close();
+    return 0;
+}
+
+static uint64_t tick(int64_t since_begin_ns) {
+    return hec_ticks_of(begin_ns + since_begin_ns);
+}
+
+static void launch_as(enum hec_trace_call_class call_class, int64_t at_ns, int64_t took_ns) {
+    const struct hec_caller_call call = {.call_class = call_class, .function = hec_trampolines_row("cuLaunchKernel")};
+    hec_caller_launched(hec_caller_enter(), tick(at_ns), tick(at_ns + took_ns), &call);
+}
+
+static void launch(int64_t at_ns, int64_t took_ns) {
+    launch_as(HEC_TRACE_CALL_LAUNCH, at_ns, took_ns);
+}
+
+static void synchronise(int64_t at_ns, int64_t took_ns) {
+    const struct hec_caller_call call = {.call_class = HEC_TRACE_CALL_SYNC,
+                                         .function = hec_trampolines_row("cuStreamSynchronize"),
+                                         .from = HEC_TRACE_WAIT_STREAM,
+                                         .stream = 77,
+                                         .result = 5};
+    hec_caller_leave(hec_caller_enter(), tick(at_ns), tick(at_ns + took_ns), &call);
+}
+
+static void assert_near(int64_t value, int64_t expected) {
+    if (value < expected - NEAR_NS || value > expected + NEAR_NS)
+        fail_msg("%lld instead of %lld ns", (long long)value, (long long)expected);
+}
+
+static struct hec_trace_burst burst(size_t n) {
+    return payload(nth(HEC_TRACE_BURST, n)).burst;
+}
+
+static struct hec_trace_call call(size_t n) {
+    return payload(nth(HEC_TRACE_CALL, n)).call;
+}
+
+static void test_a_burst(void **state) {
+    (void)state;
+    launch(0, 4 * US);
+    launch(10 * US, 4 * US);                            /* after 6 us: no pause */
+    launch(34 * US, 6 * US);                            /* after 20 us: one */
+    launch_as(HEC_TRACE_CALL_GRAPH, 539 * US, 10 * US); /* after 499 us: one */
+    launch_as(HEC_TRACE_CALL_MEMSET, 550 * US, 1 * US);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST) + count(HEC_TRACE_CALL), 0);
+    synchronise(600 * US, 300 * US);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 1);
+    assert_int_equal(burst(0).launches, 5);
+    assert_int_equal(burst(0).graphs, 1);
+    assert_int_equal(burst(0).device, 3);
+    assert_near(burst(0).duration_ns, 551 * US);
+    assert_near(burst(0).in_calls_ns, 25 * US);
+    assert_near(burst(0).pauses_ns, 519 * US);
+    assert_int_equal(nth(HEC_TRACE_BURST, 0)->tid, syscall(SYS_gettid));
+    /* the call that ended it comes after it */
+    assert_int_equal(count(HEC_TRACE_CALL), 1);
+    assert_true(nth(HEC_TRACE_CALL, 0) > nth(HEC_TRACE_BURST, 0));
+    assert_near(call(0).duration_ns, 300 * US);
+    assert_int_equal(call(0).call_class, HEC_TRACE_CALL_SYNC);
+    assert_int_equal(call(0).from, HEC_TRACE_WAIT_STREAM);
+    assert_int_equal(call(0).stream, 77);
+    assert_int_equal(call(0).result, 5);
+    assert_int_equal(call(0).device, 3);
+    assert_int_equal(call(0).domain, 1);
+}
+
+/* The names are defined when the tracer starts. */
+static void test_names(void **state) {
+    (void)state;
+    synchronise(0, US);
+    read_ring();
+    assert_string_equal(name_of(call(0).function), "cuStreamSynchronize");
+    assert_int_equal(count(HEC_RING_NAME), hec_trampolines_count());
+}
+
+static void test_times(void **state) {
+    (void)state;
+    launch(100 * MS, 4 * US);
+    synchronise(200 * MS, US);
+    read_ring();
+    /* two clocks are read one after the other */
+    assert_in_range(nth(HEC_TRACE_BURST, 0)->t_ns - begin_ns - 100 * MS + 100 * US, 0, 200 * US);
+    assert_in_range(nth(HEC_TRACE_CALL, 0)->t_ns - begin_ns - 200 * MS + 100 * US, 0, 200 * US);
+}
+
+static void test_where_a_burst_ends(void **state) {
+    (void)state;
+    launch(0, 4 * US);
+    launch(504 * US + 100, 4 * US); /* 500 us and a little apart */
+    launch(520 * US, 49 * US);      /* slow, but not for want of room */
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 1);
+    assert_int_equal(burst(0).launches, 1);
+    assert_near(burst(0).duration_ns, 4 * US);
+    launch(600 * US, 50 * US + 100); /* this one waited: a call of its own */
+    launch(700 * US, 4 * US);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 1);
+    assert_int_equal(burst(0).launches, 2);
+    assert_int_equal(count(HEC_TRACE_CALL), 1);
+    assert_int_equal(call(0).call_class, HEC_TRACE_CALL_LAUNCH);
+    assert_near(call(0).duration_ns, 50 * US + 100);
+    /* another device is current */
+    fake_device = 1;
+    hec_caller_moved();
+    launch(710 * US, 4 * US);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 1);
+    assert_int_equal(burst(0).launches, 1);
+    assert_int_equal(burst(0).device, 3);
+    synchronise(800 * US, US);
+    read_ring();
+    assert_int_equal(burst(0).device, 1);
+    /* after 100 ms, however many */
+    for (int64_t at = MS; at < 104 * MS; at += 400 * US)
+        launch(at, 4 * US);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 1);
+    assert_in_range(burst(0).duration_ns, 99 * MS, 100 * MS);
+    assert_int_equal(burst(0).launches, 250);
+}
+
+static void test_single(void **state) {
+    (void)state;
+    launch(0, 4 * US);
+    hec_callers_single(true);
+    launch(10 * US, 4 * US);
+    launch_as(HEC_TRACE_CALL_GRAPH, 20 * US, 9 * US);
+    hec_callers_single(false);
+    launch(40 * US, 4 * US);
+    hec_callers_sweep(true);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 2);
+    assert_int_equal(count(HEC_TRACE_CALL), 2);
+    assert_int_equal(call(1).call_class, HEC_TRACE_CALL_GRAPH);
+    assert_int_equal(burst(0).launches + burst(1).launches, 2);
+}
+
+static void test_sweep(void **state) {
+    (void)state;
+    launch(0, 4 * US); /* 500 ms ago */
+    hec_callers_sweep(false);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 1);
+    begin_ns = hec_out_now_ns();
+    launch(3600 * HEC_NS_PER_S, 4 * US); /* as if just now, however slow this machine is */
+    hec_callers_sweep(false);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 0);
+    hec_callers_sweep(true);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 1);
+    hec_callers_sweep(true);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 0);
+}
+
+static struct hec_callers_totals totals(void) {
+    struct hec_callers_totals now;
+    hec_callers_read(&now);
+    return now;
+}
+
+static void test_totals(void **state) {
+    (void)state;
+    const struct hec_caller_call copies = {.call_class = HEC_TRACE_CALL_COPY},
+                                 gets = {.call_class = HEC_TRACE_CALL_ALLOC};
+    struct hec_caller *caller = hec_caller_enter();
+    launch(0, 4 * US);
+    launch(10 * US, 60 * US); /* waits */
+    launch_as(HEC_TRACE_CALL_GRAPH, 100 * US, 4 * US);
+    launch_as(HEC_TRACE_CALL_MEMSET, 200 * US, 90 * US); /* queues are not for these */
+    synchronise(300 * US, 1000 * US);
+    hec_caller_leave(caller, tick(2 * MS), tick(2 * MS + 20 * US), &copies);
+    hec_caller_leave(caller, tick(3 * MS), tick(3 * MS + 200 * US), &copies); /* waits */
+    hec_caller_leave(caller, tick(4 * MS), tick(5 * MS), &gets);
+    struct hec_callers_totals now = totals();
+    assert_int_equal(now.calls, 8);
+    assert_int_equal(now.launches, 3);
+    assert_int_equal(now.graphs, 1);
+    assert_int_equal(now.copies, 2);
+    assert_near(now.waited_ns, 1260 * US);
+    /* a wait that is under way counts so far */
+    __atomic_store_n(&caller->waiting_since, tick(10 * MS), __ATOMIC_RELAXED);
+    assert_true(totals().waited_ns >= 1260 * US + 490 * MS);
+    synchronise(10 * MS, 20 * MS);
+    assert_near(totals().waited_ns, 1260 * US + 20 * MS);
+    hec_callers_record(false);
+    assert_null(hec_caller_enter());
+}
+
+static struct hec_trace_told told(const char *function, enum hec_trace_call_class call_class, int64_t at_ns,
+                                  int64_t took_ns) {
+    return (struct hec_trace_told){.start_ns = begin_ns + at_ns,
+                                   .end_ns = begin_ns + at_ns + took_ns,
+                                   .function = function,
+                                   .tid = 4321,
+                                   .call_class = (uint16_t)call_class,
+                                   .device = 2};
+}
+
+static void test_told(void **state) {
+    (void)state;
+    begin_ns = hec_out_now_ns() - 2 * MS; /* a simulator tells soon */
+    struct hec_trace_told one = told("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 0, 4 * US);
+    hec_callers_told(&one);
+    one = told("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 10 * US, 4 * US);
+    hec_callers_told(&one);
+    one = told("cuMemcpyHtoD_v2", HEC_TRACE_CALL_COPY, 20 * US, 400 * US);
+    one.amount = 4096;
+    one.stream = 9;
+    one.from = HEC_TRACE_MEMORY_PAGEABLE;
+    one.to = HEC_TRACE_MEMORY_DEVICE;
+    hec_callers_told(&one);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 1);
+    assert_int_equal(burst(0).launches, 2);
+    assert_int_equal(burst(0).device, 2);
+    assert_int_equal(nth(HEC_TRACE_BURST, 0)->tid, 4321);
+    assert_in_range(burst(0).duration_ns, 14 * US - 200, 14 * US + 200); /* the rate is refined meanwhile */
+    assert_int_equal(count(HEC_TRACE_CALL), 1);
+    assert_string_equal(name_of(call(0).function), "cuMemcpyHtoD_v2");
+    assert_int_equal(call(0).amount, 4096);
+    assert_int_equal(call(0).stream, 9);
+    assert_int_equal(call(0).from, HEC_TRACE_MEMORY_PAGEABLE);
+    assert_int_equal(call(0).to, HEC_TRACE_MEMORY_DEVICE);
+    assert_int_equal(call(0).device, 2);
+    assert_int_equal(totals().calls, 3);
+    assert_in_range(totals().waited_ns, 399 * US, 401 * US);
+    /* a slot of one's own, though others have come free */
+    launch(0, 4 * US);
+    one = told("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 600 * US, 4 * US);
+    hec_callers_told(&one);
+    one = told("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 610 * US, 4 * US);
+    hec_callers_told(&one);
+    hec_callers_sweep(true);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST), 2);
+    hec_callers_record(false);
+    hec_callers_told(&one);
+    assert_int_equal(totals().calls, 6);
+}
+
+/* ---- slots ---- */
+
+#define THREADS (HEC_CALLERS_MAX + 20)
+
+static struct {
+    pthread_barrier_t entered, leave;
+    struct hec_caller *slots[THREADS];
+} crowd;
+
+static void *enter_twice(void *number) {
+    uintptr_t at = (uintptr_t)number;
+    crowd.slots[at] = hec_caller_enter();
+    if (hec_caller_enter() != crowd.slots[at])
+        crowd.slots[at] = (struct hec_caller *)1;
+    pthread_barrier_wait(&crowd.entered);
+    pthread_barrier_wait(&crowd.leave);
+    return NULL;
+}
+
+static void start_crowd(pthread_t threads[THREADS], uintptr_t count) {
+    pthread_barrier_init(&crowd.entered, NULL, (unsigned)count + 1);
+    pthread_barrier_init(&crowd.leave, NULL, (unsigned)count + 1);
+    for (uintptr_t i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, enter_twice, (void *)i), 0);
+    pthread_barrier_wait(&crowd.entered);
+}
+
+static void end_crowd(pthread_t threads[THREADS], uintptr_t count) {
+    pthread_barrier_wait(&crowd.leave);
+    for (uintptr_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void test_more_threads_than_slots(void **state) {
+    (void)state;
+    static pthread_t threads[THREADS];
+    uint32_t none = 0;
+    start_crowd(threads, THREADS);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        none += crowd.slots[i] == NULL;
+        assert_true(crowd.slots[i] != (struct hec_caller *)1);
+        for (uint32_t k = 0; crowd.slots[i] && k < i; k++)
+            assert_ptr_not_equal(crowd.slots[i], crowd.slots[k]);
+    }
+    assert_int_equal(none, THREADS - HEC_CALLERS_MAX);
+    assert_int_equal(hec_callers_left_out(), none);
+    end_crowd(threads, THREADS);
+    /* they have ended, but not for long: a slot may be looked at yet */
+    for (uint32_t i = 0; i < THREADS; i++)
+        if (crowd.slots[i])
+            crowd.slots[i]->last_tick = hec_ticks_of(hec_out_now_ns() + 3600 * HEC_NS_PER_S);
+    hec_callers_sweep(false);
+    assert_null(hec_caller_enter());
+}
+
+static void test_slots_are_used_again(void **state) {
+    (void)state;
+    static pthread_t threads[THREADS];
+    launch(0, 4 * US); /* this thread lives on */
+    struct hec_caller *mine = hec_caller_enter();
+    start_crowd(threads, 200);
+    struct hec_caller *ended = crowd.slots[0];
+    ended->calls = 7;
+    /* cancelled in a wait, with a burst, while it had the lock */
+    ended->burst.launches = 2;
+    ended->waiting_since = tick(0);
+    ended->lock = 1;
+    for (int i = 0; i < 200; i++)
+        crowd.slots[i]->last_tick = 1;
+    mine->last_tick = 1;
+    hec_callers_sweep(false);
+    for (int i = 0; i < 200; i++)
+        assert_int_not_equal(crowd.slots[i]->tid, 0); /* all of them live */
+    end_crowd(threads, 200);
+    hec_callers_sweep(false);
+    assert_int_equal(mine->tid, syscall(SYS_gettid));
+    assert_int_equal(ended->tid, 0);
+    read_ring();
+    assert_int_equal(burst(count(HEC_TRACE_BURST) - 1).launches, 2);
+    assert_int_equal(totals().waited_ns, 0);
+    assert_int_equal(totals().calls, 1 + 7); /* over the life of the process */
+    start_crowd(threads, 200);
+    for (int i = 0; i < 200; i++)
+        assert_true(crowd.slots[i] && crowd.slots[i]->lock == 0 && crowd.slots[i]->burst.launches == 0);
+    assert_int_equal(hec_callers_left_out(), 0);
+    end_crowd(threads, 200);
+}
+
+static void *enter_once(void *unused) {
+    (void)unused;
+    return hec_caller_enter();
+}
+
+/* In the child nothing is recorded, and what the parent had is forgotten. */
+static void test_fork(void **state) {
+    (void)state;
+    launch(0, 4 * US);
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        void *theirs;
+        hec_callers_forget();
+        if (hec_caller_enter() || totals().calls != 0)
+            _exit(1);
+        hec_callers_record(true);
+        /* the first slot is another thread's now */
+        if (pthread_create(&thread, NULL, enter_once, NULL) != 0 || pthread_join(thread, &theirs) != 0)
+            _exit(2);
+        struct hec_caller *mine = hec_caller_enter();
+        _exit(!mine || mine == theirs || mine->tid != (uint32_t)syscall(SYS_gettid) ? 3 : 0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(totals().calls, 1);
+}
+
+static void test_cost(void **state) {
+    (void)state;
+    assert_true(hec_callers_cost_ps() > 0);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_BURST) + count(HEC_TRACE_CALL), 0);
+    assert_int_equal(totals().calls, 0);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_burst),
+        TEST(test_names),
+        TEST(test_times),
+        TEST(test_where_a_burst_ends),
+        TEST(test_single),
+        TEST(test_sweep),
+        TEST(test_totals),
+        TEST(test_told),
+        TEST(test_more_threads_than_slots),
+        TEST(test_slots_are_used_again),
+        TEST(test_fork),
+        TEST(test_cost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
