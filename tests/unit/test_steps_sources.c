@@ -199,7 +199,6 @@ static void estimated_cost(void **state) {
     near(c->coverage, 0.5);
     assert_true(isnan(c->overhead) && c->overhead_unknown); /* CUPTI was there, and no steps tell */
     assert_false(c->overhead_measured);
-    near(c->budget, 0.01);
     near(c->self_cpu_s, 0.04);
     assert_string_equal(c->holder, "torch.profiler");
     near(c->holder_s, 0.5);

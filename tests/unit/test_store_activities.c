@@ -250,7 +250,7 @@ static void nonsense(void **unused) {
     assert_int_equal(got.count, 3);
     assert_true(got.all[0].launch_ns == HEC_TIME_UNKNOWN && got.all[0].launch_end_ns == HEC_TIME_UNKNOWN);
     assert_true(got.all[1].launch_ns == 4 && got.all[1].launch_end_ns == HEC_TIME_UNKNOWN);
-    assert_true(got.all[2].launch_ns == 0 && got.all[2].launch_track == 0 && got.all[2].reserved[6] == 0);
+    assert_true(got.all[2].launch_ns == 0 && got.all[2].launch_track == 0 && got.all[2].reserved[5] == 0);
     assert_string_equal(hec_reader_meta(reader, "store_activities_lost"), "9");
     store_list_free(&got);
     hec_reader_close(reader);

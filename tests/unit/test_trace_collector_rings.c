@@ -14,7 +14,7 @@ static int begin(void **state) {
     keep_begin(state);
     snprintf(path, sizeof path, "trace-%d", (int)getpid());
     options = (struct hec_observe_options){
-        .root = 4321, .trace_socket = path, .trace_mode = HEC_TRACE_AUTO, .trace_budget_ppm = 10000};
+        .root = 4321, .trace_socket = path, .trace_mode = HEC_TRACE_AUTO};
     struct hec_why why;
     return hec_collector_trace.open(&options, &keeping, &collector, &why);
 }
@@ -40,7 +40,7 @@ static void write_record(struct hec_ring *ring, enum hec_trace_kind kind, const 
 }
 
 static void write_kernels(struct hec_ring *ring, int count) {
-    struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_AUTO, .budget_ppm = 10000};
+    struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_AUTO};
     struct hec_trace_kernel kernel = {.duration_ns = 1000, .stream = 7};
     write_record(ring, HEC_TRACE_PROCESS, &process, sizeof process);
     for (int i = 0; i < count; i++)
