@@ -181,7 +181,7 @@ static int put_launching(struct machine *m, const struct hec_inferred_part *part
                                                      .end_ns = to - (int64_t)(pause * (double)whole),
                                                      .launch_ns = HEC_TIME_UNKNOWN,
                                                      .launch_end_ns = HEC_TIME_UNKNOWN});
-        int64_t begun = k == 0 && part->start_ns == from && rested(m, from) ? from + m->device.limits.start_ns : from;
+        int64_t begun = k == 0 && call->start_ns == from && rested(m, from) ? from + m->device.limits.start_ns : from;
         int64_t length_ns = (int64_t)(busy * (double)whole);
         length_ns = length_ns > LEAST_NS ? length_ns : LEAST_NS;
         if (!err)

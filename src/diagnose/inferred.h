@@ -16,8 +16,8 @@
 struct hec_inferred;
 struct hec_summary_input;
 
-/* summary: where telemetry comes from. *out NULL: there is nothing to infer, CUPTI saw all (98 % of the time in which
- * calls were made), or calls were not timed. 0, HEC_ERR_NOMEM or what the input returned. */
+/* summary: where telemetry comes from. *out NULL: there is nothing to infer, CUPTI saw all (95 % of the time in which
+ * work was given), or calls were not timed. 0, HEC_ERR_NOMEM or what the input returned. */
 int hec_inferred_begin(const struct hec_summary_input *summary, const struct hec_timeline_input *timeline,
                        struct hec_inferred **out, struct hec_why *why);
 void hec_inferred_free(struct hec_inferred *inferred); /* NULL is fine */

@@ -6,7 +6,7 @@
 
 #define CALLS                                                                                                          \
     (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
-#define UNSEEN_LEAST 0.02        /* of the time in which calls were made */
+#define UNSEEN_LEAST 0.05        /* of the time in which work was given, or waited for */
 #define RATE_LEAST_BYTES 1048576 /* smaller copies are mostly latency */
 
 struct build {
@@ -125,8 +125,10 @@ static int take_calls(void *to, const struct hec_activity *a, size_t count) {
             continue;
         }
         p->timed |= a[i].kind == HEC_ACTIVITY_BURST || a[i].device > 0;
-        p->first_ns = a[i].start_ns < p->first_ns ? a[i].start_ns : p->first_ns;
-        p->last_ns = a[i].end_ns > p->last_ns ? a[i].end_ns : p->last_ns;
+        if (gives_work(&a[i]) || a[i].kind == HEC_ACTIVITY_SYNC) { /* not what clears up at the end */
+            p->first_ns = a[i].start_ns < p->first_ns ? a[i].start_ns : p->first_ns;
+            p->last_ns = a[i].end_ns > p->last_ns ? a[i].end_ns : p->last_ns;
+        }
         if (tells_rate(&a[i]))
             take_rate(&s->rates, &a[i]);
         if (a[i].device && gives_work(&a[i]))

@@ -12,7 +12,7 @@ struct hec_inferred_process {
     bool timed;   /* its calls were timed */
     bool streams; /* it has activities on devices */
     bool inferred;
-    int64_t first_ns, last_ns;    /* of its calls */
+    int64_t first_ns, last_ns;    /* of its calls that give work or wait */
     struct hec_intervals windows; /* of CUPTI, joined */
 };
 

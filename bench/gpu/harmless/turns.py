@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""What trampolines and hooks cost, with and without them in turns inside one process: figures of whole processes vary by more.
+
+    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS]
+
+Turns of a quarter of a second; each pair of neighbours gives a ratio of wall time and of CPU time of the launching thread a
+step. Prints the median ratio less 1 and its 95 % interval (bootstrap over pairs). CUPTI is never switched by this.
+"""
+import argparse
+import json
+import pathlib
+import random
+import statistics
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "trace")]
+TURN_S, WARM_S, DRAWS = 0.25, 3.0, 2000
+
+
+def training():
+    import torch
+
+    torch.manual_seed(0)
+    layers = [layer for _ in range(60) for layer in (torch.nn.Linear(128, 128), torch.nn.ReLU())]
+    model = torch.nn.Sequential(*layers).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, foreach=False)
+    inputs = torch.randn(64, 128, device="cuda")
+
+    def step():
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def inference():
+    import torch
+
+    layer = torch.nn.TransformerEncoderLayer(768, 12, 3072, dropout=0.0, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 12, enable_nested_tensor=False).cuda().eval()
+    inputs = torch.randn(1, 32, 768, device="cuda")
+
+    def step():
+        with torch.no_grad():
+            model(inputs).mean().item()
+
+    return step
+
+
+def turn(step):
+    """Seconds of wall and of CPU time a step."""
+    wall, cpu, steps = time.perf_counter(), time.thread_time(), 0
+    while time.perf_counter() - wall < TURN_S:
+        step()
+        steps += 1
+    return (time.perf_counter() - wall) / steps, (time.thread_time() - cpu) / steps
+
+
+def interval(ratios):
+    rng = random.Random(1)
+    medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(DRAWS))
+    return [round(100 * (value - 1), 3) for value in
+            (statistics.median(ratios), medians[int(0.025 * DRAWS)], medians[int(0.975 * DRAWS)])]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", choices=("launch", "infer"))
+    parser.add_argument("seconds", nargs="?", type=float, default=40)
+    options = parser.parse_args()
+    import torch
+    from switch import Hec
+
+    step, hec = {"launch": training, "infer": inference}[options.program](), Hec()
+    began = time.perf_counter()
+    while time.perf_counter() - began < WARM_S:
+        step()
+    wall, cpu, rng = [], [], random.Random(2)
+    while time.perf_counter() - began < options.seconds:
+        times = {}
+        for on in rng.sample((True, False), 2):
+            hec.set(on)
+            torch.cuda.synchronize()
+            step()
+            times[on] = turn(step)
+        wall.append(times[True][0] / times[False][0])
+        cpu.append(times[True][1] / times[False][1])
+    hec.set(True)
+    print(json.dumps({"program": options.program, "pairs": len(wall), "seen": bool(hec.library), "hooks": bool(hec.hooks),
+                      "wall_percent": interval(wall), "cpu_percent": interval(cpu)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+/* Single cases of what calls say of a device: threads, events, frees, processes whose calls were not timed. */
+#include "diagnose/inferred.h"
+#include "fake_timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define US INT64_C(1000)
+
+static struct fake_timeline t;
+static uint32_t process, one, other;
+static char text[4096];
+
+static int setup(void **state) {
+    (void)state;
+    fake_tl_init(&t);
+    t.input.device_count = 1;
+    t.input.end_ns = 10000 * US;
+    process = fake_tl_track(&t, HEC_TRACK_PROCESS, 7, -1, 0);
+    one = fake_tl_track(&t, HEC_TRACK_THREAD, 7, -1, 7);
+    other = fake_tl_track(&t, HEC_TRACK_THREAD, 7, -1, 8);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    fake_tl_free(&t);
+    return 0;
+}
+
+static void burst(uint32_t thread, int64_t from, int64_t to, int count) {
+    struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_BURST, thread, from * US, to * US);
+    a->amount = count;
+    a->to = 255;
+    a->device = 1;
+}
+
+static void wait_for(uint32_t thread, enum hec_sync_type type, int64_t from, int64_t to) {
+    struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_SYNC, thread, from * US, to * US);
+    a->detail = (uint8_t)type;
+    a->device = 1;
+}
+
+static struct hec_activity *call(uint32_t thread, enum hec_api_class class, const char *name, int64_t from,
+                                 int64_t to) {
+    struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_API, thread, from * US, to * US);
+    a->detail = (uint8_t) class;
+    a->name = fake_tl_name(&t, name);
+    a->device = 1;
+    return a;
+}
+
+static int tell(void *context, int device, const struct hec_state_piece *p) {
+    size_t at = strlen(text);
+    (void)context;
+    (void)device;
+    snprintf(text + at, sizeof text - at, "%s%s %.0f-%.0f", at ? ", " : "", hec_state_name(p->state),
+             (double)p->start_ns / 1e3, (double)p->end_ns / 1e3);
+    return 0;
+}
+
+/* Pieces from the first launch to the last call. */
+static const char *told(enum hec_inferred_variant variant) {
+    const struct hec_state_visitor visitor = {.piece = tell};
+    const struct hec_timeline_input *input;
+    struct hec_inferred *inferred;
+    text[0] = '\0';
+    assert_int_equal(hec_inferred_begin(NULL, &t.input, &inferred, NULL), 0);
+    if (!inferred)
+        return "nothing inferred";
+    assert_int_equal(hec_inferred_input(inferred, variant, &input, NULL), 0);
+    assert_int_equal(hec_states_build(input, NULL, &visitor, NULL), 0);
+    hec_inferred_free(inferred);
+    return text;
+}
+
+/* The device was behind: without a counter, 95 % of the launching time was busy. */
+static void a_wait(void **state) {
+    (void)state;
+    burst(one, 1000, 1100, 20);
+    wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
+    burst(one, 4000, 4100, 20);
+    wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
+    assert_string_equal(told(HEC_INFERRED_GUESS),
+                        "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-4000, "
+                        "launch 4000-4006, compute 4006-4095, launch 4095-4100, compute 4100-5000, tail 5000-10000");
+}
+
+/* What another thread launches meanwhile is not waited for. */
+static void another_thread(void **state) {
+    (void)state;
+    burst(one, 1000, 1100, 20);
+    wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
+    burst(other, 1900, 2000, 20);
+    wait_for(other, HEC_SYNC_STREAM, 2600, 3005);
+    assert_string_equal(told(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-3004, tail 3004-10000");
+}
+
+/* An event may lie before what was launched last. */
+static void an_event(void **state) {
+    (void)state;
+    burst(one, 1000, 1100, 20);
+    wait_for(one, HEC_SYNC_EVENT, 1100, 2105);
+    burst(one, 4000, 4100, 20);
+    wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
+    assert_string_equal(told(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-5004, tail 5004-10000");
+    assert_non_null(strstr(told(HEC_INFERRED_LEAST_BETWEEN), "sync 2090-4000"));
+}
+
+/* A call that frees waits; one that frees in stream order does not. */
+static void a_free(void **state) {
+    (void)state;
+    burst(one, 1000, 1100, 20);
+    call(one, HEC_API_FREE, "cudaFree", 1100, 2005);
+    burst(one, 4000, 4100, 20);
+    wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
+    assert_non_null(strstr(told(HEC_INFERRED_MOST_BETWEEN), "compute 1000-2004, "));
+    snprintf(t.names[0], sizeof t.names[0], "cudaFreeAsync");
+    assert_non_null(strstr(told(HEC_INFERRED_MOST_BETWEEN), "compute 1000-5004, "));
+}
+
+/* A long call on an empty queue loads code: the device starts when it returns. */
+static void a_load(void **state) {
+    (void)state;
+    burst(one, 1000, 1100, 20);
+    wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
+    call(one, HEC_API_LAUNCH, "cudaLaunchKernel", 3000, 8000);
+    wait_for(one, HEC_SYNC_STREAM, 8000, 9005);
+    assert_string_equal(told(HEC_INFERRED_GUESS),
+                        "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-3000, "
+                        "startup 3000-8000, launch 8000-8006, compute 8006-9000, tail 9000-10000");
+}
+
+/* Behind work, a copy is at the end of its call. */
+static void a_copy_behind_work(void **state) {
+    (void)state;
+    burst(one, 1000, 1100, 20);
+    for (int k = 0; k < 2; k++) {
+        struct hec_activity *a = call(one, HEC_API_COPY, "cudaMemcpyAsync", k ? 4000 : 1100, k ? 4011 + 500 : 2605);
+        a->amount = 5e6;
+        a->from = HEC_MEMORY_DEVICE;
+        a->to = HEC_MEMORY_PAGEABLE;
+    }
+    told(HEC_INFERRED_GUESS);
+    /* the second, on an idle device, tells the rate: 5 MB in 511 us */
+    assert_non_null(strstr(text, "compute 1100-2089, copy 2089-2600, "));
+    assert_non_null(strstr(text, "copy 4006-4506"));
+}
+
+/* Calls without a device, as run files had them before they were timed; a window that covers them. */
+static void nothing_to_infer(void **state) {
+    (void)state;
+    wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
+    t.activities[0].device = 0;
+    assert_string_equal(told(HEC_INFERRED_GUESS), "nothing inferred");
+    burst(one, 3000, 3100, 20);
+    fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 1000 * US, 9000 * US);
+    assert_string_equal(told(HEC_INFERRED_GUESS), "nothing inferred");
+}
+
+/* What CUPTI saw in a window stays as it is; work from before the window is behind its first record. */
+static void a_window(void **state) {
+    (void)state;
+    uint32_t stream = fake_tl_track(&t, HEC_TRACK_STREAM, 7, 0, 7);
+    burst(one, 1000, 1100, 20);
+    fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 2000 * US, 3000 * US);
+    struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, 2500 * US, 2900 * US);
+    a->launch_ns = 2100 * US;
+    a->launch_end_ns = 2105 * US;
+    a->launch_track = one;
+    wait_for(one, HEC_SYNC_STREAM, 2110, 2905);
+    burst(one, 4000, 4100, 20);
+    wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
+    assert_string_equal(told(HEC_INFERRED_MOST_BETWEEN),
+                        "startup 0-1000, compute 1000-2900, sync 2900-4000, compute 4000-5004, tail 5004-10000");
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_wait), TEST(another_thread),     TEST(an_event),         TEST(a_free),
+        TEST(a_load), TEST(a_copy_behind_work), TEST(nothing_to_infer), TEST(a_window),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
