@@ -82,12 +82,12 @@ static void step_on(struct hec_tracer *t, int64_t now) {
     }
 }
 
-static void step_not(struct hec_tracer *t, int64_t now) {
+static void step_not(struct hec_tracer *t, int64_t now, bool asked) {
     if (t->no_cupti || hec_hold.paused > 0)
         return;
     if (t->mode != HEC_TRACE_AUTO) {
         /* where no call can ask for it, when cuInit is through */
-        if (hec_hold_free() && (hec_attach_asked() || !t->calls))
+        if (hec_hold_free() && (asked || !t->calls))
             hec_attach_on(t->calls);
     } else if (t->calls && hec_hold_free() && hec_watch_may_look(&t->watch, now)) {
         hec_attach_on(false);
@@ -97,6 +97,7 @@ static void step_not(struct hec_tracer *t, int64_t now) {
 void hec_thread_step(int64_t now) {
     struct hec_tracer *t = &hec_tracer;
     struct hec_callers_totals calls;
+    bool asked = hec_attach_asked(); /* who asks later than now is answered next time */
     if (__atomic_exchange_n(&hec_hold.missed, false, __ATOMIC_ACQ_REL))
         hec_hold_stand_down("another user of CUPTI", 0);
     hec_hold_ended(now);
@@ -108,8 +109,8 @@ void hec_thread_step(int64_t now) {
     else if (t->draining)
         hec_attach_drain(now);
     else if (t->attach == HEC_ATTACH_NOT)
-        step_not(t, now);
-    if (hec_attach_asked())
+        step_not(t, now, asked);
+    if (asked)
         hec_attach_answer();
     if (now - t->told_ns >= TELL_NS) {
         hec_ticks_refine();
@@ -123,9 +124,10 @@ void hec_thread_step(int64_t now) {
 /* The last records. Others that have CUPTI just now keep it. */
 static void finish(void) {
     struct hec_tracer *t = &hec_tracer;
+    hec_callers_record(false);
+    hec_attach_answer(); /* nobody waits for a thread that is no more */
     if (!hec_hold_enter())
         return;
-    hec_callers_record(false);
     hec_callers_sweep(true);
     if (t->mode == HEC_TRACE_AUTO && t->attach == HEC_ATTACH_NOT && !t->no_cupti && t->calls)
         hec_inject_tell(
