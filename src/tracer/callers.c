@@ -250,6 +250,11 @@ void hec_callers_read(struct hec_callers_totals *out) {
     out->waited_ns = hec_ticks_ns(waited);
 }
 
+uint32_t hec_callers_tid(uint32_t i, uint64_t *calls) {
+    *calls = __atomic_load_n(&callers[i].calls, __ATOMIC_RELAXED);
+    return __atomic_load_n(&callers[i].tid, __ATOMIC_ACQUIRE);
+}
+
 /* Its totals stay: they are sums over the life of the process. A thread may have been cancelled in a wait, or where it had
  * the lock. */
 static void release(struct hec_caller *caller) {

@@ -59,6 +59,12 @@ void hec_thread_fork_parent(void) {
 
 /* ---- what is due ---- */
 
+/* Mode auto has not decided yet. */
+static bool watching(void) {
+    const struct hec_tracer *t = &hec_tracer;
+    return t->mode == HEC_TRACE_AUTO && t->calls && !t->staying && t->attach != HEC_ATTACH_QUIET && !t->no_cupti;
+}
+
 static void leave(const char *why) {
     hec_attach_off(why, false);
 }
@@ -101,8 +107,11 @@ void hec_thread_step(int64_t now) {
     if (__atomic_exchange_n(&hec_hold.missed, false, __ATOMIC_ACQ_REL))
         hec_hold_stand_down("another user of CUPTI", 0);
     hec_hold_ended(now);
-    hec_callers_read(&calls);
-    hec_watch_sample(&t->watch, &calls);
+    if (watching()) {
+        hec_callers_read(&calls);
+        calls.waited_ns -= hec_delay_ns(); /* a core is not the device */
+        hec_watch_sample(&t->watch, &calls);
+    }
     hec_callers_sweep(false);
     if (t->attach == HEC_ATTACH_ON)
         step_on(t, now);
@@ -170,10 +179,7 @@ static bool tell_devices(void) {
 }
 
 static int64_t tick_ns(void) {
-    const struct hec_tracer *t = &hec_tracer;
-    bool watching =
-        t->mode == HEC_TRACE_AUTO && t->calls && !t->staying && t->attach != HEC_ATTACH_QUIET && !t->no_cupti;
-    return watching || t->draining ? WATCH_TICK_NS : TICK_NS;
+    return watching() || hec_tracer.draining ? WATCH_TICK_NS : TICK_NS;
 }
 
 static void *run(void *unused) {
