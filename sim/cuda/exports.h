@@ -39,6 +39,9 @@ typedef struct {
 
 #define CU_STREAM_NON_BLOCKING 1u
 #define CU_EVENT_DISABLE_TIMING 2u
+#define CU_POINTER_ATTRIBUTE_MEMORY_TYPE 2
+#define CU_MEMORYTYPE_HOST 1u
+#define CU_MEMORYTYPE_DEVICE 2u
 
 /* driver.c */
 CUresult cuInit(unsigned flags);
@@ -104,6 +107,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
 CUresult cuMemAllocHost_v2(void **pointer, size_t bytes);
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags);
 CUresult cuMemFreeHost(void *pointer);
+CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr pointer);
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
 
 /* copy.c */

@@ -145,6 +145,23 @@ SIM_EXPORT CUresult cuMemFreeHost(void *pointer) {
     SIM_CU_LEAVE(release((uintptr_t)pointer, true));
 }
 
+/* Of memory that the driver gave; it knows no other, as NVIDIA's. */
+SIM_EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr pointer) {
+    SIM_CU_ENTER(cuPointerGetAttribute);
+    unsigned type = 0;
+    if (!data || attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+        SIM_CU_LEAVE(data ? SIM_CUDA_ERROR_NOT_SUPPORTED : SIM_CUDA_ERROR_INVALID_VALUE);
+    pthread_rwlock_rdlock(&lock);
+    for (const struct range *r = ranges; r && !type; r = r->next)
+        if ((uintptr_t)pointer - r->start < r->bytes)
+            type = r->pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    pthread_rwlock_unlock(&lock);
+    if (!type)
+        SIM_CU_LEAVE(SIM_CUDA_ERROR_INVALID_VALUE);
+    *(unsigned *)data = type;
+    SIM_CU_LEAVE(SIM_CUDA_SUCCESS);
+}
+
 SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
     SIM_CU_ENTER(cuMemGetInfo_v2);
     if (!sim_cu_current())

@@ -261,6 +261,11 @@ SIM_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
     wait_for_others();
     sim_cupti_deliver(true);
     wait_for_others();
+    lock();
+    bool running = sim_cupti.pending_count > 0;
+    unlock();
+    if (running) /* CUPTI keeps the buffer in which the record of a launch has its place */
+        sim_cupti_prepare();
     return SIM_CUPTI_SUCCESS;
 }
 

@@ -83,8 +83,10 @@ static void refused(uint32_t result, char *why, size_t why_bytes) {
     hec_bind_result(&hec_tracer.library.calls, result, text, sizeof text);
     snprintf(why, why_bytes, "%.200s answered %s", hec_tracer.library.path, text);
     if (result == HEC_CUPTI_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || result == HEC_CUPTI_NOT_COMPATIBLE ||
-        result == HEC_CUPTI_HARDWARE_BUSY)
+        result == HEC_CUPTI_HARDWARE_BUSY) {
+        __atomic_store_n(&hec_hold.forever, true, __ATOMIC_RELEASE); /* they began before us: their end is not seen */
         hec_hold_stand_down("another user of CUPTI", result);
+    }
 }
 
 bool hec_attach_on(bool whole) {

@@ -71,6 +71,8 @@ void hec_callers_attach_first(bool on);
 void hec_callers_read(struct hec_callers_totals *out);
 /* Send off bursts that lie still for 100 ms (all: every one), and free the slots of threads that are no more. */
 void hec_callers_sweep(bool all);
+/* The thread in slot i, and its calls so far; 0: none. */
+uint32_t hec_callers_tid(uint32_t i, uint64_t *calls);
 /* Threads that found no slot. */
 uint32_t hec_callers_left_out(void);
 /* What timing a call costs it, ps: measured here and now, on a slot of no thread. */

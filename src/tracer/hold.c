@@ -77,8 +77,8 @@ void hec_hold_stand_down(const char *name, uint32_t code) {
     __atomic_store_n(&hec_hold.last_ns, hec_out_now_ns(), __ATOMIC_RELAXED);
     if (hec_tracer.attach == HEC_ATTACH_ON)
         hec_attach_off("another user of CUPTI came", true);
-    else if (hec_tracer.draining)
-        hec_attach_settle();
+    else if (hec_tracer.draining || hec_buffers_out() > 0)
+        hec_attach_settle(); /* what still ran when the window was told would be in their profile */
     hec_tracer.attach = HEC_ATTACH_QUIET;
     __atomic_store_n(&hec_hold.serving, HEC_HOLD_THEM, __ATOMIC_RELEASE);
     if (!hec_hold.told)

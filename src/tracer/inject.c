@@ -47,6 +47,7 @@ static void after_fork(void) {
 static void in_child(void) {
     state = STATE_NEW;
     hec_callers_forget();
+    hec_delay_forget();
     hec_thread_forget();
     hec_hold_forget();
     hec_attach_forget();

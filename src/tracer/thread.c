@@ -60,6 +60,12 @@ void hec_thread_fork_parent(void) {
 
 /* ---- what is due ---- */
 
+/* Mode auto has not decided yet. */
+static bool watching(void) {
+    const struct hec_tracer *t = &hec_tracer;
+    return t->mode == HEC_TRACE_AUTO && t->calls && !t->staying && t->attach != HEC_ATTACH_QUIET && !t->no_cupti;
+}
+
 static void leave(const char *why) {
     hec_attach_off(why, false);
 }
@@ -83,12 +89,12 @@ static void step_on(struct hec_tracer *t, int64_t now) {
     }
 }
 
-static void step_not(struct hec_tracer *t, int64_t now) {
+static void step_not(struct hec_tracer *t, int64_t now, bool asked) {
     if (t->no_cupti || hec_hold.paused > 0)
         return;
     if (t->mode != HEC_TRACE_AUTO) {
         /* where no call can ask for it, when cuInit is through */
-        if (hec_hold_free() && (hec_attach_asked() || !t->calls))
+        if (hec_hold_free() && (asked || !t->calls))
             hec_attach_on(t->calls);
     } else if (t->calls && hec_hold_free() && hec_watch_may_look(&t->watch, now)) {
         hec_attach_on(false);
@@ -98,19 +104,23 @@ static void step_not(struct hec_tracer *t, int64_t now) {
 void hec_thread_step(int64_t now) {
     struct hec_tracer *t = &hec_tracer;
     struct hec_callers_totals calls;
+    bool asked = hec_attach_asked(); /* who asks later than now is answered next time */
     if (__atomic_exchange_n(&hec_hold.missed, false, __ATOMIC_ACQ_REL))
         hec_hold_stand_down("another user of CUPTI", 0);
     hec_hold_ended(now);
-    hec_callers_read(&calls);
-    hec_watch_sample(&t->watch, &calls);
+    if (watching()) {
+        hec_callers_read(&calls);
+        calls.waited_ns -= hec_delay_ns(); /* a core is not the device */
+        hec_watch_sample(&t->watch, &calls);
+    }
     hec_callers_sweep(false);
     if (t->attach == HEC_ATTACH_ON)
         step_on(t, now);
     else if (t->draining)
         hec_attach_drain(now);
     else if (t->attach == HEC_ATTACH_NOT)
-        step_not(t, now);
-    if (hec_attach_asked())
+        step_not(t, now, asked);
+    if (asked)
         hec_attach_answer();
     if (now - t->told_ns >= TELL_NS) {
         hec_ticks_refine();
@@ -125,7 +135,7 @@ void hec_thread_step(int64_t now) {
 static void finish(void) {
     struct hec_tracer *t = &hec_tracer;
     hec_callers_record(false);
-    hec_attach_answer(); /* whoever waits for CUPTI need not any more */
+    hec_attach_answer(); /* nobody waits for a thread that is no more */
     if (!hec_hold_enter())
         return;
     hec_callers_sweep(true);
@@ -170,10 +180,7 @@ static bool tell_devices(void) {
 }
 
 static int64_t tick_ns(void) {
-    const struct hec_tracer *t = &hec_tracer;
-    bool watching =
-        t->mode == HEC_TRACE_AUTO && t->calls && !t->staying && t->attach != HEC_ATTACH_QUIET && !t->no_cupti;
-    return watching || t->draining ? WATCH_TICK_NS : TICK_NS;
+    return watching() || hec_tracer.draining ? WATCH_TICK_NS : TICK_NS;
 }
 
 static void *run(void *unused) {

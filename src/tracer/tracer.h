@@ -103,6 +103,12 @@ bool hec_slots_open(void);
 /* Look again at tables that were filled since. */
 void hec_slots_again(void);
 
+/* ---- delay.c ---- */
+
+/* How long threads with a slot waited for a core since they were first seen, in stretches in which they called something. */
+int64_t hec_delay_ns(void);
+void hec_delay_forget(void);
+
 /* ---- watch.c: whether mode auto may look at the device; pure ---- */
 
 #define HEC_WATCH_SAMPLES 128u

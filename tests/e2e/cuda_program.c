@@ -9,10 +9,12 @@
  *     fork=1       do it in a child that was forked before CUDA was used; =2: the parent uses CUDA, forks, and the child
  *                  only exits                exec=1      do it in this program executed again
  *     seconds=S    repeat the batches for so long instead of kernels=N           device=N   ordinal (0)
- *     die=N        by signal N, when the work is done */
+ *     die=N        by signal N, when the work is done
+ *     by=1         launch through a pointer from dlsym; =2: from cuGetProcAddress; =3: from what dlsym gave for that */
 #include "sim/cuda/exports.h"
 #include "sim/cuda/hook.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,6 +45,7 @@ static long option(char **argv, const char *key, long fallback) {
 
 struct program {
     CUfunction kernel, other;
+    __typeof__(&cuLaunchKernel) launch;
     CUstream streams[STREAMS_MAX];
     CUgraphExec exec;
     CUdeviceptr memory;
@@ -50,11 +53,26 @@ struct program {
     long kernels, ns, streams_used, h2d, pageable_bytes, d2h, memset, batch, sleep_us, graph, seconds, device;
 };
 
-static void set_up(struct program *p) {
+/* A function of the driver, as runtimes and other languages get it. */
+static __typeof__(&cuLaunchKernel) find_launch(long by) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *found = NULL;
+    __typeof__(&cuGetProcAddress_v2) look_up = cuGetProcAddress_v2;
+    if (by == 0)
+        return cuLaunchKernel;
+    if (by == 1)
+        return (__typeof__(&cuLaunchKernel))dlsym(driver, "cuLaunchKernel");
+    if (by == 3)
+        look_up = (__typeof__(look_up))dlsym(driver, "cuGetProcAddress_v2");
+    MUST(look_up("cuLaunchKernel", &found, 13000, 0, NULL));
+    return (__typeof__(&cuLaunchKernel))found;
+}
+
+static void set_up(struct program *p, long by) {
     CUcontext context;
     CUmodule module;
     CUdevice device;
     MUST(cuInit(0));
+    p->launch = find_launch(by);
     MUST(cuDeviceGet(&device, (int)p->device));
     MUST(cuDevicePrimaryCtxRetain(&context, device));
     MUST(cuCtxSetCurrent(context));
@@ -84,7 +102,7 @@ static void launch(struct program *p, long number) {
     if (p->graph)
         MUST(cuGraphLaunch(p->exec, stream));
     else
-        MUST(cuLaunchKernel(number % 4 == 3 ? p->other : p->kernel, 32, 2, 1, 128, 1, 1, 0, stream, parameters, NULL));
+        MUST(p->launch(number % 4 == 3 ? p->other : p->kernel, 32, 2, 1, 128, 1, 1, 0, stream, parameters, NULL));
 }
 
 static void begin_batch(struct program *p) {
@@ -172,7 +190,7 @@ int main(int argc, char **argv) {
         if (child)
             return wait_for(child);
     }
-    set_up(&p);
+    set_up(&p, option(argv, "by", 0));
     if (forks == 2) {
         pid_t child = fork();
         if (child == 0)

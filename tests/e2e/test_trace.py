@@ -4,8 +4,11 @@ The programs know what they launched (tests/e2e/cuda_program.c, sim/cuda/hook.h)
 same, to the nanosecond where every record is kept."""
 import collections
 import concurrent.futures
+import csv
+import io
 import json
 import pathlib
+import sqlite3
 
 import pytest
 
@@ -13,7 +16,8 @@ from conftest import BINARY
 
 PROGRAMS = pathlib.Path(BINARY).resolve().parent.parent / "tests" / "bin"
 CUDA = PROGRAMS / "cuda_program"
-CLIENT = PROGRAMS / "cupti_client"
+CLIENT = PROGRAMS / "cupti_client"  # linked with libcupti
+LATE = PROGRAMS / "cupti_client_late"  # loads it
 VERSIONS = {"11.8": 18, "12": 26, "13": 130001}
 MIXED = ("kernels=2000", "ns=20000", "streams=3", "batch=100", "h2d=1000000", "pageable=50000", "d2h=70000",
          "memset=1000")
@@ -248,88 +252,196 @@ def test_a_killed_program(hec):
     assert traced.timeline["kernel_sum_us"] == pytest.approx(traced.timeline["kernels"] * 2, rel=1e-6)
 
 
+# ---- calls ----
+
+def rows(path, query):
+    with sqlite3.connect(path) as file:
+        return file.execute(query).fetchall()
+
+
+def row(path, query):
+    return rows(path, query)[0]
+
+
+def launched(hec, path):
+    """Launches that the file has, each once: in bursts, as calls, and with the kernels and memsets that they led to."""
+    table = csv.DictReader(io.StringIO(hec("export", "--csv", "-o", "-", path).stdout, newline=""))
+    single = sum((r["kind"] == "api" and r["detail"] in ("launch", "graph", "memset")) or
+                 (r["kind"] in ("kernel", "memset", "graph") and r["launch_start_ns"] != "") for r in table)
+    return single + int(row(path, "select total(amount) from activity_block where kind = 'burst'")[0])
+
+
+def waits(path):
+    return row(path, "select total(n) from activity_block where kind = 'sync'")[0]
+
+
+# a command of the shell is in the way: `hec run` has its own word on HEC_TRACE_NO_CUPTI
+BECAUSE = "CUPTI stays out: a test said so"
+WAYS = {"auto": ("auto", "h200", ""), "full": ("full", "h200", ""), "graph": ("graph", "h200", ""),
+        "without CUPTI": ("full", "h200", f"HEC_TRACE_NO_CUPTI='{BECAUSE}' "), "no libcupti": ("auto", "h200,cupti=none", ""),
+        "an old driver": ("full", "h200,driver=450", ""), "another tool": ("full", "h200,holder=nsys", "")}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_calls_are_seen_in_every_mode(hec, way):
+    """Bursts, calls and waits are in the file whatever becomes of CUPTI."""
+    mode, spec, before = WAYS[way]
+    traced = Traced(hec, "sh", "-c", f"{before}exec {CUDA} kernels=1000 batch=10 h2d=4096 d2h=4096 memset=64", mode=mode, spec=spec)
+    traced.is_whole()
+    truth = traced.truth
+    assert launched(hec, traced.path) == truth["kernels"] + truth["memsets"] == 1100
+    assert waits(traced.path) == 100
+    table = list(csv.DictReader(io.StringIO(hec("export", "--csv", "-o", "-", traced.path).stdout, newline="")))
+    made = collections.Counter(r["name"] if r["kind"] == "api" else "cuMemcpyHtoDAsync_v2" if r["from"] == "pinned" else "cuMemcpyDtoHAsync_v2"
+                               for r in table if r["kind"] == "api" and r["detail"] == "copy" or
+                               r["kind"] == "copy" and r["launch_start_ns"] != "")  # told with what it led to
+    assert made == {"cuMemcpyHtoDAsync_v2": 100, "cuMemcpyDtoHAsync_v2": 100}
+    assert {r["name"] for r in table if r["kind"] == "api"} <= {
+        "cuModuleLoadData", "cuMemAlloc_v2", "cuMemAllocHost_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuLaunchKernel",
+        "cuMemsetD8Async", "cuCtxSynchronize"}
+    if way == "without CUPTI":
+        assert traced.trace["why"] == BECAUSE and BECAUSE in traced.text
+    if way not in ("full", "graph"):
+        assert traced.timeline is None and traced.trace["why"]
+
+
+@pytest.mark.parametrize("by", range(4))
+def test_calls_by_any_way(hec, by):
+    """Linked, looked up by dlsym, by cuGetProcAddress, and by what dlsym gave for that."""
+    traced = Traced(hec, CUDA, "kernels=500", f"by={by}", mode="auto")
+    assert launched(hec, traced.path) == 500
+
+
 # ---- others who use CUPTI ----
 
-def client(hec, name, *options, mode="full", spec="h200"):
-    traced = Traced(hec, CLIENT, *options, mode=mode, spec=spec, name=name)
+def client(hec, name, *options, mode="full", program=CLIENT):
+    traced = Traced(hec, program, *options, mode=mode, name=name)
     assert traced.truth["unknown"] == 0, "a buffer that it did not give"
     assert traced.truth["errors"] == 0
+    assert traced.trace["bad"] == 0
     return traced
 
 
+@pytest.mark.parametrize("program", [CLIENT, LATE], ids=["linked", "late"])
 @pytest.mark.parametrize("mode", ["full", "auto"])
-def test_a_profiler_in_the_program(hec, mode):
-    """It gets the same kernels as without HEC, in every one of its profiles, and is named."""
+def test_a_profiler_in_the_program(hec, mode, program):
+    """It gets the same kernels as without HEC, in every one of its profiles. HEC, where it has CUPTI, stands down for good
+    and says for whom; one that is linked with libcupti is not even joined."""
     options = ("rounds=4", "kernels=500", "idle_ms=20")
-    plain = client(hec, "plain", *options, mode="off")
+    plain = client(hec, "plain", *options, mode="off", program=program)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        runs = list(pool.map(lambda i: client(hec, f"client{mode}{i}", *options, mode=mode), range(12)))
+        runs = list(pool.map(lambda i: client(hec, f"client{mode}{i}", *options, mode=mode, program=program), range(12)))
     for traced in runs:
         assert traced.truth["profiled"] == plain.truth["profiled"] == [500] * 4
-        assert traced.trace["holder"] == "the program itself"
-        assert traced.trace["bad"] == 0
+        assert launched(hec, traced.path) == traced.truth["launched"] == 4500
+        assert traced.trace["windows"] <= 1
+        if mode == "auto":  # too short a program: CUPTI is all theirs
+            assert traced.trace["holder"] is None and traced.timeline is None
+        elif program == CLIENT:
+            assert traced.trace["holder"] in ("the program itself", "cupti_client") and traced.timeline is None
+        else:
+            assert traced.trace["holder"] == "cupti_client_late" and traced.trace["holder"] in traced.text
+            assert traced.timeline["kernels"] == 500, "those before the first profile"
 
 
 def test_after_a_profiler(hec):
-    """HEC comes back when the program's own profiler has been quiet, and takes none of its records."""
-    traced = client(hec, "comesback", "rounds=2", "kernels=500", "idle_ms=2500")
+    """HEC does not come back, however long the program's own profiler has been quiet."""
+    traced = client(hec, "after", "rounds=2", "kernels=500", "idle_ms=1500", program=LATE)
     assert traced.truth["profiled"] == [500, 500]
-    # the first work lies before the profiler, the work after a pause before the next one is HEC's again
-    assert 0 < traced.timeline["kernels"] <= traced.truth["launched"] - 1000
+    assert traced.timeline["kernels"] == 500 and traced.trace["windows"] == 1
     assert 0 < traced.trace["holder_seconds"] < traced.report["run"]["seconds"]
+    told = [text for text, in rows(traced.path, "select text from event where kind = 'trace_holder' order by t_ns")]
+    assert told[0].endswith(": cupti_client_late has CUPTI; HEC stands down")
+    assert any(text.endswith(": cupti_client_late has left CUPTI; HEC does not come back") for text in told)
 
 
-def test_a_holder_from_outside(hec):
-    """Run under another tool: no trace, the program is not disturbed, the report says who."""
-    traced = Traced(hec, CUDA, *MIXED, spec="h200,holder=nsys")
-    assert traced.trace["records"] == 0 and traced.timeline is None
-    assert traced.trace["holder"] and traced.trace["holder"] in traced.text
+def test_a_profiler_after_the_look(hec):
+    """Mode auto had its window, and a profiler comes when it is over: it is alone."""
+    options = ("rounds=2", "kernels=500", "ns=20000", "before_ms=5000")
+    traced = client(hec, "look", *options, mode="auto", program=LATE)
+    assert traced.truth["profiled"] == [500, 500]
+    assert traced.trace["windows"] == 1 and traced.trace["holder"] == "cupti_client_late"
+    assert 0 < traced.timeline["kernels"] < traced.truth["launched"] - 2 * 500
+    assert launched(hec, traced.path) == traced.truth["launched"]
 
 
-def test_a_holder_that_leaves(hec):
-    traced = Traced(hec, CUDA, "seconds=3", "batch=100", "sleep_us=5000", spec="h200,holder=nsys:1")
-    assert 0 < traced.timeline["kernels"] < traced.truth["kernels"]
+@pytest.mark.parametrize("spec", ["h200,holder=nsys", "h200,holder=nsys:1"])
+def test_a_holder_from_outside(hec, spec):
+    """Run under another tool: no trace of the device, the program is not disturbed, the report says who, also where the tool
+    leaves early: there is one try."""
+    traced = Traced(hec, CUDA, "seconds=3", "batch=100", "sleep_us=5000", spec=spec)
+    assert traced.timeline is None and traced.trace["windows"] == 0
+    assert traced.trace["holder"] == "another user of CUPTI" and traced.trace["holder"] in traced.text
+    assert "MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" in traced.trace["why"]
     assert 0 < traced.trace["holder_seconds"] < traced.report["run"]["seconds"]
+    assert launched(hec, traced.path) == traced.truth["kernels"]
 
 
 # ---- modes ----
 
-def test_auto_keeps_a_budget(hec):
-    """Short kernels, and waits for them: only a share is traced, and the report says how much. The first window may spend
-    what five seconds earn, so that the run is longer than that."""
-    traced = Traced(hec, CUDA, "seconds=8", "batch=10", "ns=50000", mode="auto", options=("--budget", "1%"))
+def test_auto_has_one_look(hec):
+    """The host waits for the device: what CUPTI costs is hidden, and 2 s after the first launch the device is traced, once."""
+    traced = Traced(hec, CUDA, "seconds=6", "batch=10", "ns=50000", mode="auto")
+    traced.is_whole()
     trace = traced.trace
-    assert trace["bad"] == 0 and trace["lost"] == 0 and trace["why"] is None
-    assert trace["budget"] == pytest.approx(0.01)
-    assert trace["overhead"] is None and trace["overhead_unknown"]  # no steps tell what CUPTI did
-    assert 0 < trace["coverage"] < 0.9
+    assert trace["why"] is None and trace["windows"] == 1
+    assert 0 < trace["coverage"] < 1 - 1.9 / traced.report["run"]["seconds"]
     assert 0 < traced.timeline["kernels"] < traced.truth["kernels"]
     # what was traced is exact: 50 us a kernel
     assert traced.timeline["kernel_sum_us"] == pytest.approx(50 * traced.timeline["kernels"], rel=1e-4)
+    # it ends after 2 s at the earliest; it counts from the first kernel on that was launched in it
+    start, end = row(traced.path, "select min(t0_ns), max(t1_ns) from activity_block where kind = 'window'")
+    assert (end - start) * 1e-9 > 1.9
+    # before, in it and after
+    assert launched(hec, traced.path) == traced.truth["kernels"]
+    assert waits(traced.path) == traced.truth["kernels"] / 10
 
 
-def test_auto_stays_away(hec):
-    """A launch-bound program would be slower for good: CUPTI is not attached, and the report says why."""
-    traced = Traced(hec, CUDA, "seconds=2", "batch=20000", "ns=10", mode="auto")
-    assert traced.trace["records"] == traced.trace["bad"] == 0 and traced.timeline is None
-    assert traced.trace["overhead"] in (0, None) and traced.trace["coverage"] == 0
-    assert "launches a second: tracing would slow the program" in traced.trace["why"]
-    assert traced.trace["why"][:40] in traced.text
-    # a budget that allows it
-    traced = Traced(hec, CUDA, "seconds=2", "batch=20000", "ns=10", mode="auto", options=("--budget", "90%"))
-    assert traced.timeline["kernels"] > 0 and traced.trace["why"] is None
-
-
-def test_auto_needs_half_a_second(hec):
-    traced = Traced(hec, CUDA, "kernels=100", mode="auto")
-    assert traced.timeline is None and "ended before" in traced.trace["why"] and "ended before" in traced.text
-
-
-def test_auto_traces_all_where_it_costs_nothing(hec):
-    """Few, long kernels: no reason to look away for long, once that has shown."""
-    traced = Traced(hec, CUDA, "seconds=4", "batch=10", "ns=1000000", mode="auto")
+@pytest.mark.parametrize("program", ["launch-bound", "starved", "short"])
+def test_auto_stays_away(hec, program):
+    """The host does not wait for the device: CUPTI is not loaded, and the report says why."""
+    options = {"launch-bound": ("seconds=4", "batch=20000", "ns=10"), "starved": ("seconds=4", "batch=1", "ns=1000", "sleep_us=20000"),
+               "short": ("seconds=1", "batch=10", "ns=50000")}[program]
+    traced = Traced(hec, CUDA, *options, mode="auto")
     traced.is_whole()
-    assert traced.trace["coverage"] > 0.5
+    assert traced.timeline is None and traced.trace["windows"] == 0 and traced.trace["coverage"] == 0
+    assert traced.trace["cupti_version"] is None and traced.trace["library"] is None
+    assert traced.trace["why"].startswith("the host did not wait for the device long enough to hide what CUPTI costs")
+    assert traced.trace["why"][:60] in traced.text
+    assert launched(hec, traced.path) == traced.truth["kernels"]
+
+
+@pytest.mark.parametrize("case, looks", [("mixed", True), ("healthy-train", True), ("small-kernels", False), ("data-starved", False)])
+def test_auto_on_a_played_case(hec, case, looks):
+    """The player tells its calls: a launch waits for room in the queue where it runs ahead of the device."""
+    traced = Traced(hec, hec.path, "sim", case, "--seconds", 6, "--json", mode="auto", name=case)
+    traced.is_whole()
+    assert traced.trace["windows"] == looks and (traced.timeline is not None) == looks
+    kernels = traced.truth["timeline"]["kernels"]
+    assert launched(hec, traced.path) == kernels
+    if looks:
+        assert 0 < traced.timeline["kernels"] < kernels
+
+
+def test_full_has_one_window(hec):
+    """From the program's first call to its end."""
+    traced = Traced(hec, CUDA, "seconds=2", "batch=100", mode="full")
+    assert traced.trace["windows"] == 1 and traced.timeline["kernels"] == traced.truth["kernels"]
+    start, end = row(traced.path, "select min(t0_ns), max(t1_ns) from activity_block where kind = 'window'")
+    first, last = row(traced.path, "select min(t0_ns), max(t1_ns) from activity_block where kind = 'kernel'")
+    assert start <= first and last <= end
+
+
+@pytest.mark.parametrize("mode", ["full", "graph"])
+def test_memory_ends_the_device_trace(hec, mode):
+    """CUPTI keeps 32 bytes a launch: where HEC may take 33 MB, 1 MB of them is for launches. Calls go on."""
+    traced = Traced(hec, CUDA, "seconds=4", "batch=100", "ns=2000", mode=mode, env={"HEC_TRACE_MEMORY": "33"})
+    traced.is_whole()
+    assert traced.trace["why"].startswith("CUPTI keeps 32 bytes of the program's memory a launch")
+    assert "until HEC took 33 MB" in traced.trace["why"] and "took 33 MB" in traced.text
+    assert (1 << 20) / 32 <= traced.timeline["kernels"] < traced.truth["kernels"]
+    assert traced.trace["windows"] == 1 and traced.trace["coverage"] < 1
+    assert launched(hec, traced.path) == traced.truth["kernels"]
 
 
 def test_off_loads_nothing(hec):
@@ -344,5 +456,5 @@ def test_off_loads_nothing(hec):
 def test_no_cupti(hec, spec, word):
     """The program runs, and the report says why there is no trace."""
     traced = Traced(hec, CUDA, "kernels=100", spec=spec)
-    assert traced.truth["kernels"] == 100
+    assert traced.truth["kernels"] == 100 == launched(hec, traced.path)
     assert traced.timeline is None and word in traced.trace["why"] and word in traced.text

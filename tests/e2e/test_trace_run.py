@@ -72,12 +72,12 @@ def test_graphs_by_node_and_as_a_whole(hec):
     assert kept["graph"] == 20 and "kernel" not in kept
 
 
-@pytest.mark.parametrize("mode", ["auto", "graph"])
-def test_modes_with_a_budget(hec, mode):
-    # auto begins half a second after the first launch
-    path = run(hec, "--trace", mode, "--budget", "2.5%", program=(PROGRAM, "seconds=2", "batch=4", "ns=100000"))
-    assert rows(path, "select mode, budget_ppm from tracer") == [(mode, 25000)]
-    assert counts(path)["window"] >= 1
+@pytest.mark.parametrize("mode, budget", [("auto", 25000), ("graph", None), ("full", None)])
+def test_modes(hec, mode, budget):
+    """auto looks at the device 2 s after the first launch, the others from the first call on."""
+    path = run(hec, "--trace", mode, "--budget", "2.5%", program=(PROGRAM, "seconds=4", "batch=4", "ns=100000"))
+    assert rows(path, "select mode, budget_ppm from tracer") == [(mode, budget)]
+    assert counts(path)["window"] == 1
 
 
 def test_off_loads_nothing(hec):

@@ -166,6 +166,18 @@ static void copies_have_engines(void **state) {
     void *pinned, *pageable = malloc(1 << 20);
     MUST(CU(cuMemAlloc_v2)(&memory, 520 << 20));
     MUST(CU(cuMemAllocHost_v2)(&pinned, 1 << 20));
+    const struct {
+        CUdeviceptr address;
+        unsigned type; /* 0: the driver does not know it */
+    } known[] = {{memory + 1, CU_MEMORYTYPE_DEVICE},
+                 {(uintptr_t)pinned + (1 << 20) - 1, CU_MEMORYTYPE_HOST},
+                 {(uintptr_t)pageable, 0}};
+    for (size_t i = 0; i < 3; i++) {
+        unsigned type = 0;
+        assert_int_equal(CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, known[i].address),
+                         known[i].type ? 0 : 1);
+        assert_int_equal(type, known[i].type);
+    }
     struct sim_cuda_device_truth before = truth();
     /* 52 MB to the device: 1 ms; two after each other on one engine, the way back on the other, a kernel beside them */
     launch(kernel, s[2], 3 * MS);

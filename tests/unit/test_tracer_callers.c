@@ -3,6 +3,7 @@
 #include "tracer/trampolines.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -295,6 +296,7 @@ static void test_told(void **state) {
 static struct {
     pthread_barrier_t entered, leave;
     struct hec_caller *slots[THREADS];
+    bool going; /* atomic */
 } crowd;
 
 static void *enter_twice(void *number) {
@@ -405,6 +407,46 @@ static void test_fork(void **state) {
     assert_int_equal(totals().calls, 1);
 }
 
+/* Two threads that only call, on one core: each waits for it half of the time, and that is no wait for the device. */
+static void *call_on_one_core(void *core) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(*(int *)core, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    pthread_barrier_wait(&crowd.entered);
+    while (__atomic_load_n(&crowd.going, __ATOMIC_RELAXED))
+        launch(0, 1);
+    return NULL;
+}
+
+static void test_delays(void **state) {
+    (void)state;
+    if (access("/proc/self/schedstat", R_OK) != 0)
+        skip();
+    pthread_t threads[2];
+    int core = sched_getcpu();
+    hec_delay_forget();
+    pthread_barrier_init(&crowd.entered, NULL, 3);
+    __atomic_store_n(&crowd.going, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call_on_one_core, &core), 0);
+    pthread_barrier_wait(&crowd.entered);
+    int64_t start_ns = hec_out_now_ns(), delay_ns = hec_delay_ns();
+    while (hec_out_now_ns() - start_ns < 300 * MS) {
+        usleep(50000);
+        delay_ns = hec_delay_ns();
+    }
+    __atomic_store_n(&crowd.going, false, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(delay_ns > 50 * MS);
+    /* who calls nothing is not asked */
+    assert_true(hec_delay_ns() >= delay_ns);
+    delay_ns = hec_delay_ns();
+    assert_true(hec_delay_ns() == delay_ns);
+    hec_delay_forget();
+}
+
 static void test_cost(void **state) {
     (void)state;
     assert_true(hec_callers_cost_ps() > 0);
@@ -427,6 +469,7 @@ int main(void) {
         TEST(test_more_threads_than_slots),
         TEST(test_slots_are_used_again),
         TEST(test_fork),
+        TEST(test_delays),
         TEST(test_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

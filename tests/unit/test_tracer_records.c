@@ -323,7 +323,7 @@ static void test_ring_full(void **state) {
     hec_records_parse(&cupti, buffer, filled);
     filled = 0;
     assert_true(hec_ring_lost(&reader) >= 2);
-    while (hec_ring_read(&reader, out, OUT_MAX) > 0)
+    while (hec_ring_read(&reader, records, RECORDS_MAX) > 0)
         ;
     /* its definition is tried again */
     kernel("did not fit", 2, now, now + 1);

@@ -9,29 +9,29 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OUT_MAX 4096
+#define RECORDS_MAX 4096
 
 static struct hec_ring_reader reader;
-static struct hec_ring_record out[OUT_MAX];
-static size_t out_count;
+static struct hec_ring_record records[RECORDS_MAX];
+static size_t record_count;
 
 static void read_ring(void) {
-    out_count = 0;
-    for (size_t got; (got = hec_ring_read(&reader, out + out_count, OUT_MAX - out_count)) > 0;)
-        out_count += got;
+    record_count = 0;
+    for (size_t got; (got = hec_ring_read(&reader, records + record_count, RECORDS_MAX - record_count)) > 0;)
+        record_count += got;
 }
 
 static inline const struct hec_ring_record *nth(uint32_t kind, size_t n) {
-    for (size_t i = 0; i < out_count; i++)
-        if (out[i].kind == kind && n-- == 0)
-            return &out[i];
+    for (size_t i = 0; i < record_count; i++)
+        if (records[i].kind == kind && n-- == 0)
+            return &records[i];
     return NULL;
 }
 
 static inline size_t count(uint32_t kind) {
     size_t n = 0;
-    for (size_t i = 0; i < out_count; i++)
-        n += out[i].kind == kind;
+    for (size_t i = 0; i < record_count; i++)
+        n += records[i].kind == kind;
     return n;
 }
 
@@ -46,10 +46,10 @@ static inline union hec_trace_payload payload(const struct hec_ring_record *reco
 static inline const char *name_of(uint32_t id) {
     static char text[8192];
     memset(text, 0, sizeof text);
-    for (size_t i = 0; i < out_count; i++)
-        if (out[i].kind == HEC_RING_NAME && out[i].u.name.id == id) {
-            size_t at = (size_t)out[i].u.name.piece * HEC_RING_NAME_PIECE, left = out[i].u.name.length - at;
-            memcpy(text + at, out[i].u.name.text, left < HEC_RING_NAME_PIECE ? left : HEC_RING_NAME_PIECE);
+    for (size_t i = 0; i < record_count; i++)
+        if (records[i].kind == HEC_RING_NAME && records[i].u.name.id == id) {
+            size_t at = (size_t)records[i].u.name.piece * HEC_RING_NAME_PIECE, left = records[i].u.name.length - at;
+            memcpy(text + at, records[i].u.name.text, left < HEC_RING_NAME_PIECE ? left : HEC_RING_NAME_PIECE);
         }
     return text;
 }

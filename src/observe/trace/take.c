@@ -439,7 +439,7 @@ static bool take_holder(const struct taking *t) {
         hec_trace_tell(t->run, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has CUPTI; HEC stands down",
                        (int)peer->pid, peer->tracer.holder);
     } else if (had) {
-        hec_trace_tell(t->run, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has left CUPTI; HEC traces again",
+        hec_trace_tell(t->run, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has left CUPTI; HEC does not come back",
                        (int)peer->pid, peer->tracer.holder);
     }
     return true;

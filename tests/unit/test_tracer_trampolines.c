@@ -1,0 +1,329 @@
+/* Functions in front of a driver of our own: every row of trampolines.def hands its arguments through, those on the stack
+ * too, and what the driver returns; lookups give trampolines, but to the driver's own modules. */
+#include "tracer/tracer.h"
+#include "tracer/trampolines.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "trace_ring.h"
+
+/* As in the tracer: a launch by configuration is told with the stream that is in it. */
+struct launch_config {
+    unsigned dimensions[7];
+    void *stream;
+};
+
+#define ARGUMENTS_MAX 12
+#define PINNED UINT64_C(0x7000000)
+
+/* What came to the driver, and what it answers. */
+static struct {
+    const char *name;
+    uint64_t value[ARGUMENTS_MAX];
+    size_t bytes[ARGUMENTS_MAX];
+    int count, result, calls;
+} got;
+
+static int note(const char *name, int count, const uint64_t *value, const size_t *bytes) {
+    got.name = name;
+    got.count = count;
+    memcpy(got.value, value, (size_t)count * sizeof *value);
+    memcpy(got.bytes, bytes, (size_t)count * sizeof *bytes);
+    got.calls++;
+    return got.result;
+}
+
+/* VALUE(a), VALUE(b), ... of a row's arguments, of which there are up to eleven, or none. */
+#define VALUE(x) (uint64_t)(uintptr_t)(x)
+#define BYTES(x) sizeof(x)
+#define EACH_1(f, x) f(x)
+#define EACH_2(f, x, ...) f(x), EACH_1(f, __VA_ARGS__)
+#define EACH_3(f, x, ...) f(x), EACH_2(f, __VA_ARGS__)
+#define EACH_4(f, x, ...) f(x), EACH_3(f, __VA_ARGS__)
+#define EACH_5(f, x, ...) f(x), EACH_4(f, __VA_ARGS__)
+#define EACH_6(f, x, ...) f(x), EACH_5(f, __VA_ARGS__)
+#define EACH_7(f, x, ...) f(x), EACH_6(f, __VA_ARGS__)
+#define EACH_8(f, x, ...) f(x), EACH_7(f, __VA_ARGS__)
+#define EACH_9(f, x, ...) f(x), EACH_8(f, __VA_ARGS__)
+#define EACH_10(f, x, ...) f(x), EACH_9(f, __VA_ARGS__)
+#define EACH_11(f, x, ...) f(x), EACH_10(f, __VA_ARGS__)
+#define PICK(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, each, ...) each
+#define EACH(f, ...)                                                                                                   \
+    PICK(__VA_ARGS__, EACH_11, EACH_10, EACH_9, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, )      \
+    (f, __VA_ARGS__)
+#define VALUES(...)                                                                                                    \
+    { __VA_OPT__(EACH(VALUE, __VA_ARGS__), ) 0 }
+#define SIZES(...)                                                                                                     \
+    { __VA_OPT__(EACH(BYTES, __VA_ARGS__), ) 0 }
+
+/* The driver. */
+#define FAKE(name_, parameters, arguments)                                                                             \
+    static int driver_##name_ parameters {                                                                             \
+        const uint64_t values_[] = VALUES arguments;                                                                   \
+        const size_t sizes_[] = SIZES arguments;                                                                       \
+        return note(#name_, (int)(sizeof values_ / sizeof values_[0]) - 1, values_, sizes_);                           \
+    }
+#define LAUNCH(name, class, parameters, arguments, amount, stream) FAKE(name, parameters, arguments)
+#define CALL(name, class, parameters, arguments, amount, stream, from, to) FAKE(name, parameters, arguments)
+#define MOVE(name, parameters, arguments) FAKE(name, parameters, arguments)
+#include "tracer/trampolines.def"
+#undef LAUNCH
+#undef CALL
+#undef MOVE
+
+enum { MOVES = -1 };
+static const struct {
+    const char *name;
+    void *driver;
+    int call_class;
+} rows[] = {
+#define LAUNCH(name, class, ...) {#name, (void *)driver_##name, HEC_TRACE_CALL_##class},
+#define CALL(name, class, ...) {#name, (void *)driver_##name, HEC_TRACE_CALL_##class},
+#define MOVE(name, ...) {#name, (void *)driver_##name, MOVES},
+#include "tracer/trampolines.def"
+#undef LAUNCH
+#undef CALL
+#undef MOVE
+};
+#define ROWS (sizeof rows / sizeof rows[0])
+
+static int current_device, contexts = 1;
+
+static int get_device(int *device) {
+    *device = current_device;
+    return 0;
+}
+
+static int get_context(void **context) {
+    *context = contexts ? &contexts : NULL;
+    return 0;
+}
+
+/* Pinned memory lies at one address; what the driver does not know is pageable. */
+static int get_attribute(void *out_type, int attribute, uint64_t address) {
+    assert_int_equal(attribute, 2);
+    if (address != PINNED)
+        return 1;
+    *(unsigned *)out_type = 1;
+    return 0;
+}
+
+static int get_address(const char *symbol, void **found, int version, uint64_t flags, void *status) {
+    if (version != 12345 || flags != UINT64_C(0x123456789ab) || (status && *(int *)status != 99))
+        return 77;
+    *found = NULL;
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, symbol) == 0)
+            *found = rows[i].driver;
+    if (strcmp(symbol, "cuSomethingElse") == 0)
+        *found = (void *)get_device;
+    return *found ? 0 : 500;
+}
+
+static int get_address_v1(const char *symbol, void **found, int version, uint64_t flags) {
+    return get_address(symbol, found, version, flags, NULL);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    ring_open();
+    for (size_t i = 0; i < ROWS; i++)
+        hec_trampolines_set_real(hec_trampolines_row(rows[i].name), rows[i].driver);
+    hec_trampolines_set_real(hec_trampolines_row("cuCtxGetDevice"), (void *)get_device);
+    hec_trampolines_set_real(hec_trampolines_row("cuCtxGetCurrent"), (void *)get_context);
+    hec_trampolines_set_real(hec_trampolines_row("cuPointerGetAttribute"), (void *)get_attribute);
+    hec_trampolines_set_real(hec_trampolines_row("cuGetProcAddress"), (void *)get_address_v1);
+    hec_trampolines_set_real(hec_trampolines_row("cuGetProcAddress_v2"), (void *)get_address);
+    hec_callers_forget();
+    hec_callers_open();
+    hec_callers_single(true);
+    hec_callers_record(true);
+    current_device = 1;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    hec_callers_forget();
+    ring_close();
+    return 0;
+}
+
+typedef int (*any)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                   uint64_t, uint64_t);
+
+static struct launch_config config = {.stream = (void *)0x5151};
+
+/* A different value in each place, with something in each byte; the first is a pointer that may be followed. */
+static uint64_t value_of(int place) {
+    return place == 0 ? (uint64_t)(uintptr_t)&config : UINT64_C(0x0101010101010101) * (uint64_t)(0x10 + place);
+}
+
+static int call_through(void *front) {
+    return ((any)front)(value_of(0), value_of(1), value_of(2), value_of(3), value_of(4), value_of(5), value_of(6),
+                        value_of(7), value_of(8), value_of(9), value_of(10), value_of(11));
+}
+
+static void assert_went_through(size_t row) {
+    if (got.calls != 1 || strcmp(got.name, rows[row].name) != 0)
+        fail_msg("%s: %d calls of %s", rows[row].name, got.calls, got.name ? got.name : "nothing");
+    for (int i = 0; i < got.count; i++) {
+        uint64_t mask = got.bytes[i] == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * got.bytes[i]) - 1;
+        if (got.value[i] != (value_of(i) & mask))
+            fail_msg("%s: argument %d is %llx", rows[row].name, i, (unsigned long long)got.value[i]);
+    }
+}
+
+static void test_rows(void **state) {
+    (void)state;
+    size_t calls = 0;
+    int most = 0;
+    read_ring();
+    for (size_t i = 0; i < ROWS; i++) {
+        void *front = hec_trampolines_of(hec_trampolines_row(rows[i].name));
+        assert_non_null(front);
+        assert_ptr_not_equal(front, rows[i].driver);
+        memset(&got, 0, sizeof got);
+        got.result = 1000 + (int)i;
+        assert_int_equal(call_through(front), 1000 + (int)i);
+        assert_went_through(i);
+        most = got.count > most ? got.count : most;
+        calls += rows[i].call_class != MOVES;
+        read_ring();
+        assert_int_equal(count(HEC_TRACE_CALL), rows[i].call_class != MOVES);
+        if (rows[i].call_class == MOVES)
+            continue;
+        struct hec_trace_call call = payload(nth(HEC_TRACE_CALL, 0)).call;
+        assert_int_equal(call.call_class, rows[i].call_class);
+        assert_int_equal(call.result, 1000 + (int)i);
+        assert_int_equal(nth(HEC_TRACE_CALL, 0)->tid, syscall(SYS_gettid));
+    }
+    assert_int_equal(most, 11);
+    assert_int_equal(calls, ROWS - 3); /* three change the context */
+    struct hec_callers_totals totals;
+    hec_callers_read(&totals);
+    assert_int_equal(totals.calls, calls);
+    /* and the same where nothing is recorded */
+    hec_callers_record(false);
+    for (size_t i = 0; i < ROWS; i++) {
+        memset(&got, 0, sizeof got);
+        got.result = 2000 + (int)i;
+        assert_int_equal(call_through(hec_trampolines_of(hec_trampolines_row(rows[i].name))), 2000 + (int)i);
+        assert_went_through(i);
+    }
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_CALL), 0);
+}
+
+static struct hec_trace_call recorded(const char *name, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    memset(&got, 0, sizeof got);
+    ((any)hec_trampolines_of(hec_trampolines_row(name)))(a, b, c, d, 0, 0, 0, 0, 0x88, 0, 0, 0);
+    read_ring();
+    assert_int_equal(count(HEC_TRACE_CALL), 1);
+    return payload(nth(HEC_TRACE_CALL, 0)).call;
+}
+
+static void test_what_is_recorded(void **state) {
+    (void)state;
+    read_ring();
+    struct hec_trace_call call = recorded("cuMemcpyHtoDAsync_v2", 0x1000, PINNED, 4096, 0x77);
+    assert_int_equal(call.amount, 4096);
+    assert_int_equal(call.stream, 0x77);
+    assert_int_equal(call.from, HEC_TRACE_MEMORY_PINNED);
+    assert_int_equal(call.to, HEC_TRACE_MEMORY_DEVICE);
+    call = recorded("cuMemcpyDtoH_v2", 0x2000, 0x1000, 123, 0);
+    assert_int_equal(call.from, HEC_TRACE_MEMORY_DEVICE);
+    assert_int_equal(call.to, HEC_TRACE_MEMORY_PAGEABLE);
+    call = recorded("cuMemcpy", PINNED, 0x2000, 1, 0);
+    assert_int_equal(call.from, HEC_TRACE_MEMORY_PAGEABLE);
+    assert_int_equal(call.to, HEC_TRACE_MEMORY_PINNED);
+    call = recorded("cuMemsetD32Async", 0x1000, 0, 100, 0x99);
+    assert_int_equal(call.amount, 400);
+    assert_int_equal(call.stream, 0x99);
+    call = recorded("cuLaunchKernel", 0xabc, 1, 1, 1);
+    assert_int_equal(call.amount, 0xabc);
+    assert_int_equal(call.stream, 0x88);
+    call = recorded("cuLaunchKernelEx", (uint64_t)(uintptr_t)&config, 0xdef, 0, 0);
+    assert_int_equal(call.amount, 0xdef);
+    assert_int_equal(call.stream, 0x5151);
+    call = recorded("cuEventSynchronize", 0x1, 0, 0, 0);
+    assert_int_equal(call.from, HEC_TRACE_WAIT_EVENT);
+    call = recorded("cuStreamSynchronize_ptsz", 0x66, 0, 0, 0);
+    assert_int_equal(call.from, HEC_TRACE_WAIT_STREAM);
+    assert_int_equal(call.stream, 0x66);
+    call = recorded("cuCtxSynchronize", 0, 0, 0, 0);
+    assert_int_equal(call.from, HEC_TRACE_WAIT_CONTEXT);
+    call = recorded("cuMemAlloc_v2", 0x1000, 1 << 20, 0, 0);
+    assert_int_equal(call.amount, 1 << 20);
+    assert_int_equal(call.device, 1);
+    /* another context */
+    current_device = 2;
+    assert_int_equal(recorded("cuMemAlloc_v2", 0, 1, 0, 0).device, 1);
+    ((any)hec_trampolines_of(hec_trampolines_row("cuCtxSetCurrent")))(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    assert_int_equal(recorded("cuMemAlloc_v2", 0, 1, 0, 0).device, 2);
+    contexts = 0;
+    assert_false(hec_trampolines_context());
+    contexts = 1;
+    assert_true(hec_trampolines_context());
+}
+
+static void *looked_up(bool second, const char *symbol, int expected) {
+    void *found = &contexts;
+    int status = 99;
+    void *front = hec_trampolines_of(hec_trampolines_row(second ? "cuGetProcAddress_v2" : "cuGetProcAddress"));
+    int result =
+        second ? ((int (*)(const char *, void **, int, uint64_t, void *))front)(symbol, &found, 12345,
+                                                                                UINT64_C(0x123456789ab), &status)
+               : ((int (*)(const char *, void **, int, uint64_t))front)(symbol, &found, 12345, UINT64_C(0x123456789ab));
+    assert_int_equal(result, expected);
+    return found;
+}
+
+static void test_lookups(void **state) {
+    (void)state;
+    extern const char __executable_start[], etext[];
+    for (int second = 0; second < 2; second++) {
+        for (size_t i = 0; i < ROWS; i++)
+            assert_ptr_equal(looked_up(second, rows[i].name, 0), hec_trampolines_of(hec_trampolines_row(rows[i].name)));
+        assert_ptr_equal(looked_up(second, "cuSomethingElse", 0), (void *)get_device);
+        assert_null(looked_up(second, "cuNothing", 500));
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        assert_ptr_equal(hec_trampolines_in_front(rows[i].driver),
+                         hec_trampolines_of(hec_trampolines_row(rows[i].name)));
+    /* getters have none, and what is no function of the driver neither */
+    assert_null(hec_trampolines_of(hec_trampolines_row("cuCtxGetDevice")));
+    assert_ptr_equal(hec_trampolines_in_front((void *)get_device), (void *)get_device);
+    assert_null(hec_trampolines_in_front(NULL));
+    /* ranges that are somebody else's change nothing; then this program is a module of the driver */
+    hec_trampolines_plain_caller(16, 4096);
+    assert_ptr_not_equal(looked_up(true, "cuLaunchKernel", 0), (void *)driver_cuLaunchKernel);
+    hec_trampolines_plain_caller((uintptr_t)__executable_start, (uintptr_t)etext);
+    for (int second = 0; second < 2; second++)
+        for (size_t i = 0; i < ROWS; i++)
+            assert_ptr_equal(looked_up(second, rows[i].name, 0), rows[i].driver);
+}
+
+static void test_names(void **state) {
+    (void)state;
+    assert_int_equal(hec_trampolines_count(), ROWS + 5); /* lookups and getters */
+    for (uint32_t row = 0; row < hec_trampolines_count(); row++)
+        assert_int_equal(hec_trampolines_row(hec_trampolines_name(row)), row);
+    assert_string_equal(hec_trampolines_name(hec_trampolines_count()), "");
+    assert_null(hec_trampolines_of(hec_trampolines_count()));
+    hec_trampolines_set_real(hec_trampolines_count(), NULL);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {TEST(test_rows), TEST(test_what_is_recorded), TEST(test_names),
+                                       TEST(test_lookups)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
