@@ -91,12 +91,13 @@ uint32_t hec_trace_process_track(struct hec_trace_tracks *tracks, struct hec_tra
     return tracks->process_track;
 }
 
-/* hec_device.index of a CUDA ordinal. false: wait, NVML has not listed the devices yet. */
+/* hec_device.index of a CUDA ordinal. false: wait, the tracer has not told it or NVML has not listed the devices yet:
+ * calls may come before the tracer's thread has told the devices, and a wrong number would stay. */
 static bool resolve_ordinal(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t at, bool hurry) {
     struct hec_trace_ordinal *ordinal = &tracks->ordinals[at];
     if (ordinal->resolved)
         return true;
-    int index = HEC_ERR_NOTFOUND;
+    int index = run->devices ? HEC_ERR_BUSY : HEC_ERR_NOTFOUND;
     if (run->devices && ordinal->told)
         index = hec_device_table_find(run->devices, ordinal->device.uuid, ordinal->device.pci_bus_id);
     if (index == HEC_ERR_BUSY && !hurry)
