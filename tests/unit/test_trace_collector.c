@@ -1,4 +1,5 @@
-/* The collector's understanding of records: joins, order, devices, what is left out, what is hostile. */
+/* The collector's understanding of records of the device and of the tracer: order, devices, what is left out, what is
+ * hostile. Calls: test_trace_collector_calls.c; calls and what they launched: test_trace_collector_match.c. */
 #include "tests/unit/trace_collector.h"
 
 #define MS 1e3
@@ -9,74 +10,13 @@ static void kernel(struct process *process, double t_us, double us, uint32_t cor
          {.duration_ns = (int64_t)(us * 1e3), .config = 5, .correlation = correlation, .stream = 7, .context = 1});
 }
 
-static void launch(struct process *process, double t_us, double us, uint32_t correlation, double now_us) {
-    GIVE(process, HEC_TRACE_API, t_us, now_us, 0, hec_trace_api,
-         {.duration_ns = (int64_t)(us * 1e3),
-          .correlation = correlation,
-          .function = 9,
-          .api_class = HEC_TRACE_API_LAUNCH});
-}
-
 static void open_traced(struct process *process) {
     process_open(process, getpid());
     give_process(process);
-    give_name(process, 9, "cudaLaunchKernel_v7000");
     give_config(process, 5, "_Z6kernelPf");
 }
 
-/* Either may come first: CUPTI delivers the buffers of threads and devices in any order. */
-static void test_launch_before_and_after_its_kernel(void **state) {
-    (void)state;
-    struct process p;
-    open_traced(&p);
-    launch(&p, 100, 4, 11, 1 * MS);
-    kernel(&p, 110, 20, 11, 1 * MS);
-    kernel(&p, 140, 20, 12, 1 * MS);
-    launch(&p, 120, 5, 12, 900 * MS); /* its thread's buffer was full late */
-    release(&p, 1000 * MS);
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 2);
-    const struct hec_activity *first = &kept.activities[0], *second = &kept.activities[1];
-    assert_int_equal(first->launch_ns, at_us(&p, 100));
-    assert_int_equal(first->launch_end_ns, at_us(&p, 104));
-    assert_int_equal(second->launch_ns, at_us(&p, 120));
-    const struct hec_track *thread = &kept.tracks[first->launch_track - 1];
-    assert_int_equal(thread->kind, HEC_TRACK_THREAD);
-    assert_int_equal(thread->stream, 77);
-    assert_int_equal(thread->pid, getpid());
-    const struct hec_track *stream = &kept.tracks[first->track - 1];
-    assert_int_equal(stream->kind, HEC_TRACK_STREAM);
-    assert_int_equal(stream->stream, 7);
-    assert_int_equal(stream->context, 1);
-    assert_int_equal(stream->device, 0);
-    const struct hec_kernel *what = &kept.kernels[first->name - 1];
-    assert_string_equal(kept.names[what->name - 1], "_Z6kernelPf");
-    assert_int_equal(what->grid[0], 8);
-    assert_int_equal(what->block[0], 256);
-    process_end(&p, 2 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_API), 0); /* told by their kernels */
-    assert_int_equal(kept.count, 2);
-}
-
-static void test_without_partner(void **state) {
-    (void)state;
-    struct process p;
-    open_traced(&p);
-    launch(&p, 100, 4, 11, 1 * MS);
-    kernel(&p, 500, 20, 99, 1 * MS);
-    release(&p, 1500 * MS);
-    assert_int_equal(kept.count, 0); /* both wait for each other's like */
-    release(&p, 3500 * MS);
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 1);
-    assert_true(kept_first(HEC_ACTIVITY_KERNEL)->launch_ns == HEC_TIME_UNKNOWN);
-    assert_true(kept_first(HEC_ACTIVITY_KERNEL)->launch_end_ns == HEC_TIME_UNKNOWN);
-    assert_int_equal(kept_first(HEC_ACTIVITY_KERNEL)->launch_track, 0);
-    assert_int_equal(kept_of(HEC_ACTIVITY_API),
-                     1); /* a launch that launched nothing we know of is a call like others */
-    assert_string_equal(kept.names[kept_first(HEC_ACTIVITY_API)->name - 1], "cudaLaunchKernel_v7000");
-    process_end(&p, 4 * S);
-}
-
-/* Where calls are not traced there is nothing to wait for. */
+/* What is not matched only waits for its neighbours. */
 static void test_no_calls_no_waiting(void **state) {
     (void)state;
     struct process p;
@@ -90,90 +30,46 @@ static void test_no_calls_no_waiting(void **state) {
     process_end(&p, 4 * S);
 }
 
-static void test_graph_nodes_share_one_launch(void **state) {
+static void test_device_records(void **state) {
     (void)state;
     struct process p;
     open_traced(&p);
-    GIVE(&p, HEC_TRACE_API, 100, 1 * MS, 0, hec_trace_api,
-         {.duration_ns = 9000, .correlation = 50, .function = 9, .api_class = HEC_TRACE_API_GRAPH});
-    for (int i = 0; i < 10; i++)
-        GIVE(&p, HEC_TRACE_KERNEL, 120 + 10 * i, 1 * MS, 0, hec_trace_kernel,
-             {.duration_ns = 5000, .config = 5, .correlation = 50, .graph = 3, .graph_node = 1 + (uint64_t)i});
-    GIVE(&p, HEC_TRACE_GRAPH_LAUNCH, 400, 1 * MS, 0, hec_trace_graph,
-         {.duration_ns = 7000, .correlation = 51, .graph = 3});
-    process_end(&p, 1 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 10);
-    for (size_t i = 0; i < kept.count; i++) {
-        if (kept.activities[i].kind != HEC_ACTIVITY_KERNEL)
-            continue;
-        assert_int_equal(kept.activities[i].launch_ns, at_us(&p, 100));
-        assert_true(kept.activities[i].flags & HEC_ACTIVITY_IN_GRAPH);
-    }
-    assert_int_equal(kept_of(HEC_ACTIVITY_API), 0);
-    assert_int_equal(kept_of(HEC_ACTIVITY_GRAPH), 1);
-    assert_true(isnan(kept_first(HEC_ACTIVITY_GRAPH)->amount));
-}
-
-static void test_copies_and_calls(void **state) {
-    (void)state;
-    struct process p;
-    open_traced(&p);
-    give_name(&p, 20, "cudaMemcpyAsync_v3020");
-    give_name(&p, 21, "cudaMalloc_v3020");
-    GIVE(&p, HEC_TRACE_API, 100, 1 * MS, 0, hec_trace_api,
-         {.duration_ns = 9000, .correlation = 50, .function = 20, .api_class = HEC_TRACE_API_COPY});
-    GIVE(&p, HEC_TRACE_COPY, 110, 1 * MS, 0, hec_trace_copy,
-         {.duration_ns = 4000,
-          .bytes = 1 << 20,
-          .correlation = 50,
-          .from = HEC_TRACE_MEMORY_PINNED,
-          .to = HEC_TRACE_MEMORY_DEVICE});
-    GIVE(&p, HEC_TRACE_COPY, 120, 1 * MS, HEC_TRACE_PEER, hec_trace_copy,
+    kernel(&p, 100, 20, 11, 1 * MS);
+    GIVE(&p, HEC_TRACE_COPY, 130, 1 * MS, 0, hec_trace_copy,
+         {.duration_ns = 4000, .bytes = 1 << 20, .from = HEC_TRACE_MEMORY_PINNED, .to = HEC_TRACE_MEMORY_DEVICE});
+    GIVE(&p, HEC_TRACE_COPY, 140, 1 * MS, HEC_TRACE_PEER, hec_trace_copy,
          {.bytes = 1, .from = HEC_TRACE_MEMORY_DEVICE, .to = HEC_TRACE_MEMORY_DEVICE, .peer = 1});
-    GIVE(&p, HEC_TRACE_MEMSET, 130, 1 * MS, 0, hec_trace_copy, {.bytes = 64, .to = HEC_TRACE_MEMORY_DEVICE});
-    GIVE(&p, HEC_TRACE_API, 200, 1 * MS, 0, hec_trace_api,
-         {.duration_ns = 90000, .correlation = 60, .function = 21, .api_class = HEC_TRACE_API_ALLOC});
-    GIVE(&p, HEC_TRACE_API, 300, 1 * MS, 0, hec_trace_api,
-         {.duration_ns = 900,
-          .correlation = 61,
-          .function = 21,
-          .api_class = HEC_TRACE_API_ALLOC}); /* too short to matter */
-    GIVE(&p, HEC_TRACE_SYNC, 400, 1 * MS, 0, hec_trace_sync, {.duration_ns = 5000, .type = HEC_TRACE_SYNC_STREAM});
+    GIVE(&p, HEC_TRACE_MEMSET, 150, 1 * MS, 0, hec_trace_copy,
+         {.bytes = 64, .from = HEC_TRACE_MEMORY_PINNED, .to = HEC_TRACE_MEMORY_DEVICE});
+    GIVE(&p, HEC_TRACE_GRAPH_LAUNCH, 160, 1 * MS, 0, hec_trace_graph, {.duration_ns = 7000, .graph = 3});
     process_end(&p, 1 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_COPY), 2);
+    assert_int_equal(kept.count, 5);
+    const struct hec_activity *first = kept_first(HEC_ACTIVITY_KERNEL);
+    const struct hec_track *stream = &kept.tracks[first->track - 1];
+    assert_int_equal(stream->kind, HEC_TRACK_STREAM);
+    assert_int_equal(stream->stream, 7);
+    assert_int_equal(stream->context, 1);
+    assert_int_equal(stream->device, 0);
+    assert_int_equal(stream->pid, getpid());
+    const struct hec_kernel *what = &kept.kernels[first->name - 1];
+    assert_string_equal(kept.names[what->name - 1], "_Z6kernelPf");
+    assert_int_equal(what->grid[0], 8);
+    assert_int_equal(what->block[0], 256);
     const struct hec_activity *copy = kept_first(HEC_ACTIVITY_COPY);
     assert_true(copy->amount == 1 << 20);
     assert_int_equal(copy->from, HEC_MEMORY_PINNED);
     assert_int_equal(copy->to, HEC_MEMORY_DEVICE);
-    assert_int_equal(copy->launch_ns, at_us(&p, 100));
     assert_int_equal(copy[1].flags, HEC_ACTIVITY_PEER);
     assert_true(kept_first(HEC_ACTIVITY_MEMSET)->amount == 64);
     assert_int_equal(kept_first(HEC_ACTIVITY_MEMSET)->from, HEC_MEMORY_UNKNOWN);
-    assert_int_equal(kept_of(HEC_ACTIVITY_API), 2); /* the copy's call, for it may block, and the long allocation */
-    assert_int_equal(kept_first(HEC_ACTIVITY_SYNC)->detail, HEC_SYNC_STREAM);
-    assert_int_equal(kept.tracks[kept_first(HEC_ACTIVITY_SYNC)->track - 1].kind, HEC_TRACK_THREAD);
-}
-
-/* CUPTI's records of synchronisations name no thread: the call's is meant. */
-static void test_sync_finds_its_thread(void **state) {
-    (void)state;
-    struct process p;
-    open_traced(&p);
-    give_name(&p, 20, "cudaStreamSynchronize_v3020");
-    struct hec_ring_record sync = {.t_ns = at_us(&p, 401), .kind = HEC_TRACE_SYNC};
-    memcpy(sync.u.bytes,
-           &(struct hec_trace_sync){.duration_ns = 5000, .correlation = 70, .type = HEC_TRACE_SYNC_STREAM},
-           sizeof(struct hec_trace_sync));
-    hec_trace_peer_take(p.peer, p.run, &sync, at_us(&p, 1 * MS));
-    GIVE(&p, HEC_TRACE_API, 400, 1 * MS, 0, hec_trace_api,
-         {.duration_ns = 7000, .correlation = 70, .function = 20, .api_class = HEC_TRACE_API_SYNC});
-    release(&p, 1 * S);
-    assert_int_equal(kept.count, 2);
-    const struct hec_activity *told = kept_first(HEC_ACTIVITY_SYNC);
-    assert_int_equal(kept.tracks[told->track - 1].stream, 77);
-    assert_true(told->launch_ns == HEC_TIME_UNKNOWN);
-    assert_int_equal(kept_first(HEC_ACTIVITY_API)->track, told->track);
-    process_end(&p, 1 * S);
+    assert_int_equal(kept_first(HEC_ACTIVITY_MEMSET)->to, HEC_MEMORY_DEVICE);
+    assert_true(isnan(kept_first(HEC_ACTIVITY_GRAPH)->amount));
+    for (size_t i = 0; i < kept.count; i++) {
+        assert_true(kept.activities[i].launch_ns == HEC_TIME_UNKNOWN);
+        assert_true(kept.activities[i].launch_end_ns == HEC_TIME_UNKNOWN);
+        assert_int_equal(kept.activities[i].launch_track, 0);
+        assert_int_equal(kept.activities[i].device, 0); /* its track says it */
+    }
 }
 
 static void test_order_on_a_track(void **state) {
@@ -273,7 +169,7 @@ static void test_another_version(void **state) {
     kernel(&p, 500, 20, 0, 1 * MS);
     process_end(&p, 1 * S);
     assert_int_equal(kept.count, 0);
-    assert_non_null(strstr(kept.tracers[0].why, "version 2"));
+    assert_non_null(strstr(kept.tracers[0].why, "speaks version 3 of the records, this hec version 2"));
 }
 
 /* CUDA's numbers are the process's own: the bus id or the UUID says which device it is. */
@@ -311,22 +207,6 @@ static void test_devices(void **state) {
     hec_device_table_free(&table);
 }
 
-static void test_ranges(void **state) {
-    (void)state;
-    struct process p;
-    open_traced(&p);
-    give_name(&p, 40, "forward");
-    give_name(&p, 41, "NCCL");
-    GIVE(&p, HEC_TRACE_RANGE, 100, 1 * S, 0, hec_trace_range, {.duration_ns = 5000, .name = 40});
-    GIVE(&p, HEC_TRACE_RANGE, 200, 1 * S, 0, hec_trace_range, {.duration_ns = 5000, .name = 40, .domain = 41});
-    GIVE(&p, HEC_TRACE_RANGE, 300, 1 * S, 0, hec_trace_range, {.duration_ns = 5000, .name = 42}); /* not defined */
-    process_end(&p, 1 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_RANGE), 2);
-    assert_string_equal(kept.names[kept.activities[0].name - 1], "forward");
-    assert_string_equal(kept.names[kept.activities[1].name - 1], "NCCL: forward");
-    assert_int_equal(kept.tracers[0].bad, 1);
-}
-
 static void test_nonsense_is_counted(void **state) {
     (void)state;
     struct process p;
@@ -341,8 +221,6 @@ static void test_nonsense_is_counted(void **state) {
     GIVE(&p, HEC_TRACE_KERNEL, 500, 1 * MS, 0, hec_trace_kernel, {.duration_ns = 5000, .device = 64});
     GIVE(&p, HEC_TRACE_COPY, 500, 1 * MS, 0, hec_trace_copy, {.duration_ns = 5000, .from = 99});
     GIVE(&p, HEC_TRACE_COPY, 500, 1 * MS, 0, hec_trace_copy, {.duration_ns = 5000, .bytes = UINT64_MAX});
-    GIVE(&p, HEC_TRACE_SYNC, 500, 1 * MS, 0, hec_trace_sync, {.duration_ns = 5000, .type = 99});
-    GIVE(&p, HEC_TRACE_API, 500, 1 * MS, 0, hec_trace_api, {.duration_ns = 5000, .api_class = 99});
     GIVE(&p, HEC_TRACE_WINDOW, 500, 1 * MS, 0, hec_trace_window, {.duration_ns = 5000, .mode = 99});
     GIVE(&p, HEC_TRACE_CONFIG, 500, 1 * MS, 0, hec_trace_config, {.id = 8, .name = 8888});
     GIVE(&p, HEC_TRACE_DEVICE, 500, 1 * MS, 0, hec_trace_device, {.ordinal = 64});
@@ -352,8 +230,8 @@ static void test_nonsense_is_counted(void **state) {
     GIVE(&p, HEC_RING_STEP, 500, 1 * MS, 0, hec_trace_counts, {.dropped = 1});
     process_end(&p, 1 * S);
     assert_int_equal(kept.count, 0);
-    assert_int_equal(kept.tracers[0].bad, 17);
-    assert_non_null(kept_event(HEC_EVENT_NOTE, "17 invalid records"));
+    assert_int_equal(kept.tracers[0].bad, 15);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "15 invalid records"));
 }
 
 /* A kernel whose definition was lost kept the device busy all the same. */
@@ -395,41 +273,20 @@ static void test_bounded_hold(void **state) {
     assert_int_equal(kept.count, 1000);
 }
 
-static void test_deep_queue(void **state) {
-    (void)state;
-    struct process p;
-    open_traced(&p);
-    for (uint32_t i = 1; i <= 20000; i++) /* launched ahead: every call before the first kernel */
-        launch(&p, 1000 + i, 0.5, i, 100 * MS);
-    for (uint32_t i = 1; i <= 20000; i++)
-        kernel(&p, 30000 + 2 * i, 1, i, 120 * MS);
-    process_end(&p, 1 * S);
-    assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 20000);
-    assert_int_equal(kept_of(HEC_ACTIVITY_API), 0);
-    for (size_t i = 0; i < kept.count; i++)
-        assert_int_equal(kept.activities[i].launch_ns, at_us(&p, 1000 + (double)i + 1));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_launch_before_and_after_its_kernel, keep_begin),
-        cmocka_unit_test_setup(test_without_partner, keep_begin),
+        cmocka_unit_test_setup(test_device_records, keep_begin),
         cmocka_unit_test_setup(test_no_calls_no_waiting, keep_begin),
-        cmocka_unit_test_setup(test_graph_nodes_share_one_launch, keep_begin),
-        cmocka_unit_test_setup(test_copies_and_calls, keep_begin),
-        cmocka_unit_test_setup(test_sync_finds_its_thread, keep_begin),
         cmocka_unit_test_setup(test_order_on_a_track, keep_begin),
         cmocka_unit_test_setup(test_windows, keep_begin),
         cmocka_unit_test_setup(test_window_of_a_killed_process, keep_begin),
         cmocka_unit_test_setup(test_tracer_row_and_holder, keep_begin),
         cmocka_unit_test_setup(test_another_version, keep_begin),
         cmocka_unit_test_setup(test_devices, keep_begin),
-        cmocka_unit_test_setup(test_ranges, keep_begin),
         cmocka_unit_test_setup(test_nonsense_is_counted, keep_begin),
         cmocka_unit_test_setup(test_kernel_without_definition, keep_begin),
         cmocka_unit_test_setup(test_after_the_end, keep_begin),
         cmocka_unit_test_setup(test_bounded_hold, keep_begin),
-        cmocka_unit_test_setup(test_deep_queue, keep_begin),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(kept.activities);

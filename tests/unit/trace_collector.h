@@ -56,11 +56,20 @@ static void give_name(struct process *process, uint32_t id, const char *text) {
     }
 }
 
-static void give_process(struct process *process) {
+/* attached_ns 0: calls and what they launched are not brought together. */
+static void give_attached(struct process *process, int64_t attached_ns) {
     give_name(process, 1, "/usr/lib/libcupti.so.13");
-    GIVE(
-        process, HEC_TRACE_PROCESS, 1, 10, 0, hec_trace_process,
-        {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_FULL, .cupti_version = 130000, .driver_version = 13000, .library = 1});
+    GIVE(process, HEC_TRACE_PROCESS, 1, 10, 0, hec_trace_process,
+         {.abi = HEC_TRACE_ABI,
+          .mode = HEC_TRACE_FULL,
+          .cupti_version = 130000,
+          .driver_version = 13000,
+          .library = 1,
+          .attached_ns = attached_ns});
+}
+
+static void give_process(struct process *process) {
+    give_attached(process, 0);
 }
 
 static void give_config(struct process *process, uint32_t id, const char *name) {
