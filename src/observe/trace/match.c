@@ -126,6 +126,10 @@ void hec_trace_match_since(struct hec_trace_match *match, int64_t t_ns) {
     match->since_ns = t_ns;
 }
 
+void hec_trace_match_stop(struct hec_trace_match *match) {
+    match->stopped = true;
+}
+
 /* ---- calls ---- */
 
 bool hec_trace_match_call(struct hec_trace_match *match, const struct hec_trace_match_call *call) {
@@ -356,7 +360,7 @@ void hec_match_decide(struct hec_trace_match *match, struct hec_match_lane *lane
     if (group->end_ns > lane->last_end_ns)
         lane->last_end_ns = group->end_ns;
     lane->poor += ((call == HEC_MATCH_NONE ? POOR_ONE : 0) - lane->poor) / 32;
-    if (call == HEC_MATCH_NONE || lane->poor > POOR_MAX || !lane->sure) {
+    if (call == HEC_MATCH_NONE || lane->poor > POOR_MAX || !lane->sure || match->stopped) {
         decided(match, at, HEC_MATCH_NONE);
         return;
     }

@@ -65,6 +65,9 @@ void hec_trace_match_free(struct hec_trace_match *match);
  * call, if nothing was lost. Not called: unknown, and repeated work that never waits may stay unmatched. */
 void hec_trace_match_since(struct hec_trace_match *match, int64_t t_ns);
 
+/* No pair is made from here on: what is held and what comes goes back alone. */
+void hec_trace_match_stop(struct hec_trace_match *match);
+
 /* In order of time for each thread. false: no room, it was not taken, the caller keeps it as a plain call. */
 bool hec_trace_match_call(struct hec_trace_match *match, const struct hec_trace_match_call *call);
 /* In any order, seen at now_ns. false: no room, it was not taken and has no call. */

@@ -95,7 +95,7 @@ struct hec_trace_match {
     struct hec_trace_budget *budget;
     const struct hec_trace_match_sink *sink; /* while something is given back */
     int64_t now_ns, since_ns;
-    bool final;
+    bool final, stopped;
     struct hec_match_pool calls, groups, extras;
     struct hec_match_row staged; /* calls of all threads, young */
     uint32_t seq;

@@ -12,6 +12,8 @@ void hec_trace_pending_begin(struct hec_trace_pending *pending, struct hec_trace
 
 void hec_trace_pending_lost(struct hec_trace_pending *pending) {
     pending->unsure = true;
+    if (pending->match)
+        hec_trace_match_stop(pending->match);
 }
 
 static struct hec_trace_match *matcher(const struct hec_trace_pending *pending) {
@@ -79,7 +81,7 @@ struct advance {
 static void take_device(void *context, uint64_t cookie, const struct hec_trace_match_call *call) {
     const struct advance *a = context;
     struct hec_trace_pending_item *item = &a->pending->items[cookie];
-    if (call && !a->pending->unsure) {
+    if (call) {
         item->activity.launch_ns = call->start_ns;
         item->activity.launch_end_ns = call->end_ns;
         item->activity.launch_track = call->track;

@@ -287,7 +287,7 @@ static struct hec_trace_match_call match_of(const struct hec_trace_call *call, c
         .end_ns = activity->end_ns,
         .func = sized ? 0 : call->amount,
         .stream = call->stream,
-        .bytes = sized ? call->amount : 0,
+        .bytes = sized && call->amount <= BYTES_MAX ? call->amount : 0,
         .track = track + 1,
         .device = call->device,
         .match_class = classes[call->call_class],
