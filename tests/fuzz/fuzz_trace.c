@@ -13,6 +13,7 @@
 
 static uint32_t names, tracks, kernels;
 static size_t activities;
+static int64_t records, windows;
 
 static void check(int holds) {
     if (!holds)
@@ -47,9 +48,12 @@ static void give(void *context, const struct hec_activity *given, size_t count) 
         check(a->start_ns <= a->end_ns && a->start_ns >= opened_ns - HEC_NS_PER_S);
         check(a->kind < HEC_ACTIVITY_KIND_COUNT && a->track >= 1 && a->track <= tracks && a->launch_track <= tracks);
         check(a->name <= (a->kind == HEC_ACTIVITY_KERNEL ? kernels : names));
-        check(a->from < HEC_MEMORY_KIND_COUNT && a->to < HEC_MEMORY_KIND_COUNT);
+        check(a->kind == HEC_ACTIVITY_BURST || (a->from < HEC_MEMORY_KIND_COUNT && a->to < HEC_MEMORY_KIND_COUNT));
+        check(a->device <= HEC_TRACE_ORDINALS_MAX);
+        if (a->kind == HEC_ACTIVITY_BURST)
+            check(a->amount >= 1 && a->amount <= UINT32_MAX);
         check((a->launch_ns == HEC_TIME_UNKNOWN) == (a->launch_end_ns == HEC_TIME_UNKNOWN));
-        check(!(a->amount < 0));
+        check(!(a->amount < 0) && !(a->amount > (double)UINT64_MAX / 8)); /* bytes: at most 2^60 */
         if (a->kind == HEC_ACTIVITY_SYNC)
             check(a->detail < HEC_SYNC_TYPE_COUNT);
         if (a->kind == HEC_ACTIVITY_API)
@@ -63,6 +67,8 @@ static void tracer(void *context, const struct hec_tracer *given) {
           memchr(given->library, '\0', sizeof given->library));
     check(given->records >= 0 && given->dropped >= 0 && given->lost >= 0 && given->bad >= 0 && given->windows >= 0 &&
           given->traced_ns >= 0 && given->holder_ns >= 0 && given->self_ns >= 0);
+    records = given->records;
+    windows = given->windows;
 }
 
 static void event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
@@ -86,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size--;
     names = tracks = kernels = 0;
     activities = 0;
+    records = windows = 0;
     int64_t t0_ns = hec_clock_mono_ns() - 30 * HEC_NS_PER_S;
     struct hec_sink sink = {.context = &t0_ns,
                             .event = event,
@@ -105,23 +112,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(peer != NULL);
     if (choice & 1) {
         struct hec_ring_record first = {.t_ns = t0_ns + 1, .kind = HEC_TRACE_PROCESS};
-        memcpy(first.u.bytes, &(struct hec_trace_process){.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_FULL},
-               sizeof(struct hec_trace_process));
+        struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_FULL};
+        process.attached_ns = choice & 128 ? t0_ns + 1 : 0; /* calls and what they launched are brought together */
+        memcpy(first.u.bytes, &process, sizeof process);
         hec_trace_peer_take(peer, &run, &first, t0_ns + 2);
     }
-    if (choice & 2)
-        run.budget.left = 1 << 16; /* memory runs out */
+    size_t of_others = choice & 2 ? run.budget.left - (1 << 16) : 0; /* memory runs out */
+    run.budget.left -= of_others;
     if (choice & 4)
         run.held = HEC_TRACE_HELD_MAX - 4;
     if (choice & 8)
         run.end_ns = t0_ns + HEC_NS_PER_S;
     uint32_t held_by_others = run.held;
-    size_t budget = run.budget.left, taken = 0;
+    size_t taken = 0;
     int64_t now_ns = t0_ns + HEC_NS_PER_S;
     for (; size >= INPUT_BYTES && taken < ACTIVITIES_MAX; data += INPUT_BYTES, size -= INPUT_BYTES, taken++) {
+        uint16_t kind = (uint16_t)(HEC_TRACE_PROCESS + data[0] % (HEC_TRACE_LIMIT - HEC_TRACE_PROCESS + 1));
         struct hec_ring_record record = {
-            .kind = (uint16_t)(choice & 16 ? word(data) : 64 + word(data) % 14), .flags = data[2], .tid = data[3]};
-        if (record.kind == 64 + 13)
+            .kind = choice & 16 ? (uint16_t)word(data) : kind, .flags = data[2], .tid = data[3]};
+        if (record.kind == HEC_TRACE_LIMIT)
             record.kind = HEC_RING_NAME;
         uint32_t t = word(data + 4);
         record.t_ns = choice & 32 ? (int64_t)((uint64_t)t << 31) : t0_ns + t;
@@ -133,7 +142,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     hec_trace_peer_end(peer, &run, now_ns);
     hec_trace_flush(&run);
-    check(run.held == held_by_others && run.budget.left == budget + sizeof *peer && activities <= 2 * taken + 1);
+    check(run.held == held_by_others && run.budget.left == HEC_TRACE_BUDGET_BYTES - of_others);
+    check(activities <= (uint64_t)(records + windows) && activities <= taken + 1); /* nothing is told twice */
     hec_ring_unmap(&ring);
     return 0;
 }
