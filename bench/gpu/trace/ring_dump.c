@@ -21,16 +21,18 @@ struct ring {
     struct hec_ring_reader reader;
     uint32_t pid;
     uint64_t count[HEC_TRACE_LIMIT], named, late; /* late: refers to what was not defined before */
-    uint64_t bytes, in_graph, api[HEC_TRACE_API_CLASS_COUNT];
-    int64_t first_ns, busy_ns, window_ns;
+    uint64_t bytes, in_graph, calls[HEC_TRACE_CALL_CLASS_COUNT], launches;
+    int64_t first_ns, busy_ns, window_ns, call_ns[HEC_TRACE_CALL_CLASS_COUNT], burst_ns, in_calls_ns, pauses_ns;
     char *names[NAMES];
     uint64_t configs[2048]; /* bits */
 };
 static struct ring *rings[RINGS];
 static int ring_count;
 
-static const char *kind_names[] = {"process", "device", "config", "kernel", "copy",   "memset", "sync",
-                                   "graph",   "api",    "range",  "window", "counts", "holder"};
+static const char *const kind_names[HEC_TRACE_LIMIT - HEC_RING_TRACE_FIRST] = {
+    "process", "device", "config", "kernel", "copy", "memset", "graph", "call", "burst", "window", "counts", "holder"};
+static const char *const class_names[HEC_TRACE_CALL_CLASS_COUNT] = {"other", "launch", "graph", "copy",  "memset",
+                                                                    "sync",  "alloc",  "free",  "module"};
 
 static const char *name_of(struct ring *r, uint32_t id) {
     return id == 0 ? "-" : id < NAMES && r->names[id] ? r->names[id] : "?";
@@ -62,9 +64,12 @@ static void show(struct ring *r, const struct hec_ring_record *record) {
     r->count[record->kind]++;
     switch (record->kind) {
     case HEC_TRACE_PROCESS:
-        printf("[%u %8.3f] process: abi %u mode %u cupti %u driver %u library %s budget %u why %s\n", r->pid, at,
-               u.process.abi, u.process.mode, u.process.cupti_version, u.process.driver_version,
-               name_of(r, u.process.library), u.process.budget_ppm, name_of(r, u.process.why));
+        printf("[%u %8.3f] process: abi %u mode %u flags %u cupti %u driver %u library %s budget %u attached %.3f "
+               "why %s\n",
+               r->pid, at, u.process.abi, u.process.mode, u.process.flags, u.process.cupti_version,
+               u.process.driver_version, name_of(r, u.process.library), u.process.budget_ppm,
+               u.process.attached_ns ? (double)(u.process.attached_ns - r->first_ns) / 1e9 : -1,
+               name_of(r, u.process.why));
         break;
     case HEC_TRACE_DEVICE:
         printf("[%u %8.3f] device %u at %.16s\n", r->pid, at, u.device.ordinal, u.device.pci_bus_id);
@@ -85,13 +90,25 @@ static void show(struct ring *r, const struct hec_ring_record *record) {
     case HEC_TRACE_COPY:
         r->bytes += u.copy.bytes;
         break;
-    case HEC_TRACE_API:
-        r->late += strcmp(name_of(r, u.api.function), "?") == 0;
-        if (u.api.api_class < HEC_TRACE_API_CLASS_COUNT)
-            r->api[u.api.api_class]++;
-        if (r->count[HEC_TRACE_API] <= 3)
-            printf("[%u %8.3f] api %s tid %u %.1f us\n", r->pid, at, name_of(r, u.api.function), record->tid,
-                   (double)u.api.duration_ns / 1e3);
+    case HEC_TRACE_CALL:
+        r->late += strcmp(name_of(r, u.call.function), "?") == 0;
+        if (u.call.call_class < HEC_TRACE_CALL_CLASS_COUNT) {
+            r->calls[u.call.call_class]++;
+            r->call_ns[u.call.call_class] += u.call.duration_ns;
+        }
+        if (r->count[HEC_TRACE_CALL] <= 3)
+            printf("[%u %8.3f] call %s tid %u %.1f us, amount %" PRIu64 ", device %u, result %d\n", r->pid, at,
+                   name_of(r, u.call.function), record->tid, (double)u.call.duration_ns / 1e3, u.call.amount,
+                   u.call.device, u.call.result);
+        break;
+    case HEC_TRACE_BURST:
+        r->launches += u.burst.launches;
+        r->burst_ns += u.burst.duration_ns;
+        r->in_calls_ns += u.burst.in_calls_ns;
+        r->pauses_ns += u.burst.pauses_ns;
+        if (r->count[HEC_TRACE_BURST] <= 3)
+            printf("[%u %8.3f] burst tid %u: %u launches, %u of graphs, in %.1f us, device %u\n", r->pid, at,
+                   record->tid, u.burst.launches, u.burst.graphs, (double)u.burst.duration_ns / 1e3, u.burst.device);
         break;
     case HEC_TRACE_WINDOW:
         if (!(record->flags & HEC_TRACE_WINDOW_OPEN)) {
@@ -179,12 +196,14 @@ int main(int argc, char **argv) {
                 printf(" %s %" PRIu64, kind_names[kind - HEC_RING_TRACE_FIRST], r->count[kind]);
         printf("; in graphs %" PRIu64 ", copied %" PRIu64
                " bytes, kernels' time %.3f s, windows %.3f s, undefined %" PRIu64 ", lost in the ring %" PRIu64
-               "\n[%u] api:",
+               "\n[%u] calls:",
                r->in_graph, r->bytes, (double)r->busy_ns / 1e9, (double)r->window_ns / 1e9, r->late,
                hec_ring_lost(&r->reader), r->pid);
-        for (int c = 0; c < HEC_TRACE_API_CLASS_COUNT; c++)
-            printf(" %" PRIu64, r->api[c]);
-        printf("\n");
+        for (int c = 0; c < HEC_TRACE_CALL_CLASS_COUNT; c++)
+            if (r->calls[c])
+                printf(" %s %" PRIu64 " (%.3f s)", class_names[c], r->calls[c], (double)r->call_ns[c] / 1e9);
+        printf("\n[%u] bursts: %" PRIu64 " launches in %.3f s, %.3f s of it in calls, %.3f s in pauses\n", r->pid,
+               r->launches, (double)r->burst_ns / 1e9, (double)r->in_calls_ns / 1e9, (double)r->pauses_ns / 1e9);
     }
     printf("exit %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
