@@ -10,8 +10,8 @@
 
 #define FLUSH_BYTES 65536
 
-/* Missing is an empty field. `amount` is bytes (copy, memset), nodes (graph), units (step), a number (value) or records
- * (window). */
+/* Missing is an empty field. `amount` is bytes (copy, memset, api calls for them and for memory), nodes (graph), launches
+ * (burst), units (step), a number (value) or records (window). `device` of a call is the one that was current. */
 static const char header[] =
     "kind,start_ns,duration_ns,device,stream,pid,rank,tid,name,launch_start_ns,launch_end_ns,amount,unit,from,to,detail,"
     "grid_x,grid_y,grid_z,block_x,block_y,block_z,registers_per_thread,static_shared_bytes,dynamic_shared_bytes\r\n";
@@ -50,13 +50,21 @@ static void put_known(struct hec_buf *out, int64_t value, bool known) {
         hec_buf_puts(out, ",");
 }
 
+/* Bytes of a call are 0 where they are not known (imports). */
+static bool has_bytes(const struct hec_activity *a) {
+    return a->kind == HEC_ACTIVITY_COPY || a->kind == HEC_ACTIVITY_MEMSET ||
+           (a->kind == HEC_ACTIVITY_API && a->amount > 0 &&
+            (a->detail == HEC_API_COPY || a->detail == HEC_API_MEMSET || a->detail == HEC_API_ALLOC));
+}
+
 static const char *unit_of(const struct csv *csv, const struct hec_activity *a) {
-    switch (a->kind) {
-    case HEC_ACTIVITY_COPY:
-    case HEC_ACTIVITY_MEMSET:
+    if (has_bytes(a))
         return "bytes";
+    switch (a->kind) {
     case HEC_ACTIVITY_GRAPH:
         return "nodes";
+    case HEC_ACTIVITY_BURST:
+        return "launch";
     case HEC_ACTIVITY_WINDOW:
         return "records";
     case HEC_ACTIVITY_STEP:
@@ -83,7 +91,8 @@ static const char *detail_of(const struct hec_activity *a) {
 
 static void put_amount(struct csv *csv, const struct hec_activity *a) {
     const char *unit = unit_of(csv, a);
-    bool copy = a->kind == HEC_ACTIVITY_COPY;
+    bool call = a->kind == HEC_ACTIVITY_API && a->detail == HEC_API_COPY && (a->from || a->to);
+    bool copy = a->kind == HEC_ACTIVITY_COPY || call;
     if (unit && isfinite(a->amount))
         hec_buf_printf(&csv->out, "%.17g,", a->amount);
     else
@@ -120,16 +129,17 @@ static void put_row(struct csv *csv, const struct hec_activity *a) {
     bool stream = track && track->kind == HEC_TRACK_STREAM, thread = track && track->kind == HEC_TRACK_THREAD;
     hec_buf_printf(out, "%s,%" PRId64 ",%" PRId64 ",", hec_activity_kind_name((enum hec_activity_kind)a->kind),
                    a->start_ns, a->end_ns - a->start_ns);
-    put_known(out, stream ? track->device : 0, stream && track->device >= 0);
+    int device = stream ? track->device : a->device - 1;
+    put_known(out, device, device >= 0);
     put_known(out, stream ? track->stream : 0, stream);
     put_known(out, track ? track->pid : 0, track != NULL);
     put_known(out, track ? track->rank : 0, track && track->rank >= 0);
     put_known(out, thread ? track->stream : 0, thread);
     put_text(out, hec_export_name(&csv->tables, a, name, sizeof name));
     hec_buf_puts(out, ",");
-    bool device = (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) != 0;
-    put_known(out, a->launch_ns, device && a->launch_ns != HEC_TIME_UNKNOWN);
-    put_known(out, a->launch_end_ns, device && a->launch_end_ns != HEC_TIME_UNKNOWN);
+    bool launched = (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) != 0;
+    put_known(out, a->launch_ns, launched && a->launch_ns != HEC_TIME_UNKNOWN);
+    put_known(out, a->launch_end_ns, launched && a->launch_end_ns != HEC_TIME_UNKNOWN);
     put_amount(csv, a);
     put_configuration(csv, a);
 }

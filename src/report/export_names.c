@@ -86,6 +86,7 @@ uint64_t hec_export_name_id(const struct hec_export_tables *tables, const struct
     case HEC_ACTIVITY_MEMSET:
     case HEC_ACTIVITY_STEP:
     case HEC_ACTIVITY_WINDOW:
+    case HEC_ACTIVITY_BURST:
         return 1u + a->kind;
     default:
         return has_name(tables, name) ? FIXED_END + (uint64_t)name : 1u + a->kind;
@@ -150,6 +151,9 @@ const char *hec_export_name(struct hec_export_tables *tables, const struct hec_a
         break;
     case HEC_ACTIVITY_WINDOW:
         from = "traced";
+        break;
+    case HEC_ACTIVITY_BURST:
+        from = "launches";
         break;
     case HEC_ACTIVITY_MEMSET:
     case HEC_ACTIVITY_STEP:

@@ -16,7 +16,15 @@
 #define VALUES_MAX 256 /* kinds of numbers a program computes, of all processes */
 #define TIES_MAX 4096  /* activities of one start that are put in order */
 
-enum annotation { ANNOTATION_BYTES = 1, ANNOTATION_NODES, ANNOTATION_UNITS, ANNOTATION_LAUNCH, ANNOTATION_COUNT };
+enum annotation {
+    ANNOTATION_BYTES = 1,
+    ANNOTATION_NODES,
+    ANNOTATION_UNITS,
+    ANNOTATION_LAUNCH,
+    ANNOTATION_LAUNCHES,
+    ANNOTATION_GPU,
+    ANNOTATION_COUNT
+};
 
 struct perfetto {
     const struct hec_summary_input *input;
@@ -69,10 +77,8 @@ static void intern(struct hec_proto *proto, enum interned_field what, uint64_t i
 /* The first packet: all that came before is forgotten; categories are the kinds of activities. */
 static void put_start(struct perfetto *p) {
     static const char *const annotations[ANNOTATION_COUNT] = {
-        [ANNOTATION_BYTES] = "bytes",
-        [ANNOTATION_NODES] = "nodes",
-        [ANNOTATION_UNITS] = "units",
-        [ANNOTATION_LAUNCH] = "launch",
+        [ANNOTATION_BYTES] = "bytes",   [ANNOTATION_NODES] = "nodes",       [ANNOTATION_UNITS] = "units",
+        [ANNOTATION_LAUNCH] = "launch", [ANNOTATION_LAUNCHES] = "launches", [ANNOTATION_GPU] = "GPU",
     };
     size_t packet = hec_proto_begin(&p->proto, TRACE_PACKET);
     hec_proto_uint(&p->proto, PACKET_SEQUENCE, 1);
@@ -141,6 +147,12 @@ static void put_annotations(struct perfetto *p, const struct hec_activity *a) {
         annotate(p, ANNOTATION_NODES, a->amount);
     else if (a->kind == HEC_ACTIVITY_STEP)
         annotate(p, ANNOTATION_UNITS, a->amount);
+    else if (a->kind == HEC_ACTIVITY_BURST)
+        annotate(p, ANNOTATION_LAUNCHES, a->amount);
+    else if (a->kind == HEC_ACTIVITY_API && a->amount > 0) /* where bytes are known */
+        annotate(p, ANNOTATION_BYTES, a->amount);
+    if (a->device)
+        annotate(p, ANNOTATION_GPU, a->device - 1);
     if (kernel_of(p, a)) {
         size_t row = hec_proto_begin(&p->proto, EVENT_ANNOTATION);
         hec_proto_uint(&p->proto, ANNOTATION_NAME_IID, ANNOTATION_LAUNCH);
@@ -212,6 +224,7 @@ static enum hec_track_part part_of(const struct hec_activity *a) {
     return a->kind == HEC_ACTIVITY_STEP     ? HEC_PART_STEPS
            : a->kind == HEC_ACTIVITY_WINDOW ? HEC_PART_WINDOWS
            : a->kind == HEC_ACTIVITY_STACK  ? HEC_PART_STACKS
+           : a->kind == HEC_ACTIVITY_BURST  ? HEC_PART_LAUNCHES /* phases begin and end within it */
                                             : HEC_PART_MAIN;
 }
 

@@ -160,6 +160,14 @@ uint64_t hec_perfetto_counter(struct hec_perfetto_tracks *tracks, uint64_t paren
 
 /* ---- lanes ---- */
 
+/* A thread is described before its first lane, whichever part that is of. */
+static void need_thread(struct hec_perfetto_tracks *tracks, const struct hec_track *track) {
+    for (int part = 0; part < HEC_PART_COUNT; part++)
+        if (tracks->lanes[track->id * HEC_PART_COUNT + (uint32_t)part].count)
+            return;
+    describe_thread(tracks, track, UUID_TRACK | track->id);
+}
+
 /* The first lane of a track's part: itself, or a named child. */
 static uint64_t first_lane(struct hec_perfetto_tracks *tracks, const struct hec_track *track,
                            enum hec_track_part part) {
@@ -168,7 +176,7 @@ static uint64_t first_lane(struct hec_perfetto_tracks *tracks, const struct hec_
     uint64_t parent, uuid = ++tracks->next_uuid;
     if (track->kind == HEC_TRACK_THREAD && part == HEC_PART_MAIN) {
         uuid = UUID_TRACK | track->id;
-        describe_thread(tracks, track, uuid);
+        need_thread(tracks, track);
         return uuid;
     }
     if (track->kind == HEC_TRACK_STREAM) {
@@ -179,8 +187,8 @@ static uint64_t first_lane(struct hec_perfetto_tracks *tracks, const struct hec_
             snprintf(name, sizeof name, "stream %lld (process %d)", (long long)track->stream, (int)track->pid);
     } else {
         parent = track->kind == HEC_TRACK_THREAD ? UUID_TRACK | track->id : hec_perfetto_process(tracks, track->id);
-        if (track->kind == HEC_TRACK_THREAD && !tracks->lanes[track->id * HEC_PART_COUNT].count)
-            describe_thread(tracks, track, parent);
+        if (track->kind == HEC_TRACK_THREAD)
+            need_thread(tracks, track);
         snprintf(name, sizeof name, "%s", part == HEC_PART_MAIN ? "events" : names[part]);
     }
     end(tracks->proto, begin(tracks->proto, uuid, parent, name));

@@ -89,9 +89,11 @@ static bool next_field(const unsigned char **at, const unsigned char *end, struc
 /* ---- what a trace holds ---- */
 
 #define EVENTS 4096
+#define ANNOTATIONS 16
 static struct event {
     uint64_t t, track, type, name, category, flow;
     double value;
+    double annotated[ANNOTATIONS]; /* by iid */
     int order;
 } events[EVENTS];
 static int event_count;
@@ -101,7 +103,7 @@ static struct {
     char name[128], unit[16];
 } tracks[128];
 static int track_count;
-static char names[2048][160];
+static char names[2048][160], annotations[ANNOTATIONS][16];
 
 static void copy_text(char *to, size_t size, const struct field *f) {
     snprintf(to, size, "%.*s", (int)f->length, (const char *)f->bytes);
@@ -120,6 +122,9 @@ static void read_interned(const struct field *outer) {
                 assert_true(iid > 0 && iid < 2048);
                 assert_string_equal(names[iid], ""); /* each name once */
                 copy_text(names[iid], sizeof names[iid], &g);
+            } else if (f.number == INTERNED_ANNOTATION) {
+                assert_true(iid > 0 && iid < ANNOTATIONS);
+                copy_text(annotations[iid], sizeof annotations[iid], &g);
             }
         }
     }
@@ -155,12 +160,36 @@ static void read_track(const struct field *outer) {
     track_count++;
 }
 
+static void read_annotation(const struct field *outer, double *annotated) {
+    const unsigned char *at = outer->bytes;
+    struct field f;
+    uint64_t iid = 0;
+    while (next_field(&at, outer->bytes + outer->length, &f)) {
+        if (f.number == ANNOTATION_NAME_IID) {
+            iid = f.value;
+            assert_true(iid < ANNOTATIONS && annotations[iid][0]); /* named before its use */
+        } else if (f.number == ANNOTATION_DOUBLE) {
+            memcpy(&annotated[iid], &f.value, sizeof annotated[iid]);
+        }
+    }
+}
+
+static double annotated(const struct event *e, const char *name) {
+    for (int i = 1; i < ANNOTATIONS; i++)
+        if (strcmp(annotations[i], name) == 0)
+            return e->annotated[i];
+    fail_msg("no annotation is called %s", name);
+    return 0;
+}
+
 static void read_event(const struct field *outer, uint64_t t) {
     const unsigned char *at = outer->bytes;
     struct event *e = &events[event_count];
     struct field f;
     bool known = false;
     *e = (struct event){.t = t, .order = event_count};
+    for (int i = 0; i < ANNOTATIONS; i++)
+        e->annotated[i] = -1;
     while (next_field(&at, outer->bytes + outer->length, &f)) {
         if (f.number == EVENT_TYPE)
             e->type = f.value;
@@ -172,6 +201,8 @@ static void read_event(const struct field *outer, uint64_t t) {
             e->category = f.value;
         else if (f.number == EVENT_FLOW)
             e->flow = f.value;
+        else if (f.number == EVENT_ANNOTATION)
+            read_annotation(&f, e->annotated);
         else if (f.number == EVENT_DOUBLE_VALUE)
             memcpy(&e->value, &f.value, sizeof e->value);
     }
@@ -186,6 +217,7 @@ static void read_trace(void) {
     struct field packet, f;
     event_count = track_count = 0;
     memset(names, 0, sizeof names);
+    memset(annotations, 0, sizeof annotations);
     while (next_field(&at, end, &packet)) {
         assert_int_equal(packet.number, TRACE_PACKET);
         const unsigned char *inner = packet.bytes;
@@ -342,6 +374,88 @@ static void small(void **state) {
     for (int i = 0; i < track_count; i++)
         if (strcmp(tracks[i].name, "main") == 0)
             assert_true(tracks[i].pid == 10 && tracks[i].tid == 11);
+}
+
+/* What the host did, without anything of the device: on whole threads, with the device that was current. */
+static void calls(struct fake_timeline *t) {
+    uint32_t thread = fake_tl_track(t, HEC_TRACK_THREAD, 10, -1, 11);
+    snprintf(t->tracks[thread - 1].name, sizeof t->tracks[0].name, "main");
+    struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_BURST, thread, 100, 200);
+    a->amount = 64;
+    a->from = 20; /* shares of its time, no kinds of memory */
+    a->to = 255;
+    a->device = 4;
+    a = fake_tl_add(t, HEC_ACTIVITY_API, thread, 300, 340);
+    a->name = fake_tl_name(t, "cuMemcpyHtoDAsync_v2");
+    a->detail = HEC_API_COPY;
+    a->amount = 1048576;
+    a->from = HEC_MEMORY_PINNED;
+    a->to = HEC_MEMORY_DEVICE;
+    a->device = 1;
+    a = fake_tl_add(t, HEC_ACTIVITY_API, thread, 350, 360);
+    a->name = fake_tl_name(t, "cuMemAlloc_v2");
+    a->detail = HEC_API_ALLOC;
+    a->amount = 4096;
+    a = fake_tl_add(t, HEC_ACTIVITY_API, thread, 370, 380); /* imported: nothing is known of it */
+    a->name = fake_tl_name(t, "cudaMemcpyAsync");
+    a->detail = HEC_API_COPY;
+    a = fake_tl_add(t, HEC_ACTIVITY_SYNC, thread, 400, 450);
+    a->detail = HEC_SYNC_EVENT;
+    a->device = 2;
+    fake_tl_add(t, HEC_ACTIVITY_PHASE, thread, 150, 250)->name = fake_tl_name(t, "forward"); /* begins in the burst */
+}
+
+static void check_calls(const struct event *begin, uint64_t end, int depth) {
+    static const struct {
+        const char *name, *track;
+        uint64_t start, end;
+        double bytes, launches, device;
+    } expected[] = {
+        {"launches", "launches", 100, 200, -1, 64, 3},
+        {"forward", "main", 150, 250, -1, -1, -1},
+        {"cuMemcpyHtoDAsync_v2", "main", 300, 340, 1048576, -1, 0},
+        {"cuMemAlloc_v2", "main", 350, 360, 4096, -1, -1},
+        {"cudaMemcpyAsync", "main", 370, 380, -1, -1, -1},
+        {"wait (event)", "main", 400, 450, -1, -1, 1},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        if (strcmp(names[begin->name], expected[i].name) == 0) {
+            assert_string_equal(track_name(begin->track), expected[i].track);
+            assert_int_equal(begin->t, expected[i].start);
+            assert_int_equal(end, expected[i].end);
+            assert_int_equal(depth, 0);
+            assert_true(annotated(begin, "bytes") == expected[i].bytes);
+            assert_true(annotated(begin, "launches") == expected[i].launches);
+            assert_true(annotated(begin, "GPU") == expected[i].device);
+            slices_seen++;
+            return;
+        }
+    fail_msg("unexpected slice %s", names[begin->name]);
+}
+
+static void calls_in_perfetto(void **state) {
+    (void)state;
+    calls(&timeline);
+    export_perfetto();
+    slices_seen = 0;
+    match_slices(check_calls);
+    assert_int_equal(slices_seen, 6);
+}
+
+static void calls_in_csv(void **state) {
+    struct hec_why why;
+    (void)state;
+    calls(&timeline);
+    run.input.timeline = timeline.input;
+    assert_int_equal(hec_export_csv(&run.input, keep, NULL, &why), 0);
+    const char *rows = strstr((const char *)written.data, "\r\n") + 2;
+    assert_string_equal(rows,
+                        "burst,100,100,3,,10,,11,launches,,,64,launch,,,,,,,,,,,,\r\n"
+                        "phase,150,100,,,10,,11,forward,,,,,,,,,,,,,,,,\r\n"
+                        "api,300,40,0,,10,,11,cuMemcpyHtoDAsync_v2,,,1048576,bytes,pinned,device,copy,,,,,,,,,\r\n"
+                        "api,350,10,,,10,,11,cuMemAlloc_v2,,,4096,bytes,,,alloc,,,,,,,,,\r\n"
+                        "api,370,10,,,10,,11,cudaMemcpyAsync,,,,,,,copy,,,,,,,,,\r\n"
+                        "sync,400,50,1,,10,,11,wait (event),,,,,,,event,,,,,,,,,\r\n");
 }
 
 static uint64_t slice_time;
@@ -516,7 +630,8 @@ static void encoding(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(small), TEST(overlapping),       TEST(ranks),   TEST(counters),
-                                       TEST(csv),   TEST(empty_and_failing), TEST(encoding)};
+    const struct CMUnitTest tests[] = {
+        TEST(small),    TEST(overlapping),       TEST(ranks),       TEST(counters), TEST(csv), TEST(empty_and_failing),
+        TEST(encoding), TEST(calls_in_perfetto), TEST(calls_in_csv)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
