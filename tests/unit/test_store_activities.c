@@ -250,7 +250,7 @@ static void nonsense(void **unused) {
     assert_int_equal(got.count, 3);
     assert_true(got.all[0].launch_ns == HEC_TIME_UNKNOWN && got.all[0].launch_end_ns == HEC_TIME_UNKNOWN);
     assert_true(got.all[1].launch_ns == 4 && got.all[1].launch_end_ns == HEC_TIME_UNKNOWN);
-    assert_true(got.all[2].launch_ns == 0 && got.all[2].launch_track == 0 && got.all[2].reserved[6] == 0);
+    assert_true(got.all[2].launch_ns == 0 && got.all[2].launch_track == 0 && got.all[2].reserved[5] == 0);
     assert_string_equal(hec_reader_meta(reader, "store_activities_lost"), "9");
     store_list_free(&got);
     hec_reader_close(reader);
@@ -341,6 +341,41 @@ static void definitions(void **unused) {
     assert_string_equal(got.holder, "torch.profiler");
     assert_string_equal(got.why, "");
     hec_reader_close(reader);
+}
+
+/* The device of calls is a column more, and only where one is known: files without it are as they were. */
+static void devices_of_calls(void **unused) {
+    (void)unused;
+    int64_t bytes[2];
+    for (int known = 0; known < 2; known++) {
+        const char *path = store_path(known ? "devices.hec" : "none.hec");
+        struct hec_writer *writer = store_create(path, ORIGIN);
+        const struct hec_sink *s = hec_writer_sink(writer);
+        struct store_list list = {0};
+        store_define(s);
+        for (int i = 0; i < 3000; i++) {
+            struct hec_activity a = {.kind = HEC_ACTIVITY_BURST,
+                                     .track = 1,
+                                     .start_ns = ORIGIN + i * 1000,
+                                     .end_ns = ORIGIN + i * 1000 + 500,
+                                     .amount = 1 + i % 50,
+                                     .from = (uint8_t)i,
+                                     .to = (uint8_t)(255 - i % 256),
+                                     .device = (uint8_t)(known && i == 2999 ? 8 : 0)};
+            struct hec_activity relative = store_relative(a, ORIGIN);
+            s->trace_activities(s->context, &a, 1);
+            store_list_add(&list, &relative, 1);
+        }
+        store_close(writer);
+        struct hec_reader *reader = store_open(path);
+        store_list_check(reader, &list, HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST));
+        hec_reader_close(reader);
+        store_list_free(&list);
+        bytes[known] = number(path, "SELECT sum(length(data)) FROM activity_block WHERE kind='burst'");
+        assert_int_equal(number(path, "SELECT sum(amount) FROM activity_block WHERE kind='burst'"), 60 * 1275);
+    }
+    assert_true(bytes[0] < bytes[1]);
+    assert_true(bytes[0] + 100 > bytes[1]);
 }
 
 /* Totals are in the file at every commit, for plain SQL and for the report. */
@@ -443,6 +478,7 @@ int main(void) {
         cmocka_unit_test(late_activities),
         cmocka_unit_test(nonsense),
         cmocka_unit_test(definitions),
+        cmocka_unit_test(devices_of_calls),
         cmocka_unit_test(totals),
         cmocka_unit_test(copies),
         cmocka_unit_test(visitors_may_stop),
