@@ -2,6 +2,7 @@
 #include "store_activities.h"
 
 #include "base/buf.h"
+#include "store/activity_pack.h"
 #include "store/copy.h"
 
 #include <sqlite3.h>
@@ -374,8 +375,14 @@ static void devices_of_calls(void **unused) {
         bytes[known] = number(path, "SELECT sum(length(data)) FROM activity_block WHERE kind='burst'");
         assert_int_equal(number(path, "SELECT sum(amount) FROM activity_block WHERE kind='burst'"), 60 * 1275);
     }
-    assert_true(bytes[0] < bytes[1]);
-    assert_true(bytes[0] + 100 > bytes[1]);
+    assert_true(bytes[0] < bytes[1] && bytes[0] + 100 > bytes[1]);
+    struct hec_packer *packer = hec_packer_new();
+    struct hec_activity one = {.kind = HEC_ACTIVITY_BURST, .track = 1, .end_ns = 500, .amount = 1};
+    const unsigned char *data;
+    assert_int_equal(hec_packer_pack(packer, &one, 1, &data), 20);
+    one.device = 1;
+    assert_int_equal(hec_packer_pack(packer, &one, 1, &data), 22);
+    hec_packer_free(packer);
 }
 
 /* Totals are in the file at every commit, for plain SQL and for the report. */
