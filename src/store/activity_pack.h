@@ -7,7 +7,7 @@
 #include "store/numbers.h"
 
 #define HEC_ACTIVITY_BLOCK HEC_NUMBERS_MAX /* activities of a block, at most */
-#define HEC_ACTIVITY_BLOCK_COLUMNS 12
+#define HEC_ACTIVITY_BLOCK_COLUMNS 13
 #define HEC_ACTIVITY_BLOCK_BYTES (64 + HEC_ACTIVITY_BLOCK_COLUMNS * HEC_NUMBERS_BYTES_MAX) /* the most a block takes */
 
 /* Times of activities, as recorded and in a file, are within +-18 years and +-36 years: no difference overflows. */

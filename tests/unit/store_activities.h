@@ -106,6 +106,12 @@ static inline struct hec_activity store_random_activity(int64_t origin_ns, int64
         a.amount = (double)NAN;
     if (store_random(1000) == 0)
         a.end_ns = (INT64_C(1) << 59) - 1;
+    if (a.kind == HEC_ACTIVITY_SYNC || a.kind == HEC_ACTIVITY_API || a.kind == HEC_ACTIVITY_BURST)
+        a.device = (uint8_t)store_random(store_random(8) ? 3 : 256);
+    if (a.kind == HEC_ACTIVITY_API || a.kind == HEC_ACTIVITY_BURST) { /* of a burst they are shares */
+        a.from = (uint8_t)store_random(256);
+        a.to = (uint8_t)store_random(256);
+    }
     if (!(HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a.kind)))
         return a;
     a.launch_ns = a.launch_end_ns = HEC_TIME_UNKNOWN;

@@ -2,6 +2,7 @@
 #include "store_activities.h"
 
 #include "base/buf.h"
+#include "store/activity_pack.h"
 #include "store/copy.h"
 
 #include <sqlite3.h>
@@ -343,6 +344,47 @@ static void definitions(void **unused) {
     hec_reader_close(reader);
 }
 
+/* The device of calls is a column more, and only where one is known: files without it are as they were. */
+static void devices_of_calls(void **unused) {
+    (void)unused;
+    int64_t bytes[2];
+    for (int known = 0; known < 2; known++) {
+        const char *path = store_path(known ? "devices.hec" : "none.hec");
+        struct hec_writer *writer = store_create(path, ORIGIN);
+        const struct hec_sink *s = hec_writer_sink(writer);
+        struct store_list list = {0};
+        store_define(s);
+        for (int i = 0; i < 3000; i++) {
+            struct hec_activity a = {.kind = HEC_ACTIVITY_BURST,
+                                     .track = 1,
+                                     .start_ns = ORIGIN + i * 1000,
+                                     .end_ns = ORIGIN + i * 1000 + 500,
+                                     .amount = 1 + i % 50,
+                                     .from = (uint8_t)i,
+                                     .to = (uint8_t)(255 - i % 256),
+                                     .device = (uint8_t)(known && i == 2999 ? 8 : 0)};
+            struct hec_activity relative = store_relative(a, ORIGIN);
+            s->trace_activities(s->context, &a, 1);
+            store_list_add(&list, &relative, 1);
+        }
+        store_close(writer);
+        struct hec_reader *reader = store_open(path);
+        store_list_check(reader, &list, HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST));
+        hec_reader_close(reader);
+        store_list_free(&list);
+        bytes[known] = number(path, "SELECT sum(length(data)) FROM activity_block WHERE kind='burst'");
+        assert_int_equal(number(path, "SELECT sum(amount) FROM activity_block WHERE kind='burst'"), 60 * 1275);
+    }
+    assert_true(bytes[0] < bytes[1] && bytes[0] + 100 > bytes[1]);
+    struct hec_packer *packer = hec_packer_new();
+    struct hec_activity one = {.kind = HEC_ACTIVITY_BURST, .track = 1, .end_ns = 500, .amount = 1};
+    const unsigned char *data;
+    assert_int_equal(hec_packer_pack(packer, &one, 1, &data), 20);
+    one.device = 1;
+    assert_int_equal(hec_packer_pack(packer, &one, 1, &data), 22);
+    hec_packer_free(packer);
+}
+
 /* Totals are in the file at every commit, for plain SQL and for the report. */
 static void totals(void **unused) {
     (void)unused;
@@ -443,6 +485,7 @@ int main(void) {
         cmocka_unit_test(late_activities),
         cmocka_unit_test(nonsense),
         cmocka_unit_test(definitions),
+        cmocka_unit_test(devices_of_calls),
         cmocka_unit_test(totals),
         cmocka_unit_test(copies),
         cmocka_unit_test(visitors_may_stop),
