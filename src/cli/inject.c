@@ -28,7 +28,7 @@ int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject) {
         return HEC_ERR_USAGE;
     }
     inject->hooks = !hooks || strcmp(hooks, "on") == 0;
-    return hec_args_number(args, HEC_OPT_TRACE_MEMORY, 40, 65536, &inject->memory_mb);
+    return hec_args_number(args, HEC_OPT_TRACE_MEMORY, 33, 65536, &inject->memory_mb);
 }
 
 bool hec_inject_is_ours(const char *value) {

@@ -118,7 +118,7 @@ static int with_ends(const struct build *b, const struct hec_pids *pids, struct 
         const struct hec_tracer *t = &b->tables.tracers[i];
         if (!hec_pids_have(pids, t->pid) || t->last_ns <= t->first_ns)
             continue;
-        first = t->first_ns < first ? t->first_ns : first;
+        first = hec_tracer_since(t, first);
         last = t->last_ns > last ? t->last_ns : last;
     }
     int err = hec_intervals_append(&out, -HEC_TIMELINE_TIME_MAX - 1, first);

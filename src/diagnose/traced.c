@@ -1,6 +1,7 @@
 #include "diagnose/traced.h"
 
 #include "base/error.h"
+#include "base/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,11 @@ static const struct hec_tracer *tracer_of(const struct hec_tracer *tracers, size
     return NULL;
 }
 
+int64_t hec_tracer_since(const struct hec_tracer *tracer, int64_t window_ns) {
+    bool waited = tracer->mode == HEC_TRACE_FULL || tracer->mode == HEC_TRACE_GRAPH;
+    return waited || tracer->first_ns > window_ns ? window_ns : tracer->first_ns;
+}
+
 /* The edges of one process: its windows (sorted), joined, and its life. */
 static size_t edges_of(const struct hec_window *list, size_t count, const struct hec_tracer *tracer,
                        struct edge *edges) {
@@ -151,7 +157,7 @@ static size_t edges_of(const struct hec_window *list, size_t count, const struct
         last = end;
     }
     if (tracer && tracer->last_ns > tracer->first_ns) {
-        first = tracer->first_ns < first ? tracer->first_ns : first;
+        first = hec_tracer_since(tracer, first);
         last = tracer->last_ns > last ? tracer->last_ns : last;
     }
     edges[n++] = (struct edge){first, 1, 0};

@@ -50,6 +50,10 @@ struct hec_windows {
 int hec_windows_add(struct hec_windows *windows, int32_t pid, int64_t start_ns, int64_t end_ns); /* 0 or NOMEM */
 void hec_windows_free(struct hec_windows *windows);
 
+/* Since when a process may have used a device untraced: in mode full CUPTI comes with its first call. window_ns: the start of
+ * its first window. */
+int64_t hec_tracer_since(const struct hec_tracer *tracer, int64_t window_ns);
+
 /* When the processes that `belongs` names were all traced: at every instant those that lived then, by their tracers'
  * records or else from their first window to their last. A process without windows was traced throughout. Everywhere
  * when none of them has windows. 0 or HEC_ERR_NOMEM. */

@@ -249,6 +249,8 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
             s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
             s->events[i].kind != HEC_EVENT_TRACE_GUARD)
             continue;
+        if (told_elsewhere(s, &s->events[i]))
+            continue;
         char where[24] = "";
         if (s->events[i].device >= 0)
             snprintf(where, sizeof where, "GPU %d: ", s->events[i].device);

@@ -143,7 +143,7 @@ def test_nothing_known_is_not_nothing_used(hec, trace):
         assert "energy " + reason in run.brief, run.brief
         for device in run.devices:
             assert device["used"] == (trace == "auto")
-            assert ("unknown" if trace == "off" else "in the trace") in device["used_why"]
+            assert ("unknown" if trace == "off" else "calls give it work") in device["used_why"]
 
 
 def test_reset(hec):

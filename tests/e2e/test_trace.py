@@ -406,7 +406,7 @@ def test_auto_stays_away(hec, program):
     traced.is_whole()
     assert traced.timeline is None and traced.trace["windows"] == 0 and traced.trace["coverage"] == 0
     assert traced.trace["cupti_version"] is None and traced.trace["library"] is None
-    assert traced.trace["why"].startswith("the host did not wait for the device long enough to hide what CUPTI costs")
+    assert traced.trace["why"].startswith("CUPTI stayed out: the program waited for the device too little to hide what that costs")
     assert traced.trace["why"][:60] in traced.text
     assert launched(hec, traced.path) == traced.truth["kernels"]
 
@@ -435,7 +435,7 @@ def test_full_has_one_window(hec):
 @pytest.mark.parametrize("mode", ["full", "graph"])
 def test_memory_ends_the_device_trace(hec, mode):
     """CUPTI keeps 32 bytes a launch: where HEC may take 33 MB, 1 MB of them is for launches. Calls go on."""
-    traced = Traced(hec, CUDA, "seconds=4", "batch=100", "ns=2000", mode=mode, env={"HEC_TRACE_MEMORY": "33"})
+    traced = Traced(hec, CUDA, "seconds=4", "batch=100", "ns=2000", mode=mode, options=("--trace-memory", "33"))
     traced.is_whole()
     assert traced.trace["why"].startswith("CUPTI keeps 32 bytes of the program's memory a launch")
     assert "until HEC took 33 MB" in traced.trace["why"] and "took 33 MB" in traced.text

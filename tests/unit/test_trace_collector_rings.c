@@ -13,8 +13,7 @@ static void *collector;
 static int begin(void **state) {
     keep_begin(state);
     snprintf(path, sizeof path, "trace-%d", (int)getpid());
-    options = (struct hec_observe_options){
-        .root = 4321, .trace_socket = path, .trace_mode = HEC_TRACE_AUTO};
+    options = (struct hec_observe_options){.root = 4321, .trace_socket = path, .trace_mode = HEC_TRACE_AUTO};
     struct hec_why why;
     return hec_collector_trace.open(&options, &keeping, &collector, &why);
 }

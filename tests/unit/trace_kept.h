@@ -115,7 +115,7 @@ static const char *kept_event(enum hec_event_kind kind, const char *part) {
     return NULL;
 }
 
-static size_t kept_of(enum hec_activity_kind kind) {
+__attribute__((unused)) static size_t kept_of(enum hec_activity_kind kind) {
     size_t count = 0;
     for (size_t i = 0; i < kept.count; i++)
         count += kept.activities[i].kind == kind;
