@@ -35,8 +35,8 @@ def test_every_record_is_kept_once(hec):
     kept = counts(path)
     assert (kept["kernel"], kept["copy"], kept["sync"]) == (800, 200, 200) == (run.truth["kernels"], run.truth["copies"], 200)
     assert rows(path, "select sum(amount) from activity_block where kind = 'copy'") == [(run.truth["h2d_pinned"],)]
-    # launches are told by their kernels; the rest: 200 copies and 200 waits that may block, and what set things up
-    assert 400 <= kept["api"] <= 415
+    # launches are told by their kernels; the rest: 200 copies, which may block, and what set things up
+    assert kept["api"] == 200 + 3
     assert rows(path, "select count(*) from activity_block b join track t on t.id = b.track where b.kind = 'kernel' and t.kind != 'stream'") == [(0,)]
     (pid, mode, lost, bad, why), = rows(path, "select pid, mode, lost, bad, why from tracer")
     assert (mode, lost, bad, why) == ("full", 0, 0, None)
@@ -68,15 +68,15 @@ def test_graphs_by_node_and_as_a_whole(hec):
     program = (PROGRAM, "kernels=20", "graph=10")
     kept = counts(run(hec, "--trace=full", program=program))
     assert kept["kernel"] == 200 and "graph" not in kept
-    kept = counts(run(hec, "--trace=graph", "--budget=100%", program=program))
+    kept = counts(run(hec, "--trace=graph", program=program))
     assert kept["graph"] == 20 and "kernel" not in kept
 
 
-@pytest.mark.parametrize("mode, budget", [("auto", 25000), ("graph", None), ("full", None)])
-def test_modes(hec, mode, budget):
+@pytest.mark.parametrize("mode", ["auto", "graph", "full"])
+def test_modes(hec, mode):
     """auto looks at the device 2 s after the first launch, the others from the first call on."""
-    path = run(hec, "--trace", mode, "--budget", "2.5%", program=(PROGRAM, "seconds=4", "batch=4", "ns=100000"))
-    assert rows(path, "select mode, budget_ppm from tracer") == [(mode, budget)]
+    path = run(hec, "--trace", mode, program=(PROGRAM, "seconds=4", "batch=4", "ns=100000"))
+    assert rows(path, "select mode from tracer") == [(mode,)]
     assert counts(path)["window"] == 1
 
 
@@ -114,8 +114,6 @@ def test_no_cuda_no_trace(hec):
 
 @pytest.mark.parametrize("arguments, sentence", [
     (["--trace", "some"], "--trace needs auto, full, graph or off"),
-    (["--budget", "nothing"], "--budget needs a percentage"),
-    (["--budget", "0"], "--budget needs a percentage"),
     (["--hooks", "maybe"], "--hooks needs on or off"),
     (["--no-trace"], "unknown option"),
 ])
