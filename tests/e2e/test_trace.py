@@ -292,9 +292,7 @@ def test_calls_are_seen_in_every_mode(hec, way):
     assert launched(hec, traced.path) == truth["kernels"] + truth["memsets"] == 1100
     assert waits(traced.path) == 100
     table = list(csv.DictReader(io.StringIO(hec("export", "--csv", "-o", "-", traced.path).stdout, newline="")))
-    made = collections.Counter(r["name"] if r["kind"] == "api" else "cuMemcpyHtoDAsync_v2" if r["from"] == "pinned" else "cuMemcpyDtoHAsync_v2"
-                               for r in table if r["kind"] == "api" and r["detail"] == "copy" or
-                               r["kind"] == "copy" and r["launch_start_ns"] != "")  # told with what it led to
+    made = collections.Counter(r["name"] for r in table if r["kind"] == "api" and r["detail"] == "copy")
     assert made == {"cuMemcpyHtoDAsync_v2": 100, "cuMemcpyDtoHAsync_v2": 100}
     assert {r["name"] for r in table if r["kind"] == "api"} <= {
         "cuModuleLoadData", "cuMemAlloc_v2", "cuMemAllocHost_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuLaunchKernel",
@@ -406,8 +404,8 @@ def test_auto_stays_away(hec, program):
     traced.is_whole()
     assert traced.timeline is None and traced.trace["windows"] == 0 and traced.trace["coverage"] == 0
     assert traced.trace["cupti_version"] is None and traced.trace["library"] is None
-    assert traced.trace["why"].startswith("CUPTI stayed out: the program waited for the device too little to hide what that costs")
-    assert traced.trace["why"][:60] in traced.text
+    assert traced.trace["why"].startswith("CUPTI stayed out: the program waited for the device too little")
+    assert traced.trace["why"] in traced.text
     assert launched(hec, traced.path) == traced.truth["kernels"]
 
 
@@ -435,7 +433,8 @@ def test_full_has_one_window(hec):
 @pytest.mark.parametrize("mode", ["full", "graph"])
 def test_memory_ends_the_device_trace(hec, mode):
     """CUPTI keeps 32 bytes a launch: where HEC may take 33 MB, 1 MB of them is for launches. Calls go on."""
-    traced = Traced(hec, CUDA, "seconds=4", "batch=100", "ns=2000", mode=mode, options=("--trace-memory", "33"))
+    command = f"HEC_TRACE_MEMORY=33 exec {CUDA} kernels=150000 batch=100 ns=2000 sleep_us=1000"  # --trace-memory asks for 40
+    traced = Traced(hec, "sh", "-c", command, mode=mode)
     traced.is_whole()
     assert traced.trace["why"].startswith("CUPTI keeps 32 bytes of the program's memory a launch")
     assert "until HEC took 33 MB" in traced.trace["why"] and "took 33 MB" in traced.text

@@ -35,8 +35,8 @@ def test_every_record_is_kept_once(hec):
     kept = counts(path)
     assert (kept["kernel"], kept["copy"], kept["sync"]) == (800, 200, 200) == (run.truth["kernels"], run.truth["copies"], 200)
     assert rows(path, "select sum(amount) from activity_block where kind = 'copy'") == [(run.truth["h2d_pinned"],)]
-    # launches are told by their kernels; the rest: 200 copies and 200 waits that may block, and what set things up
-    assert 400 <= kept["api"] <= 415
+    # launches are told by their kernels; the rest: 200 copies, which may block, and what set things up
+    assert kept["api"] == 200 + 3
     assert rows(path, "select count(*) from activity_block b join track t on t.id = b.track where b.kind = 'kernel' and t.kind != 'stream'") == [(0,)]
     (pid, mode, lost, bad, why), = rows(path, "select pid, mode, lost, bad, why from tracer")
     assert (mode, lost, bad, why) == ("full", 0, 0, None)
@@ -114,8 +114,6 @@ def test_no_cuda_no_trace(hec):
 
 @pytest.mark.parametrize("arguments, sentence", [
     (["--trace", "some"], "--trace needs auto, full, graph or off"),
-    (["--trace-memory", "nothing"], "--trace-memory"),
-    (["--trace-memory", "0"], "--trace-memory"),
     (["--hooks", "maybe"], "--hooks needs on or off"),
     (["--no-trace"], "unknown option"),
 ])
