@@ -433,8 +433,7 @@ def test_full_has_one_window(hec):
 @pytest.mark.parametrize("mode", ["full", "graph"])
 def test_memory_ends_the_device_trace(hec, mode):
     """CUPTI keeps 32 bytes a launch: where HEC may take 33 MB, 1 MB of them is for launches. Calls go on."""
-    command = f"HEC_TRACE_MEMORY=33 exec {CUDA} kernels=150000 batch=100 ns=2000 sleep_us=1000"  # --trace-memory asks for 40
-    traced = Traced(hec, "sh", "-c", command, mode=mode)
+    traced = Traced(hec, CUDA, "kernels=150000", "batch=100", "ns=2000", "sleep_us=1000", mode=mode, options=("--trace-memory", "33"))
     traced.is_whole()
     assert traced.trace["why"].startswith("CUPTI keeps 32 bytes of the program's memory a launch")
     assert "until HEC took 33 MB" in traced.trace["why"] and "took 33 MB" in traced.text
