@@ -259,7 +259,7 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeli
     if (t->holder[0])
         hec_page_row(page, 0, "", HEC_TONE_WARN, "stood down for %s, which used CUPTI for %s", t->holder,
                      hec_format_seconds(held, t->holder_s));
-    if (t->why[0] && (t->records || isfinite(t->coverage)))
+    if (t->why[0] && t->windows > 0) /* else the headline has said it: kernels were not recorded */
         hec_page_row(page, 0, "", HEC_TONE_WARN, "%s", t->why);
 }
 
