@@ -292,7 +292,7 @@ uint32_t hec_callers_left_out(void) {
 uint32_t hec_callers_cost_ps(void) {
     probe = (struct hec_caller){.tid = 1, .device_known = true};
     const struct hec_caller_call call = {.call_class = HEC_TRACE_CALL_LAUNCH};
-    int64_t sorted_ns[PROBES];
+    int64_t sorted_ns[PROBES] = {0};
     for (int n = 0; n < PROBES; n++) {
         int64_t begin_ns = hec_ticks_clock_ns();
         for (int i = 0; i < PROBE_CALLS; i++)
