@@ -4,9 +4,9 @@ import os
 import sys
 import time
 
-# What the tracer has on in mode full (src/tracer/window.c), with the kind that matters most last.
-CLIENT_KINDS = [int(kind) for kind in os.environ.get("CLIENT_KINDS", "1,2,38,12,5,4,10").split(",")]
-# The tracer lets another client's last call pass by for a second before it comes back.
+# What the tracer has on in mode full (src/tracer/attach.c), with the kind that matters most last.
+CLIENT_KINDS = [int(kind) for kind in os.environ.get("CLIENT_KINDS", "1,2,22,10").split(",")]
+# The tracer lets another client's last call pass by for a second before it tells that the client has left.
 QUIET_S = 1.6
 
 
