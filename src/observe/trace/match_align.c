@@ -474,6 +474,8 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
             last = row + 1;
     }
     if (last == 0 && ready > MISSES_MAX / 2) {
+        if (lane->queue.count < RUN_MAX && !row_is_due(match, lane, 0))
+            return false; /* a run that tells may still arrive */
         lane->synced = false;
         for (uint32_t i = 0; lane->fresh && i < SEARCH_STEP; i++) /* the search would lead here again */
             hec_match_decide(match, lane, HEC_MATCH_NONE);
