@@ -18,8 +18,8 @@
 #define SEARCH_GROUPS 1024u /* compared with each */
 #define RUN_MAX 256u        /* pairs looked at in a row */
 #define RUN_ENOUGH 32u      /* pairs that are matched in a row */
-#define EVEN_MIN 16u    /* equal ones in a row of which none was lost, if as many are on either side */
-#define EVEN_MAX 2048u  /* so many are waited for, to see where a row of equal ones ends */
+#define EVEN_MIN 16u        /* equal ones in a row of which none was lost, if as many are on either side */
+#define EVEN_MAX 2048u      /* so many are waited for, to see where a row of equal ones ends */
 #define STREAK_MIN 6u
 #define REPEATS_MAX 16u
 #define IDS_MANY 64u    /* a jump of ids: a loss or something else unusual */
@@ -277,8 +277,8 @@ static uint32_t even_run(const struct hec_trace_match *match, const struct hec_m
             break;
         enum hec_match_says says;
         if (call->told.match_class != HEC_TRACE_MATCH_KERNEL ||
-            score_pair(match, call, group, INT64_MAX - BREAK_NS, &says) == HEC_MATCH_BAD ||
-            says != HEC_MATCH_UNKNOWN || is_twin(match, lane, lane->cursor + n))
+            score_pair(match, call, group, INT64_MAX - BREAK_NS, &says) == HEC_MATCH_BAD || says != HEC_MATCH_UNKNOWN ||
+            is_twin(match, lane, lane->cursor + n))
             return 0;
         if (n == 0 && !lane->has_last)
             continue;
@@ -531,6 +531,23 @@ static int score_run(struct hec_trace_match *match, const struct hec_match_lane 
     return best;
 }
 
+/* The first call since the device is recorded, of those before `high`; HEC_MATCH_NONE: not known, or it is gone. */
+static uint32_t first_call(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t high) {
+    if (match->since_ns == 0)
+        return HEC_MATCH_NONE;
+    uint32_t at = 0;
+    for (uint32_t size = high; size > 0;) {
+        uint32_t half = size / 2;
+        if (laned(match, lane, at + half)->told.start_ns < match->since_ns) {
+            at += half + 1;
+            size -= half + 1;
+        } else {
+            size = half;
+        }
+    }
+    return at < high && at >= lane->cursor && !lane->first_gone ? at : HEC_MATCH_NONE;
+}
+
 struct hec_match_place hec_match_search(struct hec_trace_match *match, struct hec_match_lane *lane,
                                         const struct hec_match_row *queue, uint64_t *credit) {
     struct hec_match_place place = {HEC_MATCH_NONE, 0, 0, 0, false};
@@ -551,9 +568,16 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
     expect(match, lane, high + SEARCH_GROUPS < lane->calls.count ? high + SEARCH_GROUPS : lane->calls.count);
     const struct hec_match_call *last =
         lane->has_last && lane->cursor > 0 ? laned(match, lane, lane->cursor - 1) : NULL;
+    uint32_t first = last ? HEC_MATCH_NONE : first_call(match, lane, high);
+    if (first != HEC_MATCH_NONE && first >= low)
+        low = first;
     int second = 0;
     bool sure = false;
-    for (uint32_t at = high; at-- > low && *credit > 0;) {
+    /* the first of all is looked at before the others: it may lie far back, and credit ends */
+    for (uint32_t i = first == HEC_MATCH_NONE; i <= high - low && *credit > 0; i++) {
+        uint32_t at = i == 0 ? first : high - i;
+        if (i > 0 && at == first)
+            continue;
         const struct hec_match_call *call = laned(match, lane, at);
         if (call->told.start_ns < match->since_ns)
             break;
@@ -573,8 +597,7 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
                 score += (step > 0 ? 40 : step) + score_skip(at > usual ? at - usual : usual - at);
             }
             /* the first of all is the first of all, if anything speaks for it */
-            if (from == 0 && !last && match->since_ns &&
-                (at == 0 || laned(match, lane, at - 1)->told.start_ns < match->since_ns))
+            if (from == 0 && at == first)
                 score += 30, known = true;
             score += score_skip(from);
             bool same = place.call != HEC_MATCH_NONE && at - from == place.call - place.from;
