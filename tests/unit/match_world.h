@@ -25,6 +25,11 @@ struct world_options {
     bool one_function;      /* every kernel is the same */
     bool host_bound;        /* else the device is behind */
     bool never_waits;       /* else a step ends with a copy that is waited for */
+    uint32_t equal;         /* kernels of a function of their own before the optimiser */
+    bool rotates;           /* they are of three functions in turn */
+    bool often;             /* buffers come, and are looked at, every 0.5 ms */
+    double queue_ns;        /* how far the device may be behind; 0: 20 ms */
+    double first_ns;        /* the first activity takes so long; 0: as the others */
     bool graphs;            /* a graph each layer; with nodes, every second step as one record */
     double other;           /* calls that are not recorded before each that is, on average; fixed at each place */
     double other_random;    /* and beside them at random */
@@ -74,7 +79,7 @@ static inline double world_random(struct world *world) {
 }
 
 struct world_thread {
-    uint32_t number, step, layer, place; /* what it does next */
+    uint32_t number, step, layer, place, equals; /* what it does next */
     double now;
     bool done;
 };
@@ -125,6 +130,8 @@ static inline void world_do(struct world *world, struct world_thread *thread, ui
                  .match_class = match_class},
         .id_time = start + 500 * world_random(world),
     };
+    if (at == 0 && o->first_ns > 0)
+        device_ns = o->first_ns;
     double *busy = &world->stream_free[lane], from = start + 3000 + 2500 * world_random(world);
     if (from < *busy + 900)
         from = *busy + 900;
@@ -147,8 +154,9 @@ static inline void world_do(struct world *world, struct world_thread *thread, ui
         end = until + 5000;
     call->told.end_ns = (int64_t)end;
     thread->now = end + (o->host_bound ? 6000 * world_random(world) : 0);
-    if (!waits && *busy - thread->now > 20e6) /* the launch queue is full */
-        thread->now = *busy - 20e6;
+    double queue_ns = o->queue_ns > 0 ? o->queue_ns : 20e6;
+    if (!waits && *busy - thread->now > queue_ns) /* the launch queue is full */
+        thread->now = *busy - queue_ns;
 }
 
 /* Calls that are not recorded before one that is: the same wherever the program does the same. */
@@ -172,6 +180,12 @@ static inline void world_next(struct world *world, struct world_thread *thread) 
             world_do(world, thread, HEC_TRACE_MATCH_GRAPH, 0, 0, length * 4, false, others);
         world_do(world, thread, HEC_TRACE_MATCH_KERNEL, UINT64_C(0x7f0000000000) + f * 16, 0, length * (1 + f % 3) / 2,
                  false, world_others(o, f));
+    } else if (thread->equals < o->equal) {
+        uint32_t f = 40 + (o->rotates ? thread->equals % 3 : 0);
+        thread->place--;
+        thread->equals++;
+        world_do(world, thread, HEC_TRACE_MATCH_KERNEL, UINT64_C(0x7f0000000000) + f * 16, 0, length / 3, false,
+                 world_others(o, f));
     } else if (place < o->layers * 6) { /* the optimiser: three kernels for each parameter */
         uint32_t f = o->one_function ? 1 : 20 + place % 3;
         world_do(world, thread, HEC_TRACE_MATCH_KERNEL, UINT64_C(0x7f0000000000) + f * 16, 0, length / 3, false,
@@ -180,7 +194,7 @@ static inline void world_next(struct world *world, struct world_thread *thread) 
         if (!o->never_waits)
             world_do(world, thread, HEC_TRACE_MATCH_COPY, 0, 4, 1500, true, others);
         thread->now += 50000 + 300000 * world_random(world);
-        thread->layer = thread->place = 0;
+        thread->layer = thread->place = thread->equals = 0;
         thread->done = ++thread->step == o->steps;
         return;
     }
@@ -272,9 +286,9 @@ static inline uint32_t world_events(struct world *world, struct world_event *eve
         burst -= burst > 0;
         if (lost)
             continue;
-        /* buffers come every 0.7 s; a little out of order in them */
-        int64_t batch = record->told.end_ns / 700000000 + 1;
-        record->arrives_ns = batch * 700000000 + (record->told.end_ns % 700000000) / 1000 +
+        /* buffers come every 0.7 s, if not often; a little out of order in them */
+        int64_t batch_ns = o->often ? 500000 : 700000000, batch = record->told.end_ns / batch_ns + 1;
+        record->arrives_ns = batch * batch_ns + record->told.end_ns % batch_ns / 1000 +
                              (int64_t)(30 * world_random(world)) + (int64_t)(record->told.stream % 5) * 1000000;
         events[count++] = (struct world_event){record->arrives_ns, i, true};
     }
@@ -325,9 +339,9 @@ static inline void world_match(struct world *world) {
         hec_trace_match_since(match, (int64_t)(1e9 + (last - 1e9) * world->options.records_from));
     }
     double before = world_cpu_ns();
-    int64_t now_ns = 1000000000;
+    int64_t now_ns = 1000000000, period_ns = world->options.often ? 500000 : 50000000;
     for (uint32_t i = 0; i < count; i++) {
-        for (; now_ns < events[i].at_ns; now_ns += 50000000)
+        for (; now_ns < events[i].at_ns; now_ns += period_ns)
             hec_trace_match_advance(match, now_ns, false, &sink);
         if (events[i].is_record)
             world_must(hec_trace_match_device(match, &world->records[events[i].index].told, events[i].index, now_ns));
@@ -337,7 +351,7 @@ static inline void world_match(struct world *world) {
         if (budget.left < least)
             least = budget.left;
     }
-    for (int64_t end_ns = now_ns + INT64_C(1000000000); now_ns < end_ns; now_ns += 50000000)
+    for (int64_t end_ns = now_ns + INT64_C(1000000000); now_ns < end_ns; now_ns += period_ns)
         hec_trace_match_advance(match, now_ns, false, &sink);
     hec_trace_match_advance(match, now_ns, true, &sink);
     world->ns_per_record = (world_cpu_ns() - before) / (records ? records : 1);

@@ -40,6 +40,7 @@ static void table(const struct world_options *rows, size_t count, struct expecte
 }
 
 #define BASE .steps = 60, .layers = 24, .other = 1.5
+#define AHEAD .queue_ns = 1e10, .first_ns = 100e6
 #define TABLE(rows, right, wrong) table(rows, sizeof(rows) / sizeof *(rows), (struct expected){right, wrong})
 
 static void nothing_lost(void **state) {
@@ -53,6 +54,19 @@ static void nothing_lost(void **state) {
         {.name = "whole, graphs", BASE, .graphs = true},
         {.name = "whole, two, host-bound, random ids", BASE, .threads = 2, .host_bound = true, .other_random = 1},
         {.name = "whole, told since, never waits", BASE, .never_waits = true, .told_since = true},
+        {.name = "whole, 194 equal, new", BASE, .equal = 194},
+        {.name = "whole, 194 equal, new, host-bound", BASE, .equal = 194, .host_bound = true},
+        {.name = "whole, 194 equal, new, often", BASE, .equal = 194, .often = true},
+        {.name = "whole, 350 of three in turn, new", BASE, .equal = 350, .rotates = true},
+        {.name = "whole, 350 in turn, new, often", BASE, .equal = 350, .rotates = true, .often = true},
+        {.name = "whole, 12000 calls ahead", BASE, .never_waits = true, .told_since = true, AHEAD},
+        {.name = "whole, one function, told since", BASE, .one_function = true, .told_since = true},
+        {.name = "whole, one function, ahead",
+         BASE,
+         .one_function = true,
+         .never_waits = true,
+         .told_since = true,
+         AHEAD},
     };
     TABLE(rows, 999000, 0);
 }

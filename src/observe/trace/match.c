@@ -201,6 +201,7 @@ static void expire(struct hec_trace_match *match, struct hec_match_lane *lane) {
         if (!match->final && lane->cursor <= PASSED_KEPT && call->told.start_ns > match->now_ns - CALL_HOLD_NS)
             break;
         row_pop(&lane->calls);
+        lane->first_gone = lane->first_gone || call->told.start_ns >= match->since_ns;
         if (lane->cursor > 0)
             lane->cursor--;
         else

@@ -18,6 +18,8 @@
 #define SEARCH_GROUPS 1024u /* compared with each */
 #define RUN_MAX 256u        /* pairs looked at in a row */
 #define RUN_ENOUGH 32u      /* pairs that are matched in a row */
+#define EVEN_MIN 16u        /* equal ones in a row of which none was lost, if as many are on either side */
+#define EVEN_MAX 2048u      /* so many are waited for, to see where a row of equal ones ends */
 #define STREAK_MIN 6u
 #define REPEATS_MAX 16u
 #define IDS_MANY 64u    /* a jump of ids: a loss or something else unusual */
@@ -259,10 +261,54 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
                                                                                                    : anchored;
 }
 
-static bool run_on(struct hec_trace_match *match, struct hec_match_lane *lane) {
+/* Equal calls of a function that nothing is known of, and equal activities. No window sees an anchor among more of them
+ * than it holds, but a row of them tells by itself: ids that never advance twice as far as elsewhere in it have lost no
+ * activity, and a row that ends on either side after as many has lost no call. Where it does not end, its half is taken:
+ * what follows could only be wrong by what was lost at its begin. *wait: its end may still arrive. */
+static uint32_t even_run(const struct hec_trace_match *match, const struct hec_match_lane *lane, bool due, bool *wait) {
+    uint32_t n = 0, least = UINT32_MAX, most = 0;
+    bool calls_end = false, groups_end = false;
+    for (; n < EVEN_MAX && n < lane->queue.count && lane->cursor + n < lane->calls.count; n++) {
+        const struct hec_match_group *first = queued(match, &lane->queue, 0), *group = queued(match, &lane->queue, n);
+        const struct hec_match_call *call = laned(match, lane, lane->cursor + n);
+        calls_end = identity(&call->told) != identity(&laned(match, lane, lane->cursor)->told);
+        groups_end = group->match_class != first->match_class || group->name != first->name;
+        if (calls_end || groups_end)
+            break;
+        enum hec_match_says says;
+        if (call->told.match_class != HEC_TRACE_MATCH_KERNEL ||
+            score_pair(match, call, group, INT64_MAX - BREAK_NS, &says) == HEC_MATCH_BAD || says != HEC_MATCH_UNKNOWN ||
+            is_twin(match, lane, lane->cursor + n))
+            return 0;
+        if (n == 0 && !lane->has_last)
+            continue;
+        uint32_t ids = group->correlation - (n ? queued(match, &lane->queue, n - 1)->correlation : lane->last_id);
+        uint32_t at = lane->cursor + n, seqs = at ? call->seq - laned(match, lane, at - 1)->seq : 1;
+        if (ids < seqs || ids > IDS_MANY + 8 * seqs)
+            return 0;
+        if (n > 0) {
+            least = ids < least ? ids : least;
+            most = ids > most ? ids : most;
+        }
+    }
+    if (n < 2 || most >= 2 * least || calls_end != groups_end)
+        return 0;
+    if (calls_end)
+        return n >= EVEN_MIN ? n : 0;
+    *wait = !due && n < EVEN_MAX;
+    return !*wait && n >= RUN_MAX ? n / 2 : 0;
+}
+
+static bool row_is_due(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t row) {
+    return match->final || queued(match, &lane->queue, row)->arrived_ns <= match->now_ns - HEC_TRACE_MATCH_DUE_NS;
+}
+
+static bool run_on(struct hec_trace_match *match, struct hec_match_lane *lane, bool *wait) {
     if (lane->misses > 0 || lane->cursor >= lane->calls.count)
         return false;
     uint32_t count = plain_run(match, lane);
+    if (count == 0)
+        count = even_run(match, lane, row_is_due(match, lane, 0), wait);
     for (uint32_t i = 0; i < count; i++)
         accept(match, lane, lane->cursor, true);
     return count > 0;
@@ -398,10 +444,6 @@ static uint32_t verdict(const struct hec_trace_match *match, const struct hec_ma
     return anchor || *anchored >= STREAK_MIN ? call : HEC_MATCH_NONE;
 }
 
-static bool row_is_due(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t row) {
-    return match->final || queued(match, &lane->queue, row)->arrived_ns <= match->now_ns - HEC_TRACE_MATCH_DUE_NS;
-}
-
 /* false: nothing can be decided yet. */
 static bool align_window(struct hec_trace_match *match, struct hec_match_lane *lane) {
     uint32_t rows = lane->queue.count, calls = lane->calls.count - lane->cursor, ready = 0;
@@ -432,6 +474,8 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
             last = row + 1;
     }
     if (last == 0 && ready > MISSES_MAX / 2) {
+        if (lane->queue.count < RUN_MAX && !row_is_due(match, lane, 0))
+            return false; /* a run that tells may still arrive */
         lane->synced = false;
         for (uint32_t i = 0; lane->fresh && i < SEARCH_STEP; i++) /* the search would lead here again */
             hec_match_decide(match, lane, HEC_MATCH_NONE);
@@ -487,6 +531,23 @@ static int score_run(struct hec_trace_match *match, const struct hec_match_lane 
     return best;
 }
 
+/* The first call since the device is recorded, of those before `high`; HEC_MATCH_NONE: not known, or it is gone. */
+static uint32_t first_call(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t high) {
+    if (match->since_ns == 0)
+        return HEC_MATCH_NONE;
+    uint32_t at = 0;
+    for (uint32_t size = high; size > 0;) {
+        uint32_t half = size / 2;
+        if (laned(match, lane, at + half)->told.start_ns < match->since_ns) {
+            at += half + 1;
+            size -= half + 1;
+        } else {
+            size = half;
+        }
+    }
+    return at < high && at >= lane->cursor && !lane->first_gone ? at : HEC_MATCH_NONE;
+}
+
 struct hec_match_place hec_match_search(struct hec_trace_match *match, struct hec_match_lane *lane,
                                         const struct hec_match_row *queue, uint64_t *credit) {
     struct hec_match_place place = {HEC_MATCH_NONE, 0, 0, 0, false};
@@ -507,9 +568,16 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
     expect(match, lane, high + SEARCH_GROUPS < lane->calls.count ? high + SEARCH_GROUPS : lane->calls.count);
     const struct hec_match_call *last =
         lane->has_last && lane->cursor > 0 ? laned(match, lane, lane->cursor - 1) : NULL;
+    uint32_t first = last ? HEC_MATCH_NONE : first_call(match, lane, high);
+    if (first != HEC_MATCH_NONE && first >= low)
+        low = first;
     int second = 0;
     bool sure = false;
-    for (uint32_t at = high; at-- > low && *credit > 0;) {
+    /* the first of all is looked at before the others: it may lie far back, and credit ends */
+    for (uint32_t i = first == HEC_MATCH_NONE; i <= high - low && *credit > 0; i++) {
+        uint32_t at = i == 0 ? first : high - i;
+        if (i > 0 && at == first)
+            continue;
         const struct hec_match_call *call = laned(match, lane, at);
         if (call->told.start_ns < match->since_ns)
             break;
@@ -529,8 +597,7 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
                 score += (step > 0 ? 40 : step) + score_skip(at > usual ? at - usual : usual - at);
             }
             /* the first of all is the first of all, if anything speaks for it */
-            if (from == 0 && !last && match->since_ns &&
-                (at == 0 || laned(match, lane, at - 1)->told.start_ns < match->since_ns))
+            if (from == 0 && at == first)
                 score += 30, known = true;
             score += score_skip(from);
             bool same = place.call != HEC_MATCH_NONE && at - from == place.call - place.from;
@@ -575,8 +642,11 @@ static bool resync(struct hec_trace_match *match, struct hec_match_lane *lane) {
 
 void hec_match_align(struct hec_trace_match *match, struct hec_match_lane *lane) {
     while (lane->queue.count > 0) {
-        if (lane->synced && (goes_on(match, lane) || run_on(match, lane)))
+        bool wait = false;
+        if (lane->synced && (goes_on(match, lane) || run_on(match, lane, &wait)))
             continue;
+        if (wait)
+            return;
         if (!(lane->synced ? align_window(match, lane) : resync(match, lane)))
             return;
     }

@@ -64,6 +64,7 @@ struct hec_match_lane {
     bool synced;           /* calls[cursor] is the next to be matched */
     bool sure;             /* time has confirmed it */
     bool fresh;            /* and nothing was since that was found */
+    bool first_gone;       /* the first call since the device is recorded is not held any more */
     bool has_last;         /* calls[cursor - 1] was matched, with the id: */
     uint32_t last_id;      /* */
     uint32_t ids_per_call; /* on average, times 256; 0 unknown */
