@@ -4,19 +4,21 @@ void got_table_fill(function f);
 int got_table_call(int at, int value);
 void *got_table_page(void);
 
+#define HIDDEN __attribute__((visibility("hidden"))) /* not static: clang would make several of one */
+
 /* The last one lies beyond what is read of a module. */
-static struct {
+HIDDEN struct {
     function first;
     char filler[72 << 20];
     function last;
 } zeroed;
-static struct {
+HIDDEN struct {
     long other;
     function first;
     char odd;
     char misaligned[sizeof(function)]; /* not a word of its own */
 } __attribute__((packed)) mixed = {1, 0, 1, {0}};
-static struct {
+HIDDEN struct {
     function first;
     char rest[8192 - sizeof(function)];
 } page __attribute__((aligned(4096))) = {0, {1}};
