@@ -41,7 +41,10 @@ class Play:
 
     @property
     def whole(self):
-        """As planned, and recorded: the player was never 0.4 s late, and no record found its buffer full."""
+        """As planned, and recorded: the player was never 0.4 s late, no record found its buffer full, and none came too late to
+        be brought together with its call."""
+        if any("which call launched them" in event["text"] for event in self.report["events"]):
+            return False
         return self.truth["late_seconds"] == self.report["trace"]["lost"] == self.report["trace"]["dropped"] == 0
 
     @property

@@ -140,6 +140,11 @@ void hec_trace_peer_end(struct hec_trace_peer *peer, struct hec_trace_run *run, 
         hec_trace_tell(run, HEC_EVENT_NOTE, end_ns,
                        "process %d: %" PRIu64 " records of the trace left out: too many threads and streams, or memory",
                        pid, peer->tracks.without_track);
+    if (peer->tracks.pending.alone > 0)
+        hec_trace_tell(run, HEC_EVENT_NOTE, end_ns,
+                       "process %d: of %" PRIu64
+                       " kernels, copies and memsets it is not known which call launched them",
+                       pid, peer->tracks.pending.alone);
     hec_trace_tracks_free(&peer->tracks, run);
     hec_trace_map_free(&peer->name_ids, &run->budget);
     hec_trace_map_free(&peer->kernels, &run->budget);

@@ -56,6 +56,7 @@ bool hec_trace_pending_device(struct hec_trace_pending *pending, struct hec_trac
     if (hec_trace_match_device(pending->match, device, (uint64_t)(item - pending->items), now_ns))
         return true;
     item_free(pending, item);
+    pending->alone++;
     return false;
 }
 
@@ -86,6 +87,7 @@ static void take_device(void *context, uint64_t cookie, const struct hec_trace_m
         item->activity.launch_end_ns = call->end_ns;
         item->activity.launch_track = call->track;
     }
+    a->pending->alone += !call;
     a->take(a->context, &item->activity, item->track);
     item_free(a->pending, item);
 }

@@ -8,6 +8,7 @@
 struct hec_trace_pending {
     struct hec_trace_match *match; /* NULL: nothing is matched, everything goes on at once */
     bool unsure;                   /* records were lost: nothing is matched from here on */
+    uint64_t alone;                /* activities that go on without their call */
     struct hec_trace_pending_item {
         struct hec_activity activity;
         uint32_t track; /* index of its track */
