@@ -98,7 +98,8 @@ static int flush(struct hec_inferred *f, int64_t before_ns) {
     struct hec_activity chunk[256];
     size_t count = 0, n = 0;
     int err = 0;
-    qsort(f->pending, f->pending_count, sizeof *f->pending, by_start);
+    if (f->pending_count > 0)
+        qsort(f->pending, f->pending_count, sizeof *f->pending, by_start);
     while (count < f->pending_count && f->pending[count].a.start_ns < before_ns && !err) {
         chunk[n++] = f->pending[count++].a;
         if (n == sizeof chunk / sizeof chunk[0]) {
@@ -170,7 +171,7 @@ static int put_launching(struct machine *m, const struct hec_inferred_part *part
         int64_t from = start_ns + (int64_t)(length * (double)k / slices);
         int64_t to = start_ns + (int64_t)(length * (double)(k + 1) / slices), whole = to - from;
         struct hec_inferred_launch launch = {from, from, part->launch.thread, false};
-        if (k == 0 && part->start_ns == from && from - part->launch.start_ns < SEEN_SLACK_NS)
+        if (k == 0 && part->start_ns == from && part->launch.start_ns > from - SEEN_SLACK_NS)
             launch = part->launch;
         if (burst)
             err = put(m->all, &(struct hec_activity){.kind = HEC_ACTIVITY_API,
