@@ -109,7 +109,8 @@ static int flush(struct hec_inferred *f, int64_t before_ns) {
     }
     if (!err && n)
         err = f->visit(f->to, chunk, n);
-    memmove(f->pending, f->pending + count, (f->pending_count - count) * sizeof *f->pending);
+    if (count > 0)
+        memmove(f->pending, f->pending + count, (f->pending_count - count) * sizeof *f->pending);
     f->pending_count -= count;
     f->settled = f->pending_count;
     return err;
@@ -205,7 +206,7 @@ static int tell(struct machine *m, const struct hec_inferred_part *part, int64_t
         launch.start_ns = launch.end_ns = start_ns; /* it goes on with what it has */
         return put_busy(m, start_ns, start_ns + (int64_t)(busy * (double)(end_ns - start_ns)), &launch);
     default:
-        if (start_ns - launch.end_ns > SEEN_SLACK_NS)
+        if (launch.end_ns < start_ns - SEEN_SLACK_NS)
             launch.start_ns = launch.end_ns = start_ns;
         return put_busy(m, start_ns, end_ns, &launch);
     }
