@@ -36,7 +36,7 @@ static struct hec_caller *adopt(uint32_t tid) {
         if (__atomic_load_n(&callers[i].tid, __ATOMIC_RELAXED) == 0 &&
             __atomic_compare_exchange_n(&callers[i].tid, &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             callers[i].device_known = false;
-            callers[i].last_tick = hec_ticks_now();
+            __atomic_store_n(&callers[i].last_tick, hec_ticks_now(), __ATOMIC_RELAXED);
             return &callers[i];
         }
     }
