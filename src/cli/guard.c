@@ -259,6 +259,6 @@ void hec_guard_words(const struct hec_guard_entry *entry, char words[200]) {
         snprintf(driver, sizeof driver, "driver %s", entry->driver);
     else if (entry->cuda > 0)
         snprintf(driver, sizeof driver, "driver of CUDA %d.%d", entry->cuda / 1000, entry->cuda % 1000 / 10);
-    snprintf(words, 200, "%.63s died by signal %d with CUPTI %s attached on %.10s (%.48s)", entry->program, entry->signal,
-             cupti, entry->date, driver);
+    snprintf(words, 200, "%.63s died by signal %d with CUPTI %s attached on %.10s (%.48s)", entry->program,
+             entry->signal, cupti, entry->date, driver);
 }

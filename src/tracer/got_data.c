@@ -27,9 +27,10 @@ static void offer(struct scan *scan, const struct dl_phdr_info *info, void **wor
     }
 }
 
-/* Others' variables, with what AddressSanitizer puts between them. */
-__attribute__((no_sanitize("address"))) static void scan_words(struct scan *scan, const struct dl_phdr_info *info,
-                                                               uintptr_t from, uintptr_t to) {
+/* Others' variables, which they may change meanwhile, with what AddressSanitizer puts between them. */
+__attribute__((no_sanitize("address"), no_sanitize("thread"))) static void scan_words(struct scan *scan,
+                                                                                      const struct dl_phdr_info *info,
+                                                                                      uintptr_t from, uintptr_t to) {
     uintptr_t low = scan->low, span = scan->high - low;
     for (; from + sizeof(void *) <= to; from += sizeof(void *)) {
         void *value = __atomic_load_n((void **)from, __ATOMIC_RELAXED);
