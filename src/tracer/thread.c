@@ -186,7 +186,7 @@ static int64_t tick_ns(void) {
 static void *run(void *unused) {
     (void)unused;
     bool devices = false, more = true;
-    int64_t cpu_told = 0, devices_ns = 0;
+    int64_t cpu_told = 0, devices_ns = 0, tick = TICK_NS;
     size_t again = 0;
     __atomic_store_n(&thread.id, pthread_self(), __ATOMIC_RELEASE);
     pthread_mutex_lock(&busy);
@@ -206,11 +206,12 @@ static void *run(void *unused) {
                 thread.ending = true; /* nobody listens any more */
             else
                 hec_thread_step(now);
+            tick = tick_ns();
             hec_hold_leave();
         }
         cpu_used(&cpu_told);
         pthread_mutex_unlock(&busy);
-        more = wait_until(now + (devices ? tick_ns() : DEVICE_TICK_NS));
+        more = wait_until(now + (devices ? tick : DEVICE_TICK_NS));
     }
     pthread_mutex_lock(&busy);
     finish();
