@@ -46,8 +46,10 @@ static inline int64_t hec_ticks_ns(uint64_t ticks) {
 
 /* The tick of an instant. */
 static inline uint64_t hec_ticks_of(int64_t t_ns) {
+    double rate;
+    __atomic_load(&hec_ticks.ns_per_tick, &rate, __ATOMIC_RELAXED);
     int64_t ns = t_ns - (hec_ticks.counter ? hec_ticks.first_ns : 0);
-    return hec_ticks.first_tick + (uint64_t)(int64_t)((double)ns / hec_ticks.ns_per_tick);
+    return hec_ticks.first_tick + (uint64_t)(int64_t)((double)ns / rate);
 }
 
 /* An instant of the last second as CLOCK_MONOTONIC; ticks of the future become now. Read again where the thread lost its
