@@ -163,6 +163,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->self_cpu_seconds = fact(source, "self_cpu_seconds", NAN);
     input->self_rss_max_bytes = fact(source, "self_rss_max_kib", NAN) * 1024;
     input->start_seconds = fact(source, "start_cost_ns", NAN) / 1e9;
+    input->timeline.hooks_share = fact(source, "python.hook_ppm", NAN) / 1e6;
     input->file_bytes = stat(path, &status) == 0 ? (double)status.st_size : NAN;
 }
 

@@ -227,7 +227,7 @@ static int cost_results(struct build *b, const struct hec_step_list *steps) {
     if (steps)
         err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, is_pid, &steps->pid, &traced);
     if (!err) {
-        hec_trace_cost_of(&b->tables, steps, &traced, &b->out->trace);
+        hec_trace_cost_of(&b->tables, steps, &traced, b->input->hooks_share, &b->out->trace);
         if (!b->tables.tracer_count && !b->out->device_count)
             snprintf(b->out->trace.why, sizeof b->out->trace.why, "the run has no trace");
     }

@@ -141,7 +141,8 @@ struct hec_timeline_input {
                       struct hec_why *why);
     const struct hec_device *devices; /* for the occupancy limit: compute capability */
     int device_count;
-    int64_t end_ns; /* of the run; <= 0 unknown */
+    int64_t end_ns;     /* of the run; <= 0 unknown */
+    double hooks_share; /* of the main thread's time, by the hooks' own account; <= 0 or NAN unknown */
 };
 
 /* HEC_ERR_NOMEM, or what the input returned. A run without a trace gives an empty timeline (mode OFF, why says so). On

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define BATCHES_MOST 8
-#define BELIEVED 3 /* times the estimate of what stands in front of calls */
+#define BELIEVED 3 /* times the estimate of what trampolines and hooks cost */
 
 /* Before the first window; in one; after the first, in none. */
 enum stage { BEFORE, INSIDE, AFTER, STAGE_COUNT };
@@ -188,7 +188,7 @@ static double traced_of(const struct hec_tracer *t) {
 }
 
 void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct hec_step_list *steps,
-                       struct hec_intervals *traced, struct hec_trace_cost *out) {
+                       struct hec_intervals *traced, double hooks_share, struct hec_trace_cost *out) {
     double life = 0, seen = 0, estimated = 0, estimated_life = 0, held = 0, self = 0;
     const struct hec_tracer *of_steps = NULL;
     *out = (struct hec_trace_cost){
@@ -235,7 +235,10 @@ void hec_trace_cost_of(const struct hec_timeline_tables *tables, const struct he
     out->self_cpu_s = self / HEC_NS_PER_S;
     if (life > 0)
         out->coverage = seen / life;
-    double estimate = estimated_life > 0 ? estimated / estimated_life : NAN, beside = fmax(0, estimate);
+    double estimate = estimated_life > 0 ? estimated / estimated_life : NAN;
+    if (hooks_share > 0)
+        estimate = fmax(0, estimate) + hooks_share;
+    double beside = fmax(0, estimate);
     struct hec_slowdown slow;
     if (of_steps && hec_trace_slowdown(steps, traced, &slow)) {
         out->overhead = slow.run + beside;

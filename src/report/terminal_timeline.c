@@ -223,7 +223,7 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *s)
 static void put_overhead(struct hec_page *page, const struct hec_trace_cost *t) {
     text overhead, low, high;
     if (t->overhead_unknown)
-        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown unknown: no steps before CUPTI's first window tell it");
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown unknown: no steps were timed before CUPTI was on");
     if (!isfinite(t->overhead))
         return;
     if (t->overhead_measured)

@@ -143,7 +143,7 @@ static void measured(void **state) {
     says("Steps        600 of the optimizer: median 100 ms, p99 100 ms");
     says("128 samples each; GPU busy 80 %; loader 20 %; loss 7 to");
     says("Trace        auto: 10 % of the time, 1 800 records, 1 process");
-    says("slowdown unknown: no steps before CUPTI's first window tell it");
+    says("slowdown unknown: no steps were timed before CUPTI was on");
     says("missing: 5 dropped by CUPTI, 7 lost on the way, 0 made no sense");
     says("stood down for torch.profiler, which used CUPTI for 3.00 s");
     says("\u2588\u2593");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What trampolines and hooks cost, with and without them in turns inside one process: figures of whole processes vary by more.
 
-    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS]
+    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch both|hooks|tracer]
 
 Turns of a quarter of a second; each pair of neighbours gives a ratio of wall time and of CPU time of the launching thread a
 step. Prints the median ratio less 1 and its 95 % interval (bootstrap over pairs). CUPTI is never switched by this.
@@ -50,6 +50,9 @@ def inference():
     return step
 
 
+PROGRAMS = {"launch": training, "infer": inference}
+
+
 def turn(step):
     """Seconds of wall and of CPU time a step."""
     wall, cpu, steps = time.perf_counter(), time.thread_time(), 0
@@ -68,13 +71,14 @@ def interval(ratios):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", choices=("launch", "infer"))
+    parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("seconds", nargs="?", type=float, default=40)
+    parser.add_argument("--switch", choices=("both", "hooks", "tracer"), default="both", help="what is on and off in turns")
     options = parser.parse_args()
     import torch
     from switch import Hec
 
-    step, hec = {"launch": training, "infer": inference}[options.program](), Hec()
+    step, hec = PROGRAMS[options.program](), Hec(hooks=options.switch != "tracer", tracer=options.switch != "hooks")
     began = time.perf_counter()
     while time.perf_counter() - began < WARM_S:
         step()
@@ -89,7 +93,7 @@ def main():
         wall.append(times[True][0] / times[False][0])
         cpu.append(times[True][1] / times[False][1])
     hec.set(True)
-    print(json.dumps({"program": options.program, "pairs": len(wall), "seen": bool(hec.library), "hooks": bool(hec.hooks),
+    print(json.dumps({"program": options.program, "switch": options.switch, "pairs": len(wall), "seen": bool(hec.library), "hooks": bool(hec.hooks),
                       "wall_percent": interval(wall), "cpu_percent": interval(cpu)}))
 
 

@@ -22,6 +22,8 @@
     X(ActivityFlushAll)                                                                                                \
     X(ActivityGetNextRecord)                                                                                           \
     X(ActivityGetNumDroppedRecords)                                                                                    \
+    X(ActivitySetAttribute)                                                                                            \
+    X(ActivityRegisterTimestampCallback)                                                                               \
     X(Subscribe)                                                                                                       \
     X(Unsubscribe)                                                                                                     \
     X(EnableAllDomains)                                                                                                \
@@ -83,6 +85,20 @@ EXPORT int client_load(void) {
 
 EXPORT int client_register(void) {
     return cupti.ActivityRegisterCallbacks(on_request, on_complete);
+}
+
+/* Before any kind is on. What the attribute takes: a flag of one byte, or a size. */
+EXPORT int client_attribute(int attribute, size_t value, size_t bytes) {
+    return cupti.ActivitySetAttribute((CUpti_ActivityAttribute)attribute, &bytes, &value);
+}
+
+static uint64_t CUPTIAPI processor_ticks(void) {
+    return __builtin_ia32_rdtsc();
+}
+
+/* Host times of records are taken by the processor's counter, not by the system's clock. */
+EXPORT int client_ticks(void) {
+    return cupti.ActivityRegisterTimestampCallback(processor_ticks);
 }
 
 EXPORT int client_set(int kind, int on) {

@@ -105,11 +105,13 @@ def tell_cost() -> None:
     """What the hooks themselves took, of the main thread's time, so far."""
     elapsed_ns = max(1, now_ns() - started_ns)
     event_ns = timed_ns / max(1, timed)
+    share = (event_ns * events + stacks.cost_ns) / elapsed_ns
+    library.fact("hook_ppm", "%.0f" % (1e6 * share))
     library.fact(
         "hook_cost",
         "%.4f%% (%d events of %.1f us, %d stack samples of %.1f us, in %.1f s)"
         % (
-            100.0 * (event_ns * events + stacks.cost_ns) / elapsed_ns,
+            100.0 * share,
             events,
             event_ns / 1e3,
             stacks.samples,
