@@ -1,4 +1,4 @@
-"""Builds what the judge runs: `libraries.py FOLDER [forks|cuda]...`. forks needs gcc alone, cuda needs nvcc."""
+"""Builds what the judge runs: `libraries.py FOLDER [forks|cuda|client]...`. forks needs gcc alone, cuda needs nvcc."""
 import hashlib
 import pathlib
 import shutil
@@ -46,13 +46,21 @@ def build_cuda(folder):
     compile_with(nvcc, "-O2", "-cudart=none", "-o", folder / "cuda_driver", HERE / "cuda_driver.c", f"-L{stubs}", "-lcuda")
 
 
-BUILDS = {"forks": build_forks, "cuda": build_cuda}
+def build_client(folder):
+    """An empty client of CUPTI, which HEC's mode full is compared with."""
+    cuda = pathlib.Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").resolve().parent.parent
+    header = next(cuda.glob("**/cupti.h"))
+    compile_with("gcc", "-O2", "-shared", "-fPIC", "-I", header.parent, "-I", cuda / "include", "-o", folder / "client.so",
+                 HERE.parent / "trace/client.c", "-ldl", "-lpthread")
+
+
+BUILDS = {"forks": build_forks, "cuda": build_cuda, "client": build_client}
 
 
 def folder():
     """Outside the tree, named after the sources: a second call on the same machine finds what the first built, and
     compiled."""
-    sources = sorted([*HERE.glob("*.c"), *HERE.glob("*.cu"), HERE / "libraries.py"])
+    sources = sorted([*HERE.glob("*.c"), *HERE.glob("*.cu"), HERE / "libraries.py", HERE.parent / "trace/client.c"])
     name = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
     path = pathlib.Path(tempfile.gettempdir()) / f"harmless-built-{name}"
     path.mkdir(exist_ok=True)

@@ -43,8 +43,9 @@ class Player:
                 "TORCHINDUCTOR_COMPILE_THREADS": "1", "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3",
                 "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def play(self, command, limit_s, gpus=(0,), hec=None, cpus=None):
-        """hec: options of `hec run`, or None to run without. What it was like, and in which folder its files are."""
+    def play(self, command, limit_s, gpus=(0,), hec=None, cpus=None, more=None):
+        """hec: options of `hec run`, or None to run without; more: of the environment. What it was like, and in which folder
+        its files are."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.scratch, prefix="run-"))
         words = [str(word) for word in command]
         if hec is not None:
@@ -54,7 +55,7 @@ class Player:
         start, hung = time.monotonic(), False
         with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as err:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder,
-                                       env=self.environment(folder, gpus), start_new_session=True)
+                                       env={**self.environment(folder, gpus), **(more or {})}, start_new_session=True)
             try:
                 process.wait(timeout=max(0, limit_s))
             except subprocess.TimeoutExpired:

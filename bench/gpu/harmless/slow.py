@@ -10,8 +10,8 @@ import catalogue
 import playing
 
 PROGRAMS = ("launch", "infer", "resnet18", "transformer", "ddp")
-VARIANTS = {"none": None, "nothing": ["--trace=off", "--hooks=off"], "hooks": ["--trace=off"], "auto": ["--trace=auto"],
-            "full": ["--trace=full"]}
+VARIANTS = {"none": None, "client": None, "nothing": ["--trace=off", "--hooks=off"], "hooks": ["--trace=off"],
+            "auto": ["--trace=auto"], "full": ["--trace=full"]}
 SECONDS, START_S = 8.0, 8.0  # of steps, and about what a program takes to start and end
 LIMIT_S = 150
 GRACE_S = 20  # after the part's time, then a run is cut and not counted
@@ -42,7 +42,8 @@ class Slow:
         command = catalogue.command(program, self.player.built, self.options.seconds or SECONDS, more=self.options.more)
         for variant in self.rng.sample(self.variants, len(self.variants)):
             left = self.end - time.monotonic()
-            run = self.player.play(command, min(LIMIT_S, left), gpus, hec=VARIANTS[variant], cpus=cpus)
+            more = {"CUDA_INJECTION64_PATH": str(self.player.built / "client.so"), "PROBE_INJECT": "kernels"} if variant == "client" else {}
+            run = self.player.play(command, min(LIMIT_S, left), gpus, hec=VARIANTS[variant], cpus=cpus, more=more)
             times = playing.times(run)
             if run["hung"] and left < LIMIT_S:
                 self.player.forget(run)

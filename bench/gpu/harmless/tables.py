@@ -43,7 +43,7 @@ def slow_rows(part):
              "| program | variant | rounds | ms a step | slowdown | 95 % | of the mean | of CPU time | its claim | claim against measured |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for name, rounds in part.get("rounds", {}).items():
-        for variant in sorted({v for r in rounds for v in r}, key=["none", "nothing", "hooks", "auto", "full"].index):
+        for variant in sorted({v for r in rounds for v in r}, key=["none", "client", "nothing", "hooks", "auto", "full"].index):
             times = [r[variant]["ms"] for r in rounds if variant in r and r[variant].get("ms")]
             cost, (mean, cpu) = figures.slowdown(rounds, variant), [figures.slowdown(rounds, variant, key) for key in ("ms_mean", "ms_cpu")]
             if not times or not cost:

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What trampolines and hooks cost, with and without them in turns inside one process: figures of whole processes vary by more.
 
-    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch both|hooks|tracer]
+    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch both|hooks|tracer] > A.json
+    bench/gpu/harmless/turns.py pool A.json B.json...
 
-Turns of a quarter of a second; each pair of neighbours gives a ratio of wall time and of CPU time of the launching thread a
-step. Prints the median ratio less 1 and its 95 % interval (bootstrap over pairs). CUPTI is never switched by this.
+Turns of 0.15 s; each pair of neighbours gives a ratio of wall time and of CPU time of the launching thread a step. Prints the
+median ratio less 1 and its 95 % interval (bootstrap over pairs), of one process or of several together. CUPTI is never
+switched by this.
 """
 import argparse
 import json
@@ -16,7 +18,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trace")]
-TURN_S, WARM_S, DRAWS = 0.25, 3.0, 2000
+TURN_S, WARM_S, DRAWS = 0.15, 3.0, 2000
 
 
 def training():
@@ -69,7 +71,24 @@ def interval(ratios):
             (statistics.median(ratios), medians[int(0.025 * DRAWS)], medians[int(0.975 * DRAWS)])]
 
 
+def told(found, **more):
+    intervals = {f"{clock}_percent": interval(found[clock]) for clock in ("wall", "cpu")}
+    return json.dumps({**found, "pairs": len(found["wall"]), **intervals, **more})
+
+
+def pool(paths):
+    """Pairs of several processes of one program."""
+    found = [json.loads(pathlib.Path(path).read_text()) for path in paths]
+    same = {key: found[0][key] for key in ("program", "switch", "seen", "hooks")}
+    if any(one[key] != value for one in found for key, value in same.items()):
+        sys.exit("turns: these are not of one program")
+    ratios = {clock: [ratio for one in found for ratio in one[clock]] for clock in ("wall", "cpu")}
+    print(told({**same, **ratios}, processes=len(found)))
+
+
 def main():
+    if sys.argv[1:2] == ["pool"]:
+        return pool(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("seconds", nargs="?", type=float, default=40)
@@ -93,8 +112,8 @@ def main():
         wall.append(times[True][0] / times[False][0])
         cpu.append(times[True][1] / times[False][1])
     hec.set(True)
-    print(json.dumps({"program": options.program, "switch": options.switch, "pairs": len(wall), "seen": bool(hec.library), "hooks": bool(hec.hooks),
-                      "wall_percent": interval(wall), "cpu_percent": interval(cpu)}))
+    print(told({"program": options.program, "switch": options.switch, "seen": bool(hec.library), "hooks": bool(hec.hooks),
+                "wall": [round(ratio, 5) for ratio in wall], "cpu": [round(ratio, 5) for ratio in cpu]}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /* An empty CUPTI client: records thrown away. As a library for CUDA_INJECTION64_PATH it does what PROBE_INJECT says:
  * empty; load (dlopen libcupti); register (+ buffer callbacks); cycle (+ kernel activity enabled and disabled once);
- * subscribe (a subscriber that asks for nothing). Loaded otherwise (ctypes), a bench calls client_* itself.
+ * subscribe (a subscriber that asks for nothing); kernels (as cycle, but it stays enabled). Loaded otherwise (ctypes), a bench calls client_* itself.
  * PROBE_INJECT_VERBOSE: says on stderr when it is called and which libcupti is mapped then. */
 #define _GNU_SOURCE
 #include <cupti.h>
@@ -22,8 +22,6 @@
     X(ActivityFlushAll)                                                                                                \
     X(ActivityGetNextRecord)                                                                                           \
     X(ActivityGetNumDroppedRecords)                                                                                    \
-    X(ActivitySetAttribute)                                                                                            \
-    X(ActivityRegisterTimestampCallback)                                                                               \
     X(Subscribe)                                                                                                       \
     X(Unsubscribe)                                                                                                     \
     X(EnableAllDomains)                                                                                                \
@@ -85,20 +83,6 @@ EXPORT int client_load(void) {
 
 EXPORT int client_register(void) {
     return cupti.ActivityRegisterCallbacks(on_request, on_complete);
-}
-
-/* Before any kind is on. What the attribute takes: a flag of one byte, or a size. */
-EXPORT int client_attribute(int attribute, size_t value, size_t bytes) {
-    return cupti.ActivitySetAttribute((CUpti_ActivityAttribute)attribute, &bytes, &value);
-}
-
-static uint64_t CUPTIAPI processor_ticks(void) {
-    return __builtin_ia32_rdtsc();
-}
-
-/* Host times of records are taken by the processor's counter, not by the system's clock. */
-EXPORT int client_ticks(void) {
-    return cupti.ActivityRegisterTimestampCallback(processor_ticks);
 }
 
 EXPORT int client_set(int kind, int on) {
@@ -170,10 +154,10 @@ static void say_maps(void) {
 }
 
 EXPORT int InitializeInjection(void) {
-    static const char *const steps[] = {"empty", "load", "register", "cycle", "subscribe"};
+    static const char *const steps[] = {"empty", "load", "register", "cycle", "subscribe", "kernels"};
     const char *what = getenv("PROBE_INJECT");
     int level = 0;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         if (what && !strcmp(what, steps[i]))
             level = i;
     if (getenv("PROBE_INJECT_VERBOSE"))
@@ -184,9 +168,9 @@ EXPORT int InitializeInjection(void) {
         cupti.Subscribe(&handle, on_call, NULL);
     else if (level >= 2)
         client_register();
-    if (level == 3) {
+    if (level == 3 || level == 5)
         client_set(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 1);
+    if (level == 3)
         client_set(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 0);
-    }
     return 1;
 }

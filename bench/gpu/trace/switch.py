@@ -38,21 +38,14 @@ class Hec:
 
 
 class Client:
-    """client.c, an empty client of the libcupti that this process has. Records are counted and thrown away.
+    """client.c, an empty client of the libcupti that this process has. Records are counted and thrown away."""
 
-    attributes: {number of CUpti_ActivityAttribute: (value, bytes)}, set before anything is on."""
-
-    def __init__(self, path, attributes=None, ticks=False):
+    def __init__(self, path):
         os.environ["PROBE_CUPTI"] = mapped("libcupti.so") or "libcupti.so.13"
         self.library = ctypes.CDLL(path)
         self.library.client_records.restype = ctypes.c_ulonglong
-        self.library.client_attribute.argtypes = ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t
         self.on = False
         self.code = self.library.client_load()
-        for number, (value, size) in (attributes or {}).items():
-            self.code = self.code or self.library.client_attribute(number, value, size)
-        if ticks:
-            self.code = self.code or self.library.client_ticks()
 
     def set(self, on):
         if on == self.on:

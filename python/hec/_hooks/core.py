@@ -170,12 +170,15 @@ def in_mode() -> bool:
 
 
 def is_compiling() -> bool:
-    """Replaced by PyTorch's own where it has one: True while torch.compile traces through a wrapper."""
+    """Replaced where PyTorch tells it: True while torch.compile traces through a wrapper."""
     return False
 
 
 def find_is_compiling() -> Callable[[], bool]:
+    """What PyTorch itself reads, without the two calls around it."""
     compiler = sys.modules.get("torch.compiler")
+    if hasattr(compiler, "_is_compiling_flag"):
+        return lambda: compiler._is_compiling_flag  # type: ignore[union-attr]
     return getattr(compiler, "is_compiling", is_compiling)
 
 

@@ -20,15 +20,12 @@ class Library:
             return found
 
         self.active = function("hec_mark_active")
-        self._step = function("hec_hook_step", text, number, u32, i64)
+        self.step = function("hec_hook_step", text, number, u32, i64)
         self._value = function("hec_hook_value", text, number, i64)
         self._interval = function("hec_hook_interval", text, i64, i64)
         self._frame = function("hec_hook_frame", u32, u32, text, text, u32)
         self.stack = function("hec_hook_stack", u32, u32, u32)
         self._fact = function("hec_hook_fact", text, text)
-
-    def step(self, samples: Optional[float], source: int, t_ns: int) -> None:
-        self._step(b"sample", UNKNOWN if samples is None else samples, source, t_ns)
 
     def value(self, name: bytes, value: float, t_ns: int) -> None:
         self._value(name, value, t_ns)

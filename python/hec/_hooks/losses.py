@@ -12,7 +12,7 @@ from . import core, optimizers
 
 NAME = "the loss"
 
-INTERVAL_NS = 50_000_000  # between two losses of a fast loop
+INTERVAL_NS = 100_000_000  # between two losses of a fast loop
 FLUSH_NS = 500_000_000
 KEPT_MAX = 64
 

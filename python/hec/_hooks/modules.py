@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from . import batches, core, library, optimizers, process
 from .steps import Cycle
@@ -23,7 +23,7 @@ OUTER_MAX = 12
 INNER_MAX = 5000
 SEARCHES_MAX = 200
 
-cycle = Cycle(lambda t_ns, taken: core.library.step(taken, library.MODULE, t_ns))
+cycle = Cycle(lambda t_ns, taken: core.library.step(b"sample", library.UNKNOWN if taken is None else taken, library.MODULE, t_ns))
 calls = 0  # of outermost modules
 
 _local = threading.local()  # .inside: an outermost module is being called
@@ -57,47 +57,37 @@ class RootCall:
         inner = self.compiled or module._call_impl
         if getattr(_local, "inside", False) or not core.installed:
             return inner(*args, **kwargs)
-        size = _before(module, args, kwargs)
         _local.inside = True
         try:
             result = inner(*args, **kwargs)
         finally:
             _local.inside = False
-        _after(module, size)
+        _called(module, args, kwargs)
         return result
 
 
-def _before(module: Any, args: tuple, kwargs: dict) -> Optional[int]:
+def _called(module: Any, args: tuple, kwargs: dict) -> None:
+    """An outermost module returned: a step of inference, or the forward pass of one of training. All that is rarely so is
+    asked first, in few words: after a step of the program none of this code is in the processor's caches."""
     global calls
-    start_ns = core.now_ns()
+    t_ns = core.now_ns()
     try:
         calls += 1
         if _searching:
             _count_outer()
-        if not core.steady and NAME in core.off:
-            return None
-        size = batches.of_arguments(args, kwargs)
-        if core.torch.is_grad_enabled():
-            optimizers.samples.called(module, size)
-        core.spent(start_ns)
-        return size
-    except Exception as error:
-        core.failed(NAME, error)
-        return None
-
-
-def _after(module: Any, size: Optional[int]) -> None:
-    if core.optimizer_seen:
-        return
-    t_ns = core.now_ns()
-    try:
-        if core.torch.is_grad_enabled() and module.training:
+        grad = core.torch.is_grad_enabled()
+        trained = core.optimizer_seen
+        if trained and (not grad or optimizers.samples.by_loaders) or not core.steady and NAME in core.off:
             return
-        if not core.steady:
-            process.wake_if_rank(stepped=False)
-            if not core.may(NAME):
-                return
-        cycle.ended(module, t_ns, lambda: size)
+        size = batches.of_arguments(args, kwargs)
+        if grad:
+            optimizers.samples.called(module, size)
+        if not trained and not (grad and module.training):
+            if not core.steady:
+                process.wake_if_rank(stepped=False)
+                if not core.may(NAME):
+                    return
+            cycle.ended(module, t_ns, lambda: size)
         core.spent(t_ns)
     except Exception as error:
         core.failed(NAME, error)

@@ -17,9 +17,11 @@ def on_unknown() -> None:
 
 
 def _give(t_ns: int, taken: Optional[int]) -> None:
-    core.library.step(taken, library.OPTIMIZER, t_ns)
     if taken is None:
+        core.library.step(b"sample", library.UNKNOWN, library.OPTIMIZER, t_ns)
         on_unknown()
+    else:
+        core.library.step(b"sample", taken, library.OPTIMIZER, t_ns)
 
 
 cycle = Cycle(_give)

@@ -16,9 +16,9 @@ from . import core
 NAME = "stack samples"
 
 HZ = 50.0
-# Of one sample, 0.125 % of the time at 50 Hz: beyond it there are fewer. On an H100 host one takes 45 to 120 us, and passing
+# Of one sample, 0.075 % of the time at 50 Hz: beyond it there are fewer. On an H100 host one takes 45 to 120 us, and passing
 # the interpreter's lock to this thread and back takes the main thread about as long again.
-COST_MAX_NS = 25_000
+COST_MAX_NS = 15_000
 DEPTH_MAX = 100  # frames of a sample that are kept: the outermost, and the innermost
 OUTERMOST = 30
 WALK_MAX = 1000

@@ -80,6 +80,7 @@ class Samples:
         self._calls: Dict[int, int] = {}
         self._part = 0  # by calls, since an optimizer stepped
         self._last_part = 0
+        self.by_loaders = False  # they told the last step's: nobody need look at calls
 
     def delivered(self, deliveries: Deliveries, size: Optional[int]) -> None:
         deliveries.given += 1
@@ -122,4 +123,5 @@ class Samples:
             deliveries.sizes, deliveries.unknown = 0, False
         self._since.clear()
         by_calls, self._last_part = self._last_part, 0
-        return total if total and not unknown else by_calls or None
+        self.by_loaders = total > 0 and not unknown
+        return total if self.by_loaders else by_calls or None
