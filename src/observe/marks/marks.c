@@ -38,6 +38,7 @@ static int marks_open(const struct hec_observe_options *options, const struct he
     }
     marks->run = (struct hec_marks_run){
         .sink = sink, .opened_ns = hec_clock_mono_ns(), .end_ns = INT64_MAX, .events_left = EVENTS_MAX};
+    hec_marks_rates_init(marks->run.rates, marks->run.opened_ns);
     *self = marks;
     return HEC_OK;
 }
@@ -47,7 +48,7 @@ static bool take_ring(void *context, const struct hec_intake_ring *arrived, int6
     struct hec_marks_peer *added = NULL;
     struct hec_ring_reader ring = arrived->ring;
     if (marks->peer_count < PEERS_MAX) {
-        added = hec_marks_peer_new(ring, arrived->pid, arrived->pid_fd, now_ns);
+        added = hec_marks_peer_new(&marks->run, ring, arrived->pid, arrived->pid_fd, now_ns);
     } else {
         hec_ring_close(&ring); /* tells the process to stop making marks */
         if (arrived->pid_fd >= 0)
@@ -86,7 +87,7 @@ static void marks_finish(void *self, int64_t end_ns) {
     struct marks *marks = self;
     struct hec_marks_run *run = &marks->run;
     run->end_ns = end_ns;
-    hec_intake_poll(&marks->intake, end_ns, take_ring, marks);
+    hec_intake_finish(&marks->intake, end_ns, take_ring, marks);
     while (marks->peer_count > 0) {
         struct hec_marks_peer *peer = marks->peer[--marks->peer_count];
         hec_marks_peer_drain(peer, run, end_ns, true);
@@ -100,6 +101,11 @@ static void marks_finish(void *self, int64_t end_ns) {
         hec_marks_tell(run, HEC_EVENT_NOTE, end_ns,
                        "marks of %" PRIu64 " processes left out: refused, or over %d at once", marks->intake.refused,
                        PEERS_MAX);
+    if (marks->intake.silent > 0)
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " connections were given up: they said nothing",
+                       marks->intake.silent);
+    if (marks->intake.crowded)
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "thousands of processes connected at once: marks may be missing");
     if (marks->intake.strangers > 0)
         hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " connections of other users refused",
                        marks->intake.strangers);
