@@ -28,6 +28,15 @@ def test_not_found_and_not_executable(hec):
     assert (hec.folder / "old.hec").read_bytes() == before, "and costs no earlier one, not even with -f"
 
 
+def test_the_command_cannot_cut_the_simulated_machine_off(hec):
+    """Which would be SIGBUS for hec, and for each program on the machine."""
+    script = f'truncate -s 0 "$HEC_SIM_WORLD" 2>/dev/null; exec {hec.path} sim healthy-gemm --seconds 0.5'
+    done = hec("run", "-q", "--sim", "h200", "-o", "r.hec", "--", "sh", "-c", script)
+    assert done.returncode == 0, done
+    (device,) = hec.report("r.hec")["devices"]
+    assert device["used"]
+
+
 def test_streams_are_untouched(hec):
     done = hec("run", "-q", "--", "sh", "-c", "cat; echo err >&2", input="through\n")
     assert done.stdout == "through\n" and done.stderr == "err\n"
