@@ -336,7 +336,34 @@ static void silence_keeps_nobody_out(void **state) {
         close(silent[i]);
 }
 
-/* The same, where all of it comes just before the end. */
+/* Nor who hands over six hundred rings, of which the last ones go on. */
+static void rings_keep_nobody_out(void **state) {
+    (void)state;
+    enum { RINGS = 600, KEPT_RINGS = 16 };
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    static struct hec_ring rings[RINGS];
+    for (int i = 0; i < RINGS; i++) {
+        int fd;
+        assert_int_equal(hec_ring_create(64, HEC_RING_MARKS, &rings[i], &fd), HEC_OK);
+        assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, fd), HEC_OK);
+        close(fd);
+        struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .tid = 1, .kind = HEC_RING_UNITS};
+        record.u.mark.value = 1;
+        hec_ring_write(&rings[i], &record);
+    }
+    assert_int_equal(result(start(fixture.socket, NULL, one_mark)), 0);
+    fixture_poll(&fixture);
+    assert_true(kept_units("unit") == RINGS + 1); /* what was in them is read before they are ended */
+    for (int i = 0; i < RINGS; i++) {
+        assert_int_equal(hec_ring_closed(&rings[i]), i < RINGS - KEPT_RINGS);
+        hec_ring_unmap(&rings[i]);
+    }
+    fixture_finish(&fixture);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "584 rings were ended early"));
+}
+
+/* Silence that comes just before the end. */
 static void silence_at_the_end_keeps_nobody_out(void **state) {
     (void)state;
     struct fixture fixture = fixture_new();
@@ -495,6 +522,7 @@ int main(void) {
         cmocka_unit_test(many_processes_come_and_go),
         cmocka_unit_test(garbage_and_silence_are_refused_and_told),
         cmocka_unit_test(silence_keeps_nobody_out),
+        cmocka_unit_test(rings_keep_nobody_out),
         cmocka_unit_test(silence_at_the_end_keeps_nobody_out),
         cmocka_unit_test(the_silent_crowd_goes_first),
         cmocka_unit_test(impossible_records_are_counted),
