@@ -47,7 +47,8 @@ static int marks_open(const struct hec_observe_options *options, const struct he
 
 static void end_peer(struct marks *marks, int at, int64_t now_ns) {
     hec_marks_peer_end(marks->peer[at], &marks->run, now_ns);
-    memmove(&marks->peer[at], &marks->peer[at + 1], (size_t)(--marks->peer_count - at) * sizeof marks->peer[0]);
+    for (marks->peer_count--; at < marks->peer_count; at++)
+        marks->peer[at] = marks->peer[at + 1];
 }
 
 /* One process that hands over ring after ring takes no other's place. */
