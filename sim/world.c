@@ -73,7 +73,7 @@ int sim_world_create(const struct sim_spec *spec, struct sim_world **result, str
     if (!world)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     world->profile = profile;
-    int err = sim_file_create(page_size(spec->count), WORLD_MAGIC, &world->file, why);
+    int err = sim_file_create(page_size(spec->count), &world->file, why);
     if (err) {
         free(world);
         return err;
@@ -125,7 +125,7 @@ int sim_world_attach(const char *path, struct sim_world **result, struct hec_why
         err = check_page(world->page, world->file.size, &detail);
         if (err) {
             hec_fail(why, err, "cannot use %s: %s", path, detail.text);
-            sim_file_close(&world->file, false);
+            sim_file_close(&world->file);
         }
     }
     if (err) {
@@ -137,19 +137,15 @@ int sim_world_attach(const char *path, struct sim_world **result, struct hec_why
     return HEC_OK;
 }
 
-static void leave(struct sim_world *world, bool remove_it) {
+void sim_world_detach(struct sim_world *world) {
     if (!world)
         return;
-    sim_file_close(&world->file, remove_it);
+    sim_file_close(&world->file);
     free(world);
 }
 
-void sim_world_detach(struct sim_world *world) {
-    leave(world, false);
-}
-
 void sim_world_destroy(struct sim_world *world) {
-    leave(world, true);
+    sim_world_detach(world);
 }
 
 const char *sim_world_path(const struct sim_world *world) {

@@ -1,4 +1,4 @@
-/* The simulated machine: one file that every process maps, named by the environment variable HEC_SIM_WORLD. It holds
+/* The simulated machine: memory that every process maps, named by the environment variable HEC_SIM_WORLD. It holds
  * the specification, the clock, and per device the contexts and the timeline. A robust process-shared mutex guards it,
  * so a process that is killed while it writes stops nobody.
  *
@@ -18,12 +18,12 @@
 
 struct sim_world;
 
-/* See sim/file.h for where the file is. */
+/* See sim/file.h for where it is. */
 int sim_world_create(const struct sim_spec *spec, struct sim_world **world, struct hec_why *why);
 /* path NULL: that of HEC_SIM_WORLD. HEC_ERR_NOTFOUND, HEC_ERR_VERSION, HEC_ERR_CORRUPT. */
 int sim_world_attach(const char *path, struct sim_world **world, struct hec_why *why);
 void sim_world_detach(struct sim_world *world);  /* NULL is fine */
-void sim_world_destroy(struct sim_world *world); /* remove the file and detach */
+void sim_world_destroy(struct sim_world *world); /* by its maker: nobody finds it any more */
 
 const char *sim_world_path(const struct sim_world *world);
 const struct sim_spec *sim_world_spec(const struct sim_world *world);

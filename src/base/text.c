@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <stdint.h>
 #include <string.h>
 
 size_t hec_text_character(const unsigned char *text, size_t left) {
@@ -20,8 +21,29 @@ size_t hec_text_character(const unsigned char *text, size_t left) {
     return length;
 }
 
+/* Characters of Unicode that show nothing and change what is shown around them: they break lines, turn the direction of the
+ * text after them (a file that is named "exe.gpj" backwards), or tell apart what looks alike. Its categories Cf, Zl and Zp, but
+ * for the few signs among them that are seen. */
+static const struct {
+    uint32_t first, last;
+} invisible[] = {
+    {0x00ad, 0x00ad}, {0x061c, 0x061c}, {0x180e, 0x180e},   {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},
+    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe007f},
+};
+
+static uint32_t code_of(const unsigned char *character, size_t bytes) {
+    uint32_t code = bytes == 1 ? *character : *character & (0x7fu >> bytes);
+    for (size_t i = 1; i < bytes; i++)
+        code = code << 6 | (character[i] & 0x3fu);
+    return code;
+}
+
 static bool is_control(const unsigned char *character, size_t bytes) {
-    return bytes == 1 ? *character < 0x20 || *character == 0x7f : *character == 0xc2 && character[1] < 0xa0;
+    uint32_t code = code_of(character, bytes);
+    for (size_t i = 0; code >= invisible[0].first && i < sizeof invisible / sizeof invisible[0]; i++)
+        if (code >= invisible[i].first && code <= invisible[i].last)
+            return true;
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
 char *hec_text_clean(char *out, size_t size, const char *from, size_t length, bool utf8) {

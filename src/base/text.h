@@ -9,8 +9,9 @@
  * or a surrogate. */
 size_t hec_text_character(const unsigned char *text, size_t left);
 
-/* Copy the first `length` bytes of from into out (size > 0), never cutting a character; control characters (C1 too) and
- * what is no UTF-8 become '?', and everything beyond ASCII where utf8 is false. Returns out, NUL-terminated. */
+/* Copy the first `length` bytes of from into out (size > 0), never cutting a character; control characters (C1 too),
+ * format characters (overrides of the direction, characters of no width) and what is no UTF-8 become '?', and everything beyond
+ * ASCII where utf8 is false. Returns out, NUL-terminated. */
 char *hec_text_clean(char *out, size_t size, const char *from, size_t length, bool utf8);
 
 #endif

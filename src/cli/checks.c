@@ -1,5 +1,6 @@
 #include "cli/checks.h"
 
+#include "cli/cupti_version.h"
 #include "cli/inject.h"
 #include "cli/paths.h"
 
@@ -12,7 +13,7 @@
 #define AREA_TRACE "trace"
 #define AREA_PYTHON "python"
 
-/* Where libcupti lies: %s is the value of the variable, and a place without it is passed over. The tracer looks beside
+/* Where libcupti lies: %s is the value of the variable, an absolute path; a place without it is passed over. The tracer looks beside
  * the CUDA runtime of the program first; from outside a program only these places are known. */
 static const struct {
     const char *variable, *pattern;
@@ -36,18 +37,6 @@ struct found {
     int others;
 };
 
-/* cuptiGetVersion of a library; 0: it cannot be loaded. */
-static unsigned version_of(const char *path) {
-    unsigned version = 0;
-    void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-    unsigned (*get)(unsigned *) = library ? (unsigned (*)(unsigned *))dlsym(library, "cuptiGetVersion") : NULL;
-    if (get && get(&version) != 0)
-        version = 0;
-    if (library)
-        dlclose(library);
-    return version;
-}
-
 static bool same_folder(const char *a, const char *b) {
     const char *end = strrchr(a, '/');
     return end && strncmp(a, b, (size_t)(end - a) + 1) == 0 && strrchr(b, '/') == b + (end - a);
@@ -58,7 +47,7 @@ static void add(struct found *found, const char *path) {
         found->others += !same_folder(path, found->path); /* libcupti.so.13 and .so.13.0 are one */
         return;
     }
-    unsigned version = version_of(path);
+    unsigned version = hec_cupti_version(path);
     if (version == 0 || strlen(path) >= sizeof found->path)
         return;
     snprintf(found->path, sizeof found->path, "%s", path);
@@ -84,7 +73,8 @@ static void look_everywhere(const char *folder, struct found *found) {
     }
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const char *value = places[i].variable ? getenv(places[i].variable) : "";
-        if (!value || (places[i].variable && !*value))
+        /* a relative one would name a file of whatever folder this is; only HEC_TRACE_CUPTI is meant for hec */
+        if (!value || (places[i].variable && !*value) || (i > 0 && places[i].variable && *value != '/'))
             continue;
         if (snprintf(pattern, sizeof pattern, places[i].pattern, value) < (int)sizeof pattern)
             look(pattern, found);

@@ -3,8 +3,10 @@
 
 #include "cli/calibration.h"
 #include "store/reader.h"
+#include "store/record.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 #include <sys/stat.h>
 
 #define UNITS_MAX HEC_SUMMARY_UNITS_MAX
+#define CORES_MAX (1 << 20)
 
 struct source {
     struct hec_reader *reader;
@@ -134,14 +137,16 @@ static double fact(const struct source *source, const char *key, double fallback
     return end == text || *end || !isfinite(value) ? fallback : value;
 }
 
-static int64_t fact_integer(const struct source *source, const char *key, int64_t fallback) {
+/* The fallback also when it is not within [least, most]. */
+static int64_t fact_integer(const struct source *source, const char *key, int64_t least, int64_t most,
+                            int64_t fallback) {
     const char *text = hec_reader_meta(source->reader, key);
     char *end;
     if (!text)
         return fallback;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    return end == text || *end || errno ? fallback : value;
+    return end == text || *end || errno || value < least || value > most ? fallback : value;
 }
 
 static void fill_facts(const struct source *source, const char *path, struct hec_summary_input *input) {
@@ -155,9 +160,9 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->simulated = hec_reader_meta(reader, "simulated");
     input->imported = hec_reader_meta(reader, "imported");
     input->complete = hec_reader_meta(reader, "complete") != NULL;
-    input->end_ns = fact_integer(source, "duration_ns", 0);
-    input->exit_code = (int)fact_integer(source, "exit_code", -1);
-    input->cores = (int)fact_integer(source, "cores", 0);
+    input->end_ns = fact_integer(source, "duration_ns", 0, HEC_RECORD_TIME_MAX_NS, 0);
+    input->exit_code = (int)fact_integer(source, "exit_code", -1, INT_MAX, -1);
+    input->cores = (int)fact_integer(source, "cores", 0, CORES_MAX, 0);
     input->tree_cpu_seconds = NAN; /* the collector's last value is exact */
     input->tree_rss_max_bytes = NAN;
     input->self_cpu_seconds = fact(source, "self_cpu_seconds", NAN);

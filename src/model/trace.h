@@ -157,6 +157,9 @@ struct hec_tracer {
     int64_t budget_ppm;   /* -1: none */
 };
 
+/* Counts and sums of nanoseconds of a tracer stop there: they are claims of the process, and two of them can be added. */
+#define HEC_TRACER_COUNT_MAX (INT64_MAX / 2)
+
 const char *hec_activity_kind_name(enum hec_activity_kind kind); /* "kernel" */
 const char *hec_memory_kind_name(enum hec_memory_kind kind);     /* "pinned" */
 const char *hec_sync_type_name(enum hec_sync_type type);

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #define WAITING_NS HEC_NS_PER_S
-#define ACCEPTS_PER_POLL 512
+/* As many as the kernel lets wait to be accepted: who connected before is served, whoever else connects meanwhile. */
+#define ACCEPTS_PER_POLL (SOMAXCONN + 1)
 
 int hec_intake_open(struct hec_intake *intake, const char *path, enum hec_ring_role role, uint32_t records_max,
                     struct hec_why *why) {
@@ -54,7 +55,7 @@ static bool adopt(const struct hec_intake *intake, int connection, int fd, const
     return to->take(to->context, &arrived, to->now_ns);
 }
 
-/* false: nothing has arrived yet, keep the connection. */
+/* false: nothing has arrived yet, keep the connection. The caller closes it. */
 static bool receive(struct hec_intake *intake, int connection, const struct receiver *to) {
     struct hec_ring_hello hello;
     int fd;
@@ -65,27 +66,53 @@ static bool receive(struct hec_intake *intake, int connection, const struct rece
         intake->refused += !adopt(intake, connection, fd, to);
     else if (err != HEC_ERR_LOST)
         intake->refused++;
-    close(connection);
     return true;
 }
 
-void hec_intake_poll(struct hec_intake *intake, int64_t now_ns,
-                     bool (*take)(void *context, const struct hec_intake_ring *arrived, int64_t now_ns),
-                     void *context) {
-    const struct receiver to = {take, context, now_ns};
-    for (int i = 0; i < intake->waiting_count;) {
-        bool done = receive(intake, intake->waiting[i].fd, &to);
-        if (!done && now_ns >= intake->waiting[i].deadline_ns) {
-            close(intake->waiting[i].fd);
-            intake->refused++;
-            done = true;
+static void forget(struct hec_intake *intake, int at) {
+    close(intake->waiting[at].fd);
+    memmove(&intake->waiting[at], &intake->waiting[at + 1],
+            (size_t)(--intake->waiting_count - at) * sizeof intake->waiting[0]);
+}
+
+/* Of the process that has most connections waiting, the oldest: who says nothing a thousand times keeps nobody out. */
+static int least_deserving(const struct hec_intake *intake) {
+    int best = 0, most = 0;
+    for (int i = 0; i < intake->waiting_count; i++) {
+        int count = 0;
+        for (int k = i; k < intake->waiting_count; k++)
+            count += intake->waiting[k].pid == intake->waiting[i].pid;
+        if (count > most) {
+            most = count;
+            best = i;
         }
-        if (done)
-            intake->waiting[i] = intake->waiting[--intake->waiting_count];
+    }
+    return best;
+}
+
+static void wait_for(struct hec_intake *intake, int connection, pid_t pid, int64_t now_ns) {
+    if (intake->waiting_count == HEC_INTAKE_WAITING_MAX) {
+        forget(intake, least_deserving(intake));
+        intake->silent++;
+    }
+    intake->waiting[intake->waiting_count].fd = connection;
+    intake->waiting[intake->waiting_count].pid = pid;
+    intake->waiting[intake->waiting_count++].deadline_ns = now_ns + WAITING_NS;
+}
+
+static void take_waiting(struct hec_intake *intake, const struct receiver *to) {
+    for (int i = 0; i < intake->waiting_count;) {
+        bool done = receive(intake, intake->waiting[i].fd, to), late = to->now_ns >= intake->waiting[i].deadline_ns;
+        intake->silent += !done && late;
+        if (done || late)
+            forget(intake, i);
         else
             i++;
     }
-    for (int i = 0; i < ACCEPTS_PER_POLL && intake->waiting_count < HEC_INTAKE_WAITING_MAX; i++) {
+}
+
+static void take_new(struct hec_intake *intake, const struct receiver *to) {
+    for (int i = 0; i < ACCEPTS_PER_POLL; i++) {
         int connection = accept4(intake->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         struct ucred peer;
         if (connection < 0)
@@ -93,16 +120,35 @@ void hec_intake_poll(struct hec_intake *intake, int64_t now_ns,
         if (!credentials(connection, &peer) || peer.uid != geteuid()) {
             intake->strangers++;
             close(connection);
-        } else if (!receive(intake, connection, &to)) {
-            intake->waiting[intake->waiting_count].fd = connection;
-            intake->waiting[intake->waiting_count++].deadline_ns = now_ns + WAITING_NS;
+        } else if (receive(intake, connection, to)) {
+            close(connection);
+        } else {
+            wait_for(intake, connection, peer.pid, to->now_ns);
         }
     }
+    intake->crowded = true;
+}
+
+void hec_intake_poll(struct hec_intake *intake, int64_t now_ns,
+                     bool (*take)(void *context, const struct hec_intake_ring *arrived, int64_t now_ns),
+                     void *context) {
+    const struct receiver to = {take, context, now_ns};
+    take_waiting(intake, &to);
+    take_new(intake, &to);
+}
+
+void hec_intake_finish(struct hec_intake *intake, int64_t now_ns,
+                       bool (*take)(void *context, const struct hec_intake_ring *arrived, int64_t now_ns),
+                       void *context) {
+    hec_intake_poll(intake, now_ns, take, context);
+    intake->silent += (uint64_t)intake->waiting_count;
+    while (intake->waiting_count > 0)
+        forget(intake, intake->waiting_count - 1);
 }
 
 void hec_intake_close(struct hec_intake *intake) {
     while (intake->waiting_count > 0)
-        close(intake->waiting[--intake->waiting_count].fd);
+        forget(intake, intake->waiting_count - 1);
     close(intake->listener);
     unlink(intake->path);
 }

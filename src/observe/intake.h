@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HEC_INTAKE_WAITING_MAX 32 /* connected and silent */
+#define HEC_INTAKE_WAITING_MAX 32 /* connected and silent; one more, and one of the process that has most goes */
 
 struct hec_intake {
     const char *path;
@@ -19,11 +19,14 @@ struct hec_intake {
     uint32_t records_max; /* the largest ring that is taken */
     struct {
         int fd;
+        pid_t pid;
         int64_t deadline_ns;
-    } waiting[HEC_INTAKE_WAITING_MAX];
+    } waiting[HEC_INTAKE_WAITING_MAX]; /* oldest first */
     int waiting_count;
     uint64_t refused;   /* rings that were not acceptable */
+    uint64_t silent;    /* connections that were given up before they brought one */
     uint64_t strangers; /* connections of another user */
+    bool crowded;       /* so many connected at once that the kernel may have turned some away */
 };
 
 /* A ring that arrived. pid 0: a process of another pid namespace, not visible from here; pid_fd -1: the kernel gave
@@ -37,10 +40,14 @@ struct hec_intake_ring {
 /* path must outlive the intake. The errors of hec_ring_listen, with a sentence ("cannot listen on ..."). */
 int hec_intake_open(struct hec_intake *intake, const char *path, enum hec_ring_role role, uint32_t records_max,
                     struct hec_why *why);
-/* Call `take` for every ring that has arrived, at most 512 at once. false: the receiver has no room; it must have
+/* Call `take` for every ring that has arrived. false: the receiver has no room; it must have
  * closed the ring, and it is counted as refused. */
 void hec_intake_poll(struct hec_intake *intake, int64_t now_ns,
                      bool (*take)(void *context, const struct hec_intake_ring *arrived, int64_t now_ns), void *context);
+/* The same at the end; who connected and has said nothing by now is given up. */
+void hec_intake_finish(struct hec_intake *intake, int64_t now_ns,
+                       bool (*take)(void *context, const struct hec_intake_ring *arrived, int64_t now_ns),
+                       void *context);
 void hec_intake_close(struct hec_intake *intake);
 
 /* Whether a process has ended; a pid that is not visible from here never does. */

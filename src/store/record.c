@@ -191,7 +191,8 @@ int hec_record_bind(const struct hec_record *record, sqlite3_stmt *statement, co
             rc = sqlite3_bind_text(statement, i + 1, choice(field, value), -1, SQLITE_STATIC);
             continue;
         }
-        if ((field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN) && value < 0) {
+        if ((field->kind == HEC_FIELD_KNOWN && value > HEC_RECORD_KNOWN_MAX) ||
+            ((field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN) && value < 0)) {
             rc = sqlite3_bind_null(statement, i + 1);
             continue;
         }
@@ -238,7 +239,7 @@ static int read_integer(const struct hec_field *field, sqlite3_stmt *statement, 
     int type = sqlite3_column_type(statement, column);
     if (type == SQLITE_INTEGER) {
         value = sqlite3_column_int64(statement, column);
-        if (optional && value < 0)
+        if ((optional && value < 0) || (field->kind == HEC_FIELD_KNOWN && value > HEC_RECORD_KNOWN_MAX))
             return HEC_ERR_CORRUPT;
         if ((field->kind == HEC_FIELD_TIME || field->kind == HEC_FIELD_TIME_OPEN) &&
             (value < -HEC_RECORD_TIME_MAX_NS || value > HEC_RECORD_TIME_MAX_NS))

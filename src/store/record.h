@@ -10,7 +10,7 @@
 enum hec_field_kind {
     HEC_FIELD_TEXT,     /* char[]; "" is NULL */
     HEC_FIELD_INTEGER,  /* int or int64_t */
-    HEC_FIELD_KNOWN,    /* the same; negative means unknown and is NULL */
+    HEC_FIELD_KNOWN,    /* the same; what is not within 0 and HEC_RECORD_KNOWN_MAX is unknown, and NULL */
     HEC_FIELD_UNSIGNED, /* uint32_t */
     HEC_FIELD_CHOICE,   /* an enum, as int; in the file one of choices, as text */
     HEC_FIELD_TIME,     /* int64_t; in the file relative to the origin */
@@ -19,6 +19,9 @@ enum hec_field_kind {
 
 /* Times in a file are within +-36 years, so that differences of two never overflow. */
 #define HEC_RECORD_TIME_MAX_NS (INT64_C(1) << 60)
+
+/* No size in KiB, rate or time in ms is larger; 1024 times as much is a number still. */
+#define HEC_RECORD_KNOWN_MAX (INT64_C(1) << 52)
 
 struct hec_field {
     const char *column;

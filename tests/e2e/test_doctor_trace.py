@@ -1,6 +1,10 @@
 """`hec doctor`: what a trace needs is named, and what is in its way."""
 import json
 import os
+import pathlib
+import shutil
+
+BUILD = pathlib.Path(os.environ.get("HEC_BINARY_DIR", pathlib.Path(__file__).resolve().parents[2] / "build"))
 
 
 def checks(hec, *arguments, env=None):
@@ -21,6 +25,32 @@ def test_older_and_no_cupti(hec):
     assert "libcupti.so.11.8" in checks(hec, "--sim", "h200,cupti=11.8")["trace", "CUPTI"]["finding"]
     row = checks(hec, "--sim", "h200,cupti=none")["trace", "CUPTI"]
     assert row["status"] == "limited" and row["remedy"]
+
+
+PLACE = "lib/python3.11/site-packages/nvidia/cuda_cupti/lib"
+
+
+def put_cupti(folder, library):
+    place = folder / PLACE
+    place.mkdir(parents=True)
+    shutil.copy(library, place / "libcupti.so.12")
+
+
+def test_a_relative_environment_is_passed_over(hec):
+    """What VIRTUAL_ENV=venv names depends on the folder that hec happens to be in: it may be anybody's."""
+    put_cupti(hec.folder / "venv", BUILD / "lib/hec/sim/cupti-12/libcupti.so.12")
+    found = checks(hec, env={"VIRTUAL_ENV": str(hec.folder / "venv")})["trace", "CUPTI"]["finding"]
+    assert str(hec.folder / "venv" / PLACE) in found
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        for value in ("venv", "./venv"):
+            assert "venv" not in checks(hec, env={"VIRTUAL_ENV": "", variable: value})["trace", "CUPTI"]["finding"]
+
+
+def test_a_library_that_ends_its_process_does_not_end_doctor(hec):
+    put_cupti(hec.folder / "venv", BUILD / "tests/lib/libcupti_deadly.so")
+    mark = hec.folder / "loaded"
+    row = checks(hec, env={"VIRTUAL_ENV": str(hec.folder / "venv"), "CUPTI_DEADLY_MARK": str(mark)})["trace", "CUPTI"]
+    assert mark.exists() and "venv" not in row["finding"]
 
 
 def test_another_tool_is_in_the_way(hec):

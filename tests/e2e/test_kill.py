@@ -1,45 +1,111 @@
-"""kill -9 of hec at random moments: the file opens, at most the last second is missing, the command is unharmed.
+"""kill -9 of hec, and of the program, at random moments: each run file can be read.
 
-HEC_KILL_ROUNDS says how often (default 8, for CI; bench/kill runs 200)."""
+HEC_KILL_ROUNDS says how often each is killed (default 8, for CI; bench/kill does it 200 times), a few at a time: they sleep,
+mostly."""
+import concurrent.futures
 import os
+import pathlib
 import random
 import signal
 import sqlite3
 import subprocess
 import time
 
+import pytest
+
 ROUNDS = int(os.environ.get("HEC_KILL_ROUNDS", "8"))
 SEED = int(os.environ.get("HEC_KILL_SEED", "1"))
+AT_ONCE = 4
+BUILD = pathlib.Path(os.environ.get("HEC_BINARY_DIR", pathlib.Path(__file__).resolve().parents[2] / "build"))
+BEGAN_S = 0.1  # from where the command says so back to where hec started it
+HANGS_S = 60  # what takes longer does not end
+
+
+@pytest.fixture
+def every_round():
+    """Calls play(round, moment) for each round, with moments between 0 and 1, of which early ones are likelier: starting takes
+    little time and has much to break."""
+    def call(play):
+        rng = random.Random(SEED)
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(play, range(ROUNDS), [rng.random() ** 2 for _ in range(ROUNDS)]))
+    return call
+
+
+def is_sound(path):
+    with sqlite3.connect(path) as db:
+        return db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def last_sample_s(path):
     with sqlite3.connect(path) as db:
-        newest, = db.execute("SELECT max(t_ns) FROM sample").fetchone()
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    return (newest or 0) / 1e9
+        return (db.execute("SELECT max(t_ns) FROM sample").fetchone()[0] or 0) / 1e9
 
 
-def test_kill_at_random_moments(hec):
-    rng = random.Random(SEED)
-    for i in range(ROUNDS):
-        path, mark = f"k{i}.hec", hec.folder / f"done{i}"
-        hec_process = hec.popen("run", "--sim", "h200", "-o", path, "--", "sh", "-c",
-                                f"echo $$; {hec.path} sim mixed --seconds 60 & sleep 3.2; kill $!; wait; echo ok > {mark}",
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+def wait_for(path, seconds):
+    end = time.monotonic() + seconds
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    return path.exists()
+
+
+def test_hec_is_killed(hec, every_round):
+    """From before the command starts until after it has ended: it goes on and ends by itself, and at most the last second of
+    the readings is missing."""
+    seconds = 2.5
+
+    def play(i, moment):
+        path, began, done = (hec.folder / f"{name}{i}" for name in ("k.hec", "began", "done"))
         started = time.monotonic()
-        shell = int(hec_process.stdout.readline())
-        lived = rng.uniform(0.0, 3.0)
-        time.sleep(max(0.0, started + lived - time.monotonic()))
-        hec_process.send_signal(signal.SIGKILL)
-        killed = time.monotonic() - started
-        hec_process.wait()
-        # the command goes on and ends by itself
-        end = time.monotonic() + 10
-        while not mark.exists() and time.monotonic() < end:
-            time.sleep(0.02)
-        assert mark.exists(), f"round {i}: the command was harmed (shell {shell})"
+        process = hec.popen("run", "--sim", "h200", "-o", path, "--", "sh", "-c",
+                            f"echo >{began}; {hec.path} sim mixed --seconds 60 & sleep {seconds}; kill $!; wait; echo >{done}",
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(max(0.0, started + moment * (seconds + 0.6) - time.monotonic()))
+        was_done, began_s = done.exists(), began.stat().st_mtime if began.exists() else None
+        process.send_signal(signal.SIGKILL)
+        killed_s = time.time()
+        process.wait()
+        if began_s or wait_for(began, 0.5):
+            assert wait_for(done, HANGS_S), f"round {i}: the command was harmed"
+        if not path.exists():
+            assert not began.exists(), f"round {i}: the command began without a file"
+            return "before the file"
         report = hec("report", path)
-        assert report.returncode == 0, f"round {i}, killed at {killed:.2f} s: {report.stderr}"
+        assert report.returncode == 0, f"round {i}, killed after {moment * seconds:.2f} s: {report.stderr}"
+        assert is_sound(path), f"round {i}"
+        if was_done:
+            return "after the command"
+        assert "cut off" in report.stdout, f"round {i}: {report.stdout}"
         # one second between commits, and the sampling period of the newest value
-        assert last_sample_s(hec.folder / path) >= killed - 1.3, f"round {i}"
-        assert "cut off" in report.stdout, report.stdout
+        if began_s:
+            assert last_sample_s(path) >= killed_s - began_s - BEGAN_S - 1.2, f"round {i}"
+        return "during the command"
+
+    outcomes = every_round(play)
+    for outcome in sorted(set(outcomes)):
+        print(f"hec killed {outcome}: {outcomes.count(outcome)} files of {ROUNDS} as they should be")
+
+
+# Played by a simulator that tells of its calls, and a program of its own whose calls pass through the tracer's functions.
+PROGRAMS = ["{hec} sim mixed --marks --seconds 60", "{build}/tests/bin/cuda_program seconds=60 batch=20 sleep_us=500 pageable=4096"]
+
+
+def test_the_program_is_killed(hec, every_round):
+    """hec ends as its command did, and the file is whole."""
+    def play(i, moment):
+        path = hec.folder / f"p{i}.hec"
+        program = PROGRAMS[i % len(PROGRAMS)].format(hec=hec.path, build=BUILD)
+        process = hec.popen("run", "-q", "--sim", "h200", f"--trace={['full', 'auto'][i // 2 % 2]}", "-o", path, "--", "sh", "-c",
+                            f"echo $$; exec {program} >/dev/null", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        pid = int(process.stdout.readline())
+        time.sleep(moment * 1.2)
+        os.kill(pid, signal.SIGKILL)
+        _, errors = process.communicate(timeout=HANGS_S)
+        assert process.returncode == 128 + signal.SIGKILL and errors == "", f"round {i}: {process.returncode} {errors}"
+        assert is_sound(path), f"round {i}"
+        run = hec.report(path)["run"]
+        assert run["complete"] and run["exit_code"] == 128 + signal.SIGKILL, f"round {i}: {run}"
+        assert not [name for name in os.listdir(hec.folder) if name.startswith(f"p{i}.hec-")], f"round {i}"
+
+    every_round(play)
+    print(f"program killed: {ROUNDS} files of {ROUNDS} whole")

@@ -2,6 +2,8 @@
 import json
 import pathlib
 import random
+import shutil
+import sqlite3
 
 import jsonschema
 import pytest
@@ -53,6 +55,17 @@ def test_price_is_labelled(hec, run_file):
     seconds = hec.report(run_file)["run"]["seconds"]
     assert totals["dollars"] == pytest.approx(kwh * 0.25 + 3 * seconds / 3600, rel=1e-6)
     assert totals["grams_co2"] == pytest.approx(kwh * 100, rel=1e-6)
+
+
+@pytest.mark.parametrize("value", [str(2**63 - 1), str(2**60 + 1), str(-2**63), "-5", "soon"])
+def test_an_impossible_length_is_as_none(hec, run_file, value):
+    """The readings say how long the run was, as in a run that was cut off."""
+    expected = hec.report(run_file)["run"]["seconds"]
+    path = hec.folder / "length.hec"
+    shutil.copy(run_file, path)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE meta SET value=? WHERE key='duration_ns'", (value,))
+    assert hec.report(path)["run"]["seconds"] == pytest.approx(expected, abs=0.2)
 
 
 def test_damaged_files_give_one_sentence(hec, run_file):

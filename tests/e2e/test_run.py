@@ -1,4 +1,5 @@
 """`hec run` beside all kinds of commands: it changes nothing about them, and says what they cost."""
+import json
 import os
 import pty
 import re
@@ -6,6 +7,7 @@ import select
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 
 import pytest
@@ -28,6 +30,15 @@ def test_not_found_and_not_executable(hec):
     assert (hec.folder / "old.hec").read_bytes() == before, "and costs no earlier one, not even with -f"
 
 
+def test_the_command_cannot_cut_the_simulated_machine_off(hec):
+    """Which would be SIGBUS for hec, and for each program on the machine."""
+    script = f'truncate -s 0 "$HEC_SIM_WORLD" 2>/dev/null; exec {hec.path} sim healthy-gemm --seconds 0.5'
+    done = hec("run", "-q", "--sim", "h200", "-o", "r.hec", "--", "sh", "-c", script)
+    assert done.returncode == 0, done
+    (device,) = hec.report("r.hec")["devices"]
+    assert device["used"]
+
+
 def test_streams_are_untouched(hec):
     done = hec("run", "-q", "--", "sh", "-c", "cat; echo err >&2", input="through\n")
     assert done.stdout == "through\n" and done.stderr == "err\n"
@@ -48,6 +59,30 @@ def test_environment_and_descriptors_are_kept(hec):
     assert os.read(read, 10) == b"yes\n"
     os.close(read)
     assert done.stdout == plain.stdout, "hec leaks no descriptor into the command"
+
+
+LOOK = """
+import json, os, stat
+hec, folder = os.getppid(), os.path.dirname(os.environ["HEC_SOCKET"])
+links = [os.readlink(f"/proc/{hec}/fd/{fd}") for fd in os.listdir(f"/proc/{hec}/fd")]
+network = {line.split()[9] for name in ("tcp", "tcp6", "udp", "udp6") for line in open(f"/proc/{hec}/net/{name}").readlines()[1:]}
+print(json.dumps({
+    "network": [link for link in links if link[:8] == "socket:[" and link[8:-1] in network],
+    "sockets": len([link for link in links if link[:8] == "socket:["]),
+    "folder": folder, "modes": [oct(os.stat(f"{folder}/{name}").st_mode & 0o777) for name in (".", *os.listdir(folder))]}))
+"""
+
+
+def test_what_others_get_of_a_run(hec):
+    """Rings arrive in a folder of this user's own, which goes with the run; nothing listens on a network; no variable of the
+    environment is recorded, and the umask holds for the run file."""
+    done = hec("run", "-q", "-o", "r.hec", "--", sys.executable, "-c", LOOK, env={"MY_TOKEN": "a-secret-token"},
+               preexec_fn=lambda: os.umask(0o077))
+    seen = json.loads(done.stdout)
+    assert seen["modes"] == ["0o700", "0o600", "0o600"] and not os.path.exists(seen["folder"])
+    assert seen["sockets"] >= 2 and seen["network"] == []
+    path = hec.folder / "r.hec"
+    assert path.stat().st_mode & 0o777 == 0o600 and b"a-secret-token" not in path.read_bytes()
 
 
 def test_signal_dispositions_are_kept(hec):

@@ -118,9 +118,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             slots[i].sequence = i + 1;
             slots[i].t_ns = run.opened_ns + (choice & 4 ? (int64_t)slots[i].flags : 0);
         }
+    hec_marks_rates_init(run.rates, run.opened_ns);
     struct hec_ring_reader reader;
     if (hec_ring_map(fd, &reader) == 0) {
-        struct hec_marks_peer *peer = hec_marks_peer_new(reader, 1234, -1, run.opened_ns);
+        struct hec_marks_peer *peer = hec_marks_peer_new(&run, reader, 1234, -1, run.opened_ns);
         if (!peer)
             abort();
         for (int i = 0; i < 3; i++)

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "observe/marks/marks.h"
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -315,6 +316,94 @@ static void garbage_and_silence_are_refused_and_told(void **state) {
     fixture_finish(&fixture);
     assert_true(kept_units("unit") == 1);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "marks of 3 processes left out"));
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "8 connections were given up"));
+}
+
+/* Who connects and says nothing, six hundred times, keeps no program out, and is told. */
+static void silence_keeps_nobody_out(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    int silent[600];
+    for (int i = 0; i < 600; i++)
+        silent[i] = connect_to(fixture.socket);
+    assert_int_equal(result(start(fixture.socket, NULL, one_mark)), 0);
+    fixture_poll(&fixture);
+    assert_true(kept_units("unit") == 1);
+    fixture_finish(&fixture);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "600 connections were given up: they said nothing"));
+    for (int i = 0; i < 600; i++)
+        close(silent[i]);
+}
+
+/* Nor who hands over six hundred rings, of which the last ones go on. */
+static void rings_keep_nobody_out(void **state) {
+    (void)state;
+    enum { RINGS = 600, KEPT_RINGS = 16 };
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    static struct hec_ring rings[RINGS];
+    for (int i = 0; i < RINGS; i++) {
+        int fd;
+        assert_int_equal(hec_ring_create(64, HEC_RING_MARKS, &rings[i], &fd), HEC_OK);
+        assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, fd), HEC_OK);
+        close(fd);
+        struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .tid = 1, .kind = HEC_RING_UNITS};
+        record.u.mark.value = 1;
+        hec_ring_write(&rings[i], &record);
+    }
+    assert_int_equal(result(start(fixture.socket, NULL, one_mark)), 0);
+    fixture_poll(&fixture);
+    assert_true(kept_units("unit") == RINGS + 1); /* what was in them is read before they are ended */
+    for (int i = 0; i < RINGS; i++) {
+        assert_int_equal(hec_ring_closed(&rings[i]), i < RINGS - KEPT_RINGS);
+        hec_ring_unmap(&rings[i]);
+    }
+    fixture_finish(&fixture);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "584 rings were ended early"));
+}
+
+/* Silence that comes just before the end. */
+static void silence_at_the_end_keeps_nobody_out(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    int silent[600];
+    for (int i = 0; i < 600; i++)
+        silent[i] = connect_to(fixture.socket);
+    assert_int_equal(result(start(fixture.socket, NULL, one_mark)), 0);
+    fixture_finish(&fixture);
+    assert_true(kept_units("unit") == 1);
+    for (int i = 0; i < 600; i++)
+        close(silent[i]);
+}
+
+/* A program that has connected and is slow to speak does not have to go for another's silence. */
+static void the_silent_crowd_goes_first(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    int told[2], asked[2], silent[100];
+    char byte = 0;
+    assert_int_equal(pipe(told) | pipe(asked), 0);
+    pid_t slow = fork();
+    if (slow == 0) {
+        int connection = connect_to(fixture.socket);
+        EXPECT(write(told[1], "c", 1) == 1 && read(asked[0], &byte, 1) == 1);
+        EXPECT(recv(connection, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN); /* still open */
+        _exit(0);
+    }
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    for (int i = 0; i < 100; i++)
+        silent[i] = connect_to(fixture.socket);
+    fixture_poll(&fixture);
+    assert_int_equal(write(asked[1], "?", 1), 1);
+    assert_int_equal(result(slow), 0);
+    fixture_finish(&fixture);
+    for (int i = 0; i < 100; i++)
+        close(silent[i]);
+    for (int i = 0; i < 2; i++)
+        close(told[i]), close(asked[i]);
 }
 
 static void impossible_records_are_counted(void **state) {
@@ -432,6 +521,10 @@ int main(void) {
         cmocka_unit_test(unit_names_are_bounded),
         cmocka_unit_test(many_processes_come_and_go),
         cmocka_unit_test(garbage_and_silence_are_refused_and_told),
+        cmocka_unit_test(silence_keeps_nobody_out),
+        cmocka_unit_test(rings_keep_nobody_out),
+        cmocka_unit_test(silence_at_the_end_keeps_nobody_out),
+        cmocka_unit_test(the_silent_crowd_goes_first),
         cmocka_unit_test(impossible_records_are_counted),
         cmocka_unit_test(a_slot_left_uncommitted_delays_but_does_not_stop),
         cmocka_unit_test(opening_fails_with_a_sentence),

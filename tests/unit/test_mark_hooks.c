@@ -313,6 +313,40 @@ static void a_hostile_process_is_bounded(void **state) {
     assert_true(kept.spans == 1 && kept.stacks == 1 && kept.frames == 1 && kept.frame[0].line == 0);
 }
 
+static void count_activities(void *context, const struct hec_activity *activities, size_t count) {
+    (void)activities;
+    *(size_t *)context += count;
+}
+static uint32_t only_track(void *context, const struct hec_track *track) {
+    (void)context, (void)track;
+    return 1;
+}
+
+/* A process that hands over one ring after the other begins each with what a process may have; the run has an end. */
+static void rates_of_a_run_are_bounded(void **state) {
+    (void)state;
+    enum { RINGS = 30, EACH = 10000 }; /* values that one may send at once */
+    static struct hec_marks_timeline timeline;
+    struct hec_marks_bucket all[HEC_MARKS_RATE_COUNT];
+    size_t given = 0;
+    const struct hec_sink sink = {.context = &given, .trace_track = only_track, .trace_activities = count_activities};
+    const int64_t now_ns = HEC_NS_PER_S;
+    const struct hec_activity value = {.start_ns = now_ns, .end_ns = now_ns, .kind = HEC_ACTIVITY_VALUE};
+    uint64_t left_out = 0;
+    hec_marks_rates_init(all, now_ns);
+    for (int i = 0; i < RINGS; i++) {
+        memset(&timeline, 0, sizeof timeline);
+        hec_marks_timeline_init(&timeline, i + 1, all, now_ns);
+        timeline.sink = &sink;
+        for (int k = 0; k < EACH; k++)
+            hec_marks_timeline_add(&timeline, HEC_MARKS_RATE_VALUES, 0, NULL, &value);
+        hec_marks_timeline_flush(&timeline);
+        left_out += timeline.rate[HEC_MARKS_RATE_VALUES].left_out;
+    }
+    assert_int_equal(given, HEC_MARKS_RATE_PROCESSES * EACH);
+    assert_int_equal(given + left_out, RINGS * EACH);
+}
+
 static void rates_and_threads_are_bounded(void **state) {
     (void)state;
     struct fixture fixture = fixture_new();
@@ -348,6 +382,7 @@ int main(void) {
         cmocka_unit_test(what_makes_no_sense_is_not_written),
         cmocka_unit_test(a_hostile_process_is_bounded),
         cmocka_unit_test(rates_and_threads_are_bounded),
+        cmocka_unit_test(rates_of_a_run_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,6 +82,15 @@ static void test_clean(void **state) {
                                                                                                                "?"
                                                                                                                "?|?"
                                                                                                                "?");
+    /* turned backwards, isolated, of no width, a line of its own, a tag; what is seen stays, emoji too */
+    assert_string_equal(hec_format_clean(text, sizeof text, "a\u202egpj.exe", true), "a?gpj.exe");
+    assert_string_equal(hec_format_clean(text, sizeof text, "\u202a\u202b\u202c\u202d\u2066\u2067\u2068\u2069|", true),
+                        "????????|");
+    assert_string_equal(hec_format_clean(text, sizeof text, "\u061c\u200b\u200d\u200e\u200f\u2060\ufeff\u00ad", true),
+                        "????????");
+    assert_string_equal(hec_format_clean(text, sizeof text, "\u2028|\u2029|\U000e0041|\U0001d173", true), "?|?|?|?");
+    assert_string_equal(hec_format_clean(text, sizeof text, "\u05d0\u0627\u2027\u202f\u2070\U0001f600", true),
+                        "\u05d0\u0627\u2027\u202f\u2070\U0001f600");
     assert_string_equal(hec_format_clean(small, sizeof small, "12345\xe2\x82\xac", true), "12345");
     assert_string_equal(hec_format_clean(small, sizeof small, "123456789", true), "1234567");
 }

@@ -8,11 +8,14 @@
 
 #include "sim/sensor.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,22 +65,45 @@ static void is_found_by_others(void **state) {
     sim_world_destroy(NULL);
 }
 
+/* Attach to such bytes in memory of their own. */
+static int attach_to(const char *bytes, size_t length, unsigned seals) {
+    char path[64];
+    struct sim_world *world;
+    int fd = memfd_create("damaged", MFD_ALLOW_SEALING);
+    assert_true(fd >= 0 && pwrite(fd, bytes, length, 0) == (ssize_t)length);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int err = sim_world_attach(path, &world, NULL);
+    if (err == HEC_OK)
+        sim_world_detach(world);
+    close(fd);
+    return err;
+}
+
 static void refuses_foreign_files(void **state) {
     (void)state;
+    enum { SEALED = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW };
     struct sim_world *world = make("h200"), *other;
-    char path[] = "sim-world-damaged-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(sim_world_attach(path, &other, NULL), HEC_ERR_CORRUPT); /* empty */
-    FILE *whole = fopen(sim_world_path(world), "rb");
-    static char bytes[1 << 16];
-    size_t length = fread(bytes, 1, sizeof bytes, whole);
-    fclose(whole);
-    assert_int_equal(length, sizeof bytes);
-    assert_int_equal(pwrite(fd, bytes, length, 0), (ssize_t)length); /* cut off */
-    assert_int_equal(sim_world_attach(path, &other, NULL), HEC_ERR_CORRUPT);
-    memset(bytes, 0xa5, sizeof bytes);
-    assert_int_equal(pwrite(fd, bytes, length, 0), (ssize_t)length);
+    struct stat status;
+    int fd = open(sim_world_path(world), O_RDONLY);
+    assert_int_equal(fstat(fd, &status), 0);
+    size_t length = (size_t)status.st_size;
+    char *bytes = malloc(length);
+    assert_int_equal(read(fd, bytes, length), (ssize_t)length);
+    close(fd);
+    assert_int_equal(attach_to(bytes, length, SEALED), HEC_OK);
+    assert_int_equal(attach_to(bytes, length, 0), HEC_ERR_CORRUPT); /* anybody may cut it off */
+    assert_int_equal(attach_to(bytes, length, F_SEAL_GROW), HEC_ERR_CORRUPT);
+    assert_int_equal(attach_to(bytes, length - 1, SEALED), HEC_ERR_CORRUPT);
+    assert_int_equal(attach_to(bytes, 100, SEALED), HEC_ERR_CORRUPT);
+    assert_int_equal(attach_to(bytes, 0, SEALED), HEC_ERR_CORRUPT);
+    bytes[0] ^= 1;
+    assert_int_equal(attach_to(bytes, length, SEALED), HEC_ERR_CORRUPT);
+    memset(bytes, 0xa5, length);
+    assert_int_equal(attach_to(bytes, length, SEALED), HEC_ERR_CORRUPT);
+    free(bytes);
+    char path[] = "sim-world-foreign-XXXXXX";
+    fd = mkstemp(path);
     assert_int_equal(sim_world_attach(path, &other, NULL), HEC_ERR_CORRUPT);
     assert_int_equal(sim_world_attach("/dev/null", &other, NULL), HEC_ERR_CORRUPT);
     close(fd);
@@ -85,8 +111,27 @@ static void refuses_foreign_files(void **state) {
     sim_world_destroy(world);
 }
 
-/* What a killed hec leaves behind goes with the next machine; what is in use stays. */
-static void abandoned_files_are_removed(void **state) {
+/* A process of the command that cuts the memory off would end all others with SIGBUS: it cannot. */
+static void cannot_be_cut_off(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200");
+    int fd = open(sim_world_path(world), O_RDWR);
+    struct stat before, after;
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &before), 0);
+    assert_int_equal(truncate(sim_world_path(world), 0), -1);
+    assert_int_equal(ftruncate(fd, 0), -1);
+    assert_int_equal(open(sim_world_path(world), O_RDWR | O_TRUNC), -1);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1); /* nor can it stop the others from writing */
+    assert_int_equal(fstat(fd, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    assert_int_equal(sim_world_spec(world)->count, 1);
+    close(fd);
+    sim_world_destroy(world);
+}
+
+/* Who uses the machine of a killed hec goes on; nobody finds it any more. */
+static void a_killed_maker_leaves_nothing(void **state) {
     (void)state;
     char path[300] = "";
     int ready[2];
@@ -100,19 +145,14 @@ static void abandoned_files_are_removed(void **state) {
         _exit(1);
     }
     assert_true(read(ready[0], path, sizeof path - 1) > 0);
-    struct sim_world *used = NULL, *next = make("h200");
-    assert_int_equal(access(path, F_OK), 0); /* its maker lives */
+    struct sim_world *used = NULL, *late = NULL;
     assert_int_equal(sim_world_attach(path, &used, NULL), HEC_OK);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    sim_world_destroy(next);
-    next = make("h200");
-    assert_int_equal(access(path, F_OK), 0); /* in use */
+    assert_int_equal(sim_world_attach(path, &late, NULL), HEC_ERR_NOTFOUND);
+    assert_int_equal(sim_world_set_cap_mw(used, 0, 400000), HEC_OK);
+    assert_int_equal(sim_world_cap_mw(used, 0), 400000);
     sim_world_detach(used);
-    sim_world_destroy(next);
-    next = make("h200");
-    assert_int_equal(access(path, F_OK), -1);
-    sim_world_destroy(next);
     close(ready[0]);
     close(ready[1]);
 }
@@ -338,7 +378,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_found_by_others),
         cmocka_unit_test(refuses_foreign_files),
-        cmocka_unit_test(abandoned_files_are_removed),
+        cmocka_unit_test(cannot_be_cut_off),
+        cmocka_unit_test(a_killed_maker_leaves_nothing),
         cmocka_unit_test(contexts_raise_the_idle_power),
         cmocka_unit_test(the_past_is_not_rewritten),
         cmocka_unit_test(a_killed_process_loses_its_context),

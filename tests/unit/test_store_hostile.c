@@ -209,6 +209,8 @@ static void strange_contents(void **unused) {
         {"UPDATE device SET name=x'00'", "name"},
         {"UPDATE device SET memory_kib=-5", "memory_kib"},
         {"UPDATE device SET memory_kib=1.5", "memory_kib"},
+        {"UPDATE device SET memory_kib=4503599627370497", "memory_kib"}, /* in bytes it is no number any more */
+        {"UPDATE process SET written_kib=9223372036854775807", "written_kib"},
         {"UPDATE device SET has_gpm=NULL", "has_gpm"},
         {"UPDATE device SET has_gpm=4294967296", "has_gpm"},
         {"UPDATE process SET start_ns=9223372036854775807", "start_ns"},

@@ -127,6 +127,21 @@ static void test_window_of_a_killed_process(void **state) {
     assert_int_equal(kept.tracers[0].traced_ns, 2920000);
 }
 
+/* A ring that claims windows without end costs a few; the rest is counted and told. */
+static void test_windows_are_bounded(void **state) {
+    (void)state;
+    struct process p;
+    open_traced(&p);
+    for (uint32_t i = 1; i <= 100000; i++)
+        GIVE(&p, HEC_TRACE_WINDOW, 100 + 10 * i, 2 * S, 0, hec_trace_window,
+             {.duration_ns = 5000, .number = i, .mode = HEC_TRACE_AUTO, .records = 1});
+    process_end(&p, 2 * S);
+    assert_int_equal(kept_of(HEC_ACTIVITY_WINDOW), HEC_TRACE_WINDOWS_MAX);
+    assert_int_equal(kept.tracers[0].windows, HEC_TRACE_WINDOWS_MAX);
+    assert_int_equal(kept.tracers[0].traced_ns, HEC_TRACE_WINDOWS_MAX * 5000);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "windows of the trace left out"));
+}
+
 static void test_tracer_row_and_holder(void **state) {
     (void)state;
     struct process p;
@@ -279,6 +294,7 @@ int main(void) {
         cmocka_unit_test_setup(test_no_calls_no_waiting, keep_begin),
         cmocka_unit_test_setup(test_order_on_a_track, keep_begin),
         cmocka_unit_test_setup(test_windows, keep_begin),
+        cmocka_unit_test_setup(test_windows_are_bounded, keep_begin),
         cmocka_unit_test_setup(test_window_of_a_killed_process, keep_begin),
         cmocka_unit_test_setup(test_tracer_row_and_holder, keep_begin),
         cmocka_unit_test_setup(test_another_version, keep_begin),

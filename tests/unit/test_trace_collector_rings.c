@@ -113,6 +113,30 @@ static void test_exec(void **state) {
     hec_ring_unmap(&second);
 }
 
+/* Rings of one pid that claim the largest losses: their sum stops at the largest number, and does not turn negative. */
+static void test_large_counts_of_one_process(void **state) {
+    (void)state;
+    struct hec_ring rings[6];
+    for (int i = 0; i < 6; i++) {
+        connect_ring(&rings[i], 64, HEC_RING_TRACE);
+        write_kernels(&rings[i], 1);
+        struct hec_trace_counts counts = {
+            .dropped = (uint64_t)INT64_MAX / 4, .bad = (uint64_t)INT64_MAX / 4, .self_ns = INT64_MAX};
+        write_record(&rings[i], HEC_TRACE_COUNTS, &counts, sizeof counts);
+        hec_ring_drop(&rings[i], UINT64_MAX - 5);
+        poll_now();
+    }
+    finish();
+    assert_int_equal(kept.tracer_count, 1);
+    const struct hec_tracer *row = &kept.tracers[0];
+    assert_int_equal(row->records, 6);
+    const int64_t sums[] = {row->lost, row->dropped, row->bad, row->self_ns};
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+        assert_int_equal(sums[i], HEC_TRACER_COUNT_MAX);
+    for (int i = 0; i < 6; i++)
+        hec_ring_unmap(&rings[i]);
+}
+
 static void test_what_is_not_taken(void **state) {
     (void)state;
     struct hec_ring marks, huge;
@@ -155,6 +179,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_short_process, begin, end),
         cmocka_unit_test_setup_teardown(test_full_ring_is_told, begin, end),
         cmocka_unit_test_setup_teardown(test_exec, begin, end),
+        cmocka_unit_test_setup_teardown(test_large_counts_of_one_process, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_not_taken, begin, end),
         cmocka_unit_test_setup_teardown(test_close_alone, begin, end),
         cmocka_unit_test(test_no_socket),

@@ -14,6 +14,7 @@
 #define DRAIN_FAST_NS (10 * HEC_NS_PER_MS) /* while some ring was more than a quarter full */
 #define PEERS_MAX 512                      /* each holds one descriptor (its pidfd), of usually 1024 */
 #define PEERS_RICH 64                      /* those that come later may define few names: 3 MB each is too much then */
+#define RINGS_MAX 16                       /* of one process: more are those of programs that it was before (exec) */
 #define RECORDS_MAX 65536                  /* largest ring taken: one drain of it is about 10 ms of this thread */
 #define EVENTS_MAX 1000
 
@@ -22,6 +23,7 @@ struct marks {
     struct hec_intake intake;
     struct hec_marks_peer *peer[PEERS_MAX];
     int peer_count;
+    uint64_t rings_ended; /* of processes with more than RINGS_MAX */
 };
 
 static int marks_open(const struct hec_observe_options *options, const struct hec_sink *sink, void **self,
@@ -38,16 +40,40 @@ static int marks_open(const struct hec_observe_options *options, const struct he
     }
     marks->run = (struct hec_marks_run){
         .sink = sink, .opened_ns = hec_clock_mono_ns(), .end_ns = INT64_MAX, .events_left = EVENTS_MAX};
+    hec_marks_rates_init(marks->run.rates, marks->run.opened_ns);
     *self = marks;
     return HEC_OK;
+}
+
+static void end_peer(struct marks *marks, int at, int64_t now_ns) {
+    hec_marks_peer_end(marks->peer[at], &marks->run, now_ns);
+    for (marks->peer_count--; at < marks->peer_count; at++)
+        marks->peer[at] = marks->peer[at + 1];
+}
+
+/* One process that hands over ring after ring takes no other's place. */
+static void end_oldest_of_many(struct marks *marks, pid_t pid, int64_t now_ns) {
+    int count = 0, oldest = 0;
+    for (int i = marks->peer_count; pid > 0 && i-- > 0;) {
+        if (marks->peer[i]->pid != pid)
+            continue;
+        count++;
+        oldest = i;
+    }
+    if (count < RINGS_MAX)
+        return;
+    hec_marks_peer_drain(marks->peer[oldest], &marks->run, now_ns, true);
+    end_peer(marks, oldest, now_ns);
+    marks->rings_ended++;
 }
 
 static bool take_ring(void *context, const struct hec_intake_ring *arrived, int64_t now_ns) {
     struct marks *marks = context;
     struct hec_marks_peer *added = NULL;
     struct hec_ring_reader ring = arrived->ring;
+    end_oldest_of_many(marks, arrived->pid, now_ns);
     if (marks->peer_count < PEERS_MAX) {
-        added = hec_marks_peer_new(ring, arrived->pid, arrived->pid_fd, now_ns);
+        added = hec_marks_peer_new(&marks->run, ring, arrived->pid, arrived->pid_fd, now_ns);
     } else {
         hec_ring_close(&ring); /* tells the process to stop making marks */
         if (arrived->pid_fd >= 0)
@@ -71,12 +97,10 @@ static int64_t marks_poll(void *self, int64_t now_ns) {
         if (hec_ring_pending(&peer->ring) > peer->ring.mask / 4)
             next_ns = now_ns + DRAIN_FAST_NS;
         hec_marks_peer_drain(peer, &marks->run, now_ns, dead);
-        if (dead) {
-            hec_marks_peer_end(peer, &marks->run, now_ns);
-            marks->peer[i] = marks->peer[--marks->peer_count];
-        } else {
+        if (dead)
+            end_peer(marks, i, now_ns);
+        else
             i++;
-        }
     }
     hec_marks_units_flush(&marks->run.units, marks->run.sink);
     return next_ns;
@@ -86,7 +110,7 @@ static void marks_finish(void *self, int64_t end_ns) {
     struct marks *marks = self;
     struct hec_marks_run *run = &marks->run;
     run->end_ns = end_ns;
-    hec_intake_poll(&marks->intake, end_ns, take_ring, marks);
+    hec_intake_finish(&marks->intake, end_ns, take_ring, marks);
     while (marks->peer_count > 0) {
         struct hec_marks_peer *peer = marks->peer[--marks->peer_count];
         hec_marks_peer_drain(peer, run, end_ns, true);
@@ -100,6 +124,15 @@ static void marks_finish(void *self, int64_t end_ns) {
         hec_marks_tell(run, HEC_EVENT_NOTE, end_ns,
                        "marks of %" PRIu64 " processes left out: refused, or over %d at once", marks->intake.refused,
                        PEERS_MAX);
+    if (marks->rings_ended > 0)
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns,
+                       "%" PRIu64 " rings were ended early: their processes handed over more than %d",
+                       marks->rings_ended, RINGS_MAX);
+    if (marks->intake.silent > 0)
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " connections were given up: they said nothing",
+                       marks->intake.silent);
+    if (marks->intake.crowded)
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "thousands of processes connected at once: marks may be missing");
     if (marks->intake.strangers > 0)
         hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " connections of other users refused",
                        marks->intake.strangers);

@@ -15,7 +15,8 @@
  * cancelled in a signal handler; a merely stopped process (SIGSTOP) loses at most that one record. */
 #define STUCK_NS (10 * HEC_NS_PER_S)
 
-struct hec_marks_peer *hec_marks_peer_new(struct hec_ring_reader ring, pid_t pid, int pid_fd, int64_t now_ns) {
+struct hec_marks_peer *hec_marks_peer_new(struct hec_marks_run *run, struct hec_ring_reader ring, pid_t pid, int pid_fd,
+                                          int64_t now_ns) {
     struct hec_marks_peer *peer = calloc(1, sizeof *peer);
     if (!peer) {
         hec_ring_close(&ring);
@@ -26,7 +27,7 @@ struct hec_marks_peer *hec_marks_peer_new(struct hec_ring_reader ring, pid_t pid
     peer->ring = ring;
     peer->pid = pid;
     peer->pid_fd = pid_fd;
-    hec_marks_timeline_init(&peer->timeline, pid, now_ns);
+    hec_marks_timeline_init(&peer->timeline, pid, run->rates, now_ns);
     hec_ring_names_init(&peer->names, HEC_MARKS_NAMES_MAX, HEC_MARKS_TEXT_BYTES - 1);
     return peer;
 }

@@ -27,6 +27,7 @@ struct hec_marks_run {
     int64_t opened_ns; /* nothing valid is older: the socket did not exist */
     int64_t end_ns;    /* end of the window; INT64_MAX until it is known */
     struct hec_marks_units units;
+    struct hec_marks_bucket rates[HEC_MARKS_RATE_COUNT];
     int events_left; /* see observe/tell.h */
 };
 
@@ -72,7 +73,8 @@ struct hec_marks_peer {
 };
 
 /* Takes the mapped ring over. NULL without memory (the ring is closed). pid_fd is taken over too. */
-struct hec_marks_peer *hec_marks_peer_new(struct hec_ring_reader ring, pid_t pid, int pid_fd, int64_t now_ns);
+struct hec_marks_peer *hec_marks_peer_new(struct hec_marks_run *run, struct hec_ring_reader ring, pid_t pid, int pid_fd,
+                                          int64_t now_ns);
 
 /* Tell the sink what is in the ring. dead: nobody writes any more, so uncommitted records are passed over. */
 void hec_marks_peer_drain(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t now_ns, bool dead);

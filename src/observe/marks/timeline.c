@@ -18,26 +18,41 @@ static const struct {
     [HEC_MARKS_RATE_STACKS] = {"stack samples", 1000},
 };
 
-void hec_marks_timeline_init(struct hec_marks_timeline *timeline, int32_t pid, int64_t now_ns) {
-    timeline->pid = pid;
-    for (int i = 0; i < HEC_MARKS_RATE_COUNT; i++) {
-        timeline->rate[i].tokens = rates[i].per_s * BURST_S;
-        timeline->rate[i].refill_ns = now_ns;
+static void fill(struct hec_marks_bucket *bucket, double per_s, int64_t now_ns) {
+    *bucket = (struct hec_marks_bucket){per_s * BURST_S, now_ns};
+}
+
+/* Whether there is one to take. */
+static bool refill(struct hec_marks_bucket *bucket, double per_s, int64_t now_ns) {
+    double most = per_s * BURST_S;
+    if (now_ns > bucket->refill_ns) {
+        bucket->tokens += (double)(now_ns - bucket->refill_ns) / (double)HEC_NS_PER_S * per_s;
+        if (bucket->tokens > most)
+            bucket->tokens = most;
+        bucket->refill_ns = now_ns;
     }
+    return bucket->tokens >= 1;
+}
+
+void hec_marks_rates_init(struct hec_marks_bucket all[HEC_MARKS_RATE_COUNT], int64_t now_ns) {
+    for (int i = 0; i < HEC_MARKS_RATE_COUNT; i++)
+        fill(&all[i], rates[i].per_s * HEC_MARKS_RATE_PROCESSES, now_ns);
+}
+
+void hec_marks_timeline_init(struct hec_marks_timeline *timeline, int32_t pid, struct hec_marks_bucket *all,
+                             int64_t now_ns) {
+    timeline->pid = pid;
+    timeline->all = all;
+    for (int i = 0; i < HEC_MARKS_RATE_COUNT; i++)
+        fill(&timeline->rate[i].bucket, rates[i].per_s, now_ns);
 }
 
 static bool allowed(struct hec_marks_timeline *timeline, enum hec_marks_rate rate, int64_t now_ns) {
-    double most = rates[rate].per_s * BURST_S;
-    if (now_ns > timeline->rate[rate].refill_ns) {
-        double passed_s = (double)(now_ns - timeline->rate[rate].refill_ns) / (double)HEC_NS_PER_S;
-        timeline->rate[rate].tokens += passed_s * rates[rate].per_s;
-        if (timeline->rate[rate].tokens > most)
-            timeline->rate[rate].tokens = most;
-        timeline->rate[rate].refill_ns = now_ns;
-    }
-    if (timeline->rate[rate].tokens < 1)
+    struct hec_marks_bucket *own = &timeline->rate[rate].bucket, *all = &timeline->all[rate];
+    if (!refill(own, rates[rate].per_s, now_ns) || !refill(all, rates[rate].per_s * HEC_MARKS_RATE_PROCESSES, now_ns))
         return false;
-    timeline->rate[rate].tokens -= 1;
+    own->tokens -= 1;
+    all->tokens -= 1;
     return true;
 }
 
@@ -96,8 +111,10 @@ const char *hec_marks_timeline_left_out(const struct hec_marks_timeline *timelin
                                         size_t size) {
     text[0] = '\0';
     if (timeline->rate[rate].left_out > 0)
-        snprintf(text, size, "%" PRIu64 " %s (%.3f s in all) left out: more than %.0f a second",
+        snprintf(text, size,
+                 "%" PRIu64 " %s (%.3f s in all) left out: more than %.0f a second, or %.0f of all processes",
                  timeline->rate[rate].left_out, rates[rate].name,
-                 (double)timeline->rate[rate].left_out_ns / (double)HEC_NS_PER_S, rates[rate].per_s);
+                 (double)timeline->rate[rate].left_out_ns / (double)HEC_NS_PER_S, rates[rate].per_s,
+                 rates[rate].per_s * HEC_MARKS_RATE_PROCESSES);
     return text;
 }

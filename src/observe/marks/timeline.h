@@ -19,9 +19,17 @@ enum hec_marks_rate {
     HEC_MARKS_RATE_STACKS,
     HEC_MARKS_RATE_COUNT
 };
+/* And all processes of a run together: so many times that. A process that hands over one ring after the other gains no more. */
+#define HEC_MARKS_RATE_PROCESSES 10
+
+struct hec_marks_bucket {
+    double tokens;
+    int64_t refill_ns;
+};
 
 struct hec_marks_timeline {
     const struct hec_sink *sink;
+    struct hec_marks_bucket *all; /* by rate: of the run */
     int32_t pid;
     uint32_t process_track; /* 0: not yet made */
     struct {
@@ -30,8 +38,7 @@ struct hec_marks_timeline {
     int threads;
     uint64_t threads_refused; /* activities of threads over the bound */
     struct {
-        double tokens;
-        int64_t refill_ns;
+        struct hec_marks_bucket bucket;
         uint64_t left_out;
         int64_t left_out_ns;
     } rate[HEC_MARKS_RATE_COUNT];
@@ -39,7 +46,12 @@ struct hec_marks_timeline {
     int batch_count;
 };
 
-void hec_marks_timeline_init(struct hec_marks_timeline *timeline, int32_t pid, int64_t now_ns);
+/* The buckets of a run, full. */
+void hec_marks_rates_init(struct hec_marks_bucket all[HEC_MARKS_RATE_COUNT], int64_t now_ns);
+
+/* all, by rate, must outlive the timeline. */
+void hec_marks_timeline_init(struct hec_marks_timeline *timeline, int32_t pid, struct hec_marks_bucket *all,
+                             int64_t now_ns);
 
 /* Adds the activity, on the track of thread tid or, with 0, of the process; name: its text, NULL none (activity->name
  * stays as it is then). Left out and counted beyond the rate. activity->start_ns <= activity->end_ns. */
@@ -49,7 +61,8 @@ void hec_marks_timeline_add(struct hec_marks_timeline *timeline, enum hec_marks_
 /* Gives what is in the batch to the sink. */
 void hec_marks_timeline_flush(struct hec_marks_timeline *timeline);
 
-/* What was left out for that rate, "" when nothing was: "12 phases (0.003 s in all) left out: more than 2000 a second".
+/* What was left out for that rate, "" when nothing was: "12 phases (0.003 s in all) left out: more than 2000 a second, or
+ * 20000 of all processes".
  * Returns text. */
 const char *hec_marks_timeline_left_out(const struct hec_marks_timeline *timeline, enum hec_marks_rate rate, char *text,
                                         size_t size);

@@ -41,27 +41,26 @@ struct hec_trace_peer *hec_trace_peer_new(struct hec_trace_run *run, struct hec_
 struct hec_tracer hec_trace_peer_row(const struct hec_trace_peer *peer, int64_t now_ns) {
     struct hec_tracer row = peer->tracer;
     const struct hec_tracer *before = &peer->before;
-    if (peer->window_open) {
+    if (peer->window_open && row.windows < HEC_TRACE_WINDOWS_MAX) {
         row.windows++;
         row.traced_ns += peer->window.duration_ns;
     }
     if (peer->holder_since_ns && now_ns > peer->holder_since_ns)
-        row.holder_ns += now_ns - peer->holder_since_ns;
-    row.records = (int64_t)peer->received;
-    row.bad = (int64_t)(peer->bad + peer->counted_bad);
-    uint64_t lost = hec_ring_lost(&peer->ring);
-    row.lost = lost > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)lost;
+        row.holder_ns = hec_trace_sum(row.holder_ns, now_ns - peer->holder_since_ns);
+    row.records = hec_trace_sum(peer->received, 0);
+    row.bad = hec_trace_sum(peer->bad, peer->counted_bad);
+    row.lost = hec_trace_sum(hec_ring_lost(&peer->ring), 0);
     if (before->pid == 0)
         return row;
     row.first_ns = before->first_ns;
-    row.traced_ns += before->traced_ns;
-    row.holder_ns += before->holder_ns;
+    row.traced_ns = hec_trace_sum(row.traced_ns, before->traced_ns);
+    row.holder_ns = hec_trace_sum(row.holder_ns, before->holder_ns);
     row.windows += before->windows;
-    row.records += before->records;
-    row.dropped += before->dropped;
-    row.lost += before->lost;
-    row.bad += before->bad;
-    row.self_ns += before->self_ns;
+    row.records = hec_trace_sum(row.records, before->records);
+    row.dropped = hec_trace_sum(row.dropped, before->dropped);
+    row.lost = hec_trace_sum(row.lost, before->lost);
+    row.bad = hec_trace_sum(row.bad, before->bad);
+    row.self_ns = hec_trace_sum(row.self_ns, before->self_ns);
     if (!row.holder[0])
         snprintf(row.holder, sizeof row.holder, "%s", before->holder);
     return row;
@@ -132,6 +131,11 @@ void hec_trace_peer_end(struct hec_trace_peer *peer, struct hec_trace_run *run, 
     if (peer->bad > 0)
         hec_trace_tell(run, HEC_EVENT_NOTE, end_ns, "process %d: %" PRIu64 " invalid records of the trace left out",
                        pid, peer->bad);
+    if (peer->windows_left_out > 0)
+        hec_trace_tell(run, HEC_EVENT_NOTE, end_ns,
+                       "process %d: %" PRIu64
+                       " windows of the trace left out: more than %u of a process, or %u of a run",
+                       pid, peer->windows_left_out, HEC_TRACE_WINDOWS_MAX, HEC_TRACE_RUN_WINDOWS_MAX);
     if (peer->late > 0)
         hec_trace_tell(run, HEC_EVENT_NOTE, end_ns,
                        "process %d: %" PRIu64 " records of the trace after the end of the run left out", pid,

@@ -9,6 +9,7 @@
 
 #define HEC_TRACE_NAMES_MAX 131072u              /* of one process */
 #define HEC_TRACE_NAMES_BYTES ((size_t)32 << 20) /* of one process; the budget of all counts too */
+#define HEC_TRACE_WINDOWS_MAX 64u /* of one process; a tracer opens one, and a report holds all in memory */
 
 struct hec_trace_peer {
     struct hec_ring_reader ring;
@@ -31,12 +32,17 @@ struct hec_trace_peer {
     int64_t device_last_ns;  /* end of the last activity of a device */
     int64_t holder_since_ns; /* 0: nobody has CUPTI */
     /* what did not fit */
-    uint64_t received, bad, late;
+    uint64_t received, bad, late, windows_left_out;
     uint64_t counted_bad; /* by the tracer */
     uint64_t lost_told;
     int64_t stuck_since_ns; /* a reserved slot is not committed since then; 0: none */
     uint64_t stuck_at;
 };
+
+/* The sum of two counts (>= 0), or the largest that a tracer's row holds. */
+static inline int64_t hec_trace_sum(uint64_t a, uint64_t b) {
+    return a < HEC_TRACER_COUNT_MAX && b < HEC_TRACER_COUNT_MAX - a ? (int64_t)(a + b) : HEC_TRACER_COUNT_MAX;
+}
 
 /* Takes ring and pid_fd over. NULL without memory: both are closed. */
 struct hec_trace_peer *hec_trace_peer_new(struct hec_trace_run *run, struct hec_ring_reader ring, pid_t pid,
@@ -53,7 +59,7 @@ bool hec_trace_peer_drain(struct hec_trace_peer *peer, struct hec_trace_run *run
 /* The process, its program or the window ended: give out everything, tell what was lost, free. */
 void hec_trace_peer_end(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t end_ns);
 
-/* How the process was traced so far. */
+/* How the process was traced so far; the open window, where there is one that will be told, counts. */
 struct hec_tracer hec_trace_peer_row(const struct hec_trace_peer *peer, int64_t now_ns);
 
 #endif

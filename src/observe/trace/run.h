@@ -9,6 +9,7 @@
 #define HEC_TRACE_BATCH 512
 #define HEC_TRACE_BUDGET_BYTES ((size_t)256 << 20) /* tables and held activities of all processes together */
 #define HEC_TRACE_HELD_MAX 524288u                 /* activities held back at once; 36 MB */
+#define HEC_TRACE_RUN_WINDOWS_MAX 65536u           /* of all processes, which may be many one after the other */
 #define HEC_TRACE_EVENTS_MAX 1000
 
 struct hec_trace_run {
@@ -18,7 +19,7 @@ struct hec_trace_run {
     int64_t opened_ns;                /* nothing valid is older: the socket did not exist */
     int64_t end_ns;                   /* end of the window; INT64_MAX until it is known */
     struct hec_trace_budget budget;
-    uint32_t held;
+    uint32_t held, windows;
     int events_left; /* see observe/tell.h */
     size_t batched;
     struct hec_activity batch[HEC_TRACE_BATCH];

@@ -372,9 +372,15 @@ void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run
 }
 
 void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
+    bool told = peer->tracer.windows < HEC_TRACE_WINDOWS_MAX && run->windows < HEC_TRACE_RUN_WINDOWS_MAX;
     if (!peer->window_open)
         return;
     peer->window_open = false;
+    if (!told) {
+        peer->windows_left_out++;
+        return;
+    }
+    run->windows++;
     peer->tracer.windows++;
     peer->tracer.traced_ns += peer->window.duration_ns;
     struct hec_activity activity = {
@@ -416,7 +422,7 @@ static bool take_counts(const struct taking *t) {
         return false;
     tracer->dropped = (int64_t)counts->dropped;
     t->peer->counted_bad = counts->bad;
-    tracer->self_ns = counts->self_ns;
+    tracer->self_ns = hec_trace_sum(counts->self_ns, 0);
     tracer->estimate_ppm = counts->estimate_ppm;
     if (t->record->t_ns > tracer->last_ns && t->record->t_ns <= t->now_ns)
         tracer->last_ns = t->record->t_ns;
@@ -431,7 +437,7 @@ static bool take_holder(const struct taking *t) {
     if ((holder->name && !name) || t_ns < t->run->opened_ns || t_ns > t->now_ns)
         return false;
     if (peer->holder_since_ns && t_ns > peer->holder_since_ns)
-        peer->tracer.holder_ns += t_ns - peer->holder_since_ns;
+        peer->tracer.holder_ns = hec_trace_sum(peer->tracer.holder_ns, t_ns - peer->holder_since_ns);
     bool had = peer->holder_since_ns != 0;
     peer->holder_since_ns = name ? t_ns : 0;
     if (name) {

@@ -137,7 +137,7 @@ static void trace_finish(void *self, int64_t end_ns) {
     struct trace *trace = self;
     struct hec_trace_run *run = &trace->run;
     run->end_ns = end_ns;
-    hec_intake_poll(&trace->intake, end_ns, take_ring, trace);
+    hec_intake_finish(&trace->intake, end_ns, take_ring, trace);
     drain_rest(trace, end_ns);
     while (trace->peer_count > 0) {
         hec_trace_peer_drain(trace->peer[0], run, end_ns, true);
@@ -150,6 +150,11 @@ static void trace_finish(void *self, int64_t end_ns) {
         hec_trace_tell(run, HEC_EVENT_NOTE, end_ns,
                        "traces of %" PRIu64 " processes left out: refused, or over %d at once", trace->intake.refused,
                        PEERS_MAX);
+    if (trace->intake.silent > 0)
+        hec_trace_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " connections were given up: they said nothing",
+                       trace->intake.silent);
+    if (trace->intake.crowded)
+        hec_trace_tell(run, HEC_EVENT_NOTE, end_ns, "thousands of processes connected at once: traces may be missing");
     if (trace->intake.strangers > 0)
         hec_trace_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " connections of other users refused",
                        trace->intake.strangers);
