@@ -313,26 +313,46 @@ static void add_totals(struct hec_summary *out, const struct hec_price *price) {
 
 /* ---- the whole ---- */
 
-/* The length of a run that was cut off: up to the last reading of anything that is read throughout. */
+/* Sources are read about once a second at least: what is silent for longer than this has ended. */
+#define SILENT_NS (2 * HEC_NS_PER_S)
+
+/* The later one's last reading; 0: there is none. */
+static int last_of(struct build *b, enum hec_metric metric, enum hec_metric other, int32_t subject, int64_t *last_ns,
+                   struct hec_why *why) {
+    struct hec_range range = {0}, second = {0};
+    *last_ns = 0;
+    int err = hec_feed_range(b->input, metric, subject, &range, why);
+    if (!err)
+        err = hec_feed_range(b->input, other, subject, &second, why);
+    if (!err && range.count)
+        *last_ns = range.last_ns;
+    if (!err && second.count && second.last_ns > *last_ns)
+        *last_ns = second.last_ns;
+    return err;
+}
+
+/* The length of a run that was cut off, or goes on: as far as the host and each device were read that were still being
+ * read. Some is read later than the rest, and what was not read yet is no gap. */
 static int derive_end(struct build *b, struct hec_why *why) {
-    static const enum hec_metric throughout[] = {HEC_SELF_CPU, HEC_HOST_CPU_BUSY, HEC_TREE_CPU};
-    struct hec_range range;
-    int err = 0;
+    int64_t ends_ns[2 + HEC_DEVICE_MAX], latest_ns = 0;
+    int count = 2, err;
     b->end_ns = b->input->end_ns;
     if (b->end_ns > 0)
         return 0;
-    b->end_ns = 0;
-    for (size_t i = 0; i < sizeof throughout / sizeof throughout[0] && !err; i++) {
-        err = hec_feed_range(b->input, throughout[i], 0, &range, why);
-        if (!err && range.count && range.last_ns > b->end_ns)
-            b->end_ns = range.last_ns;
-    }
-    for (int i = 0; i < b->out->device_count && !err; i++) {
-        err = hec_feed_range(b->input, HEC_GPU_POWER, b->out->devices[i].device.index, &range, why);
-        if (!err && range.count && range.last_ns > b->end_ns)
-            b->end_ns = range.last_ns;
-    }
-    return err;
+    err = last_of(b, HEC_SELF_CPU, HEC_HOST_CPU_BUSY, 0, &ends_ns[0], why);
+    if (!err)
+        err = last_of(b, HEC_TREE_CPU, HEC_TREE_CPU, 0, &ends_ns[1], why);
+    for (int i = 0; i < b->out->device_count && i < HEC_DEVICE_MAX && !err; i++)
+        err = last_of(b, HEC_GPU_POWER, HEC_GPU_ENERGY, b->out->devices[i].device.index, &ends_ns[count++], why);
+    if (err)
+        return err;
+    for (int i = 0; i < count; i++)
+        latest_ns = ends_ns[i] > latest_ns ? ends_ns[i] : latest_ns;
+    b->end_ns = latest_ns;
+    for (int i = 0; i < count; i++)
+        if (ends_ns[i] > 0 && ends_ns[i] >= latest_ns - SILENT_NS && ends_ns[i] < b->end_ns)
+            b->end_ns = ends_ns[i];
+    return 0;
 }
 
 static void label(const struct hec_summary_input *in, struct hec_summary *out) {
@@ -345,6 +365,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->imported, sizeof out->imported, in->imported);
     out->exit_code = in->exit_code;
     out->complete = in->complete;
+    out->in_progress = in->in_progress;
 }
 
 /* What the trace alone can tell about a device: that the command used it. */

@@ -21,6 +21,7 @@ static json_t *run_of(const struct hec_summary *s) {
     set(run, "exit_code", known_integer(s->exit_code));
     set(run, "started", text_or_null(s->started));
     set(run, "complete", json_boolean(s->complete));
+    set(run, "in_progress", json_boolean(s->in_progress));
     set(run, "simulated", text_or_null(s->simulated));
     set(run, "imported", text_or_null(s->imported));
     set(run, "hostname", text_or_null(s->hostname));

@@ -47,6 +47,8 @@ static void put_headline(struct hec_page *page, const struct hec_summary *s) {
     hec_terminal_headline(page, s);
     if (s->imported[0])
         snprintf(outcome, sizeof outcome, "imported (%s)", s->imported);
+    else if (s->in_progress)
+        snprintf(outcome, sizeof outcome, "so far: the run is in progress");
     else if (!s->complete)
         snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
     else if (s->exit_code < 0)

@@ -11,11 +11,7 @@
 #define META_KEYS_MAX 4096
 #define META_BYTES_MAX (4 << 20)
 
-static int check_header(const struct hec_reader *reader, const char *path, struct hec_header *header,
-                        struct hec_why *why) {
-    int err = hec_header_read(path, header, why);
-    if (err)
-        return err;
+static int check_header(const struct hec_reader *reader, const struct hec_header *header, struct hec_why *why) {
     if (header->file_bytes == 0)
         return hec_fail(why, HEC_ERR_CORRUPT, "%s is empty, so it is not a HEC run file", reader->path);
     if (!header->is_run_file)
@@ -99,33 +95,69 @@ static int load_metas(struct hec_reader *reader, struct hec_why *why) {
     return err;
 }
 
-int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *why) {
-    *out = NULL;
+static struct hec_reader *new_reader(const char *path) {
     struct hec_reader *reader = calloc(1, sizeof *reader);
-    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
-    char *plain = NULL;
-    if (!reader || asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0) {
-        free(reader);
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    }
-    snprintf(reader->path, sizeof reader->path, "%s", path);
-    struct hec_header header;
-    int err = check_header(reader, plain, &header, why);
-    if (err == HEC_OK) {
-        reader->file_bytes = header.file_bytes + header.log_bytes;
-        err = open_database(reader, plain, why);
-    }
+    if (reader)
+        snprintf(reader->path, sizeof reader->path, "%s", path);
+    return reader;
+}
+
+/* What is left to do once a database is open, or has failed to. */
+static int begin(struct hec_reader *reader, int err, struct hec_reader **out, struct hec_why *why) {
     if (err == HEC_OK)
         err = hec_reading_check_schema(reader, why);
     if (err == HEC_OK)
         err = load_metas(reader, why);
-    free(plain);
     if (err) {
         hec_reader_close(reader);
         return err;
     }
     *out = reader;
     return HEC_OK;
+}
+
+int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *why) {
+    *out = NULL;
+    struct hec_reader *reader = new_reader(path);
+    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
+    char *plain = NULL;
+    if (!reader || asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0) {
+        free(reader);
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
+    struct hec_header header;
+    int err = hec_header_read(plain, &header, why);
+    if (err == HEC_OK)
+        err = check_header(reader, &header, why);
+    if (err == HEC_OK) {
+        reader->file_bytes = header.file_bytes + header.log_bytes;
+        reader->live = header.live;
+        err = open_database(reader, plain, why);
+    }
+    free(plain);
+    return begin(reader, err, out, why);
+}
+
+int hec_reader_open_image(const struct hec_image *image, const char *path, struct hec_reader **out,
+                          struct hec_why *why) {
+    *out = NULL;
+    struct hec_reader *reader = new_reader(path);
+    if (!reader)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    struct hec_header header;
+    hec_header_parse(image->bytes, image->length, &header);
+    int err = check_header(reader, &header, why);
+    if (err == HEC_OK) {
+        reader->file_bytes = header.file_bytes;
+        int rc = hec_reading_open_image(reader, image);
+        if (rc != SQLITE_OK)
+            err = hec_sql_fail(reader->db, rc, why, "cannot read the run");
+    }
+    return begin(reader, err, out, why);
+}
+
+bool hec_reader_live(const struct hec_reader *reader) {
+    return reader->live;
 }
 
 void hec_reader_close(struct hec_reader *reader) {

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "model/run.h"
+#include "store/image.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct hec_reader;
@@ -18,7 +20,13 @@ struct hec_reader;
  * beside it; where SQLite cannot work on that in place (a directory that cannot be written), a private copy under
  * TMPDIR is read. Not for a file that this process is still writing: closing it would drop the writer's locks. */
 int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *why);
+/* The bytes of a run file, which live as long as the reader; path is its name in messages. */
+int hec_reader_open_image(const struct hec_image *image, const char *path, struct hec_reader **out,
+                          struct hec_why *why);
 void hec_reader_close(struct hec_reader *reader); /* NULL is fine */
+
+/* Was its writer at work when the file was opened? */
+bool hec_reader_live(const struct hec_reader *reader);
 
 /* NULL when the key is absent. The string lives until the reader is closed. */
 const char *hec_reader_meta(struct hec_reader *reader, const char *key);

@@ -16,6 +16,7 @@ struct hec_meta {
 
 struct hec_reader {
     sqlite3 *db;
+    bool live;      /* its writer is at work */
     bool in_use;    /* by the thread of a pass over the activities */
     char path[300]; /* for messages, cut */
     int64_t file_bytes;
@@ -28,6 +29,8 @@ struct hec_reader {
 
 /* Open path with every guard on. The first statement shows whether SQLite can work there: its code is returned. */
 int hec_reading_open(struct hec_reader *reader, const char *path, int flags);
+/* The same of bytes in memory. */
+int hec_reading_open_image(struct hec_reader *reader, const struct hec_image *image);
 
 /* Open a private copy of the file and its log, already unlinked. */
 int hec_reading_open_copy(struct hec_reader *reader, const char *path, struct hec_why *why);

@@ -1,6 +1,9 @@
 #include "store/sql.h"
 
+#include "store/schema.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* sqlite3_system_errno is not set by statements that fail while they are stepped, so the files are asked. */
@@ -61,4 +64,16 @@ int hec_sql_fail(sqlite3 *db, int rc, struct hec_why *why, const char *what) {
     if (errnum && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN))
         text = strerror(errnum);
     return hec_fail(why, hec_sql_err(db, rc), "%s: %s", what, text);
+}
+
+int hec_sql_image(sqlite3 *db, struct hec_image *image, struct hec_why *why) {
+    sqlite3_int64 size = 0;
+    unsigned char *bytes = sqlite3_serialize(db, "main", &size, 0);
+    *image = (struct hec_image){NULL, 0};
+    if (bytes && size >= HEC_SCHEMA_PAGE_BYTES && (image->bytes = malloc((size_t)size))) {
+        memcpy(image->bytes, bytes, (size_t)size);
+        image->length = (size_t)size;
+    }
+    sqlite3_free(bytes);
+    return image->bytes ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "out of memory for the pages of a run file");
 }

@@ -3,6 +3,7 @@
 #define HEC_STORE_SQL_H
 
 #include "base/error.h"
+#include "store/image.h"
 
 #include <sqlite3.h>
 
@@ -10,5 +11,8 @@
 int hec_sql_err(sqlite3 *db, int rc);
 /* The same, with why = "WHAT: SQLite's sentence". db may be NULL. */
 int hec_sql_fail(sqlite3 *db, int rc, struct hec_why *why, const char *what);
+
+/* A copy of the database's pages. */
+int hec_sql_image(sqlite3 *db, struct hec_image *image, struct hec_why *why);
 
 #endif

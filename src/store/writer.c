@@ -4,12 +4,14 @@
 #include "base/trace.h"
 #include "store/commit.h"
 #include "store/create.h"
+#include "store/schema.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* 8 MB in all while the disk is full. A GPU at default rates makes some 250 values a second: 12 kB as queued samples,
  * 0.7 kB as closed blocks; so 2 MB of samples outlast minutes without a flush, 4 MB of blocks an hour and more without
@@ -33,6 +35,11 @@ struct hec_writer {
     struct hec_definitions definitions;
     struct hec_store_timeline *timeline;
     struct hec_commit commit;
+    char *path; /* NULL: in memory */
+    int keeper; /* descriptor of the file, -1 in memory */
+    bool told;  /* hec_writer_finish was called; what it returned last */
+    bool whole; /* it committed everything */
+    int finished;
     int64_t failing_since_ns; /* 0: writing works */
     struct hec_why failure;
 };
@@ -182,19 +189,22 @@ static void destroy(struct hec_writer *writer) {
     hec_store_timeline_free(writer->timeline);
     hec_definitions_free(&writer->definitions);
     pthread_mutex_destroy(&writer->lock);
+    if (writer->keeper >= 0)
+        close(writer->keeper); /* after SQLite: hec_live_hold */
+    free(writer->path);
     free(writer);
 }
 
-int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out,
-                      struct hec_why *why) {
-    *out = NULL;
+/* NULL: no memory. */
+static struct hec_writer *new_writer(int64_t origin_ns) {
     struct hec_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        return NULL;
     pthread_mutex_init(&writer->lock, NULL);
     hec_queue_init(&writer->incoming, SAMPLES_BYTES);
     hec_queue_init(&writer->records, RECORDS_BYTES);
     writer->origin_ns = origin_ns;
+    writer->keeper = -1;
     writer->sink = (struct hec_sink){
         .context = writer,
         .sample = sink_sample,
@@ -214,22 +224,61 @@ int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struc
     };
     hec_definitions_init(&writer->definitions);
     writer->timeline = hec_store_timeline_new();
-    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
-    char *plain = NULL;
-    int err = asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0 ? HEC_ERR_NOMEM : HEC_OK;
-    if (err || !writer->timeline || hec_series_init(&writer->series, BLOCKS_BYTES) != 0)
-        err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    if (err == HEC_OK)
-        err = hec_create_file(plain, overwrite, why);
-    if (err == HEC_OK)
-        err = hec_commit_open(&writer->commit, plain, why);
-    free(plain);
-    if (err) {
+    if (!writer->timeline || hec_series_init(&writer->series, BLOCKS_BYTES) != 0) {
         destroy(writer);
-        return err;
+        return NULL;
     }
-    *out = writer;
-    return HEC_OK;
+    return writer;
+}
+
+static int create_file(struct hec_writer *writer, const char *path, bool overwrite, struct hec_why *why) {
+    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
+    if (asprintf(&writer->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0) {
+        writer->path = NULL;
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
+    int err = hec_create_file(writer->path, overwrite, &writer->keeper, why);
+    if (err == HEC_OK && (err = hec_commit_open(&writer->commit, writer->path, why)) != HEC_OK)
+        hec_create_remove(writer->path);
+    return err;
+}
+
+int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out,
+                      struct hec_why *why) {
+    struct hec_writer *writer = new_writer(origin_ns);
+    *out = NULL;
+    if (!writer)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    int err = create_file(writer, path, overwrite, why);
+    if (err)
+        destroy(writer);
+    else
+        *out = writer;
+    return err;
+}
+
+static int create_in_memory(struct hec_writer *writer, struct hec_why *why) {
+    struct hec_image empty;
+    int err = hec_schema_image(&empty.bytes, &empty.length, why);
+    if (err)
+        return err;
+    hec_schema_mark(&empty, false);
+    err = hec_commit_open_memory(&writer->commit, &empty, why);
+    free(empty.bytes);
+    return err;
+}
+
+int hec_writer_create_in_memory(int64_t origin_ns, struct hec_writer **out, struct hec_why *why) {
+    struct hec_writer *writer = new_writer(origin_ns);
+    *out = NULL;
+    if (!writer)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    int err = create_in_memory(writer, why);
+    if (err)
+        destroy(writer);
+    else
+        *out = writer;
+    return err;
 }
 
 void hec_writer_set_origin(struct hec_writer *writer, int64_t origin_ns) {
@@ -335,7 +384,21 @@ static int64_t count_lost(struct hec_writer *writer) {
            hec_definitions_refused(&writer->definitions);
 }
 
-int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why) {
+static bool is_there(const struct hec_writer *writer) {
+    return hec_create_is_there(writer->path, writer->keeper);
+}
+
+/* A file that is not whole is folded as far as that goes; one that is no more at its path is left alone. */
+static void close_file(struct hec_writer *writer) {
+    if (writer->path && !is_there(writer))
+        hec_commit_leave(&writer->commit);
+    else if (writer->path && writer->finished != HEC_OK)
+        hec_commit_fold(&writer->commit, NULL);
+    hec_commit_close(&writer->commit);
+}
+
+int hec_writer_finish(struct hec_writer *writer, struct hec_why *why) {
+    hec_commit_last(&writer->commit);
     int err = hec_writer_flush(writer, why); /* may tell of a recovery, so there are two */
     if (err == HEC_OK) {
         char text[32];
@@ -346,12 +409,50 @@ int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *w
         sink_meta(writer, "store_closed", "1");
         err = hec_writer_flush(writer, why);
     }
+    writer->whole = err == HEC_OK && (!writer->path || is_there(writer));
+    if (err == HEC_OK && writer->path)
+        err = writer->whole ? hec_commit_fold(&writer->commit, why)
+                            : hec_fail(why, HEC_ERR_NOTFOUND,
+                                       "the file or its folder was removed, renamed or replaced during the run");
+    writer->told = true;
+    writer->finished = err;
+    return err;
+}
+
+bool hec_writer_is_whole(const struct hec_writer *writer) {
+    return writer->whole;
+}
+
+int hec_writer_to_memory(struct hec_writer *writer, struct hec_why *why) {
+    struct hec_image image;
+    struct hec_commit memory;
+    int err = hec_commit_image(&writer->commit, &image, why);
+    if (err == HEC_OK)
+        err = hec_commit_open_memory(&memory, &image, why);
+    free(image.bytes);
+    if (err)
+        return err;
+    close_file(writer);
+    writer->commit = memory;
+    free(writer->path);
+    writer->path = NULL;
+    close(writer->keeper);
+    writer->keeper = -1;
+    return HEC_OK;
+}
+
+int hec_writer_image(struct hec_writer *writer, struct hec_image *image, struct hec_why *why) {
+    return hec_commit_image(&writer->commit, image, why);
+}
+
+int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why) {
+    int err = writer->told ? writer->finished : hec_writer_finish(writer, why);
     if (lost)
         *lost =
             count_lost(writer) + (err ? hec_series_uncommitted(&writer->series) + hec_queue_count(&writer->records) +
                                             hec_store_timeline_uncommitted(writer->timeline)
                                       : 0);
-    int closed = hec_commit_close(&writer->commit, err ? NULL : why);
+    close_file(writer);
     destroy(writer);
-    return err ? err : closed;
+    return err;
 }
