@@ -15,9 +15,9 @@ typedef int (*make_file)(struct hec_run_file *file, const char *path, void *cont
 
 /* Make a file of this name in a new folder where temporary files belong. */
 static int make_elsewhere(struct hec_run_file *file, make_file make, void *context, struct hec_why *why) {
-    const char *slash = strrchr(file->path, '/');
-    char name[NAME_MAX + 1], folder[PATH_MAX], path[PATH_MAX];
-    snprintf(name, sizeof name, "%s", slash ? slash + 1 : file->path);
+    char old[PATH_MAX], folder[PATH_MAX], path[PATH_MAX];
+    snprintf(old, sizeof old, "%s", file->path); /* making a file changes it */
+    const char *slash = strrchr(old, '/'), *name = slash ? slash + 1 : old;
     int err = HEC_ERR_FAILED;
     for (int i = 0; err != HEC_OK && hec_path_kept_folder(i, folder); i++) {
         if (!folder[0])
