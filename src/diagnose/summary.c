@@ -51,7 +51,7 @@ static void copy(char *to, size_t size, const char *from) {
 
 static bool grave(enum hec_event_kind kind) {
     return kind == HEC_EVENT_DEVICE_LOST || kind == HEC_EVENT_COUNTER_RESET || kind == HEC_EVENT_STORE_FAILED ||
-           kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE;
+           kind == HEC_EVENT_DAMAGED || kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE;
 }
 
 static int take_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
@@ -412,6 +412,13 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     return err;
 }
 
+/* After all passes, as an event at the end of the run. */
+static void tell_left_out(struct build *b, const char *what) {
+    char text[sizeof b->out->events[0].text];
+    snprintf(text, sizeof text, "a part of the run file is damaged and left out: %s", what);
+    take_event(b, HEC_EVENT_DAMAGED, HEC_DEVICE_NONE, b->end_ns, text);
+}
+
 /* Tables: an absent one is empty. */
 static int table(int err) {
     return err == HEC_ERR_NOTFOUND || err > 0 ? 0 : err;
@@ -444,6 +451,9 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
     }
     if ((err = build_timeline(b, why)) != 0)
         return err;
+    const char *left_out = in->left_out ? in->left_out(in->context) : NULL;
+    if (left_out)
+        tell_left_out(b, left_out);
     add_totals(out, price);
     price_units(out);
     return hec_findings_build(out, &out->findings);

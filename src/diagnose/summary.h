@@ -207,6 +207,9 @@ struct hec_summary_input {
     int (*phases)(void *context, int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count),
                   void *visitor_context, struct hec_why *why);
 
+    /* What the passes so far had to leave out, for it was damaged; NULL: nothing. May itself be NULL. */
+    const char *(*left_out)(void *context);
+
     /* What `hec calibrate` measured of a device: 0, anything else where it did not. NULL: nothing was. */
     int (*peaks)(void *context, const struct hec_device *device, struct hec_peaks *out);
 
