@@ -105,7 +105,9 @@ struct hec_unit_summary {
     char name[64];
     bool is_default; /* nobody counted work: the unit is the run itself */
     double count, per_second;
-    double joules_per_unit, joules_per_unit_bound; /* NAN when energy is not valid */
+    uint64_t devices;                              /* bits (1 << hec_device.index): what it is charged with */
+    bool part_of_devices;                          /* other programs of the run used others */
+    double joules_per_unit, joules_per_unit_bound; /* of those devices; NAN when energy is not valid */
     double dollars_per_unit, grams_co2_per_unit;
 };
 
