@@ -1,6 +1,7 @@
 #include "diagnose/summary.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "diagnose/attribution.h"
 #include "diagnose/energy.h"
 #include "diagnose/feed.h"
@@ -441,6 +442,10 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     free(devices);
     for (int i = 0; i < out->diagnosis.ledger.device_count && !err; i++)
         mark_used(out, out->diagnosis.ledger.devices[i].device, "the command's calls give it work");
+    for (int i = 0; i < out->device_count && strcmp(out->timeline.trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)
+        if (out->devices[i].used)
+            copy(out->timeline.trace.why, sizeof out->timeline.trace.why,
+                 "the command used a GPU and did not load HEC's tracer: another profiler may have its place");
     return err;
 }
 
