@@ -51,6 +51,9 @@ const struct hec_step_summary *hec_facts_steps(const struct hec_summary *summary
                                                  .value_first = NAN,
                                                  .value_last = NAN};
     const struct hec_step_summary *run = &summary->timeline.steps;
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].device.index == device && !summary->devices[i].used)
+            return &none;
     const struct hec_step_summary *own = hec_diagnosis_steps(&summary->diagnosis, device);
     if (own) /* that of the run knows more: how busy the device was in them */
         return own->pid == run->pid && own->source == run->source ? run : own;

@@ -31,7 +31,7 @@ struct hec_facts {
 };
 
 /* The steps that a device goes by (steps.h); those of the run, unless they are of a process that uses other devices. Count
- * 0: none. */
+ * 0: none, as of a device that is not used. */
 const struct hec_step_summary *hec_facts_steps(const struct hec_summary *summary, int device);
 
 /* Fills all but what is NULL. */

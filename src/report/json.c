@@ -189,7 +189,7 @@ static json_t *device_of(const struct hec_summary *s, const struct hec_device_su
     set(device, "utilisation", utilisation_of(d));
     set(device, "throttled", throttled_of(d));
     set(device, "timeline", hec_json_timeline(&s->timeline, d->device.index));
-    set(device, "steps", d->used ? hec_json_steps(hec_facts_steps(s, d->device.index)) : json_null());
+    set(device, "steps", hec_json_steps(hec_facts_steps(s, d->device.index)));
     hec_json_ledger(device, &s->diagnosis, d->device.index);
     set(device, "verdict", verdict_of(d));
     set(device, "metrics", metrics_of(d));
