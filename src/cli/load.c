@@ -84,6 +84,10 @@ static int activities(void *context, uint32_t kinds, int (*visit)(void *, const 
     return hec_reader_activities(reader_of(context), kinds, visit, to, why);
 }
 
+static const char *left_out(void *context) {
+    return hec_reader_left_out(reader_of(context));
+}
+
 /* Of this machine, where the run was recorded on one of its devices; a damaged file counts as none. */
 static int peaks(void *context, const struct hec_device *device, struct hec_peaks *out) {
     struct hec_why why = {""};
@@ -188,6 +192,7 @@ static int use_input(struct hec_reader *reader, const char *path, const struct h
         .events = events,
         .units = units,
         .phases = phases,
+        .left_out = left_out,
         .peaks = peaks,
         .timeline =
             {

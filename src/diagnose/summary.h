@@ -105,7 +105,9 @@ struct hec_unit_summary {
     char name[64];
     bool is_default; /* nobody counted work: the unit is the run itself */
     double count, per_second;
-    double joules_per_unit, joules_per_unit_bound; /* NAN when energy is not valid */
+    uint64_t devices;                              /* bits (1 << hec_device.index): what it is charged with */
+    bool part_of_devices;                          /* other programs of the run used others */
+    double joules_per_unit, joules_per_unit_bound; /* of those devices; NAN when energy is not valid */
     double dollars_per_unit, grams_co2_per_unit;
 };
 
@@ -206,6 +208,9 @@ struct hec_summary_input {
                  struct hec_why *why); /* the first is the primary one */
     int (*phases)(void *context, int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count),
                   void *visitor_context, struct hec_why *why);
+
+    /* What the passes so far had to leave out, for it was damaged; NULL: nothing. May itself be NULL. */
+    const char *(*left_out)(void *context);
 
     /* What `hec calibrate` measured of a device: 0, anything else where it did not. NULL: nothing was. */
     int (*peaks)(void *context, const struct hec_device *device, struct hec_peaks *out);

@@ -35,6 +35,8 @@ struct hec_queued_event { /* + text */
     int kind, device;
 };
 
+#define HEC_QUEUED_UNITS_MAX 1e100 /* of one record: a sum of them stays finite */
+
 struct hec_queued_units { /* + name */
     double count;
 };

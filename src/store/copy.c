@@ -187,8 +187,8 @@ static int copy_table(struct copying *c, const char *select, const char *insert,
     while (rc == SQLITE_OK && (err = hec_reading_step(c->from, in, c->why)) == 1) {
         const char *wrong = check(c, in);
         if (wrong) {
-            err = hec_reading_corrupt(c->from, c->why, wrong);
-            break;
+            hec_reading_leave_out(c->from, wrong);
+            continue;
         }
         for (int i = 0; i < sqlite3_column_count(in) && rc == SQLITE_OK; i++)
             rc = sqlite3_bind_value(out, i + 1, sqlite3_column_value(in, i));
@@ -359,6 +359,8 @@ int hec_store_copy(const char *from, const char *to, bool overwrite, const struc
     if (err == HEC_OK)
         err = hec_create_place(temporary, to, overwrite, why);
     hec_scratch_remove(&folder);
+    if (err == HEC_OK && why)
+        snprintf(why->text, sizeof why->text, "%s", hec_reader_left_out(c.from) ? hec_reader_left_out(c.from) : "");
     hec_reader_close(c.from);
     hec_buf_free(&c.text);
     free(c.scrubber.uuids);

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define META_KEYS_MAX 4096
-#define META_BYTES_MAX (4 << 20)
-
 static int check_header(const struct hec_reader *reader, const struct hec_header *header, struct hec_why *why) {
     if (header->file_bytes == 0)
         return hec_fail(why, HEC_ERR_CORRUPT, "%s is empty, so it is not a HEC run file", reader->path);
@@ -76,12 +73,13 @@ static int load_metas(struct hec_reader *reader, struct hec_why *why) {
     size_t bytes = 0;
     while ((err = hec_reading_step(reader, statement, why)) == 1) {
         const char *key, *value;
-        if (!hec_reading_text(statement, 0, 1024, &key) || !hec_reading_text(statement, 1, META_BYTES_MAX, &value)) {
-            err = hec_reading_corrupt(reader, why, "the table meta holds something impossible");
-            break;
+        if (!hec_reading_text(statement, 0, 1024, &key) ||
+            !hec_reading_text(statement, 1, HEC_META_BYTES_MAX, &value)) {
+            hec_reading_leave_out(reader, "the table meta holds something impossible");
+            continue;
         }
         bytes += strlen(key) + strlen(value);
-        if (reader->meta_count >= META_KEYS_MAX || bytes > META_BYTES_MAX) {
+        if (reader->meta_count >= HEC_META_KEYS_MAX || bytes > HEC_META_BYTES_MAX) {
             err = hec_reading_corrupt(reader, why, "the table meta is far too large");
             break;
         }
@@ -170,6 +168,10 @@ void hec_reader_close(struct hec_reader *reader) {
     free(reader->metas);
     sqlite3_close(reader->db);
     free(reader);
+}
+
+const char *hec_reader_left_out(const struct hec_reader *reader) {
+    return reader->left_out[0] ? reader->left_out : NULL;
 }
 
 const char *hec_reader_meta(struct hec_reader *reader, const char *key) {

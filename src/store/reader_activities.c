@@ -190,8 +190,10 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
     const char *wrong = hec_reading_activity_head(pass->reader, pass->statement, &head);
     if (!wrong && head.t0_ns < *last_t0_ns)
         wrong = "the blocks of activities are not in order";
-    if (wrong)
-        return hec_reading_corrupt(pass->reader, why, wrong);
+    if (wrong) {
+        hec_reading_leave_out(pass->reader, wrong);
+        return HEC_OK;
+    }
     *last_t0_ns = head.t0_ns;
     emit(pass, head.t0_ns);
     pass->weight += WAITING_BLOCK + (int64_t)head.n;
@@ -203,8 +205,10 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
     pass->heap[pass->open] = run;
     wrong = hec_reading_activities(pass->reader, pass->statement, &head, pass->packer, run->activities);
     if (wrong) {
+        pass->weight -= WAITING_BLOCK + (int64_t)head.n;
         run_free(run);
-        return hec_reading_corrupt(pass->reader, why, wrong);
+        hec_reading_leave_out(pass->reader, wrong);
+        return HEC_OK;
     }
     sift_up(pass, pass->open++);
     return HEC_OK;

@@ -2,6 +2,8 @@
 #include "store/definitions.h"
 #include "store/reading.h"
 
+#include <stdio.h>
+
 #define TEXT_BYTES (1 << 15)
 
 static int highest(struct hec_reader *reader, const char *sql, uint32_t maximum, uint32_t *id, struct hec_why *why) {
@@ -56,13 +58,28 @@ struct visitor {
     uint32_t id; /* of the row before */
 };
 
+/* The id of a definition, in column 0. They have no holes, for they may index arrays. */
+static int next_id(struct hec_reader *reader, sqlite3_stmt *statement, struct visitor *v, const char *table,
+                   struct hec_why *why) {
+    int64_t id;
+    char what[64];
+    v->id++;
+    if (hec_reading_int(statement, 0, v->id, v->id, &id))
+        return HEC_OK;
+    snprintf(what, sizeof what, "the ids of the table %s have a hole", table);
+    return hec_reading_corrupt(reader, why, what);
+}
+
 static int name_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
-    int64_t id;
     const char *text;
-    v->id++;
-    if (!hec_reading_int(statement, 0, v->id, v->id, &id) || !hec_reading_text(statement, 1, TEXT_BYTES, &text))
-        return hec_reading_corrupt(reader, why, "the table trace_name holds something impossible");
+    int err = next_id(reader, statement, v, "trace_name", why);
+    if (err)
+        return err;
+    if (!hec_reading_text(statement, 1, TEXT_BYTES, &text)) {
+        hec_reading_leave_out(reader, "the table trace_name holds something impossible");
+        text = "";
+    }
     return v->visit.name(v->context, v->id, text);
 }
 
@@ -75,10 +92,12 @@ int hec_reader_trace_names(struct hec_reader *reader, int (*visit)(void *context
 static int track_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_track track;
-    int err = hec_reading_record(reader, &hec_record_track, statement, &track, why);
-    if (err == HEC_OK && (track.id != ++v->id || track.device >= HEC_DEVICE_MAX))
-        err = hec_reading_corrupt(reader, why, "the table track holds something impossible");
-    return err ? err : v->visit.track(v->context, &track);
+    int err = next_id(reader, statement, v, "track", why);
+    if (err)
+        return err;
+    if (!hec_reading_record(reader, &hec_record_track, statement, &track))
+        track = (struct hec_track){.id = v->id, .kind = HEC_TRACK_THREAD, .rank = -1, .device = HEC_DEVICE_NONE};
+    return v->visit.track(v->context, &track);
 }
 
 int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, const struct hec_track *track),
@@ -90,10 +109,17 @@ int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, con
 static int kernel_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_kernel kernel;
-    int err = hec_reading_record(reader, &hec_record_kernel, statement, &kernel, why);
-    if (err == HEC_OK && (kernel.id != ++v->id || kernel.name > names_of(reader)))
-        err = hec_reading_corrupt(reader, why, "the table kernel holds something impossible");
-    return err ? err : v->visit.kernel(v->context, &kernel);
+    int err = next_id(reader, statement, v, "kernel", why);
+    if (err)
+        return err;
+    bool good = hec_reading_record(reader, &hec_record_kernel, statement, &kernel);
+    if (good && kernel.name > names_of(reader)) {
+        hec_reading_leave_out(reader, "the table kernel refers to names that are not there");
+        good = false;
+    }
+    if (!good)
+        kernel = (struct hec_kernel){.id = v->id, .grid = {-1, -1, -1}, .block = {-1, -1, -1}, -1, -1, -1};
+    return v->visit.kernel(v->context, &kernel);
 }
 
 int hec_reader_kernels(struct hec_reader *reader, int (*visit)(void *context, const struct hec_kernel *kernel),
@@ -107,12 +133,18 @@ int hec_reader_kernels(struct hec_reader *reader, int (*visit)(void *context, co
 static int frame_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_frame frame;
-    int err = hec_reading_record(reader, &hec_record_frame, statement, &frame, why);
+    int err = next_id(reader, statement, v, "frame", why);
+    if (err)
+        return err;
+    bool good = hec_reading_record(reader, &hec_record_frame, statement, &frame);
     /* a parent comes before its children: so there are no circles */
-    if (err == HEC_OK && (frame.id != ++v->id || frame.parent >= frame.id || frame.file > names_of(reader) ||
-                          frame.function > names_of(reader)))
-        err = hec_reading_corrupt(reader, why, "the table frame holds something impossible");
-    return err ? err : v->visit.frame(v->context, &frame);
+    if (good && (frame.parent >= frame.id || frame.file > names_of(reader) || frame.function > names_of(reader))) {
+        hec_reading_leave_out(reader, "the table frame refers to what is not there");
+        good = false;
+    }
+    if (!good)
+        frame = (struct hec_frame){.id = v->id};
+    return v->visit.frame(v->context, &frame);
 }
 
 int hec_reader_frames(struct hec_reader *reader, int (*visit)(void *context, const struct hec_frame *frame),
@@ -126,8 +158,9 @@ int hec_reader_frames(struct hec_reader *reader, int (*visit)(void *context, con
 static int tracer_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_tracer tracer;
-    int err = hec_reading_record(reader, &hec_record_tracer, statement, &tracer, why);
-    return err ? err : v->visit.tracer(v->context, &tracer);
+    (void)why;
+    return hec_reading_record(reader, &hec_record_tracer, statement, &tracer) ? v->visit.tracer(v->context, &tracer)
+                                                                              : HEC_OK;
 }
 
 int hec_reader_tracers(struct hec_reader *reader, int (*visit)(void *context, const struct hec_tracer *tracer),

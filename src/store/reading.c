@@ -2,6 +2,7 @@
 
 #include "store/schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What no file of ours reaches. Length bounds the memory of any one row. */
@@ -68,6 +69,11 @@ int hec_reading_open_image(struct hec_reader *reader, const struct hec_image *im
 
 int hec_reading_corrupt(struct hec_reader *reader, struct hec_why *why, const char *what) {
     return hec_fail(why, HEC_ERR_CORRUPT, "%s is damaged: %s", reader->path, what);
+}
+
+void hec_reading_leave_out(struct hec_reader *reader, const char *what) {
+    if (!reader->left_out[0])
+        snprintf(reader->left_out, sizeof reader->left_out, "%s", what);
 }
 
 static int fail(struct hec_reader *reader, int rc, struct hec_why *why) {

@@ -1,7 +1,7 @@
 #include "store/writer.h"
 
 #include "base/clock.h"
-#include "base/trace.h"
+#include "base/keys.h"
 #include "store/commit.h"
 #include "store/create.h"
 #include "store/schema.h"
@@ -26,7 +26,10 @@
 struct hec_writer {
     pthread_mutex_t lock; /* for incoming, refused and origin_ns; never held while SQLite works */
     struct hec_queue incoming;
-    int64_t refused; /* values that make no sense: not finite, no such metric */
+    int64_t refused; /* values that make no sense (not finite, no such metric), facts that a reader would not take */
+    uint64_t keys[2 * HEC_META_KEYS_MAX];      /* of the facts, for hec_keys_find */
+    uint32_t key_bytes[2 * HEC_META_KEYS_MAX]; /* of key and value of each */
+    int64_t meta_count, meta_bytes;
     int64_t origin_ns;
     struct hec_sink sink;
     /* of the thread that flushes */
@@ -101,7 +104,7 @@ static void sink_missing(void *context, enum hec_metric metric, int32_t subject,
 }
 
 static void sink_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
-    if ((unsigned)kind >= HEC_EVENT_COUNT) {
+    if ((unsigned)kind >= HEC_EVENT_COUNT || device >= HEC_DEVICE_MAX) {
         refuse(context);
         return;
     }
@@ -149,15 +152,11 @@ static void sink_trace_activities(void *context, const struct hec_activity *acti
 }
 
 static void sink_tracer(void *context, const struct hec_tracer *tracer) {
-    if ((unsigned)tracer->mode >= HEC_TRACE_MODE_COUNT) {
-        refuse(context);
-        return;
-    }
     push(context, HEC_QUEUED_TRACER, tracer, sizeof *tracer, NULL, 0);
 }
 
 static void sink_units(void *context, const char *name, double count) {
-    if (!isfinite(count)) {
+    if (!(fabs(count) <= HEC_QUEUED_UNITS_MAX)) {
         refuse(context);
         return;
     }
@@ -165,9 +164,29 @@ static void sink_units(void *context, const char *name, double count) {
     push_text(context, HEC_QUEUED_UNITS, &units, sizeof units, name, KEY_BYTES);
 }
 
-static void sink_meta(void *context, const char *key, const char *value) {
-    struct hec_writer *writer = context;
+/* Counts a fact, which replaces one of the same key; false where there is no room for it. */
+static bool count_meta(struct hec_writer *writer, const char *key, size_t key_length, size_t bytes) {
+    pthread_mutex_lock(&writer->lock);
+    uint64_t hash;
+    size_t at = hec_keys_find(writer->keys, 2 * HEC_META_KEYS_MAX, key, key_length, &hash);
+    int64_t count = writer->meta_count + (writer->keys[at] == 0);
+    int64_t total = writer->meta_bytes - writer->key_bytes[at] + (int64_t)bytes;
+    bool fits = count <= HEC_META_KEYS_MAX - HEC_META_KEYS_OWN && total <= HEC_META_BYTES_MAX - HEC_META_BYTES_OWN;
+    if (fits) {
+        writer->keys[at] = hash;
+        writer->key_bytes[at] = (uint32_t)bytes;
+        writer->meta_count = count;
+        writer->meta_bytes = total;
+    }
+    writer->refused += !fits;
+    pthread_mutex_unlock(&writer->lock);
+    return fits;
+}
+
+static void push_meta(struct hec_writer *writer, const char *key, const char *value, bool own) {
     size_t key_length = cut(key, KEY_BYTES), value_length = cut(value, TEXT_BYTES);
+    if (!own && !count_meta(writer, key, key_length, key_length + value_length))
+        return;
     char *both = malloc(key_length + value_length + 2);
     if (!both) {
         refuse(writer);
@@ -180,6 +199,10 @@ static void sink_meta(void *context, const char *key, const char *value) {
     struct hec_queued_meta meta = {(uint32_t)key_length};
     push(writer, HEC_QUEUED_META, &meta, sizeof meta, both, key_length + value_length + 2);
     free(both);
+}
+
+static void sink_meta(void *context, const char *key, const char *value) {
+    push_meta(context, key, value, false);
 }
 
 static void destroy(struct hec_writer *writer) {
@@ -291,12 +314,39 @@ const struct hec_sink *hec_writer_sink(struct hec_writer *writer) {
     return &writer->sink;
 }
 
+/* Whether a reader takes it: times come from programs, and from clocks that are not ours. */
+static bool fits(const struct hec_queue_item *item, int64_t origin_ns) {
+    int64_t t_ns;
+    switch ((enum hec_queued)item->type) {
+    case HEC_QUEUED_EVENT:
+        return !__builtin_sub_overflow(((const struct hec_queued_event *)item->data)->t_ns, origin_ns, &t_ns) &&
+               t_ns >= -HEC_RECORD_TIME_MAX_NS && t_ns <= HEC_RECORD_TIME_MAX_NS;
+    case HEC_QUEUED_DEVICE:
+        return hec_record_fits(&hec_record_device, item->data, origin_ns);
+    case HEC_QUEUED_PROCESS:
+        return hec_record_fits(&hec_record_process, item->data, origin_ns);
+    case HEC_QUEUED_GPU_PROCESS:
+        return hec_record_fits(&hec_record_gpu_process, item->data, origin_ns);
+    case HEC_QUEUED_TRACER:
+        return hec_record_fits(&hec_record_tracer, item->data, origin_ns);
+    case HEC_QUEUED_SAMPLE:
+    case HEC_QUEUED_UNITS:
+    case HEC_QUEUED_META:
+        break;
+    }
+    return true;
+}
+
 /* Samples into their open blocks, everything else to what waits for the commit. */
 static void sort_in(struct hec_writer *writer, const struct hec_queue *taken, int64_t origin_ns) {
     struct hec_queue_cursor cursor;
     struct hec_queue_item item;
     hec_queue_begin(taken, &cursor);
     while (hec_queue_next(&cursor, &item)) {
+        if (item.type != HEC_QUEUED_SAMPLE && !fits(&item, origin_ns)) {
+            refuse(writer);
+            continue;
+        }
         if (item.type != HEC_QUEUED_SAMPLE) {
             hec_queue_push(&writer->records, item.type, item.data, item.length, NULL, 0);
             continue;
@@ -403,10 +453,10 @@ int hec_writer_finish(struct hec_writer *writer, struct hec_why *why) {
     if (err == HEC_OK) {
         char text[32];
         snprintf(text, sizeof text, "%lld", (long long)count_lost(writer));
-        sink_meta(writer, "store_lost", text);
+        push_meta(writer, "store_lost", text, true);
         snprintf(text, sizeof text, "%lld", (long long)hec_store_timeline_lost(writer->timeline));
-        sink_meta(writer, "store_activities_lost", text);
-        sink_meta(writer, "store_closed", "1");
+        push_meta(writer, "store_activities_lost", text, true);
+        push_meta(writer, "store_closed", "1", true);
         err = hec_writer_flush(writer, why);
     }
     writer->whole = err == HEC_OK && (!writer->path || is_there(writer));
