@@ -62,9 +62,9 @@ static bool compose(const uint8_t *data, size_t size) {
             } else {
                 sound = sound && (how == 3) == !gzip;
                 how == 3 ? add_zstd(bytes, length) : add_gzip(bytes, how == 5 ? 0 : length, how == 1 ? 0 : 1);
-                size_t told = how == 5 ? 0 : length;
-                memcpy(text + text_size, bytes, told);
-                text_size += told;
+                size_t packed = how == 5 ? 0 : length;
+                memcpy(text + text_size, bytes, packed);
+                text_size += packed;
             }
         }
     }
