@@ -191,9 +191,11 @@ static int check_length(struct hec_nsys *n) {
 
 static int open_database(struct hec_nsys *n) {
     int err = check_length(n);
+    if (err == HEC_OK)
+        err = hec_sql_check_logs(n->file->path, n->why);
     if (err < 0)
         return err;
-    int rc = sqlite3_open_v2(n->file->path, &n->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = hec_sql_open(n->file->path, SQLITE_OPEN_READONLY, NULL, &n->db);
     if (rc != SQLITE_OK)
         return hec_sql_fail(n->db, rc, n->why, n->file->path);
     sqlite3_db_config(n->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
