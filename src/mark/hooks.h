@@ -29,20 +29,6 @@ int hec_hook_frame(uint32_t id, uint32_t parent, const char *file, const char *f
 /* Thread tid was at `frame` now; the sample stands for period_us. */
 int hec_hook_stack(uint32_t tid, uint32_t frame, uint32_t period_us);
 
-/* Samples of the main thread's Python stack; the caller has the interpreter's lock. hz times a second, fewer where one takes more than cost_max_ns on average. borrows: the sampler may take the interpreter's lock while
- * the main thread is in a call of C (not in builds without that lock). second: called about once a second by the sampler,
- * which then has not got the lock. 0: the program has no such interpreter (Python 3.9 and newer), or there is no thread. */
-int hec_hook_stacks_start(double hz, int64_t cost_max_ns, int borrows, void (*second)(void));
-
-/* Ends the sampler: the thread with this id is gone soon; 0: there was none. */
-uint32_t hec_hook_stacks_stop(void);
-
-/* Samples so far, and what they cost in all. */
-int64_t hec_hook_stacks_samples(int64_t *cost_ns);
-
-/* In the child of a fork, which has no sampler: nothing is known of frames. */
-void hec_hook_stacks_forget(void);
-
 /* A fact about the program; texts keep their last 255 bytes. */
 int hec_hook_fact(const char *key, const char *text);
 

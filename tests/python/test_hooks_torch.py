@@ -312,52 +312,6 @@ def test_stacks_name_the_line(observe, torch_python):
     assert "program.py" in outer
 
 
-def lines_of(found, function):
-    """Seconds by line of a function that is innermost."""
-    seconds = {}
-    for _, frame, period_us in found.stacks:
-        _, name, line = found.stack(frame)[-1]
-        if name == function:
-            seconds[line] = seconds.get(line, 0) + period_us / 1e6
-    return seconds
-
-
-def test_stacks_of_calls_that_reach_no_safe_point(observe, torch_python):
-    """An operator is no call: Python looks for what is pending only after the next one. And seconds in one call count."""
-    found = observe.one(
-        torch_python[0],
-        """
-        import time, torch
-        x = torch.rand(900, 900)
-        def work():
-            end = time.monotonic() + 1.5
-            while time.monotonic() < end:
-                y = x @ x @ x @ x @ x @ x  # line 7
-                len("a"), len("b")
-            time.sleep(1)  # line 9
-        work()
-        """,
-    )
-    seconds = lines_of(found, "work")
-    assert seconds[7] > 0.8 * sum(s for line, s in seconds.items() if line < 9), seconds
-    assert 0.6 < seconds[9] < 1.4, seconds
-
-
-def test_deep_stacks_keep_their_ends(observe, torch_python):
-    found = observe.one(
-        torch_python[0],
-        """
-        import time, torch
-        def deep(n):
-            return deep(n - 1) if n else time.sleep(0.3)  # line 4
-        deep(200)
-        """,
-    )
-    stack = max((found.stack(frame) for _, frame, _ in found.stacks), key=len)
-    assert len(stack) == 100 and stack[-1][1:] == ("deep", 4)
-    assert stack[0][0].endswith("program.py")
-
-
 def test_no_stacks_when_not_wanted(observe, torch_python):
     program = "import time, torch\ntime.sleep(0.2)\n"
     assert observe.one(torch_python[0], program, HEC_HOOKS_HZ="0").stacks == []

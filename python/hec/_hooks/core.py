@@ -42,19 +42,16 @@ def guard(name: str, function: Callable[[], None]) -> None:
 def failed(name: str, error: Exception, most: int = ERRORS_MAX) -> None:
     """Called in the `except` of a hook. An exception that a signal handler of the program raised while the hook ran is
     the program's, and goes on its way."""
+    global steady
     if not _ours(error):
         raise error
     count = _errors[name] = _errors.get(name, 0) + 1
-    if count >= most and name not in off:
-        switch_off(name, "after %d errors (the last: %s: %s)" % (count, type(error).__name__, error))
-
-
-def switch_off(name: str, why: str) -> None:
-    global steady
-    off[name] = why
+    if count < most or name in off:
+        return
+    off[name] = "%s: %s" % (type(error).__name__, error)
     steady = False
     try:
-        library.fact("hooks_off", "%s is off %s" % (name, why))
+        library.fact("hooks_off", "%s is off after %d errors (the last: %s)" % (name, count, off[name]))
     except Exception:
         pass
 
@@ -108,8 +105,7 @@ def tell_cost() -> None:
     """What the hooks themselves took, of the main thread's time, so far."""
     elapsed_ns = max(1, now_ns() - started_ns)
     event_ns = timed_ns / max(1, timed)
-    samples, samples_ns = stacks.counts()
-    share = (event_ns * events + samples_ns) / elapsed_ns
+    share = (event_ns * events + stacks.cost_ns) / elapsed_ns
     library.fact("hook_ppm", "%.0f" % (1e6 * share))
     library.fact(
         "hook_cost",
@@ -118,8 +114,8 @@ def tell_cost() -> None:
             100.0 * share,
             events,
             event_ns / 1e3,
-            samples,
-            samples_ns / 1e3 / max(1, samples),
+            stacks.samples,
+            stacks.cost_ns / 1e3 / max(1, stacks.samples),
             elapsed_ns / 1e9,
         ),
     )

@@ -23,12 +23,8 @@ class Library:
         self.step = function("hec_hook_step", text, number, u32, i64)
         self._value = function("hec_hook_value", text, number, i64)
         self._interval = function("hec_hook_interval", text, i64, i64)
-        self.stacks_start = function("hec_hook_stacks_start", number, i64, ctypes.c_int, ctypes.CFUNCTYPE(None))
-        self.stacks_stop = function("hec_hook_stacks_stop")
-        self.stacks_samples = function("hec_hook_stacks_samples", ctypes.POINTER(ctypes.c_int64))
-        self.stacks_samples.restype = i64
-        self.stacks_forget = function("hec_hook_stacks_forget")
-        self.stacks_forget.restype = None
+        self._frame = function("hec_hook_frame", u32, u32, text, text, u32)
+        self.stack = function("hec_hook_stack", u32, u32, u32)
         self._fact = function("hec_hook_fact", text, text)
 
     def value(self, name: bytes, value: float, t_ns: int) -> None:
@@ -36,6 +32,9 @@ class Library:
 
     def interval(self, name: bytes, start_ns: int, end_ns: int) -> None:
         self._interval(name, start_ns, end_ns - start_ns)
+
+    def frame(self, node: int, parent: int, file: str, function: str, line: int) -> int:
+        return self._frame(node, parent, _bytes(file), _bytes(function), line)
 
     def fact(self, key: str, text: str) -> None:
         self._fact(_bytes(key), _bytes(text))
