@@ -10,6 +10,7 @@
 #include "cli/inject.h"
 #include "cli/load.h"
 #include "cli/paths.h"
+#include "cli/python_watch.h"
 #include "cli/run_file.h"
 #include "cli/simulate.h"
 #include "observe/marks/marks.h"
@@ -50,6 +51,7 @@ struct session {
     char socket[PATH_MAX], trace_socket[PATH_MAX];
     struct hec_inject inject;
     struct hec_guard_watch guard;
+    struct hec_python_watch python;
     double gpm_window_ms;
     struct hec_buf knobs; /* HEC_KNOBS of the command */
 };
@@ -92,6 +94,12 @@ static int parse(struct session *s, int argc, char **argv) {
     return hec_args_number(&s->args, HEC_OPT_GPM_WINDOW, 110, 10000, &s->gpm_window_ms);
 }
 
+static void tracer_seen(void *context, const struct hec_tracer *tracer) {
+    struct session *s = context;
+    hec_guard_watch_tracer(&s->guard, tracer);
+    hec_python_watch_tracer(&s->python, tracer);
+}
+
 /* The sockets on which rings arrive, those of the program's marks and those of the tracer; without them there are no
  * marks and no trace, and nothing else is lost. */
 static void prepare_rings(struct session *s) {
@@ -118,8 +126,9 @@ static void prepare_rings(struct session *s) {
     s->observe.trace_mode = s->inject.mode;
     hec_guard_watch_begin(&s->guard, s->inject.mode, s->simulation != NULL);
     hec_inject_no_cupti(s->guard.out, &s->env);
-    s->observe.tracer_seen = hec_guard_watch_tracer;
-    s->observe.tracer_context = &s->guard;
+    s->python.sink = s->inject.hooks ? s->sink : NULL;
+    s->observe.tracer_seen = tracer_seen;
+    s->observe.tracer_context = s;
 }
 
 static void job_control(void *context, bool stopped) {

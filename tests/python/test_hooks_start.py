@@ -91,14 +91,14 @@ def without_hooks(text):
 
 
 def pythons():
-    """Every Python of this machine, by the path of its interpreter: this one, those on the PATH and those of pyenv."""
-    names = ["python2", "python2.7", "pypy", "pypy3", *(f"python3.{minor}" for minor in range(3, 20))]
+    """This Python, and each that this machine has of those without hooks, on the PATH and of pyenv."""
     home = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-    tried = [sys.executable, *map(shutil.which, names), *sorted(glob.glob(home + "/versions/*/bin/python"))]
-    found = {}
+    tried = [*map(shutil.which, ("python2", "python2.7", "python3.3", "python3.4", "python3.6", "python3.7")),
+             *(path for old in ("2", "3.3", "3.4", "3.6", "3.7") for path in glob.glob(f"{home}/versions/{old}.*/bin/python"))]
+    found = {os.path.realpath(sys.executable): sys.executable}
     for path in filter(None, tried):
         done = subprocess.run([path, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
-        if done.returncode == 0:  # a pyenv shim is there also where its version is not chosen
+        if done.returncode == 0:  # a shim of pyenv is there also where its version is not chosen
             found[os.path.realpath(done.stdout.strip())] = path
     return found.values()
 
