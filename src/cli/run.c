@@ -9,6 +9,7 @@
 #include "cli/guard_watch.h"
 #include "cli/inject.h"
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/python_watch.h"
 #include "cli/run_file.h"
@@ -225,8 +226,12 @@ static int start_observing(struct session *s, struct hec_why *why) {
         s->observe.nvml_path = hec_simulation_nvml(s->simulation);
         hec_simulation_environ(s->simulation, &s->env);
     }
-    err = hec_run_file_open(&s->file, hec_args_value(&s->args, HEC_OPT_OUTPUT), s->args.rest,
-                            hec_args_has(&s->args, HEC_OPT_FORCE), s->begin_ns, why);
+    char output[PATH_MAX];
+    err = hec_output_path(&s->args, false, output, why);
+    if (err < 0)
+        return err;
+    err = hec_run_file_open(&s->file, output[0] ? output : NULL, s->args.rest, hec_args_has(&s->args, HEC_OPT_FORCE),
+                            s->begin_ns, why);
     if (err < 0)
         return err;
     s->sink = hec_writer_sink(s->file.writer);
