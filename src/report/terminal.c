@@ -182,10 +182,14 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
 static void put_phases(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->phase_count && i < PHASES_SHOWN; i++) {
         const struct hec_phase_summary *p = &s->phases[i];
-        text seconds, share;
-        hec_page_row(page, 0, i ? "" : "Phases", HEC_TONE_PLAIN, "%s: %s (%s), %lld time%s", p->name,
+        text seconds, share, joules = "";
+        if (isfinite(p->joules))
+            hec_format_bounded(joules, p->joules, p->bound_joules, "J", page->utf8);
+        else if (p->why[0] && isfinite(s->joules))
+            snprintf(joules, sizeof joules, "energy unknown: %.76s", p->why);
+        hec_page_row(page, 0, i ? "" : "Phases", HEC_TONE_PLAIN, "%s: %s (%s), %lld time%s%s%s", p->name,
                      hec_format_seconds(seconds, p->seconds), hec_format_share(share, p->seconds / s->seconds),
-                     (long long)p->count, p->count == 1 ? "" : "s");
+                     (long long)p->count, p->count == 1 ? "" : "s", joules[0] ? ", " : "", joules);
     }
     if (s->phase_count > PHASES_SHOWN)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (--json shows them)", s->phase_count - PHASES_SHOWN);

@@ -5,6 +5,7 @@ import pathlib
 import random
 import shutil
 import sqlite3
+import sys
 
 import jsonschema
 import pytest
@@ -162,3 +163,29 @@ def test_timeline_of_a_trace_is_as_worked_out_here(hec):
                                     "bytes_per_second": pytest.approx(1e6 * 100 * len(copy) / sum(e - s for s, e in copy))}]
     assert [k["name"] for k in report["kernels"]] == ["gemm", "ncclDevKernel_AllReduce"] * 2
     assert sum(k["share"] for k in report["kernels"]) == pytest.approx(2)
+
+
+def test_energy_by_phase(hec):
+    """A long phase is told with a bound that holds the truth; one of short intervals is said to be too short."""
+    (hec.folder / "phases.py").write_text(f"""
+import subprocess, sys, time
+sys.path.insert(0, {str(ROOT / "python")!r})
+import hec
+with hec.phase("train"):
+    subprocess.run([{hec.path!r}, "sim", "healthy-gemm", "-s", "1", "--json"], check=True)
+for i in range(20):
+    with hec.phase("blink"):
+        time.sleep(0.002)
+""")
+    done = hec("run", "-q", "-o", "p.hec", "--sim", "h200", "--", sys.executable, "phases.py")
+    assert done.returncode == 0, done.stderr
+    truth = json.loads(done.stdout)["joules"]
+    phases = {phase["name"]: phase for phase in hec.report("p.hec")["phases"]}
+    train, blink = phases["train"], phases["blink"]
+    # what starts and ends the program beside the play idles at 120 W at most
+    assert train["why"] is None and truth - train["bound_joules"] <= train["joules"]
+    assert train["joules"] <= truth + train["bound_joules"] + 120 * (train["seconds"] - 1)
+    assert train["bound_joules"] < 0.2 * train["joules"]
+    assert blink["joules"] is None and "too short" in blink["why"]
+    said = " ".join(hec("report", "p.hec").stdout.split())
+    assert "energy unknown: its intervals are too short" in said and "1 time, " in said
