@@ -3,6 +3,7 @@ import contextlib
 import json
 import pathlib
 import random
+import re
 import shutil
 import sqlite3
 import sys
@@ -36,6 +37,20 @@ def test_json_obeys_the_schema(hec, run_file):
     assert report["units"]["joules_per_unit"] == pytest.approx(used["energy"]["joules"] / 100)
     several = json.loads(hec("report", "--json", run_file, run_file).stdout)
     assert [r["schema"] for r in several] == [report["schema"]] * 2
+
+
+def test_the_queries_of_the_documents(hec, run_file):
+    """Each query of docs/run-file.md runs, and the figures are those of the report."""
+    table = re.findall(r"^\| ([^|]+) \| `(SELECT .+?)`", (ROOT / "docs/run-file.md").read_text(), re.M)
+    assert len(table) > 12
+    with sqlite3.connect(run_file) as file:
+        answers = {question: file.execute(query).fetchall() for question, query in table}
+    ((mean, highest),) = answers["mean and highest power of GPU 0, W"]
+    ((joules,),) = answers["joules by the counter"]
+    device = hec.report(run_file)["devices"][0]
+    assert mean == pytest.approx(device["power_w"]["mean"], rel=0.02)
+    assert highest == pytest.approx(device["power_w"]["max"])
+    assert joules == pytest.approx(device["energy"]["joules"], rel=0.1)
 
 
 def test_same_input_same_bytes(hec, run_file):
