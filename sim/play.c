@@ -216,7 +216,7 @@ int sim_play(const char *case_name, const struct sim_play_options *options, stru
              struct hec_why *why) {
     struct player player = {.workload = sim_case_find(case_name), .options = options, .pid = getpid()};
     if (!player.workload)
-        return hec_fail(why, HEC_ERR_NOTFOUND, "there is no case '%.60s'; `hec sim --list` shows them", case_name);
+        return hec_fail(why, HEC_ERR_USAGE, "there is no case '%.60s'; `hec sim --list` shows them", case_name);
     if (!(options->seconds > 0 && options->seconds <= 1e7))
         return hec_fail(why, HEC_ERR_USAGE, "a case is played for more than 0 and at most 1e7 seconds");
     int err = sim_world_attach(options->world_path, &player.world, why);

@@ -9,14 +9,16 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 def _candidates() -> "list[str]":
     """Where libhec.so.0 may be, best first: HEC_LIB, beside this package, the tree it was installed in, the system."""
-    package = os.path.dirname(os.path.abspath(__file__))
     named = os.environ.get("HEC_LIB")
-    # PREFIX/share/hec/python/hec and PREFIX/lib
-    prefix = os.path.normpath(os.path.join(package, "..", "..", "..", ".."))
     found = [named] if named else []
-    found.append(os.path.join(package, "libhec.so.0"))
-    if package == os.path.join(prefix, "share", "hec", "python", "hec"):
-        found.append(os.path.join(prefix, "lib", "libhec.so.0"))
+    # `make install` links the package, and the build tree links the folder above it
+    for file in (os.path.abspath(__file__), os.path.realpath(__file__)):
+        package = os.path.dirname(file)
+        # PREFIX/share/hec/python/hec and PREFIX/lib
+        prefix = os.path.normpath(os.path.join(package, "..", "..", "..", ".."))
+        found.append(os.path.join(package, "libhec.so.0"))
+        if package == os.path.join(prefix, "share", "hec", "python", "hec"):
+            found.append(os.path.join(prefix, "lib", "libhec.so.0"))
     found.append("libhec.so.0")
     return found
 

@@ -1,5 +1,7 @@
 """Put on PYTHONPATH by `hec run`: waits for `import torch`, then starts HEC's hooks. A sitecustomize further down
-sys.path runs as if this one were not there. Without HEC_SOCKET, or with HEC_HOOKS=0, that is all it does."""
+sys.path runs as if this one were not there. Without HEC_SOCKET, or with HEC_HOOKS=0, that is all it does, and in any
+Python older than 3.8, for which there are no hooks. Every Python that the command starts runs this file: it is valid in
+Python 2.7 too."""
 
 import os
 import sys
@@ -49,6 +51,9 @@ def _chain():
     """Run the sitecustomize that would have been found without this folder, under its own name."""
     here = os.path.dirname(os.path.abspath(__file__))
     there = [entry for entry in sys.path if os.path.abspath(entry) != here]
+    if "_frozen_importlib_external" not in sys.modules:
+        _chain_before_specs(there)
+        return
     spec = sys.modules["_frozen_importlib_external"].PathFinder.find_spec("sitecustomize", there)
     if spec is None or spec.loader is None:
         return
@@ -57,6 +62,15 @@ def _chain():
     spec.loader.exec_module(module)  # what it raises is reported by site, as ever
 
 
-if os.environ.get("HEC_SOCKET") and os.environ.get("HEC_HOOKS") != "0":
+def _chain_before_specs(there):
+    """The same where the import system is not written in Python (2.7). This folder has nothing else for such a Python,
+    so it leaves sys.path. That there is no other sitecustomize is an ImportError, of which site says nothing."""
+    mine = sys.modules.pop("sitecustomize")  # kept until the end: a module that is freed loses its globals
+    sys.path[:] = there
+    __import__("sitecustomize")
+    del mine
+
+
+if sys.version_info >= (3, 8) and os.environ.get("HEC_SOCKET") and os.environ.get("HEC_HOOKS") != "0":
     sys.meta_path.insert(0, _Finder)
 _chain()

@@ -8,13 +8,14 @@
 #include <string.h>
 
 static const struct hec_verb_info verbs[] = {
-#define HEC_VERB(id, name, function, usage, line, description) {name, function, usage, line, description},
+#define HEC_VERB(id, name, function, operand, usage, line, description)                                                \
+    {name, function, HEC_OPERAND_##operand, usage, line, description},
 #include "cli/verbs.def"
 #undef HEC_VERB
 };
 
 static const struct hec_option_info options[] = {
-#define HEC_OPTION(id, letter, name, argument, verbs_, help) {letter, name, argument, verbs_, help},
+#define HEC_OPTION(id, letter, name, argument, values, verbs_, help) {letter, name, argument, values, verbs_, help},
 #include "cli/options.def"
 #undef HEC_OPTION
 };
@@ -32,6 +33,18 @@ enum hec_verb hec_verb_find(const char *name) {
         if (strcmp(verbs[i].name, name) == 0)
             return (enum hec_verb)i;
     return HEC_VERB_COUNT;
+}
+
+int hec_verb_unknown(const char *word) {
+    const char *list[HEC_VERB_COUNT + 1] = {NULL};
+    for (int i = 0; i < HEC_VERB_COUNT; i++)
+        list[i] = verbs[i].name;
+    const char *near = hec_nearest(word, list);
+    if (near)
+        hec_error("there is no verb \"%s\"; did you mean \"%s\"?", word, near);
+    else
+        hec_error("there is no verb \"%s\"; see `hec --help`", word);
+    return HEC_ERR_USAGE;
 }
 
 /* getopt's tables for one verb; `val` of a long option is its index + a base no letter reaches. */
@@ -65,6 +78,20 @@ static int option_of(enum hec_verb verb, int value) {
     return -1;
 }
 
+static void unknown_option(enum hec_verb verb, const char *word) {
+    const char *list[HEC_OPT_COUNT + 1] = {NULL};
+    char name[64];
+    for (int i = 0, count = 0; i < HEC_OPT_COUNT; i++)
+        if (options[i].verbs & (1u << verb))
+            list[count++] = options[i].name;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    const char *near = hec_nearest(name, list);
+    if (near)
+        hec_error("%s: unknown option --%s; did you mean --%s?", verbs[verb].name, name, near);
+    else
+        hec_error("%s: unknown option %s; see `hec %s --help`", verbs[verb].name, word, verbs[verb].name);
+}
+
 /* How getopt left the option it could not take: a letter in optopt, or a word before optind. */
 static void complain(enum hec_verb verb, int reason, char **argv) {
     int known = optopt ? option_of(verb, optopt) : -1;
@@ -77,7 +104,7 @@ static void complain(enum hec_verb verb, int reason, char **argv) {
     else if (optopt && optopt < LONG_BASE)
         hec_error("%s: unknown option -%c; see `hec %s --help`", name, optopt, name);
     else
-        hec_error("%s: unknown option %s; see `hec %s --help`", name, word, name);
+        unknown_option(verb, word);
 }
 
 int hec_args_parse(enum hec_verb verb, int argc, char **argv, struct hec_args *args) {

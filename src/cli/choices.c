@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#define COLUMNS_READABLE 120 /* longer lines of text are hard to read; COLUMNS asks for them */
 
 /* The option, else the variable. Returns 1 when either gave a value. */
 static int chosen(const struct hec_args *args, enum hec_option option, const char *variable, double *value) {
@@ -67,6 +70,29 @@ static bool speaks_utf8(void) {
     return false;
 }
 
+int hec_print_failed(void) {
+    int reason = errno;
+    hec_error("standard output cannot be written%s%s", reason ? ": " : "", reason ? strerror(reason) : "");
+    __fpurge(stdout); /* what is left is not tried again, and not told again */
+    clearerr(stdout);
+    return HEC_ERR_IO;
+}
+
+int hec_print(const struct hec_buf *text) {
+    return fputs(hec_buf_text(text), stdout) < 0 || fflush(stdout) != 0 ? hec_print_failed() : HEC_OK;
+}
+
+int hec_columns(int fd) {
+    const char *text = getenv("COLUMNS");
+    struct winsize size;
+    int columns = text && *text && strspn(text, "0123456789") == strlen(text) ? (int)strtol(text, NULL, 10) : 0;
+    if (columns > 0)
+        return columns;
+    if (isatty(fd) != 1 || ioctl(fd, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col < COLUMNS_READABLE ? size.ws_col : COLUMNS_READABLE;
+}
+
 int hec_load_style(const struct hec_args *args, int fd, struct hec_report_style *style) {
     const char *when = hec_args_value(args, HEC_OPT_COLOR);
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -80,8 +106,6 @@ int hec_load_style(const struct hec_args *args, int fd, struct hec_report_style 
         hec_error("--color needs auto, always or never, not \"%s\"", when);
         return HEC_ERR_USAGE;
     }
-    struct winsize size;
-    if (terminal && ioctl(fd, TIOCGWINSZ, &size) == 0)
-        style->columns = size.ws_col;
+    style->columns = hec_columns(fd);
     return HEC_OK;
 }

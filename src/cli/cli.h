@@ -9,28 +9,38 @@
 #include <stddef.h>
 
 enum hec_verb {
-#define HEC_VERB(id, name, function, usage, line, description) HEC_VERB_##id,
+#define HEC_VERB(id, name, function, operand, usage, line, description) HEC_VERB_##id,
 #include "cli/verbs.def"
 #undef HEC_VERB
     HEC_VERB_COUNT
 };
 
 enum hec_option {
-#define HEC_OPTION(id, letter, name, argument, verbs, help) HEC_OPT_##id,
+#define HEC_OPTION(id, letter, name, argument, values, verbs, help) HEC_OPT_##id,
 #include "cli/options.def"
 #undef HEC_OPTION
     HEC_OPT_COUNT
 };
 
+enum hec_operand {
+    HEC_OPERAND_NONE,
+    HEC_OPERAND_COMMAND,
+    HEC_OPERAND_RUN, /* run files */
+    HEC_OPERAND_FILE,
+    HEC_OPERAND_CASE,  /* of hec sim */
+    HEC_OPERAND_CAUSE, /* of hec explain */
+};
+
 struct hec_verb_info {
     const char *name;
     int (*function)(int argc, char **argv);
+    enum hec_operand operand;
     const char *usage, *line, *description;
 };
 
 struct hec_option_info {
     int letter;
-    const char *name, *argument;
+    const char *name, *argument, *values;
     unsigned verbs;
     const char *help;
 };
@@ -38,6 +48,7 @@ struct hec_option_info {
 const struct hec_verb_info *hec_verb_info(enum hec_verb verb);
 const struct hec_option_info *hec_option_info(enum hec_option option);
 enum hec_verb hec_verb_find(const char *name); /* HEC_VERB_COUNT if there is none */
+int hec_verb_unknown(const char *word);        /* says so, and which is probably meant; HEC_ERR_USAGE */
 
 #define HEC_ARGS_MAX 256
 
@@ -62,12 +73,23 @@ const char *hec_args_value(const struct hec_args *args, enum hec_option option);
  * when it is no such number. */
 int hec_args_number(const struct hec_args *args, enum hec_option option, double minimum, double maximum, double *value);
 
-void hec_help_print(void);                  /* hec --help */
-void hec_help_verb(enum hec_verb verb);     /* hec VERB --help */
-int hec_help_man(const char *page);         /* troff: "hec" or a verb; hidden verb __man, used by the build */
-int hec_help_completion(const char *shell); /* "bash" or "zsh"; hidden verb __completion */
+/* Print text on standard output; HEC_ERR_IO, which is told. */
+int hec_print(const struct hec_buf *text);
+/* Standard output could not be written, for the reason in errno: says so once, and returns HEC_ERR_IO. */
+int hec_print_failed(void);
 
-#define HEC_VERB(id, name, function, usage, line, description) int function(int argc, char **argv);
+/* How wide lines may be: COLUMNS, else the terminal's width; 0: neither is there. */
+int hec_columns(int fd);
+
+/* The word of a list that is probably meant: a letter away or two, or begun; NULL: none. NULL ends the list. */
+const char *hec_nearest(const char *word, const char *const *list);
+
+void hec_help_print(void);              /* hec --help */
+void hec_help_verb(enum hec_verb verb); /* hec VERB --help */
+int hec_help_man(const char *page);     /* troff: "hec" or a verb; hidden verb __man, used by the build */
+int hec_completion(const char *shell);  /* "bash" or "zsh"; hidden verb __completion */
+
+#define HEC_VERB(id, name, function, operand, usage, line, description) int function(int argc, char **argv);
 #include "cli/verbs.def"
 #undef HEC_VERB
 

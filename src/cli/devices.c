@@ -43,8 +43,8 @@ static int begin(struct look *look, enum hec_verb verb, int argc, char **argv) {
 }
 
 static int end(struct look *look, int err) {
-    if (err >= 0 && (fputs(hec_buf_text(&look->out), stdout) < 0 || fflush(stdout) != 0))
-        err = HEC_ERR_IO;
+    if (err >= 0)
+        err = hec_print(&look->out);
     hec_buf_free(&look->out);
     hec_simulation_end(look->simulation);
     return hec_err_exit_status(err);

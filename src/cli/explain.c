@@ -21,10 +21,8 @@ static int print(enum hec_cause cause, bool json, const struct hec_report_style 
     struct hec_buf out;
     hec_buf_init(&out, 1u << 20);
     int err = hec_report_explain(cause, json, style, &out);
-    if (err == HEC_OK && (fputs(hec_buf_text(&out), stdout) < 0 || fflush(stdout) != 0)) {
-        hec_error("explain: standard output cannot be written");
-        err = HEC_ERR_IO;
-    }
+    if (err == HEC_OK)
+        err = hec_print(&out);
     hec_buf_free(&out);
     return err;
 }

@@ -1,6 +1,7 @@
 /* hec export: a run's timeline for other tools. */
 #include "base/log.h"
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "report/export.h"
 
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct format {
@@ -26,6 +28,9 @@ struct session {
     struct hec_args args;
     const struct format *format;
     char path[PATH_MAX]; /* "": standard output */
+    char part[PATH_MAX]; /* the file that is written and then gets that name; "": path itself is written */
+    bool made;           /* the file that is written is ours: a failure removes it */
+    bool told;           /* why it failed */
     FILE *out;
     struct hec_progress progress;
     double megabytes;
@@ -47,17 +52,21 @@ static int choose_format(struct session *s) {
 }
 
 /* RUN.hec becomes RUN.csv. */
-static void choose_path(struct session *s) {
-    const char *given = hec_args_value(&s->args, HEC_OPT_OUTPUT);
+static int choose_path(struct session *s) {
     const char *from = s->args.rest[0];
     size_t length = strlen(from), suffix = strlen(".hec");
-    if (given) {
-        snprintf(s->path, sizeof s->path, "%s", strcmp(given, "-") == 0 ? "" : given);
-    } else if (isatty(STDOUT_FILENO) == 1) {
+    struct hec_why why;
+    int err = hec_output_path(&s->args, true, s->path, &why);
+    if (err < 0)
+        hec_error("%s", why.text);
+    if (strcmp(s->path, "-") == 0) {
+        s->path[0] = '\0';
+    } else if (!s->path[0] && isatty(STDOUT_FILENO) == 1) {
         if (length > suffix && strcmp(from + length - suffix, ".hec") == 0)
             length -= suffix;
         snprintf(s->path, sizeof s->path, "%.*s%s", (int)length, from, s->format->suffix);
     }
+    return err;
 }
 
 static int parse(struct session *s, int argc, char **argv) {
@@ -68,7 +77,8 @@ static int parse(struct session *s, int argc, char **argv) {
     }
     if (err != HEC_OK || (err = choose_format(s)) < 0)
         return err;
-    choose_path(s);
+    if ((err = choose_path(s)) < 0)
+        return err;
     if (!s->path[0] && s->format->binary && isatty(STDOUT_FILENO) == 1) {
         hec_error("export: the trace is binary and is not written to a terminal; give -o FILE");
         return HEC_ERR_USAGE;
@@ -76,16 +86,40 @@ static int parse(struct session *s, int argc, char **argv) {
     return HEC_OK;
 }
 
+/* What is there already: a plain file is replaced by a whole one or not at all, and never the run that is read; a device
+ * or a pipe is written into. */
+static int choose_file(struct session *s, struct hec_why *why) {
+    struct stat there, run;
+    s->made = true;
+    if (stat(s->path, &there) != 0)
+        return HEC_OK;
+    if (!hec_args_has(&s->args, HEC_OPT_FORCE))
+        return hec_fail(why, HEC_ERR_USAGE, "%s exists already; -f overwrites it", s->path);
+    s->made = S_ISREG(there.st_mode);
+    if (!s->made)
+        return HEC_OK;
+    if (stat(s->args.rest[0], &run) == 0 && run.st_dev == there.st_dev && run.st_ino == there.st_ino)
+        return hec_fail(why, HEC_ERR_USAGE, "%s is the run itself, so it is not overwritten", s->path);
+    if (snprintf(s->part, sizeof s->part, "%s.%ld.part", s->path, (long)getpid()) >= (int)sizeof s->part)
+        return hec_fail(why, HEC_ERR_USAGE, "%s: the path is too long", s->path);
+    unlink(s->part); /* left by a killed process that had our pid */
+    return HEC_OK;
+}
+
+static const char *written_file(const struct session *s) {
+    return s->part[0] ? s->part : s->path;
+}
+
 static int open_output(struct session *s, struct hec_why *why) {
     s->out = stdout;
     if (!s->path[0])
         return HEC_OK;
-    int how = hec_args_has(&s->args, HEC_OPT_FORCE) ? O_TRUNC : O_EXCL;
-    int fd = open(s->path, O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
-    if (fd < 0 && errno == EEXIST)
-        return hec_fail(why, HEC_ERR_USAGE, "%s exists; -f overwrites it", s->path);
+    int err = choose_file(s, why);
+    if (err < 0)
+        return err;
+    int fd = open(written_file(s), O_WRONLY | O_CLOEXEC | (s->made ? O_CREAT | O_EXCL : 0), 0666);
     if (fd < 0)
-        return hec_fail(why, hec_err_from_errno(errno), "%s: %s", s->path, strerror(errno));
+        return hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", s->path, strerror(errno));
     s->out = fdopen(fd, "w");
     if (s->out)
         return HEC_OK;
@@ -105,8 +139,10 @@ static int write_bytes(void *context, const void *bytes, size_t count) {
 static int write_export(void *context, const struct hec_summary_input *input, struct hec_why *why) {
     struct session *s = context;
     int err = s->format->write(input, write_bytes, s, why);
-    if (err == HEC_ERR_IO || (err >= 0 && fflush(s->out) != 0))
-        err = hec_fail(why, HEC_ERR_IO, "%s: %s", s->path[0] ? s->path : "standard output", strerror(errno));
+    if (err == HEC_ERR_IO || (err >= 0 && fflush(s->out) != 0)) {
+        s->told = !s->path[0];
+        err = s->told ? hec_print_failed() : hec_fail(why, HEC_ERR_IO, "%s: %s", s->path, strerror(errno));
+    }
     const char *left_out = input->left_out(input->context);
     if (err >= 0 && left_out)
         hec_warn("a part of %s is damaged and left out: %s", s->args.rest[0], left_out);
@@ -124,8 +160,10 @@ static int export_run(struct session *s, struct hec_why *why) {
         return err;
     if (fclose(s->out) != 0 && err >= 0)
         err = hec_fail(why, HEC_ERR_IO, "%s: %s", s->path, strerror(errno));
-    if (err < 0)
-        unlink(s->path);
+    if (err >= 0 && s->part[0] && rename(s->part, s->path) != 0)
+        err = hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", s->path, strerror(errno));
+    if (err < 0 && s->made)
+        unlink(written_file(s));
     return err;
 }
 
@@ -136,9 +174,9 @@ int hec_verb_export(int argc, char **argv) {
         return err > 0 ? 0 : hec_err_exit_status(err);
     struct hec_why why = {""};
     err = export_run(&s, &why);
-    if (err < 0)
+    if (err < 0 && !s.told)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
-    else if (s.path[0] && !hec_args_value(&s.args, HEC_OPT_OUTPUT))
+    else if (err >= 0 && s.path[0] && !hec_args_value(&s.args, HEC_OPT_OUTPUT))
         printf("%s\n", s.path);
     return hec_err_exit_status(err);
 }

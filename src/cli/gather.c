@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/facts.h"
+#include "cli/output.h"
 #include "store/copy.h"
 
 #include <limits.h>
@@ -29,10 +30,13 @@ int hec_verb_gather(int argc, char **argv) {
     if (err < 0)
         return hec_err_exit_status(err);
     char path[PATH_MAX], when[40];
-    const char *given = hec_args_value(&args, HEC_OPT_OUTPUT);
-    if (given)
-        snprintf(path, sizeof path, "%s", given);
-    else
+    struct hec_why why = {""};
+    if ((err = hec_output_path(&args, false, path, &why)) < 0) {
+        hec_error("%s", why.text);
+        return hec_err_exit_status(err);
+    }
+    bool given = path[0];
+    if (!given)
         default_output(args.rest[0], path);
     hec_facts_wall_time(hec_clock_wall_ns(), when);
     bool hide = !hec_args_has(&args, HEC_OPT_KEEP_NAMES);
@@ -46,7 +50,6 @@ int hec_verb_gather(int argc, char **argv) {
         .facts = facts,
         .fact_count = sizeof facts / sizeof facts[0],
     };
-    struct hec_why why = {""};
     err = hec_store_copy(args.rest[0], path, hec_args_has(&args, HEC_OPT_FORCE), &scrub, &why);
     if (err < 0)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));

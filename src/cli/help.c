@@ -1,20 +1,23 @@
-/* Everything that is made from the two tables for a reader: --help, man pages, completion. */
+/* Everything that is made from the two tables for a reader: --help and man pages. */
 #include "base/log.h"
 #include "cli/cli.h"
-#include "diagnose/finding.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define WIDTH 80
+#define WIDTH 80       /* where nothing says how wide lines are */
+#define WIDTH_LEAST 60 /* options have a column of 28 */
 
-/* Print text folded at WIDTH, each line but the first indented; column is where the cursor is. */
+/* Print text folded, each line but the first indented; column is where the cursor is. */
 static void fold(const char *text, int indent, int column) {
+    int width = hec_columns(STDOUT_FILENO);
+    width = width == 0 ? WIDTH : width < WIDTH_LEAST ? WIDTH_LEAST : width;
     bool first = true;
     while (*text) {
         int word = (int)strcspn(text, " ");
-        if (!first && column + 1 + word > WIDTH) {
+        if (!first && column + 1 + word > width) {
             printf("\n%*s", indent, "");
             column = indent;
         } else if (!first) {
@@ -96,7 +99,7 @@ static void man_tail(void) {
         "fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 75 busy (another run writes the file), "
         "77 permission denied.\n"
         ".SH ENVIRONMENT\n.TP\n.B HEC_PRICE, HEC_CARBON, HEC_GPU_HOUR\nDefaults of \\-\\-price, \\-\\-carbon and "
-        "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n.TP\n.B CUDA_VISIBLE_DEVICES\nRead to tell which "
+        "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n.TP\n.B COLUMNS\nWidth of lines; else that of the terminal, at most 120, else 80.\n.TP\n.B CUDA_VISIBLE_DEVICES\nRead to tell which "
         "devices the command may use.");
 }
 
@@ -153,114 +156,4 @@ int hec_help_man(const char *page) {
     man_tail();
     puts(".SH SEE ALSO\n.BR hec (1)");
     return 0;
-}
-
-static void completion_options(enum hec_verb verb) {
-    for (int i = 0; i < HEC_OPT_COUNT; i++)
-        if (hec_option_info((enum hec_option)i)->verbs & (1u << verb))
-            printf(" --%s", hec_option_info((enum hec_option)i)->name);
-}
-
-/* What `hec explain` takes. */
-static void completion_causes(void) {
-    for (int i = 0; i < HEC_CAUSE_COUNT; i++)
-        printf("%s%s", i ? " " : "", hec_cause_name((enum hec_cause)i));
-}
-
-static int completion_bash(void) {
-    puts("# bash completion for hec; made from hec's option table\n"
-         "_hec() {\n"
-         "    local cur=${COMP_WORDS[COMP_CWORD]} i\n"
-         "    COMPREPLY=()\n"
-         "    if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} == run ]]; then\n"
-         "        for ((i = 2; i < COMP_CWORD; i++)); do\n"
-         "            if [[ ${COMP_WORDS[i]} == -- ]]; then\n"
-         "                if declare -F _command_offset >/dev/null; then _command_offset $((i + 1)); "
-         "else COMPREPLY=($(compgen -c -f -- \"$cur\")); fi\n"
-         "                return\n"
-         "            fi\n"
-         "        done\n"
-         "    fi");
-    fputs("    local verbs=\"", stdout);
-    for (int i = 0; i < HEC_VERB_COUNT; i++)
-        printf("%s%s", i ? " " : "", hec_verb_info((enum hec_verb)i)->name);
-    puts("\"\n"
-         "    if ((COMP_CWORD == 1)); then\n"
-         "        COMPREPLY=($(compgen -W \"$verbs --help --version\" -- \"$cur\"))\n"
-         "        return\n"
-         "    fi\n"
-         "    case ${COMP_WORDS[1]} in");
-    for (int i = 0; i < HEC_VERB_COUNT; i++) {
-        printf("    %s) [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"", hec_verb_info((enum hec_verb)i)->name);
-        completion_options((enum hec_verb)i);
-        fputs("\" -- \"$cur\")) || COMPREPLY=($(compgen ", stdout);
-        if (i == HEC_VERB_EXPLAIN) {
-            fputs("-W \"", stdout);
-            completion_causes();
-            puts("\" -- \"$cur\")) ;;");
-        } else {
-            puts("-f -- \"$cur\")) ;;");
-        }
-    }
-    puts("    esac\n}\ncomplete -o filenames -F _hec hec");
-    return 0;
-}
-
-/* In a zsh _arguments specification, these would end the description. */
-static void zsh_text(const char *text) {
-    for (; *text; text++) {
-        if (strchr("[]:\\", *text))
-            putchar('\\');
-        if (*text == '\'')
-            fputs("'\\'", stdout);
-        putchar(*text);
-    }
-}
-
-static int completion_zsh(void) {
-    puts("#compdef hec\n# zsh completion for hec; made from hec's option table\n"
-         "_hec() {\n    local -a verbs\n    verbs=(");
-    for (int i = 0; i < HEC_VERB_COUNT; i++) {
-        printf("        '%s:", hec_verb_info((enum hec_verb)i)->name);
-        zsh_text(hec_verb_info((enum hec_verb)i)->line);
-        puts("'");
-    }
-    puts("    )\n    if ((CURRENT == 2)); then\n        _describe 'verb' verbs\n        return\n    fi\n"
-         "    local verb=$words[2]\n    shift words\n    ((CURRENT--))\n    case $verb in");
-    for (int v = 0; v < HEC_VERB_COUNT; v++) {
-        printf("    %s) _arguments -S", hec_verb_info((enum hec_verb)v)->name);
-        for (int i = 0; i < HEC_OPT_COUNT; i++) {
-            const struct hec_option_info *option = hec_option_info((enum hec_option)i);
-            if (!(option->verbs & (1u << v)))
-                continue;
-            printf(" \\\n        '--%s[", option->name);
-            zsh_text(option->help);
-            putchar(']');
-            if (option->argument) {
-                putchar(':');
-                zsh_text(option->argument);
-                fputs(strcmp(option->argument, "FILE") == 0 ? ":_files" : ": ", stdout);
-            }
-            putchar('\'');
-        }
-        if (v == HEC_VERB_EXPLAIN) {
-            fputs(" \\\n        '1:cause:(", stdout);
-            completion_causes();
-            puts(")' ;;");
-        } else {
-            fputs(v == HEC_VERB_RUN ? " \\\n        '*::command:_normal' ;;\n" : " \\\n        '*:file:_files' ;;\n",
-                  stdout);
-        }
-    }
-    puts("    esac\n}\n_hec \"$@\"");
-    return 0;
-}
-
-int hec_help_completion(const char *shell) {
-    if (strcmp(shell, "bash") == 0)
-        return completion_bash();
-    if (strcmp(shell, "zsh") == 0)
-        return completion_zsh();
-    hec_error("no completion for \"%s\": bash or zsh", shell);
-    return hec_err_exit_status(HEC_ERR_USAGE);
 }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/scratch.h"
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
 #include "store/create.h"
@@ -37,12 +38,13 @@ static int parse(struct session *s, int argc, char **argv) {
     }
     if (err != HEC_OK || (err = hec_load_style(&s->args, STDOUT_FILENO, &s->style)) < 0)
         return err;
-    const char *given = hec_args_value(&s->args, HEC_OPT_OUTPUT);
-    if (given)
-        snprintf(s->path, sizeof s->path, "%s", given);
-    else
+    struct hec_why why;
+    err = hec_output_path(&s->args, false, s->path, &why);
+    if (err < 0)
+        hec_error("%s", why.text);
+    else if (!s->path[0])
         hec_path_import_file(s->args.rest[0], s->path);
-    return HEC_OK;
+    return err;
 }
 
 static int progress(void *context, const char *path, double share) {
@@ -66,6 +68,16 @@ static int read_files(struct session *s, struct hec_why *why) {
     if (err < 0)
         return err;
     const struct hec_import_stats *stats = hec_import_stats(s->import);
+    if (stats->kept == 0)
+        return hec_fail(why, HEC_ERR_CORRUPT, "%s holds no events of a timeline: there is nothing to import",
+                        s->args.rest[0]);
+    if (stats->stray > 0) {
+        char text[128];
+        snprintf(text, sizeof text, "left out: %lld event%s more than a day from the others of the trace",
+                 (long long)stats->stray, stats->stray == 1 ? "" : "s");
+        const struct hec_sink *sink = hec_writer_sink(s->writer);
+        sink->event(sink->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, 0, text);
+    }
     hec_info("%lld events read, %lld kept, %lld of kinds that are not used, %lld without time or place",
              (long long)stats->events, (long long)stats->kept, (long long)stats->skipped, (long long)stats->bad);
     return HEC_OK;
@@ -132,8 +144,8 @@ static int print_report(struct session *s) {
         err = hec_report_json(&summary, 1, &text);
     else
         err = hec_report_terminal(&summary, &s->style, &text);
-    if (err == HEC_OK && (fputs(hec_buf_text(&text), stdout) < 0 || fflush(stdout) != 0))
-        err = HEC_ERR_IO;
+    if (err == HEC_OK)
+        err = hec_print(&text);
     hec_buf_free(&text);
     hec_summary_free(&summary);
     return err;

@@ -30,7 +30,8 @@ int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject) {
         hec_error("--hooks needs on or off, not \"%s\"", hooks);
         return HEC_ERR_USAGE;
     }
-    inject->hooks = !hooks || strcmp(hooks, "on") == 0;
+    const char *wanted = getenv("HEC_HOOKS");
+    inject->hooks = hooks ? strcmp(hooks, "on") == 0 : !wanted || strcmp(wanted, "0") != 0;
     return hec_args_number(args, HEC_OPT_TRACE_MEMORY, 33, 65536, &inject->memory_mb);
 }
 
@@ -134,8 +135,11 @@ int hec_inject_hooks_folder(char path[PATH_MAX], struct hec_why *why) {
 void hec_inject_hooks(const struct hec_inject *inject, struct hec_environ *env) {
     struct hec_why why;
     char folder[PATH_MAX];
-    if (!inject->hooks)
+    if (!inject->hooks) {
+        if (hec_environ_get(env, "HEC_HOOKS")) /* of an outer `hec run` */
+            hec_environ_set(env, "HEC_HOOKS", "0");
         return;
+    }
     if (hec_inject_hooks_folder(folder, &why) < 0) {
         hec_info("no Python hooks: %s", why.text);
         return;

@@ -1,14 +1,10 @@
 #include "base/log.h"
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Wrong usage leaves with 2, as Unix tools do. */
-static int usage_status(void) {
-    return hec_err_exit_status(HEC_ERR_USAGE);
-}
 
 /* A standard stream that was closed must not become the number of a file that hec opens, or messages would be written
  * into it. It closes again when a command is started, which so finds it as it was. */
@@ -18,37 +14,60 @@ static void fill_closed_streams(void) {
             return;
 }
 
-int main(int argc, char **argv) {
-    fill_closed_streams();
+static bool is(const char *word, const char *letter, const char *option, const char *verb) {
+    return strcmp(word, letter) == 0 || strcmp(word, option) == 0 || (verb && strcmp(word, verb) == 0);
+}
+
+static int help(const char *name) {
+    enum hec_verb verb = name ? hec_verb_find(name) : HEC_VERB_COUNT;
+    if (name && verb == HEC_VERB_COUNT)
+        return hec_err_exit_status(hec_verb_unknown(name));
+    if (name)
+        hec_help_verb(verb);
+    else
+        hec_help_print();
+    return 0;
+}
+
+static int dispatch(int argc, char **argv) {
     if (argc < 2) {
         hec_help_print();
-        return usage_status();
+        return hec_err_exit_status(HEC_ERR_USAGE);
+    }
+    /* `hec -v VERB` is `hec VERB -v` */
+    if (argc > 2 && is(argv[1], "-v", "--verbose", NULL)) {
+        char *verbose = argv[1];
+        argv[1] = argv[2];
+        argv[2] = verbose;
     }
     const char *word = argv[1];
-    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
+    if (is(word, "-V", "--version", "version")) {
         puts("hec " HEC_VERSION);
         return 0;
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
-        enum hec_verb about = argc > 2 ? hec_verb_find(argv[2]) : HEC_VERB_COUNT;
-        if (argc > 2 && about == HEC_VERB_COUNT) {
-            hec_error("there is no verb \"%s\"; see `hec --help`", argv[2]);
-            return usage_status();
-        }
-        if (about == HEC_VERB_COUNT)
-            hec_help_print();
-        else
-            hec_help_verb(about);
-        return 0;
-    }
+    if (is(word, "-h", "--help", "help"))
+        return help(argv[2]);
     if (strcmp(word, "__man") == 0 && argc == 3)
         return hec_help_man(argv[2]);
     if (strcmp(word, "__completion") == 0 && argc == 3)
-        return hec_help_completion(argv[2]);
-    enum hec_verb verb = hec_verb_find(word);
-    if (verb == HEC_VERB_COUNT) {
-        hec_error("there is no verb \"%s\"; see `hec --help`", word);
-        return usage_status();
+        return hec_completion(argv[2]);
+    if (is(word, "-v", "--verbose", NULL)) {
+        hec_error("%s goes with a verb: `hec %s VERB`; `hec --version` prints the version", word, word);
+        return hec_err_exit_status(HEC_ERR_USAGE);
     }
+    enum hec_verb verb = hec_verb_find(word);
+    if (verb == HEC_VERB_COUNT)
+        return hec_err_exit_status(hec_verb_unknown(word));
     return hec_verb_info(verb)->function(argc - 1, argv + 1);
+}
+
+/* A full disk must not look like success, whatever a verb prints and how. */
+int main(int argc, char **argv) {
+    fill_closed_streams();
+    int status = dispatch(argc, argv);
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    int err = hec_print_failed();
+    return status ? status : hec_err_exit_status(err);
 }

@@ -36,10 +36,8 @@ static int print(const struct hec_args *args, const struct hec_report_style *sty
             hec_buf_puts(&out, "\n");
         err = hec_report_terminal(&summaries[i], style, &out);
     }
-    if (err == HEC_OK && (fputs(hec_buf_text(&out), stdout) < 0 || fflush(stdout) != 0)) {
-        hec_error("cannot write the report");
-        err = HEC_ERR_IO;
-    }
+    if (err == HEC_OK)
+        err = hec_print(&out);
     hec_buf_free(&out);
     return err;
 }

@@ -9,7 +9,9 @@
 #include "cli/guard_watch.h"
 #include "cli/inject.h"
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/paths.h"
+#include "cli/python_watch.h"
 #include "cli/run_file.h"
 #include "cli/simulate.h"
 #include "observe/marks/marks.h"
@@ -50,6 +52,7 @@ struct session {
     char socket[PATH_MAX], trace_socket[PATH_MAX];
     struct hec_inject inject;
     struct hec_guard_watch guard;
+    struct hec_python_watch python;
     double gpm_window_ms;
     struct hec_buf knobs; /* HEC_KNOBS of the command */
 };
@@ -92,6 +95,12 @@ static int parse(struct session *s, int argc, char **argv) {
     return hec_args_number(&s->args, HEC_OPT_GPM_WINDOW, 110, 10000, &s->gpm_window_ms);
 }
 
+static void tracer_seen(void *context, const struct hec_tracer *tracer) {
+    struct session *s = context;
+    hec_guard_watch_tracer(&s->guard, tracer);
+    hec_python_watch_tracer(&s->python, tracer);
+}
+
 /* The sockets on which rings arrive, those of the program's marks and those of the tracer; without them there are no
  * marks and no trace, and nothing else is lost. */
 static void prepare_rings(struct session *s) {
@@ -118,8 +127,9 @@ static void prepare_rings(struct session *s) {
     s->observe.trace_mode = s->inject.mode;
     hec_guard_watch_begin(&s->guard, s->inject.mode, s->simulation != NULL);
     hec_inject_no_cupti(s->guard.out, &s->env);
-    s->observe.tracer_seen = hec_guard_watch_tracer;
-    s->observe.tracer_context = &s->guard;
+    s->python.sink = s->inject.hooks ? s->sink : NULL;
+    s->observe.tracer_seen = tracer_seen;
+    s->observe.tracer_context = s;
 }
 
 static void job_control(void *context, bool stopped) {
@@ -216,8 +226,12 @@ static int start_observing(struct session *s, struct hec_why *why) {
         s->observe.nvml_path = hec_simulation_nvml(s->simulation);
         hec_simulation_environ(s->simulation, &s->env);
     }
-    err = hec_run_file_open(&s->file, hec_args_value(&s->args, HEC_OPT_OUTPUT), s->args.rest,
-                            hec_args_has(&s->args, HEC_OPT_FORCE), s->begin_ns, why);
+    char output[PATH_MAX];
+    err = hec_output_path(&s->args, false, output, why);
+    if (err < 0)
+        return err;
+    err = hec_run_file_open(&s->file, output[0] ? output : NULL, s->args.rest, hec_args_has(&s->args, HEC_OPT_FORCE),
+                            s->begin_ns, why);
     if (err < 0)
         return err;
     s->sink = hec_writer_sink(s->file.writer);

@@ -7,6 +7,7 @@
 #include "diagnose/feed.h"
 #include "diagnose/findings.h"
 #include "diagnose/host.h"
+#include "diagnose/phase_energy.h"
 #include "diagnose/split.h"
 #include "diagnose/telemetry.h"
 #include "diagnose/verdict.h"
@@ -493,6 +494,8 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
         tell_left_out(b, left_out);
     add_totals(out, price);
     price_units(out);
+    if ((err = hec_phase_energy(in, b->end_ns, out, why)) != 0)
+        return err;
     return hec_findings_build(out, &out->findings);
 }
 

@@ -113,8 +113,11 @@ struct hec_unit_summary {
 
 struct hec_phase_summary {
     char name[64];
-    double seconds;
+    double seconds; /* of all threads together */
     int64_t count;
+    double joules,
+        bound_joules; /* of the used devices while a thread was in it (phase_energy.h); NAN: unknown, and why */
+    char why[96];     /* empty where joules are known */
 };
 
 struct hec_price {

@@ -1,23 +1,28 @@
-/* hec export --csv: one row an activity. RFC 4180: CRLF, fields with commas, quotes or line ends in quotes. */
+/* hec export --csv: one row an activity or a reading. RFC 4180: CRLF, fields with commas, quotes or line ends in quotes. */
 #include "report/export.h"
 
 #include "base/buf.h"
+#include "report/export_counters.h"
 #include "report/export_names.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FLUSH_BYTES 65536
 
 /* Missing is an empty field. `amount` is bytes (copy, memset, api calls for them and for memory), nodes (graph), launches
- * (burst), units (step), a number (value) or records (window). `device` of a call is the one that was current. */
+ * (burst), units (step), a number (value), records (window) or what was read (reading). `device` of a call is the one that
+ * was current. */
 static const char header[] =
     "kind,start_ns,duration_ns,device,stream,pid,rank,tid,name,launch_start_ns,launch_end_ns,amount,unit,from,to,detail,"
     "grid_x,grid_y,grid_z,block_x,block_y,block_z,registers_per_thread,static_shared_bytes,dynamic_shared_bytes\r\n";
 
 struct csv {
     struct hec_export_tables tables;
+    struct hec_device devices[HEC_DEVICE_MAX];
+    int device_count;
     struct hec_buf out;
     hec_export_write write;
     void *context;
@@ -156,21 +161,47 @@ static int take(void *to, const struct hec_activity *a, size_t count) {
     return err;
 }
 
+static int take_device(void *to, const struct hec_device *device) {
+    struct csv *csv = to;
+    if (csv->device_count < HEC_DEVICE_MAX)
+        csv->devices[csv->device_count++] = *device;
+    return 0;
+}
+
+/* A reading that is missing has a row without an amount. */
+static int take_reading(void *to, const struct hec_export_reading *r) {
+    struct csv *csv = to;
+    struct hec_buf *out = &csv->out;
+    hec_buf_printf(out, "reading,%" PRId64 ",", r->start_ns);
+    put_known(out, r->end_ns - r->start_ns, r->end_ns > r->start_ns);
+    put_known(out, r->device, r->device >= 0);
+    hec_buf_printf(out, ",,,,%s,,,", r->counter->name);
+    if (isfinite(r->value))
+        hec_buf_printf(out, "%.10g", r->value);
+    hec_buf_printf(out, ",%s,,,,,,,,,,,,\r\n", r->counter->unit);
+    return flush(csv, FLUSH_BYTES);
+}
+
 int hec_export_csv(const struct hec_summary_input *input, hec_export_write write, void *context, struct hec_why *why) {
     const struct hec_timeline_input *timeline = &input->timeline;
-    struct csv csv = {.write = write, .context = context};
-    int err = hec_export_tables_load(timeline, &csv.tables, why);
-    if (err)
-        return err;
-    hec_buf_init(&csv.out, 16 * FLUSH_BYTES);
-    hec_buf_puts(&csv.out, header);
-    if (timeline->activities)
-        err = timeline->activities(timeline->context, HEC_ACTIVITY_ALL, take, &csv, why);
-    if (err == HEC_ERR_NOTFOUND)
-        err = 0;
+    struct csv *csv = calloc(1, sizeof *csv);
+    if (!csv)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    csv->write = write;
+    csv->context = context;
+    int err = hec_export_tables_load(timeline, &csv->tables, why);
+    hec_buf_init(&csv->out, 16 * FLUSH_BYTES);
+    hec_buf_puts(&csv->out, header);
+    if (!err && timeline->activities)
+        err = timeline->activities(timeline->context, HEC_ACTIVITY_ALL, take, csv, why);
+    if ((!err || err == HEC_ERR_NOTFOUND) && input->devices)
+        err = input->devices(input->context, take_device, csv, why);
+    if (!err || err == HEC_ERR_NOTFOUND)
+        err = hec_export_counters(input, csv->devices, csv->device_count, take_reading, csv, why);
     if (!err)
-        err = flush(&csv, 0);
-    hec_buf_free(&csv.out);
-    hec_export_tables_free(&csv.tables);
+        err = flush(csv, 0);
+    hec_buf_free(&csv->out);
+    hec_export_tables_free(&csv->tables);
+    free(csv);
     return err;
 }

@@ -13,7 +13,7 @@ typedef int (*hec_export_write)(void *context, const void *bytes, size_t count);
 int hec_export_perfetto(const struct hec_summary_input *input, hec_export_write write, void *context,
                         struct hec_why *why);
 
-/* One row an activity; the header line names the columns and their units. */
+/* One row an activity, then one a reading of power, counters and the host; the header line names the columns. */
 int hec_export_csv(const struct hec_summary_input *input, hec_export_write write, void *context, struct hec_why *why);
 
 #endif

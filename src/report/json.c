@@ -276,6 +276,9 @@ static json_t *report_of(const struct hec_summary *s) {
         set(phase, "name", string(s->phases[i].name));
         set(phase, "seconds", number(s->phases[i].seconds));
         set(phase, "count", integer(s->phases[i].count));
+        set(phase, "joules", number(s->phases[i].joules));
+        set(phase, "bound_joules", number(s->phases[i].bound_joules));
+        set(phase, "why", hec_json_text(s->phases[i].why));
         json_array_append_new(phases, phase);
     }
     for (int i = 0; i < s->event_count; i++) {

@@ -19,7 +19,7 @@ void hec_page_init(struct hec_page *page, const struct hec_report_style *style, 
                               .color = style->color,
                               .utf8 = style->utf8,
                               .columns = columns < 40    ? 40
-                                         : columns > 120 ? 120
+                                         : columns > 500 ? 500
                                                          : columns};
 }
 

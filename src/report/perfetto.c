@@ -3,6 +3,7 @@
 #include "report/export.h"
 
 #include "base/clock.h"
+#include "report/export_counters.h"
 #include "report/export_names.h"
 #include "report/perfetto_fields.h"
 #include "report/perfetto_tracks.h"
@@ -38,8 +39,11 @@ struct perfetto {
         uint32_t track, name;
     } values[VALUES_MAX]; /* counter tracks of VALUE activities */
     size_t value_count;
+    uint64_t counter; /* track of the readings that are written */
     struct hec_device devices[HEC_DEVICE_MAX];
     int device_count;
+    struct hec_process *processes;
+    size_t process_count;
     struct hec_activity *ties;
     size_t tie_count;
     uint32_t last_launch_track;
@@ -274,87 +278,14 @@ static void put_value(struct perfetto *p, const struct hec_activity *a) {
     put_count(p, uuid, a->start_ns, a->amount);
 }
 
-struct series {
-    struct perfetto *p;
-    uint64_t track;
-    double scale;
-    bool mean;
-    int64_t previous_ns;
-    bool begun;
-};
-
-static int take_series(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid, size_t count) {
-    struct series *s = context;
-    int err = 0;
-    for (size_t i = 0; i < count && !err; i++) {
-        int64_t at = s->mean && s->begun ? s->previous_ns : t_ns[i]; /* a mean is of the time before its reading */
-        if (valid[i] && at >= 0)
-            put_count(s->p, s->track, at, (double)value[i] * s->scale);
-        s->previous_ns = t_ns[i];
-        s->begun = true;
-        err = flush(s->p, FLUSH_BYTES);
-    }
-    return err;
-}
-
-static const struct counter {
-    enum hec_metric metric;
-    const char *name, *unit;
-    double scale;
-} counters[] = {
-    {HEC_GPU_POWER, "power", "W", 1e-3},
-    {HEC_GPU_POWER_LIMIT, "power limit", "W", 1e-3},
-    {HEC_GPU_UTIL, "GPU utilisation", "%", 0.1},
-    {HEC_GPM_GR_ACTIVE, "engine active", "%", 0.1},
-    {HEC_GPM_SM_ACTIVE, "SM active", "%", 0.1},
-    {HEC_GPM_SM_OCCUPANCY, "SM occupancy", "%", 0.1},
-    {HEC_GPM_TENSOR_ACTIVE, "tensor active", "%", 0.1},
-    {HEC_GPM_FP32_ACTIVE, "FP32 active", "%", 0.1},
-    {HEC_GPM_FP16_ACTIVE, "FP16 active", "%", 0.1},
-    {HEC_GPM_DRAM_ACTIVE, "DRAM active", "%", 0.1},
-    {HEC_GPM_PCIE_RX, "PCIe in", "B/s", 1024},
-    {HEC_GPM_PCIE_TX, "PCIe out", "B/s", 1024},
-    {HEC_GPM_NVLINK_RX, "NVLink in", "B/s", 1024},
-    {HEC_GPM_NVLINK_TX, "NVLink out", "B/s", 1024},
-    {HEC_GPU_MEM_USED, "memory used", "B", 1024},
-    {HEC_GPU_SM_CLOCK, "SM clock", "MHz", 1},
-    {HEC_GPU_TEMPERATURE, "temperature", "C", 1},
-};
-static const struct counter host_counters[] = {{HEC_HOST_CPU_BUSY, "CPU busy", "%", 0.1},
-                                               {HEC_TREE_RSS, "memory of the command", "B", 1024}};
-
-static int put_series(struct perfetto *p, const struct counter *counter, int32_t subject, uint64_t parent,
-                      struct hec_why *why) {
-    const struct hec_summary_input *in = p->input;
-    const struct hec_metric_info *info = hec_metric_info(counter->metric);
-    struct series s = {.p = p, .scale = counter->scale, .mean = info->kind == HEC_METRIC_MEAN};
-    int32_t *subjects = NULL;
-    bool there = false;
-    int count = in->subjects(in->context, counter->metric, &subjects, why);
-    for (int i = 0; i < count; i++)
-        there |= subjects[i] == subject;
-    free(subjects);
-    if (count < 0 && count != HEC_ERR_NOTFOUND)
-        return count;
-    if (!there)
-        return 0;
-    s.track = hec_perfetto_counter(&p->tracks, parent, counter->name, counter->unit);
-    int err = in->series(in->context, counter->metric, subject, take_series, &s, why);
-    return err == HEC_ERR_NOTFOUND ? 0 : err;
-}
-
-static int put_counters(struct perfetto *p, struct hec_why *why) {
-    int err = 0;
-    if (!p->input->subjects || !p->input->series)
-        return 0;
-    for (int d = 0; d < p->device_count && !err; d++) {
-        uint64_t device = hec_perfetto_device(&p->tracks, p->devices[d].index);
-        for (size_t i = 0; i < sizeof counters / sizeof counters[0] && !err; i++)
-            err = put_series(p, &counters[i], p->devices[d].index, device, why);
-    }
-    for (size_t i = 0; i < sizeof host_counters / sizeof host_counters[0] && !err; i++)
-        err = put_series(p, &host_counters[i], 0, 0, why);
-    return err;
+static int take_reading(void *to, const struct hec_export_reading *r) {
+    struct perfetto *p = to;
+    if (r->first)
+        p->counter = hec_perfetto_counter(&p->tracks, r->device < 0 ? 0 : hec_perfetto_device(&p->tracks, r->device),
+                                          r->counter->name, r->counter->unit);
+    if (isfinite(r->value) && r->start_ns >= 0)
+        put_count(p, p->counter, r->start_ns, r->value);
+    return flush(p, FLUSH_BYTES);
 }
 
 /* ---- activities ---- */
@@ -402,6 +333,18 @@ static int take_device(void *context, const struct hec_device *device) {
     return 0;
 }
 
+static int take_process(void *context, const struct hec_process *process) {
+    struct perfetto *p = context;
+    struct hec_process *grown = p->processes;
+    if ((p->process_count & (p->process_count - 1)) == 0) /* full at each power of two */
+        grown = realloc(p->processes, (p->process_count ? 2 * p->process_count : 1) * sizeof *grown);
+    if (!grown)
+        return HEC_ERR_NOMEM;
+    p->processes = grown;
+    p->processes[p->process_count++] = *process;
+    return 0;
+}
+
 static int put_all(struct perfetto *p, struct hec_why *why) {
     const struct hec_summary_input *in = p->input;
     int err = hec_export_tables_load(&in->timeline, &p->tables, why);
@@ -416,10 +359,15 @@ static int put_all(struct perfetto *p, struct hec_why *why) {
         err = in->devices(in->context, take_device, p, why);
     if (err && err != HEC_ERR_NOTFOUND)
         return err;
+    err = in->processes ? in->processes(in->context, take_process, p, why) : 0;
+    if (err && err != HEC_ERR_NOTFOUND)
+        return err;
     p->tracks.devices = p->devices;
     p->tracks.device_count = p->device_count;
+    p->tracks.processes = p->processes;
+    p->tracks.process_count = p->process_count;
     put_start(p);
-    if ((err = put_counters(p, why)) != 0)
+    if ((err = hec_export_counters(in, p->devices, p->device_count, take_reading, p, why)) != 0)
         return err;
     if (in->timeline.activities)
         err = in->timeline.activities(in->timeline.context, HEC_ACTIVITY_ALL, take, p, why);
@@ -446,6 +394,7 @@ int hec_export_perfetto(const struct hec_summary_input *input, hec_export_write 
     free(p->named);
     free(p->configured);
     free(p->ties);
+    free(p->processes);
     free(p);
     return err;
 }

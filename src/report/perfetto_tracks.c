@@ -90,6 +90,9 @@ static void describe_process(struct hec_perfetto_tracks *tracks, const struct he
     for (uint32_t i = 1; i < t->track_count && !name[0]; i++)
         if (t->tracks[i].id == i && t->tracks[i].kind == HEC_TRACK_PROCESS && same_process(&t->tracks[i], track))
             snprintf(name, sizeof name, "%s", t->tracks[i].name);
+    for (size_t i = 0; i < tracks->process_count && !name[0]; i++)
+        if (tracks->processes[i].pid == track->pid)
+            snprintf(name, sizeof name, "%s", tracks->processes[i].name);
     if (track->rank >= 0)
         snprintf(name + strlen(name), sizeof name - strlen(name), "%srank %d", name[0] ? ", " : "", (int)track->rank);
     struct description d = begin(proto, uuid, 0, NULL);

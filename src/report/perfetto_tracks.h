@@ -37,6 +37,8 @@ struct hec_perfetto_tracks {
     struct hec_proto *proto;
     const struct hec_device *devices;
     int device_count;
+    const struct hec_process *processes; /* of a measured run: their names */
+    size_t process_count;
     struct hec_lanes *lanes; /* HEC_PART_COUNT a track id */
     bool *described;         /* by track id: the process that it stands for has been written */
     int *described_devices;  /* indices */

@@ -11,7 +11,7 @@
 struct hec_report_style {
     bool color;
     bool utf8;
-    int columns; /* width of the terminal, 0: 80 */
+    int columns; /* width of a line, 40 to 500; 0: 80 */
     bool brief;  /* the few lines at the end of `hec run` */
     bool all;    /* every finding, not only the first few */
 };

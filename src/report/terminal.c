@@ -31,20 +31,23 @@ static const char *plural(const struct hec_unit_summary *u) {
 
 /* ---- the answer ---- */
 
-/* A program's folder gives way to its arguments where both do not fit. */
-static void put_command(struct hec_page *page, const struct hec_summary *s) {
+/* Where both do not fit on a line, a program's folder gives way to its arguments; the brief report has one line for them. */
+static void put_command(struct hec_page *page, const struct hec_summary *s, bool brief) {
     const char *command = s->command[0] ? s->command : "(unknown command)";
     size_t first = strcspn(command, " ");
     const char *slash = memrchr(command, '/', first);
     if (slash && strlen(command) + 16 > (size_t)page->columns)
         command = slash + 1;
-    hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", command);
+    if (brief)
+        hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", command);
+    else
+        hec_page_row(page, 0, "hec", HEC_TONE_BOLD, "%s", command);
 }
 
-static void put_headline(struct hec_page *page, const struct hec_summary *s) {
+static void put_headline(struct hec_page *page, const struct hec_summary *s, bool brief) {
     text seconds;
     char outcome[96];
-    put_command(page, s);
+    put_command(page, s, brief);
     hec_terminal_headline(page, s);
     if (s->imported[0])
         snprintf(outcome, sizeof outcome, "imported (%s)", s->imported);
@@ -179,10 +182,14 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
 static void put_phases(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->phase_count && i < PHASES_SHOWN; i++) {
         const struct hec_phase_summary *p = &s->phases[i];
-        text seconds, share;
-        hec_page_row(page, 0, i ? "" : "Phases", HEC_TONE_PLAIN, "%s: %s (%s), %lld time%s", p->name,
+        text seconds, share, joules = "";
+        if (isfinite(p->joules))
+            hec_format_bounded(joules, p->joules, p->bound_joules, "J", page->utf8);
+        else if (p->why[0] && isfinite(s->joules))
+            snprintf(joules, sizeof joules, "energy unknown: %.76s", p->why);
+        hec_page_row(page, 0, i ? "" : "Phases", HEC_TONE_PLAIN, "%s: %s (%s), %lld time%s%s%s", p->name,
                      hec_format_seconds(seconds, p->seconds), hec_format_share(share, p->seconds / s->seconds),
-                     (long long)p->count, p->count == 1 ? "" : "s");
+                     (long long)p->count, p->count == 1 ? "" : "s", joules[0] ? ", " : "", joules);
     }
     if (s->phase_count > PHASES_SHOWN)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (--json shows them)", s->phase_count - PHASES_SHOWN);
@@ -249,7 +256,7 @@ static void put_self(struct hec_page *page, const struct hec_summary *s, bool br
  * are several, what went wrong), HEC's cost. */
 static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     int shown = 0, used = used_count(s);
-    put_headline(page, s);
+    put_headline(page, s, true);
     put_energy(page, s);
     put_units(page, s, 1);
     put_cost(page, s);
@@ -264,7 +271,7 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
         shown++;
     }
     if (apart && used > 1 && used > shown)
-        hec_page_line(page, 2, "", HEC_TONE_DIM, "and %d more GPUs: hec report shows them", used - shown);
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more GPUs: hec report shows them", used - shown);
     for (int i = 0, told = 0; i < s->event_count && told < 1 && page->lines < 11; i++) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
             s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
@@ -289,7 +296,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
         put_brief(&page, summary);
         return hec_buf_error(out);
     }
-    put_headline(&page, summary);
+    put_headline(&page, summary, false);
     put_energy(&page, summary);
     put_units(&page, summary, HEC_SUMMARY_UNITS_MAX);
     put_cost(&page, summary);

@@ -199,9 +199,9 @@ void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *
                  hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
     hec_format_si(watts, hec_terminal_watts(d), 3, "W");
     if (t && t->traced_s > 0)
-        hec_page_line(page, 2, label, HEC_TONE_PLAIN, "%s: busy %s%s", watts,
-                      hec_format_share(share, t->busy_s / t->traced_s), idle);
+        hec_page_row(page, 2, label, HEC_TONE_PLAIN, "%s: busy %s%s", watts,
+                     hec_format_share(share, t->busy_s / t->traced_s), idle);
     else
-        hec_page_line(page, 2, label, verdict_tone(d->verdict.kind), "%s: %s%s", watts,
-                      hec_verdict_title(d->verdict.kind), idle);
+        hec_page_row(page, 2, label, verdict_tone(d->verdict.kind), "%s: %s%s", watts,
+                     hec_verdict_title(d->verdict.kind), idle);
 }

@@ -296,11 +296,11 @@ void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeli
     const struct hec_step_summary *s = &timeline->steps;
     text count, median, p99, busy, confidence;
     if (t->processes && t->holder[0])
-        hec_page_line(page, 2, "trace", HEC_TONE_WARN, "stood down for %s", t->holder);
+        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "stood down for %s", t->holder);
     if (s->source != HEC_STEP_NONE && s->count && lines > 0)
-        hec_page_line(page, 2, "steps", HEC_TONE_PLAIN, "%s: median %s, p99 %s%s%s; %s%s",
-                      hec_format_count(count, (double)s->count), hec_format_seconds(median, s->duration.median),
-                      hec_format_seconds(p99, s->duration.p99), isfinite(s->busy_share) ? "; GPU busy " : "",
-                      isfinite(s->busy_share) ? hec_format_share(busy, s->busy_share) : "", found_by(s->source),
-                      confidence_of(confidence, s));
+        hec_page_row(page, 2, "steps", HEC_TONE_PLAIN, "%s: median %s, p99 %s%s%s; %s%s",
+                     hec_format_count(count, (double)s->count), hec_format_seconds(median, s->duration.median),
+                     hec_format_seconds(p99, s->duration.p99), isfinite(s->busy_share) ? "; GPU busy " : "",
+                     isfinite(s->busy_share) ? hec_format_share(busy, s->busy_share) : "", found_by(s->source),
+                     confidence_of(confidence, s));
 }

@@ -65,16 +65,17 @@ int hec_import_add(struct hec_import *import, struct hec_import_file *file, cons
         import->stats.bad++;
         return HEC_OK;
     }
+    if (a->end_ns - a->start_ns > HEC_IMPORT_APART_NS) {
+        import->stats.stray++;
+        return HEC_OK;
+    }
     if (on_device(a->kind) && record->correlation) {
         struct hec_import_call *call = hec_import_join_at(&import->join, record->correlation);
         if (!call)
             return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
         call->caused = true;
     }
-    if (a->start_ns < file->first_ns)
-        file->first_ns = a->start_ns;
-    if (a->end_ns > file->last_ns)
-        file->last_ns = a->end_ns;
+    hec_import_spans_add(&file->spans, a->start_ns, a->end_ns);
     import->stats.kept++;
     return hec_import_spool_add(&import->spool, record, why);
 }
@@ -134,7 +135,7 @@ static int join_records(void *context, struct hec_import_record *records, size_t
     return HEC_OK;
 }
 
-/* HEC_ERR_USAGE where the file is of no kind that can be imported. */
+/* HEC_ERR_CORRUPT where the file is of no kind that can be imported. */
 static int find_kind(const char *path, enum hec_import_kind *kind, struct hec_why *why) {
     static const char *const reports[] = {".nsys-rep", ".qdrep", ".qdstrm"};
     char magic[16] = "";
@@ -148,7 +149,7 @@ static int find_kind(const char *path, enum hec_import_kind *kind, struct hec_wh
     for (size_t i = 0; i < sizeof reports / sizeof reports[0] && *kind == HEC_IMPORT_KINETO; i++) {
         size_t length = strlen(path), suffix = strlen(reports[i]);
         if (length > suffix && strcmp(path + length - suffix, reports[i]) == 0)
-            return hec_fail(why, HEC_ERR_USAGE,
+            return hec_fail(why, HEC_ERR_CORRUPT,
                             "%s is a report of Nsight Systems: export it first (nsys export --type sqlite %s)", path,
                             path);
     }
@@ -180,6 +181,38 @@ static int join_file(struct hec_import *import, struct hec_import_file *file, st
                                   why);
 }
 
+static double days(int64_t ns) {
+    return (double)ns / (double)HEC_IMPORT_APART_NS;
+}
+
+/* When the file was recorded; what lies elsewhere is left out. */
+static int settle_time(struct hec_import *import, struct hec_import_file *file, struct hec_why *why) {
+    struct hec_import_stats *stats = &import->stats;
+    struct hec_import_span span;
+    int64_t strays;
+    if (!hec_import_spans_main(&file->spans, &span, &strays))
+        return hec_fail(why, HEC_ERR_CORRUPT, "%s: of its events %lld lie more than a day from the others", file->path,
+                        (long long)strays);
+    if (!span.count)
+        return HEC_OK;
+    file->first_ns = span.first_ns;
+    file->last_ns = span.last_ns;
+    stats->kept -= strays;
+    stats->stray += strays;
+    int64_t first = file->base_ns + file->first_ns, last = file->base_ns + file->last_ns;
+    int64_t end = stats->origin_ns + stats->end_ns;
+    bool empty = stats->origin_ns == 0;
+    int64_t apart = empty ? 0 : first > end ? first - end : stats->origin_ns - last;
+    if (apart > HEC_IMPORT_APART_NS)
+        return hec_fail(why, HEC_ERR_USAGE,
+                        "%s was recorded %.0f days %s the files before it: they are of several runs", file->path,
+                        days(apart), first > end ? "after" : "before");
+    stats->end_ns = empty || last > end ? last : end;
+    stats->origin_ns = empty || first < stats->origin_ns ? first : stats->origin_ns;
+    stats->end_ns -= stats->origin_ns;
+    return HEC_OK;
+}
+
 int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why) {
     enum hec_import_kind kind = HEC_IMPORT_UNKNOWN;
     int err = find_kind(path, &kind, why);
@@ -195,21 +228,14 @@ int hec_import_scan(struct hec_import *import, const char *path, struct hec_why 
     err = kind == HEC_IMPORT_NSYS ? hec_import_nsys(import, file, why) : hec_import_kineto(import, file, why);
     file->last_record = hec_import_spool_count(&import->spool);
     if (err == HEC_OK)
+        err = settle_time(import, file, why);
+    if (err == HEC_OK)
         err = join_file(import, file, why);
     hec_import_join_free(&import->join);
     hec_import_join_free(&import->sizes);
     if (err < 0)
         return err;
-    struct hec_import_stats *stats = &import->stats;
-    if (file->first_ns <= file->last_ns) {
-        int64_t first = file->base_ns + file->first_ns, last = file->base_ns + file->last_ns;
-        int64_t end = stats->origin_ns + stats->end_ns;
-        bool empty = stats->origin_ns == 0;
-        stats->end_ns = empty || last > end ? last : end;
-        stats->origin_ns = empty || first < stats->origin_ns ? first : stats->origin_ns;
-        stats->end_ns -= stats->origin_ns;
-    }
-    stats->kind = kind;
-    stats->ranks++;
+    import->stats.kind = kind;
+    import->stats.ranks++;
     return hec_import_report(import, file, 1);
 }

@@ -2,7 +2,8 @@
  *
  * The files are hostile: JSON or SQLite of any size and content. Memory is bounded by the number of names and by what
  * must wait for its partner (launches by correlation id), never by the length of the file. Malformed input is
- * HEC_ERR_CORRUPT with one sentence that names the file and the place; a file of another kind is HEC_ERR_USAGE. */
+ * HEC_ERR_CORRUPT with one sentence that names the file and the place, and so is a file of
+ * another kind. Files that lie more than a day apart are of several runs: HEC_ERR_USAGE. */
 #ifndef HEC_STORE_IMPORT_H
 #define HEC_STORE_IMPORT_H
 
@@ -17,6 +18,7 @@ struct hec_import_stats {
     int64_t kept;      /* became activities */
     int64_t skipped;   /* of kinds that HEC does not use */
     int64_t bad;       /* without a time, a duration or a place */
+    int64_t stray;     /* more than a day from the others of their file, or longer: not kept */
     int ranks;         /* files of this run so far */
     int64_t origin_ns; /* earliest time over all files, as the trace gives it (its own clock) */
     int64_t end_ns;    /* latest, relative to the origin */

@@ -157,17 +157,17 @@ static int read_all(struct kineto *k) {
     int type = hec_json_peek(k->json);
     const char *path = k->file->path;
     if (type == 0)
-        return hec_fail(k->why, HEC_ERR_USAGE, "%s is empty", path);
+        return hec_fail(k->why, HEC_ERR_CORRUPT, "%s is empty", path);
     if (type != '{' && type != '[')
         return k->json->input_failed
                    ? type
-                   : hec_fail(k->why, HEC_ERR_USAGE,
+                   : hec_fail(k->why, HEC_ERR_CORRUPT,
                               "%s is neither a Kineto trace (JSON) nor an export of Nsight Systems (SQLite)", path);
     int err = type == '[' ? read_events(k) : read_document(k);
     if (err == HEC_OK)
         err = hec_json_finish(k->json);
     if (err == HEC_OK && !k->has_events)
-        err = hec_fail(k->why, HEC_ERR_USAGE, "%s has no traceEvents: it is JSON, but no trace", path);
+        err = hec_fail(k->why, HEC_ERR_CORRUPT, "%s has no traceEvents: it is JSON, but no trace", path);
     if (err == HEC_OK) {
         k->import->stats.bad += hec_import_begun_count(&k->begun); /* begun, never ended */
         k->file->wall = true;

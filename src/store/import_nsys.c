@@ -138,7 +138,7 @@ static int each_row(struct hec_nsys *n, const struct hec_nsys_query *q) {
     return err;
 }
 
-/* HEC_ERR_USAGE for a database of somebody else. */
+/* HEC_ERR_CORRUPT for a database of somebody else. */
 static int check_kind(struct hec_nsys *n) {
     static const char *const tables[] = {"StringIds",
                                          "META_DATA_EXPORT",
@@ -155,13 +155,14 @@ static int check_kind(struct hec_nsys *n) {
     if (rc != SQLITE_OK)
         return hec_sql_fail(n->db, rc, n->why, n->file->path);
     if (ours)
-        return hec_fail(n->why, HEC_ERR_USAGE, "%s is a run file already: hec report reads it", n->file->path);
+        return hec_fail(n->why, HEC_ERR_CORRUPT, "%s is a run file already: hec report reads it", n->file->path);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         if (has_table(n, tables[i]))
             return HEC_OK;
     if (n->failed)
         return damaged(n, n->failed, "sqlite_master");
-    return hec_fail(n->why, HEC_ERR_USAGE, "%s is an SQLite database, but no export of Nsight Systems", n->file->path);
+    return hec_fail(n->why, HEC_ERR_CORRUPT, "%s is an SQLite database, but no export of Nsight Systems",
+                    n->file->path);
 }
 
 static uint32_t big_endian(const unsigned char *bytes, int count) {

@@ -125,14 +125,25 @@ static void flush(struct reading *r) {
     r->count = 0;
 }
 
+static bool inside(const struct hec_import_file *file, int64_t start_ns, int64_t end_ns) {
+    return start_ns >= file->first_ns && end_ns <= file->last_ns;
+}
+
 static int read_records(void *context, struct hec_import_record *records, size_t count) {
     struct reading *r = context;
     int64_t shift = r->file->base_ns - r->import->stats.origin_ns;
     for (size_t i = 0; i < count; i++) {
-        if (records[i].activity.kind == HEC_IMPORT_NO_KIND)
+        if (records[i].activity.kind == HEC_IMPORT_NO_KIND ||
+            !inside(r->file, records[i].activity.start_ns, records[i].activity.end_ns)) /* counted as stray */
             continue;
         struct hec_activity *a = &r->batch[r->count];
         *a = records[i].activity;
+        bool launched = (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) && a->launch_ns != HEC_TIME_UNKNOWN;
+        if (launched && !inside(r->file, a->launch_ns, a->launch_end_ns)) {
+            a->launch_ns = a->launch_end_ns = HEC_TIME_UNKNOWN;
+            a->launch_track = 0;
+            launched = false;
+        }
         int64_t track = track_id(r, a->track), launch_track = track < 0 ? track : track_id(r, a->launch_track);
         if (launch_track < 0)
             return (int)launch_track;
@@ -140,7 +151,7 @@ static int read_records(void *context, struct hec_import_record *records, size_t
         a->launch_track = (uint32_t)launch_track;
         a->start_ns += shift;
         a->end_ns += shift;
-        if (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind) && a->launch_ns != HEC_TIME_UNKNOWN) {
+        if (launched) {
             a->launch_ns += shift;
             a->launch_end_ns += shift;
         }

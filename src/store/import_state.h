@@ -7,6 +7,7 @@
 #include "store/import.h"
 #include "store/import_join.h"
 #include "store/import_names.h"
+#include "store/import_span.h"
 #include "store/import_spool.h"
 #include "store/import_tracks.h"
 
@@ -14,11 +15,12 @@
 
 struct hec_import_file {
     char *path;
-    int32_t rank;              /* -1: the file does not say */
-    int32_t pid;               /* main process; -1: none seen */
-    int64_t base_ns;           /* to be added to its times */
-    bool wall;                 /* its times, with the base, are wall clock */
-    int64_t first_ns, last_ns; /* INT64_MAX and INT64_MIN while nothing was told */
+    int32_t rank;    /* -1: the file does not say */
+    int32_t pid;     /* main process; -1: none seen */
+    int64_t base_ns; /* to be added to its times */
+    bool wall;       /* its times, with the base, are wall clock */
+    struct hec_import_spans spans;
+    int64_t first_ns, last_ns; /* once scanned: of the events that are kept; first > last: there are none */
     int64_t first_record, last_record;
     struct hec_import_tracks tracks;
     bool read;

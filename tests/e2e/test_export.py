@@ -149,6 +149,10 @@ def test_counters_of_a_measured_run(hec):
     for t, watts in counters["power"]:
         assert 0 <= t <= end + 1e9 and 50 < watts < 1000
     assert all(0 <= share <= 100 for _, share in counters["SM active"])
+    csv_agrees(hec, counters)
+    described = [described for _, packet in fields((hec.folder / "r.pftrace").read_bytes()) if (described := one(packet, 60))]
+    processes = [process for track in described if (process := one(track, 3))]
+    assert [one(process, 6) for process in processes] == [b"hec"], "a process has the name that the run knows"
 
 
 def test_csv(hec, exported):
@@ -159,3 +163,20 @@ def test_csv(hec, exported):
     copies = [row for row in rows if row["kind"] == "copy"]
     assert [(row["amount"], row["unit"], row["from"], row["to"]) for row in copies] == [("4096", "bytes", "pinned", "device")] * 3
     assert [int(row["start_ns"]) for row in rows] == sorted(int(row["start_ns"]) for row in rows)
+
+
+def csv_agrees(hec, counters):
+    """Power, counters and the host's figures are rows too: what the Perfetto trace has, and the readings that are missing."""
+    rows = list(csv.DictReader(io.StringIO(hec("export", "--csv", "-o", "-", "r.hec").stdout, newline="")))
+    readings = collections.defaultdict(list)
+    for row in rows:
+        if row["kind"] == "reading" and row["amount"] and int(row["start_ns"]) >= 0:
+            readings[row["name"]].append((int(row["start_ns"]), float(row["amount"])))
+    assert readings.keys() == counters.keys()
+    for name, values in counters.items():
+        assert [t for t, _ in readings[name]] == [t for t, _ in values]
+        assert [value for _, value in readings[name]] == pytest.approx([value for _, value in values])
+    assert {(row["device"], row["unit"]) for row in rows if row["name"] == "power"} == {("0", "W")}
+    assert {(row["device"], row["unit"]) for row in rows if row["name"] == "CPU busy"} == {("", "%")}
+    # a mean is of the time before it was read
+    assert all(int(row["duration_ns"]) > 0 for row in rows if row["name"] == "SM active" and int(row["start_ns"]) > 2e8)

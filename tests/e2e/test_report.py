@@ -3,8 +3,10 @@ import contextlib
 import json
 import pathlib
 import random
+import re
 import shutil
 import sqlite3
+import sys
 
 import jsonschema
 import pytest
@@ -35,6 +37,20 @@ def test_json_obeys_the_schema(hec, run_file):
     assert report["units"]["joules_per_unit"] == pytest.approx(used["energy"]["joules"] / 100)
     several = json.loads(hec("report", "--json", run_file, run_file).stdout)
     assert [r["schema"] for r in several] == [report["schema"]] * 2
+
+
+def test_the_queries_of_the_documents(hec, run_file):
+    """Each query of docs/run-file.md runs, and the figures are those of the report."""
+    table = re.findall(r"^\| ([^|]+) \| `(SELECT .+?)`", (ROOT / "docs/run-file.md").read_text(), re.M)
+    assert len(table) > 12
+    with sqlite3.connect(run_file) as file:
+        answers = {question: file.execute(query).fetchall() for question, query in table}
+    ((mean, highest),) = answers["mean and highest power of GPU 0, W"]
+    ((joules,),) = answers["joules by the counter"]
+    device = hec.report(run_file)["devices"][0]
+    assert mean == pytest.approx(device["power_w"]["mean"], rel=0.02)
+    assert highest == pytest.approx(device["power_w"]["max"])
+    assert joules == pytest.approx(device["energy"]["joules"], rel=0.1)
 
 
 def test_same_input_same_bytes(hec, run_file):
@@ -162,3 +178,29 @@ def test_timeline_of_a_trace_is_as_worked_out_here(hec):
                                     "bytes_per_second": pytest.approx(1e6 * 100 * len(copy) / sum(e - s for s, e in copy))}]
     assert [k["name"] for k in report["kernels"]] == ["gemm", "ncclDevKernel_AllReduce"] * 2
     assert sum(k["share"] for k in report["kernels"]) == pytest.approx(2)
+
+
+def test_energy_by_phase(hec):
+    """A long phase is told with a bound that holds the truth; one of short intervals is said to be too short."""
+    (hec.folder / "phases.py").write_text(f"""
+import subprocess, sys, time
+sys.path.insert(0, {str(ROOT / "python")!r})
+import hec
+with hec.phase("train"):
+    subprocess.run([{hec.path!r}, "sim", "healthy-gemm", "-s", "1", "--json"], check=True)
+for i in range(20):
+    with hec.phase("blink"):
+        time.sleep(0.002)
+""")
+    done = hec("run", "-q", "-o", "p.hec", "--sim", "h200", "--", sys.executable, "phases.py")
+    assert done.returncode == 0, done.stderr
+    truth = json.loads(done.stdout)["joules"]
+    phases = {phase["name"]: phase for phase in hec.report("p.hec")["phases"]}
+    train, blink = phases["train"], phases["blink"]
+    # what starts and ends the program beside the play idles at 120 W at most
+    assert train["why"] is None and truth - train["bound_joules"] <= train["joules"]
+    assert train["joules"] <= truth + train["bound_joules"] + 120 * (train["seconds"] - 1)
+    assert train["bound_joules"] < 0.2 * train["joules"]
+    assert blink["joules"] is None and "too short" in blink["why"]
+    said = " ".join(hec("report", "p.hec").stdout.split())
+    assert "energy unknown: its intervals are too short" in said and "1 time, " in said

@@ -152,3 +152,25 @@ def test_hooks_are_in_the_path_of_python_unless_off(hec):
     assert path.split(":")[0].endswith("share/hec/python/hooks") and path.split(":")[1:] == ["/mine"] and hooks == "1"
     done = hec(*show[:2], "--hooks", "off", *show[2:], env={"PYTHONPATH": "/mine"})
     assert done.stdout.split() == ["/mine", "None"]
+    for more in (("--hooks", "on"), ()):
+        done = hec(*show[:2], *more, *show[2:], env={"HEC_HOOKS": "0"})
+        assert done.stdout.split()[-1] == ("1" if more else "0"), "the option counts for more than the variable"
+
+
+# uses CUDA, and lives until hec has seen it
+USES_CUDA = """
+import ctypes, sqlite3, time
+assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+for i in range(600):
+    with sqlite3.connect("t.hec") as file:
+        if file.execute("select count(*) from tracer where driver_version > 0").fetchone()[0]:
+            break
+    time.sleep(0.05)
+"""
+
+
+def test_a_python_that_keeps_the_hooks_out_is_told(hec):
+    path = run(hec, program=(sys.executable, "-W", "ignore", "-uI", "-c", USES_CUDA))
+    notes = [text for (text,) in rows(path, "select text from event where kind = 'note'") if "PYTHONPATH" in text]
+    assert len(notes) == 1 and "is a python -I, which reads no PYTHONPATH" in notes[0]
+    assert "reads no PYTHONPATH" in " ".join(hec("report", path).stdout.split())

@@ -1,6 +1,11 @@
 """How the hooks come into a process, and that nothing else does: without PyTorch, or with something that is not it."""
 
+import ast
+import glob
 import importlib.util
+import os
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -83,6 +88,83 @@ def test_a_sitecustomize_that_is_there_runs_as_ever(observe, text):
 def without_hooks(text):
     lines = [line for line in text.splitlines() if "^^" not in line]  # Python 3.11 and newer underline
     return [line for i, line in enumerate(lines) if "/python/hooks/" not in "".join(lines[max(0, i - 1) : i + 1])]
+
+
+def pythons():
+    """This Python, and each that this machine has of those without hooks, on the PATH and of pyenv."""
+    home = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    tried = [*map(shutil.which, ("python2", "python2.7", "python3.3", "python3.4", "python3.6", "python3.7")),
+             *(path for old in ("2", "3.3", "3.4", "3.6", "3.7") for path in glob.glob(f"{home}/versions/{old}.*/bin/python"))]
+    found = {os.path.realpath(sys.executable): sys.executable}
+    for path in filter(None, tried):
+        done = subprocess.run([path, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
+        if done.returncode == 0:  # a shim of pyenv is there also where its version is not chosen
+            found[os.path.realpath(done.stdout.strip())] = path
+    return found.values()
+
+
+def test_every_python_starts_as_ever(observe):
+    """Also those without hooks: 2.7, and 3 before 3.8. A sitecustomize of the user's runs, and one that is not there or
+    that fails is told the same way."""
+    program = """
+    import sys, json
+    print(getattr(sys, "customized", None), getattr(sys.modules.get("sitecustomize"), "__name__", None))
+    """
+    folder = observe.folder / "site"
+    folder.mkdir()
+    for python in pythons():
+        for text in (None, "import sys; sys.customized = 42\n", "raise ValueError('planted')\n"):
+            path = {}
+            if text:
+                (folder / "sitecustomize.py").write_text(text)
+                path = {"PYTHONPATH": str(folder)}
+            done = [observe.start(python, program, hooked, (), **path) for hooked in (False, True)]
+            said = [(d.returncode, d.stdout.split()[:1], without_hooks(d.stderr)) for d in done]
+            assert said[0] == said[1], python
+            assert done[1].returncode == 0 and ("42" in done[1].stdout) == (text is not None and "42" in text), python
+
+
+def test_a_python_whose_imports_know_no_specs(observe, source):
+    """What Python 2.7 does in sitecustomize, in this Python: machines without 2.7 test it too."""
+    folder = observe.folder / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import sys; sys.customized = __file__\n")
+    program = """
+    import sys
+    if sys.argv[1] == "hooked":
+        sys.path.insert(0, sys.argv[2])
+    kept = sys.modules.pop("_frozen_importlib_external")
+    import sitecustomize
+    sys.modules["_frozen_importlib_external"] = kept
+    print(sys.customized, sitecustomize.__file__, "_hec_hooks_start" in sys.modules, sys.argv[2] in sys.path)
+    """
+    hooks = str(source / "python/hooks")
+    said = [
+        observe.start(sys.executable, program, False, ("-S",), (how, hooks), PYTHONPATH=str(folder)).stdout
+        for how in ("plain", "hooked")
+    ]
+    assert said[0] == said[1] == f"{folder}/sitecustomize.py {folder}/sitecustomize.py False False\n"
+
+
+@pytest.mark.parametrize("name", ["sitecustomize.py", "_hec_hooks_start.py"])
+def test_the_loader_is_valid_in_python_2(source, name):
+    """Whatever Python the command starts reads the first; nothing in either is newer than 2.7."""
+    text = (source / "python/hooks" / name).read_bytes()
+    text.decode("ascii")  # 2.7 refuses other bytes
+    newer = (ast.JoinedStr, ast.AnnAssign, ast.Nonlocal, ast.YieldFrom, ast.AsyncFunctionDef, ast.NamedExpr,
+             ast.Starred, ast.MatMult)  # fmt: skip
+    for node in ast.walk(ast.parse(text)):
+        assert not isinstance(node, newer), ast.dump(node)
+        if isinstance(node, ast.Raise):
+            assert node.cause is None, ast.dump(node)
+        if isinstance(node, ast.FunctionDef):
+            arguments = node.args
+            assert not (node.returns or arguments.kwonlyargs or arguments.posonlyargs), node.name
+            assert not any(a.annotation for a in arguments.args), node.name
+        if isinstance(node, ast.ClassDef):
+            assert not node.keywords, node.name
+        if isinstance(node, ast.Call):
+            assert getattr(node.func, "id", "") not in ("print", "super"), ast.dump(node)
 
 
 def test_the_programs_own_packages_are_its_own(observe):

@@ -36,6 +36,37 @@ def test_the_syntax_is_that_of_python_3_8(source):
         ast.parse(path.read_text(), feature_version=(3, 8))
 
 
+def install(prefix, root):
+    subprocess.run(
+        ["cmake", "--install", os.environ["HEC_BINARY_DIR"], "--prefix", prefix],
+        env={**os.environ, "DESTDIR": str(root)}, check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    return [path for path in root.glob(f".{prefix}/lib/python3*/*-packages/hec") if path.is_symlink()]
+
+
+def system_python(program, **environment):
+    environment = {name: value for name, value in {**os.environ, **environment}.items() if name != "HEC_LIB"}
+    return subprocess.run(["/usr/bin/python3", "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("prefix", ["/usr/local", "/usr"])
+def test_the_package_is_found_after_make_install(tmp_path, prefix):
+    """Where the system's python3 looks, with the library of the same tree."""
+    looked = system_python("import site; print(*site.getsitepackages())").split()
+    links = install(prefix, tmp_path)
+    assert links, "no folder of packages"
+    for link in links:
+        assert not os.path.isabs(os.readlink(link)) and str(link.parent)[len(str(tmp_path)):] in looked
+        said = system_python("import hec; print(hec.knob('batch', 1), bool(hec._library))",
+                             PYTHONPATH=str(link.parent), HEC_KNOBS="batch=64")  # fmt: skip
+        assert said == "64 True\n"
+    if prefix == "/usr":  # a package of that name that is there is left alone
+        links[0].unlink()
+        links[0].mkdir()
+        install(prefix, tmp_path)
+        assert not links[0].is_symlink() and list(links[0].iterdir()) == []
+
+
 PROGRAM = """
 #include <hec/hec.h>
 extern int other(void);

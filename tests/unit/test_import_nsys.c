@@ -242,12 +242,12 @@ static void test_bad_rows(void **state) {
 static void test_foreign_databases(void **state) {
     (void)state;
     make("CREATE TABLE t (a)", "");
-    assert_int_equal(import_database(), HEC_ERR_USAGE);
+    assert_int_equal(import_database(), HEC_ERR_CORRUPT);
     make(
         "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM r) SELECT x "
         "AS start, x AS end FROM r",
         "");
-    assert_int_equal(import_database(), HEC_ERR_USAGE); /* a view is no table, and is never run */
+    assert_int_equal(import_database(), HEC_ERR_CORRUPT); /* a view is no table, and is never run */
     static const char *const keyless[] = {"id INTEGER, value TEXT", "id INTEGER, value TEXT, PRIMARY KEY (id, value)",
                                           "id TEXT PRIMARY KEY, value TEXT"};
     for (int i = 0; i < 3; i++) { /* names could not be looked up, or rows would multiply */
@@ -257,7 +257,7 @@ static void test_foreign_databases(void **state) {
         assert_non_null(strstr(imported.why.text, "primary key"));
     }
     make("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)", "PRAGMA application_id=1212498770");
-    assert_int_equal(import_database(), HEC_ERR_USAGE);
+    assert_int_equal(import_database(), HEC_ERR_CORRUPT);
     assert_non_null(strstr(imported.why.text, "hec report"));
 }
 

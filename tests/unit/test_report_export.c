@@ -542,6 +542,16 @@ static void counters(void **state) {
     assert_int_equal(power, 1);
     assert_true(events[last].t == 40000000 && events[last].value == 300);
     assert_int_equal(event_count, 2);
+
+    /* in rows it is there, without an amount */
+    written.length = 0;
+    assert_int_equal(hec_export_csv(&run.input, keep, NULL, NULL), 0);
+    assert_string_equal(strstr((const char *)written.data, "\r\n") + 2,
+                        "reading,-20000000,,0,,,,,power,,,90,W,,,,,,,,,,,,\r\n"
+                        "reading,-20000000,40000000,0,,,,,power,,,100,W,,,,,,,,,,,,\r\n"
+                        "reading,20000000,20000000,0,,,,,power,,,,W,,,,,,,,,,,,\r\n"
+                        "reading,40000000,20000000,0,,,,,power,,,300,W,,,,,,,,,,,,\r\n"
+                        "reading,1000000000,,0,,,,,memory used,,,2097152,B,,,,,,,,,,,,\r\n");
 }
 
 static void empty_and_failing(void **state) {

@@ -93,7 +93,7 @@ static void test_full(void **state) {
     assert_says("idle with a context");
     assert_says("clocks held down by the power limit in 100 %");
     assert_says("not charged");
-    assert_says("load: 12.5 s");
+    assert_says("load: 12.5 s (20 %), 3 times, energy unknown: no power was read");
     assert_says("batch=128");
     assert_says("0.05 CPU seconds");
     assert_says_not("\033");

@@ -248,7 +248,7 @@ static void refuses(void **state) {
     struct sim_world *world = make("h200");
     struct sim_play_options options = {.seconds = 1, .world_path = sim_world_path(world)};
     struct hec_why why = {""};
-    assert_int_equal(sim_play("no-such-case", &options, NULL, &why), HEC_ERR_NOTFOUND);
+    assert_int_equal(sim_play("no-such-case", &options, NULL, &why), HEC_ERR_USAGE);
     assert_non_null(strstr(why.text, "--list"));
     options.seconds = 0;
     assert_int_equal(sim_play("fp32", &options, NULL, &why), HEC_ERR_USAGE);

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <cmocka.h>
@@ -56,6 +57,25 @@ static void mangled(void **state) {
     assert_string_equal(out, "at::nativ");
 }
 
+/* The names of the simulated GPU are names that a compiler could have made. */
+static void simulated(void **state) {
+    static const char *const names[] = {
+#define SIM_PACE(activity, device_ns, host_ns)
+#define SIM_KERNEL(activity, part, ns, grid, block, registers, shared, name) name,
+#include "sim/kernels.def"
+#undef SIM_KERNEL
+#undef SIM_PACE
+    };
+    char out[2048];
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        hec_kernel_readable(names[i], out, sizeof out);
+        bool mangled_name = strncmp(names[i], "_Z", 2) == 0;
+        if (mangled_name == (strcmp(out, names[i]) == 0) || strstr(out, "<...>") || strstr(out, "operator!"))
+            fail_msg("%s is read as %s", names[i], out);
+    }
+}
+
 /* Whatever comes in, something comes out: every prefix, and every byte changed, of a long name; deep and exponential ones. */
 static void hostile(void **state) {
     static const char name[] =
@@ -103,6 +123,7 @@ static void communication(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mangled),
+        cmocka_unit_test(simulated),
         cmocka_unit_test(hostile),
         cmocka_unit_test(communication),
     };

@@ -1,0 +1,32 @@
+# At install: the package hec where the system's python3 looks, so that `import hec` works in programs. A link into
+# share/hec/python, for each folder of packages below PREFIX/lib that a python3 of this machine names.
+set(package ${CMAKE_INSTALL_PREFIX}/share/hec/python/hec)
+set(folders "")
+foreach(python /usr/bin/python3 python3)
+  execute_process(COMMAND ${python} -c "import site; print(';'.join(site.getsitepackages()))" OUTPUT_VARIABLE named
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  foreach(folder IN LISTS named)
+    string(FIND "${folder}" "${CMAKE_INSTALL_PREFIX}/lib" below)
+    if(failed EQUAL 0 AND below EQUAL 0)
+      list(APPEND folders ${folder})
+      break() # the first is enough for this python3
+    endif()
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES folders)
+
+foreach(folder IN LISTS folders)
+  set(link $ENV{DESTDIR}${folder}/hec)
+  if(EXISTS ${link} AND NOT IS_SYMLINK ${link})
+    message(STATUS "Left alone: ${link} (a package hec is there)")
+    continue()
+  endif()
+  file(RELATIVE_PATH target ${folder} ${package})
+  file(MAKE_DIRECTORY $ENV{DESTDIR}${folder})
+  file(REMOVE ${link})
+  file(CREATE_LINK ${target} ${link} SYMBOLIC)
+  message(STATUS "Installing: ${link} -> ${target}")
+endforeach()
+if(NOT folders)
+  message(STATUS "No python3 here looks below ${CMAKE_INSTALL_PREFIX}: `import hec` needs PYTHONPATH=${CMAKE_INSTALL_PREFIX}/share/hec/python")
+endif()

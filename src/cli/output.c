@@ -1,0 +1,96 @@
+#include "cli/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINKS_MAX 40 /* as many as the kernel follows */
+
+/* The file that an existing path leads to, in the kernel's way: it refuses links that others left in a shared folder.
+ * Devices, pipes and what /proc holds keep their names. */
+static int follow(char path[PATH_MAX]) {
+    struct stat at, there;
+    char self[40], real[PATH_MAX];
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(self, real, sizeof real - 1);
+    bool same = length > 0 && fstat(fd, &at) == 0 && S_ISREG(at.st_mode);
+    close(fd);
+    if (!same)
+        return 0;
+    real[length] = '\0';
+    if (stat(real, &there) == 0 && there.st_dev == at.st_dev && there.st_ino == at.st_ino)
+        memcpy(path, real, (size_t)length + 1);
+    return 0;
+}
+
+/* A link to what does not exist becomes the name that it holds. */
+static int read_link(char path[PATH_MAX]) {
+    char to[PATH_MAX], joined[PATH_MAX];
+    ssize_t length = readlink(path, to, sizeof to - 1);
+    if (length < 0)
+        return errno;
+    to[length] = '\0';
+    const char *slash = strrchr(path, '/');
+    int folder = slash && to[0] != '/' ? (int)(slash - path) + 1 : 0;
+    if (snprintf(joined, sizeof joined, "%.*s%s", folder, path, to) >= (int)sizeof joined)
+        return ENAMETOOLONG;
+    memcpy(path, joined, strlen(joined) + 1);
+    return 0;
+}
+
+static int resolve(char path[PATH_MAX]) {
+    struct stat status;
+    for (int i = 0; i < LINKS_MAX; i++) {
+        if (lstat(path, &status) != 0)
+            return errno == ENOENT ? 0 : errno;
+        if (!S_ISLNK(status.st_mode))
+            return 0;
+        int errnum = follow(path);
+        if (errnum != ENOENT)
+            return errnum;
+        if ((errnum = read_link(path)) != 0)
+            return errnum;
+    }
+    return ELOOP;
+}
+
+/* A path that ends within a folder that does not exist is told by its own name, not by that of a file beside it. */
+static int check_folder(const char *path) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return 0;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return access(folder, X_OK) == 0 ? 0 : errno;
+}
+
+int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX], struct hec_why *why) {
+    const char *given = hec_args_value(args, HEC_OPT_OUTPUT);
+    struct stat status;
+    path[0] = '\0';
+    if (!given)
+        return HEC_OK;
+    if (!given[0])
+        return hec_fail(why, HEC_ERR_USAGE, "--output needs the name of a file");
+    if (strcmp(given, "-") == 0 && !stream)
+        return hec_fail(why, HEC_ERR_USAGE,
+                        "a run file cannot be written to standard output; -o needs the name of a file");
+    if (snprintf(path, PATH_MAX, "%s", given) >= PATH_MAX)
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s...: the path is too long", given);
+    if (strcmp(given, "-") == 0)
+        return HEC_OK;
+    int errnum = resolve(path);
+    if (errnum == 0)
+        errnum = check_folder(path);
+    if (errnum)
+        return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", given, strerror(errnum));
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s is a directory", given);
+    return HEC_OK;
+}

@@ -1,0 +1,112 @@
+/* Which command lines of Python keep HEC's hooks out, and how often that is told. */
+#include "cli/python_watch.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Words are separated by spaces here, a space in front of the end included. */
+static char isolated(const char *line) {
+    char words[256];
+    size_t length = strlen(line);
+    for (size_t i = 0; i <= length; i++)
+        words[i] = line[i];
+    for (size_t i = 0; i < length; i++)
+        if (words[i] == ' ')
+            words[i] = '\0';
+    return hec_python_isolated(words, length);
+}
+
+static void test_command_lines(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        char letter;
+    } cases[] = {
+        {"python -I train.py ", 'I'},
+        {"/usr/bin/python3.11 -E -m train ", 'E'},
+        {"pypy3 -uE train.py ", 'E'},
+        {"python3 -W ignore -X dev -sI train.py ", 'I'},
+        {"python3 -Wignore::E -Xfrozen_modules=I -I a.py ", 'I'},
+        {"python3 --check-hash-based-pycs never -I a.py ", 'I'},
+        {"python3 train.py -I -E ", 0},
+        {"python3 -c print(-E) -I ", 0},
+        {"python3 -uc -I ", 0},
+        {"python3 -m train -E ", 0},
+        {"python3 -W E train.py ", 0},
+        {"python3 -Wignore::E train.py ", 0},
+        {"python3 -X I train.py ", 0},
+        {"python3 -S -u train.py ", 0},
+        {"python3 - -I ", 0},
+        {"python3 -- -I ", 0},
+        {"python3 ", 0},
+        {"python3", 0},
+        {"python3 -I", 0}, /* the word is cut off */
+        {"grep -E python ", 0},
+        {"", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (isolated(cases[i].line) != cases[i].letter)
+            fail_msg("\"%s\" is told as %d", cases[i].line, isolated(cases[i].line));
+}
+
+static int told;
+static char sentence[256];
+
+static void event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
+    (void)context;
+    (void)device;
+    (void)t_ns;
+    assert_int_equal(kind, HEC_EVENT_NOTE);
+    told++;
+    strncpy(sentence, text, sizeof sentence - 1);
+}
+
+static void test_each_process_is_told_once(void **state) {
+    (void)state;
+    const struct hec_sink sink = {.event = event};
+    struct hec_python_watch watch = {.sink = &sink}, off = {0};
+    int hold[2], started[2];
+    assert_int_equal(pipe(hold), 0);
+    assert_int_equal(pipe2(started, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) { /* a process called "python -E": it reads until this one closes the pipe */
+        dup2(hold[0], 0);
+        close(hold[1]);
+        execl("/bin/cat", "python", "-E", (char *)NULL);
+        _exit(1);
+    }
+    char byte;
+    close(started[1]);
+    assert_int_equal(read(started[0], &byte, 1), 0); /* exec has closed the other end */
+    struct hec_tracer tracer = {.pid = pid, .driver_version = -1};
+    hec_python_watch_tracer(&watch, &tracer);
+    assert_int_equal(told, 0);
+    tracer.driver_version = 13000;
+    hec_python_watch_tracer(&off, &tracer);
+    assert_int_equal(told, 0);
+    for (int i = 0; i < 3; i++)
+        hec_python_watch_tracer(&watch, &tracer);
+    assert_int_equal(told, 1);
+    assert_non_null(strstr(sentence, "python -E, which reads no PYTHONPATH"));
+    tracer.pid = getpid();
+    hec_python_watch_tracer(&watch, &tracer);
+    assert_int_equal(told, 1);
+    close(hold[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_command_lines),
+        cmocka_unit_test(test_each_process_is_told_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
