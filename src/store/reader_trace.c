@@ -2,7 +2,11 @@
 #include "store/definitions.h"
 #include "store/reading.h"
 
+#include <string.h>
+
 #define TEXT_BYTES (1 << 15)
+/* The writer keeps half of it; the names of a copy may be longer than they were. */
+#define NAMES_BYTES (2 * (size_t)HEC_DEFINITIONS_TEXT_MAX)
 
 static int highest(struct hec_reader *reader, const char *sql, uint32_t maximum, uint32_t *id, struct hec_why *why) {
     sqlite3_stmt *s;
@@ -53,7 +57,8 @@ struct visitor {
         int (*tracer)(void *context, const struct hec_tracer *tracer);
     } visit;
     void *context;
-    uint32_t id; /* of the row before */
+    uint32_t id;  /* of the row before */
+    size_t bytes; /* of all names so far */
 };
 
 static int name_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
@@ -63,12 +68,15 @@ static int name_row(struct hec_reader *reader, sqlite3_stmt *statement, void *vi
     v->id++;
     if (!hec_reading_int(statement, 0, v->id, v->id, &id) || !hec_reading_text(statement, 1, TEXT_BYTES, &text))
         return hec_reading_corrupt(reader, why, "the table trace_name holds something impossible");
+    v->bytes += strlen(text);
+    if (v->id > HEC_DEFINITIONS_NAMES_MAX || v->bytes > NAMES_BYTES)
+        return hec_reading_corrupt(reader, why, "the table trace_name is far too large");
     return v->visit.name(v->context, v->id, text);
 }
 
 int hec_reader_trace_names(struct hec_reader *reader, int (*visit)(void *context, uint32_t id, const char *text),
                            void *context, struct hec_why *why) {
-    return hec_reading_each(reader, "SELECT id, text FROM trace_name ORDER BY id", name_row,
+    return hec_reading_each(reader, "SELECT id, text FROM trace_name", "id", false, name_row,
                             &(struct visitor){.visit.name = visit, .context = context}, why);
 }
 
@@ -76,7 +84,7 @@ static int track_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
     struct visitor *v = visitor;
     struct hec_track track;
     int err = hec_reading_record(reader, &hec_record_track, statement, &track, why);
-    if (err == HEC_OK && (track.id != ++v->id || track.device >= HEC_DEVICE_MAX))
+    if (err == HEC_OK && (track.id != ++v->id || v->id > HEC_DEFINITIONS_TRACKS_MAX || track.device >= HEC_DEVICE_MAX))
         err = hec_reading_corrupt(reader, why, "the table track holds something impossible");
     return err ? err : v->visit.track(v->context, &track);
 }
@@ -91,7 +99,7 @@ static int kernel_row(struct hec_reader *reader, sqlite3_stmt *statement, void *
     struct visitor *v = visitor;
     struct hec_kernel kernel;
     int err = hec_reading_record(reader, &hec_record_kernel, statement, &kernel, why);
-    if (err == HEC_OK && (kernel.id != ++v->id || kernel.name > names_of(reader)))
+    if (err == HEC_OK && (kernel.id != ++v->id || v->id > HEC_DEFINITIONS_KERNELS_MAX || kernel.name > names_of(reader)))
         err = hec_reading_corrupt(reader, why, "the table kernel holds something impossible");
     return err ? err : v->visit.kernel(v->context, &kernel);
 }
@@ -109,7 +117,7 @@ static int frame_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
     struct hec_frame frame;
     int err = hec_reading_record(reader, &hec_record_frame, statement, &frame, why);
     /* a parent comes before its children: so there are no circles */
-    if (err == HEC_OK && (frame.id != ++v->id || frame.parent >= frame.id || frame.file > names_of(reader) ||
+    if (err == HEC_OK && (frame.id != ++v->id || v->id > HEC_DEFINITIONS_FRAMES_MAX || frame.parent >= frame.id || frame.file > names_of(reader) ||
                           frame.function > names_of(reader)))
         err = hec_reading_corrupt(reader, why, "the table frame holds something impossible");
     return err ? err : v->visit.frame(v->context, &frame);

@@ -19,7 +19,7 @@ struct hec_reader {
     bool in_use;    /* by the thread of a pass over the activities */
     char path[300]; /* for messages, cut */
     int64_t file_bytes;
-    int64_t work, work_max; /* thousands of SQLite's steps: used by this statement, allowed */
+    struct hec_sql_budget budget;
     struct hec_meta *metas;
     int meta_count;
     bool has_limits;
@@ -47,9 +47,10 @@ bool hec_reading_int(sqlite3_stmt *statement, int column, int64_t low, int64_t h
 /* Read one row of the statement and hand it to the visitor: the visitor's answer, or an error with why. */
 typedef int (*hec_reading_row)(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why);
 
-/* Every row of a statement, of a table. */
-int hec_reading_each(struct hec_reader *reader, const char *sql, hec_reading_row row, void *visitor,
-                     struct hec_why *why);
+/* Every row of a statement, of a table. What has to be sorted, for its order is none of a key, is read once before: SQLite
+ * sorts on the disk, and all of it before the first row can be counted. */
+int hec_reading_each(struct hec_reader *reader, const char *select, const char *order, bool sorted, hec_reading_row row,
+                     void *visitor, struct hec_why *why);
 int hec_reading_each_record(struct hec_reader *reader, const struct hec_record *record, hec_reading_row row,
                             void *visitor, struct hec_why *why);
 int hec_reading_record(struct hec_reader *reader, const struct hec_record *record, sqlite3_stmt *statement, void *data,
