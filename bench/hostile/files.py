@@ -305,7 +305,8 @@ def leap(base, path):
                        f"VALUES (?, ?, ?, 2, {base_value + t // 1000 % 1000}, 0, '', 0, 0, '')", [series, t, t + 500000])
     for t in (0, 1000000000, decades * 500, decades * 999):
         fill(db, "memset", 1, block(), every=0)
-        db.execute("UPDATE activity_block SET t0_ns=? WHERE id=(SELECT max(id) FROM activity_block)", [t])
+        db.execute("UPDATE activity_block SET t0_ns=?, t1_ns=? WHERE id=(SELECT max(id) FROM activity_block)",
+                   [t, t + 2 * BLOCK])
     db.execute("INSERT OR REPLACE INTO meta VALUES ('duration_ns', ?)", [str(decades * 1000)])
     db.execute("COMMIT")
     db.close()

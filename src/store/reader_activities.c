@@ -7,11 +7,14 @@
 #include <string.h>
 
 /* What waits for its turn, in bytes. Beyond the first limit a block waits packed and is unpacked piece by piece, which takes
- * longer: in an import of many ranks some thousand full blocks overlap, of 256 KiB each. Beyond the second, which four
- * thousand blocks of any kernels do not reach, the file is refused. */
+ * longer: in an import of many ranks some thousand full blocks overlap, of 256 KiB each. Beyond the second, which
+ * three thousand full blocks of kernels do not reach, the file is refused. */
 #define UNPACKED_MAX (INT64_C(128) << 20)
-#define WAITING_MAX (INT64_C(320) << 20)
+#define WAITING_MAX (INT64_C(240) << 20)
 #define PIECE 256 /* activities */
+/* Real activities take 3 to 7 bytes each. Blocks that are all alike hold thousands in a byte, and each has to be looked at: beyond
+ * the first ones, more than one a byte of the file is refused. */
+#define ACTIVITIES_FREE (INT64_C(4) << 20)
 
 struct run { /* of a block */
     struct hec_activity *activities;
@@ -31,6 +34,7 @@ struct pass {
     struct run **heap;          /* by the start of the next activity */
     size_t open, capacity;
     int64_t waiting_bytes; /* of what is in the heap */
+    int64_t activities;    /* so far */
     struct run *spare;     /* one that is done with */
     struct hec_ahead *ahead;
     struct hec_activity *chunk;
@@ -221,6 +225,10 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
         wrong = "the blocks of activities are not in order";
     if (wrong)
         return hec_reading_corrupt(pass->reader, why, wrong);
+    pass->activities += (int64_t)head.n;
+    if (pass->activities > ACTIVITIES_FREE && pass->activities > pass->reader->file_bytes)
+        return hec_fail(why, HEC_ERR_LIMIT, "%s holds more activities than a run recorded in so few bytes",
+                        pass->reader->path);
     *last_t0_ns = head.t0_ns;
     emit(pass, head.t0_ns);
     bool packed = pass->waiting_bytes > UNPACKED_MAX && head.n > PIECE;
