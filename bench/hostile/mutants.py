@@ -189,13 +189,13 @@ def seeds(base, folder):
 
 def mutant(r, name, content, folder):
     if name.endswith(("hec", "sqlite")):
-        if r.random() < 0.5:
+        if r.random() < 0.65:
             path = folder / "rows"
             path.write_bytes(content)
             change_rows(r, path)
             content = path.read_bytes()
             path.unlink()
-            if r.random() < 0.8:
+            if r.random() < 0.9:
                 return content
         b = bytearray(content)
         for _ in range(r.choice([1, 1, 2, 4])):
@@ -203,10 +203,15 @@ def mutant(r, name, content, folder):
             if len(b) < 8192:
                 break
         return bytes(b)
-    b = bytearray(content)
+    packed = name.endswith("gz") and r.random() < 0.7
+    b = bytearray(gzip.decompress(content) if packed else content)
+    plain = packed or name.endswith("json")
     for _ in range(r.choice([1, 1, 2, 4])):
-        r.choice([*BYTES, change_numbers] if name.endswith("json") else BYTES)(r, b)
-    return bytes(b)
+        if plain and r.random() < 0.6:
+            change_numbers(r, b)
+        else:
+            r.choice(BYTES)(r, b)
+    return gzip.compress(bytes(b), 1, mtime=0) if packed else bytes(b)
 
 
 def mutants(number, seed, base, folder):

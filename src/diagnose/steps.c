@@ -140,8 +140,7 @@ const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *s
             continue;
         if (!best || steps->source < best->source || /* the enum is in the order of trust */
             (steps->source == best->source &&
-             (number_of(steps) > number_of(best) ||
-              (number_of(steps) == number_of(best) && steps->pid < best->pid))))
+             (number_of(steps) > number_of(best) || (number_of(steps) == number_of(best) && steps->pid < best->pid))))
             best = steps;
     }
     return best;

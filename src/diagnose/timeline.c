@@ -40,9 +40,9 @@ struct build {
     struct hec_timeline_device **devices; /* by index, ascending */
     struct step_cover *covers;            /* as many */
     size_t device_count, most;            /* most: so many it will be */
-    struct hec_timeline_stream *streams; /* by track id */
-    int64_t *stream_counts;              /* activities, by track id */
-    bool *comm;                          /* by kernel id */
+    struct hec_timeline_stream *streams;  /* by track id */
+    int64_t *stream_counts;               /* activities, by track id */
+    bool *comm;                           /* by kernel id */
 };
 
 /* ---- what the host did ---- */
@@ -169,8 +169,8 @@ static int device_results(struct build *b, struct hec_why *why) {
         hec_timeline_device_result(d, row);
         for (size_t k = 0; k < b->tables.track_count; k++)
             row->streams += b->stream_counts[k] > 0 && b->streams[k].device == d;
-        err = hec_timeline_kernel_rows(d, &b->tables, capability_of(b->input, d->device), b->device_count, &out->kernels,
-                                       &out->kernel_count);
+        err = hec_timeline_kernel_rows(d, &b->tables, capability_of(b->input, d->device), b->device_count,
+                                       &out->kernels, &out->kernel_count);
         if (err)
             return err;
     }

@@ -81,8 +81,8 @@ struct hec_kernel_row {
 
 struct hec_step_summary {
     enum hec_step_source source;
-    double confidence; /* 1 where the program says so; less where found */
-    char unit[64];     /* "sample"; "" unknown */
+    double confidence;       /* 1 where the program says so; less where found */
+    char unit[64];           /* "sample"; "" unknown */
     int64_t count, examined; /* examined: the first ones, which durations, samples and shares are about */
     struct hec_quantiles duration;
     double samples_per_step; /* median, NAN unknown */

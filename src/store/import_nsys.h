@@ -16,7 +16,7 @@ struct hec_nsys {
     struct hec_why *why;
     sqlite3 *db;
     struct hec_sql_budget budget; /* of all statements together: a table is read once */
-    int failed; /* by SQLite, while looking for tables; 0: not */
+    int failed;                   /* by SQLite, while looking for tables; 0: not */
     bool has_strings;
     bool by_process; /* correlation ids are told apart by process: kernels say theirs */
     double share;

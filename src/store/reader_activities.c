@@ -109,7 +109,8 @@ static bool next_piece(struct pass *pass, struct run *run) {
     run->done += run->count;
     size_t left = run->head.n - run->done;
     if (!run->packed || left == 0 ||
-        hec_packer_unpack(pass->packer, run->packed, run->packed_length, &run->head, &pass->reader->limits, pass->block))
+        hec_packer_unpack(pass->packer, run->packed, run->packed_length, &run->head, &pass->reader->limits,
+                          pass->block))
         return false;
     run->count = left < run->count ? left : run->count;
     run->at = 0;

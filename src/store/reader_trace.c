@@ -99,7 +99,8 @@ static int kernel_row(struct hec_reader *reader, sqlite3_stmt *statement, void *
     struct visitor *v = visitor;
     struct hec_kernel kernel;
     int err = hec_reading_record(reader, &hec_record_kernel, statement, &kernel, why);
-    if (err == HEC_OK && (kernel.id != ++v->id || v->id > HEC_DEFINITIONS_KERNELS_MAX || kernel.name > names_of(reader)))
+    if (err == HEC_OK &&
+        (kernel.id != ++v->id || v->id > HEC_DEFINITIONS_KERNELS_MAX || kernel.name > names_of(reader)))
         err = hec_reading_corrupt(reader, why, "the table kernel holds something impossible");
     return err ? err : v->visit.kernel(v->context, &kernel);
 }
@@ -117,8 +118,8 @@ static int frame_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
     struct hec_frame frame;
     int err = hec_reading_record(reader, &hec_record_frame, statement, &frame, why);
     /* a parent comes before its children: so there are no circles */
-    if (err == HEC_OK && (frame.id != ++v->id || v->id > HEC_DEFINITIONS_FRAMES_MAX || frame.parent >= frame.id || frame.file > names_of(reader) ||
-                          frame.function > names_of(reader)))
+    if (err == HEC_OK && (frame.id != ++v->id || v->id > HEC_DEFINITIONS_FRAMES_MAX || frame.parent >= frame.id ||
+                          frame.file > names_of(reader) || frame.function > names_of(reader)))
         err = hec_reading_corrupt(reader, why, "the table frame holds something impossible");
     return err ? err : v->visit.frame(v->context, &frame);
 }

@@ -106,8 +106,8 @@ static const struct hec_field frame_fields[] = {
 
 const struct hec_record hec_record_device = {"device", "device_index", false, device_fields, COUNT(device_fields)};
 const struct hec_record hec_record_process = {"process", "start_ns, pid", true, process_fields, COUNT(process_fields)};
-const struct hec_record hec_record_gpu_process = {"gpu_process", "first_ns, device_index, pid", true, gpu_process_fields,
-                                                  COUNT(gpu_process_fields)};
+const struct hec_record hec_record_gpu_process = {"gpu_process", "first_ns, device_index, pid", true,
+                                                  gpu_process_fields, COUNT(gpu_process_fields)};
 const struct hec_record hec_record_tracer = {"tracer", "pid", false, tracer_fields, COUNT(tracer_fields)};
 const struct hec_record hec_record_track = {"track", "id", false, track_fields, COUNT(track_fields)};
 const struct hec_record hec_record_kernel = {"kernel", "id", false, kernel_fields, COUNT(kernel_fields)};

@@ -65,16 +65,24 @@ int hec_sql_fail(sqlite3 *db, int rc, struct hec_why *why, const char *what) {
 
 /* What no file of ours reaches. */
 const struct hec_sql_limit hec_sql_run_file[] = {
-    {SQLITE_LIMIT_LENGTH, 1 << 20},     {SQLITE_LIMIT_SQL_LENGTH, 1 << 16}, {SQLITE_LIMIT_COLUMN, 64},
-    {SQLITE_LIMIT_EXPR_DEPTH, 100},     {SQLITE_LIMIT_COMPOUND_SELECT, 8},  {SQLITE_LIMIT_VDBE_OP, 25000},
-    {SQLITE_LIMIT_FUNCTION_ARG, 16},    {SQLITE_LIMIT_ATTACHED, 0},         {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
-    {SQLITE_LIMIT_VARIABLE_NUMBER, 32}, {SQLITE_LIMIT_TRIGGER_DEPTH, 1},    {SQLITE_LIMIT_WORKER_THREADS, 0},
+    {SQLITE_LIMIT_LENGTH, 1 << 20},
+    {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},
+    {SQLITE_LIMIT_COLUMN, 64},
+    {SQLITE_LIMIT_EXPR_DEPTH, 100},
+    {SQLITE_LIMIT_COMPOUND_SELECT, 8},
+    {SQLITE_LIMIT_VDBE_OP, 25000},
+    {SQLITE_LIMIT_FUNCTION_ARG, 16},
+    {SQLITE_LIMIT_ATTACHED, 0},
+    {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
+    {SQLITE_LIMIT_VARIABLE_NUMBER, 32},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+    {SQLITE_LIMIT_WORKER_THREADS, 0},
     {-1, -1},
 };
 /* Tables of others are as wide as they like. */
 const struct hec_sql_limit hec_sql_export[] = {
-    {SQLITE_LIMIT_LENGTH, 16 << 20},    {SQLITE_LIMIT_SQL_LENGTH, 1 << 20}, {SQLITE_LIMIT_ATTACHED, 0},
-    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},    {SQLITE_LIMIT_WORKER_THREADS, 0},   {-1, -1},
+    {SQLITE_LIMIT_LENGTH, 16 << 20}, {SQLITE_LIMIT_SQL_LENGTH, 1 << 20}, {SQLITE_LIMIT_ATTACHED, 0},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1}, {SQLITE_LIMIT_WORKER_THREADS, 0},   {-1, -1},
 };
 
 static const struct {
@@ -94,8 +102,8 @@ const char hec_sql_beyond[] = "a table holds more than a file of this size can";
 #define STEPS_A_BYTE 64 /* a row takes some 50 steps, that of an export with its name up to 200 */
 #define STEPS_FREE 200000
 #define STEPS_SCHEMA 200000 /* some 15 for a table or index; to parse one takes as long as a thousand */
-#define ROW_BYTES 6     /* the least: a pointer and a cell of four bytes (sqlite.org/fileformat2.html, 1.6) */
-#define CODING 2        /* UTF-16 takes up to 1.5 times as much where it is read as UTF-8 */
+#define ROW_BYTES 6         /* the least: a pointer and a cell of four bytes (sqlite.org/fileformat2.html, 1.6) */
+#define CODING 2            /* UTF-16 takes up to 1.5 times as much where it is read as UTF-8 */
 #define FREE_BYTES (INT64_C(1) << 20) /* a file that is written meanwhile has grown */
 
 static int out_of_budget(void *context) {
