@@ -1,5 +1,5 @@
 /* The timeline of a run: what the devices did and when, from the activities of model/trace.h. Pure and streaming: memory
- * grows with the number of tracks, kernels, steps and windows, not with the number of activities.
+ * grows with the number of tracks, kernels, steps and windows, each of which has an end, not with that of activities.
  *
  * Definitions, on the union over a device's streams; they are those of Holistic Trace Analysis' temporal breakdown
  * (facebookresearch/HolisticTraceAnalysis, breakdown_analysis.py), per device instead of per rank:

@@ -204,11 +204,11 @@ static int check_length(struct hec_nsys *n) {
 }
 
 static int open_database(struct hec_nsys *n) {
-    struct hec_header header;
+    struct hec_header header = {0};
     int err = check_length(n);
     if (err == HEC_OK)
         err = hec_header_read(n->file->path, &header, n->why);
-    if (err < 0)
+    if (err != HEC_OK)
         return err;
     int rc = sqlite3_open_v2(n->file->path, &n->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
