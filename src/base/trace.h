@@ -24,6 +24,10 @@
 #define HEC_TRACE_ENV_MEMORY "HEC_TRACE_MEMORY"     /* MB that the tracer and CUPTI may take in the process; "64" */
 #define HEC_TRACE_ENV_CUPTI "HEC_TRACE_CUPTI"       /* path of the libcupti to use; unset: the one that matches */
 
+/* Why there is no trace, where one part of HEC says it and another knows more. */
+#define HEC_TRACE_WHY_NOBODY "no process of the command used CUDA"
+#define HEC_TRACE_WHY_NESTED "another hec run inside of this one has taken over the tracing of its command"
+
 /* Set and not empty: CUPTI is not loaded, only calls are recorded, and the value is the sentence that says why. */
 #define HEC_TRACE_ENV_NO_CUPTI "HEC_TRACE_NO_CUPTI"
 

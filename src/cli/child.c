@@ -12,8 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Faults of hec itself, and what cannot be blocked. */
-static const int left_alone[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGKILL, SIGSTOP, SIGPROF};
+/* Faults of hec itself, also of what it writes (these two are ignored: blocked, they would wait to be passed on to the
+ * command), and what cannot be blocked. */
+static const int left_alone[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,
+                                 SIGABRT, SIGKILL, SIGSTOP, SIGPROF, SIGPIPE, SIGXFSZ};
 
 static void blocked_set(sigset_t *set) {
     sigfillset(set);
@@ -154,12 +156,16 @@ void hec_child_wait(struct hec_child *child, bool all) {
         int number = sigwaitinfo(&set, &info);
         if (number < 0 || number == SIGCHLD)
             continue;
-        /* What the terminal sends reaches the command by itself: it is in the same process group. */
-        if (info.si_code > 0 || number == SIGCONT)
+        /* What the terminal sends reaches the command by itself, as it is in the same process group, but for the hang-up: that
+         * goes to the leader of the session only, which the command would be if hec were not there. */
+        bool hung_up = number == SIGHUP && getsid(0) == getpid();
+        if ((info.si_code > 0 && !hung_up) || number == SIGCONT)
             continue;
-        if (!ended)
+        if (!ended) {
             kill(child->pid, number);
-        else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+            if (info.si_code > 0) /* the kernel's hang-up wakes a stopped leader */
+                kill(child->pid, SIGCONT);
+        } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
             break; /* only daemons are left to wait for, and the user has had enough */
     }
     if (all)

@@ -107,6 +107,9 @@ static int write_export(void *context, const struct hec_summary_input *input, st
     int err = s->format->write(input, write_bytes, s, why);
     if (err == HEC_ERR_IO || (err >= 0 && fflush(s->out) != 0))
         err = hec_fail(why, HEC_ERR_IO, "%s: %s", s->path[0] ? s->path : "standard output", strerror(errno));
+    const char *left_out = input->left_out(input->context);
+    if (err >= 0 && left_out)
+        hec_warn("a part of %s is damaged and left out: %s", s->args.rest[0], left_out);
     return err;
 }
 

@@ -50,7 +50,9 @@ int hec_verb_gather(int argc, char **argv) {
     err = hec_store_copy(args.rest[0], path, hec_args_has(&args, HEC_OPT_FORCE), &scrub, &why);
     if (err < 0)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
-    else if (!given)
+    else if (why.text[0])
+        hec_warn("a part of %s is damaged and left out: %s", args.rest[0], why.text);
+    if (err >= 0 && !given)
         printf("%s\n", path);
     return hec_err_exit_status(err);
 }

@@ -93,7 +93,8 @@ static void man_tail(void) {
         ".SH EXIT STATUS\n"
         ".B hec run\nreturns the command's own status, 128+N when signal N ended it, 127 when it was not found and 126 "
         "when it could not be run.\nOther verbs return 0 on success, 2 on wrong usage, and the status of sysexits.h that "
-        "fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 77 permission denied.\n"
+        "fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 75 busy (another run writes the file), "
+        "77 permission denied.\n"
         ".SH ENVIRONMENT\n.TP\n.B HEC_PRICE, HEC_CARBON, HEC_GPU_HOUR\nDefaults of \\-\\-price, \\-\\-carbon and "
         "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n.TP\n.B CUDA_VISIBLE_DEVICES\nRead to tell which "
         "devices the command may use.");

@@ -1,6 +1,7 @@
 /* hec import: traces of other tools become a run file. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/scratch.h"
 #include "cli/load.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
@@ -14,11 +15,13 @@
 
 /* The writer keeps about two million activities in memory; importing tells some millions a second. */
 #define FLUSH_NS (100 * HEC_NS_PER_MS)
+#define NAMES_MAX 1000
 
 struct session {
     struct hec_args args;
     struct hec_report_style style;
     char path[PATH_MAX], temporary[PATH_MAX];
+    struct hec_scratch folder; /* of temporary */
     struct hec_writer *writer;
     struct hec_import *import;
     struct hec_progress progress;
@@ -85,20 +88,31 @@ static int write_file(struct session *s, struct hec_why *why) {
     return closed;
 }
 
+/* A name that was chosen here may be taken meanwhile, by another import of the same trace: then the next one. */
+static int put_in_place(struct session *s, bool overwrite, struct hec_why *why) {
+    int err = hec_create_place(s->temporary, s->path, overwrite, why);
+    for (int i = 0; i < NAMES_MAX && err == HEC_ERR_EXISTS && !hec_args_has(&s->args, HEC_OPT_OUTPUT); i++) {
+        hec_path_import_file(s->args.rest[0], s->path);
+        err = hec_create_place(s->temporary, s->path, overwrite, why);
+    }
+    return err;
+}
+
 /* An earlier file at the path is replaced by a whole one, or not at all. */
 static int import_all(struct session *s, struct hec_why *why) {
     bool overwrite = hec_args_has(&s->args, HEC_OPT_FORCE);
     int err = hec_create_check(s->path, overwrite, why);
+    if (err == HEC_OK)
+        err = hec_scratch_make_beside(&s->folder, s->path, why);
     if (err < 0)
         return err;
-    if (snprintf(s->temporary, sizeof s->temporary, "%s.%ld.part", s->path, (long)getpid()) >= (int)sizeof s->temporary)
-        return hec_fail(why, HEC_ERR_USAGE, "%s: the path is too long", s->path);
-    unlink(s->temporary); /* left by a killed process that had our pid */
-    err = write_file(s, why);
+    if (snprintf(s->temporary, sizeof s->temporary, "%s/run", s->folder.path) >= (int)sizeof s->temporary)
+        err = hec_fail(why, HEC_ERR_USAGE, "%s: the path is too long", s->path);
     if (err >= 0)
-        err = hec_create_place(s->temporary, s->path, overwrite, why);
-    if (err < 0)
-        hec_create_remove(s->temporary);
+        err = write_file(s, why);
+    if (err >= 0)
+        err = put_in_place(s, overwrite, why);
+    hec_scratch_remove(&s->folder);
     return err;
 }
 

@@ -1,11 +1,14 @@
 #include "cli/inject.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/ring.h"
 #include "cli/paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const modes[HEC_TRACE_MODE_COUNT] = {"off", "auto", "full", "graph"};
 
@@ -36,6 +39,39 @@ bool hec_inject_is_ours(const char *value) {
     return strcmp(slash ? slash + 1 : value, HEC_INJECT_LIBRARY) == 0;
 }
 
+static bool write_name(struct hec_ring *ring, uint32_t id, const char *text) {
+    size_t length = strlen(text), pieces = (length + HEC_RING_NAME_PIECE - 1) / HEC_RING_NAME_PIECE;
+    bool written = true;
+    for (size_t i = 0; i < pieces && written; i++) {
+        struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .kind = HEC_RING_NAME};
+        size_t at = i * HEC_RING_NAME_PIECE, left = length - at;
+        record.u.name = (struct hec_ring_name){
+            .id = id, .piece = (uint8_t)i, .pieces = (uint8_t)pieces, .length = (uint16_t)length};
+        memcpy(record.u.name.text, text + at, left < HEC_RING_NAME_PIECE ? left : HEC_RING_NAME_PIECE);
+        written = hec_ring_write(ring, &record);
+    }
+    return written;
+}
+
+/* An outer `hec run` will see nothing of the command: tell it why, as a tracer would. Where that fails it only says less. */
+static void tell_outer(const struct hec_environ *env) {
+    const char *socket = hec_environ_get(env, HEC_TRACE_ENV_SOCKET), *mode = hec_environ_get(env, HEC_TRACE_ENV_MODE);
+    struct hec_ring ring;
+    int fd, at = HEC_TRACE_AUTO;
+    while (mode && at < HEC_TRACE_MODE_COUNT && strcmp(mode, modes[at]) != 0)
+        at++;
+    if (!socket || !*socket || at == HEC_TRACE_MODE_COUNT ||
+        hec_ring_create(HEC_RING_RECORDS_MIN, HEC_RING_TRACE, &ring, &fd) != HEC_OK)
+        return;
+    const union hec_trace_payload payload = {.process = {.abi = HEC_TRACE_ABI, .mode = (uint32_t)at, .why = 1}};
+    struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .kind = HEC_TRACE_PROCESS};
+    memcpy(record.u.bytes, payload.bytes, sizeof record.u.bytes);
+    if (write_name(&ring, payload.process.why, HEC_TRACE_WHY_NESTED) && hec_ring_write(&ring, &record))
+        hec_ring_send(socket, HEC_RING_TRACE, fd);
+    hec_ring_unmap(&ring);
+    close(fd);
+}
+
 void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec_environ *env) {
     struct hec_why why;
     char library[PATH_MAX], memory[32];
@@ -43,8 +79,10 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
     if (inject->mode == HEC_TRACE_OFF) {
         snprintf(inject->why, sizeof inject->why, "switched off by --trace off");
         /* what an outer `hec run` set must not reach the command by way of this one */
-        if (taken && hec_inject_is_ours(taken))
+        if (taken && hec_inject_is_ours(taken)) {
+            tell_outer(env);
             hec_environ_set(env, HEC_TRACE_ENV_MODE, modes[HEC_TRACE_OFF]);
+        }
         return;
     }
     if (taken && *taken && !hec_inject_is_ours(taken)) {
@@ -55,6 +93,7 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
         snprintf(inject->why, sizeof inject->why, "%s", why.text);
         return;
     }
+    tell_outer(env);
     snprintf(memory, sizeof memory, "%.0f", inject->memory_mb);
     hec_environ_set(env, HEC_INJECT_VARIABLE, library);
     hec_environ_set(env, HEC_TRACE_ENV_SOCKET, socket);

@@ -84,6 +84,10 @@ static int activities(void *context, uint32_t kinds, int (*visit)(void *, const 
     return hec_reader_activities(reader_of(context), kinds, visit, to, why);
 }
 
+static const char *left_out(void *context) {
+    return hec_reader_left_out(reader_of(context));
+}
+
 /* Of this machine, where the run was recorded on one of its devices; a damaged file counts as none. */
 static int peaks(void *context, const struct hec_device *device, struct hec_peaks *out) {
     struct hec_why why = {""};
@@ -160,6 +164,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->simulated = hec_reader_meta(reader, "simulated");
     input->imported = hec_reader_meta(reader, "imported");
     input->complete = hec_reader_meta(reader, "complete") != NULL;
+    input->in_progress = !input->complete && hec_reader_live(reader);
     input->end_ns = fact_integer(source, "duration_ns", 0, HEC_RECORD_TIME_MAX_NS, 0);
     input->exit_code = (int)fact_integer(source, "exit_code", -1, INT_MAX, -1);
     input->cores = (int)fact_integer(source, "cores", 0, CORES_MAX, 0);
@@ -172,13 +177,11 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->file_bytes = stat(path, &status) == 0 ? (double)status.st_size : NAN;
 }
 
-int hec_load_input(const char *path, const struct hec_args *args,
-                   int (*use)(void *context, const struct hec_summary_input *input, struct hec_why *why), void *context,
-                   struct hec_why *why) {
-    struct source source = {0};
-    int err = hec_reader_open(path, &source.reader, why);
-    if (err < 0)
-        return err;
+/* Closes the reader. */
+static int use_input(struct hec_reader *reader, const char *path, const struct hec_args *args,
+                     int (*use)(void *context, const struct hec_summary_input *input, struct hec_why *why),
+                     void *context, struct hec_why *why) {
+    struct source source = {.reader = reader};
     struct hec_summary_input input = {
         .context = &source,
         .series = series,
@@ -189,6 +192,7 @@ int hec_load_input(const char *path, const struct hec_args *args,
         .events = events,
         .units = units,
         .phases = phases,
+        .left_out = left_out,
         .peaks = peaks,
         .timeline =
             {
@@ -201,13 +205,21 @@ int hec_load_input(const char *path, const struct hec_args *args,
                 .activities = activities,
             },
     };
-    err = collect_units(&source, args, why);
+    int err = collect_units(&source, args, why);
     if (err >= 0) {
         fill_facts(&source, path, &input);
         err = use(context, &input, why);
     }
     hec_reader_close(source.reader);
     return err;
+}
+
+int hec_load_input(const char *path, const struct hec_args *args,
+                   int (*use)(void *context, const struct hec_summary_input *input, struct hec_why *why), void *context,
+                   struct hec_why *why) {
+    struct hec_reader *reader;
+    int err = hec_reader_open(path, &reader, why);
+    return err < 0 ? err : use_input(reader, path, args, use, context, why);
 }
 
 struct build {
@@ -224,4 +236,12 @@ int hec_load_summary(const char *path, const struct hec_args *args, const struct
                      struct hec_summary *summary, struct hec_why *why) {
     struct build to = {price, summary};
     return hec_load_input(path, args, build, &to, why);
+}
+
+int hec_load_summary_image(const struct hec_image *image, const char *path, const struct hec_args *args,
+                           const struct hec_price *price, struct hec_summary *summary, struct hec_why *why) {
+    struct build to = {price, summary};
+    struct hec_reader *reader;
+    int err = hec_reader_open_image(image, path, &reader, why);
+    return err < 0 ? err : use_input(reader, path, args, build, &to, why);
 }

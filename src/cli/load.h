@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "diagnose/summary.h"
 #include "report/report.h"
+#include "store/image.h"
 
 /* --price, --carbon, --gpu-hour, or their environment variables, or the labelled defaults. HEC_ERR_USAGE after printing. */
 int hec_load_price(const struct hec_args *args, struct hec_price *price);
@@ -18,6 +19,10 @@ int hec_load_input(const char *path, const struct hec_args *args,
 /* Read the file and analyse it. */
 int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
                      struct hec_summary *summary, struct hec_why *why);
+
+/* The same of a run in memory; path is where it is, too, or "". */
+int hec_load_summary_image(const struct hec_image *image, const char *path, const struct hec_args *args,
+                           const struct hec_price *price, struct hec_summary *summary, struct hec_why *why);
 
 /* One --units argument: N, or NAME=N. HEC_ERR_USAGE after printing a sentence. */
 int hec_load_unit(const char *text, char name[64], double *count);

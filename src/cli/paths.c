@@ -1,15 +1,11 @@
 #include "cli/paths.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 static int beside(const char *folder, const char *name, char path[PATH_MAX], struct hec_why *why) {
@@ -65,7 +61,8 @@ static void free_path(char *name, char path[PATH_MAX]) {
         if ((unsigned char)*c < ' ' || strchr("/\\*?\"'<>|: ", *c))
             *c = '_';
     snprintf(path, PATH_MAX, "%s.hec", name[0] ? name : "run");
-    for (int i = 2; i < 100000 && access(path, F_OK) == 0; i++)
+    struct stat status; /* a link that leads nowhere takes a name, too */
+    for (int i = 2; i < 100000 && lstat(path, &status) == 0; i++)
         snprintf(path, PATH_MAX, "%s-%d.hec", name, i);
 }
 
@@ -90,60 +87,28 @@ void hec_path_import_file(const char *trace, char path[PATH_MAX]) {
     free_path(name, path);
 }
 
-#define PRIVATE_PREFIX "hec-"
-#define STALE_SECONDS 60 /* a younger folder may belong to a hec that is just starting */
-
-/* Nobody listens on the socket of a hec that was killed. */
-static bool is_stale(const char *folder, const char *socket_path) {
-    struct stat status;
-    if (lstat(folder, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
-        time(NULL) - status.st_mtime < STALE_SECONDS)
-        return false;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return false;
-    bool refused = connect(fd, (struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED;
-    close(fd);
-    return refused;
+static bool is_folder(const char *path) {
+    return path && path[0] == '/';
 }
 
-void hec_path_remove_folder(const char *path) {
-    static const char *const sockets[] = {HEC_PATH_SOCKET, HEC_PATH_TRACE_SOCKET};
-    char socket_path[PATH_MAX];
-    for (size_t i = 0; i < sizeof sockets / sizeof sockets[0]; i++)
-        if (snprintf(socket_path, sizeof socket_path, "%s/%s", path, sockets[i]) < (int)sizeof socket_path)
-            unlink(socket_path);
-    rmdir(path);
-}
-
-static void sweep(const char *parent) {
-    DIR *list = opendir(parent);
-    struct dirent *entry;
-    while (list && (entry = readdir(list))) {
-        char folder[100], socket_path[108]; /* what fits sun_path; others were not made by hec */
-        if (strncmp(entry->d_name, PRIVATE_PREFIX, strlen(PRIVATE_PREFIX)) != 0 ||
-            snprintf(folder, sizeof folder, "%s/%s", parent, entry->d_name) >= (int)sizeof folder)
-            continue;
-        snprintf(socket_path, sizeof socket_path, "%s/" HEC_PATH_SOCKET, folder);
-        if (is_stale(folder, socket_path))
-            hec_path_remove_folder(folder);
-    }
-    if (list)
-        closedir(list);
-}
-
-int hec_path_private_folder(char path[PATH_MAX], struct hec_why *why) {
+int hec_path_scratch(struct hec_scratch *scratch, struct hec_why *why) {
     const char *const parents[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
-    for (size_t i = 0; i < sizeof parents / sizeof parents[0]; i++) {
+    int err = HEC_ERR_NOTFOUND;
+    for (size_t i = 0; i < sizeof parents / sizeof parents[0] && err != HEC_OK; i++)
         /* a socket's path must fit sun_path (108 bytes): long parents are passed over */
-        if (!parents[i] || !parents[i][0] || strlen(parents[i]) > 70)
-            continue;
-        sweep(parents[i]);
-        snprintf(path, PATH_MAX, "%s/" PRIVATE_PREFIX "XXXXXX", parents[i]);
-        if (mkdtemp(path))
-            return HEC_OK;
-    }
-    return hec_fail(why, HEC_ERR_IO, "cannot make a temporary folder: %s", strerror(errno));
+        if (is_folder(parents[i]) && strlen(parents[i]) <= 70)
+            err = hec_scratch_make(scratch, parents[i], why);
+    return err;
+}
+
+/* Not in XDG_RUNTIME_DIR: it goes when the user logs out. */
+bool hec_path_kept_folder(int number, char path[PATH_MAX]) {
+    const char *const parents[] = {getenv("TMPDIR"), "/tmp", "/var/tmp"};
+    if (number < 0 || (size_t)number >= sizeof parents / sizeof parents[0])
+        return false;
+    bool made = is_folder(parents[number]) &&
+                snprintf(path, PATH_MAX, "%s/hec-run-XXXXXX", parents[number]) < PATH_MAX && mkdtemp(path);
+    if (!made)
+        path[0] = '\0';
+    return true;
 }

@@ -2,9 +2,10 @@
 #ifndef HEC_CLI_PATHS_H
 #define HEC_CLI_PATHS_H
 
-#include "base/error.h"
+#include "base/scratch.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* LIBDIR/name beside this binary: the build tree and the installed tree have the same shape. HEC_ERR_NOTFOUND with a
@@ -24,9 +25,11 @@ void hec_path_import_file(const char *trace, char path[PATH_MAX]);
 #define HEC_PATH_SOCKET "mark"
 #define HEC_PATH_TRACE_SOCKET "trace"
 
-/* A new folder, readable by this user only, in XDG_RUNTIME_DIR, TMPDIR or /tmp. Removes those that a killed hec left. */
-int hec_path_private_folder(char path[PATH_MAX], struct hec_why *why);
-/* Remove it and the sockets in it. */
-void hec_path_remove_folder(const char *path);
+/* A folder for them, in XDG_RUNTIME_DIR, TMPDIR or /tmp. */
+int hec_path_scratch(struct hec_scratch *scratch, struct hec_why *why);
+
+/* A new folder for a run file that has no other place: number 0, 1, ... of those where one can be made, for this user
+ * only. path is "" where that one cannot; false: there are no more. */
+bool hec_path_kept_folder(int number, char path[PATH_MAX]);
 
 #endif

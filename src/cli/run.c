@@ -10,6 +10,7 @@
 #include "cli/inject.h"
 #include "cli/load.h"
 #include "cli/paths.h"
+#include "cli/run_file.h"
 #include "cli/simulate.h"
 #include "observe/marks/marks.h"
 #include "observe/recorder.h"
@@ -37,9 +38,7 @@ struct session {
     struct hec_args args;
     struct hec_price price;
     struct hec_report_style style;
-    char path[PATH_MAX];
-    bool temporary; /* the current folder cannot be written: the run file lies in a temporary one */
-    struct hec_writer *writer;
+    struct hec_run_file file;
     const struct hec_sink *sink;
     struct hec_flusher *flusher;
     struct hec_observe_options observe;
@@ -47,7 +46,8 @@ struct session {
     struct hec_child child;
     struct hec_environ env;
     struct hec_simulation *simulation;
-    char folder[PATH_MAX], socket[PATH_MAX], trace_socket[PATH_MAX];
+    struct hec_scratch folder;
+    char socket[PATH_MAX], trace_socket[PATH_MAX];
     struct hec_inject inject;
     struct hec_guard_watch guard;
     double gpm_window_ms;
@@ -92,39 +92,17 @@ static int parse(struct session *s, int argc, char **argv) {
     return hec_args_number(&s->args, HEC_OPT_GPM_WINDOW, 110, 10000, &s->gpm_window_ms);
 }
 
-static int open_run_file(struct session *s, struct hec_why *why) {
-    const char *given = hec_args_value(&s->args, HEC_OPT_OUTPUT);
-    if (given)
-        snprintf(s->path, sizeof s->path, "%s", given);
-    else
-        hec_path_run_file(s->args.rest, s->path);
-    int err = hec_writer_create(s->path, hec_args_has(&s->args, HEC_OPT_FORCE), s->begin_ns, &s->writer, why);
-    if (err == HEC_OK || given)
-        return err;
-    /* nobody asked for a file here: measure all the same, and say where it is */
-    char name[PATH_MAX];
-    snprintf(name, sizeof name, "%s", s->path);
-    char folder[PATH_MAX];
-    if (hec_path_private_folder(folder, NULL) < 0)
-        return err;
-    s->temporary = true;
-    if (snprintf(s->path, sizeof s->path, "%s/%s", folder, name) >= (int)sizeof s->path)
-        return err;
-    return hec_writer_create(s->path, false, s->begin_ns, &s->writer, why);
-}
-
 /* The sockets on which rings arrive, those of the program's marks and those of the tracer; without them there are no
  * marks and no trace, and nothing else is lost. */
 static void prepare_rings(struct session *s) {
     struct hec_why why;
     char library[PATH_MAX];
-    if (hec_path_private_folder(s->folder, &why) < 0) {
-        s->folder[0] = '\0';
+    if (hec_path_scratch(&s->folder, &why) < 0) {
         hec_info("no marks: %s", why.text);
         snprintf(s->inject.why, sizeof s->inject.why, "%s", why.text);
         return;
     }
-    snprintf(s->socket, sizeof s->socket, "%.*s/" HEC_PATH_SOCKET, PATH_MAX - 8, s->folder);
+    snprintf(s->socket, sizeof s->socket, "%.*s/" HEC_PATH_SOCKET, PATH_MAX - 8, s->folder.path);
     s->observe.mark_socket = s->socket;
     hec_environ_set(&s->env, HEC_MARKS_ENV_SOCKET, s->socket);
     if (hec_path_lib("libhec.so.0", library, &why) == HEC_OK)
@@ -132,7 +110,7 @@ static void prepare_rings(struct session *s) {
     else
         hec_info("no marks for Python: %s", why.text);
     hec_inject_hooks(&s->inject, &s->env);
-    snprintf(s->trace_socket, sizeof s->trace_socket, "%.*s/" HEC_PATH_TRACE_SOCKET, PATH_MAX - 8, s->folder);
+    snprintf(s->trace_socket, sizeof s->trace_socket, "%.*s/" HEC_PATH_TRACE_SOCKET, PATH_MAX - 8, s->folder.path);
     hec_inject_tracer(&s->inject, s->trace_socket, &s->env);
     if (!s->inject.traced)
         return;
@@ -198,7 +176,9 @@ static void record_end(struct session *s) {
 static void print_report(struct session *s) {
     struct hec_why why;
     struct hec_summary summary = {0};
-    int err = hec_load_summary(s->path, &s->args, &s->price, &summary, &why);
+    int err = s->file.image.bytes
+                  ? hec_load_summary_image(&s->file.image, s->file.path, &s->args, &s->price, &summary, &why)
+                  : hec_load_summary(s->file.path, &s->args, &s->price, &summary, &why);
     if (err < 0) {
         hec_error("the run cannot be reported: %s", why.text);
         return;
@@ -216,25 +196,10 @@ static void print_report(struct session *s) {
     hec_summary_free(&summary);
 }
 
-/* Close the run file; whatever happens, say in one line where it is or what was lost. Returns whether it is whole. */
-static bool close_run_file(struct session *s) {
-    struct hec_why why;
-    int64_t lost = 0;
-    int err = hec_writer_close(s->writer, &lost, &why);
-    if (access(s->path, F_OK) != 0)
-        hec_error("%s is gone: the file or its folder was removed or renamed during the run", s->path);
-    else if (err < 0)
-        hec_error("%s: %s; %lld readings are lost, those written before are safe (`hec report` shows them)", s->path,
-                  why.text, (long long)lost);
-    else
-        return true;
-    return false;
-}
-
 static void clean_up(struct session *s) {
     hec_simulation_end(s->simulation);
-    if (s->folder[0])
-        hec_path_remove_folder(s->folder);
+    hec_scratch_remove(&s->folder);
+    hec_run_file_free(&s->file);
     hec_environ_free(&s->env);
     hec_buf_free(&s->knobs);
 }
@@ -251,10 +216,11 @@ static int start_observing(struct session *s, struct hec_why *why) {
         s->observe.nvml_path = hec_simulation_nvml(s->simulation);
         hec_simulation_environ(s->simulation, &s->env);
     }
-    err = open_run_file(s, why);
+    err = hec_run_file_open(&s->file, hec_args_value(&s->args, HEC_OPT_OUTPUT), s->args.rest,
+                            hec_args_has(&s->args, HEC_OPT_FORCE), s->begin_ns, why);
     if (err < 0)
         return err;
-    s->sink = hec_writer_sink(s->writer);
+    s->sink = hec_writer_sink(s->file.writer);
     prepare_rings(s);
     if (s->knobs.length)
         hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, hec_buf_text(&s->knobs));
@@ -274,14 +240,13 @@ static int observe_command(struct session *s) {
     if (hec_child_start(&s->child, s->args.rest, s->env.list, &why) < 0) {
         hec_error("%s", why.text);
         hec_recorder_stop(s->recorder, hec_clock_mono_ns(), STOP_WAIT_NS);
-        hec_writer_close(s->writer, NULL, NULL);
-        unlink(s->path);
+        hec_run_file_discard(&s->file);
         return s->child.exit_code;
     }
-    hec_writer_set_origin(s->writer, s->child.start_ns);
+    hec_writer_set_origin(s->file.writer, s->child.start_ns);
     __atomic_store_n(&s->guard.root, s->child.pid, __ATOMIC_RELEASE);
     hec_recorder_set_root(s->recorder, s->child.pid);
-    if (hec_flusher_start(s->writer, &s->flusher, &why) < 0)
+    if (hec_flusher_start(s->file.writer, &s->flusher, &why) < 0)
         hec_warn("%s: the run file is written only at the end", why.text);
     hec_child_wait(&s->child, hec_args_has(&s->args, HEC_OPT_WAIT));
 
@@ -292,9 +257,7 @@ static int observe_command(struct session *s) {
         hec_inject_record(&s->inject, s->child.pid, s->child.start_ns, s->sink);
     hec_guard_watch_end(&s->guard, &s->child, s->args.rest[0], s->sink);
     record_end(s);
-    bool whole = close_run_file(s);
-    if (whole && s->temporary)
-        hec_warn("the current folder cannot be written: the run file is %s", s->path);
+    bool whole = hec_run_file_close(&s->file);
     if (whole && !hec_args_has(&s->args, HEC_OPT_QUIET))
         print_report(s);
     return s->child.exit_code;
@@ -317,10 +280,7 @@ int hec_verb_run(int argc, char **argv) {
     err = start_observing(&s, &why);
     if (err < 0) {
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
-        if (s.writer) {
-            hec_writer_close(s.writer, NULL, NULL);
-            unlink(s.path);
-        }
+        hec_run_file_discard(&s.file);
         clean_up(&s);
         return hec_err_exit_status(err);
     }

@@ -19,8 +19,16 @@
 #define CHAIN_LEAST 3
 #define BURST_MOST 1e7 /* launches: 100 ms hold no more */
 
+/* The steps that count. */
+struct span {
+    bool known;
+    int64_t from_ns, to_ns;
+    size_t steps; /* in it */
+};
+
 struct process {
     int32_t pid, rank;
+    struct span span; /* of a device that it uses */
     bool used, bursts;
     int64_t first_ns; /* on any device */
     struct hec_call_total api[HEC_API_CLASS_COUNT];
@@ -38,6 +46,7 @@ struct use {
 struct device {
     int index;
     bool used;
+    struct span span;
     int64_t first_ns, traced_ns;
     int64_t from_ns, to_ns; /* the span, as the device sees it: from the end of what was launched before it, to that of
                                what was launched in it */
@@ -55,9 +64,6 @@ struct device {
 struct hec_calls {
     const struct hec_timeline_tables *tables;
     const uint8_t *classes;
-    bool has_steps;
-    int64_t from_ns, to_ns; /* the span, with steps */
-    size_t steps;           /* in it */
     struct on_track {
         struct process *process;
         struct device *device;           /* STREAM */
@@ -138,19 +144,29 @@ struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables, cons
     return c;
 }
 
-void hec_calls_steps(struct hec_calls *c, const struct hec_step_list *steps) {
+static struct span span_of(const struct hec_step_list *steps) {
+    struct span span = {0};
     if (!steps || !steps->count)
-        return;
+        return span;
     size_t skipped = steps->count < 4 * SKIPPED_STEPS ? steps->count / 4 : SKIPPED_STEPS;
-    c->from_ns = skipped ? steps->list[skipped - 1].end_ns : steps->list[0].start_ns;
+    span.from_ns = skipped ? steps->list[skipped - 1].end_ns : steps->list[0].start_ns;
     for (size_t i = skipped; i < steps->count; i++)
-        c->to_ns = i == skipped || steps->list[i].end_ns > c->to_ns ? steps->list[i].end_ns : c->to_ns;
-    c->has_steps = c->to_ns > c->from_ns;
-    c->steps = steps->count - skipped;
+        span.to_ns = i == skipped || steps->list[i].end_ns > span.to_ns ? steps->list[i].end_ns : span.to_ns;
+    span.known = span.to_ns > span.from_ns;
+    span.steps = steps->count - skipped;
+    return span;
+}
+
+void hec_calls_steps(struct hec_calls *c, const struct hec_device_steps *steps) {
     for (size_t i = 0; i < c->device_count; i++) {
-        c->devices[i].from_ns = c->from_ns;
-        c->devices[i].to_ns = c->to_ns;
+        struct device *d = &c->devices[i];
+        d->span = span_of(hec_device_steps_of(steps, d->index));
+        d->from_ns = d->span.from_ns;
+        d->to_ns = d->span.to_ns;
     }
+    for (size_t i = 0; i < c->track_count; i++)
+        if (c->tracks[i].device && !c->tracks[i].process->span.known)
+            c->tracks[i].process->span = c->tracks[i].device->span;
 }
 
 /* ---- the pass ---- */
@@ -160,22 +176,23 @@ static void add(struct hec_call_total *total, int64_t ns) {
     total->seconds += (double)ns / HEC_NS_PER_S;
 }
 
-static bool counts(const struct hec_calls *c, const struct process *p, int64_t start_ns) {
-    return c->has_steps ? start_ns >= c->from_ns && start_ns < c->to_ns : p->used && start_ns >= p->first_ns;
+static bool counts(const struct process *p, int64_t start_ns) {
+    return p->span.known ? start_ns >= p->span.from_ns && start_ns < p->span.to_ns : p->used && start_ns >= p->first_ns;
 }
 
-static bool late(const struct hec_calls *c, const struct process *p, int64_t start_ns) {
-    return c->has_steps ? start_ns >= c->from_ns && start_ns < c->to_ns : p->used && start_ns > p->first_ns + LATE_NS;
+static bool late(const struct process *p, int64_t start_ns) {
+    return p->span.known ? start_ns >= p->span.from_ns && start_ns < p->span.to_ns
+                         : p->used && start_ns > p->first_ns + LATE_NS;
 }
 
 /* Of a burst that is not wholly inside the span, its part. */
-static void take_burst(const struct hec_calls *c, struct process *p, const struct hec_activity *a) {
+static void take_burst(struct process *p, const struct hec_activity *a) {
     int64_t from = a->start_ns, to = a->end_ns, ns = to - from;
-    if (c->has_steps) {
-        from = from < c->from_ns ? c->from_ns : from;
-        to = to > c->to_ns ? c->to_ns : to;
+    if (p->span.known) {
+        from = from < p->span.from_ns ? p->span.from_ns : from;
+        to = to > p->span.to_ns ? p->span.to_ns : to;
     }
-    double part = ns > 0 ? (double)(to - from) / (double)ns : counts(c, p, a->start_ns);
+    double part = ns > 0 ? (double)(to - from) / (double)ns : counts(p, a->start_ns);
     if (to < from || !(a->amount >= 1) || a->amount > BURST_MOST)
         return;
     p->api[HEC_API_LAUNCH].count += llround(part * a->amount);
@@ -185,15 +202,15 @@ static void take_burst(const struct hec_calls *c, struct process *p, const struc
 static void take_host(struct hec_calls *c, struct process *p, const struct hec_activity *a) {
     int64_t ns = a->end_ns - a->start_ns;
     if (a->kind == HEC_ACTIVITY_SYNC) {
-        if (a->detail != HEC_SYNC_STREAM_WAIT && counts(c, p, a->start_ns))
+        if (a->detail != HEC_SYNC_STREAM_WAIT && counts(p, a->start_ns))
             add(&p->waits, ns);
     } else if (a->kind == HEC_ACTIVITY_BURST) {
         p->bursts = true;
-        take_burst(c, p, a);
+        take_burst(p, a);
     } else if (a->kind == HEC_ACTIVITY_API && a->detail < HEC_API_CLASS_COUNT && !(a->flags & HEC_ACTIVITY_INFERRED)) {
-        if (counts(c, p, a->start_ns))
+        if (counts(p, a->start_ns))
             add(&p->api[a->detail], ns);
-        if (a->detail == HEC_API_MODULE && late(c, p, a->start_ns))
+        if (a->detail == HEC_API_MODULE && late(p, a->start_ns))
             add(&p->late, ns);
     }
 }
@@ -300,18 +317,18 @@ static bool point_wise(const struct hec_calls *c, const struct hec_activity *a) 
            c->classes[a->name] == HEC_KERNEL_CLASS_RANDOM;
 }
 
-static bool device_counts(const struct hec_calls *c, struct device *d, const struct hec_activity *a) {
-    if (!c->has_steps)
+static bool device_counts(struct device *d, const struct hec_activity *a) {
+    if (!d->span.known)
         return true;
     if (!known_call(a))
         return a->start_ns >= d->from_ns && a->start_ns < d->to_ns;
-    if (a->launch_ns < c->from_ns) {
+    if (a->launch_ns < d->span.from_ns) {
         d->from_ns = a->end_ns > d->from_ns ? a->end_ns : d->from_ns;
         return false;
     }
-    if (a->launch_ns < c->to_ns)
+    if (a->launch_ns < d->span.to_ns)
         d->to_ns = a->end_ns > d->to_ns ? a->end_ns : d->to_ns;
-    return a->launch_ns < c->to_ns;
+    return a->launch_ns < d->span.to_ns;
 }
 
 static void take_device(struct hec_calls *c, struct on_track *on, const struct hec_activity *a) {
@@ -322,7 +339,7 @@ static void take_device(struct hec_calls *c, struct on_track *on, const struct h
     if (!d->used)
         d->first_ns = a->start_ns;
     p->used = d->used = true;
-    if (!device_counts(c, d, a) || (a->kind == HEC_ACTIVITY_GRAPH && (a->flags & HEC_ACTIVITY_INFERRED)))
+    if (!device_counts(d, a) || (a->kind == HEC_ACTIVITY_GRAPH && (a->flags & HEC_ACTIVITY_INFERRED)))
         return;
     int64_t call_ns = take_call(c, on, a);
     if (a->kind == HEC_ACTIVITY_COPY)
@@ -350,11 +367,11 @@ void hec_calls_activities(struct hec_calls *c, const struct hec_activity *a, siz
 void hec_calls_piece(struct hec_calls *c, int device, const struct hec_state_piece *piece) {
     struct device *d = device_of(c, device);
     int64_t start = piece->start_ns, end = piece->end_ns;
-    if (!d || !piece->traced || (!c->has_steps && piece->state == HEC_STATE_TAIL))
+    if (!d || !piece->traced || (!d->span.known && piece->state == HEC_STATE_TAIL))
         return;
-    int64_t from = c->has_steps ? d->from_ns : d->first_ns;
+    int64_t from = d->span.known ? d->from_ns : d->first_ns;
     start = start < from ? from : start;
-    end = c->has_steps && end > d->to_ns ? d->to_ns : end;
+    end = d->span.known && end > d->to_ns ? d->to_ns : end;
     d->traced_ns += end > start && d->used ? end - start : 0;
 }
 
@@ -402,8 +419,8 @@ void hec_calls_of(const struct hec_calls *c, int device, struct hec_call_facts *
             add_process(&c->processes[i], use, out);
     }
     out->traced_s = (double)d->traced_ns / HEC_NS_PER_S;
-    if (c->has_steps && d->to_ns > d->from_ns)
-        out->steps = (double)c->steps * (double)d->traced_ns / (double)(d->to_ns - d->from_ns);
+    if (d->span.known && d->to_ns > d->from_ns)
+        out->steps = (double)d->span.steps * (double)d->traced_ns / (double)(d->to_ns - d->from_ns);
     out->chain_mean = out->chains ? (double)d->chained / (double)out->chains : NAN;
     if (out->small_copies)
         out->small_call_s *= d->small_known ? (double)out->small_copies / (double)d->small_known : NAN;

@@ -59,13 +59,13 @@ struct hec_call_facts {
 
 /* By the visitor of hec_states_build, in this order; state.h says what is passed. */
 struct hec_calls;
-struct hec_step_list;
+struct hec_device_steps;
 struct hec_state_piece;
 struct hec_timeline_tables;
 
 /* kernel_classes: enum hec_kernel_class by kernel id. Both are to stay until the end. NULL: no memory. */
 struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables, const uint8_t *kernel_classes);
-void hec_calls_steps(struct hec_calls *calls, const struct hec_step_list *steps); /* NULL: there are none */
+void hec_calls_steps(struct hec_calls *calls, const struct hec_device_steps *steps);
 /* All kinds but WINDOW and STEP, in ascending start over all tracks. */
 void hec_calls_activities(struct hec_calls *calls, const struct hec_activity *activities, size_t count);
 void hec_calls_piece(struct hec_calls *calls, int device, const struct hec_state_piece *piece);

@@ -43,7 +43,8 @@ struct supply {
 };
 
 struct build {
-    struct hec_steady steady;
+    struct hec_steady steady[HEC_DEVICE_MAX]; /* by hec_device.index */
+    struct hec_step_summary *steps;           /* the same; malloc'ed */
     struct hec_ledger_builder *ledger, *steady_ledger;
     struct hec_gaps gaps;
     struct hec_calls *calls;
@@ -151,13 +152,34 @@ static int take_tables(void *context, const struct hec_timeline_tables *tables, 
     return b->calls ? 0 : HEC_ERR_NOMEM;
 }
 
-static int take_steps(void *context, const struct hec_step_list *steps) {
-    struct build *b = context;
+static void find_steady(struct build *b, const struct hec_device_steps *steps) {
     hec_ledger_steps(b->ledger, steps);
     hec_ledger_steps(b->steady_ledger, steps);
-    b->steady = hec_steady_of(steps);
+    for (int device = 0; device < HEC_DEVICE_MAX; device++)
+        b->steady[device] = hec_steady_of(hec_device_steps_of(steps, device));
+}
+
+static const struct hec_steady *steady_of(const struct build *b, int device) {
+    static const struct hec_steady unknown = {0};
+    return device >= 0 && device < HEC_DEVICE_MAX ? &b->steady[device] : &unknown;
+}
+
+static int take_steps(void *context, const struct hec_device_steps *steps) {
+    struct build *b = context;
+    find_steady(b, steps);
     hec_calls_steps(b->calls, steps);
-    return 0;
+    b->steps = calloc(HEC_DEVICE_MAX, sizeof *b->steps);
+    int err = b->steps ? 0 : HEC_ERR_NOMEM;
+    for (int device = 0; device < HEC_DEVICE_MAX && !err; device++) {
+        int same = 0; /* a process with many devices is summed up once */
+        while (same < device && steps->of[same] != steps->of[device])
+            same++;
+        if (same < device)
+            b->steps[device] = b->steps[same];
+        else if (steps->of[device])
+            err = hec_step_survey_result(steps->survey, steps->tables, steps->of[device], &b->steps[device]);
+    }
+    return err;
 }
 
 static int take_activities(void *context, const struct hec_activity *activities, size_t count) {
@@ -204,7 +226,7 @@ static int give_piece(struct build *b, int device, const struct hec_state_piece 
     struct supply *s = supply_of(b, device);
     struct hec_state_piece inside;
     int err = hec_ledger_piece(b->ledger, device, piece);
-    if (!err && hec_steady_clip(&b->steady, piece, &inside)) {
+    if (!err && hec_steady_clip(steady_of(b, device), piece, &inside)) {
         err = hec_ledger_piece(b->steady_ledger, device, &inside);
         if (!err)
             err = hec_gaps_piece(&b->gaps, device, &inside);
@@ -229,25 +251,24 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
     struct build *b = context;
     int err = hec_source_sample(b->source, device, sample);
-    bool inside = !b->steady.known || (sample->t_ns >= b->steady.from_ns && sample->t_ns < b->steady.to_ns);
+    const struct hec_steady *steady = steady_of(b, device);
+    bool inside = !steady->known || (sample->t_ns >= steady->from_ns && sample->t_ns < steady->to_ns);
     return !err && inside ? hec_source_sample(b->steady_source, device, sample) : err;
 }
 
 /* ---- what else may have been ---- */
 
-static int steps_again(void *context, const struct hec_step_list *steps) {
-    struct build *b = context;
-    hec_ledger_steps(b->ledger, steps);
-    hec_ledger_steps(b->steady_ledger, steps);
-    b->steady = hec_steady_of(steps);
+static int steps_again(void *context, const struct hec_device_steps *steps) {
+    find_steady(context, steps);
     return 0;
 }
 
 static int give_again(struct build *b, int device, const struct hec_state_piece *piece) {
     struct hec_state_piece inside;
     int err = hec_ledger_piece(b->ledger, device, piece);
-    return !err && hec_steady_clip(&b->steady, piece, &inside) ? hec_ledger_piece(b->steady_ledger, device, &inside)
-                                                               : err;
+    return !err && hec_steady_clip(steady_of(b, device), piece, &inside)
+               ? hec_ledger_piece(b->steady_ledger, device, &inside)
+               : err;
 }
 
 static int piece_again(void *context, int device, const struct hec_state_piece *piece) {
@@ -348,12 +369,15 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
     out->how = calloc((size_t)out->ledger.device_count + 1, sizeof *out->how);
     out->calls = calloc((size_t)out->ledger.device_count + 1, sizeof *out->calls);
     out->profiles = calloc((size_t)out->ledger.device_count + 1, sizeof *out->profiles);
-    err = out->why && out->how && out->calls && out->profiles ? 0 : HEC_ERR_NOMEM;
+    out->steps = calloc((size_t)out->ledger.device_count + 1, sizeof *out->steps);
+    err = out->why && out->how && out->calls && out->profiles && out->steps ? 0 : HEC_ERR_NOMEM;
     if (!err)
         hec_calls_end(b->calls);
     for (int i = 0; i < out->ledger.device_count && !err; i++) {
         struct hec_ledger_device *d = &out->ledger.devices[i];
         hec_calls_of(b->calls, d->device, &out->calls[i]);
+        if (b->steps && d->device >= 0 && d->device < HEC_DEVICE_MAX)
+            out->steps[i] = b->steps[d->device];
         err = price_device(d, supply_of(b, d->device), out->why[i], out->how[i]);
         if (!err)
             err = profile_device(input, d, supply_of(b, d->device), &out->profiles[i]);
@@ -420,6 +444,7 @@ int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_
         hec_class_profiler_free(b.supplies[i].profiler);
     }
     free(b.supplies);
+    free(b.steps);
     if (err)
         hec_diagnosis_free(out);
     return err == HEC_ERR_NOMEM ? hec_fail(why, err, "out of memory") : err;
@@ -435,10 +460,12 @@ void hec_diagnosis_free(struct hec_diagnosis *diagnosis) {
     free(diagnosis->why);
     free(diagnosis->how);
     free(diagnosis->calls);
+    free(diagnosis->steps);
     free(diagnosis->profiles);
     diagnosis->why = NULL;
     diagnosis->how = NULL;
     diagnosis->calls = NULL;
+    diagnosis->steps = NULL;
     diagnosis->profiles = NULL;
 }
 
@@ -464,6 +491,11 @@ const char *hec_diagnosis_how(const struct hec_diagnosis *diagnosis, int device)
 const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *diagnosis, int device) {
     int i = at(diagnosis, device);
     return i >= 0 && diagnosis->calls ? &diagnosis->calls[i] : NULL;
+}
+
+const struct hec_step_summary *hec_diagnosis_steps(const struct hec_diagnosis *diagnosis, int device) {
+    int i = at(diagnosis, device);
+    return i >= 0 && diagnosis->steps && diagnosis->steps[i].count ? &diagnosis->steps[i] : NULL;
 }
 
 const struct hec_class_profile *hec_diagnosis_profile(const struct hec_diagnosis *diagnosis, int device) {

@@ -20,11 +20,12 @@ struct hec_diagnosis {
     struct hec_source_lines source; /* of idle states; empty without stack samples */
     struct hec_ledger steady;       /* seconds in the steady part alone (steady.h), device by device as in ledger */
     struct hec_source_lines steady_source;
-    struct hec_source_modules modules;  /* what launched compute; empty where no ranges or operators are known */
-    struct hec_gaps gaps;               /* of the steady part */
-    char (*why)[256];                   /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
-    char (*how)[160];                   /* by ledger device: on what its watts rest; "" with why. malloc'ed */
-    struct hec_call_facts *calls;       /* by ledger device; malloc'ed, NULL: none */
+    struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
+    struct hec_gaps gaps;              /* of the steady part */
+    char (*why)[256];                  /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
+    char (*how)[160];                  /* by ledger device: on what its watts rest; "" with why. malloc'ed */
+    struct hec_call_facts *calls;      /* by ledger device; malloc'ed, NULL: none */
+    struct hec_step_summary *steps; /* by ledger device: what its processes do; count 0: none. malloc'ed, NULL: none */
     struct hec_class_profile *profiles; /* by ledger device; malloc'ed, NULL: none */
 };
 
@@ -56,6 +57,7 @@ const char *hec_diagnosis_how(const struct hec_diagnosis *diagnosis, int device)
 /* NULL: none of that device. */
 const struct hec_ledger_device *hec_diagnosis_steady(const struct hec_diagnosis *diagnosis, int device);
 const struct hec_call_facts *hec_diagnosis_calls(const struct hec_diagnosis *diagnosis, int device);
+const struct hec_step_summary *hec_diagnosis_steps(const struct hec_diagnosis *diagnosis, int device);
 const struct hec_class_profile *hec_diagnosis_profile(const struct hec_diagnosis *diagnosis, int device);
 
 #endif

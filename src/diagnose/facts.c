@@ -41,6 +41,30 @@ static void read_kernels(const struct hec_summary *s, struct hec_facts *out) {
     out->small_share = all > 0 ? small / all : 0;
 }
 
+const struct hec_step_summary *hec_facts_steps(const struct hec_summary *summary, int device) {
+    static const struct hec_step_summary none = {.confidence = NAN,
+                                                 .duration = {0, NAN, NAN, NAN, NAN, NAN, NAN},
+                                                 .samples_per_step = NAN,
+                                                 .units = NAN,
+                                                 .data_s = NAN,
+                                                 .busy_share = NAN,
+                                                 .value_first = NAN,
+                                                 .value_last = NAN};
+    const struct hec_step_summary *run = &summary->timeline.steps;
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].device.index == device && !summary->devices[i].used)
+            return &none;
+    const struct hec_step_summary *own = hec_diagnosis_steps(&summary->diagnosis, device);
+    if (own) /* that of the run knows more: how busy the device was in them */
+        return own->pid == run->pid && own->source == run->source ? run : own;
+    for (int i = 0; i < summary->diagnosis.ledger.device_count; i++) {
+        own = hec_diagnosis_steps(&summary->diagnosis, summary->diagnosis.ledger.devices[i].device);
+        if (own && own->pid == run->pid)
+            return &none;
+    }
+    return run;
+}
+
 void hec_facts_gather(const struct hec_summary *summary, int device_at, struct hec_facts *out) {
     const struct hec_device_summary *d = &summary->devices[device_at];
     int index = d->device.index;
@@ -48,6 +72,7 @@ void hec_facts_gather(const struct hec_summary *summary, int device_at, struct h
     out->summary = summary;
     out->device = d;
     out->part = hec_part_find(d->device.name);
+    out->steps = hec_facts_steps(summary, index);
     out->timeline = timeline_of(summary, index);
     out->ledger = hec_diagnosis_of(&summary->diagnosis, index, NULL);
     out->steady = hec_diagnosis_steady(&summary->diagnosis, index);

@@ -11,7 +11,8 @@
 struct hec_facts {
     const struct hec_summary *summary; /* complete but for its findings */
     const struct hec_device_summary *device;
-    const struct hec_part *part; /* NULL: not in the table */
+    const struct hec_part *part;          /* NULL: not in the table */
+    const struct hec_step_summary *steps; /* of the processes that use the device; count 0: none. Never NULL */
     /* NULL: not traced. Then all of the following is unknown too. */
     const struct hec_device_timeline *timeline;
     const struct hec_ledger_device *ledger;  /* of the whole run; its joules may be NAN */
@@ -28,6 +29,10 @@ struct hec_facts {
     double small_share;       /* of compute seconds in kernels of less than 10 us on the average */
     double memory_free_share; /* of device memory, at the run's peak; NAN unknown */
 };
+
+/* The steps that a device goes by (steps.h); those of the run, unless they are of a process that uses other devices. Count
+ * 0: none, as of a device that is not used. */
+const struct hec_step_summary *hec_facts_steps(const struct hec_summary *summary, int device);
 
 /* Fills all but what is NULL. */
 void hec_facts_gather(const struct hec_summary *summary, int device_at, struct hec_facts *out);

@@ -80,6 +80,8 @@ static void step(struct hec_integral *integral, enum cover cover, int64_t start_
 }
 
 static void fill(struct hec_integral *integral, int64_t start_ns, int64_t end_ns, double watts) {
+    if (start_ns >= end_ns) /* there may be no window at all, in a run that has just begun */
+        return;
     step(integral, end_ns - start_ns <= 3 * integral->usual_ns ? STRETCH : GAP, start_ns, end_ns, watts);
 }
 

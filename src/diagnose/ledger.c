@@ -31,14 +31,14 @@ struct device {
 struct hec_ledger_builder {
     struct device *devices;
     int device_count;
-    const struct hec_step_list *steps;
+    const struct hec_device_steps *steps;
 };
 
 struct hec_ledger_builder *hec_ledger_begin(void) {
     return calloc(1, sizeof(struct hec_ledger_builder));
 }
 
-void hec_ledger_steps(struct hec_ledger_builder *builder, const struct hec_step_list *steps) {
+void hec_ledger_steps(struct hec_ledger_builder *builder, const struct hec_device_steps *steps) {
     builder->steps = steps;
 }
 
@@ -143,8 +143,9 @@ int hec_ledger_piece(struct hec_ledger_builder *builder, int device, const struc
     if (piece->traced && piece->state == HEC_STATE_COMPUTE)
         d->class_ns[piece->kernel_class] += piece->end_ns - piece->start_ns;
     add_to_window(d, piece);
-    if (builder->steps)
-        add_to_steps(d, builder->steps, piece);
+    const struct hec_step_list *steps = hec_device_steps_of(builder->steps, device);
+    if (steps)
+        add_to_steps(d, steps, piece);
     return 0;
 }
 
@@ -236,7 +237,8 @@ int hec_ledger_end(struct hec_ledger_builder *builder, struct hec_ledger *out) {
     int err = out->devices ? 0 : HEC_ERR_NOMEM;
     for (int i = 0; i < builder->device_count && !err; i++) {
         close_window(&builder->devices[i]);
-        finish(&builder->devices[i], builder->steps != NULL, &out->devices[out->device_count++]);
+        finish(&builder->devices[i], hec_device_steps_of(builder->steps, builder->devices[i].device) != NULL,
+               &out->devices[out->device_count++]);
     }
     hec_ledger_abandon(builder);
     return err;
@@ -281,7 +283,7 @@ void hec_ledger_free(struct hec_ledger *ledger) {
     memset(ledger, 0, sizeof *ledger);
 }
 
-static int take_steps(void *context, const struct hec_step_list *steps) {
+static int take_steps(void *context, const struct hec_device_steps *steps) {
     hec_ledger_steps(context, steps);
     return 0;
 }

@@ -91,7 +91,7 @@ void hec_latency_split(const struct hec_summary *summary, struct hec_latency *ou
     const struct hec_ledger_device *d = busiest(summary);
     const struct hec_class_profile *profile = d ? hec_diagnosis_profile(&summary->diagnosis, d->device) : NULL;
     memset(out, 0, sizeof *out);
-    if (summary->timeline.steps.source != HEC_STEP_MODULE || !d || d->steps < 1)
+    if (!d || hec_facts_steps(summary, d->device)->source != HEC_STEP_MODULE || d->steps < 1)
         return;
     for (int s = 0; s < HEC_STATE_COUNT; s++)
         out->total_s += step_seconds(d, (enum hec_state)s);

@@ -43,6 +43,7 @@ struct build {
     struct hec_timeline_tables tables;
     struct hec_windows windows;
     struct hec_step_survey survey;
+    struct hec_device_steps steps;
     struct process *processes;
     size_t process_count;
     struct on_track {
@@ -283,8 +284,8 @@ static int build_all(struct build *b, struct hec_why *why) {
         return err;
     if (b->visitor->tables && (err = b->visitor->tables(b->visitor->context, &b->tables, b->classes)) != 0)
         return err;
-    if (b->visitor->steps &&
-        (err = b->visitor->steps(b->visitor->context, hec_step_survey_best(&b->survey, &b->tables))) != 0)
+    if (b->visitor->steps && ((err = hec_device_steps_choose(&b->survey, &b->tables, &b->steps)) != 0 ||
+                              (err = b->visitor->steps(b->visitor->context, &b->steps)) != 0))
         return err;
     if (in->activities)
         err = in->activities(in->context, KINDS, take, b, why);

@@ -131,19 +131,54 @@ static bool only_warm_up(const struct hec_step_list *steps, const struct hec_tim
     return last_end - first_end < SPAN_LEAST * ((double)last_ns - first_end);
 }
 
-const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey,
-                                                 const struct hec_timeline_tables *tables) {
+/* The enum of sources is in the order of trust. */
+static bool better(const struct hec_step_list *steps, const struct hec_step_list *than) {
+    if (!than || steps->source != than->source)
+        return !than || steps->source < than->source;
+    return number_of(steps) > number_of(than) || (number_of(steps) == number_of(than) && steps->pid < than->pid);
+}
+
+/* Of the lists of the processes that are (wanted), or are not, among the pids. */
+static const struct hec_step_list *best_of(const struct hec_step_survey *survey,
+                                           const struct hec_timeline_tables *tables, const struct hec_pids *pids,
+                                           bool wanted) {
     const struct hec_step_list *best = NULL;
     for (size_t i = 0; i < survey->list_count; i++) {
         const struct hec_step_list *steps = &survey->lists[i];
-        if (!steps->count || only_warm_up(steps, tables))
-            continue;
-        if (!best || steps->source < best->source || /* the enum is in the order of trust */
-            (steps->source == best->source &&
-             (number_of(steps) > number_of(best) || (number_of(steps) == number_of(best) && steps->pid < best->pid))))
+        if (steps->count && hec_pids_have(pids, steps->pid) == wanted && !only_warm_up(steps, tables) &&
+            better(steps, best))
             best = steps;
     }
     return best;
+}
+
+const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey,
+                                                 const struct hec_timeline_tables *tables) {
+    return best_of(survey, tables, &(struct hec_pids){NULL, 0}, false);
+}
+
+int hec_device_steps_choose(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
+                            struct hec_device_steps *out) {
+    struct hec_pids all;
+    *out = (struct hec_device_steps){.survey = survey, .tables = tables};
+    int err = hec_timeline_pids(tables, HEC_DEVICE_NONE, &all);
+    const struct hec_step_list *of_nobody = err ? NULL : best_of(survey, tables, &all, false);
+    for (int device = 0; device < HEC_DEVICE_MAX && !err; device++) {
+        struct hec_pids pids;
+        err = hec_timeline_pids(tables, device, &pids);
+        if (err)
+            break;
+        out->of[device] = pids.count ? best_of(survey, tables, &pids, true) : NULL;
+        if (!out->of[device])
+            out->of[device] = of_nobody;
+        free(pids.list);
+    }
+    free(all.list);
+    return err;
+}
+
+const struct hec_step_list *hec_device_steps_of(const struct hec_device_steps *steps, int device) {
+    return steps && device >= 0 && device < HEC_DEVICE_MAX ? steps->of[device] : NULL;
 }
 
 /* ---- time in the loader ---- */

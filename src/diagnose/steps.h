@@ -57,6 +57,18 @@ void hec_step_survey_free(struct hec_step_survey *survey);
  * warm-up called a module, and then it replays a graph. */
 const struct hec_step_list *hec_step_survey_best(const struct hec_step_survey *survey,
                                                  const struct hec_timeline_tables *tables);
+/* The steps to go by of each device. Two programs of one run know nothing of each other: a device goes by the steps of the
+ * processes that use it; only those of a process that uses no device itself (it has others do the work) are for all that
+ * have none of their own. */
+struct hec_device_steps {
+    const struct hec_step_survey *survey;
+    const struct hec_timeline_tables *tables;
+    const struct hec_step_list *of[HEC_DEVICE_MAX]; /* by hec_device.index; NULL: none */
+};
+int hec_device_steps_choose(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
+                            struct hec_device_steps *out); /* 0 or HEC_ERR_NOMEM */
+/* NULL: none. steps may be NULL. */
+const struct hec_step_list *hec_device_steps_of(const struct hec_device_steps *steps, int device);
 /* Everything of the summary but busy_share. steps may be NULL: there are none. 0 or HEC_ERR_NOMEM. */
 int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
                            const struct hec_step_list *steps, struct hec_step_summary *out);

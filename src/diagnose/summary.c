@@ -1,6 +1,7 @@
 #include "diagnose/summary.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "diagnose/attribution.h"
 #include "diagnose/energy.h"
 #include "diagnose/feed.h"
@@ -51,7 +52,7 @@ static void copy(char *to, size_t size, const char *from) {
 
 static bool grave(enum hec_event_kind kind) {
     return kind == HEC_EVENT_DEVICE_LOST || kind == HEC_EVENT_COUNTER_RESET || kind == HEC_EVENT_STORE_FAILED ||
-           kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE;
+           kind == HEC_EVENT_DAMAGED || kind == HEC_EVENT_SENSOR_FAILED || kind == HEC_EVENT_SOURCE_UNAVAILABLE;
 }
 
 static int take_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
@@ -85,6 +86,10 @@ static int take_event(void *context, enum hec_event_kind kind, int device, int64
     return 0;
 }
 
+static uint64_t bit(const struct hec_device_summary *d) {
+    return d->device.index >= 0 && d->device.index < 64 ? UINT64_C(1) << d->device.index : 0;
+}
+
 /* ---- units and phases ---- */
 
 static int take_unit(void *context, const char *name, double count) {
@@ -106,22 +111,6 @@ static int take_phase(void *context, const char *name, int64_t total_ns, int64_t
     phase->seconds = (double)total_ns / HEC_NS_PER_S;
     phase->count = count;
     return 0;
-}
-
-static void price_units(struct hec_summary *out) {
-    if (!out->unit_count) {
-        struct hec_unit_summary *unit = &out->units[out->unit_count++];
-        *unit = (struct hec_unit_summary){.name = "run", .is_default = true, .count = 1};
-    }
-    for (int i = 0; i < out->unit_count; i++) {
-        struct hec_unit_summary *unit = &out->units[i];
-        double per = unit->count > 0 ? 1 / unit->count : NAN;
-        unit->per_second = out->seconds > 0 ? unit->count / out->seconds : NAN;
-        unit->joules_per_unit = out->joules * per;
-        unit->joules_per_unit_bound = out->bound_joules * per;
-        unit->dollars_per_unit = out->dollars * per;
-        unit->grams_co2_per_unit = out->grams_co2 * per;
-    }
 }
 
 /* ---- devices ---- */
@@ -289,50 +278,114 @@ static int build_device(struct build *b, struct hec_device_summary *d, struct he
     return err;
 }
 
-static void add_totals(struct hec_summary *out, const struct hec_price *price) {
+/* Joules of the used devices among those (bits by index); both are NAN unless all of them are valid. Returns how many. */
+static int add_energy(const struct hec_summary *out, uint64_t devices, double *joules, double *bound) {
     int used = 0;
     bool all_valid = true;
-    double joules = 0, bound = 0;
+    *joules = *bound = 0;
     for (int i = 0; i < out->device_count; i++) {
         const struct hec_device_summary *d = &out->devices[i];
-        if (!d->used)
+        if (!d->used || !(devices & bit(d)))
             continue;
         used++;
         all_valid &= d->energy.valid;
-        joules += d->energy.joules;
-        bound += d->energy.bound_joules; /* errors of devices may have one cause (a late clock): no square root */
+        *joules += d->energy.joules;
+        *bound += d->energy.bound_joules; /* errors of devices may have one cause (a late clock): no square root */
     }
+    if (!used || !all_valid)
+        *joules = *bound = NAN;
+    return used;
+}
+
+static double dollars_of(const struct hec_summary *out, double joules, int devices) {
+    double hours = out->price.dollars_per_gpu_hour > 0 ? devices * out->seconds / 3600 : 0;
+    return joules / JOULES_PER_KWH * out->price.dollars_per_kwh + hours * out->price.dollars_per_gpu_hour;
+}
+
+static void add_totals(struct hec_summary *out, const struct hec_price *price) {
     out->price = *price;
-    out->joules = used && all_valid ? joules : NAN;
-    out->bound_joules = used && all_valid ? bound : NAN;
-    out->dollars = out->joules / JOULES_PER_KWH * price->dollars_per_kwh;
-    if (price->dollars_per_gpu_hour > 0)
-        out->dollars += used * out->seconds / 3600 * price->dollars_per_gpu_hour;
+    int used = add_energy(out, UINT64_MAX, &out->joules, &out->bound_joules);
+    out->dollars = dollars_of(out, out->joules, used);
     out->grams_co2 = out->joules / JOULES_PER_KWH * price->grams_co2_per_kwh;
+}
+
+/* ---- units ---- */
+
+/* The devices of the programs whose steps count this unit; all that are used where no steps tell. */
+static uint64_t devices_of(const struct hec_summary *out, const char *unit, uint64_t used) {
+    uint64_t devices = 0;
+    for (int i = 0; i < out->device_count; i++) {
+        const struct hec_step_summary *steps = hec_diagnosis_steps(&out->diagnosis, out->devices[i].device.index);
+        if (out->devices[i].used && steps && steps->units > 0 && strcmp(steps->unit, unit) == 0)
+            devices |= bit(&out->devices[i]);
+    }
+    return devices ? devices : used;
+}
+
+static void price_units(struct hec_summary *out) {
+    uint64_t used = 0;
+    for (int i = 0; i < out->device_count; i++)
+        used |= out->devices[i].used ? bit(&out->devices[i]) : 0;
+    if (!out->unit_count) {
+        struct hec_unit_summary *unit = &out->units[out->unit_count++];
+        *unit = (struct hec_unit_summary){.name = "run", .is_default = true, .count = 1};
+    }
+    for (int i = 0; i < out->unit_count; i++) {
+        struct hec_unit_summary *unit = &out->units[i];
+        double per = unit->count > 0 ? 1 / unit->count : NAN, joules, bound;
+        unit->devices = unit->is_default ? used : devices_of(out, unit->name, used);
+        unit->part_of_devices = unit->devices != used;
+        int devices = add_energy(out, unit->devices, &joules, &bound);
+        unit->per_second = out->seconds > 0 ? unit->count / out->seconds : NAN;
+        unit->joules_per_unit = joules * per;
+        unit->joules_per_unit_bound = bound * per;
+        unit->dollars_per_unit = dollars_of(out, joules, devices) * per;
+        unit->grams_co2_per_unit = joules / JOULES_PER_KWH * out->price.grams_co2_per_kwh * per;
+    }
 }
 
 /* ---- the whole ---- */
 
-/* The length of a run that was cut off: up to the last reading of anything that is read throughout. */
+/* Sources are read about once a second at least: what is silent for longer than this has ended. */
+#define SILENT_NS (2 * HEC_NS_PER_S)
+
+/* The later one's last reading; 0: there is none. */
+static int last_of(struct build *b, enum hec_metric metric, enum hec_metric other, int32_t subject, int64_t *last_ns,
+                   struct hec_why *why) {
+    struct hec_range range = {0}, second = {0};
+    *last_ns = 0;
+    int err = hec_feed_range(b->input, metric, subject, &range, why);
+    if (!err)
+        err = hec_feed_range(b->input, other, subject, &second, why);
+    if (!err && range.count)
+        *last_ns = range.last_ns;
+    if (!err && second.count && second.last_ns > *last_ns)
+        *last_ns = second.last_ns;
+    return err;
+}
+
+/* The length of a run that was cut off, or goes on: as far as the host and each device were read that were still being
+ * read. Some is read later than the rest, and what was not read yet is no gap. */
 static int derive_end(struct build *b, struct hec_why *why) {
-    static const enum hec_metric throughout[] = {HEC_SELF_CPU, HEC_HOST_CPU_BUSY, HEC_TREE_CPU};
-    struct hec_range range;
-    int err = 0;
+    int64_t ends_ns[2 + HEC_DEVICE_MAX], latest_ns = 0;
+    int count = 2, err;
     b->end_ns = b->input->end_ns;
     if (b->end_ns > 0)
         return 0;
-    b->end_ns = 0;
-    for (size_t i = 0; i < sizeof throughout / sizeof throughout[0] && !err; i++) {
-        err = hec_feed_range(b->input, throughout[i], 0, &range, why);
-        if (!err && range.count && range.last_ns > b->end_ns)
-            b->end_ns = range.last_ns;
-    }
-    for (int i = 0; i < b->out->device_count && !err; i++) {
-        err = hec_feed_range(b->input, HEC_GPU_POWER, b->out->devices[i].device.index, &range, why);
-        if (!err && range.count && range.last_ns > b->end_ns)
-            b->end_ns = range.last_ns;
-    }
-    return err;
+    err = last_of(b, HEC_SELF_CPU, HEC_HOST_CPU_BUSY, 0, &ends_ns[0], why);
+    if (!err)
+        err = last_of(b, HEC_TREE_CPU, HEC_TREE_CPU, 0, &ends_ns[1], why);
+    for (int i = 0; i < b->out->device_count && i < HEC_DEVICE_MAX && !err; i++)
+        err = last_of(b, HEC_GPU_POWER, HEC_GPU_ENERGY, b->out->devices[i].device.index, &ends_ns[count++], why);
+    if (err)
+        return err;
+    for (int i = 0; i < count; i++)
+        latest_ns = ends_ns[i] > latest_ns ? ends_ns[i] : latest_ns;
+    b->end_ns = latest_ns;
+    for (int i = 0; i < count; i++)
+        if (ends_ns[i] > 0 && ends_ns[i] >= latest_ns - SILENT_NS && ends_ns[i] < b->end_ns)
+            b->end_ns = ends_ns[i];
+    return 0;
 }
 
 static void label(const struct hec_summary_input *in, struct hec_summary *out) {
@@ -345,6 +398,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->imported, sizeof out->imported, in->imported);
     out->exit_code = in->exit_code;
     out->complete = in->complete;
+    out->in_progress = in->in_progress;
 }
 
 /* What the trace alone can tell about a device: that the command used it. */
@@ -388,7 +442,18 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     free(devices);
     for (int i = 0; i < out->diagnosis.ledger.device_count && !err; i++)
         mark_used(out, out->diagnosis.ledger.devices[i].device, "the command's calls give it work");
+    for (int i = 0; i < out->device_count && strcmp(out->timeline.trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)
+        if (out->devices[i].used)
+            copy(out->timeline.trace.why, sizeof out->timeline.trace.why,
+                 "the command used a GPU and did not load HEC's tracer: another profiler may have its place");
     return err;
+}
+
+/* After all passes, as an event at the end of the run. */
+static void tell_left_out(struct build *b, const char *what) {
+    char text[sizeof b->out->events[0].text];
+    snprintf(text, sizeof text, "a part of the run file is damaged and left out: %s", what);
+    take_event(b, HEC_EVENT_DAMAGED, HEC_DEVICE_NONE, b->end_ns, text);
 }
 
 /* Tables: an absent one is empty. */
@@ -423,6 +488,9 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
     }
     if ((err = build_timeline(b, why)) != 0)
         return err;
+    const char *left_out = in->left_out ? in->left_out(in->context) : NULL;
+    if (left_out)
+        tell_left_out(b, left_out);
     add_totals(out, price);
     price_units(out);
     return hec_findings_build(out, &out->findings);

@@ -105,7 +105,9 @@ struct hec_unit_summary {
     char name[64];
     bool is_default; /* nobody counted work: the unit is the run itself */
     double count, per_second;
-    double joules_per_unit, joules_per_unit_bound; /* NAN when energy is not valid */
+    uint64_t devices;                              /* bits (1 << hec_device.index): what it is charged with */
+    bool part_of_devices;                          /* other programs of the run used others */
+    double joules_per_unit, joules_per_unit_bound; /* of those devices; NAN when energy is not valid */
     double dollars_per_unit, grams_co2_per_unit;
 };
 
@@ -160,6 +162,7 @@ struct hec_summary {
     double seconds;
     int exit_code;                      /* -1: unknown, the run was cut off */
     bool complete;                      /* false: hec was killed; the last second may be missing */
+    bool in_progress;                   /* not complete, because it goes on */
     char simulated[64];                 /* profile of the simulated GPU; empty on real hardware */
     char imported[32];                  /* what the run was imported from ("kineto"); empty: it was measured */
     char energy_unavailable[256];       /* why there is no device at all; empty when there is one */
@@ -206,6 +209,9 @@ struct hec_summary_input {
     int (*phases)(void *context, int (*visit)(void *context, const char *name, int64_t total_ns, int64_t count),
                   void *visitor_context, struct hec_why *why);
 
+    /* What the passes so far had to leave out, for it was damaged; NULL: nothing. May itself be NULL. */
+    const char *(*left_out)(void *context);
+
     /* What `hec calibrate` measured of a device: 0, anything else where it did not. NULL: nothing was. */
     int (*peaks)(void *context, const struct hec_device *device, struct hec_peaks *out);
 
@@ -216,7 +222,7 @@ struct hec_summary_input {
     const char *simulated; /* profile; NULL or "" on real hardware */
     int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */
     int exit_code;         /* -1 unknown */
-    bool complete;
+    bool complete, in_progress;
     int cores; /* 0 unknown */
     /* Exact figures of the operating system at the end of the run, NAN where unknown: then the series are used. */
     double tree_cpu_seconds, tree_rss_max_bytes, self_cpu_seconds, self_rss_max_bytes;

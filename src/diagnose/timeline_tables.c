@@ -146,7 +146,7 @@ int hec_timeline_pids(const struct hec_timeline_tables *tables, int device, stru
         return HEC_ERR_NOMEM;
     for (size_t i = 0; i < tables->track_count; i++) {
         const struct hec_track *track = &tables->tracks[i];
-        if (track->id && track->kind == HEC_TRACK_STREAM && track->device == device)
+        if (track->id && track->kind == HEC_TRACK_STREAM && (track->device == device || device == HEC_DEVICE_NONE))
             out->list[out->count++] = track->pid;
     }
     qsort(out->list, out->count, sizeof *out->list, ascending);
@@ -156,5 +156,5 @@ int hec_timeline_pids(const struct hec_timeline_tables *tables, int device, stru
 bool hec_pids_have(const void *pids, int32_t pid) {
     const struct hec_pids *in = pids;
     int key = pid;
-    return bsearch(&key, in->list, in->count, sizeof *in->list, ascending) != NULL;
+    return in->count && bsearch(&key, in->list, in->count, sizeof *in->list, ascending) != NULL;
 }

@@ -32,7 +32,7 @@ uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint
 /* Devices that have streams: different ones, ascending; malloc'ed. 0 or HEC_ERR_NOMEM. */
 int hec_timeline_devices(const struct hec_timeline_tables *tables, int **devices, size_t *count);
 
-/* The processes with streams on a device. */
+/* The processes with streams on a device; HEC_DEVICE_NONE: on any. */
 struct hec_pids {
     int *list; /* ascending; malloc'ed */
     size_t count;

@@ -1,4 +1,5 @@
 /* The report for programs: docs/report.schema.json. */
+#include "diagnose/facts.h"
 #include "diagnose/verdict.h"
 #include "report/json_parts.h"
 #include "report/report.h"
@@ -21,6 +22,7 @@ static json_t *run_of(const struct hec_summary *s) {
     set(run, "exit_code", known_integer(s->exit_code));
     set(run, "started", text_or_null(s->started));
     set(run, "complete", json_boolean(s->complete));
+    set(run, "in_progress", json_boolean(s->in_progress));
     set(run, "simulated", text_or_null(s->simulated));
     set(run, "imported", text_or_null(s->imported));
     set(run, "hostname", text_or_null(s->hostname));
@@ -187,6 +189,7 @@ static json_t *device_of(const struct hec_summary *s, const struct hec_device_su
     set(device, "utilisation", utilisation_of(d));
     set(device, "throttled", throttled_of(d));
     set(device, "timeline", hec_json_timeline(&s->timeline, d->device.index));
+    set(device, "steps", hec_json_steps(hec_facts_steps(s, d->device.index)));
     hec_json_ledger(device, &s->diagnosis, d->device.index);
     set(device, "verdict", verdict_of(d));
     set(device, "metrics", metrics_of(d));
@@ -233,8 +236,11 @@ static json_t *host_of(const struct hec_host_summary *h) {
     return host;
 }
 
-static json_t *unit_row(const struct hec_unit_summary *u) {
-    json_t *unit = json_object();
+static json_t *unit_row(const struct hec_summary *s, const struct hec_unit_summary *u) {
+    json_t *unit = json_object(), *devices = json_array();
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].used && (u->devices >> s->devices[i].device.index & 1))
+            json_array_append_new(devices, integer(s->devices[i].device.index));
     set(unit, "name", string(u->name));
     set(unit, "count", number(u->count));
     set(unit, "is_default", json_boolean(u->is_default));
@@ -243,6 +249,7 @@ static json_t *unit_row(const struct hec_unit_summary *u) {
     set(unit, "joules_per_unit_bound", number(u->joules_per_unit_bound));
     set(unit, "dollars_per_unit", number(u->dollars_per_unit));
     set(unit, "grams_co2_per_unit", number(u->grams_co2_per_unit));
+    set(unit, "devices", devices);
     return unit;
 }
 
@@ -263,7 +270,7 @@ static json_t *report_of(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++)
         json_array_append_new(devices, device_of(s, &s->devices[i]));
     for (int i = 0; i < s->unit_count; i++)
-        json_array_append_new(units, unit_row(&s->units[i]));
+        json_array_append_new(units, unit_row(s, &s->units[i]));
     for (int i = 0; i < s->phase_count; i++) {
         json_t *phase = json_object();
         set(phase, "name", string(s->phases[i].name));
@@ -282,7 +289,7 @@ static json_t *report_of(const struct hec_summary *s) {
     set(report, "schema", json_string(HEC_REPORT_SCHEMA));
     set(report, "run", run_of(s));
     set(report, "totals", totals_of(s));
-    set(report, "units", s->unit_count ? unit_row(&s->units[0]) : json_null());
+    set(report, "units", s->unit_count ? unit_row(s, &s->units[0]) : json_null());
     set(report, "units_all", units);
     hec_json_findings(report, &s->findings);
     set(report, "devices", devices);

@@ -12,6 +12,7 @@
 
 #define EVENTS_SHOWN 10
 #define PHASES_SHOWN 8
+#define BRIEF_LINES 12 /* the last is HEC's cost */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -47,6 +48,8 @@ static void put_headline(struct hec_page *page, const struct hec_summary *s) {
     hec_terminal_headline(page, s);
     if (s->imported[0])
         snprintf(outcome, sizeof outcome, "imported (%s)", s->imported);
+    else if (s->in_progress)
+        snprintf(outcome, sizeof outcome, "so far: the run is in progress");
     else if (!s->complete)
         snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
     else if (s->exit_code < 0)
@@ -103,17 +106,33 @@ static void put_energy(struct hec_page *page, const struct hec_summary *s) {
                      used > 1 ? ", all GPUs used" : "");
 }
 
+/* ", of GPU 0, 2", where other programs used the others. */
+static const char *of_devices(char *out, size_t size, const struct hec_summary *s, const struct hec_unit_summary *u) {
+    const char *before = ", of GPU ";
+    out[0] = '\0';
+    for (int i = 0; i < s->device_count && u->part_of_devices; i++) {
+        int index = s->devices[i].device.index;
+        if (!s->devices[i].used || !(u->devices >> index & 1))
+            continue;
+        snprintf(out + strlen(out), size - strlen(out), "%s%d", before, index);
+        before = ", ";
+    }
+    return out;
+}
+
 static void put_units(struct hec_page *page, const struct hec_summary *s, int most) {
     for (int i = 0; i < s->unit_count && i < most; i++) {
         const struct hec_unit_summary *u = &s->units[i];
         text count, rate, joules;
+        char of[96];
         if (u->is_default)
             continue;
         hec_format_bounded(joules, u->joules_per_unit, u->joules_per_unit_bound, "J", page->utf8);
-        hec_page_row(page, 2, i ? "" : "work", HEC_TONE_PLAIN, "%s %s%s, %s a second%s%s%s%s",
+        hec_page_row(page, 2, i ? "" : "work", HEC_TONE_PLAIN, "%s %s%s, %s a second%s%s%s%s%s",
                      hec_format_count(count, u->count), u->name, plural(u), hec_format_count(rate, u->per_second),
                      isfinite(u->joules_per_unit) ? ", " : "", isfinite(u->joules_per_unit) ? joules : "",
-                     isfinite(u->joules_per_unit) ? " per " : "", isfinite(u->joules_per_unit) ? u->name : "");
+                     isfinite(u->joules_per_unit) ? " per " : "", isfinite(u->joules_per_unit) ? u->name : "",
+                     isfinite(u->joules_per_unit) ? of_devices(of, sizeof of, s, u) : "");
     }
 }
 
@@ -235,19 +254,21 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     put_units(page, s, 1);
     put_cost(page, s);
     hec_terminal_brief_finding(page, s);
-    for (int i = 0; i < s->device_count && shown < 2 && page->lines < 10; i++) {
-        const struct hec_device_summary *d = &s->devices[i];
-        if (!d->used || used == 1)
+    bool apart = page->lines + (used > 2 ? 3 : used) < BRIEF_LINES;
+    if (used > 1 && !apart)
+        hec_terminal_brief_together(page, s);
+    for (int i = 0; i < s->device_count && shown < 2 && used > 1 && apart; i++) {
+        if (!s->devices[i].used)
             continue;
-        hec_terminal_brief_device(page, s, d);
+        hec_terminal_brief_device(page, s, &s->devices[i]);
         shown++;
     }
-    if (used > 1 && used > shown && page->lines < 10)
+    if (apart && used > 1 && used > shown)
         hec_page_line(page, 2, "", HEC_TONE_DIM, "and %d more GPUs: hec report shows them", used - shown);
     for (int i = 0, told = 0; i < s->event_count && told < 1 && page->lines < 11; i++) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
             s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
-            s->events[i].kind != HEC_EVENT_TRACE_GUARD)
+            s->events[i].kind != HEC_EVENT_DAMAGED && s->events[i].kind != HEC_EVENT_TRACE_GUARD)
             continue;
         if (told_elsewhere(s, &s->events[i]))
             continue;
@@ -278,7 +299,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     hec_terminal_findings(&page, summary, style->all);
     hec_terminal_scale_out(&page, &summary->findings);
     hec_terminal_latency(&page, &summary->findings.latency);
-    hec_terminal_steps(&page, &summary->timeline.steps);
+    hec_terminal_steps(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
         if (summary->devices[i].used)
             hec_terminal_device(&page, summary, &summary->devices[i]);

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define IDLE_TOLD 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
+#define TOGETHER_MOST 3 /* on one line */
+#define IDLE_TOLD 0.05  /* idle with a context is worth a word in the brief report from this share of the energy */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -166,6 +167,26 @@ void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
                      d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : name,
                      d->shared_with ? ", in use by others" : "", d->used_why);
     }
+}
+
+void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *s) {
+    char row[256] = "";
+    int shown = 0, used = 0;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
+        text watts, share;
+        used += d->used;
+        if (!d->used || shown == TOGETHER_MOST)
+            continue;
+        size_t length = strlen(row);
+        snprintf(row + length, sizeof row - length, "%s%d: %s%s%s", shown++ ? "; " : "", d->device.index,
+                 hec_format_si(watts, hec_terminal_watts(d), 3, "W"), t && t->traced_s > 0 ? ", busy " : "",
+                 t && t->traced_s > 0 ? hec_format_share(share, t->busy_s / t->traced_s) : "");
+    }
+    if (used > shown)
+        snprintf(row + strlen(row), sizeof row - strlen(row), "; and %d more", used - shown);
+    hec_page_line(page, 2, "GPUs", HEC_TONE_PLAIN, "%s", row);
 }
 
 void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {

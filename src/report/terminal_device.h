@@ -11,7 +11,8 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *summar
                          const struct hec_device_summary *device);
 /* A row each of those that the command did not use. */
 void hec_terminal_unused(struct hec_page *page, const struct hec_summary *summary);
-/* One line at the end of `hec run`. */
+/* All that were used, on one line at the end of `hec run`; one of them. */
+void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *summary);
 void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *summary,
                                const struct hec_device_summary *device);
 

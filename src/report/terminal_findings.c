@@ -26,17 +26,21 @@ static bool used(const struct hec_summary *s) {
     return false;
 }
 
-/* Once in a report, and only where it is true. */
+/* Once in a report, and only where it is true: where there was a trace, or another has its place, there is no advice. */
 static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_trace_cost *t = &s->timeline.trace;
     const char *command = strlen(s->command) <= COMMAND_COLUMNS ? s->command : "...";
     bool tried = t->processes && t->mode != HEC_TRACE_OFF && t->why[0], simulated = s->simulated[0];
     if (hec_summary_traced(s) || s->imported[0] || (!tried && !used(s)))
         return;
-    if (t->records > 0)
+    if (t->records > 0 && t->why[0])
         hec_page_row(page, 2, "kernels", HEC_TONE_PLAIN, "not recorded: %s", t->why);
     else if (tried)
-        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s (it would add cause, lines and savings)", t->why);
+        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s", t->why);
+    else if (t->holder[0])
+        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "none: %s had CUPTI", t->holder);
+    else if (t->processes && t->mode != HEC_TRACE_OFF)
+        hec_page_row(page, 2, "trace", HEC_TONE_PLAIN, "nothing ran on the GPU while it was traced");
     else
         hec_page_row(page, 2, "trace", HEC_TONE_PLAIN,
                      "none. It would add the cause, the lines of the program and the savings: "

@@ -1,6 +1,7 @@
 #include "report/terminal_timeline.h"
 
 #include "base/trace.h"
+#include "diagnose/facts.h"
 #include "report/format.h"
 #include "report/timeline_words.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #define KERNELS_SHOWN 10
+#define ALIKE 0.1 /* ranks of one job make as many steps, but for those at its ends */
 #define BAR_COLUMNS 64
 #define LABEL_COLUMNS 13
 #define KERNEL_COLUMNS 36 /* in front of a kernel's name */
@@ -192,13 +194,10 @@ static const char *confidence_of(text out, const struct hec_step_summary *s) {
     return out;
 }
 
-void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *s) {
+static void put_steps(struct hec_page *page, const struct hec_step_summary *s, const char *label, const char *of) {
     char more[512] = "";
     text value, count, median, p99, confidence;
-    if (s->source == HEC_STEP_NONE || !s->count)
-        return;
-    hec_page_blank(page);
-    hec_page_row(page, 0, "Steps", HEC_TONE_PLAIN, "%s %s%s: median %s, p99 %s",
+    hec_page_row(page, 0, label, HEC_TONE_PLAIN, "%s%s %s%s: median %s, p99 %s", of,
                  hec_format_count(count, (double)s->count), found_by(s->source), confidence_of(confidence, s),
                  hec_format_seconds(median, s->duration.median), hec_format_seconds(p99, s->duration.p99));
     if (isfinite(s->samples_per_step)) {
@@ -218,6 +217,35 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *s)
     }
     if (more[0])
         hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s", more);
+}
+
+/* Ranks of one job do alike; what differs is another program. */
+static bool alike(const struct hec_step_summary *a, const struct hec_step_summary *b) {
+    double more = fmax((double)a->count, (double)b->count), less = fmin((double)a->count, (double)b->count);
+    return a->source == b->source && strcmp(a->unit, b->unit) == 0 && more - less <= fmax(2, ALIKE * more);
+}
+
+void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary) {
+    const struct hec_step_summary *run = &summary->timeline.steps, *others[HEC_DEVICE_MAX];
+    int count = 0;
+    bool told = run->source != HEC_STEP_NONE && run->count;
+    for (int i = 0; i < summary->device_count && told; i++) {
+        const struct hec_step_summary *own = hec_facts_steps(summary, summary->devices[i].device.index);
+        bool known = !summary->devices[i].used || !own->count || own == run || alike(own, run);
+        for (int k = 0; k < count; k++)
+            known |= others[k] && own->pid == others[k]->pid;
+        others[count++] = known ? NULL : own;
+    }
+    if (!told)
+        return;
+    hec_page_blank(page);
+    put_steps(page, run, "Steps", "");
+    for (int i = 0; i < count; i++) {
+        char of[24];
+        snprintf(of, sizeof of, "GPU %d: ", summary->devices[i].device.index);
+        if (others[i])
+            put_steps(page, others[i], "", of);
+    }
 }
 
 /* ---- trace ---- */

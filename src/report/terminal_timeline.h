@@ -11,7 +11,8 @@ void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeli
 void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary, int device);
 /* The kernels that take most time. */
 void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline);
-void hec_terminal_steps(struct hec_page *page, const struct hec_step_summary *steps);
+/* Those to go by, and what other programs on other devices did. */
+void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary);
 /* How the run was traced and what it cost. */
 void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeline);
 /* For the end of `hec run`: a line of for whom the trace stood down, and one of steps where `lines` are left. */

@@ -1,6 +1,8 @@
 #include "store/commit.h"
 
 #include "model/run.h"
+#include "store/create.h"
+#include "store/schema.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,15 @@ static const char *const kind_names[] = {"gauge", "mean", "counter", "delta"}; /
 static const char settings[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=1000;"
                                "PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-2048; PRAGMA temp_store=MEMORY;"
                                "PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0";
+static const char memory_settings[] = "PRAGMA journal_mode=MEMORY; PRAGMA cache_size=-2048; PRAGMA temp_store=MEMORY;"
+                                      "PRAGMA trusted_schema=OFF";
+
+/* A run in memory grows to so much: four days of one GPU, or ten million kernels. What comes then waits and is dropped
+ * as on a full disk; the rest is kept for what waits at the end. */
+#define MEMORY_BYTES (64 << 20)
+#define MEMORY_LAST_BYTES (64 << 20)
+/* Of a file whose disk is full, this much is copied to memory for the report. */
+#define IMAGE_BYTES (512 << 20)
 
 static int prepare(struct hec_commit *commit) {
     int rc = SQLITE_OK;
@@ -63,7 +74,7 @@ static int open_with(struct hec_commit *commit, const char *path, const char *vf
     return rc;
 }
 
-static void close_all(struct hec_commit *commit) {
+void hec_commit_close(struct hec_commit *commit) {
     for (int i = 0; i < HEC_STATEMENT_COUNT; i++)
         sqlite3_finalize(commit->statements[i]);
     sqlite3_finalize(commit->device);
@@ -78,18 +89,82 @@ static void close_all(struct hec_commit *commit) {
 }
 
 int hec_commit_open(struct hec_commit *commit, const char *path, struct hec_why *why) {
+    bool shared = true;
     memset(commit, 0, sizeof *commit);
     int rc = open_with(commit, path, NULL);
     if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_FULL && (rc & 0xff) != SQLITE_NOMEM) {
         /* A file system without locks or shared maps (some NFS and Lustre mounts): the file is ours alone, as we just
          * made it, so do without; then nobody can read it until it is closed. */
-        close_all(commit);
+        hec_commit_close(commit);
+        int err = hec_create_claim(path, why);
+        if (err != HEC_OK)
+            return err;
+        shared = false;
         rc = open_with(commit, path, "unix-none");
     }
-    if (rc == SQLITE_OK)
+    if (rc == SQLITE_OK) {
+        hec_create_opened(path, shared);
         return HEC_OK;
+    }
     int err = hec_sql_fail(commit->db, rc, why, "cannot open the new run file");
-    close_all(commit);
+    hec_commit_close(commit);
+    return err;
+}
+
+static void limit_memory(struct hec_commit *commit, sqlite3_int64 bytes) {
+    sqlite3_file_control(commit->db, "main", SQLITE_FCNTL_SIZE_LIMIT, &bytes);
+}
+
+int hec_commit_open_memory(struct hec_commit *commit, const struct hec_image *image, struct hec_why *why) {
+    memset(commit, 0, sizeof *commit);
+    commit->in_memory = true;
+    unsigned char *bytes = sqlite3_malloc64(image->length);
+    if (!bytes)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    memcpy(bytes, image->bytes, image->length);
+    int rc = sqlite3_open_v2(":memory:", &commit->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_extended_result_codes(commit->db, 1);
+    if (rc == SQLITE_OK) /* the bytes are SQLite's from here, also where it fails */
+        rc = sqlite3_deserialize(commit->db, "main", bytes, (sqlite3_int64)image->length, (sqlite3_int64)image->length,
+                                 SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+    else
+        sqlite3_free(bytes);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(commit->db, memory_settings, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = prepare(commit);
+    if (rc == SQLITE_OK) {
+        limit_memory(commit, MEMORY_BYTES);
+        return HEC_OK;
+    }
+    int err = hec_sql_fail(commit->db, rc, why, "cannot keep the run in memory");
+    hec_commit_close(commit);
+    return err;
+}
+
+static int64_t size_of(struct hec_commit *commit) {
+    int64_t pages = 0;
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(commit->db, "PRAGMA page_count", -1, &statement, NULL) != SQLITE_OK)
+        return 0;
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        pages = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return pages * HEC_SCHEMA_PAGE_BYTES;
+}
+
+void hec_commit_last(struct hec_commit *commit) {
+    if (commit->in_memory)
+        limit_memory(commit, size_of(commit) + MEMORY_LAST_BYTES);
+}
+
+int hec_commit_image(struct hec_commit *commit, struct hec_image *image, struct hec_why *why) {
+    if (size_of(commit) > IMAGE_BYTES)
+        return hec_fail(why, HEC_ERR_LIMIT, "it is too large for memory");
+    int err = hec_sql_image(commit->db, image, why);
+    if (err == HEC_OK)
+        hec_schema_mark(image, false);
     return err;
 }
 
@@ -250,17 +325,21 @@ int hec_commit_all(struct hec_commit *commit, const struct hec_commit_batch *bat
     return err;
 }
 
-int hec_commit_close(struct hec_commit *commit, struct hec_why *why) {
-    int err = HEC_OK;
+int hec_commit_fold(struct hec_commit *commit, struct hec_why *why) {
+    sqlite3_busy_timeout(commit->db, 1000); /* somebody may be reading, for a report */
     int rc = sqlite3_wal_checkpoint_v2(commit->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     /* Out of write-ahead mode, so that the file can be read where nothing can be written. The change is one sector
      * of the first page: with a journal in memory a kill leaves the old or the new one, and no second file. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(commit->db, "PRAGMA journal_mode=MEMORY", NULL, NULL, NULL);
-    if (rc != SQLITE_OK)
-        err = hec_sql_fail(commit->db, rc, why,
-                           "what was recorded is safe in the run file and its -wal file, which "
-                           "could not be folded together");
-    close_all(commit);
-    return err;
+    return rc == SQLITE_OK ? HEC_OK
+                           : hec_sql_fail(commit->db, rc, why,
+                                          "what was recorded is safe in the run file and its -wal file, which "
+                                          "could not be folded together");
+}
+
+void hec_commit_leave(struct hec_commit *commit) {
+    int on = 1;
+    sqlite3_file_control(commit->db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+    sqlite3_db_config(commit->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }

@@ -9,6 +9,8 @@
 #include "store/sql.h"
 #include "store/timeline.h"
 
+#include <stdbool.h>
+
 /* Records of the queues. Times are as recorded, not yet relative. Texts follow the struct, each with its NUL. */
 enum hec_queued {
     HEC_QUEUED_SAMPLE,
@@ -33,6 +35,8 @@ struct hec_queued_event { /* + text */
     int kind, device;
 };
 
+#define HEC_QUEUED_UNITS_MAX 1e100 /* of one record: a sum of them stays finite */
+
 struct hec_queued_units { /* + name */
     double count;
 };
@@ -50,11 +54,19 @@ enum hec_commit_statement {
 
 struct hec_commit {
     sqlite3 *db;
+    bool in_memory;
     sqlite3_stmt *statements[HEC_STATEMENT_COUNT];
     sqlite3_stmt *device, *process, *gpu_process, *tracer, *track, *kernel, *frame;
 };
 
+/* Of a file that is ours alone. */
 int hec_commit_open(struct hec_commit *commit, const char *path, struct hec_why *why);
+
+/* In memory, beginning with these bytes, which are not needed any more. */
+int hec_commit_open_memory(struct hec_commit *commit, const struct hec_image *image, struct hec_why *why);
+
+/* What is committed, as the bytes of a run file that was closed; HEC_ERR_LIMIT: more than memory is for. */
+int hec_commit_image(struct hec_commit *commit, struct hec_image *image, struct hec_why *why);
 
 /* What one transaction is made of. */
 struct hec_commit_batch {
@@ -74,7 +86,15 @@ int hec_commit_record(sqlite3_stmt *statement, const struct hec_record *record, 
 int hec_commit_definitions(struct hec_commit *commit, const struct hec_definition_batch *batch);
 int hec_commit_timeline(struct hec_commit *commit, const struct hec_store_timeline_batch *batch, int64_t origin_ns);
 
-/* Fold the log into the file, so that one file remains, and close. The commit is closed in any case. */
-int hec_commit_close(struct hec_commit *commit, struct hec_why *why);
+/* The last transactions may use the room that memory keeps for them. */
+void hec_commit_last(struct hec_commit *commit);
+
+/* Fold the log into the file, so that one file remains. */
+int hec_commit_fold(struct hec_commit *commit, struct hec_why *why);
+
+/* Closing does nothing to what lies at the path and beside it: it may be another's. */
+void hec_commit_leave(struct hec_commit *commit);
+
+void hec_commit_close(struct hec_commit *commit);
 
 #endif

@@ -1,5 +1,6 @@
 #include "store/copy.h"
 
+#include "base/scratch.h"
 #include "store/create.h"
 #include "store/pack.h"
 #include "store/reading.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TEXT_MAX (8 << 20) /* of one scrubbed text: the reader's largest, with room for longer names */
 
@@ -187,8 +187,8 @@ static int copy_table(struct copying *c, const char *select, const char *insert,
     while (rc == SQLITE_OK && (err = hec_reading_step(c->from, in, c->why)) == 1) {
         const char *wrong = check(c, in);
         if (wrong) {
-            err = hec_reading_corrupt(c->from, c->why, wrong);
-            break;
+            hec_reading_leave_out(c->from, wrong);
+            continue;
         }
         for (int i = 0; i < sqlite3_column_count(in) && rc == SQLITE_OK; i++)
             rc = sqlite3_bind_value(out, i + 1, sqlite3_column_value(in, i));
@@ -341,32 +341,28 @@ static int copy_rest(struct copying *c, const char *path, struct hec_why *why) {
 int hec_store_copy(const char *from, const char *to, bool overwrite, const struct hec_store_scrub *scrub,
                    struct hec_why *why) {
     struct copying c = {.scrubber = {.scrub = scrub ? scrub : &nothing}, .why = why};
-    char *path = NULL, *temporary = NULL;
+    struct hec_scratch folder;
+    char temporary[PATH_MAX + 8];
     int err = hec_create_check(to, overwrite, why);
     if (err == HEC_OK)
         err = hec_reader_open(from, &c.from, why);
     if (err)
         return err;
-    if (asprintf(&path, "%s%s", to[0] == '/' ? "" : "./", to) < 0 ||
-        asprintf(&temporary, "%s.%ld.part", path, (long)getpid()) < 0) {
-        free(path);
-        hec_reader_close(c.from);
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    }
+    err = hec_scratch_make_beside(&folder, to, why);
+    snprintf(temporary, sizeof temporary, "%s/run", folder.path);
     hec_buf_init(&c.text, TEXT_MAX);
     c.scrubber.hostname = hec_reader_meta(c.from, "hostname");
-    unlink(temporary); /* left by a killed process that had our pid */
-    err = copy_rows(&c, temporary, why);
+    if (err == HEC_OK)
+        err = copy_rows(&c, temporary, why);
     if (err == HEC_OK)
         err = copy_rest(&c, temporary, why);
     if (err == HEC_OK)
-        err = hec_create_place(temporary, path, overwrite, why);
-    if (err)
-        hec_create_remove(temporary);
+        err = hec_create_place(temporary, to, overwrite, why);
+    hec_scratch_remove(&folder);
+    if (err == HEC_OK && why)
+        snprintf(why->text, sizeof why->text, "%s", hec_reader_left_out(c.from) ? hec_reader_left_out(c.from) : "");
     hec_reader_close(c.from);
     hec_buf_free(&c.text);
     free(c.scrubber.uuids);
-    free(path);
-    free(temporary);
     return err;
 }

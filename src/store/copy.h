@@ -24,7 +24,7 @@ struct hec_store_scrub {
 
 /* Every row is read and checked as by the reader; nothing else of the source gets into the copy. Series are copied
  * exactly. The copy of a killed run stays one (no store_closed). to is created as by hec_writer_create, complete or not
- * at all. scrub may be NULL. */
+ * at all. scrub may be NULL. On success why is empty, or says what was damaged and left out. */
 int hec_store_copy(const char *from, const char *to, bool overwrite, const struct hec_store_scrub *scrub,
                    struct hec_why *why);
 

@@ -1,5 +1,7 @@
 #include "store/create.h"
 
+#include "base/clock.h"
+#include "base/live.h"
 #include "store/header.h"
 #include "store/schema.h"
 
@@ -11,8 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
+#define SUFFIXES (sizeof suffixes / sizeof suffixes[0])
+
 static int fail_errno(struct hec_why *why, const char *path, int errnum) {
     return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", path, strerror(errnum));
+}
+
+static int fail_exists(struct hec_why *why, const char *path) {
+    return hec_fail(why, HEC_ERR_EXISTS, "%.300s exists already", path);
 }
 
 int hec_create_check(const char *path, bool overwrite, struct hec_why *why) {
@@ -20,7 +29,7 @@ int hec_create_check(const char *path, bool overwrite, struct hec_why *why) {
     if (stat(path, &st) != 0)
         return errno == ENOENT ? HEC_OK : fail_errno(why, path, errno);
     if (!overwrite)
-        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already", path);
+        return fail_exists(why, path);
     if (S_ISDIR(st.st_mode))
         return hec_fail(why, HEC_ERR_USAGE, "%.300s is a directory", path);
     if (!S_ISREG(st.st_mode))
@@ -28,6 +37,8 @@ int hec_create_check(const char *path, bool overwrite, struct hec_why *why) {
     struct hec_header header;
     if (st.st_size > 0 && (hec_header_read(path, &header, NULL) != HEC_OK || !header.is_run_file))
         return hec_fail(why, HEC_ERR_USAGE, "%.300s exists and is not a HEC run file, so it is not overwritten", path);
+    if (st.st_size > 0 && header.live)
+        return hec_fail(why, HEC_ERR_BUSY, "%.300s is being written by another run", path);
     return HEC_OK;
 }
 
@@ -44,36 +55,47 @@ static int write_all(int fd, const unsigned char *bytes, size_t length) {
     return 0;
 }
 
-static int write_temporary(const char *temporary, struct hec_why *why, const char *path) {
-    unsigned char *image;
-    size_t length;
-    int err = hec_schema_image(&image, &length, why);
-    if (err)
-        return err;
-    unlink(temporary); /* left by a killed process that had our pid */
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    int errnum = fd < 0 ? errno : write_all(fd, image, length);
-    if (fd >= 0 && close(fd) != 0 && !errnum)
-        errnum = errno;
-    free(image);
+/* A new file of these bytes; *out is its descriptor. Returns an errno. */
+static int write_temporary(const char *temporary, const struct hec_image *image, int *out) {
+    int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
+    hec_live_hold(fd);
+    int errnum = write_all(fd, image->bytes, image->length);
     if (errnum) {
-        if (fd >= 0)
-            unlink(temporary);
-        return fail_errno(why, path, errnum);
+        close(fd);
+        unlink(temporary);
+        return errnum;
     }
-    return HEC_OK;
+    *out = fd;
+    return 0;
 }
 
-/* The log of an earlier run at this path must not be taken for the new file's. */
-static void remove_companions(const char *path) {
-    static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+/* For each file that SQLite may keep beside path: remove it, and with claim make it anew. Nobody else can remove or
+ * replace what is this user's, neither in a sticky folder nor in one of this user's. */
+static int clear_companions(const char *path, bool claim, struct hec_why *why) {
+    int err = HEC_OK;
+    for (size_t i = 0; i < SUFFIXES && err == HEC_OK; i++) {
         char *name = NULL;
         if (asprintf(&name, "%s%s", path, suffixes[i]) < 0)
-            continue;
-        unlink(name);
+            return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        int errnum = unlink(name) == 0 || errno == ENOENT ? 0 : errno;
+        if (!errnum && claim) {
+            int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+            errnum = fd < 0 ? errno : 0;
+            if (fd >= 0)
+                close(fd);
+        }
+        if (errnum == EPERM || errnum == EACCES || errnum == EEXIST || errnum == EISDIR)
+            err = hec_fail(why, HEC_ERR_PERMISSION,
+                           "cannot create %.200s: %.200s is there and cannot be removed; whose it is could read and "
+                           "change the run",
+                           path, name);
+        else if (errnum)
+            err = fail_errno(why, name, errnum);
         free(name);
     }
+    return err;
 }
 
 static int move_into_place(const char *temporary, const char *path, bool overwrite) {
@@ -90,29 +112,87 @@ static int move_into_place(const char *temporary, const char *path, bool overwri
     return 0;
 }
 
-int hec_create_place(const char *temporary, const char *path, bool overwrite, struct hec_why *why) {
-    remove_companions(path);
+/* Without overwrite the name comes first: until it is ours, what lies beside it may be another run's. */
+static int place(const char *temporary, const char *path, bool overwrite, bool claim, struct hec_why *why) {
+    int err = overwrite ? clear_companions(path, false, why) : HEC_OK;
+    if (err != HEC_OK)
+        return err;
     int errnum = move_into_place(temporary, path, overwrite);
-    if (errnum == EEXIST)
-        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already", path);
-    return errnum ? fail_errno(why, path, errnum) : HEC_OK;
+    if (errnum)
+        return errnum == EEXIST ? fail_exists(why, path) : fail_errno(why, path, errnum);
+    err = clear_companions(path, claim, why);
+    if (err != HEC_OK)
+        hec_create_remove(path);
+    return err;
+}
+
+int hec_create_place(const char *temporary, const char *path, bool overwrite, struct hec_why *why) {
+    return place(temporary, path, overwrite, false, why);
 }
 
 void hec_create_remove(const char *path) {
     unlink(path);
-    remove_companions(path);
+    clear_companions(path, false, NULL);
 }
 
-int hec_create_file(const char *path, bool overwrite, struct hec_why *why) {
-    int err = hec_create_check(path, overwrite, why);
-    if (err)
-        return err;
+static int create(const char *path, bool overwrite, bool claim, const struct hec_image *image, int *keeper,
+                  struct hec_why *why) {
     char *temporary = NULL;
-    if (asprintf(&temporary, "%s.%ld.new", path, (long)getpid()) < 0)
+    *keeper = -1;
+    int err = hec_create_check(path, overwrite, why);
+    if (err != HEC_OK)
+        return err;
+    /* a name that nobody can foresee and take */
+    if (asprintf(&temporary, "%s.%ld-%llx.new", path, (long)getpid(), (long long)hec_clock_mono_ns()) < 0)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    err = write_temporary(temporary, why, path);
-    if (err == HEC_OK && (err = hec_create_place(temporary, path, overwrite, why)) != HEC_OK)
+    int errnum = write_temporary(temporary, image, keeper);
+    err = errnum ? fail_errno(why, path, errnum) : place(temporary, path, overwrite, claim, why);
+    if (err != HEC_OK && !errnum) {
         unlink(temporary);
+        close(*keeper);
+    }
     free(temporary);
+    return err;
+}
+
+int hec_create_file(const char *path, bool overwrite, int *keeper, struct hec_why *why) {
+    struct hec_image image;
+    int err = hec_schema_image(&image.bytes, &image.length, why);
+    if (err == HEC_OK)
+        err = create(path, overwrite, true, &image, keeper, why);
+    free(image.bytes);
+    return err;
+}
+
+int hec_create_claim(const char *path, struct hec_why *why) {
+    return clear_companions(path, true, why);
+}
+
+static void remove_companion(const char *path, const char *suffix) {
+    char *name = NULL;
+    if (asprintf(&name, "%s%s", path, suffix) >= 0)
+        unlink(name);
+    free(name);
+}
+
+/* SQLite looks at a rollback journal when it opens a file, and not in write-ahead mode afterwards. */
+void hec_create_opened(const char *path, bool shared) {
+    remove_companion(path, "-journal");
+    if (!shared)
+        remove_companion(path, "-shm");
+}
+
+bool hec_create_is_there(const char *path, int keeper) {
+    struct stat there, ours;
+    return stat(path, &there) == 0 && fstat(keeper, &ours) == 0 && there.st_dev == ours.st_dev &&
+           there.st_ino == ours.st_ino;
+}
+
+int hec_create_write(const char *path, bool overwrite, const struct hec_image *image, struct hec_why *why) {
+    int fd = -1, err = create(path, overwrite, false, image, &fd, why);
+    if (err == HEC_OK && close(fd) != 0) {
+        err = fail_errno(why, path, errno);
+        hec_create_remove(path);
+    }
     return err;
 }

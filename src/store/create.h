@@ -1,17 +1,33 @@
-/* An empty run file at a path, complete from the first moment it can be seen there. */
+/* A run file at a path, complete from the first moment it can be seen there. */
 #ifndef HEC_STORE_CREATE_H
 #define HEC_STORE_CREATE_H
 
 #include "base/error.h"
+#include "store/image.h"
 
 #include <stdbool.h>
 
-/* May a run file be made at path? Without overwrite it must not exist. With it, only a run file or an empty file is replaced, so that
- * `-o train.py` does not cost anybody a program: HEC_ERR_USAGE. */
+/* May a run file be made at path? Without overwrite it must not exist: HEC_ERR_EXISTS. With it, only a run file or an
+ * empty file is replaced, so that `-o train.py` does not cost anybody a program (HEC_ERR_USAGE), and none that is being
+ * written (HEC_ERR_BUSY). */
 int hec_create_check(const char *path, bool overwrite, struct hec_why *why);
 
-/* The same, then the file. */
-int hec_create_file(const char *path, bool overwrite, struct hec_why *why);
+/* The same, then an empty run file and an empty log beside it, both new and this user's: SQLite takes what it finds
+ * there for its own, and in a shared folder others could have put it there (HEC_ERR_PERMISSION). *keeper is a descriptor
+ * of the file, which marks it as being written until it is closed. */
+int hec_create_file(const char *path, bool overwrite, int *keeper, struct hec_why *why);
+
+/* The log anew. */
+int hec_create_claim(const char *path, struct hec_why *why);
+
+/* After SQLite has opened the file: what it does not use goes. shared: it shares the index of the log with readers. */
+void hec_create_opened(const char *path, bool shared);
+
+/* Is the file at path the one that keeper is of? It may have been removed, renamed or replaced. */
+bool hec_create_is_there(const char *path, int keeper);
+
+/* A file of these bytes. */
+int hec_create_write(const char *path, bool overwrite, const struct hec_image *image, struct hec_why *why);
 
 /* Give a finished file its name; without overwrite nothing is replaced. The log of an earlier run there is removed. */
 int hec_create_place(const char *temporary, const char *path, bool overwrite, struct hec_why *why);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct hec_header {
@@ -15,9 +16,14 @@ struct hec_header {
     bool is_run_file;  /* is_sqlite, with the application id of run files */
     uint32_t version;  /* user_version */
     int64_t log_bytes; /* of the write-ahead log and journal beside it */
+    bool live;         /* its writer is at work */
 };
 
-/* HEC_OK for any readable regular file, whatever is in it; otherwise why it cannot be read. */
+/* The same of bytes in memory. */
+void hec_header_parse(const unsigned char *bytes, size_t length, struct hec_header *header);
+
+/* HEC_OK for any readable regular file, whatever is in it; otherwise why it cannot be read. HEC_ERR_PERMISSION: a log of
+ * another user lies beside it, which SQLite would take for a part of it. */
 int hec_header_read(const char *path, struct hec_header *header, struct hec_why *why);
 
 #endif

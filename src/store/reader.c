@@ -8,14 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define META_KEYS_MAX 4096
-#define META_BYTES_MAX (4 << 20)
-
-static int check_header(const struct hec_reader *reader, const char *path, struct hec_header *header,
-                        struct hec_why *why) {
-    int err = hec_header_read(path, header, why);
-    if (err)
-        return err;
+static int check_header(const struct hec_reader *reader, const struct hec_header *header, struct hec_why *why) {
     if (header->file_bytes == 0)
         return hec_fail(why, HEC_ERR_CORRUPT, "%s is empty, so it is not a HEC run file", reader->path);
     if (!header->is_run_file)
@@ -80,12 +73,13 @@ static int load_metas(struct hec_reader *reader, struct hec_why *why) {
     size_t bytes = 0;
     while ((err = hec_reading_step(reader, statement, why)) == 1) {
         const char *key, *value;
-        if (!hec_reading_text(statement, 0, 1024, &key) || !hec_reading_text(statement, 1, META_BYTES_MAX, &value)) {
-            err = hec_reading_corrupt(reader, why, "the table meta holds something impossible");
-            break;
+        if (!hec_reading_text(statement, 0, 1024, &key) ||
+            !hec_reading_text(statement, 1, HEC_META_BYTES_MAX, &value)) {
+            hec_reading_leave_out(reader, "the table meta holds something impossible");
+            continue;
         }
         bytes += strlen(key) + strlen(value);
-        if (reader->meta_count >= META_KEYS_MAX || bytes > META_BYTES_MAX) {
+        if (reader->meta_count >= HEC_META_KEYS_MAX || bytes > HEC_META_BYTES_MAX) {
             err = hec_reading_corrupt(reader, why, "the table meta is far too large");
             break;
         }
@@ -99,33 +93,69 @@ static int load_metas(struct hec_reader *reader, struct hec_why *why) {
     return err;
 }
 
-int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *why) {
-    *out = NULL;
+static struct hec_reader *new_reader(const char *path) {
     struct hec_reader *reader = calloc(1, sizeof *reader);
-    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
-    char *plain = NULL;
-    if (!reader || asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0) {
-        free(reader);
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    }
-    snprintf(reader->path, sizeof reader->path, "%s", path);
-    struct hec_header header;
-    int err = check_header(reader, plain, &header, why);
-    if (err == HEC_OK) {
-        reader->file_bytes = header.file_bytes + header.log_bytes;
-        err = open_database(reader, plain, why);
-    }
+    if (reader)
+        snprintf(reader->path, sizeof reader->path, "%s", path);
+    return reader;
+}
+
+/* What is left to do once a database is open, or has failed to. */
+static int begin(struct hec_reader *reader, int err, struct hec_reader **out, struct hec_why *why) {
     if (err == HEC_OK)
         err = hec_reading_check_schema(reader, why);
     if (err == HEC_OK)
         err = load_metas(reader, why);
-    free(plain);
     if (err) {
         hec_reader_close(reader);
         return err;
     }
     *out = reader;
     return HEC_OK;
+}
+
+int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *why) {
+    *out = NULL;
+    struct hec_reader *reader = new_reader(path);
+    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
+    char *plain = NULL;
+    if (!reader || asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0) {
+        free(reader);
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
+    struct hec_header header;
+    int err = hec_header_read(plain, &header, why);
+    if (err == HEC_OK)
+        err = check_header(reader, &header, why);
+    if (err == HEC_OK) {
+        reader->file_bytes = header.file_bytes + header.log_bytes;
+        reader->live = header.live;
+        err = open_database(reader, plain, why);
+    }
+    free(plain);
+    return begin(reader, err, out, why);
+}
+
+int hec_reader_open_image(const struct hec_image *image, const char *path, struct hec_reader **out,
+                          struct hec_why *why) {
+    *out = NULL;
+    struct hec_reader *reader = new_reader(path);
+    if (!reader)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    struct hec_header header;
+    hec_header_parse(image->bytes, image->length, &header);
+    int err = check_header(reader, &header, why);
+    if (err == HEC_OK) {
+        reader->file_bytes = header.file_bytes;
+        int rc = hec_reading_open_image(reader, image);
+        if (rc != SQLITE_OK)
+            err = hec_sql_fail(reader->db, rc, why, "cannot read the run");
+    }
+    return begin(reader, err, out, why);
+}
+
+bool hec_reader_live(const struct hec_reader *reader) {
+    return reader->live;
 }
 
 void hec_reader_close(struct hec_reader *reader) {
@@ -138,6 +168,10 @@ void hec_reader_close(struct hec_reader *reader) {
     free(reader->metas);
     sqlite3_close(reader->db);
     free(reader);
+}
+
+const char *hec_reader_left_out(const struct hec_reader *reader) {
+    return reader->left_out[0] ? reader->left_out : NULL;
 }
 
 const char *hec_reader_meta(struct hec_reader *reader, const char *key) {

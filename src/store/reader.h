@@ -1,5 +1,5 @@
-/* The run file, reading side. Treats the file as hostile: every value is checked, memory is bounded, and damage is
- * HEC_ERR_CORRUPT with a sentence. All passes see the file as it was when it was opened. Reading never writes, except that SQLite recovers the log of a killed writer.
+/* The run file, reading side. Treats the file as hostile: every value is checked and memory is bounded. A row or a block
+ * with an impossible value is left out (hec_reader_left_out); damage of the file as such is HEC_ERR_CORRUPT with a sentence. All passes see the file as it was when it was opened. Reading never writes, except that SQLite recovers the log of a killed writer.
  * Texts are as recorded: any bytes but NUL, so what prints them escapes them. One thread at a time.
  *
  * A visitor returns 0 to go on; anything else stops the pass and is returned. Its pointers live until it returns. */
@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "model/run.h"
+#include "store/image.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct hec_reader;
@@ -18,7 +20,16 @@ struct hec_reader;
  * beside it; where SQLite cannot work on that in place (a directory that cannot be written), a private copy under
  * TMPDIR is read. Not for a file that this process is still writing: closing it would drop the writer's locks. */
 int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *why);
+/* The bytes of a run file, which live as long as the reader; path is its name in messages. */
+int hec_reader_open_image(const struct hec_image *image, const char *path, struct hec_reader **out,
+                          struct hec_why *why);
 void hec_reader_close(struct hec_reader *reader); /* NULL is fine */
+
+/* Was its writer at work when the file was opened? */
+bool hec_reader_live(const struct hec_reader *reader);
+/* What was wrong with the first row or block that the passes so far left out ("the column pid of the table process holds
+ * something impossible"); NULL when they left out none. */
+const char *hec_reader_left_out(const struct hec_reader *reader);
 
 /* NULL when the key is absent. The string lives until the reader is closed. */
 const char *hec_reader_meta(struct hec_reader *reader, const char *key);
@@ -57,7 +68,8 @@ int hec_reader_phases(struct hec_reader *reader,
                       struct hec_why *why);
 
 /* The timeline (model/trace.h): definitions by id (1, 2, 3 ...), tracers by pid. All ids refer to what there is: a name
- * is at most the last that hec_reader_trace_names gives, and so on; a frame's parent is less than its own id. */
+ * is at most the last that hec_reader_trace_names gives, and so on; a frame's parent is less than its own id. Of a
+ * definition that holds something impossible only the id is given. */
 int hec_reader_trace_names(struct hec_reader *reader, int (*visit)(void *context, uint32_t id, const char *text),
                            void *context, struct hec_why *why);
 int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, const struct hec_track *track),

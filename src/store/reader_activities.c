@@ -224,8 +224,10 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
     const char *wrong = hec_reading_activity_head(pass->reader, pass->statement, &head);
     if (!wrong && head.t0_ns < *last_t0_ns)
         wrong = "the blocks of activities are not in order";
-    if (wrong)
-        return hec_reading_corrupt(pass->reader, why, wrong);
+    if (wrong) {
+        hec_reading_leave_out(pass->reader, wrong);
+        return HEC_OK;
+    }
     pass->activities += (int64_t)head.n;
     if (pass->activities > ACTIVITIES_FREE && pass->activities > pass->reader->file_bytes)
         return hec_fail(why, HEC_ERR_LIMIT, "%s holds more activities than a run recorded in so few bytes",
@@ -242,7 +244,8 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
                                    packed ? pass->block : run->activities);
     if (wrong) {
         run_free(run);
-        return hec_reading_corrupt(pass->reader, why, wrong);
+        hec_reading_leave_out(pass->reader, wrong);
+        return HEC_OK;
     }
     if (packed)
         memcpy(run->activities, pass->block, PIECE * sizeof *run->activities);

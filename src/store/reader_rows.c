@@ -40,11 +40,18 @@ int hec_reading_each_record(struct hec_reader *reader, const struct hec_record *
                : hec_reading_each(reader, select, record->order, record->sorted, row, visitor, why);
 }
 
-int hec_reading_record(struct hec_reader *reader, const struct hec_record *record, sqlite3_stmt *statement, void *data,
-                       struct hec_why *why) {
+bool hec_reading_record(struct hec_reader *reader, const struct hec_record *record, sqlite3_stmt *statement,
+                        void *data) {
     struct hec_why what;
-    int err = hec_record_read(record, statement, data, &what);
-    return err ? hec_reading_corrupt(reader, why, what.text) : HEC_OK;
+    if (hec_record_read(record, statement, data, &what) == HEC_OK)
+        return true;
+    hec_reading_leave_out(reader, what.text);
+    return false;
+}
+
+static int leave_out(struct hec_reader *reader, const char *what) {
+    hec_reading_leave_out(reader, what);
+    return HEC_OK;
 }
 
 struct device_visitor {
@@ -55,10 +62,8 @@ struct device_visitor {
 static int device_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct device_visitor *v = visitor;
     struct hec_device device;
-    int err = hec_reading_record(reader, &hec_record_device, statement, &device, why);
-    if (err == HEC_OK && (device.index < 0 || device.index >= HEC_DEVICE_MAX))
-        err = hec_reading_corrupt(reader, why, "a device's index is out of range");
-    return err ? err : v->visit(v->context, &device);
+    (void)why;
+    return hec_reading_record(reader, &hec_record_device, statement, &device) ? v->visit(v->context, &device) : HEC_OK;
 }
 
 int hec_reader_devices(struct hec_reader *reader, int (*visit)(void *context, const struct hec_device *device),
@@ -75,8 +80,9 @@ struct process_visitor {
 static int process_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct process_visitor *v = visitor;
     struct hec_process process;
-    int err = hec_reading_record(reader, &hec_record_process, statement, &process, why);
-    return err ? err : v->visit(v->context, &process);
+    (void)why;
+    return hec_reading_record(reader, &hec_record_process, statement, &process) ? v->visit(v->context, &process)
+                                                                                : HEC_OK;
 }
 
 int hec_reader_processes(struct hec_reader *reader, int (*visit)(void *context, const struct hec_process *process),
@@ -93,10 +99,9 @@ struct gpu_process_visitor {
 static int gpu_process_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct gpu_process_visitor *v = visitor;
     struct hec_gpu_process process;
-    int err = hec_reading_record(reader, &hec_record_gpu_process, statement, &process, why);
-    if (err == HEC_OK && (process.device < 0 || process.device >= HEC_DEVICE_MAX))
-        err = hec_reading_corrupt(reader, why, "a GPU process's device index is out of range");
-    return err ? err : v->visit(v->context, &process);
+    (void)why;
+    return hec_reading_record(reader, &hec_record_gpu_process, statement, &process) ? v->visit(v->context, &process)
+                                                                                    : HEC_OK;
 }
 
 int hec_reader_gpu_processes(struct hec_reader *reader,
@@ -113,6 +118,7 @@ struct event_visitor {
 
 static int event_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct event_visitor *v = visitor;
+    (void)why;
     int64_t t_ns, device = HEC_DEVICE_NONE;
     const char *kind_name, *text;
     if (!hec_reading_int(statement, 0, -HEC_RECORD_TIME_MAX_NS, HEC_RECORD_TIME_MAX_NS, &t_ns) ||
@@ -120,7 +126,7 @@ static int event_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
         (sqlite3_column_type(statement, 2) != SQLITE_NULL &&
          !hec_reading_int(statement, 2, 0, HEC_DEVICE_MAX - 1, &device)) ||
         !hec_reading_text(statement, 3, TEXT_BYTES, &text))
-        return hec_reading_corrupt(reader, why, "the table event holds something impossible");
+        return leave_out(reader, "the table event holds something impossible");
     enum hec_event_kind kind = hec_event_find(kind_name);
     return v->visit(v->context, kind == HEC_EVENT_COUNT ? HEC_EVENT_NOTE : kind, (int)device, t_ns, text);
 }
@@ -139,10 +145,11 @@ struct unit_visitor {
 
 static int unit_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct unit_visitor *v = visitor;
+    (void)why;
     const char *name;
     if (!hec_reading_text(statement, 0, NAME_BYTES, &name) || sqlite3_column_type(statement, 1) != SQLITE_FLOAT ||
         !isfinite(sqlite3_column_double(statement, 1)))
-        return hec_reading_corrupt(reader, why, "the table unit holds something impossible");
+        return leave_out(reader, "the table unit holds something impossible");
     return v->visit(v->context, name, sqlite3_column_double(statement, 1));
 }
 
@@ -159,11 +166,12 @@ struct phase_visitor {
 
 static int phase_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct phase_visitor *v = visitor;
+    (void)why;
     const char *name;
     int64_t total_ns, count;
     if (!hec_reading_text(statement, 0, TRACE_NAME_BYTES, &name) ||
         !hec_reading_int(statement, 1, 0, INT64_MAX, &total_ns) || !hec_reading_int(statement, 2, 1, INT64_MAX, &count))
-        return hec_reading_corrupt(reader, why, "a phase holds something impossible");
+        return leave_out(reader, "a phase holds something impossible");
     return v->visit(v->context, name, total_ns, count);
 }
 
@@ -172,7 +180,8 @@ int hec_reader_phases(struct hec_reader *reader,
                       struct hec_why *why) {
     return hec_reading_each(
         reader,
-        "SELECT n.text, t.total_ns, t.count FROM activity_total t LEFT JOIN trace_name n ON n.id=t.name "
-        "WHERE t.kind='phase'",
+        /* 0: there was no room for its name */
+        "SELECT CASE WHEN t.name=0 THEN 'phase' ELSE n.text END, t.total_ns, t.count FROM activity_total t "
+        "LEFT JOIN trace_name n ON n.id=t.name WHERE t.kind='phase'",
         "2 DESC, 1", true, phase_row, &(struct phase_visitor){visit, context}, why);
 }

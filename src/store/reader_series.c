@@ -97,15 +97,17 @@ static int emit(struct pass *pass, int64_t until_us) {
 static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_us, struct hec_why *why) {
     struct hec_block head;
     const char *v, *r;
-    if (!hec_reading_block(s, 0, &head, &v, &r))
-        return hec_reading_corrupt(pass->reader, why, "a block holds something impossible");
+    const char *wrong = hec_reading_block(s, 0, &head, &v, &r) ? NULL : "a block holds something impossible";
     int64_t t_us[HEC_BLOCK_VALUES], value[HEC_BLOCK_VALUES];
     uint8_t valid[HEC_BLOCK_VALUES];
-    const char *wrong = hec_unpack(&head, v, strlen(v), r, strlen(r), t_us, value, valid);
+    if (!wrong)
+        wrong = hec_unpack(&head, v, strlen(v), r, strlen(r), t_us, value, valid);
     if (!wrong && head.t0_us < *last_t0_us)
         wrong = "the blocks of a series are not in order";
-    if (wrong)
-        return hec_reading_corrupt(pass->reader, why, wrong);
+    if (wrong) {
+        hec_reading_leave_out(pass->reader, wrong);
+        return HEC_OK;
+    }
     *last_t0_us = head.t0_us;
     int err = emit(pass, head.t0_us);
     if (err)
@@ -136,8 +138,10 @@ static int find_series(struct hec_reader *reader, enum hec_metric metric, int32_
         const char *unit;
         err = HEC_OK;
         if (!hec_reading_int(s, 0, 1, INT64_MAX, id) || !hec_reading_text(s, 1, 64, &unit) ||
-            strcmp(unit, info->unit) != 0)
-            err = hec_reading_corrupt(reader, why, "a series has an impossible id or not the unit of its metric");
+            strcmp(unit, info->unit) != 0) {
+            hec_reading_leave_out(reader, "a series has an impossible id or not the unit of its metric");
+            *id = 0;
+        }
     }
     sqlite3_finalize(s);
     return err;
@@ -179,8 +183,12 @@ int hec_reader_subjects(struct hec_reader *reader, enum hec_metric metric, int32
     int count = 0;
     while ((err = hec_reading_step(reader, s, why)) == 1) {
         int64_t subject;
-        if (!hec_reading_int(s, 0, INT_MIN, INT_MAX, &subject) || count == SUBJECTS_MAX) {
-            err = hec_reading_corrupt(reader, why, "the table series holds something impossible");
+        if (!hec_reading_int(s, 0, INT_MIN, INT_MAX, &subject)) {
+            hec_reading_leave_out(reader, "the table series holds something impossible");
+            continue;
+        }
+        if (count == SUBJECTS_MAX) {
+            err = hec_reading_corrupt(reader, why, "the table series has too many rows");
             break;
         }
         if ((count & (count - 1)) == 0) { /* 0, 1, 2, 4 ...: full */

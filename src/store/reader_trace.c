@@ -2,6 +2,7 @@
 #include "store/definitions.h"
 #include "store/reading.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TEXT_BYTES (1 << 15)
@@ -61,15 +62,31 @@ struct visitor {
     size_t bytes; /* of all names so far */
 };
 
+/* The id of a definition, in column 0. They have no holes, for they may index arrays, and an end. */
+static int next_id(struct hec_reader *reader, sqlite3_stmt *statement, struct visitor *v, const char *table,
+                   uint32_t most, struct hec_why *why) {
+    int64_t id;
+    char what[64];
+    v->id++;
+    if (v->id <= most && hec_reading_int(statement, 0, v->id, v->id, &id))
+        return HEC_OK;
+    snprintf(what, sizeof what, v->id > most ? "the table %s is far too large" : "the ids of the table %s have a hole",
+             table);
+    return hec_reading_corrupt(reader, why, what);
+}
+
 static int name_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
-    int64_t id;
     const char *text;
-    v->id++;
-    if (!hec_reading_int(statement, 0, v->id, v->id, &id) || !hec_reading_text(statement, 1, TEXT_BYTES, &text))
-        return hec_reading_corrupt(reader, why, "the table trace_name holds something impossible");
+    int err = next_id(reader, statement, v, "trace_name", HEC_DEFINITIONS_NAMES_MAX, why);
+    if (err)
+        return err;
+    if (!hec_reading_text(statement, 1, TEXT_BYTES, &text)) {
+        hec_reading_leave_out(reader, "the table trace_name holds something impossible");
+        text = "";
+    }
     v->bytes += strlen(text);
-    if (v->id > HEC_DEFINITIONS_NAMES_MAX || v->bytes > NAMES_BYTES)
+    if (v->bytes > NAMES_BYTES)
         return hec_reading_corrupt(reader, why, "the table trace_name is far too large");
     return v->visit.name(v->context, v->id, text);
 }
@@ -83,10 +100,12 @@ int hec_reader_trace_names(struct hec_reader *reader, int (*visit)(void *context
 static int track_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_track track;
-    int err = hec_reading_record(reader, &hec_record_track, statement, &track, why);
-    if (err == HEC_OK && (track.id != ++v->id || v->id > HEC_DEFINITIONS_TRACKS_MAX || track.device >= HEC_DEVICE_MAX))
-        err = hec_reading_corrupt(reader, why, "the table track holds something impossible");
-    return err ? err : v->visit.track(v->context, &track);
+    int err = next_id(reader, statement, v, "track", HEC_DEFINITIONS_TRACKS_MAX, why);
+    if (err)
+        return err;
+    if (!hec_reading_record(reader, &hec_record_track, statement, &track))
+        track = (struct hec_track){.id = v->id, .kind = HEC_TRACK_THREAD, .rank = -1, .device = HEC_DEVICE_NONE};
+    return v->visit.track(v->context, &track);
 }
 
 int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, const struct hec_track *track),
@@ -98,11 +117,17 @@ int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, con
 static int kernel_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_kernel kernel;
-    int err = hec_reading_record(reader, &hec_record_kernel, statement, &kernel, why);
-    if (err == HEC_OK &&
-        (kernel.id != ++v->id || v->id > HEC_DEFINITIONS_KERNELS_MAX || kernel.name > names_of(reader)))
-        err = hec_reading_corrupt(reader, why, "the table kernel holds something impossible");
-    return err ? err : v->visit.kernel(v->context, &kernel);
+    int err = next_id(reader, statement, v, "kernel", HEC_DEFINITIONS_KERNELS_MAX, why);
+    if (err)
+        return err;
+    bool good = hec_reading_record(reader, &hec_record_kernel, statement, &kernel);
+    if (good && kernel.name > names_of(reader)) {
+        hec_reading_leave_out(reader, "the table kernel refers to names that are not there");
+        good = false;
+    }
+    if (!good)
+        kernel = (struct hec_kernel){.id = v->id, .grid = {-1, -1, -1}, .block = {-1, -1, -1}, -1, -1, -1};
+    return v->visit.kernel(v->context, &kernel);
 }
 
 int hec_reader_kernels(struct hec_reader *reader, int (*visit)(void *context, const struct hec_kernel *kernel),
@@ -116,12 +141,18 @@ int hec_reader_kernels(struct hec_reader *reader, int (*visit)(void *context, co
 static int frame_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_frame frame;
-    int err = hec_reading_record(reader, &hec_record_frame, statement, &frame, why);
+    int err = next_id(reader, statement, v, "frame", HEC_DEFINITIONS_FRAMES_MAX, why);
+    if (err)
+        return err;
+    bool good = hec_reading_record(reader, &hec_record_frame, statement, &frame);
     /* a parent comes before its children: so there are no circles */
-    if (err == HEC_OK && (frame.id != ++v->id || v->id > HEC_DEFINITIONS_FRAMES_MAX || frame.parent >= frame.id ||
-                          frame.file > names_of(reader) || frame.function > names_of(reader)))
-        err = hec_reading_corrupt(reader, why, "the table frame holds something impossible");
-    return err ? err : v->visit.frame(v->context, &frame);
+    if (good && (frame.parent >= frame.id || frame.file > names_of(reader) || frame.function > names_of(reader))) {
+        hec_reading_leave_out(reader, "the table frame refers to what is not there");
+        good = false;
+    }
+    if (!good)
+        frame = (struct hec_frame){.id = v->id};
+    return v->visit.frame(v->context, &frame);
 }
 
 int hec_reader_frames(struct hec_reader *reader, int (*visit)(void *context, const struct hec_frame *frame),
@@ -135,8 +166,9 @@ int hec_reader_frames(struct hec_reader *reader, int (*visit)(void *context, con
 static int tracer_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_tracer tracer;
-    int err = hec_reading_record(reader, &hec_record_tracer, statement, &tracer, why);
-    return err ? err : v->visit.tracer(v->context, &tracer);
+    (void)why;
+    return hec_reading_record(reader, &hec_record_tracer, statement, &tracer) ? v->visit.tracer(v->context, &tracer)
+                                                                              : HEC_OK;
 }
 
 int hec_reader_tracers(struct hec_reader *reader, int (*visit)(void *context, const struct hec_tracer *tracer),

@@ -2,10 +2,10 @@
 
 #include "store/schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
-int hec_reading_open(struct hec_reader *reader, const char *path, int flags) {
-    int rc = sqlite3_open_v2(path, &reader->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+static int guard(struct hec_reader *reader, int rc) {
     if (rc == SQLITE_OK) {
         sqlite3_extended_result_codes(reader->db, 1);
         sqlite3_busy_timeout(reader->db, 2000);
@@ -19,8 +19,25 @@ int hec_reading_open(struct hec_reader *reader, const char *path, int flags) {
     return rc;
 }
 
+int hec_reading_open(struct hec_reader *reader, const char *path, int flags) {
+    return guard(reader, sqlite3_open_v2(path, &reader->db, flags | SQLITE_OPEN_NOMUTEX, NULL));
+}
+
+int hec_reading_open_image(struct hec_reader *reader, const struct hec_image *image) {
+    int rc = sqlite3_open_v2(":memory:", &reader->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_deserialize(reader->db, "main", image->bytes, (sqlite3_int64)image->length,
+                                 (sqlite3_int64)image->length, SQLITE_DESERIALIZE_READONLY);
+    return guard(reader, rc);
+}
+
 int hec_reading_corrupt(struct hec_reader *reader, struct hec_why *why, const char *what) {
     return hec_fail(why, HEC_ERR_CORRUPT, "%s is damaged: %s", reader->path, what);
+}
+
+void hec_reading_leave_out(struct hec_reader *reader, const char *what) {
+    if (!reader->left_out[0])
+        snprintf(reader->left_out, sizeof reader->left_out, "%s", what);
 }
 
 static int fail(struct hec_reader *reader, int rc, struct hec_why *why) {

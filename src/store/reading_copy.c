@@ -1,4 +1,5 @@
 /* SQLite needs to write beside a file that a killed writer left behind. Where it may not, a private copy is read. */
+#include "base/scratch.h"
 #include "store/reading.h"
 
 #include <errno.h>
@@ -6,13 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define COPY_MAX_BYTES (INT64_C(1) << 30) /* TMPDIR may be memory */
 
-static const char *const suffixes[] = {"", "-wal", "-journal", "-shm"};
-#define COPIED 3 /* the first ones are copied, all are removed */
+static const char *const suffixes[] = {"", "-wal", "-journal"};
 
 /* 0 or an errno; a source that does not exist is no error */
 static int copy_file(const char *from, const char *to, int64_t *room) {
@@ -49,35 +48,31 @@ static int join(char *out, size_t size, const char *a, const char *b) {
 }
 
 int hec_reading_open_copy(struct hec_reader *reader, const char *path, struct hec_why *why) {
-    char directory[3072], copy[3200], from[4200], to[3300];
+    struct hec_scratch folder;
+    struct hec_why reason;
+    char copy[PATH_MAX + 16], from[PATH_MAX + 16], to[PATH_MAX + 32];
     const char *base = getenv("TMPDIR");
-    int errnum = join(directory, sizeof directory, base && base[0] == '/' ? base : "/tmp", "/hec-read-XXXXXX");
-    if (!errnum && !mkdtemp(directory))
-        errnum = errno;
-    if (errnum)
-        return hec_fail(why, hec_err_from_errno(errnum),
-                        "%s cannot be read in place, and no copy can be made under %.100s: %s", reader->path,
-                        base ? base : "/tmp", strerror(errnum));
-    join(copy, sizeof copy, directory, "/run.hec");
+    int err = hec_scratch_make(&folder, base && base[0] == '/' ? base : "/tmp", &reason);
+    if (err)
+        return hec_fail(why, err, "%s cannot be read in place, and no copy can be made: %.150s", reader->path,
+                        reason.text);
+    int errnum = join(copy, sizeof copy, folder.path, "/run.hec");
     int64_t room = COPY_MAX_BYTES;
-    for (size_t i = 0; i < COPIED && !errnum; i++) {
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0] && !errnum; i++) {
         errnum = join(from, sizeof from, path, suffixes[i]);
-        join(to, sizeof to, copy, suffixes[i]);
+        if (!errnum)
+            errnum = join(to, sizeof to, copy, suffixes[i]);
         if (!errnum)
             errnum = copy_file(from, to, &room);
     }
     int rc = errnum ? SQLITE_OK : hec_reading_open(reader, copy, SQLITE_OPEN_READWRITE);
-    /* SQLite holds the files open; nothing is left behind even if we are killed from here on */
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (join(to, sizeof to, copy, suffixes[i]) == 0)
-            unlink(to);
-    rmdir(directory);
+    hec_scratch_remove(&folder); /* SQLite holds the files open */
     if (errnum)
         return hec_fail(why, hec_err_from_errno(errnum), "%s cannot be read in place, and copying it failed: %s",
                         reader->path, strerror(errnum));
     if (rc == SQLITE_OK)
         return HEC_OK;
-    int err = hec_sql_err(reader->db, rc);
+    err = hec_sql_err(reader->db, rc);
     return err == HEC_ERR_CORRUPT ? hec_reading_corrupt(reader, why, sqlite3_errmsg(reader->db))
                                   : hec_sql_fail(reader->db, rc, why, "cannot read a copy of the run file");
 }

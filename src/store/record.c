@@ -16,7 +16,7 @@
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 static const struct hec_field device_fields[] = {
-    NAMED(struct hec_device, INTEGER, index, "device_index"),
+    NAMED(struct hec_device, DEVICE, index, "device_index"),
     FIELD(struct hec_device, TEXT, uuid),
     FIELD(struct hec_device, TEXT, name),
     FIELD(struct hec_device, TEXT, pci_bus_id),
@@ -45,7 +45,7 @@ static const struct hec_field process_fields[] = {
 };
 
 static const struct hec_field gpu_process_fields[] = {
-    NAMED(struct hec_gpu_process, INTEGER, device, "device_index"),
+    NAMED(struct hec_gpu_process, DEVICE, device, "device_index"),
     FIELD(struct hec_gpu_process, INTEGER, pid),
     FIELD(struct hec_gpu_process, TIME, first_ns),
     FIELD(struct hec_gpu_process, TIME, last_ns),
@@ -78,7 +78,7 @@ static const struct hec_field track_fields[] = {
     CHOICE(struct hec_track, kind, track_kinds),
     FIELD(struct hec_track, INTEGER, pid),
     FIELD(struct hec_track, KNOWN, rank),
-    NAMED(struct hec_track, KNOWN, device, "device_index"),
+    NAMED(struct hec_track, DEVICE_OR_NONE, device, "device_index"),
     FIELD(struct hec_track, UNSIGNED, context),
     FIELD(struct hec_track, INTEGER, stream),
     FIELD(struct hec_track, TEXT, name),
@@ -175,6 +175,47 @@ static const char *choice(const struct hec_field *field, int64_t number) {
     return NULL;
 }
 
+static bool is_time(const struct hec_field *field) {
+    return field->kind == HEC_FIELD_TIME || field->kind == HEC_FIELD_TIME_OPEN;
+}
+
+/* Negative is NULL. */
+static bool is_optional(const struct hec_field *field) {
+    return field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN ||
+           field->kind == HEC_FIELD_DEVICE_OR_NONE;
+}
+
+/* What is not known, and is NULL in a file. */
+static bool is_null(const struct hec_field *field, int64_t value) {
+    return (is_optional(field) && value < 0) || (field->kind == HEC_FIELD_KNOWN && value > HEC_RECORD_KNOWN_MAX);
+}
+
+/* A number as it is in a file, whatever wrote it. */
+static bool number_fits(const struct hec_field *field, int64_t value) {
+    if (is_time(field))
+        return value >= -HEC_RECORD_TIME_MAX_NS && value <= HEC_RECORD_TIME_MAX_NS;
+    if (field->kind == HEC_FIELD_DEVICE || field->kind == HEC_FIELD_DEVICE_OR_NONE)
+        return value >= 0 && value < HEC_DEVICE_MAX;
+    if (field->kind == HEC_FIELD_UNSIGNED)
+        return value >= 0 && value <= UINT32_MAX;
+    return field->size != sizeof(int) || (value >= INT_MIN && value <= INT_MAX);
+}
+
+bool hec_record_fits(const struct hec_record *record, const void *data, int64_t origin_ns) {
+    for (int i = 0; i < record->count; i++) {
+        const struct hec_field *field = &record->fields[i];
+        if (field->kind == HEC_FIELD_TEXT)
+            continue;
+        int64_t value = load(field, data);
+        if (is_null(field, value))
+            continue;
+        bool overflows = is_time(field) && __builtin_sub_overflow(value, origin_ns, &value);
+        if (overflows || (field->kind == HEC_FIELD_CHOICE ? !choice(field, value) : !number_fits(field, value)))
+            return false;
+    }
+    return true;
+}
+
 int hec_record_bind(const struct hec_record *record, sqlite3_stmt *statement, const void *data, int64_t origin_ns) {
     int rc = SQLITE_OK;
     for (int i = 0; i < record->count && rc == SQLITE_OK; i++) {
@@ -191,12 +232,11 @@ int hec_record_bind(const struct hec_record *record, sqlite3_stmt *statement, co
             rc = sqlite3_bind_text(statement, i + 1, choice(field, value), -1, SQLITE_STATIC);
             continue;
         }
-        if ((field->kind == HEC_FIELD_KNOWN && value > HEC_RECORD_KNOWN_MAX) ||
-            ((field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN) && value < 0)) {
+        if (is_null(field, value)) {
             rc = sqlite3_bind_null(statement, i + 1);
             continue;
         }
-        if (field->kind == HEC_FIELD_TIME || field->kind == HEC_FIELD_TIME_OPEN)
+        if (is_time(field))
             value -= origin_ns;
         if (field->kind == HEC_FIELD_TIME_OPEN && value < 0)
             value = 0; /* ended before the run began: it may not look like "not yet" */
@@ -235,26 +275,19 @@ static int read_choice(const struct hec_field *field, sqlite3_stmt *statement, i
 
 static int read_integer(const struct hec_field *field, sqlite3_stmt *statement, int column, char *at) {
     int64_t value = -1;
-    bool optional = field->kind == HEC_FIELD_KNOWN || field->kind == HEC_FIELD_TIME_OPEN;
+    bool optional = is_optional(field);
     int type = sqlite3_column_type(statement, column);
     if (type == SQLITE_INTEGER) {
         value = sqlite3_column_int64(statement, column);
-        if ((optional && value < 0) || (field->kind == HEC_FIELD_KNOWN && value > HEC_RECORD_KNOWN_MAX))
-            return HEC_ERR_CORRUPT;
-        if ((field->kind == HEC_FIELD_TIME || field->kind == HEC_FIELD_TIME_OPEN) &&
-            (value < -HEC_RECORD_TIME_MAX_NS || value > HEC_RECORD_TIME_MAX_NS))
+        if (is_null(field, value) || !number_fits(field, value))
             return HEC_ERR_CORRUPT;
     } else if (type != SQLITE_NULL || !optional) {
         return HEC_ERR_CORRUPT;
     }
     if (field->kind == HEC_FIELD_UNSIGNED) {
-        if (value < 0 || value > UINT32_MAX)
-            return HEC_ERR_CORRUPT;
         uint32_t number = (uint32_t)value;
         memcpy(at, &number, sizeof number);
     } else if (field->size == sizeof(int)) {
-        if (value < INT_MIN || value > INT_MAX)
-            return HEC_ERR_CORRUPT;
         int narrow = (int)value;
         memcpy(at, &narrow, sizeof narrow);
     } else {

@@ -174,29 +174,23 @@ static int fill(sqlite3 *db) {
     return rc;
 }
 
-int hec_schema_image(unsigned char **image, size_t *length, struct hec_why *why) {
-    *image = NULL;
+void hec_schema_mark(struct hec_image *image, bool write_ahead) {
+    /* sqlite.org/fileformat2.html, "File format version numbers" */
+    image->bytes[18] = image->bytes[19] = write_ahead ? 2 : 1;
+}
+
+int hec_schema_image(unsigned char **bytes, size_t *length, struct hec_why *why) {
+    struct hec_image image = {NULL, 0};
     sqlite3 *db = NULL;
     int rc = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY, NULL);
     if (rc == SQLITE_OK)
         rc = fill(db);
-    if (rc != SQLITE_OK) {
-        int err = hec_sql_fail(db, rc, why, "cannot make the tables of a run file");
-        sqlite3_close(db);
-        return err;
-    }
-    sqlite3_int64 size = 0;
-    unsigned char *bytes = sqlite3_serialize(db, "main", &size, 0);
+    int err = rc == SQLITE_OK ? hec_sql_image(db, &image, why)
+                              : hec_sql_fail(db, rc, why, "cannot make the tables of a run file");
     sqlite3_close(db);
-    if (!bytes || size < HEC_SCHEMA_PAGE_BYTES) {
-        sqlite3_free(bytes);
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory for an empty run file");
-    }
-    bytes[18] = bytes[19] = 2; /* file format: write-ahead log (sqlite.org/fileformat2.html, "file format versions") */
-    *image = malloc((size_t)size);
-    if (*image)
-        memcpy(*image, bytes, (size_t)size);
-    sqlite3_free(bytes);
-    *length = (size_t)size;
-    return *image ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "out of memory for an empty run file");
+    if (image.bytes)
+        hec_schema_mark(&image, true);
+    *bytes = image.bytes;
+    *length = image.length;
+    return err;
 }

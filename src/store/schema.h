@@ -3,7 +3,9 @@
 #define HEC_STORE_SCHEMA_H
 
 #include "base/error.h"
+#include "store/image.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define HEC_SCHEMA_APPLICATION_ID 0x48454352 /* "HECR", at byte 68 of the file */
@@ -23,5 +25,8 @@ const struct hec_schema_object *hec_schema_objects(void);
 /* The bytes of an empty run file, already marked as in write-ahead mode, so that a file appears complete or not at
  * all and needs no conversion that a kill could interrupt. *image is malloc'ed (free it). */
 int hec_schema_image(unsigned char **image, size_t *length, struct hec_why *why);
+
+/* Mark the bytes of a run file as in write-ahead mode, or as closed. */
+void hec_schema_mark(struct hec_image *image, bool write_ahead);
 
 #endif

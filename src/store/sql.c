@@ -1,6 +1,9 @@
 #include "store/sql.h"
 
+#include "store/schema.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* sqlite3_system_errno is not set by statements that fail while they are stepped, so the files are asked. */
@@ -136,4 +139,16 @@ const char *hec_sql_count_row(struct hec_sql_budget *budget, sqlite3_stmt *state
             budget->bytes += sqlite3_column_bytes(statement, i);
     }
     return ++budget->rows > budget->rows_max || budget->bytes > budget->bytes_max ? hec_sql_beyond : NULL;
+}
+
+int hec_sql_image(sqlite3 *db, struct hec_image *image, struct hec_why *why) {
+    sqlite3_int64 size = 0;
+    unsigned char *bytes = sqlite3_serialize(db, "main", &size, 0);
+    *image = (struct hec_image){NULL, 0};
+    if (bytes && size >= HEC_SCHEMA_PAGE_BYTES && (image->bytes = malloc((size_t)size))) {
+        memcpy(image->bytes, bytes, (size_t)size);
+        image->length = (size_t)size;
+    }
+    sqlite3_free(bytes);
+    return image->bytes ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "out of memory for the pages of a run file");
 }

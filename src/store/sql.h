@@ -4,6 +4,7 @@
 #define HEC_STORE_SQL_H
 
 #include "base/error.h"
+#include "store/image.h"
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -34,5 +35,8 @@ void hec_sql_begin(struct hec_sql_budget *budget); /* a new statement */
 /* A row was read: NULL, or what is wrong. A statement that takes too many steps ends with SQLITE_INTERRUPT. */
 const char *hec_sql_count_row(struct hec_sql_budget *budget, sqlite3_stmt *statement);
 extern const char hec_sql_beyond[]; /* the same, in words */
+
+/* A copy of the database's pages. */
+int hec_sql_image(sqlite3 *db, struct hec_image *image, struct hec_why *why);
 
 #endif

@@ -11,7 +11,7 @@
 #define OPEN_BYTES (16 << 20)
 #define OPEN_FIRST 16     /* activities of a chain to begin with; then twice as many */
 #define IDLE_FLUSHES 120  /* a chain silent for about two minutes gives its memory back */
-#define CHAINS_MAX 262144 /* 30 MB; four kinds on each of as many tracks as there can be */
+#define CHAINS_MAX 131072 /* 15 MB; two kinds on each of as many tracks as there can be, half of what a reader merges */
 
 /* The activities of one kind on one track. Those that come after a block with later ones was closed are a chain of
  * their own, so that blocks overlap no more than they must. */

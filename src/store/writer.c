@@ -1,15 +1,17 @@
 #include "store/writer.h"
 
 #include "base/clock.h"
-#include "base/trace.h"
+#include "base/keys.h"
 #include "store/commit.h"
 #include "store/create.h"
+#include "store/schema.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* 8 MB in all while the disk is full. A GPU at default rates makes some 250 values a second: 12 kB as queued samples,
  * 0.7 kB as closed blocks; so 2 MB of samples outlast minutes without a flush, 4 MB of blocks an hour and more without
@@ -24,7 +26,10 @@
 struct hec_writer {
     pthread_mutex_t lock; /* for incoming, refused and origin_ns; never held while SQLite works */
     struct hec_queue incoming;
-    int64_t refused; /* values that make no sense: not finite, no such metric */
+    int64_t refused; /* values that make no sense (not finite, no such metric), facts that a reader would not take */
+    uint64_t keys[2 * HEC_META_KEYS_MAX];      /* of the facts, for hec_keys_find */
+    uint32_t key_bytes[2 * HEC_META_KEYS_MAX]; /* of key and value of each */
+    int64_t meta_count, meta_bytes;
     int64_t origin_ns;
     struct hec_sink sink;
     /* of the thread that flushes */
@@ -33,6 +38,11 @@ struct hec_writer {
     struct hec_definitions definitions;
     struct hec_store_timeline *timeline;
     struct hec_commit commit;
+    char *path; /* NULL: in memory */
+    int keeper; /* descriptor of the file, -1 in memory */
+    bool told;  /* hec_writer_finish was called; what it returned last */
+    bool whole; /* it committed everything */
+    int finished;
     int64_t failing_since_ns; /* 0: writing works */
     struct hec_why failure;
 };
@@ -94,7 +104,7 @@ static void sink_missing(void *context, enum hec_metric metric, int32_t subject,
 }
 
 static void sink_event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
-    if ((unsigned)kind >= HEC_EVENT_COUNT) {
+    if ((unsigned)kind >= HEC_EVENT_COUNT || device >= HEC_DEVICE_MAX) {
         refuse(context);
         return;
     }
@@ -142,15 +152,11 @@ static void sink_trace_activities(void *context, const struct hec_activity *acti
 }
 
 static void sink_tracer(void *context, const struct hec_tracer *tracer) {
-    if ((unsigned)tracer->mode >= HEC_TRACE_MODE_COUNT) {
-        refuse(context);
-        return;
-    }
     push(context, HEC_QUEUED_TRACER, tracer, sizeof *tracer, NULL, 0);
 }
 
 static void sink_units(void *context, const char *name, double count) {
-    if (!isfinite(count)) {
+    if (!(fabs(count) <= HEC_QUEUED_UNITS_MAX)) {
         refuse(context);
         return;
     }
@@ -158,9 +164,29 @@ static void sink_units(void *context, const char *name, double count) {
     push_text(context, HEC_QUEUED_UNITS, &units, sizeof units, name, KEY_BYTES);
 }
 
-static void sink_meta(void *context, const char *key, const char *value) {
-    struct hec_writer *writer = context;
+/* Counts a fact, which replaces one of the same key; false where there is no room for it. */
+static bool count_meta(struct hec_writer *writer, const char *key, size_t key_length, size_t bytes) {
+    pthread_mutex_lock(&writer->lock);
+    uint64_t hash;
+    size_t at = hec_keys_find(writer->keys, 2 * HEC_META_KEYS_MAX, key, key_length, &hash);
+    int64_t count = writer->meta_count + (writer->keys[at] == 0);
+    int64_t total = writer->meta_bytes - writer->key_bytes[at] + (int64_t)bytes;
+    bool fits = count <= HEC_META_KEYS_MAX - HEC_META_KEYS_OWN && total <= HEC_META_BYTES_MAX - HEC_META_BYTES_OWN;
+    if (fits) {
+        writer->keys[at] = hash;
+        writer->key_bytes[at] = (uint32_t)bytes;
+        writer->meta_count = count;
+        writer->meta_bytes = total;
+    }
+    writer->refused += !fits;
+    pthread_mutex_unlock(&writer->lock);
+    return fits;
+}
+
+static void push_meta(struct hec_writer *writer, const char *key, const char *value, bool own) {
     size_t key_length = cut(key, KEY_BYTES), value_length = cut(value, TEXT_BYTES);
+    if (!own && !count_meta(writer, key, key_length, key_length + value_length))
+        return;
     char *both = malloc(key_length + value_length + 2);
     if (!both) {
         refuse(writer);
@@ -175,6 +201,10 @@ static void sink_meta(void *context, const char *key, const char *value) {
     free(both);
 }
 
+static void sink_meta(void *context, const char *key, const char *value) {
+    push_meta(context, key, value, false);
+}
+
 static void destroy(struct hec_writer *writer) {
     hec_queue_clear(&writer->incoming);
     hec_queue_clear(&writer->records);
@@ -182,19 +212,22 @@ static void destroy(struct hec_writer *writer) {
     hec_store_timeline_free(writer->timeline);
     hec_definitions_free(&writer->definitions);
     pthread_mutex_destroy(&writer->lock);
+    if (writer->keeper >= 0)
+        close(writer->keeper); /* after SQLite: hec_live_hold */
+    free(writer->path);
     free(writer);
 }
 
-int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out,
-                      struct hec_why *why) {
-    *out = NULL;
+/* NULL: no memory. */
+static struct hec_writer *new_writer(int64_t origin_ns) {
     struct hec_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        return NULL;
     pthread_mutex_init(&writer->lock, NULL);
     hec_queue_init(&writer->incoming, SAMPLES_BYTES);
     hec_queue_init(&writer->records, RECORDS_BYTES);
     writer->origin_ns = origin_ns;
+    writer->keeper = -1;
     writer->sink = (struct hec_sink){
         .context = writer,
         .sample = sink_sample,
@@ -214,22 +247,61 @@ int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struc
     };
     hec_definitions_init(&writer->definitions);
     writer->timeline = hec_store_timeline_new();
-    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
-    char *plain = NULL;
-    int err = asprintf(&plain, "%s%s", path[0] == '/' ? "" : "./", path) < 0 ? HEC_ERR_NOMEM : HEC_OK;
-    if (err || !writer->timeline || hec_series_init(&writer->series, BLOCKS_BYTES) != 0)
-        err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    if (err == HEC_OK)
-        err = hec_create_file(plain, overwrite, why);
-    if (err == HEC_OK)
-        err = hec_commit_open(&writer->commit, plain, why);
-    free(plain);
-    if (err) {
+    if (!writer->timeline || hec_series_init(&writer->series, BLOCKS_BYTES) != 0) {
         destroy(writer);
-        return err;
+        return NULL;
     }
-    *out = writer;
-    return HEC_OK;
+    return writer;
+}
+
+static int create_file(struct hec_writer *writer, const char *path, bool overwrite, struct hec_why *why) {
+    /* SQLite takes some names for something else than a path (":memory:"): none of them has a slash. */
+    if (asprintf(&writer->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0) {
+        writer->path = NULL;
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
+    int err = hec_create_file(writer->path, overwrite, &writer->keeper, why);
+    if (err == HEC_OK && (err = hec_commit_open(&writer->commit, writer->path, why)) != HEC_OK)
+        hec_create_remove(writer->path);
+    return err;
+}
+
+int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out,
+                      struct hec_why *why) {
+    struct hec_writer *writer = new_writer(origin_ns);
+    *out = NULL;
+    if (!writer)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    int err = create_file(writer, path, overwrite, why);
+    if (err)
+        destroy(writer);
+    else
+        *out = writer;
+    return err;
+}
+
+static int create_in_memory(struct hec_writer *writer, struct hec_why *why) {
+    struct hec_image empty;
+    int err = hec_schema_image(&empty.bytes, &empty.length, why);
+    if (err)
+        return err;
+    hec_schema_mark(&empty, false);
+    err = hec_commit_open_memory(&writer->commit, &empty, why);
+    free(empty.bytes);
+    return err;
+}
+
+int hec_writer_create_in_memory(int64_t origin_ns, struct hec_writer **out, struct hec_why *why) {
+    struct hec_writer *writer = new_writer(origin_ns);
+    *out = NULL;
+    if (!writer)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    int err = create_in_memory(writer, why);
+    if (err)
+        destroy(writer);
+    else
+        *out = writer;
+    return err;
 }
 
 void hec_writer_set_origin(struct hec_writer *writer, int64_t origin_ns) {
@@ -242,12 +314,39 @@ const struct hec_sink *hec_writer_sink(struct hec_writer *writer) {
     return &writer->sink;
 }
 
+/* Whether a reader takes it: times come from programs, and from clocks that are not ours. */
+static bool fits(const struct hec_queue_item *item, int64_t origin_ns) {
+    int64_t t_ns;
+    switch ((enum hec_queued)item->type) {
+    case HEC_QUEUED_EVENT:
+        return !__builtin_sub_overflow(((const struct hec_queued_event *)item->data)->t_ns, origin_ns, &t_ns) &&
+               t_ns >= -HEC_RECORD_TIME_MAX_NS && t_ns <= HEC_RECORD_TIME_MAX_NS;
+    case HEC_QUEUED_DEVICE:
+        return hec_record_fits(&hec_record_device, item->data, origin_ns);
+    case HEC_QUEUED_PROCESS:
+        return hec_record_fits(&hec_record_process, item->data, origin_ns);
+    case HEC_QUEUED_GPU_PROCESS:
+        return hec_record_fits(&hec_record_gpu_process, item->data, origin_ns);
+    case HEC_QUEUED_TRACER:
+        return hec_record_fits(&hec_record_tracer, item->data, origin_ns);
+    case HEC_QUEUED_SAMPLE:
+    case HEC_QUEUED_UNITS:
+    case HEC_QUEUED_META:
+        break;
+    }
+    return true;
+}
+
 /* Samples into their open blocks, everything else to what waits for the commit. */
 static void sort_in(struct hec_writer *writer, const struct hec_queue *taken, int64_t origin_ns) {
     struct hec_queue_cursor cursor;
     struct hec_queue_item item;
     hec_queue_begin(taken, &cursor);
     while (hec_queue_next(&cursor, &item)) {
+        if (item.type != HEC_QUEUED_SAMPLE && !fits(&item, origin_ns)) {
+            refuse(writer);
+            continue;
+        }
         if (item.type != HEC_QUEUED_SAMPLE) {
             hec_queue_push(&writer->records, item.type, item.data, item.length, NULL, 0);
             continue;
@@ -335,23 +434,75 @@ static int64_t count_lost(struct hec_writer *writer) {
            hec_definitions_refused(&writer->definitions);
 }
 
-int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why) {
+static bool is_there(const struct hec_writer *writer) {
+    return hec_create_is_there(writer->path, writer->keeper);
+}
+
+/* A file that is not whole is folded as far as that goes; one that is no more at its path is left alone. */
+static void close_file(struct hec_writer *writer) {
+    if (writer->path && !is_there(writer))
+        hec_commit_leave(&writer->commit);
+    else if (writer->path && writer->finished != HEC_OK)
+        hec_commit_fold(&writer->commit, NULL);
+    hec_commit_close(&writer->commit);
+}
+
+int hec_writer_finish(struct hec_writer *writer, struct hec_why *why) {
+    hec_commit_last(&writer->commit);
     int err = hec_writer_flush(writer, why); /* may tell of a recovery, so there are two */
     if (err == HEC_OK) {
         char text[32];
         snprintf(text, sizeof text, "%lld", (long long)count_lost(writer));
-        sink_meta(writer, "store_lost", text);
+        push_meta(writer, "store_lost", text, true);
         snprintf(text, sizeof text, "%lld", (long long)hec_store_timeline_lost(writer->timeline));
-        sink_meta(writer, "store_activities_lost", text);
-        sink_meta(writer, "store_closed", "1");
+        push_meta(writer, "store_activities_lost", text, true);
+        push_meta(writer, "store_closed", "1", true);
         err = hec_writer_flush(writer, why);
     }
+    writer->whole = err == HEC_OK && (!writer->path || is_there(writer));
+    if (err == HEC_OK && writer->path)
+        err = writer->whole ? hec_commit_fold(&writer->commit, why)
+                            : hec_fail(why, HEC_ERR_NOTFOUND,
+                                       "the file or its folder was removed, renamed or replaced during the run");
+    writer->told = true;
+    writer->finished = err;
+    return err;
+}
+
+bool hec_writer_is_whole(const struct hec_writer *writer) {
+    return writer->whole;
+}
+
+int hec_writer_to_memory(struct hec_writer *writer, struct hec_why *why) {
+    struct hec_image image;
+    struct hec_commit memory;
+    int err = hec_commit_image(&writer->commit, &image, why);
+    if (err == HEC_OK)
+        err = hec_commit_open_memory(&memory, &image, why);
+    free(image.bytes);
+    if (err)
+        return err;
+    close_file(writer);
+    writer->commit = memory;
+    free(writer->path);
+    writer->path = NULL;
+    close(writer->keeper);
+    writer->keeper = -1;
+    return HEC_OK;
+}
+
+int hec_writer_image(struct hec_writer *writer, struct hec_image *image, struct hec_why *why) {
+    return hec_commit_image(&writer->commit, image, why);
+}
+
+int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why) {
+    int err = writer->told ? writer->finished : hec_writer_finish(writer, why);
     if (lost)
         *lost =
             count_lost(writer) + (err ? hec_series_uncommitted(&writer->series) + hec_queue_count(&writer->records) +
                                             hec_store_timeline_uncommitted(writer->timeline)
                                       : 0);
-    int closed = hec_commit_close(&writer->commit, err ? NULL : why);
+    close_file(writer);
     destroy(writer);
-    return err ? err : closed;
+    return err;
 }

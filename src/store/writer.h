@@ -10,14 +10,19 @@
 
 #include "base/error.h"
 #include "model/run.h"
+#include "store/image.h"
+
+#include <stdbool.h>
 
 struct hec_writer;
 
-/* Create the file at path (it must not exist, or overwrite is true; then a run file or an empty file is replaced, and
- * anything else is HEC_ERR_USAGE). origin_ns: the monotonic time that becomes 0 in the file (may be set later with
- * hec_writer_set_origin, before the first flush). The file is valid from the moment it exists. */
+/* Create the file at path (it must not exist, or overwrite is true: hec_create_check). origin_ns: the monotonic time that
+ * becomes 0 in the file (may be set later with hec_writer_set_origin, before the first flush). The file is valid from the
+ * moment it exists, and is known as one that is being written until the writer is closed. */
 int hec_writer_create(const char *path, bool overwrite, int64_t origin_ns, struct hec_writer **out,
                       struct hec_why *why);
+/* A run in memory, where there is no room for a file: some 64 MB, what comes beyond is dropped and counted. */
+int hec_writer_create_in_memory(int64_t origin_ns, struct hec_writer **out, struct hec_why *why);
 void hec_writer_set_origin(struct hec_writer *writer, int64_t origin_ns);
 
 /* Lives as long as the writer. Times of samples are kept to the microsecond; those of gauges and means may be moved by
@@ -33,9 +38,23 @@ const struct hec_sink *hec_writer_sink(struct hec_writer *writer);
  * One thread at a time. Once writing works again, an event store_failed tells how long it did not. */
 int hec_writer_flush(struct hec_writer *writer, struct hec_why *why);
 
-/* Flush, fold the write-ahead log into the one file and close. The writer is gone in any case. On failure the file
- * holds everything committed before; *lost (may be NULL) is the number of values that could not be kept. The meta key
- * store_closed = "1" tells a reader that the run was ended in order, store_lost how many values are missing. */
+/* Flush, say that the run was ended in order (the meta key store_closed = "1"; store_lost tells how many values are
+ * missing) and fold the write-ahead log into the one file. On failure, and where the file is no more at its path
+ * (HEC_ERR_NOTFOUND), the file holds everything that was committed before, and hec_writer_to_memory and another call of
+ * this make the run whole in memory. */
+int hec_writer_finish(struct hec_writer *writer, struct hec_why *why);
+
+/* After that failed: is all in the file all the same, and only its log could not be folded in? */
+bool hec_writer_is_whole(const struct hec_writer *writer);
+
+/* Go on in memory, with what the file has and what waits. The file is closed. On failure nothing has changed. */
+int hec_writer_to_memory(struct hec_writer *writer, struct hec_why *why);
+
+/* The bytes of the run file; image->bytes is to be freed. */
+int hec_writer_image(struct hec_writer *writer, struct hec_image *image, struct hec_why *why);
+
+/* Finish, if that was not done, and close. The writer is gone in any case. *lost (may be NULL) is the number of values that
+ * could not be kept. */
 int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why);
 
 #endif

@@ -18,12 +18,18 @@
 #define PROBES 21
 #define PROBE_CALLS 100
 
-static struct hec_caller callers[HEC_CALLERS_MAX], probe;
+/* On one page, in few lines: what each launch needs. */
+static struct {
+    bool recording, single, attach_first;
+    struct limits {
+        uint64_t pause, apart, blocked, burst; /* ticks */
+    } limits;
+    struct hec_caller callers[HEC_CALLERS_MAX];
+} hot __attribute__((aligned(4096)));
+static struct hec_caller probe;
 static struct hec_caller nobody = {.tid = UINT32_MAX}; /* for threads that found no slot: asked once, counted once */
-static bool recording, single, attach_first;
 static uint32_t left_out;
 static uint32_t names[HEC_TRAMPOLINES_MAX];
-static struct limits { uint64_t pause, apart, blocked, burst; /* ticks */ } limits;
 
 /* One pointer, in the room that the loader keeps for libraries that come late (TLSDESC): reading it allocates nothing. */
 static __thread struct hec_caller *mine;
@@ -33,11 +39,11 @@ static __thread struct hec_caller *mine;
 static struct hec_caller *adopt(uint32_t tid) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
         uint32_t none = 0;
-        if (__atomic_load_n(&callers[i].tid, __ATOMIC_RELAXED) == 0 &&
-            __atomic_compare_exchange_n(&callers[i].tid, &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            callers[i].device_known = false;
-            __atomic_store_n(&callers[i].last_tick, hec_ticks_now(), __ATOMIC_RELAXED);
-            return &callers[i];
+        if (__atomic_load_n(&hot.callers[i].tid, __ATOMIC_RELAXED) == 0 &&
+            __atomic_compare_exchange_n(&hot.callers[i].tid, &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            hot.callers[i].device_known = false;
+            __atomic_store_n(&hot.callers[i].last_tick, hec_ticks_now(), __ATOMIC_RELAXED);
+            return &hot.callers[i];
         }
     }
     __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
@@ -45,14 +51,14 @@ static struct hec_caller *adopt(uint32_t tid) {
 }
 
 struct hec_caller *hec_caller_enter(void) {
-    if (!__atomic_load_n(&recording, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&hot.recording, __ATOMIC_ACQUIRE))
         return NULL;
     struct hec_caller *caller = mine;
     if (__builtin_expect(!caller || caller->tid == 0, 0))
         caller = mine = adopt((uint32_t)syscall(SYS_gettid));
     if (__builtin_expect(caller == &nobody, 0))
         return NULL;
-    if (__builtin_expect(__atomic_load_n(&attach_first, __ATOMIC_RELAXED), 0) && hec_trampolines_context())
+    if (__builtin_expect(__atomic_load_n(&hot.attach_first, __ATOMIC_RELAXED), 0) && hec_trampolines_context())
         hec_attach_await();
     return caller;
 }
@@ -65,9 +71,11 @@ static uint16_t device_of(struct hec_caller *caller) {
     return caller->device;
 }
 
-void hec_caller_moved(void) {
-    if (mine)
-        mine->device_known = false;
+void hec_caller_moved(void *context) {
+    if (!mine || (context && context == mine->context))
+        return;
+    mine->context = context;
+    mine->device_known = false;
 }
 
 static bool take(struct hec_caller *caller) {
@@ -92,7 +100,7 @@ static void write_burst(struct hec_caller *caller) {
     if (burst->launches == 0 || caller == &probe)
         return;
     record.t_ns = hec_ticks_at_ns(burst->first_tick);
-    out->duration_ns = hec_ticks_ns(burst->last_tick - burst->first_tick);
+    out->duration_ns = hec_ticks_ns(caller->last_tick - burst->first_tick);
     out->in_calls_ns = hec_ticks_ns(burst->in_ticks);
     out->pauses_ns = hec_ticks_ns(burst->pause_ticks);
     out->launches = burst->launches;
@@ -122,59 +130,65 @@ static void write_call(struct hec_caller *caller, uint64_t begin, uint64_t end, 
 
 /* ---- calls ---- */
 
-static void count(struct hec_caller *caller, uint64_t begin, uint64_t end, enum hec_trace_call_class call_class) {
-    bool waits =
-        call_class == HEC_TRACE_CALL_SYNC ||
-        (end - begin >= limits.blocked && (call_class == HEC_TRACE_CALL_LAUNCH || call_class == HEC_TRACE_CALL_GRAPH ||
-                                           call_class == HEC_TRACE_CALL_COPY));
-    add(&caller->calls, 1);
-    if (call_class == HEC_TRACE_CALL_LAUNCH || call_class == HEC_TRACE_CALL_MEMSET)
-        add(&caller->launches, 1);
-    else if (call_class == HEC_TRACE_CALL_GRAPH)
-        add(&caller->graphs, 1);
-    else if (call_class == HEC_TRACE_CALL_COPY)
-        add(&caller->copies, 1);
-    __atomic_store_n(&caller->waiting_since, 0, __ATOMIC_RELAXED);
-    if (waits)
-        add(&caller->waited_ticks, end - begin);
-    __atomic_store_n(&caller->last_tick, end, __ATOMIC_RELAXED);
-}
-
-void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
-    count(caller, begin, end, call->call_class);
+/* Ends the burst, unless the tracer's thread has it just now: then that sends it off. */
+static void end_burst(struct hec_caller *caller) {
     if (take(caller)) {
         write_burst(caller);
         give(caller);
     }
+}
+
+static void ended(struct hec_caller *caller, uint64_t end) {
+    __atomic_store_n(&caller->last_tick, end, __ATOMIC_RELAXED);
+}
+
+void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
+    bool copies = call->call_class == HEC_TRACE_CALL_COPY;
+    end_burst(caller);
+    add(copies ? &caller->copies : &caller->others, 1);
+    __atomic_store_n(&caller->waiting_since, 0, __ATOMIC_RELAXED);
+    if (call->call_class == HEC_TRACE_CALL_SYNC || (copies && end - begin >= hot.limits.blocked))
+        add(&caller->waited_ticks, end - begin);
+    ended(caller, end);
+    write_call(caller, begin, end, call);
+}
+
+/* A launch that waited for room in the queue, or each of them while device activity is traced. */
+static void launched_alone(struct hec_caller *caller, uint64_t begin, uint64_t end,
+                           const struct hec_caller_call *call) {
+    if (end - begin >= hot.limits.blocked && call->call_class != HEC_TRACE_CALL_MEMSET)
+        add(&caller->waited_ticks, end - begin);
+    ended(caller, end);
     write_call(caller, begin, end, call);
 }
 
 void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
     struct hec_caller_burst *burst = &caller->burst;
+    bool graph = call->call_class == HEC_TRACE_CALL_GRAPH;
     uint16_t device = device_of(caller);
-    count(caller, begin, end, call->call_class);
+    add(graph ? &caller->graphs : &caller->launches, 1);
     /* the tracer's thread has the burst just now: it sends it off */
     bool own = take(caller);
-    if (!own || end - begin >= limits.blocked || __atomic_load_n(&single, __ATOMIC_RELAXED)) {
+    if (!own || end - begin >= hot.limits.blocked || __atomic_load_n(&hot.single, __ATOMIC_RELAXED)) {
         if (own) {
             write_burst(caller);
             give(caller);
         }
-        write_call(caller, begin, end, call);
+        launched_alone(caller, begin, end, call);
         return;
     }
-    uint64_t pause = burst->launches > 0 && begin > burst->last_tick ? begin - burst->last_tick : 0;
-    if (burst->launches == 0 || pause >= limits.apart || end - burst->first_tick >= limits.burst ||
+    uint64_t pause = burst->launches > 0 && begin > caller->last_tick ? begin - caller->last_tick : 0;
+    if (burst->launches == 0 || pause >= hot.limits.apart || end - burst->first_tick >= hot.limits.burst ||
         device != burst->device) {
         write_burst(caller);
         *burst = (struct hec_caller_burst){.first_tick = begin, .device = device};
         pause = 0;
     }
     burst->launches++;
-    burst->graphs += call->call_class == HEC_TRACE_CALL_GRAPH;
+    burst->graphs += graph && burst->graphs < UINT16_MAX;
     burst->in_ticks += end - begin;
-    burst->pause_ticks += pause >= limits.pause ? pause : 0;
-    burst->last_tick = end;
+    burst->pause_ticks += pause >= hot.limits.pause ? pause : 0;
+    ended(caller, end);
     give(caller);
 }
 
@@ -182,16 +196,16 @@ void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end
 
 static struct hec_caller *caller_of(uint32_t tid) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++)
-        if (__atomic_load_n(&callers[i].tid, __ATOMIC_RELAXED) == tid)
-            return &callers[i];
+        if (__atomic_load_n(&hot.callers[i].tid, __ATOMIC_RELAXED) == tid)
+            return &hot.callers[i];
     return adopt(tid);
 }
 
 void hec_callers_told(const struct hec_trace_told *told) {
-    struct hec_caller *caller = __atomic_load_n(&recording, __ATOMIC_ACQUIRE) ? caller_of(told->tid) : NULL;
+    struct hec_caller *caller = __atomic_load_n(&hot.recording, __ATOMIC_ACQUIRE) ? caller_of(told->tid) : NULL;
     if (!caller || caller == &nobody)
         return;
-    if (__atomic_load_n(&attach_first, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&hot.attach_first, __ATOMIC_RELAXED))
         hec_attach_await();
     hec_ticks_refine(); /* the times are exact */
     caller->device = told->device;
@@ -216,7 +230,7 @@ static uint64_t ticks_of(int64_t ns) {
 
 void hec_callers_open(void) {
     hec_ticks_open();
-    limits = (struct limits){ticks_of(PAUSE_NS), ticks_of(APART_NS), ticks_of(BLOCKED_NS), ticks_of(BURST_NS)};
+    hot.limits = (struct limits){ticks_of(PAUSE_NS), ticks_of(APART_NS), ticks_of(BLOCKED_NS), ticks_of(BURST_NS)};
     hec_out_lock();
     for (uint32_t i = 0; i < hec_trampolines_count(); i++)
         names[i] = hec_intern_name(hec_trampolines_name(i));
@@ -224,37 +238,42 @@ void hec_callers_open(void) {
 }
 
 void hec_callers_record(bool on) {
-    __atomic_store_n(&recording, on, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot.recording, on, __ATOMIC_RELEASE);
 }
 
 void hec_callers_single(bool on) {
-    __atomic_store_n(&single, on, __ATOMIC_RELAXED);
+    __atomic_store_n(&hot.single, on, __ATOMIC_RELAXED);
 }
 
 void hec_callers_attach_first(bool on) {
-    __atomic_store_n(&attach_first, on, __ATOMIC_RELAXED);
+    __atomic_store_n(&hot.attach_first, on, __ATOMIC_RELAXED);
 }
 
 void hec_callers_read(struct hec_callers_totals *out) {
     uint64_t waited = 0, now = hec_ticks_now();
     *out = (struct hec_callers_totals){.t_ns = hec_ticks_clock_ns()};
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
-        const struct hec_caller *c = &callers[i];
+        const struct hec_caller *c = &hot.callers[i];
         uint64_t since = __atomic_load_n(&c->waiting_since, __ATOMIC_RELAXED);
-        out->calls += __atomic_load_n(&c->calls, __ATOMIC_RELAXED);
-        out->launches += __atomic_load_n(&c->launches, __ATOMIC_RELAXED);
-        out->graphs += __atomic_load_n(&c->graphs, __ATOMIC_RELAXED);
-        out->copies += __atomic_load_n(&c->copies, __ATOMIC_RELAXED);
+        uint64_t launches = __atomic_load_n(&c->launches, __ATOMIC_RELAXED);
+        uint64_t graphs = __atomic_load_n(&c->graphs, __ATOMIC_RELAXED);
+        uint64_t copies = __atomic_load_n(&c->copies, __ATOMIC_RELAXED);
+        out->calls += launches + graphs + copies + __atomic_load_n(&c->others, __ATOMIC_RELAXED);
+        out->launches += launches;
+        out->graphs += graphs;
+        out->copies += copies;
         /* a thread that only waits holds up nobody who launches */
-        if (__atomic_load_n(&c->launches, __ATOMIC_RELAXED) + __atomic_load_n(&c->graphs, __ATOMIC_RELAXED) > 0)
+        if (launches + graphs > 0)
             waited += __atomic_load_n(&c->waited_ticks, __ATOMIC_RELAXED) + (since && now > since ? now - since : 0);
     }
     out->waited_ns = hec_ticks_ns(waited);
 }
 
 uint32_t hec_callers_tid(uint32_t i, uint64_t *calls) {
-    *calls = __atomic_load_n(&callers[i].calls, __ATOMIC_RELAXED);
-    return __atomic_load_n(&callers[i].tid, __ATOMIC_ACQUIRE);
+    const struct hec_caller *c = &hot.callers[i];
+    *calls = __atomic_load_n(&c->launches, __ATOMIC_RELAXED) + __atomic_load_n(&c->graphs, __ATOMIC_RELAXED) +
+             __atomic_load_n(&c->copies, __ATOMIC_RELAXED) + __atomic_load_n(&c->others, __ATOMIC_RELAXED);
+    return __atomic_load_n(&hot.callers[i].tid, __ATOMIC_ACQUIRE);
 }
 
 /* Its totals stay: they are sums over the life of the process. A thread may have been cancelled in a wait, or where it had
@@ -271,15 +290,12 @@ static void release(struct hec_caller *caller) {
 void hec_callers_sweep(bool all) {
     uint64_t now = hec_ticks_now();
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
-        struct hec_caller *c = &callers[i];
+        struct hec_caller *c = &hot.callers[i];
         uint64_t last = __atomic_load_n(&c->last_tick, __ATOMIC_RELAXED);
         int64_t still_ns = now > last ? hec_ticks_ns(now - last) : 0;
         if (__atomic_load_n(&c->tid, __ATOMIC_ACQUIRE) == 0 || !(all || still_ns >= STILL_NS))
             continue;
-        if (take(c)) {
-            write_burst(c);
-            give(c);
-        }
+        end_burst(c);
         if (still_ns >= GONE_NS)
             release(c);
     }
@@ -307,8 +323,8 @@ uint32_t hec_callers_cost_ps(void) {
 }
 
 void hec_callers_forget(void) {
-    recording = single = attach_first = false;
-    memset(callers, 0, sizeof callers);
+    hot.recording = hot.single = hot.attach_first = false;
+    memset(hot.callers, 0, sizeof hot.callers);
     mine = NULL; /* of the one thread that is here */
     left_out = 0;
 }

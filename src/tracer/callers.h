@@ -10,26 +10,31 @@
 #include "tracer/ticks.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Threads beyond these are not recorded; they are counted. */
 #define HEC_CALLERS_MAX 256u
 
 struct hec_caller {
+    /* What a launch reads and writes is one line of the cache: between two launches the program uses all of it. */
     uint32_t tid; /* 0: the slot is free */
     uint16_t device;
     bool device_known;
-    uint8_t lock;           /* of the burst */
-    uint64_t waiting_since; /* tick at which the call under way began to wait; 0: in none */
-    uint64_t last_tick;     /* when the last call ended */
-    /* so far */
-    uint64_t calls, launches, graphs, copies, waited_ticks;
+    uint8_t lock;              /* of the burst */
+    uint64_t last_tick;        /* when the last call ended */
+    uint64_t launches, graphs; /* so far, memsets among launches */
     struct hec_caller_burst {
-        uint64_t first_tick, last_tick, in_ticks, pause_ticks;
-        uint32_t launches, graphs;
+        uint64_t first_tick, in_ticks, pause_ticks;
+        uint32_t launches; /* graphs among them; 0: no burst */
+        uint16_t graphs;
         uint16_t device;
-    } burst; /* launches + graphs 0: none */
+    } burst;
+    uint64_t waiting_since;                /* tick at which the call under way began to wait; 0: in none */
+    uint64_t copies, others, waited_ticks; /* so far */
+    void *context;                         /* that the thread made current last; known with the device */
 } __attribute__((aligned(128)));
+_Static_assert(offsetof(struct hec_caller, waiting_since) == 64, "a launch touches one line");
 
 /* What all threads did so far. */
 struct hec_callers_totals {
@@ -56,8 +61,8 @@ void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, c
 void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
 /* A call that only its teller saw (base/trace.h). */
 void hec_callers_told(const struct hec_trace_told *told);
-/* Another context may be current in the calling thread from now on. */
-void hec_caller_moved(void);
+/* The calling thread made this context current; NULL: which one is not known. */
+void hec_caller_moved(void *context);
 
 /* ---- for the tracer's thread ---- */
 

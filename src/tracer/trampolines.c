@@ -99,11 +99,11 @@ _Static_assert(ROWS <= HEC_TRAMPOLINES_MAX, "every row has a name in the ring");
         hec_caller_leave(caller, begin, end, &call);                                                                   \
         return result;                                                                                                 \
     }
-#define MOVE(name, parameters, arguments)                                                                              \
+#define MOVE(name, parameters, arguments, context_)                                                                    \
     static int(*real_##name) parameters;                                                                               \
     static int front_##name parameters {                                                                               \
         int result = real_##name arguments;                                                                            \
-        hec_caller_moved();                                                                                            \
+        hec_caller_moved(result == 0 ? (context_) : NULL);                                                             \
         return result;                                                                                                 \
     }
 #include "tracer/trampolines.def"

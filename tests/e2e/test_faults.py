@@ -190,7 +190,6 @@ SENSORS = {
 
 
 
-
 @pytest.mark.parametrize("at", ["", "@1"])
 def test_sensors_that_fail(hec, at):
     """One fails from the start or during the run: the others are recorded, and the energy stays true."""
@@ -254,100 +253,6 @@ def test_nothing_measured_is_not_zero(hec):
     assert_kept(done)
     energy = hec.report("t.hec")["devices"][0]["energy"]
     assert energy["joules"] is None or energy["joules"] > 0
-
-
-# ---- the run file ----
-
-@pytest.mark.parametrize("blocks", [16, 88, 92, 96, 112])
-def test_file_size_limit(hec, blocks):
-    """1024-byte blocks: too small for an empty run file, filled at once, filled after a while."""
-    done = subprocess.run(["bash", "-c", f"ulimit -f {blocks}; exec {shlex.quote(hec.path)} run -o f.hec -- "
-                           f"sh -c 'for i in $(seq 25); do sleep 0.1; done; exit {STATUS}'"],
-                          cwd=hec.folder, capture_output=True, text=True, timeout=60)
-    assert_clean(done.stderr)
-    if done.returncode == 74:  # not even an empty file fits: told before the command starts
-        assert blocks < 88 and "f.hec" in done.stderr and not (hec.folder / "f.hec").exists()
-        return
-    assert done.returncode == STATUS, done.stderr
-    assert_sound(hec.folder / "f.hec")
-    if "hec: f.hec" in done.stderr:
-        assert "full" in done.stderr or "large" in done.stderr
-        lost = int(re.search(r"; ([0-9]+) readings are lost", done.stderr).group(1))
-        assert "time " not in done.stderr, "no brief report of a file that is not whole"
-        if lost > 2:  # the last two entries only close the file: without them all readings are there
-            assert "cut off" in hec("report", "f.hec").stdout
-
-
-@pytest.fixture
-def tiny_disk(hec):
-    """Runs a command line on a file system of its own size, in a mount namespace that goes with it."""
-    def run(kib, line):
-        script = (f"mkdir -p small && mount -t tmpfs -o size={kib}k none small && cd small && {line}; status=$?; "
-                  f"cp -r . ../copy; exit $status")
-        return subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=hec.folder, capture_output=True, text=True,
-                              timeout=60)
-    try:
-        possible = run(64, "true").returncode == 0
-    except FileNotFoundError:
-        possible = False
-    if not possible:
-        pytest.skip("no right to mount here")
-    return run
-
-
-@pytest.mark.parametrize("kib", [32, 100, 160])
-def test_disk_full(hec, tiny_disk, kib):
-    command = f"{shlex.quote(hec.path)} sim mixed --seconds 3; exit {STATUS}"
-    done = tiny_disk(kib, f"TMPDIR=/dev/shm {shlex.quote(hec.path)} run --sim h200 -o f.hec -- sh -c {shlex.quote(command)}")
-    messages = assert_clean(done.stderr)
-    if kib == 32:
-        assert done.returncode == 74 and "f.hec: No space left on device" in done.stderr
-        return
-    assert done.returncode == STATUS
-    assert_sound(hec.folder / "copy" / "f.hec")
-    report = hec("report", "copy/f.hec")
-    assert report.returncode == 0
-    if messages:
-        assert "f.hec" in messages[0] and "readings are lost" in messages[0]
-        assert "cut off" in report.stdout
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_folder_removed_during_the_run(hec, quiet):
-    (hec.folder / "d").mkdir()
-    done = hec("run", *(["-q"] if quiet else []), "--sim", "h200", "-o", "d/x.hec", "--", "sh", "-c",
-               f"sleep 0.4; rm -rf d; sleep 1.2; exit {STATUS}")
-    assert_kept(done)
-    assert done.stderr == "hec: d/x.hec is gone: the file or its folder was removed or renamed during the run\n"
-
-
-def nobody(command, **options):
-    """As a user without rights, also when the test runs as root."""
-    if os.geteuid() == 0:
-        options["user"], options["extra_groups"] = 65534, []
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_unwritable_folder(hec, quiet):
-    """Nobody asked for a file there, so the run is measured all the same, and the place of its file is told."""
-    place = hec.folder / "locked"
-    place.mkdir(mode=0o555)
-    place.chmod(0o555)
-    if nobody(["sh", "-c", f"{shlex.quote(hec.path)} --version"]).returncode:
-        pytest.skip("the program lies in a folder that is closed to other users")
-    if nobody(["sh", "-c", f"cd {shlex.quote(str(place))}"]).returncode:
-        place = "/"  # a temporary folder of root's is closed to others
-    done = nobody([hec.path, "run", *(["-q"] if quiet else []), "--sim", "h200", "--", "sh", "-c", f"exit {STATUS}"],
-                  cwd=place, env={**os.environ, "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": ""})
-    assert_kept(done)
-    found = re.search(r"the current folder cannot be written: the run file is (\S+/sh\.hec)$", done.stderr, re.M)
-    assert found, done.stderr
-    assert hec("report", found.group(1)).returncode == 0
-    os.unlink(found.group(1))
-    os.rmdir(os.path.dirname(found.group(1)))
-    asked = nobody([hec.path, "run", "-o", "asked.hec", "--", "true"], cwd=place)
-    assert asked.returncode not in (0, STATUS) and "asked.hec" in asked.stderr
 
 
 # ---- around the command ----

@@ -93,7 +93,7 @@ def test_a_failed_import_keeps_the_earlier_run(hec):
     assert hec("import", "-q", "-o", "a.hec", "train.json").returncode == 0
     assert hec("import", "-q", "-f", "-o", "a.hec", "cut.json").returncode == 65
     assert counts(hec.folder / "a.hec")["kernel"] == 10
-    assert not list(hec.folder.glob("*.part*"))
+    assert not list(hec.folder.glob("hec-*"))
 
 
 def test_short_imports_are_quiet_on_a_terminal(hec):

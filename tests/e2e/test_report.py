@@ -1,4 +1,5 @@
 """`hec report` on real run files of the simulated GPU: the schema, the terminal, damaged files."""
+import contextlib
 import json
 import pathlib
 import random
@@ -87,6 +88,23 @@ def test_damaged_files_give_one_sentence(hec, run_file):
             refused += 1
             assert len(done.stderr.splitlines()) == 1 and f"bad{i}.hec" in done.stderr
     assert refused >= 5
+
+
+def test_a_damaged_row_costs_no_more_than_itself(hec, run_file):
+    whole = hec.report(run_file)
+    path = hec.folder / "row.hec"
+    path.write_bytes(run_file.read_bytes())
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("update tracer set first_ns = 2305843009213693952")
+        file.commit()
+    report = hec.report("row.hec")
+    assert report["totals"]["joules"] == whole["totals"]["joules"]
+    told = [event["text"] for event in report["events"] if event["kind"] == "damaged"]
+    assert len(told) == 1 and "column first_ns of the table tracer" in told[0]
+    for verb in (["gather", "-f", "-o", "copy.hec"], ["export", "--csv", "-f", "-o", "row.csv"]):
+        done = hec(*verb, "row.hec")
+        assert done.returncode == 0 and "a part of row.hec is damaged and left out" in done.stderr
+    assert not [event for event in hec.report("copy.hec")["events"] if event["kind"] == "damaged"]
 
 
 def test_missing_file_and_several_files(hec, run_file):

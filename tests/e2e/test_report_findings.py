@@ -32,6 +32,25 @@ def untraced(tmp_path_factory):
     return record(tmp_path_factory.mktemp("untraced"), "data-starved", "--trace=off")
 
 
+def test_two_programs_are_not_told_of_each_other(hec):
+    both = " & ".join(f"{hec.path} sim {case} --seconds 1.5 --device {device} {marks}"
+                      for device, (case, marks) in enumerate([("data-starved", "--marks"), ("small-kernels", "")]))
+    done = hec("run", "--sim", "h200x2", "--trace=full", "-o", "two.hec", "--", "sh", "-c", f"{both} & wait", env={"LC_ALL": "C.UTF-8"})
+    assert done.returncode == 0, done.stderr
+    report = hec.report("two.hec")
+    jsonschema.validate(report, SCHEMA)
+    first, second = report["devices"]
+    assert first["steps"] == report["steps"] and report["steps"]["source"] == "marked" and report["steps"]["count"] > 5
+    assert second["steps"]["count"] == 0, "this program makes none"
+    for finding in report["findings"]:
+        assert finding["device"] == 0 or not [line for line in finding["evidence"] if " a step" in line], finding
+    unit = report["units"]
+    assert unit["devices"] == [0]
+    assert unit["joules_per_unit"] == pytest.approx(first["energy"]["joules"] / unit["count"])
+    assert "per unit, of GPU 0" in done.stderr
+    assert ("  GPU 0  " in done.stderr and "  GPU 1  " in done.stderr) or "  GPUs       0: " in done.stderr
+
+
 def test_a_starved_run_is_told_what_starves_it(starved):
     report, text, brief = starved
     first = report["findings"][0]

@@ -97,14 +97,36 @@ def test_another_tool_keeps_its_injection(hec):
     assert any(text.startswith("trace: CUDA_INJECTION64_PATH is taken by") for text, in events)
 
 
+def told(hec, path, why):
+    """The report says why there are no kernels, and gives no advice to do what was done."""
+    assert hec.report(path)["trace"]["why"] == why
+    words = " ".join(hec("report", path).stdout.split())
+    assert why in words and "would add" not in words and "no process" not in words, words
+
+
+def test_another_profiler_in_the_place_of_the_tracer(hec):
+    """As nsys does: the variable that the driver reads is another's, in the command itself."""
+    path = run(hec, "--trace=full", program=("env", "-u", "CUDA_INJECTION64_PATH", PROGRAM, "kernels=50", "seconds=1"))
+    told(hec, path, "the command used a GPU and did not load HEC's tracer: another profiler may have its place")
+
+
+def test_a_trace_of_nothing_is_one(hec):
+    path = run(hec, "--trace=full", program=(hec.path, "sim", "idle-allocated", "--seconds", "1"))
+    words = " ".join(hec("report", path).stdout.split())
+    assert "would add" not in words and "kernels not recorded" not in words, words
+    assert "nothing ran on the GPU" in words
+
+
 def test_a_run_in_a_run_reports_to_the_inner_one(hec):
     inner = (hec.path, "run", "-q", "-o", "inner.hec", "--trace=full", "--", PROGRAM, "kernels=50")
     path = run(hec, "--trace=full", program=inner)
     assert counts(hec.folder / "inner.hec")["kernel"] == 50
     assert "kernel" not in counts(path)
+    told(hec, path, "another hec run inside of this one has taken over the tracing of its command")
     inner = (hec.path, "run", "-q", "-f", "-o", "inner.hec", "--trace=off", "--", PROGRAM, "kernels=50")
     path = run(hec, "--trace=full", program=inner)
     assert "kernel" not in counts(path) and "kernel" not in counts(hec.folder / "inner.hec")
+    told(hec, path, "another hec run inside of this one has taken over the tracing of its command")
 
 
 def test_no_cuda_no_trace(hec):

@@ -40,7 +40,7 @@ static int take_tables(void *context, const struct hec_timeline_tables *tables, 
     calls = hec_calls_begin(tables, classes);
     return calls ? 0 : HEC_ERR_NOMEM;
 }
-static int take_steps(void *context, const struct hec_step_list *steps) {
+static int take_steps(void *context, const struct hec_device_steps *steps) {
     (void)context;
     hec_calls_steps(calls, steps);
     return 0;

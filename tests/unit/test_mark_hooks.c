@@ -371,6 +371,33 @@ static void rates_and_threads_are_bounded(void **state) {
     assert_non_null(kept_event(HEC_EVENT_NOTE, ": 88 marks left out of the timeline: more than 512 threads"));
 }
 
+/* Each process may tell many facts, all of them together no more than a run file holds; a key told again counts once. */
+static void facts_of_a_run_are_bounded(void **state) {
+    (void)state;
+    struct fixture fixture = fixture_new();
+    fixture_open(&fixture);
+    struct hec_ring ring[6];
+    for (uint32_t i = 0; i < 6; i++) {
+        ring[i] = ring_to(&fixture, 8192);
+        for (uint32_t key = 1; key <= 500; key++) {
+            char text[32];
+            snprintf(text, sizeof text, "key%u.%u", key <= 10 ? 0 : i, key);
+            name_in(&ring[i], key, text);
+            struct hec_ring_record record = {
+                .t_ns = hec_clock_mono_ns(), .tid = 7, .kind = HEC_RING_FACT, .u.fact = {.key = key}};
+            assert_true(hec_ring_write(&ring[i], &record));
+        }
+    }
+    fixture_finish(&fixture);
+    for (int i = 0; i < 6; i++)
+        hec_ring_unmap(&ring[i]);
+    assert_int_equal(kept.metas, HEC_MARKS_FACTS_MAX + 5 * 10);
+    char text[80];
+    snprintf(text, sizeof text, "%d facts left out: more than %d of a run", 10 + 6 * 490 - HEC_MARKS_FACTS_MAX,
+             HEC_MARKS_FACTS_MAX);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, text));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_hooks_find_is_told),
@@ -383,6 +410,7 @@ int main(void) {
         cmocka_unit_test(a_hostile_process_is_bounded),
         cmocka_unit_test(rates_and_threads_are_bounded),
         cmocka_unit_test(rates_of_a_run_are_bounded),
+        cmocka_unit_test(facts_of_a_run_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

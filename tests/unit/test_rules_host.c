@@ -39,6 +39,7 @@ static void begin(void) {
     memset(&w, 0, sizeof w);
     w.facts = (struct hec_facts){.summary = &w.summary,
                                  .device = &w.device,
+                                 .steps = &w.summary.timeline.steps,
                                  .timeline = &w.timeline,
                                  .ledger = &w.ledger,
                                  .steady = &w.steady,

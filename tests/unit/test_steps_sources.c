@@ -1,5 +1,6 @@
 /* Steps from what the program, the hooks or a profiler say; what tracing cost. */
 #include "base/trace.h"
+#include "diagnose/state.h"
 #include "diagnose/trace_cost.h"
 #include "fake_timeline.h"
 
@@ -331,12 +332,45 @@ static void warm_up_alone(void **state) {
     assert_int_equal(build(w)->source, HEC_STEP_OPTIMIZER);
 }
 
+static int32_t chosen[4];
+
+static int choose(void *context, const struct hec_device_steps *steps) {
+    (void)context;
+    for (int device = 0; device < 4; device++) {
+        const struct hec_step_list *of = hec_device_steps_of(steps, device);
+        chosen[device] = of ? of->pid : 0;
+    }
+    assert_null(hec_device_steps_of(steps, -1));
+    assert_null(hec_device_steps_of(steps, HEC_DEVICE_MAX));
+    return 0;
+}
+
+/* A device goes by the steps of its own processes; only those of a process without a device are for all others. */
+static void steps_of_each_device(void **state) {
+    struct world *w = *state;
+    const struct hec_state_visitor visitor = {.steps = choose};
+    struct hec_why why;
+    uint32_t second = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 20, -1, 0);
+    fake_tl_track(&w->t, HEC_TRACK_STREAM, 20, 1, 7);
+    fake_tl_track(&w->t, HEC_TRACK_STREAM, 20, 3, 7);
+    fake_tl_track(&w->t, HEC_TRACK_STREAM, 30, 2, 7); /* makes no steps */
+    add_steps(w, w->process, HEC_STEP_MARKED, 9, 10 * MS, 4);
+    add_steps(w, second, HEC_STEP_ANNOTATED, 5, 20 * MS, 1);
+    assert_int_equal(hec_states_build(&w->t.input, NULL, &visitor, &why), 0);
+    assert_true(chosen[0] == 10 && chosen[1] == 20 && chosen[2] == 0 && chosen[3] == 20);
+    uint32_t driver = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 40, -1, 0);
+    add_steps(w, driver, HEC_STEP_MARKED, 7, 10 * MS, 4);
+    assert_int_equal(hec_states_build(&w->t.input, NULL, &visitor, &why), 0);
+    assert_true(chosen[0] == 10 && chosen[1] == 20 && chosen[2] == 40 && chosen[3] == 20);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(sources_by_trust), TEST(exact_quantiles), TEST(time_in_the_loader), TEST(busy_within_steps),
-        TEST(losses),           TEST(estimated_cost),  TEST(hostile_tracers),    TEST(measured_cost),
-        TEST(no_cupti),         TEST(no_baseline),     TEST(interval_is_honest), TEST(warm_up_alone),
+        TEST(steps_of_each_device), TEST(sources_by_trust), TEST(exact_quantiles), TEST(time_in_the_loader),
+        TEST(busy_within_steps),    TEST(losses),           TEST(estimated_cost),  TEST(hostile_tracers),
+        TEST(measured_cost),        TEST(no_cupti),         TEST(no_baseline),     TEST(interval_is_honest),
+        TEST(warm_up_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void names_are_taken_out(void **unused) {
 
     /* a fact replaces what is there */
     scrub.fact_count = 2;
-    assert_int_equal(hec_store_copy(from, to, false, &scrub, &why), HEC_ERR_USAGE);
+    assert_int_equal(hec_store_copy(from, to, false, &scrub, &why), HEC_ERR_EXISTS);
     assert_int_equal(hec_store_copy(from, to, true, &scrub, &why), HEC_OK);
     reader = store_open(to);
     assert_string_equal(hec_reader_meta(reader, "command"), "python train.py");
@@ -144,7 +144,7 @@ static void what_may_be_overwritten(void **unused) {
     FILE *file = fopen(path, "w");
     fputs("import torch\n", file);
     fclose(file);
-    assert_int_equal(hec_writer_create(path, false, 0, &writer, &why), HEC_ERR_USAGE);
+    assert_int_equal(hec_writer_create(path, false, 0, &writer, &why), HEC_ERR_EXISTS);
     assert_non_null(strstr(why.text, "exists already"));
     assert_int_equal(hec_writer_create(path, true, 0, &writer, &why), HEC_ERR_USAGE);
     assert_non_null(strstr(why.text, "is not a HEC run file, so it is not overwritten"));
@@ -159,6 +159,9 @@ static void what_may_be_overwritten(void **unused) {
     writer = store_create(path, 0);
     store_fill(hec_writer_sink(writer), 0, 5);
     assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
+    struct hec_writer *other = NULL;
+    assert_int_equal(hec_writer_create(path, true, 0, &other, &why), HEC_ERR_BUSY); /* not while it is written */
+    assert_non_null(strstr(why.text, "is being written by another run"));
     char command[512];
     snprintf(command, sizeof command, "cd '%s' && cp again.hec k.hec && cp again.hec-wal k.hec-wal", store_folder);
     assert_int_equal(system(command), 0);

@@ -153,6 +153,111 @@ static void full_at_the_beginning(void **unused) {
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+static void read_image(struct hec_writer *writer, struct hec_image *image, struct hec_reader **reader) {
+    struct hec_why why = {""};
+    if (hec_writer_image(writer, image, &why) != HEC_OK || hec_reader_open_image(image, "run", reader, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+}
+
+/* The file cannot be finished: what it has and what waits is whole in memory, and the file stays as it was. */
+static void finishes_in_memory(void **unused) {
+    (void)unused;
+    const char *path = store_path("rescue.hec");
+    struct hec_writer *writer = store_create(path, 0);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    struct hec_why why = {""};
+    add_power(s, 0, 1000);
+    assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
+    limit_files(4096);
+    add_power(s, 1000, 3000);
+    assert_int_equal(hec_writer_finish(writer, &why), HEC_ERR_FULL);
+    assert_int_equal(hec_writer_to_memory(writer, &why), HEC_OK);
+    assert_int_equal(hec_writer_finish(writer, &why), HEC_OK);
+    struct hec_image image;
+    struct hec_reader *reader;
+    read_image(writer, &image, &reader);
+    int64_t lost = -1;
+    assert_int_equal(hec_writer_close(writer, &lost, &why), HEC_OK);
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(lost, 0);
+    struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
+    assert_int_equal(v.count, 3000);
+    assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
+    assert_false(hec_reader_live(reader));
+    int told = 0;
+    assert_int_equal(hec_reader_events(reader, note_failure, &told, NULL), 0);
+    assert_int_equal(told, 1);
+    store_values_free(&v);
+    hec_reader_close(reader);
+    free(image.bytes);
+    reader = store_open(path);
+    v = store_series(reader, HEC_GPU_POWER, 0);
+    assert_int_equal(v.count, 1000);
+    assert_null(hec_reader_meta(reader, "store_closed"));
+    store_values_free(&v);
+    hec_reader_close(reader);
+}
+
+/* Memory has an end as well: what does not fit is counted, and the run can be finished and read. */
+static void memory_is_bounded(void **unused) {
+    (void)unused;
+    struct hec_writer *writer;
+    struct hec_why why = {""};
+    assert_int_equal(hec_writer_create_in_memory(0, &writer, &why), HEC_OK);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    char text[30000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    int written = 0, refused = 0;
+    for (; refused < 5 && written < 4000; written++) {
+        s->event(s->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, written, text);
+        int err = written % 50 == 49 ? hec_writer_flush(writer, &why) : HEC_OK;
+        if (err)
+            assert_int_equal(err, HEC_ERR_FULL);
+        refused += err != HEC_OK;
+    }
+    assert_int_equal(refused, 5);
+    assert_int_equal(hec_writer_finish(writer, &why), HEC_OK);
+    struct hec_image image;
+    struct hec_reader *reader;
+    read_image(writer, &image, &reader);
+    assert_true(image.length > 60 << 20 && image.length < 72 << 20);
+    assert_true(atoll(hec_reader_meta(reader, "store_lost")) > 100);
+    assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
+    hec_reader_close(reader);
+    free(image.bytes);
+    hec_writer_close(writer, NULL, NULL);
+}
+
+/* What became of the file is seen, and what is there in its place is left alone. */
+static void replaced_by_another(void **unused) {
+    (void)unused;
+    char command[1024];
+    const char *path = store_path("taken.hec");
+    struct hec_writer *writer = store_create(path, 0);
+    struct hec_why why = {""};
+    add_power(hec_writer_sink(writer), 0, 100);
+    assert_int_equal(hec_writer_flush(writer, &why), HEC_OK);
+    snprintf(command, sizeof command, "cd '%s' && rm taken.hec* && echo a > taken.hec && echo b > taken.hec-wal",
+             store_folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(hec_writer_finish(writer, &why), HEC_ERR_NOTFOUND);
+    assert_int_equal(hec_writer_to_memory(writer, &why), HEC_OK);
+    assert_int_equal(hec_writer_finish(writer, &why), HEC_OK);
+    struct hec_image image;
+    struct hec_reader *reader;
+    read_image(writer, &image, &reader);
+    assert_int_equal(hec_writer_close(writer, NULL, &why), HEC_OK);
+    struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
+    assert_int_equal(v.count, 100);
+    store_values_free(&v);
+    hec_reader_close(reader);
+    free(image.bytes);
+    snprintf(command, sizeof command, "cd '%s' && test \"$(cat taken.hec taken.hec-wal)\" = \"$(printf 'a\\nb')\"",
+             store_folder);
+    assert_int_equal(system(command), 0);
+}
+
 /* Somebody else holds the file's lock: it is busy for a while, and nothing is lost. */
 static void locked_by_another(void **unused) {
     (void)unused;
@@ -166,10 +271,18 @@ static void locked_by_another(void **unused) {
     assert_int_equal(hec_writer_flush(writer, &why), HEC_ERR_BUSY);
     assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(other);
-    store_close(writer);
+    /* somebody reads it at the end: its log stays beside it, and it is whole */
     struct hec_reader *reader = store_open(path);
+    assert_true(hec_reader_live(reader));
+    assert_int_equal(hec_writer_finish(writer, &why), HEC_ERR_BUSY);
+    assert_true(hec_writer_is_whole(writer));
+    assert_int_equal(hec_writer_close(writer, NULL, &why), HEC_ERR_BUSY);
+    hec_reader_close(reader);
+    reader = store_open(path);
     struct store_values v = store_series(reader, HEC_GPU_POWER, 0);
     assert_int_equal(v.count, 100);
+    assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
+    assert_false(hec_reader_live(reader));
     store_values_free(&v);
     hec_reader_close(reader);
 }
@@ -244,9 +357,15 @@ static void many_threads(void **unused) {
 int main(void) {
     signal(SIGXFSZ, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recovers),          cmocka_unit_test(drops_the_oldest_and_counts),
-        cmocka_unit_test(full_at_the_end),   cmocka_unit_test(full_at_the_beginning),
-        cmocka_unit_test(locked_by_another), cmocka_unit_test(many_threads),
+        cmocka_unit_test(recovers),
+        cmocka_unit_test(drops_the_oldest_and_counts),
+        cmocka_unit_test(full_at_the_end),
+        cmocka_unit_test(full_at_the_beginning),
+        cmocka_unit_test(finishes_in_memory),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(replaced_by_another),
+        cmocka_unit_test(locked_by_another),
+        cmocka_unit_test(many_threads),
     };
     return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
 }

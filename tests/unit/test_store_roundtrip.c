@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 
+#include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
 
@@ -306,12 +307,63 @@ static void visitors_may_stop(void **unused) {
     hec_reader_close(reader);
 }
 
+/* Times from clocks that are not ours, devices that are not there, more facts than fit, names that no longer fit: what the
+ * writer refuses it counts, and what it takes the reader reads. */
+static void extremes_are_refused_by_the_writer(void **unused) {
+    (void)unused;
+    static const int64_t times[] = {INT64_MIN, -(INT64_C(1) << 61), -1, 0, ORIGIN, INT64_C(1) << 61, INT64_MAX};
+    static const int devices[] = {INT_MIN, -1, 0, HEC_DEVICE_MAX - 1, HEC_DEVICE_MAX, INT_MAX};
+    const char *path = store_path("extremes.hec");
+    struct hec_writer *writer = store_create(path, ORIGIN);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+        for (size_t k = 0; k < sizeof devices / sizeof devices[0]; k++) {
+            int64_t t_ns = times[i];
+            int32_t pid = (int32_t)(10 * i + k);
+            struct hec_tracer tracer = {
+                .pid = pid, .mode = devices[k], .first_ns = t_ns, .last_ns = t_ns, .lost = t_ns};
+            s->tracer(s->context, &tracer);
+            s->process(s->context, &(struct hec_process){.pid = pid, .start_ns = t_ns, .end_ns = t_ns, .cpu_ms = t_ns});
+            s->gpu_process(s->context,
+                           &(struct hec_gpu_process){.device = devices[k], .first_ns = t_ns, .last_ns = t_ns});
+            s->device(s->context,
+                      &(struct hec_device){.index = devices[k], .memory_kib = t_ns, .mig_enabled = devices[k]});
+            s->event(s->context, HEC_EVENT_NOTE, devices[k], t_ns, "text");
+            s->sample(s->context, HEC_STEP_UNITS, devices[k], t_ns, t_ns);
+            s->units(s->context, "unit", (double)t_ns * 1e285);
+            store_phase(s, t_ns, t_ns, devices[k], "");
+        }
+    for (int i = 0; i < 6000; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "key%d", i);
+        s->meta(s->context, key, "value");
+        s->meta(s->context, "again", key);
+    }
+    /* where a name has no room, its phases have none */
+    struct hec_track track = {.kind = HEC_TRACK_THREAD, .pid = 1, .rank = -1, .device = -1, .stream = 1};
+    struct hec_activity unnamed = {.kind = HEC_ACTIVITY_PHASE, .start_ns = ORIGIN, .end_ns = ORIGIN + 1};
+    unnamed.track = s->trace_track(s->context, &track);
+    s->trace_activities(s->context, &unnamed, 1);
+    int64_t lost;
+    assert_int_equal(hec_writer_close(writer, &lost, NULL), HEC_OK);
+    assert_true(lost > 6000 - 4096);
+
+    struct hec_reader *reader = store_open(path);
+    struct hec_why why = {""};
+    int64_t values;
+    if (store_read_all(reader, &values, &why) != 0)
+        fail_msg("%s", why.text);
+    assert_string_equal(hec_reader_meta(reader, "again"), "key5999");
+    assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
+    hec_reader_close(reader);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_record),         cmocka_unit_test(lists_in_order),
         cmocka_unit_test(series_and_view),      cmocka_unit_test(late_values),
         cmocka_unit_test(silence_and_extremes), cmocka_unit_test(long_texts_are_cut),
-        cmocka_unit_test(visitors_may_stop),
+        cmocka_unit_test(visitors_may_stop),    cmocka_unit_test(extremes_are_refused_by_the_writer),
     };
     return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
 }

@@ -32,10 +32,14 @@ static void finish(void) {
     hec_collector_trace.finish(collector, hec_clock_mono_ns());
 }
 
-static void write_record(struct hec_ring *ring, enum hec_trace_kind kind, const void *payload, size_t size) {
-    struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .tid = 7, .kind = (uint16_t)kind};
+static void write_at(struct hec_ring *ring, int64_t t_ns, enum hec_trace_kind kind, const void *payload, size_t size) {
+    struct hec_ring_record record = {.t_ns = t_ns, .tid = 7, .kind = (uint16_t)kind};
     memcpy(record.u.bytes, payload, size);
     hec_ring_write(ring, &record);
+}
+
+static void write_record(struct hec_ring *ring, enum hec_trace_kind kind, const void *payload, size_t size) {
+    write_at(ring, hec_clock_mono_ns(), kind, payload, size);
 }
 
 static void write_kernels(struct hec_ring *ring, int count) {
@@ -152,6 +156,41 @@ static void test_what_is_not_taken(void **state) {
     hec_ring_unmap(&huge);
 }
 
+/* A program whose clock is not the machine's (libfaketime), and times that nobody has: the row of the process has times
+ * of this run all the same, and says why it has no more. */
+static void test_shifted_clock(void **state) {
+    (void)state;
+    static const int64_t shifted[] = {INT64_C(1) << 61, INT64_MAX, INT64_MIN, -1, 0, 1};
+    struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_AUTO};
+    struct hec_trace_kernel kernel = {.duration_ns = 1000, .stream = 7};
+    struct hec_trace_counts counts = {.self_ns = INT64_MAX, .estimate_ppm = 5};
+    int64_t before_ns = hec_clock_mono_ns();
+    for (size_t i = 0; i < sizeof shifted / sizeof shifted[0]; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct hec_ring ring;
+            connect_ring(&ring, 64, HEC_RING_TRACE);
+            write_at(&ring, shifted[i], HEC_TRACE_PROCESS, &process, sizeof process);
+            write_at(&ring, shifted[i], HEC_TRACE_KERNEL, &kernel, sizeof kernel);
+            write_at(&ring, shifted[i], HEC_TRACE_COUNTS, &counts, sizeof counts);
+            write_at(&ring, shifted[i], HEC_TRACE_PROCESS, &process, sizeof process);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        poll_now();
+    }
+    finish();
+    assert_int_equal(kept.count, 0);
+    assert_int_equal(kept.tracer_count, sizeof shifted / sizeof shifted[0]);
+    for (int i = 0; i < kept.tracer_count; i++) {
+        assert_in_range(kept.tracers[i].first_ns, before_ns, hec_clock_mono_ns());
+        assert_in_range(kept.tracers[i].last_ns, kept.tracers[i].first_ns, hec_clock_mono_ns());
+        assert_non_null(strstr(kept.tracers[i].why, "its clock is not that of this machine"));
+        assert_int_equal(kept.tracers[i].self_ns, 0);
+        assert_int_equal(kept.tracers[i].bad, 2);
+    }
+}
+
 /* Abandoned without finish: nothing is told, everything is freed. */
 static void test_close_alone(void **state) {
     (void)state;
@@ -181,6 +220,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_exec, begin, end),
         cmocka_unit_test_setup_teardown(test_large_counts_of_one_process, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_not_taken, begin, end),
+        cmocka_unit_test_setup_teardown(test_shifted_clock, begin, end),
         cmocka_unit_test_setup_teardown(test_close_alone, begin, end),
         cmocka_unit_test(test_no_socket),
     };

@@ -148,10 +148,13 @@ static void test_where_a_burst_ends(void **state) {
     assert_int_equal(count(HEC_TRACE_CALL), 1);
     assert_int_equal(call(0).call_class, HEC_TRACE_CALL_LAUNCH);
     assert_near(call(0).duration_ns, 50 * US + 100);
-    /* another device is current */
+    /* another device is current; the same context again is no other device */
+    static int context;
     fake_device = 1;
-    hec_caller_moved();
+    hec_caller_moved(&context);
     launch(710 * US, 4 * US);
+    fake_device = 2;
+    hec_caller_moved(&context);
     read_ring();
     assert_int_equal(count(HEC_TRACE_BURST), 1);
     assert_int_equal(burst(0).launches, 1);
@@ -352,7 +355,7 @@ static void test_slots_are_used_again(void **state) {
     struct hec_caller *mine = hec_caller_enter();
     start_crowd(threads, 200);
     struct hec_caller *ended = crowd.slots[0];
-    ended->calls = 7;
+    ended->others = 7;
     /* cancelled in a wait, with a burst, while it had the lock */
     ended->burst.launches = 2;
     ended->waiting_since = tick(0);

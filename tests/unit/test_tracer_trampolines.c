@@ -79,7 +79,7 @@ static int measure(int count, const size_t *bytes) {
     }
 #define LAUNCH(name, class, parameters, arguments, amount, stream) FAKE(name, parameters, arguments)
 #define CALL(name, class, parameters, arguments, amount, stream, from, to) FAKE(name, parameters, arguments)
-#define MOVE(name, parameters, arguments) FAKE(name, parameters, arguments)
+#define MOVE(name, parameters, arguments, context) FAKE(name, parameters, arguments)
 #include "tracer/trampolines.def"
 #undef LAUNCH
 #undef CALL

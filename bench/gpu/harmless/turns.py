@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """What trampolines and hooks cost, with and without them in turns inside one process: figures of whole processes vary by more.
 
-    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch both|hooks|tracer] > A.json
+    hec run --trace=auto -- bench/gpu/harmless/turns.py launch|infer [SECONDS] [--switch both|hooks|tracer] [--step] > A.json
     bench/gpu/harmless/turns.py pool A.json B.json...
 
 Turns of 0.15 s; each pair of neighbours gives a ratio of wall time and of CPU time of the launching thread a step. Prints the
 median ratio less 1 and its 95 % interval (bootstrap over pairs), of one process or of several together. CUPTI is never
 switched by this.
+
+--step: single steps in turns, each waited for, a thousand times as many pairs. The hooks then stay in PyTorch and return at
+once, and the sampler of stacks runs on: what both cost is not in these figures.
 """
 import argparse
 import json
@@ -18,7 +21,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "trace")]
-TURN_S, WARM_S, DRAWS = 0.15, 3.0, 2000
+TURN_S, WARM_S, DRAWS = 0.15, 3.0, 1000
 
 
 def training():
@@ -55,13 +58,26 @@ def inference():
 PROGRAMS = {"launch": training, "infer": inference}
 
 
-def turn(step):
+def turn(step, seconds=TURN_S):
     """Seconds of wall and of CPU time a step."""
     wall, cpu, steps = time.perf_counter(), time.thread_time(), 0
-    while time.perf_counter() - wall < TURN_S:
+    while steps == 0 or time.perf_counter() - wall < seconds:
         step()
         steps += 1
     return (time.perf_counter() - wall) / steps, (time.thread_time() - cpu) / steps
+
+
+class Flags:
+    """Switches at no cost of its own."""
+
+    def __init__(self, hec):
+        self.hec = hec
+
+    def set(self, on):
+        if self.hec.library:
+            (self.hec.library.hec_trace_resume if on else self.hec.library.hec_trace_pause)()
+        if self.hec.hooks:
+            self.hec.hooks.core.installed = on
 
 
 def interval(ratios):
@@ -93,6 +109,7 @@ def main():
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("seconds", nargs="?", type=float, default=40)
     parser.add_argument("--switch", choices=("both", "hooks", "tracer"), default="both", help="what is on and off in turns")
+    parser.add_argument("--step", action="store_true", help="steps in turns")
     options = parser.parse_args()
     import torch
     from switch import Hec
@@ -101,18 +118,28 @@ def main():
     began = time.perf_counter()
     while time.perf_counter() - began < WARM_S:
         step()
-    wall, cpu, rng = [], [], random.Random(2)
+    wall, cpu, rng, switch = [], [], random.Random(2), Flags(hec) if options.step else hec
+
+    def waited():
+        step()
+        torch.cuda.synchronize()
+
     while time.perf_counter() - began < options.seconds:
         times = {}
         for on in rng.sample((True, False), 2):
-            hec.set(on)
+            switch.set(on)
             torch.cuda.synchronize()
-            step()
-            times[on] = turn(step)
+            if options.step:
+                times[on] = turn(waited, 0)
+                switch.set(True)
+            else:
+                step()
+                times[on] = turn(step)
         wall.append(times[True][0] / times[False][0])
         cpu.append(times[True][1] / times[False][1])
-    hec.set(True)
-    print(told({"program": options.program, "switch": options.switch, "seen": bool(hec.library), "hooks": bool(hec.hooks),
+    switch.set(True)
+    switched = options.switch + (", step by step" if options.step else "")
+    print(told({"program": options.program, "switch": switched, "seen": bool(hec.library), "hooks": bool(hec.hooks),
                 "wall": [round(ratio, 5) for ratio in wall], "cpu": [round(ratio, 5) for ratio in cpu]}))
 
 

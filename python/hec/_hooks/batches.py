@@ -1,11 +1,20 @@
 """How many samples are in a batch, by its shape only: nothing is read from a device."""
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from . import core
 
+_Tensor: Any = None
+_modes: Callable[[], int] = lambda: 1  # how many modes of the program are active; 1 where nobody knows
+
 _ITEMS_MAX = 8
 _DEPTH_MAX = 4
+
+
+def install() -> None:
+    global _Tensor, _modes
+    _Tensor = core.torch.Tensor
+    _modes = getattr(core.torch._C, "_len_torch_function_stack", _modes)
 
 
 def _shaped(value: Any) -> Optional[int]:
@@ -42,10 +51,11 @@ def list_length(value: Any, depth: int = 0) -> Optional[int]:
 
 
 def of_arguments(args: tuple, kwargs: dict) -> Optional[int]:
-    Tensor = core.torch.Tensor
+    if args and type(args[0]) is _Tensor and not _modes():  # nobody else sees us look at such a tensor
+        shape = args[0].shape
+        if shape:
+            return shape[0]
     with core.torch._C.DisableTorchFunction():  # a mode of the program does not see us look
-        if args and type(args[0]) is Tensor and args[0].dim():
-            return args[0].size(0)
         for value in args[:_ITEMS_MAX]:
             size = first_dimension(value, 1)
             if size is not None:

@@ -28,6 +28,7 @@ calls = 0  # of outermost modules
 
 _local = threading.local()  # .inside: an outermost module is being called
 _is_compiling: Callable[[], bool] = core.is_compiling
+_Module: Any = None
 _searching = False
 _searches = _outer = _inner = 0
 _unknown = 0  # steps whose samples nobody knew
@@ -52,7 +53,7 @@ class RootCall:
             return (self.compiled or self.ref()._call_impl)(*args, **kwargs)
         # the caller is Module._wrapped_call_impl; a replica made by copying the dictionary is not the module of ref
         module = sys._getframe(1).f_locals.get("self")
-        if not isinstance(module, core.torch.nn.Module):
+        if not isinstance(module, _Module):
             module = self.ref()
         inner = self.compiled or module._call_impl
         if getattr(_local, "inside", False) or not core.installed:
@@ -259,9 +260,11 @@ def _jit_ignores() -> Any:
 
 
 def install() -> None:
-    global _is_compiling
-    if not hasattr(core.torch.nn.Module, PLACE):
+    global _is_compiling, _Module
+    _Module = core.torch.nn.Module
+    if not hasattr(_Module, PLACE):
         return
+    batches.install()
     _is_compiling = core.find_is_compiling()
     _patched.install()
     _jit_ignores().append(PLACE)

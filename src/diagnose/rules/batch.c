@@ -103,7 +103,7 @@ static double denser(const struct hec_facts *f, const struct hec_compute *c, dou
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
-    double thin = thin_share(f), samples = f->summary->timeline.steps.samples_per_step;
+    double thin = thin_share(f), samples = f->steps->samples_per_step;
     hec_compute_gather(f, &c);
     bool few = samples <= FEW_SAMPLES, empty = c.sm <= SM_FEW || (isnan(c.sm) && thin >= THIN_SHARE);
     bool weights = rereads(f, &c, samples);
@@ -131,7 +131,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_title(out, "device underfilled: SMs active %.0f %% while kernels run", 100 * c.sm);
     else
         hec_finding_title(out, "device underfilled: %.0f %% of compute in kernels of few blocks", 100 * thin);
-    if (f->summary->timeline.steps.source == HEC_STEP_MODULE)
+    if (f->steps->source == HEC_STEP_MODULE)
         hec_finding_lever(out,
                           "batch requests together (dynamic batching), one size below where throughput stops rising; "
                           "where they cannot wait, run several streams");

@@ -54,7 +54,7 @@ double hec_compute_idle_watts(const struct hec_facts *f) {
 
 static double busy_of(const struct hec_facts *f) {
     const struct hec_device_timeline *t = f->timeline;
-    double steps = f->summary->timeline.steps.busy_share;
+    double steps = f->steps->busy_share;
     if (f->steady && f->steady->basis != HEC_LEDGER_MEASURED && f->steady->window_ns > 0)
         return hec_ledger_busy(f->steady);
     if (!t)

@@ -60,7 +60,7 @@ static void advise(const struct hec_facts *f, double data_s, double rest_s, stru
 }
 
 static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_step_summary *steps = &f->summary->timeline.steps;
+    const struct hec_step_summary *steps = f->steps;
     double steps_s = (double)steps->count * steps->duration.mean, share = steps->data_s / steps_s;
     if (steps->count < 1 || !(share >= LEAST_TELEMETRY) || f->device->verdict.kind == HEC_VERDICT_COMPUTE_BOUND)
         return false;
@@ -74,7 +74,7 @@ static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
 }
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_step_summary *steps = &f->summary->timeline.steps;
+    const struct hec_step_summary *steps = f->steps;
     struct hec_waits w;
     hec_waits_gather(f, &w);
     if (!w.known)

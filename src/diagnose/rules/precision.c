@@ -104,7 +104,7 @@ static struct hec_saving fp32_gain(const struct hec_facts *f, enum hec_precision
     double tf32 = ratio(f, HEC_PRECISION_TF32, from), half = ratio(f, HEC_PRECISION_FP16, from);
     double conv = f->class_share[HEC_KERNEL_CLASS_CONV], math = f->math_share;
     double reached = math > 0 ? REACHED_CONV * conv / math + REACHED_GEMM * (1 - conv / math) : REACHED_GEMM;
-    bool serving = f->summary->timeline.steps.source == HEC_STEP_MODULE;
+    bool serving = f->steps->source == HEC_STEP_MODULE;
     if (isnan(half))
         half = 2 * RATIO_UNKNOWN;
     double target = serving || !(tf32 > 1.5) ? half : tf32;

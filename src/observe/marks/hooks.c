@@ -1,4 +1,5 @@
 /* What the Python hooks tell beside steps and phases: values, call stacks, facts. */
+#include "base/keys.h"
 #include "observe/marks/peer.h"
 
 #include <stdio.h>
@@ -79,13 +80,28 @@ static bool stack(struct hec_marks_peer *peer, const struct hec_marks_run *run, 
     return true;
 }
 
+/* Whether there is room for a fact of this key: it was told before, or the run has not got too many. */
+static bool fact_room(struct hec_marks_run *run, const char *key) {
+    uint64_t hash;
+    size_t at = hec_keys_find(run->fact, HEC_MARKS_FACT_SLOTS, key, strlen(key), &hash);
+    if (run->fact[at])
+        return true;
+    if (run->fact_count == HEC_MARKS_FACTS_MAX)
+        return false;
+    run->fact[at] = hash;
+    run->fact_count++;
+    return true;
+}
+
 static bool fact(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record) {
     const char *key = hec_ring_names_text(&peer->names, record->u.fact.key);
     const char *text = record->u.fact.text ? hec_ring_names_text(&peer->names, record->u.fact.text) : "";
-    if (!key || !text || strlen(key) > FACT_KEY_MAX || key[strspn(key, FACT_CHARACTERS)] ||
-        peer->fact_count == HEC_MARKS_FACTS_MAX)
+    if (!key || !text || strlen(key) > FACT_KEY_MAX || key[strspn(key, FACT_CHARACTERS)])
         return false;
-    peer->fact_count++;
+    if (!fact_room(run, key)) {
+        run->facts_refused++;
+        return true;
+    }
     char full[sizeof "python." + FACT_KEY_MAX];
     snprintf(full, sizeof full, "python.%s", key);
     run->sink->meta(run->sink->context, full, text);

@@ -120,6 +120,9 @@ static void marks_finish(void *self, int64_t end_ns) {
     if (run->units.refused > 0)
         hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " counts of units left out: more than %d names of units",
                        run->units.refused, HEC_MARKS_UNITS_MAX);
+    if (run->facts_refused > 0)
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " facts left out: more than %d of a run",
+                       run->facts_refused, HEC_MARKS_FACTS_MAX);
     if (marks->intake.refused > 0)
         hec_marks_tell(run, HEC_EVENT_NOTE, end_ns,
                        "marks of %" PRIu64 " processes left out: refused, or over %d at once", marks->intake.refused,

@@ -89,6 +89,7 @@ static void take(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
     }
     if (record->t_ns < run->opened_ns || record->t_ns > now_ns) {
         peer->invalid++;
+        peer->untimely++;
         return;
     }
     if (record->t_ns > run->end_ns) {
@@ -182,8 +183,10 @@ void hec_marks_peer_end(struct hec_marks_peer *peer, struct hec_marks_run *run, 
                        "process %d: %" PRIu64 " marks left out of the timeline: more than %d threads", pid,
                        peer->timeline.threads_refused, HEC_MARKS_THREADS_MAX);
     if (peer->invalid > 0)
-        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "process %d: %" PRIu64 " invalid marks left out", pid,
-                       peer->invalid);
+        hec_marks_tell(run, HEC_EVENT_NOTE, end_ns,
+                       "process %d: %" PRIu64 " invalid marks left out, %" PRIu64
+                       " of them with a time outside of the run",
+                       pid, peer->invalid, peer->untimely);
     if (peer->late > 0)
         hec_marks_tell(run, HEC_EVENT_NOTE, end_ns, "process %d: %" PRIu64 " marks after the end of the run left out",
                        pid, peer->late);

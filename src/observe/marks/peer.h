@@ -15,9 +15,10 @@
 #define HEC_MARKS_NAMES_FEW 512    /* of a process that comes when many are there */
 #define HEC_MARKS_TEXT_BYTES 256   /* of the hooks' long names, with the NUL */
 #define HEC_MARKS_FRAMES_MAX 65536 /* nodes of one process's tree of call stacks */
-#define HEC_MARKS_FACTS_MAX 1000   /* told by one process; a later one of the same key replaces the earlier */
-#define HEC_MARKS_PHASES_MAX 128   /* open at once in one process */
-#define HEC_MARKS_KNOBS_SEEN 64    /* knobs of one process whose last value is remembered */
+#define HEC_MARKS_FACTS_MAX 1000   /* keys, of a run: a run file holds only so many; a later one of a key replaces it */
+#define HEC_MARKS_FACT_SLOTS (2 * HEC_MARKS_FACTS_MAX)
+#define HEC_MARKS_PHASES_MAX 128 /* open at once in one process */
+#define HEC_MARKS_KNOBS_SEEN 64  /* knobs of one process whose last value is remembered */
 
 #define HEC_MARKS_VALUE_MAX 9007199254740992.0 /* 2^53, as in libhec.so */
 
@@ -28,6 +29,9 @@ struct hec_marks_run {
     int64_t end_ns;    /* end of the window; INT64_MAX until it is known */
     struct hec_marks_units units;
     struct hec_marks_bucket rates[HEC_MARKS_RATE_COUNT];
+    uint64_t fact[HEC_MARKS_FACT_SLOTS]; /* the keys told so far, for hec_keys_find */
+    int fact_count;
+    uint64_t facts_refused;
     int events_left; /* see observe/tell.h */
 };
 
@@ -38,6 +42,7 @@ struct hec_marks_peer {
     int pid_fd; /* -1: the kernel gave none */
     uint64_t lost_told;
     uint64_t invalid;       /* records that made no sense */
+    uint64_t untimely;      /* of them: of no time of this run */
     uint64_t late;          /* records after the end of the window */
     int64_t stuck_since_ns; /* a reserved slot is not committed since then; 0: none */
     uint64_t stuck_at;
@@ -62,7 +67,6 @@ struct hec_marks_peer {
     /* hooks */
     uint32_t *frame; /* the sink's id by the writer's; 0: undefined, or the sink has no room */
     uint32_t frame_room;
-    int fact_count;
     struct hec_marks_timeline timeline;
     /* knobs */
     int knob_count;

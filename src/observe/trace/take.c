@@ -70,12 +70,23 @@ static int version_of(uint32_t version) {
     return version && version <= INT32_MAX ? (int)version : -1;
 }
 
-static void describe(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_trace_process *process) {
+/* Whether the time of a record is one of this run. A program's clock may be shifted (libfaketime), or the record forged. */
+static bool timely(const struct taking *t) {
+    int64_t t_ns = t->record->t_ns;
+    return t_ns > 0 && t_ns >= t->run->opened_ns - CLOCK_SLACK_NS && t_ns <= t->now_ns + CLOCK_SLACK_NS;
+}
+
+static void describe(const struct taking *t) {
+    struct hec_trace_peer *peer = t->peer;
+    struct hec_trace_run *run = t->run;
+    const struct hec_trace_process *process = &t->u.process;
     struct hec_tracer *tracer = &peer->tracer;
     tracer->cupti_version = version_of(process->cupti_version);
     tracer->driver_version = version_of(process->driver_version);
     snprintf(tracer->library, sizeof tracer->library, "%s", text_of(peer, process->library));
-    snprintf(tracer->why, sizeof tracer->why, "%s", text_of(peer, process->why));
+    snprintf(tracer->why, sizeof tracer->why, "%s",
+             timely(t) ? text_of(peer, process->why)
+                       : "its clock is not that of this machine (libfaketime?): its times are not used");
     if (process->attached_ns > 0)
         hec_trace_pending_begin(&peer->tracks.pending, &run->budget, process->attached_ns);
 }
@@ -89,11 +100,11 @@ static bool take_process(const struct taking *t) {
     if (peer->begun) { /* CUPTI has come, or why it has not is known now */
         if (process->abi != HEC_TRACE_ABI || (int)process->mode != tracer->mode)
             return false;
-        describe(peer, t->run, process);
+        describe(t);
         return true;
     }
     peer->begun = true;
-    tracer->first_ns = tracer->last_ns = t->record->t_ns;
+    tracer->first_ns = tracer->last_ns = timely(t) ? t->record->t_ns : t->now_ns;
     tracer->mode = (int)process->mode;
     if (process->abi != HEC_TRACE_ABI) {
         peer->mute = true;
@@ -101,7 +112,7 @@ static bool take_process(const struct taking *t) {
                  process->abi, HEC_TRACE_ABI);
         return true;
     }
-    describe(peer, t->run, process);
+    describe(t);
     return true;
 }
 
@@ -148,8 +159,7 @@ static bool take_config(const struct taking *t) {
 /* The times of a record, once they are those of this run. HEC_OK, HEC_ERR_CORRUPT, or HEC_ERR_LIMIT: after its end. */
 static int times_of(const struct taking *t, int64_t duration_ns, struct hec_activity *activity) {
     int64_t start_ns = t->record->t_ns;
-    if (start_ns <= 0 || start_ns < t->run->opened_ns - CLOCK_SLACK_NS || start_ns > t->now_ns + CLOCK_SLACK_NS ||
-        duration_ns < 0 || duration_ns > t->now_ns + CLOCK_SLACK_NS - start_ns)
+    if (!timely(t) || duration_ns < 0 || duration_ns > t->now_ns + CLOCK_SLACK_NS - start_ns)
         return HEC_ERR_CORRUPT;
     if (start_ns > t->run->end_ns)
         return HEC_ERR_LIMIT;
@@ -418,7 +428,8 @@ static bool take_window(const struct taking *t) {
 static bool take_counts(const struct taking *t) {
     const struct hec_trace_counts *counts = &t->u.counts;
     struct hec_tracer *tracer = &t->peer->tracer;
-    if (counts->dropped > COUNT_MAX || counts->bad > COUNT_MAX || counts->self_ns < 0)
+    if (counts->dropped > COUNT_MAX || counts->bad > COUNT_MAX || counts->self_ns < 0 ||
+        counts->self_ns > (int64_t)COUNT_MAX)
         return false;
     tracer->dropped = (int64_t)counts->dropped;
     t->peer->counted_bad = counts->bad;

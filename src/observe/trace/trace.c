@@ -124,7 +124,7 @@ static void tell_nobody(const struct trace *trace) {
         .mode = options->trace_mode,
         .cupti_version = -1,
         .driver_version = -1,
-        .why = "no process of the command used CUDA",
+        .why = HEC_TRACE_WHY_NOBODY,
         .first_ns = trace->run.opened_ns,
         .last_ns = trace->run.opened_ns,
         .estimate_ppm = -1,

@@ -1,0 +1,25 @@
+/* A private folder for what lives no longer than the process: sockets, files that are not finished. Where the process is
+ * killed, the next one that makes such a folder in the same place removes it: it knows it by a file in it, which bears a
+ * mark, is this user's, was made on this host and is locked by nobody. A name alone proves nothing. */
+#ifndef HEC_BASE_SCRATCH_H
+#define HEC_BASE_SCRATCH_H
+
+#include "base/error.h"
+
+#include <limits.h>
+
+struct hec_scratch {
+    char path[PATH_MAX]; /* "": there is none */
+    int owner;           /* descriptor of the file that tells that we live */
+};
+
+/* A new folder in parent, for this user only. On failure path is "". */
+int hec_scratch_make(struct hec_scratch *scratch, const char *parent, struct hec_why *why);
+
+/* The same beside a file that is to be made. */
+int hec_scratch_make_beside(struct hec_scratch *scratch, const char *path, struct hec_why *why);
+
+/* Remove it and the files in it. Nothing happens where there is none. */
+void hec_scratch_remove(struct hec_scratch *scratch);
+
+#endif

@@ -1,0 +1,143 @@
+#include "cli/run_file.h"
+
+#include "base/log.h"
+#include "cli/paths.h"
+#include "store/create.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAMES_MAX 1000 /* of a command whose runs begin at the same time */
+
+typedef int (*make_file)(struct hec_run_file *file, const char *path, void *context, struct hec_why *why);
+
+/* Make a file of this name in a new folder where temporary files belong. */
+static int make_elsewhere(struct hec_run_file *file, make_file make, void *context, struct hec_why *why) {
+    char old[PATH_MAX], folder[PATH_MAX], path[PATH_MAX];
+    snprintf(old, sizeof old, "%s", file->path); /* making a file changes it */
+    const char *slash = strrchr(old, '/'), *name = slash ? slash + 1 : old;
+    int err = HEC_ERR_FAILED;
+    for (int i = 0; err != HEC_OK && hec_path_kept_folder(i, folder); i++) {
+        if (!folder[0])
+            continue;
+        err = snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path ? make(file, path, context, why)
+                                                                                    : HEC_ERR_LIMIT;
+        if (err != HEC_OK)
+            rmdir(folder);
+    }
+    if (err == HEC_OK)
+        snprintf(file->path, sizeof file->path, "%s", path);
+    return err;
+}
+
+static int make_writer(struct hec_run_file *file, const char *path, void *context, struct hec_why *why) {
+    return hec_writer_create(path, false, *(const int64_t *)context, &file->writer, why);
+}
+
+static int make_named(struct hec_run_file *file, char *const *command, int64_t origin_ns, struct hec_why *why) {
+    int err = HEC_ERR_EXISTS;
+    for (int i = 0; i < NAMES_MAX && err == HEC_ERR_EXISTS; i++) { /* another run may take the free name first */
+        hec_path_run_file(command, file->path);
+        err = hec_writer_create(file->path, file->overwrite, origin_ns, &file->writer, why);
+    }
+    return err;
+}
+
+int hec_run_file_open(struct hec_run_file *file, const char *given, char *const *command, bool overwrite,
+                      int64_t origin_ns, struct hec_why *why) {
+    int err;
+    file->overwrite = overwrite;
+    if (given) {
+        snprintf(file->path, sizeof file->path, "%s", given);
+        err = hec_writer_create(given, overwrite, origin_ns, &file->writer, why);
+    } else {
+        err = make_named(file, command, origin_ns, why);
+    }
+    if (err == HEC_OK || (given && err != HEC_ERR_FULL))
+        return err;
+    snprintf(file->why, sizeof file->why, "%s", why->text);
+    if (make_elsewhere(file, make_writer, &origin_ns, NULL) == HEC_OK)
+        return HEC_OK;
+    hec_warn("%s: the run is kept in memory", file->why);
+    file->in_memory = true;
+    return hec_writer_create_in_memory(origin_ns, &file->writer, why);
+}
+
+static int write_image(struct hec_run_file *file, const char *path, void *context, struct hec_why *why) {
+    return hec_create_write(path, *(const bool *)context, &file->image, why);
+}
+
+/* Give what is in memory a file: where it was asked for, else where temporary files belong. */
+static int save_image(struct hec_run_file *file) {
+    bool as_asked = file->overwrite && file->in_memory, new = false; /* what came there during the run stays */
+    if (write_image(file, file->path, &as_asked, NULL) == HEC_OK)
+        return HEC_OK;
+    return make_elsewhere(file, write_image, &new, NULL);
+}
+
+/* The file cannot be finished. What it has and what waits goes to memory. */
+static int rescue(struct hec_run_file *file, struct hec_why *why) {
+    int err = hec_writer_to_memory(file->writer, why);
+    return err == HEC_OK ? hec_writer_finish(file->writer, why) : err;
+}
+
+static void tell(const struct hec_run_file *file, const char *asked, bool saved, int64_t lost) {
+    char loss[64] = "";
+    if (lost > 0)
+        snprintf(loss, sizeof loss, "; %lld readings are lost", (long long)lost);
+    if (saved)
+        hec_error("%s%s; the run file is %s", file->why, loss, file->path);
+    else if (file->in_memory)
+        hec_error("%s%s; the run is reported from memory, and kept nowhere", file->why, loss);
+    else
+        hec_error("%s%s; the run is reported from memory, and %s lacks its end", file->why, loss, asked);
+}
+
+bool hec_run_file_close(struct hec_run_file *file) {
+    struct hec_why why = {""};
+    int64_t lost = 0;
+    int err = hec_writer_finish(file->writer, &why);
+    bool at_its_place = hec_writer_is_whole(file->writer) && !file->in_memory;
+    if (err != HEC_OK && at_its_place) {
+        hec_warn("%s: %s", file->path, why.text);
+        err = HEC_OK;
+    } else if (err != HEC_OK) {
+        snprintf(file->why, sizeof file->why, "%.256s: %s", file->path, why.text);
+        err = rescue(file, &why);
+    }
+    if (err == HEC_OK && !at_its_place)
+        err = hec_writer_image(file->writer, &file->image, &why);
+    hec_writer_close(file->writer, &lost, NULL);
+    if (err != HEC_OK) {
+        hec_error("%s; %lld readings are lost%s", file->in_memory ? why.text : file->why, (long long)lost,
+                  file->in_memory ? "" : ", those written before are safe (`hec report` shows them)");
+        return false;
+    }
+    if (at_its_place) {
+        if (file->why[0])
+            hec_warn("%s: the run file is %s", file->why, file->path);
+        return true;
+    }
+    char asked[PATH_MAX];
+    snprintf(asked, sizeof asked, "%s", file->path);
+    bool saved = save_image(file) == HEC_OK;
+    tell(file, asked, saved, lost);
+    if (!saved)
+        file->path[0] = '\0';
+    return true;
+}
+
+void hec_run_file_discard(struct hec_run_file *file) {
+    if (!file->writer)
+        return;
+    hec_writer_close(file->writer, NULL, NULL);
+    if (!file->in_memory)
+        hec_create_remove(file->path);
+}
+
+void hec_run_file_free(struct hec_run_file *file) {
+    free(file->image.bytes);
+    file->image = (struct hec_image){NULL, 0};
+}

@@ -1,0 +1,34 @@
+/* Where a run is kept: in the file that was asked for, in a temporary folder, or in memory while there is no room for
+ * a file. What was measured is reported in any case. */
+#ifndef HEC_CLI_RUN_FILE_H
+#define HEC_CLI_RUN_FILE_H
+
+#include "store/writer.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+struct hec_run_file {
+    char path[PATH_MAX]; /* "": nowhere, after closing */
+    bool overwrite;
+    bool in_memory;
+    char why[512]; /* it is not where it was asked for, because: */
+    struct hec_writer *writer;
+    struct hec_image image; /* after closing, where it was in memory at the end */
+};
+
+/* given: the path that was asked for; NULL: one after the command. Without room it is kept elsewhere; anything else that
+ * keeps a file from being made where it was asked for by name is an error. */
+int hec_run_file_open(struct hec_run_file *file, const char *given, char *const *command, bool overwrite,
+                      int64_t origin_ns, struct hec_why *why);
+
+/* Close it and say what the user has to know. Returns whether the whole run can be read: from image where that has bytes,
+ * else at path. */
+bool hec_run_file_close(struct hec_run_file *file);
+
+/* There was no run after all. */
+void hec_run_file_discard(struct hec_run_file *file);
+
+void hec_run_file_free(struct hec_run_file *file);
+
+#endif
