@@ -205,7 +205,7 @@ static int join_file(struct hec_import *import, struct hec_import_file *file, st
 
 int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why) {
     enum hec_import_kind kind = HEC_IMPORT_UNKNOWN;
-    int64_t bytes;
+    int64_t bytes = 0;
     int err = find_kind(path, &kind, &bytes, why);
     if (err < 0)
         return err;
