@@ -199,7 +199,7 @@ static void take_burst(struct process *p, const struct hec_activity *a) {
     p->api[HEC_API_LAUNCH].seconds += part * (double)ns * a->to / 255 / HEC_NS_PER_S;
 }
 
-static void take_host(struct hec_calls *c, struct process *p, const struct hec_activity *a) {
+static void take_host(struct process *p, const struct hec_activity *a) {
     int64_t ns = a->end_ns - a->start_ns;
     if (a->kind == HEC_ACTIVITY_SYNC) {
         if (a->detail != HEC_SYNC_STREAM_WAIT && counts(p, a->start_ns))
@@ -358,7 +358,7 @@ void hec_calls_activities(struct hec_calls *c, const struct hec_activity *a, siz
         if (!on || !on->process || !hec_timeline_plausible(&a[i]))
             continue;
         if (!(HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a[i].kind)))
-            take_host(c, on->process, &a[i]);
+            take_host(on->process, &a[i]);
         else if (on->device)
             take_device(c, on, &a[i]);
     }

@@ -164,9 +164,11 @@ int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct h
     p->device = device;
     find_precision(p, by_precision);
     find_groups(p, seconds, all);
-    struct hec_unmix_options fine = {.classes = p->groups, .counters = COUNTERS, .limit_w = device->power_limit_w};
+    struct hec_unmix_options fine = {
+        .classes = p->groups, .counters = COUNTERS, .limit_w = device->power_limit_w, .readings_first = true};
     hec_joint_quiet(p->groups, p->class_of, &fine);
-    const struct hec_unmix_options whole = {.classes = FIRST_CLASS + 1, .counters = COUNTERS, .limit_w = NAN};
+    const struct hec_unmix_options whole = {
+        .classes = FIRST_CLASS + 1, .counters = COUNTERS, .limit_w = NAN, .readings_first = true};
     int err = hec_unmix_begin(&fine, &p->fine);
     if (!err)
         err = hec_unmix_begin(&whole, &p->whole);

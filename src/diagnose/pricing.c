@@ -54,7 +54,7 @@ static bool waits(int state) {
 }
 
 struct hec_unmix_options hec_pricing_options(double limit_w) {
-    struct hec_unmix_options options = {.classes = HEC_STATE_COUNT, .limit_w = limit_w};
+    struct hec_unmix_options options = {.classes = HEC_STATE_COUNT, .limit_w = limit_w, .readings_first = true};
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         options.quiet[edge(i)] |= (uint32_t)(waits(i) || edge(i)) << i;
     return options;

@@ -11,7 +11,9 @@
 #define STEP_NS                                                                                                        \
     INT64_C(                                                                                                           \
         500000000) /* a long piece goes on in such steps, so that readings are used while their time is in the ring */
-#define LEAP_NS INT64_C(100000000000) /* over more, at once: a damaged file may say decades */
+/* Readings of more time are left out: more than of 10 000 s and the ends of 167 minutes (diagnosis.c) is given by damaged
+ * files only. */
+#define RESOLVED_MAX_NS INT64_C(12000000000000)
 /* Shares of a sample that differ less between delays: 0.1 ms of 20, or 2 W where classes differ by 500. */
 #define SAME 0.005
 #define WINDOW_FLOOR_W 1.0 /* standard deviation of 100 ms of power that no sigma tells of */
@@ -261,13 +263,21 @@ static int use_ready(struct hec_unmix *unmix) {
     return 0;
 }
 
+/* Up to where no reading begins that can still be used. A damaged file may say decades. */
+static int64_t quiet_until(const struct hec_unmix *unmix, int64_t to_ns) {
+    if (unmix->resolved_ns > RESOLVED_MAX_NS)
+        return to_ns;
+    int64_t next_ns = unmix->options.readings_first || unmix->ready_ns < to_ns ? unmix->ready_ns : to_ns;
+    int64_t begins_ns = next_ns - HEC_SHARES_BINS * HEC_SHARES_BIN_NS;
+    return begins_ns < to_ns ? begins_ns : to_ns;
+}
+
 static int advance(struct hec_unmix *unmix, int class, int64_t to_ns) {
     int err = 0;
-    int64_t idle_ns = to_ns < unmix->ready_ns ? to_ns : unmix->ready_ns;
-    if (idle_ns - unmix->shares.now_ns > LEAP_NS) /* no reading can be used before */
-        hec_shares_advance(&unmix->shares, class, idle_ns - STEP_NS);
     while (!err && unmix->shares.now_ns < to_ns) {
+        hec_shares_skip(&unmix->shares, class, quiet_until(unmix, to_ns));
         int64_t step_ns = to_ns - unmix->shares.now_ns < STEP_NS ? to_ns : unmix->shares.now_ns + STEP_NS;
+        unmix->resolved_ns += step_ns - unmix->shares.now_ns;
         hec_shares_advance(&unmix->shares, class, step_ns);
         if (step_ns >= unmix->ready_ns)
             err = use_ready(unmix);

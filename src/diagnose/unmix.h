@@ -33,7 +33,7 @@
  *
  * Order of calls: begin; then per instant of time, in any order between kinds but each ascending, piece, power, window
  * and counter, where a reading is given before the pieces go more than 1 s past its t (all readings first is fine: they
- * wait in a queue of 32 bytes each); total; solve any number of times; free. Memory does not depend on the length of
+ * wait in a queue of 32 bytes each, see readings_first); total; solve any number of times; free. Memory does not depend on the length of
  * the run but for that queue. The result depends on nothing but the input. */
 #ifndef HEC_DIAGNOSE_UNMIX_H
 #define HEC_DIAGNOSE_UNMIX_H
@@ -53,6 +53,7 @@ struct hec_unmix_options {
     double limit_w; /* the device's power limit, to flag classes above it; NAN unknown */
     /* Sets of classes (bit c) whose power hardly varies: samples of those alone count by residuals of their own. */
     uint32_t quiet[HEC_UNMIX_QUIETS];
+    bool readings_first; /* all are given before the first piece, so that time without any takes nothing */
 };
 
 /* Why an estimate of a class must not be used. */

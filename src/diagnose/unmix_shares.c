@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAP_BINS 400000 /* 100 s */
-
 int hec_shares_init(struct hec_shares *shares, int classes) {
     *shares = (struct hec_shares){.width = classes + 1};
     shares->sum = calloc((size_t)shares->width, sizeof *shares->sum);
@@ -21,18 +19,12 @@ void hec_shares_free(struct hec_shares *shares) {
 
 void hec_shares_begin(struct hec_shares *shares, int64_t origin_ns) {
     shares->begun = true;
-    shares->origin_ns = shares->now_ns = origin_ns;
+    shares->origin_ns = shares->since_ns = shares->now_ns = origin_ns;
     shares->edges = 1; /* edge 0: zeros */
     shares->edge_ns = origin_ns + HEC_SHARES_BIN_NS;
 }
 
 void hec_shares_advance(struct hec_shares *shares, int class, int64_t to_ns) {
-    int64_t bins = (to_ns - shares->edge_ns) / HEC_SHARES_BIN_NS - 2 * HEC_SHARES_BINS;
-    if (bins > LEAP_BINS) { /* a damaged file may say decades: what the ring forgets is added at once */
-        hec_shares_add(shares, class, shares->edge_ns + bins * HEC_SHARES_BIN_NS);
-        shares->edges += bins;
-        shares->edge_ns += bins * HEC_SHARES_BIN_NS;
-    }
     for (; to_ns >= shares->edge_ns; shares->edge_ns += HEC_SHARES_BIN_NS) {
         hec_shares_add(shares, class, shares->edge_ns);
         memcpy(shares->edge + (shares->edges % HEC_SHARES_BINS) * shares->width, shares->sum,
@@ -42,8 +34,18 @@ void hec_shares_advance(struct hec_shares *shares, int class, int64_t to_ns) {
     hec_shares_add(shares, class, to_ns);
 }
 
+void hec_shares_skip(struct hec_shares *shares, int class, int64_t to_ns) {
+    if (to_ns <= shares->edge_ns)
+        return;
+    int64_t bins = (to_ns - shares->edge_ns) / HEC_SHARES_BIN_NS;
+    shares->edges += bins;
+    shares->edge_ns += bins * HEC_SHARES_BIN_NS;
+    shares->since_ns = shares->edge_ns;
+    hec_shares_advance(shares, class, shares->edge_ns);
+}
+
 bool hec_shares_between(const struct hec_shares *shares, int64_t start_ns, int64_t end_ns, double *out) {
-    if (start_ns < shares->origin_ns || start_ns >= end_ns || end_ns > shares->now_ns)
+    if (start_ns < shares->since_ns || start_ns >= end_ns || end_ns > shares->now_ns)
         return false;
     if ((start_ns - shares->origin_ns) / HEC_SHARES_BIN_NS <= shares->edges - HEC_SHARES_BINS)
         return false;

@@ -1,5 +1,5 @@
 /* Seconds of each class up to any instant of the last seconds: sums at the edges of 0.25 ms bins, straight lines
- * between. */
+ * between. Of time that is skipped only the sums are known. */
 #ifndef HEC_DIAGNOSE_UNMIX_SHARES_H
 #define HEC_DIAGNOSE_UNMIX_SHARES_H
 
@@ -15,6 +15,7 @@ struct hec_shares {
     int width; /* classes + 1: the last is the time that any piece covers */
     bool begun;
     int64_t origin_ns; /* start of the first piece: edge 0 */
+    int64_t since_ns;  /* the end of what was skipped last, or origin_ns: no instant before is known */
     int64_t now_ns;    /* all before is known */
     int64_t edges;     /* how many were written; the next lies at origin + edges * bin: */
     int64_t edge_ns;
@@ -36,7 +37,10 @@ static inline void hec_shares_add(struct hec_shares *shares, int class, int64_t 
 }
 /* The same over any number of edges. */
 void hec_shares_advance(struct hec_shares *shares, int class, int64_t to_ns);
-/* Seconds of each class over (start, end] into out, width long. False when it is not in the ring or not yet known. */
+/* The same up to the last edge before to_ns, at once: no instant before that edge will be asked for. */
+void hec_shares_skip(struct hec_shares *shares, int class, int64_t to_ns);
+/* Seconds of each class over (start, end] into out, width long. False when it is not in the ring, was skipped or is not
+ * yet known. */
 bool hec_shares_between(const struct hec_shares *shares, int64_t start_ns, int64_t end_ns, double *out);
 
 #endif

@@ -35,7 +35,8 @@ struct hec_unmix {
     double alone_s[HEC_UNMIX_CLASSES], alone_j[HEC_UNMIX_CLASSES];
 
     struct hec_unmix_queue queue[HEC_UNMIX_KINDS];
-    int64_t ready_ns; /* when the pieces are past it, a reading of a queue can be used */
+    int64_t ready_ns;    /* when the pieces are past it, a reading of a queue can be used */
+    int64_t resolved_ns; /* of time that was not skipped */
     int64_t used[HEC_UNMIX_KINDS], left[HEC_UNMIX_KINDS];
 
     int64_t block_ns;

@@ -58,7 +58,7 @@ static int prepare(struct hec_commit *commit) {
 }
 
 static int open_with(struct hec_commit *commit, const char *path, const char *vfs) {
-    int rc = sqlite3_open_v2(path, &commit->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
+    int rc = hec_sql_open(path, SQLITE_OPEN_READWRITE, vfs, &commit->db);
     if (rc == SQLITE_OK)
         rc = sqlite3_busy_timeout(commit->db, 200);
     if (rc == SQLITE_OK)

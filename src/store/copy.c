@@ -324,7 +324,7 @@ static int copy_timeline(struct copying *c) {
 }
 
 static int copy_rest(struct copying *c, const char *path, struct hec_why *why) {
-    int rc = sqlite3_open_v2(path, &c->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = hec_sql_open(path, SQLITE_OPEN_READWRITE, NULL, &c->to);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(c->to, "PRAGMA journal_mode=MEMORY; PRAGMA trusted_schema=OFF; BEGIN", NULL, NULL, NULL);
     int err = rc == SQLITE_OK ? copy_metas(c) : hec_sql_fail(c->to, rc, why, "cannot write the copy");

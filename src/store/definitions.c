@@ -1,5 +1,6 @@
 #include "store/definitions.h"
 
+#include "base/hash.h"
 #include "model/run.h"
 
 #include <stdlib.h>
@@ -51,13 +52,6 @@ void hec_definitions_free(struct hec_definitions *d) {
     table_free(&d->frames);
     free(d->renamed);
     pthread_mutex_destroy(&d->lock);
-}
-
-static uint64_t hash_of(const void *bytes, size_t length) { /* FNV-1a */
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(1099511628211);
-    return hash;
 }
 
 static void *entry(const struct hec_definition_table *table, uint32_t id) {
@@ -115,7 +109,7 @@ static const void *key_in(const struct hec_definition_table *table, const void *
 
 /* The id of the entry with this key, of an entry like this one; 0 when there is none. */
 static uint32_t look_up_key(const struct hec_definition_table *table, const void *key, size_t length) {
-    return table->capacity ? *find(table, hash_of(key, length), key, length) : 0;
+    return table->capacity ? *find(table, hec_hash(key, length), key, length) : 0;
 }
 
 static uint32_t look_up(const struct hec_definition_table *table, const void *value) {
@@ -131,7 +125,7 @@ static uint32_t insert(struct hec_definition_table *table, const void *value) {
     size_t length;
     const void *key = key_in(table, value, &length);
     uint32_t id = ++table->count;
-    table->hashes[id - 1] = hash_of(key, length);
+    table->hashes[id - 1] = hec_hash(key, length);
     *find(table, table->hashes[id - 1], key, length) = id;
     memcpy(entry(table, id), value, table->entry_bytes);
     if (table->key_bytes)

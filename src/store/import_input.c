@@ -27,6 +27,7 @@ struct hec_import_input {
     int fd;
     enum packing packing;
     bool ended;  /* no more raw bytes */
+    bool begun;  /* the first gzip member */
     bool inside; /* a gzip member or zstd frame is not complete */
     int64_t size, raw_total, out_total;
     _Atomic int64_t used;           /* raw bytes that were unpacked: asked for while the thread reads */
@@ -76,23 +77,26 @@ static int damaged(const struct hec_import_input *in, const char *what, struct h
 
 /* One round of unpacking; returns the bytes written to `bytes`, possibly 0. */
 static long unpack_gzip(struct hec_import_input *in, void *bytes, size_t size, struct hec_why *why) {
-    if (!in->inside && in->out_total > 0 && inflateReset(&in->z) != Z_OK)
-        return damaged(in, "gzip", why);
-    in->inside = true;
+    if (in->begun && !in->inside) {
+        /* what follows a member is another member, or padding that gzip ignores too */
+        if (in->raw[in->raw_at] != 0x1f) {
+            in->raw_at = in->raw_length = 0;
+            in->ended = true;
+            return 0;
+        }
+        if (inflateReset(&in->z) != Z_OK)
+            return damaged(in, "gzip", why);
+    }
+    in->begun = in->inside = true;
     in->z.next_in = in->raw + in->raw_at;
     in->z.avail_in = (uInt)(in->raw_length - in->raw_at);
     in->z.next_out = bytes;
     in->z.avail_out = (uInt)size;
     int result = inflate(&in->z, Z_NO_FLUSH);
     in->raw_at = in->raw_length - in->z.avail_in;
-    if (result == Z_STREAM_END) {
-        in->inside = false;
-        /* what follows a member is another member, or padding that gzip ignores too */
-        if (in->raw_at < in->raw_length && in->raw[in->raw_at] != 0x1f)
-            in->raw_at = in->raw_length = 0, in->ended = true;
-    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
         return damaged(in, in->z.msg ? in->z.msg : "gzip", why);
-    }
+    in->inside = result != Z_STREAM_END;
     return (long)(size - in->z.avail_out);
 }
 

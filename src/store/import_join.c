@@ -1,10 +1,11 @@
 #include "store/import_join.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 
 static size_t slot(const struct hec_import_join *join, uint64_t correlation) {
-    uint64_t hash = correlation * UINT64_C(0x9e3779b97f4a7c15); /* Fibonacci hashing: ids come in runs */
-    size_t at = (size_t)(hash >> 32) & (join->size - 1);
+    size_t at = (size_t)hec_hash(&correlation, sizeof correlation) & (join->size - 1);
     while (join->table[at].correlation && join->table[at].correlation != correlation)
         at = (at + 1) & (join->size - 1);
     return at;

@@ -207,10 +207,12 @@ static int open_database(struct hec_nsys *n) {
     struct hec_header header = {0};
     int err = check_length(n);
     if (err == HEC_OK)
+        err = hec_sql_check_logs(n->file->path, n->why);
+    if (err == HEC_OK)
         err = hec_header_read(n->file->path, &header, n->why);
     if (err != HEC_OK)
         return err;
-    int rc = sqlite3_open_v2(n->file->path, &n->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = hec_sql_open(n->file->path, SQLITE_OPEN_READONLY, NULL, &n->db);
     if (rc != SQLITE_OK)
         return hec_sql_fail(n->db, rc, n->why, n->file->path);
     int64_t bytes = header.file_bytes + header.log_bytes;

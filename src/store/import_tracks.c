@@ -1,6 +1,7 @@
 #include "store/import_tracks.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,8 @@ static bool same(const struct hec_import_track *a, const struct hec_import_track
 }
 
 static uint32_t slot(const struct hec_import_tracks *t, const struct hec_import_track *key) {
-    uint64_t hash = (uint64_t)key->stream * UINT64_C(0x9e3779b97f4a7c15);
-    hash = (hash ^ (hash >> 29) ^ (uint32_t)key->pid) * UINT64_C(0xbf58476d1ce4e5b9);
-    hash = (hash ^ (hash >> 32) ^ (uint64_t)key->device << 8 ^ (uint64_t)key->context << 20 ^ key->kind) *
-           UINT64_C(0x94d049bb133111eb);
-    uint32_t mask = t->capacity * 2 - 1, at = (uint32_t)(hash >> 33) & mask;
+    const int64_t fields[] = {key->kind, key->pid, key->device, key->context, key->stream};
+    uint32_t mask = t->capacity * 2 - 1, at = (uint32_t)hec_hash(fields, sizeof fields) & mask;
     while (t->table[at] && !same(&t->tracks[t->table[at]], key))
         at = (at + 1) & mask;
     return at;

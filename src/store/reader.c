@@ -127,6 +127,8 @@ int hec_reader_open(const char *path, struct hec_reader **out, struct hec_why *w
     int err = hec_header_read(plain, &header, why);
     if (err == HEC_OK)
         err = check_header(reader, &header, why);
+    if (err == HEC_OK)
+        err = hec_sql_check_logs(plain, why);
     if (err == HEC_OK) {
         reader->file_bytes = header.file_bytes + header.log_bytes;
         reader->live = header.live;

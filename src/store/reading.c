@@ -20,7 +20,7 @@ static int guard(struct hec_reader *reader, int rc) {
 }
 
 int hec_reading_open(struct hec_reader *reader, const char *path, int flags) {
-    return guard(reader, sqlite3_open_v2(path, &reader->db, flags | SQLITE_OPEN_NOMUTEX, NULL));
+    return guard(reader, hec_sql_open(path, flags, NULL, &reader->db));
 }
 
 int hec_reading_open_image(struct hec_reader *reader, const struct hec_image *image) {

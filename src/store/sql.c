@@ -2,9 +2,57 @@
 
 #include "store/schema.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int open_at_once(const char *path, int flags, int mode) {
+    struct stat st;
+    int fd = open(path, flags | O_NONBLOCK | O_NOCTTY, mode);
+    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))
+        return fd;
+    close(fd);
+    errno = ENXIO;
+    return -1;
+}
+
+static void replace_open(void) {
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL); /* all of its kind share the table of calls */
+    if (vfs && vfs->iVersion >= 3 && vfs->xSetSystemCall)
+        vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_at_once);
+}
+
+int hec_sql_open(const char *path, int flags, const char *vfs, sqlite3 **db) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, replace_open);
+    return sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, vfs);
+}
+
+int hec_sql_check_logs(const char *path, struct hec_why *why) {
+    static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        char *name = NULL;
+        struct stat st;
+        if (asprintf(&name, "%s%s", path, suffixes[i]) < 0)
+            return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+        bool strange = lstat(name, &st) == 0 && !S_ISREG(st.st_mode); /* SQLite follows no link there */
+        int err =
+            strange
+                ? hec_fail(why, HEC_ERR_USAGE,
+                           "%.300s is not a regular file: it was put there, and is no part of the file beside it", name)
+                : HEC_OK;
+        free(name);
+        if (err)
+            return err;
+    }
+    return HEC_OK;
+}
 
 /* sqlite3_system_errno is not set by statements that fail while they are stepped, so the files are asked. */
 static int last_errno(sqlite3 *db) {

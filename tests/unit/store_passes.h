@@ -81,8 +81,10 @@ static inline int store_ignore_phase(void *context, const char *name, int64_t to
     return 0;
 }
 
-/* Every pass over an open file; 0 or the first error, which must have a sentence. *values: of all series. */
-static inline int store_read_all(struct hec_reader *reader, int64_t *values, struct hec_why *why) {
+/* Every pass over an open file, of the series those of the wanted metrics (a bit each); 0 or the first error, which must
+ * have a sentence. *values: of all those series. */
+static inline int store_read_some(struct hec_reader *reader, uint64_t metrics, uint32_t activity_kinds, int64_t *values,
+                                  struct hec_why *why) {
     int64_t seen = 0;
     *values = 0;
     int first = 0, err;
@@ -96,6 +98,8 @@ static inline int store_read_all(struct hec_reader *reader, int64_t *values, str
     PASS(hec_reader_units(reader, store_ignore_unit, &seen, why));
     PASS(hec_reader_phases(reader, store_ignore_phase, &seen, why));
     for (int m = 0; m < HEC_METRIC_COUNT; m++) {
+        if (!(metrics >> m & 1))
+            continue;
         int32_t *subjects = NULL;
         int n;
         PASS(n = hec_reader_subjects(reader, (enum hec_metric)m, &subjects, why));
@@ -109,11 +113,18 @@ static inline int store_read_all(struct hec_reader *reader, int64_t *values, str
     PASS(hec_reader_frames(reader, store_ignore_frame, &seen, why));
     PASS(hec_reader_tracers(reader, store_ignore_tracer, &seen, why));
     struct store_activities activities = {0, INT64_MIN};
-    PASS(hec_reader_activities(reader, HEC_ACTIVITY_ALL, store_check_activities, &activities, why));
-    activities.last_ns = INT64_MIN;
-    PASS(hec_reader_activities(reader, HEC_ACTIVITY_DEVICE, store_check_activities, &activities, why));
+    PASS(hec_reader_activities(reader, activity_kinds, store_check_activities, &activities, why));
 #undef PASS
     return first;
+}
+
+_Static_assert(HEC_METRIC_COUNT <= 64, "a bit each");
+
+static inline int store_read_all(struct hec_reader *reader, int64_t *values, struct hec_why *why) {
+    struct store_activities activities = {0, INT64_MIN};
+    int first = store_read_some(reader, UINT64_MAX, HEC_ACTIVITY_ALL, values, why);
+    int err = hec_reader_activities(reader, HEC_ACTIVITY_DEVICE, store_check_activities, &activities, why);
+    return first ? first : err < 0 ? err : 0;
 }
 
 #endif

@@ -1,9 +1,13 @@
 /* Files that are truncated, damaged, foreign, enormous or made to hurt: one sentence each, the right code, nothing more. */
 #include "import_fixture.h"
 
+#include "store/import_join.h"
+
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <zstd.h>
+
+#define HANGS_S 100 /* what takes so long is taken to have no end */
 
 #define GOOD                                                                                                           \
     "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,"        \
@@ -79,6 +83,56 @@ static void test_members_and_padding(void **state) {
     memset(bytes + length, 0, 512); /* as tape drives and some uploaders leave it */
     assert_int_equal(import_file(import_write("both.json.gz", bytes, length + 512)), HEC_OK);
     assert_int_equal(imported.activities, 1);
+}
+
+/* A gzip member without data, `length` bytes long (21 and more): its name fills it up. */
+static void empty_member(unsigned char *bytes, size_t length) {
+    static const unsigned char head[10] = {0x1f, 0x8b, 8, 8}, tail[11] = {0, 3};
+    memcpy(bytes, head, sizeof head);
+    memset(bytes + sizeof head, 'n', length - sizeof head - sizeof tail);
+    memcpy(bytes + length - sizeof tail, tail, sizeof tail);
+}
+
+static void test_empty_members(void **state) {
+    (void)state;
+    alarm(HANGS_S);
+    enum { READ_AT_ONCE = 128 * 1024 };
+    static unsigned char bytes[READ_AT_ONCE + 512];
+    empty_member(bytes, 40);
+    says(import_file(import_write("none.json.gz", bytes, 40)), HEC_ERR_USAGE, "empty");
+    empty_member(bytes + 40, 50);
+    says(import_file(import_write("none.json.gz", bytes, 90)), HEC_ERR_USAGE, "empty");
+    const char *path = gzip("one.gz", GOOD, strlen(GOOD), 0);
+    FILE *file = fopen(path, "rb");
+    size_t length = 90 + fread(bytes + 90, 1, sizeof bytes - 90, file);
+    fclose(file);
+    empty_member(bytes + length, READ_AT_ONCE - length);
+    assert_int_equal(import_file(import_write("some.json.gz", bytes, READ_AT_ONCE)), HEC_OK);
+    assert_int_equal(imported.activities, 1);
+    /* padding that begins where one reading of the file ends */
+    assert_int_equal(import_file(import_write("some.json.gz", bytes, sizeof bytes)), HEC_OK);
+    assert_int_equal(imported.activities, 1);
+    alarm(0);
+}
+
+/* Ids that all met in one place of the table while its hash was a multiplication by this number's inverse. */
+static void test_colliding_ids(void **state) {
+    (void)state;
+    alarm(HANGS_S);
+    const uint64_t inverse = UINT64_C(0xf1de83e19937733d), count = 1000000;
+    assert_true(inverse * UINT64_C(0x9e3779b97f4a7c15) == 1);
+    struct hec_import_join join = {0};
+    for (uint64_t i = 1; i <= count; i++) {
+        struct hec_import_call *call = hec_import_join_at(&join, i * inverse);
+        assert_non_null(call);
+        call->start_ns = (int64_t)i;
+    }
+    assert_int_equal(join.used, count);
+    for (uint64_t i = 1; i <= count; i++)
+        assert_int_equal(hec_import_join_find(&join, i * inverse)->start_ns, i);
+    assert_null(hec_import_join_find(&join, 0));
+    hec_import_join_free(&join);
+    alarm(0);
 }
 
 static void test_zstd(void **state) {
@@ -249,6 +303,8 @@ int main(void) {
         cmocka_unit_test(test_truncated_gzip),
         cmocka_unit_test(test_damaged_gzip),
         cmocka_unit_test(test_members_and_padding),
+        cmocka_unit_test(test_empty_members),
+        cmocka_unit_test(test_colliding_ids),
         cmocka_unit_test(test_zstd),
         cmocka_unit_test(test_bomb),
         cmocka_unit_test(test_deep),

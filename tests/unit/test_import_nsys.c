@@ -4,6 +4,7 @@
 #include "nsys_schema.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #define PID 1234
 #define GLOBAL(pid, tid) (INT64_C(0x0100000000000000) | (int64_t)(pid) << 24 | (tid))
@@ -283,12 +284,32 @@ static void test_damaged(void **state) {
     assert_null(import_meta("complete"));
 }
 
+/* SQLite would open it to see whether it is a journal, and wait for somebody to write into it. */
+static void test_fifo_beside(void **state) {
+    (void)state;
+    alarm(100);
+    make(nsys_2022, nsys_strings);
+    sqlite3_close(db);
+    char name[300];
+    const char *path = import_path("t.sqlite"), *linked = import_path("linked.sqlite");
+    snprintf(name, sizeof name, "%s-journal", path);
+    assert_int_equal(mkfifo(name, 0600), 0);
+    assert_int_equal(import_file(path), HEC_ERR_USAGE);
+    assert_non_null(strstr(imported.why.text, "t.sqlite-journal is not a regular file"));
+    assert_int_equal(symlink(path, linked), 0);
+    import_file(linked); /* imported, or refused */
+    unlink(linked);
+    unlink(name);
+    assert_int_equal(import_file(path), HEC_OK);
+    alarm(0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_2021),     cmocka_unit_test(test_2022),
         cmocka_unit_test(test_2025),     cmocka_unit_test(test_what_is_missing),
         cmocka_unit_test(test_bad_rows), cmocka_unit_test(test_foreign_databases),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_damaged),  cmocka_unit_test(test_fifo_beside),
     };
     return cmocka_run_group_tests(tests, import_folder_make, import_folder_remove);
 }

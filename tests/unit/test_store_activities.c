@@ -297,7 +297,7 @@ static void definitions(void **unused) {
     assert_int_equal(s->trace_track(s->context, &track), 2);
     struct hec_kernel kernel = {.name = 1, .grid = {1, 2, 3}, .block = {4, 5, 6}, .registers = 7};
     assert_int_equal(s->trace_kernel(s->context, &kernel), 1);
-    kernel = (struct hec_kernel){99, 1, {-1, -1, -1}, {-1, -1, -1}, -1, -1, INT64_MAX};
+    kernel = (struct hec_kernel){99, 1, {-1, -1, -1}, {-1, -1, -1}, -1, -1, INT64_C(1) << 52};
     assert_int_equal(s->trace_kernel(s->context, &kernel), 2);
     assert_int_equal(s->trace_frame(s->context, &(struct hec_frame){.file = 1, .function = 2, .line = -1}), 1);
     assert_int_equal(hec_writer_flush(writer, NULL), HEC_OK);
@@ -326,7 +326,7 @@ static void definitions(void **unused) {
     assert_int_equal(hec_reader_frames(reader, got_frame, &text, NULL), 0);
     assert_string_equal(hec_buf_text(&text),
                         "1 a\n2 \n1 stream 5 3 1 4000000000 -7 \n2 stream 5 3 1 4000000000 9223372036854775807 second\n"
-                        "1 1 1,2,3 4,5,6 7 0 0\n2 1 -1,-1,-1 -1,-1,-1 -1 -1 9223372036854775807\n"
+                        "1 1 1,2,3 4,5,6 7 0 0\n2 1 -1,-1,-1 -1,-1,-1 -1 -1 4503599627370496\n"
                         "1 0 1 2 -1\n2 1 1 0 8\n");
     hec_buf_free(&text);
     struct hec_tracer got;

@@ -91,6 +91,37 @@ static void sentences(void **unused) {
     assert_refused(path, HEC_ERR_VERSION, "never existed");
 }
 
+/* What a file's log and journal are called may lie there as something that never ends to open: also beside what a link
+ * leads to, where there is no sentence beforehand. */
+static void fifo_beside(void **unused) {
+    (void)unused;
+    alarm(100); /* a FIFO that is opened waits for ever */
+    load(whole());
+    const char *path = store_path("beside.hec"), *linked = store_path("linked.hec");
+    static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
+    for (int wal = 0; wal < 2; wal++) {
+        bytes[18] = bytes[19] = (unsigned char)(1 + wal);
+        save(path, bytes, length);
+        for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+            char name[300], sentence[340];
+            struct hec_why why;
+            snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+            assert_int_equal(mkfifo(name, 0600), 0);
+            snprintf(sentence, sizeof sentence, "%s is not a regular file", suffixes[i]);
+            assert_refused(path, HEC_ERR_USAGE, sentence);
+            assert_int_equal(symlink(path, linked), 0);
+            try_file(linked, &why); /* read, or refused */
+            unlink(linked);
+            unlink(name);
+            assert_int_equal(symlink("/dev/null", name), 0);
+            assert_refused(path, HEC_ERR_USAGE, sentence);
+            unlink(name);
+        }
+        assert_int_equal(try_file(path, &(struct hec_why){""}), HEC_OK);
+    }
+    alarm(0);
+}
+
 /* Names that SQLite takes for something else are paths here. */
 static void names(void **unused) {
     (void)unused;
@@ -400,9 +431,10 @@ static void killed_run(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sentences),          cmocka_unit_test(names),        cmocka_unit_test(truncated),
-        cmocka_unit_test(bit_flips),          cmocka_unit_test(bad_pages),    cmocka_unit_test(strange_contents),
-        cmocka_unit_test(overlapping_blocks), cmocka_unit_test(endless_tree), cmocka_unit_test(killed_run),
+        cmocka_unit_test(sentences),        cmocka_unit_test(fifo_beside),        cmocka_unit_test(names),
+        cmocka_unit_test(truncated),        cmocka_unit_test(bit_flips),          cmocka_unit_test(bad_pages),
+        cmocka_unit_test(strange_contents), cmocka_unit_test(overlapping_blocks), cmocka_unit_test(endless_tree),
+        cmocka_unit_test(killed_run),
     };
     int failed = cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
     free(bytes);

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <unistd.h>
+
 static struct world world;
 static struct hec_unmix_result result, other;
 
@@ -104,6 +106,58 @@ static void test_order_of_input(void **state) {
     }
     hec_unmix_free(first);
     hec_unmix_free(mixed);
+}
+
+#define SECOND INT64_C(1000000000)
+#define YEAR (365 * 24 * 3600 * SECOND)
+
+/* 20 s with power samples, and 10 s more `hole` s later; two classes by turns, all the time. */
+static void with_hole(struct hec_unmix *unmix, int64_t hole_ns) {
+    static const double watts[2] = {400, 100};
+    int64_t half = SECOND / 2, from[2] = {0, 20 * SECOND + hole_ns}, length[2] = {20 * SECOND, 10 * SECOND};
+    for (int part = 0; part < 2; part++)
+        for (int64_t t = from[part] + half / 10; t <= from[part] + length[part]; t += half / 10) {
+            int64_t before = (t - half / 10 - from[part]) / half % 2;
+            hec_unmix_power(unmix, t, half / 10, watts[before] + (double)(t / half % 7));
+        }
+    for (int part = 0; part < 2; part++)
+        for (int64_t t = from[part]; t < from[part] + length[part]; t += half)
+            assert_int_equal(hec_unmix_piece(unmix, (int)((t - from[part]) / half % 2), t,
+                                             part == 0 && t == 20 * SECOND - half ? from[1] : t + half),
+                             0);
+}
+
+/* A damaged file may leap decades, once or between all its pieces: nothing is done for time without a reading. */
+static void test_leaps(void **state) {
+    (void)state;
+    alarm(100); /* what takes so long has no end */
+    for (int first = 0; first < 2; first++) {
+        struct hec_unmix_options options = {.classes = 2, .limit_w = NAN, .readings_first = first};
+        struct hec_unmix *unmix;
+        assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
+        with_hole(unmix, 30 * YEAR);
+        assert_int_equal(hec_unmix_solve(unmix, first ? &other : &result), 0);
+        hec_unmix_free(unmix);
+    }
+    assert_int_equal(result.power_used, other.power_used);
+    assert_true(result.power_used > 500 && result.power_left < 10);
+    for (int c = 0; c < 2; c++) {
+        assert_near(other.class[c].value, result.class[c].value, 1e-9 * result.class[c].value);
+        assert_near(other.class[c].value, c ? 103 : 403, 3);
+        assert_near(other.class[c].seconds, result.class[c].seconds, 1e-9 * result.class[c].seconds);
+    }
+    assert_near(other.class[1].seconds, 30.0 * YEAR / SECOND + 15, 1);
+    struct hec_unmix_options options = {.classes = 2, .limit_w = NAN, .readings_first = true};
+    struct hec_unmix *unmix;
+    assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
+    for (int64_t i = 0; i < 1000000; i++) /* 3 years, 12 billion bins */
+        assert_true(hec_unmix_power(unmix, i * 99 * SECOND, SECOND / 10, 100) == 0);
+    for (int64_t i = 0; i < 1000000; i++)
+        assert_true(hec_unmix_piece(unmix, (int)(i & 1), i * 99 * SECOND, i * 99 * SECOND + 1000) == 0);
+    assert_int_equal(hec_unmix_solve(unmix, &result), 0);
+    assert_near(result.class[0].seconds, 0.5, 1e-9);
+    hec_unmix_free(unmix);
+    alarm(0);
 }
 
 /* A loop of fixed parts: classes 0 and 1 in each 5 ms alternate, so every window has them 3 : 2; class 2 comes apart.
@@ -324,11 +378,11 @@ static void test_long_and_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_six_activities),    cmocka_unit_test(test_order_of_input),
-        cmocka_unit_test(test_never_apart),       cmocka_unit_test(test_too_short),
-        cmocka_unit_test(test_little_and_unseen), cmocka_unit_test(test_at_zero),
-        cmocka_unit_test(test_awkward_input),     cmocka_unit_test(test_part_of_the_time),
-        cmocka_unit_test(test_long_and_many),
+        cmocka_unit_test(test_six_activities),   cmocka_unit_test(test_leaps),
+        cmocka_unit_test(test_order_of_input),   cmocka_unit_test(test_never_apart),
+        cmocka_unit_test(test_too_short),        cmocka_unit_test(test_little_and_unseen),
+        cmocka_unit_test(test_at_zero),          cmocka_unit_test(test_awkward_input),
+        cmocka_unit_test(test_part_of_the_time), cmocka_unit_test(test_long_and_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -428,8 +428,7 @@ static bool take_window(const struct taking *t) {
 static bool take_counts(const struct taking *t) {
     const struct hec_trace_counts *counts = &t->u.counts;
     struct hec_tracer *tracer = &t->peer->tracer;
-    if (counts->dropped > COUNT_MAX || counts->bad > COUNT_MAX || counts->self_ns < 0 ||
-        counts->self_ns > (int64_t)COUNT_MAX)
+    if (counts->dropped > COUNT_MAX || counts->bad > COUNT_MAX || counts->self_ns < 0)
         return false;
     tracer->dropped = (int64_t)counts->dropped;
     t->peer->counted_bad = counts->bad;
