@@ -121,7 +121,8 @@ static int take_calls(void *to, const struct hec_activity *a, size_t count) {
         if (!p || !hec_timeline_plausible(&a[i]))
             continue;
         if (a[i].kind == HEC_ACTIVITY_WINDOW) {
-            err = hec_intervals_append(&p->windows, a[i].start_ns, a[i].end_ns);
+            if (s->window_count++ < HEC_WINDOWS_KEPT)
+                err = hec_intervals_append(&p->windows, a[i].start_ns, a[i].end_ns);
             continue;
         }
         p->timed |= a[i].kind == HEC_ACTIVITY_BURST || a[i].device > 0;

@@ -32,7 +32,8 @@ struct hec_inferred_survey {
     struct hec_inferred_use *uses;
     size_t use_count;
     struct hec_inferred_rates rates;
-    int only_device; /* of the run; -1: there are several, or none */
+    int only_device;     /* of the run; -1: there are several, or none */
+    size_t window_count; /* of all processes */
 };
 
 /* 0, HEC_ERR_NOMEM or what the input returned. Free it all the same. */

@@ -19,7 +19,15 @@ static void *room(void *list, size_t size, size_t count, size_t *capacity) {
     return grown;
 }
 
+static int pass_over(struct hec_step_list *steps, double amount) {
+    steps->beyond++;
+    steps->beyond_amount += isfinite(amount) ? amount : 0;
+    return 0;
+}
+
 int hec_step_list_add(struct hec_step_list *steps, int64_t start_ns, int64_t end_ns, double amount) {
+    if (steps->count >= HEC_STEPS_KEPT)
+        return pass_over(steps, amount);
     struct hec_step *list = room(steps->list, sizeof *list, steps->count, &steps->capacity);
     if (!list)
         return HEC_ERR_NOMEM;
@@ -36,6 +44,8 @@ static int add_step(struct hec_step_survey *survey, int32_t pid, const struct he
     for (size_t i = 0; i < survey->list_count && !steps; i++)
         if (survey->lists[i].pid == pid && survey->lists[i].source == source)
             steps = &survey->lists[i];
+    if (!steps && survey->list_count == HEC_STEP_LISTS_MAX)
+        return 0;
     if (!steps) {
         struct hec_step_list *grown = realloc(survey->lists, (survey->list_count + 1) * sizeof *grown);
         if (!grown)
@@ -46,7 +56,11 @@ static int add_step(struct hec_step_survey *survey, int32_t pid, const struct he
     }
     if (!steps->unit)
         steps->unit = a->name;
-    return hec_step_list_add(steps, a->start_ns, a->end_ns, a->amount >= 0 ? a->amount : NAN);
+    double amount = a->amount >= 0 ? a->amount : NAN;
+    if (survey->kept >= 2 * (size_t)HEC_STEPS_KEPT)
+        return pass_over(steps, amount);
+    survey->kept += steps->count < HEC_STEPS_KEPT;
+    return hec_step_list_add(steps, a->start_ns, a->end_ns, amount);
 }
 
 static int add_value(struct hec_step_survey *survey, int32_t pid, const struct hec_activity *a) {
@@ -54,6 +68,8 @@ static int add_value(struct hec_step_survey *survey, int32_t pid, const struct h
     for (size_t i = 0; i < survey->value_count && !values; i++)
         if (survey->values[i].pid == pid)
             values = &survey->values[i];
+    if (!values && survey->value_count == HEC_STEP_LISTS_MAX)
+        return 0;
     if (!values) {
         struct hec_step_values *grown = realloc(survey->values, (survey->value_count + 1) * sizeof *grown);
         if (!grown)
@@ -77,6 +93,9 @@ int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timelin
     if (a->kind == HEC_ACTIVITY_VALUE && strcmp(hec_timeline_name(tables, a->name), "loss") == 0)
         return add_value(survey, track->pid, a);
     if (a->kind == HEC_ACTIVITY_PHASE && strcmp(hec_timeline_name(tables, a->name), "data") == 0) {
+        survey->phases_cut |= survey->phase_count == HEC_DATA_PHASES_KEPT;
+        if (survey->phases_cut)
+            return 0;
         struct hec_data_phase *list = room(survey->phases, sizeof *list, survey->phase_count, &survey->phase_capacity);
         if (!list)
             return HEC_ERR_NOMEM;
@@ -97,6 +116,10 @@ void hec_step_survey_free(struct hec_step_survey *survey) {
 
 #define SPAN_LEAST 0.1
 
+static int64_t number_of(const struct hec_step_list *steps) {
+    return (int64_t)steps->count + steps->beyond;
+}
+
 static bool only_warm_up(const struct hec_step_list *steps, const struct hec_timeline_tables *tables) {
     int64_t last_ns = 0;
     if (steps->source != HEC_STEP_OPTIMIZER && steps->source != HEC_STEP_MODULE)
@@ -112,7 +135,7 @@ static bool only_warm_up(const struct hec_step_list *steps, const struct hec_tim
 static bool better(const struct hec_step_list *steps, const struct hec_step_list *than) {
     if (!than || steps->source != than->source)
         return !than || steps->source < than->source;
-    return steps->count > than->count || (steps->count == than->count && steps->pid < than->pid);
+    return number_of(steps) > number_of(than) || (number_of(steps) == number_of(than) && steps->pid < than->pid);
 }
 
 /* Of the lists of the processes that are (wanted), or are not, among the pids. */
@@ -122,7 +145,8 @@ static const struct hec_step_list *best_of(const struct hec_step_survey *survey,
     const struct hec_step_list *best = NULL;
     for (size_t i = 0; i < survey->list_count; i++) {
         const struct hec_step_list *steps = &survey->lists[i];
-        if (hec_pids_have(pids, steps->pid) == wanted && !only_warm_up(steps, tables) && better(steps, best))
+        if (steps->count && hec_pids_have(pids, steps->pid) == wanted && !only_warm_up(steps, tables) &&
+            better(steps, best))
             best = steps;
     }
     return best;
@@ -190,7 +214,7 @@ static int data_seconds(const struct hec_step_survey *survey, const struct hec_t
     int64_t sum = 0;
     int err = 0;
     *out = NAN;
-    if (!thread)
+    if (!thread || survey->phases_cut)
         return 0;
     for (size_t i = 0; i < steps->count && !err; i++)
         err = hec_intervals_append(&inside, steps->list[i].start_ns, steps->list[i].end_ns);
@@ -201,8 +225,8 @@ static int data_seconds(const struct hec_step_survey *survey, const struct hec_t
         sum += hec_intervals_within(&inside, data.list[i].start_ns, data.list[i].end_ns);
     hec_intervals_free(&inside);
     hec_intervals_free(&data);
-    if (!err)
-        *out = (double)sum / HEC_NS_PER_S;
+    if (!err) /* of the steps in the list, and as much of those beyond */
+        *out = (double)sum / HEC_NS_PER_S * (double)number_of(steps) / (double)steps->count;
     return err;
 }
 
@@ -245,7 +269,8 @@ int hec_step_survey_result(const struct hec_step_survey *survey, const struct he
     out->source = steps->source;
     out->confidence = 1;
     out->pid = steps->pid;
-    out->count = (int64_t)steps->count;
+    out->count = number_of(steps);
+    out->examined = (int64_t)steps->count;
     snprintf(out->unit, sizeof out->unit, "%s", hec_timeline_name(tables, steps->unit));
     for (size_t i = 0; i < steps->count; i++)
         numbers[i] = (double)(steps->list[i].end_ns - steps->list[i].start_ns) / HEC_NS_PER_S;
@@ -260,7 +285,7 @@ int hec_step_survey_result(const struct hec_step_survey *survey, const struct he
         sum += amount;
     }
     if (known) {
-        out->units = sum;
+        out->units = sum + steps->beyond_amount;
         out->samples_per_step = hec_quantiles_of(numbers, known).median;
     }
     free(numbers);

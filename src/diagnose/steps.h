@@ -5,6 +5,12 @@
 #include "diagnose/timeline_tables.h"
 #include "diagnose/traced.h"
 
+/* What is kept of single steps and phases, so that memory has an end whatever the file: 24 bytes each. More are counted only:
+ * what is said of single steps is said of the first ones. */
+#define HEC_STEPS_KEPT (1u << 20) /* of one process and source: three hours of steps of 10 ms; of all twice as many */
+#define HEC_DATA_PHASES_KEPT (1u << 21) /* of all processes */
+#define HEC_STEP_LISTS_MAX 256          /* processes and sources; others are passed over */
+
 struct hec_step {
     int64_t start_ns, end_ns;
     double amount; /* units done, NAN unknown */
@@ -17,17 +23,21 @@ struct hec_step_list {
     uint32_t unit; /* name id, 0 unknown */
     struct hec_step *list;
     size_t count, capacity;
+    int64_t beyond;       /* steps after those in the list */
+    double beyond_amount; /* sum of their amounts that are known */
 };
 
 /* What is gathered in one pass over steps, phases and values. */
 struct hec_step_survey {
     struct hec_step_list *lists; /* one a process and source */
     size_t list_count;
+    size_t kept; /* steps in all lists */
     struct hec_data_phase {
         uint32_t track;
         int64_t start_ns, end_ns;
     } * phases; /* those called "data" */
     size_t phase_count, phase_capacity;
+    bool phases_cut; /* there were more */
     struct hec_step_values {
         int32_t pid;
         int64_t count;

@@ -17,6 +17,10 @@
     (HEC_ACTIVITY_BIT(HEC_ACTIVITY_STEP) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) |                                      \
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_VALUE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK) |                                     \
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_WINDOW))
+/* Memory has an end whatever the file: steps of which is looked how busy each device was, and kernels (with a launch
+ * configuration) that are counted apart, of all devices together: 24 and 32 bytes each. */
+#define COVERED_MAX (1u << 21)
+#define KERNELS_MAX (1u << 22)
 /* Fewer activities have no period that can be believed. */
 #define PERIODIC_MIN 16
 
@@ -35,10 +39,10 @@ struct build {
     struct hec_step_list periodic;
     struct hec_timeline_device **devices; /* by index, ascending */
     struct step_cover *covers;            /* as many */
-    size_t device_count;
-    struct hec_timeline_stream *streams; /* by track id */
-    int64_t *stream_counts;              /* activities, by track id */
-    bool *comm;                          /* by kernel id */
+    size_t device_count, most;            /* most: so many it will be */
+    struct hec_timeline_stream *streams;  /* by track id */
+    int64_t *stream_counts;               /* activities, by track id */
+    bool *comm;                           /* by kernel id */
 };
 
 /* ---- what the host did ---- */
@@ -73,7 +77,8 @@ static void take_busy(void *context, int64_t start_ns, int64_t end_ns) {
 static int prepare_device(struct build *b, size_t at, int index, const struct hec_step_list *steps) {
     struct hec_timeline_device *d = b->devices[at] = calloc(1, sizeof *d);
     struct hec_pids pids = {0};
-    int err = d ? hec_timeline_device_init(d, index, b->tables.kernel_count) : HEC_ERR_NOMEM;
+    size_t kernels = b->tables.kernel_count < KERNELS_MAX / b->most ? b->tables.kernel_count : KERNELS_MAX / b->most;
+    int err = d ? hec_timeline_device_init(d, index, kernels) : HEC_ERR_NOMEM;
     if (!err)
         err = hec_timeline_pids(&b->tables, index, &pids);
     if (!err)
@@ -82,7 +87,7 @@ static int prepare_device(struct build *b, size_t at, int index, const struct he
     if (!err && steps && hec_pids_have(&pids, steps->pid)) {
         d->busy = take_busy;
         d->context = &b->covers[at];
-        for (size_t i = 0; i < steps->count && !err; i++) {
+        for (size_t i = 0; i < steps->count && b->covers[at].steps.count < COVERED_MAX / b->most && !err; i++) {
             const struct hec_step *s = &steps->list[i];
             if (hec_intervals_within(&d->traced, s->start_ns, s->end_ns) == s->end_ns - s->start_ns)
                 err = hec_intervals_append(&b->covers[at].steps, s->start_ns, s->end_ns);
@@ -104,6 +109,7 @@ static int prepare_devices(struct build *b, const struct hec_step_list *steps) {
     b->comm = calloc(t->kernel_count + 1, sizeof *b->comm);
     if (!b->devices || !b->covers || !b->streams || !b->stream_counts || !b->comm)
         err = HEC_ERR_NOMEM;
+    b->most = count;
     for (size_t i = 0; i < count && !err; i++) {
         b->device_count++;
         err = prepare_device(b, i, indices[i], steps);
@@ -163,8 +169,8 @@ static int device_results(struct build *b, struct hec_why *why) {
         hec_timeline_device_result(d, row);
         for (size_t k = 0; k < b->tables.track_count; k++)
             row->streams += b->stream_counts[k] > 0 && b->streams[k].device == d;
-        err = hec_timeline_kernel_rows(d, &b->tables, capability_of(b->input, d->device), &out->kernels,
-                                       &out->kernel_count);
+        err = hec_timeline_kernel_rows(d, &b->tables, capability_of(b->input, d->device), b->device_count,
+                                       &out->kernels, &out->kernel_count);
         if (err)
             return err;
     }

@@ -1,5 +1,5 @@
 /* The timeline of a run: what the devices did and when, from the activities of model/trace.h. Pure and streaming: memory
- * grows with the number of tracks, kernels, steps and windows, not with the number of activities.
+ * grows with the number of tracks, kernels, steps and windows, each of which has an end, not with that of activities.
  *
  * Definitions, on the union over a device's streams; they are those of Holistic Trace Analysis' temporal breakdown
  * (facebookresearch/HolisticTraceAnalysis, breakdown_analysis.py), per device instead of per rank:
@@ -81,9 +81,9 @@ struct hec_kernel_row {
 
 struct hec_step_summary {
     enum hec_step_source source;
-    double confidence; /* 1 where the program says so; less where found */
-    char unit[64];     /* "sample"; "" unknown */
-    int64_t count;
+    double confidence;       /* 1 where the program says so; less where found */
+    char unit[64];           /* "sample"; "" unknown */
+    int64_t count, examined; /* examined: the first ones, which durations, samples and shares are about */
     struct hec_quantiles duration;
     double samples_per_step; /* median, NAN unknown */
     double units;            /* sum of the units of all steps, NAN unknown */

@@ -96,6 +96,8 @@ int hec_intervals_append(struct hec_intervals *in, int64_t start_ns, int64_t end
 }
 
 int hec_windows_add(struct hec_windows *windows, int32_t pid, int64_t start_ns, int64_t end_ns) {
+    if (windows->count == HEC_WINDOWS_KEPT)
+        return 0;
     if (windows->count == windows->capacity) {
         size_t capacity = windows->capacity ? 2 * windows->capacity : 64;
         struct hec_window *grown = realloc(windows->list, capacity * sizeof *grown);

@@ -38,7 +38,9 @@ static inline int64_t hec_intervals_within(struct hec_intervals *intervals, int6
 void hec_intervals_pieces(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns,
                           void (*piece)(void *context, int64_t start_ns, int64_t end_ns), void *context);
 
-/* The windows of all processes. */
+/* The windows of all processes. A process has one, or one every few seconds; time in more than so many counts as untraced,
+ * so that memory has an end. */
+#define HEC_WINDOWS_KEPT 65536
 struct hec_windows {
     struct hec_window {
         int32_t pid;

@@ -117,6 +117,7 @@ json_t *hec_json_steps(const struct hec_step_summary *s) {
     set(row, "confidence", number(s->confidence));
     set(row, "unit", hec_json_text(s->unit));
     set(row, "count", json_integer(s->count));
+    set(row, "examined", json_integer(s->examined));
     set(row, "mean_ms", number(s->duration.mean * 1e3));
     set(row, "median_ms", number(s->duration.median * 1e3));
     set(row, "p90_ms", number(s->duration.p90 * 1e3));

@@ -209,6 +209,8 @@ static void put_steps(struct hec_page *page, const struct hec_step_summary *s, c
         add(more, sizeof more, "GPU busy ", hec_format_share(value, s->busy_share), "");
     if (isfinite(s->data_s))
         add(more, sizeof more, "loader ", hec_format_share(value, hec_step_data_share(s)), "");
+    if (s->examined < s->count)
+        add(more, sizeof more, "all of the first ", hec_format_count(value, (double)s->examined), "");
     if (s->values > 1) {
         snprintf(value, sizeof value, "%.4g to %.4g", s->value_first, s->value_last);
         add(more, sizeof more, "loss ", value, "");

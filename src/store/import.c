@@ -9,10 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Times as the file gives them: below this there is room to add a base and to subtract an origin. About 73 years. */
 #define TIME_MAX_NS (INT64_MAX / 4)
+
+/* Events of real traces take 6 to 200 bytes of their file each. Text that repeats is packed into next to nothing, and each event
+ * has to be kept: beyond the first ones, more than one a byte is refused. */
+#define EVENTS_FREE (INT64_C(4) << 20)
+/* Correlation ids of one file: 200 MB. What comes with more of them stands alone. */
+#define JOINED_MAX 5592000 /* less than two thirds of 2^23: there the table doubles */
 
 int hec_import_new(const struct hec_sink *sink, hec_import_progress progress, void *context, struct hec_import **out,
                    struct hec_why *why) {
@@ -58,6 +65,16 @@ static bool on_device(int kind) {
     return kind < HEC_ACTIVITY_KIND_COUNT && (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(kind));
 }
 
+/* The place of a record's correlation id; NULL: there is no room for more of them. */
+static int place_of(struct hec_import_join *join, uint64_t correlation, struct hec_import_call **out,
+                    struct hec_why *why) {
+    *out = NULL;
+    if (join->used >= JOINED_MAX && !hec_import_join_find(join, correlation))
+        return HEC_OK;
+    *out = hec_import_join_at(join, correlation);
+    return *out ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+}
+
 int hec_import_add(struct hec_import *import, struct hec_import_file *file, const struct hec_import_record *record,
                    struct hec_why *why) {
     const struct hec_activity *a = &record->activity;
@@ -70,13 +87,17 @@ int hec_import_add(struct hec_import *import, struct hec_import_file *file, cons
         return HEC_OK;
     }
     if (on_device(a->kind) && record->correlation) {
-        struct hec_import_call *call = hec_import_join_at(&import->join, record->correlation);
-        if (!call)
-            return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-        call->caused = true;
+        struct hec_import_call *call;
+        int err = place_of(&import->join, record->correlation, &call, why);
+        if (err < 0)
+            return err;
+        if (call)
+            call->caused = true;
     }
     hec_import_spans_add(&file->spans, a->start_ns, a->end_ns);
     import->stats.kept++;
+    if (import->stats.kept > EVENTS_FREE && import->stats.kept > import->file_bytes)
+        return hec_fail(why, HEC_ERR_LIMIT, "%s holds more events than a trace recorded in so few bytes", file->path);
     return hec_import_spool_add(&import->spool, record, why);
 }
 
@@ -85,9 +106,10 @@ int hec_import_call(struct hec_import *import, const struct hec_import_record *r
     const struct hec_activity *a = &record->activity;
     if (!record->correlation || a->start_ns <= 0 || a->end_ns < a->start_ns || a->end_ns >= TIME_MAX_NS)
         return HEC_OK;
-    struct hec_import_call *call = hec_import_join_at(&import->join, record->correlation);
-    if (!call)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    struct hec_import_call *call, *size;
+    int err = place_of(&import->join, record->correlation, &call, why);
+    if (err < 0 || !call)
+        return err;
     if (call->called && call->start_ns <= a->start_ns) /* the runtime's call, and the driver's inside of it */
         return HEC_OK;
     int64_t duration_ns = a->end_ns - a->start_ns;
@@ -97,11 +119,10 @@ int hec_import_call(struct hec_import *import, const struct hec_import_record *r
     call->called = true;
     if (isnan(bytes))
         return HEC_OK;
-    struct hec_import_call *size = hec_import_join_at(&import->sizes, record->correlation);
-    if (!size)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    size->start_ns = (int64_t)bytes;
-    return HEC_OK;
+    err = place_of(&import->sizes, record->correlation, &size, why);
+    if (size)
+        size->start_ns = (int64_t)bytes;
+    return err;
 }
 
 /* After a file was scanned: what a call caused learns of it, and the call itself need not be kept then. */
@@ -136,12 +157,14 @@ static int join_records(void *context, struct hec_import_record *records, size_t
 }
 
 /* HEC_ERR_CORRUPT where the file is of no kind that can be imported. */
-static int find_kind(const char *path, enum hec_import_kind *kind, struct hec_why *why) {
+static int find_kind(const char *path, enum hec_import_kind *kind, int64_t *bytes, struct hec_why *why) {
     static const char *const reports[] = {".nsys-rep", ".qdrep", ".qdstrm"};
     char magic[16] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+    struct stat status;
+    *bytes = fstat(fd, &status) == 0 ? status.st_size : 0;
     ssize_t got = read(fd, magic, sizeof magic);
     close(fd);
     *kind =
@@ -215,9 +238,11 @@ static int settle_time(struct hec_import *import, struct hec_import_file *file, 
 
 int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why) {
     enum hec_import_kind kind = HEC_IMPORT_UNKNOWN;
-    int err = find_kind(path, &kind, why);
+    int64_t bytes = 0;
+    int err = find_kind(path, &kind, &bytes, why);
     if (err < 0)
         return err;
+    import->file_bytes += bytes;
     if (import->stats.kind != HEC_IMPORT_UNKNOWN && import->stats.kind != kind)
         return hec_fail(why, HEC_ERR_USAGE, "%s is of another kind than the files before it: their clocks differ",
                         path);

@@ -4,9 +4,9 @@
  * Times are nanoseconds since the session's start. A globalTid holds, from the top, 8 bits of machine, 8 of VM, 24 of
  * pid and 24 of thread id. */
 #include "base/buf.h"
+#include "store/header.h"
 #include "store/import_nsys.h"
 #include "store/schema.h"
-#include "store/sql.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +16,9 @@
 #include <unistd.h>
 
 #define ROWS_A_REPORT 65536
+/* Many rows have one name, so names are read as more than they take in the file: of real exports up to 20 times as much. */
+#define NAMES_FREE_BYTES (INT64_C(256) << 20)
+#define NAMES_RATIO 256
 
 /* Does the statement have a row? A damaged file is not one without: n->failed stays set. */
 static bool has_row(struct hec_nsys *n, const char *sql, const char *value) {
@@ -60,6 +63,18 @@ static bool has_column(const struct hec_nsys *n, const char *column) {
     return false;
 }
 
+static int beyond(struct hec_nsys *n, const char *table, const char *what) {
+    return hec_fail(n->why, HEC_ERR_CORRUPT, "%.300s, table %s: %s", n->file->path, table, what);
+}
+
+static int damaged(struct hec_nsys *n, int rc, const char *table) {
+    char what[640];
+    if ((rc & 0xff) == SQLITE_INTERRUPT)
+        return beyond(n, table, hec_sql_beyond);
+    snprintf(what, sizeof what, "%.480s, table %s", n->file->path, table);
+    return hec_sql_fail(n->db, rc, n->why, what);
+}
+
 /* Names are looked up by id, once a row: without an index a hostile file would take forever, and where ids are not unique
  * rows would multiply. */
 static int check_strings(struct hec_nsys *n) {
@@ -69,7 +84,7 @@ static int check_strings(struct hec_nsys *n) {
         "pragma_table_info(?1) WHERE pk>0) WHERE keys=1 AND name='id' AND type='INTEGER'";
     bool keyed = n->has_strings && has_row(n, one_key, "StringIds");
     if (n->failed)
-        return hec_sql_fail(n->db, n->failed, n->why, n->file->path);
+        return damaged(n, n->failed, "sqlite_master");
     if (n->has_strings && !keyed)
         return hec_fail(n->why, HEC_ERR_CORRUPT, "%s: the table StringIds has no primary key, as exports have it",
                         n->file->path);
@@ -99,12 +114,6 @@ static void write_statement(struct hec_nsys *n, const struct hec_nsys_query *q, 
     hec_buf_puts(sql, names == 0 ? ",NULL)" : ")");
 }
 
-static int damaged(struct hec_nsys *n, int rc, const char *table) {
-    char what[640];
-    snprintf(what, sizeof what, "%.480s, table %s", n->file->path, table);
-    return hec_sql_fail(n->db, rc, n->why, what);
-}
-
 /* Every row of the query's table, if the file has it. */
 static int each_row(struct hec_nsys *n, const struct hec_nsys_query *q) {
     const char *table = has_table(n, q->tables[0])                   ? q->tables[0]
@@ -125,6 +134,11 @@ static int each_row(struct hec_nsys *n, const struct hec_nsys_query *q) {
     int last = row.s ? sqlite3_column_count(row.s) - 1 : 0;
     int64_t rows = 0;
     while (rc == SQLITE_OK && err == HEC_OK && (rc = sqlite3_step(row.s)) == SQLITE_ROW) {
+        const char *wrong = hec_sql_count_row(&n->budget, row.s);
+        if (wrong) {
+            err = beyond(n, table, wrong);
+            break;
+        }
         row.name = (const char *)sqlite3_column_text(row.s, last);
         row.name_length = row.name ? (size_t)sqlite3_column_bytes(row.s, last) : 0;
         err = q->visit(n, &row);
@@ -153,7 +167,7 @@ static int check_kind(struct hec_nsys *n) {
         rc == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) == (int)HEC_SCHEMA_APPLICATION_ID;
     sqlite3_finalize(s);
     if (rc != SQLITE_OK)
-        return hec_sql_fail(n->db, rc, n->why, n->file->path);
+        return damaged(n, rc, "sqlite_master");
     if (ours)
         return hec_fail(n->why, HEC_ERR_CORRUPT, "%s is a run file already: hec report reads it", n->file->path);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
@@ -191,18 +205,23 @@ static int check_length(struct hec_nsys *n) {
 }
 
 static int open_database(struct hec_nsys *n) {
+    struct hec_header header = {0};
     int err = check_length(n);
     if (err == HEC_OK)
         err = hec_sql_check_logs(n->file->path, n->why);
-    if (err < 0)
+    if (err == HEC_OK)
+        err = hec_header_read(n->file->path, &header, n->why);
+    if (err != HEC_OK)
         return err;
     int rc = hec_sql_open(n->file->path, SQLITE_OPEN_READONLY, NULL, &n->db);
     if (rc != SQLITE_OK)
         return hec_sql_fail(n->db, rc, n->why, n->file->path);
-    sqlite3_db_config(n->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(n->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_limit(n->db, SQLITE_LIMIT_LENGTH, 64 << 20); /* a value: names are short */
-    return check_kind(n);
+    int64_t bytes = header.file_bytes + header.log_bytes;
+    hec_sql_guard(n->db, hec_sql_export, &n->budget, bytes);
+    n->budget.bytes_max = NAMES_FREE_BYTES + NAMES_RATIO * bytes;
+    err = check_kind(n);
+    hec_sql_begin(&n->budget);
+    return err;
 }
 
 int hec_import_nsys(struct hec_import *import, struct hec_import_file *file, struct hec_why *why) {

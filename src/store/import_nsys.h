@@ -4,8 +4,7 @@
 #define HEC_STORE_IMPORT_NSYS_H
 
 #include "store/import_state.h"
-
-#include <sqlite3.h>
+#include "store/sql.h"
 
 #define HEC_NSYS_COLUMNS_MAX 20
 #define HEC_NSYS_MEMORY_KINDS 16
@@ -16,7 +15,8 @@ struct hec_nsys {
     struct hec_import_file *file;
     struct hec_why *why;
     sqlite3 *db;
-    int failed; /* by SQLite, while looking for tables; 0: not */
+    struct hec_sql_budget budget; /* of all statements together: a table is read once */
+    int failed;                   /* by SQLite, while looking for tables; 0: not */
     bool has_strings;
     bool by_process; /* correlation ids are told apart by process: kernels say theirs */
     double share;

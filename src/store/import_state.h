@@ -39,7 +39,8 @@ struct hec_import {
     struct hec_import_stats stats;
     struct hec_import_file *files;
     int file_count, files_read;
-    bool settled; /* ranks and the origin stand: reading has begun */
+    int64_t file_bytes; /* of all files so far */
+    bool settled;       /* ranks and the origin stand: reading has begun */
     struct hec_import_device devices[HEC_DEVICE_MAX];
     int device_count;
     struct hec_import_join join;  /* of the file that is scanned */

@@ -6,24 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Activities of blocks that overlap at one time: 1 GB, four thousand streams with full blocks. A block counts for some
- * more than it holds, so that there is an end to small ones, too. */
-#define WAITING_MAX (INT64_C(4096) * 4096)
-#define WAITING_BLOCK 64
+/* What waits for its turn, in bytes. Beyond the first limit a block waits packed and is unpacked piece by piece, which takes
+ * longer: in an import of many ranks some thousand full blocks overlap, of 256 KiB each. Beyond the second, which
+ * three thousand full blocks of kernels do not reach, the file is refused. */
+#define UNPACKED_MAX (INT64_C(128) << 20)
+#define WAITING_MAX (INT64_C(240) << 20)
+#define PIECE 256 /* activities */
+/* Real activities take 3 to 7 bytes each. Blocks that are all alike hold thousands in a byte, and each has to be looked at: beyond
+ * the first ones, more than one a byte of the file is refused. */
+#define ACTIVITIES_FREE (INT64_C(4) << 20)
 
 struct run { /* of a block */
     struct hec_activity *activities;
-    size_t at, count;
+    size_t at, count;              /* of those in memory */
+    size_t done;                   /* those before them */
+    struct hec_activity_head head; /* head.n: all of the block */
+    void *packed;                  /* NULL: it is in memory */
+    size_t packed_length;
+    int64_t bytes; /* what it takes */
 };
 
 struct pass {
     struct hec_reader *reader;
     sqlite3_stmt *statement;
     struct hec_packer *packer;
-    struct run **heap; /* by the start of the next activity */
+    struct hec_activity *block; /* one, unpacked */
+    struct run **heap;          /* by the start of the next activity */
     size_t open, capacity;
-    int64_t weight;    /* of what is in the heap */
-    struct run *spare; /* one that is done with */
+    int64_t waiting_bytes; /* of what is in the heap */
+    int64_t activities;    /* so far */
+    struct run *spare;     /* one that is done with */
     struct hec_ahead *ahead;
     struct hec_activity *chunk;
     size_t waiting; /* in the chunk */
@@ -31,8 +43,10 @@ struct pass {
 };
 
 static void run_free(struct run *run) {
-    if (run)
+    if (run) {
         free(run->activities);
+        free(run->packed);
+    }
     free(run);
 }
 
@@ -81,13 +95,27 @@ static void hand_over(struct pass *pass) {
 
 static void drop_first(struct pass *pass) {
     struct run *done = pass->heap[0];
-    pass->weight -= WAITING_BLOCK + (int64_t)done->count;
+    pass->waiting_bytes -= done->bytes;
     pass->heap[0] = pass->heap[--pass->open];
     sift_down(pass);
-    if (pass->spare)
+    if (pass->spare || done->packed)
         run_free(done);
     else
         pass->spare = done;
+}
+
+/* The next piece of a block that waits packed; false: there is none. It has been unpacked before, so it is sound. */
+static bool next_piece(struct pass *pass, struct run *run) {
+    run->done += run->count;
+    size_t left = run->head.n - run->done;
+    if (!run->packed || left == 0 ||
+        hec_packer_unpack(pass->packer, run->packed, run->packed_length, &run->head, &pass->reader->limits,
+                          pass->block))
+        return false;
+    run->count = left < run->count ? left : run->count;
+    run->at = 0;
+    memcpy(run->activities, pass->block + run->done, run->count * sizeof *run->activities);
+    return true;
 }
 
 /* Where the first run stops being the first: another one begins, or until_ns. At least one activity further. */
@@ -117,7 +145,7 @@ static void emit(struct pass *pass, int64_t until_ns) {
         memcpy(pass->chunk + pass->waiting, run->activities + run->at, count * sizeof *pass->chunk);
         pass->waiting += count;
         run->at += count;
-        if (run->at == run->count)
+        if (run->at == run->count && !next_piece(pass, run))
             drop_first(pass);
         else
             sift_down(pass);
@@ -139,7 +167,7 @@ static bool reserve(struct pass *pass) {
     return true;
 }
 
-/* Room for a block: all that such a block may hold where it is used again, else what is needed. */
+/* A run with room for `count` activities: the spare one grows. */
 static struct run *make_run(struct pass *pass, size_t count) {
     struct run *run = pass->spare;
     pass->spare = NULL;
@@ -150,9 +178,7 @@ static struct run *make_run(struct pass *pass, size_t count) {
         run_free(run);
         return NULL;
     }
-    run->activities = activities;
-    run->count = count;
-    run->at = 0;
+    *run = (struct run){.activities = activities, .count = count};
     return run;
 }
 
@@ -185,6 +211,14 @@ const char *hec_reading_activities(const struct hec_reader *reader, sqlite3_stmt
                : damaged;
 }
 
+static bool keep_packed(struct run *run, sqlite3_stmt *s) {
+    run->packed_length = (size_t)sqlite3_column_bytes(s, 4);
+    run->packed = malloc(run->packed_length);
+    if (run->packed)
+        memcpy(run->packed, sqlite3_column_blob(s, 4), run->packed_length);
+    return run->packed;
+}
+
 static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why) {
     struct hec_activity_head head;
     const char *wrong = hec_reading_activity_head(pass->reader, pass->statement, &head);
@@ -194,24 +228,35 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
         hec_reading_leave_out(pass->reader, wrong);
         return HEC_OK;
     }
+    pass->activities += (int64_t)head.n;
+    if (pass->activities > ACTIVITIES_FREE && pass->activities > pass->reader->file_bytes)
+        return hec_fail(why, HEC_ERR_LIMIT, "%s holds more activities than a run recorded in so few bytes",
+                        pass->reader->path);
     *last_t0_ns = head.t0_ns;
     emit(pass, head.t0_ns);
-    pass->weight += WAITING_BLOCK + (int64_t)head.n;
-    if (pass->weight > WAITING_MAX)
-        return hec_reading_corrupt(pass->reader, why, "too many blocks of activities overlap");
-    struct run *run = reserve(pass) ? make_run(pass, head.n) : NULL;
-    if (!run)
+    bool packed = pass->waiting_bytes > UNPACKED_MAX && head.n > PIECE;
+    struct run *run = reserve(pass) ? make_run(pass, packed ? PIECE : head.n) : NULL;
+    if (!run || (packed && !keep_packed(run, pass->statement))) {
+        run_free(run);
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    pass->heap[pass->open] = run;
-    wrong = hec_reading_activities(pass->reader, pass->statement, &head, pass->packer, run->activities);
+    }
+    wrong = hec_reading_activities(pass->reader, pass->statement, &head, pass->packer,
+                                   packed ? pass->block : run->activities);
     if (wrong) {
-        pass->weight -= WAITING_BLOCK + (int64_t)head.n;
         run_free(run);
         hec_reading_leave_out(pass->reader, wrong);
         return HEC_OK;
     }
+    if (packed)
+        memcpy(run->activities, pass->block, PIECE * sizeof *run->activities);
+    run->head = head;
+    run->bytes = (int64_t)(sizeof *run + run->packed_length + run->count * sizeof *run->activities);
+    pass->heap[pass->open] = run;
     sift_up(pass, pass->open++);
-    return HEC_OK;
+    pass->waiting_bytes += run->bytes;
+    return pass->waiting_bytes > WAITING_MAX
+               ? hec_reading_corrupt(pass->reader, why, "too many blocks of activities overlap")
+               : HEC_OK;
 }
 
 static int prepare(struct pass *pass, uint32_t kinds, struct hec_why *why) {
@@ -227,7 +272,8 @@ static int prepare(struct pass *pass, uint32_t kinds, struct hec_why *why) {
     }
     strcat(sql, ") ORDER BY t0_ns");
     pass->packer = hec_packer_new();
-    if (!pass->packer)
+    pass->block = malloc(HEC_ACTIVITY_BLOCK * sizeof *pass->block);
+    if (!pass->packer || !pass->block)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     return hec_reading_prepare(pass->reader, sql, &pass->statement, why);
 }
@@ -266,6 +312,7 @@ int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
         run_free(pass.heap[i]);
     run_free(pass.spare);
     free(pass.heap);
+    free(pass.block);
     hec_packer_free(pass.packer);
     sqlite3_finalize(pass.statement);
     return err;

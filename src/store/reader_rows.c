@@ -4,30 +4,40 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_BYTES 255
 #define TRACE_NAME_BYTES (1 << 15)
 #define TEXT_BYTES (1 << 16)
 
-int hec_reading_each(struct hec_reader *reader, const char *sql, hec_reading_row row, void *visitor,
-                     struct hec_why *why) {
+static int rows(struct hec_reader *reader, const char *sql, hec_reading_row row, void *visitor, struct hec_why *why) {
     sqlite3_stmt *statement;
     int err = hec_reading_prepare(reader, sql, &statement, why);
     if (err)
         return err;
     while ((err = hec_reading_step(reader, statement, why)) == 1)
-        if ((err = row(reader, statement, visitor, why)) != 0)
+        if (row && (err = row(reader, statement, visitor, why)) != 0)
             break;
     sqlite3_finalize(statement);
     return err;
 }
 
+int hec_reading_each(struct hec_reader *reader, const char *select, const char *order, bool sorted, hec_reading_row row,
+                     void *visitor, struct hec_why *why) {
+    char sql[1200];
+    int err = sorted ? rows(reader, select, NULL, NULL, why) : HEC_OK;
+    if (err == HEC_OK && snprintf(sql, sizeof sql, "%s ORDER BY %s", select, order) >= (int)sizeof sql)
+        err = hec_fail(why, HEC_ERR_LIMIT, "%s", hec_err_text(HEC_ERR_LIMIT));
+    return err ? err : rows(reader, sql, row, visitor, why);
+}
+
 int hec_reading_each_record(struct hec_reader *reader, const struct hec_record *record, hec_reading_row row,
                             void *visitor, struct hec_why *why) {
-    char sql[1024];
-    int err = hec_record_select_sql(record, sql, sizeof sql);
-    return err ? hec_fail(why, err, "%s", hec_err_text(err)) : hec_reading_each(reader, sql, row, visitor, why);
+    char select[1024];
+    int err = hec_record_select_sql(record, select, sizeof select);
+    return err ? hec_fail(why, err, "%s", hec_err_text(err))
+               : hec_reading_each(reader, select, record->order, record->sorted, row, visitor, why);
 }
 
 bool hec_reading_record(struct hec_reader *reader, const struct hec_record *record, sqlite3_stmt *statement,
@@ -124,7 +134,7 @@ static int event_row(struct hec_reader *reader, sqlite3_stmt *statement, void *v
 int hec_reader_events(struct hec_reader *reader,
                       int (*visit)(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text),
                       void *context, struct hec_why *why) {
-    return hec_reading_each(reader, "SELECT t_ns, kind, device_index, text FROM event ORDER BY t_ns, id", event_row,
+    return hec_reading_each(reader, "SELECT t_ns, kind, device_index, text FROM event", "t_ns, id", true, event_row,
                             &(struct event_visitor){visit, context}, why);
 }
 
@@ -145,7 +155,7 @@ static int unit_row(struct hec_reader *reader, sqlite3_stmt *statement, void *vi
 
 int hec_reader_units(struct hec_reader *reader, int (*visit)(void *context, const char *name, double count),
                      void *context, struct hec_why *why) {
-    return hec_reading_each(reader, "SELECT name, count FROM unit ORDER BY name", unit_row,
+    return hec_reading_each(reader, "SELECT name, count FROM unit", "name", false, unit_row,
                             &(struct unit_visitor){visit, context}, why);
 }
 
@@ -172,6 +182,6 @@ int hec_reader_phases(struct hec_reader *reader,
         reader,
         /* 0: there was no room for its name */
         "SELECT CASE WHEN t.name=0 THEN 'phase' ELSE n.text END, t.total_ns, t.count FROM activity_total t "
-        "LEFT JOIN trace_name n ON n.id=t.name WHERE t.kind='phase' ORDER BY 2 DESC, 1",
-        phase_row, &(struct phase_visitor){visit, context}, why);
+        "LEFT JOIN trace_name n ON n.id=t.name WHERE t.kind='phase'",
+        "2 DESC, 1", true, phase_row, &(struct phase_visitor){visit, context}, why);
 }

@@ -3,8 +3,11 @@
 #include "store/reading.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define TEXT_BYTES (1 << 15)
+/* The writer keeps half of it; the names of a copy may be longer than they were. */
+#define NAMES_BYTES (2 * (size_t)HEC_DEFINITIONS_TEXT_MAX)
 
 static int highest(struct hec_reader *reader, const char *sql, uint32_t maximum, uint32_t *id, struct hec_why *why) {
     sqlite3_stmt *s;
@@ -55,44 +58,49 @@ struct visitor {
         int (*tracer)(void *context, const struct hec_tracer *tracer);
     } visit;
     void *context;
-    uint32_t id; /* of the row before */
+    uint32_t id;  /* of the row before */
+    size_t bytes; /* of all names so far */
 };
 
-/* The id of a definition, in column 0. They have no holes, for they may index arrays. */
+/* The id of a definition, in column 0. They have no holes, for they may index arrays, and an end. */
 static int next_id(struct hec_reader *reader, sqlite3_stmt *statement, struct visitor *v, const char *table,
-                   struct hec_why *why) {
+                   uint32_t most, struct hec_why *why) {
     int64_t id;
     char what[64];
     v->id++;
-    if (hec_reading_int(statement, 0, v->id, v->id, &id))
+    if (v->id <= most && hec_reading_int(statement, 0, v->id, v->id, &id))
         return HEC_OK;
-    snprintf(what, sizeof what, "the ids of the table %s have a hole", table);
+    snprintf(what, sizeof what, v->id > most ? "the table %s is far too large" : "the ids of the table %s have a hole",
+             table);
     return hec_reading_corrupt(reader, why, what);
 }
 
 static int name_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     const char *text;
-    int err = next_id(reader, statement, v, "trace_name", why);
+    int err = next_id(reader, statement, v, "trace_name", HEC_DEFINITIONS_NAMES_MAX, why);
     if (err)
         return err;
     if (!hec_reading_text(statement, 1, TEXT_BYTES, &text)) {
         hec_reading_leave_out(reader, "the table trace_name holds something impossible");
         text = "";
     }
+    v->bytes += strlen(text);
+    if (v->bytes > NAMES_BYTES)
+        return hec_reading_corrupt(reader, why, "the table trace_name is far too large");
     return v->visit.name(v->context, v->id, text);
 }
 
 int hec_reader_trace_names(struct hec_reader *reader, int (*visit)(void *context, uint32_t id, const char *text),
                            void *context, struct hec_why *why) {
-    return hec_reading_each(reader, "SELECT id, text FROM trace_name ORDER BY id", name_row,
+    return hec_reading_each(reader, "SELECT id, text FROM trace_name", "id", false, name_row,
                             &(struct visitor){.visit.name = visit, .context = context}, why);
 }
 
 static int track_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_track track;
-    int err = next_id(reader, statement, v, "track", why);
+    int err = next_id(reader, statement, v, "track", HEC_DEFINITIONS_TRACKS_MAX, why);
     if (err)
         return err;
     if (!hec_reading_record(reader, &hec_record_track, statement, &track))
@@ -109,7 +117,7 @@ int hec_reader_tracks(struct hec_reader *reader, int (*visit)(void *context, con
 static int kernel_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_kernel kernel;
-    int err = next_id(reader, statement, v, "kernel", why);
+    int err = next_id(reader, statement, v, "kernel", HEC_DEFINITIONS_KERNELS_MAX, why);
     if (err)
         return err;
     bool good = hec_reading_record(reader, &hec_record_kernel, statement, &kernel);
@@ -133,7 +141,7 @@ int hec_reader_kernels(struct hec_reader *reader, int (*visit)(void *context, co
 static int frame_row(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why) {
     struct visitor *v = visitor;
     struct hec_frame frame;
-    int err = next_id(reader, statement, v, "frame", why);
+    int err = next_id(reader, statement, v, "frame", HEC_DEFINITIONS_FRAMES_MAX, why);
     if (err)
         return err;
     bool good = hec_reading_record(reader, &hec_record_frame, statement, &frame);

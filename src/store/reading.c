@@ -5,47 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What no file of ours reaches. Length bounds the memory of any one row. */
-static const struct {
-    int id, value;
-} limits[] = {
-    {SQLITE_LIMIT_LENGTH, 1 << 20},     {SQLITE_LIMIT_SQL_LENGTH, 1 << 16}, {SQLITE_LIMIT_COLUMN, 64},
-    {SQLITE_LIMIT_EXPR_DEPTH, 100},     {SQLITE_LIMIT_COMPOUND_SELECT, 8},  {SQLITE_LIMIT_VDBE_OP, 25000},
-    {SQLITE_LIMIT_FUNCTION_ARG, 16},    {SQLITE_LIMIT_ATTACHED, 0},         {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
-    {SQLITE_LIMIT_VARIABLE_NUMBER, 32}, {SQLITE_LIMIT_TRIGGER_DEPTH, 1},    {SQLITE_LIMIT_WORKER_THREADS, 0},
-};
-
-static const struct {
-    int id, value;
-} switches[] = {
-    {SQLITE_DBCONFIG_DEFENSIVE, 1},
-    {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-    {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
-    {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
-    {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
-    {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
-};
-
-#define STEPS 1000 /* of SQLite's machine between two looks at the budget */
-
-/* A tree with cycles in its pages can have rows without end; an honest row of b bytes takes some 50 steps and is never
- * smaller than about 6 bytes. So: 16 steps a byte, and 200 000 to begin with. */
-static int out_of_budget(void *context) {
-    struct hec_reader *reader = context;
-    return ++reader->work > reader->work_max;
-}
-
 static int guard(struct hec_reader *reader, int rc) {
     if (rc == SQLITE_OK) {
         sqlite3_extended_result_codes(reader->db, 1);
         sqlite3_busy_timeout(reader->db, 2000);
-        for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-            sqlite3_limit(reader->db, limits[i].id, limits[i].value);
-        for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)
-            sqlite3_db_config(reader->db, switches[i].id, switches[i].value, NULL);
-        reader->work = 0;
-        reader->work_max = (200000 + 16 * reader->file_bytes) / STEPS;
-        sqlite3_progress_handler(reader->db, STEPS, out_of_budget, reader);
+        hec_sql_guard(reader->db, hec_sql_run_file, &reader->budget, reader->file_bytes);
         /* One transaction to the end: what is read of a file that is being written fits together. */
         rc = sqlite3_exec(reader->db,
                           "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-2048; BEGIN;"
@@ -78,7 +42,7 @@ void hec_reading_leave_out(struct hec_reader *reader, const char *what) {
 
 static int fail(struct hec_reader *reader, int rc, struct hec_why *why) {
     if ((rc & 0xff) == SQLITE_INTERRUPT)
-        return hec_reading_corrupt(reader, why, "a table has more rows than a file of this size can hold");
+        return hec_reading_corrupt(reader, why, hec_sql_beyond);
     int err = hec_sql_err(reader->db, rc);
     if (err == HEC_ERR_CORRUPT)
         return hec_reading_corrupt(reader, why, sqlite3_errmsg(reader->db));
@@ -91,14 +55,17 @@ int hec_reading_prepare(struct hec_reader *reader, const char *sql, sqlite3_stmt
     if (reader->in_use)
         return hec_fail(why, HEC_ERR_BUSY, "%s is being read: a visitor of its activities may not ask for more",
                         reader->path);
-    reader->work = 0;
+    hec_sql_begin(&reader->budget);
     int rc = sqlite3_prepare_v2(reader->db, sql, -1, statement, NULL);
     return rc == SQLITE_OK ? HEC_OK : fail(reader, rc, why);
 }
 
 int hec_reading_step(struct hec_reader *reader, sqlite3_stmt *statement, struct hec_why *why) {
     int rc = sqlite3_step(statement);
-    return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : fail(reader, rc, why);
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE ? 0 : fail(reader, rc, why);
+    const char *beyond = hec_sql_count_row(&reader->budget, statement);
+    return beyond ? hec_reading_corrupt(reader, why, beyond) : 1;
 }
 
 bool hec_reading_text(sqlite3_stmt *statement, int column, size_t maximum, const char **text) {

@@ -20,7 +20,7 @@ struct hec_reader {
     bool in_use;    /* by the thread of a pass over the activities */
     char path[300]; /* for messages, cut */
     int64_t file_bytes;
-    int64_t work, work_max; /* thousands of SQLite's steps: used by this statement, allowed */
+    struct hec_sql_budget budget;
     struct hec_meta *metas;
     int meta_count;
     char left_out[256]; /* what was wrong with the first thing that was left out; empty: everything was read */
@@ -54,9 +54,10 @@ bool hec_reading_int(sqlite3_stmt *statement, int column, int64_t low, int64_t h
  * with why. */
 typedef int (*hec_reading_row)(struct hec_reader *reader, sqlite3_stmt *statement, void *visitor, struct hec_why *why);
 
-/* Every row of a statement, of a table. */
-int hec_reading_each(struct hec_reader *reader, const char *sql, hec_reading_row row, void *visitor,
-                     struct hec_why *why);
+/* Every row of a statement, of a table. What has to be sorted, for its order is none of a key, is read once before: SQLite
+ * sorts on the disk, and all of it before the first row can be counted. */
+int hec_reading_each(struct hec_reader *reader, const char *select, const char *order, bool sorted, hec_reading_row row,
+                     void *visitor, struct hec_why *why);
 int hec_reading_each_record(struct hec_reader *reader, const struct hec_record *record, hec_reading_row row,
                             void *visitor, struct hec_why *why);
 /* The row of the statement into a struct. false: it is left out. */

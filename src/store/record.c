@@ -104,14 +104,14 @@ static const struct hec_field frame_fields[] = {
     FIELD(struct hec_frame, INTEGER, line),
 };
 
-const struct hec_record hec_record_device = {"device", "device_index", device_fields, COUNT(device_fields)};
-const struct hec_record hec_record_process = {"process", "start_ns, pid", process_fields, COUNT(process_fields)};
-const struct hec_record hec_record_gpu_process = {"gpu_process", "first_ns, device_index, pid", gpu_process_fields,
-                                                  COUNT(gpu_process_fields)};
-const struct hec_record hec_record_tracer = {"tracer", "pid", tracer_fields, COUNT(tracer_fields)};
-const struct hec_record hec_record_track = {"track", "id", track_fields, COUNT(track_fields)};
-const struct hec_record hec_record_kernel = {"kernel", "id", kernel_fields, COUNT(kernel_fields)};
-const struct hec_record hec_record_frame = {"frame", "id", frame_fields, COUNT(frame_fields)};
+const struct hec_record hec_record_device = {"device", "device_index", false, device_fields, COUNT(device_fields)};
+const struct hec_record hec_record_process = {"process", "start_ns, pid", true, process_fields, COUNT(process_fields)};
+const struct hec_record hec_record_gpu_process = {"gpu_process", "first_ns, device_index, pid", true,
+                                                  gpu_process_fields, COUNT(gpu_process_fields)};
+const struct hec_record hec_record_tracer = {"tracer", "pid", false, tracer_fields, COUNT(tracer_fields)};
+const struct hec_record hec_record_track = {"track", "id", false, track_fields, COUNT(track_fields)};
+const struct hec_record hec_record_kernel = {"kernel", "id", false, kernel_fields, COUNT(kernel_fields)};
+const struct hec_record hec_record_frame = {"frame", "id", false, frame_fields, COUNT(frame_fields)};
 
 static int columns(struct hec_buf *buf, const struct hec_record *record) {
     for (int i = 0; i < record->count; i++)
@@ -146,7 +146,7 @@ int hec_record_select_sql(const struct hec_record *record, char *sql, size_t siz
     hec_buf_init(&buf, 4096);
     hec_buf_puts(&buf, "SELECT ");
     columns(&buf, record);
-    hec_buf_printf(&buf, " FROM %s ORDER BY %s", record->table, record->order);
+    hec_buf_printf(&buf, " FROM %s", record->table);
     return finish(&buf, sql, size);
 }
 

@@ -42,6 +42,7 @@ struct hec_field {
 struct hec_record {
     const char *table;
     const char *order; /* ORDER BY of the reader */
+    bool sorted;       /* that order is not the one of its key */
     const struct hec_field *fields;
     int count;
 };
@@ -49,7 +50,7 @@ struct hec_record {
 extern const struct hec_record hec_record_device, hec_record_process, hec_record_gpu_process, hec_record_tracer,
     hec_record_track, hec_record_kernel, hec_record_frame;
 
-/* SQL texts from the fields: "INSERT OR REPLACE INTO ..." and "SELECT ... ORDER BY ...". */
+/* SQL texts from the fields: "INSERT OR REPLACE INTO ..." and "SELECT ... FROM ...". */
 int hec_record_insert_sql(const struct hec_record *record, char *sql, size_t size);
 int hec_record_select_sql(const struct hec_record *record, char *sql, size_t size);
 

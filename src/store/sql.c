@@ -114,6 +114,81 @@ int hec_sql_fail(sqlite3 *db, int rc, struct hec_why *why, const char *what) {
     return hec_fail(why, hec_sql_err(db, rc), "%s: %s", what, text);
 }
 
+/* What no file of ours reaches. */
+const struct hec_sql_limit hec_sql_run_file[] = {
+    {SQLITE_LIMIT_LENGTH, 1 << 20},
+    {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},
+    {SQLITE_LIMIT_COLUMN, 64},
+    {SQLITE_LIMIT_EXPR_DEPTH, 100},
+    {SQLITE_LIMIT_COMPOUND_SELECT, 8},
+    {SQLITE_LIMIT_VDBE_OP, 25000},
+    {SQLITE_LIMIT_FUNCTION_ARG, 16},
+    {SQLITE_LIMIT_ATTACHED, 0},
+    {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100},
+    {SQLITE_LIMIT_VARIABLE_NUMBER, 32},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+    {SQLITE_LIMIT_WORKER_THREADS, 0},
+    {-1, -1},
+};
+/* Tables of others are as wide as they like. */
+const struct hec_sql_limit hec_sql_export[] = {
+    {SQLITE_LIMIT_LENGTH, 16 << 20}, {SQLITE_LIMIT_SQL_LENGTH, 1 << 20}, {SQLITE_LIMIT_ATTACHED, 0},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1}, {SQLITE_LIMIT_WORKER_THREADS, 0},   {-1, -1},
+};
+
+static const struct {
+    int id, value;
+} switches[] = {
+    {SQLITE_DBCONFIG_DEFENSIVE, 1},
+    {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+    {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+    {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+    {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
+    {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+};
+
+const char hec_sql_beyond[] = "a table holds more than a file of this size can";
+
+#define STEPS 1000      /* of SQLite's machine between two looks at the budget */
+#define STEPS_A_BYTE 64 /* a row takes some 50 steps, that of an export with its name up to 200 */
+#define STEPS_FREE 200000
+#define STEPS_SCHEMA 200000 /* some 15 for a table or index; to parse one takes as long as a thousand */
+#define ROW_BYTES 6         /* the least: a pointer and a cell of four bytes (sqlite.org/fileformat2.html, 1.6) */
+#define CODING 2            /* UTF-16 takes up to 1.5 times as much where it is read as UTF-8 */
+#define FREE_BYTES (INT64_C(1) << 20) /* a file that is written meanwhile has grown */
+
+static int out_of_budget(void *context) {
+    struct hec_sql_budget *budget = context;
+    return ++budget->work > budget->work_max;
+}
+
+void hec_sql_guard(sqlite3 *db, const struct hec_sql_limit *limits, struct hec_sql_budget *budget, int64_t file_bytes) {
+    for (; limits->id >= 0; limits++)
+        sqlite3_limit(db, limits->id, limits->value);
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++)
+        sqlite3_db_config(db, switches[i].id, switches[i].value, NULL);
+    int64_t bytes = file_bytes + FREE_BYTES;
+    *budget = (struct hec_sql_budget){.work_max = STEPS_SCHEMA / STEPS,
+                                      .work_later = (STEPS_FREE + STEPS_A_BYTE * file_bytes) / STEPS,
+                                      .rows_max = bytes / ROW_BYTES,
+                                      .bytes_max = CODING * bytes};
+    sqlite3_progress_handler(db, STEPS, out_of_budget, budget);
+}
+
+void hec_sql_begin(struct hec_sql_budget *budget) {
+    budget->work = budget->rows = budget->bytes = 0;
+    budget->work_max = budget->work_later;
+}
+
+const char *hec_sql_count_row(struct hec_sql_budget *budget, sqlite3_stmt *statement) {
+    for (int i = sqlite3_data_count(statement); i-- > 0;) {
+        int type = sqlite3_column_type(statement, i);
+        if (type == SQLITE_TEXT || type == SQLITE_BLOB)
+            budget->bytes += sqlite3_column_bytes(statement, i);
+    }
+    return ++budget->rows > budget->rows_max || budget->bytes > budget->bytes_max ? hec_sql_beyond : NULL;
+}
+
 int hec_sql_image(sqlite3 *db, struct hec_image *image, struct hec_why *why) {
     sqlite3_int64 size = 0;
     unsigned char *bytes = sqlite3_serialize(db, "main", &size, 0);

@@ -337,30 +337,96 @@ static void widest_numbers(void **unused) {
     ZSTD_freeDCtx(decompress);
 }
 
-/* Blocks that all begin together would have to wait in memory: there is an end to that. */
-static void overlapping_blocks(void **unused) {
-    (void)unused;
-    const char *path = store_path("overlap.hec");
+/* A file with `copies` of one full block, which all begin together. */
+static struct hec_reader *open_overlapping(const char *path, int copies) {
     struct hec_writer *writer = store_create(path, 0);
     store_define(hec_writer_sink(writer));
-    add_kernels(hec_writer_sink(writer), NULL, 0, 1);
+    add_kernels(hec_writer_sink(writer), NULL, 0, HEC_ACTIVITY_BLOCK);
     store_close(writer);
+    char sql[400];
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE c(k) AS (SELECT 2 UNION ALL SELECT k+1 FROM c WHERE k<%d) "
+             "INSERT INTO activity_block (track, kind, t0_ns, t1_ns, n, total_ns, amount, data) "
+             "SELECT track, kind, t0_ns, t1_ns, n, total_ns, amount, data FROM activity_block, c",
+             copies);
     sqlite3 *db;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db,
-                     "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<300000) "
-                     "INSERT INTO activity_block (track, kind, t0_ns, t1_ns, n, total_ns, amount, data) "
-                     "SELECT track, kind, t0_ns, t1_ns, n, total_ns, amount, data FROM activity_block, c WHERE id=-1",
-                     NULL, NULL, NULL),
-        SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    struct hec_reader *reader = store_open(path);
+    return store_open(path);
+}
+
+/* Of each activity the file has as many as there are copies, one after the other. */
+struct copies {
+    int64_t start_ns, end_ns;
+    int copies, seen;
+    size_t count;
+};
+
+static int count_copies(void *context, const struct hec_activity *activities, size_t count) {
+    struct copies *c = context;
+    for (size_t i = 0; i < count; i++) {
+        const struct hec_activity *a = &activities[i];
+        if (c->count && (a->start_ns != c->start_ns || a->end_ns != c->end_ns)) {
+            assert_true(a->start_ns > c->start_ns);
+            assert_int_equal(c->seen, c->copies);
+            c->seen = 0;
+        }
+        c->start_ns = a->start_ns;
+        c->end_ns = a->end_ns;
+        c->seen++;
+        c->count++;
+    }
+    return 0;
+}
+
+/* Some hundred streams at once are in memory, more wait packed, and there is an end to that. */
+static void overlapping_blocks(void **unused) {
+    (void)unused;
     struct hec_why why = {""};
-    size_t count = 0;
-    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, count_all, &count, &why), HEC_ERR_CORRUPT);
-    assert_non_null(strstr(why.text, "too many blocks of activities overlap"));
+    struct copies copies = {.copies = 600};
+    struct hec_reader *reader = open_overlapping(store_path("packed.hec"), copies.copies);
+    assert_int_equal(hec_reader_activities(reader, HEC_ACTIVITY_ALL, count_copies, &copies, &why), 0);
+    assert_int_equal(copies.count, 600 * HEC_ACTIVITY_BLOCK);
+    assert_int_equal(copies.seen, copies.copies);
     hec_reader_close(reader);
+}
+
+/* Blocks that are all alike take a few bytes each: at once they would fill the memory, one after the other the day. */
+static void tiny_blocks(void **unused) {
+    (void)unused;
+    static const struct {
+        int n, blocks, apart_ns, err;
+        const char *sentence;
+    } cases[] = {
+        {256, 16000, 0, HEC_ERR_CORRUPT, "too many blocks of activities overlap"},
+        {4096, 1100, 4096, HEC_ERR_LIMIT, "more activities than a run recorded in so few bytes"},
+        {4096, 1000, 4096, HEC_OK, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *path = store_path("tiny.hec");
+        struct hec_writer *writer = store_create(path, 0);
+        store_define(hec_writer_sink(writer));
+        store_close(writer);
+        char sql[400];
+        snprintf(sql, sizeof sql,
+                 "WITH RECURSIVE c(k) AS (SELECT 1 UNION ALL SELECT k+1 FROM c WHERE k<%d) "
+                 "INSERT INTO activity_block (track, kind, t0_ns, t1_ns, n, total_ns, amount, data) "
+                 "SELECT 1, 'memset', k*%d, 0, %d, 0, 0.0, x'00000000000200000000000000000000000000' FROM c",
+                 cases[i].blocks, cases[i].apart_ns, cases[i].n);
+        sqlite3 *db;
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+        struct hec_reader *reader = store_open(path);
+        struct hec_why why = {""};
+        size_t count = 0;
+        int err = hec_reader_activities(reader, HEC_ACTIVITY_ALL, count_all, &count, &why);
+        if (err != cases[i].err || !strstr(why.text, cases[i].sentence))
+            fail_msg("%zu: %d: %s", i, err, why.text);
+        assert_true(err || count == (size_t)cases[i].blocks * (size_t)cases[i].n);
+        hec_reader_close(reader);
+    }
 }
 
 int main(void) {
@@ -375,6 +441,7 @@ int main(void) {
         cmocka_unit_test(bytes_from_anywhere),
         cmocka_unit_test(widest_numbers),
         cmocka_unit_test(overlapping_blocks),
+        cmocka_unit_test(tiny_blocks),
     };
     return cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
 }

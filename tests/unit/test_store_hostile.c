@@ -378,7 +378,7 @@ static void endless_tree(void **unused) {
     bytes[28] = (unsigned char)(added >> 24), bytes[29] = (unsigned char)(added >> 16);
     bytes[30] = (unsigned char)(added >> 8), bytes[31] = (unsigned char)added;
     save(path, bytes, length);
-    assert_refused(path, HEC_ERR_CORRUPT, "a table has more rows than a file of this size can hold");
+    assert_refused(path, HEC_ERR_CORRUPT, "a table holds more than a file of this size can");
 }
 
 /* A run that was killed: two files. It opens where they are, from a folder that cannot be written, and without -shm. */
