@@ -104,7 +104,7 @@ bool hec_run_file_close(struct hec_run_file *file) {
         hec_warn("%s: %s", file->path, why.text);
         err = HEC_OK;
     } else if (err != HEC_OK) {
-        snprintf(file->why, sizeof file->why, "%.256s: %s", file->path, why.text);
+        snprintf(file->why, sizeof file->why, "%.250s: %.250s", file->path, why.text);
         err = rescue(file, &why);
     }
     if (err == HEC_OK && !at_its_place)
