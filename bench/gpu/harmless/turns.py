@@ -8,7 +8,7 @@ Turns of 0.15 s; each pair of neighbours gives a ratio of wall time and of CPU t
 median ratio less 1 and its 95 % interval (bootstrap over pairs), of one process or of several together. CUPTI is never
 switched by this.
 
---step: single steps in turns, each waited for, a thousand times as many pairs. The hooks then stay in PyTorch and return at
+--step: single steps in turns, each waited for, fifty times as many pairs. The hooks then stay in PyTorch and return at
 once, and the sampler of stacks runs on: what both cost is not in these figures.
 """
 import argparse
