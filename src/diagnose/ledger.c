@@ -31,7 +31,8 @@ struct device {
 struct hec_ledger_builder {
     struct device *devices;
     int device_count;
-    const struct hec_device_steps *steps;
+    const struct hec_device_steps *steps; /* while pieces come */
+    bool stepped[HEC_DEVICE_MAX];         /* which of them have any, for the end */
 };
 
 struct hec_ledger_builder *hec_ledger_begin(void) {
@@ -40,6 +41,8 @@ struct hec_ledger_builder *hec_ledger_begin(void) {
 
 void hec_ledger_steps(struct hec_ledger_builder *builder, const struct hec_device_steps *steps) {
     builder->steps = steps;
+    for (int device = 0; device < HEC_DEVICE_MAX; device++)
+        builder->stepped[device] = hec_device_steps_of(steps, device) != NULL;
 }
 
 void hec_ledger_abandon(struct hec_ledger_builder *builder) {
@@ -237,8 +240,9 @@ int hec_ledger_end(struct hec_ledger_builder *builder, struct hec_ledger *out) {
     int err = out->devices ? 0 : HEC_ERR_NOMEM;
     for (int i = 0; i < builder->device_count && !err; i++) {
         close_window(&builder->devices[i]);
-        finish(&builder->devices[i], hec_device_steps_of(builder->steps, builder->devices[i].device) != NULL,
-               &out->devices[out->device_count++]);
+        int device = builder->devices[i].device;
+        bool stepped = device >= 0 && device < HEC_DEVICE_MAX && builder->stepped[device];
+        finish(&builder->devices[i], stepped, &out->devices[out->device_count++]);
     }
     hec_ledger_abandon(builder);
     return err;
