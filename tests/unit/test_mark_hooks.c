@@ -141,8 +141,8 @@ static int many_texts(void) {
     for (uint32_t i = 1; i <= 9000; i++) {
         snprintf(text, sizeof text, "/a/long/path/in/some/place/that/differs/%u.py", i);
         frames += hook_frame(i, 0, text, NULL, i);
-        if (i % 500 == 0)
-            usleep(120000); /* the collector drains, under a sanitizer too */
+        if (i % 250 == 0)
+            usleep(100000); /* the collector drains, under a sanitizer too */
     }
     EXPECT(frames == 8192);
     EXPECT(!hook_frame(9001, 0, "one more", NULL, 1));
