@@ -72,7 +72,7 @@ static void test_storm(void **state) {
 }
 
 /* A fork that comes in the middle of a walk waits until it is through. */
-static bool inside, through;
+static bool inside, through, forked;
 static bool linger(const char *module, const struct hec_got_hook *hook, bool bound, void *context) {
     if (strstr(module, "libgot_user_now")) {
         __atomic_store_n(&inside, true, __ATOMIC_RELEASE);
@@ -84,6 +84,9 @@ static bool linger(const char *module, const struct hec_got_hook *hook, bool bou
 
 static void *walk_once(void *hook) {
     hec_got_patch(hook, 1, 0, linger, NULL);
+    while (
+        !__atomic_load_n(&forked, __ATOMIC_ACQUIRE)) /* a thread that ended and was not joined is a leak in the child */
+        sched_yield();
     return NULL;
 }
 
@@ -95,9 +98,11 @@ static void test_middle(void **state) {
     assert_int_equal(pthread_create(&walker, NULL, walk_once, &hook), 0);
     while (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
         sched_yield();
-    assert_true(fork_child(WATCHDOG_S));
-    assert_true(__atomic_load_n(&through, __ATOMIC_ACQUIRE));
+    bool well = fork_child(WATCHDOG_S);
+    __atomic_store_n(&forked, true, __ATOMIC_RELEASE);
     pthread_join(walker, NULL);
+    assert_true(well);
+    assert_true(__atomic_load_n(&through, __ATOMIC_ACQUIRE));
 }
 
 /* Who forks where the lock cannot be had does not wait for ever, and gives back nothing that is not theirs. */
