@@ -93,14 +93,14 @@ static void add(uint64_t *total, uint64_t by) {
 
 /* ---- records ---- */
 
-static void write_burst(struct hec_caller *caller) {
+static void write_burst(struct hec_caller *caller, uint64_t last_tick) {
     struct hec_caller_burst *burst = &caller->burst;
     struct hec_ring_record record = {.tid = caller->tid};
     struct hec_trace_burst *out = &hec_out_payload(&record)->burst;
     if (burst->launches == 0 || caller == &probe)
         return;
     record.t_ns = hec_ticks_at_ns(burst->first_tick);
-    out->duration_ns = hec_ticks_ns(caller->last_tick - burst->first_tick);
+    out->duration_ns = hec_ticks_ns(last_tick - burst->first_tick);
     out->in_calls_ns = hec_ticks_ns(burst->in_ticks);
     out->pauses_ns = hec_ticks_ns(burst->pause_ticks);
     out->launches = burst->launches;
@@ -133,7 +133,7 @@ static void write_call(struct hec_caller *caller, uint64_t begin, uint64_t end, 
 /* Ends the burst, unless the tracer's thread has it just now: then that sends it off. */
 static void end_burst(struct hec_caller *caller) {
     if (take(caller)) {
-        write_burst(caller);
+        write_burst(caller, caller->last_tick);
         give(caller);
     }
 }
@@ -171,7 +171,7 @@ void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end
     bool own = take(caller);
     if (!own || end - begin >= hot.limits.blocked || __atomic_load_n(&hot.single, __ATOMIC_RELAXED)) {
         if (own) {
-            write_burst(caller);
+            write_burst(caller, caller->last_tick);
             give(caller);
         }
         launched_alone(caller, begin, end, call);
@@ -180,7 +180,7 @@ void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end
     uint64_t pause = burst->launches > 0 && begin > caller->last_tick ? begin - caller->last_tick : 0;
     if (burst->launches == 0 || pause >= hot.limits.apart || end - burst->first_tick >= hot.limits.burst ||
         device != burst->device) {
-        write_burst(caller);
+        write_burst(caller, caller->last_tick);
         *burst = (struct hec_caller_burst){.first_tick = begin, .device = device};
         pause = 0;
     }
@@ -281,7 +281,7 @@ uint32_t hec_callers_tid(uint32_t i, uint64_t *calls) {
 static void release(struct hec_caller *caller) {
     if (syscall(SYS_tgkill, getpid(), caller->tid, 0) == 0 || errno != ESRCH)
         return;
-    write_burst(caller);
+    write_burst(caller, caller->last_tick);
     give(caller);
     __atomic_store_n(&caller->waiting_since, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&caller->tid, 0, __ATOMIC_RELEASE);
@@ -295,7 +295,13 @@ void hec_callers_sweep(bool all) {
         int64_t still_ns = now > last ? hec_ticks_ns(now - last) : 0;
         if (__atomic_load_n(&c->tid, __ATOMIC_ACQUIRE) == 0 || !(all || still_ns >= STILL_NS))
             continue;
-        end_burst(c);
+        if (take(c)) {
+            /* a call that has ended meanwhile may not be of the burst, whose end it would become: the next sweep knows */
+            uint64_t seen = __atomic_load_n(&c->last_tick, __ATOMIC_RELAXED);
+            if (all || seen == last)
+                write_burst(c, seen);
+            give(c);
+        }
         if (still_ns >= GONE_NS)
             release(c);
     }
