@@ -69,6 +69,17 @@ def fill(db, kind, blocks, data, track=1, span=2 * BLOCK, every=None):
     db.executemany(ACTIVITIES, ((track, kind, i * every, i * every + span, data) for i in range(blocks)))
 
 
+def small_pages(base, path, table):
+    """A run whose pages are the smallest there are, with nothing in the table: its root, and the pages."""
+    db = open_run(base, path)
+    db.execute(f"DELETE FROM {table}")
+    db.execute("PRAGMA page_size=512")
+    db.execute("VACUUM")
+    root = root_of(db, table)
+    db.close()
+    return root, Pages(path)
+
+
 def name_leaves(pages, count, length):
     """Names whose texts are one chain of overflow pages, so a few bytes each."""
     head = text_record(length, 1)
@@ -92,13 +103,7 @@ def name_leaves(pages, count, length):
 @hostile
 def names_of_one_chain(base, path):
     """70 000 names of 32 KB in 3.5 MB."""
-    db = open_run(base, path)
-    db.execute("DELETE FROM trace_name")
-    db.execute("PRAGMA page_size=512")
-    db.execute("VACUUM")
-    root = root_of(db, "trace_name")
-    db.close()
-    pages = Pages(path)
+    root, pages = small_pages(base, path, "trace_name")
     pages.build(root, name_leaves(pages, 70000, 32000))
     pages.save()
 
@@ -195,13 +200,7 @@ def event_tree(base, path):
 @hostile
 def event_rows(base, path):
     """200 000 events with one text of 60 KB, in 3 MB."""
-    db = open_run(base, path)
-    db.execute("DELETE FROM event")
-    db.execute("PRAGMA page_size=512")
-    db.execute("VACUUM")
-    root = root_of(db, "event")
-    db.close()
-    pages = Pages(path)
+    root, pages = small_pages(base, path, "event")
     length = 60000
     while True:
         head_types = b"\0\x08\x15\0" + varint(13 + 2 * length)

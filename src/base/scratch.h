@@ -10,7 +10,7 @@
 
 struct hec_scratch {
     char path[PATH_MAX]; /* "": there is none */
-    int owner;           /* descriptor of the file that tells that we live */
+    int owner;           /* descriptor of the locked file: it shows that the process is alive */
 };
 
 /* A new folder in parent, for this user only. On failure path is "". */

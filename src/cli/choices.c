@@ -73,7 +73,7 @@ static bool speaks_utf8(void) {
 int hec_print_failed(void) {
     int reason = errno;
     hec_error("standard output cannot be written%s%s", reason ? ": " : "", reason ? strerror(reason) : "");
-    __fpurge(stdout); /* what is left is not tried again, and not told again */
+    __fpurge(stdout); /* what is left is not tried again, nor reported again */
     clearerr(stdout);
     return HEC_ERR_IO;
 }

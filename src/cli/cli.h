@@ -73,7 +73,7 @@ const char *hec_args_value(const struct hec_args *args, enum hec_option option);
  * when it is no such number. */
 int hec_args_number(const struct hec_args *args, enum hec_option option, double minimum, double maximum, double *value);
 
-/* Print text on standard output; HEC_ERR_IO, which is told. */
+/* Print text on standard output. HEC_ERR_IO after an error message. */
 int hec_print(const struct hec_buf *text);
 /* Standard output could not be written, for the reason in errno: says so once, and returns HEC_ERR_IO. */
 int hec_print_failed(void);

@@ -30,7 +30,7 @@ struct session {
     char path[PATH_MAX]; /* "": standard output */
     char part[PATH_MAX]; /* the file that is written and then gets that name; "": path itself is written */
     bool made;           /* the file that is written is ours: a failure removes it */
-    bool told;           /* why it failed */
+    bool reported;       /* the error message is out */
     FILE *out;
     struct hec_progress progress;
     double megabytes;
@@ -140,8 +140,8 @@ static int write_export(void *context, const struct hec_summary_input *input, st
     struct session *s = context;
     int err = s->format->write(input, write_bytes, s, why);
     if (err == HEC_ERR_IO || (err >= 0 && fflush(s->out) != 0)) {
-        s->told = !s->path[0];
-        err = s->told ? hec_print_failed() : hec_fail(why, HEC_ERR_IO, "%s: %s", s->path, strerror(errno));
+        s->reported = !s->path[0];
+        err = s->reported ? hec_print_failed() : hec_fail(why, HEC_ERR_IO, "%s: %s", s->path, strerror(errno));
     }
     const char *left_out = input->left_out(input->context);
     if (err >= 0 && left_out)
@@ -174,7 +174,7 @@ int hec_verb_export(int argc, char **argv) {
         return err > 0 ? 0 : hec_err_exit_status(err);
     struct hec_why why = {""};
     err = export_run(&s, &why);
-    if (err < 0 && !s.told)
+    if (err < 0 && !s.reported)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
     else if (err >= 0 && s.path[0] && !hec_args_value(&s.args, HEC_OPT_OUTPUT))
         printf("%s\n", s.path);

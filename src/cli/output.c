@@ -60,7 +60,7 @@ static int resolve(char path[PATH_MAX]) {
     return ELOOP;
 }
 
-/* A path that ends within a folder that does not exist is told by its own name, not by that of a file beside it. */
+/* An error about a folder that does not exist names the path as given, not a file that is made beside it. */
 static int check_folder(const char *path) {
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');

@@ -1,4 +1,4 @@
-/* Pythons that keep HEC's hooks out: `python -I` and `python -E` read no PYTHONPATH, and nothing else tells of it. */
+/* Pythons that keep HEC's hooks out: `python -I` and `python -E` read no PYTHONPATH, and nothing else shows it. */
 #ifndef HEC_CLI_PYTHON_WATCH_H
 #define HEC_CLI_PYTHON_WATCH_H
 
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define HEC_PYTHON_WATCH_MAX 16 /* processes that are told of; ranks of one job have one reason */
+#define HEC_PYTHON_WATCH_MAX 16 /* processes that get a note; ranks of one job have one reason */
 
 struct hec_python_watch {
-    const struct hec_sink *sink; /* NULL: the hooks are off, nothing is told */
+    const struct hec_sink *sink; /* NULL: the hooks are off, no notes */
     pid_t seen[HEC_PYTHON_WATCH_MAX];
     int seen_count;
 };

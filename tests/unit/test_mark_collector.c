@@ -319,20 +319,27 @@ static void garbage_and_silence_are_refused_and_told(void **state) {
     assert_non_null(kept_event(HEC_EVENT_NOTE, "8 connections were given up"));
 }
 
-/* Who connects and says nothing, six hundred times, keeps no program out, and is told. */
+#define SILENT 600
+
+/* So many connect and say nothing, then one program makes a mark. */
+static void crowd(struct fixture *fixture, int silent[SILENT]) {
+    fixture_open(fixture);
+    for (int i = 0; i < SILENT; i++)
+        silent[i] = connect_to(fixture->socket);
+    assert_int_equal(result(start(fixture->socket, NULL, one_mark)), 0);
+}
+
+/* They keep no program out, and are reported. */
 static void silence_keeps_nobody_out(void **state) {
     (void)state;
+    int silent[SILENT];
     struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    int silent[600];
-    for (int i = 0; i < 600; i++)
-        silent[i] = connect_to(fixture.socket);
-    assert_int_equal(result(start(fixture.socket, NULL, one_mark)), 0);
+    crowd(&fixture, silent);
     fixture_poll(&fixture);
     assert_true(kept_units("unit") == 1);
     fixture_finish(&fixture);
     assert_non_null(kept_event(HEC_EVENT_NOTE, "600 connections were given up: they said nothing"));
-    for (int i = 0; i < 600; i++)
+    for (int i = 0; i < SILENT; i++)
         close(silent[i]);
 }
 
@@ -366,15 +373,12 @@ static void rings_keep_nobody_out(void **state) {
 /* Silence that comes just before the end. */
 static void silence_at_the_end_keeps_nobody_out(void **state) {
     (void)state;
+    int silent[SILENT];
     struct fixture fixture = fixture_new();
-    fixture_open(&fixture);
-    int silent[600];
-    for (int i = 0; i < 600; i++)
-        silent[i] = connect_to(fixture.socket);
-    assert_int_equal(result(start(fixture.socket, NULL, one_mark)), 0);
+    crowd(&fixture, silent);
     fixture_finish(&fixture);
     assert_true(kept_units("unit") == 1);
-    for (int i = 0; i < 600; i++)
+    for (int i = 0; i < SILENT; i++)
         close(silent[i]);
 }
 

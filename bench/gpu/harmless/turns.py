@@ -87,7 +87,7 @@ def interval(ratios):
             (statistics.median(ratios), medians[int(0.025 * DRAWS)], medians[int(0.975 * DRAWS)])]
 
 
-def told(found, **more):
+def line(found, **more):
     intervals = {f"{clock}_percent": interval(found[clock]) for clock in ("wall", "cpu")}
     return json.dumps({**found, "pairs": len(found["wall"]), **intervals, **more})
 
@@ -99,7 +99,7 @@ def pool(paths):
     if any(one[key] != value for one in found for key, value in same.items()):
         sys.exit("turns: these are not of one program")
     ratios = {clock: [ratio for one in found for ratio in one[clock]] for clock in ("wall", "cpu")}
-    print(told({**same, **ratios}, processes=len(found)))
+    print(line({**same, **ratios}, processes=len(found)))
 
 
 def main():
@@ -139,7 +139,7 @@ def main():
         cpu.append(times[True][1] / times[False][1])
     switch.set(True)
     switched = options.switch + (", step by step" if options.step else "")
-    print(told({"program": options.program, "switch": switched, "seen": bool(hec.library), "hooks": bool(hec.hooks),
+    print(line({"program": options.program, "switch": switched, "seen": bool(hec.library), "hooks": bool(hec.hooks),
                 "wall": [round(ratio, 5) for ratio in wall], "cpu": [round(ratio, 5) for ratio in cpu]}))
 
 

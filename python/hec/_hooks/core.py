@@ -170,7 +170,7 @@ def in_mode() -> bool:
 
 
 def is_compiling() -> bool:
-    """Replaced where PyTorch tells it: True while torch.compile traces through a wrapper."""
+    """Replaced where PyTorch has such a flag: True while torch.compile traces through a wrapper."""
     return False
 
 

@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from . import batches, core, library, optimizers, process
 from .steps import Cycle
@@ -23,7 +23,12 @@ OUTER_MAX = 12
 INNER_MAX = 5000
 SEARCHES_MAX = 200
 
-cycle = Cycle(lambda t_ns, taken: core.library.step(b"sample", library.UNKNOWN if taken is None else taken, library.MODULE, t_ns))
+
+def _give(t_ns: int, taken: Optional[int]) -> None:
+    core.library.step(b"sample", library.UNKNOWN if taken is None else taken, library.MODULE, t_ns)
+
+
+cycle = Cycle(_give)
 calls = 0  # of outermost modules
 
 _local = threading.local()  # .inside: an outermost module is being called

@@ -80,7 +80,7 @@ class Samples:
         self._calls: Dict[int, int] = {}
         self._part = 0  # by calls, since an optimizer stepped
         self._last_part = 0
-        self.by_loaders = False  # they told the last step's: nobody need look at calls
+        self.by_loaders = False  # the last step's samples came from loaders: calls need not be looked at
 
     def delivered(self, deliveries: Deliveries, size: Optional[int]) -> None:
         deliveries.given += 1

@@ -80,7 +80,7 @@ static bool stack(struct hec_marks_peer *peer, const struct hec_marks_run *run, 
     return true;
 }
 
-/* Whether there is room for a fact of this key: it was told before, or the run has not got too many. */
+/* Whether there is room for a fact of this key: it came before, or the run has few enough. */
 static bool fact_room(struct hec_marks_run *run, const char *key) {
     uint64_t hash;
     size_t at = hec_keys_find(run->fact, HEC_MARKS_FACT_SLOTS, key, strlen(key), &hash);

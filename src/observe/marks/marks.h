@@ -15,7 +15,7 @@
  *   first mark of the process), PHASE (marked, and with HEC_ACTIVITY_FOUND what the hooks found), VALUE and STACK, with
  *   the names, frames and tracks they need. Ends of phases that fit no open phase are ignored; phases open at the end
  *   of the process or of the window are closed there. Rates are bounded by process, 1000 or 2000 a second in the long
- *   run (a burst of ten times that), and by run, ten times as many; the rest is told in a NOTE with count and seconds.
+ *   run (a burst of ten times that), and by run, ten times as many; the rest is reported in a NOTE with count and seconds.
  * - meta "python.KEY": facts of the hooks. "hooks_off" (a hook switched itself off) also gives a NOTE.
  * - event KNOB "NAME=VALUE" when a process first reads a knob, and when the value it reads changes.
  * - event MARKS_DROPPED, per process, when marks were lost; again with the final count.

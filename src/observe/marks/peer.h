@@ -29,7 +29,7 @@ struct hec_marks_run {
     int64_t end_ns;    /* end of the window; INT64_MAX until it is known */
     struct hec_marks_units units;
     struct hec_marks_bucket rates[HEC_MARKS_RATE_COUNT];
-    uint64_t fact[HEC_MARKS_FACT_SLOTS]; /* the keys told so far, for hec_keys_find */
+    uint64_t fact[HEC_MARKS_FACT_SLOTS]; /* the keys so far, for hec_keys_find */
     int fact_count;
     uint64_t facts_refused;
     int events_left; /* see observe/tell.h */
