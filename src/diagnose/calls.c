@@ -63,7 +63,6 @@ struct device {
 
 struct hec_calls {
     const struct hec_timeline_tables *tables;
-    const uint8_t *classes;
     struct on_track {
         struct process *process;
         struct device *device;           /* STREAM */
@@ -128,12 +127,11 @@ static int place_tracks(struct hec_calls *c) {
     return 0;
 }
 
-struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables, const uint8_t *kernel_classes) {
+struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables) {
     struct hec_calls *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->tables = tables;
-    c->classes = kernel_classes;
     c->track_count = tables->track_count;
     c->tracks = calloc(c->track_count + 1, sizeof *c->tracks);
     c->processes = calloc(c->track_count + 1, sizeof *c->processes);
@@ -311,10 +309,11 @@ static void end_chain(struct on_track *on) {
 }
 
 static bool point_wise(const struct hec_calls *c, const struct hec_activity *a) {
-    if (a->kind != HEC_ACTIVITY_KERNEL || a->name >= c->tables->kernel_count)
+    if (a->kind != HEC_ACTIVITY_KERNEL)
         return false;
-    return c->classes[a->name] == HEC_KERNEL_CLASS_ELEMENTWISE || c->classes[a->name] == HEC_KERNEL_CLASS_COPYING ||
-           c->classes[a->name] == HEC_KERNEL_CLASS_RANDOM;
+    enum hec_kernel_class class = hec_timeline_kernel_class(c->tables, a->name);
+    return class == HEC_KERNEL_CLASS_ELEMENTWISE || class == HEC_KERNEL_CLASS_COPYING ||
+           class == HEC_KERNEL_CLASS_RANDOM;
 }
 
 static bool device_counts(struct device *d, const struct hec_activity *a) {

@@ -63,8 +63,8 @@ struct hec_device_steps;
 struct hec_state_piece;
 struct hec_timeline_tables;
 
-/* kernel_classes: enum hec_kernel_class by kernel id. Both are to stay until the end. NULL: no memory. */
-struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables, const uint8_t *kernel_classes);
+/* The tables are to stay until the end. NULL: no memory. */
+struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables);
 void hec_calls_steps(struct hec_calls *calls, const struct hec_device_steps *steps);
 /* All kinds but WINDOW and STEP, in ascending start over all tracks. */
 void hec_calls_activities(struct hec_calls *calls, const struct hec_activity *activities, size_t count);

@@ -141,10 +141,10 @@ int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct h
     *out = NULL;
     for (int i = 0; i < timeline->kernel_count; i++) {
         const struct hec_kernel_row *k = &timeline->kernels[i];
-        enum hec_kernel_class class = hec_kernel_class_of(k->name);
+        enum hec_kernel_class class = k->kernel_class;
         if (k->device != device->device.index || class == HEC_KERNEL_CLASS_COMM || !(k->seconds > 0))
             continue;
-        enum hec_kernel_precision precision = hec_kernel_precision_of(k->name);
+        enum hec_kernel_precision precision = k->precision;
         seconds[class] += k->seconds;
         all += k->seconds;
         by_precision[class][precision] += k->seconds;

@@ -146,9 +146,9 @@ static int read_supply(const struct hec_summary_input *input, const struct hec_t
 
 /* ---- the pass over the states ---- */
 
-static int take_tables(void *context, const struct hec_timeline_tables *tables, const uint8_t *kernel_classes) {
+static int take_tables(void *context, const struct hec_timeline_tables *tables) {
     struct build *b = context;
-    b->calls = hec_calls_begin(tables, kernel_classes);
+    b->calls = hec_calls_begin(tables);
     return b->calls ? 0 : HEC_ERR_NOMEM;
 }
 

@@ -22,15 +22,15 @@ static void read_kernels(const struct hec_summary *s, struct hec_facts *out) {
     double all = 0, math = 0, small = 0;
     for (int i = 0; i < s->timeline.kernel_count; i++) {
         const struct hec_kernel_row *k = &s->timeline.kernels[i];
-        enum hec_kernel_class class = hec_kernel_class_of(k->name);
-        if (k->device != out->device->device.index || k->comm || class == HEC_KERNEL_CLASS_COMM)
+        enum hec_kernel_class class = k->kernel_class;
+        if (k->device != out->device->device.index || class == HEC_KERNEL_CLASS_COMM)
             continue;
         all += k->seconds;
         out->class_share[class] += k->seconds;
         small += k->mean_us < SMALL_US ? k->seconds : 0;
         if (math_class(class)) {
             math += k->seconds;
-            out->precision_share[hec_kernel_precision_of(k->name)] += k->seconds;
+            out->precision_share[k->precision] += k->seconds;
         }
     }
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT && all > 0; c++)

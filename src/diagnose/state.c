@@ -53,8 +53,7 @@ struct build {
     } * tracks;                          /* by id */
     struct hec_state_device *devices;    /* by index, ascending */
     size_t device_count;
-    uint8_t *classes; /* by kernel id */
-    uint8_t *labels;  /* by name id: of a phase of that name */
+    uint8_t *labels; /* by name id: of a phase of that name */
 };
 
 /* ---- before: windows, steps, tables ---- */
@@ -168,12 +167,9 @@ static int prepare(struct build *b) {
     const struct hec_timeline_tables *t = &b->tables;
     b->processes = calloc(t->track_count + 1, sizeof *b->processes);
     b->tracks = calloc(t->track_count + 1, sizeof *b->tracks);
-    b->classes = malloc(t->kernel_count + 1);
     b->labels = malloc(t->name_count + 1);
-    if (!b->processes || !b->tracks || !b->classes || !b->labels)
+    if (!b->processes || !b->tracks || !b->labels)
         return HEC_ERR_NOMEM;
-    for (uint32_t i = 0; i < t->kernel_count; i++)
-        b->classes[i] = (uint8_t)hec_kernel_class_of(hec_timeline_name(t, hec_timeline_kernel_name(t, i)));
     for (uint32_t i = 0; i < t->name_count; i++) {
         const char *name = hec_timeline_name(t, i);
         b->labels[i] = strcmp(name, "data") == 0         ? HEC_HOST_DATA
@@ -219,7 +215,7 @@ static int take_host(struct build *b, struct on_track *on, const struct hec_acti
 
 static int lane_of(const struct build *b, const struct hec_activity *a) {
     if (a->kind == HEC_ACTIVITY_KERNEL)
-        return a->name < b->tables.kernel_count ? b->classes[a->name] : HEC_KERNEL_CLASS_OTHER;
+        return hec_timeline_kernel_class(&b->tables, a->name);
     if (a->kind == HEC_ACTIVITY_GRAPH && (a->flags & HEC_ACTIVITY_INFERRED))
         return HEC_KERNEL_CLASS_OTHER;
     return a->kind == HEC_ACTIVITY_GRAPH ? (int)HEC_KERNEL_CLASS_GRAPH : HEC_STATE_LANE_COPY;
@@ -282,7 +278,7 @@ static int build_all(struct build *b, struct hec_why *why) {
         err = in->activities(in->context, FIRST_KINDS, take_first, b, why);
     if ((err && err != HEC_ERR_NOTFOUND) || (err = prepare(b)) != 0)
         return err;
-    if (b->visitor->tables && (err = b->visitor->tables(b->visitor->context, &b->tables, b->classes)) != 0)
+    if (b->visitor->tables && (err = b->visitor->tables(b->visitor->context, &b->tables)) != 0)
         return err;
     if (b->visitor->steps && ((err = hec_device_steps_choose(&b->survey, &b->tables, &b->steps)) != 0 ||
                               (err = b->visitor->steps(b->visitor->context, &b->steps)) != 0))
@@ -303,7 +299,6 @@ int hec_states_build(const struct hec_timeline_input *input, const struct hec_st
     free(b.tracks);
     free(b.processes);
     free(b.devices);
-    free(b.classes);
     free(b.labels);
     hec_windows_free(&b.windows);
     hec_step_survey_free(&b.survey);

@@ -78,8 +78,8 @@ struct hec_state_sample {
 /* Members may be NULL. A visitor returns 0 to go on; anything else stops all and is returned. */
 struct hec_state_visitor {
     void *context;
-    /* First of all: the definitions, and enum hec_kernel_class by kernel id. Alive until hec_states_build returns. */
-    int (*tables)(void *context, const struct hec_timeline_tables *tables, const uint8_t *kernel_classes);
+    /* First of all: the definitions. Alive until hec_states_build returns. */
+    int (*tables)(void *context, const struct hec_timeline_tables *tables);
     /* Then the steps to go by (steps.h; those that the program or the hooks tell). Alive until hec_states_build returns. */
     int (*steps)(void *context, const struct hec_device_steps *steps);
     /* Of one device disjoint, ascending, without holes; devices alternate. Neighbours differ. */

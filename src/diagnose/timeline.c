@@ -42,7 +42,6 @@ struct build {
     size_t device_count, most;            /* most: so many it will be */
     struct hec_timeline_stream *streams;  /* by track id */
     int64_t *stream_counts;               /* activities, by track id */
-    bool *comm;                           /* by kernel id */
 };
 
 /* ---- what the host did ---- */
@@ -106,8 +105,7 @@ static int prepare_devices(struct build *b, const struct hec_step_list *steps) {
     b->covers = calloc(count + 1, sizeof *b->covers);
     b->streams = calloc(t->track_count + 1, sizeof *b->streams);
     b->stream_counts = calloc(t->track_count + 1, sizeof *b->stream_counts);
-    b->comm = calloc(t->kernel_count + 1, sizeof *b->comm);
-    if (!b->devices || !b->covers || !b->streams || !b->stream_counts || !b->comm)
+    if (!b->devices || !b->covers || !b->streams || !b->stream_counts)
         err = HEC_ERR_NOMEM;
     b->most = count;
     for (size_t i = 0; i < count && !err; i++) {
@@ -120,8 +118,6 @@ static int prepare_devices(struct build *b, const struct hec_step_list *steps) {
             if (b->devices[k]->device == t->tracks[i].device)
                 b->streams[i].device = b->devices[k];
     }
-    for (uint32_t i = 0; i < t->kernel_count && !err; i++)
-        b->comm[i] = hec_kernel_communicates(hec_timeline_name(t, hec_timeline_kernel_name(t, i)));
     free(indices);
     return err;
 }
@@ -133,7 +129,8 @@ static int take_device(void *to, const struct hec_activity *a, size_t count) {
         struct hec_timeline_stream *stream = track < b->tables.track_count ? &b->streams[track] : NULL;
         if (!stream || !stream->device || !hec_timeline_plausible(&a[i]))
             continue;
-        bool comm = a[i].kind == HEC_ACTIVITY_KERNEL && a[i].name < b->tables.kernel_count && b->comm[a[i].name];
+        bool comm = a[i].kind == HEC_ACTIVITY_KERNEL &&
+                    hec_timeline_kernel_class(&b->tables, a[i].name) == HEC_KERNEL_CLASS_COMM;
         b->stream_counts[track]++;
         hec_timeline_device_add(stream->device, stream, &a[i], comm);
     }
@@ -268,7 +265,6 @@ static void free_build(struct build *b) {
     free(b->covers);
     free(b->streams);
     free(b->stream_counts);
-    free(b->comm);
     free(b->periodic.list);
     hec_step_survey_free(&b->survey);
     hec_windows_free(&b->windows);

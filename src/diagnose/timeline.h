@@ -7,7 +7,7 @@
  *   busy        length of the union of all of them;  idle = window - busy
  *   compute     length of the union of kernels (and graphs) that do not communicate
  *   non_compute busy - compute
- *   comm        length of the union of communication kernels: names that match ^nccl.*|.*ncclKernel.*
+ *   comm        length of the union of kernels of class comm (kernel_class.def; theirs match ^nccl.*|.*ncclKernel.*)
  *   comm_overlap  share of comm during which compute ran too; NAN without comm
  *   copy        length of the union of copies and memsets; copy_overlap likewise
  * Where the trace was duty-cycled (WINDOW activities), all lengths count inside the windows only: busy + idle = `traced_s`,
@@ -17,6 +17,7 @@
 #define HEC_DIAGNOSE_TIMELINE_H
 
 #include "base/error.h"
+#include "diagnose/kernel_class.h"
 #include "model/run.h"
 #include "model/trace.h"
 
@@ -76,7 +77,8 @@ struct hec_kernel_row {
     int64_t static_shared_bytes, dynamic_shared_bytes;
     double occupancy_limit; /* 0..1: warps that fit on an SM by registers, shared memory and block size; NAN unknown */
     char occupancy_limiter[16]; /* "registers", "shared", "block", "warps"; "" unknown */
-    bool comm;
+    enum hec_kernel_class kernel_class;
+    enum hec_kernel_precision precision;
 };
 
 struct hec_step_summary {

@@ -6,17 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool hec_kernel_communicates(const char *name) {
-    if (strncmp(name, "_Z", 2) == 0) { /* _Z34ncclDevKernel_AllReduce_...: a function outside of any namespace */
-        const char *plain = name + 2;
-        while (*plain >= '0' && *plain <= '9')
-            plain++;
-        if (plain > name + 2 && strncmp(plain, "nccl", 4) == 0)
-            return true;
-    }
-    return strncmp(name, "nccl", 4) == 0 || strstr(name, "ncclKernel") != NULL;
-}
-
 int hec_timeline_device_init(struct hec_timeline_device *d, int device, size_t kernels) {
     memset(d, 0, sizeof *d);
     d->device = device;

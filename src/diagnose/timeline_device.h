@@ -60,7 +60,4 @@ void hec_timeline_device_add(struct hec_timeline_device *d, struct hec_timeline_
 void hec_timeline_device_end(struct hec_timeline_device *d);
 void hec_timeline_device_result(struct hec_timeline_device *d, struct hec_device_timeline *out);
 
-/* Names that match ^nccl.*|.*ncclKernel.*, also where the compiler mangled them. */
-bool hec_kernel_communicates(const char *name);
-
 #endif

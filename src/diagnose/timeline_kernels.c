@@ -21,14 +21,15 @@ struct fold {
     double sum_ns;
 };
 
-static void start_row(struct hec_kernel_row *row, int device, const char *name) {
+static void start_row(struct hec_kernel_row *row, int device, const char *name, enum hec_kernel_class class) {
     memset(row, 0, sizeof *row);
     row->device = device;
     if (name[0])
         hec_kernel_readable(name, row->name, sizeof row->name);
     else
         snprintf(row->name, sizeof row->name, "(no name)");
-    row->comm = hec_kernel_communicates(name);
+    row->kernel_class = class;
+    row->precision = hec_kernel_precision_of(name);
     row->minimum_us = INFINITY;
     row->maximum_us = -INFINITY;
     row->occupancy_limit = NAN;
@@ -144,7 +145,8 @@ int hec_timeline_kernel_rows(const struct hec_timeline_device *d, const struct h
         bool other = folds[name].row == others;
         struct hec_kernel_row *row = &mine[folds[name].row - 1];
         if (!row->count)
-            start_row(row, d->device, other ? OTHERS : hec_timeline_name(tables, name));
+            start_row(row, d->device, other ? OTHERS : hec_timeline_name(tables, name),
+                      other ? HEC_KERNEL_CLASS_OTHER : hec_timeline_kernel_class(tables, id));
         row->count += k->count;
         row->seconds += k->sum_ns / HEC_NS_PER_S;
         row->minimum_us = fmin(row->minimum_us, (double)k->minimum_ns / HEC_NS_PER_US);

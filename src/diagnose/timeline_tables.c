@@ -78,6 +78,25 @@ static int take_tracer(void *to, const struct hec_tracer *tracer) {
     return 0;
 }
 
+/* Many kernels (one a launch configuration) have one name, and to classify it takes microseconds. */
+static int classify(struct hec_timeline_tables *t) {
+    enum { UNKNOWN = UINT8_MAX };
+    uint8_t *by_name = malloc(t->name_count + 1);
+    t->classes = malloc(t->kernel_count + 1);
+    if (by_name && t->classes) {
+        memset(by_name, UNKNOWN, t->name_count + 1);
+        for (uint32_t i = 0; i < t->kernel_count; i++) {
+            uint32_t name = t->kernels[i].name < t->name_count ? t->kernels[i].name : 0;
+            if (by_name[name] == UNKNOWN)
+                by_name[name] = (uint8_t)hec_kernel_class_of(hec_timeline_name(t, name));
+            t->classes[i] = by_name[name];
+        }
+    }
+    int err = by_name && t->classes ? 0 : HEC_ERR_NOMEM;
+    free(by_name);
+    return err;
+}
+
 /* An absent table is empty. */
 static int table(int err) {
     return err == HEC_ERR_NOTFOUND || err > 0 ? 0 : err;
@@ -90,7 +109,8 @@ int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_
     if ((input->names && (err = table(input->names(input->context, take_name, tables, why))) != 0) ||
         (input->tracks && (err = table(input->tracks(input->context, take_track, tables, why))) != 0) ||
         (input->kernels && (err = table(input->kernels(input->context, take_kernel, tables, why))) != 0) ||
-        (input->tracers && (err = table(input->tracers(input->context, take_tracer, tables, why))) != 0))
+        (input->tracers && (err = table(input->tracers(input->context, take_tracer, tables, why))) != 0) ||
+        (err = classify(tables)) != 0)
         hec_timeline_tables_free(tables);
     return err;
 }
@@ -101,6 +121,7 @@ void hec_timeline_tables_free(struct hec_timeline_tables *tables) {
     free(tables->names);
     free(tables->tracks);
     free(tables->kernels);
+    free(tables->classes);
     free(tables->tracers);
     memset(tables, 0, sizeof *tables);
 }
@@ -111,6 +132,10 @@ const char *hec_timeline_name(const struct hec_timeline_tables *tables, uint32_t
 
 const struct hec_track *hec_timeline_track(const struct hec_timeline_tables *tables, uint32_t id) {
     return id < tables->track_count && tables->tracks[id].id == id && id ? &tables->tracks[id] : NULL;
+}
+
+enum hec_kernel_class hec_timeline_kernel_class(const struct hec_timeline_tables *tables, uint32_t kernel) {
+    return kernel < tables->kernel_count ? (enum hec_kernel_class)tables->classes[kernel] : HEC_KERNEL_CLASS_OTHER;
 }
 
 uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint32_t kernel) {

@@ -12,6 +12,7 @@ struct hec_timeline_tables {
     struct hec_track *tracks;
     size_t track_count;
     struct hec_kernel *kernels;
+    uint8_t *classes; /* by kernel: enum hec_kernel_class of its name */
     size_t kernel_count;
     struct hec_tracer *tracers;
     size_t tracer_count;
@@ -26,6 +27,8 @@ void hec_timeline_tables_free(struct hec_timeline_tables *tables);
 const char *hec_timeline_name(const struct hec_timeline_tables *tables, uint32_t id);
 /* NULL when unknown */
 const struct hec_track *hec_timeline_track(const struct hec_timeline_tables *tables, uint32_t id);
+/* Of a kernel that is not defined HEC_KERNEL_CLASS_OTHER. */
+enum hec_kernel_class hec_timeline_kernel_class(const struct hec_timeline_tables *tables, uint32_t kernel);
 /* Name id of a kernel, 0 when unknown. */
 uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint32_t kernel);
 

@@ -89,7 +89,7 @@ static json_t *kernel_of(const struct hec_kernel_row *k) {
     set(row, "mean_us", number(k->mean_us));
     set(row, "min_us", number(k->minimum_us));
     set(row, "max_us", number(k->maximum_us));
-    set(row, "communication", json_boolean(k->comm));
+    set(row, "communication", json_boolean(k->kernel_class == HEC_KERNEL_CLASS_COMM));
     set(row, "configurations", json_integer(k->configurations));
     set(row, "grid", dimensions(k->grid[0], k->grid[1], k->grid[2]));
     set(row, "block", dimensions(k->block[0], k->block[1], k->block[2]));

@@ -109,7 +109,8 @@ static inline struct hec_kernel_row *world_kernel(struct rule_world *w, int devi
     struct hec_kernel_row *k = &w->kernels[w->summary.timeline.kernel_count++];
     *k = (struct hec_kernel_row){.device = device, .seconds = 80 * share, .mean_us = mean_us, .grid = {-1, -1, -1}};
     k->count = llround(k->seconds * 1e6 / mean_us);
-    k->comm = hec_kernel_class_of(name) == HEC_KERNEL_CLASS_COMM;
+    k->kernel_class = hec_kernel_class_of(name);
+    k->precision = hec_kernel_precision_of(name);
     snprintf(k->name, sizeof k->name, "%s", name);
     return k;
 }

@@ -35,9 +35,9 @@ static int teardown(void **state) {
     return 0;
 }
 
-static int take_tables(void *context, const struct hec_timeline_tables *tables, const uint8_t *classes) {
+static int take_tables(void *context, const struct hec_timeline_tables *tables) {
     (void)context;
-    calls = hec_calls_begin(tables, classes);
+    calls = hec_calls_begin(tables);
     return calls ? 0 : HEC_ERR_NOMEM;
 }
 static int take_steps(void *context, const struct hec_device_steps *steps) {

@@ -79,7 +79,7 @@ static int setup(void **state) {
     return 0;
 }
 
-static void row(const char *name, double seconds, double mean_us, int64_t blocks, int of, bool comm) {
+static void row(const char *name, double seconds, double mean_us, int64_t blocks, int of) {
     struct hec_kernel_row *k = &kernels[summary.timeline.kernel_count++];
     snprintf(k->name, sizeof k->name, "%s", name);
     k->device = of;
@@ -87,17 +87,18 @@ static void row(const char *name, double seconds, double mean_us, int64_t blocks
     k->mean_us = mean_us;
     k->grid[0] = blocks;
     k->grid[1] = k->grid[2] = blocks < 0 ? -1 : 1;
-    k->comm = comm;
+    k->kernel_class = hec_kernel_class_of(name);
+    k->precision = hec_kernel_precision_of(name);
 }
 
 static void kernels_by_name(void **state) {
     (void)state;
-    row("ampere_sgemm_128x64_tn", 3, 50, 131, 2, false);
-    row("sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", 1, 9, 132, 2, false);
-    row("vectorized_elementwise_kernel", 4, 100, -1, 2, false); /* blocks unknown */
-    row("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 9, 1, 1, 2, true);
-    row("cross_device_reduce_1stage", 9, 1, 1, 2, false);
-    row("ampere_sgemm_128x64_tn", 9, 1, 1, 0, false); /* of another device */
+    row("ampere_sgemm_128x64_tn", 3, 50, 131, 2);
+    row("sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", 1, 9, 132, 2);
+    row("vectorized_elementwise_kernel", 4, 100, -1, 2); /* blocks unknown */
+    row("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 9, 1, 1, 2);
+    row("cross_device_reduce_1stage", 9, 1, 1, 2);
+    row("ampere_sgemm_128x64_tn", 9, 1, 1, 0); /* of another device */
     hec_facts_gather(&summary, 0, &facts);
     assert_near(facts.class_share[HEC_KERNEL_CLASS_GEMM], 0.5, 1e-12);
     assert_near(facts.class_share[HEC_KERNEL_CLASS_ELEMENTWISE], 0.5, 1e-12);

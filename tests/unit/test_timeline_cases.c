@@ -159,10 +159,10 @@ static void kernel_rows(void **state) {
     assert_int_equal(w->out.kernel_count, 3);
     const struct hec_kernel_row *row = &w->out.kernels[1];
     assert_string_equal(w->out.kernels[0].name, "ncclDevKernel_Gather");
-    assert_true(w->out.kernels[0].comm);
+    assert_int_equal(w->out.kernels[0].kernel_class, HEC_KERNEL_CLASS_COMM);
     near(w->out.kernels[0].share, 85.0 / 101);
     assert_string_equal(row->name, "at::native::kernel<float>");
-    assert_false(row->comm);
+    assert_int_not_equal(row->kernel_class, HEC_KERNEL_CLASS_COMM);
     assert_int_equal(row->count, 5);
     assert_int_equal(row->configurations, 2);
     assert_int_equal(row->block[0], 1024);

@@ -47,9 +47,10 @@ static int rows_of(size_t devices, struct hec_kernel_row **rows) {
     static char text[NAMES + 1][16];
     static char *names[NAMES + 1];
     static struct hec_kernel kernels[NAMES + 1];
+    static uint8_t classes[NAMES + 1];
     static struct hec_kernel_count counts[NAMES + 1];
     struct hec_timeline_tables tables = {
-        .names = names, .name_count = NAMES + 1, .kernels = kernels, .kernel_count = NAMES + 1};
+        .names = names, .name_count = NAMES + 1, .kernels = kernels, .classes = classes, .kernel_count = NAMES + 1};
     struct hec_timeline_device device = {.device = 3, .kernels = counts, .kernel_count = NAMES + 1};
     for (uint32_t i = 1; i <= NAMES; i++) {
         snprintf(text[i], sizeof text[i], "k%02u", i);

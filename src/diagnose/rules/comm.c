@@ -39,7 +39,7 @@ static void tell_kernels(const struct hec_facts *f, struct hec_finding *out) {
     int64_t count = 0;
     for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        if (k->device == f->device->device.index && k->comm) {
+        if (k->device == f->device->device.index && k->kernel_class == HEC_KERNEL_CLASS_COMM) {
             seconds += k->seconds;
             count += k->count;
         }

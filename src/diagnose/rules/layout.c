@@ -45,11 +45,11 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         return false;
     for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        if (k->device != f->device->device.index || k->comm)
+        if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
         all += k->seconds;
         norm += images && plain_norm(k->name) ? k->seconds : 0;
-        if (hec_kernel_class_of(k->name) == HEC_KERNEL_CLASS_LAYOUT && !named) {
+        if (k->kernel_class == HEC_KERNEL_CLASS_LAYOUT && !named) {
             named = true;
             hec_finding_evidence(out, "%.100s: %lld calls of %.0f us", k->name, (long long)k->count, k->mean_us);
         }

@@ -57,8 +57,8 @@ static void read_passes(const struct hec_facts *f, struct passes *out) {
     *out = (struct passes){0};
     for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        enum hec_kernel_class class = hec_kernel_class_of(k->name);
-        if (k->device != f->device->device.index || k->comm)
+        enum hec_kernel_class class = k->kernel_class;
+        if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
         out->all += k->seconds;
         if (class == HEC_KERNEL_CLASS_SOFTMAX && !of_loss(k->name))

@@ -78,11 +78,10 @@ static double misaligned_share(const struct hec_facts *f) {
     double all = 0, those = 0;
     for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        if (k->device != f->device->device.index || k->comm)
+        if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
         all += k->seconds;
-        if (hec_kernel_class_of(k->name) == HEC_KERNEL_CLASS_GEMM && uses_tensor(hec_kernel_precision_of(k->name)) &&
-            misaligned(k->name))
+        if (k->kernel_class == HEC_KERNEL_CLASS_GEMM && uses_tensor(k->precision) && misaligned(k->name))
             those += k->seconds;
     }
     return all > 0 ? those / all : 0;
@@ -177,7 +176,7 @@ static void tell(const struct hec_facts *f, const struct candidate *it, struct h
     }
     for (int i = 0; i < f->summary->timeline.kernel_count && it->kind <= MISALIGNED && !it->by_counters; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
-        bool simt = hec_kernel_precision_of(k->name) == HEC_KERNEL_PRECISION_SIMT_FP32;
+        bool simt = k->precision == HEC_KERNEL_PRECISION_SIMT_FP32;
         if (k->device == f->device->device.index && (it->kind == FP32 ? simt : misaligned(k->name) && !simt)) {
             hec_finding_evidence(out, "%.100s: %.0f us a call", k->name, k->mean_us);
             break;
