@@ -1,0 +1,56 @@
+"""Public programs at pinned commits, run as their authors wrote them: (what they are run with) and nothing else is ours."""
+import collections
+
+REPOSITORIES = {
+    "examples": ("pytorch/examples", "77f55b912142e11fcfdf5b530231fb9c52f181e8"),
+    "minGPT": ("karpathy/minGPT", "37baab71b9abea1b76ab957409a1cc2fbfba8a26"),
+    "nanoGPT": ("karpathy/nanoGPT", "3adf61e154c3fe3fca428ad6bc3818b27a3b8291"),
+    "jax": ("jax-ml/jax", "cec06d116c05f0d52adfceee3d3b730fdbcb0ce5"),
+    "HeCBench": ("zjin-lcf/HeCBench", "f27000a5188f8ac79bd43fc95a1b3f890c18823d"),
+    "char-rnn": ("karpathy/char-rnn", "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e"),
+}
+# What is taken of each; the rest is not needed and can be large.
+PARTS = {
+    "examples": ["imagenet", "dcgan", "mnist", "vae", "word_language_model", "distributed/ddp-tutorial-series",
+                 ":(exclude)word_language_model/data/wikitext-2/train.txt"],  # 10 MB; data.py takes the validation text for it
+    "minGPT": ["mingpt", "projects"],
+    "nanoGPT": [".", ":(exclude)assets"],
+    "jax": ["examples"],
+    "HeCBench": [f"src/{name}-cuda" for name in ("nbody", "fft", "lulesh", "jacobi", "blas-gemm", "stencil3d")],
+    "char-rnn": ["data/tinyshakespeare/input.txt"],
+}
+
+# folder: where it runs, below the gathered sources. command: {python} and {gathered} are filled in. before: run first, not
+# observed. seconds: after so many it gets an interrupt, as from a keyboard. kind: what it is, for the table.
+Program = collections.namedtuple("Program", "folder command before gpus seconds kind", defaults=(None, 1, 60, "PyTorch training"))
+
+CUDA = "make -s ARCH=sm_{capability} program=main"
+PROGRAMS = {
+    "imagenet_fake": Program("examples/imagenet", "{python} main.py --dummy -a resnet50 --epochs 1 --gpu 0", seconds=40),
+    "imagenet_jpeg": Program("examples/imagenet", "{python} main.py {gathered}/data/jpeg -a resnet18 --epochs 3 --gpu 0"),
+    "dcgan": Program("examples/dcgan", "{python} main.py --dataset fake --accel"),
+    "mnist": Program("examples/mnist", "{python} main.py --epochs 3"),
+    "vae": Program("examples/vae", "{python} main.py --epochs 5"),
+    "word_lstm": Program("examples/word_language_model", "{python} main.py --accel --epochs 2"),
+    "word_transformer": Program("examples/word_language_model", "{python} main.py --accel --epochs 2 --model Transformer --lr 5"),
+    "mingpt_adder": Program("minGPT/projects/adder", "{python} adder.py --trainer.max_iters=2000"),
+    "mingpt_chars": Program("minGPT/projects/chargpt", "{python} chargpt.py --trainer.max_iters=400",
+                            "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt ."),
+    "nanogpt_eager": Program("nanoGPT", "{python} train.py config/train_shakespeare_char.py --compile=False --max_iters=500",
+                             "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt data/shakespeare_char/ && "
+                             "{python} data/shakespeare_char/prepare.py"),
+    "nanogpt_compiled": Program("nanoGPT", "{python} train.py config/train_shakespeare_char.py --max_iters=1000",
+                                "test -e data/shakespeare_char/train.bin", seconds=100),
+    "nanogpt_sample": Program("nanoGPT", "{python} sample.py --out_dir=out-shakespeare-char --num_samples=5",
+                              "test -e out-shakespeare-char/ckpt.pt", kind="PyTorch generation"),
+    "jax_mnist": Program("jax", "{python} -m examples.mnist_classifier", kind="JAX training"),
+    "jax_scratch": Program("jax", "{python} -m examples.mnist_classifier_fromscratch", kind="JAX training"),
+    "nbody": Program("HeCBench/src/nbody-cuda", "./main 64000 300", CUDA, kind="CUDA C++"),
+    "fft": Program("HeCBench/src/fft-cuda", "./main 3 20000", CUDA, kind="CUDA C++"),
+    "lulesh": Program("HeCBench/src/lulesh-cuda", "./lulesh -i 2000 -s 96 -r 11 -b 1 -c 1", "make -s ARCH=sm_{capability} program=lulesh",
+                      kind="CUDA C++"),
+    "jacobi": Program("HeCBench/src/jacobi-cuda", "./main", CUDA, kind="CUDA C++"),
+    "gemm": Program("HeCBench/src/blas-gemm-cuda", "./main 8192 8192 8192 100", CUDA, kind="CUDA C++"),
+    "stencil3d": Program("HeCBench/src/stencil3d-cuda", "./main 512 5000", CUDA, kind="CUDA C++"),
+    "ddp": Program("examples/distributed/ddp-tutorial-series", "{python} multigpu.py 100 1000", gpus=2),
+}
