@@ -42,6 +42,16 @@ static int print(const struct hec_args *args, const struct hec_report_style *sty
     return err;
 }
 
+static int print_schema(void) {
+    struct hec_buf out;
+    hec_buf_init(&out, 1u << 20);
+    int err = hec_report_schema(&out);
+    if (err == HEC_OK)
+        err = hec_print(&out);
+    hec_buf_free(&out);
+    return err;
+}
+
 int hec_verb_report(int argc, char **argv) {
     struct hec_args args;
     struct hec_price price;
@@ -49,6 +59,8 @@ int hec_verb_report(int argc, char **argv) {
     int err = hec_args_parse(HEC_VERB_REPORT, argc, argv, &args);
     if (err > 0)
         return 0;
+    if (err == HEC_OK && hec_args_has(&args, HEC_OPT_SCHEMA))
+        return hec_err_exit_status(print_schema());
     if (err == HEC_OK && args.rest_count == 0) {
         hec_error("report: no file; usage: hec report %s", hec_verb_info(HEC_VERB_REPORT)->usage);
         err = HEC_ERR_USAGE;

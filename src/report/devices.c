@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "model/part.h"
 #include "report/format.h"
+#include "report/json_print.h"
 #include "report/page.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,10 +75,6 @@ static json_t *part_of(const struct hec_part *part) {
     return object;
 }
 
-static int add_bytes(const char *bytes, size_t length, void *out) {
-    return hec_buf_add(out, bytes, length) ? -1 : 0;
-}
-
 static int print_json(const struct hec_device *devices, int count, bool parts, struct hec_buf *out) {
     json_t *root = json_object(), *list = json_array();
     set(root, "schema", json_string(HEC_DEVICES_SCHEMA));
@@ -91,11 +87,7 @@ static int print_json(const struct hec_device *devices, int count, bool parts, s
             json_array_append_new(table, part_of(hec_part_at(i)));
         set(root, "parts", table);
     }
-    int failed = json_dump_callback(root, add_bytes, out, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-    json_decref(root);
-    if (!failed)
-        hec_buf_puts(out, "\n");
-    return hec_buf_error(out) ? hec_buf_error(out) : failed ? HEC_ERR_NOMEM : HEC_OK;
+    return hec_json_print(root, out);
 }
 
 /* ---- terminal ---- */

@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "report/format.h"
+#include "report/json_print.h"
 #include "report/page.h"
 
-#include <jansson.h>
 #include <string.h>
 
 static void count_by_status(const struct hec_check_list *list, int counts[HEC_CHECK_STATUS_COUNT]) {
@@ -20,10 +20,6 @@ static json_t *clean_string(const char *from) {
 
 static json_t *text_or_null(const char *from) {
     return from[0] ? clean_string(from) : json_null();
-}
-
-static int add_bytes(const char *bytes, size_t length, void *out) {
-    return hec_buf_add(out, bytes, length) ? -1 : 0;
 }
 
 static int print_json(const struct hec_check_list *list, struct hec_buf *out) {
@@ -46,11 +42,7 @@ static int print_json(const struct hec_check_list *list, struct hec_buf *out) {
     for (int s = 0; s < HEC_CHECK_STATUS_COUNT; s++)
         json_object_set_new(root, hec_check_status_name((enum hec_check_status)s), json_integer(counts[s]));
     json_object_set_new(root, "omitted", json_integer(list->omitted));
-    int failed = json_dump_callback(root, add_bytes, out, JSON_INDENT(2));
-    json_decref(root);
-    if (!failed)
-        hec_buf_puts(out, "\n");
-    return hec_buf_error(out) ? hec_buf_error(out) : failed ? HEC_ERR_NOMEM : HEC_OK;
+    return hec_json_print(root, out);
 }
 
 static void print_area(struct hec_page *page, const struct hec_check_list *list, const char *area) {

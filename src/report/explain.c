@@ -1,13 +1,13 @@
 #include "report/explain.h"
 
 #include "diagnose/rules/rule.h"
-#include "report/json_parts.h"
+#include "report/json_print.h"
 #include "report/page.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define set hec_json_set
+#define set json_object_set_new
 
 /* ---- JSON ---- */
 
@@ -16,7 +16,7 @@ static json_t *cause_of(const struct hec_rule *rule) {
     for (int i = 0; i < rule->limit_count; i++) {
         const struct hec_rule_limit *l = &rule->limits[i];
         json_t *limit = json_object();
-        set(limit, "value", hec_json_number(l->value));
+        set(limit, "value", json_real(l->value));
         set(limit, "unit", json_string(l->unit));
         set(limit, "meaning", json_string(l->meaning));
         set(limit, "source", json_string(l->source));
@@ -41,10 +41,6 @@ static json_t *cause_of(const struct hec_rule *rule) {
     return cause;
 }
 
-static int add_bytes(const char *bytes, size_t length, void *out) {
-    return hec_buf_add(out, bytes, length) ? -1 : 0;
-}
-
 static int print_json(enum hec_cause only, struct hec_buf *out) {
     json_t *root = json_object(), *causes = json_array();
     for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
@@ -54,11 +50,7 @@ static int print_json(enum hec_cause only, struct hec_buf *out) {
     }
     set(root, "schema", json_string(HEC_CAUSES_SCHEMA));
     set(root, "causes", causes);
-    int failed = json_dump_callback(root, add_bytes, out, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-    json_decref(root);
-    if (!failed)
-        hec_buf_puts(out, "\n");
-    return hec_buf_error(out) ? hec_buf_error(out) : failed ? HEC_ERR_NOMEM : HEC_OK;
+    return hec_json_print(root, out);
 }
 
 /* ---- terminal ---- */

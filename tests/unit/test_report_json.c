@@ -244,8 +244,26 @@ static void test_schema_names_every_key(void **state) {
     finish();
 }
 
+/* docs/report.schema.json is what `hec report --schema` prints. */
+static void test_schema_is_published(void **state) {
+    (void)state;
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_report_schema(&out), 0);
+    json_t *made = json_loads(hec_buf_text(&out), JSON_REJECT_DUPLICATES, NULL);
+    json_t *published = json_load_file(HEC_SOURCE_DIR "/docs/report.schema.json", 0, NULL);
+    assert_non_null(made);
+    assert_non_null(published);
+    if (!json_equal(made, published))
+        fail_msg("docs/report.schema.json is old: hec report --schema >docs/report.schema.json");
+    json_decref(made);
+    json_decref(published);
+    hec_buf_free(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_schema_is_published),
         cmocka_unit_test(test_contents),
         cmocka_unit_test(test_invalid_is_null),
         cmocka_unit_test(test_simulated),

@@ -1,0 +1,42 @@
+/* Inside src/report: what json.def needs, and its tables of stable names as functions name_ID(int), with COUNT_ID of them. */
+#ifndef HEC_REPORT_JSON_NAMES_H
+#define HEC_REPORT_JSON_NAMES_H
+
+#include "base/clock.h"
+#include "base/trace.h"
+#include "diagnose/facts.h"
+#include "diagnose/summary.h"
+#include "diagnose/verdict.h"
+#include "report/format.h"
+#include "report/report.h"
+#include "report/timeline_words.h"
+
+#include <jansson.h>
+
+#define HEC_JSON_NAMES(id, function, type, count)                                                                      \
+    enum { COUNT_##id = count };                                                                                       \
+    static inline const char *name_##id(int i) {                                                                       \
+        return function((type)i);                                                                                      \
+    }
+#define HEC_JSON_BEGIN(object, parameters, meaning)
+#define HEC_JSON_BEGIN_MAYBE(object, parameters, absent, meaning)
+#define HEC_JSON(key, kind, value, meaning)
+#define HEC_JSON_NAME(key, names, value, meaning)
+#define HEC_JSON_NAME_KNOWN(key, names, known, value, meaning)
+#define HEC_JSON_OBJECT(key, object, arguments, meaning)
+#define HEC_JSON_LIST(key, object, rows, meaning)
+#define HEC_JSON_ROWS(function, parameters, count, when, row)
+#define HEC_JSON_END
+#include "report/json.def"
+#undef HEC_JSON_NAMES
+#undef HEC_JSON_BEGIN
+#undef HEC_JSON_BEGIN_MAYBE
+#undef HEC_JSON
+#undef HEC_JSON_NAME
+#undef HEC_JSON_NAME_KNOWN
+#undef HEC_JSON_OBJECT
+#undef HEC_JSON_LIST
+#undef HEC_JSON_ROWS
+#undef HEC_JSON_END
+
+#endif
