@@ -7,7 +7,7 @@
 #include "cli/paths.h"
 #include "cli/progress.h"
 #include "store/create.h"
-#include "store/import.h"
+#include "store/import/import.h"
 #include "store/writer.h"
 
 #include <stdio.h>

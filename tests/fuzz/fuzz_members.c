@@ -2,7 +2,7 @@
  * without any, padding, or the bytes as they are. What is read is what was packed, and there is an end to it. */
 #include "import_sink.h"
 
-#include "store/import_input.h"
+#include "store/import/input.h"
 
 #include <stdint.h>
 #include <zlib.h>

@@ -2,7 +2,7 @@
 #ifndef HEC_TESTS_IMPORT_SINK_H
 #define HEC_TESTS_IMPORT_SINK_H
 
-#include "store/import.h"
+#include "store/import/import.h"
 
 #include <math.h>
 #include <stdio.h>

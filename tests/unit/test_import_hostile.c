@@ -1,7 +1,7 @@
 /* Files that are truncated, damaged, foreign, enormous or made to hurt: one sentence each, the right code, nothing more. */
 #include "import_fixture.h"
 
-#include "store/import_join.h"
+#include "store/import/join.h"
 
 #include <sqlite3.h>
 #include <sys/stat.h>

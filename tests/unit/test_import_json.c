@@ -1,8 +1,8 @@
 /* The JSON reader: grammar, numbers, texts, the edges of its window, and what it says when something is wrong. */
 #include "import_fixture.h"
 
-#include "store/import_event.h"
-#include "store/import_json.h"
+#include "store/import/event.h"
+#include "store/import/json.h"
 
 static struct hec_json *json;
 static struct hec_import_input *input;

@@ -1,5 +1,5 @@
 /* When a trace was recorded, among events of other times. */
-#include "store/import_span.h"
+#include "store/import/span.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* The tables of Nsight Systems' export, and their rows as activities. */
 #include "base/text.h"
-#include "store/import_nsys.h"
-#include "store/import_words.h"
+#include "store/import/nsys.h"
+#include "store/import/words.h"
 
 #include <math.h>
 #include <stdio.h>

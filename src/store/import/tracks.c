@@ -1,4 +1,4 @@
-#include "store/import_tracks.h"
+#include "store/import/tracks.h"
 
 #include "base/error.h"
 #include "base/hash.h"

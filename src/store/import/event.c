@@ -1,7 +1,7 @@
 /* Reading one event: which keys matter, and numbers in whatever spelling. */
-#include "store/import_event.h"
+#include "store/import/event.h"
 
-#include "store/import_words.h"
+#include "store/import/words.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "store/import_span.h"
+#include "store/import/span.h"
 
 #include <string.h>
 

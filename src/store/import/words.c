@@ -1,4 +1,4 @@
-#include "store/import_words.h"
+#include "store/import/words.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -19,7 +19,7 @@ int hec_import_kind_of_category(const char *text, size_t length) {
         int kind;
     } categories[] = {
 #define HEC_IMPORT_CAT(word, kind) {word, sizeof word - 1, HEC_ACTIVITY_##kind},
-#include "store/import_cat.def"
+#include "store/import/cat.def"
 #undef HEC_IMPORT_CAT
     };
     for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++)
@@ -36,7 +36,7 @@ enum hec_api_class hec_import_api_class(const char *name, size_t length) {
         enum hec_api_class api_class;
     } calls[] = {
 #define HEC_IMPORT_API(stem, api_class) {stem, sizeof stem - 1, HEC_API_##api_class},
-#include "store/import_api.def"
+#include "store/import/api.def"
 #undef HEC_IMPORT_API
     };
     static const char *const prefixes[] = {"cuda", "cu", "hip"};

@@ -9,7 +9,7 @@
 #ifndef HEC_STORE_IMPORT_JSON_H
 #define HEC_STORE_IMPORT_JSON_H
 
-#include "store/import_input.h"
+#include "store/import/input.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef HEC_STORE_IMPORT_NSYS_H
 #define HEC_STORE_IMPORT_NSYS_H
 
-#include "store/import_state.h"
+#include "store/import/state.h"
 #include "store/sql.h"
 
 #define HEC_NSYS_COLUMNS_MAX 20

@@ -1,7 +1,7 @@
-#include "store/import.h"
+#include "store/import/import.h"
 
-#include "store/import_state.h"
-#include "store/import_words.h"
+#include "store/import/state.h"
+#include "store/import/words.h"
 
 #include <errno.h>
 #include <fcntl.h>

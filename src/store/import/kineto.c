@@ -1,8 +1,8 @@
 /* Kineto's JSON: {..., "traceEvents": [event, ...], ...} in any order, or the array alone.
  * What the keys mean: PyTorch's libkineto, output_json.cpp, and the Trace Event Format of Chrome. */
-#include "store/import_event.h"
-#include "store/import_json.h"
-#include "store/import_state.h"
+#include "store/import/event.h"
+#include "store/import/json.h"
+#include "store/import/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "store/import_join.h"
+#include "store/import/join.h"
 
 #include "base/hash.h"
 

@@ -4,12 +4,12 @@
 #ifndef HEC_STORE_IMPORT_STATE_H
 #define HEC_STORE_IMPORT_STATE_H
 
-#include "store/import.h"
-#include "store/import_join.h"
-#include "store/import_names.h"
-#include "store/import_span.h"
-#include "store/import_spool.h"
-#include "store/import_tracks.h"
+#include "store/import/import.h"
+#include "store/import/join.h"
+#include "store/import/names.h"
+#include "store/import/span.h"
+#include "store/import/spool.h"
+#include "store/import/tracks.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* The second pass: what was kept of each file goes to the sink, as part of one run. */
-#include "store/import_state.h"
-#include "store/import_words.h"
+#include "store/import/state.h"
+#include "store/import/words.h"
 
 #include <stdio.h>
 #include <string.h>

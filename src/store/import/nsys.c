@@ -5,7 +5,7 @@
  * pid and 24 of thread id. */
 #include "base/buf.h"
 #include "store/header.h"
-#include "store/import_nsys.h"
+#include "store/import/nsys.h"
 #include "store/schema.h"
 
 #include <fcntl.h>

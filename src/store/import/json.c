@@ -1,4 +1,4 @@
-#include "store/import_json.h"
+#include "store/import/json.h"
 
 #include <stdlib.h>
 #include <string.h>

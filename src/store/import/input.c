@@ -1,6 +1,6 @@
-#include "store/import_input.h"
+#include "store/import/input.h"
 
-#include "store/import_ahead.h"
+#include "store/import/ahead.h"
 
 #include <errno.h>
 #include <fcntl.h>

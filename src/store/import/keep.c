@@ -1,7 +1,7 @@
 /* Kineto's events as activities. */
 #include "base/text.h"
-#include "store/import_event.h"
-#include "store/import_words.h"
+#include "store/import/event.h"
+#include "store/import/words.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "store/import_spool.h"
+#include "store/import/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "store/import_ahead.h"
+#include "store/import/ahead.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 #ifndef HEC_STORE_IMPORT_EVENT_H
 #define HEC_STORE_IMPORT_EVENT_H
 
-#include "store/import_json.h"
-#include "store/import_state.h"
+#include "store/import/json.h"
+#include "store/import/state.h"
 
 /* A number that may be missing, not finite or of another type. */
 struct hec_import_number {

@@ -1,4 +1,4 @@
-#include "store/import_names.h"
+#include "store/import/names.h"
 
 #include "base/text.h"
 
