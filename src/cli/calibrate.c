@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "cli/calibration.h"
 #include "cli/cli.h"
-#include "cli/simulate.h"
+#include "launch/simulation.h"
 #include "observe/nvml/probe.h"
 
 #include <stdio.h>

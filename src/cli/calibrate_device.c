@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/calibrate.h"
-#include "cli/facts.h"
+#include "launch/facts.h"
 #include "driver/cuda_bench.h"
 #include "driver/nvml.h"
 

@@ -1,7 +1,7 @@
 #include "cli/calibration.h"
 
 #include "base/text.h"
-#include "cli/keep.h"
+#include "launch/keep.h"
 
 #include <math.h>
 #include <stdio.h>

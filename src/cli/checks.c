@@ -1,8 +1,8 @@
 #include "cli/checks.h"
 
 #include "cli/cupti_version.h"
-#include "cli/inject.h"
-#include "cli/paths.h"
+#include "launch/inject.h"
+#include "launch/paths.h"
 
 #include <dlfcn.h>
 #include <glob.h>

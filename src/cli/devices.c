@@ -2,7 +2,7 @@
 #include "base/log.h"
 #include "cli/checks.h"
 #include "cli/load.h"
-#include "cli/simulate.h"
+#include "launch/simulation.h"
 #include "observe/nvml/probe.h"
 #include "observe/procfs/checks.h"
 #include "observe/rapl/checks.h"

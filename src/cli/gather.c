@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/facts.h"
+#include "launch/facts.h"
 #include "cli/output.h"
 #include "store/copy.h"
 

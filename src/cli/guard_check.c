@@ -1,8 +1,8 @@
 /* What the guard remembers, as rows for `hec doctor`, and forgetting it. */
 #include "base/trace.h"
 #include "cli/checks.h"
-#include "cli/guard.h"
-#include "report/timeline_words.h"
+#include "launch/guard.h"
+#include "model/trace.h"
 
 #include <stdio.h>
 #include <unistd.h>

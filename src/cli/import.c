@@ -4,7 +4,7 @@
 #include "base/scratch.h"
 #include "cli/load.h"
 #include "cli/output.h"
-#include "cli/paths.h"
+#include "launch/paths.h"
 #include "cli/progress.h"
 #include "store/create.h"
 #include "store/import/import.h"

@@ -2,7 +2,6 @@
 #include "cli/load.h"
 
 #include "cli/calibration.h"
-#include "store/reader.h"
 #include "store/record.h"
 
 #include <errno.h>
@@ -238,10 +237,8 @@ int hec_load_summary(const char *path, const struct hec_args *args, const struct
     return hec_load_input(path, args, build, &to, why);
 }
 
-int hec_load_summary_image(const struct hec_image *image, const char *path, const struct hec_args *args,
-                           const struct hec_price *price, struct hec_summary *summary, struct hec_why *why) {
+int hec_load_summary_reader(struct hec_reader *reader, const char *path, const struct hec_args *args,
+                            const struct hec_price *price, struct hec_summary *summary, struct hec_why *why) {
     struct build to = {price, summary};
-    struct hec_reader *reader;
-    int err = hec_reader_open_image(image, path, &reader, why);
-    return err < 0 ? err : use_input(reader, path, args, build, &to, why);
+    return use_input(reader, path, args, build, &to, why);
 }

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "diagnose/summary.h"
 #include "report/report.h"
-#include "store/image.h"
+#include "store/reader.h"
 
 /* --price, --carbon, --gpu-hour, or their environment variables, or the labelled defaults. HEC_ERR_USAGE after printing. */
 int hec_load_price(const struct hec_args *args, struct hec_price *price);
@@ -20,9 +20,9 @@ int hec_load_input(const char *path, const struct hec_args *args,
 int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
                      struct hec_summary *summary, struct hec_why *why);
 
-/* The same of a run in memory; path is where it is, too, or "". */
-int hec_load_summary_image(const struct hec_image *image, const char *path, const struct hec_args *args,
-                           const struct hec_price *price, struct hec_summary *summary, struct hec_why *why);
+/* The same of a run that is open; path is where it is, or "". Closes the reader. */
+int hec_load_summary_reader(struct hec_reader *reader, const char *path, const struct hec_args *args,
+                            const struct hec_price *price, struct hec_summary *summary, struct hec_why *why);
 
 /* One --units argument: N, or NAME=N. HEC_ERR_USAGE after printing a sentence. */
 int hec_load_unit(const char *text, char name[64], double *count);

@@ -1,6 +1,9 @@
 #include "model/trace.h"
 
+#include "base/trace.h"
+
 #include <stddef.h>
+#include <string.h>
 
 #define NAMES(function, type, count, ...)                                                                              \
     const char *function(type value) {                                                                                 \
@@ -20,3 +23,16 @@ NAMES(hec_api_class_name, enum hec_api_class, HEC_API_CLASS_COUNT, "other", "lau
 NAMES(hec_step_source_name, enum hec_step_source, HEC_STEP_SOURCE_COUNT, "none", "marked", "optimizer", "module",
       "annotated", "periodic")
 NAMES(hec_track_kind_name, enum hec_track_kind, HEC_TRACK_KIND_COUNT, "process", "thread", "stream")
+
+static const char *const modes[HEC_TRACE_MODE_COUNT] = {"off", "auto", "full", "graph"};
+
+const char *hec_trace_mode_name(int mode) {
+    return modes[mode >= 0 && mode < HEC_TRACE_MODE_COUNT ? mode : HEC_TRACE_OFF];
+}
+
+int hec_trace_mode_find(const char *name) {
+    for (int mode = 0; mode < HEC_TRACE_MODE_COUNT; mode++)
+        if (strcmp(name, modes[mode]) == 0)
+            return mode;
+    return -1;
+}

@@ -1,7 +1,6 @@
 #include "report/timeline_words.h"
 
 #include "base/text.h"
-#include "base/trace.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -17,11 +16,6 @@ const char *hec_copy_direction_name(enum hec_copy_direction direction) {
 const char *hec_copy_host_name(enum hec_copy_host host) {
     static const char *const names[HEC_COPY_HOST_COUNT] = {"pageable", "pinned", "other"};
     return (unsigned)host < HEC_COPY_HOST_COUNT ? names[host] : "other";
-}
-
-const char *hec_trace_mode_name(int mode) {
-    static const char *const names[HEC_TRACE_MODE_COUNT] = {"off", "auto", "full", "graph"};
-    return mode >= 0 && mode < HEC_TRACE_MODE_COUNT ? names[mode] : "off";
 }
 
 const struct hec_device_timeline *hec_timeline_of(const struct hec_timeline *timeline, int device) {

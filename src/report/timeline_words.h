@@ -8,7 +8,6 @@
 
 const char *hec_copy_direction_name(enum hec_copy_direction direction); /* "host_to_device" */
 const char *hec_copy_host_name(enum hec_copy_host host);                /* "pageable", "pinned", "other" */
-const char *hec_trace_mode_name(int mode);                              /* "auto"; "off" when unknown */
 
 /* NULL: the device did nothing. */
 const struct hec_device_timeline *hec_timeline_of(const struct hec_timeline *timeline, int device);

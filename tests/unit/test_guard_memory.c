@@ -1,6 +1,6 @@
 /* What the guard remembers of programs that died with CUPTI attached: the file, its bounds, and what an entry speaks of. */
 #include "base/trace.h"
-#include "cli/guard.h"
+#include "launch/guard.h"
 
 #include <setjmp.h>
 #include <signal.h>

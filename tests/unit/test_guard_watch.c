@@ -1,6 +1,6 @@
 /* One run and the guard: which traced process counts as the one that died, and what is told. */
 #include "base/trace.h"
-#include "cli/guard_watch.h"
+#include "launch/guard_watch.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Which command lines of Python keep HEC's hooks out, and how often that is told. */
-#include "cli/python_watch.h"
+#include "launch/python_watch.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

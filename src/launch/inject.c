@@ -1,39 +1,14 @@
-#include "cli/inject.h"
+#include "launch/inject.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/ring.h"
-#include "cli/paths.h"
+#include "launch/paths.h"
+#include "model/trace.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const char *const modes[HEC_TRACE_MODE_COUNT] = {"off", "auto", "full", "graph"};
-
-int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject) {
-    *inject = (struct hec_inject){.mode = HEC_TRACE_AUTO, .memory_mb = 64, .hooks = true};
-    const char *mode = hec_args_value(args, HEC_OPT_TRACE);
-    const char *hooks = hec_args_value(args, HEC_OPT_HOOKS);
-    if (mode) {
-        int i = 0;
-        while (i < HEC_TRACE_MODE_COUNT && strcmp(mode, modes[i]) != 0)
-            i++;
-        if (i == HEC_TRACE_MODE_COUNT) {
-            hec_error("--trace needs auto, full, graph or off, not \"%s\"", mode);
-            return HEC_ERR_USAGE;
-        }
-        inject->mode = (enum hec_trace_mode)i;
-    }
-    if (hooks && strcmp(hooks, "on") != 0 && strcmp(hooks, "off") != 0) {
-        hec_error("--hooks needs on or off, not \"%s\"", hooks);
-        return HEC_ERR_USAGE;
-    }
-    const char *wanted = getenv("HEC_HOOKS");
-    inject->hooks = hooks ? strcmp(hooks, "on") == 0 : !wanted || strcmp(wanted, "0") != 0;
-    return hec_args_number(args, HEC_OPT_TRACE_MEMORY, 33, 65536, &inject->memory_mb);
-}
 
 bool hec_inject_is_ours(const char *value) {
     const char *slash = strrchr(value, '/');
@@ -58,11 +33,8 @@ static bool write_name(struct hec_ring *ring, uint32_t id, const char *text) {
 static void tell_outer(const struct hec_environ *env) {
     const char *socket = hec_environ_get(env, HEC_TRACE_ENV_SOCKET), *mode = hec_environ_get(env, HEC_TRACE_ENV_MODE);
     struct hec_ring ring;
-    int fd, at = HEC_TRACE_AUTO;
-    while (mode && at < HEC_TRACE_MODE_COUNT && strcmp(mode, modes[at]) != 0)
-        at++;
-    if (!socket || !*socket || at == HEC_TRACE_MODE_COUNT ||
-        hec_ring_create(HEC_RING_RECORDS_MIN, HEC_RING_TRACE, &ring, &fd) != HEC_OK)
+    int fd, at = mode ? hec_trace_mode_find(mode) : HEC_TRACE_AUTO;
+    if (!socket || !*socket || at < 0 || hec_ring_create(HEC_RING_RECORDS_MIN, HEC_RING_TRACE, &ring, &fd) != HEC_OK)
         return;
     const union hec_trace_payload payload = {.process = {.abi = HEC_TRACE_ABI, .mode = (uint32_t)at, .why = 1}};
     struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .kind = HEC_TRACE_PROCESS};
@@ -82,7 +54,7 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
         /* what an outer `hec run` set must not reach the command by way of this one */
         if (taken && hec_inject_is_ours(taken)) {
             tell_outer(env);
-            hec_environ_set(env, HEC_TRACE_ENV_MODE, modes[HEC_TRACE_OFF]);
+            hec_environ_set(env, HEC_TRACE_ENV_MODE, hec_trace_mode_name(HEC_TRACE_OFF));
         }
         return;
     }
@@ -98,7 +70,7 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
     snprintf(memory, sizeof memory, "%.0f", inject->memory_mb);
     hec_environ_set(env, HEC_INJECT_VARIABLE, library);
     hec_environ_set(env, HEC_TRACE_ENV_SOCKET, socket);
-    hec_environ_set(env, HEC_TRACE_ENV_MODE, modes[inject->mode]);
+    hec_environ_set(env, HEC_TRACE_ENV_MODE, hec_trace_mode_name(inject->mode));
     hec_environ_set(env, HEC_TRACE_ENV_MEMORY, memory);
     inject->traced = true;
 }

@@ -1,4 +1,4 @@
-#include "cli/keep.h"
+#include "launch/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-#include "cli/simulate.h"
+#include "launch/simulation.h"
 
-#include "cli/paths.h"
+#include "launch/paths.h"
 #include "sim/world.h"
 
 #include <stdio.h>
@@ -73,6 +73,7 @@ int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_e
 void hec_simulation_end(struct hec_simulation *simulation) {
     if (!simulation)
         return;
+    unsetenv(SIM_WORLD_ENV);
     sim_world_destroy(simulation->world);
     free(simulation);
 }

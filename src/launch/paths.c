@@ -1,4 +1,4 @@
-#include "cli/paths.h"
+#include "launch/paths.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "cli/environ.h"
+#include "launch/environ.h"
 
 #include <stdio.h>
 #include <stdlib.h>

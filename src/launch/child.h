@@ -1,6 +1,6 @@
 /* The observed command: started, signalled and waited for as if HEC were not there. */
-#ifndef HEC_CLI_CHILD_H
-#define HEC_CLI_CHILD_H
+#ifndef HEC_LAUNCH_CHILD_H
+#define HEC_LAUNCH_CHILD_H
 
 #include "base/error.h"
 
@@ -16,12 +16,16 @@ struct hec_child {
     int signal;               /* that signal, or 0 */
     sigset_t mask;            /* the signal mask that hec was started with */
     struct sigaction chld, pipe, xfsz;
+    int was_reaper;
     void (*stopped)(void *context, bool stopped); /* job control; may be NULL */
     void *context;
 };
 
 /* Block and take over signals and become the reaper of orphaned descendants. Call before any thread starts. */
 void hec_child_prepare(struct hec_child *child);
+
+/* Undo that. What is still pending was meant for the command, and is dropped. */
+void hec_child_release(const struct hec_child *child);
 
 /* Can name be run at all? Told before anything is written. As hec_child_start on failure. */
 int hec_child_check(struct hec_child *child, const char *name, struct hec_why *why);

@@ -1,8 +1,8 @@
 /* Programs that died by a signal while CUPTI was attached to them, remembered from run to run: on the same driver with
  * the same CUPTI, --trace=auto stays without CUPTI from then on. One JSON file, guard.json, in HEC_STATE_DIR, else in
  * $XDG_STATE_HOME/hec, else in ~/.local/state/hec. */
-#ifndef HEC_CLI_GUARD_H
-#define HEC_CLI_GUARD_H
+#ifndef HEC_LAUNCH_GUARD_H
+#define HEC_LAUNCH_GUARD_H
 
 #include "base/error.h"
 

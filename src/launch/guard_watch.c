@@ -1,10 +1,10 @@
-#include "cli/guard_watch.h"
+#include "launch/guard_watch.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/trace.h"
-#include "cli/facts.h"
+#include "launch/facts.h"
 
 #include <stdio.h>
 #include <string.h>

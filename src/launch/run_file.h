@@ -1,8 +1,9 @@
 /* Where a run is kept: in the file that was asked for, in a temporary folder, or in memory while there is no room for
  * a file. What was measured is reported in any case. */
-#ifndef HEC_CLI_RUN_FILE_H
-#define HEC_CLI_RUN_FILE_H
+#ifndef HEC_LAUNCH_RUN_FILE_H
+#define HEC_LAUNCH_RUN_FILE_H
 
+#include "base/log.h"
 #include "store/writer.h"
 
 #include <limits.h>
@@ -22,9 +23,14 @@ struct hec_run_file {
 int hec_run_file_open(struct hec_run_file *file, const char *given, char *const *command, bool overwrite,
                       int64_t origin_ns, struct hec_why *why);
 
-/* Close it and say what the user has to know. Returns whether the whole run can be read: from image where that has bytes,
- * else at path. */
-bool hec_run_file_close(struct hec_run_file *file);
+/* What the user has to know of the file: that it is elsewhere, or not whole. */
+struct hec_run_file_note {
+    enum hec_log_level level;
+    char text[1024]; /* "": nothing */
+};
+
+/* Close it. Returns whether the whole run can be read: from image where that has bytes, else at path. */
+bool hec_run_file_close(struct hec_run_file *file, struct hec_run_file_note *note);
 
 /* There was no run after all. */
 void hec_run_file_discard(struct hec_run_file *file);

@@ -1,4 +1,4 @@
-#include "cli/child.h"
+#include "launch/child.h"
 
 #include "base/clock.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Faults of hec itself, also of what it writes (these two are ignored: blocked, they would wait to be passed on to the
@@ -33,6 +34,7 @@ void hec_child_prepare(struct hec_child *child) {
     sigaction(SIGCHLD, &normal, &child->chld);
     sigaction(SIGPIPE, &ignore, &child->pipe);
     sigaction(SIGXFSZ, &ignore, &child->xfsz);
+    prctl(PR_GET_CHILD_SUBREAPER, &child->was_reaper);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -68,6 +70,18 @@ int hec_child_check(struct hec_child *child, const char *name, struct hec_why *w
     }
     free(list);
     return errnum ? not_run(child, name, errnum, why) : HEC_OK;
+}
+
+void hec_child_release(const struct hec_child *child) {
+    sigset_t set;
+    blocked_set(&set);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(&child->mask, number) == 1)
+            sigdelset(&set, number);
+    while (sigtimedwait(&set, NULL, &(struct timespec){0}) > 0) {
+    }
+    restore_signals(child);
+    prctl(PR_SET_CHILD_SUBREAPER, child->was_reaper);
 }
 
 int hec_child_start(struct hec_child *child, char **argv, char **envp, struct hec_why *why) {

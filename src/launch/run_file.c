@@ -1,9 +1,9 @@
-#include "cli/run_file.h"
+#include "launch/run_file.h"
 
-#include "base/log.h"
-#include "cli/paths.h"
+#include "launch/paths.h"
 #include "store/create.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,25 +83,37 @@ static int rescue(struct hec_run_file *file, struct hec_why *why) {
     return err == HEC_OK ? hec_writer_finish(file->writer, why) : err;
 }
 
-static void tell(const struct hec_run_file *file, const char *asked, bool saved, int64_t lost) {
+static void note(struct hec_run_file_note *note, enum hec_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void note(struct hec_run_file_note *note, enum hec_log_level level, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    note->level = level;
+    vsnprintf(note->text, sizeof note->text, format, list);
+    va_end(list);
+}
+
+static void note_place(struct hec_run_file_note *to, const struct hec_run_file *file, const char *asked, bool saved,
+                       int64_t lost) {
     char loss[64] = "";
     if (lost > 0)
         snprintf(loss, sizeof loss, "; %lld readings are lost", (long long)lost);
     if (saved)
-        hec_error("%s%s; the run file is %s", file->why, loss, file->path);
+        note(to, HEC_LOG_ERROR, "%s%s; the run file is %s", file->why, loss, file->path);
     else if (file->in_memory)
-        hec_error("%s%s; the run is reported from memory, and kept nowhere", file->why, loss);
+        note(to, HEC_LOG_ERROR, "%s%s; the run is reported from memory, and kept nowhere", file->why, loss);
     else
-        hec_error("%s%s; the run is reported from memory, and %s lacks its end", file->why, loss, asked);
+        note(to, HEC_LOG_ERROR, "%s%s; the run is reported from memory, and %s lacks its end", file->why, loss, asked);
 }
 
-bool hec_run_file_close(struct hec_run_file *file) {
+bool hec_run_file_close(struct hec_run_file *file, struct hec_run_file_note *to) {
     struct hec_why why = {""};
     int64_t lost = 0;
+    *to = (struct hec_run_file_note){0};
     int err = hec_writer_finish(file->writer, &why);
     bool at_its_place = hec_writer_is_whole(file->writer) && !file->in_memory;
     if (err != HEC_OK && at_its_place) {
-        hec_warn("%s: %s", file->path, why.text);
+        note(to, HEC_LOG_WARNING, "%s: %s", file->path, why.text);
         err = HEC_OK;
     } else if (err != HEC_OK) {
         snprintf(file->why, sizeof file->why, "%.250s: %.250s", file->path, why.text);
@@ -110,20 +122,21 @@ bool hec_run_file_close(struct hec_run_file *file) {
     if (err == HEC_OK && !at_its_place)
         err = hec_writer_image(file->writer, &file->image, &why);
     hec_writer_close(file->writer, &lost, NULL);
+    file->writer = NULL;
     if (err != HEC_OK) {
-        hec_error("%s; %lld readings are lost%s", file->in_memory ? why.text : file->why, (long long)lost,
-                  file->in_memory ? "" : ", those written before are safe (`hec report` shows them)");
+        note(to, HEC_LOG_ERROR, "%s; %lld readings are lost%s", file->in_memory ? why.text : file->why, (long long)lost,
+             file->in_memory ? "" : ", those written before are safe (`hec report` shows them)");
         return false;
     }
     if (at_its_place) {
         if (file->why[0])
-            hec_warn("%s: the run file is %s", file->why, file->path);
+            note(to, HEC_LOG_WARNING, "%s: the run file is %s", file->why, file->path);
         return true;
     }
     char asked[PATH_MAX];
     snprintf(asked, sizeof asked, "%s", file->path);
     bool saved = save_image(file) == HEC_OK;
-    tell(file, asked, saved, lost);
+    note_place(to, file, asked, saved, lost);
     if (!saved)
         file->path[0] = '\0';
     return true;
@@ -133,6 +146,7 @@ void hec_run_file_discard(struct hec_run_file *file) {
     if (!file->writer)
         return;
     hec_writer_close(file->writer, NULL, NULL);
+    file->writer = NULL;
     if (!file->in_memory)
         hec_create_remove(file->path);
 }

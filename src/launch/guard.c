@@ -1,8 +1,8 @@
-#include "cli/guard.h"
+#include "launch/guard.h"
 
 #include "base/text.h"
 #include "base/trace.h"
-#include "cli/keep.h"
+#include "launch/keep.h"
 
 #include <jansson.h>
 #include <signal.h>

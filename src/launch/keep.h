@@ -1,6 +1,6 @@
 /* Small files that hec keeps for later runs: whole or not at all when written, and anything when read. */
-#ifndef HEC_CLI_KEEP_H
-#define HEC_CLI_KEEP_H
+#ifndef HEC_LAUNCH_KEEP_H
+#define HEC_LAUNCH_KEEP_H
 
 #include "base/error.h"
 

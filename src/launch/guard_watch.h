@@ -1,9 +1,9 @@
 /* The guard during one run: whether CUPTI is to stay out, and whether the command died with it attached. */
-#ifndef HEC_CLI_GUARD_WATCH_H
-#define HEC_CLI_GUARD_WATCH_H
+#ifndef HEC_LAUNCH_GUARD_WATCH_H
+#define HEC_LAUNCH_GUARD_WATCH_H
 
-#include "cli/child.h"
-#include "cli/guard.h"
+#include "launch/child.h"
+#include "launch/guard.h"
 #include "model/run.h"
 
 struct hec_guard_watch {

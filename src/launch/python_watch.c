@@ -1,4 +1,4 @@
-#include "cli/python_watch.h"
+#include "launch/python_watch.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Facts about the machine and the run that label a run file: plain key/value pairs. */
-#ifndef HEC_CLI_FACTS_H
-#define HEC_CLI_FACTS_H
+#ifndef HEC_LAUNCH_FACTS_H
+#define HEC_LAUNCH_FACTS_H
 
 #include "base/buf.h"
 #include "model/run.h"

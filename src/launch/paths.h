@@ -1,6 +1,6 @@
 /* Where hec finds its own parts, and where it puts a run file by default. */
-#ifndef HEC_CLI_PATHS_H
-#define HEC_CLI_PATHS_H
+#ifndef HEC_LAUNCH_PATHS_H
+#define HEC_LAUNCH_PATHS_H
 
 #include "base/scratch.h"
 

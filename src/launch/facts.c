@@ -1,4 +1,4 @@
-#include "cli/facts.h"
+#include "launch/facts.h"
 
 #include "base/clock.h"
 

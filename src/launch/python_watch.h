@@ -1,6 +1,6 @@
 /* Pythons that keep HEC's hooks out: `python -I` and `python -E` read no PYTHONPATH, and nothing else shows it. */
-#ifndef HEC_CLI_PYTHON_WATCH_H
-#define HEC_CLI_PYTHON_WATCH_H
+#ifndef HEC_LAUNCH_PYTHON_WATCH_H
+#define HEC_LAUNCH_PYTHON_WATCH_H
 
 #include "model/run.h"
 

@@ -1,8 +1,8 @@
 /* --sim: a simulated machine for the length of a run. Only the driver library that is loaded differs from a real one. */
-#ifndef HEC_CLI_SIMULATE_H
-#define HEC_CLI_SIMULATE_H
+#ifndef HEC_LAUNCH_SIMULATION_H
+#define HEC_LAUNCH_SIMULATION_H
 
-#include "cli/environ.h"
+#include "launch/environ.h"
 
 struct hec_simulation;
 

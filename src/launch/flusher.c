@@ -1,4 +1,4 @@
-#include "cli/flusher.h"
+#include "launch/flusher.h"
 
 #include "base/clock.h"
 

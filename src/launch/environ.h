@@ -1,6 +1,6 @@
 /* The environment of the observed command: a copy of ours with some variables set. */
-#ifndef HEC_CLI_ENVIRON_H
-#define HEC_CLI_ENVIRON_H
+#ifndef HEC_LAUNCH_ENVIRON_H
+#define HEC_LAUNCH_ENVIRON_H
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* The thread that commits the run file once a second, so that neither sampling nor the command waits for a disk. */
-#ifndef HEC_CLI_FLUSHER_H
-#define HEC_CLI_FLUSHER_H
+#ifndef HEC_LAUNCH_FLUSHER_H
+#define HEC_LAUNCH_FLUSHER_H
 
 #include "base/error.h"
 #include "store/writer.h"

@@ -1,27 +1,24 @@
-/* What `hec run` lets into the observed command: the tracer (through CUDA_INJECTION64_PATH) and the Python hooks
+/* What is let into the observed command: the tracer (through CUDA_INJECTION64_PATH) and the Python hooks
  * (through PYTHONPATH). Whatever is missing here, the command runs all the same, and the run says why. */
-#ifndef HEC_CLI_INJECT_H
-#define HEC_CLI_INJECT_H
+#ifndef HEC_LAUNCH_INJECT_H
+#define HEC_LAUNCH_INJECT_H
 
 #include "base/trace.h"
-#include "cli/cli.h"
-#include "cli/environ.h"
+#include "launch/environ.h"
 #include "model/run.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct hec_inject {
-    enum hec_trace_mode mode; /* --trace */
-    double memory_mb;         /* --trace-memory */
-    bool hooks;               /* --hooks */
-    bool traced;              /* the command was given the tracer */
-    char why[512];            /* why it was not */
+    enum hec_trace_mode mode;
+    double memory_mb; /* that tracing may take in each process */
+    bool hooks;       /* let the Python hooks in */
+    bool traced;      /* the command was given the tracer */
+    char why[512];    /* why it was not */
 };
-
-/* The options, or their defaults. HEC_ERR_USAGE after printing. */
-int hec_inject_parse(const struct hec_args *args, struct hec_inject *inject);
 
 /* Let the tracer in; it hands its ring over at `socket`. Nothing is set when inject->mode is off or when another tool
  * has CUDA_INJECTION64_PATH: then inject->why says so. */
@@ -30,7 +27,7 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
 /* Tell the tracer to leave CUPTI out, and why; "": let it use CUPTI, whatever an outer `hec run` said. */
 void hec_inject_no_cupti(const char *why, struct hec_environ *env);
 
-/* Let the Python hooks in, unless --hooks off. */
+/* Let the Python hooks in, where inject->hooks. */
 void hec_inject_hooks(const struct hec_inject *inject, struct hec_environ *env);
 
 /* A command that was not given the tracer: the run says why. */

@@ -1,0 +1,258 @@
+#include "launch/session.h"
+
+#include "base/clock.h"
+#include "launch/child.h"
+#include "launch/environ.h"
+#include "launch/facts.h"
+#include "launch/flusher.h"
+#include "launch/guard_watch.h"
+#include "launch/inject.h"
+#include "launch/paths.h"
+#include "launch/python_watch.h"
+#include "launch/simulation.h"
+#include "observe/marks/marks.h"
+#include "observe/recorder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* The command waits this long for the collectors; what opens later (a driver that initialises a GPU can take seconds)
+ * joins later. Starting may cost at most 50 ms. */
+#define START_WAIT_NS (40 * HEC_NS_PER_MS)
+/* At the end, a driver that does not answer is given up after this. */
+#define STOP_WAIT_NS (3 * HEC_NS_PER_S)
+
+static const struct hec_collector *const collectors[] = {
+    &hec_collector_trace, /* the first: left out where the command was not given the tracer */
+    &hec_collector_procfs, &hec_collector_rapl, &hec_collector_marks, &hec_collector_nvml, NULL,
+};
+
+struct hec_session {
+    struct hec_session_options options;
+    struct hec_run_file file;
+    const struct hec_sink *sink;
+    struct hec_flusher *flusher;
+    struct hec_observe_options observe;
+    struct hec_recorder *recorder;
+    int abandoned; /* lanes whose threads still refer to the session */
+    struct hec_child child;
+    struct hec_environ env;
+    struct hec_simulation *simulation;
+    struct hec_scratch folder;
+    char socket[PATH_MAX], trace_socket[PATH_MAX];
+    struct hec_inject inject;
+    struct hec_guard_watch guard;
+    struct hec_python_watch python;
+};
+
+struct hec_session_options hec_session_defaults(void) {
+    return (struct hec_session_options){.trace = HEC_TRACE_AUTO, .trace_memory_mb = 64, .hooks = true};
+}
+
+static void put_meta(const struct hec_session *s, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void put_meta(const struct hec_session *s, const char *key, const char *format, ...) {
+    char text[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    s->sink->meta(s->sink->context, key, text);
+}
+
+static void tracer_seen(void *context, const struct hec_tracer *tracer) {
+    struct hec_session *s = context;
+    hec_guard_watch_tracer(&s->guard, tracer);
+    hec_python_watch_tracer(&s->python, tracer);
+}
+
+/* The sockets on which rings arrive, those of the program's marks and those of the tracer; without them there are no
+ * marks and no trace, and nothing else is lost. */
+static void prepare_rings(struct hec_session *s) {
+    struct hec_why why;
+    char library[PATH_MAX];
+    if (hec_path_scratch(&s->folder, &why) < 0) {
+        hec_info("no marks: %s", why.text);
+        snprintf(s->inject.why, sizeof s->inject.why, "%s", why.text);
+        return;
+    }
+    snprintf(s->socket, sizeof s->socket, "%.*s/" HEC_PATH_SOCKET, PATH_MAX - 8, s->folder.path);
+    s->observe.mark_socket = s->socket;
+    hec_environ_set(&s->env, HEC_MARKS_ENV_SOCKET, s->socket);
+    if (hec_path_lib("libhec.so.0", library, &why) == HEC_OK)
+        hec_environ_set(&s->env, HEC_MARKS_ENV_LIBRARY, library);
+    else
+        hec_info("no marks for Python: %s", why.text);
+    hec_inject_hooks(&s->inject, &s->env);
+    snprintf(s->trace_socket, sizeof s->trace_socket, "%.*s/" HEC_PATH_TRACE_SOCKET, PATH_MAX - 8, s->folder.path);
+    hec_inject_tracer(&s->inject, s->trace_socket, &s->env);
+    if (!s->inject.traced)
+        return;
+    s->observe.trace_socket = s->trace_socket;
+    s->observe.trace_mode = s->inject.mode;
+    hec_guard_watch_begin(&s->guard, s->inject.mode, s->simulation != NULL);
+    hec_inject_no_cupti(s->guard.out, &s->env);
+    s->python.sink = s->inject.hooks ? s->sink : NULL;
+    s->observe.tracer_seen = tracer_seen;
+    s->observe.tracer_context = s;
+}
+
+static void job_control(void *context, bool stopped) {
+    struct hec_session *s = context;
+    s->sink->event(s->sink->context, HEC_EVENT_STOPPED, HEC_DEVICE_NONE, hec_clock_mono_ns(),
+                   stopped ? "the command was stopped" : "the command was continued");
+}
+
+static void record_start(struct hec_session *s) {
+    struct hec_buf command;
+    hec_buf_init(&command, 65536);
+    hec_facts_command(s->options.command, &command);
+    s->sink->meta(s->sink->context, "command", hec_buf_text(&command));
+    hec_buf_free(&command);
+    hec_facts_machine(s->sink);
+    char started[40];
+    hec_facts_wall_time(hec_clock_wall_ns(), started);
+    put_meta(s, "started", "%s", started);
+    if (s->simulation)
+        put_meta(s, "simulated", "%s", s->options.simulated);
+}
+
+static void record_end(struct hec_session *s) {
+    const struct hec_child *child = &s->child;
+    struct rusage self;
+    getrusage(RUSAGE_SELF, &self);
+    put_meta(s, "start_mono_ns", "%lld", (long long)child->start_ns);
+    put_meta(s, "duration_ns", "%lld", (long long)(child->end_ns - child->start_ns));
+    put_meta(s, "start_cost_ns", "%lld", (long long)(child->start_ns - s->options.begin_ns));
+    put_meta(s, "exit_code", "%d", child->exit_code);
+    put_meta(s, "self_cpu_seconds", "%.6f",
+             (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
+                 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);
+    put_meta(s, "self_rss_max_kib", "%ld", self.ru_maxrss);
+    if (s->options.units && s->options.units[0])
+        s->sink->meta(s->sink->context, "units", s->options.units);
+    put_meta(s, "complete", "1");
+}
+
+static int start_observing(struct hec_session *s, struct hec_why *why) {
+    const struct hec_session_options *options = &s->options;
+    int err = hec_environ_copy(&s->env, options->environment ? options->environment : environ);
+    if (err < 0)
+        return hec_fail(why, err, "no memory for the environment");
+    if (options->simulated) {
+        err = hec_simulation_begin(options->simulated, &s->simulation, why);
+        if (err < 0)
+            return err;
+        s->observe.nvml_path = hec_simulation_nvml(s->simulation);
+        hec_simulation_environ(s->simulation, &s->env);
+    }
+    err = hec_run_file_open(&s->file, options->output, options->command, options->overwrite, options->begin_ns, why);
+    if (err < 0)
+        return err;
+    s->sink = hec_writer_sink(s->file.writer);
+    prepare_rings(s);
+    if (options->knobs && options->knobs[0])
+        hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, options->knobs);
+    s->observe.visible_devices = hec_environ_get(&s->env, "CUDA_VISIBLE_DEVICES");
+    s->observe.gpm_window_ns = options->gpm_window_ns;
+    record_start(s);
+    err = hec_recorder_start(collectors + !s->inject.traced, &s->observe, s->sink, &s->recorder, why);
+    if (err < 0)
+        return err;
+    hec_recorder_wait_ready(s->recorder, START_WAIT_NS);
+    return HEC_OK;
+}
+
+static void stop_observing(struct hec_session *s, int64_t end_ns) {
+    s->abandoned = hec_recorder_stop(s->recorder, end_ns, STOP_WAIT_NS);
+}
+
+/* The environment was given to the command, and the file's thread needs it to have begun. */
+static int start_command(struct hec_session *s, struct hec_why *why) {
+    int err = hec_child_start(&s->child, s->options.command, s->env.list, why);
+    if (err < 0) {
+        stop_observing(s, hec_clock_mono_ns());
+        return err;
+    }
+    hec_writer_set_origin(s->file.writer, s->child.start_ns);
+    __atomic_store_n(&s->guard.root, s->child.pid, __ATOMIC_RELEASE);
+    hec_recorder_set_root(s->recorder, s->child.pid);
+    struct hec_why late;
+    if (hec_flusher_start(s->file.writer, &s->flusher, &late) < 0)
+        hec_warn("%s: the run file is written only at the end", late.text);
+    return HEC_OK;
+}
+
+int hec_session_start(const struct hec_session_options *options, struct hec_session **out, int *exit_status,
+                      struct hec_why *why) {
+    struct hec_session *s = calloc(1, sizeof *s);
+    struct hec_why reason = {""};
+    int err = HEC_ERR_NOMEM;
+    *out = NULL;
+    *exit_status = hec_err_exit_status(err);
+    if (!s)
+        return hec_fail(why, err, "no memory for the session");
+    s->options = *options;
+    if (s->options.begin_ns == 0)
+        s->options.begin_ns = hec_clock_mono_ns();
+    s->inject =
+        (struct hec_inject){.mode = options->trace, .memory_mb = options->trace_memory_mb, .hooks = options->hooks};
+    s->child.stopped = job_control;
+    s->child.context = s;
+    hec_child_prepare(&s->child);
+    err = hec_child_check(&s->child, options->command[0], &reason);
+    bool not_run = err < 0;
+    if (err == HEC_OK)
+        err = start_observing(s, &reason);
+    if (err == HEC_OK) {
+        err = start_command(s, &reason);
+        not_run = err < 0;
+    }
+    if (err == HEC_OK) {
+        *out = s;
+        return HEC_OK;
+    }
+    *exit_status = not_run ? s->child.exit_code : hec_err_exit_status(err);
+    hec_run_file_discard(&s->file);
+    hec_session_close(s);
+    return hec_fail(why, err, "%s", reason.text[0] ? reason.text : hec_err_text(err));
+}
+
+void hec_session_wait(struct hec_session *s, struct hec_session_result *result) {
+    hec_child_wait(&s->child, s->options.wait_for_all);
+    stop_observing(s, s->child.end_ns);
+    if (s->flusher)
+        hec_flusher_stop(s->flusher);
+    s->flusher = NULL;
+    if (!s->inject.traced)
+        hec_inject_record(&s->inject, s->child.pid, s->child.start_ns, s->sink);
+    hec_guard_watch_end(&s->guard, &s->child, s->options.command[0], s->sink);
+    record_end(s);
+    *result = (struct hec_session_result){
+        .exit_status = s->child.exit_code,
+        .signal = s->child.signal,
+        .start_ns = s->child.start_ns,
+        .end_ns = s->child.end_ns,
+        .path = s->file.path,
+    };
+    result->readable = hec_run_file_close(&s->file, &result->note);
+}
+
+int hec_session_open_run(const struct hec_session *s, struct hec_reader **out, struct hec_why *why) {
+    return s->file.image.bytes ? hec_reader_open_image(&s->file.image, s->file.path, out, why)
+                               : hec_reader_open(s->file.path, out, why);
+}
+
+void hec_session_close(struct hec_session *s) {
+    hec_simulation_end(s->simulation);
+    hec_scratch_remove(&s->folder);
+    hec_run_file_free(&s->file);
+    hec_environ_free(&s->env);
+    hec_child_release(&s->child);
+    if (!s->abandoned)
+        free(s);
+}

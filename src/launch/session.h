@@ -1,0 +1,72 @@
+/* A command under observation: started with what lets HEC see it, waited for, and its run file closed. `hec run` is one
+ * session and a report; each trial of a comparison is one session, too. Nothing here prints a result or ends the process:
+ * failures come back as an error and a sentence; warnings go to the log (base/log.h).
+ *
+ *     struct hec_session_options options = hec_session_defaults();
+ *     options.command = argv;
+ *     if (hec_session_start(&options, &session, &status, &why) == HEC_OK) {
+ *         hec_session_wait(session, &result);
+ *         ... result.exit_status, result.path, hec_session_open_run(session, ...) ...
+ *         hec_session_close(session);
+ *     }
+ *
+ * One session at a time in a process, from a thread that no other shares its signals with: from start to close it takes
+ * the process's signals over and passes them on to the command, and it is the reaper of the command's orphans. */
+#ifndef HEC_LAUNCH_SESSION_H
+#define HEC_LAUNCH_SESSION_H
+
+#include "base/trace.h"
+#include "launch/run_file.h"
+#include "store/reader.h"
+
+#include <stdint.h>
+
+/* All texts must live until the session is closed. */
+struct hec_session_options {
+    char **command;           /* NULL-terminated; PATH is searched */
+    char *const *environment; /* of the command, without what the session adds; NULL: this process's */
+    const char *output;       /* path of the run file; NULL: one named after the command, in the current folder */
+    bool overwrite;
+    const char *simulated;     /* the simulated machine to run on, as --sim takes it; NULL: this one */
+    enum hec_trace_mode trace; /* what is recorded of CUDA */
+    double trace_memory_mb;    /* that tracing may take in each process */
+    bool hooks;                /* the Python hooks */
+    const char *knobs;         /* as hec_marks_knob_add makes it; NULL: none */
+    const char *units;     /* "NAME=N;NAME=N": they replace what the program marks under the same name; NULL: none */
+    int64_t gpm_window_ns; /* of the hardware counters; 0: as short as the CPU share allows */
+    bool wait_for_all;     /* until the last descendant has ended, not only the command */
+    int64_t begin_ns;      /* monotonic: when the caller began, for the cost of starting; 0: at hec_session_start */
+};
+
+/* Everything that has a default has it. */
+struct hec_session_options hec_session_defaults(void);
+
+struct hec_session;
+
+/* The command runs when this returns HEC_OK. Whatever cannot be observed (no GPU, no tracer), it runs all the same and the
+ * run file says why; what was asked for by name (an output file, a simulated machine) must be there. On failure nothing
+ * runs and no run file is left, the sentence is set, and *exit_status is what to leave with: 127 where the command is not
+ * found, 126 where it cannot be run, else hec_err_exit_status. */
+int hec_session_start(const struct hec_session_options *options, struct hec_session **out, int *exit_status,
+                      struct hec_why *why);
+
+struct hec_session_result {
+    int exit_status;          /* of the command, as a shell gives it: 128+N when signal N ended it */
+    int signal;               /* that signal, or 0 */
+    int64_t start_ns, end_ns; /* of the command, monotonic */
+    bool readable;            /* the whole run can be read: hec_session_open_run */
+    const char *path;         /* of the run file, as long as the session lives; "": it is kept nowhere */
+    struct hec_run_file_note note;
+};
+
+/* Pass signals on until the command has ended, take the last readings, close the run file. Called once. */
+void hec_session_wait(struct hec_session *session, struct hec_session_result *result);
+
+/* Read the run back, also one that has no file: its facts, readings, events. After hec_session_wait, where the result is
+ * readable; the reader is to be closed before the session. */
+int hec_session_open_run(const struct hec_session *session, struct hec_reader **out, struct hec_why *why);
+
+/* After hec_session_wait. Signals are as before hec_session_start. A driver that never answered may keep a thread. */
+void hec_session_close(struct hec_session *session);
+
+#endif
