@@ -6,6 +6,7 @@
  *   bench [ROUNDS] */
 #include "base/clock.h"
 #include "observe/trace/peer.h"
+#include "observe/trace/take.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,10 +143,10 @@ static void fill(struct hec_ring *ring, enum mix mix, uint32_t round, int64_t t_
     }
 }
 
-/* hec_trace_peer_drain, but with a clock that is told: rounds are 0.3 to 0.7 s of the program. */
+/* hec_peer_drain, but with a clock that is told: rounds are 0.3 to 0.7 s of the program. */
 static void drain(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t now_ns) {
     struct hec_ring_record batch[256];
-    for (size_t count; (count = hec_ring_read(&peer->ring, batch, 256)) > 0;)
+    for (size_t count; (count = hec_ring_read(&peer->process.ring, batch, 256)) > 0;)
         for (size_t i = 0; i < count; i++)
             hec_trace_peer_take(peer, run, &batch[i], now_ns);
     hec_trace_release(&peer->tracks, run, hec_trace_ms(run, now_ns), false);
@@ -172,7 +173,9 @@ static bool measure(enum mix mix, int rounds, struct hec_ring_record *copied) {
     int64_t round_ns = (mix == MIX_MATCHED ? RECORDS / 2 : RECORDS) * (int64_t)STEP_NS;
     int64_t t_ns = hec_clock_mono_ns() - (rounds + 2) * round_ns, now_ns = t_ns + HEC_NS_PER_MS;
     hec_trace_run_init(&run, &sink, t_ns);
-    struct hec_trace_peer *peer = hec_trace_peer_new(&run, reader, getpid(), -1);
+    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .teller = &run.teller};
+    struct hec_trace_peer *peer =
+        (struct hec_trace_peer *)hec_peer_new(&peers, &(struct hec_intake_ring){reader, getpid(), -1}, now_ns);
     if (!peer)
         return false;
     define(&ring, t_ns + 1, mix == MIX_MATCHED);
@@ -183,7 +186,7 @@ static bool measure(enum mix mix, int rounds, struct hec_ring_record *copied) {
         int64_t start_ns = cpu_ns();
         memcpy(copied, ring.slots, RECORDS * sizeof *copied);
         copy[round] = (double)(cpu_ns() - start_ns) / RECORDS;
-        plain.tail = peer->ring.tail; /* a second reader that gives nothing back to the writer */
+        plain.tail = peer->process.ring.tail; /* a second reader that gives nothing back to the writer */
         uint64_t tail = plain.header->tail;
         start_ns = cpu_ns();
         for (size_t left = RECORDS; left > 0;) {
@@ -199,9 +202,9 @@ static bool measure(enum mix mix, int rounds, struct hec_ring_record *copied) {
         drain(peer, &run, now_ns);
         take[round] = (double)(cpu_ns() - start_ns) / RECORDS;
     }
-    uint64_t lost = hec_ring_lost(&peer->ring);
+    uint64_t lost = hec_ring_lost(&peer->process.ring);
     int64_t start_ns = cpu_ns();
-    hec_trace_peer_end(peer, &run, now_ns);
+    hec_peer_end(&peers, &peer->process, now_ns);
     hec_trace_flush(&run);
     double end_ms = (double)(cpu_ns() - start_ns) / 1e6;
     hec_ring_unmap(&ring);

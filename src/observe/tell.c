@@ -1,16 +1,19 @@
 #include "observe/tell.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
-void hec_tell(const struct hec_sink *sink, int *left, const char *of, enum hec_event_kind kind, int64_t t_ns,
-              const char *format, va_list args) {
+void hec_tell(struct hec_teller *teller, enum hec_event_kind kind, int64_t t_ns, const char *format, ...) {
     char text[256];
-    if (*left == 0)
+    va_list args;
+    if (teller->left == 0)
         return;
+    va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
-    if (--*left == 0) {
+    va_end(args);
+    if (--teller->left == 0) {
         kind = HEC_EVENT_NOTE;
-        snprintf(text, sizeof text, "further events of %s are left out", of);
+        snprintf(text, sizeof text, "further events of %s are left out", teller->of);
     }
-    sink->event(sink->context, kind, HEC_DEVICE_NONE, t_ns, text);
+    teller->sink->event(teller->sink->context, kind, HEC_DEVICE_NONE, t_ns, text);
 }

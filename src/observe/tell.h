@@ -4,11 +4,14 @@
 
 #include "model/run.h"
 
-#include <stdarg.h>
+struct hec_teller {
+    const struct hec_sink *sink;
+    int left; /* events; the last one is a note instead: further events of `of` ("marks") are left out */
+    const char *of;
+};
 
-/* Gives the sink an event of no device, the text cut at 255 bytes, while *left, which counts down, is not 0. The last one
- * is a note instead: further events of `of` ("marks") are left out. */
-void hec_tell(const struct hec_sink *sink, int *left, const char *of, enum hec_event_kind kind, int64_t t_ns,
-              const char *format, va_list args) __attribute__((format(printf, 6, 0)));
+/* Gives the sink an event of no device, the text cut at 255 bytes. */
+void hec_tell(struct hec_teller *teller, enum hec_event_kind kind, int64_t t_ns, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 #endif

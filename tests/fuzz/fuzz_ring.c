@@ -92,19 +92,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(header, data, head);
     size_t rest = size - head < bytes - HEC_RING_HEADER_BYTES ? size - head : bytes - HEC_RING_HEADER_BYTES;
     memcpy(slots, data + head, rest);
-    struct hec_marks_run run = {
-        .sink = &(struct hec_sink){.sample = sample,
-                                   .event = event,
-                                   .units = units,
-                                   .meta = meta,
-                                   .trace_name = trace_name,
-                                   .trace_track = trace_track,
-                                   .trace_frame = trace_frame,
-                                   .trace_activities = trace_activities},
-        .opened_ns = hec_clock_mono_ns(),
-        .end_ns = INT64_MAX,
-        .events_left = 100,
-    };
+    struct hec_marks_run run;
+    struct hec_sink sink = {.sample = sample,
+                            .event = event,
+                            .units = units,
+                            .meta = meta,
+                            .trace_name = trace_name,
+                            .trace_track = trace_track,
+                            .trace_frame = trace_frame,
+                            .trace_activities = trace_activities};
+    hec_marks_run_init(&run, &sink, hec_clock_mono_ns());
     if (choice & 1) {
         header->magic = HEC_RING_MAGIC;
         header->abi = HEC_RING_ABI;
@@ -118,15 +115,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             slots[i].sequence = i + 1;
             slots[i].t_ns = run.opened_ns + (choice & 4 ? (int64_t)slots[i].flags : 0);
         }
-    hec_marks_rates_init(run.rates, run.opened_ns);
     struct hec_ring_reader reader;
     if (hec_ring_map(fd, &reader) == 0) {
-        struct hec_marks_peer *peer = hec_marks_peer_new(&run, reader, 1234, -1, run.opened_ns);
+        struct hec_peers peers = {.kind = &hec_marks_peers, .run = &run, .teller = &run.teller};
+        struct hec_peer *peer = hec_peer_new(&peers, &(struct hec_intake_ring){reader, 1234, -1}, run.opened_ns);
         if (!peer)
             abort();
         for (int i = 0; i < 3; i++)
-            hec_marks_peer_drain(peer, &run, run.opened_ns + i * 20 * HEC_NS_PER_S, dead);
-        hec_marks_peer_end(peer, &run, run.opened_ns + 60 * HEC_NS_PER_S);
+            hec_peer_drain(&peers, peer, run.opened_ns + i * 20 * HEC_NS_PER_S, dead);
+        hec_peer_end(&peers, peer, run.opened_ns + 60 * HEC_NS_PER_S);
         hec_marks_units_flush(&run.units, run.sink);
     }
     munmap(map, bytes);

@@ -51,18 +51,19 @@ static void tracer(void *context, const struct hec_tracer *now) {
     told = *now;
 }
 
-static struct hec_trace_peer *begin(struct hec_trace_run *run, struct hec_ring *ring, int64_t now_ns) {
+static struct hec_trace_peer *begin(struct hec_peers *peers, struct hec_ring *ring, int64_t now_ns) {
     int fd;
     struct hec_ring_reader reader;
     if (hec_ring_create(HEC_RING_RECORDS_MIN, HEC_RING_TRACE, ring, &fd) < 0 || hec_ring_map(fd, &reader) < 0)
         abort();
     close(fd);
-    struct hec_trace_peer *peer = hec_trace_peer_new(run, reader, 1234, -1);
+    struct hec_trace_peer *peer =
+        (struct hec_trace_peer *)hec_peer_new(peers, &(struct hec_intake_ring){reader, 1234, -1}, now_ns);
     check(peer != NULL);
     struct hec_ring_record first = {.t_ns = now_ns, .kind = HEC_TRACE_PROCESS};
     struct hec_trace_process process = {.abi = HEC_TRACE_ABI, .mode = HEC_TRACE_FULL};
     memcpy(first.u.bytes, &process, sizeof process);
-    hec_trace_peer_take(peer, run, &first, now_ns);
+    hec_trace_peer_take(peer, peers->run, &first, now_ns);
     return peer;
 }
 
@@ -88,18 +89,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     told = (struct hec_tracer){0};
     hec_trace_run_init(&run, &sink, now_ns);
     struct hec_ring ring;
-    struct hec_trace_peer *peer = begin(&run, &ring, now_ns);
+    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .teller = &run.teller};
+    struct hec_trace_peer *peer = begin(&peers, &ring, now_ns);
     for (int programs = 1; size > 0;) {
         uint8_t what = *data++;
         size--;
         if (what % 4 == 0 && programs++ < PROGRAMS_MAX) {
-            hec_trace_peer_drain(peer, &run, now_ns, true); /* as the collector ends an earlier program */
-            hec_trace_end_window(peer, &run);
-            struct hec_tracer before = hec_trace_peer_row(peer, now_ns);
-            hec_trace_peer_end(peer, &run, now_ns);
+            hec_peer_drain(&peers, &peer->process, now_ns, true); /* as the collector ends an earlier program */
+            hec_trace_peers.replaced(&run, &peer->process, now_ns);
+            hec_peer_end(&peers, &peer->process, now_ns);
             hec_ring_unmap(&ring);
-            peer = begin(&run, &ring, now_ns);
-            peer->before = before;
+            peer = begin(&peers, &ring, now_ns);
         } else if (what % 4 == 1) {
             ring.header->dropped = take(&data, &size, NULL, 8);
         } else if (what % 4 == 2) {
@@ -110,10 +110,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             hec_trace_peer_take(peer, &run, &record, now_ns);
         } else {
             now_ns += (int64_t)take(&data, &size, NULL, 1) << what / 8;
-            hec_trace_peer_drain(peer, &run, now_ns, true);
+            hec_peer_drain(&peers, &peer->process, now_ns, true);
         }
     }
-    hec_trace_peer_end(peer, &run, now_ns);
+    hec_peer_end(&peers, &peer->process, now_ns);
     hec_ring_unmap(&ring);
     hec_trace_flush(&run);
     check(run.held == 0 && run.budget.left == HEC_TRACE_BUDGET_BYTES);

@@ -3,6 +3,7 @@
  * flags, thread, time, payload. Times and ids are made small by default, so that records meet each other. */
 #include "base/clock.h"
 #include "observe/trace/peer.h"
+#include "observe/trace/take.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (hec_ring_create(HEC_RING_RECORDS_MIN, HEC_RING_TRACE, &ring, &fd) < 0 || hec_ring_map(fd, &reader) < 0)
         abort();
     close(fd);
-    struct hec_trace_peer *peer = hec_trace_peer_new(&run, reader, 1234, -1);
+    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .teller = &run.teller};
+    struct hec_trace_peer *peer =
+        (struct hec_trace_peer *)hec_peer_new(&peers, &(struct hec_intake_ring){reader, 1234, -1}, t0_ns);
     check(peer != NULL);
     if (choice & 1) {
         struct hec_ring_record first = {.t_ns = t0_ns + 1, .kind = HEC_TRACE_PROCESS};
@@ -140,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (taken % 64 == 63)
             hec_trace_release(&peer->tracks, &run, hec_trace_ms(&run, now_ns), false);
     }
-    hec_trace_peer_end(peer, &run, now_ns);
+    hec_peer_end(&peers, &peer->process, now_ns);
     hec_trace_flush(&run);
     check(run.held == held_by_others && run.budget.left == HEC_TRACE_BUDGET_BYTES - of_others);
     check(activities <= (uint64_t)(records + windows) && activities <= taken + 1); /* nothing is told twice */

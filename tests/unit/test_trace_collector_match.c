@@ -237,7 +237,7 @@ static void test_nothing_matched_after_a_loss(void **state) {
             GIVE(&p, HEC_TRACE_COUNTS, 100, 100 * MS, 0, hec_trace_counts, {.dropped = 1});
         else
             hec_ring_drop(&p.ring, 7);
-        hec_trace_peer_drain(p.peer, p.run, at_us(&p, 200 * MS), false);
+        hec_peer_drain(&p.peers, &p.peer->process, at_us(&p, 200 * MS), false);
         uint32_t waiting = p.peer->tracks.pending.count;
         steps(&p, 300, 300, 1000, 300 * MS, false);
         assert_int_equal(p.peer->tracks.pending.count, waiting); /* no more wait for their other half */
@@ -258,7 +258,7 @@ static void test_matched_before_a_loss(void **state) {
         release(&p, t);
     assert_int_equal(with_launch(), 300);
     hec_ring_drop(&p.ring, 7);
-    hec_trace_peer_drain(p.peer, p.run, at_us(&p, 6 * S), false);
+    hec_peer_drain(&p.peers, &p.peer->process, at_us(&p, 6 * S), false);
     steps(&p, 300, 300, 1000, 6 * S, false);
     process_end(&p, 20 * S);
     assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 600);

@@ -14,6 +14,7 @@ static const struct hec_activity *kept_first(enum hec_activity_kind kind) {
 struct process {
     struct hec_ring ring;
     struct hec_trace_run *run;
+    struct hec_peers peers;
     struct hec_trace_peer *peer;
     int64_t t0_ns; /* times of records are given relative to this, in microseconds */
 };
@@ -28,7 +29,9 @@ static void process_open(struct process *process, pid_t pid) {
     assert_int_equal(hec_ring_create(1024, HEC_RING_TRACE, &process->ring, &fd), HEC_OK);
     assert_int_equal(hec_ring_map(fd, &reader), HEC_OK);
     close(fd);
-    process->peer = hec_trace_peer_new(process->run, reader, pid, -1);
+    process->peers = (struct hec_peers){.kind = &hec_trace_peers, .run = process->run, .teller = &process->run->teller};
+    struct hec_intake_ring arrived = {reader, pid, -1};
+    process->peer = (struct hec_trace_peer *)hec_peer_new(&process->peers, &arrived, process->t0_ns);
     assert_non_null(process->peer);
 }
 
@@ -84,7 +87,7 @@ static void release(struct process *process, double now_us) {
 }
 
 static void process_end(struct process *process, double end_us) {
-    hec_trace_peer_end(process->peer, process->run, at_us(process, end_us));
+    hec_peer_end(&process->peers, &process->peer->process, at_us(process, end_us));
     hec_trace_flush(process->run);
     assert_int_equal(process->run->held, 0);
     assert_int_equal(process->run->budget.left, HEC_TRACE_BUDGET_BYTES);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "observe/trace/peer.h"
+#include "observe/trace/take.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -106,7 +106,8 @@ static bool fact(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
     snprintf(full, sizeof full, "python.%s", key);
     run->sink->meta(run->sink->context, full, text);
     if (strcmp(key, FACT_OFF) == 0)
-        hec_marks_tell(run, HEC_EVENT_NOTE, record->t_ns, "Python hooks of process %d: %.200s", (int)peer->pid, text);
+        hec_tell(&run->teller, HEC_EVENT_NOTE, record->t_ns, "Python hooks of process %d: %.200s",
+                 (int)peer->process.pid, text);
     return true;
 }
 

@@ -2,13 +2,10 @@
 #ifndef HEC_OBSERVE_MARKS_PEER_H
 #define HEC_OBSERVE_MARKS_PEER_H
 
-#include "base/ring.h"
 #include "base/ring_names.h"
-#include "model/run.h"
 #include "observe/marks/timeline.h"
 #include "observe/marks/units.h"
-
-#include <sys/types.h>
+#include "observe/peers.h"
 
 #define HEC_MARKS_NAMES_MAX                                                                                            \
     (512 + 8192)                   /* of one process; libhec.so defines no more: marks', and the hooks' long ones */
@@ -32,20 +29,12 @@ struct hec_marks_run {
     uint64_t fact[HEC_MARKS_FACT_SLOTS]; /* the keys so far, for hec_keys_find */
     int fact_count;
     uint64_t facts_refused;
-    int events_left; /* see observe/tell.h */
+    struct hec_teller teller;
 };
 
 struct hec_marks_peer {
-    struct hec_ring_reader ring;
+    struct hec_peer process;
     struct hec_ring_names names;
-    pid_t pid;
-    int pid_fd; /* -1: the kernel gave none */
-    uint64_t lost_told;
-    uint64_t invalid;       /* records that made no sense */
-    uint64_t untimely;      /* of them: of no time of this run */
-    uint64_t late;          /* records after the end of the window */
-    int64_t stuck_since_ns; /* a reserved slot is not committed since then; 0: none */
-    uint64_t stuck_at;
     int64_t first_ns; /* time of the first valid mark */
     /* steps */
     double step_total; /* exact; the samples given so far add up to step_told */
@@ -76,15 +65,11 @@ struct hec_marks_peer {
     } knob[HEC_MARKS_KNOBS_SEEN];
 };
 
-/* Takes the mapped ring over. NULL without memory (the ring is closed). pid_fd is taken over too. */
-struct hec_marks_peer *hec_marks_peer_new(struct hec_marks_run *run, struct hec_ring_reader ring, pid_t pid, int pid_fd,
-                                          int64_t now_ns);
+/* run: struct hec_marks_run. */
+extern const struct hec_peers_kind hec_marks_peers;
 
-/* Tell the sink what is in the ring. dead: nobody writes any more, so uncommitted records are passed over. */
-void hec_marks_peer_drain(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t now_ns, bool dead);
-
-/* The process or the window ended at end_ns: close what is open, tell what was lost, free. */
-void hec_marks_peer_end(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t end_ns);
+/* For a run that begins at now_ns. */
+void hec_marks_run_init(struct hec_marks_run *run, const struct hec_sink *sink, int64_t now_ns);
 
 /* One record each, whose time is valid: false when it makes no sense. now_ns: when it was read. */
 bool hec_marks_steps_take(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record);
@@ -99,9 +84,5 @@ void hec_marks_phases_end(struct hec_marks_peer *peer, struct hec_marks_run *run
 
 /* The text of a name that is short enough for a mark; NULL: undefined, or longer than HEC_MARKS_NAME_BYTES - 1. */
 const char *hec_marks_peer_name(const struct hec_marks_peer *peer, uint32_t id);
-
-/* A bounded event. */
-void hec_marks_tell(struct hec_marks_run *run, enum hec_event_kind kind, int64_t t_ns, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -11,7 +11,7 @@
 
 static void give_sample(struct hec_marks_peer *peer, struct hec_marks_run *run) {
     int64_t value = llround(peer->step_total) - peer->step_told;
-    run->sink->sample(run->sink->context, HEC_STEP_UNITS, peer->pid, peer->step_last_ns, value);
+    run->sink->sample(run->sink->context, HEC_STEP_UNITS, peer->process.pid, peer->step_last_ns, value);
     peer->step_told += value;
     peer->step_sample_ns = peer->step_last_ns;
     peer->step_pending = false;
@@ -26,9 +26,9 @@ static void sample(struct hec_marks_peer *peer, struct hec_marks_run *run, int64
         give_sample(peer, run);
     } else if (!peer->step_folded) {
         peer->step_folded = true;
-        hec_marks_tell(run, HEC_EVENT_NOTE, t_ns,
-                       "steps of process %d follow within 20 ms: folded into samples of at least that length",
-                       (int)peer->pid);
+        hec_tell(&run->teller, HEC_EVENT_NOTE, t_ns,
+                 "steps of process %d follow within 20 ms: folded into samples of at least that length",
+                 (int)peer->process.pid);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/ring_names.h"
 #include "base/trace.h"
+#include "observe/peers.h"
 #include "observe/trace/run.h"
 #include "observe/trace/tracks.h"
 
@@ -12,9 +13,7 @@
 #define HEC_TRACE_WINDOWS_MAX 64u /* of one process; a tracer opens one, and a report holds all in memory */
 
 struct hec_trace_peer {
-    struct hec_ring_reader ring;
-    pid_t pid;
-    int pid_fd; /* -1: the kernel gave none */
+    struct hec_peer process;
     struct hec_trace_tracks tracks;
     /* definitions of the process */
     struct hec_ring_names names;
@@ -32,11 +31,8 @@ struct hec_trace_peer {
     int64_t device_last_ns;  /* end of the last activity of a device */
     int64_t holder_since_ns; /* 0: nobody has CUPTI */
     /* what did not fit */
-    uint64_t received, bad, late, windows_left_out;
+    uint64_t received, windows_left_out;
     uint64_t counted_bad; /* by the tracer */
-    uint64_t lost_told;
-    int64_t stuck_since_ns; /* a reserved slot is not committed since then; 0: none */
-    uint64_t stuck_at;
 };
 
 /* The sum of two counts (>= 0), or the largest that a tracer's row holds. */
@@ -44,20 +40,8 @@ static inline int64_t hec_trace_sum(uint64_t a, uint64_t b) {
     return a < HEC_TRACER_COUNT_MAX && b < HEC_TRACER_COUNT_MAX - a ? (int64_t)(a + b) : HEC_TRACER_COUNT_MAX;
 }
 
-/* Takes ring and pid_fd over. NULL without memory: both are closed. */
-struct hec_trace_peer *hec_trace_peer_new(struct hec_trace_run *run, struct hec_ring_reader ring, pid_t pid,
-                                          int pid_fd);
-
-/* One record, whatever is in it; now_ns is when it was read. */
-void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
-                         int64_t now_ns);
-
-/* Take what is in the ring and release what need not wait. dead: nobody writes any more, so uncommitted records are
- * passed over. Returns whether the ring was more than a quarter full. */
-bool hec_trace_peer_drain(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t now_ns, bool dead);
-
-/* The process, its program or the window ended: give out everything, tell what was lost, free. */
-void hec_trace_peer_end(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t end_ns);
+/* run: struct hec_trace_run. */
+extern const struct hec_peers_kind hec_trace_peers;
 
 /* How the process was traced so far; the open window, where there is one that will be told, counts. */
 struct hec_tracer hec_trace_peer_row(const struct hec_trace_peer *peer, int64_t now_ns);

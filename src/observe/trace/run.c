@@ -1,7 +1,6 @@
 #include "observe/trace/run.h"
 
 #include "base/clock.h"
-#include "observe/tell.h"
 
 #include <string.h>
 
@@ -11,7 +10,7 @@ void hec_trace_run_init(struct hec_trace_run *run, const struct hec_sink *sink, 
     run->opened_ns = now_ns;
     run->end_ns = INT64_MAX;
     run->budget.left = HEC_TRACE_BUDGET_BYTES;
-    run->events_left = HEC_TRACE_EVENTS_MAX;
+    run->teller = (struct hec_teller){sink, HEC_TRACE_EVENTS_MAX, "the trace"};
 }
 
 void hec_trace_flush(struct hec_trace_run *run) {
@@ -28,11 +27,4 @@ void hec_trace_give(struct hec_trace_run *run, const struct hec_activity *activi
 
 uint32_t hec_trace_ms(const struct hec_trace_run *run, int64_t now_ns) {
     return now_ns <= run->opened_ns ? 1 : 1 + (uint32_t)((now_ns - run->opened_ns) / HEC_NS_PER_MS);
-}
-
-void hec_trace_tell(struct hec_trace_run *run, enum hec_event_kind kind, int64_t t_ns, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    hec_tell(run->sink, &run->events_left, "the trace", kind, t_ns, format, args);
-    va_end(args);
 }

@@ -4,6 +4,7 @@
 
 #include "model/run.h"
 #include "observe/devices.h"
+#include "observe/tell.h"
 #include "observe/trace/map.h"
 
 #define HEC_TRACE_BATCH 512
@@ -20,7 +21,8 @@ struct hec_trace_run {
     int64_t end_ns;                   /* end of the window; INT64_MAX until it is known */
     struct hec_trace_budget budget;
     uint32_t held, windows;
-    int events_left; /* see observe/tell.h */
+    struct hec_teller teller;
+    struct hec_tracer ended; /* of a process whose next program begins (exec); pid 0: none */
     size_t batched;
     struct hec_activity batch[HEC_TRACE_BATCH];
 };
@@ -30,8 +32,5 @@ void hec_trace_give(struct hec_trace_run *run, const struct hec_activity *activi
 void hec_trace_flush(struct hec_trace_run *run);
 /* Milliseconds since the start, at least 1. */
 uint32_t hec_trace_ms(const struct hec_trace_run *run, int64_t now_ns);
-/* A bounded event. */
-void hec_trace_tell(struct hec_trace_run *run, enum hec_event_kind kind, int64_t t_ns, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
 
 #endif

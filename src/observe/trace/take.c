@@ -176,7 +176,7 @@ static int times_of(const struct taking *t, int64_t duration_ns, struct hec_acti
 static bool begin(const struct taking *t, int64_t duration_ns, struct hec_activity *activity, bool *valid) {
     int err = times_of(t, duration_ns, activity);
     *valid = err != HEC_ERR_CORRUPT;
-    t->peer->late += err == HEC_ERR_LIMIT;
+    t->peer->process.late += err == HEC_ERR_LIMIT;
     return err == HEC_OK;
 }
 
@@ -452,11 +452,11 @@ static bool take_holder(const struct taking *t) {
     peer->holder_since_ns = name ? t_ns : 0;
     if (name) {
         snprintf(peer->tracer.holder, sizeof peer->tracer.holder, "%s", name);
-        hec_trace_tell(t->run, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has CUPTI; HEC stands down",
-                       (int)peer->pid, peer->tracer.holder);
+        hec_tell(&t->run->teller, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has CUPTI; HEC stands down",
+                 (int)peer->process.pid, peer->tracer.holder);
     } else if (had) {
-        hec_trace_tell(t->run, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has left CUPTI; HEC does not come back",
-                       (int)peer->pid, peer->tracer.holder);
+        hec_tell(&t->run->teller, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has left CUPTI; HEC does not come back",
+                 (int)peer->process.pid, peer->tracer.holder);
     }
     return true;
 }
@@ -472,15 +472,15 @@ void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run,
     if (peer->mute)
         return;
     if (record->kind == HEC_RING_NAME) {
-        peer->bad += !take_name(peer, run, &record->u.name);
+        peer->process.bad += !take_name(peer, run, &record->u.name);
         return;
     }
     if (record->kind < HEC_TRACE_PROCESS || record->kind >= HEC_TRACE_LIMIT ||
         (!peer->begun && record->kind != HEC_TRACE_PROCESS)) {
-        peer->bad++;
+        peer->process.bad++;
         return;
     }
     struct taking t = {.peer = peer, .run = run, .record = record, .now_ns = now_ns};
     memcpy(&t.u, record->u.bytes, sizeof t.u);
-    peer->bad += !takers[record->kind](&t);
+    peer->process.bad += !takers[record->kind](&t);
 }

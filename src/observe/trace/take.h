@@ -2,8 +2,14 @@
 #ifndef HEC_OBSERVE_TRACE_TAKE_H
 #define HEC_OBSERVE_TRACE_TAKE_H
 
+#include "base/ring.h"
+
 struct hec_trace_peer;
 struct hec_trace_run;
+
+/* One record, whatever is in it; now_ns is when it was read. */
+void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
+                         int64_t now_ns);
 
 /* The window that is open ends as far as it was told. */
 void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run);
