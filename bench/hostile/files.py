@@ -293,7 +293,7 @@ def leap(base, path):
     db = open_run(base, path)
     db.execute("BEGIN")
     db.execute("INSERT OR REPLACE INTO device VALUES (0, 'GPU-0', 'NVIDIA H200', NULL, NULL, NULL, 9, 0, 1, 700000, 700000, "
-               "1, 0, 0, 1, 1, 1, 1)")
+               "1, 0, 0, 1, 1, 1, 1, 'nvidia')")
     db.execute(STREAM.format(id=1, device=0))
     db.execute("INSERT OR REPLACE INTO series VALUES (9001, 'gpu_power', 0, 'mW', 'mean', 'nvml'), "
                "(9002, 'gpu_energy', 0, 'mJ', 'counter', 'nvml')")

@@ -147,7 +147,7 @@ def with_activities(base, path):
     for i in (2, 3):
         db.execute(files.STREAM.format(id=i, device=i - 2))
         db.execute("INSERT OR REPLACE INTO device VALUES (?, ?, 'NVIDIA H200', NULL, NULL, NULL, 9, 0, 1, 700000, 700000, "
-                   "1, 0, 0, 1, 1, 1, 1)", [i - 2, f"GPU-{i}"])
+                   "1, 0, 0, 1, 1, 1, 1, 'nvidia')", [i - 2, f"GPU-{i}"])
     db.execute("INSERT OR IGNORE INTO kernel (id, name) VALUES (1, 1), (2, 1)")
     db.execute("INSERT OR IGNORE INTO frame VALUES (1, 0, 4, 4, 5), (2, 1, 4, 4, 6)")
     db.execute("INSERT INTO tracer (pid, mode, traced_ns, holder_ns, windows, records, dropped, lost, bad, self_ns, first_ns, "

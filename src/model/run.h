@@ -13,6 +13,20 @@
 #define HEC_DEVICE_MAX 64
 #define HEC_DEVICE_NONE (-1)
 
+enum hec_vendor {
+#define HEC_VENDOR(id, name) HEC_VENDOR_##id,
+#include "model/vendor.def"
+#undef HEC_VENDOR
+    HEC_VENDOR_COUNT
+};
+
+const char *hec_vendor_name(enum hec_vendor vendor); /* "nvidia" */
+
+/* Collectors number the devices of a vendor from 0, and a run holds those of all: each vendor has a block of indices. */
+#define HEC_VENDOR_DEVICES_MAX 32
+#define HEC_DEVICE_INDEX(vendor, ordinal) ((int)(vendor)*HEC_VENDOR_DEVICES_MAX + (int)(ordinal))
+_Static_assert(HEC_DEVICE_INDEX(HEC_VENDOR_COUNT, 0) <= HEC_DEVICE_MAX, "a block of indices for each vendor");
+
 enum hec_event_kind {
 #define HEC_EVENT(id, name, meaning) HEC_EVENT_##id,
 #include "model/event.def"
@@ -25,7 +39,8 @@ enum hec_event_kind hec_event_find(const char *name); /* HEC_EVENT_COUNT if unkn
 
 /* One GPU. Strings are empty and numbers negative where the driver would not say. */
 struct hec_device {
-    int index;
+    int index;       /* within the run: HEC_DEVICE_INDEX, of an import the order of appearance */
+    char vendor[16]; /* hec_vendor_name */
     char uuid[96];
     char name[96];
     char pci_bus_id[32];

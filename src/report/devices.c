@@ -35,6 +35,7 @@ static json_t *device_of(const struct hec_device *device) {
     char capability[24];
     snprintf(capability, sizeof capability, "%d.%d", device->cuda_major, device->cuda_minor);
     set(object, "index", json_integer(device->index));
+    set(object, "vendor", string(device->vendor));
     set(object, "uuid", string(device->uuid));
     set(object, "name", string(device->name));
     set(object, "pci_bus_id", string(device->pci_bus_id));

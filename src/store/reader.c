@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int check_header(const struct hec_reader *reader, const struct hec_header *header, struct hec_why *why) {
+static int check_header(struct hec_reader *reader, const struct hec_header *header, struct hec_why *why) {
     if (header->file_bytes == 0)
         return hec_fail(why, HEC_ERR_CORRUPT, "%s is empty, so it is not a HEC run file", reader->path);
     if (!header->is_run_file)
@@ -18,9 +18,10 @@ static int check_header(const struct hec_reader *reader, const struct hec_header
         return hec_fail(why, HEC_ERR_VERSION,
                         "%s was written by a newer HEC (format %u, this one reads up to %d): read it with that version",
                         reader->path, header->version, HEC_SCHEMA_VERSION);
-    if (header->version != HEC_SCHEMA_VERSION)
+    if (header->version == 0)
         return hec_fail(why, HEC_ERR_VERSION, "%s is a run file of format %u, which never existed", reader->path,
                         header->version);
+    reader->version = header->version;
     /* beside a log the file itself may be short: the rest is in the log */
     if (header->expected_bytes > header->file_bytes && header->log_bytes == 0)
         return hec_fail(why, HEC_ERR_CORRUPT, "%s is truncated: %lld of %lld bytes are there", reader->path,

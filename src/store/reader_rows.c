@@ -35,7 +35,7 @@ int hec_reading_each(struct hec_reader *reader, const char *select, const char *
 int hec_reading_each_record(struct hec_reader *reader, const struct hec_record *record, hec_reading_row row,
                             void *visitor, struct hec_why *why) {
     char select[1024];
-    int err = hec_record_select_sql(record, select, sizeof select);
+    int err = hec_record_select_sql(record, reader->version, select, sizeof select);
     return err ? hec_fail(why, err, "%s", hec_err_text(err))
                : hec_reading_each(reader, select, record->order, record->sorted, row, visitor, why);
 }

@@ -107,7 +107,7 @@ int hec_reading_check_schema(struct hec_reader *reader, struct hec_why *why) {
     if (err)
         return err;
     for (const struct hec_schema_object *o = hec_schema_objects(); o->name && err == HEC_OK; o++) {
-        if (strcmp(o->type, "view") == 0)
+        if (strcmp(o->type, "view") == 0 || !hec_schema_has(reader->version, o))
             continue;
         sqlite3_bind_text(statement, 1, o->type, -1, SQLITE_STATIC);
         sqlite3_bind_text(statement, 2, o->name, -1, SQLITE_STATIC);

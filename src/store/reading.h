@@ -16,9 +16,10 @@ struct hec_meta {
 
 struct hec_reader {
     sqlite3 *db;
-    bool live;      /* its writer is at work */
-    bool in_use;    /* by the thread of a pass over the activities */
-    char path[300]; /* for messages, cut */
+    bool live;        /* its writer is at work */
+    bool in_use;      /* by the thread of a pass over the activities */
+    char path[300];   /* for messages, cut */
+    unsigned version; /* of the format */
     int64_t file_bytes;
     struct hec_sql_budget budget;
     struct hec_meta *metas;

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/trace.h"
 #include "model/run.h"
+#include "store/schema.h"
 
 #include <limits.h>
 #include <string.h>
@@ -34,6 +35,8 @@ static const struct hec_field device_fields[] = {
     FIELD(struct hec_device, INTEGER, has_energy_counter),
     FIELD(struct hec_device, INTEGER, has_power_history),
     FIELD(struct hec_device, INTEGER, has_gpm),
+    {"vendor", HEC_FIELD_TEXT, offsetof(struct hec_device, vendor), sizeof(((struct hec_device *)NULL)->vendor),
+     .from = 2, .before = "CASE WHEN name>='AMD' AND name<'AME' THEN 'amd' ELSE 'nvidia' END"},
 };
 
 static const struct hec_field process_fields[] = {
@@ -113,9 +116,11 @@ const struct hec_record hec_record_track = {"track", "id", false, track_fields, 
 const struct hec_record hec_record_kernel = {"kernel", "id", false, kernel_fields, COUNT(kernel_fields)};
 const struct hec_record hec_record_frame = {"frame", "id", false, frame_fields, COUNT(frame_fields)};
 
-static int columns(struct hec_buf *buf, const struct hec_record *record) {
-    for (int i = 0; i < record->count; i++)
-        hec_buf_printf(buf, "%s%s", i ? ", " : "", record->fields[i].column);
+static int columns(struct hec_buf *buf, const struct hec_record *record, unsigned version) {
+    for (int i = 0; i < record->count; i++) {
+        const struct hec_field *field = &record->fields[i];
+        hec_buf_printf(buf, "%s%s", i ? ", " : "", version < field->from ? field->before : field->column);
+    }
     return hec_buf_error(buf);
 }
 
@@ -133,7 +138,7 @@ int hec_record_insert_sql(const struct hec_record *record, char *sql, size_t siz
     struct hec_buf buf;
     hec_buf_init(&buf, 4096);
     hec_buf_printf(&buf, "INSERT OR REPLACE INTO %s (", record->table);
-    columns(&buf, record);
+    columns(&buf, record, HEC_SCHEMA_VERSION);
     hec_buf_puts(&buf, ") VALUES (");
     for (int i = 0; i < record->count; i++)
         hec_buf_puts(&buf, i ? ", ?" : "?");
@@ -141,11 +146,11 @@ int hec_record_insert_sql(const struct hec_record *record, char *sql, size_t siz
     return finish(&buf, sql, size);
 }
 
-int hec_record_select_sql(const struct hec_record *record, char *sql, size_t size) {
+int hec_record_select_sql(const struct hec_record *record, unsigned version, char *sql, size_t size) {
     struct hec_buf buf;
     hec_buf_init(&buf, 4096);
     hec_buf_puts(&buf, "SELECT ");
-    columns(&buf, record);
+    columns(&buf, record, version);
     hec_buf_printf(&buf, " FROM %s", record->table);
     return finish(&buf, sql, size);
 }

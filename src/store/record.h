@@ -37,6 +37,8 @@ struct hec_field {
     enum hec_field_kind kind;
     size_t offset, size;
     const char *const *choices; /* of a CHOICE, NULL at the end */
+    unsigned from;              /* the first version of the format that has the column; 0: every one */
+    const char *before;         /* what is read of older ones, as SQL */
 };
 
 struct hec_record {
@@ -50,9 +52,9 @@ struct hec_record {
 extern const struct hec_record hec_record_device, hec_record_process, hec_record_gpu_process, hec_record_tracer,
     hec_record_track, hec_record_kernel, hec_record_frame;
 
-/* SQL texts from the fields: "INSERT OR REPLACE INTO ..." and "SELECT ... FROM ...". */
+/* SQL texts from the fields: "INSERT OR REPLACE INTO ...", and "SELECT ... FROM ..." of a file of that version. */
 int hec_record_insert_sql(const struct hec_record *record, char *sql, size_t size);
-int hec_record_select_sql(const struct hec_record *record, char *sql, size_t size);
+int hec_record_select_sql(const struct hec_record *record, unsigned version, char *sql, size_t size);
 
 /* Whether a reader takes the struct as it will be in the file. */
 bool hec_record_fits(const struct hec_record *record, const void *data, int64_t origin_ns);

@@ -14,21 +14,24 @@
     "+" DIGIT(c, w, 1, 90) "+" DIGIT(c, w, 2, 8100) "+" DIGIT(c, w, 3, 729000) "+" DIGIT(c, w, 4, 65610000) "+" DIGIT( \
         c, w, 5, 5904900000)
 
+#define DEVICE(more)                                                                                                   \
+    "CREATE TABLE device ( -- GPUs; NULL: the driver would not say\n"                                                  \
+    "  device_index INTEGER PRIMARY KEY,\n"                                                                            \
+    "  uuid TEXT, name TEXT, pci_bus_id TEXT, driver TEXT, architecture TEXT,\n"                                       \
+    "  cuda_major INTEGER, cuda_minor INTEGER,\n"                                                                      \
+    "  memory_kib INTEGER, power_limit_mw INTEGER, power_limit_default_mw INTEGER, pcie_kib_per_s INTEGER,\n"          \
+    "  mig_enabled INTEGER, simulated INTEGER, visible INTEGER,\n"                                                     \
+    "  has_energy_counter INTEGER, has_power_history INTEGER, has_gpm INTEGER" more "\n"                               \
+    ")"
+
 static const struct hec_schema_object objects[] = {
     {"table", "meta",
      "CREATE TABLE meta (\n"
      "  key TEXT PRIMARY KEY,\n"
      "  value TEXT NOT NULL\n"
      ") WITHOUT ROWID"},
-    {"table", "device",
-     "CREATE TABLE device ( -- GPUs; NULL: the driver would not say\n"
-     "  device_index INTEGER PRIMARY KEY,\n"
-     "  uuid TEXT, name TEXT, pci_bus_id TEXT, driver TEXT, architecture TEXT,\n"
-     "  cuda_major INTEGER, cuda_minor INTEGER,\n"
-     "  memory_kib INTEGER, power_limit_mw INTEGER, power_limit_default_mw INTEGER, pcie_kib_per_s INTEGER,\n"
-     "  mig_enabled INTEGER, simulated INTEGER, visible INTEGER,\n"
-     "  has_energy_counter INTEGER, has_power_history INTEGER, has_gpm INTEGER\n"
-     ")"},
+    {"table", "device", DEVICE(",\n  vendor TEXT"), .from = 2},
+    {"table", "device", DEVICE(""), .to = 1},
     {"table", "process",
      "CREATE TABLE process ( -- members of the observed tree\n"
      "  pid INTEGER NOT NULL, start_ns INTEGER NOT NULL,\n"
@@ -159,13 +162,18 @@ const struct hec_schema_object *hec_schema_objects(void) {
     return objects;
 }
 
+bool hec_schema_has(unsigned version, const struct hec_schema_object *object) {
+    return version >= object->from && (object->to == 0 || version <= object->to);
+}
+
 static int fill(sqlite3 *db) {
     char setup[160];
     snprintf(setup, sizeof setup, "PRAGMA page_size=%d; PRAGMA application_id=%d; PRAGMA user_version=%d;",
              HEC_SCHEMA_PAGE_BYTES, HEC_SCHEMA_APPLICATION_ID, HEC_SCHEMA_VERSION);
     int rc = sqlite3_exec(db, setup, NULL, NULL, NULL);
     for (const struct hec_schema_object *o = objects; rc == SQLITE_OK && o->name; o++)
-        rc = sqlite3_exec(db, o->sql, NULL, NULL, NULL);
+        if (hec_schema_has(HEC_SCHEMA_VERSION, o))
+            rc = sqlite3_exec(db, o->sql, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(db,
                           "WITH RECURSIVE c(k) AS (SELECT 0 UNION ALL SELECT k+1 FROM c WHERE k<511) "

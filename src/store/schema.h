@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define HEC_SCHEMA_APPLICATION_ID 0x48454352 /* "HECR", at byte 68 of the file */
-#define HEC_SCHEMA_VERSION 1                 /* PRAGMA user_version */
+#define HEC_SCHEMA_VERSION 2                 /* PRAGMA user_version; every older one is read, from 1 on */
 #define HEC_SCHEMA_PAGE_BYTES 4096
 
 /* A reader runs nothing but tables and indices whose text is exactly this; views are for people. */
@@ -17,10 +17,12 @@ struct hec_schema_object {
     const char *type; /* "table", "index", "view" */
     const char *name;
     const char *sql;
+    unsigned from, to; /* the versions that have it; 0: from the first, to the last */
 };
 
-/* The objects in the order in which they are created; the last has a NULL name. */
+/* Of all versions, in the order in which they are created; the last has a NULL name. */
 const struct hec_schema_object *hec_schema_objects(void);
+bool hec_schema_has(unsigned version, const struct hec_schema_object *object);
 
 /* The bytes of an empty run file, already marked as in write-ahead mode, so that a file appears complete or not at
  * all and needs no conversion that a kill could interrupt. *image is malloc'ed (free it). */

@@ -43,6 +43,10 @@ def report_of(hec, name):
     return report
 
 
+def format_of(path):
+    return int.from_bytes(path.read_bytes()[60:64], "big")
+
+
 @pytest.fixture(autouse=True)
 def default_prices(monkeypatch):
     for name in ("HEC_PRICE", "HEC_CARBON", "HEC_GPU_HOUR"):
@@ -62,6 +66,28 @@ def test_report_is_as_expected(hec, name):
         path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         pytest.skip(f"{path.name} written anew")
     assert not list(differences(report, json.loads(path.read_text(encoding="utf-8"))))
+
+
+def test_an_older_format_is_read_and_copied(hec):
+    """resnet18.hec was recorded when a device had no vendor. A copy is of the present format, and is reported alike."""
+    expected = report_of(hec, "resnet18")
+    assert format_of(GOLDEN / "resnet18.hec") == 1
+    assert [device["vendor"] for device in expected["devices"]] == ["nvidia"] * len(expected["devices"])
+    assert hec("gather", "-o", "copy.hec", hec.folder / "resnet18.hec").returncode == 0
+    assert format_of(hec.folder / "copy.hec") > 1
+    report = hec.report("copy.hec")
+    del report["run"]["file"], report["self"]["file_bytes"]
+    assert not list(differences(report, expected))
+
+
+@pytest.mark.parametrize("verb", [["report"], ["export", "--csv", "-o", "-"], ["gather"]])
+def test_a_newer_format_is_named(hec, verb):
+    file = bytearray((GOLDEN / "resnet18.hec").read_bytes())
+    file[60:64] = (99).to_bytes(4, "big")
+    (hec.folder / "newer.hec").write_bytes(file)
+    done = hec(*verb, "newer.hec")
+    assert done.returncode == 65 and done.stdout == "" and "newer.hec was written by a newer HEC (format 99" in done.stderr
+    assert [path.name for path in hec.folder.iterdir()] == ["newer.hec"]
 
 
 def test_a_difference_is_seen():

@@ -13,7 +13,7 @@ static const char rows[] =
     "INSERT INTO meta VALUES ('command', 'python train.py'), ('complete', '1'), "
     "('exit_code', '0'), ('cores', '8');"
     "INSERT INTO device VALUES (0, 'GPU-0', 'NVIDIA H200', '0000:1A:00.0', '580', 'hopper', 9, 0, 146800640, 700000, 700000, "
-    "61532160, 0, 1, 1, 1, 1, 1);"
+    "61532160, 0, 1, 1, 1, 1, 1, 'nvidia');"
     "INSERT INTO process VALUES (100, 0, NULL, 1, 'python', 9000, 1000, 10, 10);"
     "INSERT INTO gpu_process VALUES (0, 100, 1000, 19000000000, 5, 5, 1);"
     "INSERT INTO trace_name VALUES (2, 'ampere_sgemm_128x64_nn'), (3, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'), "

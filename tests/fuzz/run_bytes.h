@@ -81,7 +81,7 @@ static const char *const inserts[] = {
     "INSERT OR IGNORE INTO activity_block VALUES (?1, ?2, 'kernel', ?3, ?4, ?5, ?6, ?7, CAST(?8 AS BLOB))",
     "INSERT OR IGNORE INTO process VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     "INSERT OR IGNORE INTO gpu_process VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    "INSERT OR IGNORE INTO device VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    "INSERT OR IGNORE INTO device VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     "INSERT OR IGNORE INTO trace_name VALUES (?1, ?2)",
     "INSERT OR IGNORE INTO track VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     "INSERT OR IGNORE INTO track VALUES (1+(SELECT count(*) FROM track), 'stream', ?1, ?2, ?3, ?4, ?5, ?6)",

@@ -104,6 +104,7 @@ static inline void store_values_free(struct store_values *v) {
 }
 
 static const struct hec_device store_device = {.index = 1,
+                                               .vendor = "nvidia",
                                                .uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef",
                                                .name = "NVIDIA H200",
                                                .pci_bus_id = "0000:1A:00.0",

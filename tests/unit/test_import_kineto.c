@@ -273,6 +273,7 @@ static void test_document_in_any_order(void **state) {
     assert_string_equal(imported.device[0].name, "NVIDIA H100");
     assert_int_equal(imported.device[0].memory_kib, 83886080);
     assert_int_equal(imported.device[0].cuda_major, 9);
+    assert_string_equal(imported.device[0].vendor, "nvidia");
     assert_int_equal(imported.device[0].power_limit_mw, -1);
     assert_int_equal(import_track(1)->rank, 5);
     assert_string_equal(import_meta("imported"), "kineto");

@@ -91,6 +91,7 @@ static void test_2021(void **state) {
     assert_string_equal(import_name(import_nth(HEC_ACTIVITY_RANGE, 0)->name), "forward");
     assert_string_equal(imported.device[0].name, "Tesla V100-SXM2-16GB");
     assert_int_equal(imported.device[0].cuda_major, 7);
+    assert_string_equal(imported.device[0].vendor, "nvidia");
     assert_int_equal(imported.device[0].memory_kib, 16945512448 / 1024);
     assert_string_equal(import_meta("imported"), "nsys");
     assert_null(import_meta("started"));

@@ -96,6 +96,7 @@ static void test_rocm(void **state) {
     assert_int_equal(copy->to, HEC_MEMORY_DEVICE);
     assert_true(copy->amount == 2560);
     assert_int_equal(imported.device[0].cuda_major, -1); /* 9.0 of AMD is no Hopper */
+    assert_string_equal(imported.device[0].vendor, "amd");
     assert_int_equal(imported.device[0].memory_kib, 68702699520 / 1024);
     int syncs = 0;
     for (int i = 0; i < import_count(HEC_ACTIVITY_API); i++)

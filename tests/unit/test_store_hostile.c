@@ -2,6 +2,7 @@
 #include "store_file.h"
 
 #include "base/buf.h"
+#include "store/schema.h"
 
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -83,9 +84,9 @@ static void sentences(void **unused) {
     sqlite3_close(db);
     assert_refused(path, HEC_ERR_CORRUPT, "it is an SQLite database of something else");
     load(whole());
-    bytes[63] = 2;
+    bytes[63] = HEC_SCHEMA_VERSION + 1;
     save(path, bytes, length);
-    assert_refused(path, HEC_ERR_VERSION, "was written by a newer HEC (format 2, this one reads up to 1)");
+    assert_refused(path, HEC_ERR_VERSION, "was written by a newer HEC (format 3, this one reads up to 2)");
     bytes[63] = 0;
     save(path, bytes, length);
     assert_refused(path, HEC_ERR_VERSION, "never existed");
@@ -326,6 +327,43 @@ static void strange_contents(void **unused) {
     }
 }
 
+static int first_device(void *context, const struct hec_device *device) {
+    *(struct hec_device *)context = *device;
+    return 1;
+}
+
+/* What has been added since is absent, and has the value that it always had; the rest is read as it is. */
+static void older_formats(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *name, *vendor;
+    } devices[] = {{"NVIDIA H200", "nvidia"}, {"AMD Instinct MI300X", "amd"}, {NULL, "nvidia"}};
+    const char *path = store_path("older.hec");
+    load(whole());
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        struct hec_reader *reader;
+        struct hec_device device;
+        struct hec_why why;
+        char sql[400], name[40] = "NULL";
+        if (devices[i].name)
+            snprintf(name, sizeof name, "'%s'", devices[i].name);
+        snprintf(
+            sql, sizeof sql,
+            "UPDATE device SET name=%s, vendor='other'; PRAGMA writable_schema=1; PRAGMA user_version=1;"
+            "UPDATE sqlite_master SET sql=replace(sql, ',' || char(10) || '  vendor TEXT', '') WHERE name='device'",
+            name);
+        change(path, sql);
+        assert_int_equal(hec_reader_open(path, &reader, &why), HEC_OK);
+        assert_int_equal(hec_reader_devices(reader, first_device, &device, &why), 1);
+        assert_string_equal(device.vendor, devices[i].vendor);
+        assert_int_equal(device.index, store_device.index);
+        assert_null(hec_reader_left_out(reader));
+        hec_reader_close(reader);
+    }
+    change(path, "PRAGMA user_version=1"); /* a table of another version is as foreign as any */
+    assert_refused(path, HEC_ERR_CORRUPT, "its table \"device\" is missing or is not that of a run file");
+}
+
 /* Blocks that all begin together would have to wait in memory: there is an end to that. */
 static void overlapping_blocks(void **unused) {
     (void)unused;
@@ -434,7 +472,7 @@ int main(void) {
         cmocka_unit_test(sentences),        cmocka_unit_test(fifo_beside),        cmocka_unit_test(names),
         cmocka_unit_test(truncated),        cmocka_unit_test(bit_flips),          cmocka_unit_test(bad_pages),
         cmocka_unit_test(strange_contents), cmocka_unit_test(overlapping_blocks), cmocka_unit_test(endless_tree),
-        cmocka_unit_test(killed_run),
+        cmocka_unit_test(killed_run),       cmocka_unit_test(older_formats),
     };
     int failed = cmocka_run_group_tests(tests, store_folder_make, store_folder_remove);
     free(bytes);

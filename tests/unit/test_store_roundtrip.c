@@ -49,6 +49,7 @@ static void every_record(void **unused) {
     memset(&device, 0xee, sizeof device);
     assert_int_equal(hec_reader_devices(reader, got_device, &device, NULL), 0);
     assert_int_equal(device.index, 1);
+    assert_string_equal(device.vendor, store_device.vendor);
     assert_string_equal(device.uuid, store_device.uuid);
     assert_string_equal(device.name, store_device.name);
     assert_string_equal(device.pci_bus_id, store_device.pci_bus_id);

@@ -63,13 +63,13 @@ static void warn_order(struct nvml_observer *observer, bool by_ordinal) {
 
 static int open_devices(struct nvml_observer *observer, unsigned count, struct hec_why *why) {
     const struct hec_sink *sink = observer->sink;
-    hec_nvml_device handles[HEC_DEVICE_MAX];
-    struct hec_device *infos[HEC_DEVICE_MAX];
+    hec_nvml_device handles[HEC_VENDOR_DEVICES_MAX];
+    struct hec_device *infos[HEC_VENDOR_DEVICES_MAX];
     bool by_ordinal;
-    if (count > HEC_DEVICE_MAX) {
+    if (count > HEC_VENDOR_DEVICES_MAX) {
         sink->event(sink->context, HEC_EVENT_NOTE, HEC_DEVICE_NONE, hec_clock_mono_ns(),
-                    "more than 64 GPUs: those after the 64th are not observed");
-        count = HEC_DEVICE_MAX;
+                    "more than 32 GPUs: those after the 32nd are not observed");
+        count = HEC_VENDOR_DEVICES_MAX;
     }
     observer->devices = calloc(count, sizeof *observer->devices);
     if (!observer->devices)

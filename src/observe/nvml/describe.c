@@ -102,7 +102,8 @@ static bool has_gpm(const struct hec_nvml *nvml, hec_nvml_device handle) {
 
 void nvml_describe(const struct hec_nvml *nvml, hec_nvml_device handle, int index, struct hec_device *info) {
     memset(info, 0, sizeof *info);
-    info->index = index;
+    info->index = HEC_DEVICE_INDEX(HEC_VENDOR_NVIDIA, index);
+    snprintf(info->vendor, sizeof info->vendor, "%s", hec_vendor_name(HEC_VENDOR_NVIDIA));
     info->cuda_major = info->cuda_minor = info->mig_enabled = -1;
     info->memory_kib = info->power_limit_mw = info->power_limit_default_mw = info->pcie_kib_per_s = -1;
     if (!handle)
@@ -143,7 +144,7 @@ static int list_migs(const struct hec_nvml *nvml, hec_nvml_device handle, int pa
 
 int nvml_find_visible(const struct hec_nvml *nvml, const hec_nvml_device *handles, struct hec_device **infos, int count,
                       const char *visible_devices, bool *by_ordinal) {
-    enum { MIGS_MAX = HEC_DEVICE_MAX * 8 }; /* at most 7 on one device */
+    enum { MIGS_MAX = HEC_VENDOR_DEVICES_MAX * 8 }; /* at most 7 on one device */
     char(*uuids)[96] = calloc((size_t)count + 1, sizeof *uuids);
     struct hec_visible_mig *migs = calloc(MIGS_MAX, sizeof *migs);
     bool *visible = calloc((size_t)count + 1, sizeof *visible);

@@ -177,9 +177,9 @@ static void end_gpm(const struct hec_nvml *nvml, hec_nvml_device handle, hec_nvm
 
 static int probe_all(const struct hec_nvml *nvml, const char *visible_devices, unsigned count,
                      struct hec_nvml_probed **devices, struct hec_why *why) {
-    hec_nvml_device handles[HEC_DEVICE_MAX];
-    hec_nvml_gpm_sample samples[HEC_DEVICE_MAX];
-    struct hec_device *infos[HEC_DEVICE_MAX];
+    hec_nvml_device handles[HEC_VENDOR_DEVICES_MAX];
+    hec_nvml_gpm_sample samples[HEC_VENDOR_DEVICES_MAX];
+    struct hec_device *infos[HEC_VENDOR_DEVICES_MAX];
     struct hec_nvml_probed *probed = calloc(count, sizeof *probed);
     if (!probed)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
@@ -235,7 +235,8 @@ int hec_nvml_probe(const char *nvml_path, const char *visible_devices, struct he
     else if (count == 0)
         result = hec_fail(why, HEC_ERR_NOTFOUND, "the NVIDIA driver is here, but no GPU");
     else
-        result = probe_all(&nvml, visible_devices, count < HEC_DEVICE_MAX ? count : HEC_DEVICE_MAX, devices, why);
+        result = probe_all(&nvml, visible_devices, count < HEC_VENDOR_DEVICES_MAX ? count : HEC_VENDOR_DEVICES_MAX,
+                           devices, why);
     if (nvml.shutdown)
         nvml.shutdown();
     hec_nvml_unload(&nvml);

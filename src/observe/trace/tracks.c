@@ -104,7 +104,7 @@ static bool resolve_ordinal(struct hec_trace_tracks *tracks, struct hec_trace_ru
         return false;
     ordinal->resolved = true;
     ordinal->assumed = index < 0;
-    ordinal->index = index < 0 ? (int)at : index;
+    ordinal->index = index < 0 ? HEC_DEVICE_INDEX(HEC_VENDOR_NVIDIA, at) : index;
     if (ordinal->assumed && run->devices && hec_device_table_count(run->devices) > 0)
         hec_tell(&run->teller, HEC_EVENT_NOTE, hec_clock_mono_ns(),
                  "process %d: CUDA device %u (%.16s) is none that NVML tells of: taken for GPU %u", (int)tracks->pid,

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #define HEC_TRACE_TRACKS_MAX 4096u /* threads and streams of one process */
-#define HEC_TRACE_ORDINALS_MAX 64u
+#define HEC_TRACE_ORDINALS_MAX ((uint32_t)HEC_VENDOR_DEVICES_MAX)
 
 struct hec_trace_track {
     bool is_stream, resolved;

@@ -4,6 +4,7 @@
 #include "store/import/json.h"
 #include "store/import/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,8 +78,11 @@ static int read_device(struct kineto *k) {
             err = hec_json_skip(k->json);
         }
     }
-    if (strncmp(d.name, "AMD", 3) == 0) /* ROCm's numbers are of another architecture: 9.0 is no Hopper */
+    bool amd = strncmp(d.name, "AMD", 3) == 0;
+    if (amd) /* ROCm's numbers are of another architecture: 9.0 is no Hopper */
         d.cuda_major = d.cuda_minor = -1;
+    if (amd || d.cuda_major > 0)
+        snprintf(d.vendor, sizeof d.vendor, "%s", hec_vendor_name(amd ? HEC_VENDOR_AMD : HEC_VENDOR_NVIDIA));
     struct hec_device *to = err == HEC_OK && d.index >= 0 ? hec_import_tracks_device(&k->file->tracks, d.index) : NULL;
     if (to)
         *to = d;
