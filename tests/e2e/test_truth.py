@@ -157,7 +157,7 @@ def test_no_energy_counter(hec):
             assert energy["method"] == "simulated integral"
             assert energy["counter_joules"] is None and energy["disagreement"] is None and energy["counter_readings"] == 0
             assert_true(play.used, play.joules, bound_share=0.1)
-            assert energy["bound_joules"] >= 0.05 * energy["joules"], "nvml.h promises no more than 5 %"
+            assert energy["bound_joules"] >= 0.05 * energy["joules"] * (1 - 1e-9), "nvml.h promises no more than 5 %"
 
 
 @pytest.mark.parametrize("spec", ["h200,driver=450", "h200,nopower", "h200,cap=300", "h200,noise=20"])
