@@ -9,7 +9,7 @@
 /* cuda_path: the CUDA driver's library, NULL: the system's. cupti_folder: where a libcupti is, NULL: looked for in the
  * toolkit and in the Python packages of this user; "": there is none. */
 void hec_check_trace(const char *cuda_path, const char *cupti_folder, struct hec_check_list *list);
-/* What the guard (cli/guard.h) remembers; forget: drops it first. simulated: of simulated GPUs. */
+/* What the guard (launch/guard.h) remembers; forget: drops it first. simulated: of simulated GPUs. */
 void hec_check_guard(bool simulated, bool forget, struct hec_check_list *list);
 void hec_check_python(struct hec_check_list *list);
 

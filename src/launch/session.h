@@ -11,7 +11,7 @@
  *     }
  *
  * One session at a time in a process, from a thread that no other shares its signals with: from start to close it takes
- * the process's signals over and passes them on to the command, and it is the reaper of the command's orphans. */
+ * the process's signals over and passes them on to the command, and every child of the process that ends meanwhile is reaped. */
 #ifndef HEC_LAUNCH_SESSION_H
 #define HEC_LAUNCH_SESSION_H
 
