@@ -38,6 +38,7 @@ struct hec_finding {
     char evidence[HEC_EVIDENCE_MAX][HEC_EVIDENCE_SIZE];
     int evidence_count;
     char lever[2 * HEC_EVIDENCE_SIZE]; /* the change that answers it, as fits this run */
+    const char *code; /* its snippet for PyTorch, where that of the rule does not fit; NULL: the rule's */
     struct hec_saving seconds, joules; /* fractions of the whole run's, at equal work */
     bool estimated;                    /* the joules rest on a power that was not unmixed */
     uint32_t states;                   /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */

@@ -110,9 +110,10 @@ static void put_advice(struct hec_page *page, const struct hec_summary *s, const
         hec_page_row(page, 2, "lever", HEC_TONE_PLAIN, "%s", f->lever);
     if (!advice || !advice->code)
         return;
-    int wide = widest(advice->code);
+    const char *code = f->code && strcmp(advice->framework, "PyTorch") == 0 ? f->code : advice->code;
+    int wide = widest(code);
     if (wide <= page->columns - 4) /* else `hec explain` shows it */
-        hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, advice->code);
+        hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, code);
 }
 
 static bool worth(const struct hec_finding *f) {
