@@ -51,8 +51,9 @@ enum hec_scale { HEC_SCALE_UNKNOWN, HEC_SCALE_OPTIMISE, HEC_SCALE_OUT };
 /* Profile before you procure: above 70 % of sustained utilisation with nothing worth mending, more GPUs are honest. */
 struct hec_scale_out {
     enum hec_scale verdict;
-    double utilisation; /* busy share of the steps (of the device's time in use without steps); NAN unknown */
-    double recoverable; /* joules that the findings say can be saved, of the run's, together; NAN unknown */
+    double utilisation;         /* busy share of the steps (of the device's time in use without steps); NAN unknown */
+    double recoverable;         /* joules that the findings together would save, of the run's; NAN unknown */
+    double recoverable_seconds; /* the same of its time */
     char why[256];
 };
 const char *hec_scale_name(enum hec_scale verdict); /* "unknown", "optimise", "scale_out": stable */

@@ -134,8 +134,9 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
     if (hec_findings_top(&s->findings))
         headline_of_finding(out, size, s, first);
     else if (first && first->cause == HEC_CAUSE_NONE)
-        snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the joules or more%s",
-                 first->evidence[0], 100 * HEC_FINDING_WORTH, hec_summary_rests_on(s));
+        snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the %s or more%s",
+                 first->evidence[0], 100 * HEC_FINDING_WORTH, isfinite(s->joules) ? "joules" : "time",
+                 hec_summary_rests_on(s));
     else
         headline_without_finding(out, size, s);
 }
