@@ -62,6 +62,7 @@ def _make_iter(inner: Any) -> Any:
         iterator = inner(self)
         try:
             _note(self, None, start_ns)
+            _tell_workers(self)
         except Exception as error:
             core.failed(NAME, error)
         return iterator

@@ -61,7 +61,9 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double fp64 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_FP64];
     if (fp64 >= LEAST_FP64)
         hec_finding_evidence(out, "%.0f %% of compute is in fp64 products on tensor cores", 100 * fp64);
-    out->seconds = out->joules = (struct hec_saving){0, 0, 0};
+    out->seconds = (struct hec_saving){0, 0, 0};
+    if (f->run_j > 0)
+        out->joules = out->seconds;
     return out->evidence_count > 0;
 }
 
