@@ -124,7 +124,7 @@ static const char *ledger_why(const struct hec_summary *s, const struct hec_devi
 /* The ledger where CUPTI saw the kernels; NULL where their kinds are not known. */
 static const struct hec_ledger_device *classified(const struct hec_summary *s, const struct hec_device_summary *d) {
     const struct hec_ledger_device *ledger = ledger_of(s, d);
-    return ledger && ledger->basis != HEC_LEDGER_CALLS ? ledger : NULL;
+    return ledger && ledger->basis < HEC_LEDGER_CALLS ? ledger : NULL;
 }
 
 static const char *shared_with(const struct hec_class_profile *profile, enum hec_kernel_class class) {

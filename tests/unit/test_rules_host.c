@@ -361,6 +361,19 @@ static void test_idle(void **context) {
     assert_false(judge(HEC_CAUSE_IDLE));
 }
 
+/* Work of 0.1 ms each 30 ms, which telemetry hardly sees: what was seen of the device goes before that. */
+static void test_a_device_that_works_is_used(void **context) {
+    (void)context;
+    begin();
+    w.device.verdict = (struct hec_verdict){.kind = HEC_VERDICT_UNUSED, .confidence = 0.7};
+    state(HEC_STATE_COMPUTE, 0.3);
+    state(HEC_STATE_HOST, 79.7);
+    assert_false(judge(HEC_CAUSE_IDLE));
+    w.ledger.basis = w.steady.basis = HEC_LEDGER_CALLS; /* the same where calls tell it */
+    assert_false(judge(HEC_CAUSE_IDLE));
+    assert_true(judge(HEC_CAUSE_HOST));
+}
+
 /* Set-up that no steps tell apart: its long waits are nobody's, and what is left is said with less confidence. */
 static void test_unsteady(void **context) {
     (void)context;
@@ -575,11 +588,14 @@ static void test_what_recurs(void **context) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_recurs), cmocka_unit_test(test_data),     cmocka_unit_test(test_checkpoint),
-        cmocka_unit_test(test_sync),        cmocka_unit_test(test_launch),   cmocka_unit_test(test_host),
-        cmocka_unit_test(test_copy),        cmocka_unit_test(test_alloc),    cmocka_unit_test(test_compile),
-        cmocka_unit_test(test_idle),        cmocka_unit_test(test_unsteady), cmocka_unit_test(test_telemetry),
-        cmocka_unit_test(test_unknown),     cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_what_recurs), cmocka_unit_test(test_a_device_that_works_is_used),
+        cmocka_unit_test(test_data),        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_sync),        cmocka_unit_test(test_launch),
+        cmocka_unit_test(test_host),        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_alloc),       cmocka_unit_test(test_compile),
+        cmocka_unit_test(test_idle),        cmocka_unit_test(test_unsteady),
+        cmocka_unit_test(test_telemetry),   cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
