@@ -79,7 +79,7 @@ int hec_ledger_build(const struct hec_timeline_input *input, const struct hec_st
 struct hec_ledger_watts {
     double watts, low, high;
 };
-/* Share of its time in which the device was busy, 0..1. window_ns > 0. */
+/* Share of its time in use (all but startup and tail) in which the device was busy, 0..1. window_ns > 0. */
 double hec_ledger_busy(const struct hec_ledger_device *device);
 
 /* Widens the bounds of a ledger's seconds so that they hold those of another one, of the same run by other assumptions. */

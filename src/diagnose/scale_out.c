@@ -7,19 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A larger batch and fewer launches answer the same waits: only one of them counts. */
+static bool answers_launches(const struct hec_finding *f) {
+    return (f->cause == HEC_CAUSE_LAUNCH || f->cause == HEC_CAUSE_BATCH) && (f->states & (1u << HEC_STATE_LAUNCH));
+}
+
 /* Savings are not independent: the second is of what the first leaves. */
 static double together(const struct hec_findings *findings, int device, bool joules) {
-    double left = 1;
+    double left = 1, launches = 0;
     bool known = false;
     for (int i = 0; i < findings->count; i++) {
         const struct hec_finding *f = &findings->list[i];
         double best = joules ? f->joules.best : f->seconds.best;
         if (f->device != device || !isfinite(best) || f->confidence < HEC_FINDING_SURE)
             continue;
-        left *= 1 - best;
+        if (answers_launches(f))
+            launches = fmax(launches, best);
+        else
+            left *= 1 - best;
         known = true;
     }
-    return known ? 1 - left : NAN;
+    return known ? 1 - left * (1 - launches) : NAN;
 }
 
 static double utilisation_of(const struct hec_summary *summary, const struct hec_device_summary *d) {
@@ -60,6 +68,10 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
     bool joules = isfinite(out->recoverable); /* without a joule measured no joule is claimed */
     double recoverable = joules ? out->recoverable : out->recoverable_seconds;
     bool busy = out->utilisation >= HEC_SCALE_UTILISATION, much = recoverable > HEC_SCALE_RECOVERABLE;
+    if (busy && !much && summary->exit_code > 0) {
+        snprintf(out->why, sizeof out->why, "the command failed: it may not have come to what it should do");
+        return;
+    }
     out->verdict = busy && !much ? HEC_SCALE_OUT : HEC_SCALE_OPTIMISE;
     if (!busy)
         snprintf(out->why, sizeof out->why,

@@ -1,4 +1,5 @@
 /* The report for programs: json.def gives its fields, docs/report.schema.json is made from the same table. */
+#include "report/findings_words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
 
@@ -48,6 +49,12 @@ static json_t *strings_of(const char *first, size_t size, int count) {
     for (int i = 0; i < count; i++)
         json_array_append_new(list, of_STRING(first + (size_t)i * size));
     return list;
+}
+
+static json_t *caveats_of(const struct hec_summary *s) {
+    char text[HEC_CAVEATS_MAX][160];
+    int count = hec_caveats(s, text);
+    return strings_of(text[0], sizeof text[0], count);
 }
 
 static json_t *interval(double low, double value, double high) {

@@ -229,6 +229,47 @@ static void test_launch(void **context) {
     assert_false(judge(HEC_CAUSE_LAUNCH));
 }
 
+static double worth(enum hec_cause cause) {
+    assert_true(judge(cause));
+    told(&w.finding.seconds, 0.01, 1);
+    told(&w.finding.joules, 0.01, 1);
+    return w.finding.joules.best * w.finding.confidence;
+}
+
+/* 1600 launches a step of 5 us each, and room for a larger batch: that is the answer, and launching less the other one. */
+static void test_small_batch_that_launches(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_COMPUTE, 8);
+    state(HEC_STATE_LAUNCH, 30);
+    state(HEC_STATE_HOST, 12);
+    w.gaps.brief_host_s = 10;
+    w.calls.api[HEC_API_LAUNCH].count = 1600000;
+    w.summary.timeline.steps.samples_per_step = 8; /* of what fits 256 */
+    w.facts.memory_free_share = 0.95;
+    double batch = worth(HEC_CAUSE_BATCH);
+    assert_true(says("8 samples a step") && says("5.00 us of the device each") &&
+                says("95 % of device memory is free"));
+    assert_true(batch > worth(HEC_CAUSE_LAUNCH));
+    w.summary.timeline.steps.samples_per_step = 1; /* inference: requests must be there */
+    w.summary.timeline.steps.source = HEC_STEP_MODULE;
+    batch = worth(HEC_CAUSE_BATCH);
+    assert_true(says("1 sample a step") && says("dynamic batching"));
+    assert_true(batch < worth(HEC_CAUSE_LAUNCH) && batch > 0.05);
+    w.facts.memory_free_share = 0.45;
+    assert_false(judge(HEC_CAUSE_BATCH));
+    w.facts.memory_free_share = NAN; /* nobody knows whether there is room */
+    assert_false(judge(HEC_CAUSE_BATCH));
+    w.facts.memory_free_share = 0.95;
+    w.summary.timeline.steps.samples_per_step = NAN; /* nor whether samples are few */
+    assert_false(judge(HEC_CAUSE_BATCH));
+    w.summary.timeline.steps.samples_per_step = 4096;
+    assert_false(judge(HEC_CAUSE_BATCH));
+    w.summary.timeline.steps.samples_per_step = 8;
+    state(HEC_STATE_COMPUTE, 24); /* 15 us each: as long as their launch */
+    assert_false(judge(HEC_CAUSE_BATCH));
+}
+
 static void test_host(void **context) {
     (void)context;
     begin();
@@ -588,13 +629,21 @@ static void test_what_recurs(void **context) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_recurs), cmocka_unit_test(test_a_device_that_works_is_used),
-        cmocka_unit_test(test_data),        cmocka_unit_test(test_checkpoint),
-        cmocka_unit_test(test_sync),        cmocka_unit_test(test_launch),
-        cmocka_unit_test(test_host),        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_alloc),       cmocka_unit_test(test_compile),
-        cmocka_unit_test(test_idle),        cmocka_unit_test(test_unsteady),
-        cmocka_unit_test(test_telemetry),   cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_what_recurs),
+        cmocka_unit_test(test_small_batch_that_launches),
+        cmocka_unit_test(test_a_device_that_works_is_used),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_launch),
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_alloc),
+        cmocka_unit_test(test_compile),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_unsteady),
+        cmocka_unit_test(test_telemetry),
+        cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
