@@ -204,10 +204,10 @@ char *hec_place_words(char *out, size_t size, const char *from, int line, const 
     return out;
 }
 
-/* Simulated loads play PyTorch programs. */
+/* Simulated loads play PyTorch programs, and PyTorch's profiler records them. */
 static bool runs_python(const struct hec_summary *s) {
-    return s->simulated[0] || strstr(s->command, "python") || strstr(s->command, ".py") ||
-           strstr(s->command, "torchrun");
+    return s->simulated[0] || strcmp(s->imported, "kineto") == 0 || strstr(s->command, "python") ||
+           strstr(s->command, ".py") || strstr(s->command, "torchrun");
 }
 
 const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *s) {

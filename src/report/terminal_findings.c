@@ -115,9 +115,11 @@ static void put_advice(struct hec_page *page, const struct hec_summary *s, const
     const struct hec_rule_advice *advice = rule ? hec_advice_for(rule, s) : NULL;
     if (f->lever[0])
         hec_page_row(page, 2, "lever", HEC_TONE_PLAIN, "%s", f->lever);
-    if (!advice || !advice->code)
+    const char *code = advice ? advice->code : NULL;
+    if (code && f->code) /* the rule's does not fit */
+        code = strcmp(advice->framework, "PyTorch") == 0 ? f->code : NULL;
+    if (!code)
         return;
-    const char *code = f->code && strcmp(advice->framework, "PyTorch") == 0 ? f->code : advice->code;
     int wide = widest(code);
     if (wide <= page->columns - 4) /* else `hec explain` shows it */
         hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, code);

@@ -150,6 +150,26 @@ static void test_headlines(void **state) {
     headline("healthy: evidence of none; nothing that HEC knows would save 5 % of the joules or more");
 }
 
+/* A V100's tensor cores take fp16 alone: the rule's snippets, which say bf16 and TF32, do not fit it. */
+static void test_a_snippet_of_its_own(void **state) {
+    (void)state;
+    traced();
+    find(HEC_CAUSE_PRECISION, 0.3, "fp32 without tensor cores")->code = "with its.own():\n";
+    print();
+    says("with its.own():");
+    says_not("bfloat16");
+    snprintf(summary.command, sizeof summary.command, "./solver"); /* CUDA */
+    print();
+    says_not("with its.own():");
+    says_not("CUBLAS");
+    list[0].code = NULL;
+    print();
+    says("CUBLAS_TF32_TENSOR_OP_MATH");
+    snprintf(summary.imported, sizeof summary.imported, "kineto"); /* PyTorch's profiler */
+    print();
+    says("bfloat16");
+}
+
 /* What limits the findings is said, in the report and in the JSON, and a job that crashed is not called healthy. */
 static void test_caveats(void **state) {
     (void)state;
@@ -353,6 +373,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_headlines, start, finish),
         cmocka_unit_test_setup_teardown(test_caveats, start, finish),
+        cmocka_unit_test_setup_teardown(test_a_snippet_of_its_own, start, finish),
         cmocka_unit_test_setup_teardown(test_without_a_trace, start, finish),
         cmocka_unit_test_setup_teardown(test_a_finding_whole, start, finish),
         cmocka_unit_test_setup_teardown(test_on_what_watts_rest, start, finish),
