@@ -15,6 +15,8 @@
 /* Work of less than that which goes on and on (a policy of 0.1 ms each 30 ms) shows in reading after reading. An idle H100
  * reads 0, and 0.001 to 0.003 now and then: 1 of 12 readings with a context and no work, all of them in such a loop. */
 #define STEADY_SHARE 0.25
+#define ACTIVE_MOST                                                                                                    \
+    0.10 /* of the run, as in verdict.def, UNUSED_SHARE: where more is seen the faint rest adds nothing */
 #define ACTIVE_PCIE_SHARE 0.03 /* of the link, as in verdict.def, STARVED_PCIE */
 #define ACTIVE_PCIE_BYTES 1e9  /* where the link is unknown */
 
@@ -165,7 +167,9 @@ int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, st
     a->has_gpm = !err && span.readings > 0;
     if (!err && !a->has_gpm)
         err = span_series(input, end_ns, engine = HEC_GPU_UTIL, ACTIVE_LEAST, summary, &span, why);
-    if (!err && (double)span.nonzero >= STEADY_SHARE * (double)span.readings && span.nonzero > 0)
+    double seen_s = isfinite(a->from_s) ? a->to_s - a->from_s : 0;
+    bool steady = span.nonzero > 0 && (double)span.nonzero >= STEADY_SHARE * (double)span.readings;
+    if (!err && steady && seen_s < ACTIVE_MOST * (double)end_ns / HEC_NS_PER_S)
         err = span_series(input, end_ns, engine, 0, summary, &span, why);
     if (err)
         return err;
