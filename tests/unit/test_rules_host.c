@@ -147,7 +147,7 @@ static void test_data(void **context) {
             fail_msg("with %d workers: %s", workers[i].have, w.finding.lever);
     }
     w.summary.loader_workers = -1; /* no number without one to count from */
-    assert_true(judge(HEC_CAUSE_DATA) && says("num_workers=..."));
+    assert_true(judge(HEC_CAUSE_DATA) && says("num_workers=N"));
     w.summary.loader_workers = 0;
     w.summary.host.tree_cores = 14; /* 2 idle */
     assert_true(judge(HEC_CAUSE_DATA) && says("prepare it on the device"));

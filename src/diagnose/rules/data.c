@@ -121,7 +121,7 @@ const struct hec_rule hec_rule_data = {
         "a loader that works ahead hides its time behind the device's: 60 to 100 % of the wait goes, 90 % at best guess "
         "(starting workers costs some), each second at idle power.",
     .lever =
-        "load ahead, in parallel: DataLoader(num_workers=..., pin_memory=True, persistent_workers=True, prefetch_factor=4)",
+        "load ahead, in parallel: DataLoader(num_workers=N, pin_memory=True, persistent_workers=True, prefetch_factor=4)",
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,
