@@ -53,6 +53,7 @@ struct build {
     int supply_count;
     struct hec_inferred *inferred; /* NULL: CUPTI saw all that is told */
     const struct hec_timeline *told;
+    bool active[HEC_DEVICE_MAX]; /* has pieces */
 };
 
 /* ---- readings ---- */
@@ -226,6 +227,8 @@ static int give_piece(struct build *b, int device, const struct hec_state_piece 
     struct supply *s = supply_of(b, device);
     struct hec_state_piece inside;
     int err = hec_ledger_piece(b->ledger, device, piece);
+    if (device >= 0 && device < HEC_DEVICE_MAX)
+        b->active[device] = true;
     if (!err && hec_steady_clip(steady_of(b, device), piece, &inside)) {
         err = hec_ledger_piece(b->steady_ledger, device, &inside);
         if (!err)
@@ -308,6 +311,47 @@ static int widen(struct hec_inferred *inferred, const struct hec_timeline *told,
     return err;
 }
 
+/* ---- a device that is held and not used ---- */
+
+static bool unused(const struct build *b, const struct supply *s) {
+    int device = s ? s->summary->device.index : -1;
+    return device >= 0 && device < HEC_DEVICE_MAX && !b->active[device] && s->summary->used &&
+           s->summary->verdict.kind == HEC_VERDICT_UNUSED;
+}
+
+/* Making the context is all that was done on it: what follows is tail. Where the energy's split does not say when there was
+ * one, there was one throughout. */
+static int add_unused(struct build *b, int64_t end_ns) {
+    int err = 0;
+    for (int i = 0; i < b->supply_count && !err; i++) {
+        const struct hec_device_summary *d = b->supplies[i].summary;
+        double without_s = isfinite(d->energy.idle_s) ? d->energy.idle_s : 0;
+        int64_t held_ns = llround(fmin(without_s * HEC_NS_PER_S, (double)end_ns));
+        const struct hec_state_piece pieces[] = {
+            {.start_ns = 0, .end_ns = held_ns, .state = HEC_STATE_STARTUP, .traced = true},
+            {.start_ns = held_ns, .end_ns = end_ns, .state = HEC_STATE_TAIL, .traced = true}};
+        for (int k = 0; k < 2 && !err && unused(b, &b->supplies[i]); k++)
+            if (pieces[k].start_ns < pieces[k].end_ns)
+                err = hec_ledger_piece(b->ledger, d->device.index, &pieces[k]);
+    }
+    return err;
+}
+
+/* Its energy is split already: without a context, and the rest. */
+static void price_unused(struct hec_ledger_device *d, const struct hec_energy *energy, char why[256], char how[160]) {
+    struct hec_ledger_watts watts[HEC_STATE_COUNT] = {{0}};
+    double rest_s = d->rows[HEC_STATE_TAIL].seconds, without_s = d->rows[HEC_STATE_STARTUP].seconds;
+    double without_j = without_s > 0 ? energy->idle_joules : 0;
+    watts[HEC_STATE_STARTUP].watts = without_j / without_s;
+    watts[HEC_STATE_TAIL].watts = (energy->joules - without_j) / rest_s;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) /* as exact as the whole */
+        watts[i].low = watts[i].high = watts[i].watts;
+    if (energy->valid && hec_ledger_power(d, watts, NULL, llround(energy->joules * 1e3)))
+        snprintf(how, 160, "measured: the energy while the device had a context, and while it had none");
+    else
+        snprintf(why, 256, "%s", energy->why[0] ? energy->why : "the device's energy was not measured");
+}
+
 /* ---- watts ---- */
 
 static int price_device(struct hec_ledger_device *d, struct supply *s, char why[256], char how[160]) {
@@ -353,6 +397,8 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
     hec_gaps_end(&b->gaps);
     out->gaps = b->gaps;
     b->gaps = (struct hec_gaps){NULL, 0};
+    if ((err = add_unused(b, timeline->end_ns)) != 0)
+        return err;
     err = hec_ledger_end(b->ledger, &out->ledger);
     b->ledger = NULL;
     if (!err) {
@@ -365,6 +411,9 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
         out->ledger.devices[i].basis = hec_inferred_basis(b->inferred, out->ledger.devices[i].device);
     for (int i = 0; b->inferred && i < out->steady.device_count; i++)
         out->steady.devices[i].basis = hec_inferred_basis(b->inferred, out->steady.devices[i].device);
+    for (int i = 0; i < out->ledger.device_count; i++)
+        if (unused(b, supply_of(b, out->ledger.devices[i].device)))
+            out->ledger.devices[i].basis = HEC_LEDGER_UNUSED;
     out->why = calloc((size_t)out->ledger.device_count + 1, sizeof *out->why);
     out->how = calloc((size_t)out->ledger.device_count + 1, sizeof *out->how);
     out->calls = calloc((size_t)out->ledger.device_count + 1, sizeof *out->calls);
@@ -378,7 +427,10 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
         hec_calls_of(b->calls, d->device, &out->calls[i]);
         if (b->steps && d->device >= 0 && d->device < HEC_DEVICE_MAX)
             out->steps[i] = b->steps[d->device];
-        err = price_device(d, supply_of(b, d->device), out->why[i], out->how[i]);
+        if (d->basis == HEC_LEDGER_UNUSED)
+            price_unused(d, &supply_of(b, d->device)->summary->energy, out->why[i], out->how[i]);
+        else
+            err = price_device(d, supply_of(b, d->device), out->why[i], out->how[i]);
         if (!err)
             err = profile_device(input, d, supply_of(b, d->device), &out->profiles[i]);
         if (!err)

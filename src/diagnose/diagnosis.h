@@ -16,7 +16,7 @@
 #define HEC_DIAGNOSIS_MODULES 10
 
 struct hec_diagnosis {
-    struct hec_ledger ledger;       /* only devices with activities */
+    struct hec_ledger ledger;       /* devices with activities, and those that are held and unused */
     struct hec_source_lines source; /* of idle states; empty without stack samples */
     struct hec_ledger steady;       /* seconds in the steady part alone (steady.h), device by device as in ledger */
     struct hec_source_lines steady_source;

@@ -38,6 +38,7 @@ struct hec_finding {
     char evidence[HEC_EVIDENCE_MAX][HEC_EVIDENCE_SIZE];
     int evidence_count;
     char lever[2 * HEC_EVIDENCE_SIZE]; /* the change that answers it, as fits this run */
+    const char *code; /* its snippet for PyTorch, where that of the rule does not fit; NULL: the rule's */
     struct hec_saving seconds, joules; /* fractions of the whole run's, at equal work */
     bool estimated;                    /* the joules rest on a power that was not unmixed */
     uint32_t states;                   /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
@@ -50,8 +51,9 @@ enum hec_scale { HEC_SCALE_UNKNOWN, HEC_SCALE_OPTIMISE, HEC_SCALE_OUT };
 /* Profile before you procure: above 70 % of sustained utilisation with nothing worth mending, more GPUs are honest. */
 struct hec_scale_out {
     enum hec_scale verdict;
-    double utilisation; /* busy share of the steps (of the device's time in use without steps); NAN unknown */
-    double recoverable; /* joules that the findings say can be saved, of the run's, together; NAN unknown */
+    double utilisation;         /* busy share of the steps (of the device's time in use without steps); NAN unknown */
+    double recoverable;         /* joules that the findings together would save, of the run's; NAN unknown */
+    double recoverable_seconds; /* the same of its time */
     char why[256];
 };
 const char *hec_scale_name(enum hec_scale verdict); /* "unknown", "optimise", "scale_out": stable */

@@ -5,6 +5,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BIN_FIRST_S 1e-6
+#define FOUND 0.02 /* of all seconds, in an eighth: less is a rare branch */
+
+/* ---- what recurs ---- */
+
+static void computed(struct hec_gap_facts *g, double seconds) {
+    if (!(g->bin_s > 0))
+        g->bin_s = BIN_FIRST_S;
+    while (g->compute_s >= HEC_GAP_BINS * g->bin_s) {
+        for (int i = 0; i < HEC_GAP_BINS; i++) {
+            struct hec_gap_bin one = {0}, other = {0};
+            if (2 * i < HEC_GAP_BINS)
+                one = g->bins[2 * i], other = g->bins[2 * i + 1];
+            g->bins[i] = (struct hec_gap_bin){one.load_s + other.load_s, one.alloc_s + other.alloc_s};
+        }
+        g->bin_s *= 2;
+    }
+    struct hec_gap_bin *bin = &g->bins[(int)(g->compute_s / g->bin_s)];
+    bin->load_s += g->waiting.load_s;
+    bin->alloc_s += g->waiting.alloc_s;
+    g->waiting = (struct hec_gap_bin){0};
+    g->compute_s += seconds;
+}
+
+static bool recurs(const struct hec_gap_facts *g, bool loads, double all_s) {
+    double eighth[8] = {0}, late_s = 0;
+    int found = 0;
+    for (int i = 0; i < HEC_GAP_BINS && i * g->bin_s < g->compute_s; i++)
+        eighth[(int)(8 * i * g->bin_s / g->compute_s)] += loads ? g->bins[i].load_s : g->bins[i].alloc_s;
+    for (int i = 0; i < 8; i++) {
+        late_s += i >= 4 ? eighth[i] : 0;
+        found += eighth[i] > FOUND * all_s;
+    }
+    return all_s > 0 && late_s >= HEC_GAP_LATE_SHARE * all_s && found >= HEC_GAP_EIGHTHS;
+}
+
+/* ---- gaps ---- */
+
 static void close_gap(struct hec_gap_facts *g) {
     double whole = 0;
     for (int s = 0; s < HEC_STATE_COUNT; s++)
@@ -14,11 +52,14 @@ static void close_gap(struct hec_gap_facts *g) {
     if (!g->open)
         return;
     g->open = false;
+    g->alloc_s += g->now[HEC_STATE_ALLOC];
+    g->waiting.alloc_s += g->now[HEC_STATE_ALLOC];
     if (g->now[HEC_STATE_STARTUP] > 0) {
         g->loads++;
         for (int s = 0; s < HEC_STATE_COUNT; s++)
             if (s != HEC_STATE_DATA && s != HEC_STATE_CHECKPOINT) {
                 g->load_s += g->now[s];
+                g->waiting.load_s += g->now[s];
                 g->load_state_s[s] += g->now[s];
             }
     }
@@ -47,6 +88,8 @@ int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_pie
         g->saving = g->saving && piece->traced && piece->state == HEC_STATE_COPY;
         if (g->saving)
             g->checkpoint_copy_s += (double)length / HEC_NS_PER_S;
+        if (piece->traced && piece->state == HEC_STATE_COMPUTE)
+            computed(g, (double)length / HEC_NS_PER_S);
         return 0;
     }
     double seconds = (double)length / HEC_NS_PER_S;
@@ -59,8 +102,12 @@ int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_pie
 }
 
 void hec_gaps_end(struct hec_gaps *gaps) {
-    for (int i = 0; i < gaps->count; i++)
-        close_gap(&gaps->list[i]);
+    for (int i = 0; i < gaps->count; i++) {
+        struct hec_gap_facts *g = &gaps->list[i];
+        close_gap(g);
+        g->loads_recur = recurs(g, true, g->load_s);
+        g->allocs_recur = recurs(g, false, g->alloc_s);
+    }
 }
 
 const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device) {

@@ -10,6 +10,12 @@
 #define HEC_GAP_BRIEF_NS 200000
 /* Importing a package, building a model: a loop has hardly steps that wait for so long. */
 #define HEC_GAP_LONG_S 0.3
+/* What recurs with the work of the device: at least so much of its time lies in the second half of what the device computes,
+ * and it is found in so many eighths of that. Loading each kernel's code at its first launch, and allocating at set-up, die away:
+ * they lie in the first eighth or two. */
+#define HEC_GAP_LATE_SHARE 0.25
+#define HEC_GAP_EIGHTHS 3
+#define HEC_GAP_BINS 64
 
 struct hec_gap_facts {
     int device;
@@ -21,9 +27,16 @@ struct hec_gap_facts {
     double load_s;
     double load_state_s[HEC_STATE_COUNT]; /* the same, by state */
     double checkpoint_copy_s;             /* in state copy, right after checkpoint: weights on their way to the host */
+    bool loads_recur, allocs_recur;       /* by hec_gaps_end */
     /* of the gap at hand */
     double now[HEC_STATE_COUNT];
     bool saving, open; /* open: `now` holds something */
+    /* Seconds of loads and of state alloc, by what the device had computed until then: bins of bin_s, which doubles when they
+     * are full. `waiting`: since the device computed last. */
+    double compute_s, bin_s, alloc_s;
+    struct hec_gap_bin {
+        double load_s, alloc_s;
+    } bins[HEC_GAP_BINS], waiting;
 };
 
 struct hec_gaps {

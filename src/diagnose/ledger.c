@@ -249,10 +249,10 @@ int hec_ledger_end(struct hec_ledger_builder *builder, struct hec_ledger *out) {
 }
 
 double hec_ledger_busy(const struct hec_ledger_device *device) {
-    int64_t busy = 0;
+    int64_t busy = 0, used = device->window_ns - device->rows[HEC_STATE_STARTUP].ns - device->rows[HEC_STATE_TAIL].ns;
     for (int s = 0; s < HEC_STATE_COUNT; s++)
         busy += hec_state_idle((enum hec_state)s) ? 0 : device->rows[s].ns;
-    return (double)busy / (double)device->window_ns;
+    return used > 0 ? (double)busy / (double)used : 0;
 }
 
 void hec_ledger_widen(struct hec_ledger *ledger, const struct hec_ledger *other) {
@@ -272,6 +272,7 @@ static const struct {
     [HEC_LEDGER_MEASURED] = {"measured", ""},
     [HEC_LEDGER_GLIMPSE] = {"glimpse", "a glimpse of the device, and calls"},
     [HEC_LEDGER_CALLS] = {"calls", "calls and telemetry: busy time is inferred"},
+    [HEC_LEDGER_UNUSED] = {"unused", "telemetry: hardly anything ran on the device"},
 };
 
 const char *hec_ledger_basis_name(enum hec_ledger_basis basis) {

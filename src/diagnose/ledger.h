@@ -36,6 +36,7 @@ enum hec_ledger_basis {
     HEC_LEDGER_MEASURED, /* CUPTI saw its activities, in all of the time or in windows all over it */
     HEC_LEDGER_GLIMPSE,  /* in a short window; else as CALLS */
     HEC_LEDGER_CALLS,    /* inferred from calls and telemetry (inferred.h) */
+    HEC_LEDGER_UNUSED,   /* by telemetry hardly anything ran on it: tail while it had a context, startup for the rest */
     HEC_LEDGER_BASIS_COUNT
 };
 const char *hec_ledger_basis_name(enum hec_ledger_basis basis); /* "measured": stable, in JSON */
@@ -78,7 +79,7 @@ int hec_ledger_build(const struct hec_timeline_input *input, const struct hec_st
 struct hec_ledger_watts {
     double watts, low, high;
 };
-/* Share of its time in which the device was busy, 0..1. window_ns > 0. */
+/* Share of its time in use (all but startup and tail) in which the device was busy, 0..1. window_ns > 0. */
 double hec_ledger_busy(const struct hec_ledger_device *device);
 
 /* Widens the bounds of a ledger's seconds so that they hold those of another one, of the same run by other assumptions. */

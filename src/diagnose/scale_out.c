@@ -7,19 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A larger batch and fewer launches answer the same waits: only one of them counts. */
+static bool answers_launches(const struct hec_finding *f) {
+    return (f->cause == HEC_CAUSE_LAUNCH || f->cause == HEC_CAUSE_BATCH) && (f->states & (1u << HEC_STATE_LAUNCH));
+}
+
 /* Savings are not independent: the second is of what the first leaves. */
-static double together(const struct hec_findings *findings, int device) {
-    double left = 1;
+static double together(const struct hec_findings *findings, int device, bool joules) {
+    double left = 1, launches = 0;
     bool known = false;
     for (int i = 0; i < findings->count; i++) {
         const struct hec_finding *f = &findings->list[i];
-        double best = isfinite(f->joules.best) ? f->joules.best : f->seconds.best;
+        double best = joules ? f->joules.best : f->seconds.best;
         if (f->device != device || !isfinite(best) || f->confidence < HEC_FINDING_SURE)
             continue;
-        left *= 1 - best;
+        if (answers_launches(f))
+            launches = fmax(launches, best);
+        else
+            left *= 1 - best;
         known = true;
     }
-    return known ? 1 - left : NAN;
+    return known ? 1 - left * (1 - launches) : NAN;
 }
 
 static double utilisation_of(const struct hec_summary *summary, const struct hec_device_summary *d) {
@@ -41,22 +49,29 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
     struct hec_scale_out *out = &findings->scale_out;
     double sum = 0;
     int used = 0;
-    *out = (struct hec_scale_out){.utilisation = NAN, .recoverable = NAN};
+    *out = (struct hec_scale_out){.utilisation = NAN, .recoverable = NAN, .recoverable_seconds = NAN};
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_summary *d = &summary->devices[i];
-        double share = d->used ? utilisation_of(summary, d) : NAN, back = together(findings, d->device.index);
+        double share = d->used ? utilisation_of(summary, d) : NAN;
         if (!d->used)
             continue;
         used++;
         sum += share;
-        out->recoverable = fmax(out->recoverable, back); /* a NAN gives way */
+        out->recoverable = fmax(out->recoverable, together(findings, d->device.index, true)); /* a NAN gives way */
+        out->recoverable_seconds = fmax(out->recoverable_seconds, together(findings, d->device.index, false));
     }
     if (!used || !isfinite(sum)) {
         snprintf(out->why, sizeof out->why, "how busy the device was is not known");
         return;
     }
     out->utilisation = sum / used;
-    bool busy = out->utilisation >= HEC_SCALE_UTILISATION, much = out->recoverable > HEC_SCALE_RECOVERABLE;
+    bool joules = isfinite(out->recoverable); /* without a joule measured no joule is claimed */
+    double recoverable = joules ? out->recoverable : out->recoverable_seconds;
+    bool busy = out->utilisation >= HEC_SCALE_UTILISATION, much = recoverable > HEC_SCALE_RECOVERABLE;
+    if (busy && !much && summary->exit_code > 0) {
+        snprintf(out->why, sizeof out->why, "the command failed: it may not have come to what it should do");
+        return;
+    }
     out->verdict = busy && !much ? HEC_SCALE_OUT : HEC_SCALE_OPTIMISE;
     if (!busy)
         snprintf(out->why, sizeof out->why,
@@ -64,8 +79,8 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
                  100 * out->utilisation);
     else if (much)
         snprintf(out->why, sizeof out->why,
-                 "utilisation is %.0f %%, but about %.0f %% of the joules can be had back: tune first",
-                 100 * out->utilisation, 100 * out->recoverable);
+                 "utilisation is %.0f %%, but about %.0f %% of the %s recoverable: tune first", 100 * out->utilisation,
+                 100 * recoverable, joules ? "joules are" : "time is");
     else
         snprintf(out->why, sizeof out->why,
                  "utilisation is %.0f %% and nothing much is left to mend: more devices are the way",

@@ -167,6 +167,7 @@ struct hec_summary {
     bool complete;                      /* false: hec was killed; the last second may be missing */
     bool in_progress;                   /* not complete, because it goes on */
     char simulated[64];                 /* profile of the simulated GPU; empty on real hardware */
+    int loader_workers;                 /* that the program's data loaders have; -1 unknown, or they differ */
     char imported[32];                  /* what the run was imported from ("kineto"); empty: it was measured */
     char energy_unavailable[256];       /* why there is no device at all; empty when there is one */
     struct hec_device_summary *devices; /* malloc'ed */
@@ -226,7 +227,8 @@ struct hec_summary_input {
     int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */
     int exit_code;         /* -1 unknown */
     bool complete, in_progress;
-    int cores; /* 0 unknown */
+    int cores;          /* 0 unknown */
+    int loader_workers; /* as in struct hec_summary */
     /* Exact figures of the operating system at the end of the run, NAN where unknown: then the series are used. */
     double tree_cpu_seconds, tree_rss_max_bytes, self_cpu_seconds, self_rss_max_bytes;
     double file_bytes, start_seconds;

@@ -11,7 +11,12 @@
 #define ACTIVE_EDGE 0.02
 #define ACTIVE_WHOLE                                                                                                   \
     6 /* of so many readings or more, the first and the last are left out: they began before it, or end after it */
-#define ACTIVE_LEAST 0.005     /* as in verdict.def, UNUSED_ENGINE */
+#define ACTIVE_LEAST 0.005 /* as in verdict.def, UNUSED_ENGINE */
+/* Work of less than that which goes on and on (a policy of 0.1 ms each 30 ms) shows in reading after reading. An idle H100
+ * reads 0, and 0.001 to 0.003 now and then: 1 of 12 readings with a context and no work, all of them in such a loop. */
+#define STEADY_SHARE 0.25
+#define ACTIVE_MOST                                                                                                    \
+    0.10 /* of the run, as in verdict.def, UNUSED_SHARE: where more is seen the faint rest adds nothing */
 #define ACTIVE_PCIE_SHARE 0.03 /* of the link, as in verdict.def, STARVED_PCIE */
 #define ACTIVE_PCIE_BYTES 1e9  /* where the link is unknown */
 
@@ -87,7 +92,7 @@ struct span {
     double least, scale;
     double total; /* integral of the readings that count, known in the second pass */
     double so_far;
-    int64_t readings, inside;
+    int64_t readings, inside, nonzero;
     double busiest;
     double first_from_s, first_to_s, last_from_s, last_to_s; /* of the readings inside */
 };
@@ -99,6 +104,7 @@ static void span_step(void *context, int64_t start_ns, int64_t end_ns, double va
     if (end_ns <= start_ns)
         return;
     span->readings++;
+    span->nonzero += value > 0;
     span->busiest = isfinite(span->busiest) ? fmax(span->busiest, value) : value;
     if (!(value > span->least))
         return;
@@ -156,10 +162,15 @@ int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, st
     if (summary->device.pcie_kib_per_s > 0)
         pcie = ACTIVE_PCIE_SHARE * (double)summary->device.pcie_kib_per_s * 1024;
     struct span span;
-    int err = span_series(input, end_ns, HEC_GPM_GR_ACTIVE, ACTIVE_LEAST, summary, &span, why);
+    enum hec_metric engine = HEC_GPM_GR_ACTIVE;
+    int err = span_series(input, end_ns, engine, ACTIVE_LEAST, summary, &span, why);
     a->has_gpm = !err && span.readings > 0;
     if (!err && !a->has_gpm)
-        err = span_series(input, end_ns, HEC_GPU_UTIL, ACTIVE_LEAST, summary, &span, why);
+        err = span_series(input, end_ns, engine = HEC_GPU_UTIL, ACTIVE_LEAST, summary, &span, why);
+    double seen_s = isfinite(a->from_s) ? a->to_s - a->from_s : 0;
+    bool steady = span.nonzero > 0 && (double)span.nonzero >= STEADY_SHARE * (double)span.readings;
+    if (!err && steady && seen_s < ACTIVE_MOST * (double)end_ns / HEC_NS_PER_S)
+        err = span_series(input, end_ns, engine, 0, summary, &span, why);
     if (err)
         return err;
     a->readings = span.readings;

@@ -128,14 +128,54 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
              hec_format_share(busy, 1 - idle / window), hec_format_seconds(whole, window));
 }
 
+bool hec_command_failed(const struct hec_summary *s) {
+    return s->exit_code > 0;
+}
+
+/* Why set-up is not told from the loop, where there is a ledger; false: it is. */
+static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++) {
+        int device = s->devices[i].device.index;
+        const struct hec_ledger_device *all = hec_diagnosis_of(&s->diagnosis, device, NULL);
+        const struct hec_ledger_device *steady = hec_diagnosis_steady(&s->diagnosis, device);
+        const struct hec_step_summary *steps = hec_diagnosis_steps(&s->diagnosis, device);
+        if (!s->devices[i].used || !all || !steady || steady->window_ns < all->window_ns)
+            continue;
+        if (steps && steps->count < HEC_STEADY_LEAST)
+            snprintf(out, size, "only %lld step%s: set-up is not told from the loop, and all of the run is judged",
+                     (long long)steps->count, steps->count == 1 ? "" : "s");
+        else
+            snprintf(out, size,
+                     "the program tells no steps: set-up is not told from the loop, and all of the run is judged");
+        return true;
+    }
+    return false;
+}
+
+int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
+    int count = 0;
+    if (hec_command_failed(s))
+        snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
+                 s->exit_code);
+    count += unsteady(out[count], 160, s);
+    if (s->imported[0])
+        snprintf(out[count++], 160,
+                 "a profiler slows the host: without it the device waits less for launches and for the "
+                 "program's own code");
+    return count;
+}
+
 void hec_headline(char *out, size_t size, const struct hec_summary *s) {
     const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
     out[0] = '\0';
     if (hec_findings_top(&s->findings))
         headline_of_finding(out, size, s, first);
+    else if (hec_command_failed(s))
+        snprintf(out, size, "the command failed: exit code %d", s->exit_code);
     else if (first && first->cause == HEC_CAUSE_NONE)
-        snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the joules or more%s",
-                 first->evidence[0], 100 * HEC_FINDING_WORTH, hec_summary_rests_on(s));
+        snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the %s or more%s",
+                 first->evidence[0], 100 * HEC_FINDING_WORTH, isfinite(s->joules) ? "joules" : "time",
+                 hec_summary_rests_on(s));
     else
         headline_without_finding(out, size, s);
 }
@@ -164,10 +204,10 @@ char *hec_place_words(char *out, size_t size, const char *from, int line, const 
     return out;
 }
 
-/* Simulated loads play PyTorch programs. */
+/* Simulated loads play PyTorch programs, and PyTorch's profiler records them. */
 static bool runs_python(const struct hec_summary *s) {
-    return s->simulated[0] || strstr(s->command, "python") || strstr(s->command, ".py") ||
-           strstr(s->command, "torchrun");
+    return s->simulated[0] || strcmp(s->imported, "kineto") == 0 || strstr(s->command, "python") ||
+           strstr(s->command, ".py") || strstr(s->command, "torchrun");
 }
 
 const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *s) {

@@ -18,6 +18,12 @@ const char *hec_device_word(char text[HEC_FORMAT_SIZE], const struct hec_summary
 const struct hec_finding *hec_findings_top(const struct hec_findings *findings);
 /* "38 % of the joules (31 to 44)", of the time where the joules cannot be told; "" where nothing can. */
 char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *finding);
+/* The command ended with a status other than 0. */
+bool hec_command_failed(const struct hec_summary *summary);
+/* What limits all that the findings say of this run: a command that failed, steps that are too few, a profiler that slowed the
+ * host. The number of sentences. */
+enum { HEC_CAVEATS_MAX = 3 };
+int hec_caveats(const struct hec_summary *summary, char out[HEC_CAVEATS_MAX][160]);
 /* The answer of a report in one sentence; "" where no device was used. */
 void hec_headline(char *out, size_t size, const struct hec_summary *summary);
 /* ".../loader/images.py:41 fetch", in at most `room` columns (>= 16), ASCII: the file loses its first folders. */

@@ -1,4 +1,5 @@
 /* The report for programs: json.def gives its fields, docs/report.schema.json is made from the same table. */
+#include "report/findings_words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
 
@@ -48,6 +49,12 @@ static json_t *strings_of(const char *first, size_t size, int count) {
     for (int i = 0; i < count; i++)
         json_array_append_new(list, of_STRING(first + (size_t)i * size));
     return list;
+}
+
+static json_t *caveats_of(const struct hec_summary *s) {
+    char text[HEC_CAVEATS_MAX][160];
+    int count = hec_caveats(s, text);
+    return strings_of(text[0], sizeof text[0], count);
 }
 
 static json_t *interval(double low, double value, double high) {
@@ -124,7 +131,7 @@ static const char *ledger_why(const struct hec_summary *s, const struct hec_devi
 /* The ledger where CUPTI saw the kernels; NULL where their kinds are not known. */
 static const struct hec_ledger_device *classified(const struct hec_summary *s, const struct hec_device_summary *d) {
     const struct hec_ledger_device *ledger = ledger_of(s, d);
-    return ledger && ledger->basis != HEC_LEDGER_CALLS ? ledger : NULL;
+    return ledger && ledger->basis < HEC_LEDGER_CALLS ? ledger : NULL;
 }
 
 static const char *shared_with(const struct hec_class_profile *profile, enum hec_kernel_class class) {

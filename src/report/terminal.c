@@ -49,6 +49,8 @@ static void put_headline(struct hec_page *page, const struct hec_summary *s, boo
     char outcome[96];
     put_command(page, s, brief);
     hec_terminal_headline(page, s);
+    if (!brief)
+        hec_terminal_caveats(page, s);
     if (s->imported[0])
         snprintf(outcome, sizeof outcome, "imported (%s)", s->imported);
     else if (s->in_progress)

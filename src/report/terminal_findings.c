@@ -51,12 +51,19 @@ static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summar
 void hec_terminal_headline(struct hec_page *page, const struct hec_summary *s) {
     char headline[512];
     const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
-    bool healthy = first && first->cause == HEC_CAUSE_NONE;
+    bool healthy = first && first->cause == HEC_CAUSE_NONE && !hec_command_failed(s);
     enum hec_tone tone = healthy ? HEC_TONE_GOOD : hec_findings_top(&s->findings) ? HEC_TONE_WARN : HEC_TONE_BOLD;
     hec_headline(headline, sizeof headline, s);
     if (headline[0])
         hec_page_row(page, 2, "found", tone, "%s", headline);
     put_what_a_trace_adds(page, s);
+}
+
+void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *s) {
+    char caveats[HEC_CAVEATS_MAX][160];
+    int count = used(s) ? hec_caveats(s, caveats) : 0;
+    for (int i = 0; i < count; i++)
+        hec_page_row(page, 2, i ? "" : "note", HEC_TONE_PLAIN, "%s", caveats[i]);
 }
 
 /* ---- findings ---- */
@@ -108,11 +115,14 @@ static void put_advice(struct hec_page *page, const struct hec_summary *s, const
     const struct hec_rule_advice *advice = rule ? hec_advice_for(rule, s) : NULL;
     if (f->lever[0])
         hec_page_row(page, 2, "lever", HEC_TONE_PLAIN, "%s", f->lever);
-    if (!advice || !advice->code)
+    const char *code = advice ? advice->code : NULL;
+    if (code && f->code) /* the rule's does not fit */
+        code = strcmp(advice->framework, "PyTorch") == 0 ? f->code : NULL;
+    if (!code)
         return;
-    int wide = widest(advice->code);
+    int wide = widest(code);
     if (wide <= page->columns - 4) /* else `hec explain` shows it */
-        hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, advice->code);
+        hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, code);
 }
 
 static bool worth(const struct hec_finding *f) {

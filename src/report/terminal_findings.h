@@ -7,6 +7,8 @@
 
 /* The answer in one sentence, and without a trace what one would add. */
 void hec_terminal_headline(struct hec_page *page, const struct hec_summary *summary);
+/* What limits what the findings say (findings_words.h). */
+void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *summary);
 /* The first findings, or all: title, saving, evidence, lines, lever, code. */
 void hec_terminal_findings(struct hec_page *page, const struct hec_summary *summary, bool all);
 /* Optimise or scale out; where a request's time goes. */

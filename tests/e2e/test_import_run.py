@@ -52,6 +52,46 @@ def test_modules_that_launched(hec):
     assert "aten::linear" in hec("report", "ops.hec").stdout
 
 
+def loop(steps=20, step_us=10000.0, data_us=8000.0):
+    """Steps of a training loop whose loader takes 8 of 10 ms in the main process, as torch.profiler records it."""
+    events = []
+    for i in range(steps):
+        ts = 1000.0 + step_us * i
+        call = {"ph": "X", "pid": 42, "tid": 42}
+        events.append({**call, "cat": "user_annotation", "name": f"ProfilerStep#{i}", "ts": ts, "dur": step_us})
+        events.append({**call, "cat": "user_annotation", "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                       "ts": ts + 10, "dur": data_us})
+        events.append({**call, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": ts + data_us + 50, "dur": 5,
+                       "args": {"correlation": i + 1}})
+        events.append({"ph": "X", "cat": "kernel", "name": "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_nn", "pid": 0, "tid": 7,
+                       "ts": ts + data_us + 60, "dur": 1800, "args": {"correlation": i + 1, "device": 0, "stream": 7}})
+    return {"traceEvents": events, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}]}
+
+
+def test_a_loader_that_holds_up_is_data(hec):
+    (hec.folder / "loop.json").write_text(json.dumps(loop()))
+    assert hec("import", "-o", "loop.hec", "loop.json").returncode == 0
+    first = hec.report("loop.hec")["findings"][0]
+    assert first["cause"] == "data" and first["predicted"]["seconds_fraction"][1] > 0.5
+
+
+def test_no_joule_is_claimed_without_one_measured(hec):
+    """A trace has time only: what could be saved is said of the time, in the report and in the JSON."""
+    for name, trace in ("wait", loop()), ("busy", loop(data_us=7.0, step_us=1820.0)):
+        (hec.folder / f"{name}.json").write_text(json.dumps(trace))
+        assert hec("import", "-o", f"{name}.hec", f"{name}.json").returncode == 0
+        report = hec.report(f"{name}.hec")
+        assert report["findings"] and all(f["predicted"]["joules_fraction"] is None for f in report["findings"])
+        scale = report["scale_out"]
+        assert scale["recoverable"] is None and "joule" not in scale["why"]
+        text = hec("report", "-v", f"{name}.hec").stdout
+        assert "the joules" not in " ".join(text.split()) and "of the time" in " ".join(text.split())
+        if name == "wait":
+            assert scale["recoverable_seconds"] > 0.5
+        else:
+            assert "found      healthy" in text
+
+
 def test_ranks_become_one_run(hec):
     for rank in (0, 1):
         with gzip.open(hec.folder / f"rank{rank}.json.gz", "wt") as file:

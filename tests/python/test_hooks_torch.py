@@ -54,6 +54,7 @@ def test_a_training_loop(observe, torch_python, optimizer, workers):
     told = [value for name, value in found.values if name == "loss"]
     assert told and [value for value in printed if value in told] == told  # a fast loop tells some of them, in order
     assert found.facts["torch"] and found.facts["version"] and "%" in found.facts["hook_cost"]
+    assert found.facts["loader_workers"] == str(workers)
     assert found.marks == 0
 
 

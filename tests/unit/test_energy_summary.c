@@ -28,6 +28,70 @@ static void assert_near(double value, double expected, double tolerance) {
         fail_msg("%.9g is not within %g of %.9g", value, tolerance, expected);
 }
 
+/* A context held for 5 s: its ledger adds up to the run and to the counter, exactly. */
+static void test_held_context(void **state) {
+    (void)state;
+    fake_init(&run, 6);
+    fake_worker(&run, 0, 120, 0, 0, 0);
+    fake_used(&run, 0, 4321);
+    build();
+    const char *why;
+    const struct hec_ledger_device *d = hec_diagnosis_of(&summary.diagnosis, 0, &why);
+    assert_non_null(d);
+    assert_string_equal(why, "");
+    int64_t ns = 0, mj = 0;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        ns += d->rows[i].ns;
+        mj += d->rows[i].mj;
+    }
+    assert_int_equal(ns, 6000000000);
+    assert_int_equal(mj, llround(summary.devices[0].energy.joules * 1e3));
+    assert_near(d->rows[HEC_STATE_STARTUP].seconds, 1, 0.15);
+    assert_near(d->rows[HEC_STATE_STARTUP].watts, 82, 4);
+    assert_near(d->rows[HEC_STATE_TAIL].seconds, 5, 0.15);
+    assert_near(d->rows[HEC_STATE_TAIL].watts, 120, 2);
+
+    assert_int_equal(d->basis, HEC_LEDGER_UNUSED);
+    assert_int_equal(summary.findings.count, 1);
+    assert_int_equal(summary.findings.list[0].cause, HEC_CAUSE_IDLE);
+    assert_near(summary.findings.list[0].seconds.best, 0.9 * 5 / 6, 0.03);
+    done();
+}
+
+static struct fake_series *series_of(enum hec_metric metric) {
+    for (int i = 0; i < run.series_count; i++)
+        if (run.series[i].metric == metric)
+            return &run.series[i];
+    fail_msg("no counter");
+    return NULL;
+}
+
+/* Reinforcement learning: 0.1 ms of the policy each 30 ms of the environment. The counter reads 3 permille again and again: the
+ * program works, and the device waits for it. A context without work reads 1 to 3 permille now and then, as an H100 did. */
+static void test_little_steady_work(void **state) {
+    (void)state;
+    fake_init(&run, 23);
+    fake_worker(&run, 0, 123, 3, 1, 0);
+    fake_used(&run, 0, 4321);
+    memset(series_of(HEC_GPU_UTIL)->v, 0, series_of(HEC_GPU_UTIL)->count * sizeof(int64_t)); /* it misses all of it */
+    build();
+    assert_int_equal(summary.devices[0].verdict.kind, HEC_VERDICT_WAITING);
+    for (int i = 0; i < summary.findings.count; i++)
+        assert_int_not_equal(summary.findings.list[i].cause, HEC_CAUSE_IDLE);
+    assert_null(hec_diagnosis_of(&summary.diagnosis, 0, NULL)); /* it works, and nobody saw when */
+    done();
+    fake_init(&run, 23);
+    fake_worker(&run, 0, 120, 0, 0, 0);
+    fake_used(&run, 0, 4321);
+    struct fake_series *engine = series_of(HEC_GPM_GR_ACTIVE);
+    for (size_t k = 30; k < engine->count; k += 12)
+        engine->v[k] = 1 + (int64_t)k / 12 % 3;
+    build();
+    assert_int_equal(summary.devices[0].verdict.kind, HEC_VERDICT_UNUSED);
+    assert_int_equal(summary.findings.list[0].cause, HEC_CAUSE_IDLE);
+    done();
+}
+
 static void test_one_gpu(void **state) {
     (void)state;
     fake_init(&run, 23);
@@ -269,6 +333,8 @@ static void test_without_gpm(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_held_context),
+        cmocka_unit_test(test_little_steady_work),
         cmocka_unit_test(test_one_gpu),
         cmocka_unit_test(test_deterministic),
         cmocka_unit_test(test_others_are_not_charged),

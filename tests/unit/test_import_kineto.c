@@ -170,6 +170,28 @@ static void test_host_events(void **state) {
     assert_int_equal(imported.stats.bad, 0);
 }
 
+/* What torch.utils.data puts around a loader's next, in all of its versions; not what a program calls its own ranges. */
+static void test_loader_is_data(void **state) {
+    (void)state;
+    static const char *const events[] = {
+        "user_annotation\",\"name\":\"enumerate(DataLoader)#_SingleProcessDataLoaderIter",
+        "user_annotation\",\"name\":\"enumerate(DataLoader)#_MultiProcessingDataLoaderIter",
+        "cpu_op\",\"name\":\"enumerate(DataLoader)#_MultiProcessingDataLoaderIter"};
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+        char event[512];
+        snprintf(event, sizeof event, "{\"ph\":\"X\",\"cat\":\"%s.__next__\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":50}",
+                 events[i]);
+        import_events(event);
+        const struct hec_activity *phase = import_nth(HEC_ACTIVITY_PHASE, 0);
+        assert_string_equal(import_name(phase->name), "data");
+        assert_int_equal(import_track(phase->track)->kind, HEC_TRACK_THREAD);
+        assert_int_equal(phase->end_ns - phase->start_ns, 50000);
+    }
+    import_events("{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"enumerate(DataLoader)#.__next\",\"pid\":1,"
+                  "\"tid\":1,\"ts\":2,\"dur\":50}");
+    assert_int_equal(import_count(HEC_ACTIVITY_RANGE), 1);
+}
+
 static void test_spellings(void **state) {
     (void)state;
     import_events(
@@ -419,6 +441,7 @@ int main(void) {
         cmocka_unit_test(test_size_of_the_call),
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_host_events),
+        cmocka_unit_test(test_loader_is_data),
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_begin_end),
         cmocka_unit_test(test_bad_events),

@@ -1,6 +1,7 @@
 /* Findings in the reports: the headline of each kind of run, what is shown of a finding, and what hec explain prints. */
 #include "diagnose/findings.h"
 #include "diagnose/rules/rule.h"
+#include "diagnose/scale_out.h"
 #include "report/explain.h"
 #include "report/findings_words.h"
 #include "report/report.h"
@@ -147,6 +148,67 @@ static void test_headlines(void **state) {
     find(HEC_CAUSE_NONE, 0, "healthy");
     list[0] = list[1];
     headline("healthy: evidence of none; nothing that HEC knows would save 5 % of the joules or more");
+}
+
+/* A V100's tensor cores take fp16 alone: the rule's snippets, which say bf16 and TF32, do not fit it. */
+static void test_a_snippet_of_its_own(void **state) {
+    (void)state;
+    traced();
+    find(HEC_CAUSE_PRECISION, 0.3, "fp32 without tensor cores")->code = "with its.own():\n";
+    print();
+    says("with its.own():");
+    says_not("bfloat16");
+    snprintf(summary.command, sizeof summary.command, "./solver"); /* CUDA */
+    print();
+    says_not("with its.own():");
+    says_not("CUBLAS");
+    list[0].code = NULL;
+    print();
+    says("CUBLAS_TF32_TENSOR_OP_MATH");
+    snprintf(summary.imported, sizeof summary.imported, "kineto"); /* PyTorch's profiler */
+    print();
+    says("bfloat16");
+}
+
+/* What limits the findings is said, in the report and in the JSON, and a job that crashed is not called healthy. */
+static void test_caveats(void **state) {
+    (void)state;
+    char text[HEC_CAVEATS_MAX][160];
+    struct hec_ledger_device steady = {.device = 0, .basis = HEC_LEDGER_CALLS, .window_ns = 50000000000};
+    steady.rows[HEC_STATE_COMPUTE].ns = 45000000000;
+    traced();
+    find(HEC_CAUSE_NONE, 0, "healthy: busy");
+    hec_ledger_free(&summary.diagnosis.steady);
+    summary.diagnosis.steady = (struct hec_ledger){&steady, 1};
+    assert_int_equal(hec_caveats(&summary, text), 0);
+    summary.exit_code = 1;
+    hec_scale_out_decide(&summary, &summary.findings);
+    headline("the command failed: exit code 1");
+    print();
+    says("note       the command failed (exit code 1)");
+    says_not("Scale out?");
+    style.brief = true;
+    print();
+    says_not("healthy");
+    style.brief = false;
+    summary.exit_code = 0;
+    steady.window_ns = ledger.window_ns; /* no steady part */
+    assert_int_equal(hec_caveats(&summary, text), 1);
+    assert_non_null(strstr(text[0], "the program tells no steps"));
+    struct hec_step_summary steps = {.count = 5}, *kept = summary.diagnosis.steps;
+    summary.diagnosis.steps = &steps;
+    snprintf(summary.imported, sizeof summary.imported, "kineto");
+    print();
+    says("note       only 5 steps: set-up is not told from the loop");
+    says("a profiler slows the host");
+    hec_buf_free(&out);
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_report_json(&summary, 1, &out), 0);
+    json_t *report = json_loads(hec_buf_text(&out), 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(report, "caveats")), 2);
+    json_decref(report);
+    summary.diagnosis.steps = kept;
+    summary.diagnosis.steady = (struct hec_ledger){0};
 }
 
 static void test_without_a_trace(void **state) {
@@ -310,6 +372,8 @@ static void test_explain(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_headlines, start, finish),
+        cmocka_unit_test_setup_teardown(test_caveats, start, finish),
+        cmocka_unit_test_setup_teardown(test_a_snippet_of_its_own, start, finish),
         cmocka_unit_test_setup_teardown(test_without_a_trace, start, finish),
         cmocka_unit_test_setup_teardown(test_a_finding_whole, start, finish),
         cmocka_unit_test_setup_teardown(test_on_what_watts_rest, start, finish),

@@ -100,6 +100,16 @@ static void test_precision_unknown_names(void **state) {
     world_counters(&w, 0, 0.9, 0.3, 0.0, 0.7, 0.3);
     fires(HEC_CAUSE_PRECISION); /* tensor pipes are idle: these are fp32 as well */
     assert_true(w.finding.seconds.best > 1.5 * before);
+    world_begin(&w, 1);
+    world_kernel(&w, 0, "triton_mm", 1, 500); /* products by their name, in fp32 by the pipes */
+    silent(HEC_CAUSE_PRECISION);
+    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.75, 0.06);
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.confidence <= 0.5);
+    world_counters(&w, 0, 0.95, 0.12, 0.03, 0.75, 0.06);
+    silent(HEC_CAUSE_PRECISION);
+    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.29, 0.06);
+    silent(HEC_CAUSE_PRECISION);
 }
 
 static void test_precision_shapes(void **state) {
@@ -127,30 +137,88 @@ static void test_precision_tf32_is_a_choice(void **state) {
     silent(HEC_CAUSE_PRECISION);
 }
 
+/* Of all rules about the device at most `none` fires. */
+static void nothing_is_claimed(void) {
+    for (int cause = HEC_CAUSE_PRECISION; cause < HEC_CAUSE_NONE; cause++)
+        silent((enum hec_cause)cause);
+}
+
+/* fp32 arithmetic that no tensor core does: kernels of CUDA's samples and of cuFFT, with the counters that they show. */
+static void test_precision_needs_products(void **state) {
+    (void)state;
+    world_begin(&w, 1);
+    world_kernel(&w, 0,
+                 "void integrateBodies<float>(vec4<float>::Type*, vec4<float>::Type*, vec4<float>::Type*, "
+                 "unsigned int, unsigned int, float, float, int)",
+                 1, 9000);
+    world_counters(&w, 0, 0.98, 0.49, 0.0, 0.86, 0.01);
+    nothing_is_claimed();
+    fires(HEC_CAUSE_NONE);
+    world_untraced(&w);
+    w.devices[0].activity.to_s = 99;
+    nothing_is_claimed();
+    world_begin(&w, 1);
+    world_kernel(&w, 0,
+                 "void vector_fft<1024u, EPT<8u>, 32u, 64u, (padding_t)0, (twiddle_t)0, (loadstore_modifier_t)2, "
+                 "(layout_t)0, unsigned int, float>(kernel_arguments_t<unsigned int>)",
+                 0.5, 300);
+    world_kernel(&w, 0,
+                 "void regular_fft<512u, EPT<8u>, 1u, 1u, (padding_t)2, (twiddle_t)0, (loadstore_modifier_t)2, "
+                 "(layout_t)1, unsigned int, float>(kernel_arguments_t<unsigned int>)",
+                 0.3, 300);
+    world_kernel(&w, 0, "radix2_fft_kernel(float2*, int, int)", 0.2, 300);
+    world_counters(&w, 0, 0.96, 0.6, 0.0, 0.45, 0.55);
+    nothing_is_claimed();
+    fires(HEC_CAUSE_NONE);
+}
+
+/* cuBLAS does fp64 products on the tensor cores of the parts that have them; others have none to offer. */
 static void test_precision_fp64(void **state) {
     (void)state;
     world_begin(&w, 1);
-    world_kernel(&w, 0, "volta_dgemm_128x64_nn", 1, 500);
-    fires(HEC_CAUSE_PRECISION);
-    assert_true(w.finding.confidence < 0.5);
-    assert_non_null(strstr(w.finding.title, "double"));
+    world_kernel(&w, 0,
+                 "sm80_xmma_gemm_f64f64_f64f64_f64_tn_n_tilesize64x64x16_stage4_warpsize2x2x1_tensor8x8x4_"
+                 "execute_kernel__5x_cublas",
+                 0.6, 2000);
+    world_kernel(&w, 0, "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_128x64_16x3_nn_align1>(Params)", 0.4, 2000);
+    world_counters(&w, 0, 0.98, 0.12, 0.9, 0.0, 0.1);
+    nothing_is_claimed();
+    fires(HEC_CAUSE_NONE);
+    assert_non_null(strstr(w.finding.evidence[w.finding.evidence_count - 1],
+                           "100 % of compute is in fp64 products on tensor cores"));
+    world_begin(&w, 1);
+    snprintf(w.devices[0].device.name, sizeof w.devices[0].device.name, "NVIDIA GeForce RTX 4090");
+    world_kernel(&w, 0, "cutlass_80_simt_dgemm_128x64_8x3_nn_align1", 1, 2000);
+    nothing_is_claimed();
 }
 
-static void test_precision_telemetry(void **state) {
+/* fp16 from compute capability 7.0, TF32 and bf16 from 8.0; nothing where it is not known. */
+static void test_precision_old_devices(void **state) {
     (void)state;
     world_begin(&w, 1);
-    world_untraced(&w);
-    silent(HEC_CAUSE_PRECISION);
-    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.75, 0.06);
-    fires(HEC_CAUSE_PRECISION);
-    assert_true(w.finding.confidence <= 0.5);
-    assert_true(w.finding.estimated);
-    /* Without a trace compute is what the engine's counter says: 80 %. */
-    near(w.finding.seconds.best, 0.8 * (1 - 67 / 494.5 / 0.75));
-    world_counters(&w, 0, 0.95, 0.12, 0.03, 0.75, 0.06);
-    silent(HEC_CAUSE_PRECISION);
-    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.29, 0.06);
-    silent(HEC_CAUSE_PRECISION);
+    world_kernel(&w, 0, "maxwell_sgemm_128x64_nn", 1, 500);
+    struct hec_device *d = &w.devices[0].device;
+    snprintf(d->name, sizeof d->name, "NVIDIA GeForce GTX 1080 Ti");
+    d->cuda_major = 6;
+    d->cuda_minor = 1;
+    nothing_is_claimed();
+    snprintf(d->name, sizeof d->name, "Tesla P100-PCIE-16GB");
+    d->cuda_minor = 0;
+    nothing_is_claimed();
+    d->cuda_major = d->cuda_minor = -1; /* not recorded, and the part is not in the table */
+    nothing_is_claimed();
+    snprintf(d->name, sizeof d->name, "Tesla V100-SXM2-16GB");
+    for (d->cuda_major = -1; d->cuda_major <= 7; d->cuda_major += 8) {
+        fires(HEC_CAUSE_PRECISION);
+        near(w.finding.seconds.best, 0.8 * (1 - 15.7 / 125 / 0.75));
+        for (int i = 0; i < w.finding.evidence_count; i++)
+            assert_true(!strstr(w.finding.evidence[i], "TF32") && !strstr(w.finding.evidence[i], "bf16"));
+        assert_true(strstr(w.finding.lever, "float16") && !strstr(w.finding.lever, "bfloat16"));
+        assert_true(strstr(w.finding.code, "float16") && !strstr(w.finding.code, "bfloat16"));
+    }
+    snprintf(d->name, sizeof d->name, "AMD Radeon Graphics"); /* gfx90a: no compute capability */
+    d->cuda_major = 9;
+    nothing_is_claimed();
 }
 
 /* ---- layout ---- */
@@ -572,8 +640,9 @@ int main(void) {
         cmocka_unit_test(test_precision_unknown_names),
         cmocka_unit_test(test_precision_shapes),
         cmocka_unit_test(test_precision_tf32_is_a_choice),
+        cmocka_unit_test(test_precision_needs_products),
         cmocka_unit_test(test_precision_fp64),
-        cmocka_unit_test(test_precision_telemetry),
+        cmocka_unit_test(test_precision_old_devices),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_layout_transposes),
         cmocka_unit_test(test_batch_empty_sms),

@@ -132,6 +132,23 @@ static void test_data(void **context) {
     state(HEC_STATE_DATA, 64);
     finds(HEC_CAUSE_DATA, 64);
     assert_true(says("num_workers=4") && says("14 cores are idle") && says("800 samples/s, and 4000 without"));
+    /* With workers the step is as long as they need for a batch: n of them take n steps for one each. */
+    const struct {
+        int have;
+        const char *says;
+    } workers[] = {{1, "num_workers=5"},
+                   {2, "num_workers=10"},
+                   {3, "15 loader workers in all would keep up"},
+                   {4, "20 loader workers in all would be needed and 14 cores are idle: num_workers=18"}};
+    for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+        w.summary.loader_workers = workers[i].have;
+        assert_true(judge(HEC_CAUSE_DATA));
+        if (!says(workers[i].says))
+            fail_msg("with %d workers: %s", workers[i].have, w.finding.lever);
+    }
+    w.summary.loader_workers = -1; /* no number without one to count from */
+    assert_true(judge(HEC_CAUSE_DATA) && says("num_workers=N"));
+    w.summary.loader_workers = 0;
     w.summary.host.tree_cores = 14; /* 2 idle */
     assert_true(judge(HEC_CAUSE_DATA) && says("prepare it on the device"));
     w.summary.host.tree_cores = 15.5;
@@ -212,6 +229,47 @@ static void test_launch(void **context) {
     assert_false(judge(HEC_CAUSE_LAUNCH));
 }
 
+static double worth(enum hec_cause cause) {
+    assert_true(judge(cause));
+    told(&w.finding.seconds, 0.01, 1);
+    told(&w.finding.joules, 0.01, 1);
+    return w.finding.joules.best * w.finding.confidence;
+}
+
+/* 1600 launches a step of 5 us each, and room for a larger batch: that is the answer, and launching less the other one. */
+static void test_small_batch_that_launches(void **context) {
+    (void)context;
+    begin();
+    state(HEC_STATE_COMPUTE, 8);
+    state(HEC_STATE_LAUNCH, 30);
+    state(HEC_STATE_HOST, 12);
+    w.gaps.brief_host_s = 10;
+    w.calls.api[HEC_API_LAUNCH].count = 1600000;
+    w.summary.timeline.steps.samples_per_step = 8; /* of what fits 256 */
+    w.facts.memory_free_share = 0.95;
+    double batch = worth(HEC_CAUSE_BATCH);
+    assert_true(says("8 samples a step") && says("5.00 us of the device each") &&
+                says("95 % of device memory is free"));
+    assert_true(batch > worth(HEC_CAUSE_LAUNCH));
+    w.summary.timeline.steps.samples_per_step = 1; /* inference: requests must be there */
+    w.summary.timeline.steps.source = HEC_STEP_MODULE;
+    batch = worth(HEC_CAUSE_BATCH);
+    assert_true(says("1 sample a step") && says("dynamic batching"));
+    assert_true(batch < worth(HEC_CAUSE_LAUNCH) && batch > 0.05);
+    w.facts.memory_free_share = 0.45;
+    assert_false(judge(HEC_CAUSE_BATCH));
+    w.facts.memory_free_share = NAN; /* nobody knows whether there is room */
+    assert_false(judge(HEC_CAUSE_BATCH));
+    w.facts.memory_free_share = 0.95;
+    w.summary.timeline.steps.samples_per_step = NAN; /* nor whether samples are few */
+    assert_false(judge(HEC_CAUSE_BATCH));
+    w.summary.timeline.steps.samples_per_step = 4096;
+    assert_false(judge(HEC_CAUSE_BATCH));
+    w.summary.timeline.steps.samples_per_step = 8;
+    state(HEC_STATE_COMPUTE, 24); /* 15 us each: as long as their launch */
+    assert_false(judge(HEC_CAUSE_BATCH));
+}
+
 static void test_host(void **context) {
     (void)context;
     begin();
@@ -284,6 +342,8 @@ static void test_alloc(void **context) {
     state(HEC_STATE_ALLOC, 20);
     state(HEC_STATE_LAUNCH, 8);
     state(HEC_STATE_HOST, 6);
+    assert_false(judge(HEC_CAUSE_ALLOC)); /* once, at set-up */
+    w.gaps.allocs_recur = true;
     w.gaps.brief_host_s = 6;
     w.calls.api[HEC_API_ALLOC] = (struct hec_call_total){30000, 0.9};
     w.calls.api[HEC_API_FREE] = (struct hec_call_total){30000, 2.1};
@@ -306,6 +366,8 @@ static void test_compile(void **context) {
     w.gaps.loads = 6;
     w.gaps.load_state_s[HEC_STATE_HOST] = 23;
     w.gaps.load_state_s[HEC_STATE_STARTUP] = 5;
+    silent_but(HEC_CAUSE_NONE); /* each kernel at its first launch */
+    w.gaps.loads_recur = true;
     finds(HEC_CAUSE_COMPILE, 28);
     silent_but(HEC_CAUSE_COMPILE);
     w.gaps.loads = 1;
@@ -338,6 +400,19 @@ static void test_idle(void **context) {
     w.facts.run_s = 6; /* 30 %, but less than 2 s */
     w.ledger.rows[HEC_STATE_TAIL].seconds = 1.9;
     assert_false(judge(HEC_CAUSE_IDLE));
+}
+
+/* Work of 0.1 ms each 30 ms, which telemetry hardly sees: what was seen of the device goes before that. */
+static void test_a_device_that_works_is_used(void **context) {
+    (void)context;
+    begin();
+    w.device.verdict = (struct hec_verdict){.kind = HEC_VERDICT_UNUSED, .confidence = 0.7};
+    state(HEC_STATE_COMPUTE, 0.3);
+    state(HEC_STATE_HOST, 79.7);
+    assert_false(judge(HEC_CAUSE_IDLE));
+    w.ledger.basis = w.steady.basis = HEC_LEDGER_CALLS; /* the same where calls tell it */
+    assert_false(judge(HEC_CAUSE_IDLE));
+    assert_true(judge(HEC_CAUSE_HOST));
 }
 
 /* Set-up that no steps tell apart: its long waits are nobody's, and what is left is said with less confidence. */
@@ -485,12 +560,90 @@ static void test_gaps(void **context) {
     hec_gaps_free(&gaps);
 }
 
+/* A run of 400 steps that compute for 3 ms each; `wait` puts what precedes a step. */
+static const struct hec_gap_facts *steps_with(void (*wait)(int step)) {
+    gaps = (struct hec_gaps){NULL, 0};
+    for (int step = 0; step < 400; step++) {
+        wait(step);
+        piece(HEC_STATE_COMPUTE, 3);
+    }
+    wait(400);
+    hec_gaps_end(&gaps);
+    return hec_gaps_of(&gaps, 0);
+}
+
+/* Hugging Face's generate: prefill and the first tokens load their kernels, one a launch; much later one rare branch does. */
+static void lazy_loads(int step) {
+    for (int i = 0; i < (step < 30 ? 30 - step : step == 300); i++) {
+        piece(HEC_STATE_STARTUP, 9);
+        piece(HEC_STATE_LAUNCH, 0.01);
+        piece(HEC_STATE_COMPUTE, 0.002);
+    }
+    piece(HEC_STATE_HOST, 0.5);
+}
+
+/* The first validation loads what it needs, half-way; later ones do not. */
+static void loads_of_validation(int step) {
+    if (step >= 200 && step < 210)
+        piece(HEC_STATE_STARTUP, 40);
+    piece(HEC_STATE_HOST, 0.5);
+}
+
+static void recompiles(int step) {
+    piece(HEC_STATE_HOST, step % 50 == 49 ? 900 : 0.5);
+    if (step % 50 == 49)
+        piece(HEC_STATE_STARTUP, 30);
+}
+
+/* CUDA C: weights are allocated and copied, layer by layer; frees come after the last kernel, between copies to the host. */
+static void allocates_once(int step) {
+    for (int i = 0; i < (step == 0 || step == 400 ? 16 : 0); i++) {
+        piece(HEC_STATE_ALLOC, 12);
+        piece(HEC_STATE_COPY, 4);
+    }
+    piece(HEC_STATE_LAUNCH, 0.01);
+}
+
+static void allocates_each_step(int step) {
+    piece(HEC_STATE_ALLOC, step ? 0.4 : 90); /* the first one makes the pool */
+    piece(HEC_STATE_LAUNCH, 0.01);
+}
+
+static void test_what_recurs(void **context) {
+    (void)context;
+    const struct {
+        void (*wait)(int step);
+        bool loads, allocs;
+    } cases[] = {{lazy_loads, false, false},
+                 {loads_of_validation, false, false},
+                 {recompiles, true, false},
+                 {allocates_once, false, false},
+                 {allocates_each_step, false, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct hec_gap_facts *g = steps_with(cases[i].wait);
+        if (g->loads_recur != cases[i].loads || g->allocs_recur != cases[i].allocs)
+            fail_msg("case %zu: loads %d, allocations %d", i, g->loads_recur, g->allocs_recur);
+        hec_gaps_free(&gaps);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data),     cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_sync),
-        cmocka_unit_test(test_launch),   cmocka_unit_test(test_host),       cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_alloc),    cmocka_unit_test(test_compile),    cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_unsteady), cmocka_unit_test(test_telemetry),  cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_what_recurs),
+        cmocka_unit_test(test_small_batch_that_launches),
+        cmocka_unit_test(test_a_device_that_works_is_used),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_launch),
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_alloc),
+        cmocka_unit_test(test_compile),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_unsteady),
+        cmocka_unit_test(test_telemetry),
+        cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,12 +2,13 @@
 
 import functools
 import sys
-from typing import Any
+from typing import Any, Optional
 
 from . import batches, core, optimizers
 from .steps import Deliveries
 
 NAME = "the data loader"
+_workers: Optional[int] = None  # that the loaders have; -1: not all the same number
 
 
 def _note(iterator: Any, batch: Any, start_ns: int) -> None:
@@ -25,6 +26,16 @@ def _note(iterator: Any, batch: Any, start_ns: int) -> None:
         size, known.as_list = batches.of_batch(batch, wanted, known.as_list)
         optimizers.samples.delivered(known, size)
     core.spent(end_ns)
+
+
+def _tell_workers(loader: Any) -> None:
+    """How many workers there are: what is needed is counted from that."""
+    global _workers
+    count = loader.num_workers
+    if _workers in (count, -1) or not (core.steady or core.may(NAME)):
+        return
+    _workers = count if _workers is None else -1
+    core.library.fact("loader_workers", "%d" % _workers)
 
 
 def _make_next(inner: Any) -> Any:
@@ -51,6 +62,7 @@ def _make_iter(inner: Any) -> Any:
         iterator = inner(self)
         try:
             _note(self, None, start_ns)
+            _tell_workers(self)
         except Exception as error:
             core.failed(NAME, error)
         return iterator

@@ -8,6 +8,9 @@
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in which the device waits for it",
      "measured on an H200: caches emptied a step 29 %, no cache at all 83 %, with PyTorch's cache 0"},
+    {100 * HEC_GAP_LATE_SHARE, "%", "least part of that time in the second half of what the device computes",
+     "a loop's lies all over it; set-up allocates before the device computes, and frees after it"},
+    {HEC_GAP_EIGHTHS, "", "least eighths of what the device computes in which there is some", "the same"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -25,7 +28,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     hec_waits_gather(f, &w);
     double share = hec_waits_share(&w, HEC_CAUSE_ALLOC);
-    if (!w.known || !(share >= LEAST))
+    if (!w.known || !(share >= LEAST) || (f->gaps && !f->gaps->allocs_recur)) /* else it is set-up */
         return false;
     hec_finding_title(out, "stalled by memory allocation: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
     if (w.allocs > 0)
@@ -47,7 +50,7 @@ const struct hec_rule hec_rule_alloc = {
         "the device. Frameworks keep a cache so that a loop never needs them.",
     .detection =
         "time in which the device is idle and the program is in a call that allocates or frees, and what is exposed of "
-        "launching after it.",
+        "launching after it; again and again while the device computes, for what is allocated once is set-up.",
     .saving = "with a cache none of the calls remain: 90 % of the time (60 to 100 %), each second at idle power.",
     .lever = "keep memory: drop torch.cuda.empty_cache() and PYTORCH_NO_CUDA_MEMORY_CACHING, "
              "or set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; elsewhere a pool or cudaMallocAsync",

@@ -1,5 +1,6 @@
 /* Batch: kernels follow each other, but each is too small for the device. */
 #include "diagnose/rules/compute.h"
+#include "diagnose/rules/waits.h"
 
 #include <math.h>
 
@@ -14,6 +15,12 @@
 #define MOST_ATTENTION 0.05 /* of compute in softmax: then it is attention that fills memory */
 #define FEW_SAMPLES 256
 #define LEAST_FREE 0.30 /* of device memory */
+/* Where launching is the limit: a larger batch makes fewer launches for the same work. */
+#define LEAST_LAUNCH 0.10     /* of the steps' time */
+#define LEAST_FREE_LAUNCH 0.5 /* of device memory */
+#define TINY_US 10.0          /* a kernel */
+#define FEWEST_SAMPLES 32
+#define MOST_TIMES 32.0 /* the batch */
 #define LAYOUT_MATTERS 0.05
 #define SM_FULL 0.95
 #define MOST_GAIN 0.95
@@ -33,6 +40,13 @@ static const struct hec_rule_limit limits[] = {
     {FEW_SAMPLES, "samples", "most samples a step for that, where they are known",
      "an H200's ridge is 206 bf16 FLOP a byte: about as many rows a weight"},
     {100 * LEAST_FREE, "%", "least free device memory: there must be room for a larger batch", "ours"},
+    {100 * LEAST_LAUNCH, "%",
+     "least share of the steady part in which the device waits for launches, where kernels are tiny", "as of launch"},
+    {TINY_US, "us", "mean kernel that is tiny; so are those that leave SMs empty, and those of few blocks",
+     "a launch takes about as long: measured on an H200, launch-bound training 3.4 us"},
+    {100 * LEAST_FREE_LAUNCH, "%", "least free device memory there", "ours: the batch can at least double"},
+    {FEWEST_SAMPLES, "samples", "most samples a training step from which the batch comes before launching less",
+     "ours: up to 256 it is the other answer"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -72,7 +86,7 @@ static bool rereads(const struct hec_facts *f, const struct hec_compute *c, doub
     return isfinite(samples) && c->fp32 <= 0.5 * c->tensor;
 }
 
-static void tell(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
+static void tell(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples, bool launches,
                  struct hec_finding *out) {
     if (isfinite(c->sm) && isfinite(c->tensor))
         hec_finding_evidence(
@@ -83,13 +97,13 @@ static void tell(const struct hec_facts *f, const struct hec_compute *c, double 
     if (isfinite(thin))
         hec_finding_evidence(out, "%.0f %% of compute is in kernels whose blocks reach at most half of the %.0f SMs",
                              100 * thin, f->profile->sms);
-    if (isfinite(c->busy))
+    if (isfinite(c->busy) && !launches)
         hec_finding_evidence(out,
                              c->traced ? "the device is busy %.0f %% of its steps: launching is not what it waits for"
                                        : "the engine is active %.0f %% of the time in use",
                              100 * c->busy);
-    if (isfinite(samples))
-        hec_finding_evidence(out, "%.0f samples a step", samples);
+    if (isfinite(samples) && !launches)
+        hec_finding_evidence(out, "%.0f sample%s a step", samples, samples == 1 ? "" : "s");
     if (isfinite(f->memory_free_share))
         hec_finding_evidence(out, "%.0f %% of device memory is free at the peak", 100 * f->memory_free_share);
 }
@@ -102,6 +116,51 @@ static double denser(const struct hec_facts *f, const struct hec_compute *c, dou
     return isfinite(idle) ? fmax(1, fmin(most, same) / time) : c->denser;
 }
 
+/* Launching is the limit, and each launch does little: more samples a step are for nearly the same launches. In inference
+ * requests must be there to be put together, so that launching less comes first. */
+static bool judge_launches(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
+                           struct hec_finding *out) {
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
+    double share = hec_waits_share(&w, HEC_CAUSE_LAUNCH), kernel_us = 1e6 * w.compute_s / w.launches;
+    bool tiny = c->sm <= SM_FEW || thin >= THIN_SHARE || (w.launches > 0 && kernel_us <= TINY_US);
+    bool few = samples <= FEW_SAMPLES || thin >= THIN_SHARE;
+    if (!(share >= LEAST_LAUNCH) || !tiny || !few || !(f->memory_free_share >= LEAST_FREE_LAUNCH))
+        return false;
+    bool training = f->steps->source == HEC_STEP_OPTIMIZER && samples <= FEWEST_SAMPLES;
+    double times = fmin(MOST_TIMES, 1 / fmax(1 - f->memory_free_share, 1e-3));
+    if (isfinite(samples))
+        times = fmin(times, fmax(2, FEW_SAMPLES / samples));
+    double fill = fmax(1 / times, isfinite(c->sm) ? c->sm / SM_FULL : isfinite(thin) ? 1 - thin : 1);
+    struct hec_finding compute = {.cause = HEC_CAUSE_BATCH};
+    hec_compute_save(c, 1, (struct hec_saving){0, fmax(0, 1 - fill), fmax(0, 1 - fill)}, denser(f, c, fmin(1, fill)),
+                     &compute);
+    hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, 0.5, 1 - 1 / times, 1, out);
+    struct hec_saving *sums[] = {&out->seconds, &out->joules}, parts[] = {compute.seconds, compute.joules};
+    for (int i = 0; i < 2; i++)
+        if (isfinite(parts[i].best))
+            *sums[i] = (struct hec_saving){sums[i]->low + parts[i].low, fmin(1, sums[i]->best + parts[i].best),
+                                           fmin(1, sums[i]->high + parts[i].high)};
+    out->estimated = true;
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, training ? 0.9 : 0.5);
+    if (isfinite(samples))
+        hec_finding_title(out,
+                          "batch too small: %.0f sample%s a step, in kernels that take no longer than their launch",
+                          samples, samples == 1 ? "" : "s");
+    else
+        hec_finding_title(out, "batch too small: %.0f %% of compute in kernels of few blocks", 100 * thin);
+    if (f->steps->source == HEC_STEP_MODULE)
+        hec_finding_lever(out,
+                          "where requests can wait for each other, batch them (dynamic batching); else launch less");
+    hec_finding_evidence(out,
+                         "the device waits for launches %.0f %% of the %s; for more samples it would not wait longer",
+                         100 * share, hec_waits_whole(&w));
+    if (w.launches > 0)
+        hec_finding_evidence(out, "%.4g launches a %s, %.*f us of the device each", w.launches, w.per,
+                             HEC_FIGURE(kernel_us));
+    return true;
+}
+
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
     double thin = thin_share(f), samples = f->steps->samples_per_step;
@@ -109,6 +168,10 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     bool few = samples <= FEW_SAMPLES, empty = c.sm <= SM_FEW || (isnan(c.sm) && thin >= THIN_SHARE);
     bool weights = rereads(f, &c, samples);
     double least = c.traced ? LEAST_BUSY : weights && few ? LEAST_BUSY_SAMPLES : LEAST_BUSY_TELEMETRY;
+    if (judge_launches(f, &c, thin, samples, out)) {
+        tell(f, &c, thin, samples, true, out);
+        return true;
+    }
     if (!(c.busy >= least) || !(empty || weights) || f->memory_free_share < LEAST_FREE)
         return false;
     /* Normalisation on NCHW leaves SMs empty with any batch: the layout is the matter. */
@@ -136,7 +199,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_lever(out,
                           "batch requests together (dynamic batching), one size below where throughput stops rising; "
                           "where they cannot wait, run several streams");
-    tell(f, &c, thin, samples, out);
+    tell(f, &c, thin, samples, false, out);
     return out->evidence_count > 0;
 }
 
@@ -147,7 +210,8 @@ const struct hec_rule hec_rule_batch = {
         "for a few samples. A larger batch does more work in nearly the same time and for little more power.",
     .detection =
         "the device is busy in its steps, but SMs are mostly empty while kernels run, or matrix products keep memory busy "
-        "and tensor pipes idle with few samples a step; and device memory has room.",
+        "and tensor pipes idle with few samples a step; or it waits for launches of tiny kernels, with few samples a step or "
+        "few blocks a kernel; and device memory has room.",
     .saving =
         "the time shrinks to what the busiest of SMs and tensor pipes would need when full (tensor pipes reach 65 % in "
         "products, 25 % in convolutions), and draws no more than the power limit, nor than the same work took above idle. The interval is wide: only a trial tells.",

@@ -10,6 +10,9 @@ static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in gaps in which code is loaded",
      "ours: the first steps are not in it"},
     {LEAST_LOADS, "", "least loads after the third step", "one may be a lazily loaded kernel of a rare branch"},
+    {100 * HEC_GAP_LATE_SHARE, "%", "least part of that time in the second half of what the device computes",
+     "recompiling lies all over it; CUDA loads each kernel once, at its first launch (CUDA_MODULE_LOADING=LAZY)"},
+    {HEC_GAP_EIGHTHS, "", "least eighths of what the device computes in which code is loaded", "the same"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -31,7 +34,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     int64_t loads = f->calls ? f->calls->late_loads : 0;
     if (f->gaps && f->gaps->loads > loads)
         loads = f->gaps->loads;
-    if (!w.known || !(share >= LEAST) || loads < LEAST_LOADS)
+    if (!w.known || !(share >= LEAST) || loads < LEAST_LOADS || (f->gaps && !f->gaps->loads_recur))
         return false;
     hec_finding_title(out, "stalled by compilation: %.0f %% of the time after start-up", 100 * share);
     hec_finding_evidence(out, "code is loaded %lld times after the third step", (long long)loads);
@@ -50,7 +53,8 @@ const struct hec_rule hec_rule_compile = {
         "seconds, while the device waits.",
     .detection =
         "idle gaps after the third step in which a call loads or compiles code, with all that the gap holds but data "
-        "and checkpoints: what leads to a load is compiling.",
+        "and checkpoints: what leads to a load is compiling. They recur: loads that die away are each kernel's first "
+        "launch, which is paid once.",
     .saving =
         "one version for all shapes needs one compilation: 75 % of the time (30 to 100 %), each second at idle power.",
     .lever = "compile once for all shapes: torch.compile(dynamic=True), mark_dynamic, or pad to a few sizes; "

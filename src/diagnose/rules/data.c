@@ -32,31 +32,40 @@ static const struct hec_rule_advice advice[] = {
      "ds = ds.batch(B).prefetch(tf.data.AUTOTUNE)\n"},
 };
 
-/* Workers that would keep up, and whether the host has the cores for them. seconds: of a step, in which the input is made by
- * what loads now; rest_s: of a step besides. */
+/* Loader workers that would keep up, in all; NAN unknown. data_s: that a step waits for its input; rest_s: the rest of it.
+ * Without workers it is made in data_s. n of them deliver one a step, so that each takes n steps for it. */
+static double workers_needed(int have, double data_s, double rest_s) {
+    double takes_s = have > 0 ? have * (data_s + rest_s) : data_s;
+    return have >= 0 && data_s > 0 && rest_s > 0 ? fmin(MOST_WORKERS, ceil(takes_s / rest_s)) : NAN;
+}
+
+/* The workers that are needed, and whether the host has the cores for them. */
 static void advise(const struct hec_facts *f, double data_s, double rest_s, struct hec_finding *out) {
     const struct hec_host_summary *host = &f->summary->host;
     double spare = host->cores - host->tree_cores;
+    int have = f->summary->loader_workers;
+    if (have >= 0)
+        hec_finding_evidence(out, "the loader has %d worker%s", have, have == 1 ? "" : "s");
     if (host->cores < 1 || !isfinite(spare))
         return;
     hec_finding_evidence(out, "the program uses %.1f of the host's %d core%s", host->tree_cores, host->cores,
                          host->cores == 1 ? "" : "s");
-    double wanted = data_s > 0 && rest_s > 0 ? fmin(MOST_WORKERS, ceil(data_s / rest_s)) : NAN;
+    double needed = workers_needed(have, data_s, rest_s);
+    const char *are = floor(spare) == 1 ? " is" : "s are";
     if (spare < 1)
         hec_finding_lever(out,
                           "no core is idle: make the input cheaper (decode once and store it) or prepare it on the "
                           "device");
-    else if (isfinite(wanted) && wanted <= spare)
+    else if (isfinite(needed) && needed - have <= spare)
         hec_finding_lever(out,
-                          "%.0f more loader worker%s would keep up, and %.0f core%s idle: "
+                          "%.0f loader worker%s in all would keep up, and %.0f core%s idle: "
                           "DataLoader(num_workers=%.0f, pin_memory=True, persistent_workers=True, prefetch_factor=4)",
-                          wanted, wanted == 1 ? "" : "s", floor(spare), floor(spare) == 1 ? " is" : "s are", wanted);
-    else if (isfinite(wanted))
+                          needed, needed == 1 ? "" : "s", floor(spare), are, needed);
+    else if (isfinite(needed))
         hec_finding_lever(out,
-                          "%.0f more loader worker%s would be needed and %.0f core%s idle: use %s, and make the "
-                          "input cheaper or prepare it on the device",
-                          wanted, wanted == 1 ? "" : "s", floor(spare), floor(spare) == 1 ? " is" : "s are",
-                          floor(spare) == 1 ? "it" : "those");
+                          "%.0f loader workers in all would be needed and %.0f core%s idle: num_workers=%.0f, and make "
+                          "the input cheaper or prepare it on the device",
+                          needed, floor(spare), are, have + floor(spare));
 }
 
 static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
@@ -112,7 +121,7 @@ const struct hec_rule hec_rule_data = {
         "a loader that works ahead hides its time behind the device's: 60 to 100 % of the wait goes, 90 % at best guess "
         "(starting workers costs some), each second at idle power.",
     .lever =
-        "load ahead, in parallel: DataLoader(num_workers=..., pin_memory=True, persistent_workers=True, prefetch_factor=4)",
+        "load ahead, in parallel: DataLoader(num_workers=N, pin_memory=True, persistent_workers=True, prefetch_factor=4)",
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -35,35 +35,38 @@ static const struct hec_source_line *held_by(const struct hec_facts *f) {
     return NULL;
 }
 
+/* Nothing ran on it in the whole run. A trace with work on the device goes before what telemetry makes of the little that it
+ * sees: a program that gives a device 0.1 ms of work each 30 ms uses it. */
+static bool never_used(const struct hec_facts *f) {
+    return f->ledger ? f->ledger->basis == HEC_LEDGER_UNUSED : f->device->verdict.kind == HEC_VERDICT_UNUSED;
+}
+
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_verdict *verdict = &f->device->verdict;
-    double held = held_s(f), share = held / f->run_s, watts = NAN;
+    bool never = never_used(f);
+    double held = never && !f->ledger ? f->run_s : held_s(f), share = held / f->run_s, watts = NAN;
     const struct hec_source_line *line = held_by(f);
     /* Packages' code there is a program that ends: workers are waited for, caches written. */
-    bool ends = line && hec_source_rank(line->file) > 0, after = share >= LEAST && held >= LEAST_S && !ends;
-    if (!after && verdict->kind != HEC_VERDICT_UNUSED)
+    bool ends = line && hec_source_rank(line->file) > 0;
+    if (!never && !(share >= LEAST && held >= LEAST_S && !ends))
         return false;
-    if (!after) {
-        held = f->run_s;
-        share = 1;
-    }
     if (f->ledger && f->ledger->rows[HEC_STATE_TAIL].watts > 0)
         watts = f->ledger->rows[HEC_STATE_TAIL].watts;
-    if (after) {
+    if (never) {
+        hec_finding_title(out, "allocated and unused: held without work for %.1f s", held);
+        for (int i = 0; i < verdict->evidence_count; i++)
+            hec_finding_evidence(out, "%s", verdict->evidence[i]);
+        hec_finding_evidence(out, "used: %s", f->device->used_why);
+    } else {
         hec_finding_title(out, "held without use: %.1f s after its last work, %.0f %% of the run", held, 100 * share);
         hec_finding_evidence(out, "the last activity on the device ends %.1f s before the program", held);
         if (line && line->line > 0)
             hec_finding_evidence(out, "the program is at line %d in %s meanwhile", (int)line->line, line->function);
-    } else {
-        hec_finding_title(out, "allocated and unused");
-        for (int i = 0; i < verdict->evidence_count; i++)
-            hec_finding_evidence(out, "%s", verdict->evidence[i]);
-        hec_finding_evidence(out, "used: %s", f->device->used_why);
     }
     if (isfinite(watts))
         hec_finding_evidence(out, "%.0f W meanwhile", watts);
-    out->confidence = after ? f->ledger ? 0.9 : 0.7 : verdict->confidence;
-    hec_waits_save_seconds(f, held, after ? 0.7 : 0, after ? 0.95 : 0.9, 1, out);
+    out->confidence = never ? verdict->confidence : f->ledger ? 0.9 : 0.7;
+    hec_waits_save_seconds(f, held, never ? 0 : 0.7, never ? 0.9 : 0.95, 1, out);
     out->states = f->ledger ? 1u << HEC_STATE_TAIL : 0;
     return true;
 }
@@ -74,7 +77,7 @@ const struct hec_rule hec_rule_idle = {
         "The program holds the device and gives it nothing to do: it has ended its work and lives on, or never began.",
     .detection =
         "time after the device's last activity in which the program's own code runs (packages' code there is a "
-        "program that ends); or hardly any activity in the whole run.",
+        "program that ends); or no activity in the whole run. A device that works now and then is used.",
     .saving = "the time held without use, at what the device draws then.",
     .lever = "give the device back when its work is done: end the process, or free its context",
     .limits = limits,

@@ -5,6 +5,7 @@
 
 #define LEAST_BUSY 0.70
 #define LEAST_POWER 0.50
+#define LEAST_FP64 0.10 /* of compute, from which it is worth a word that the tensor cores do it */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST_BUSY, "%",
@@ -57,7 +58,12 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     else if (use->power_w > 0 && f->device->power_limit_w > 0)
         hec_finding_evidence(out, "%.0f W of %.0f W in the time in use", use->power_w, f->device->power_limit_w);
     hec_finding_title(out, "healthy: the device is kept busy");
-    out->seconds = out->joules = (struct hec_saving){0, 0, 0};
+    double fp64 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_FP64];
+    if (fp64 >= LEAST_FP64)
+        hec_finding_evidence(out, "%.0f %% of compute is in fp64 products on tensor cores", 100 * fp64);
+    out->seconds = (struct hec_saving){0, 0, 0};
+    if (f->run_j > 0)
+        out->joules = out->seconds;
     return out->evidence_count > 0;
 }
 

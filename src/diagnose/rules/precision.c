@@ -13,21 +13,26 @@
 /* Parts of the ratio of peaks that programs reach when they change over. */
 #define REACHED_GEMM 0.75
 #define REACHED_CONV 0.35
-#define RATIO_UNKNOWN 8.0
+#define RATIO_UNKNOWN 8.0    /* of peaks: TF32 or a Volta's fp16 by fp32; bf16 is twice that */
 #define TF32_CONFIDENCE 0.25 /* a hint: TF32 uses the tensor cores, and may be there for its precision */
 #define FP32_GAIN_LOW (1 - 1 / 2.2)
 #define ALIGNED_NEW 4.5 /* misaligned bf16 products against aligned ones, where those run on warp-group instructions */
 #define ALIGNED_OLD 2.0
+#define FP16_FROM 7 /* compute capability */
+#define TF32_FROM 8
 
 static const struct hec_rule_limit limits[] = {
-    {100 * LEAST_SHARE, "%", "least share of compute in fp32 or fp64 products, or misaligned ones",
+    {100 * LEAST_SHARE, "%", "least share of compute in fp32 products, or misaligned ones",
      "below, the saving is within what a run varies"},
     {100 * LEAST_SHARE_TF32, "%", "least share of compute in TF32 products, where half precision is twice as fast",
      "half the gain of the above at most"},
     {100 * TENSOR_IDLE, "%", "tensor-pipe activity below which tensor cores are idle",
      "measured on an H200: fp32 products 0.0 %, a bf16 net's at least 9 %"},
-    {100 * FP32_BUSY, "%", "FP32-pipe activity from which products run there, where names do not tell",
+    {100 * FP32_BUSY, "%", "FP32-pipe activity from which products run there, where their names do not say so",
      "measured on an H200: fp32 products 75 %, element-wise chains 5 %, bf16 programs under 8 %"},
+    {FP16_FROM, "", "compute capability from which there are tensor cores for fp16",
+     "CUDA C++ Programming Guide, compute capabilities"},
+    {TF32_FROM, "", "the same for TF32 and bf16", "CUDA C++ Programming Guide, compute capabilities"},
     {100 * REACHED_GEMM, "%", "of the ratio of peaks that matrix products reach, fp32 to TF32 or bf16",
      "measured on an H200: 5.5 x of 7.4 x and 14 x of 14.8 x"},
     {100 * REACHED_CONV, "%", "the same of convolutions",
@@ -44,6 +49,8 @@ static const struct hec_rule_advice advice[] = {
     {"PyTorch", "For inference, convert the model once; pad odd widths to multiples of 8 (64 is better).",
      "model = model.to(torch.bfloat16)\n"
      "width = (width + 7) // 8 * 8\n"},
+    {"CUDA", "Let cuBLAS and cuDNN round fp32 products to TF32.",
+     "cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH);\n"},
     {"JAX", "Lower the default precision of products, or compute in bf16.",
      "jax.config.update(\"jax_default_matmul_precision\", \"tensorfloat32\")\n"},
     {"TensorFlow", "Use a mixed-precision policy.", "tf.keras.mixed_precision.set_global_policy(\"mixed_bfloat16\")\n"},
@@ -51,12 +58,24 @@ static const struct hec_rule_advice advice[] = {
 };
 
 struct candidate {
-    enum { FP32, MISALIGNED, FP64, TF32 } kind;
+    enum { FP32, MISALIGNED, TF32 } kind;
     double share; /* of compute */
     struct hec_saving gain;
     double confidence;
-    bool by_counters;
 };
+
+/* What the device's tensor cores take: NO_TENSOR also where nothing says that it has any. */
+enum tensor_cores { NO_TENSOR, TENSOR_FP16, TENSOR_TF32 };
+
+static enum tensor_cores tensor_cores_of(const struct hec_facts *f) {
+    const struct hec_device *d = &f->device->device;
+    /* AMD's profiler gives the gfx number as compute capability */
+    if (d->cuda_major > 0 && strncmp(d->name, "AMD", 3) != 0)
+        return d->cuda_major >= TF32_FROM ? TENSOR_TF32 : d->cuda_major >= FP16_FROM ? TENSOR_FP16 : NO_TENSOR;
+    if (!f->part || !(f->part->peak_tflops[HEC_PRECISION_FP16] > 0))
+        return NO_TENSOR;
+    return f->part->peak_tflops[HEC_PRECISION_TF32] == 0 ? TENSOR_FP16 : TENSOR_TF32;
+}
 
 /* "…_align1>", "…_align2_…", "aligna1": rows that the fast loads cannot fetch; not "align16". */
 static bool misaligned(const char *name) {
@@ -98,48 +117,42 @@ static double ratio(const struct hec_facts *f, enum hec_precision b, enum hec_pr
     return isfinite(x) && x > 0 ? x : NAN;
 }
 
-/* What leaving fp32 gives: TF32 at the best guess for training, half precision for inference. */
-static struct hec_saving fp32_gain(const struct hec_facts *f, enum hec_precision from) {
-    double tf32 = ratio(f, HEC_PRECISION_TF32, from), half = ratio(f, HEC_PRECISION_FP16, from);
+static double or_else(double x, double otherwise) {
+    return isfinite(x) ? x : otherwise;
+}
+
+/* What leaving fp32 gives: TF32 at the best guess for training, half precision for inference and where there is no TF32. */
+static struct hec_saving fp32_gain(const struct hec_facts *f, enum tensor_cores cores) {
     double conv = f->class_share[HEC_KERNEL_CLASS_CONV], math = f->math_share;
     double reached = math > 0 ? REACHED_CONV * conv / math + REACHED_GEMM * (1 - conv / math) : REACHED_GEMM;
+    double tf32 = or_else(ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32), RATIO_UNKNOWN);
+    double half = or_else(ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32), 2 * RATIO_UNKNOWN);
     bool serving = f->steps->source == HEC_STEP_MODULE;
-    if (isnan(half))
-        half = 2 * RATIO_UNKNOWN;
-    double target = serving || !(tf32 > 1.5) ? half : tf32;
-    if (isnan(tf32) && !serving)
-        target = RATIO_UNKNOWN;
-    double best = fmax(1, reached * target);
+    double best = fmax(1, reached * (cores == TENSOR_FP16 || serving || !(tf32 > 1.5) ? half : tf32));
     return (struct hec_saving){fmin(FP32_GAIN_LOW, 1 - 1 / best), 1 - 1 / best, 1 - 1 / fmax(best, half)};
 }
 
+/* Tensor cores do matrix products and nothing else: arithmetic that no name shows to be one is not theirs to speed up, however
+ * busy the FP32 pipes are (n-body, FFT). Nor is a product in fp64, which libraries give to the tensor cores that take it. */
 static int gather(const struct hec_facts *f, const struct hec_compute *c, struct candidate *out) {
     double simt = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_SIMT_FP32];
-    double fp64 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_FP64];
     double tf32 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_TF32];
     double odd = f->timeline ? misaligned_share(f) : 0;
     bool idle_tensor = c->tensor <= TENSOR_IDLE && c->fp32 >= FP32_BUSY;
+    double confidence = !idle_tensor ? 0.85 : simt >= LEAST_SHARE ? 0.95 : HEC_TELEMETRY_CONFIDENCE;
+    enum tensor_cores cores = tensor_cores_of(f);
     int count = 0;
-    if (simt >= LEAST_SHARE && idle_tensor) /* names that do not tell are no tensor kernels either */
+    if (idle_tensor) /* products whose names do not say their arithmetic do not run on tensor cores either */
         simt += f->math_share * f->precision_share[HEC_KERNEL_PRECISION_UNKNOWN];
-    if (simt >= LEAST_SHARE)
-        out[count++] =
-            (struct candidate){FP32, simt, fp32_gain(f, HEC_PRECISION_FP32), idle_tensor ? 0.95 : 0.85, false};
-    else if (idle_tensor && (!f->timeline || simt + fp64 + tf32 < LEAST_SHARE)) {
-        struct hec_saving gain = fp32_gain(f, HEC_PRECISION_FP32);
-        gain.low /= 2;
-        out[count++] =
-            (struct candidate){FP32, f->math_share > 0 ? f->math_share : 1, gain, HEC_TELEMETRY_CONFIDENCE, true};
-    }
+    if (simt >= LEAST_SHARE && cores != NO_TENSOR)
+        out[count++] = (struct candidate){FP32, simt, fp32_gain(f, cores), confidence};
     if (odd >= LEAST_SHARE) {
         double best = peak(f, HEC_PRECISION_FP8) > 0 ? ALIGNED_NEW : ALIGNED_OLD;
         out[count++] = (struct candidate){
-            MISALIGNED, odd, {1 - 1 / (1 + (best - 1) / 3), 1 - 1 / best, 1 - 1 / (1.5 * best)}, 0.9, false};
+            MISALIGNED, odd, {1 - 1 / (1 + (best - 1) / 3), 1 - 1 / best, 1 - 1 / (1.5 * best)}, 0.9};
     }
-    if (fp64 >= LEAST_SHARE)
-        out[count++] = (struct candidate){FP64, fp64, fp32_gain(f, HEC_PRECISION_FP64_TENSOR), 0.4, false};
     if (tf32 >= LEAST_SHARE_TF32 && ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_TF32) >= GAIN_LEAST_PEAKS)
-        out[count++] = (struct candidate){TF32, tf32, {0.10, 0.30, 0.45}, TF32_CONFIDENCE, false};
+        out[count++] = (struct candidate){TF32, tf32, {0.10, 0.30, 0.45}, TF32_CONFIDENCE};
     return count;
 }
 
@@ -147,12 +160,15 @@ static void tell(const struct hec_facts *f, const struct candidate *it, struct h
     double share = 100 * it->share;
     switch (it->kind) {
     case FP32:
-        if (it->by_counters) {
-            hec_finding_title(out, "arithmetic in fp32, tensor cores idle");
-            break;
-        }
         hec_finding_title(out, "fp32 without tensor cores: %.0f %% of compute", share);
         hec_finding_evidence(out, "%.0f %% of compute is in fp32 products whose kernels use no tensor cores", share);
+        if (tensor_cores_of(f) == TENSOR_FP16) { /* bf16 and TF32 come with compute capability 8 */
+            hec_finding_lever(out, "torch.autocast(\"cuda\", dtype=torch.float16) with torch.amp.GradScaler; for "
+                                   "inference, model.half(): the tensor cores of this device take fp16 alone");
+            out->code = "with torch.autocast(\"cuda\", dtype=torch.float16):\n"
+                        "    loss = loss_of(model(inputs), targets)\n"
+                        "scaler.scale(loss).backward()\n";
+        }
         break;
     case MISALIGNED:
         hec_finding_title(out, "shapes that miss the fast tensor-core kernels: %.0f %% of compute", share);
@@ -162,11 +178,6 @@ static void tell(const struct hec_facts *f, const struct candidate *it, struct h
                              share);
         hec_finding_lever(out, "pad the sizes of the products to multiples of 8 (64 is better)");
         break;
-    case FP64:
-        hec_finding_title(out, "double precision: %.0f %% of compute", share);
-        hec_finding_evidence(out, "%.0f %% of compute is in fp64 products", share);
-        hec_finding_lever(out, "where the results allow it, compute products in fp32 with TF32");
-        break;
     case TF32:
         hec_finding_title(out, "TF32 where half precision is twice as fast: %.0f %% of compute", share);
         hec_finding_evidence(out, "%.0f %% of compute is in TF32 products", share);
@@ -174,7 +185,7 @@ static void tell(const struct hec_facts *f, const struct candidate *it, struct h
                                "dtype=torch.bfloat16)");
         break;
     }
-    for (int i = 0; i < f->summary->timeline.kernel_count && it->kind <= MISALIGNED && !it->by_counters; i++) {
+    for (int i = 0; i < f->summary->timeline.kernel_count && it->kind <= MISALIGNED; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
         bool simt = k->precision == HEC_KERNEL_PRECISION_SIMT_FP32;
         if (k->device == f->device->device.index && (it->kind == FP32 ? simt : misaligned(k->name) && !simt)) {
@@ -186,7 +197,7 @@ static void tell(const struct hec_facts *f, const struct candidate *it, struct h
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_compute c;
-    struct candidate list[4], *it = NULL;
+    struct candidate list[3], *it = NULL;
     hec_compute_gather(f, &c);
     int count = gather(f, &c, list);
     for (int i = 0; i < count; i++)
@@ -200,10 +211,12 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "while kernels run, tensor pipes are active %.0f %% of the time, FP32 pipes %.0f %%",
                              100 * c.tensor, 100 * c.fp32);
     double fast = ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32);
+    double half = ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32);
+    const char *source = f->profile && f->profile->peaks.calibrated ? "calibrated" : "part table";
     if (it->kind == FP32 && isfinite(fast))
-        hec_finding_evidence(out, "peak TF32 is %.1f x, bf16 %.1f x that of fp32 (%s)", fast,
-                             ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32),
-                             f->profile && f->profile->peaks.calibrated ? "calibrated" : "part table");
+        hec_finding_evidence(out, "peak TF32 is %.1f x, bf16 %.1f x that of fp32 (%s)", fast, half, source);
+    else if (it->kind == FP32 && isfinite(half))
+        hec_finding_evidence(out, "peak fp16 is %.1f x that of fp32 (%s)", half, source);
     hec_compute_save(&c, it->share, it->gain, c.denser, out);
     return out->evidence_count > 0;
 }
@@ -214,13 +227,14 @@ const struct hec_rule hec_rule_precision = {
         "Matrix products and convolutions run on the ordinary arithmetic units, or on tensor cores in a slow mode. Tensor "
         "cores do the same products in TF32, bf16 or fp16 up to fifteen times as fast, for about as many watts.",
     .detection =
-        "the names of matrix, convolution and attention kernels tell their arithmetic (fp32 without tensor cores, fp64, "
-        "TF32) and whether rows are aligned; where they do not, tensor pipes are idle while FP32 pipes are busy.",
+        "kernels that are matrix products, convolutions or attention by their names, whose arithmetic (fp32 without tensor "
+        "cores, TF32) and alignment the names say; where they do not, tensor pipes are idle while FP32 pipes are busy. "
+        "Without a trace nothing shows that there are products, and without tensor cores there is nothing to claim.",
     .saving =
         "the share of compute in such kernels, sped up by the ratio of the peaks times what programs reach of it; the "
         "faster kernels are charged with the power limit's watts. Low end: what a convolutional net gained.",
     .lever = "torch.set_float32_matmul_precision(\"high\"), then torch.autocast(\"cuda\", dtype=torch.bfloat16); for "
-             "inference, model.to(torch.bfloat16)",
+             "inference, model.to(torch.bfloat16); in CUDA, CUBLAS_TF32_TENSOR_OP_MATH",
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -54,6 +54,7 @@ static bool track_of(struct hec_import_event *e, struct hec_import_track *track)
 
 static void fill(struct hec_import *import, const struct hec_import_event *e, struct hec_activity *a) {
     struct hec_import_direction direction;
+    const char *phase;
     switch (e->kind) {
     case HEC_ACTIVITY_KERNEL:
         a->name = kernel_id(import, e);
@@ -77,6 +78,10 @@ static void fill(struct hec_import *import, const struct hec_import_event *e, st
         a->detail = hec_import_api_class(e->name, e->name_length);
         a->name = hec_import_name(import, e->name, e->name_length);
         break;
+    case HEC_ACTIVITY_PHASE:
+        phase = hec_import_phase(e->name, e->name_length);
+        a->name = hec_import_name(import, phase, strlen(phase));
+        break;
     default:
         a->name = hec_import_name(import, e->name, e->name_length);
     }
@@ -87,9 +92,12 @@ static void fill(struct hec_import *import, const struct hec_import_event *e, st
 /* The record of an event that is complete but for its end. 1: it has no place. */
 static int make_record(struct hec_import *import, struct hec_import_file *file, struct hec_import_event *e,
                        struct hec_import_record *record, struct hec_why *why) {
-    if ((e->kind == HEC_ACTIVITY_RANGE || e->kind == HEC_ACTIVITY_OPERATOR) && e->name_length > strlen(STEP_PREFIX) &&
-        memcmp(e->name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0)
-        e->kind = HEC_ACTIVITY_STEP;
+    if (e->kind == HEC_ACTIVITY_RANGE || e->kind == HEC_ACTIVITY_OPERATOR) {
+        if (e->name_length > strlen(STEP_PREFIX) && memcmp(e->name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0)
+            e->kind = HEC_ACTIVITY_STEP;
+        else if (hec_import_phase(e->name, e->name_length))
+            e->kind = HEC_ACTIVITY_PHASE;
+    }
     *record = (struct hec_import_record){
         .activity = {.start_ns = e->start_ns.value, .end_ns = e->start_ns.value, .kind = (uint8_t)e->kind},
         .correlation = e->correlation.known && e->correlation.value > 0 ? (uint64_t)e->correlation.value : 0,

@@ -221,7 +221,12 @@ static int range(struct hec_nsys *n, const struct hec_nsys_row *row) {
     }
     struct hec_import_record record;
     bool step = hec_import_is_step(row->name, row->name_length);
-    int err = begin_thread_row(n, row, step ? HEC_ACTIVITY_STEP : HEC_ACTIVITY_RANGE, &record);
+    const char *phase = step ? NULL : hec_import_phase(row->name, row->name_length);
+    int err = begin_thread_row(n, row,
+                               step    ? HEC_ACTIVITY_STEP
+                               : phase ? HEC_ACTIVITY_PHASE
+                                       : HEC_ACTIVITY_RANGE,
+                               &record);
     if (err)
         return err < 0 ? err : HEC_OK;
     if (step) {
@@ -232,6 +237,8 @@ static int range(struct hec_nsys *n, const struct hec_nsys_row *row) {
         record.activity.track = (uint32_t)id;
         record.activity.detail = HEC_STEP_ANNOTATED;
         record.activity.amount = NAN;
+    } else if (phase) {
+        record.activity.name = hec_import_name(n->import, phase, strlen(phase));
     } else {
         record.activity.name = hec_import_name(n->import, row->name, row->name_length);
     }

@@ -27,4 +27,8 @@ size_t hec_import_api_length(const char *name, size_t length);
 /* An NVTX range that is a step: "ProfilerStep#7", "step 7", "Iteration_7", "iter: 7". */
 bool hec_import_is_step(const char *name, size_t length);
 
+/* The phase that a range or an operator of that name is: "data" for what PyTorch puts around a loader's next,
+ * "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"; NULL: none. */
+const char *hec_import_phase(const char *name, size_t length);
+
 #endif
