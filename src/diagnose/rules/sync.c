@@ -9,10 +9,9 @@
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in which the device is dry because of it",
      "measured on an H200: a value read or a synchronisation a layer 38 to 43 %, read every 50 steps under 1 %"},
-    {HEC_WAITS_LAUNCH_US, "us",
-     "of the host for a launch: where that is less than what is launched, a host that does not wait "
-     "runs ahead, and launching is hidden",
-     "a launch takes 2 to 9 us, with its operator in Python about 10"},
+    {1e-6 * HEC_STATE_BRIEF_NS, "ms", "from a wait to the next launch: what takes longer is the program's own code",
+     "measured on an H100: 10 to 60 us, of a host twice as slow 120"},
+    {HEC_STATE_READ_BYTES, "bytes", "that a copy to the host has at most where a number is read", "ours: 32 doubles"},
 };
 
 static const struct hec_rule_advice advice[] = {
