@@ -10,7 +10,7 @@ void hec_state_device_init(struct hec_state_device *d, int device, const struct 
     d->visitor = visitor;
     d->traced.everywhere = true;
     d->blind_ns = INT64_MAX;
-    d->wait_told_ns = INT64_MIN;
+    d->wait_told_ns = d->busy_ns = INT64_MIN;
 }
 
 void hec_state_device_free(struct hec_state_device *d) {
@@ -262,7 +262,7 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
         .main = d->main,
     };
     d->gap = &gap;
-    d->hidden_us = gap.startup || gap.tail ? 0 : hec_state_gap_hidden_us(&gap);
+    d->hidden_us = gap.startup || gap.tail ? 0 : hec_state_gap_hidden_us(&gap, d->busy_ns);
     int64_t window = window_start(d, gap.start_ns, t_ns);
     d->frame = 0;
     d->sample = d->sampled ? hec_host_sample_from(d->sampled, gap.start_ns) : 0;
@@ -283,7 +283,7 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
     d->blind_ns = INT64_MAX;
     d->gap = NULL;
     d->hidden_us = 0;
-    d->at_ns = t_ns;
+    d->busy_ns = d->at_ns = t_ns;
     return err;
 }
 

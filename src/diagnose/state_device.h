@@ -27,6 +27,7 @@ struct hec_state_device {
     size_t sample; /* of sampled: the next */
     uint32_t frame;
     const struct hec_state_gap *gap; /* at hand */
+    int64_t busy_ns;                 /* since when; in a gap, before it */
     uint32_t hidden_us;              /* of the next piece */
     int64_t wait_end_ns;            /* of the call that waited when the gap at hand began */
     int64_t wait_told_ns;           /* samples of waiting calls are told up to here */

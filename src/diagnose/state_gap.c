@@ -134,13 +134,14 @@ static int64_t idle_since(const struct hec_host_thread *t, int64_t t_ns) {
     return launch ? larger(a, t->launches[launch - 1].end_ns) : a;
 }
 
-uint32_t hec_state_gap_hidden_us(const struct hec_state_gap *gap) {
+uint32_t hec_state_gap_hidden_us(const struct hec_state_gap *gap, int64_t busy_ns) {
     const struct hec_host_segment *own = across(gap->thread, gap->start_ns);
     const struct hec_host_segment *s = own ? own : across(gap->main, gap->start_ns);
     const struct hec_host_launch *copy = s ? NULL : copying(gap);
     int64_t since = s ? s->start_ns : copy ? copy->start_ns : idle_since(gap->thread, gap->start_ns);
     if (!s && !copy)
         since = larger(since, idle_since(gap->main, gap->start_ns));
+    since = larger(since, busy_ns);
     int64_t hidden = since > INT64_MIN / 2 ? (gap->start_ns - since) / 1000 : 0;
     return hidden > 0 && hidden < UINT32_MAX ? (uint32_t)hidden : 0;
 }

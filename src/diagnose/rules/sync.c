@@ -34,7 +34,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!w.known || !(share >= LEAST))
         return false;
     hec_finding_title(out, "stalled by synchronisation: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
-    if (f->calls)
+    if (w.syncs > 0)
         hec_finding_evidence(out, "the host waits for the device %.3g times a %s", w.syncs, w.per);
     if (w.reads >= 1)
         hec_finding_evidence(out, "%.3g times a %s it reads a few bytes: .item(), .tolist(), nonzero()", w.reads,
@@ -43,9 +43,10 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "the device is dry %.4g ms a %s of %.4g ms, until launches have caught up",
                              1e3 * w.owned_s[HEC_CAUSE_SYNC] / w.work, w.per, 1e3 * w.whole_s / w.work);
     hec_waits_tell_joules(f, &w, HEC_CAUSE_SYNC, out);
-    if (f->calls && w.syncs >= 1 && strcmp(w.per, "step") == 0)
+    double waits = fmax(w.syncs, w.reads);
+    if (waits >= 1 && strcmp(w.per, "step") == 0)
         hec_finding_lever(
-            out, "do not wait %.3g times a step: %s; torch.cuda.set_sync_debug_mode(\"warn\") names the lines", w.syncs,
+            out, "do not wait %.3g times a step: %s; torch.cuda.set_sync_debug_mode(\"warn\") names the lines", waits,
             w.reads >= 1 ? "keep values on the device and read them every N steps" : "drop the synchronisations");
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_SYNC, f->calls ? 0.9 : 0.7);
     /* What the host does between two waits is hidden once it runs ahead; the last wait of a step may be needed. */
