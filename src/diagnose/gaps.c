@@ -69,11 +69,12 @@ static void launching(struct hec_gap_facts *g, enum hec_state state, enum hec_st
 }
 
 static void close_host(struct hec_gap_facts *g) {
-    if (g->host_s * HEC_NS_PER_S >= HEC_STATE_BRIEF_NS)
-        own(g, HEC_STATE_HOST, HEC_CAUSE_HOST, false, g->host_s);
-    else if (g->host_s > 0)
-        launching(g, HEC_STATE_HOST, g->host_wait, g->host_s);
-    g->host_s = 0;
+    double seconds = (double)g->host_ns / HEC_NS_PER_S;
+    if (g->host_ns >= HEC_STATE_BRIEF_NS)
+        own(g, HEC_STATE_HOST, HEC_CAUSE_HOST, false, seconds);
+    else if (g->host_ns > 0)
+        launching(g, HEC_STATE_HOST, g->host_wait, seconds);
+    g->host_ns = 0;
 }
 
 static void close_gap(struct hec_gap_facts *g) {
@@ -134,8 +135,8 @@ static void take_idle(struct hec_gap_facts *g, const struct hec_state_piece *pie
     if (piece->hidden_us)
         g->hidden_s = piece->hidden_us / 1e6;
     if (state == HEC_STATE_HOST) {
-        g->host_wait = g->host_s > 0 ? g->host_wait : (enum hec_state_wait)piece->wait;
-        g->host_s += seconds;
+        g->host_wait = g->host_ns > 0 ? g->host_wait : (enum hec_state_wait)piece->wait;
+        g->host_ns += piece->end_ns - piece->start_ns;
         return;
     }
     close_host(g);

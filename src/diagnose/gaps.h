@@ -42,7 +42,7 @@ struct hec_gap_facts {
     /* of the gap at hand */
     struct hec_gap_part now[16];
     int now_count;
-    double host_s;                   /* of host so far, with nothing else in between */
+    int64_t host_ns; /* of host so far, with nothing else in between */
     enum hec_state_wait host_wait;
     double hidden_s;                 /* of what began the gap */
     double ahead_s[HEC_CAUSE_COUNT]; /* by so much the program would be ahead without that cause */

@@ -84,7 +84,7 @@ struct hec_state_piece {
     /* Of the first of a gap: for how long the thread had been at what it did when the device ran dry: hidden by the device,
      * and so long it was late. In microseconds. */
     uint32_t hidden_us;
-    bool traced;              /* false: UNKNOWN, and the time may be extrapolated */
+    bool traced; /* false: UNKNOWN, and the time may be extrapolated */
 };
 
 /* A stack sample that tells why the device was in a state, taken in traced time:

@@ -125,10 +125,8 @@ static inline uint32_t fake_tl_kernel(struct fake_timeline *t, const char *name,
 
 static inline uint32_t fake_tl_frame(struct fake_timeline *t, const char *file, const char *function, int line) {
     struct hec_frame *f = &t->frames[t->frame_count];
-    *f = (struct hec_frame){.id = ++t->frame_count,
-                            .file = fake_tl_name(t, file),
-                            .function = fake_tl_name(t, function),
-                            .line = line};
+    *f = (struct hec_frame){
+        .id = ++t->frame_count, .file = fake_tl_name(t, file), .function = fake_tl_name(t, function), .line = line};
     return f->id;
 }
 

@@ -70,7 +70,7 @@ static void check(const struct program *p, enum how how) {
 
 /* ---- programs with two sides: which causes, and in what size ---- */
 
-#define ROW_S 1.2
+#define ROW_S 2.0
 
 /* 4 to 6 ms of the program's own code around each wait. */
 static void step_around_waits(struct inferred_world *w, int step) {
@@ -292,11 +292,8 @@ static void test_neither(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_engine),
-        cmocka_unit_test(test_glimpse),
-        cmocka_unit_test(test_neither),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_fixes),
+        cmocka_unit_test(test_engine), cmocka_unit_test(test_glimpse), cmocka_unit_test(test_neither),
+        cmocka_unit_test(test_rows),   cmocka_unit_test(test_fixes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
