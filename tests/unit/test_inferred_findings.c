@@ -92,7 +92,7 @@ static void step_sampling(struct inferred_world *w, int step) {
     inferred_line(w, 22);
     inferred_copy(w, 18e6, true);
     kernels(w, 40, 60, 140, 2, 15);
-    inferred_copy(w, 4, false);
+    inferred_sync(w, 0);
 }
 
 /* Cells at the border visit the host, where other ranks' come from. */
@@ -100,6 +100,7 @@ static void step_halo(struct inferred_world *w, int step) {
     (void)step;
     kernels(w, 5, 900, 1100, 1, 3);
     inferred_copy(w, 130e3, false);
+    inferred_sync(w, 0);
     inferred_line(w, 31);
     inferred_work(w, inferred_between(w, 1400, 1600));
     inferred_line(w, 32);
@@ -196,7 +197,8 @@ static double simulate_row(const struct program *p, enum how how) {
     return ROW_S / step;
 }
 
-static void check_row(size_t row, enum how how) {
+static int check_row(size_t row, enum how how) {
+    int wrong = 0;
     const struct program *p = &rows[row].program;
     simulate_row(p, how);
     for (int view = 0; view < 2; view++) {
@@ -230,10 +232,11 @@ static void check_row(size_t row, enum how how) {
                     print_message("    %s %.3f\n", hec_cause_name((enum hec_cause)cause),
                                   hec_waits_share(&waits, (enum hec_cause)cause));
         }
-        assert_true(right);
+        wrong += !right;
         hec_summary_free(&s);
     }
     inferred_free(&world);
+    return wrong;
 }
 
 /* What a cause is said to own is what its own fix brings: the same program, simulated without it. */
@@ -263,12 +266,14 @@ static void test_fixes(void **state) {
 }
 
 static void test_rows(void **state) {
+    int wrong = 0;
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        check_row(i, ENGINE);
+        wrong += check_row(i, ENGINE);
         if (rows[i].program.certain)
-            check_row(i, NEITHER);
+            wrong += check_row(i, NEITHER);
     }
+    assert_int_equal(wrong, 0);
 }
 
 static void run_all(enum how how) {
