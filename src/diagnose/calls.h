@@ -45,7 +45,7 @@ struct hec_call_facts {
     int64_t late_loads;
     double late_load_s;
     /* Consecutive point-wise kernels (classes elementwise, copying, random) of one stream: unfused chains. A normalisation
-     * or reduction ends one: fusing across it is another matter. */
+     * or reduction ends one, and communication on the device does: fusing across it is another matter. */
     int64_t chains;    /* of three kernels or more */
     double chain_s;    /* in them */
     double chain_mean; /* kernels a chain; NAN without */

@@ -14,7 +14,7 @@ static double together(const struct hec_findings *findings, int device) {
     for (int i = 0; i < findings->count; i++) {
         const struct hec_finding *f = &findings->list[i];
         double best = isfinite(f->joules.best) ? f->joules.best : f->seconds.best;
-        if (f->device != device || !isfinite(best) || f->confidence < HEC_FINDING_SURE)
+        if (!(f->devices >> device & 1) || !isfinite(best) || f->confidence < HEC_FINDING_SURE)
             continue;
         left *= 1 - best;
         known = true;
