@@ -116,7 +116,7 @@ static void take_busy(struct hec_gap_facts *g, const struct hec_state_piece *pie
     close_gap(g);
     g->saving &= piece->traced && piece->state == HEC_STATE_COPY;
     g->hidden_s = 0;
-    if (!piece->traced || piece->state != HEC_STATE_COPY)
+    if (!piece->traced || piece->state != HEC_STATE_COPY || piece->wait == HEC_STATE_WAIT_WITHIN)
         return;
     enum hec_cause cause = g->saving ? HEC_CAUSE_CHECKPOINT : waited_for(piece->wait, HEC_CAUSE_COPY);
     add(g, &(struct hec_gap_part){HEC_STATE_COPY, cause, piece->wait == HEC_STATE_WAIT_SMALL, seconds});

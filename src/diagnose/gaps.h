@@ -3,7 +3,8 @@
  *
  *   data, checkpoint, alloc   their own
  *   host                      in pieces of HEC_STATE_BRIEF_NS and more its own. Shorter ones are as launch.
- *   copy                      copy; sync where a number is read; checkpoint right after a checkpoint: weights go to the host
+ *   copy                      copy; sync where a number is read; checkpoint right after a checkpoint: weights go to the host.
+ *                             Copies within a device and memsets are nobody's
  *   sync                      sync; copy where the wait was for a copy of data
  *   launch                    of what drained the queue before, for as long as that had been hidden by the device: without
  *                             it the program would have been ahead by so much, and launching hidden. More of it is launch's

@@ -233,9 +233,10 @@ static int lane_of(const struct build *b, const struct hec_activity *a) {
         return hec_timeline_kernel_class(&b->tables, a->name);
     if (a->kind == HEC_ACTIVITY_GRAPH && (a->flags & HEC_ACTIVITY_INFERRED))
         return HEC_KERNEL_CLASS_OTHER;
+    bool within = a->from == HEC_MEMORY_DEVICE && a->to == HEC_MEMORY_DEVICE && !(a->flags & HEC_ACTIVITY_PEER);
     if (a->kind == HEC_ACTIVITY_COPY)
-        return HEC_STATE_LANE_COPY + (int)hec_state_wait_of(a);
-    return a->kind == HEC_ACTIVITY_GRAPH ? (int)HEC_KERNEL_CLASS_GRAPH : HEC_STATE_LANE_COPY;
+        return HEC_STATE_LANE_COPY + (within ? HEC_STATE_WAIT_WITHIN : (int)hec_state_wait_of(a));
+    return a->kind == HEC_ACTIVITY_GRAPH ? (int)HEC_KERNEL_CLASS_GRAPH : HEC_STATE_LANE_COPY + HEC_STATE_WAIT_WITHIN;
 }
 
 static int64_t plausible(int64_t t_ns) {

@@ -61,10 +61,11 @@ enum hec_state_phase { HEC_STATE_PHASE_NONE, HEC_STATE_PHASE_DATA, HEC_STATE_PHA
 /* What a copy is; what a wait was for: the last that the thread had given the device before it; and what the thread was
  * about to give it while it launched or ran its own code. */
 enum hec_state_wait {
-    HEC_STATE_WAIT_OTHER, /* kernels; what does not cross the bus */
-    HEC_STATE_WAIT_READ,  /* a few bytes to the host: a number that is read */
-    HEC_STATE_WAIT_SMALL, /* a copy of less than 64 KiB: calling takes as long as copying */
-    HEC_STATE_WAIT_DATA,  /* a larger one */
+    HEC_STATE_WAIT_OTHER,  /* kernels; copies of which it is not known what crosses the bus */
+    HEC_STATE_WAIT_READ,   /* a few bytes to the host: a number that is read */
+    HEC_STATE_WAIT_SMALL,  /* a copy of less than 64 KiB: calling takes as long as copying */
+    HEC_STATE_WAIT_DATA,   /* a larger one */
+    HEC_STATE_WAIT_WITHIN, /* COPY: within a device, or a memset. Nobody waits for it as for a copy */
     HEC_STATE_WAIT_COUNT
 };
 #define HEC_STATE_READ_BYTES 256.0 /* a copy to the host of no more is a number that is read */

@@ -69,7 +69,8 @@ const struct hec_finding *hec_findings_top(const struct hec_findings *findings) 
 }
 
 char *hec_saving_words(char out[HEC_FORMAT_SIZE], const struct hec_finding *f) {
-    bool time = f->seconds.best >= HEC_FINDING_WORTH && !(f->joules.best >= HEC_FINDING_WORTH); /* what it is worth by */
+    bool time =
+        f->seconds.best >= HEC_FINDING_WORTH && !(f->joules.best >= HEC_FINDING_WORTH); /* what it is worth by */
     bool joules = isfinite(f->joules.best) && !time;
     const struct hec_saving *s = joules ? &f->joules : &f->seconds;
     out[0] = '\0';

@@ -131,7 +131,8 @@ static void put_finding(struct hec_page *page, const struct hec_summary *s, cons
         hec_devices_word(devices, f->devices);
     if (!whole && hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, ": %s", saving);
-    hec_page_row(page, 0, label, tone, "%s%s%s (confidence %.2f)%s", devices, devices[0] ? ": " : "", f->title, f->confidence, saves);
+    hec_page_row(page, 0, label, tone, "%s%s%s (confidence %.2f)%s", devices, devices[0] ? ": " : "", f->title,
+                 f->confidence, saves);
     if (!whole)
         return;
     put_saving(page, s, f);

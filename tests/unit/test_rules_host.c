@@ -493,6 +493,7 @@ static void test_gaps(void **context) {
     piece(HEC_STATE_COMPUTE, 1000);
     piece(HEC_STATE_COPY, 8000);
     drains(HEC_STATE_COPY, HEC_STATE_WAIT_READ, 2, 0);
+    drains(HEC_STATE_COPY, HEC_STATE_WAIT_WITHIN, 70, 0);
     const struct hec_gap_facts *g = ended();
     assert_int_equal(g->loads, 1);
     assert_true(fabs(g->load_s - 31e-3) < 1e-12);

@@ -37,7 +37,8 @@ static void tell_clocks(const struct hec_facts *f, int slow, struct hec_finding 
     double theirs = other ? other->metric[HEC_GPU_SM_CLOCK].maximum : NAN;
     if (!(theirs < (1 - CLOCK_LOWER) * mine))
         return;
-    hec_finding_evidence(out, "SM clock of GPU %d %.0f MHz at most, of the one that waits %.0f MHz", slow, theirs, mine);
+    hec_finding_evidence(out, "SM clock of GPU %d %.0f MHz at most, of the one that waits %.0f MHz", slow, theirs,
+                         mine);
     hec_finding_lever(out, "GPU %d is the slow one: look at its clocks, cooling and power limit, or leave it out",
                       slow);
 }
@@ -57,7 +58,8 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     hec_finding_evidence(out, "GPU %d works %.2f s, GPU %d %.2f s, the mean of %d is %.2f s", r.slowest,
                          r.slowest_work_s, r.waits_most, r.work_s, r.devices, r.mean_work_s);
     hec_finding_evidence(out, "compute alone: %.2f s and %.2f s", r.slowest_compute_s, r.compute_s);
-    hec_finding_evidence(out, "communication takes %.2f s and %.2f s: the difference is waiting", r.transfer_s, r.comm_s);
+    hec_finding_evidence(out, "communication takes %.2f s and %.2f s: the difference is waiting", r.transfer_s,
+                         r.comm_s);
     tell_clocks(f, r.slowest, out);
     out->confidence = 0.85;
     out->devices = r.mask;
