@@ -5,10 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CHATTY_LEAST 8.0 /* small copies, a step */
-#define CHATTY_SHARE 0.5 /* of what copies own */
-#define ROUND_SHARE 0.25 /* of waits */
-#define STATE_SHARE 0.1  /* of what a cause owns: a state that has less does not name its lines */
+#define STATE_SHARE 0.1 /* of what a cause owns: a state that has less does not name its lines */
 #define THIN_COVERAGE 0.5
 #define DOMINATED 0.75 /* of the confidence, where another cause owns more */
 #define INFERRED 0.7   /* the same, where it is inferred and may not be at all */
@@ -76,9 +73,9 @@ static enum hec_waits_copies kind_of_copies(const struct hec_facts *f, const str
     double copies = 0;
     for (int s = 0; g && s < HEC_STATE_COUNT; s++)
         copies += g->owned_s[s][HEC_CAUSE_COPY];
-    if (g && w->small_copies >= CHATTY_LEAST && g->small_s >= CHATTY_SHARE * copies)
+    if (g && w->small_copies >= HEC_WAITS_CHATTY_LEAST && g->small_s >= HEC_WAITS_CHATTY_SHARE * copies)
         return HEC_WAITS_CHATTY;
-    if (c && c->round_trips > 0 && w->round_trips >= ROUND_SHARE * w->syncs)
+    if (c && c->round_trips > 0 && w->round_trips >= HEC_WAITS_ROUND_SHARE * w->syncs)
         return HEC_WAITS_ROUND_TRIPS;
     return c && c->pageable_s > c->pinned_s ? HEC_WAITS_PAGEABLE : HEC_WAITS_BULK;
 }
