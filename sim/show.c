@@ -51,6 +51,8 @@ static const struct pace {
 #define SHORTEST_NS 500      /* no kernel is cut shorter */
 #define ALLOCATION_NS 750000 /* of some 100 MB */
 #define SYNC_TAIL_NS 2000    /* a synchronisation returns after the device is done */
+#define READ_EVERY_NS 120000 /* a program that synchronises reads a number, and so much later the next */
+#define READ_NS 1500
 #define STREAM 7u
 #define COPY_STREAM 13u
 #define STREAM_HANDLE(stream) (UINT64_C(0x5ee000000000) + (stream)) /* what a program has for it */
@@ -301,8 +303,6 @@ static enum sim_state waiting_state(enum sim_activity activity) {
         return SIM_STATE_STARTUP;
     case SIM_WAIT_DATA:
         return SIM_STATE_DATA;
-    case SIM_WAIT_SYNC:
-        return SIM_STATE_SYNC;
     case SIM_WAIT_HOST:
         return SIM_STATE_HOST;
     case SIM_WAIT_CHECKPOINT:
@@ -323,6 +323,23 @@ static void show_copy(struct sim_show *show, enum sim_copy_kind copy, enum sim_m
         show_synchronised(show, end);
 }
 
+/* Numbers are read one after the other: each time the program waits, and then takes its time to ask for the next. */
+static void show_reads(struct sim_show *show, const struct sim_piece *pieces, int count) {
+    int64_t start = pieces[0].start_ns, end = pieces[count - 1].end_ns, from = start;
+    if (!show->waited)
+        show_synchronised(show, start);
+    for (int64_t t = start + READ_EVERY_NS; t + READ_EVERY_NS / 2 <= end; t += READ_EVERY_NS) {
+        show->host_free_ns = t - RESUME_NS;
+        show_copied(show, SIM_COPY_DTOH, SIM_MEMORY_PINNED, sizeof(float), t, t + READ_NS, STREAM);
+        show_synchronised(show, t + READ_NS);
+        account(show, SIM_STATE_SYNC, pieces, count, from, t - RESUME_NS);
+        account(show, SIM_STATE_LAUNCH, pieces, count, t - RESUME_NS, t);
+        account(show, SIM_STATE_COPY, pieces, count, t, t + READ_NS);
+        from = t + READ_NS;
+    }
+    account(show, SIM_STATE_SYNC, pieces, count, from, end);
+}
+
 void sim_show_segment(struct sim_show *show, enum sim_activity activity, const struct sim_piece *pieces, int count) {
     if (!show || count < 1)
         return;
@@ -339,12 +356,12 @@ void sim_show_segment(struct sim_show *show, enum sim_activity activity, const s
         show_copy(show, SIM_COPY_HTOD, SIM_MEMORY_PAGEABLE, RATE_PAGEABLE, pieces, count);
     else if (activity == SIM_COPY_D2H)
         show_copy(show, SIM_COPY_DTOH, SIM_MEMORY_PINNED, RATE_TO_HOST, pieces, count);
+    else if (activity == SIM_WAIT_SYNC)
+        show_reads(show, pieces, count);
     else
         account(show, waiting_state(activity), pieces, count, start, end);
     if (activity == SIM_WAIT_ALLOC)
         tell_allocations(show, start, end);
-    if (activity == SIM_WAIT_SYNC && !show->waited)
-        show_synchronised(show, start);
     show->waited = waits;
 }
 

@@ -1,15 +1,18 @@
-"""Starts HEC's hooks, once; called by sitecustomize and, with PyTorch 2.5 and newer, by its entry point of group
-torch.backends, whichever comes first. The hooks are loaded by path under a name of their own: a package `hec` that
+"""Starts HEC's hooks; called by sitecustomize once a package that uses CUDA was imported and, with PyTorch 2.5 and newer, by
+its entry point of group torch.backends, whichever comes first. The hooks are loaded by path under a name of their own: a package `hec` that
 the program has is neither used nor hidden."""
 
 import os
 import sys
 
 
-def start():
-    """Never raises: an exception here would make `import torch` fail."""
+def start(name="torch"):
+    """name: the package that was imported. Never raises: an exception here would make its import fail."""
     try:
-        if "_hec_hooks" in sys.modules or not os.environ.get("HEC_SOCKET") or os.environ.get("HEC_HOOKS") == "0":
+        if "_hec_hooks" in sys.modules:
+            sys.modules["_hec_hooks"].start(name)
+            return
+        if not os.environ.get("HEC_SOCKET") or os.environ.get("HEC_HOOKS") == "0":
             return
         from importlib.util import module_from_spec, spec_from_file_location
 
@@ -20,6 +23,6 @@ def start():
         module = module_from_spec(spec)
         sys.modules["_hec_hooks"] = module
         spec.loader.exec_module(module)
-        module.start()
+        module.start(name)
     except Exception:
         pass

@@ -1,5 +1,5 @@
-"""Put on PYTHONPATH by `hec run`: waits for `import torch`, then starts HEC's hooks. A sitecustomize further down
-sys.path runs as if this one were not there. Without HEC_SOCKET, or with HEC_HOOKS=0, that is all it does, and in any
+"""Put on PYTHONPATH by `hec run`: waits until PyTorch, or another package that uses CUDA, was imported, then starts HEC's
+hooks. A sitecustomize further down sys.path runs as if this one were not there. Without HEC_SOCKET, or with HEC_HOOKS=0, that is all it does, and in any
 Python older than 3.8, for which there are no hooks. Every Python that the command starts runs this file: it is valid in
 Python 2.7 too."""
 
@@ -7,29 +7,36 @@ import os
 import sys
 
 
+# Through which Python programs use CUDA; of the others than torch, the first is enough.
+_others = {"jax", "tensorflow", "cupy", "numba", "pycuda", "triton", "paddle", "onnxruntime", "tensorrt", "tinygrad", "warp"}
+
+
 class _Finder:
     """First in sys.meta_path until torch is imported; finds nothing itself."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name != "torch":
+        if name != "torch" and name not in _others:
             return None
         try:
-            sys.meta_path.remove(_Finder)
+            if name == "torch":
+                sys.meta_path.remove(_Finder)
+            else:
+                _others.clear()
             for finder in sys.meta_path:
-                spec = finder.find_spec(name, path, target)
+                spec = None if finder is _Finder else finder.find_spec(name, path, target)
                 if spec is not None:
                     break
             else:
                 return None
-            _watch(spec.loader)
+            _watch(spec.loader, name)
         except Exception:
             return None  # the import system asks the other finders, as it would have without this one
         return spec
 
 
-def _watch(loader):
-    """Have the hooks started once the loader has run torch; the loader of this one module is as before then."""
+def _watch(loader, name):
+    """Have the hooks started once the loader has run the module; its loader is as before then."""
     run = loader.exec_module
 
     def exec_module(module):
@@ -38,7 +45,7 @@ def _watch(loader):
         try:
             import _hec_hooks_start
 
-            _hec_hooks_start.start()
+            _hec_hooks_start.start(name)
         except Exception:
             pass
 

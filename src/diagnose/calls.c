@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define SKIPPED_STEPS 3
-#define SMALL_BYTES 65536.0
 #define ROUND_LEAST_BYTES 1024.0 /* smaller ones are alike by chance */
 #define ROUND_NS (10 * HEC_NS_PER_MS)
 #define ROUND_COPIES 64
@@ -272,14 +271,13 @@ static void take_copy(struct device *d, const struct hec_activity *a, int64_t ca
     struct hec_call_facts *f = &d->facts;
     bool up = on_host(a->from) && on_card(a->to), down = on_card(a->from) && on_host(a->to);
     double seconds = (double)(a->end_ns - a->start_ns) / HEC_NS_PER_S;
+    enum hec_state_wait wait = hec_state_wait_of(a);
     d->copies++;
-    f->to_device += up;
-    f->to_host += down;
-    f->to_host_bytes += down && a->amount >= 0 ? a->amount : 0;
     if (!(up || down) || !(a->amount >= 0))
         return;
     uint8_t host = up ? a->from : a->to;
-    if (a->amount < SMALL_BYTES) {
+    f->reads += wait == HEC_STATE_WAIT_READ;
+    if (wait == HEC_STATE_WAIT_SMALL) {
         f->small_copies++;
         f->small_copy_s += seconds;
         f->small_call_s += call_ns >= 0 ? (double)call_ns / HEC_NS_PER_S : 0;
@@ -289,10 +287,6 @@ static void take_copy(struct device *d, const struct hec_activity *a, int64_t ca
     f->pageable_s += host == HEC_MEMORY_PAGEABLE ? seconds : 0;
     f->pinned_bytes += host == HEC_MEMORY_PINNED ? a->amount : 0;
     f->pinned_s += host == HEC_MEMORY_PINNED ? seconds : 0;
-    if (call_ns >= 0 && a->launch_end_ns >= a->start_ns + (a->end_ns - a->start_ns) / 2) {
-        f->blocking_copies++;
-        f->blocking_s += (double)call_ns / HEC_NS_PER_S;
-    }
     if (up && a->amount >= ROUND_LEAST_BYTES)
         find_round_trip(d, a, seconds);
     if (down && a->amount >= ROUND_LEAST_BYTES)
@@ -343,6 +337,11 @@ static void take_device(struct hec_calls *c, struct on_track *on, const struct h
     int64_t call_ns = take_call(c, on, a);
     if (a->kind == HEC_ACTIVITY_COPY)
         take_copy(d, a, call_ns);
+    bool kernel = a->kind == HEC_ACTIVITY_KERNEL;
+    if (kernel && hec_timeline_kernel_class(c->tables, a->name) == HEC_KERNEL_CLASS_COMM)
+        for (size_t i = 0; i < c->track_count; i++) /* what comes after it may wait for it, on any stream */
+            if (c->tracks[i].device == d)
+                end_chain(&c->tracks[i]);
     if (point_wise(c, a)) {
         on->chain++;
         on->chain_ns += a->end_ns - a->start_ns;

@@ -31,26 +31,21 @@ struct hec_call_facts {
      * this device (where it is not known which, a call of the mean length each; NAN: none known), or those recorded,
      * whichever is more. Calls of less than 1 us other than those are not recorded. */
     struct hec_call_total api[HEC_API_CLASS_COUNT];
-    /* Between host and device, either way. */
-    int64_t to_host, to_device;
-    double to_host_bytes;
     /* copies on the device; seconds are the device's where nothing else is said */
-    int64_t small_copies; /* of less than 64 KiB between host and device */
+    int64_t reads;        /* to the host, of a few bytes (state.h) */
+    int64_t small_copies; /* of less than 64 KiB between host and device, but those */
     double small_copy_s;
     double small_call_s; /* in the calls that made them: the mean of those that are known, for all; NAN: none known */
     int64_t round_trips; /* device to host, then as many bytes (1 KiB or more) back within 10 ms and 64 copies */
     double round_trip_bytes, round_trip_s; /* there and back */
     double pageable_bytes, pageable_s;     /* host to device and back, pageable */
     double pinned_bytes, pinned_s;
-    int64_t
-        blocking_copies; /* between host and device, whose call returned no earlier than 2 us before the copy's end */
-    double blocking_s;   /* in those calls */
     /* Calls of api class MODULE that began after the third step (or the quarter); without steps, more than 2 s after the
      * first activity of their process on any device: the start-up is over. */
     int64_t late_loads;
     double late_load_s;
     /* Consecutive point-wise kernels (classes elementwise, copying, random) of one stream: unfused chains. A normalisation
-     * or reduction ends one: fusing across it is another matter. */
+     * or reduction ends one, and communication on the device does: fusing across it is another matter. */
     int64_t chains;    /* of three kernels or more */
     double chain_s;    /* in them */
     double chain_mean; /* kernels a chain; NAN without */

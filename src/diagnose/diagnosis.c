@@ -232,7 +232,7 @@ static int give_piece(struct build *b, int device, const struct hec_state_piece 
     if (!err && hec_steady_clip(steady_of(b, device), piece, &inside)) {
         err = hec_ledger_piece(b->steady_ledger, device, &inside);
         if (!err)
-            err = hec_gaps_piece(&b->gaps, device, &inside);
+            err = hec_gaps_piece(&b->gaps, device, &inside, steady_of(b, device)->known);
     }
     hec_calls_piece(b->calls, device, piece);
     if (!err && s && s->unmix && piece->traced) {

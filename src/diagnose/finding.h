@@ -32,14 +32,15 @@ struct hec_finding_line {
 
 struct hec_finding {
     enum hec_cause cause;
-    int device;                    /* hec_device.index */
+    int device;                    /* hec_device.index: where it is seen best */
+    uint64_t devices;              /* bits (1 << hec_device.index): of one job, all that have it */
     double confidence;             /* 0..1 that the cause is right */
     char title[HEC_EVIDENCE_SIZE]; /* with its numbers: "starved for data: 41 % of the steps' time" */
     char evidence[HEC_EVIDENCE_MAX][HEC_EVIDENCE_SIZE];
     int evidence_count;
     char lever[2 * HEC_EVIDENCE_SIZE]; /* the change that answers it, as fits this run */
     const char *code; /* its snippet for PyTorch, where that of the rule does not fit; NULL: the rule's */
-    struct hec_saving seconds, joules; /* fractions of the whole run's, at equal work */
+    struct hec_saving seconds, joules; /* fractions of the whole run's, of all of its devices, at equal work */
     bool estimated;                    /* the joules rest on a power that was not unmixed */
     uint32_t states;                   /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
     struct hec_finding_line lines[HEC_FINDING_LINES];

@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double worth(const struct hec_finding *f) {
+double hec_finding_worth(const struct hec_finding *f) {
+    return fmax(0, fmax(f->joules.best, f->seconds.best)); /* a NAN gives way */
+}
+
+/* Joules are what counts, where they are known. */
+static double saves(const struct hec_finding *f) {
     double best = isfinite(f->joules.best) ? f->joules.best : f->seconds.best;
     return isfinite(best) ? best : 0;
 }
@@ -17,12 +22,12 @@ static double worth(const struct hec_finding *f) {
 static int rank(const struct hec_finding *f) {
     if (f->cause == HEC_CAUSE_NONE)
         return 1;
-    return worth(f) >= HEC_FINDING_WORTH && f->confidence >= HEC_FINDING_SURE ? 0 : 2;
+    return hec_finding_worth(f) >= HEC_FINDING_WORTH && f->confidence >= HEC_FINDING_SURE ? 0 : 2;
 }
 
 static int by_worth(const void *a, const void *b) {
     const struct hec_finding *one = a, *other = b;
-    double mine = worth(one) * one->confidence, theirs = worth(other) * other->confidence;
+    double mine = saves(one) * one->confidence, theirs = saves(other) * other->confidence;
     if (rank(one) != rank(other))
         return rank(one) - rank(other);
     if (mine != theirs)
@@ -83,6 +88,66 @@ static void attach_lines(const struct hec_facts *facts, struct hec_finding *find
     }
 }
 
+/* ---- one job ---- */
+
+static bool communicates(const struct hec_summary *summary, int device) {
+    const struct hec_ledger_device *d = hec_diagnosis_of(&summary->diagnosis, device, NULL);
+    return d && d->rows[HEC_STATE_COMM].ns > 0;
+}
+
+static bool same_job(const struct hec_summary *summary, int a, int b) {
+    const struct hec_step_summary *one = hec_diagnosis_steps(&summary->diagnosis, a);
+    const struct hec_step_summary *other = hec_diagnosis_steps(&summary->diagnosis, b);
+    return (one && other && one->pid == other->pid) || (communicates(summary, a) && communicates(summary, b));
+}
+
+static double joules_of(const struct hec_summary *summary, uint64_t devices) {
+    double joules = 0;
+    for (int i = 0; i < summary->device_count; i++) {
+        const struct hec_device_summary *d = &summary->devices[i];
+        joules += devices >> d->device.index & 1 && d->energy.valid ? d->energy.joules : 0;
+    }
+    return joules;
+}
+
+/* Of both together: fractions of `of` and of `of_other`. */
+static void mean(struct hec_saving *s, double of, const struct hec_saving *other, double of_other) {
+    double part = of / (of + of_other);
+    if (isnan(s->best) || !(part <= 1))
+        *s = *other;
+    else if (isfinite(other->best))
+        *s = (struct hec_saving){part * s->low + (1 - part) * other->low, part * s->best + (1 - part) * other->best,
+                                 part * s->high + (1 - part) * other->high};
+}
+
+static void join(const struct hec_summary *summary, struct hec_finding *f, const struct hec_finding *other) {
+    mean(&f->seconds, __builtin_popcountll(f->devices), &other->seconds, __builtin_popcountll(other->devices));
+    mean(&f->joules, joules_of(summary, f->devices), &other->joules, joules_of(summary, other->devices));
+    hec_finding_evidence(f, "GPU %d: %.140s", other->device, other->title);
+    f->devices |= other->devices;
+    f->estimated |= other->estimated;
+    f->states |= other->states;
+    f->confidence = fmax(f->confidence, other->confidence);
+}
+
+/* Sorted: the one that saves most is the first of its job. */
+static void join_jobs(const struct hec_summary *summary, struct hec_findings *findings) {
+    struct hec_finding *list = findings->list;
+    int kept = 0;
+    for (int i = 0; i < findings->count; i++) {
+        int at = 0;
+        while (at < kept && !(list[at].cause == list[i].cause && same_job(summary, list[at].device, list[i].device)))
+            at++;
+        if (at < kept)
+            join(summary, &list[at], &list[i]);
+        else
+            list[kept++] = list[i];
+    }
+    findings->count = kept;
+}
+
+/* ---- all ---- */
+
 static int judge_device(const struct hec_summary *summary, int at, struct hec_findings *out) {
     struct hec_facts facts;
     hec_facts_gather(summary, at, &facts);
@@ -91,8 +156,12 @@ static int judge_device(const struct hec_summary *summary, int at, struct hec_fi
         if (!rule)
             continue;
         const struct hec_saving unknown = {NAN, NAN, NAN};
-        struct hec_finding finding = {
-            .cause = rule->cause, .device = facts.device->device.index, .seconds = unknown, .joules = unknown};
+        int device = facts.device->device.index;
+        struct hec_finding finding = {.cause = rule->cause,
+                                      .device = device,
+                                      .devices = UINT64_C(1) << device,
+                                      .seconds = unknown,
+                                      .joules = unknown};
         snprintf(finding.lever, sizeof finding.lever, "%s", rule->lever);
         if (!rule->judge(&facts, &finding))
             continue;
@@ -116,8 +185,11 @@ int hec_findings_build(const struct hec_summary *summary, struct hec_findings *o
             return err;
         }
     }
-    if (out->count)
+    for (int pass = 0; pass < 2 && out->count; pass++) {
         qsort(out->list, (size_t)out->count, sizeof *out->list, by_worth);
+        if (!pass)
+            join_jobs(summary, out);
+    }
     hec_scale_out_decide(summary, out);
     hec_latency_split(summary, &out->latency);
     return 0;

@@ -7,13 +7,18 @@
 
 struct hec_summary;
 
-/* A finding that saves less is told, but not worth acting on: the device is then called healthy first. */
+/* A finding that saves less, of the time and of the joules, is told, but not worth acting on: the device is then called
+ * healthy first. */
 #define HEC_FINDING_WORTH 0.05
 /* So is one that is less sure: a hint. */
 #define HEC_FINDING_SURE 0.3
 
+/* What it saves at best guess, of the time or of the joules, whichever is more; 0 unknown. */
+double hec_finding_worth(const struct hec_finding *finding);
+
 /* Findings of the devices that the run used, the largest saving first; `none` stands first where nothing is worth acting
- * on and the device is known to be busy. summary: complete but for these. 0 or HEC_ERR_NOMEM (then *out is empty). */
+ * on and the device is known to be busy. What several devices of one job have is one finding: devices that communicate, or that one process uses.
+ * summary: complete but for these. 0 or HEC_ERR_NOMEM (then *out is empty). */
 int hec_findings_build(const struct hec_summary *summary, struct hec_findings *out);
 void hec_findings_free(struct hec_findings *findings);
 

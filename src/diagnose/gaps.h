@@ -1,42 +1,57 @@
-/* What the ledger's sums hide of the time in which a device waits: how long each wait was, and what else happened in it. Of
- * traced time; memory grows with the number of devices alone. */
+/* Which cause owns the time in which a device waits, gap by gap: by what the launching thread did in it. Of traced time;
+ * memory grows with the number of devices alone.
+ *
+ *   data, checkpoint, alloc   their own
+ *   host                      in pieces of HEC_STATE_BRIEF_NS and more its own. Shorter ones are as launch.
+ *   copy                      copy; sync where a number is read; checkpoint right after a checkpoint: weights go to the host.
+ *                             Copies within a device and memsets are nobody's
+ *   sync                      sync; copy where the wait was for a copy of data
+ *   launch                    of what drained the queue before, for as long as that had been hidden by the device: without
+ *                             it the program would have been ahead by so much, and launching hidden. More of it is launch's
+ *                             own. Where the call copies: as sync.
+ *   a gap with startup        compile, but for data and checkpoint: what leads to a load is compiling
+ *
+ * So a cause never has more than what its own time was: a wait of 1 ms that the device ran dry in explains 1 ms of launching
+ * after it. Where no steps tell set-up from the rest, gaps with startup are start-up, and what host, sync and launch have
+ * in gaps of HEC_GAP_LONG_S and more is nobody's: few and long is what set-up looks like. */
 #ifndef HEC_DIAGNOSE_GAPS_H
 #define HEC_DIAGNOSE_GAPS_H
 
+#include "diagnose/finding.h"
+#include "diagnose/recurrence.h"
 #include "diagnose/state.h"
 
-/* A piece of state host that is shorter is the framework between two launches: an operator of PyTorch takes 10 to 100 us of
- * Python and C++. Longer ones are the program's. */
-#define HEC_GAP_BRIEF_NS 200000
 /* Importing a package, building a model: a loop has hardly steps that wait for so long. */
 #define HEC_GAP_LONG_S 0.3
-/* What recurs with the work of the device: at least so much of its time lies in the second half of what the device computes,
- * and it is found in so many eighths of that. Loading each kernel's code at its first launch, and allocating at set-up, die away:
- * they lie in the first eighth or two. */
-#define HEC_GAP_LATE_SHARE 0.25
-#define HEC_GAP_EIGHTHS 3
-#define HEC_GAP_BINS 64
+
+/* CUDA's queue holds about 1000 launches of about 10 us: a program is never ahead by more. */
+#define HEC_GAP_AHEAD_S 0.01
+
+struct hec_gap_part {
+    enum hec_state state;
+    enum hec_cause cause;
+    bool small; /* of copies of less than 64 KiB */
+    double seconds;
+};
 
 struct hec_gap_facts {
     int device;
-    double brief_host_s;            /* in state host, in pieces of less than HEC_GAP_BRIEF_NS */
-    double long_s[HEC_STATE_COUNT]; /* by state, in gaps of HEC_GAP_LONG_S and more: few and long is set-up */
-    /* Gaps in which code was loaded or compiled (they hold startup): all of their time but data and checkpoint, for what
-     * leads to a load is compiling. */
+    double owned_s[HEC_STATE_COUNT][HEC_CAUSE_COUNT];
+    double small_s; /* of what copy has: of small ones */
+    /* Gaps in which code was loaded or compiled. */
     int64_t loads;
-    double load_s;
-    double load_state_s[HEC_STATE_COUNT]; /* the same, by state */
-    double checkpoint_copy_s;             /* in state copy, right after checkpoint: weights on their way to the host */
-    bool loads_recur, allocs_recur;       /* by hec_gaps_end */
+    double load_s;                     /* but data and checkpoint */
+    bool loads_recur, allocs_recur;    /* by hec_gaps_end */
+    struct hec_recurrence load, alloc; /* of load_s, and of state alloc */
     /* of the gap at hand */
-    double now[HEC_STATE_COUNT];
-    bool saving, open; /* open: `now` holds something */
-    /* Seconds of loads and of state alloc, by what the device had computed until then: bins of bin_s, which doubles when they
-     * are full. `waiting`: since the device computed last. */
-    double compute_s, bin_s, alloc_s;
-    struct hec_gap_bin {
-        double load_s, alloc_s;
-    } bins[HEC_GAP_BINS], waiting;
+    struct hec_gap_part now[16];
+    int now_count;
+    int64_t host_ns; /* of host so far, with nothing else in between */
+    enum hec_state_wait host_wait;
+    double hidden_s;                 /* of what began the gap */
+    double ahead_s[HEC_CAUSE_COUNT]; /* by so much the program would be ahead without that cause */
+    enum hec_cause drain;            /* the last */
+    bool drain_small, saving, steady;
 };
 
 struct hec_gaps {
@@ -44,9 +59,10 @@ struct hec_gaps {
     int count;
 };
 
-int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece); /* 0 or HEC_ERR_NOMEM */
-void hec_gaps_end(struct hec_gaps *gaps);                                                   /* closes what is open */
-const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device);           /* NULL: none */
+/* steady: steps tell set-up from the rest. 0 or HEC_ERR_NOMEM. */
+int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece, bool steady);
+void hec_gaps_end(struct hec_gaps *gaps);                                         /* closes what is open */
+const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device); /* NULL: none */
 void hec_gaps_free(struct hec_gaps *gaps);
 
 #endif

@@ -19,7 +19,7 @@ static double together(const struct hec_findings *findings, int device, bool jou
     for (int i = 0; i < findings->count; i++) {
         const struct hec_finding *f = &findings->list[i];
         double best = joules ? f->joules.best : f->seconds.best;
-        if (f->device != device || !isfinite(best) || f->confidence < HEC_FINDING_SURE)
+        if (!(f->devices >> device & 1) || !isfinite(best) || f->confidence < HEC_FINDING_SURE)
             continue;
         if (answers_launches(f))
             launches = fmax(launches, best);

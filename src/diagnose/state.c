@@ -200,6 +200,19 @@ static enum hec_host_label label_of(const struct build *b, const struct hec_acti
     }
 }
 
+static bool on_host(uint8_t memory) {
+    return memory == HEC_MEMORY_PAGEABLE || memory == HEC_MEMORY_PINNED || memory == HEC_MEMORY_HOST;
+}
+
+enum hec_state_wait hec_state_wait_of(const struct hec_activity *a) {
+    bool crosses = on_host(a->from) != on_host(a->to) && a->from != HEC_MEMORY_UNKNOWN && a->to != HEC_MEMORY_UNKNOWN;
+    if (!crosses || !(a->amount >= 0))
+        return HEC_STATE_WAIT_OTHER;
+    if (on_host(a->to) && a->amount <= HEC_STATE_READ_BYTES)
+        return HEC_STATE_WAIT_READ;
+    return a->amount < HEC_STATE_SMALL_BYTES ? HEC_STATE_WAIT_SMALL : HEC_STATE_WAIT_DATA;
+}
+
 static int take_host(struct build *b, struct on_track *on, const struct hec_activity *a) {
     enum hec_host_label label = label_of(b, a);
     if (!on->thread)
@@ -210,6 +223,8 @@ static int take_host(struct build *b, struct on_track *on, const struct hec_acti
         return hec_host_sampled(on->thread, a->start_ns, a->end_ns - a->start_ns, a->name);
     }
     on->thread->seen = true;
+    if (label == HEC_HOST_COPY && hec_state_wait_of(a))
+        hec_host_launched(on->thread, a->start_ns, a->end_ns, true, hec_state_wait_of(a));
     return label == HEC_HOST_NOTHING ? 0 : hec_host_hold(on->thread, label, a->start_ns, a->end_ns);
 }
 
@@ -218,7 +233,10 @@ static int lane_of(const struct build *b, const struct hec_activity *a) {
         return hec_timeline_kernel_class(&b->tables, a->name);
     if (a->kind == HEC_ACTIVITY_GRAPH && (a->flags & HEC_ACTIVITY_INFERRED))
         return HEC_KERNEL_CLASS_OTHER;
-    return a->kind == HEC_ACTIVITY_GRAPH ? (int)HEC_KERNEL_CLASS_GRAPH : HEC_STATE_LANE_COPY;
+    bool within = a->from == HEC_MEMORY_DEVICE && a->to == HEC_MEMORY_DEVICE && !(a->flags & HEC_ACTIVITY_PEER);
+    if (a->kind == HEC_ACTIVITY_COPY)
+        return HEC_STATE_LANE_COPY + (within ? HEC_STATE_WAIT_WITHIN : (int)hec_state_wait_of(a));
+    return a->kind == HEC_ACTIVITY_GRAPH ? (int)HEC_KERNEL_CLASS_GRAPH : HEC_STATE_LANE_COPY + HEC_STATE_WAIT_WITHIN;
 }
 
 static int64_t plausible(int64_t t_ns) {
@@ -241,8 +259,11 @@ static int take_device(struct build *b, struct on_track *on, const struct hec_ac
         .sampled = on->process->sampled,
     };
     on->process->used = true;
-    if (thread && event.launch_ns != HEC_TIME_UNKNOWN)
-        hec_host_launched(thread, event.launch_ns, event.launch_end_ns, a->kind == HEC_ACTIVITY_COPY);
+    bool copy = a->kind == HEC_ACTIVITY_COPY;
+    bool goes_on = !copy && (a->flags & HEC_ACTIVITY_INFERRED) && a->launch_end_ns >= a->start_ns; /* nothing new */
+    if (thread && event.launch_ns != HEC_TIME_UNKNOWN && !goes_on)
+        hec_host_launched(thread, event.launch_ns, event.launch_end_ns, copy,
+                          copy ? hec_state_wait_of(a) : HEC_STATE_WAIT_OTHER);
     return hec_state_device_add(on->device, &event, b->input->end_ns > 0 ? 0 : a->start_ns);
 }
 

@@ -25,10 +25,13 @@
  *                 kernel's code, which CUDA does at the first launch
  *   9 sync        a synchronising call is under way, or a copying one that began while the device was busy
  *  10 launch      another copying or launching call is under way
- *  11 sync        the gap began while the thread was in a call of rule 9: until its first launch after that
+ *  11 sync        the gap began while the thread was in a call of rule 9: until that call returns, and from there to the
+ *                 thread's first launch after it where that takes less than 0.2 ms: the time to launch again
  *  12 launch      between two launches of the thread, less than 20 us from the end of one to the start of the next
  *  13 host        a thread is known: it runs the program's own code
  *  14 unknown     nothing tells
+ * 0.2 ms: on an H100, PyTorch programs that read a number or synchronise launch again within 10 to 60 us; an operator of
+ * PyTorch takes 10 to 100 us of Python and C++. What is longer is the program's own code.
  * 20 us: a launch costs about 2 to 9 us of a thread, in Python with its operator about 10; who launches faster than
  * that cannot be held up by much else. 1 ms: a hundred times that; the first launches of a PyTorch program take 2 ms to
  * seconds. */
@@ -55,13 +58,34 @@ bool hec_state_idle(enum hec_state state);
 /* What the program itself said of an instant; known outside of the windows too. */
 enum hec_state_phase { HEC_STATE_PHASE_NONE, HEC_STATE_PHASE_DATA, HEC_STATE_PHASE_CHECKPOINT, HEC_STATE_PHASE_COUNT };
 
+/* What a copy is; what a wait was for: the last that the thread had given the device before it; and what the thread was
+ * about to give it while it launched or ran its own code. */
+enum hec_state_wait {
+    HEC_STATE_WAIT_OTHER,  /* kernels; copies of which it is not known what crosses the bus */
+    HEC_STATE_WAIT_READ,   /* a few bytes to the host: a number that is read */
+    HEC_STATE_WAIT_SMALL,  /* a copy of less than 64 KiB: calling takes as long as copying */
+    HEC_STATE_WAIT_DATA,   /* a larger one */
+    HEC_STATE_WAIT_WITHIN, /* COPY: within a device, or a memset. Nobody waits for it as for a copy */
+    HEC_STATE_WAIT_COUNT
+};
+#define HEC_STATE_READ_BYTES 256.0 /* a copy to the host of no more is a number that is read */
+#define HEC_STATE_SMALL_BYTES 65536.0
+
+struct hec_activity;
+/* Of a copy, or of a call that copies. */
+enum hec_state_wait hec_state_wait_of(const struct hec_activity *copy);
+
 struct hec_state_piece {
     int64_t start_ns, end_ns; /* start < end */
     uint32_t frame;           /* idle: of the last stack sample in the same gap; 0 none */
     uint8_t state;            /* enum hec_state */
     uint8_t kernel_class;     /* COMPUTE: enum hec_kernel_class; COMM: COMM; else OTHER */
+    uint8_t wait;             /* COPY, SYNC, LAUNCH, HOST: enum hec_state_wait; else OTHER */
     uint8_t phase;            /* enum hec_state_phase; NONE where the device was traced throughout: it is not needed */
-    bool traced;              /* false: UNKNOWN, and the time may be extrapolated */
+    /* Of the first of a gap: for how long the thread had been at what it did when the device ran dry: hidden by the device,
+     * and so long it was late. In microseconds. */
+    uint32_t hidden_us;
+    bool traced; /* false: UNKNOWN, and the time may be extrapolated */
 };
 
 /* A stack sample that tells why the device was in a state, taken in traced time:
@@ -93,12 +117,12 @@ struct hec_state_visitor {
 struct hec_state_limits {
     int64_t close_ns; /* of rules 1, 4 and 12 */
     int64_t load_ns;  /* of rule 8 */
-    /* Rule 11: false, as it stands there; true: for no longer than the thread had waited before the device ran dry,
-     * since without the wait it could have been earlier by no more than that. The rest is for 12 to 14. */
-    bool sync_bounded;
+    int64_t brief_ns; /* of rule 11 */
 };
+/* The program's own code takes as long at least; what is shorter is the framework between two launches. */
+#define HEC_STATE_BRIEF_NS 200000
 #define HEC_STATE_LIMITS_DEFAULT                                                                                       \
-    ((struct hec_state_limits){.close_ns = 20000, .load_ns = 1000000, .sync_bounded = false})
+    ((struct hec_state_limits){.close_ns = 20000, .load_ns = 1000000, .brief_ns = HEC_STATE_BRIEF_NS})
 
 /* limits NULL: the default. 0, HEC_ERR_NOMEM, what the input returned, or what the visitor did. A run without activities
  * on devices has no pieces. */

@@ -10,7 +10,7 @@ void hec_state_device_init(struct hec_state_device *d, int device, const struct 
     d->visitor = visitor;
     d->traced.everywhere = true;
     d->blind_ns = INT64_MAX;
-    d->wait_told_ns = INT64_MIN;
+    d->wait_told_ns = d->busy_ns = INT64_MIN;
 }
 
 void hec_state_device_free(struct hec_state_device *d) {
@@ -27,12 +27,12 @@ static int flush(struct hec_state_device *d) {
 /* Values, not a piece: one that is written in parts and then compared or copied as a whole waits for its own stores, which
  * was a tenth of the whole diagnosis. */
 static inline int put_values(struct hec_state_device *d, int64_t start_ns, int64_t end_ns, uint32_t frame,
-                             uint8_t state, uint8_t kernel_class, uint8_t phase, bool traced) {
+                             uint8_t state, uint8_t kernel_class, uint8_t wait, uint8_t phase, bool traced) {
     struct hec_state_piece *last = &d->pending;
     if (start_ns >= end_ns)
         return 0;
-    unsigned other = (last->state ^ state) | (last->kernel_class ^ kernel_class) | (last->phase ^ phase) |
-                     (last->traced ^ traced) | (last->frame ^ frame);
+    unsigned other = (last->state ^ state) | (last->kernel_class ^ kernel_class) | (last->wait ^ wait) |
+                     (last->phase ^ phase) | (last->traced ^ traced) | (last->frame ^ frame);
     if (last->start_ns < last->end_ns && !other) {
         last->end_ns = end_ns;
         return 0;
@@ -43,13 +43,16 @@ static inline int put_values(struct hec_state_device *d, int64_t start_ns, int64
     last->frame = frame;
     last->state = state;
     last->kernel_class = kernel_class;
+    last->wait = wait;
+    last->hidden_us = d->hidden_us;
+    d->hidden_us = 0;
     last->phase = phase;
     last->traced = traced;
     return err;
 }
 
 static int put(struct hec_state_device *d, const struct hec_state_piece *p) {
-    return put_values(d, p->start_ns, p->end_ns, p->frame, p->state, p->kernel_class, p->phase, p->traced);
+    return put_values(d, p->start_ns, p->end_ns, p->frame, p->state, p->kernel_class, p->wait, p->phase, p->traced);
 }
 
 static enum hec_state_phase phase_of(enum hec_host_label label) {
@@ -126,19 +129,20 @@ static int put_in_parts(struct hec_state_device *d, struct hec_state_piece piece
 
 /* A traced piece outside of any phase. As a rule there is nothing to cut: one window, and no phase. */
 static inline int put_by_window(struct hec_state_device *d, int64_t start_ns, int64_t end_ns, uint32_t frame,
-                                enum hec_state state, int kernel_class) {
+                                enum hec_state state, int kernel_class, int wait) {
     const struct hec_interval *w = d->window < d->traced.count ? &d->traced.list[d->window] : NULL;
     const struct hec_host_thread *t = d->main;
     bool in = w && w->start_ns <= start_ns && end_ns <= w->end_ns;
     bool phases = t && hec_host_segment_after(t, start_ns) < t->segment_count;
     if (end_ns <= d->blind_ns && (d->traced.everywhere || (in && !phases)))
-        return put_values(d, start_ns, end_ns, frame, (uint8_t)state, (uint8_t)kernel_class, HEC_STATE_PHASE_NONE,
-                          true);
+        return put_values(d, start_ns, end_ns, frame, (uint8_t)state, (uint8_t)kernel_class, (uint8_t)wait,
+                          HEC_STATE_PHASE_NONE, true);
     return put_in_parts(d, (struct hec_state_piece){.start_ns = start_ns,
                                                     .end_ns = end_ns,
                                                     .frame = frame,
                                                     .state = (uint8_t)state,
                                                     .kernel_class = (uint8_t)kernel_class,
+                                                    .wait = (uint8_t)wait,
                                                     .traced = true});
 }
 
@@ -197,11 +201,11 @@ static int busy_until(struct hec_state_device *d, int64_t t_ns) {
             d->open &= d->open - 1;
             continue;
         }
-        enum hec_state state = lane == HEC_STATE_LANE_COPY   ? HEC_STATE_COPY
-                               : lane == HEC_STATE_LANE_COMM ? HEC_STATE_COMM
-                                                             : HEC_STATE_COMPUTE;
-        err = put_by_window(d, d->at_ns, end, 0, state, lane == HEC_STATE_LANE_COPY ? HEC_KERNEL_CLASS_OTHER : lane);
-        if (lane == HEC_STATE_LANE_COPY && !err)
+        bool copy = lane >= HEC_STATE_LANE_COPY;
+        enum hec_state state = copy ? HEC_STATE_COPY : lane == HEC_STATE_LANE_COMM ? HEC_STATE_COMM : HEC_STATE_COMPUTE;
+        err = put_by_window(d, d->at_ns, end, 0, state, copy ? HEC_KERNEL_CLASS_OTHER : lane,
+                            copy ? lane - HEC_STATE_LANE_COPY : HEC_STATE_WAIT_OTHER);
+        if (copy && !err)
             err = tell_copying(d, d->at_ns, end);
         d->at_ns = end;
     }
@@ -214,6 +218,9 @@ static int busy_until(struct hec_state_device *d, int64_t t_ns) {
 static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_state state) {
     struct hec_state_device *d = context;
     const struct hec_host_thread *t = d->sampled;
+    int wait = HEC_STATE_WAIT_OTHER;
+    if (state == HEC_STATE_SYNC || state == HEC_STATE_LAUNCH || state == HEC_STATE_HOST)
+        wait = hec_state_gap_copies(d->gap, start_ns, state != HEC_STATE_SYNC);
     int err = 0;
     for (int64_t at = start_ns; at < end_ns && !err;) {
         int64_t to = end_ns;
@@ -225,7 +232,7 @@ static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_s
         if (t && d->sample < t->sample_count && t->samples[d->sample].t_ns < to)
             to = t->samples[d->sample].t_ns;
         if (!err)
-            err = put_by_window(d, at, to, d->frame, state, HEC_KERNEL_CLASS_OTHER);
+            err = put_by_window(d, at, to, d->frame, state, HEC_KERNEL_CLASS_OTHER, wait);
         at = to;
     }
     return err;
@@ -254,6 +261,8 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
         .thread = ender && ender->thread ? ender->thread : d->main,
         .main = d->main,
     };
+    d->gap = &gap;
+    d->hidden_us = gap.startup || gap.tail ? 0 : hec_state_gap_hidden_us(&gap, d->busy_ns);
     int64_t window = window_start(d, gap.start_ns, t_ns);
     d->frame = 0;
     d->sample = d->sampled ? hec_host_sample_from(d->sampled, gap.start_ns) : 0;
@@ -272,7 +281,9 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
     if (!err)
         err = hec_state_gap_explain(&gap, d->limits, take_idle, d);
     d->blind_ns = INT64_MAX;
-    d->at_ns = t_ns;
+    d->gap = NULL;
+    d->hidden_us = 0;
+    d->busy_ns = d->at_ns = t_ns;
     return err;
 }
 

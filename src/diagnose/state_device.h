@@ -7,8 +7,8 @@
 
 /* What can keep a device busy, in the order of rank: compute by class, communication, copies. */
 #define HEC_STATE_LANE_COMM HEC_KERNEL_CLASS_COMM
-#define HEC_STATE_LANE_COPY HEC_KERNEL_CLASS_COUNT
-#define HEC_STATE_LANE_COUNT (HEC_KERNEL_CLASS_COUNT + 1)
+#define HEC_STATE_LANE_COPY HEC_KERNEL_CLASS_COUNT /* and on: by enum hec_state_wait */
+#define HEC_STATE_LANE_COUNT (HEC_KERNEL_CLASS_COUNT + HEC_STATE_WAIT_COUNT)
 _Static_assert((int)HEC_KERNEL_CLASS_COMM == (int)HEC_KERNEL_CLASS_COUNT - 1, "ranks after all that compute");
 _Static_assert(HEC_STATE_LANE_COUNT <= 32, "one bit each");
 
@@ -26,10 +26,13 @@ struct hec_state_device {
     const struct hec_host_thread *sampled;
     size_t sample; /* of sampled: the next */
     uint32_t frame;
-    int64_t wait_end_ns;            /* of the call that waited when the gap at hand began */
-    int64_t wait_told_ns;           /* samples of waiting calls are told up to here */
-    int64_t blind_ns;               /* rule 1: in the gap at hand, what follows is not traced */
-    struct hec_state_piece pending; /* empty: start == end */
+    const struct hec_state_gap *gap; /* at hand */
+    int64_t busy_ns;                 /* since when; in a gap, before it */
+    uint32_t hidden_us;              /* of the next piece */
+    int64_t wait_end_ns;             /* of the call that waited when the gap at hand began */
+    int64_t wait_told_ns;            /* samples of waiting calls are told up to here */
+    int64_t blind_ns;                /* rule 1: in the gap at hand, what follows is not traced */
+    struct hec_state_piece pending;  /* empty: start == end */
     int pieces;
 };
 

@@ -127,6 +127,25 @@ bool hec_state_gap_wait(const struct hec_state_gap *gap, int64_t *began_ns, int6
     return waited || copy;
 }
 
+/* End of the last that a thread is known to have done before t. */
+static int64_t idle_since(const struct hec_host_thread *t, int64_t t_ns) {
+    size_t segment = t ? hec_host_segment_after(t, t_ns) : 0, launch = t ? hec_host_launch_from(t, t_ns) : 0;
+    int64_t a = segment ? t->segments[segment - 1].end_ns : INT64_MIN;
+    return launch ? larger(a, t->launches[launch - 1].end_ns) : a;
+}
+
+uint32_t hec_state_gap_hidden_us(const struct hec_state_gap *gap, int64_t busy_ns) {
+    const struct hec_host_segment *own = across(gap->thread, gap->start_ns);
+    const struct hec_host_segment *s = own ? own : across(gap->main, gap->start_ns);
+    const struct hec_host_launch *copy = s ? NULL : copying(gap);
+    int64_t since = s ? s->start_ns : copy ? copy->start_ns : idle_since(gap->thread, gap->start_ns);
+    if (!s && !copy)
+        since = larger(since, idle_since(gap->main, gap->start_ns));
+    since = larger(since, busy_ns);
+    int64_t hidden = since > INT64_MIN / 2 ? (gap->start_ns - since) / 1000 : 0;
+    return hidden > 0 && hidden < UINT32_MAX ? (uint32_t)hidden : 0;
+}
+
 static int64_t sync_until(const struct hec_state_gap *gap, const struct hec_state_limits *limits) {
     int64_t began, ended, until = gap->end_ns;
     if (!hec_state_gap_wait(gap, &began, &ended))
@@ -136,7 +155,27 @@ static int64_t sync_until(const struct hec_state_gap *gap, const struct hec_stat
         if (next < gap->thread->launch_count)
             until = smaller(until, gap->thread->launches[next].start_ns);
     }
-    return limits->sync_bounded ? smaller(until, ended + gap->start_ns - began) : until;
+    return until - ended < limits->brief_ns ? until : ended;
+}
+
+/* Of calls alone launches are segments: a thread launched in [start, end). */
+static bool launched_in(const struct hec_host_thread *t, int64_t start_ns, int64_t end_ns) {
+    for (size_t i = hec_host_segment_after(t, start_ns); i < t->segment_count && t->segments[i].start_ns < end_ns; i++)
+        if (t->segments[i].label == HEC_HOST_LAUNCH)
+            return true;
+    return false;
+}
+
+enum hec_state_wait hec_state_gap_copies(const struct hec_state_gap *gap, int64_t t_ns, bool next) {
+    const struct hec_host_thread *t = gap->thread ? gap->thread : gap->main;
+    size_t i = t ? hec_host_launch_from(t, t_ns + 1) : 0, count = t ? t->launch_count : 0;
+    i -= i > 0 && (!next || t->launches[i - 1].end_ns > t_ns);
+    if (i >= count)
+        return HEC_STATE_WAIT_OTHER;
+    const struct hec_host_launch *l = &t->launches[i];
+    if (!l->wait || (!next && l->start_ns > t_ns) || launched_in(t, next ? t_ns : l->end_ns, next ? l->start_ns : t_ns))
+        return HEC_STATE_WAIT_OTHER;
+    return (enum hec_state_wait)l->wait;
 }
 
 /* Rules 2 and 3: the whole gap is one, but for checkpoints in the tail. */

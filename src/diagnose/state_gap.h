@@ -22,5 +22,10 @@ int hec_state_gap_explain(const struct hec_state_gap *gap, const struct hec_stat
 
 /* The call of rule 11, in which the thread was when the gap began. False: there is none. */
 bool hec_state_gap_wait(const struct hec_state_gap *gap, int64_t *began_ns, int64_t *ended_ns);
+/* For how long the thread had been at what it did when the gap began, while the device was busy: since busy_ns. */
+uint32_t hec_state_gap_hidden_us(const struct hec_state_gap *gap, int64_t busy_ns);
+/* Whether the last that the deciding thread had given the device at t, or what it gives it next (a call that is under way
+ * counts as next), is a copy: which. */
+enum hec_state_wait hec_state_gap_copies(const struct hec_state_gap *gap, int64_t t_ns, bool next);
 
 #endif

@@ -88,13 +88,16 @@ int hec_host_sampled(struct hec_host_thread *t, int64_t t_ns, int64_t period_ns,
     return 0;
 }
 
-void hec_host_launched(struct hec_host_thread *t, int64_t start_ns, int64_t end_ns, bool copy) {
+void hec_host_launched(struct hec_host_thread *t, int64_t start_ns, int64_t end_ns, bool copy, uint8_t wait) {
     size_t at = t->launch_count;
     t->seen = true;
     while (at && t->launches[at - 1].start_ns > start_ns)
         at--;
-    if (at && t->launches[at - 1].start_ns == start_ns)
+    if (at && t->launches[at - 1].start_ns == start_ns) { /* the call, then what it launched */
+        if (t->launches[at - 1].copy && copy)
+            t->launches[at - 1].wait = wait;
         return;
+    }
     if (t->launch_count == 2 * HEC_HOST_LAUNCHES) {
         if (at < HEC_HOST_LAUNCHES)
             return;
@@ -103,7 +106,7 @@ void hec_host_launched(struct hec_host_thread *t, int64_t start_ns, int64_t end_
         at -= HEC_HOST_LAUNCHES;
     }
     memmove(&t->launches[at + 1], &t->launches[at], (t->launch_count - at) * sizeof *t->launches);
-    t->launches[at] = (struct hec_host_launch){start_ns, end_ns < start_ns ? start_ns : end_ns, copy};
+    t->launches[at] = (struct hec_host_launch){start_ns, end_ns < start_ns ? start_ns : end_ns, copy, wait};
     t->launch_count++;
 }
 

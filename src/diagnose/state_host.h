@@ -37,6 +37,7 @@ struct hec_host_sample {
 struct hec_host_launch {
     int64_t start_ns, end_ns;
     bool copy;
+    uint8_t wait; /* what it is waited for as: enum hec_state_wait */
 };
 
 #define HEC_HOST_KEPT 262144 /* segments and samples, each: 6 MB a thread at most */
@@ -73,7 +74,7 @@ static inline int hec_host_advance(struct hec_host_thread *thread, int64_t t_ns)
 int hec_host_sampled(struct hec_host_thread *thread, int64_t t_ns, int64_t period_ns, uint32_t frame);
 /* A call that caused an activity on a device; in any order, though far out of it counts for nothing. The nodes of a graph
  * have one call. */
-void hec_host_launched(struct hec_host_thread *thread, int64_t start_ns, int64_t end_ns, bool copy);
+void hec_host_launched(struct hec_host_thread *thread, int64_t start_ns, int64_t end_ns, bool copy, uint8_t wait);
 
 /* Index of the first segment, sample or launch that ends (samples, launches: is, begins) after t, or at it for the
  * latter two; the count when none does. Quick near the end; _search where it is not the end. */

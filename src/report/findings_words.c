@@ -44,16 +44,34 @@ const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary 
     return out;
 }
 
+const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices) {
+    int length = snprintf(out, HEC_FORMAT_SIZE, "GPU");
+    for (int i = 0, from = -1; i < 64; i++) {
+        bool on = devices >> i & 1, next = i < 63 && devices >> (i + 1) & 1, last = devices >> i == 1;
+        from = on && from < 0 ? i : from;
+        if (on && !next && length < HEC_FORMAT_SIZE) {
+            const char *joint = length == 3 ? " " : last ? " and " : ", ";
+            bool two = from == i - 1;
+            length += from == i ? snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%d", joint, i)
+                                : snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%d %s %d", joint, from,
+                                           two ? "and" : "to", i);
+        }
+        from = on && next ? from : -1;
+    }
+    return out;
+}
+
 const struct hec_finding *hec_findings_top(const struct hec_findings *findings) {
     const struct hec_finding *top = findings->count ? &findings->list[0] : NULL;
     if (!top || top->cause == HEC_CAUSE_NONE)
         return NULL;
-    double best = isfinite(top->joules.best) ? top->joules.best : top->seconds.best;
-    return best >= HEC_FINDING_WORTH ? top : NULL;
+    return hec_finding_worth(top) >= HEC_FINDING_WORTH ? top : NULL;
 }
 
 char *hec_saving_words(char out[HEC_FORMAT_SIZE], const struct hec_finding *f) {
-    bool joules = isfinite(f->joules.best);
+    bool time =
+        f->seconds.best >= HEC_FINDING_WORTH && !(f->joules.best >= HEC_FINDING_WORTH); /* what it is worth by */
+    bool joules = isfinite(f->joules.best) && !time;
     const struct hec_saving *s = joules ? &f->joules : &f->seconds;
     out[0] = '\0';
     if (isfinite(s->best))

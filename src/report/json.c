@@ -88,11 +88,11 @@ static int devices_used(const struct hec_summary *s) {
     return used;
 }
 
-static json_t *indices_of(const struct hec_summary *s, const struct hec_unit_summary *u) {
+static json_t *indices_of(uint64_t devices) {
     json_t *list = json_array();
-    for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].used && (u->devices >> s->devices[i].device.index & 1))
-            json_array_append_new(list, json_integer(s->devices[i].device.index));
+    for (int i = 0; i < 64; i++)
+        if (devices >> i & 1)
+            json_array_append_new(list, json_integer(i));
     return list;
 }
 

@@ -68,18 +68,19 @@ void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *s) {
 
 /* ---- findings ---- */
 
-static double joules_of(const struct hec_summary *s, int device) {
+static double joules_of(const struct hec_summary *s, uint64_t devices) {
+    double joules = NAN;
     for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].device.index == device && s->devices[i].energy.valid)
-            return s->devices[i].energy.joules;
-    return NAN;
+        if (devices >> s->devices[i].device.index & 1 && s->devices[i].energy.valid)
+            joules = (isfinite(joules) ? joules : 0) + s->devices[i].energy.joules;
+    return joules;
 }
 
 /* "38 % of the joules (31 to 44), about 1.7 kJ", and dollars where they are worth a word. */
 static void put_saving(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
     text saving, joules;
     char more[128] = "";
-    double saved = f->joules.best * joules_of(s, f->device);
+    double saved = f->joules.best * joules_of(s, f->devices);
     if (!hec_saving_words(saving, f)[0] || f->cause == HEC_CAUSE_NONE)
         return;
     if (isfinite(saved) && saved > 0)
@@ -126,21 +127,22 @@ static void put_advice(struct hec_page *page, const struct hec_summary *s, const
 }
 
 static bool worth(const struct hec_finding *f) {
-    return (isfinite(f->joules.best) ? f->joules.best : f->seconds.best) >= HEC_FINDING_WORTH;
+    return hec_finding_worth(f) >= HEC_FINDING_WORTH;
 }
 
 /* What is not worth acting on gets its title, unless all is asked for. */
 static void put_finding(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f, int number,
                         bool whole) {
-    char label[24], device[16] = "", saves[128] = "";
-    text saving;
+    char label[24], saves[128] = "";
+    text saving, devices = "";
     enum hec_tone tone = f->cause == HEC_CAUSE_NONE ? HEC_TONE_GOOD : worth(f) ? HEC_TONE_WARN : HEC_TONE_PLAIN;
     snprintf(label, sizeof label, "%s%d", number == 1 ? "Findings  " : "          ", number);
     if (s->timeline.device_count > 1)
-        snprintf(device, sizeof device, "GPU %d: ", f->device);
+        hec_devices_word(devices, f->devices);
     if (!whole && hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, ": %s", saving);
-    hec_page_row(page, 0, label, tone, "%s%s (confidence %.2f)%s", device, f->title, f->confidence, saves);
+    hec_page_row(page, 0, label, tone, "%s%s%s (confidence %.2f)%s", devices, devices[0] ? ": " : "", f->title,
+                 f->confidence, saves);
     if (!whole)
         return;
     put_saving(page, s, f);

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -22,6 +23,68 @@ def test_a_program_without_pytorch_imports_nothing_more(observe):
     program = "import sys, json; print(sorted(set(sys.modules) - {'sitecustomize'}))"
     assert observe.both(sys.executable, program) == []
     assert "ctypes" not in observe.last.stdout and "importlib.util" not in observe.last.stdout
+
+
+@pytest.fixture
+def fake_jax(observe):
+    """A package of that name, and a library of the name of CUDA's driver that it can load."""
+    (observe.folder / "nothing.c").write_text("int nothing;\n")
+    cuda = observe.folder / "libcuda.so.1"
+    subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "nothing.c", "-o", str(cuda)],
+                   cwd=observe.folder, check=True)
+    (observe.folder / "jax.py").write_text(f"def device_put():\n    import ctypes\n    ctypes.CDLL({str(cuda)!r})\n")
+    return textwrap.dedent("""
+    import sys, time
+    import jax
+    hooks = sys.modules.get("_hec_hooks")
+    def count(enough):
+        while hooks is not None and not enough():
+            sum(range(1000))
+    """)
+
+
+def test_another_framework_tells_its_stacks_once_it_uses_a_gpu(observe, fake_jax):
+    (found,) = observe.both(sys.executable, fake_jax + textwrap.dedent("""
+    time.sleep(0.3)
+    assert not hooks or not hooks.stacks.samples
+    jax.device_put()
+    count(lambda: hooks.stacks.samples >= 10)
+    print("done")
+    """))
+    assert observe.last.stdout == "done\n" and "torch" not in found.facts and "hooks_off" not in found.facts
+    assert {found.stack(frame)[-1][1] for _, frame, _ in found.stacks} <= {"count", "count.<locals>.<lambda>", "<lambda>"}
+    assert len(found.stacks) >= 10 and not found.steps
+
+
+def test_another_framework_without_a_gpu_tells_nothing(observe, fake_jax):
+    assert observe.both(sys.executable, fake_jax + "time.sleep(0.5)\nimport numbers\n") == []
+
+
+def test_stacks_of_another_framework_go_on_after_a_fork(observe, fake_jax):
+    found = observe.both(sys.executable, fake_jax + textwrap.dedent("""
+    import os, warnings
+    warnings.simplefilter("ignore")
+    jax.device_put()
+    count(lambda: hooks.stacks.samples >= 2)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    before = hooks.stacks.samples if hooks else 0
+    count(lambda: hooks.stacks.samples >= before + 2)
+    """))
+    assert len(found) == 1 and len(found[0].stacks) >= 4
+
+
+def test_torch_after_another_framework(observe, fake_jax):
+    """The hooks of PyTorch come too, though they are loaded already; of something else called torch they are refused."""
+    (observe.folder / "torch.py").write_text("__version__ = '0'\n")
+    (found,) = observe.both(sys.executable, fake_jax + textwrap.dedent("""
+    jax.device_put()
+    import torch
+    count(lambda: hooks.stacks.samples >= 2)
+    """))
+    assert found.facts["torch"] == "0" and found.stacks
 
 
 @pytest.mark.parametrize("environment", [{"HEC_HOOKS": "0"}, {"HEC_SOCKET": ""}])

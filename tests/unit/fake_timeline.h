@@ -16,6 +16,8 @@ struct fake_timeline {
     uint32_t track_count;
     struct hec_kernel kernels[64];
     uint32_t kernel_count;
+    struct hec_frame frames[8];
+    uint32_t frame_count;
     struct hec_tracer tracers[8];
     int tracer_count;
     struct hec_activity *activities;
@@ -48,6 +50,7 @@ static inline int fake_tl_names(void *context, int (*visit)(void *to, uint32_t i
     }
 FAKE_TL_TABLE(fake_tl_tracks, hec_track, tracks, track_count)
 FAKE_TL_TABLE(fake_tl_kernels, hec_kernel, kernels, kernel_count)
+FAKE_TL_TABLE(fake_tl_frames, hec_frame, frames, frame_count)
 FAKE_TL_TABLE(fake_tl_tracers, hec_tracer, tracers, tracer_count)
 
 /* In chunks of 7, so that borders of chunks are met. */
@@ -79,6 +82,7 @@ static inline void fake_tl_init(struct fake_timeline *t) {
         .names = fake_tl_names,
         .tracks = fake_tl_tracks,
         .kernels = fake_tl_kernels,
+        .frames = fake_tl_frames,
         .tracers = fake_tl_tracers,
         .activities = fake_tl_activities,
         .devices = t->devices,
@@ -117,6 +121,13 @@ static inline uint32_t fake_tl_kernel(struct fake_timeline *t, const char *name,
                              .block = {block, 1, 1},
                              .registers = 32};
     return k->id;
+}
+
+static inline uint32_t fake_tl_frame(struct fake_timeline *t, const char *file, const char *function, int line) {
+    struct hec_frame *f = &t->frames[t->frame_count];
+    *f = (struct hec_frame){
+        .id = ++t->frame_count, .file = fake_tl_name(t, file), .function = fake_tl_name(t, function), .line = line};
+    return f->id;
 }
 
 /* By start; of one start in the order of adding. */

@@ -69,7 +69,7 @@ static inline void step_sync(struct inferred_world *w, int step) {
     for (int i = 0; i < 20; i++) {
         kernels(w, 6, 30, 90, 1, 5);
         inferred_sync(w, 0);
-        inferred_work(w, inferred_between(w, 200, 600));
+        inferred_work(w, inferred_between(w, 10, 150));
     }
 }
 
@@ -120,7 +120,7 @@ static const struct program programs[] = {
     {"healthy", step_healthy, HEC_STATE_COMPUTE, true, HEC_CAUSE_NONE},
     {"data, waited for", step_data_waited, HEC_STATE_DATA, true, HEC_CAUSE_DATA},
     {"data, never waiting", step_data_ahead, HEC_STATE_DATA, false, HEC_CAUSE_DATA},
-    {"host, waited for", step_host, HEC_STATE_SYNC, true, HEC_CAUSE_HOST},
+    {"host, waited for", step_host, HEC_STATE_HOST, true, HEC_CAUSE_HOST},
     {"host, never waiting", step_host_ahead, HEC_STATE_HOST, false, HEC_CAUSE_HOST},
     {"launch, waited for", step_launch, HEC_STATE_LAUNCH, false, HEC_CAUSE_LAUNCH},
     {"launch, never waiting", step_launch_ahead, HEC_STATE_LAUNCH, false, HEC_CAUSE_LAUNCH},

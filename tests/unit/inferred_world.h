@@ -24,6 +24,8 @@ struct inferred_world {
     size_t kernel_count;
     uint32_t thread[2], streams[2][4], process[2], kernel, data, checkpoint, names[8];
     int64_t glimpse_from, glimpse_to; /* CUPTI saw the device */
+    int64_t sampled_ns;               /* stacks: up to here */
+    uint32_t line;                    /* that the program is at */
     struct {
         int64_t from, last, to, in_calls, pauses;
         double count;
@@ -142,6 +144,22 @@ static inline void inferred_phase(struct inferred_world *w, uint32_t name, int64
     w->now += ns;
 }
 
+/* The program comes to a line of its file: samples of its stack, every 20 ms, are of the one that it was at. */
+static inline void inferred_line(struct inferred_world *w, int line) {
+    const int64_t period = 20 * INFERRED_MS;
+    struct fake_timeline *both[] = {&w->truth, &w->view};
+    for (int64_t t = (w->sampled_ns / period + 1) * period; t <= w->now; t += period)
+        for (int i = 0; i < 2 && w->line; i++)
+            fake_tl_add(both[i], HEC_ACTIVITY_STACK, w->thread[i], t, t + period)->name = w->line;
+    w->sampled_ns = w->now;
+    w->line = 0;
+    for (uint32_t i = 0; i < w->truth.frame_count; i++)
+        w->line = w->truth.frames[i].line == line ? i + 1 : w->line;
+    for (int i = 0; i < 2 && !w->line; i++)
+        if (fake_tl_frame(both[i], "/home/u/train.py", "step", line) && i)
+            w->line = both[i]->frame_count;
+}
+
 /* Something on a stream, launched by a call. */
 static inline int64_t inferred_device(struct inferred_world *w, enum hec_activity_kind kind, int stream, int64_t from,
                                       int64_t length, int64_t call, int64_t call_end) {
@@ -205,6 +223,25 @@ static inline void inferred_copy(struct inferred_world *w, double bytes, bool up
             }
     inferred_call(w, HEC_ACTIVITY_API, HEC_API_COPY, w->names[0], from, w->now, bytes, up ? host : card,
                   up ? card : host);
+}
+
+/* A small copy from pageable memory: it is staged, the call returns, and the program waits for it. */
+static inline void inferred_upload(struct inferred_world *w, double bytes) {
+    int64_t from = w->now, to = from + inferred_between(w, 4, 8);
+    inferred_device(w, HEC_ACTIVITY_COPY, 0, to, inferred_between(w, 1, 2), from, to);
+    struct fake_timeline *both[] = {&w->truth, &w->view};
+    for (int i = 0; i < 2; i++)
+        for (size_t k = both[i]->count; k-- > 0;)
+            if (both[i]->activities[k].kind == HEC_ACTIVITY_COPY && both[i]->activities[k].launch_ns == from) {
+                both[i]->activities[k].amount = bytes;
+                both[i]->activities[k].from = HEC_MEMORY_PAGEABLE;
+                both[i]->activities[k].to = HEC_MEMORY_DEVICE;
+                break;
+            }
+    w->now = to;
+    inferred_call(w, HEC_ACTIVITY_API, HEC_API_COPY, w->names[0], from, to, bytes, HEC_MEMORY_PAGEABLE,
+                  HEC_MEMORY_DEVICE);
+    inferred_sync(w, 0);
 }
 
 static inline void inferred_alloc(struct inferred_world *w, int64_t ns) {

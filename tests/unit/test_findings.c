@@ -232,10 +232,11 @@ static void test_optimise(void **state) {
 
 static void test_savings_are_of_what_is_left(void **state) {
     (void)state;
-    struct hec_finding list[4] = {{.confidence = 1, .joules = {0, 0.5, 1}},
-                                  {.confidence = 0.3, .joules = {0, 0.5, 1}},
-                                  {.confidence = 1, .joules = {NAN, NAN, NAN}, .seconds = {NAN, NAN, NAN}},
-                                  {.confidence = 0.29, .joules = {0, 0.5, 1}}}; /* a hint */
+    struct hec_finding list[4] = {
+        {.devices = 1, .confidence = 1, .joules = {0, 0.5, 1}},
+        {.devices = 3, .device = 1, .confidence = 0.3, .joules = {0, 0.5, 1}}, /* of both */
+        {.devices = 1, .confidence = 1, .joules = {NAN, NAN, NAN}, .seconds = {NAN, NAN, NAN}},
+        {.devices = 1, .confidence = 0.29, .joules = {0, 0.5, 1}}}; /* a hint */
     struct hec_findings findings = {.list = list, .count = 4};
     healthy(1);
     hec_scale_out_decide(&w.summary, &findings);

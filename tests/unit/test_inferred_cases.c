@@ -82,9 +82,10 @@ static void a_wait(void **state) {
     wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
     burst(one, 4000, 4100, 20);
     wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
-    assert_string_equal(told(HEC_INFERRED_GUESS),
-                        "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-4000, "
-                        "launch 4000-4006, compute 4006-4095, launch 4095-4100, compute 4100-5000, tail 5000-10000");
+    assert_string_equal(
+        told(HEC_INFERRED_GUESS),
+        "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-2105, "
+        "host 2105-4000, launch 4000-4006, compute 4006-4095, launch 4095-4100, compute 4100-5000, tail 5000-10000");
 }
 
 /* What another thread launches meanwhile is not waited for. */
@@ -105,7 +106,7 @@ static void an_event(void **state) {
     burst(one, 4000, 4100, 20);
     wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
     assert_string_equal(told(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-5004, tail 5004-10000");
-    assert_non_null(strstr(told(HEC_INFERRED_LEAST_BETWEEN), "sync 2090-4000"));
+    assert_non_null(strstr(told(HEC_INFERRED_LEAST_BETWEEN), "sync 2090-2105, host 2105-4000"));
 }
 
 /* A call that frees waits; one that frees in stream order does not. */
@@ -128,8 +129,8 @@ static void a_load(void **state) {
     call(one, HEC_API_LAUNCH, "cudaLaunchKernel", 3000, 8000);
     wait_for(one, HEC_SYNC_STREAM, 8000, 9005);
     assert_string_equal(told(HEC_INFERRED_GUESS),
-                        "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-3000, "
-                        "startup 3000-8000, launch 8000-8006, compute 8006-9000, tail 9000-10000");
+                        "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-2105, "
+                        "host 2105-3000, startup 3000-8000, launch 8000-8006, compute 8006-9000, tail 9000-10000");
 }
 
 /* Behind work, a copy is at the end of its call. */
@@ -173,7 +174,8 @@ static void a_window(void **state) {
     burst(one, 4000, 4100, 20);
     wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
     assert_string_equal(told(HEC_INFERRED_MOST_BETWEEN),
-                        "startup 0-1000, compute 1000-2900, sync 2900-4000, compute 4000-5004, tail 5004-10000");
+                        "startup 0-1000, compute 1000-2900, sync 2900-2905, host 2905-4000, compute 4000-5004, "
+                        "tail 5004-10000");
 }
 
 int main(void) {

@@ -72,7 +72,7 @@ static struct hec_finding *find(enum hec_cause cause, double best, const char *t
     struct hec_finding *f = &list[summary.findings.count++];
     summary.findings.list = list;
     *f = (struct hec_finding){
-        .cause = cause, .confidence = 0.9, .seconds = UNKNOWN, .joules = {best * 0.8, best, best * 1.2}};
+        .cause = cause, .devices = 1, .confidence = 0.9, .seconds = UNKNOWN, .joules = {best * 0.8, best, best * 1.2}};
     snprintf(f->title, sizeof f->title, "%s", title);
     hec_finding_evidence(f, "evidence of %s", hec_cause_name(cause));
     snprintf(f->lever, sizeof f->lever, "lever of %s", hec_cause_name(cause));
@@ -142,6 +142,8 @@ static void test_headlines(void **state) {
     headline(
         "starved for data: the H200 idled 40 % of 60.0 s; mending it would save about 30 % of the time (10 to 35)");
     f->states |= 1u << HEC_STATE_COMPUTE; /* no idling: the finding's own words */
+    headline("starved for data: 40 % of the steps' time; mending it would save about 30 % of the time (10 to 35)");
+    f->joules = (struct hec_saving){0.01, 0.03, 0.04}; /* worth it by the time, at few watts */
     headline("starved for data: 40 % of the steps' time; mending it would save about 30 % of the time (10 to 35)");
     f->seconds.best = 0.049; /* not worth acting on */
     headline("no cause stands out: the H200 was busy 60 % of 60.0 s");

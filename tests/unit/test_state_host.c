@@ -48,9 +48,9 @@ static void keeps_the_last_launches_in_order(void **context) {
     struct hec_host_thread *t = hec_host_thread_new();
     (void)context;
     for (int64_t i = 0; i < 1000; i++) {
-        hec_host_launched(t, 100 * (i ^ 3), 100 * (i ^ 3) + 50, false); /* four by four out of order */
-        hec_host_launched(t, 100 * (i ^ 3), 100 * (i ^ 3) + 70, true);  /* another node of the same graph */
-        hec_host_launched(t, 1, 2, false);                              /* far out of order: of the beginning */
+        hec_host_launched(t, 100 * (i ^ 3), 100 * (i ^ 3) + 50, false, 0); /* four by four out of order */
+        hec_host_launched(t, 100 * (i ^ 3), 100 * (i ^ 3) + 70, true, 0);  /* another node of the same graph */
+        hec_host_launched(t, 1, 2, false, 0);                              /* far out of order: of the beginning */
         assert_true(t->launch_count <= 2 * HEC_HOST_LAUNCHES);
     }
     for (size_t i = 1; i < t->launch_count; i++)

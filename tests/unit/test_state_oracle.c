@@ -11,6 +11,7 @@
 #define SPAN 200 /* nanoseconds in a case */
 #define CLOSE 6
 #define LOAD 9
+#define BRIEF 5
 
 static uint64_t state;
 
@@ -229,7 +230,7 @@ static bool first_of_all(const struct world *w, size_t ender, int device, int32_
 static bool after_wait(const struct world *w, uint32_t thread, uint32_t main, size_t ender, int64_t launch,
                        int64_t began, int64_t t) {
     uint32_t who = 0;
-    int64_t start = 0, end = 0;
+    int64_t end = 0;
     for (int k = 0; k < 2 && !who && began > 0; k++) {
         uint32_t id = k ? main : thread;
         enum label label = id ? label_at(w, id, began) : NOTHING;
@@ -238,7 +239,6 @@ static bool after_wait(const struct world *w, uint32_t thread, uint32_t main, si
         if (label != SYNC && label != COPY)
             return false;
         who = id;
-        start = label_began(w, id, began);
         for (end = began; label_at(w, id, end) == label; end++)
             ;
     }
@@ -253,13 +253,12 @@ static bool after_wait(const struct world *w, uint32_t thread, uint32_t main, si
         }
         if (!c.copy)
             return false;
-        start = c.start;
         end = c.end;
     }
     struct call next = thread ? next_call(w, ender, thread, began) : (struct call){0};
-    if (next.found && t >= next.start)
-        return false;
-    return !w->limits.sync_bounded || t < end + began - start;
+    int64_t until = w->t.activities[ender].start_ns;
+    until = next.found && next.start < until ? next.start : until;
+    return t < (until - end < w->limits.brief_ns ? until : end);
 }
 
 static enum hec_state between(const struct world *w, uint32_t thread, size_t ender, int64_t t, bool known) {
@@ -369,7 +368,7 @@ static void make(struct world *w, uint64_t seed) {
     state = seed;
     fake_tl_init(t);
     t->input.end_ns = w->end = SPAN;
-    w->limits = (struct hec_state_limits){.close_ns = CLOSE, .load_ns = LOAD, .sync_bounded = random_below(2)};
+    w->limits = (struct hec_state_limits){.close_ns = CLOSE, .load_ns = LOAD, .brief_ns = random_below(2) ? BRIEF : 1};
     fake_tl_kernel(t, "ampere_sgemm_128x128_tn", 128);
     fake_tl_kernel(t, "ncclDevKernel_AllReduce", 128);
     fake_tl_kernel(t, "void at::native::reduce_kernel<512>", 128);

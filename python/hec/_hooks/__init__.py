@@ -1,7 +1,7 @@
-"""HEC's hooks in a PyTorch program: what `hec run` learns of it without a change to the script.
+"""HEC's hooks in a Python program that uses a GPU: what `hec run` learns of it without a change to the script.
 
 Loaded as the module ``_hec_hooks`` (see python/hooks), never imported by a program. It finds steps, samples, time in
-the data loader, losses, checkpoints and what the main thread is doing, and tells HEC through libhec.so. It prints
+the data loader, losses, checkpoints and what the main thread is doing, and tells HEC through libhec.so; without PyTorch, the last of these. It prints
 nothing and raises nothing; results, random numbers and exceptions of the program are what they are without it.
 
 ``pause()`` and ``resume()`` take everything out of PyTorch and put it back, for measurements of what it costs.
@@ -18,31 +18,47 @@ from . import core, library, loader, losses, modules, optimizers, process, profi
 _HOOKS = (profiler, optimizers, losses, modules, loader, saves)
 
 
-def start() -> None:
-    """Once, at the end of `import torch`."""
-    torch = sys.modules["torch"]
-    core.torch = torch
-    found = library.load()
-    if found is None:
+def start(name: str) -> None:
+    """At the end of the import of torch, or of another package that uses CUDA."""
+    if core.torch is not None or (core.library is not None and name != "torch"):
         return
-    core.library = found
-    core.dormant = process.starts_dormant()
-    core.facts = {
-        "version": "%d.%d.%d" % sys.version_info[:3],
-        "torch": str(torch.__version__),
-        **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if os.environ.get(name)},
-    }
-    os.register_at_fork(before=stacks.stop, after_in_child=process.forked)
-    if sys.version_info < (3, 12):  # newer ones count the threads at this point, and warn
-        os.register_at_fork(after_in_parent=core.wake)
-    atexit.register(_finish)
+    if core.library is None and not _load():
+        return
+    if name != "torch":
+        core.guard(stacks.NAME, stacks.start)
+        return
+    core.torch = sys.modules["torch"]
+    core.facts["torch"] = str(core.torch.__version__)
     core.guard("torch.compile", core.keep_from_compiling)
     resume()
 
 
+def _load() -> bool:
+    found = library.load()
+    if found is None:
+        return False
+    core.library = found
+    core.dormant = process.starts_dormant()
+    core.facts = {
+        "version": "%d.%d.%d" % sys.version_info[:3],
+        **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if os.environ.get(name)},
+    }
+    os.register_at_fork(before=stacks.stop, after_in_child=process.forked, after_in_parent=_forked)
+    atexit.register(_finish)
+    return True
+
+
+def _forked() -> None:
+    """In the parent. Python 3.12 and newer count the threads at this point, and warn; CUDA has threads of its own."""
+    if core.torch is None and stacks.samples:
+        stacks.start()
+    elif sys.version_info < (3, 12):
+        core.wake()
+
+
 def resume() -> None:
     """Put the hooks into PyTorch."""
-    if core.library is None or core.installed:
+    if core.torch is None or core.installed:
         return
     core.installed = True
     for hook in _HOOKS:
@@ -67,6 +83,7 @@ def _finish() -> None:
             losses.finish()
             optimizers.cycle.finish()
             modules.cycle.finish()
+        if stacks.samples and not core.dormant:
             core.tell_cost()
     except Exception:
         pass

@@ -58,7 +58,7 @@ def failed(name: str, error: Exception, most: int = ERRORS_MAX) -> None:
 
 def _ours(error: Exception) -> bool:
     """Whether it arose in the hooks, or in what they called in PyTorch or Python's library."""
-    known = (_here, os.path.dirname(torch.__file__))
+    known = (_here, os.path.dirname(torch.__file__ if torch else __file__))
     standard = (os.path.dirname(os.__file__), "<frozen")
     traceback = error.__traceback__
     while traceback is not None:

@@ -1,5 +1,6 @@
 """The binding to the functions of libhec.so.0 that are for the hooks (src/mark/hooks.h)."""
 
+import _ctypes
 import ctypes
 import os
 from typing import Any, Optional
@@ -42,6 +43,16 @@ class Library:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace").replace(b"\0", b"?")
+
+
+def has_cuda() -> bool:
+    """Whether this process has loaded the CUDA driver."""
+    try:
+        handle = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_LAZY)._handle
+    except OSError:
+        return False
+    _ctypes.dlclose(handle)  # looking took a reference
+    return True
 
 
 def load() -> Optional[Library]:

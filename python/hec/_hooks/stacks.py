@@ -11,7 +11,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 from typing import Any, Dict, Optional, Tuple
 
-from . import core
+from . import core, library
 
 NAME = "stack samples"
 
@@ -25,6 +25,8 @@ WALK_MAX = 1000
 NODES_MAX = 60000
 PLACES_MAX = 200000
 IMPORTS = "<frozen importlib"  # frames of the import system say nothing
+
+CUDA_S = 0.2  # without PyTorch: how often it looks whether the process uses CUDA; until then nothing is told
 
 samples = 0
 cost_ns = 0  # of the samples: of the main thread's time, when it waits for the interpreter's lock
@@ -51,9 +53,10 @@ def _rate() -> float:
 
 def start() -> None:
     core.awake = True
-    core.tell_facts()
+    if core.torch is not None:
+        core.tell_facts()
     hz = _rate()
-    if hz == 0 or NAME in core.off or not core.library.active():
+    if hz == 0 or NAME in core.off or (core.torch is not None and not core.library.active()):
         return
     _stop.acquire(False)
     try:
@@ -101,6 +104,12 @@ def _run(hz: float, lock: Any) -> None:
         main = threading.main_thread().ident
         period_s = 1.0 / hz
         mean_ns = 0.0
+        while core.torch is None and not library.has_cuda():
+            if lock.acquire(timeout=CUDA_S):
+                return
+        if core.torch is None:
+            core.dormant = False  # who uses a GPU is no mere helper
+        core.tell_facts()
         while not lock.acquire(timeout=period_s):
             start_ns = core.now_ns()
             _sample(main, int(period_s * 1e6))
@@ -127,11 +136,12 @@ def _tick(now_ns: int) -> bool:
     if elapsed_s <= _ticks:
         return True
     _ticks = elapsed_s
-    from . import modules
+    if core.torch is not None:
+        from . import modules
 
-    if not core.optimizer_seen and modules.calls == _calls_seen:
-        modules.search()
-    _calls_seen = modules.calls
+        if not core.optimizer_seen and modules.calls == _calls_seen:
+            modules.search()
+        _calls_seen = modules.calls
     if elapsed_s in (10, 60) or elapsed_s % 600 == 0:
         core.tell_cost()
     return bool(core.library.active())

@@ -8,9 +8,9 @@
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in which the device waits for it",
      "measured on an H200: caches emptied a step 29 %, no cache at all 83 %, with PyTorch's cache 0"},
-    {100 * HEC_GAP_LATE_SHARE, "%", "least part of that time in the second half of what the device computes",
+    {100 * HEC_RECURRENCE_LATE_SHARE, "%", "least part of that time in the second half of what the device computes",
      "a loop's lies all over it; set-up allocates before the device computes, and frees after it"},
-    {HEC_GAP_EIGHTHS, "", "least eighths of what the device computes in which there is some", "the same"},
+    {HEC_RECURRENCE_EIGHTHS, "", "least eighths of what the device computes in which there is some", "the same"},
 };
 
 static const struct hec_rule_advice advice[] = {

@@ -10,9 +10,9 @@ static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in gaps in which code is loaded",
      "ours: the first steps are not in it"},
     {LEAST_LOADS, "", "least loads after the third step", "one may be a lazily loaded kernel of a rare branch"},
-    {100 * HEC_GAP_LATE_SHARE, "%", "least part of that time in the second half of what the device computes",
+    {100 * HEC_RECURRENCE_LATE_SHARE, "%", "least part of that time in the second half of what the device computes",
      "recompiling lies all over it; CUDA loads each kernel once, at its first launch (CUDA_MODULE_LOADING=LAZY)"},
-    {HEC_GAP_EIGHTHS, "", "least eighths of what the device computes in which code is loaded", "the same"},
+    {HEC_RECURRENCE_EIGHTHS, "", "least eighths of what the device computes in which code is loaded", "the same"},
 };
 
 static const struct hec_rule_advice advice[] = {

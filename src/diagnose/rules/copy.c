@@ -11,7 +11,11 @@ static const struct hec_rule_limit limits[] = {
      "measured on an H200: pageable batches 27 %, rows one at a time 98 %, features there and back 90 %"},
     {100 * LINK_REACH, "%", "of the link's rate that copies from pinned memory reach",
      "measured on an H200, Gen5 x16: 79 %"},
-    {64, "KiB", "below which a copy is small", "calling takes as long as copying: 5 to 10 us"},
+    {HEC_WAITS_CHATTY_LEAST, "copies", "a step, and half of the copies' time, that are small where that is the matter",
+     "ours"},
+    {100 * HEC_WAITS_ROUND_SHARE, "%", "of the waits, at least, of which data goes to the host and comes back", "ours"},
+    {HEC_STATE_SMALL_BYTES / 1024, "KiB", "below which a copy is small",
+     "calling takes as long as copying: 5 to 10 us"},
 };
 
 static const struct hec_rule_advice advice[] = {

@@ -9,7 +9,10 @@
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in state host, in pieces of 0.2 ms and more",
      "measured on an H200: programs that count or tokenise in Python 82 to 87 %, healthy ones under 2 %"},
-    {0.2, "ms", "shorter pieces are the framework's, between two launches", "an operator takes 10 to 100 us"},
+    {HEC_GAP_LONG_S, "s", "from which a wait is taken for set-up, where no steps tell the two apart",
+     "a loop has hardly steps that wait for so long"},
+    {1e-6 * HEC_STATE_BRIEF_NS, "ms", "shorter pieces are the framework's, between two launches",
+     "an operator takes 10 to 100 us"},
 };
 
 static const struct hec_rule_advice advice[] = {

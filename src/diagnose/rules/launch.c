@@ -9,8 +9,11 @@
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in which the device waits for launches",
      "measured on an H200: small models 74 to 88 %; large ones 5 to 8 %, which nothing hides"},
-    {HEC_WAITS_LAUNCH_US, "us", "of the host for a launch with its operator",
-     "a launch takes 2 to 9 us, with its operator in Python about 10"},
+    {1e3 * HEC_GAP_AHEAD_S, "ms",
+     "that a program is ahead of the device at most: more launching is not hidden by dropping a wait",
+     "CUDA's queue holds about 1000 launches of about 10 us"},
+    {1e-6 * HEC_STATE_BRIEF_NS, "ms", "between two launches that count as launching: more is the program's own code",
+     "an operator of PyTorch takes 10 to 100 us"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -55,8 +58,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "the device waits %.4g ms a %s of %.4g ms for the next launch",
                              1e3 * w.owned_s[HEC_CAUSE_LAUNCH] / w.work, w.per, 1e3 * w.whole_s / w.work);
     hec_waits_tell_joules(f, &w, HEC_CAUSE_LAUNCH, out);
-    /* Where kernels are long enough, something else is the matter that was not seen. */
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, w.launch_ratio >= 1 ? 0.9 : 0.6);
+    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, 0.9);
     hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, 0.5, 0.88, 1, out);
     return true;
 }
@@ -67,8 +69,8 @@ const struct hec_rule hec_rule_launch = {
         "Each kernel costs the host some microseconds of Python, framework and driver. Where kernels are shorter than "
         "that, the device waits for the next launch, however fast it is.",
     .detection =
-        "idle time in launching calls, and between them in pieces of less than 0.2 ms, where launching takes longer than "
-        "what is launched. Without a trace: a busy engine with hardly a warp resident.",
+        "idle time in launching calls, and between them in pieces of less than 0.2 ms, for as long as no wait before it "
+        "explains it. Without a trace: a busy engine with hardly a warp resident.",
     .saving = "CUDA graphs launch a step at once: 88 % of the time (50 to 100 %), each second at idle power.",
     .lever =
         "launch less: torch.compile(mode=\"reduce-overhead\") or CUDA graphs, fused and foreach optimisers, larger batches",

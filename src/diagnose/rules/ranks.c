@@ -35,6 +35,7 @@ void hec_ranks_gather(const struct hec_facts *f, struct hec_ranks *out) {
         if (!d->rows[HEC_STATE_COMM].ns)
             continue;
         out->devices++;
+        out->mask |= UINT64_C(1) << d->device;
         out->mean_work_s += work_of(d);
         least = !least || d->rows[HEC_STATE_COMM].seconds < least->rows[HEC_STATE_COMM].seconds ? d : least;
         most = !most || d->rows[HEC_STATE_COMM].seconds > most->rows[HEC_STATE_COMM].seconds ? d : most;

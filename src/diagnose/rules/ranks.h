@@ -7,6 +7,7 @@
 
 struct hec_ranks {
     int devices;       /* with a ledger and communication */
+    uint64_t mask;     /* bits (1 << hec_device.index) of those */
     double comm_s;     /* of this device, not overlapped */
     double transfer_s; /* the least of all devices */
     double work_s;     /* of this device: all but communication, start-up, tail and what is unknown */

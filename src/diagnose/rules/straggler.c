@@ -37,7 +37,8 @@ static void tell_clocks(const struct hec_facts *f, int slow, struct hec_finding 
     double theirs = other ? other->metric[HEC_GPU_SM_CLOCK].maximum : NAN;
     if (!(theirs < (1 - CLOCK_LOWER) * mine))
         return;
-    hec_finding_evidence(out, "SM clock of GPU %d %.0f MHz at most, here %.0f MHz", slow, theirs, mine);
+    hec_finding_evidence(out, "SM clock of GPU %d %.0f MHz at most, of the one that waits %.0f MHz", slow, theirs,
+                         mine);
     hec_finding_lever(out, "GPU %d is the slow one: look at its clocks, cooling and power limit, or leave it out",
                       slow);
 }
@@ -52,14 +53,16 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (r.devices < 2 || r.waits_most != f->device->device.index || !(waiting >= LEAST_SKEW * in_use) ||
         !(r.slowest_work_s - r.work_s >= EXPLAINED * waiting))
         return false;
-    hec_finding_title(out, "waits for GPU %d: %.0f %% of the time in use", r.slowest, 100 * waiting / in_use);
-    hec_finding_evidence(out, "GPU %d works %.2f s, this one %.2f s, the mean of %d is %.2f s", r.slowest,
-                         r.slowest_work_s, r.work_s, r.devices, r.mean_work_s);
-    hec_finding_evidence(out, "compute alone: %.2f s there, %.2f s here", r.slowest_compute_s, r.compute_s);
-    hec_finding_evidence(out, "communication takes %.2f s here, %.2f s there: the difference is waiting", r.comm_s,
-                         r.transfer_s);
+    hec_finding_title(out, "GPU %d holds up the others: GPU %d waits %.0f %% of the time in use", r.slowest,
+                      r.waits_most, 100 * waiting / in_use);
+    hec_finding_evidence(out, "GPU %d works %.2f s, GPU %d %.2f s, the mean of %d is %.2f s", r.slowest,
+                         r.slowest_work_s, r.waits_most, r.work_s, r.devices, r.mean_work_s);
+    hec_finding_evidence(out, "compute alone: %.2f s and %.2f s", r.slowest_compute_s, r.compute_s);
+    hec_finding_evidence(out, "communication takes %.2f s and %.2f s: the difference is waiting", r.transfer_s,
+                         r.comm_s);
     tell_clocks(f, r.slowest, out);
     out->confidence = 0.85;
+    out->devices = r.mask;
     /* Even shares: all take the mean. Work moves and is still paid for; the waiting of all devices goes. */
     double sooner = fmax(0, r.slowest_work_s - r.mean_work_s) / f->run_s;
     double joules = r.waiting_j / f->summary->joules;

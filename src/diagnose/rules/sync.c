@@ -9,10 +9,9 @@
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in which the device is dry because of it",
      "measured on an H200: a value read or a synchronisation a layer 38 to 43 %, read every 50 steps under 1 %"},
-    {HEC_WAITS_LAUNCH_US, "us",
-     "of the host for a launch: where that is less than what is launched, a host that does not wait "
-     "runs ahead, and launching is hidden",
-     "a launch takes 2 to 9 us, with its operator in Python about 10"},
+    {1e-6 * HEC_STATE_BRIEF_NS, "ms", "from a wait to the next launch: what takes longer is the program's own code",
+     "measured on an H100: 99 % take 5 to 60 us"},
+    {HEC_STATE_READ_BYTES, "bytes", "that a copy to the host has at most where a number is read", "ours: 32 doubles"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -35,7 +34,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!w.known || !(share >= LEAST))
         return false;
     hec_finding_title(out, "stalled by synchronisation: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
-    if (f->calls)
+    if (w.syncs > 0)
         hec_finding_evidence(out, "the host waits for the device %.3g times a %s", w.syncs, w.per);
     if (w.reads >= 1)
         hec_finding_evidence(out, "%.3g times a %s it reads a few bytes: .item(), .tolist(), nonzero()", w.reads,
@@ -44,9 +43,10 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_evidence(out, "the device is dry %.4g ms a %s of %.4g ms, until launches have caught up",
                              1e3 * w.owned_s[HEC_CAUSE_SYNC] / w.work, w.per, 1e3 * w.whole_s / w.work);
     hec_waits_tell_joules(f, &w, HEC_CAUSE_SYNC, out);
-    if (f->calls && w.syncs >= 1 && strcmp(w.per, "step") == 0)
+    double waits = fmax(w.syncs, w.reads);
+    if (waits >= 1 && strcmp(w.per, "step") == 0)
         hec_finding_lever(
-            out, "do not wait %.3g times a step: %s; torch.cuda.set_sync_debug_mode(\"warn\") names the lines", w.syncs,
+            out, "do not wait %.3g times a step: %s; torch.cuda.set_sync_debug_mode(\"warn\") names the lines", waits,
             w.reads >= 1 ? "keep values on the device and read them every N steps" : "drop the synchronisations");
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_SYNC, f->calls ? 0.9 : 0.7);
     /* What the host does between two waits is hidden once it runs ahead; the last wait of a step may be needed. */
@@ -61,8 +61,8 @@ const struct hec_rule hec_rule_sync = {
         "program waits for a result (a value read, a mask's size, a synchronisation) the queue runs dry, and the device "
         "waits until the program has launched again.",
     .detection =
-        "idle time after calls that wait; and time spent launching, where without the waits the host would run ahead: "
-        "where launching takes less time than what is launched.",
+        "idle time in calls that wait and from there to the next launch; and launching after it, for as long as the wait "
+        "had lasted while the device still worked: without it the program would be ahead by so much.",
     .saving =
         "40 to 100 % of that time, 85 % at best guess, each second at idle power. What computing the synchronised values "
         "costs is not in it.",

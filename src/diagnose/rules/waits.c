@@ -5,15 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define RELAUNCH_MOST_S                                                                                                \
-    1e-2 /* measured on an H200: 10 to 30 us from a wait to the next launch; with a step of work of its own more */
-#define READ_BYTES 256.0 /* a copy to the host of no more is a number that is read */
-#define CHATTY_LEAST 8.0 /* small copies to the device, a step */
-#define CHATTY_SHARE 0.5 /* of launches, and of waits */
-#define LAUNCH_RATIO 1.5 /* from which launching is the limit whatever else waits */
-#define DRAIN_LEAST 0.25 /* of the exposed time: less does not explain it */
-#define ROUND_SHARE 0.25 /* of waits */
-#define MUCH_RATE 0.2e9  /* bytes a second of the judged part */
+#define STATE_SHARE 0.1 /* of what a cause owns: a state that has less does not name its lines */
 #define THIN_COVERAGE 0.5
 #define DOMINATED 0.75 /* of the confidence, where another cause owns more */
 #define INFERRED 0.7   /* the same, where it is inferred and may not be at all */
@@ -46,40 +38,20 @@ static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
 
 /* ---- who owns what ---- */
 
-static void give(struct hec_waits *w, enum hec_cause cause, double seconds, uint32_t states) {
-    if (!(seconds > 0))
-        return;
-    w->owned_s[cause] += seconds;
-    w->states[cause] |= states;
-}
-
-#define BIT(state) (1u << HEC_STATE_##state)
-
 static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
     const struct hec_call_facts *c = f->calls;
     const struct hec_device_timeline *t = f->timeline;
     bool stepwise = c && c->steps > 0;
     double by = stepwise ? c->steps : c ? c->traced_s : t ? t->traced_s : 0;
-    const struct hec_copy_total *out = t ? t->copied[HEC_COPY_DEVICE_TO_HOST] : NULL;
-    double back = 0, bytes = 0;
     w->per = stepwise ? "step" : "second";
     w->rate_bytes_per_s = w->link_bytes_per_s = NAN;
     if (f->device->device.pcie_kib_per_s > 0)
         w->link_bytes_per_s = 1024.0 * (double)f->device->device.pcie_kib_per_s;
     if (!(by > 0))
         return;
-    bool calls_only = !t || (f->ledger && f->ledger->basis != HEC_LEDGER_MEASURED);
     if (!c) {
         w->launches = t ? (double)(t->kernels + t->graphs) / by : 0;
         return;
-    }
-    for (int h = 0; h < HEC_COPY_HOST_COUNT && !calls_only; h++) {
-        back += (double)out[h].count;
-        bytes += out[h].bytes;
-    }
-    if (calls_only) {
-        back = (double)c->to_host;
-        bytes = c->to_host_bytes;
     }
     const struct hec_call_total *api = c->api;
     double launches = (double)(api[HEC_API_LAUNCH].count + api[HEC_API_GRAPH].count);
@@ -89,89 +61,40 @@ static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
     w->allocs = (double)(api[HEC_API_ALLOC].count + api[HEC_API_FREE].count) / by;
     w->alloc_us = w->allocs > 0 ? 1e6 * (api[HEC_API_ALLOC].seconds + api[HEC_API_FREE].seconds) / (w->allocs * by) : 0;
     w->round_trips = (double)c->round_trips / by;
-    /* How many copies go which way is known of the whole trace only. */
-    double small = (double)c->small_copies / by,
-           forth = calls_only ? (double)c->to_device
-                              : (double)t->copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PAGEABLE].count +
-                                    (double)t->copied[HEC_COPY_HOST_TO_DEVICE][HEC_COPY_PINNED].count;
-    w->reads = back > 0 && bytes <= READ_BYTES * back ? small * back / (back + forth) : 0;
-    w->small_copies = fmax(0, small - w->reads);
+    w->reads = (double)c->reads / by;
+    w->small_copies = (double)c->small_copies / by;
     if (c->pageable_s > 0)
         w->rate_bytes_per_s = c->pageable_bytes / c->pageable_s;
 }
 
 static enum hec_waits_copies kind_of_copies(const struct hec_facts *f, const struct hec_waits *w) {
     const struct hec_call_facts *c = f->calls;
-    if (w->small_copies >= CHATTY_LEAST && w->small_copies >= CHATTY_SHARE * w->launches &&
-        w->small_copies >= CHATTY_SHARE * w->reads)
+    const struct hec_gap_facts *g = f->gaps;
+    double copies = 0;
+    for (int s = 0; g && s < HEC_STATE_COUNT; s++)
+        copies += g->owned_s[s][HEC_CAUSE_COPY];
+    if (g && w->small_copies >= HEC_WAITS_CHATTY_LEAST && g->small_s >= HEC_WAITS_CHATTY_SHARE * copies)
         return HEC_WAITS_CHATTY;
-    if (c && c->round_trips > 0 && w->round_trips >= ROUND_SHARE * w->syncs)
+    if (c && c->round_trips > 0 && w->round_trips >= HEC_WAITS_ROUND_SHARE * w->syncs)
         return HEC_WAITS_ROUND_TRIPS;
-    if (c && c->traced_s > 0 && c->pageable_bytes / c->traced_s >= MUCH_RATE && c->pageable_s > c->pinned_s)
-        return HEC_WAITS_PAGEABLE;
-    return HEC_WAITS_BULK;
-}
-
-/* Whose copies the calls wait for: those of the program's data, or numbers that it reads. */
-static bool waits_for_data(const struct hec_facts *f, const struct hec_waits *w) {
-    const struct hec_call_facts *c = f->calls;
-    if (!c || w->reads >= CHATTY_SHARE * w->syncs)
-        return false;
-    if (w->copies == HEC_WAITS_CHATTY || w->copies == HEC_WAITS_ROUND_TRIPS)
-        return true;
-    return w->copies == HEC_WAITS_PAGEABLE &&
-           (double)c->blocking_copies >= CHATTY_SHARE * (double)c->api[HEC_API_SYNC].count;
+    return c && c->pageable_s > c->pinned_s ? HEC_WAITS_PAGEABLE : HEC_WAITS_BULK;
 }
 
 static void divide(const struct hec_facts *f, const struct hec_ledger_device *d, struct hec_waits *w) {
-    const struct hec_gap_facts *g = f->gaps;
-    double s[HEC_STATE_COUNT], load[HEC_STATE_COUNT] = {0};
-    for (int i = 0; i < HEC_STATE_COUNT; i++) {
-        const struct hec_ledger_row *row = &d->rows[i];
-        double scale = row->traced_ns > 0 ? (double)row->ns / (double)row->traced_ns : 1;
-        s[i] = row->seconds;
-        /* Without a steady part, loading is start-up. */
-        if (g && w->steady && hec_state_idle(i)) {
-            load[i] = fmin(s[i], g->load_state_s[i] * scale);
-            w->states[HEC_CAUSE_COMPILE] |= load[i] > 0 ? 1u << i : 0;
-            w->owned_s[HEC_CAUSE_COMPILE] += load[i];
-            s[i] -= load[i];
+    double by_state[HEC_CAUSE_COUNT][HEC_STATE_COUNT];
+    for (int s = 0; s < HEC_STATE_COUNT; s++) {
+        const struct hec_ledger_row *row = &d->rows[s];
+        double scale = row->traced_ns > 0 ? row->seconds * 1e9 / (double)row->traced_ns : 0;
+        w->idle_s += hec_state_idle(s) && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL ? row->seconds : 0;
+        for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
+            by_state[cause][s] = f->gaps ? f->gaps->owned_s[s][cause] * scale : 0;
+            w->owned_s[cause] += by_state[cause][s];
         }
-        /* Without a steady part, nor are long waits that nothing names a loop's. */
-        if (g && !w->steady && (i == HEC_STATE_HOST || i == HEC_STATE_SYNC || i == HEC_STATE_LAUNCH))
-            s[i] = fmax(0, s[i] - g->long_s[i] * scale);
-        w->idle_s += hec_state_idle(i) && i != HEC_STATE_STARTUP && i != HEC_STATE_TAIL ? row->seconds : 0;
     }
-    const struct hec_ledger_row *host = &d->rows[HEC_STATE_HOST], *copy = &d->rows[HEC_STATE_COPY];
-    double brief = g && host->traced_ns > 0 ? g->brief_host_s * (double)host->ns / (double)host->traced_ns : 0;
-    double saved = g && copy->traced_ns > 0 ? g->checkpoint_copy_s * (double)copy->ns / (double)copy->traced_ns : 0;
-    brief = fmin(brief, s[HEC_STATE_HOST]);
-    saved = fmin(saved, s[HEC_STATE_COPY]);
-    give(w, HEC_CAUSE_DATA, s[HEC_STATE_DATA], BIT(DATA));
-    give(w, HEC_CAUSE_CHECKPOINT, s[HEC_STATE_CHECKPOINT], BIT(CHECKPOINT));
-    give(w, HEC_CAUSE_CHECKPOINT, saved, s[HEC_STATE_CHECKPOINT] > 0 ? 0 : BIT(COPY));
-    give(w, HEC_CAUSE_ALLOC, s[HEC_STATE_ALLOC], BIT(ALLOC));
-    give(w, HEC_CAUSE_HOST, s[HEC_STATE_HOST] - brief, BIT(HOST));
-    bool data = waits_for_data(f, w);
-    double moved = f->calls ? f->calls->pageable_bytes + f->calls->pinned_bytes : INFINITY;
-    bool reading = !data && w->reads > 0 && moved < MUCH_RATE * f->calls->traced_s;
-    /* Launching again takes a program far less than 10 ms: what is longer, it does something of its own first. */
-    double relaunch =
-        f->calls && !data ? fmin(s[HEC_STATE_SYNC], w->syncs * w->work * RELAUNCH_MOST_S) : s[HEC_STATE_SYNC];
-    give(w, data ? HEC_CAUSE_COPY : HEC_CAUSE_SYNC, relaunch, BIT(SYNC));
-    give(w, HEC_CAUSE_HOST, s[HEC_STATE_SYNC] - relaunch, BIT(SYNC));
-    give(w, reading ? HEC_CAUSE_SYNC : HEC_CAUSE_COPY, s[HEC_STATE_COPY] - saved, reading ? 0 : BIT(COPY));
-
-    static const enum hec_cause drains[] = {HEC_CAUSE_SYNC, HEC_CAUSE_COPY, HEC_CAUSE_ALLOC};
-    double exposed = s[HEC_STATE_LAUNCH] + brief;
-    enum hec_cause drain = HEC_CAUSE_SYNC;
-    for (size_t i = 1; i < sizeof drains / sizeof drains[0]; i++)
-        if (w->owned_s[drains[i]] > w->owned_s[drain])
-            drain = drains[i];
-    bool ahead = w->launch_ratio < LAUNCH_RATIO || (drain == HEC_CAUSE_COPY && w->copies == HEC_WAITS_CHATTY);
-    bool explained = w->owned_s[drain] >= DRAIN_LEAST * exposed;
-    give(w, ahead && explained ? drain : HEC_CAUSE_LAUNCH, exposed,
-         BIT(LAUNCH) | (brief > DRAIN_LEAST * exposed ? BIT(HOST) : 0));
+    for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++)
+        for (int s = 0; s < HEC_STATE_COUNT; s++)
+            if (by_state[cause][s] > STATE_SHARE * w->owned_s[cause])
+                w->states[cause] |= 1u << s;
 }
 
 /* Where busy time was inferred, the bounds of the states that a cause owns. */
@@ -209,7 +132,6 @@ void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
     w->work = traced > 0 ? steps * w->whole_s / traced : 0;
     w->compute_s = w->work > 0 ? d->rows[HEC_STATE_COMPUTE].seconds / w->work : 0;
     w->data_s = w->work > 0 ? d->rows[HEC_STATE_DATA].seconds / w->work : NAN;
-    w->launch_ratio = w->compute_s > 0 ? w->launches * HEC_WAITS_LAUNCH_US / 1e6 / w->compute_s : INFINITY;
     w->copies = kind_of_copies(f, w);
     divide(f, d, w);
     find_bounds(d, w);

@@ -1,21 +1,14 @@
 /* Inside rules/: the time in which a device waits for the host, divided among the causes so that no second is claimed twice.
  *
- * Some states name their cause: data, checkpoint, alloc. Others are what several causes look like:
- *   load     gaps in which code is loaded or compiled (gaps.h) belong to compile, whatever their states
- *   exposed  state launch, and state host in pieces of less than 0.2 ms (the framework between launches). Where launching
- *            takes longer than what it launches, they belong to launch. Otherwise a host that runs ahead would hide them,
- *            and what drains the queue owns them: sync, copy or alloc, whichever holds the device up longest.
- *   sync     belongs to copy where calls wait for copies of the program's data rather than for numbers that it reads
- *            What is more than 10 ms a call is the program's own code after it: host
- *   copy     the other way round: a copy of a few bytes back to the host is how a number is read
- * All of the steady part of the run. Where none is told from set-up, waits of 0.3 s and more in host, sync and launch are
- * left out: few and long is what set-up looks like. */
+ * gaps.h says which cause owns what of each gap; here it is of all of the steady part of the run, traced or not. */
 #ifndef HEC_DIAGNOSE_RULES_WAITS_H
 #define HEC_DIAGNOSE_RULES_WAITS_H
 
 #include "diagnose/rules/rule.h"
 
-#define HEC_WAITS_LAUNCH_US 8.0 /* of a thread, for a launch with its operator: state.h */
+#define HEC_WAITS_CHATTY_LEAST 8.0 /* small copies, a step */
+#define HEC_WAITS_CHATTY_SHARE 0.5 /* of what copies own */
+#define HEC_WAITS_ROUND_SHARE 0.25 /* of waits */
 
 enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };
 
@@ -40,7 +33,6 @@ struct hec_waits {
     double compute_s, data_s; /* of a step or second */
     double rate_bytes_per_s;  /* of pageable copies while they run; NAN without */
     double link_bytes_per_s;  /* peak of the link; NAN unknown */
-    double launch_ratio;      /* launches x 8 us / compute: above 1, the host cannot run ahead */
 };
 
 void hec_waits_gather(const struct hec_facts *facts, struct hec_waits *out);

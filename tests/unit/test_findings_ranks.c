@@ -1,0 +1,195 @@
+/* Two ranks on two devices, from their activities to the findings: what is one job's is one finding. */
+#include "diagnose/findings.h"
+#include "fake_run.h"
+#include "fake_timeline.h"
+#include "report/findings_words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#define US INT64_C(1000)
+#define BEGIN_NS INT64_C(3000000000) /* fake_worker's devices work from here */
+#define ALL_REDUCE "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+#define ADD "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor>"
+#define GEMM "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"
+
+enum { RANKS = 2, STEPS = 120, REDUCES = 16 };
+
+static struct fake_timeline timeline;
+static struct fake_run run;
+static struct hec_summary summary;
+
+static struct rank {
+    uint32_t process, thread, stream, comm;
+    int64_t host, device; /* now; when it has done all */
+} ranks[RANKS];
+
+static uint32_t gemm, add, reduce;
+
+/* A kernel of the main stream or of the one that communicates, after all before it. */
+static void kernel(struct rank *r, uint32_t name, bool communicates, int64_t length) {
+    int64_t launch = r->host, start = r->device > launch + 8 * US ? r->device : launch + 8 * US;
+    struct hec_activity *a =
+        fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, communicates ? r->comm : r->stream, start, start + length);
+    a->name = name;
+    a->launch_ns = launch;
+    a->launch_end_ns = launch + 5 * US;
+    a->launch_track = r->thread;
+    r->host += 6 * US;
+    r->device = start + length;
+}
+
+static void begin(double seconds) {
+    fake_tl_init(&timeline);
+    fake_init(&run, seconds);
+    gemm = fake_tl_kernel(&timeline, GEMM, 256);
+    add = fake_tl_kernel(&timeline, ADD, 256);
+    reduce = fake_tl_kernel(&timeline, ALL_REDUCE, 256);
+    for (int i = 0; i < RANKS; i++) {
+        int32_t pid = 7 + i;
+        ranks[i] = (struct rank){.process = fake_tl_track(&timeline, HEC_TRACK_PROCESS, pid, -1, 0),
+                                 .thread = fake_tl_track(&timeline, HEC_TRACK_THREAD, pid, -1, pid),
+                                 .stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, pid, i, 7),
+                                 .comm = fake_tl_track(&timeline, HEC_TRACK_STREAM, pid, i, 8),
+                                 .host = BEGIN_NS,
+                                 .device = BEGIN_NS};
+        fake_worker(&run, i, 400, 900, 800, 300);
+        fake_used(&run, i, pid);
+    }
+}
+
+/* All ranks are done at the same time: who is early is in the kernel for longer. */
+static void all_reduce(int64_t length) {
+    int64_t last = 0;
+    for (int i = 0; i < RANKS; i++)
+        last = ranks[i].device > last ? ranks[i].device : last;
+    for (int i = 0; i < RANKS; i++)
+        kernel(&ranks[i], reduce, true, last + length - ranks[i].device);
+}
+
+static void step_ends(int64_t began) {
+    for (int i = 0; i < RANKS; i++) {
+        struct rank *r = &ranks[i];
+        fake_tl_add(&timeline, HEC_ACTIVITY_SYNC, r->thread, r->host, r->device + 5 * US)->detail = HEC_SYNC_STREAM;
+        r->host = r->device + 5 * US;
+        fake_tl_add(&timeline, HEC_ACTIVITY_STEP, r->process, began, r->host)->detail = HEC_STEP_OPTIMIZER;
+    }
+}
+
+static void summarise(void) {
+    const struct hec_price price = hec_price_default();
+    timeline.input.end_ns = run.input.end_ns;
+    run.input.timeline = timeline.input;
+    assert_int_equal(hec_summary_build(&run.input, &price, &summary, NULL), 0);
+    assert_true(summary.devices[0].used && summary.devices[1].used);
+    for (int i = 0; i < summary.findings.count && getenv("HEC_TEST_VERBOSE"); i++) {
+        const struct hec_finding *f = &summary.findings.list[i];
+        print_message("GPU %d %s: %s, %.2f of seconds, %.2f of joules\n", f->device, hec_cause_name(f->cause), f->title,
+                      f->seconds.best, f->joules.best);
+        for (int k = 0; k < f->evidence_count; k++)
+            print_message("    %s\n", f->evidence[k]);
+    }
+}
+
+static void end(void) {
+    hec_summary_free(&summary);
+    fake_tl_free(&timeline);
+    fake_free(&run);
+}
+
+static int count(enum hec_cause cause) {
+    int n = 0;
+    for (int i = 0; i < summary.findings.count; i++)
+        n += summary.findings.list[i].cause == cause;
+    return n;
+}
+
+static bool says(const struct hec_finding *f, const char *text) {
+    for (int i = 0; i < f->evidence_count; i++)
+        if (strstr(f->evidence[i], text))
+            return true;
+    return false;
+}
+
+/* Gradients are summed one after the other, each is divided, and the optimizer takes one parameter after the other. */
+static void test_serial_all_reduces(void **state) {
+    (void)state;
+    begin(7.5);
+    for (int step = 0; step < STEPS; step++) {
+        int64_t began = ranks[0].host;
+        for (int i = 0; i < RANKS; i++)
+            for (int k = 0; k < 30; k++)
+                kernel(&ranks[i], gemm, false, 400 * US);
+        for (int k = 0; k < REDUCES; k++) {
+            all_reduce(1000 * US);
+            for (int i = 0; i < RANKS; i++)
+                kernel(&ranks[i], add, false, 240 * US);
+        }
+        for (int i = 0; i < RANKS; i++)
+            for (int k = 0; k < REDUCES; k++)
+                kernel(&ranks[i], add, false, 240 * US);
+        step_ends(began);
+    }
+    summarise();
+    const struct hec_finding *f = &summary.findings.list[0];
+    assert_int_equal(f->cause, HEC_CAUSE_COMM);
+    assert_int_equal(f->devices, 3);
+    assert_int_equal(f->device, 0);
+    assert_true(says(f, "GPU 1: communication"));
+    assert_int_equal(count(HEC_CAUSE_COMM), 1);
+    assert_true(count(HEC_CAUSE_MEMORY) <= 1);
+    end();
+}
+
+/* Rank 1 has three times the work of rank 0. */
+static void test_straggler(void **state) {
+    char headline[512];
+    (void)state;
+    begin(7.7);
+    for (int step = 0; step < STEPS; step++) {
+        int64_t began = ranks[0].host;
+        for (int i = 0; i < RANKS; i++)
+            for (int k = 0; k < 30; k++)
+                kernel(&ranks[i], gemm, false, (i ? 1200 : 400) * US);
+        all_reduce(1600 * US);
+        step_ends(began);
+    }
+    summarise();
+    const struct hec_finding *f = &summary.findings.list[0];
+    assert_int_equal(f->cause, HEC_CAUSE_STRAGGLER);
+    assert_int_equal(count(HEC_CAUSE_STRAGGLER), 1);
+    assert_int_equal(f->devices, 3);
+    hec_headline(headline, sizeof headline, &summary);
+    assert_non_null(strstr(headline, "GPU 1 holds up the others"));
+    end();
+}
+
+/* Two programs that have nothing to do with each other, with the same fault. */
+static void test_two_jobs(void **state) {
+    (void)state;
+    begin(7.2);
+    for (int step = 0; step < STEPS; step++) {
+        int64_t began = ranks[0].host;
+        for (int i = 0; i < RANKS; i++) {
+            for (int k = 0; k < 40; k++)
+                kernel(&ranks[i], add, false, 850 * US);
+            kernel(&ranks[i], gemm, false, 200 * US);
+        }
+        step_ends(began);
+    }
+    summarise();
+    assert_int_equal(count(HEC_CAUSE_MEMORY), 2);
+    assert_int_equal(summary.findings.list[0].devices, UINT64_C(1) << summary.findings.list[0].device);
+    end();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_serial_all_reduces),
+        cmocka_unit_test(test_straggler),
+        cmocka_unit_test(test_two_jobs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
