@@ -268,29 +268,38 @@ static int prepare(struct pass *pass, uint32_t kinds, struct hec_why *why) {
         any = true;
     }
     strcat(sql, ") ORDER BY t0_ns");
-    pass->packer = hec_packer_new();
-    pass->block = malloc(HEC_ACTIVITY_BLOCK * sizeof *pass->block);
-    if (!pass->packer || !pass->block)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     return hec_reading_prepare(pass->reader, sql, &pass->statement, why);
 }
 
-/* In a thread of its own. */
+/* In a thread of its own, from the first block on. */
 static int each_block(void *context, struct hec_ahead *ahead, struct hec_why *why) {
     struct pass *pass = context;
     int64_t last_t0_ns = -HEC_RECORD_TIME_MAX_NS;
-    int err = 0;
+    int err = 1;
     pass->ahead = ahead;
     hand_over(pass);
-    while (!pass->stopped && (err = hec_reading_step(pass->reader, pass->statement, why)) == 1)
-        if ((err = add_block(pass, &last_t0_ns, why)) != 0)
-            break;
+    while (!pass->stopped && err == 1 && (err = add_block(pass, &last_t0_ns, why)) == 0)
+        err = hec_reading_step(pass->reader, pass->statement, why);
     if (pass->stopped || err)
         return pass->stopped ? 0 : err;
     emit(pass, INT64_MAX);
     if (pass->waiting)
         hand_over(pass);
     return 0;
+}
+
+/* What a pass needs is made where there is something to pass over. */
+static int merge_blocks(struct pass *pass,
+                        int (*visit)(void *context, const struct hec_activity *activities, size_t count), void *context,
+                        struct hec_why *why) {
+    pass->packer = hec_packer_new();
+    pass->block = malloc(HEC_ACTIVITY_BLOCK * sizeof *pass->block);
+    if (!pass->packer || !pass->block)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    pass->reader->in_use = true;
+    int err = hec_ahead_run(each_block, pass, visit, context, why);
+    pass->reader->in_use = false;
+    return err;
 }
 
 int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
@@ -300,11 +309,8 @@ int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
     struct pass pass = {.reader = reader};
     if (!err)
         err = prepare(&pass, kinds, why);
-    if (!err) {
-        reader->in_use = true;
-        err = hec_ahead_run(each_block, &pass, visit, context, why);
-        reader->in_use = false;
-    }
+    if (!err && (err = hec_reading_step(reader, pass.statement, why)) == 1)
+        err = merge_blocks(&pass, visit, context, why);
     for (size_t i = 0; i < pass.open; i++)
         run_free(pass.heap[i]);
     run_free(pass.spare);
