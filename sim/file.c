@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,14 +17,26 @@ static int map(struct sim_file *file) {
     return file->memory == MAP_FAILED ? errno : 0;
 }
 
+/* Allocated, not sparse: where memory is short it must fail here and not as SIGBUS later. The limit on the size of files
+ * (ulimit -f) is meant for disks, but counts for a memfd too: it is lifted as far as this process may. An errno. */
+static int allocate(const struct sim_file *file) {
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    if (limited && setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}) != 0)
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit.rlim_max, limit.rlim_max});
+    int err = posix_fallocate(file->fd, 0, (off_t)file->size);
+    if (limited)
+        setrlimit(RLIMIT_FSIZE, &limit);
+    return err;
+}
+
 int sim_file_create(size_t size, struct sim_file *file, struct hec_why *why) {
     file->size = size;
     file->fd = memfd_create("hec-sim", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file->fd < 0)
         return hec_fail(why, hec_err_from_errno(errno), "cannot make a simulated machine: %s", strerror(errno));
     snprintf(file->path, sizeof file->path, "/proc/%ld/fd/%d", (long)getpid(), file->fd);
-    /* allocated, not sparse: where memory is short it must fail here and not as SIGBUS later */
-    int err = posix_fallocate(file->fd, 0, (off_t)size);
+    int err = allocate(file);
     if (!err && fcntl(file->fd, F_ADD_SEALS, SEALS) != 0)
         err = errno;
     if (!err)

@@ -15,7 +15,7 @@
 
 #include "base/ring.h"
 
-#define HEC_TRACE_ABI 2u
+#define HEC_TRACE_ABI 3u
 
 /* The environment of the observed command. */
 #define HEC_TRACE_ENV_SOCKET "HEC_TRACE_SOCKET"     /* where the tracer hands its ring over */
@@ -204,9 +204,9 @@ struct hec_trace_counts {
     uint64_t records; /* from CUPTI, of all kinds, the dropped and bad ones not among them */
     int64_t self_ns;  /* CPU time of the tracer's own thread, and of what CUPTI has it do */
     /* What the calls lost by being timed: their number and the measured cost of one, ppm of the time since the first
-     * record; and how long the tracer has run. */
+     * record. */
     uint32_t estimate_ppm;
-    uint32_t elapsed_ms;
+    uint32_t threads_left_out; /* there was no room for them: their calls are not recorded */
 };
 
 struct hec_trace_holder {

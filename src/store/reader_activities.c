@@ -1,20 +1,11 @@
 /* Activities in ascending start over all tracks. Blocks come in the order of their first start and are unpacked when
  * the pass gets there; those that overlap are merged. */
+#include "store/limits.h"
 #include "store/reader_ahead.h"
 #include "store/reading.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* What waits for its turn, in bytes. Beyond the first limit a block waits packed and is unpacked piece by piece, which takes
- * longer: in an import of many ranks some thousand full blocks overlap, of 256 KiB each. Beyond the second, which
- * three thousand full blocks of kernels do not reach, the file is refused. */
-#define UNPACKED_MAX (INT64_C(128) << 20)
-#define WAITING_MAX (INT64_C(240) << 20)
-#define PIECE 256 /* activities */
-/* Real activities take 3 to 7 bytes each. Blocks that are all alike hold thousands in a byte, and each has to be looked at: beyond
- * the first ones, more than one a byte of the file is refused. */
-#define ACTIVITIES_FREE (INT64_C(4) << 20)
 
 struct run { /* of a block */
     struct hec_activity *activities;
@@ -23,8 +14,10 @@ struct run { /* of a block */
     struct hec_activity_head head; /* head.n: all of the block */
     void *packed;                  /* NULL: it is in memory */
     size_t packed_length;
-    int64_t bytes; /* what it takes */
+    int64_t bytes;        /* what it takes */
+    int64_t packed_bytes; /* what it counts, however it waits */
 };
+_Static_assert(sizeof(struct run) <= HEC_LIMITS_RUN_BYTES, "what a block counts");
 
 struct pass {
     struct hec_reader *reader;
@@ -33,7 +26,8 @@ struct pass {
     struct hec_activity *block; /* one, unpacked */
     struct run **heap;          /* by the start of the next activity */
     size_t open, capacity;
-    int64_t waiting_bytes; /* of what is in the heap */
+    int64_t waiting_bytes; /* what is in the heap takes, */
+    int64_t packed_bytes;  /* and counts */
     int64_t activities;    /* so far */
     struct run *spare;     /* one that is done with */
     struct hec_ahead *ahead;
@@ -96,6 +90,7 @@ static void hand_over(struct pass *pass) {
 static void drop_first(struct pass *pass) {
     struct run *done = pass->heap[0];
     pass->waiting_bytes -= done->bytes;
+    pass->packed_bytes -= done->packed_bytes;
     pass->heap[0] = pass->heap[--pass->open];
     sift_down(pass);
     if (pass->spare || done->packed)
@@ -229,13 +224,13 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
         return HEC_OK;
     }
     pass->activities += (int64_t)head.n;
-    if (pass->activities > ACTIVITIES_FREE && pass->activities > pass->reader->file_bytes)
+    if (pass->activities > HEC_LIMITS_ACTIVITIES_FREE && pass->activities > pass->reader->file_bytes)
         return hec_fail(why, HEC_ERR_LIMIT, "%s holds more activities than a run recorded in so few bytes",
                         pass->reader->path);
     *last_t0_ns = head.t0_ns;
     emit(pass, head.t0_ns);
-    bool packed = pass->waiting_bytes > UNPACKED_MAX && head.n > PIECE;
-    struct run *run = reserve(pass) ? make_run(pass, packed ? PIECE : head.n) : NULL;
+    bool packed = pass->waiting_bytes > HEC_LIMITS_UNPACKED_BYTES && head.n > HEC_LIMITS_PIECE;
+    struct run *run = reserve(pass) ? make_run(pass, packed ? HEC_LIMITS_PIECE : head.n) : NULL;
     if (!run || (packed && !keep_packed(run, pass->statement))) {
         run_free(run);
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
@@ -248,13 +243,15 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
         return HEC_OK;
     }
     if (packed)
-        memcpy(run->activities, pass->block, PIECE * sizeof *run->activities);
+        memcpy(run->activities, pass->block, HEC_LIMITS_PIECE * sizeof *run->activities);
     run->head = head;
     run->bytes = (int64_t)(sizeof *run + run->packed_length + run->count * sizeof *run->activities);
+    run->packed_bytes = hec_limits_block_bytes(head.n, (size_t)sqlite3_column_bytes(pass->statement, 4));
     pass->heap[pass->open] = run;
     sift_up(pass, pass->open++);
     pass->waiting_bytes += run->bytes;
-    return pass->waiting_bytes > WAITING_MAX
+    pass->packed_bytes += run->packed_bytes;
+    return pass->packed_bytes > HEC_LIMITS_OVERLAP_BYTES
                ? hec_reading_corrupt(pass->reader, why, "too many blocks of activities overlap")
                : HEC_OK;
 }
@@ -271,29 +268,38 @@ static int prepare(struct pass *pass, uint32_t kinds, struct hec_why *why) {
         any = true;
     }
     strcat(sql, ") ORDER BY t0_ns");
-    pass->packer = hec_packer_new();
-    pass->block = malloc(HEC_ACTIVITY_BLOCK * sizeof *pass->block);
-    if (!pass->packer || !pass->block)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     return hec_reading_prepare(pass->reader, sql, &pass->statement, why);
 }
 
-/* In a thread of its own. */
+/* In a thread of its own, from the first block on. */
 static int each_block(void *context, struct hec_ahead *ahead, struct hec_why *why) {
     struct pass *pass = context;
     int64_t last_t0_ns = -HEC_RECORD_TIME_MAX_NS;
-    int err = 0;
+    int err = 1;
     pass->ahead = ahead;
     hand_over(pass);
-    while (!pass->stopped && (err = hec_reading_step(pass->reader, pass->statement, why)) == 1)
-        if ((err = add_block(pass, &last_t0_ns, why)) != 0)
-            break;
+    while (!pass->stopped && err == 1 && (err = add_block(pass, &last_t0_ns, why)) == 0)
+        err = hec_reading_step(pass->reader, pass->statement, why);
     if (pass->stopped || err)
         return pass->stopped ? 0 : err;
     emit(pass, INT64_MAX);
     if (pass->waiting)
         hand_over(pass);
     return 0;
+}
+
+/* What a pass needs is made where there is something to pass over. */
+static int merge_blocks(struct pass *pass,
+                        int (*visit)(void *context, const struct hec_activity *activities, size_t count), void *context,
+                        struct hec_why *why) {
+    pass->packer = hec_packer_new();
+    pass->block = malloc(HEC_ACTIVITY_BLOCK * sizeof *pass->block);
+    if (!pass->packer || !pass->block)
+        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    pass->reader->in_use = true;
+    int err = hec_ahead_run(each_block, pass, visit, context, why);
+    pass->reader->in_use = false;
+    return err;
 }
 
 int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
@@ -303,11 +309,8 @@ int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
     struct pass pass = {.reader = reader};
     if (!err)
         err = prepare(&pass, kinds, why);
-    if (!err) {
-        reader->in_use = true;
-        err = hec_ahead_run(each_block, &pass, visit, context, why);
-        reader->in_use = false;
-    }
+    if (!err && (err = hec_reading_step(reader, pass.statement, why)) == 1)
+        err = merge_blocks(&pass, visit, context, why);
     for (size_t i = 0; i < pass.open; i++)
         run_free(pass.heap[i]);
     run_free(pass.spare);

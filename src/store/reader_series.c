@@ -1,5 +1,6 @@
 /* A series in time order. Blocks come in the order of their first value. They may overlap, since values of several
  * threads come late now and then, so values wait until the next block begins after them. */
+#include "store/limits.h"
 #include "store/pack.h"
 #include "store/reading.h"
 
@@ -10,8 +11,6 @@
 #include <string.h>
 
 #define CHUNK_VALUES 4096
-#define WAITING_MAX 262144 /* values of overlapping blocks: 4.5 MB; no honest file comes near */
-#define SUBJECTS_MAX 1048576
 
 struct waiting {
     int64_t *t_us, *value;
@@ -113,7 +112,7 @@ static int add_block(struct pass *pass, sqlite3_stmt *s, int64_t *last_t0_us, st
     if (err)
         return err;
     size_t n = (size_t)head.n;
-    if (pass->waiting.count + n > WAITING_MAX)
+    if (pass->waiting.count + n > HEC_LIMITS_SERIES_VALUES)
         return hec_reading_corrupt(pass->reader, why, "too many blocks of a series overlap");
     if (waiting_grow(&pass->waiting, pass->waiting.count + n) != HEC_OK)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
@@ -187,7 +186,7 @@ int hec_reader_subjects(struct hec_reader *reader, enum hec_metric metric, int32
             hec_reading_leave_out(reader, "the table series holds something impossible");
             continue;
         }
-        if (count == SUBJECTS_MAX) {
+        if (count == HEC_LIMITS_SERIES) {
             err = hec_reading_corrupt(reader, why, "the table series has too many rows");
             break;
         }

@@ -1,5 +1,7 @@
 #include "store/series.h"
 
+#include "store/limits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +16,7 @@ int hec_series_init(struct hec_series_table *table, size_t closed_max_bytes) {
 void hec_series_free(struct hec_series_table *table) {
     for (size_t i = 0; i < table->count; i++) {
         free(table->all[i]->t_us);
+        hec_overlap_free(&table->all[i]->overlap);
         free(table->all[i]);
     }
     while (table->closed_first) {
@@ -52,6 +55,8 @@ static struct hec_series *find(struct hec_series_table *table, enum hec_metric m
     for (struct hec_series *series = table->hash[at]; series; series = series->next)
         if (series->metric == metric && series->subject == subject)
             return series;
+    if (table->count == HEC_LIMITS_SERIES)
+        return NULL;
     if (table->count == table->all_capacity) {
         size_t capacity = table->all_capacity ? table->all_capacity * 2 : 128;
         struct hec_series **all = realloc(table->all, capacity * sizeof(struct hec_series *));
@@ -67,6 +72,7 @@ static struct hec_series *find(struct hec_series_table *table, enum hec_metric m
     series->subject = subject;
     /* The slack of an energy reading belongs to the reading of the very same time. */
     enum hec_metric_kind kind = hec_metric_info(metric)->kind;
+    series->closed_us = INT64_MIN;
     series->exact = kind == HEC_METRIC_COUNTER || kind == HEC_METRIC_DELTA || metric == HEC_GPU_ENERGY_SLACK;
     series->next = table->hash[at];
     table->hash[at] = series;
@@ -120,9 +126,25 @@ static void reset(struct hec_series *series) {
     series->dirty = true;
 }
 
+/* Whether a reader takes one more block. Of those that begin after all before, one is in the way at a time, and so is the
+ * open one. */
+static bool is_read(struct hec_series *series, const struct hec_block *block) {
+    if (block->t0_us <= series->closed_us && !hec_overlap_add(&series->overlap, block->t0_us, block->t1_us, block->n,
+                                                              HEC_LIMITS_SERIES_VALUES - 2 * HEC_BLOCK_VALUES))
+        return false;
+    series->closed_us = block->t1_us > series->closed_us ? block->t1_us : series->closed_us;
+    return true;
+}
+
 static void close_block(struct hec_series_table *table, struct hec_series *series) {
     struct hec_block *block = &table->scratch;
     hec_pack(series->t_us, series->v, series->valid, series->n, series->exact, block);
+    if (!is_read(series, block)) { /* with what the file has of it */
+        table->lost += series->n;
+        table->beyond += series->n;
+        reset(series);
+        return;
+    }
     size_t v_bytes = (size_t)block->n * (size_t)block->v_width, r_bytes = (size_t)block->n * (size_t)block->r_width;
     struct hec_closed *closed = malloc(sizeof *closed + v_bytes + r_bytes);
     if (!closed) {

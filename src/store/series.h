@@ -4,6 +4,7 @@
 #define HEC_STORE_SERIES_H
 
 #include "model/metric.h"
+#include "store/overlap.h"
 #include "store/pack.h"
 
 #include <stdbool.h>
@@ -30,6 +31,8 @@ struct hec_series {
     int r_width;       /* when last packed */
     int64_t *t_us, *v; /* one allocation of capacity each */
     uint8_t *valid;
+    int64_t closed_us;          /* no block closed so far ends later; those that began before that: */
+    struct hec_overlap overlap; /* how many values they hold */
 };
 
 /* A closed block that is not committed yet. */
@@ -50,7 +53,8 @@ struct hec_series_table {
     size_t all_capacity;
     struct hec_closed *closed_first, *closed_last;
     size_t closed_bytes, closed_max_bytes;
-    int64_t lost; /* values dropped: no memory, late beyond repair, or too long unwritten */
+    int64_t lost;   /* values dropped: no memory, late beyond repair, or too long unwritten; */
+    int64_t beyond; /* those of them that would make a file that no reader takes */
     struct hec_block scratch;
 };
 

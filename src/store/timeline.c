@@ -1,17 +1,16 @@
 #include "store/timeline.h"
 
+#include "store/limits.h"
+#include "store/overlap.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Closed blocks that wait: some 2 million kernels, a quarter of a minute of the fastest program without a disk. */
 #define CLOSED_BYTES (16 << 20)
-/* Open blocks: 262144 activities, 64 streams with full ones. Where there are more, blocks are closed before they are
- * full. */
-#define OPEN_BYTES (16 << 20)
-#define OPEN_FIRST 16     /* activities of a chain to begin with; then twice as many */
-#define IDLE_FLUSHES 120  /* a chain silent for about two minutes gives its memory back */
-#define CHAINS_MAX 131072 /* 15 MB; two kinds on each of as many tracks as there can be, half of what a reader merges */
+#define OPEN_FIRST 16    /* activities of a chain to begin with; then twice as many */
+#define IDLE_FLUSHES 120 /* a chain silent for about two minutes gives its memory back */
 
 /* The activities of one kind on one track. Those that come after a block with later ones was closed are a chain of
  * their own, so that blocks overlap no more than they must. */
@@ -51,7 +50,9 @@ struct hec_store_timeline {
         uint32_t size;
         bool dirty;
     } totals[HEC_ACTIVITY_KIND_COUNT];
-    int64_t lost;
+    struct hec_overlap overlap; /* of closed blocks */
+    int64_t closed, packed;     /* activities in closed blocks, and the bytes of these */
+    int64_t lost, beyond;       /* beyond: those that a reader would not take */
 };
 
 struct hec_store_timeline *hec_store_timeline_new(void) {
@@ -87,6 +88,7 @@ void hec_store_timeline_free(struct hec_store_timeline *t) {
     for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
         free(t->totals[kind].of);
     free_blocks(t->closed_first);
+    hec_overlap_free(&t->overlap);
     hec_packer_free(t->packer);
     pthread_mutex_destroy(&t->lock);
     free(t);
@@ -103,7 +105,7 @@ static struct chain *find(struct hec_store_timeline *t, uint32_t track, unsigned
     if (t->chain_count == t->chain_capacity) {
         uint32_t capacity = t->chain_capacity ? 2 * t->chain_capacity : 64;
         struct chain **chains =
-            t->chain_count < CHAINS_MAX ? realloc(t->chains, capacity * sizeof(struct chain *)) : NULL;
+            t->chain_count < HEC_LIMITS_CHAINS ? realloc(t->chains, capacity * sizeof(struct chain *)) : NULL;
         if (!chains)
             return NULL;
         t->chains = chains;
@@ -166,6 +168,19 @@ static struct hec_activity_block *pack(struct hec_store_timeline *t, struct chai
     return block;
 }
 
+/* Whether a reader takes this block after all those before, and whatever is open. */
+static bool is_read(struct hec_store_timeline *t, const struct hec_activity_block *block, int64_t last_ns) {
+    int64_t closed = t->closed + block->n, packed = t->packed + (int64_t)block->length;
+    int64_t most = packed > HEC_LIMITS_ACTIVITIES_FREE ? packed : HEC_LIMITS_ACTIVITIES_FREE;
+    if (closed + (int64_t)(HEC_LIMITS_OPEN_BYTES / sizeof(struct hec_activity)) > most ||
+        !hec_overlap_add(&t->overlap, block->t0_ns, last_ns, hec_limits_block_bytes(block->n, block->length),
+                         HEC_LIMITS_CLOSED_OVERLAP_BYTES))
+        return false;
+    t->closed = closed;
+    t->packed = packed;
+    return true;
+}
+
 /* false: there is no room for one more closed block, so it stays open */
 static bool close_block(struct hec_store_timeline *t, struct chain *chain) {
     if (chain->n == 0)
@@ -173,11 +188,17 @@ static bool close_block(struct hec_store_timeline *t, struct chain *chain) {
     struct hec_activity_block *block = t->closed_bytes < CLOSED_BYTES ? pack(t, chain) : NULL;
     if (!block)
         return false;
-    *t->closed_end = block;
-    t->closed_end = &block->next;
-    t->closed_bytes += sizeof *block + block->length;
     int64_t last_ns = chain->open[chain->n - 1].start_ns;
-    chain->closed_ns = last_ns > chain->closed_ns ? last_ns : chain->closed_ns;
+    if (is_read(t, block, last_ns)) {
+        *t->closed_end = block;
+        t->closed_end = &block->next;
+        t->closed_bytes += sizeof *block + block->length;
+        chain->closed_ns = last_ns > chain->closed_ns ? last_ns : chain->closed_ns;
+    } else {
+        t->lost += chain->n;
+        t->beyond += chain->n;
+        free(block);
+    }
     chain->n = chain->committed = 0;
     chain->serial++;
     chain->dirty = true;
@@ -201,7 +222,7 @@ static void close_idle(struct hec_store_timeline *t) {
 
 /* Make others give memory back, in turn, for a chain that has none. */
 static void take_memory(struct hec_store_timeline *t, size_t bytes) {
-    for (uint32_t i = 0; i < t->chain_count && t->open_bytes + bytes > OPEN_BYTES; i++) {
+    for (uint32_t i = 0; i < t->chain_count && t->open_bytes + bytes > HEC_LIMITS_OPEN_BYTES; i++) {
         t->hand = (t->hand + 1) % t->chain_count;
         if (t->chains[t->hand]->capacity > 0)
             give_memory_back(t, t->chains[t->hand]);
@@ -219,7 +240,7 @@ static bool make_room(struct hec_store_timeline *t, struct chain *chain) {
     if (chain->capacity == 0)
         take_memory(t, more);
     struct hec_activity *open =
-        t->open_bytes + more > OPEN_BYTES ? NULL : realloc(chain->open, capacity * sizeof *open);
+        t->open_bytes + more > HEC_LIMITS_OPEN_BYTES ? NULL : realloc(chain->open, capacity * sizeof *open);
     if (!open) /* a block that is closed early does, too */
         return chain->n > 0 && close_block(t, chain);
     t->open_bytes += more;
@@ -410,9 +431,11 @@ void hec_store_timeline_give_back(struct hec_store_timeline *t, struct hec_store
     memset(batch, 0, sizeof *batch);
 }
 
-int64_t hec_store_timeline_lost(struct hec_store_timeline *t) {
+int64_t hec_store_timeline_lost(struct hec_store_timeline *t, int64_t *beyond) {
     pthread_mutex_lock(&t->lock);
     int64_t lost = t->lost;
+    if (beyond)
+        *beyond = t->beyond;
     pthread_mutex_unlock(&t->lock);
     return lost;
 }

@@ -57,7 +57,9 @@ bool hec_store_timeline_take(struct hec_store_timeline *timeline, struct hec_sto
 void hec_store_timeline_give_back(struct hec_store_timeline *timeline, struct hec_store_timeline_batch *batch,
                                   bool done);
 
-int64_t hec_store_timeline_lost(struct hec_store_timeline *timeline);
+/* Activities that are not kept; beyond (may be NULL): those of them that would make a file that no reader takes, because
+ * too many blocks overlap or are alike. */
+int64_t hec_store_timeline_lost(struct hec_store_timeline *timeline, int64_t *beyond);
 int64_t hec_store_timeline_uncommitted(struct hec_store_timeline *timeline); /* activities that are not in the file */
 
 #endif

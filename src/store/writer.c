@@ -380,6 +380,18 @@ static void tell_recovery(struct hec_writer *writer) {
     writer->failing_since_ns = 0;
 }
 
+static void tell_beyond(struct hec_writer *writer) {
+    int64_t activities;
+    hec_store_timeline_lost(writer->timeline, &activities);
+    if (activities == 0 && writer->series.beyond == 0)
+        return;
+    char text[160];
+    snprintf(text, sizeof text,
+             "left out: %lld activities and %lld readings, more than a run file holds at one time, or of one kind",
+             (long long)activities, (long long)writer->series.beyond);
+    sink_event(writer, HEC_EVENT_STORE_FAILED, HEC_DEVICE_NONE, hec_clock_mono_ns(), text);
+}
+
 /* Definitions are taken after activities, so that nothing refers to what is not there. */
 static int commit(struct hec_writer *writer, int64_t origin_ns, struct hec_why *why) {
     struct hec_store_timeline_batch timeline;
@@ -430,7 +442,7 @@ static int64_t count_lost(struct hec_writer *writer) {
     pthread_mutex_lock(&writer->lock);
     int64_t lost = writer->refused + writer->incoming.dropped;
     pthread_mutex_unlock(&writer->lock);
-    return lost + writer->records.dropped + writer->series.lost + hec_store_timeline_lost(writer->timeline) +
+    return lost + writer->records.dropped + writer->series.lost + hec_store_timeline_lost(writer->timeline, NULL) +
            hec_definitions_refused(&writer->definitions);
 }
 
@@ -452,9 +464,10 @@ int hec_writer_finish(struct hec_writer *writer, struct hec_why *why) {
     int err = hec_writer_flush(writer, why); /* may tell of a recovery, so there are two */
     if (err == HEC_OK) {
         char text[32];
+        tell_beyond(writer);
         snprintf(text, sizeof text, "%lld", (long long)count_lost(writer));
         push_meta(writer, "store_lost", text, true);
-        snprintf(text, sizeof text, "%lld", (long long)hec_store_timeline_lost(writer->timeline));
+        snprintf(text, sizeof text, "%lld", (long long)hec_store_timeline_lost(writer->timeline, NULL));
         push_meta(writer, "store_activities_lost", text, true);
         push_meta(writer, "store_closed", "1", true);
         err = hec_writer_flush(writer, why);

@@ -198,9 +198,9 @@ void hec_attach_tell_counts(void) {
     hec_callers_read(&calls);
     out->dropped = totals.dropped;
     out->bad = totals.bad;
+    out->threads_left_out = hec_callers_left_out();
     out->records = totals.device;
     out->self_ns = totals.self_ns;
-    out->elapsed_ms = elapsed_ns / HEC_NS_PER_MS > UINT32_MAX ? UINT32_MAX : (uint32_t)(elapsed_ns / HEC_NS_PER_MS);
     double ppm = elapsed_ns > 0 ? (double)calls.calls * hec_tracer.cost_ps * 1e-3 / (double)elapsed_ns * 1e6 : 0;
     out->estimate_ppm = ppm > 1e6 ? 1000000 : (uint32_t)(ppm + 0.5);
     hec_out_lock();

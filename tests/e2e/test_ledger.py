@@ -20,7 +20,7 @@ SEEDS = [3, 4]  # a seed decides where in their rhythm the sensors are at the fi
 EVERY = [(case, seed) for seed in SEEDS for case in CASES]
 LISTED = {case["name"]: case for case in
           json.loads(subprocess.run([BINARY, "sim", "--list", "--json"], capture_output=True, check=True).stdout)["cases"]}
-TRIES = 4  # of a play that this machine was too busy for
+TRIES = 8  # of a play that this machine was too busy for
 WITHIN_SECONDS = 0.01
 WITHIN_JOULES = 0.03
 EDGE_S = 0.027  # a state that occurs at the play's ends may be cut by so much: the longest segment of a step
@@ -113,7 +113,8 @@ def test_seconds_are_true(plays, key):
 @pytest.mark.parametrize("key", EVERY)
 def test_joules_are_true(plays, key):
     """Within 3 %, or, where the report claims less than that, within what it claims: simulated plays repeat themselves
-    exactly, and of a step about as long as a few power samples little can be told."""
+    exactly, and of a step about as long as a few power samples little can be told. What the seconds are off by is the matter of
+    test_seconds_are_true; it used to hide in the bound of the counter, which depends on where in its rhythm a run begins."""
     play = plays[key]
     bound = play.device["energy"]["bound_joules"]
     for state, (seconds, joules) in expected(play).items():
@@ -124,6 +125,7 @@ def test_joules_are_true(plays, key):
         claimed = (row["watts_high"] - row["watts_low"]) / 2 / row["watts"]
         if claimed <= WITHIN_JOULES:
             untold = (row["seconds_high"] - row["seconds_low"]) * row["watts"]  # 0 where all was traced
+            untold += abs(row["seconds"] - seconds) * row["watts"]
             assert abs(row["joules"] - joules) <= WITHIN_JOULES * joules + bound + untold, (state, row, joules)
         else:
             edge = EDGE_S * joules / seconds
@@ -148,12 +150,14 @@ def test_most_joules_are_told_closely(plays):
 
 
 def test_what_is_called_measured_is(plays):
-    """Where the report says so, every large row is within 3 %, and claims to be within 10 %; it does so for the plays that
-    have long phases."""
+    """Where the report says so, every large row is within 3 % or within what it claims, and claims to be within 10 %; it does
+    so for the plays that have long phases."""
     for key, play in plays.items():
         for state, joules in large(play) if play.measured else []:
             row = play.rows[state]
-            assert close(play, state, joules), (key, state, row, joules)
+            bound = play.device["energy"]["bound_joules"]
+            low, high = (row[key] * row["seconds"] for key in ("watts_low", "watts_high"))
+            assert close(play, state, joules) or low - bound <= joules <= high + bound, (key, state, row, joules)
             assert row["watts_high"] - row["watts_low"] <= 0.2 * row["watts"], (key, state, row)
     assert all(plays["checkpoint", seed].measured for seed in SEEDS)
 

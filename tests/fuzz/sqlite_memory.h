@@ -4,6 +4,7 @@
 #ifndef HEC_TESTS_SQLITE_MEMORY_H
 #define HEC_TESTS_SQLITE_MEMORY_H
 
+#include <sched.h>
 #include <sqlite3.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,10 +43,20 @@ SQLITE_MEMORY_PLAIN static int sqlite_memory_class_of(size_t bytes) {
     return 58 - __builtin_clzll((bytes + SQLITE_MEMORY_HEAD + SQLITE_MEMORY_GAP - 1) | 63);
 }
 
-/* SQLite holds its lock around each of these, and asks for at most 2^31 bytes. */
-SQLITE_MEMORY_PLAIN static void *sqlite_memory_malloc(int bytes) {
-    int class = sqlite_memory_class_of((size_t)bytes);
-    size_t size = (size_t)64 << class;
+/* SQLite's own lock, for its statistics, is off: two of pthread's calls for each block. */
+static char sqlite_memory_busy;
+
+SQLITE_MEMORY_PLAIN static void sqlite_memory_lock(void) {
+    while (__atomic_test_and_set(&sqlite_memory_busy, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+SQLITE_MEMORY_PLAIN static void sqlite_memory_unlock(void) {
+    __atomic_clear(&sqlite_memory_busy, __ATOMIC_RELEASE);
+}
+
+/* Under the lock. NULL: no memory. */
+SQLITE_MEMORY_PLAIN static char *sqlite_memory_take(int class, size_t size) {
     char *at = (char *)sqlite_memory_list[class];
     if (at) {
         sqlite_memory_list[class] = sqlite_memory_list[class]->next;
@@ -62,6 +73,17 @@ SQLITE_MEMORY_PLAIN static void *sqlite_memory_malloc(int bytes) {
         sqlite_memory_at += size;
         ASAN_POISON_MEMORY_REGION(at + SQLITE_MEMORY_HEAD, size - SQLITE_MEMORY_HEAD);
     }
+    return at;
+}
+
+/* It is asked for at most 2^31 bytes. */
+SQLITE_MEMORY_PLAIN static void *sqlite_memory_malloc(int bytes) {
+    int class = sqlite_memory_class_of((size_t)bytes);
+    sqlite_memory_lock();
+    char *at = sqlite_memory_take(class, (size_t)64 << class);
+    sqlite_memory_unlock();
+    if (!at)
+        return NULL;
     *(size_t *)(void *)at = (size_t)bytes;
     ASAN_UNPOISON_MEMORY_REGION(at + SQLITE_MEMORY_HEAD, (size_t)bytes);
     return at + SQLITE_MEMORY_HEAD;
@@ -76,8 +98,10 @@ SQLITE_MEMORY_PLAIN static void sqlite_memory_give_back(void *block) {
     int class = sqlite_memory_class_of(bytes);
     struct sqlite_memory_free *free_one = (void *)((char *)block - SQLITE_MEMORY_HEAD);
     ASAN_POISON_MEMORY_REGION(block, bytes);
+    sqlite_memory_lock();
     free_one->next = sqlite_memory_list[class];
     sqlite_memory_list[class] = free_one;
+    sqlite_memory_unlock();
 }
 
 SQLITE_MEMORY_PLAIN static void *sqlite_memory_realloc(void *block, int bytes) {
@@ -109,7 +133,8 @@ static void sqlite_memory_use(void) {
         sqlite_memory_malloc,  sqlite_memory_give_back, sqlite_memory_realloc,  sqlite_memory_size,
         sqlite_memory_roundup, sqlite_memory_init,      sqlite_memory_shutdown, NULL};
     if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK ||
-        sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0) != SQLITE_OK)
+        sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0) != SQLITE_OK ||
+        sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK)
         abort();
 }
 

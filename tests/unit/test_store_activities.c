@@ -110,6 +110,36 @@ static void open_blocks_grow(void **unused) {
     store_list_free(&list);
 }
 
+/* The first track, and the first series, are silent until their blocks are closed, while only others have open ones; then
+ * they go on. */
+static void silent_for_a_while(void **unused) {
+    (void)unused;
+    const char *path = store_path("silent.hec");
+    struct hec_writer *writer = store_create(path, ORIGIN);
+    const struct hec_sink *s = hec_writer_sink(writer);
+    struct store_list list = {0};
+    struct hec_why why = {""};
+    store_define(s);
+    for (int i = 0; i < 140; i++) {
+        for (uint32_t track = i > 0 && i < 135 ? 2 : 1; track <= 2; track++) {
+            struct hec_activity a = {.kind = HEC_ACTIVITY_API, .track = track, .start_ns = ORIGIN + i};
+            a.end_ns = a.start_ns;
+            s->trace_activities(s->context, &a, 1);
+            s->sample(s->context, HEC_GPU_POWER, (int32_t)track, ORIGIN + i * HEC_NS_PER_S, 100);
+            a = store_relative(a, ORIGIN);
+            store_list_add(&list, &a, 1);
+        }
+        if (hec_writer_flush(writer, &why) != HEC_OK)
+            fail_msg("%d: %s", i, why.text);
+    }
+    store_close(writer);
+    struct hec_reader *reader = store_open(path);
+    store_list_check(reader, &list, HEC_ACTIVITY_ALL);
+    hec_reader_close(reader);
+    store_list_free(&list);
+    assert_int_equal(number(path, "SELECT sum(n) FROM block"), 140 + 6);
+}
+
 /* A program that ends without closing its file, as when it is killed. */
 static void killed(void **unused) {
     (void)unused;
@@ -480,6 +510,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_comes_back),
         cmocka_unit_test(open_blocks_grow),
+        cmocka_unit_test(silent_for_a_while),
         cmocka_unit_test(killed),
         cmocka_unit_test(unwanted_blocks_are_not_read),
         cmocka_unit_test(late_activities),

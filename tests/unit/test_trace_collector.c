@@ -147,7 +147,7 @@ static void test_tracer_row_and_holder(void **state) {
     struct process p;
     open_traced(&p);
     GIVE(&p, HEC_TRACE_COUNTS, 100, 2 * S, 0, hec_trace_counts,
-         {.dropped = 3, .bad = 2, .records = 1000, .self_ns = 12345, .estimate_ppm = 4000});
+         {.dropped = 3, .bad = 2, .threads_left_out = 9, .records = 1000, .self_ns = 12345, .estimate_ppm = 4000});
     give_name(&p, 30, "torch.profiler");
     GIVE(&p, HEC_TRACE_HOLDER, 1 * S, 2 * S, 0, hec_trace_holder, {.name = 30, .code = 39});
     assert_int_equal(hec_trace_peer_row(p.peer, at_us(&p, 1.5 * S)).holder_ns, 500000000);
@@ -156,6 +156,7 @@ static void test_tracer_row_and_holder(void **state) {
     kernel(&p, 500, 20, 0, 3 * S);
     process_end(&p, 3 * S);
     assert_int_equal(kept.tracer_count, 1);
+    assert_non_null(kept_event(HEC_EVENT_NOTE, "calls of 9 threads left out"));
     const struct hec_tracer *row = &kept.tracers[0];
     assert_int_equal(row->pid, getpid());
     assert_int_equal(row->mode, HEC_TRACE_FULL);
@@ -184,7 +185,7 @@ static void test_another_version(void **state) {
     kernel(&p, 500, 20, 0, 1 * MS);
     process_end(&p, 1 * S);
     assert_int_equal(kept.count, 0);
-    assert_non_null(strstr(kept.tracers[0].why, "speaks version 3 of the records, this hec version 2"));
+    assert_non_null(strstr(kept.tracers[0].why, "speaks version 4 of the records, this hec version 3"));
 }
 
 /* CUDA's numbers are the process's own: the bus id or the UUID says which device it is. */

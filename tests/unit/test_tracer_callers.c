@@ -339,6 +339,9 @@ static void test_more_threads_than_slots(void **state) {
     }
     assert_int_equal(none, THREADS - HEC_CALLERS_MAX);
     assert_int_equal(hec_callers_left_out(), none);
+    hec_attach_tell_counts();
+    read_ring();
+    assert_int_equal(payload(nth(HEC_TRACE_COUNTS, 0)).counts.threads_left_out, none);
     end_crowd(threads, THREADS);
     /* they have ended, but not for long: a slot may be looked at yet */
     for (uint32_t i = 0; i < THREADS; i++)

@@ -119,10 +119,10 @@ static void show(struct ring *r, const struct hec_ring_record *record) {
         break;
     case HEC_TRACE_COUNTS:
         printf("[%u %8.3f] counts: %" PRIu64 " records, %" PRIu64 " dropped, %" PRIu64
-               " bad, estimate %u ppm of %u ms, "
+               " bad, estimate %u ppm, %u threads left out, "
                "self %.2f ms\n",
-               r->pid, at, u.counts.records, u.counts.dropped, u.counts.bad, u.counts.estimate_ppm, u.counts.elapsed_ms,
-               (double)u.counts.self_ns / 1e6);
+               r->pid, at, u.counts.records, u.counts.dropped, u.counts.bad, u.counts.estimate_ppm,
+               u.counts.threads_left_out, (double)u.counts.self_ns / 1e6);
         break;
     case HEC_TRACE_HOLDER:
         printf("[%u %8.3f] holder: %s (%u)\n", r->pid, at, name_of(r, u.holder.name), u.holder.code);

@@ -98,6 +98,10 @@ static void end(void *context, struct hec_peer *process, int64_t end_ns) {
     hec_trace_end_window(peer, run);
     hec_trace_release(&peer->tracks, run, hec_trace_ms(run, end_ns), true);
     tell_row(peer, run, end_ns);
+    if (peer->threads_left_out > 0)
+        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
+                 "process %d: calls of %" PRIu32 " threads left out: too many at one time", pid,
+                 peer->threads_left_out);
     if (peer->windows_left_out > 0)
         hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
                  "process %d: %" PRIu64 " windows of the trace left out: more than %u of a process, or %u of a run",

@@ -32,7 +32,8 @@ struct hec_trace_peer {
     int64_t holder_since_ns; /* 0: nobody has CUPTI */
     /* what did not fit */
     uint64_t received, windows_left_out;
-    uint64_t counted_bad; /* by the tracer */
+    uint64_t counted_bad;      /* by the tracer */
+    uint32_t threads_left_out; /* also: it had no room for them */
 };
 
 /* The sum of two counts (>= 0), or the largest that a tracer's row holds. */

@@ -432,6 +432,7 @@ static bool take_counts(const struct taking *t) {
         return false;
     tracer->dropped = (int64_t)counts->dropped;
     t->peer->counted_bad = counts->bad;
+    t->peer->threads_left_out = counts->threads_left_out;
     tracer->self_ns = hec_trace_sum(counts->self_ns, 0);
     tracer->estimate_ppm = counts->estimate_ppm;
     if (t->record->t_ns > tracer->last_ns && t->record->t_ns <= t->now_ns)
