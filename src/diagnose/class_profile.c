@@ -289,7 +289,7 @@ int hec_class_profiler_piece(struct hec_class_profiler *p, const struct hec_stat
         fine = EDGE;
     if (fine >= FIRST_CLASS)
         p->last = fine;
-    if (fine == IDLE && p->last && hec_pricing_class(piece) == HEC_STATE_COMPUTE) {
+    if (fine == IDLE && p->last && hec_pricing_tight(piece)) {
         fine = p->last;
         p->tight_ns[fine] += piece->end_ns - piece->start_ns;
     }

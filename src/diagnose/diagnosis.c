@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(HEC_STATE_COUNT <= HEC_UNMIX_CLASSES, "a class of unmix.h for each state");
+_Static_assert(HEC_STATE_COUNT + HEC_PRICING_KINDS - 1 <= HEC_UNMIX_CLASSES, "a class of unmix.h for each state");
 
 #define WHOLE_NS (10000 * HEC_NS_PER_S) /* readings of so much are kept; of longer runs those of every nth minute */
 #define MINUTE_NS (60 * HEC_NS_PER_S)
@@ -27,7 +27,8 @@ struct supply {
     struct hec_unmix *unmix;             /* NULL: nothing to solve */
     struct hec_class_profiler *profiler; /* NULL: it ran no kernels */
     int64_t minutes;                     /* every so many counts */
-    int64_t tight_ns;                    /* see pricing.h */
+    struct hec_pricing_order order;
+    int64_t tight_ns; /* see pricing.h */
     int err;
     /* of the series at hand */
     int64_t usual_ns, previous_ns;
@@ -68,6 +69,7 @@ static void take_power(void *context, int64_t t_ns, int64_t value, bool valid) {
     bool follows = s->previous && span > 0 && span <= SPAN_MOST * s->usual_ns;
     s->previous = valid;
     s->previous_ns = t_ns;
+    span = 2 * span > 3 * s->usual_ns ? s->usual_ns : span; /* one before was lost */
     if (valid && follows && !s->err && counts(s, t_ns)) {
         s->err = hec_unmix_power(s->unmix, t_ns, span, (double)value / 1e3);
         if (!s->err && s->profiler)
@@ -236,8 +238,8 @@ static int give_piece(struct build *b, int device, const struct hec_state_piece 
     }
     hec_calls_piece(b->calls, device, piece);
     if (!err && s && s->unmix && piece->traced) {
-        int class = hec_pricing_class(piece);
-        if (class != piece->state)
+        int class = hec_pricing_class(&s->order, piece);
+        if (hec_pricing_tight(piece))
             s->tight_ns += piece->end_ns - piece->start_ns;
         err = hec_unmix_piece(s->unmix, class, piece->start_ns, piece->end_ns);
     }
@@ -360,7 +362,8 @@ static int price_device(struct hec_ledger_device *d, struct supply *s, char why[
         snprintf(why, 256, "%s", energy && energy->why[0] ? energy->why : "the device's energy was not measured");
         return 0;
     }
-    const struct hec_pricing pricing = {energy, s->summary->power_limit_w, s->summary->device.name, s->tight_ns};
+    const struct hec_pricing pricing = {energy, s->summary->power_limit_w, s->summary->device.name, &s->order,
+                                        s->tight_ns};
     return hec_price_device(d, s->unmix, &pricing, why, how);
 }
 

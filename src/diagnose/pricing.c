@@ -16,6 +16,8 @@
 #define COPY_SD 0.25
 #define EDGE_SD 0.2
 #define LAUNCH_SD 0.1
+/* Startup begins without a context (H200: 82 W of 120 W): what no reading covers of it may differ so much from the rest. */
+#define EDGE_VARIES 0.35
 /* The level itself: how well it is known by where it comes from. */
 #define LEVEL_SPLIT_SD 0.05
 #define LEVEL_ALONE_SD 0.1
@@ -28,6 +30,10 @@
 #define LEVEL_OF_MEAN_SD 0.5
 /* Between kernels that were queued in time an H200 pauses for about 1 us; a launch takes 4 us and more. */
 #define TIGHT_NS 3000
+#define CHANCE 0.8 /* of compute comes in an order that came before, although nothing repeats: a few states at random */
+#define ORDER_BITS 8 /* of each of the four pieces that an order is made of */
+#define KIND_AGAIN 3
+#define KIND_SD 0.1 /* how far kinds of kernels are apart, of the mean power */
 #define ALONE_LEAST_S 0.1
 #define FLOOR 0.9 /* of the least that the level may be: work takes more */
 #define BURST 1.2 /* of the limit: the most that work is believed to take on average */
@@ -54,15 +60,52 @@ static bool waits(int state) {
 }
 
 struct hec_unmix_options hec_pricing_options(double limit_w) {
-    struct hec_unmix_options options = {.classes = HEC_STATE_COUNT, .limit_w = limit_w, .readings_first = true};
+    struct hec_unmix_options options = {.classes = HEC_STATE_COUNT + HEC_PRICING_KINDS - 1,
+                                        .limit_w = limit_w,
+                                        .readings_first = true,
+                                        .kin_sd = KIND_SD};
+    for (int i = HEC_STATE_COUNT; i < options.classes; i++)
+        options.kin[i] = 1 + HEC_STATE_COMPUTE;
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         options.quiet[edge(i)] |= (uint32_t)(waits(i) || edge(i)) << i;
     return options;
 }
 
-int hec_pricing_class(const struct hec_state_piece *piece) {
-    bool tight = piece->state == HEC_STATE_LAUNCH && piece->end_ns - piece->start_ns < TIGHT_NS;
-    return tight ? HEC_STATE_COMPUTE : piece->state;
+bool hec_pricing_tight(const struct hec_state_piece *piece) {
+    return piece->state == HEC_STATE_LAUNCH && piece->end_ns - piece->start_ns < TIGHT_NS;
+}
+
+/* The class of kernels in this order: one of its own once it came some times, as in a loop, as long as there are any; the
+ * others share those that there are. */
+static int kind_of(struct hec_pricing_order *order, uint32_t hash, int64_t ns) {
+    uint8_t *seen = &order->seen[hash >> 24];
+    int kind = 0;
+    while (kind < order->kinds && order->kind[kind] != hash)
+        kind++;
+    if (kind == order->kinds) {
+        *seen += *seen < KIND_AGAIN;
+        if (order->kinds < HEC_PRICING_KINDS && *seen == KIND_AGAIN)
+            order->kind[order->kinds++] = hash;
+        else
+            kind = (int)(hash >> 16) % HEC_PRICING_KINDS;
+    }
+    order->all_ns += ns;
+    order->again_ns += kind < order->kinds && order->kind[kind] == hash ? ns : 0;
+    return kind ? HEC_STATE_COUNT + kind - 1 : HEC_STATE_COMPUTE;
+}
+
+int hec_pricing_class(struct hec_pricing_order *order, const struct hec_state_piece *piece) {
+    uint32_t now = 1 + piece->state + HEC_STATE_COUNT * (uint32_t)piece->kernel_class;
+    bool tight = hec_pricing_tight(piece);
+    bool goes_on = now == order->now && piece->start_ns == order->end_ns; /* a kernel that was cut in two */
+    order->end_ns = piece->end_ns;
+    order->now = tight ? 0 : now;
+    if (!tight && !goes_on) {
+        order->before = order->before << ORDER_BITS | (now * 2654435761u >> (32 - ORDER_BITS));
+        if (piece->state == HEC_STATE_COMPUTE)
+            order->class = kind_of(order, order->before * 2654435761u, piece->end_ns - piece->start_ns);
+    }
+    return piece->state == HEC_STATE_COMPUTE || tight ? order->class : piece->state;
 }
 
 struct level {
@@ -137,10 +180,12 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
     double work = busy > 0 ? fmin(fmax(rest / busy, level.watts), most) : mean;
     double work_sd = fmax(work, isfinite(p->limit_w) ? HALF * p->limit_w : mean);
     double floor = FLOOR * fmax(level.watts - level.sd, 0), w = level.watts;
-    const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, 0}, edges = {w, EDGE_SD * w, 1, 0},
+    const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, floor}, edges = {w, EDGE_SD * w, 1, (1 - EDGE_VARIES) * floor},
                                   copy = {COPY_ABOVE * w, COPY_SD * w, COPY_ABOVE, floor},
-                                  working = {work, work_sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, 0};
+                                  working = {work, work_sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, floor};
     hec_unmix_level(unmix, level.sd);
+    double again = p->order->all_ns > 0 ? (double)p->order->again_ns / (double)p->order->all_ns : 0;
+    hec_unmix_repeats(unmix, fmin(fmax((again - CHANCE) / (1 - CHANCE), 0), 1));
     for (int i = 0; i < HEC_STATE_COUNT && !err; i++)
         if (i != HEC_STATE_UNKNOWN)
             err = hec_unmix_believe(unmix, i,
@@ -164,17 +209,17 @@ static void blend(struct hec_ledger_watts *launch, const struct hec_ledger_watts
     launch->high = part * compute->high + rest * launch->high;
 }
 
-/* Of seconds that are themselves inferred. */
-static const char *const inferred[] = {
-    [HEC_UNMIX_NOTHING] = "",
-    [HEC_UNMIX_SAMPLES] = "estimated: power samples and the energy counter, by states inferred from calls",
-    [HEC_UNMIX_WINDOWS] = "estimated: energy counter and idle level, by states inferred from calls",
-    [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
-};
+/* On what the watts rest. Only what begins with "measured" may be taken at its intervals' word: docs/energy.md. */
 static const char *const bases[] = {
     [HEC_UNMIX_NOTHING] = "",
     [HEC_UNMIX_SAMPLES] = "measured: power samples and the energy counter tell the states apart",
-    [HEC_UNMIX_WINDOWS] = "estimated: its steps are too alike for the power samples; energy counter and idle level",
+    [HEC_UNMIX_WINDOWS] = "measured: the energy counter tells the states apart",
+    [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
+};
+static const char *const inferred[] = { /* of seconds that are themselves inferred */
+    [HEC_UNMIX_NOTHING] = "",
+    [HEC_UNMIX_SAMPLES] = "rough: power samples and the energy counter, by states inferred from calls",
+    [HEC_UNMIX_WINDOWS] = "rough: energy counter and idle level, by states inferred from calls",
     [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
 };
 
@@ -202,8 +247,11 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
                  err ? "readings make no sense" : "the run is too short");
         return 0;
     }
-    for (int i = 0; i < HEC_STATE_COUNT; i++)
-        watts[i] = (struct hec_ledger_watts){result.class[i].value, result.class[i].low, result.class[i].high};
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        const struct hec_unmix_class *c = &result.class[i];
+        double unseen = edge(i) && c->seconds > 0 ? EDGE_VARIES * (1 - c->seen_s / c->seconds) * c->value : 0;
+        watts[i] = (struct hec_ledger_watts){c->value, fmax(c->low - unseen, 0), c->high + unseen};
+    }
     if (tight > 0)
         blend(&watts[HEC_STATE_LAUNCH], &watts[HEC_STATE_COMPUTE], tight);
     if (hec_ledger_power(d, watts, NULL, llround(pricing->energy->joules * 1e3)))
@@ -220,7 +268,6 @@ void hec_price_judge(const struct hec_ledger_device *d, char how[160]) {
         if (row->joules > MATTERS * d->joules)
             widest = fmax(widest, (row->watts_high - row->watts_low) / 2 / row->watts);
     }
-    if (widest > WELL && strcmp(how, bases[HEC_UNMIX_SAMPLES]) == 0)
-        snprintf(how, 160, "estimated: power samples and the energy counter tell some states only within %.0f %%",
-                 100 * widest);
+    if (widest > WELL && strncmp(how, "measured", 8) == 0)
+        snprintf(how, 160, "rough: the readings tell some states only within %.0f %%", 100 * widest);
 }

@@ -21,6 +21,8 @@ struct hec_gram {
     int64_t count[HEC_BLOCKS_MAX];
     double weight[HEC_BLOCKS_MAX]; /* sum of q^2 */
     double seconds;                /* of all readings */
+    int classes;                   /* of the columns; 0 after init */
+    double seen_s[HEC_GRAM_CLASSES]; /* of the readings' seconds, by class */
     /* Sum of the squares that an error of time of HEC_TIMING_NS at each end of a reading makes in the shares, by
      * classes. */
     double timing[HEC_GRAM_CLASSES * HEC_GRAM_CLASSES];

@@ -143,7 +143,7 @@ static inline void happen(struct world *w) {
         struct segment s = next(w, previous);
         bool gap = hec_state_idle((enum hec_state)s.state);
         int64_t ns = gap ? (int64_t)(s.ms * 1e6) + 20 * US : (int64_t)(s.ms * 1e6);
-        if (gap && (previous < 0 || now + ns > last))
+        if ((gap && (previous < 0 || now + ns > last)) || now + ns + 2 * MS > end)
             break;
         if (gap) {
             idle(w, s.state, now, now + ns);
@@ -216,9 +216,9 @@ static inline void make(struct world *w, uint64_t seed, const struct cell *cell)
     w->level = between(w, 60, 140);
     double work = between(w, 200, 650), slow = normal(w);
     for (int i = 0; i < KERNELS; i++)
-        w->kernel_watts[i] = work * between(w, 1 - cell->kernel_spread, 1 + cell->kernel_spread);
+        w->kernel_watts[i] = work * between(w, 1 - cell->kernel_spread / 2, 1 + cell->kernel_spread / 2);
     for (int i = 0; i < SHAPES; i++)
-        w->shape[i] = between(w, 1 - cell->kernel_spread, 1 + cell->kernel_spread);
+        w->shape[i] = between(w, 1 - cell->kernel_spread / 2, 1 + cell->kernel_spread / 2);
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         w->watts[i] = w->level * (1 + 0.02 * normal(w));
         w->share[i] = unit(w) < 0.5 ? between(w, 0.2, 1) : 0;
