@@ -19,8 +19,9 @@ int main(int argc, char **argv) {
     int runs = argc > 1 ? atoi(argv[1]) : 200, from = argc > 3 ? atoi(argv[3]) : 0, to = argc > 4 ? atoi(argv[4]) : 24;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     if (from == 0)
-        printf("| sensor | steps | kernels | label | runs | rows | intervals that hold %% | mean half width %% | off by > 3 "
-               "%% |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+        printf(
+            "| sensor | steps | kernels | label | runs | rows | intervals that hold %% | mean half width %% | off by > 3 "
+            "%% |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (int c = from; c < to; c++) {
         struct cell cell = {windows_ms[c / 8], steps_ms[c / 2 % 4], spreads[c % 2]};
         struct score score = {0};

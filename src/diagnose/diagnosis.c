@@ -27,6 +27,8 @@ struct supply {
     struct hec_unmix *unmix;             /* NULL: nothing to solve */
     struct hec_class_profiler *profiler; /* NULL: it ran no kernels */
     int64_t minutes;                     /* every so many counts */
+    bool has_peaks;                      /* it was calibrated */
+    struct hec_peaks peaks;
     struct hec_pricing_order order;
     int64_t tight_ns; /* see pricing.h */
     int err;
@@ -125,8 +127,14 @@ static void take_counter(void *context, int64_t t_ns, int64_t value, bool valid)
 static int read_supply(const struct hec_summary_input *input, const struct hec_timeline *told, struct supply *s,
                        struct hec_why *why) {
     const struct hec_device_summary *d = s->summary;
-    const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w);
-    int subject = d->device.index, err = hec_class_profiler_begin(told, d, &s->profiler);
+    struct hec_unmix_sensor sensor = {0, 0};
+    s->has_peaks = input->peaks && input->peaks(input->context, &d->device, &s->peaks) == 0 && !s->peaks.simulated;
+    const struct hec_peak *window = &s->peaks.peak[HEC_PEAK_SENSOR_WINDOW],
+                          *delay = &s->peaks.peak[HEC_PEAK_SENSOR_DELAY];
+    if (s->has_peaks && window->value > 0 && delay->value > 0)
+        sensor = (struct hec_unmix_sensor){llround(window->value), llround(delay->value)};
+    const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w, &sensor);
+    int subject = d->device.index, err = hec_class_profiler_begin(told, d, &sensor, &s->profiler);
     s->minutes = d->energy.window_s > 0 ? 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS : 1;
     if (!err && s->profiler)
         err = hec_class_profiler_read(s->profiler, input, s->minutes, why);
@@ -362,22 +370,23 @@ static int price_device(struct hec_ledger_device *d, struct supply *s, char why[
         snprintf(why, 256, "%s", energy && energy->why[0] ? energy->why : "the device's energy was not measured");
         return 0;
     }
-    const struct hec_pricing pricing = {energy, s->summary->power_limit_w, s->summary->device.name, &s->order,
+    const struct hec_pricing pricing = {energy,
+                                        s->summary->power_limit_w,
+                                        s->summary->device.name,
+                                        s->has_peaks ? s->peaks.peak[HEC_PEAK_IDLE_POWER].value : NAN,
+                                        &s->order,
                                         s->tight_ns};
     return hec_price_device(d, s->unmix, &pricing, why, how);
 }
 
 /* After the states: classes take shares of compute. */
-static int profile_device(const struct hec_summary_input *input, struct hec_ledger_device *d, struct supply *s,
-                          struct hec_class_profile *out) {
-    struct hec_peaks peaks, *measured = NULL;
+static int profile_device(struct hec_ledger_device *d, struct supply *s, struct hec_class_profile *out) {
     if (!s) {
         const struct hec_device_summary nothing = {.device = {.index = d->device, .has_gpm = -1}};
         hec_class_profile_none(&nothing, d, NULL, out);
         return 0;
     }
-    if (input->peaks && input->peaks(input->context, &s->summary->device, &peaks) == 0)
-        measured = &peaks;
+    const struct hec_peaks *measured = s->has_peaks ? &s->peaks : NULL;
     if (s->profiler)
         return hec_class_profiler_end(s->profiler, d, measured, out);
     hec_class_profile_none(s->summary, d, measured, out);
@@ -435,7 +444,7 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
         else
             err = price_device(d, supply_of(b, d->device), out->why[i], out->how[i]);
         if (!err)
-            err = profile_device(input, d, supply_of(b, d->device), &out->profiles[i]);
+            err = profile_device(d, supply_of(b, d->device), &out->profiles[i]);
         if (!err)
             hec_price_judge(d, out->how[i]);
     }

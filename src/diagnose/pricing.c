@@ -19,13 +19,15 @@
 /* Startup begins without a context (H200: 82 W of 120 W): what no reading covers of it may differ so much from the rest. */
 #define EDGE_VARIES 0.35
 /* The level itself: how well it is known by where it comes from. */
+#define LEVEL_CALIBRATED_SD 0.05 /* this device at another temperature */
 #define LEVEL_SPLIT_SD 0.05
 #define LEVEL_ALONE_SD 0.1
 #define LEVEL_PART_SD 0.08 /* two H100 of one host are 8 % apart */
 #define LEVEL_EDGE_SD 0.2
 #define LEVEL_LOWEST_SD 0.15
-#define LEVEL_OF_LIMIT 0.17 /* H200 120 of 700 W, A100 66 of 400, P100 36 of 300 */
-#define LEVEL_OF_LIMIT_SD 0.4
+/* Measured on boards of 700 W alone: an H200 120 W, two H100 120 and 130 W. What others take is not known. */
+#define LEVEL_OF_LIMIT 0.17
+#define LEVEL_OF_LIMIT_SD 0.5
 #define LEVEL_OF_MEAN 0.5
 #define LEVEL_OF_MEAN_SD 0.5
 /* Between kernels that were queued in time an H200 pauses for about 1 us; a launch takes 4 us and more. */
@@ -38,6 +40,7 @@
 #define FLOOR 0.9 /* of the least that the level may be: work takes more */
 #define BURST 1.2 /* of the limit: the most that work is believed to take on average */
 #define HALF 0.5
+#define SLOW_NS (200 * HEC_NS_PER_MS)
 #define NEVER_W 1e4  /* no device takes as much */
 #define WELL 0.1     /* half an interval, of the watts: a state that is not known so well is not "measured" ... */
 #define MATTERS 0.02 /* ... where it has so much of the joules */
@@ -59,11 +62,12 @@ static bool waits(int state) {
            state != HEC_STATE_UNKNOWN;
 }
 
-struct hec_unmix_options hec_pricing_options(double limit_w) {
+struct hec_unmix_options hec_pricing_options(double limit_w, const struct hec_unmix_sensor *sensor) {
     struct hec_unmix_options options = {.classes = HEC_STATE_COUNT + HEC_PRICING_KINDS - 1,
                                         .limit_w = limit_w,
                                         .readings_first = true,
-                                        .kin_sd = KIND_SD};
+                                        .kin_sd = KIND_SD,
+                                        .sensor = *sensor};
     for (int i = HEC_STATE_COUNT; i < options.classes; i++)
         options.kin[i] = 1 + HEC_STATE_COMPUTE;
     for (int i = 0; i < HEC_STATE_COUNT; i++)
@@ -138,10 +142,17 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     if (energy->idle_context_s > 0 && energy->idle_unknown_max_joules > 0)
         highest = energy->idle_unknown_max_joules / energy->idle_context_s;
     double by_limit = LEVEL_OF_LIMIT * p->limit_w, by_part = level_of_part(p->device);
-    if (isfinite(energy->idle_context_watts))
+    int64_t reach_ns;
+    int err = hec_unmix_reach(unmix, &reach_ns);
+    if (err)
+        return err;
+    /* the split takes a sample for the mean of its own spacing */
+    if (isfinite(energy->idle_context_watts) && reach_ns < SLOW_NS)
         *level = (struct level){energy->idle_context_watts, LEVEL_SPLIT_SD};
     else if (seconds[0] >= ALONE_LEAST_S)
         *level = (struct level){joules[0] / seconds[0], LEVEL_ALONE_SD};
+    else if (p->idle_w * (1 - 2 * LEVEL_CALIBRATED_SD) <= fmin(mean, highest))
+        *level = (struct level){p->idle_w, LEVEL_CALIBRATED_SD};
     else if (by_part * (1 - 2 * LEVEL_PART_SD) <= fmin(mean, highest))
         *level = (struct level){by_part, LEVEL_PART_SD};
     else if (seconds[1] >= ALONE_LEAST_S && joules[1] / seconds[1] <= fmax(mean, highest))
@@ -180,7 +191,8 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
     double work = busy > 0 ? fmin(fmax(rest / busy, level.watts), most) : mean;
     double work_sd = fmax(work, isfinite(p->limit_w) ? HALF * p->limit_w : mean);
     double floor = FLOOR * fmax(level.watts - level.sd, 0), w = level.watts;
-    const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, floor}, edges = {w, EDGE_SD * w, 1, (1 - EDGE_VARIES) * floor},
+    const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, floor},
+                                  edges = {w, EDGE_SD * w, 1, (1 - EDGE_VARIES) * floor},
                                   copy = {COPY_ABOVE * w, COPY_SD * w, COPY_ABOVE, floor},
                                   working = {work, work_sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, floor};
     hec_unmix_level(unmix, level.sd);
@@ -216,7 +228,8 @@ static const char *const bases[] = {
     [HEC_UNMIX_WINDOWS] = "measured: the energy counter tells the states apart",
     [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
 };
-static const char *const inferred[] = { /* of seconds that are themselves inferred */
+static const char *const inferred[] = {
+    /* of seconds that are themselves inferred */
     [HEC_UNMIX_NOTHING] = "",
     [HEC_UNMIX_SAMPLES] = "rough: power samples and the energy counter, by states inferred from calls",
     [HEC_UNMIX_WINDOWS] = "rough: energy counter and idle level, by states inferred from calls",

@@ -17,6 +17,7 @@ struct hec_pricing {
     const struct hec_energy *energy; /* valid, joules > 0 */
     double limit_w;                  /* NAN unknown */
     const char *device;              /* what its driver calls it */
+    double idle_w;                   /* with a context and no work, as hec calibrate measured it; NAN: it did not */
     const struct hec_pricing_order *order; /* after the last piece */
     int64_t tight_ns; /* of the launch state: in pieces that count as another class, of what was traced */
 };
@@ -25,7 +26,7 @@ struct hec_pricing {
  * the same kernels come in the same order, so that one that takes more than others does so at the same place of each step,
  * which no number of steps averages out. */
 #define HEC_PRICING_KINDS 14
-struct hec_unmix_options hec_pricing_options(double limit_w);
+struct hec_unmix_options hec_pricing_options(double limit_w, const struct hec_unmix_sensor *sensor);
 struct hec_pricing_order { /* start zeroed; one for each device */
     uint32_t before;       /* of what ran last, a hash */
     uint32_t now;
@@ -33,7 +34,7 @@ struct hec_pricing_order { /* start zeroed; one for each device */
     int64_t end_ns;
     uint32_t kind[HEC_PRICING_KINDS]; /* orders that came again and again, in the order of their first time */
     int kinds;
-    uint8_t seen[256]; /* how often, by hash */
+    uint8_t seen[256];        /* how often, by hash */
     int64_t all_ns, again_ns; /* of compute; of such kinds */
 };
 bool hec_pricing_tight(const struct hec_state_piece *piece); /* a gap that counts as the kernels around it */

@@ -21,6 +21,7 @@
 #define WINDOW_FLOOR 0.01
 #define WINDOW_FLOOR_W 3.0 /* where the limit is not known */
 #define WINDOW_UNIT_S 0.1
+#define FILTERED 2.6 /* samples: a sensor that averages longer is no filter of its own samples */
 #define POWER_TIMING                                                                                                   \
     0.03 /* of HEC_TIMING_NS, squared: the mean delay of power samples is fitted, their single ones jitter */
 
@@ -192,7 +193,9 @@ static bool taps_of(const struct hec_unmix *unmix, int64_t t_ns, int64_t window_
 
 static int64_t window_of(const struct hec_unmix *unmix, int window, int64_t own_ns) {
     int64_t ns = unmix->options.sensor.window_ns;
-    return ns > 0 ? (window ? -1 : ns) : hec_response_window_ns(window, own_ns);
+    if (ns <= 0)
+        return hec_response_window_ns(window, own_ns);
+    return window ? -1 : (double)ns > FILTERED * (double)own_ns ? ns : own_ns; /* taps make a filter of some samples */
 }
 
 static bool held_taps(const struct hec_unmix *unmix, int i, int window, double *z) {
@@ -222,10 +225,14 @@ static int fit_response(struct hec_unmix *unmix) {
         rows.own_ns = sorted[held / 2];
     }
     if (sensor->window_ns > 0) {
-        int64_t tap = (-sensor->lag_ns - HEC_TAP_FIRST_NS + HEC_TAP_NS / 2) / HEC_TAP_NS;
+        int64_t end_ns = window_of(unmix, 0, rows.own_ns) / 2 - sensor->delay_ns;
+        int64_t tap = (end_ns - HEC_TAP_FIRST_NS + HEC_TAP_NS / 2) / HEC_TAP_NS;
         unmix->response = (struct hec_response){.distinct = INFINITY};
-        hec_response_refine(&rows, (int)(tap < 0 ? 0 : tap >= HEC_TAPS ? HEC_TAPS - 1 : tap), &unmix->response,
-                            unmix->watts, work);
+        hec_response_refine(&rows,
+                            (int)(tap < 0           ? 0
+                                  : tap >= HEC_TAPS ? HEC_TAPS - 1
+                                                    : tap),
+                            &unmix->response, unmix->watts, work);
     } else {
         hec_response_fit(&rows, &unmix->response, unmix->watts, work);
     }
@@ -306,7 +313,8 @@ static int use_power(struct hec_unmix *unmix, const struct hec_unmix_reading *re
     int64_t own_ns = reading->end_ns - reading->start_ns, t_ns = reading->end_ns;
     if (!unmix->fitted)
         return hold(unmix, reading);
-    int64_t ns = window_of(unmix, unmix->response.window, own_ns), far_ns = window_of(unmix, unmix->response.reach, own_ns);
+    int64_t ns = window_of(unmix, unmix->response.window, own_ns),
+            far_ns = window_of(unmix, unmix->response.reach, own_ns);
     ns = ns < 0 ? own_ns : ns;
     if (!taps_of(unmix, t_ns, ns, z)) {
         unmix->left[HEC_UNMIX_POWER]++;
@@ -334,7 +342,8 @@ static void use_window(struct hec_unmix *unmix, enum hec_unmix_kind kind, const 
     struct hec_gram *gram = kind == HEC_UNMIX_WINDOW ? &unmix->window : &unmix->counter[reading->counter];
     gram->reading2 += weight * sigma2;
     /* of each end, in HEC_TIMING_NS: the reading's own error is one of time */
-    double ends = reading->value > 0 ? (double)reading->sigma / reading->value * seconds / sqrt(2) * 1e9 / HEC_TIMING_NS : 0;
+    double ends =
+        reading->value > 0 ? (double)reading->sigma / reading->value * seconds / sqrt(2) * 1e9 / HEC_TIMING_NS : 0;
     add_timing(unmix, gram, reading->start_ns, reading->end_ns, weight * (1 + ends * ends));
     hec_gram_add(gram, block_of(unmix, reading->end_ns), row, weight, seconds);
 }
@@ -481,6 +490,13 @@ int hec_unmix_alone(struct hec_unmix *unmix, int class, double *watts, double *s
     int err = hec_unmix_settle(unmix);
     *seconds = unmix->alone_s[class];
     *watts = *seconds > 0 ? unmix->alone_j[class] / *seconds : NAN;
+    return err;
+}
+
+int hec_unmix_reach(struct hec_unmix *unmix, int64_t *reach_ns) {
+    int err = hec_unmix_settle(unmix);
+    int64_t known_ns = unmix->options.sensor.window_ns;
+    *reach_ns = known_ns > 0 ? known_ns : hec_response_windows_ns[unmix->response.reach];
     return err;
 }
 

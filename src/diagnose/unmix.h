@@ -47,9 +47,9 @@
 
 struct hec_unmix;
 
-/* A power sensor: a sample of time t is the mean of (t - lag - window, t - lag]. */
+/* A power sensor: a sample is the mean of a window whose middle lies so long before its time stamp. */
 struct hec_unmix_sensor {
-    int64_t window_ns, lag_ns;
+    int64_t window_ns, delay_ns;
 };
 
 struct hec_unmix_options {
@@ -112,7 +112,7 @@ struct hec_unmix_result {
      * changes. power_used, power_left count all the same. */
     bool lag_known;
     double lag_ns;                              /* NAN without power samples that were used */
-    int64_t window_ns; /* of the sensor, as fitted or given; 0: each sample's own span */
+    int64_t window_ns;                          /* of the sensor, as fitted or given; 0: each sample's own span */
     double power_residual_w, window_residual_w; /* root mean square; NAN none */
     double power_r2, window_r2;                 /* 1 - residual / variance about the mean; NAN none */
     double power_inflation,
@@ -153,6 +153,8 @@ void hec_unmix_repeats(struct hec_unmix *unmix, double part);
 /* Mean watts of the power samples about which the device was in this class alone for 0.14 s at least, whatever the delay
  * of the sensor, into *watts, and of how much time. Before hec_unmix_solve. 0 s: NAN. */
 int hec_unmix_alone(struct hec_unmix *unmix, int class, double *watts, double *seconds);
+/* The longest time over which the sensor may average a sample, as far as the readings tell. Before hec_unmix_solve. */
+int hec_unmix_reach(struct hec_unmix *unmix, int64_t *reach_ns);
 
 /* Energy over all the time of pieces and extras, and its 95 % bound. NAN: none. */
 void hec_unmix_total(struct hec_unmix *unmix, double joules, double bound_j);

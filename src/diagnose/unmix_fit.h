@@ -35,8 +35,8 @@ struct hec_fit {
     /* What is believed of the groups beforehand: means, what each may be off its own, the inverse of the
      * covariance (groups x groups), least values. */
     double believed[HEC_NNLS_MAX], own_sd[HEC_NNLS_MAX], certainty[HEC_NNLS_MAX * HEC_NNLS_MAX], lower[HEC_NNLS_MAX];
-    double kin_sd, extra_sd, upper; /* upper of every group */
-    double repeated; /* factor of the variance that blocks show, as each has the same error; 0 is 1 */
+    double kin_sd, extra_sd, upper;   /* upper of every group */
+    double repeated;                  /* factor of the variance that blocks show, as each has the same error; 0 is 1 */
     double believed_sd[HEC_NNLS_MAX]; /* of each group, with the level's */
     /* Readings whose errors move a group more than it is believed to be off anyway count less, by `caution`: steps all alike
      * repeat an error of time or of the sensor's response thousands of times. */

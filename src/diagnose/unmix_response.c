@@ -8,10 +8,10 @@
 #define ROUNDS 8
 #define START_RESIDUAL 0.05 /* of the mean power, before any fit */
 #define ROWS_LEAST 50
-#define TRIED 6.0           /* least residual squares of a window, over those of the best, with which it is refined */
-#define NEARLY 2.0          /* residual squares that do not tell two windows apart */
-#define SAME_LENGTH 1.3     /* windows that are taken for one */
-#define NEIGHBOUR 2.6       /* windows of which taps of one can make the other */
+#define TRIED 6.0       /* least residual squares of a window, over those of the best, with which it is refined */
+#define NEARLY 2.0      /* residual squares that do not tell two windows apart */
+#define SAME_LENGTH 1.3 /* windows that are taken for one */
+#define NEIGHBOUR 2.6   /* windows of which taps of one can make the other */
 #define SAME_DELAY_NS 20e6
 
 const int64_t hec_response_windows_ns[HEC_WINDOWS] = {0,         20000000,  50000000,  100000000,
@@ -170,8 +170,8 @@ void hec_response_fit(const struct hec_response_rows *rows, struct hec_response 
     for (int w = 0; w < HEC_WINDOWS && !few; w++) {
         int64_t ns = hec_response_window_ns(w, rows->own_ns);
         for (int k = 0; ns > 0 && k < HEC_TAPS; k++) {
-            bool near = ratio(ns, best_ns) < NEIGHBOUR &&
-                        fabs(delay_ns(ns, k) - delay_ns(best_ns, start)) < SAME_DELAY_NS;
+            bool near =
+                ratio(ns, best_ns) < NEIGHBOUR && fabs(delay_ns(ns, k) - delay_ns(best_ns, start)) < SAME_DELAY_NS;
             far = near ? far : fmin(far, profile[w][k]);
             if (profile[w][k] <= NEARLY * least && ns > reach_ns) {
                 reach_ns = ns;

@@ -16,8 +16,8 @@
 #define BURST 1.3       /* of the power limit: no class takes more (850 W of 700 were seen) */
 #define ROOM 0.98
 #define KINDS_MOST (HEC_NNLS_MAX - HEC_UNMIX_CLASSES / 2 - HEC_TAPS)
-#define REPEATED 1.3    /* standard errors in a loop over those of independent errors: found with bench/unmix/coverage.c */
-#define QUIET_LEAST 10  /* samples of quiet classes whose residuals tell how exact they are */
+#define REPEATED 1.3 /* standard errors in a loop over those of independent errors: found with bench/unmix/coverage.c */
+#define QUIET_LEAST 10 /* samples of quiet classes whose residuals tell how exact they are */
 #define Z_975 1.959964
 #define ONE_SIDED (1.644854 / Z_975)
 

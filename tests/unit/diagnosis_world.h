@@ -12,8 +12,8 @@
 #define MS INT64_C(1000000)
 #define LENGTH_MS 45000 /* at most */
 #define STEP_SEGMENTS 24
-#define KERNELS 3  /* names: classes of kernels */
-#define SHAPES 8   /* kernels whose watts differ, taken in turn */
+#define KERNELS 3 /* names: classes of kernels */
+#define SHAPES 8  /* kernels whose watts differ, taken in turn */
 
 /* Which of the runs: one cell of the table. */
 struct cell {
@@ -39,7 +39,7 @@ struct world {
     /* the sensor: none of it is known to the estimator */
     double window_ms, spacing_ms, noise, lag_ms, filter_ms, dropped, slack_ms;
     double shape[SHAPES];
-    int shapes; /* kernels so far */
+    int shapes;                         /* kernels so far */
     struct segment step[STEP_SEGMENTS]; /* of runs whose steps are alike */
     int segments, at;                   /* 0: no steps */
     double factor[LENGTH_MS], power[LENGTH_MS], seen[LENGTH_MS];
@@ -327,9 +327,10 @@ static inline void run_one(struct world *w, uint64_t seed, const struct cell *ce
         double joules = 0;
         told->runs++;
         if (getenv("HEC_TEST_ROWS"))
-            printf("-- seed %llu: %g ms, steps of %g ms, +-%g: %s; level %.1f W, lag %.0f, filter %.0f, spacing %.0f ms\n",
-                   (unsigned long long)seed, cell->window_ms, cell->step_ms, cell->kernel_spread, how, w->level, w->lag_ms,
-                   w->filter_ms, w->spacing_ms);
+            printf(
+                "-- seed %llu: %g ms, steps of %g ms, +-%g: %s; level %.1f W, lag %.0f, filter %.0f, spacing %.0f ms\n",
+                (unsigned long long)seed, cell->window_ms, cell->step_ms, cell->kernel_spread, how, w->level, w->lag_ms,
+                w->filter_ms, w->spacing_ms);
         for (int i = 0; i < HEC_STATE_COUNT; i++) {
             joules += d->rows[i].ns ? d->rows[i].joules : 0;
             judge_row(w, &d->rows[i], i, score, told);
