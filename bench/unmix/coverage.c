@@ -1,5 +1,5 @@
 /* How often the 95 % intervals of states' watts hold, by sensor, step, kernels and label. Arguments: runs a cell (200),
- * first seed (1). Prints a Markdown table. */
+ * first seed (1), first cell (0), beyond the last (24), 1: with a calibrated sensor (0). Prints a Markdown table. */
 #include "unit/diagnosis_world.h"
 
 static struct world world;
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
             "| sensor | steps | kernels | label | runs | rows | intervals that hold %% | mean half width %% | off by > 3 "
             "%% |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (int c = from; c < to; c++) {
-        struct cell cell = {windows_ms[c / 8], steps_ms[c / 2 % 4], spreads[c % 2]};
+        struct cell cell = {windows_ms[c / 8], steps_ms[c / 2 % 4], spreads[c % 2], argc > 5 && atoi(argv[5])};
         struct score score = {0};
         char step[32] = "random";
         for (int i = 0; i < runs; i++)

@@ -21,7 +21,8 @@
 #define WINDOW_FLOOR 0.01
 #define WINDOW_FLOOR_W 3.0 /* where the limit is not known */
 #define WINDOW_UNIT_S 0.1
-#define FILTERED 2.6 /* samples: a sensor that averages longer is no filter of its own samples */
+#define FILTERED 2.6      /* samples: a sensor that averages longer is no filter of its own samples */
+#define DELAY_OFF_NS 15e6 /* of a fitted delay from the calibrated one */
 #define POWER_TIMING                                                                                                   \
     0.03 /* of HEC_TIMING_NS, squared: the mean delay of power samples is fitted, their single ones jitter */
 
@@ -224,18 +225,11 @@ static int fit_response(struct hec_unmix *unmix) {
         qsort(sorted, (size_t)held, sizeof *sorted, compare_ns);
         rows.own_ns = sorted[held / 2];
     }
-    if (sensor->window_ns > 0) {
-        int64_t end_ns = window_of(unmix, 0, rows.own_ns) / 2 - sensor->delay_ns;
-        int64_t tap = (end_ns - HEC_TAP_FIRST_NS + HEC_TAP_NS / 2) / HEC_TAP_NS;
-        unmix->response = (struct hec_response){.distinct = INFINITY};
-        hec_response_refine(&rows,
-                            (int)(tap < 0           ? 0
-                                  : tap >= HEC_TAPS ? HEC_TAPS - 1
-                                                    : tap),
-                            &unmix->response, unmix->watts, work);
-    } else {
-        hec_response_fit(&rows, &unmix->response, unmix->watts, work);
-    }
+    rows.own_ns = window_of(unmix, 0, rows.own_ns);
+    hec_response_fit(&rows, &unmix->response, unmix->watts, work);
+    double delay_ns = (double)rows.own_ns / 2 - hec_response_lag_ns(unmix->response.weight);
+    if (sensor->window_ns > 0 && fabs(delay_ns - (double)sensor->delay_ns) > DELAY_OFF_NS)
+        unmix->response.distinct = 0; /* the steps themselves were taken for a delay */
     free(work);
     for (int k = 0; k < HEC_TAPS; k++)
         if (unmix->response.weight[k] > unmix->response.weight[unmix->reference])

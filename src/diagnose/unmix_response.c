@@ -115,8 +115,9 @@ static double mean_of(const struct hec_response_rows *rows) {
     return fmax(mean, 1e-3);
 }
 
-double hec_response_refine(const struct hec_response_rows *rows, int tap, struct hec_response *out, double *watts,
-                           double *work) {
+/* The window of *out from one tap. Mean residual square. */
+static double refine(const struct hec_response_rows *rows, int tap, struct hec_response *out, double *watts,
+                     double *work) {
     double last = INFINITY, mean = mean_of(rows), residual2 = START_RESIDUAL * START_RESIDUAL * mean * mean;
     double *x = work + (int64_t)HEC_TAPS * rows->count;
     memset(out->weight, 0, sizeof out->weight);
@@ -158,7 +159,7 @@ void hec_response_fit(const struct hec_response_rows *rows, struct hec_response 
         struct hec_response with = {.window = w};
         if (!(profile[w][best[w]] <= TRIED * least))
             continue;
-        double now = hec_response_refine(rows, best[w], &with, watts, work);
+        double now = refine(rows, best[w], &with, watts, work);
         if (now < refined) {
             refined = now;
             out->window = w;
@@ -180,7 +181,7 @@ void hec_response_fit(const struct hec_response_rows *rows, struct hec_response 
         }
     }
     out->distinct = few || !(least < INFINITY) ? 0 : least > 0 ? far / least : 1;
-    hec_response_refine(rows, start, out, watts, work);
+    refine(rows, start, out, watts, work);
 }
 
 double hec_response_lag_ns(const double *weight) {

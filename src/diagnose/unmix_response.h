@@ -11,7 +11,6 @@
 #define HEC_TAP_NS INT64_C(10000000)
 #define HEC_TAP_FIRST_NS (-HEC_TAP_NS * (HEC_TAPS / 2))
 #define HEC_TAPS_SD 0.3 /* what is believed of a tap's weight beforehand: matters only where classes hardly vary */
-#define HEC_TAPS_KNOWN_SD 0.1 /* the same where the sensor was calibrated */
 
 /* Lengths that are tried; 0: the sample's own span. From the shortest to the longest that a maker states: 10 ms to 1 s. */
 #define HEC_WINDOWS 7
@@ -41,9 +40,6 @@ struct hec_response {
  * response given the watts. Fills *out and watts; of a class that z does not have, the mean of y. Fewer than 50 rows tell
  * nothing: the own span, the longest reach, not distinct. work: (HEC_TAPS + classes) * count doubles. */
 void hec_response_fit(const struct hec_response_rows *rows, struct hec_response *out, double *watts, double *work);
-/* The same with a window and a tap that are known. Mean residual square. */
-double hec_response_refine(const struct hec_response_rows *rows, int tap, struct hec_response *out, double *watts,
-                           double *work);
 double hec_response_lag_ns(const double *weight);
 
 #endif

@@ -337,7 +337,7 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
     fit.center = fmax(mean, 1e-6);
     fit.kin_sd = unmix->options.kin_sd * sqrt(unmix->repeats) * fit.center;
     fit.repeated = 1 + (REPEATED * REPEATED - 1) * unmix->repeats;
-    fit.extra_sd = unmix->options.sensor.window_ns > 0 ? HEC_TAPS_KNOWN_SD : HEC_TAPS_SD;
+    fit.extra_sd = HEC_TAPS_SD;
     fit.residual_start = 0.03 * fit.center;
     fit.residual_least = 1e-4 * fit.center;
     if (power.count > 0)
