@@ -37,7 +37,7 @@
 #define KIND_AGAIN 3
 #define KIND_SD 0.1 /* how far kinds of kernels are apart, of the mean power */
 #define ALONE_LEAST_S 0.1
-#define FLOOR 0.9 /* of the least that the level may be: work takes more */
+#define FLOOR 0.9 /* of the least that the level may be, and of what an idle device took: no state takes less */
 #define BURST 1.2 /* of the limit: the most that work is believed to take on average */
 #define HALF 0.5
 #define SLOW_NS (200 * HEC_NS_PER_MS)
@@ -114,6 +114,7 @@ int hec_pricing_class(struct hec_pricing_order *order, const struct hec_state_pi
 
 struct level {
     double watts, sd; /* sd in watts */
+    double least;     /* what an idle device took in this run, with or without a context; 0: not seen */
 };
 
 /* NAN: not measured. */
@@ -164,6 +165,7 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     else
         *level = (struct level){LEVEL_OF_MEAN * mean, LEVEL_OF_MEAN_SD};
     level->sd *= level->watts;
+    level->least = seconds[1] >= ALONE_LEAST_S ? fmin(joules[1] / seconds[1], level->watts) : 0;
     return 0;
 }
 
@@ -190,7 +192,7 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
     double most = isfinite(p->limit_w) ? fmax(BURST * p->limit_w, level.watts) : NEVER_W;
     double work = busy > 0 ? fmin(fmax(rest / busy, level.watts), most) : mean;
     double work_sd = fmax(work, isfinite(p->limit_w) ? HALF * p->limit_w : mean);
-    double floor = FLOOR * fmax(level.watts - level.sd, 0), w = level.watts;
+    double floor = FLOOR * fmax(level.watts - level.sd, level.least), w = level.watts;
     const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, floor},
                                   edges = {w, EDGE_SD * w, 1, (1 - EDGE_VARIES) * floor},
                                   copy = {COPY_ABOVE * w, COPY_SD * w, COPY_ABOVE, floor},

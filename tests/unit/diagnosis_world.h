@@ -301,6 +301,8 @@ static inline void judge_row(const struct world *w, const struct hec_ledger_row 
     told->rows++;
     told->covered += covered;
     told->beyond += !(row->watts_low <= row->watts && row->watts <= row->watts_high);
+    /* no less than an idle device (without a context 0.68 of the level), no more than the board can */
+    told->beyond += row->watts < 0.6 * 0.68 * w->level || row->watts > 1.3 * 700;
     if (getenv("HEC_TEST_ROWS"))
         printf("%-10s %7.3f s %8.1f J found %8.1f J [%8.1f %8.1f] %s\n", hec_state_name((enum hec_state)state), seconds,
                joules, row->joules, low, high, covered ? "" : "OUT");
