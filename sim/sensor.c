@@ -51,8 +51,15 @@ int64_t sim_sensor_history_last(struct sim_world *world, int64_t t_ns) {
 }
 
 int32_t sim_sensor_history_mw(struct sim_world *world, int device, int64_t k) {
-    int64_t end = sim_world_epoch_ns(world) + k * SIM_HISTORY_PERIOD_NS;
-    return with_noise(world, device, end, sim_sensor_mean_mw(world, device, end - SIM_HISTORY_PERIOD_NS, end));
+    const struct sim_spec *spec = sim_world_spec(world);
+    int64_t t = sim_world_epoch_ns(world) + k * SIM_HISTORY_PERIOD_NS, end = t - spec->sensor_lag_ns;
+    int64_t window = spec->sensor_window_ns ? spec->sensor_window_ns : SIM_HISTORY_PERIOD_NS;
+    return with_noise(world, device, t, sim_sensor_mean_mw(world, device, end - window, end));
+}
+
+bool sim_sensor_history_lost(struct sim_world *world, int device, int64_t k) {
+    int lose = sim_world_spec(world)->lose;
+    return lose && sim_hash_unit((uint64_t)device, (uint64_t)k, 13) * lose < 1;
 }
 
 static int32_t polled(struct sim_world *world, int device, int64_t t_ns, int64_t window_ns) {

@@ -20,9 +20,11 @@ uint64_t sim_sensor_energy_mj(struct sim_world *world, int device, int64_t t_ns)
 /* True mean power over (t0, t1]. */
 int32_t sim_sensor_mean_mw(struct sim_world *world, int device, int64_t t0_ns, int64_t t1_ns);
 
-/* Sample k of the power history ends at epoch + k * SIM_HISTORY_PERIOD_NS and is the mean over its period, plus noise. */
+/* Sample k of the power history is of epoch + k * SIM_HISTORY_PERIOD_NS. It is the mean over the time that the
+ * specification's sensor averages, as late as that is (its period, and not at all), plus noise. */
 int64_t sim_sensor_history_last(struct sim_world *world, int64_t t_ns);
 int32_t sim_sensor_history_mw(struct sim_world *world, int device, int64_t k);
+bool sim_sensor_history_lost(struct sim_world *world, int device, int64_t k);
 
 /* Polled power: of the last 20 ms or of the last second before the last edge of SIM_POWER_PERIOD_NS, plus noise. */
 int32_t sim_sensor_instant_mw(struct sim_world *world, int device, int64_t t_ns);

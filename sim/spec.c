@@ -136,6 +136,30 @@ static int parse_watts(const char *key, const char *value, double maximum, int32
     return HEC_OK;
 }
 
+/* WINDOW_MS[:LAG_MS] */
+static int parse_sensor(char *value, struct sim_spec *spec, struct hec_why *why) {
+    double window = 0, lag = 0;
+    char *colon = strchr(value, ':');
+    if (colon)
+        *colon++ = '\0';
+    if (!sim_spec_number(value, 2000, &window) || window < 1 || (colon && !sim_spec_number(colon, 500, &lag)))
+        return hec_fail(why, HEC_ERR_USAGE,
+                        "'sensor=%.40s' should be sensor=WINDOW or sensor=WINDOW:LAG, as in sensor=100:20 "
+                        "(milliseconds, 1 to 2000 and up to 500)",
+                        value);
+    spec->sensor_window_ns = (int64_t)(window * (double)HEC_NS_PER_MS);
+    spec->sensor_lag_ns = (int64_t)(lag * (double)HEC_NS_PER_MS);
+    return HEC_OK;
+}
+
+static int parse_lose(const char *value, struct sim_spec *spec, struct hec_why *why) {
+    double one_in;
+    if (!sim_spec_number(value, 1e6, &one_in) || one_in < 2 || one_in != floor(one_in))
+        return hec_fail(why, HEC_ERR_USAGE, "lose=%.40s: one power sample in so many is lost, from 2 on", value);
+    spec->lose = (int)one_in;
+    return HEC_OK;
+}
+
 static int parse_cap(const char *value, struct sim_spec *spec, struct hec_why *why) {
     const struct sim_profile *profile = sim_profile_find(spec->profile);
     int err = parse_watts("cap", value, profile->power_max_mw / 1000.0, &spec->cap_mw, why);
@@ -166,6 +190,10 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
             return parse_driver(value, spec, why);
         if (strcmp(word, "noise") == 0)
             return parse_watts("noise", value, 1000, &spec->noise_mw, why);
+        if (strcmp(word, "sensor") == 0)
+            return parse_sensor(value, spec, why);
+        if (strcmp(word, "lose") == 0)
+            return parse_lose(value, spec, why);
         if (strcmp(word, "cap") == 0)
             return parse_cap(value, spec, why);
         if (strcmp(word, "mig") == 0 && (strcmp(value, "0") == 0 || strcmp(value, "1") == 0)) {
@@ -186,8 +214,8 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
     }
     return hec_fail(why, HEC_ERR_USAGE,
                     "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, slow=FUNCTION:MS, hang=FUNCTION, "
-                    "fail=FUNCTION, nopower, noise=W, cap=W, driver=450, mig=1, clock=virtual, cupti=VERSION, "
-                    "badrecord=KIND, nobuffer=N, slowflush=MS, cuptiskew=PPM, tracecost=NS, holder=NAME",
+                    "fail=FUNCTION, nopower, noise=W, sensor=MS[:MS], lose=N, cap=W, driver=450, mig=1, clock=virtual, "
+                    "cupti=VERSION, badrecord=KIND, nobuffer=N, slowflush=MS, cuptiskew=PPM, tracecost=NS, holder=NAME",
                     word, separator ? (char[]){separator, '\0'} : "", value ? value : "");
 }
 

@@ -72,6 +72,9 @@ struct sim_spec {
     bool no_power;     /* no power history */
     int32_t noise_mw;  /* standard deviation added to power readings, never to the counter */
     int32_t cap_mw;    /* 0: the profile's default limit */
+    /* Of the power history: a sample is a mean of so much, and so late; 0: its own 20 ms. */
+    int64_t sensor_window_ns, sensor_lag_ns;
+    int lose; /* one in so many samples is not there; 0: all are */
     int fault_count;
     struct sim_fault faults[SIM_FAULT_MAX];
     struct sim_trace_spec trace;

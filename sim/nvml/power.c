@@ -31,7 +31,7 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetSamples(sim_nvml_device device, int type, u
     unsigned written = 0;
     for (int64_t k = last - SIM_HISTORY_LENGTH + 1; k <= last && written < *count; k++) {
         unsigned long long t_us = sim_nvml_wall_us(world, sim_world_epoch_ns(world) + k * SIM_HISTORY_PERIOD_NS);
-        if (t_us > last_seen_us)
+        if (t_us > last_seen_us && !sim_sensor_history_lost(world, device->device, k))
             samples[written++] =
                 (struct sim_nvml_sample){t_us, {.ui = (unsigned)sim_sensor_history_mw(world, device->device, k)}};
     }

@@ -2,9 +2,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/calibrate.h"
-#include "launch/facts.h"
+#include "diagnose/sensor_response.h"
 #include "driver/cuda_bench.h"
 #include "driver/nvml.h"
+#include "launch/facts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,9 +21,21 @@
 #define BUSY_PERCENT 5 /* utilisation that a device without visible processes is taken for busy at */
 #define POLL_NS (5 * HEC_NS_PER_MS)
 
+#define READINGS_MAX 4096 /* 12 s, each 5 ms */
+#define EDGES_MAX 64
+#define HISTORY_MAX 256                  /* the driver keeps 119 samples */
+#define HISTORY_NS (500 * HEC_NS_PER_MS) /* between two looks at it: it reaches 2.3 s back */
+
 struct card {
     struct hec_nvml nvml;
     hec_nvml_device handle;
+    /* of the square wave */
+    int64_t edges_ns[EDGES_MAX];
+    struct hec_sensor_reading readings[READINGS_MAX];
+    int edges, count;
+    int64_t looked_ns;
+    uint64_t last_us;
+    bool history;
 };
 
 static bool throttled(void *context) {
@@ -69,6 +82,59 @@ static double idle_watts(void *context, int64_t ns) {
         }
     }
     return count ? sum / count : NAN;
+}
+
+/* ---- the power sensor ---- */
+
+static void load_edge(void *context, int64_t t_ns) {
+    struct card *card = context;
+    if (card->edges < EDGES_MAX)
+        card->edges_ns[card->edges++] = t_ns;
+}
+
+static void keep_reading(struct card *card, int64_t t_ns, double watts) {
+    if (card->count < READINGS_MAX)
+        card->readings[card->count++] = (struct hec_sensor_reading){t_ns, watts};
+}
+
+/* The samples that the driver stamps itself, where it keeps them: those are what hec run reads. */
+static bool look_at_history(struct card *card) {
+    struct hec_nvml_sample samples[HISTORY_MAX];
+    unsigned count = HISTORY_MAX;
+    int type = HEC_NVML_UNSIGNED;
+    if (!card->nvml.samples || card->nvml.samples(card->handle, HEC_NVML_SAMPLES_TOTAL_POWER, card->last_us, &type,
+                                                  &count, samples) != HEC_NVML_SUCCESS)
+        return false;
+    uint64_t newest = card->last_us;
+    for (unsigned i = 0; i < count && i < HISTORY_MAX; i++) {
+        if (samples[i].time_us <= card->last_us)
+            continue;
+        newest = samples[i].time_us > newest ? samples[i].time_us : newest;
+        keep_reading(card, (int64_t)samples[i].time_us * HEC_NS_PER_US - hec_clock_wall_offset_ns(),
+                     (double)hec_nvml_value_integer(&samples[i].value, type) / 1e3);
+    }
+    card->last_us = newest;
+    return count > 0;
+}
+
+static void watch(void *context) {
+    struct card *card = context;
+    int64_t now_ns = hec_clock_mono_ns();
+    unsigned mw = 0;
+    if (now_ns - card->looked_ns >= HISTORY_NS) {
+        card->looked_ns = now_ns;
+        card->history = look_at_history(card) || card->history;
+    }
+    if (!card->history && card->nvml.power_usage && card->nvml.power_usage(card->handle, &mw) == HEC_NVML_SUCCESS)
+        keep_reading(card, now_ns, mw / 1e3);
+}
+
+static double sensor(void *context, enum hec_peak_kind kind) {
+    const struct card *card = context;
+    struct hec_sensor_response response;
+    if (!hec_sensor_response_fit(card->edges_ns, card->edges, card->readings, card->count, &response))
+        return NAN;
+    return (double)(kind == HEC_PEAK_SENSOR_WINDOW ? response.window_ns : response.delay_ns);
 }
 
 static void tell(void *context, enum hec_peak_kind kind, const char *why) {
@@ -169,7 +235,8 @@ int hec_calibrate_device(const struct hec_device *device, bool force, struct hec
         return hec_fail(why, HEC_ERR_UNSUPPORTED,
                         "the device is divided (MIG); its parts have no peaks of their own here");
     struct hec_cuda cuda;
-    struct card card;
+    static struct card card; /* one device after the other */
+    card = (struct card){.edges = 0};
     int err = hec_cuda_load(NULL, &cuda, why);
     if (err < 0)
         return err;
@@ -180,6 +247,11 @@ int hec_calibrate_device(const struct hec_device *device, bool force, struct hec
         struct hec_cuda_bench bench = {.cuda = &cuda, .device = ordinal, .context = &card, .tell = tell};
         bench.throttled = card.nvml.clocks_event_reasons ? throttled : NULL;
         bench.idle_watts = card.nvml.energy || card.nvml.power_usage ? idle_watts : NULL;
+        if (card.nvml.samples || card.nvml.power_usage) {
+            bench.load = load_edge;
+            bench.watch = watch;
+            bench.sensor = sensor;
+        }
         err = ordinal < 0 ? ordinal : hec_cuda_bench(&bench, peaks, why);
         if (err == HEC_OK && other_processes(&card) > 0)
             peaks->shared = true; /* somebody came while it ran */

@@ -135,7 +135,7 @@ static void find_groups(struct hec_class_profiler *p, const double *seconds, dou
 }
 
 int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct hec_device_summary *device,
-                             struct hec_class_profiler **out) {
+                             const struct hec_unmix_sensor *sensor, struct hec_class_profiler **out) {
     double seconds[HEC_KERNEL_CLASS_COUNT] = {0}, all = 0;
     double by_precision[HEC_KERNEL_CLASS_COUNT + 1][HEC_KERNEL_PRECISION_COUNT] = {{0}};
     *out = NULL;
@@ -164,8 +164,11 @@ int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct h
     p->device = device;
     find_precision(p, by_precision);
     find_groups(p, seconds, all);
-    struct hec_unmix_options fine = {
-        .classes = p->groups, .counters = COUNTERS, .limit_w = device->power_limit_w, .readings_first = true};
+    struct hec_unmix_options fine = {.classes = p->groups,
+                                     .counters = COUNTERS,
+                                     .limit_w = device->power_limit_w,
+                                     .readings_first = true,
+                                     .sensor = *sensor};
     hec_joint_quiet(p->groups, p->class_of, &fine);
     const struct hec_unmix_options whole = {
         .classes = FIRST_CLASS + 1, .counters = COUNTERS, .limit_w = NAN, .readings_first = true};
@@ -289,7 +292,7 @@ int hec_class_profiler_piece(struct hec_class_profiler *p, const struct hec_stat
         fine = EDGE;
     if (fine >= FIRST_CLASS)
         p->last = fine;
-    if (fine == IDLE && p->last && hec_pricing_class(piece) == HEC_STATE_COMPUTE) {
+    if (fine == IDLE && p->last && hec_pricing_tight(piece)) {
         fine = p->last;
         p->tight_ns[fine] += piece->end_ns - piece->start_ns;
     }

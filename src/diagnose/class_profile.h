@@ -48,8 +48,9 @@ struct hec_timeline;
 struct hec_class_profiler;
 /* timeline: kernels and their seconds, which say what classes there are. *out is NULL where the device ran none. 0 or
  * HEC_ERR_NOMEM. */
+struct hec_unmix_sensor;
 int hec_class_profiler_begin(const struct hec_timeline *timeline, const struct hec_device_summary *device,
-                             struct hec_class_profiler **out);
+                             const struct hec_unmix_sensor *sensor, struct hec_class_profiler **out);
 /* Reads the hardware counters: GPM, each reading the mean of the time since the one before. every: of longer runs only
  * every so many minutes count. 0, HEC_ERR_NOMEM or what the input returned. */
 int hec_class_profiler_read(struct hec_class_profiler *profiler, const struct hec_summary_input *input, int64_t every,

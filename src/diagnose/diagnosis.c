@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(HEC_STATE_COUNT <= HEC_UNMIX_CLASSES, "a class of unmix.h for each state");
+_Static_assert(HEC_STATE_COUNT + HEC_PRICING_KINDS - 1 <= HEC_UNMIX_CLASSES, "a class of unmix.h for each state");
 
 #define WHOLE_NS (10000 * HEC_NS_PER_S) /* readings of so much are kept; of longer runs those of every nth minute */
 #define MINUTE_NS (60 * HEC_NS_PER_S)
@@ -27,7 +27,10 @@ struct supply {
     struct hec_unmix *unmix;             /* NULL: nothing to solve */
     struct hec_class_profiler *profiler; /* NULL: it ran no kernels */
     int64_t minutes;                     /* every so many counts */
-    int64_t tight_ns;                    /* see pricing.h */
+    bool has_peaks;                      /* it was calibrated */
+    struct hec_peaks peaks;
+    struct hec_pricing_order order;
+    int64_t tight_ns; /* see pricing.h */
     int err;
     /* of the series at hand */
     int64_t usual_ns, previous_ns;
@@ -68,6 +71,7 @@ static void take_power(void *context, int64_t t_ns, int64_t value, bool valid) {
     bool follows = s->previous && span > 0 && span <= SPAN_MOST * s->usual_ns;
     s->previous = valid;
     s->previous_ns = t_ns;
+    span = 2 * span > 3 * s->usual_ns ? s->usual_ns : span; /* one before was lost */
     if (valid && follows && !s->err && counts(s, t_ns)) {
         s->err = hec_unmix_power(s->unmix, t_ns, span, (double)value / 1e3);
         if (!s->err && s->profiler)
@@ -123,8 +127,14 @@ static void take_counter(void *context, int64_t t_ns, int64_t value, bool valid)
 static int read_supply(const struct hec_summary_input *input, const struct hec_timeline *told, struct supply *s,
                        struct hec_why *why) {
     const struct hec_device_summary *d = s->summary;
-    const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w);
-    int subject = d->device.index, err = hec_class_profiler_begin(told, d, &s->profiler);
+    struct hec_unmix_sensor sensor = {0, 0};
+    s->has_peaks = input->peaks && input->peaks(input->context, &d->device, &s->peaks) == 0 && !s->peaks.simulated;
+    const struct hec_peak *window = &s->peaks.peak[HEC_PEAK_SENSOR_WINDOW],
+                          *delay = &s->peaks.peak[HEC_PEAK_SENSOR_DELAY];
+    if (s->has_peaks && window->value > 0 && delay->value > 0)
+        sensor = (struct hec_unmix_sensor){llround(window->value), llround(delay->value)};
+    const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w, &sensor);
+    int subject = d->device.index, err = hec_class_profiler_begin(told, d, &sensor, &s->profiler);
     s->minutes = d->energy.window_s > 0 ? 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS : 1;
     if (!err && s->profiler)
         err = hec_class_profiler_read(s->profiler, input, s->minutes, why);
@@ -236,8 +246,8 @@ static int give_piece(struct build *b, int device, const struct hec_state_piece 
     }
     hec_calls_piece(b->calls, device, piece);
     if (!err && s && s->unmix && piece->traced) {
-        int class = hec_pricing_class(piece);
-        if (class != piece->state)
+        int class = hec_pricing_class(&s->order, piece);
+        if (hec_pricing_tight(piece))
             s->tight_ns += piece->end_ns - piece->start_ns;
         err = hec_unmix_piece(s->unmix, class, piece->start_ns, piece->end_ns);
     }
@@ -360,21 +370,23 @@ static int price_device(struct hec_ledger_device *d, struct supply *s, char why[
         snprintf(why, 256, "%s", energy && energy->why[0] ? energy->why : "the device's energy was not measured");
         return 0;
     }
-    const struct hec_pricing pricing = {energy, s->summary->power_limit_w, s->summary->device.name, s->tight_ns};
+    const struct hec_pricing pricing = {energy,
+                                        s->summary->power_limit_w,
+                                        s->summary->device.name,
+                                        s->has_peaks ? s->peaks.peak[HEC_PEAK_IDLE_POWER].value : NAN,
+                                        &s->order,
+                                        s->tight_ns};
     return hec_price_device(d, s->unmix, &pricing, why, how);
 }
 
 /* After the states: classes take shares of compute. */
-static int profile_device(const struct hec_summary_input *input, struct hec_ledger_device *d, struct supply *s,
-                          struct hec_class_profile *out) {
-    struct hec_peaks peaks, *measured = NULL;
+static int profile_device(struct hec_ledger_device *d, struct supply *s, struct hec_class_profile *out) {
     if (!s) {
         const struct hec_device_summary nothing = {.device = {.index = d->device, .has_gpm = -1}};
         hec_class_profile_none(&nothing, d, NULL, out);
         return 0;
     }
-    if (input->peaks && input->peaks(input->context, &s->summary->device, &peaks) == 0)
-        measured = &peaks;
+    const struct hec_peaks *measured = s->has_peaks ? &s->peaks : NULL;
     if (s->profiler)
         return hec_class_profiler_end(s->profiler, d, measured, out);
     hec_class_profile_none(s->summary, d, measured, out);
@@ -432,7 +444,7 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
         else
             err = price_device(d, supply_of(b, d->device), out->why[i], out->how[i]);
         if (!err)
-            err = profile_device(input, d, supply_of(b, d->device), &out->profiles[i]);
+            err = profile_device(d, supply_of(b, d->device), &out->profiles[i]);
         if (!err)
             hec_price_judge(d, out->how[i]);
     }

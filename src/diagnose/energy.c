@@ -19,6 +19,8 @@
 #define REACH_BACK_NS (2300 * HEC_NS_PER_MS)
 /* Power alone, checked by no counter: nvml.h gives its accuracy as +-5 %. */
 #define INTEGRAL_UNCHECKED 0.05
+/* The longest time over which a power reading is averaged (nvml.h, nvmlDeviceGetPowerUsage: one second). */
+#define SLOW_NS HEC_NS_PER_S
 /* Boards exceed their limit for less than a sample; room for a gap that hides such a peak. */
 #define CEILING_OVER_LIMIT 1.1
 
@@ -105,10 +107,10 @@ static void set_window(struct hec_energy_meter *meter, int which, int64_t start_
     meter->windows[which].end_ns = end_ns;
 }
 
-/* How late or blurred a step of power may appear: a sample, or, where power is polled, up to the second over which
- * many devices average it (nvml.h). */
+/* How late or blurred a step of power may appear: a sample, or, where power is polled or the counter shows that samples
+ * are no means over their own spacing, the second over which many devices average it (nvml.h). */
 static int64_t reach_ns(const struct hec_energy_meter *meter, int64_t usual_ns) {
-    return meter->options.has_power_history ? usual_ns : HEC_NS_PER_S;
+    return meter->options.has_power_history && !meter->slow ? usual_ns : SLOW_NS;
 }
 
 static void set_cut(struct hec_energy_meter *meter, int which, int64_t t_ns, int64_t slack_ns, int64_t reach) {
@@ -151,6 +153,8 @@ void hec_energy_prepare(struct hec_energy_meter *meter) {
         set_window(meter, HEC_EW_SLACK_B, b - meter->b.slack_ns, b);
         set_cut(meter, HEC_EW_CUT_A, a, meter->a.slack_ns, reach);
         set_cut(meter, HEC_EW_CUT_B, b, meter->b.slack_ns, reach);
+        set_cut(meter, HEC_EW_SLOW_A, a, meter->a.slack_ns, SLOW_NS);
+        set_cut(meter, HEC_EW_SLOW_B, b, meter->b.slack_ns, SLOW_NS);
     }
     for (int i = 0; i < meter->reset_count && i < HEC_ENERGY_RESETS_MAX; i++) {
         const struct hec_reset *reset = &meter->resets[i];
@@ -268,6 +272,20 @@ static struct anchored add_up(const struct hec_energy_meter *meter, double ceili
     return sum;
 }
 
+/* Whether the integral may be that far from the counter because of how the samples are made: where each is a mean over the
+ * last second, the second before each anchor counts as after it; where power is polled, what it was between two readings
+ * is not known, and only the least and the largest of them bound it. */
+static bool samples_explain(const struct hec_energy_meter *meter, double apart_j, double counter_j, double between_s) {
+    const struct hec_power_window *between = &meter->windows[HEC_EW_BETWEEN];
+    const struct hec_power_window *a = &meter->windows[HEC_EW_SLOW_A], *b = &meter->windows[HEC_EW_SLOW_B];
+    if (!(counter_j > 0))
+        return false;
+    if (!meter->options.has_power_history)
+        return counter_j >= between->minimum_w * between_s && counter_j <= between->maximum_w * between_s;
+    double spread = fmax(a->maximum_w, b->maximum_w) - fmin(a->minimum_w, b->minimum_w);
+    return spread > 0 && apart_j <= fmin(seconds_of(SLOW_NS), between_s) * spread;
+}
+
 static double covered_s(const struct hec_power_window *window) {
     return window->sampled_s + window->stretch_s;
 }
@@ -324,7 +342,9 @@ static void by_counter(struct hec_energy_meter *meter, struct hec_energy *out, d
         double integral = hec_power_window_joules(between) + joules_of(meter, HEC_EW_SLACK_A) / 2 -
                           joules_of(meter, HEC_EW_SLACK_B) / 2 - sum.bridged_j;
         out->disagreement = sum.counter_j > 0 ? (integral - sum.counter_j) / sum.counter_j : INFINITY;
-        if (!(fabs(out->disagreement) <= HEC_ENERGY_TOLERANCE) && fabs(integral - sum.counter_j) > sum.explained_j) {
+        double apart = fabs(integral - sum.counter_j);
+        meter->slow = fabs(out->disagreement) > HEC_ENERGY_TOLERANCE && apart > sum.explained_j;
+        if (meter->slow && !samples_explain(meter, apart - sum.explained_j, sum.counter_j, between_s)) {
             if (sum.counter_j > 0)
                 invalid(out,
                         "the counter and the power samples disagree by %.1f %% (%.6g J and %.6g J from %.2f s to "
@@ -357,10 +377,11 @@ static void by_counter(struct hec_energy_meter *meter, struct hec_energy *out, d
         out->counter_joules + (a > 0 ? head_j : -head_j) - slack_a / 2 + (b < end ? tail_j : -tail_j) + slack_b / 2;
     double off = isfinite(out->disagreement) ? fabs(out->disagreement) : INTEGRAL_UNCHECKED;
     double head_s = fabs(out->counter_from_s), tail_s = fabs(out->window_s - out->counter_to_s);
+    int near_a = meter->slow ? HEC_EW_SLOW_A : HEC_EW_CUT_A, near_b = meter->slow ? HEC_EW_SLOW_B : HEC_EW_CUT_B;
     out->bound_joules = sum.slack_j + sum.pieces_bound_j +
                         fmax(HEC_ENERGY_TOLERANCE, off) * (out->outside_joules + (slack_a + slack_b) / 2) +
-                        edges_of(meter, HEC_EW_CUT_START, HEC_EW_CUT_A, head_s, ceiling_w) +
-                        edges_of(meter, HEC_EW_CUT_B, HEC_EW_CUT_END, tail_s, ceiling_w) +
+                        edges_of(meter, meter->slow ? HEC_EW_SLOW_A : HEC_EW_CUT_START, near_a, head_s, ceiling_w) +
+                        edges_of(meter, near_b, meter->slow ? HEC_EW_SLOW_B : HEC_EW_CUT_END, tail_s, ceiling_w) +
                         hec_power_window_fill_bound(&h, ceiling_w) + hec_power_window_fill_bound(&t, ceiling_w);
 }
 

@@ -52,6 +52,8 @@ enum hec_energy_window {
     HEC_EW_CUT_A,
     HEC_EW_CUT_B,
     HEC_EW_CUT_END,
+    HEC_EW_SLOW_A, /* cuts, were each sample a mean over the last second */
+    HEC_EW_SLOW_B,
     HEC_EW_RESETS, /* then five each: piece, slack before, slack after, cut before, cut after */
     HEC_EW_COUNT = HEC_EW_RESETS + 5 * HEC_ENERGY_RESETS_MAX
 };
@@ -72,6 +74,7 @@ struct hec_energy_meter {
     int64_t first_data_ns, last_data_ns; /* within the window: for the sentence about coverage */
     int64_t hole_start_ns, hole_end_ns;  /* the longest interval without a power sample */
     int gaps;
+    bool slow; /* the counter shows that samples are means over more than their spacing */
 };
 
 void hec_energy_init(struct hec_energy_meter *meter, const struct hec_energy_options *options);

@@ -38,25 +38,26 @@ void hec_cholesky_solve(const double *factor, int n, double *x) {
     }
 }
 
-/* A point within the bounds at which the equality holds. */
+/* A point within the bounds at which the equality holds: all as far between their bounds, or as far above the lower one. */
 static int feasible(const struct hec_nnls *p, double *x, uint8_t *at) {
-    double sum = 0, rest = p->equal_to;
+    double sum = 0, rest = p->equal_to, room = 0;
     for (int i = 0; i < p->n; i++) {
         if (!(p->lower[i] <= p->upper[i]))
             return HEC_ERR_USAGE;
         if (p->equal && p->equal[i] != 0) {
-            if (!(p->equal[i] > 0) || !isfinite(p->lower[i]) || p->upper[i] != INFINITY)
+            if (!(p->equal[i] > 0) || !isfinite(p->lower[i]))
                 return HEC_ERR_USAGE;
             sum += p->equal[i];
             rest -= p->equal[i] * p->lower[i];
+            room += p->equal[i] * (p->upper[i] - p->lower[i]);
         }
     }
-    if (p->equal && (!(sum > 0) || !(rest >= 0) || !isfinite(rest)))
+    if (p->equal && (!(sum > 0) || !(rest >= 0) || !isfinite(rest) || rest > room))
         return HEC_ERR_USAGE;
     for (int i = 0; i < p->n; i++) {
         at[i] = HEC_NNLS_FREE;
         if (p->equal && p->equal[i] != 0)
-            x[i] = p->lower[i] + rest / sum;
+            x[i] = p->lower[i] + (isfinite(room) && room > 0 ? rest / room * (p->upper[i] - p->lower[i]) : rest / sum);
         else if (isfinite(p->lower[i]))
             x[i] = isfinite(p->upper[i]) ? (p->lower[i] + p->upper[i]) / 2 : fmax(p->lower[i], 0);
         else

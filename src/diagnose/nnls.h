@@ -20,7 +20,8 @@ struct hec_nnls {
     const double *a; /* n x n, symmetric, positive definite */
     const double *b;
     const double *lower, *upper; /* may be infinite */
-    const double *equal; /* e; NULL: no equality. Where e > 0, lower must be finite and upper INFINITY; else e = 0 */
+    const double *
+        equal; /* e; NULL: no equality. Where e > 0, lower must be finite, and upper everywhere or nowhere; else e = 0 */
     double equal_to;
 };
 

@@ -16,22 +16,31 @@
 #define COPY_SD 0.25
 #define EDGE_SD 0.2
 #define LAUNCH_SD 0.1
+/* Startup begins without a context (H200: 82 W of 120 W): what no reading covers of it may differ so much from the rest. */
+#define EDGE_VARIES 0.35
 /* The level itself: how well it is known by where it comes from. */
+#define LEVEL_CALIBRATED_SD 0.05 /* this device at another temperature */
 #define LEVEL_SPLIT_SD 0.05
 #define LEVEL_ALONE_SD 0.1
 #define LEVEL_PART_SD 0.08 /* two H100 of one host are 8 % apart */
 #define LEVEL_EDGE_SD 0.2
 #define LEVEL_LOWEST_SD 0.15
-#define LEVEL_OF_LIMIT 0.17 /* H200 120 of 700 W, A100 66 of 400, P100 36 of 300 */
-#define LEVEL_OF_LIMIT_SD 0.4
+/* Measured on boards of 700 W alone: an H200 120 W, two H100 120 and 130 W. What others take is not known. */
+#define LEVEL_OF_LIMIT 0.17
+#define LEVEL_OF_LIMIT_SD 0.5
 #define LEVEL_OF_MEAN 0.5
 #define LEVEL_OF_MEAN_SD 0.5
 /* Between kernels that were queued in time an H200 pauses for about 1 us; a launch takes 4 us and more. */
 #define TIGHT_NS 3000
+#define CHANCE 0.8 /* of compute comes in an order that came before, although nothing repeats: a few states at random */
+#define ORDER_BITS 8 /* of each of the four pieces that an order is made of */
+#define KIND_AGAIN 3
+#define KIND_SD 0.1 /* how far kinds of kernels are apart, of the mean power */
 #define ALONE_LEAST_S 0.1
-#define FLOOR 0.9 /* of the least that the level may be: work takes more */
+#define FLOOR 0.9 /* of the least that the level may be, and of what an idle device took: no state takes less */
 #define BURST 1.2 /* of the limit: the most that work is believed to take on average */
 #define HALF 0.5
+#define SLOW_NS (200 * HEC_NS_PER_MS)
 #define NEVER_W 1e4  /* no device takes as much */
 #define WELL 0.1     /* half an interval, of the watts: a state that is not known so well is not "measured" ... */
 #define MATTERS 0.02 /* ... where it has so much of the joules */
@@ -53,20 +62,59 @@ static bool waits(int state) {
            state != HEC_STATE_UNKNOWN;
 }
 
-struct hec_unmix_options hec_pricing_options(double limit_w) {
-    struct hec_unmix_options options = {.classes = HEC_STATE_COUNT, .limit_w = limit_w, .readings_first = true};
+struct hec_unmix_options hec_pricing_options(double limit_w, const struct hec_unmix_sensor *sensor) {
+    struct hec_unmix_options options = {.classes = HEC_STATE_COUNT + HEC_PRICING_KINDS - 1,
+                                        .limit_w = limit_w,
+                                        .readings_first = true,
+                                        .kin_sd = KIND_SD,
+                                        .sensor = *sensor};
+    for (int i = HEC_STATE_COUNT; i < options.classes; i++)
+        options.kin[i] = 1 + HEC_STATE_COMPUTE;
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         options.quiet[edge(i)] |= (uint32_t)(waits(i) || edge(i)) << i;
     return options;
 }
 
-int hec_pricing_class(const struct hec_state_piece *piece) {
-    bool tight = piece->state == HEC_STATE_LAUNCH && piece->end_ns - piece->start_ns < TIGHT_NS;
-    return tight ? HEC_STATE_COMPUTE : piece->state;
+bool hec_pricing_tight(const struct hec_state_piece *piece) {
+    return piece->state == HEC_STATE_LAUNCH && piece->end_ns - piece->start_ns < TIGHT_NS;
+}
+
+/* The class of kernels in this order: one of its own once it came some times, as in a loop, as long as there are any; the
+ * others share those that there are. */
+static int kind_of(struct hec_pricing_order *order, uint32_t hash, int64_t ns) {
+    uint8_t *seen = &order->seen[hash >> 24];
+    int kind = 0;
+    while (kind < order->kinds && order->kind[kind] != hash)
+        kind++;
+    if (kind == order->kinds) {
+        *seen += *seen < KIND_AGAIN;
+        if (order->kinds < HEC_PRICING_KINDS && *seen == KIND_AGAIN)
+            order->kind[order->kinds++] = hash;
+        else
+            kind = (int)(hash >> 16) % HEC_PRICING_KINDS;
+    }
+    order->all_ns += ns;
+    order->again_ns += kind < order->kinds && order->kind[kind] == hash ? ns : 0;
+    return kind ? HEC_STATE_COUNT + kind - 1 : HEC_STATE_COMPUTE;
+}
+
+int hec_pricing_class(struct hec_pricing_order *order, const struct hec_state_piece *piece) {
+    uint32_t now = 1 + piece->state + HEC_STATE_COUNT * (uint32_t)piece->kernel_class;
+    bool tight = hec_pricing_tight(piece);
+    bool goes_on = now == order->now && piece->start_ns == order->end_ns; /* a kernel that was cut in two */
+    order->end_ns = piece->end_ns;
+    order->now = tight ? 0 : now;
+    if (!tight && !goes_on) {
+        order->before = order->before << ORDER_BITS | (now * 2654435761u >> (32 - ORDER_BITS));
+        if (piece->state == HEC_STATE_COMPUTE)
+            order->class = kind_of(order, order->before * 2654435761u, piece->end_ns - piece->start_ns);
+    }
+    return piece->state == HEC_STATE_COMPUTE || tight ? order->class : piece->state;
 }
 
 struct level {
     double watts, sd; /* sd in watts */
+    double least;     /* what an idle device took in this run, with or without a context; 0: not seen */
 };
 
 /* NAN: not measured. */
@@ -95,10 +143,17 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     if (energy->idle_context_s > 0 && energy->idle_unknown_max_joules > 0)
         highest = energy->idle_unknown_max_joules / energy->idle_context_s;
     double by_limit = LEVEL_OF_LIMIT * p->limit_w, by_part = level_of_part(p->device);
-    if (isfinite(energy->idle_context_watts))
+    int64_t reach_ns;
+    int err = hec_unmix_reach(unmix, &reach_ns);
+    if (err)
+        return err;
+    /* the split takes a sample for the mean of its own spacing */
+    if (isfinite(energy->idle_context_watts) && reach_ns < SLOW_NS)
         *level = (struct level){energy->idle_context_watts, LEVEL_SPLIT_SD};
     else if (seconds[0] >= ALONE_LEAST_S)
         *level = (struct level){joules[0] / seconds[0], LEVEL_ALONE_SD};
+    else if (p->idle_w * (1 - 2 * LEVEL_CALIBRATED_SD) <= fmin(mean, highest))
+        *level = (struct level){p->idle_w, LEVEL_CALIBRATED_SD};
     else if (by_part * (1 - 2 * LEVEL_PART_SD) <= fmin(mean, highest))
         *level = (struct level){by_part, LEVEL_PART_SD};
     else if (seconds[1] >= ALONE_LEAST_S && joules[1] / seconds[1] <= fmax(mean, highest))
@@ -110,6 +165,7 @@ static int find_level(const struct hec_pricing *p, struct hec_unmix *unmix, doub
     else
         *level = (struct level){LEVEL_OF_MEAN * mean, LEVEL_OF_MEAN_SD};
     level->sd *= level->watts;
+    level->least = seconds[1] >= ALONE_LEAST_S ? fmin(joules[1] / seconds[1], level->watts) : 0;
     return 0;
 }
 
@@ -136,11 +192,14 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
     double most = isfinite(p->limit_w) ? fmax(BURST * p->limit_w, level.watts) : NEVER_W;
     double work = busy > 0 ? fmin(fmax(rest / busy, level.watts), most) : mean;
     double work_sd = fmax(work, isfinite(p->limit_w) ? HALF * p->limit_w : mean);
-    double floor = FLOOR * fmax(level.watts - level.sd, 0), w = level.watts;
-    const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, 0}, edges = {w, EDGE_SD * w, 1, 0},
+    double floor = FLOOR * fmax(level.watts - level.sd, level.least), w = level.watts;
+    const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, floor},
+                                  edges = {w, EDGE_SD * w, 1, (1 - EDGE_VARIES) * floor},
                                   copy = {COPY_ABOVE * w, COPY_SD * w, COPY_ABOVE, floor},
-                                  working = {work, work_sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, 0};
+                                  working = {work, work_sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, floor};
     hec_unmix_level(unmix, level.sd);
+    double again = p->order->all_ns > 0 ? (double)p->order->again_ns / (double)p->order->all_ns : 0;
+    hec_unmix_repeats(unmix, fmin(fmax((again - CHANCE) / (1 - CHANCE), 0), 1));
     for (int i = 0; i < HEC_STATE_COUNT && !err; i++)
         if (i != HEC_STATE_UNKNOWN)
             err = hec_unmix_believe(unmix, i,
@@ -164,17 +223,18 @@ static void blend(struct hec_ledger_watts *launch, const struct hec_ledger_watts
     launch->high = part * compute->high + rest * launch->high;
 }
 
-/* Of seconds that are themselves inferred. */
-static const char *const inferred[] = {
-    [HEC_UNMIX_NOTHING] = "",
-    [HEC_UNMIX_SAMPLES] = "estimated: power samples and the energy counter, by states inferred from calls",
-    [HEC_UNMIX_WINDOWS] = "estimated: energy counter and idle level, by states inferred from calls",
-    [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
-};
+/* On what the watts rest. Only what begins with "measured" may be taken at its intervals' word: docs/energy.md. */
 static const char *const bases[] = {
     [HEC_UNMIX_NOTHING] = "",
     [HEC_UNMIX_SAMPLES] = "measured: power samples and the energy counter tell the states apart",
-    [HEC_UNMIX_WINDOWS] = "estimated: its steps are too alike for the power samples; energy counter and idle level",
+    [HEC_UNMIX_WINDOWS] = "measured: the energy counter tells the states apart",
+    [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
+};
+static const char *const inferred[] = {
+    /* of seconds that are themselves inferred */
+    [HEC_UNMIX_NOTHING] = "",
+    [HEC_UNMIX_SAMPLES] = "rough: power samples and the energy counter, by states inferred from calls",
+    [HEC_UNMIX_WINDOWS] = "rough: energy counter and idle level, by states inferred from calls",
     [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
 };
 
@@ -202,8 +262,11 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
                  err ? "readings make no sense" : "the run is too short");
         return 0;
     }
-    for (int i = 0; i < HEC_STATE_COUNT; i++)
-        watts[i] = (struct hec_ledger_watts){result.class[i].value, result.class[i].low, result.class[i].high};
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        const struct hec_unmix_class *c = &result.class[i];
+        double unseen = edge(i) && c->seconds > 0 ? EDGE_VARIES * (1 - c->seen_s / c->seconds) * c->value : 0;
+        watts[i] = (struct hec_ledger_watts){c->value, fmax(c->low - unseen, 0), c->high + unseen};
+    }
     if (tight > 0)
         blend(&watts[HEC_STATE_LAUNCH], &watts[HEC_STATE_COMPUTE], tight);
     if (hec_ledger_power(d, watts, NULL, llround(pricing->energy->joules * 1e3)))
@@ -220,7 +283,6 @@ void hec_price_judge(const struct hec_ledger_device *d, char how[160]) {
         if (row->joules > MATTERS * d->joules)
             widest = fmax(widest, (row->watts_high - row->watts_low) / 2 / row->watts);
     }
-    if (widest > WELL && strcmp(how, bases[HEC_UNMIX_SAMPLES]) == 0)
-        snprintf(how, 160, "estimated: power samples and the energy counter tell some states only within %.0f %%",
-                 100 * widest);
+    if (widest > WELL && strncmp(how, "measured", 8) == 0)
+        snprintf(how, 160, "rough: the readings tell some states only within %.0f %%", 100 * widest);
 }

@@ -16,8 +16,13 @@
 #define RESOLVED_MAX_NS INT64_C(12000000000000)
 /* Shares of a sample that differ less between delays: 0.1 ms of 20, or 2 W where classes differ by 500. */
 #define SAME 0.005
-#define WINDOW_FLOOR_W 1.0 /* standard deviation of 100 ms of power that no sigma tells of */
+/* Standard deviation of 100 ms of power that no sigma tells of, of the power limit: a class itself varies by some per cent. A
+ * window's sigma goes with its power; were that all, the part of a class that takes least would count most. */
+#define WINDOW_FLOOR 0.01
+#define WINDOW_FLOOR_W 3.0 /* where the limit is not known */
 #define WINDOW_UNIT_S 0.1
+#define FILTERED 2.6      /* samples: a sensor that averages longer is no filter of its own samples */
+#define DELAY_OFF_NS 15e6 /* of a fitted delay from the calibrated one */
 #define POWER_TIMING                                                                                                   \
     0.03 /* of HEC_TIMING_NS, squared: the mean delay of power samples is fitted, their single ones jitter */
 
@@ -49,6 +54,11 @@ int hec_unmix_begin(const struct hec_unmix_options *options, struct hec_unmix **
         for (int i = 0; !err && i < options->counters; i++)
             err = hec_gram_init(&unmix->counter[i], n + 1);
     }
+    unmix->power.classes = unmix->pure.classes = unmix->window.classes = n;
+    for (int i = 0; i < HEC_UNMIX_QUIETS; i++)
+        unmix->quiet[i].classes = n;
+    for (int i = 0; !err && i < options->counters; i++)
+        unmix->counter[i].classes = n;
     if (!err) {
         *out = unmix;
         return 0;
@@ -73,8 +83,9 @@ void hec_unmix_free(struct hec_unmix *unmix) {
         free(unmix->queue[kind].items);
     free(unmix->held_z);
     free(unmix->held_y);
-    free(unmix->held_s);
+    free(unmix->held_covered);
     free(unmix->held_t);
+    free(unmix->held_own);
     free(unmix);
 }
 
@@ -90,57 +101,6 @@ static int block_of(struct hec_unmix *unmix, int64_t t_ns) {
             hec_gram_halve(&unmix->counter[i]);
     }
     return (int)((t_ns - unmix->shares.origin_ns) / unmix->block_ns);
-}
-
-static void add_power(struct hec_unmix *unmix, int64_t t_ns, double seconds, const double *z, double watts) {
-    int n = unmix->options.classes, column = n;
-    double row[HEC_UNMIX_CLASSES + HEC_TAPS] = {0}, tap[HEC_TAPS] = {0};
-    for (int k = 0; k < HEC_TAPS; k++)
-        for (int c = 0; c < n; c++) {
-            row[c] += unmix->response[k] * z[k * n + c];
-            tap[k] += unmix->watts[c] * z[k * n + c];
-        }
-    for (int k = 0; k < HEC_TAPS; k++)
-        if (k != unmix->reference)
-            row[column++] = tap[k] - tap[unmix->reference];
-    row[column] = watts;
-    hec_gram_add(&unmix->power, block_of(unmix, t_ns), row, 1, seconds);
-}
-
-static int fit_response(struct hec_unmix *unmix) {
-    int n = unmix->options.classes;
-    double *work = malloc(sizeof *work * (size_t)(HEC_TAPS + n) * (size_t)(unmix->held ? unmix->held : 1));
-    if (!work)
-        return HEC_ERR_NOMEM;
-    unmix->distinct =
-        hec_response_fit(unmix->held_z, unmix->held_y, unmix->held, n, unmix->response, unmix->watts, work);
-    free(work);
-    for (int k = 0; k < HEC_TAPS; k++)
-        if (unmix->response[k] > unmix->response[unmix->reference])
-            unmix->reference = k;
-    unmix->fitted = true;
-    for (int i = 0; i < unmix->held; i++)
-        add_power(unmix, unmix->held_t[i], unmix->held_s[i], unmix->held_z + (int64_t)i * HEC_TAPS * n,
-                  unmix->held_y[i]);
-    unmix->held = 0;
-    return 0;
-}
-
-static int hold(struct hec_unmix *unmix, int64_t t_ns, double seconds, const double *z, double watts) {
-    size_t size = (size_t)(HEC_TAPS * unmix->options.classes);
-    if (!unmix->held_z) {
-        unmix->held_z = malloc(HEC_UNMIX_HELD * size * sizeof *unmix->held_z);
-        unmix->held_y = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_y);
-        unmix->held_s = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_s);
-        unmix->held_t = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_t);
-        if (!unmix->held_z || !unmix->held_y || !unmix->held_s || !unmix->held_t)
-            return HEC_ERR_NOMEM;
-    }
-    memcpy(unmix->held_z + (size_t)unmix->held * size, z, size * sizeof *z);
-    unmix->held_y[unmix->held] = watts;
-    unmix->held_s[unmix->held] = seconds;
-    unmix->held_t[unmix->held++] = t_ns;
-    return unmix->held == HEC_UNMIX_HELD ? fit_response(unmix) : 0;
 }
 
 /* Shares of each class over a window into out, as many as classes; false when pieces do not cover it. */
@@ -163,13 +123,29 @@ static void add_timing(const struct hec_unmix *unmix, struct hec_gram *gram, int
         hec_gram_time(gram, unmix->options.classes, from, to, weight, (double)(end_ns - start_ns) * 1e-9);
 }
 
+/* One sample of mixed classes; z: taps x classes of its window. */
+static void add_power(struct hec_unmix *unmix, int64_t t_ns, double seconds, const double *z, double watts) {
+    int n = unmix->options.classes, column = n;
+    double row[HEC_UNMIX_CLASSES + HEC_TAPS] = {0}, tap[HEC_TAPS] = {0};
+    for (int k = 0; k < HEC_TAPS; k++)
+        for (int c = 0; c < n; c++) {
+            row[c] += unmix->response.weight[k] * z[k * n + c];
+            tap[k] += unmix->watts[c] * z[k * n + c];
+        }
+    for (int k = 0; k < HEC_TAPS; k++)
+        if (k != unmix->reference)
+            row[column++] = tap[k] - tap[unmix->reference];
+    row[column] = watts;
+    hec_gram_add(&unmix->power, block_of(unmix, t_ns), row, 1, seconds);
+}
+
 /* A sample that is the same whatever the response. True: it is of quiet classes, and done with. */
-static bool use_pure(struct hec_unmix *unmix, const struct hec_unmix_reading *reading, const double *z) {
-    double row[HEC_UNMIX_CLASSES + 1], seconds = (double)(reading->end_ns - reading->start_ns) * 1e-9;
+static bool use_pure(struct hec_unmix *unmix, int64_t t_ns, double seconds, const double *z, double watts) {
+    double row[HEC_UNMIX_CLASSES + 1];
     int n = unmix->options.classes;
     struct hec_gram *gram = &unmix->pure;
     memcpy(row, z, (size_t)n * sizeof *z);
-    row[n] = reading->value;
+    row[n] = watts;
     for (int i = 0; i < HEC_UNMIX_QUIETS; i++) {
         double part = 0;
         for (int c = 0; c < n; c++)
@@ -177,46 +153,171 @@ static bool use_pure(struct hec_unmix *unmix, const struct hec_unmix_reading *re
         if (part > 1 - SAME)
             gram = &unmix->quiet[i];
     }
-    hec_gram_add(gram, block_of(unmix, reading->end_ns), row, 1, seconds);
+    hec_gram_add(gram, block_of(unmix, t_ns), row, 1, seconds);
     for (int c = 0; c < n; c++)
         if (z[c] > 1 - SAME) {
             unmix->alone_s[c] += seconds;
-            unmix->alone_j[c] += seconds * reading->value;
+            unmix->alone_j[c] += seconds * watts;
         }
     return gram != &unmix->pure;
 }
 
-static int use_power(struct hec_unmix *unmix, const struct hec_unmix_reading *reading) {
-    double z[HEC_TAPS * HEC_UNMIX_CLASSES];
-    double seconds = (double)(reading->end_ns - reading->start_ns) * 1e-9;
-    int64_t shift_ns = unmix->fitted ? HEC_TAP_FIRST_NS + unmix->reference * HEC_TAP_NS : 0;
+static bool alike(const double *x, const double *y, int n) {
+    for (int c = 0; c < n; c++)
+        if (fabs(x[c] - y[c]) >= SAME)
+            return false;
+    return true;
+}
+
+/* z: taps x classes of the sensor's window; far: the same of the longest that it may have, NULL: it is that one, or all
+ * that far is not known. */
+static void take_power(struct hec_unmix *unmix, int64_t t_ns, double seconds, const double *z, const double *far,
+                       double watts) {
     int n = unmix->options.classes;
-    bool pure = true, same = true;
-    for (int k = 0; k < HEC_TAPS; k++) {
-        int64_t tap_ns = HEC_TAP_FIRST_NS + k * HEC_TAP_NS;
-        if (!shares_of(unmix, reading->start_ns + tap_ns, reading->end_ns + tap_ns, z + k * n)) {
-            unmix->left[HEC_UNMIX_POWER]++;
-            return 0;
-        }
-        for (int c = 0; c < n && pure; c++)
-            pure = fabs(z[k * n + c] - z[c]) < 1e-9;
-        for (int c = 0; c < n && same; c++)
-            same = fabs(z[k * n + c] - z[c]) < SAME;
-    }
+    bool same = far != NULL;
+    for (int k = 0; k < HEC_TAPS && same; k++)
+        same = alike(z + k * n, z, n) && alike(far + k * n, z, n);
     unmix->used[HEC_UNMIX_POWER]++;
-    if (same && use_pure(unmix, reading, z))
-        return 0;
-    add_timing(unmix, &unmix->power, reading->start_ns + shift_ns, reading->end_ns + shift_ns, POWER_TIMING);
-    if (!unmix->fitted && !pure)
-        return hold(unmix, reading->end_ns, seconds, z, reading->value);
-    if (!unmix->fitted) { /* every response gives the same */
-        double row[HEC_UNMIX_CLASSES + HEC_TAPS] = {0};
-        memcpy(row, z, (size_t)n * sizeof *z);
-        row[n + HEC_TAPS - 1] = reading->value;
-        hec_gram_add(&unmix->power, block_of(unmix, reading->end_ns), row, 1, seconds);
-    } else {
-        add_power(unmix, reading->end_ns, seconds, z, reading->value);
+    if (!same || !use_pure(unmix, t_ns, seconds, z, watts))
+        add_power(unmix, t_ns, seconds, z, watts);
+}
+
+/* Shares over the taps of a window; false when pieces do not cover it. */
+static bool taps_of(const struct hec_unmix *unmix, int64_t t_ns, int64_t window_ns, double *z) {
+    for (int k = 0; k < HEC_TAPS; k++) {
+        int64_t end_ns = t_ns + HEC_TAP_FIRST_NS + k * HEC_TAP_NS;
+        if (!shares_of(unmix, end_ns - window_ns, end_ns, z + k * unmix->options.classes))
+            return false;
     }
+    return true;
+}
+
+static int64_t window_of(const struct hec_unmix *unmix, int window, int64_t own_ns) {
+    int64_t ns = unmix->options.sensor.window_ns;
+    if (ns <= 0)
+        return hec_response_window_ns(window, own_ns);
+    return window ? -1 : (double)ns > FILTERED * (double)own_ns ? ns : own_ns; /* taps make a filter of some samples */
+}
+
+static bool held_taps(const struct hec_unmix *unmix, int i, int window, double *z) {
+    size_t size = (size_t)(HEC_TAPS * unmix->options.classes);
+    const float *from = unmix->held_z + ((size_t)i * HEC_WINDOWS + (size_t)window) * size;
+    for (size_t k = 0; k < size; k++)
+        z[k] = (double)from[k];
+    return unmix->held_covered[i] >> window & 1;
+}
+
+static int compare_ns(const void *x, const void *y) {
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+    return (a > b) - (a < b);
+}
+
+static int fit_response(struct hec_unmix *unmix) {
+    int n = unmix->options.classes, held = unmix->held;
+    const struct hec_unmix_sensor *sensor = &unmix->options.sensor;
+    struct hec_response_rows rows = {held, n, unmix->held_z, unmix->held_y, unmix->held_covered, 0};
+    double *work = malloc(sizeof *work * (size_t)(HEC_TAPS + n) * (size_t)(held ? held : 1));
+    if (!work)
+        return HEC_ERR_NOMEM;
+    if (held) {
+        int64_t *sorted = (int64_t *)(void *)work;
+        memcpy(sorted, unmix->held_own, (size_t)held * sizeof *sorted);
+        qsort(sorted, (size_t)held, sizeof *sorted, compare_ns);
+        rows.own_ns = sorted[held / 2];
+    }
+    rows.own_ns = window_of(unmix, 0, rows.own_ns);
+    hec_response_fit(&rows, &unmix->response, unmix->watts, work);
+    double delay_ns = (double)rows.own_ns / 2 - hec_response_lag_ns(unmix->response.weight);
+    if (sensor->window_ns > 0 && fabs(delay_ns - (double)sensor->delay_ns) > DELAY_OFF_NS)
+        unmix->response.distinct = 0; /* the steps themselves were taken for a delay */
+    free(work);
+    for (int k = 0; k < HEC_TAPS; k++)
+        if (unmix->response.weight[k] > unmix->response.weight[unmix->reference])
+            unmix->reference = k;
+    unmix->fitted = true;
+    unmix->held = 0;
+    for (int i = 0; i < held; i++) {
+        double z[HEC_TAPS * HEC_UNMIX_CLASSES], far[HEC_TAPS * HEC_UNMIX_CLASSES];
+        double seconds = (double)unmix->held_own[i] * 1e-9;
+        bool known = held_taps(unmix, i, unmix->response.reach, far);
+        if (held_taps(unmix, i, unmix->response.window, z))
+            take_power(unmix, unmix->held_t[i], seconds, z, known ? far : NULL, unmix->held_y[i]);
+        else
+            unmix->left[HEC_UNMIX_POWER]++;
+    }
+    return 0;
+}
+
+/* Until the response is known a sample waits, with its shares by any. */
+static int hold(struct hec_unmix *unmix, const struct hec_unmix_reading *reading) {
+    double z[HEC_TAPS * HEC_UNMIX_CLASSES], first[HEC_UNMIX_CLASSES];
+    int64_t own_ns = reading->end_ns - reading->start_ns;
+    size_t n = (size_t)unmix->options.classes, size = HEC_TAPS * n;
+    bool pure = true;
+    if (!unmix->held_z) {
+        unmix->held_z = malloc(HEC_UNMIX_HELD * HEC_WINDOWS * size * sizeof *unmix->held_z);
+        unmix->held_y = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_y);
+        unmix->held_covered = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_covered);
+        unmix->held_t = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_t);
+        unmix->held_own = malloc(HEC_UNMIX_HELD * sizeof *unmix->held_own);
+    }
+    if (!unmix->held_z || !unmix->held_y || !unmix->held_covered || !unmix->held_t || !unmix->held_own)
+        return HEC_ERR_NOMEM;
+    float *to = unmix->held_z + (size_t)unmix->held * HEC_WINDOWS * size;
+    uint8_t covered = 0;
+    for (int w = 0; w < HEC_WINDOWS; w++) {
+        int64_t ns = window_of(unmix, w, own_ns);
+        if (ns < 0)
+            continue;
+        bool known = taps_of(unmix, reading->end_ns, ns, z);
+        pure = pure && known;
+        if (!known)
+            continue;
+        covered |= (uint8_t)(1u << w);
+        if (w == 0)
+            memcpy(first, z, n * sizeof *first);
+        for (size_t k = 0; k < HEC_TAPS && pure; k++)
+            pure = alike(z + k * n, first, (int)n);
+        for (size_t k = 0; k < size; k++)
+            to[(size_t)w * size + k] = (float)z[k];
+    }
+    if (!(covered & 1)) {
+        unmix->left[HEC_UNMIX_POWER]++;
+        return 0;
+    }
+    add_timing(unmix, &unmix->power, reading->start_ns, reading->end_ns, POWER_TIMING);
+    if (pure) { /* whatever the response */
+        double row[HEC_UNMIX_CLASSES + HEC_TAPS] = {0}, seconds = (double)own_ns * 1e-9;
+        memcpy(row, first, n * sizeof *row);
+        row[n + HEC_TAPS - 1] = reading->value;
+        unmix->used[HEC_UNMIX_POWER]++;
+        if (!use_pure(unmix, reading->end_ns, seconds, first, reading->value))
+            hec_gram_add(&unmix->power, block_of(unmix, reading->end_ns), row, 1, seconds);
+        return 0;
+    }
+    unmix->held_covered[unmix->held] = covered;
+    unmix->held_y[unmix->held] = reading->value;
+    unmix->held_own[unmix->held] = own_ns;
+    unmix->held_t[unmix->held++] = reading->end_ns;
+    return unmix->held == HEC_UNMIX_HELD ? fit_response(unmix) : 0;
+}
+
+static int use_power(struct hec_unmix *unmix, const struct hec_unmix_reading *reading) {
+    double z[HEC_TAPS * HEC_UNMIX_CLASSES], far[HEC_TAPS * HEC_UNMIX_CLASSES];
+    int64_t own_ns = reading->end_ns - reading->start_ns, t_ns = reading->end_ns;
+    if (!unmix->fitted)
+        return hold(unmix, reading);
+    int64_t ns = window_of(unmix, unmix->response.window, own_ns),
+            far_ns = window_of(unmix, unmix->response.reach, own_ns);
+    ns = ns < 0 ? own_ns : ns;
+    if (!taps_of(unmix, t_ns, ns, z)) {
+        unmix->left[HEC_UNMIX_POWER]++;
+        return 0;
+    }
+    int64_t shift_ns = HEC_TAP_FIRST_NS + unmix->reference * HEC_TAP_NS;
+    add_timing(unmix, &unmix->power, t_ns - ns + shift_ns, t_ns + shift_ns, POWER_TIMING);
+    bool known = taps_of(unmix, t_ns, far_ns < 0 ? own_ns : far_ns, far);
+    take_power(unmix, t_ns, (double)own_ns * 1e-9, z, known ? far : NULL, reading->value);
     return 0;
 }
 
@@ -228,12 +329,16 @@ static void use_window(struct hec_unmix *unmix, enum hec_unmix_kind kind, const 
     }
     unmix->used[kind]++;
     row[unmix->options.classes] = reading->value;
-    double floor2 = WINDOW_FLOOR_W * WINDOW_FLOOR_W, sigma2 = (double)reading->sigma * (double)reading->sigma;
+    double limit = unmix->options.limit_w, floor = limit > 0 ? WINDOW_FLOOR * limit : WINDOW_FLOOR_W;
+    double floor2 = floor * floor, sigma2 = (double)reading->sigma * (double)reading->sigma;
     double weight =
         kind == HEC_UNMIX_WINDOW ? floor2 / (floor2 * WINDOW_UNIT_S / seconds + sigma2) : seconds / WINDOW_UNIT_S;
     struct hec_gram *gram = kind == HEC_UNMIX_WINDOW ? &unmix->window : &unmix->counter[reading->counter];
     gram->reading2 += weight * sigma2;
-    add_timing(unmix, gram, reading->start_ns, reading->end_ns, weight);
+    /* of each end, in HEC_TIMING_NS: the reading's own error is one of time */
+    double ends =
+        reading->value > 0 ? (double)reading->sigma / reading->value * seconds / sqrt(2) * 1e9 / HEC_TIMING_NS : 0;
+    add_timing(unmix, gram, reading->start_ns, reading->end_ns, weight * (1 + ends * ends));
     hec_gram_add(gram, block_of(unmix, reading->end_ns), row, weight, seconds);
 }
 
@@ -369,12 +474,23 @@ void hec_unmix_level(struct hec_unmix *unmix, double sd) {
     unmix->level_sd = sd;
 }
 
+void hec_unmix_repeats(struct hec_unmix *unmix, double part) {
+    unmix->repeats = part;
+}
+
 int hec_unmix_alone(struct hec_unmix *unmix, int class, double *watts, double *seconds) {
     if (class < 0 || class >= unmix->options.classes)
         return HEC_ERR_USAGE;
     int err = hec_unmix_settle(unmix);
     *seconds = unmix->alone_s[class];
     *watts = *seconds > 0 ? unmix->alone_j[class] / *seconds : NAN;
+    return err;
+}
+
+int hec_unmix_reach(struct hec_unmix *unmix, int64_t *reach_ns) {
+    int err = hec_unmix_settle(unmix);
+    int64_t known_ns = unmix->options.sensor.window_ns;
+    *reach_ns = known_ns > 0 ? known_ns : hec_response_windows_ns[unmix->response.reach];
     return err;
 }
 

@@ -47,6 +47,11 @@
 
 struct hec_unmix;
 
+/* A power sensor: a sample is the mean of a window whose middle lies so long before its time stamp. */
+struct hec_unmix_sensor {
+    int64_t window_ns, delay_ns;
+};
+
 struct hec_unmix_options {
     int classes;    /* 1..HEC_UNMIX_CLASSES */
     int counters;   /* 0..HEC_UNMIX_COUNTERS: kinds of utilisation counters */
@@ -54,6 +59,11 @@ struct hec_unmix_options {
     /* Sets of classes (bit c) whose power hardly varies: samples of those alone count by residuals of their own. */
     uint32_t quiet[HEC_UNMIX_QUIETS];
     bool readings_first; /* all are given before the first piece, so that time without any takes nothing */
+    /* kin[c]: 1 + the class that c is a kind of; 0: of none. The kinds are one class in the result, under that number, but
+     * each may take more or less than it by kin_sd of the mean power (standard deviation). */
+    uint8_t kin[HEC_UNMIX_CLASSES];
+    double kin_sd;
+    struct hec_unmix_sensor sensor; /* as measured by hec calibrate; window_ns 0: not known, fitted */
 };
 
 /* Why an estimate of a class must not be used. */
@@ -76,6 +86,7 @@ enum hec_unmix_basis {
 
 struct hec_unmix_class {
     double seconds;   /* of the pieces, and hec_unmix_extra */
+    double seen_s;    /* of them, in readings */
     double value;     /* watts, or the share 0..1; the best guess also where flaw is set; NAN when there is none */
     double low, high; /* 95 %; where at_zero (and at a share of 1), one-sided: the other end is the bound itself */
     double joules;    /* value x seconds; of a counter: the counter's seconds */
@@ -101,6 +112,7 @@ struct hec_unmix_result {
      * changes. power_used, power_left count all the same. */
     bool lag_known;
     double lag_ns;                              /* NAN without power samples that were used */
+    int64_t window_ns;                          /* of the sensor, as fitted or given; 0: each sample's own span */
     double power_residual_w, window_residual_w; /* root mean square; NAN none */
     double power_r2, window_r2;                 /* 1 - residual / variance about the mean; NAN none */
     double power_inflation,
@@ -135,9 +147,14 @@ struct hec_unmix_belief {
 };
 int hec_unmix_believe(struct hec_unmix *unmix, int class, const struct hec_unmix_belief *belief);
 void hec_unmix_level(struct hec_unmix *unmix, double sd); /* of the common level, W; 0 before */
+/* Part of the time of classes with kinds in which the same came in the same order again and again; 0 before. What errs in
+ * one step of a loop (a kernel's own watts, the sensor's response, an edge) errs in each: it does not average out. */
+void hec_unmix_repeats(struct hec_unmix *unmix, double part);
 /* Mean watts of the power samples about which the device was in this class alone for 0.14 s at least, whatever the delay
  * of the sensor, into *watts, and of how much time. Before hec_unmix_solve. 0 s: NAN. */
 int hec_unmix_alone(struct hec_unmix *unmix, int class, double *watts, double *seconds);
+/* The longest time over which the sensor may average a sample, as far as the readings tell. Before hec_unmix_solve. */
+int hec_unmix_reach(struct hec_unmix *unmix, int64_t *reach_ns);
 
 /* Energy over all the time of pieces and extras, and its 95 % bound. NAN: none. */
 void hec_unmix_total(struct hec_unmix *unmix, double joules, double bound_j);

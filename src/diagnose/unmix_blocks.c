@@ -28,6 +28,8 @@ void hec_gram_add(struct hec_gram *gram, int block, const double *row, double we
     gram->count[block]++;
     gram->weight[block] += weight;
     gram->seconds += seconds;
+    for (int i = 0; i < gram->classes; i++)
+        gram->seen_s[i] += seconds * row[i];
 }
 
 void hec_gram_time(struct hec_gram *gram, int classes, const double *from, const double *to, double weight,

@@ -19,8 +19,10 @@ struct hec_gram {
     int packed;    /* columns * (columns + 1) / 2 */
     double *block; /* HEC_BLOCKS_MAX x packed: upper triangle by rows of the sum of q^2 row row' */
     int64_t count[HEC_BLOCKS_MAX];
-    double weight[HEC_BLOCKS_MAX]; /* sum of q^2 */
-    double seconds;                /* of all readings */
+    double weight[HEC_BLOCKS_MAX];   /* sum of q^2 */
+    double seconds;                  /* of all readings */
+    int classes;                     /* of the columns; 0 after init */
+    double seen_s[HEC_GRAM_CLASSES]; /* of the readings' seconds, by class */
     /* Sum of the squares that an error of time of HEC_TIMING_NS at each end of a reading makes in the shares, by
      * classes. */
     double timing[HEC_GRAM_CLASSES * HEC_GRAM_CLASSES];

@@ -23,28 +23,60 @@ struct normal {
     int64_t count;
 };
 
-static void collapse(const struct hec_fit *fit, const struct hec_fit_source *source, int block, struct normal *out) {
+/* Which unknowns a class's share counts for, and how much: its group, and each kind of that group: a kind's unknown goes
+ * with its own share less its part of the group's. */
+struct terms {
+    int count, to[N];
+    double part[N];
+};
+
+static void terms_of(const struct hec_fit *fit, int column, struct terms *out) {
+    out->count = 0;
+    if (column >= fit->classes) {
+        out->to[out->count] = fit->groups + fit->kins + column - fit->classes;
+        out->part[out->count++] = 1;
+        return;
+    }
+    int g = fit->group[column];
+    if (g < 0)
+        return;
+    out->to[out->count] = g;
+    out->part[out->count++] = 1;
+    for (int k = 0; k < fit->kins; k++)
+        if (fit->kin_group[k] == g) {
+            out->to[out->count] = fit->groups + k;
+            out->part[out->count++] = (fit->kin_class[k] == column) - fit->kin_share[k];
+        }
+}
+
+static void collapse(const struct hec_fit *fit, const struct hec_fit_source *source, const struct terms *terms,
+                     int block, struct normal *out) {
     const struct hec_gram *gram = source->gram;
     const double *from = gram->block + (size_t)block * (size_t)gram->packed;
-    int to[N], columns = gram->columns, n = fit->n;
-    for (int i = 0; i < columns - 1; i++)
-        to[i] = i < fit->classes ? fit->group[i] : fit->groups + i - fit->classes;
+    int columns = gram->columns, n = fit->n;
     memset(out, 0, sizeof *out);
-    for (int i = 0; i < columns - 1; from += columns - i, i++) {
-        if (to[i] < 0)
-            continue;
-        for (int j = i; j < columns - 1; j++) {
-            if (to[j] < 0)
-                continue;
-            out->a[to[i] * n + to[j]] += from[j - i];
-            if (j != i)
-                out->a[to[j] * n + to[i]] += from[j - i];
+    for (int i = 0; gram->count[block] && i < columns - 1; from += columns - i, i++)
+        for (int s = 0; s < terms[i].count; s++) {
+            int to = terms[i].to[s];
+            double part = terms[i].part[s];
+            for (int j = i; j < columns - 1; j++) {
+                double x = part * from[j - i];
+                for (int t = 0; x != 0 && t < terms[j].count; t++) {
+                    out->a[to * n + terms[j].to[t]] += x * terms[j].part[t];
+                    if (j != i)
+                        out->a[terms[j].to[t] * n + to] += x * terms[j].part[t];
+                }
+            }
+            out->b[to] += part * from[columns - 1 - i];
         }
-        out->b[to[i]] += from[columns - 1 - i];
-    }
-    out->y2 = from[0];
+    out->y2 = gram->block[(size_t)(block + 1) * (size_t)gram->packed - 1];
     out->weight = gram->weight[block];
     out->count = gram->count[block];
+}
+
+/* What is believed of an unknown that is no group: its standard deviation. */
+static double sd_of(const struct hec_fit *fit, int unknown) {
+    return unknown < fit->groups + fit->kins ? fit->kin_sd : fit->extra_sd;
 }
 
 /* y'y - 2 x'b + x'Ax, and the sum of the residuals: the shares of all groups add up to 1. */
@@ -91,7 +123,7 @@ static void assemble(const struct hec_fit *fit, const struct normal *blocks, dou
             b[g] += fit->certainty[g * fit->groups + h] * fit->believed[h];
         }
     for (int i = fit->groups; i < n; i++)
-        a[i * n + i] += 1 / (fit->extra_sd * fit->extra_sd);
+        a[i * n + i] += 1 / (sd_of(fit, i) * sd_of(fit, i));
 }
 
 /* What the error of the beliefs does to group g. */
@@ -102,7 +134,7 @@ static double believed_variance(const struct hec_fit *fit, int g) {
         for (int j = 0; j < fit->groups; j++)
             sum += model[i] * fit->certainty[i * fit->groups + j] * model[j];
     for (int i = fit->groups; i < fit->n; i++)
-        sum += model[i] * model[i] / (fit->extra_sd * fit->extra_sd);
+        sum += model[i] * model[i] / (sd_of(fit, i) * sd_of(fit, i));
     return fmax(sum, 0);
 }
 
@@ -165,7 +197,7 @@ static double own_mean(const struct hec_fit *fit, const struct normal *blocks, i
                 all += b[block].a[g * fit->n + j];
         own = fmax(1 - fit->source[s].reading2 / fit->source[s].residual2, 0);
         sum = b[k].b[g];
-        for (int j = 0; j < fit->groups; j++)
+        for (int j = 0; j < fit->n; j++)
             sum -= b[k].a[g * fit->n + j] * fit->x[j];
     }
     double most = 0;
@@ -269,7 +301,7 @@ static int covariance(struct hec_fit *fit, const struct normal *blocks, const do
             sum += lambda[k * n + g];
             squares += lambda[k * n + g] * lambda[k * n + g];
         }
-        double seen = fmax(own + 2 * NEIGHBOURS * next, own / 2);
+        double seen = fmax(own + 2 * NEIGHBOURS * next, own / 2) * fmax(fit->repeated, 1);
         fit->variance[g] = seen + believed_variance(fit, g);
         fit->variance[g] += pow(shift[r] * fit->total_sigma, 2);
         /* only what was estimated has few degrees of freedom (Satterthwaite, Biometrics Bulletin 2, 1946) */
@@ -348,7 +380,8 @@ static bool worthwhile(const struct hec_fit *fit) {
 }
 
 int hec_fit_solve(struct hec_fit *fit) {
-    fit->n = fit->groups;
+    struct terms terms[HEC_GRAM_CLASSES + N];
+    fit->n = fit->groups + fit->kins;
     for (int s = 0; s < fit->sources; s++)
         fit->n += fit->source[s].extras;
     if (fit->groups < 1 || fit->n > N)
@@ -357,10 +390,12 @@ int hec_fit_solve(struct hec_fit *fit) {
     double *change = calloc((size_t)HEC_BLOCKS_MAX * (size_t)fit->n * 2, sizeof *change);
     int err = blocks && change ? 0 : HEC_ERR_NOMEM;
     fit->blocks = 0;
+    for (int i = 0; i < fit->n - fit->groups - fit->kins + fit->classes; i++)
+        terms_of(fit, i, &terms[i]);
     for (int k = 0; !err && k < HEC_BLOCKS_MAX; k++) {
         bool any = false;
         for (int s = 0; s < fit->sources; s++) {
-            collapse(fit, &fit->source[s], k, &blocks[s * HEC_BLOCKS_MAX + k]);
+            collapse(fit, &fit->source[s], terms, k, &blocks[s * HEC_BLOCKS_MAX + k]);
             any = any || blocks[s * HEC_BLOCKS_MAX + k].count;
         }
         fit->blocks += any;

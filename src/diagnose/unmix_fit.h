@@ -25,6 +25,9 @@ struct hec_fit {
     int sources, classes;
     const int *group; /* of each class; -1: not in the fit */
     int groups;
+    /* Kinds: class kin_class[k] is a kind of kin_group[k] and has kin_share[k] of its time. What it takes beyond the group is an unknown of its own, whose mean over the group's time is 0. */
+    int kins, kin_class[HEC_NNLS_MAX], kin_group[HEC_NNLS_MAX];
+    double kin_share[HEC_NNLS_MAX];
     double seconds[HEC_NNLS_MAX]; /* of each group, for the total */
     bool has_total;
     double total, total_sigma;
@@ -32,7 +35,8 @@ struct hec_fit {
     /* What is believed of the groups beforehand: means, what each may be off its own, the inverse of the
      * covariance (groups x groups), least values. */
     double believed[HEC_NNLS_MAX], own_sd[HEC_NNLS_MAX], certainty[HEC_NNLS_MAX * HEC_NNLS_MAX], lower[HEC_NNLS_MAX];
-    double extra_sd, upper;
+    double kin_sd, extra_sd, upper;   /* upper of every group */
+    double repeated;                  /* factor of the variance that blocks show, as each has the same error; 0 is 1 */
     double believed_sd[HEC_NNLS_MAX]; /* of each group, with the level's */
     /* Readings whose errors move a group more than it is believed to be off anyway count less, by `caution`: steps all alike
      * repeat an error of time or of the sensor's response thousands of times. */
@@ -42,7 +46,7 @@ struct hec_fit {
     double caution;
     double residual_start, residual_least;
 
-    /* results; unknowns are groups, then extras */
+    /* results; unknowns are groups, then kinds, then extras */
     int n;
     double x[HEC_NNLS_MAX];
     uint8_t at[HEC_NNLS_MAX];

@@ -13,12 +13,16 @@
 #define SMALL 0.25      /* of the mean: classes below are held to the half width of one that has this much */
 #define TOGETHER (-0.5) /* correlation of two estimates below which the readings tell their sum rather than either */
 #define AMPLIFIED 4     /* a fit may explain so many times the variance of the power: short runs vary */
-#define BURST 1.3       /* of the power limit: above it an interval need not reach (850 W of 700 were seen) */
+#define BURST 1.3       /* of the power limit: no class takes more (850 W of 700 were seen) */
+#define ROOM 0.98
+#define KINDS_MOST (HEC_NNLS_MAX - HEC_UNMIX_CLASSES / 2 - HEC_TAPS)
+#define REPEATED 1.3 /* standard errors in a loop over those of independent errors: found with bench/unmix/coverage.c */
+#define QUIET_LEAST 10 /* samples of quiet classes whose residuals tell how exact they are */
 #define Z_975 1.959964
 #define ONE_SIDED (1.644854 / Z_975)
 
 struct totals {
-    double count, weight, y, y2, x[HEC_UNMIX_CLASSES]; /* weighted sums */
+    double count, weight, y, y2; /* weighted sums */
     double seconds;
 };
 
@@ -28,15 +32,8 @@ static void sum_gram(const struct hec_gram *gram, int classes, struct totals *ou
     for (int k = 0; k < HEC_BLOCKS_MAX; k++) {
         const double *row = gram->block + (size_t)k * (size_t)gram->packed;
         for (int i = 0; i <= last; row += gram->columns - i, i++) {
-            if (i < classes) {
-                out->y += row[last - i];            /* shares add up to 1 */
-                for (int j = 0; j < classes; j++) { /* and so does a row of their products, to the class itself */
-                    if (j >= i)
-                        out->x[i] += row[j - i];
-                    if (j > i)
-                        out->x[j] += row[j - i];
-                }
-            }
+            if (i < classes)
+                out->y += row[last - i]; /* shares add up to 1 */
             if (i == last)
                 out->y2 += row[0];
         }
@@ -45,9 +42,9 @@ static void sum_gram(const struct hec_gram *gram, int classes, struct totals *ou
     }
 }
 
-/* Of the readings, seconds that were of a class. */
-static double seconds_of(const struct totals *t, int class) {
-    return t->weight > 0 ? t->x[class] / t->weight * t->seconds : 0;
+/* The class that c counts as in the result. */
+static int head_of(const struct hec_unmix *unmix, int c) {
+    return unmix->options.kin[c] ? unmix->options.kin[c] - 1 : c;
 }
 
 static void number_groups(const int *leader, int classes, int *group, int *groups) {
@@ -108,7 +105,7 @@ static void report(const struct hec_fit *fit, const int *leader, double limit, s
         int g = fit->group[c], members = 0;
         if (g < 0)
             continue;
-        double half = half_width(fit, g) + fit->bias[g];
+        double half = hypot(half_width(fit, g), fit->bias[g]);
         if (fit->cautious) /* readings that tell less than that leave it where it was believed to be */
             half = fmin(half, Z_975 * hypot(fit->believed_sd[g], fit->x[g] - fit->believed[g]));
         to->value = fit->x[g];
@@ -120,10 +117,8 @@ static void report(const struct hec_fit *fit, const int *leader, double limit, s
         else if (fit->at[g] == HEC_NNLS_UPPER)
             to->low = fmax(to->value - half * ONE_SIDED, 0);
         to->above_limit = to->value > limit;
-        if (fit->lower[g] > 0 && to->value < BURST * limit)
-            to->high = fmin(to->high, BURST * limit);
         for (int d = 0; d < out->classes; d++)
-            members += leader[d] == leader[c];
+            members += leader[d] == leader[c] && out->class[d].seconds > 0;
         to->merged_with = members > 1 ? leader[c] : -1;
         if (to->flaw == HEC_UNMIX_GOOD && half > WIDE * fmax(to->value, SMALL * fit->center))
             to->flaw = HEC_UNMIX_IMPRECISE;
@@ -146,6 +141,29 @@ static void give_mean(struct hec_unmix_result *out, double mean, enum hec_unmix_
     }
 }
 
+/* Kinds follow their class, and where there are two or more that occurred, each has an unknown of its own. */
+static void number_kinds(const struct hec_unmix *unmix, const struct hec_unmix_result *out, struct hec_fit *fit,
+                         int *group) {
+    const double *seconds = unmix->shares.sum;
+    double all[HEC_UNMIX_CLASSES] = {0};
+    bool several[HEC_UNMIX_CLASSES] = {false};
+    fit->kins = 0;
+    for (int c = 0; c < out->classes; c++) {
+        int head = head_of(unmix, c);
+        group[c] = group[head];
+        all[head] += seconds[c];
+        several[head] = several[head] || (c != head && seconds[c] > 0);
+    }
+    for (int c = 0; c < out->classes && fit->kin_sd > 0; c++) {
+        int head = head_of(unmix, c);
+        if (!several[head] || group[c] < 0 || !(seconds[c] > 0) || fit->kins == KINDS_MOST)
+            continue;
+        fit->kin_class[fit->kins] = c;
+        fit->kin_group[fit->kins] = group[c];
+        fit->kin_share[fit->kins++] = seconds[c] / all[head];
+    }
+}
+
 static int solve_groups(const struct hec_unmix *unmix, struct hec_fit *fit, bool power,
                         const struct hec_unmix_belief *plain, struct hec_unmix_result *out) {
     static const struct hec_unmix_belief none[HEC_UNMIX_CLASSES];
@@ -160,6 +178,7 @@ static int solve_groups(const struct hec_unmix *unmix, struct hec_fit *fit, bool
     fit->group = group;
     for (;;) {
         number_groups(leader, out->classes, group, &fit->groups);
+        number_kinds(unmix, out, fit, group);
         memset(fit->seconds, 0, sizeof fit->seconds);
         for (int c = 0; c < out->classes; c++)
             if (group[c] >= 0)
@@ -198,12 +217,23 @@ static void prepare(const struct hec_unmix *unmix, struct hec_unmix_result *out)
                                                  .joules = NAN,
                                                  .flaw = HEC_UNMIX_UNSEEN,
                                                  .merged_with = -1};
+    for (int c = 0; c < out->classes; c++) {
+        int head = head_of(unmix, c);
+        if (head != c) {
+            out->class[head].seconds += out->class[c].seconds;
+            out->class[c].seconds = 0;
+        }
+    }
 }
 
 /* seen: seconds of each class in readings, by the source that saw most. */
-static void judge(const double *seen, struct hec_unmix_result *out) {
+static void judge(const struct hec_unmix *unmix, double *seen, struct hec_unmix_result *out) {
+    for (int c = 0; c < out->classes; c++)
+        if (head_of(unmix, c) != c)
+            seen[head_of(unmix, c)] += seen[c];
     for (int c = 0; c < out->classes; c++) {
         struct hec_unmix_class *to = &out->class[c];
+        to->seen_s = fmin(seen[c], to->seconds);
         if (to->seconds > 0 && seen[c] > 0)
             to->flaw = seen[c] < LITTLE_S ? HEC_UNMIX_LITTLE : HEC_UNMIX_GOOD;
     }
@@ -238,12 +268,14 @@ static bool believes(const struct hec_unmix *unmix) {
 static void tell_response(const struct hec_unmix *unmix, const struct hec_fit *fit, const struct totals *power,
                           struct hec_unmix_result *out) {
     double response[HEC_TAPS], rest = 0;
-    for (int k = 0, i = fit->groups; k < HEC_TAPS; k++) {
-        response[k] = unmix->response[k] + (k == unmix->reference ? 0 : fit->x[i]);
+    for (int k = 0, i = fit->groups + fit->kins; k < HEC_TAPS; k++) {
+        response[k] = unmix->response.weight[k] + (k == unmix->reference ? 0 : fit->x[i]);
         rest += k == unmix->reference ? 0 : fit->x[i++];
     }
     response[unmix->reference] -= rest;
     out->lag_ns = hec_response_lag_ns(response);
+    out->window_ns = unmix->options.sensor.window_ns > 0 ? unmix->options.sensor.window_ns
+                                                         : hec_response_windows_ns[unmix->response.window];
     out->power_residual_w = sqrt(fit->source[0].residual2);
     out->power_inflation = fit->source[0].inflation;
     out->power_r2 = r2(power, &fit->source[0]);
@@ -269,7 +301,7 @@ static bool amplified(const struct hec_unmix_result *out) {
 /* mixed: with all power samples and the sensor's response; else with those that no response changes. caution: of the fit. */
 static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_result *out, double *caution) {
     struct totals power, window, quiet[HEC_UNMIX_QUIETS];
-    struct hec_fit fit = {.classes = unmix->options.classes, .upper = INFINITY, .extra_sd = HEC_TAPS_SD};
+    struct hec_fit fit = {.classes = unmix->options.classes, .upper = INFINITY};
     double seconds = 0, seen[HEC_UNMIX_CLASSES], mean = NAN;
     int err = 0;
     prepare(unmix, out);
@@ -278,13 +310,13 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
     for (int i = 0; i < HEC_UNMIX_QUIETS; i++)
         sum_gram(&unmix->quiet[i], fit.classes, &quiet[i]);
     for (int c = 0; c < out->classes; c++) {
-        seen[c] = seconds_of(&power, c);
+        seen[c] = (mixed ? &unmix->power : &unmix->pure)->seen_s[c];
         for (int i = 0; i < HEC_UNMIX_QUIETS; i++)
-            seen[c] += seconds_of(&quiet[i], c);
-        seen[c] = fmax(seen[c], seconds_of(&window, c));
+            seen[c] += unmix->quiet[i].seen_s[c];
+        seen[c] = fmax(seen[c], unmix->window.seen_s[c]);
         seconds += out->class[c].seconds;
     }
-    judge(seen, out);
+    judge(unmix, seen, out);
     out->lag_known = mixed;
     out->power_used = unmix->used[HEC_UNMIX_POWER];
     out->power_left = unmix->left[HEC_UNMIX_POWER];
@@ -292,14 +324,20 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
     out->window_left = unmix->left[HEC_UNMIX_WINDOW];
     out->total_j = unmix->total_j;
     out->total_bound_j = unmix->total_bound_j;
+    fit.upper = unmix->options.limit_w > 0 ? BURST * unmix->options.limit_w : INFINITY;
     fit.has_total = unmix->total_j >= 0 && isfinite(unmix->total_j) && seconds > 0;
     fit.total = unmix->total_j;
     fit.total_sigma = unmix->total_bound_j > 0 ? unmix->total_bound_j / Z_975 : 0;
+    if (!(fit.total <= ROOM * fit.upper * seconds)) /* the limit is not the device's */
+        fit.upper = INFINITY;
     if (fit.has_total)
         mean = fit.total / seconds;
     else if (power.weight + window.weight > 0)
         mean = window.weight > 0 ? window.y / window.weight : power.y / power.weight;
     fit.center = fmax(mean, 1e-6);
+    fit.kin_sd = unmix->options.kin_sd * sqrt(unmix->repeats) * fit.center;
+    fit.repeated = 1 + (REPEATED * REPEATED - 1) * unmix->repeats;
+    fit.extra_sd = HEC_TAPS_SD;
     fit.residual_start = 0.03 * fit.center;
     fit.residual_least = 1e-4 * fit.center;
     if (power.count > 0)
@@ -309,7 +347,7 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
     for (int i = 0; i < HEC_UNMIX_QUIETS; i++) {
         samples_s += quiet[i].seconds;
         readings += quiet[i].count;
-        if (quiet[i].count > 0)
+        if (quiet[i].count >= QUIET_LEAST)
             fit.source[fit.sources++] = (struct hec_fit_source){.gram = &unmix->quiet[i], .plain = true};
     }
     if (window.count > 0)
@@ -346,7 +384,7 @@ int hec_unmix_solve(struct hec_unmix *unmix, struct hec_unmix_result *out) {
     int err = hec_unmix_settle(unmix);
     if (err)
         return err;
-    bool mixed = unmix->distinct >= HEC_DISTINCT;
+    bool mixed = unmix->response.distinct >= HEC_DISTINCT;
     double caution = 1;
     err = solve_power(unmix, mixed, out, &caution);
     if (!err && mixed && (amplified(out) || caution > 1))
@@ -368,8 +406,8 @@ int hec_unmix_solve_counter(struct hec_unmix *unmix, int counter, struct hec_unm
     prepare(unmix, out);
     sum_gram(gram, fit.classes, &window);
     for (int c = 0; c < out->classes; c++)
-        seen[c] = seconds_of(&window, c);
-    judge(seen, out);
+        seen[c] = gram->seen_s[c];
+    judge(unmix, seen, out);
     out->window_used = (int64_t)window.count;
     out->window_left = unmix->left[HEC_UNMIX_COUNTER];
     double mean = window.weight > 0 ? window.y / window.weight : NAN;

@@ -31,7 +31,7 @@ struct hec_unmix {
     double extra_s[HEC_UNMIX_CLASSES];
     double total_j, total_bound_j;
     struct hec_unmix_belief belief[HEC_UNMIX_CLASSES]; /* sd 0: none */
-    double level_sd;
+    double level_sd, repeats;
     double alone_s[HEC_UNMIX_CLASSES], alone_j[HEC_UNMIX_CLASSES];
 
     struct hec_unmix_queue queue[HEC_UNMIX_KINDS];
@@ -48,10 +48,12 @@ struct hec_unmix {
 
     bool fitted; /* response, watts and reference are set, nothing is held any more */
     int held;
-    double *held_z, *held_y, *held_s; /* HEC_UNMIX_HELD x taps x classes; watts; seconds */
-    int64_t *held_t;
-    double distinct; /* of the response: see hec_response_fit */
-    double response[HEC_TAPS], watts[HEC_UNMIX_CLASSES];
+    float *held_z; /* HEC_UNMIX_HELD x windows x taps x classes */
+    double *held_y;
+    uint8_t *held_covered; /* bit w: window w is covered by pieces */
+    int64_t *held_t, *held_own;
+    struct hec_response response;
+    double watts[HEC_UNMIX_CLASSES];
     int reference; /* the tap that the others are taken against */
 };
 

@@ -12,11 +12,13 @@ enum {
     MEMORY_BLOCKS_PER_SM = 4,
     MEMORY_THREADS = 256,
     COPY_BYTES = 256 << 20, /* pinned: about 5 ms at PCIe 5.0 x16 */
+    WAVE_LAUNCHES = 4,      /* of about 1 ms together, so that the load ends when it should */
     LAUNCHES = 200,         /* fewer than a stream queues (1024), so that no launch waits for the device */
 };
 
 #define IDLE_NS (1500 * HEC_NS_PER_MS)
 #define SETTLE_NS (500 * HEC_NS_PER_MS)
+#define WAVE_WATCH_NS (5 * HEC_NS_PER_MS)
 #define DRAM_BYTES_MAX (UINT64_C(2) << 30)
 
 static void tell(const struct cuda_run *run, enum hec_peak_kind kind, const char *why) {
@@ -231,6 +233,66 @@ static int idle(struct cuda_run *run, enum hec_peak_kind kind, struct hec_peaks 
     return HEC_OK;
 }
 
+/* ---- the power sensor ---- */
+
+/* Of the load and of the pause after it: between what a fast sensor (20 ms) and a slow one (1 s) resolve, and no rhythm. */
+static const int wave_ms[] = {300, 150, 80,  250, 700, 120, 60, 400, 180, 90,  500, 220, 110, 340,
+                              70,  600, 200, 130, 450, 100, 65, 280, 900, 160, 85,  370, 140, 1200};
+
+static int wave_load(const struct cuda_launch *read, int64_t ns) {
+    const struct hec_cuda_bench *bench = read->run->bench;
+    int64_t began = hec_clock_mono_ns();
+    int code = 0;
+    bench->load(bench->context, began);
+    while (!code && hec_clock_mono_ns() - began < ns) {
+        for (int i = 0; !code && i < WAVE_LAUNCHES; i++)
+            code = cuda_run_launch(read);
+        code = code ? code : read->run->cuda->synchronize();
+        bench->watch(bench->context);
+    }
+    bench->load(bench->context, hec_clock_mono_ns());
+    return code;
+}
+
+static void wave_pause(const struct cuda_run *run, int64_t ns) {
+    for (int64_t until = hec_clock_mono_ns() + ns; hec_clock_mono_ns() < until;) {
+        cuda_run_pause(run, WAVE_WATCH_NS);
+        run->bench->watch(run->bench->context);
+    }
+}
+
+static int sensor(struct cuda_run *run, enum hec_peak_kind kind, struct hec_peaks *peaks, struct hec_why *why) {
+    const struct hec_cuda_bench *bench = run->bench;
+    struct hec_peak *peak = &peaks->peak[kind];
+    struct memory memory = {0};
+    int err = HEC_OK, code = 0;
+    if (!bench->sensor)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the device tells no power");
+    if (kind == HEC_PEAK_SENSOR_WINDOW) { /* both figures come from one wave */
+        err = memory_begin(run, &memory, why);
+        struct cuda_launch read = {
+            run, memory.read, memory.blocks, MEMORY_THREADS, {&run->out, &memory.from, &memory.rounds}};
+        if (err == HEC_OK)
+            wave_pause(run, SETTLE_NS);
+        for (size_t i = 0; err == HEC_OK && !code && i < sizeof wave_ms / sizeof wave_ms[0]; i += 2) {
+            code = wave_load(&read, wave_ms[i] * HEC_NS_PER_MS);
+            wave_pause(run, wave_ms[i + 1] * HEC_NS_PER_MS);
+        }
+        memory_end(run, &memory);
+    }
+    if (code)
+        return hec_cuda_fail(run->cuda, code, "cannot launch", why);
+    double ns = err == HEC_OK ? bench->sensor(bench->context, kind) : NAN;
+    if (err == HEC_OK && !(ns > 0))
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the power readings do not follow the load");
+    if (err == HEC_OK) {
+        peak->value = peak->low = peak->high = ns;
+        peak->runs = 1;
+        snprintf(peak->method, sizeof peak->method, "square wave of load");
+    }
+    return err;
+}
+
 /* ---- */
 
 static int attribute(const struct hec_cuda *cuda, int which, int device) {
@@ -244,7 +306,8 @@ static void measure_all(struct cuda_run *run, struct hec_peaks *peaks) {
         enum hec_peak_kind kind;
         int (*measure)(struct cuda_run *, enum hec_peak_kind, struct hec_peaks *, struct hec_why *);
     } order[] = {
-        {HEC_PEAK_IDLE_POWER, idle},        {HEC_PEAK_DRAM_READ, dram},
+        {HEC_PEAK_IDLE_POWER, idle},        {HEC_PEAK_SENSOR_WINDOW, sensor},
+        {HEC_PEAK_SENSOR_DELAY, sensor},    {HEC_PEAK_DRAM_READ, dram},
         {HEC_PEAK_DRAM_COPY, dram},         {HEC_PEAK_H2D, transfer},
         {HEC_PEAK_D2H, transfer},           {HEC_PEAK_LAUNCH, host},
         {HEC_PEAK_LAUNCH_SYNC, host},       {HEC_PEAK_SYNC, host},

@@ -1,5 +1,5 @@
 /* Measure what a device reaches, with the kernels of cuda_kernel.h: the self-test behind `hec calibrate`. It takes about
- * 12 s and some GiB of device memory, and changes no setting of the device. */
+ * 20 s and some GiB of device memory, and changes no setting of the device. */
 #ifndef HEC_DRIVER_CUDA_BENCH_H
 #define HEC_DRIVER_CUDA_BENCH_H
 
@@ -16,6 +16,11 @@ struct hec_cuda_bench {
     bool (*throttled)(void *context);
     /* The device's watts over about so many ns, with nothing running; NAN: unknown. */
     double (*idle_watts)(void *context, int64_t ns);
+    /* A square wave of load: it begins or ends at t_ns; meanwhile, called every few ms, and after it. sensor: the figure of
+     * kind in ns that the power readings of the wave give; NAN: none. NULL: the device tells no power. */
+    void (*load)(void *context, int64_t t_ns);
+    void (*watch)(void *context);
+    double (*sensor)(void *context, enum hec_peak_kind kind);
     /* Wait; NULL: nanosleep. */
     void (*pause)(void *context, int64_t ns);
     /* A figure that could not be had, and why; a step begins (kind, NULL). */

@@ -160,7 +160,8 @@ def test_no_energy_counter(hec):
             assert energy["bound_joules"] >= 0.05 * energy["joules"] * (1 - 1e-9), "nvml.h promises no more than 5 %"
 
 
-@pytest.mark.parametrize("spec", ["h200,driver=450", "h200,nopower", "h200,cap=300", "h200,noise=20"])
+@pytest.mark.parametrize("spec", ["h200,driver=450", "h200,nopower", "h200,cap=300",
+                                  "h200,noise=20,sensor=1000:30,lose=20"])
 def test_variants(hec, spec):
     play = Play(hec, "healthy-train", spec)
     assert_true(play.used, play.joules, bound_share=0.06 if spec == "h200,nopower" else BOUND_SHARE)

@@ -18,6 +18,7 @@ struct world {
     double at[WORLD_STEPS_MAX], w[WORLD_STEPS_MAX];
     double seconds; /* length of the run */
     double sample_s, sample_phase_s, sample_lag_s;
+    double sample_window_s;                  /* what a sample is the mean of; 0: its own spacing */
     double history_end_s;                    /* no sample after it */
     double history_from_s, history_beyond_s; /* begin; how far it goes beyond the end of the run */
     double hole_from_s, hole_to_s;           /* no samples in between */
@@ -120,11 +121,13 @@ static inline void world_power(const struct world *world, struct hec_energy_mete
          t += world->sample_s) {
         if (t > world->hole_from_s && t < world->hole_to_s)
             continue;
-        double joules = world_energy(world, t) - world_energy(world, t - world->sample_s);
+        double window_s = world->sample_window_s > 0 ? world->sample_window_s : world->sample_s;
+        double joules = world_energy(world, t) - world_energy(world, fmax(t - window_s, -WORLD_BEFORE_S));
+        window_s = fmin(window_s, t + WORLD_BEFORE_S);
         if (spacing)
             hec_energy_spacing(meter, world_ns(t + world->sample_lag_s));
         else
-            hec_energy_power(meter, world_ns(t + world->sample_lag_s), llround(joules / world->sample_s * 1000));
+            hec_energy_power(meter, world_ns(t + world->sample_lag_s), llround(joules / window_s * 1000));
     }
 }
 

@@ -3,6 +3,7 @@
 #include "driver/cuda_bench.h"
 
 #include "base/clock.h"
+#include "diagnose/sensor_response.h"
 #include "driver/cuda_kernel.h"
 
 #include <math.h>
@@ -25,6 +26,7 @@ static size_t device_bytes; /* free */
 static int module_code;     /* what loading a module with wgmma in it returns */
 static int launch_code;
 static double wrong_by;
+static bool no_host_memory;
 static int told[HEC_PEAK_COUNT];
 static char last_told[200];
 
@@ -69,8 +71,66 @@ static int fake_module_function(hec_cuda_function *function, hec_cuda_module mod
     return 0;
 }
 
+/* ---- a power sensor: none of this is known to what is tested ---- */
+
+#define POWER_MS 60000
+static struct sensor {
+    double idle_w, load_w, noise_w, window_ms, lag_ms, filter_ms, spacing_ms;
+    double busy[POWER_MS], seen[POWER_MS]; /* of each ms: the part that worked; watts after the filter */
+    int64_t edges_ns[64];
+    int edges, count;
+    double next_ms;
+    struct hec_sensor_reading readings[4096];
+    uint64_t seed;
+} power;
+
+static double unit(void) {
+    power.seed = power.seed * 6364136223846793005u + 1442695040888963407u;
+    return ((double)(power.seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
 static void work(double seconds) {
-    device_ns = (device_ns > now_ns ? device_ns : now_ns) + (int64_t)(seconds * 1e9);
+    int64_t from = device_ns > now_ns ? device_ns : now_ns;
+    device_ns = from + (int64_t)(seconds * 1e9);
+    for (int64_t ms = from / 1000000; ms < POWER_MS && ms * 1000000 < device_ns; ms++) {
+        int64_t start = ms * 1000000 > from ? ms * 1000000 : from;
+        int64_t end = (ms + 1) * 1000000 < device_ns ? (ms + 1) * 1000000 : device_ns;
+        power.busy[ms] += (double)(end - start) * 1e-6;
+    }
+}
+
+static void load(void *context, int64_t t_ns) {
+    (void)context;
+    assert_true(power.edges < 64);
+    power.edges_ns[power.edges++] = t_ns;
+}
+
+static void watch(void *context) {
+    (void)context;
+    now_ns += 20000;
+}
+
+/* All that the sensor gave over the wave, and what is made of it. */
+static double sensor(void *context, enum hec_peak_kind kind) {
+    struct hec_sensor_response response;
+    double state = power.idle_w, keep = power.filter_ms > 0 ? exp(-1 / power.filter_ms) : 0;
+    (void)context;
+    for (int ms = 0; ms < POWER_MS; ms++)
+        power.seen[ms] = state =
+            keep * state + (1 - keep) * (power.idle_w + power.busy[ms] * (power.load_w - power.idle_w));
+    power.count = 0;
+    for (double t = 2000; t < (double)now_ns * 1e-6 && power.count < 4096; t += power.spacing_ms) {
+        double to = t - power.lag_ms, from = to - power.window_ms, sum = 0;
+        for (int i = (int)from; i < to; i++)
+            sum += power.seen[i] * (fmin(to, i + 1) - fmax(from, i));
+        double normal = sqrt(-2 * log(unit())) * cos(6.283185307179586 * unit());
+        if (t * 1e6 > (double)power.edges_ns[0] - 4e8 && unit() > 0.03)
+            power.readings[power.count++] =
+                (struct hec_sensor_reading){llround(t * 1e6), sum / power.window_ms + power.noise_w * normal};
+    }
+    if (!hec_sensor_response_fit(power.edges_ns, power.edges, power.readings, power.count, &response))
+        return NAN;
+    return (double)(kind == HEC_PEAK_SENSOR_WINDOW ? response.window_ns : response.delay_ns);
 }
 
 static int fake_launch(hec_cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -156,6 +216,8 @@ static int fake_memory_free(uint64_t pointer) {
 
 static int fake_host_alloc(void **pointer, size_t bytes, unsigned flags) {
     (void)flags;
+    if (no_host_memory)
+        return HEC_CUDA_OUT_OF_MEMORY;
     allocations++;
     return (*pointer = malloc(bytes)) ? 0 : HEC_CUDA_OUT_OF_MEMORY;
 }
@@ -286,8 +348,14 @@ static int setup(void **state) {
     device_bytes = 32 << 20;
     module_code = launch_code = 0;
     wrong_by = 0;
+    no_host_memory = false;
     lowered = false;
     memset(told, 0, sizeof told);
+    memset(&power, 0, sizeof power);
+    power.seed = 1;
+    power.idle_w = 100;
+    power.load_w = 450;
+    power.window_ms = power.spacing_ms = 20;
     event_count = allocations = 0;
     return 0;
 }
@@ -301,6 +369,9 @@ static int teardown(void **state) {
 static int bench(struct hec_peaks *peaks, struct hec_why *why) {
     struct hec_cuda_bench with = {
         .cuda = &fake, .throttled = throttled, .idle_watts = watts, .pause = rest, .tell = tell};
+    with.load = load;
+    with.watch = watch;
+    with.sensor = sensor;
     hec_peaks_init(peaks);
     return hec_cuda_bench(&with, peaks, why);
 }
@@ -335,7 +406,44 @@ static void test_figures(void **state) {
     assert_string_equal(peaks.peak[HEC_PEAK_FP64_TENSOR].method, "mma.sync");
     assert_string_equal(peaks.peak[HEC_PEAK_FP32].method, "fma");
     assert_true(peaks.sms == SMS && peaks.cuda_major == 9 && peaks.sm_max_mhz == 1600);
-    assert_true(now_ns < 20 * HEC_NS_PER_S);
+    assert_true(now_ns < 30 * HEC_NS_PER_S);
+}
+
+/* Whatever the sensor, its window and its delay come out; a filter counts as the mean that is most like it. */
+static void test_sensor(void **state) {
+    static const double windows_ms[] = {20, 25, 100, 1000};
+    struct hec_peaks peaks;
+    (void)state;
+    uint64_t seed = getenv("HEC_TEST_SEED") ? strtoull(getenv("HEC_TEST_SEED"), NULL, 10) : 1;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (int i = 0; i < 4; i++) {
+        setup(NULL);
+        no_host_memory = true; /* copies take long here */
+        power.seed = seed * 1000 + (uint64_t)i;
+        for (int k = 0; k < 8; k++)
+            unit();
+        power.idle_w = 60 + 80 * unit();
+        power.load_w = power.idle_w + 80 + 400 * unit();
+        power.noise_w = 0.01 * power.load_w;
+        power.window_ms = windows_ms[i];
+        power.spacing_ms = windows_ms[i] > 20 && unit() < 0.5 ? 100 : 20;
+        power.lag_ms = -10 + 50 * unit();
+        power.filter_ms = i % 2 ? 15 * unit() : 0;
+        assert_int_equal(bench(&peaks, NULL), HEC_OK);
+        double window = peaks.peak[HEC_PEAK_SENSOR_WINDOW].value * 1e-6;
+        double delay = peaks.peak[HEC_PEAK_SENSOR_DELAY].value * 1e-6;
+        double expected = power.lag_ms + power.filter_ms + power.window_ms / 2;
+        print_message("window %.0f ms: %.0f; delay %.1f ms: %.1f\n", power.window_ms, window, expected, delay);
+        assert_true(fabs(window - power.window_ms) <= 0.1 * power.window_ms + 2 * power.filter_ms + 5);
+        assert_true(fabs(delay - expected) <= 0.02 * power.window_ms + 4);
+    }
+    /* power that does not follow the load is no sensor */
+    setup(NULL);
+    no_host_memory = true;
+    power.load_w = power.idle_w;
+    power.noise_w = 5;
+    assert_int_equal(bench(&peaks, NULL), HEC_OK);
+    assert_true(isnan(peaks.peak[HEC_PEAK_SENSOR_WINDOW].value) && told[HEC_PEAK_SENSOR_WINDOW] == 1);
 }
 
 /* Lowered clocks are labelled. */
@@ -440,14 +548,9 @@ static void test_uuid(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_figures),
-        TEST(test_throttled),
-        TEST(test_old_driver),
-        TEST(test_older_device),
-        TEST(test_wrong_results),
-        TEST(test_little_memory),
-        TEST(test_lost),
-        cmocka_unit_test(test_kernels_are_text),
+        TEST(test_figures),          TEST(test_sensor),       TEST(test_throttled),
+        TEST(test_old_driver),       TEST(test_older_device), TEST(test_wrong_results),
+        TEST(test_little_memory),    TEST(test_lost),         cmocka_unit_test(test_kernels_are_text),
         cmocka_unit_test(test_uuid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

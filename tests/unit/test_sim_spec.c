@@ -33,6 +33,11 @@ static void accepts(void **state) {
     assert_int_equal(spec.noise_mw, 2500);
     assert_true(spec.no_power && spec.mig && spec.virtual_time);
     assert_int_equal(spec.cap_mw, 300000);
+    spec = good("h200,sensor=100:12.5,lose=20");
+    assert_int_equal(spec.sensor_window_ns, 100000000);
+    assert_int_equal(spec.sensor_lag_ns, 12500000);
+    assert_int_equal(spec.lose, 20);
+    spec = good("a100x8,nopower,mig=1,driver=450");
     assert_string_equal(sim_spec_library(&spec), "sim/old/libnvidia-ml.so.1");
     spec = good("h200x4,lost@2,reset@1.5:3,slow=nvmlDeviceGetTotalEnergyConsumption:200,"
                 "hang=nvmlDeviceGetPowerUsage@4,fail=nvmlInit_v2");

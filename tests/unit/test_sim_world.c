@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "diagnose/sensor_response.h"
 #include "sim/sensor.h"
 
 #include <fcntl.h>
@@ -338,6 +339,47 @@ static void power_history_is_the_mean_of_its_period(void **state) {
     sim_world_destroy(noisy);
 }
 
+/* What hec calibrate makes of the readings of sensors of which it knows nothing: their window and their delay. */
+static void sensors_are_found_out(void **state) {
+    static const int wave_ms[] = {300, 150, 80,  250, 700, 120, 60, 400, 180, 90,  500, 220, 110, 340,
+                                  70,  600, 200, 130, 450, 100, 65, 280, 900, 160, 85,  370, 140, 1200};
+    (void)state;
+    uint64_t seed = getenv("HEC_TEST_SEED") ? strtoull(getenv("HEC_TEST_SEED"), NULL, 10) : 1;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (uint64_t run = 0; run < 6; run++) {
+        char text[100];
+        int64_t edges[32], now = 2 * S, created, epoch;
+        static struct hec_sensor_reading readings[1000];
+        struct sim_piece pieces[4];
+        struct hec_sensor_response found;
+        double window_ms = round(20 * pow(50, sim_hash_unit(seed, run, 0))),
+               lag_ms = round(40 * sim_hash_unit(seed, run, 1));
+        int edge_count = 0, count = 0, all = 0;
+        snprintf(text, sizeof text, "h200,clock=virtual,sensor=%.0f:%.0f,noise=4,lose=20", window_ms, lag_ms);
+        struct sim_world *world = make(text);
+        epoch = sim_world_epoch_ns(world);
+        sim_context_open(world, 0, 0, 42, 0, &created);
+        for (size_t i = 0; i < sizeof wave_ms / sizeof wave_ms[0]; i += 2) {
+            edges[edge_count++] = epoch + now;
+            sim_segment_append(world, 0, 42, SIM_ELEMENTWISE, epoch + now, wave_ms[i] * MS, pieces);
+            edges[edge_count++] = epoch + now + wave_ms[i] * MS;
+            now += (wave_ms[i] + wave_ms[i + 1]) * MS;
+        }
+        at(world, now);
+        for (int64_t k = 90; k <= sim_sensor_history_last(world, epoch + now); k++, all++)
+            if (!sim_sensor_history_lost(world, 0, k) && count < 1000)
+                readings[count++] = (struct hec_sensor_reading){epoch + k * SIM_HISTORY_PERIOD_NS,
+                                                                sim_sensor_history_mw(world, 0, k) / 1e3};
+        assert_true(count < all && count > all * 8 / 10);
+        assert_true(hec_sensor_response_fit(edges, edge_count, readings, count, &found));
+        print_message("%s: %.0f ms, delay %.1f of %.1f ms\n", text, (double)found.window_ns * 1e-6,
+                      (double)found.delay_ns * 1e-6, lag_ms + window_ms / 2);
+        assert_true(fabs((double)found.window_ns * 1e-6 - window_ms) <= 0.1 * window_ms + 5);
+        assert_true(fabs((double)found.delay_ns * 1e-6 - lag_ms - window_ms / 2) <= 0.02 * window_ms + 4);
+        sim_world_destroy(world);
+    }
+}
+
 static void state_follows_the_activity(void **state) {
     (void)state;
     struct sim_world *world = make("h200,clock=virtual");
@@ -387,6 +429,7 @@ int main(void) {
         cmocka_unit_test(counter_moves_in_quanta),
         cmocka_unit_test(counter_resets),
         cmocka_unit_test(power_history_is_the_mean_of_its_period),
+        cmocka_unit_test(sensors_are_found_out),
         cmocka_unit_test(state_follows_the_activity),
         cmocka_unit_test(time_can_stand_still),
     };

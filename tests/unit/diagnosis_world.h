@@ -1,0 +1,362 @@
+/* A run of a device with states of known watts, as the whole diagnosis reads it: activities, a power sensor that is late,
+ * filtered, averaged over 20 ms to 1 s, noisy and loses samples, an energy counter of 0.1 s whose values are some
+ * milliseconds old, a device that warms up, and kernels of one class that differ. */
+#ifndef HEC_TESTS_DIAGNOSIS_WORLD_H
+#define HEC_TESTS_DIAGNOSIS_WORLD_H
+
+#include "diagnose/summary.h"
+#include "fake_run.h"
+#include "fake_timeline.h"
+
+#include <stddef.h>
+
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
+#define LENGTH_MS 45000 /* at most */
+#define STEP_SEGMENTS 24
+#define KERNELS 3 /* names: classes of kernels */
+#define SHAPES 8  /* kernels whose watts differ, taken in turn */
+
+/* Which of the runs: one cell of the table. */
+struct cell {
+    double window_ms;     /* a power sample is the mean of so much: 20, 100 or 1000 */
+    double step_ms;       /* the same segments in each step of about so long; 0: at random */
+    double kernel_spread; /* a kernel's watts are its class's, at most so far off, the same each time; 0.1: +-10 % */
+    bool calibrated;      /* hec calibrate measured the sensor, within 10 % and 4 ms */
+};
+
+struct segment {
+    uint8_t state;
+    int kernel; /* of compute: its name */
+    double own; /* its watts, as a part of its class's */
+    double ms;
+};
+
+struct world {
+    struct fake_run run;
+    struct fake_timeline t;
+    uint32_t stream, thread, data, checkpoint;
+    uint64_t seed;
+    double length_ms, level, watts[HEC_STATE_COUNT], share[HEC_STATE_COUNT], kernel_watts[KERNELS];
+    double low_ms, high_ms, spread, drift, warm, warm_s;
+    /* the sensor: none of it is known to the estimator */
+    double window_ms, spacing_ms, noise, lag_ms, filter_ms, dropped, slack_ms;
+    double shape[SHAPES];
+    int shapes;                         /* kernels so far */
+    struct segment step[STEP_SEGMENTS]; /* of runs whose steps are alike */
+    int segments, at;                   /* 0: no steps */
+    double factor[LENGTH_MS], power[LENGTH_MS], seen[LENGTH_MS];
+    double joules[HEC_STATE_COUNT], total;
+    int64_t ns[HEC_STATE_COUNT];
+};
+
+static inline double unit(struct world *w) {
+    w->seed ^= w->seed << 13;
+    w->seed ^= w->seed >> 7;
+    w->seed ^= w->seed << 17;
+    return ((double)(w->seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static inline double between(struct world *w, double low, double high) {
+    return low + (high - low) * unit(w);
+}
+
+static inline double normal(struct world *w) {
+    return sqrt(-2 * log(unit(w))) * cos(6.283185307179586 * unit(w));
+}
+
+/* ---- what happens ---- */
+
+/* Power over [start, end), of a state. */
+static inline void spend(struct world *w, int state, int64_t start, int64_t end, double watts) {
+    w->ns[state] += end - start;
+    while (start < end) {
+        int64_t bin = start / MS, stop = (bin + 1) * MS < end ? (bin + 1) * MS : end;
+        double part = hec_state_idle((enum hec_state)state) ? 0.3 : 1; /* idling hardly varies */
+        double joules = (double)(stop - start) * 1e-9 * watts * (1 + part * (w->factor[bin] - 1));
+        w->joules[state] += joules;
+        w->total += joules;
+        w->power[bin] += joules * 1000;
+        start = stop;
+    }
+}
+
+static inline void busy(struct world *w, const struct segment *s, int64_t start, int64_t end, int64_t launch_ns) {
+    static const enum hec_activity_kind kinds[] = {HEC_ACTIVITY_KERNEL, HEC_ACTIVITY_KERNEL, HEC_ACTIVITY_COPY};
+    struct hec_activity *a = fake_tl_add(&w->t, kinds[s->state], w->stream, start, end);
+    double watts = s->state == HEC_STATE_COMPUTE ? w->kernel_watts[s->kernel] * s->own : w->watts[s->state];
+    a->name = s->state == HEC_STATE_COMM ? KERNELS + 1 : s->state == HEC_STATE_COMPUTE ? (uint32_t)s->kernel + 1 : 0;
+    a->amount = 1e6;
+    a->launch_ns = launch_ns;
+    a->launch_end_ns = launch_ns + 5 * US;
+    a->launch_track = w->thread;
+    spend(w, s->state, start, end, watts * (1 + w->spread * normal(w)));
+}
+
+/* A gap, and what the host did in it until it launched the next, 8 us before the end. */
+static inline void idle(struct world *w, int state, int64_t start, int64_t end) {
+    static const struct {
+        uint8_t state, class;
+    } calls[] = {{HEC_STATE_LAUNCH, HEC_API_LAUNCH}, {HEC_STATE_SYNC, HEC_API_SYNC}, {HEC_STATE_ALLOC, HEC_API_ALLOC}};
+    int64_t until = end - 8 * US;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (calls[i].state == state)
+            fake_tl_add(&w->t, HEC_ACTIVITY_API, w->thread, start, until)->detail = calls[i].class;
+    if (state == HEC_STATE_DATA || state == HEC_STATE_CHECKPOINT)
+        fake_tl_add(&w->t, HEC_ACTIVITY_PHASE, w->thread, start, until)->name =
+            state == HEC_STATE_DATA ? w->data : w->checkpoint;
+    spend(w, state, start, until, w->watts[state] * (1 + 0.2 * w->spread * normal(w)));
+    spend(w, HEC_STATE_LAUNCH, until, end, w->watts[HEC_STATE_LAUNCH]);
+}
+
+static inline struct segment draw(struct world *w, int previous) {
+    bool gap = previous >= 0 && !hec_state_idle((enum hec_state)previous) && unit(w) < 0.6;
+    double sum = 0;
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        sum += hec_state_idle((enum hec_state)i) == gap ? w->share[i] : 0;
+    double at = unit(w) * sum;
+    struct segment s = {.state = HEC_STATE_COMPUTE, .kernel = (int)(unit(w) * KERNELS)};
+    s.own = w->shape[w->shapes++ % SHAPES]; /* always in the same order */
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        at -= hec_state_idle((enum hec_state)i) == gap ? w->share[i] : 0;
+        if (at < 0) {
+            s.state = (uint8_t)i;
+            break;
+        }
+    }
+    s.ms = between(w, w->low_ms, w->high_ms);
+    return s;
+}
+
+static inline struct segment next(struct world *w, int previous) {
+    if (!w->segments)
+        return draw(w, previous);
+    struct segment s = w->step[w->at++ % w->segments];
+    s.ms = fmax(s.ms * (1 + 0.05 * normal(w)), 0.1);
+    return s;
+}
+
+static inline void happen(struct world *w) {
+    int64_t end = (int64_t)w->length_ms * MS, now = (int64_t)between(w, 300, 1500) * MS, launch = now - 8 * US;
+    int64_t last = end - (int64_t)between(w, 50, 400) * MS;
+    int previous = -1;
+    spend(w, HEC_STATE_STARTUP, 0, now / 3, 0.68 * w->level); /* no context yet */
+    spend(w, HEC_STATE_STARTUP, now / 3, now, w->level);
+    while (now < last) {
+        struct segment s = next(w, previous);
+        bool gap = hec_state_idle((enum hec_state)s.state);
+        int64_t ns = gap ? (int64_t)(s.ms * 1e6) + 20 * US : (int64_t)(s.ms * 1e6);
+        if ((gap && (previous < 0 || now + ns > last)) || now + ns + 2 * MS > end)
+            break;
+        if (gap) {
+            idle(w, s.state, now, now + ns);
+            launch = now + ns - 8 * US;
+        } else {
+            if (previous >= 0 && !hec_state_idle((enum hec_state)previous)) { /* queued behind it */
+                spend(w, HEC_STATE_LAUNCH, now, now + US, w->kernel_watts[0]);
+                launch = now - 15 * US;
+                now += US;
+            }
+            busy(w, &s, now, now + ns, launch);
+        }
+        previous = s.state;
+        now += ns;
+    }
+    if (previous >= 0 && hec_state_idle((enum hec_state)previous)) { /* every gap has what ends it */
+        struct segment s = {.state = HEC_STATE_COMPUTE, .own = 1, .ms = 1};
+        busy(w, &s, now, now + MS, launch);
+        now += MS;
+    }
+    spend(w, HEC_STATE_TAIL, now, end, w->level);
+}
+
+/* ---- what is read ---- */
+
+static inline double mean_of(const double *by_ms, double from, double to) {
+    double sum = 0;
+    for (int i = (int)from; i < to; i++)
+        sum += by_ms[i] * (fmin(to, i + 1) - fmax(from, i));
+    return sum / (to - from);
+}
+
+static inline void read_power(struct world *w) {
+    double state = w->power[0], keep = w->filter_ms > 0 ? exp(-1 / w->filter_ms) : 0;
+    for (int i = 0; i < w->length_ms; i++)
+        w->seen[i] = state = keep * state + (1 - keep) * w->power[i];
+    for (double t = w->spacing_ms; t <= w->length_ms; t += w->spacing_ms) {
+        double to = fmin(fmax(t - w->lag_ms, 1), w->length_ms), from = fmax(to - w->window_ms, 0);
+        double watts = mean_of(w->seen, from, to) * (1 + w->noise * normal(w));
+        if (unit(w) >= w->dropped)
+            fake_add(&w->run, HEC_GPU_POWER, 0, t / 1000, llround(watts * 1e3));
+    }
+}
+
+static inline void read_all(struct world *w) {
+    double sum = 0, at = 0;
+    struct hec_device *device = &w->run.devices[w->run.device_count++];
+    *device = fake_device(0);
+    device->name[0] = 0; /* its idle level is drawn: a part of which nobody knows one */
+    read_power(w);
+    for (double t = 40; t < w->length_ms; t += 99.94) {
+        double current = t - w->slack_ms * unit(w);
+        sum += mean_of(w->power, at, current) * (current - at);
+        at = current;
+        fake_add(&w->run, HEC_GPU_ENERGY, 0, t / 1000, llround(1e6 + floor(sum)));
+        fake_add(&w->run, HEC_GPU_ENERGY_SLACK, 0, t / 1000, llround(w->slack_ms * 1e3));
+    }
+    fake_used(&w->run, 0, 77);
+}
+
+/* 20 to 45 s. Idle states near one level, copies a little above, work anywhere below the limit. */
+static inline void make(struct world *w, uint64_t seed, const struct cell *cell) {
+    static const char *const names[KERNELS + 1] = {"ampere_sgemm_128x64_tn", "triton_poi_fused_add_0",
+                                                   "softmax_warp_forward", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"};
+    memset(w, 0, sizeof *w);
+    w->seed = seed * 0x9E3779B97F4A7C15u + 1;
+    for (int i = 0; i < 8; i++)
+        unit(w);
+    w->length_ms = floor(between(w, 20000, LENGTH_MS));
+    w->level = between(w, 60, 140);
+    double work = between(w, 200, 650), slow = normal(w);
+    for (int i = 0; i < KERNELS; i++)
+        w->kernel_watts[i] = work * between(w, 1 - cell->kernel_spread / 2, 1 + cell->kernel_spread / 2);
+    for (int i = 0; i < SHAPES; i++)
+        w->shape[i] = between(w, 1 - cell->kernel_spread / 2, 1 + cell->kernel_spread / 2);
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        w->watts[i] = w->level * (1 + 0.02 * normal(w));
+        w->share[i] = unit(w) < 0.5 ? between(w, 0.2, 1) : 0;
+    }
+    w->watts[HEC_STATE_COMM] = between(w, 1.5 * w->level, 400);
+    w->watts[HEC_STATE_COPY] = w->level * between(w, 1.02, 1.12);
+    w->share[HEC_STATE_COMPUTE] = 1;
+    w->share[HEC_STATE_HOST] += 0.1;
+    w->share[HEC_STATE_STARTUP] = w->share[HEC_STATE_TAIL] = w->share[HEC_STATE_UNKNOWN] = 0;
+    w->low_ms = 1;
+    w->high_ms = between(w, 20, 150);
+    w->spread = 0.02 * unit(w);
+    w->drift = 0.01;
+    w->warm = between(w, 0, 0.03); /* leakage rises with the temperature */
+    w->warm_s = between(w, 5, 30);
+    w->noise = between(w, 0.003, 0.02);
+    w->window_ms = cell->window_ms;
+    w->spacing_ms = cell->window_ms > 20 && unit(w) < 0.5 ? 100 : 20;
+    w->lag_ms = between(w, -5, 30);
+    w->filter_ms = 15 * unit(w);
+    w->dropped = unit(w) < 0.5 ? 0 : between(w, 0, 0.05);
+    w->slack_ms = between(w, 1, 10);
+    for (int i = 0; i < w->length_ms; i++) {
+        slow = slow * exp(-1 / 300.0) + sqrt(1 - exp(-2 / 300.0)) * normal(w);
+        w->factor[i] = (1 + w->drift * slow) * (1 - w->warm * exp(-i / (1000 * w->warm_s)));
+    }
+    if (cell->step_ms > 0) {
+        double sum = 0;
+        int previous = -1;
+        w->segments = 4 + 2 * (int)(unit(w) * 5);
+        for (int i = 0; i < w->segments; i++) {
+            w->step[i] = draw(w, i == 0 || i == w->segments - 1 ? -1 : previous);
+            previous = w->step[i].state;
+            sum += w->step[i].ms;
+        }
+        for (int i = 0; i < w->segments; i++)
+            w->step[i].ms *= cell->step_ms / sum;
+    }
+    fake_init(&w->run, w->length_ms / 1000);
+    fake_tl_init(&w->t);
+    w->t.input.end_ns = (int64_t)w->length_ms * MS;
+    w->stream = fake_tl_track(&w->t, HEC_TRACK_STREAM, 77, 0, 7);
+    w->thread = fake_tl_track(&w->t, HEC_TRACK_THREAD, 77, -1, 77);
+    for (int i = 0; i <= KERNELS; i++)
+        fake_tl_kernel(&w->t, names[i], 256);
+    w->data = fake_tl_name(&w->t, "data");
+    w->checkpoint = fake_tl_name(&w->t, "checkpoint");
+    happen(w);
+    read_all(w);
+}
+
+/* ---- what is told ---- */
+
+/* The label of a device's watts is the first word of `how`. */
+enum label { MEASURED, ROUGH, LABELS };
+
+struct score {
+    int runs, unpriced;
+    struct told {
+        int runs, rows, covered, large, off; /* large: 2 % of the joules; off: by more than 3 % */
+        int narrow, narrow_off;              /* intervals within 3 %; such whose value is off by more */
+        double widths;                       /* of the large: half an interval, as a part */
+        int beyond;                          /* of them below the idle device or above the limit and its margin */
+    } by[LABELS];
+    double worst_s;
+};
+
+static inline void judge_row(const struct world *w, const struct hec_ledger_row *row, int state, struct score *score,
+                             struct told *told) {
+    double joules = w->joules[state], seconds = (double)w->ns[state] * 1e-9;
+    if (w->ns[state] < 100 * MS)
+        return;
+    double low = row->watts_low * row->seconds, high = row->watts_high * row->seconds;
+    double error = fabs(row->joules - joules) / joules, half = (high - low) / 2 / joules;
+    bool covered = joules >= low && joules <= high;
+    score->worst_s = fmax(score->worst_s, fabs(row->seconds - seconds) / seconds);
+    told->rows++;
+    told->covered += covered;
+    told->beyond += !(row->watts_low <= row->watts && row->watts <= row->watts_high);
+    /* no less than an idle device (without a context 0.68 of the level), no more than the board can */
+    told->beyond += row->watts < 0.6 * 0.68 * w->level || row->watts > 1.3 * 700;
+    if (getenv("HEC_TEST_ROWS"))
+        printf("%-10s %7.3f s %8.1f J found %8.1f J [%8.1f %8.1f] %s\n", hec_state_name((enum hec_state)state), seconds,
+               joules, row->joules, low, high, covered ? "" : "OUT");
+    if (joules < 0.02 * w->total)
+        return;
+    told->large++;
+    told->off += error > 0.03;
+    told->narrow += half <= 0.03;
+    told->narrow_off += half <= 0.03 && error > 0.03;
+    told->widths += half;
+}
+
+static inline int calibration(void *context, const struct hec_device *device, struct hec_peaks *out) {
+    struct world *w = (struct world *)((char *)context - offsetof(struct world, run));
+    (void)device;
+    hec_peaks_init(out);
+    out->peak[HEC_PEAK_SENSOR_WINDOW].value = 1e6 * (w->window_ms * between(w, 0.9, 1.1) + w->filter_ms);
+    out->peak[HEC_PEAK_SENSOR_DELAY].value = 1e6 * (w->lag_ms + w->filter_ms + w->window_ms / 2 + between(w, -4, 4));
+    return 0;
+}
+
+/* One run of a cell. */
+static inline void run_one(struct world *w, uint64_t seed, const struct cell *cell, struct score *score) {
+    static struct hec_summary summary;
+    struct hec_price price = hec_price_default();
+    const char *why = "";
+    make(w, seed, cell);
+    w->run.input.timeline = w->t.input;
+    w->run.input.peaks = cell->calibrated ? calibration : NULL;
+    score->runs++;
+    int err = hec_summary_build(&w->run.input, &price, &summary, NULL);
+    const struct hec_ledger_device *d = err ? NULL : hec_diagnosis_of(&summary.diagnosis, 0, &why);
+    score->unpriced += !d || why[0] != 0;
+    if (d && !why[0]) {
+        const char *how = hec_diagnosis_how(&summary.diagnosis, 0);
+        struct told *told = &score->by[strncmp(how, "measured", 8) == 0 ? MEASURED : ROUGH];
+        double joules = 0;
+        told->runs++;
+        if (getenv("HEC_TEST_ROWS"))
+            printf(
+                "-- seed %llu: %g ms, steps of %g ms, +-%g: %s; level %.1f W, lag %.0f, filter %.0f, spacing %.0f ms\n",
+                (unsigned long long)seed, cell->window_ms, cell->step_ms, cell->kernel_spread, how, w->level, w->lag_ms,
+                w->filter_ms, w->spacing_ms);
+        for (int i = 0; i < HEC_STATE_COUNT; i++) {
+            joules += d->rows[i].ns ? d->rows[i].joules : 0;
+            judge_row(w, &d->rows[i], i, score, told);
+        }
+        if (!(fabs(joules - summary.devices[0].energy.joules) < 0.01))
+            told->beyond++;
+    }
+    if (!err)
+        hec_summary_free(&summary);
+    fake_tl_free(&w->t);
+    fake_free(&w->run);
+}
+
+#endif
