@@ -46,17 +46,16 @@ const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary 
 
 const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices) {
     int length = snprintf(out, HEC_FORMAT_SIZE, "GPU");
-    for (int i = 0, from = -1; i < 64; i++) {
-        bool on = devices >> i & 1, next = i < 63 && devices >> (i + 1) & 1, last = devices >> i == 1;
-        from = on && from < 0 ? i : from;
-        if (on && !next && length < HEC_FORMAT_SIZE) {
-            const char *joint = length == 3 ? " " : last ? " and " : ", ";
-            bool two = from == i - 1;
-            length += from == i ? snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%d", joint, i)
-                                : snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%d %s %d", joint, from,
-                                           two ? "and" : "to", i);
-        }
-        from = on && next ? from : -1;
+    for (int i = 0, to; i < 64 && length < HEC_FORMAT_SIZE; i = to + 1) {
+        for (to = i; devices >> i & 1 && to < 63 && devices >> (to + 1) & 1;)
+            to++;
+        to = to > i + 1 ? to : i; /* "0 to 3", but "0 and 1" */
+        const char *joint = length == 3 ? " " : to == 63 || !(devices >> (to + 1)) ? " and " : ", ";
+        char range[16] = "";
+        if (to > i)
+            snprintf(range, sizeof range, " to %d", to);
+        if (devices >> i & 1)
+            length += snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%d%s", joint, i, range);
     }
     return out;
 }

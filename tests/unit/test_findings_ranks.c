@@ -185,11 +185,33 @@ static void test_two_jobs(void **state) {
     end();
 }
 
+static void test_words(void **state) {
+    static const struct {
+        uint64_t devices;
+        const char *word;
+    } cases[] = {
+        {1, "GPU 0"},
+        {3, "GPU 0 and 1"},
+        {7, "GPU 0 to 2"},
+        {11, "GPU 0, 1 and 3"},
+        {0xcf, "GPU 0 to 3, 6 and 7"},
+        {UINT64_C(1) << 63 | 1, "GPU 0 and 63"},
+        {UINT64_MAX, "GPU 0 to 63"},
+    };
+    char word[HEC_FORMAT_SIZE];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(hec_devices_word(word, cases[i].devices), cases[i].word);
+    hec_devices_word(word, UINT64_C(0x5555555555555555)); /* cut, if at all */
+    assert_true(strlen(word) < sizeof word);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_serial_all_reduces),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_two_jobs),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
