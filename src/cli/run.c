@@ -19,6 +19,7 @@ struct run {
     struct hec_report_style style;
     struct hec_session_options options;
     struct hec_buf knobs, units;
+    char output[PATH_MAX];
 };
 
 static int parse_tracing(const struct hec_args *args, struct hec_session_options *options) {
@@ -111,12 +112,11 @@ static void print_report(struct run *run, const struct hec_session *session, con
 
 /* Returns only where the command could not be run. */
 static int observe(struct run *run) {
-    char output[PATH_MAX];
     struct hec_why why = {""};
     struct hec_session *session;
     struct hec_session_result result;
-    int status, err = hec_output_path(&run->args, false, output, &why);
-    run->options.output = output[0] ? output : NULL;
+    int status, err = hec_output_path(&run->args, false, run->output, &why);
+    run->options.output = run->output[0] ? run->output : NULL;
     if (err < 0)
         status = hec_err_exit_status(err);
     else
