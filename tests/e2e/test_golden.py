@@ -90,6 +90,20 @@ def test_a_newer_format_is_named(hec, verb):
     assert [path.name for path in hec.folder.iterdir()] == ["newer.hec"]
 
 
+def test_the_example_is_a_report(hec):
+    """docs/example-report.txt is the report of a golden run, and README.md begins with it."""
+    shutil.copy(GOLDEN / "data_decode.hec", hec.folder)
+    done = hec("report", "--color", "never", "data_decode.hec", env={"COLUMNS": "80", "LC_ALL": "C.UTF-8"})
+    example = GOLDEN.parents[1] / "docs" / "example-report.txt"
+    if os.environ.get("HEC_GOLDEN_UPDATE") == "1":
+        example.write_text(done.stdout, encoding="utf-8")
+        pytest.skip("example-report.txt written anew; README.md is by hand")
+    assert done.stdout == example.read_text(encoding="utf-8")
+    readme = (GOLDEN.parents[1] / "README.md").read_text(encoding="utf-8")
+    shown = readme[readme.index("```text\n") + len("```text\n"):readme.index("```\n\n<!-- output:end")]
+    assert done.stdout.startswith(shown)
+
+
 def test_a_difference_is_seen():
     expected = {"a": [1.0, {"b": None}], "c": 2}
     assert not list(differences({"a": [1.0 + 1e-12, {"b": None}], "c": 2}, expected))
