@@ -283,22 +283,31 @@ static void expect_device(int device) {
         fail_msg("\"%s\", not \"%s\"", found.used_why, why);
 }
 
+/* Numerical Recipes, 7.1 */
+static int next_random(uint32_t *random, int below) {
+    *random = *random * 1664525 + 1013904223;
+    return (int)(*random >> 8) % below;
+}
+#define RANDOM(below) next_random(&random, below)
+
 static void test_many_processes(void **state) {
     (void)state;
     uint32_t random = 1;
-#define RANDOM(below) ((int)((random = random * 1664525 + 1013904223) >> 8) % (below)) /* Numerical Recipes, 7.1 */
     for (int round = 0; round < 300; round++) {
         crowd.on_device_count = RANDOM(40);
         crowd.member_count = RANDOM(30);
         for (int i = 0; i < crowd.on_device_count; i++) {
             struct hec_gpu_process *p = &crowd.on_device[i];
-            *p = (struct hec_gpu_process){.device = RANDOM(3), .pid = 10 + RANDOM(6), .visible = RANDOM(5) > 0};
+            *p = (struct hec_gpu_process){.device = RANDOM(3)};
+            p->pid = 10 + RANDOM(6);
+            p->visible = RANDOM(5) > 0;
             p->first_ns = RANDOM(40) * INT64_C(1000000000);
             p->last_ns = p->first_ns + RANDOM(10) * INT64_C(1000000000);
         }
         for (int i = 0; i < crowd.member_count; i++) {
             struct hec_process *m = &crowd.members[i];
-            *m = (struct hec_process){.pid = 10 + RANDOM(6), .start_ns = RANDOM(40) * INT64_C(1000000000)};
+            *m = (struct hec_process){.pid = 10 + RANDOM(6)};
+            m->start_ns = RANDOM(40) * INT64_C(1000000000);
             m->end_ns = RANDOM(8) ? m->start_ns + RANDOM(10) * INT64_C(1000000000) : -1;
             snprintf(m->name, sizeof m->name, "m%d", i);
         }
