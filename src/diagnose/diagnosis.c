@@ -406,6 +406,7 @@ static int build_all(struct build *b, const struct hec_summary_input *input, con
         err = read_supply(input, told, &b->supplies[i], why);
     if (err || (err = hec_states_build(timeline, NULL, &visitor, why)) != 0)
         return err;
+    hec_ledger_steps(b->ledger, NULL);
     hec_gaps_end(&b->gaps);
     out->gaps = b->gaps;
     b->gaps = (struct hec_gaps){NULL, 0};

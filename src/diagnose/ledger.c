@@ -41,7 +41,7 @@ struct hec_ledger_builder *hec_ledger_begin(void) {
 
 void hec_ledger_steps(struct hec_ledger_builder *builder, const struct hec_device_steps *steps) {
     builder->steps = steps;
-    for (int device = 0; device < HEC_DEVICE_MAX; device++)
+    for (int device = 0; steps && device < HEC_DEVICE_MAX; device++)
         builder->stepped[device] = hec_device_steps_of(steps, device) != NULL;
 }
 

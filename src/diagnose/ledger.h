@@ -64,8 +64,8 @@ struct hec_ledger {
 /* Builds ledgers from pieces; to be fed by a visitor of hec_states_build, alone or beside others. */
 struct hec_ledger_builder;
 struct hec_ledger_builder *hec_ledger_begin(void); /* NULL: no memory */
-void hec_ledger_steps(struct hec_ledger_builder *builder,
-                      const struct hec_device_steps *steps); /* kept until the last piece */
+/* Kept until the last piece, or until NULL is given: pieces that come then are of no step. */
+void hec_ledger_steps(struct hec_ledger_builder *builder, const struct hec_device_steps *steps);
 int hec_ledger_piece(struct hec_ledger_builder *builder, int device, const struct hec_state_piece *piece);
 /* *out is complete (free it) but for power; on HEC_ERR_NOMEM empty. Frees the builder. */
 int hec_ledger_end(struct hec_ledger_builder *builder, struct hec_ledger *out);
