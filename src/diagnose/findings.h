@@ -7,7 +7,7 @@
 
 struct hec_summary;
 
-/* A finding that saves less, of the time and of the joules, is told, but not worth acting on: the device is then called
+/* A finding that saves less, of the time and of the joules, is reported, but not worth acting on: the device is then called
  * healthy first. */
 #define HEC_FINDING_WORTH 0.05
 /* So is one that is less sure: a hint. */

@@ -82,8 +82,7 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
                  "utilisation is %.0f %%, but about %.0f %% of the %s recoverable: tune first", 100 * out->utilisation,
                  100 * recoverable, joules ? "joules are" : "time is");
     else
-        snprintf(out->why, sizeof out->why,
-                 "utilisation is %.0f %% and nothing much is left to mend: more devices are the way",
+        snprintf(out->why, sizeof out->why, "utilisation is %.0f %% and little is left to fix: add devices",
                  100 * out->utilisation);
 }
 

@@ -10,7 +10,7 @@ void hec_state_device_init(struct hec_state_device *d, int device, const struct 
     d->visitor = visitor;
     d->traced.everywhere = true;
     d->blind_ns = INT64_MAX;
-    d->wait_told_ns = d->busy_ns = INT64_MIN;
+    d->wait_sent_ns = d->busy_ns = INT64_MIN;
 }
 
 void hec_state_device_free(struct hec_state_device *d) {
@@ -179,14 +179,14 @@ static int tell_copying(struct hec_state_device *d, int64_t start_ns, int64_t en
 /* Those in the call that waited, from before the device ran dry. */
 static int tell_waiting(struct hec_state_device *d, int64_t began_ns, int64_t dry_ns) {
     const struct hec_host_thread *t = d->sampled;
-    int64_t from = began_ns > d->wait_told_ns ? began_ns : d->wait_told_ns;
+    int64_t from = began_ns > d->wait_sent_ns ? began_ns : d->wait_sent_ns;
     int err = 0;
     for (size_t i = t ? hec_host_sample_from(t, from) : 0; t && i < t->sample_count && !err; i++) {
         if (t->samples[i].t_ns >= dry_ns)
             break;
         err = tell(d, &t->samples[i], HEC_STATE_SYNC, true);
     }
-    d->wait_told_ns = dry_ns;
+    d->wait_sent_ns = dry_ns;
     return err;
 }
 

@@ -30,7 +30,7 @@ struct hec_state_device {
     int64_t busy_ns;                 /* since when; in a gap, before it */
     uint32_t hidden_us;              /* of the next piece */
     int64_t wait_end_ns;             /* of the call that waited when the gap at hand began */
-    int64_t wait_told_ns;            /* samples of waiting calls are told up to here */
+    int64_t wait_sent_ns;            /* samples of waiting calls were sent up to here */
     int64_t blind_ns;                /* rule 1: in the gap at hand, what follows is not traced */
     struct hec_state_piece pending;  /* empty: start == end */
     int pieces;

@@ -63,7 +63,7 @@ static void print_table(struct hec_page *page) {
                           hec_cause_title(rule->cause), (int)strcspn(rule->lever, ":;,("), rule->lever);
     }
     hec_page_blank(page);
-    hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain CAUSE: what it means, how it is told, what answers it");
+    hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain CAUSE: what it means, its signs, what fixes it");
 }
 
 static void print_limits(struct hec_page *page, const struct hec_rule *rule) {
@@ -89,7 +89,7 @@ static void print_cause(struct hec_page *page, const struct hec_rule *rule) {
     hec_page_row(page, 0, hec_cause_name(rule->cause), HEC_TONE_BOLD, "%s", hec_cause_title(rule->cause));
     hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s", rule->meaning);
     hec_page_blank(page);
-    hec_page_row(page, 0, "told by", HEC_TONE_PLAIN, "%s", rule->detection);
+    hec_page_row(page, 0, "signs", HEC_TONE_PLAIN, "%s", rule->detection);
     print_limits(page, rule);
     hec_page_row(page, 0, "saving", HEC_TONE_PLAIN, "%s", rule->saving);
     hec_page_blank(page);

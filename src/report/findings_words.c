@@ -114,7 +114,7 @@ static void headline_of_finding(char *out, size_t size, const struct hec_summary
     char what[256], saves[128] = "", sure[64] = "";
     text saving;
     if (hec_saving_words(saving, f)[0])
-        snprintf(saves, sizeof saves, "; mending it would save about %s", saving);
+        snprintf(saves, sizeof saves, "; fixing it would save about %s", saving);
     if (!hec_summary_traced(s))
         snprintf(sure, sizeof sure, " (%s, confidence %.2f)", hec_summary_rests_on(s) + 2, f->confidence);
     if (idled(what, sizeof what, s, f))
@@ -149,7 +149,7 @@ bool hec_command_failed(const struct hec_summary *s) {
     return s->exit_code > 0;
 }
 
-/* Why set-up is not told from the loop, where there is a ledger; false: it is. */
+/* Why set-up and loop are not separated, where there is a ledger; false: it is. */
 static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
         int device = s->devices[i].device.index;
@@ -159,11 +159,11 @@ static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
         if (!s->devices[i].used || !all || !steady || steady->window_ns < all->window_ns)
             continue;
         if (steps && steps->count < HEC_STEADY_LEAST)
-            snprintf(out, size, "only %lld step%s: set-up is not told from the loop, and all of the run is judged",
+            snprintf(out, size, "only %lld step%s: set-up and loop are not separated, and all of the run is judged",
                      (long long)steps->count, steps->count == 1 ? "" : "s");
         else
             snprintf(out, size,
-                     "the program tells no steps: set-up is not told from the loop, and all of the run is judged");
+                     "the program reports no steps: set-up and loop are not separated, and all of the run is judged");
         return true;
     }
     return false;

@@ -158,7 +158,7 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, b
     int shown = 0, more = 0;
     for (int i = 0; i < findings->count; i++) {
         const struct hec_finding *f = &findings->list[i];
-        if (f->cause == HEC_CAUSE_NONE && i && hec_findings_top(findings)) /* busy, yet something is worth mending */
+        if (f->cause == HEC_CAUSE_NONE && i && hec_findings_top(findings)) /* busy, yet something is worth fixing */
             continue;
         if (shown == SHOWN && !all) {
             more++;

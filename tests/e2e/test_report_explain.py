@@ -48,7 +48,7 @@ def test_a_cause_says_all_that_it_must(hec, explained, name):
         assert any(a["framework"] in ("PyTorch", "CUDA", "any", "serving") for a in cause["advice"])
     done = hec("explain", name)
     words = " ".join(done.stdout.split())
-    assert done.returncode == 0 and cause["title"] in words and "told by" in words
+    assert done.returncode == 0 and cause["title"] in words and "signs" in words
     for part in (cause["meaning"], cause["detection"], cause["lever"]):
         assert " ".join(part.split()) in words
     code = {"    " + line for advice in cause["advice"] for line in (advice["code"] or "").splitlines()}

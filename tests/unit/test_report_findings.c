@@ -130,21 +130,20 @@ static void test_headlines(void **state) {
     headline("no cause stands out: the H200 was busy 60 % of 60.0 s");
     struct hec_finding *f = starved();
     headline(
-        "starved for data: the H200 idled 40 % of 60.0 s, 2.9 kJ of 13.7 kJ; mending it would save about 20 % of the "
+        "starved for data: the H200 idled 40 % of 60.0 s, 2.9 kJ of 13.7 kJ; fixing it would save about 20 % of the "
         "joules (16 to 24)");
     f->estimated = true;
     ledger.joules = ledger.rows[HEC_STATE_DATA].joules = NAN;
     headline(
-        "starved for data: the H200 idled 40 % of 60.0 s; mending it would save about 20 % of the joules (16 to 24, "
+        "starved for data: the H200 idled 40 % of 60.0 s; fixing it would save about 20 % of the joules (16 to 24, "
         "estimated)");
     f->seconds = (struct hec_saving){0.1, 0.3, 0.35};
     f->joules = (struct hec_saving)UNKNOWN;
-    headline(
-        "starved for data: the H200 idled 40 % of 60.0 s; mending it would save about 30 % of the time (10 to 35)");
+    headline("starved for data: the H200 idled 40 % of 60.0 s; fixing it would save about 30 % of the time (10 to 35)");
     f->states |= 1u << HEC_STATE_COMPUTE; /* no idling: the finding's own words */
-    headline("starved for data: 40 % of the steps' time; mending it would save about 30 % of the time (10 to 35)");
+    headline("starved for data: 40 % of the steps' time; fixing it would save about 30 % of the time (10 to 35)");
     f->joules = (struct hec_saving){0.01, 0.03, 0.04}; /* worth it by the time, at few watts */
-    headline("starved for data: 40 % of the steps' time; mending it would save about 30 % of the time (10 to 35)");
+    headline("starved for data: 40 % of the steps' time; fixing it would save about 30 % of the time (10 to 35)");
     f->seconds.best = 0.049; /* not worth acting on */
     headline("no cause stands out: the H200 was busy 60 % of 60.0 s");
     find(HEC_CAUSE_NONE, 0, "healthy");
@@ -196,12 +195,12 @@ static void test_caveats(void **state) {
     summary.exit_code = 0;
     steady.window_ns = ledger.window_ns; /* no steady part */
     assert_int_equal(hec_caveats(&summary, text), 1);
-    assert_non_null(strstr(text[0], "the program tells no steps"));
+    assert_non_null(strstr(text[0], "the program reports no steps"));
     struct hec_step_summary steps = {.count = 5}, *kept = summary.diagnosis.steps;
     summary.diagnosis.steps = &steps;
     snprintf(summary.imported, sizeof summary.imported, "kineto");
     print();
-    says("note       only 5 steps: set-up is not told from the loop");
+    says("note       only 5 steps: set-up and loop are not separated");
     says("a profiler slows the host");
     hec_buf_free(&out);
     hec_buf_init(&out, 1 << 20);
@@ -361,7 +360,7 @@ static void test_explain(void **state) {
         hec_buf_init(&out, 1 << 20);
         assert_int_equal(hec_report_explain((enum hec_cause)cause, false, &style, &out), 0);
         says(hec_cause_title((enum hec_cause)cause));
-        says("told by");
+        says("signs");
         says("answer");
     }
     hec_buf_clear(&out);

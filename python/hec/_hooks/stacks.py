@@ -26,7 +26,7 @@ NODES_MAX = 60000
 PLACES_MAX = 200000
 IMPORTS = "<frozen importlib"  # frames of the import system say nothing
 
-CUDA_S = 0.2  # without PyTorch: how often it looks whether the process uses CUDA; until then nothing is told
+CUDA_S = 0.2  # without PyTorch: how often it looks whether the process uses CUDA; until then it reports nothing
 
 samples = 0
 cost_ns = 0  # of the samples: of the main thread's time, when it waits for the interpreter's lock

@@ -87,7 +87,7 @@ static void judge_power(const struct hec_facts *f, const struct hec_compute *c, 
         return; /* the joules of a raised limit can go either way: not told */
     }
     hec_finding_title(out, "at the power limit: normal for dense work");
-    hec_finding_lever(out, "nothing to mend; a lower power cap often saves joules for little time: try it");
+    hec_finding_lever(out, "nothing to fix; a lower power cap often saves joules for little time: try it");
     out->confidence = 0.6;
     out->seconds = (struct hec_saving){0, 0, 0};
     out->joules = hec_saving_scaled(c->joules, 0, CAP_SAVES, 4 * CAP_SAVES);
@@ -117,7 +117,7 @@ const struct hec_rule hec_rule_throttle = {
     .detection = "the reasons that the driver gives for its clocks, as a share of the readings.",
     .saving =
         "heat: the clock that is lost while the device works, and of the joules the part that does not depend on the "
-        "clock. A lowered power limit: time by (limit / default)^0.4; what raising it does to the joules is not told. A "
+        "clock. A lowered power limit: time by (limit / default)^0.4; what raising it does to the joules is unknown. A "
         "default limit: nothing in time; a lower cap may save some joules (an estimate).",
     .lever = "better cooling: air flow, fans, the room",
     .limits = limits,
