@@ -14,76 +14,75 @@
 #define BURST_NS (100 * HEC_NS_PER_MS)
 #define STILL_NS (100 * HEC_NS_PER_MS)
 #define GONE_NS (2 * HEC_NS_PER_S)
+#define SEEN_NS HEC_NS_PER_MS /* a store is seen by all processors long before */
 /* Median of so many measurements of 100 calls each: a thread that loses its core measures that. */
 #define PROBES 21
 #define PROBE_CALLS 100
 
-/* On one page, in few lines: what each launch needs. */
-static struct {
-    bool recording, single, attach_first;
-    struct limits {
-        uint64_t pause, apart, blocked, burst; /* ticks */
-    } limits;
-    struct hec_caller callers[HEC_CALLERS_MAX];
-} hot __attribute__((aligned(4096)));
+struct hec_callers_hot hec_callers_hot;
+__thread struct hec_caller *hec_caller_mine;
 static struct hec_caller probe;
-static struct hec_caller nobody = {.tid = UINT32_MAX}; /* for threads that found no slot: asked once, counted once */
+static struct hec_caller nobody; /* of threads that found no slot: asked once, counted once */
 static uint32_t left_out;
 static uint32_t names[HEC_TRAMPOLINES_MAX];
-
-/* One pointer, in the room that the loader keeps for libraries that come late (TLSDESC): reading it allocates nothing. */
-static __thread struct hec_caller *mine;
 
 /* ---- slots ---- */
 
 static struct hec_caller *adopt(uint32_t tid) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
         uint32_t none = 0;
-        if (__atomic_load_n(&hot.callers[i].tid, __ATOMIC_RELAXED) == 0 &&
-            __atomic_compare_exchange_n(&hot.callers[i].tid, &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            hot.callers[i].device_known = false;
-            __atomic_store_n(&hot.callers[i].last_tick, hec_ticks_now(), __ATOMIC_RELAXED);
-            return &hot.callers[i];
+        if (__atomic_load_n(&hec_callers_hot.callers[i].tid, __ATOMIC_RELAXED) == 0 &&
+            __atomic_compare_exchange_n(&hec_callers_hot.callers[i].tid, &none, tid, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+            hec_callers_hot.callers[i].device = HEC_CALLER_DEVICE_ASK;
+            __atomic_store_n(&hec_callers_hot.callers[i].last_tick, hec_ticks_now(), __ATOMIC_RELAXED);
+            return &hec_callers_hot.callers[i];
         }
     }
     __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
     return &nobody;
 }
 
-struct hec_caller *hec_caller_enter(void) {
-    if (!__atomic_load_n(&hot.recording, __ATOMIC_ACQUIRE))
+/* A thread's first call, one that found no slot, or the first call of all where that asks for CUPTI. */
+struct hec_caller *hec_caller_enter_rarely(void) {
+    struct hec_caller *caller = hec_caller_mine;
+    if (caller == &nobody)
         return NULL;
-    struct hec_caller *caller = mine;
-    if (__builtin_expect(!caller || caller->tid == 0, 0))
-        caller = mine = adopt((uint32_t)syscall(SYS_gettid));
-    if (__builtin_expect(caller == &nobody, 0))
+    if (!caller || caller->tid == 0)
+        caller = hec_caller_mine = adopt((uint32_t)syscall(SYS_gettid));
+    if (caller == &nobody)
         return NULL;
-    if (__builtin_expect(__atomic_load_n(&hot.attach_first, __ATOMIC_RELAXED), 0) && hec_trampolines_context())
+    if (__atomic_load_n(&hec_callers_hot.attach_first, __ATOMIC_RELAXED) && hec_trampolines_context())
         hec_attach_await();
     return caller;
 }
 
 static uint16_t device_of(struct hec_caller *caller) {
-    if (__builtin_expect(!caller->device_known, 0)) {
+    if (caller->device == HEC_CALLER_DEVICE_ASK)
         caller->device = hec_trampolines_device();
-        caller->device_known = true;
-    }
     return caller->device;
 }
 
 void hec_caller_moved(void *context) {
-    if (!mine || (context && context == mine->context))
+    if (!hec_caller_mine || (context && context == hec_caller_mine->context))
         return;
-    mine->context = context;
-    mine->device_known = false;
+    hec_caller_mine->context = context;
+    hec_caller_mine->device = HEC_CALLER_DEVICE_ASK;
 }
 
-static bool take(struct hec_caller *caller) {
-    return !__atomic_exchange_n(&caller->lock, 1, __ATOMIC_ACQUIRE);
+/* ---- whose the burst is ---- */
+
+static void leave_burst(struct hec_caller *caller) {
+    __atomic_store_n(&caller->busy, false, __ATOMIC_RELEASE);
 }
 
-static void give(struct hec_caller *caller) {
-    __atomic_store_n(&caller->lock, 0, __ATOMIC_RELEASE);
+/* For the calling thread; false: the tracer's has it just now, and sends it off. */
+static bool enter_burst(struct hec_caller *caller) {
+    __atomic_store_n(&caller->busy, true, __ATOMIC_RELAXED);
+    if (__builtin_expect(!__atomic_load_n(&caller->taken, __ATOMIC_ACQUIRE), 1))
+        return true;
+    leave_burst(caller);
+    return false;
 }
 
 /* The totals are read by the tracer's thread. */
@@ -130,12 +129,11 @@ static void write_call(struct hec_caller *caller, uint64_t begin, uint64_t end, 
 
 /* ---- calls ---- */
 
-/* Ends the burst, unless the tracer's thread has it just now: then that sends it off. */
 static void end_burst(struct hec_caller *caller) {
-    if (take(caller)) {
-        write_burst(caller, caller->last_tick);
-        give(caller);
-    }
+    if (!enter_burst(caller))
+        return;
+    write_burst(caller, caller->last_tick);
+    leave_burst(caller);
 }
 
 static void ended(struct hec_caller *caller, uint64_t end) {
@@ -147,69 +145,74 @@ void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, c
     end_burst(caller);
     add(copies ? &caller->copies : &caller->others, 1);
     __atomic_store_n(&caller->waiting_since, 0, __ATOMIC_RELAXED);
-    if (call->call_class == HEC_TRACE_CALL_SYNC || (copies && end - begin >= hot.limits.blocked))
+    if (call->call_class == HEC_TRACE_CALL_SYNC || (copies && end - begin >= hec_callers_hot.limits.blocked))
         add(&caller->waited_ticks, end - begin);
     ended(caller, end);
     write_call(caller, begin, end, call);
 }
 
-/* A launch that waited for room in the queue, or each of them while device activity is traced. */
-static void launched_alone(struct hec_caller *caller, uint64_t begin, uint64_t end,
-                           const struct hec_caller_call *call) {
-    if (end - begin >= hot.limits.blocked && call->call_class != HEC_TRACE_CALL_MEMSET)
+void hec_caller_alone(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
+    if (end - begin >= hec_callers_hot.limits.blocked && call->call_class != HEC_TRACE_CALL_MEMSET)
         add(&caller->waited_ticks, end - begin);
     ended(caller, end);
     write_call(caller, begin, end, call);
 }
 
-void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
+/* The calling thread has the burst. A launch that does not simply join it: it ends it and begins another, or is alone. */
+static __attribute__((noinline, cold)) bool joined_rarely(struct hec_caller *caller, uint64_t begin, uint64_t end,
+                                                          bool graph) {
     struct hec_caller_burst *burst = &caller->burst;
-    bool graph = call->call_class == HEC_TRACE_CALL_GRAPH;
-    uint16_t device = device_of(caller);
+    bool alone =
+        end - begin >= hec_callers_hot.limits.blocked || __atomic_load_n(&hec_callers_hot.single, __ATOMIC_RELAXED);
+    write_burst(caller, caller->last_tick);
+    if (!alone) {
+        *burst = (struct hec_caller_burst){
+            .first_tick = begin, .in_ticks = end - begin, .launches = 1, .graphs = graph, .device = device_of(caller)};
+        ended(caller, end);
+    }
+    leave_burst(caller);
+    return !alone;
+}
+
+bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, bool graph) {
+    struct hec_caller_burst *burst = &caller->burst;
     add(graph ? &caller->graphs : &caller->launches, 1);
-    /* the tracer's thread has the burst just now: it sends it off */
-    bool own = take(caller);
-    if (!own || end - begin >= hot.limits.blocked || __atomic_load_n(&hot.single, __ATOMIC_RELAXED)) {
-        if (own) {
-            write_burst(caller, caller->last_tick);
-            give(caller);
-        }
-        launched_alone(caller, begin, end, call);
-        return;
-    }
-    uint64_t pause = burst->launches > 0 && begin > caller->last_tick ? begin - caller->last_tick : 0;
-    if (burst->launches == 0 || pause >= hot.limits.apart || end - burst->first_tick >= hot.limits.burst ||
-        device != burst->device) {
-        write_burst(caller, caller->last_tick);
-        *burst = (struct hec_caller_burst){.first_tick = begin, .device = device};
-        pause = 0;
-    }
+    if (__builtin_expect(!enter_burst(caller), 0))
+        return false;
+    uint64_t took = end - begin, pause = begin > caller->last_tick ? begin - caller->last_tick : 0;
+    if (__builtin_expect(took >= hec_callers_hot.limits.blocked ||
+                             __atomic_load_n(&hec_callers_hot.single, __ATOMIC_RELAXED) || burst->launches == 0 ||
+                             pause >= hec_callers_hot.limits.apart || caller->device != burst->device ||
+                             end - burst->first_tick >= hec_callers_hot.limits.burst,
+                         0))
+        return joined_rarely(caller, begin, end, graph);
     burst->launches++;
     burst->graphs += graph && burst->graphs < UINT16_MAX;
-    burst->in_ticks += end - begin;
-    burst->pause_ticks += pause >= hot.limits.pause ? pause : 0;
+    burst->in_ticks += took;
+    burst->pause_ticks += pause >= hec_callers_hot.limits.pause ? pause : 0;
     ended(caller, end);
-    give(caller);
+    leave_burst(caller);
+    return true;
 }
 
 /* ---- calls that a simulator tells of ---- */
 
 static struct hec_caller *caller_of(uint32_t tid) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++)
-        if (__atomic_load_n(&hot.callers[i].tid, __ATOMIC_RELAXED) == tid)
-            return &hot.callers[i];
+        if (__atomic_load_n(&hec_callers_hot.callers[i].tid, __ATOMIC_RELAXED) == tid)
+            return &hec_callers_hot.callers[i];
     return adopt(tid);
 }
 
 void hec_callers_told(const struct hec_trace_told *told) {
-    struct hec_caller *caller = __atomic_load_n(&hot.recording, __ATOMIC_ACQUIRE) ? caller_of(told->tid) : NULL;
+    struct hec_caller *caller =
+        __atomic_load_n(&hec_callers_hot.recording, __ATOMIC_ACQUIRE) ? caller_of(told->tid) : NULL;
     if (!caller || caller == &nobody)
         return;
-    if (__atomic_load_n(&hot.attach_first, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&hec_callers_hot.attach_first, __ATOMIC_RELAXED))
         hec_attach_await();
     hec_ticks_refine(); /* the times are exact */
     caller->device = told->device;
-    caller->device_known = true;
     struct hec_caller_call call = {.amount = told->amount,
                                    .stream = told->stream,
                                    .function = hec_trampolines_row(told->function),
@@ -219,7 +222,10 @@ void hec_callers_told(const struct hec_trace_told *told) {
     uint64_t begin = hec_ticks_of(told->start_ns), end = hec_ticks_of(told->end_ns);
     bool launches = call.call_class == HEC_TRACE_CALL_LAUNCH || call.call_class == HEC_TRACE_CALL_GRAPH ||
                     call.call_class == HEC_TRACE_CALL_MEMSET;
-    (launches ? hec_caller_launched : hec_caller_leave)(caller, begin, end, &call);
+    if (!launches)
+        hec_caller_leave(caller, begin, end, &call);
+    else if (!hec_caller_joined(caller, begin, end, call.call_class == HEC_TRACE_CALL_GRAPH))
+        hec_caller_alone(caller, begin, end, &call);
 }
 
 /* ---- for the tracer's thread ---- */
@@ -230,7 +236,9 @@ static uint64_t ticks_of(int64_t ns) {
 
 void hec_callers_open(void) {
     hec_ticks_open();
-    hot.limits = (struct limits){ticks_of(PAUSE_NS), ticks_of(APART_NS), ticks_of(BLOCKED_NS), ticks_of(BURST_NS)};
+    hec_callers_hot.counter = hec_ticks.counter;
+    hec_callers_hot.limits =
+        (struct hec_callers_limits){ticks_of(PAUSE_NS), ticks_of(APART_NS), ticks_of(BLOCKED_NS), ticks_of(BURST_NS)};
     hec_out_lock();
     for (uint32_t i = 0; i < hec_trampolines_count(); i++)
         names[i] = hec_intern_name(hec_trampolines_name(i));
@@ -238,22 +246,22 @@ void hec_callers_open(void) {
 }
 
 void hec_callers_record(bool on) {
-    __atomic_store_n(&hot.recording, on, __ATOMIC_RELEASE);
+    __atomic_store_n(&hec_callers_hot.recording, on, __ATOMIC_RELEASE);
 }
 
 void hec_callers_single(bool on) {
-    __atomic_store_n(&hot.single, on, __ATOMIC_RELAXED);
+    __atomic_store_n(&hec_callers_hot.single, on, __ATOMIC_RELAXED);
 }
 
 void hec_callers_attach_first(bool on) {
-    __atomic_store_n(&hot.attach_first, on, __ATOMIC_RELAXED);
+    __atomic_store_n(&hec_callers_hot.attach_first, on, __ATOMIC_RELAXED);
 }
 
 void hec_callers_read(struct hec_callers_totals *out) {
     uint64_t waited = 0, now = hec_ticks_now();
     *out = (struct hec_callers_totals){.t_ns = hec_ticks_clock_ns()};
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
-        const struct hec_caller *c = &hot.callers[i];
+        const struct hec_caller *c = &hec_callers_hot.callers[i];
         uint64_t since = __atomic_load_n(&c->waiting_since, __ATOMIC_RELAXED);
         uint64_t launches = __atomic_load_n(&c->launches, __ATOMIC_RELAXED);
         uint64_t graphs = __atomic_load_n(&c->graphs, __ATOMIC_RELAXED);
@@ -270,39 +278,52 @@ void hec_callers_read(struct hec_callers_totals *out) {
 }
 
 uint32_t hec_callers_tid(uint32_t i, uint64_t *calls) {
-    const struct hec_caller *c = &hot.callers[i];
+    const struct hec_caller *c = &hec_callers_hot.callers[i];
     *calls = __atomic_load_n(&c->launches, __ATOMIC_RELAXED) + __atomic_load_n(&c->graphs, __ATOMIC_RELAXED) +
              __atomic_load_n(&c->copies, __ATOMIC_RELAXED) + __atomic_load_n(&c->others, __ATOMIC_RELAXED);
-    return __atomic_load_n(&hot.callers[i].tid, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&hec_callers_hot.callers[i].tid, __ATOMIC_ACQUIRE);
 }
 
 /* Its totals stay: they are sums over the life of the process. A thread may have been cancelled in a wait, or where it had
- * the lock. */
+ * the burst. */
 static void release(struct hec_caller *caller) {
     if (syscall(SYS_tgkill, getpid(), caller->tid, 0) == 0 || errno != ESRCH)
         return;
     write_burst(caller, caller->last_tick);
-    give(caller);
+    leave_burst(caller);
     __atomic_store_n(&caller->waiting_since, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&caller->tid, 0, __ATOMIC_RELEASE);
 }
 
+/* Since the last call of a thread that has a slot; -1: it is not for the sweep. */
+static int64_t still_ns(const struct hec_caller *c, uint64_t now, bool all) {
+    uint64_t last = __atomic_load_n(&c->last_tick, __ATOMIC_RELAXED);
+    int64_t ns = now > last ? hec_ticks_ns(now - last) : 0;
+    return __atomic_load_n(&c->tid, __ATOMIC_ACQUIRE) != 0 && (all || ns >= STILL_NS) ? ns : -1;
+}
+
 void hec_callers_sweep(bool all) {
     uint64_t now = hec_ticks_now();
+    bool any = false;
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
-        struct hec_caller *c = &hot.callers[i];
-        uint64_t last = __atomic_load_n(&c->last_tick, __ATOMIC_RELAXED);
-        int64_t still_ns = now > last ? hec_ticks_ns(now - last) : 0;
-        if (__atomic_load_n(&c->tid, __ATOMIC_ACQUIRE) == 0 || !(all || still_ns >= STILL_NS))
-            continue;
-        if (take(c)) {
-            /* a call that has ended meanwhile may not be of the burst, whose end it would become: the next sweep knows */
-            uint64_t seen = __atomic_load_n(&c->last_tick, __ATOMIC_RELAXED);
-            if (all || seen == last)
-                write_burst(c, seen);
-            give(c);
+        struct hec_caller *c = &hec_callers_hot.callers[i];
+        if (still_ns(c, now, all) >= 0) {
+            __atomic_store_n(&c->taken, true, __ATOMIC_RELEASE);
+            any = true;
         }
-        if (still_ns >= GONE_NS)
+    }
+    if (any)
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = SEEN_NS}, NULL);
+    for (uint32_t i = 0; any && i < HEC_CALLERS_MAX; i++) {
+        struct hec_caller *c = &hec_callers_hot.callers[i];
+        if (!c->taken)
+            continue;
+        /* who is at the burst writes it; a call that has ended meanwhile may not be of it, whose end it would become */
+        int64_t still = still_ns(c, now, all);
+        if (still >= 0 && !__atomic_load_n(&c->busy, __ATOMIC_ACQUIRE))
+            write_burst(c, __atomic_load_n(&c->last_tick, __ATOMIC_RELAXED));
+        __atomic_store_n(&c->taken, false, __ATOMIC_RELEASE);
+        if (still >= GONE_NS)
             release(c);
     }
 }
@@ -312,13 +333,12 @@ uint32_t hec_callers_left_out(void) {
 }
 
 uint32_t hec_callers_cost_ps(void) {
-    probe = (struct hec_caller){.tid = 1, .device_known = true};
-    const struct hec_caller_call call = {.call_class = HEC_TRACE_CALL_LAUNCH};
+    probe = (struct hec_caller){.tid = 1};
     int64_t sorted_ns[PROBES] = {0};
     for (int n = 0; n < PROBES; n++) {
         int64_t begin_ns = hec_ticks_clock_ns();
         for (int i = 0; i < PROBE_CALLS; i++)
-            hec_caller_launched(&probe, hec_ticks_now(), hec_ticks_now(), &call);
+            hec_caller_joined(&probe, hec_caller_now(), hec_caller_now(), false);
         int64_t took_ns = hec_ticks_clock_ns() - begin_ns;
         int at = n;
         for (; at > 0 && sorted_ns[at - 1] > took_ns; at--)
@@ -329,8 +349,8 @@ uint32_t hec_callers_cost_ps(void) {
 }
 
 void hec_callers_forget(void) {
-    hot.recording = hot.single = hot.attach_first = false;
-    memset(hot.callers, 0, sizeof hot.callers);
-    mine = NULL; /* of the one thread that is here */
+    hec_callers_hot.recording = hec_callers_hot.single = hec_callers_hot.attach_first = false;
+    memset(hec_callers_hot.callers, 0, sizeof hec_callers_hot.callers);
+    hec_caller_mine = NULL; /* of the one thread that is here */
     left_out = 0;
 }

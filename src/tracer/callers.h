@@ -2,7 +2,9 @@
  * ended; launches in quick succession are added up to bursts (base/trace.h), all else leaves as a record at once.
  *
  * A thread has a slot in a table of this library; no other memory is taken. Only its own thread changes a slot, but for
- * bursts that lie still, which the tracer's thread sends off: hence the lock, which nobody waits for. */
+ * bursts that lie still, which the tracer's thread sends off. A launch uses no locked instruction for that: behind the
+ * driver's write to the device it would wait for it. Instead each side says that it is there and looks for the other
+ * (busy, taken), and the tracer's thread waits in between for longer than any store takes to be seen. */
 #ifndef HEC_TRACER_CALLERS_H
 #define HEC_TRACER_CALLERS_H
 
@@ -15,13 +17,14 @@
 
 /* Threads beyond these are not recorded; they are counted. */
 #define HEC_CALLERS_MAX 256u
+#define HEC_CALLER_DEVICE_ASK (HEC_TRACE_DEVICE_UNKNOWN - 1)
 
 struct hec_caller {
     /* What a launch reads and writes is one line of the cache: between two launches the program uses all of it. */
-    uint32_t tid; /* 0: the slot is free */
-    uint16_t device;
-    bool device_known;
-    uint8_t lock;              /* of the burst */
+    uint32_t tid;              /* 0: the slot is free */
+    uint16_t device;           /* HEC_CALLER_DEVICE_ASK: not known since a context was made current */
+    bool busy;                 /* its thread is at the burst */
+    bool taken;                /* the tracer's thread wants the burst */
     uint64_t last_tick;        /* when the last call ended */
     uint64_t launches, graphs; /* so far, memsets among launches */
     struct hec_caller_burst {
@@ -54,11 +57,45 @@ struct hec_caller_call {
     uint8_t from, to;
 };
 
+/* On one page, in few lines: what each launch needs. */
+struct hec_callers_hot {
+    bool recording, single, attach_first;
+    bool counter; /* of hec_ticks */
+    struct hec_callers_limits {
+        uint64_t pause, apart, blocked, burst; /* ticks */
+    } limits;
+    struct hec_caller callers[HEC_CALLERS_MAX];
+} __attribute__((aligned(4096)));
+extern struct hec_callers_hot hec_callers_hot;
+
+/* One pointer, in the room that the loader keeps for libraries that come late (TLSDESC): reading it allocates nothing. */
+extern __thread struct hec_caller *hec_caller_mine;
+
+struct hec_caller *hec_caller_enter_rarely(void);
 /* The slot of the calling thread; NULL: nothing is recorded. */
-struct hec_caller *hec_caller_enter(void);
+static inline struct hec_caller *hec_caller_enter(void) {
+    if (!__atomic_load_n(&hec_callers_hot.recording, __ATOMIC_ACQUIRE))
+        return NULL;
+    struct hec_caller *caller = hec_caller_mine;
+    if (__builtin_expect(caller && caller->tid != 0, 1) &&
+        __builtin_expect(!__atomic_load_n(&hec_callers_hot.attach_first, __ATOMIC_RELAXED), 1))
+        return caller;
+    return hec_caller_enter_rarely();
+}
+static inline uint64_t hec_caller_now(void) {
+#if defined(__x86_64__)
+    if (__builtin_expect(hec_callers_hot.counter, 1))
+        return __rdtsc();
+#endif
+    return hec_ticks_now();
+}
+
+/* A launch that returned joins the burst. False: it is none for a burst, and goes to hec_caller_alone. */
+bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, bool graph);
+/* A launch that waited for room in the queue, or each of them while device activity is traced. */
+void hec_caller_alone(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
+/* Any other call that returned. */
 void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
-/* The same for a launch that returned; most of them end here. */
-void hec_caller_launched(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
 /* A call that only its teller saw (base/trace.h). */
 void hec_callers_told(const struct hec_trace_told *told);
 /* The calling thread made this context current; NULL: which one is not known. */

@@ -62,20 +62,29 @@ enum row {
 };
 _Static_assert(ROWS <= HEC_TRAMPOLINES_MAX, "every row has a name in the ring");
 
+/* What a launch that joins no burst is recorded by: kept out of the way of the others. */
+static __attribute__((noinline, cold)) void alone(struct hec_caller *caller, uint64_t begin, uint64_t end, unsigned row,
+                                                  unsigned call_class, int result, uint64_t amount, uint64_t stream) {
+    hec_caller_alone(caller, begin, end,
+                     &(struct hec_caller_call){.amount = amount,
+                                               .stream = stream,
+                                               .function = row,
+                                               .result = result,
+                                               .call_class = (enum hec_trace_call_class)call_class});
+}
+
 #define LAUNCH(name, class, parameters, arguments, amount_, stream_)                                                   \
     static int(*real_##name) parameters;                                                                               \
     static int front_##name parameters {                                                                               \
         struct hec_caller *caller = hec_caller_enter();                                                                \
         if (!caller)                                                                                                   \
             return real_##name arguments;                                                                              \
-        uint64_t begin = hec_ticks_now();                                                                              \
+        uint64_t begin = hec_caller_now();                                                                             \
         int result = real_##name arguments;                                                                            \
-        hec_caller_launched(caller, begin, hec_ticks_now(),                                                            \
-                            &(struct hec_caller_call){.amount = (uint64_t)(uintptr_t)(amount_),                        \
-                                                      .stream = (uint64_t)(uintptr_t)(stream_),                        \
-                                                      .function = ROW_##name,                                          \
-                                                      .result = result,                                                \
-                                                      .call_class = HEC_TRACE_CALL_##class});                          \
+        uint64_t end = hec_caller_now();                                                                               \
+        if (!hec_caller_joined(caller, begin, end, HEC_TRACE_CALL_##class == HEC_TRACE_CALL_GRAPH))                    \
+            alone(caller, begin, end, ROW_##name, HEC_TRACE_CALL_##class, result, (uint64_t)(uintptr_t)(amount_),      \
+                  (uint64_t)(uintptr_t)(stream_));                                                                     \
         return result;                                                                                                 \
     }
 #define CALL(name, class, parameters, arguments, amount_, stream_, from_, to_)                                         \
@@ -84,7 +93,7 @@ _Static_assert(ROWS <= HEC_TRAMPOLINES_MAX, "every row has a name in the ring");
         struct hec_caller *caller = hec_caller_enter();                                                                \
         if (!caller)                                                                                                   \
             return real_##name arguments;                                                                              \
-        uint64_t begin = hec_ticks_now();                                                                              \
+        uint64_t begin = hec_caller_now();                                                                             \
         if (HEC_TRACE_CALL_##class == HEC_TRACE_CALL_SYNC)                                                             \
             __atomic_store_n(&caller->waiting_since, begin, __ATOMIC_RELAXED);                                         \
         int result = real_##name arguments;                                                                            \
@@ -93,7 +102,7 @@ _Static_assert(ROWS <= HEC_TRAMPOLINES_MAX, "every row has a name in the ring");
                                        .function = ROW_##name,                                                         \
                                        .result = result,                                                               \
                                        .call_class = HEC_TRACE_CALL_##class};                                          \
-        uint64_t end = hec_ticks_now();                                                                                \
+        uint64_t end = hec_caller_now();                                                                               \
         call.from = (from_);                                                                                           \
         call.to = (to_);                                                                                               \
         hec_caller_leave(caller, begin, end, &call);                                                                   \

@@ -52,7 +52,9 @@ static uint64_t tick(int64_t since_begin_ns) {
 
 static void launch_as(enum hec_trace_call_class call_class, int64_t at_ns, int64_t took_ns) {
     const struct hec_caller_call call = {.call_class = call_class, .function = hec_trampolines_row("cuLaunchKernel")};
-    hec_caller_launched(hec_caller_enter(), tick(at_ns), tick(at_ns + took_ns), &call);
+    struct hec_caller *caller = hec_caller_enter();
+    if (!hec_caller_joined(caller, tick(at_ns), tick(at_ns + took_ns), call_class == HEC_TRACE_CALL_GRAPH))
+        hec_caller_alone(caller, tick(at_ns), tick(at_ns + took_ns), &call);
 }
 
 static void launch(int64_t at_ns, int64_t took_ns) {
@@ -359,10 +361,10 @@ static void test_slots_are_used_again(void **state) {
     start_crowd(threads, 200);
     struct hec_caller *ended = crowd.slots[0];
     ended->others = 7;
-    /* cancelled in a wait, with a burst, while it had the lock */
+    /* cancelled in a wait, with a burst, while it had the burst */
     ended->burst.launches = 2;
     ended->waiting_since = tick(0);
-    ended->lock = 1;
+    ended->busy = true;
     for (int i = 0; i < 200; i++)
         crowd.slots[i]->last_tick = 1;
     mine->last_tick = 1;
@@ -379,7 +381,8 @@ static void test_slots_are_used_again(void **state) {
     assert_int_equal(totals().calls, 1 + 7); /* over the life of the process */
     start_crowd(threads, 200);
     for (int i = 0; i < 200; i++)
-        assert_true(crowd.slots[i] && crowd.slots[i]->lock == 0 && crowd.slots[i]->burst.launches == 0);
+        assert_true(crowd.slots[i] && !crowd.slots[i]->busy && !crowd.slots[i]->taken &&
+                    crowd.slots[i]->burst.launches == 0);
     assert_int_equal(hec_callers_left_out(), 0);
     end_crowd(threads, 200);
 }

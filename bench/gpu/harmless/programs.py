@@ -267,6 +267,7 @@ def workers(options):
             for _ in range(50):
                 x.mul_(1.0)
             x[0].item()
+            time.sleep(0.002)  # else nine threads fight for the interpreter, and by itself the program takes 20 s or minutes
 
     torch.ones(1024, device=options.device).mul_(1.0)[0].item()  # everything is loaded before the first fork
     threads = [threading.Thread(target=launch_loop) for _ in range(8)]
