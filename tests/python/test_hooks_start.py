@@ -56,6 +56,14 @@ def test_another_framework_tells_its_stacks_once_it_uses_a_gpu(observe, fake_jax
     assert len(found.stacks) >= 10 and not found.steps
 
 
+def test_a_program_run_by_python_m_has_its_lines(observe, fake_jax):
+    """There the program's own code is not the outermost: frames of runpy are."""
+    (observe.folder / "examples.py").write_text(fake_jax + "jax.device_put()\nwhile hooks and hooks.stacks.samples < 20:\n    pass\n")
+    (found,) = observe.both(sys.executable, ["-m", "examples"])
+    lines = {line for _, frame, _ in found.stacks for file, _, line in found.stack(frame) if file.endswith("/examples.py")}
+    assert lines and all(lines)
+
+
 def test_another_framework_without_a_gpu_tells_nothing(observe, fake_jax):
     assert observe.both(sys.executable, fake_jax + "time.sleep(0.5)\nimport numbers\n") == []
 

@@ -221,6 +221,50 @@ def test_samples_without_a_loader_are_what_the_outermost_module_is_given(observe
     assert found.steps == [(samples, OPTIMIZER) for samples in expected]
 
 
+def test_without_an_optimizer_backward_passes_are_the_steps(observe, torch_python):
+    """As in pytorch/examples, word_language_model: weights are updated by hand, and validation comes between."""
+    python, version = torch_python
+    if version < (2, 2):
+        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
+    found = observe.one(
+        python,
+        SYNTHETIC
+        + """
+    for epoch in range(2):
+        model.train()
+        for i in range(120):
+            model.zero_grad()
+            model(x[:6]).square().mean().backward()
+            for p in model.parameters():
+                p.data.add_(p.grad, alpha=-0.1)
+        model.eval()
+        with torch.no_grad():
+            for i in range(50):
+                model(x)
+    """,
+    )
+    # the first 100 may be accumulated gradients
+    assert found.steps[-130:] == [(6, OPTIMIZER)] * 130 and len(found.steps) < 142
+
+
+@pytest.mark.parametrize("layer", ["LSTM(8, 8)", "LSTM(8, 8, batch_first=True)"])
+def test_the_first_dimension_of_a_sequence_may_be_its_length(observe, torch_python, layer):
+    python, version = torch_python
+    if version < (2, 2):
+        pytest.skip("the outermost module is found in PyTorch 2.2 and newer")
+    found = observe.one(
+        python,
+        f"""
+        import torch
+        layer = torch.nn.{layer}.eval()
+        with torch.no_grad():
+            for i in range(20):
+                layer(torch.zeros(35, 20, 8))
+        """,
+    )
+    assert found.steps == [(35 if "batch_first" in layer else None, MODULE)] * 20
+
+
 @pytest.mark.parametrize("context", ["torch.no_grad()", "torch.inference_mode()", "torch.enable_grad()"])
 def test_inference(observe, torch_python, context):
     python, version = torch_python

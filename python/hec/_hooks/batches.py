@@ -50,11 +50,19 @@ def list_length(value: Any, depth: int = 0) -> Optional[int]:
     return len(value) if inner is None else inner
 
 
-def of_arguments(args: tuple, kwargs: dict) -> Optional[int]:
+def sequence_first(module: Any) -> bool:
+    """Whether a part of it takes (sequence, batch, ...), as nn.LSTM and nn.Transformer do unless asked otherwise."""
+    return any(getattr(part, "batch_first", None) is False for part in module.modules())
+
+
+def of_arguments(args: tuple, kwargs: dict, sequences: bool = False) -> Optional[int]:
+    """sequences: the first dimension may be the sequence's length; then only that of images (four dimensions) counts."""
     if args and type(args[0]) is _Tensor and not _modes():  # nobody else sees us look at such a tensor
         shape = args[0].shape
         if shape:
-            return shape[0]
+            return None if sequences and len(shape) < 4 else shape[0]
+    if sequences:
+        return None
     with core.torch._C.DisableTorchFunction():  # a mode of the program does not see us look
         for value in args[:_ITEMS_MAX]:
             size = first_dimension(value, 1)

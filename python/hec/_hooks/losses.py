@@ -40,7 +40,7 @@ def _value_of(tensors: Any) -> Optional[Any]:
 def _note(tensors: Any) -> None:
     global _last_ns
     t_ns = core.now_ns()
-    optimizers.samples.backward()
+    optimizers.passed_back(t_ns)
     if not core.steady and not core.may(NAME):
         return
     if t_ns - _last_ns >= INTERVAL_NS and not core.in_mode():

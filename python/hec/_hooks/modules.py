@@ -43,10 +43,11 @@ _roots: "list[weakref.ref[Any]]" = []
 class RootCall:
     """Stands in the place of an outermost module. Holds no strong reference to it: that would be a cycle."""
 
-    __slots__ = ("ref", "compiled")
+    __slots__ = ("ref", "compiled", "sequences")
 
     def __init__(self, module: Any, compiled: Any = None) -> None:
         self.ref = weakref.ref(module)
+        self.sequences = batches.sequence_first(module)
         self.compiled = compiled  # what Module.compile put there
 
     def __reduce__(self) -> Any:
@@ -68,11 +69,11 @@ class RootCall:
             result = inner(*args, **kwargs)
         finally:
             _local.inside = False
-        _called(module, args, kwargs)
+        _called(module, args, kwargs, self.sequences)
         return result
 
 
-def _called(module: Any, args: tuple, kwargs: dict) -> None:
+def _called(module: Any, args: tuple, kwargs: dict, sequences: bool) -> None:
     """An outermost module returned: a step of inference, or the forward pass of one of training. All that is rarely so is
     asked first, in few words: after a step of the program none of this code is in the processor's caches."""
     global calls
@@ -85,7 +86,7 @@ def _called(module: Any, args: tuple, kwargs: dict) -> None:
         trained = core.optimizer_seen
         if trained and (not grad or optimizers.samples.by_loaders) or not core.steady and NAME in core.off:
             return
-        size = batches.of_arguments(args, kwargs)
+        size = batches.of_arguments(args, kwargs, sequences)
         if grad:
             optimizers.samples.called(module, size)
         if not trained and not (grad and module.training):

@@ -1,4 +1,5 @@
-"""Steps of training: an optimizer's step returned."""
+"""Steps of training: an optimizer's step returned. A program that updates its weights by itself has none: there each
+backward pass is a step, once there were more of them than anybody accumulates gradients over."""
 
 import functools
 import sys
@@ -9,7 +10,11 @@ from .steps import Cycle, Samples
 
 NAME = "the optimizer's step"
 
+BACKWARDS_MAX = 100  # without an optimizer's step
+
 samples = Samples()
+_backwards = 0
+_optimizer = False  # one has stepped
 
 
 def on_unknown() -> None:
@@ -28,9 +33,24 @@ cycle = Cycle(_give)
 _handle: Any = None
 
 
+def passed_back(t_ns: int) -> None:
+    """A backward pass begins."""
+    global _backwards
+    samples.backward()
+    if _optimizer:
+        return
+    _backwards += 1
+    if _backwards > BACKWARDS_MAX and (core.steady or core.may(NAME)):
+        core.optimizer_seen = True
+        samples.optimized()
+        cycle.ended(samples, t_ns, samples.take)
+
+
 def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
+    global _optimizer
     t_ns = core.now_ns()
     try:
+        _optimizer = True
         if not core.steady:
             process.wake_if_rank(stepped=True)
             if not core.may(NAME):

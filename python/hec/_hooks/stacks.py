@@ -172,8 +172,9 @@ def _place(parent: int, code: Any, frame: Any) -> "Optional[int]":
     """The node of a frame that was not seen at this instruction before; None when there is no room for it."""
     if code.co_filename.startswith(IMPORTS):
         node = parent
-    elif parent and code.co_name == "<module>":
-        # of a module that is being imported the line does not matter, and its code is soon gone
+    elif parent and code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__":
+        # of a module that is being imported the line does not matter, and its code is soon gone (python -m runs the
+        # program below frames of runpy)
         place = (parent, code.co_filename, 0)
         node = _places.get(place) or _define(parent, code, 0)
         if node:
