@@ -168,6 +168,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->end_ns = fact_integer(source, "duration_ns", 0, HEC_RECORD_TIME_MAX_NS, 0);
     input->exit_code = (int)fact_integer(source, "exit_code", -1, INT_MAX, -1);
     input->cores = (int)fact_integer(source, "cores", 0, CORES_MAX, 0);
+    input->cores_usable = (int)fact_integer(source, "cores_usable", 0, CORES_MAX, input->cores);
     input->loader_workers = (int)fact_integer(source, "python.loader_workers", -1, LOADER_WORKERS_MAX, -1);
     input->tree_cpu_seconds = NAN; /* the collector's last value is exact */
     input->tree_rss_max_bytes = NAN;

@@ -123,6 +123,7 @@ int hec_host_fill(const struct hec_summary_input *input, int64_t end_ns, struct 
         {HEC_SELF_RSS, true, 1024, &self->rss_max_bytes},
     };
     host->cores = input->cores;
+    host->cores_usable = input->cores_usable;
     self->file_bytes = input->file_bytes;
     self->start_seconds = input->start_seconds;
     self->joules = NAN;

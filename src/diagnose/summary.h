@@ -127,7 +127,7 @@ struct hec_price {
 };
 
 struct hec_host_summary {
-    int cores;
+    int cores, cores_usable; /* online; of those, what the command may use */
     double cpu_busy;         /* 0..1 of all cores */
     double tree_cpu_seconds; /* CPU time of the command and its descendants */
     double tree_cores;       /* mean cores in use */
@@ -228,6 +228,7 @@ struct hec_summary_input {
     int exit_code;         /* -1 unknown */
     bool complete, in_progress;
     int cores;          /* 0 unknown */
+    int cores_usable;   /* by the command: its affinity mask and CPU quota; 0 unknown */
     int loader_workers; /* as in struct hec_summary */
     /* Exact figures of the operating system at the end of the run, NAN where unknown: then the series are used. */
     double tree_cpu_seconds, tree_rss_max_bytes, self_cpu_seconds, self_rss_max_bytes;

@@ -1,6 +1,7 @@
 #include "launch/facts.h"
 
 #include "base/clock.h"
+#include "observe/procfs/usable.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -53,6 +54,8 @@ void hec_facts_machine(const struct hec_sink *sink) {
     }
     snprintf(text, sizeof text, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
     put(sink, "cores", text);
+    snprintf(text, sizeof text, "%d", hec_cores_usable());
+    put(sink, "cores_usable", text);
     if (getcwd(text, sizeof text))
         put(sink, "folder", text);
     put(sink, "hec_version", HEC_VERSION);

@@ -162,7 +162,9 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
     text busy, memory, read, written, cpu, dram;
     hec_page_blank(page);
     char row[64] = "";
-    if (h->cores > 0)
+    if (h->cores_usable > 0 && h->cores_usable < h->cores)
+        snprintf(row, sizeof row, "%d of %d cores usable", h->cores_usable, h->cores);
+    else if (h->cores > 0)
         snprintf(row, sizeof row, "%d core%s", h->cores, h->cores == 1 ? "" : "s");
     if (isfinite(h->cpu_busy))
         snprintf(row + strlen(row), sizeof row - strlen(row), "%s%.10s busy", row[0] ? ", " : "CPU ",

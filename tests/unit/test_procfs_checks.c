@@ -1,5 +1,6 @@
 /* The doctor's rows for the host and for CPU energy, on fixtures and on this machine. */
 #include "observe/procfs/checks.h"
+#include "observe/procfs/usable.h"
 #include "observe/rapl/checks.h"
 #include "tests/unit/host_fixture.h"
 
@@ -76,6 +77,22 @@ static void what_lacks_is_said(void **state) {
     assert_int_equal(list.items[0].status, HEC_CHECK_MISSING);
 }
 
+/* The least quota of the process's control group and of those above it. */
+static void quotas_of_groups(void **state) {
+    const char *folder = *state;
+    struct hec_check_list list;
+    make_proc(folder);
+    fixture_file(folder, "proc/50/cgroup", "0::/job/step\n");
+    fixture_file(folder, "sys/fs/cgroup/job/cpu.max", "150000 100000\n");
+    fixture_file(folder, "sys/fs/cgroup/job/step/cpu.max", "max 100000\n");
+    look(folder, &list);
+    assert_non_null(strstr(row(&list, "CPU quota")->finding, "1.5 cores"));
+    fixture_file(folder, "sys/fs/cgroup/job/cpu.max", "max 100000\n");
+    look(folder, &list);
+    assert_null(row(&list, "CPU quota"));
+    assert_true(hec_cores_usable() >= 1);
+}
+
 static void hidden_processes_are_said_but_not_to_root(void **state) {
     const char *folder = *state;
     struct hec_check_list list;
@@ -135,6 +152,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_whole_host),
         TEST(what_lacks_is_said),
+        TEST(quotas_of_groups),
         TEST(hidden_processes_are_said_but_not_to_root),
         TEST(this_machine_has_a_process_tree),
         TEST(rapl_rows),

@@ -3,9 +3,11 @@
 #include "base/clock.h"
 #include "observe/procfs/file.h"
 #include "observe/procfs/parse.h"
+#include "observe/procfs/usable.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +104,7 @@ static bool exists(const char *root, const char *path) {
 }
 
 static void check_container(int proc, const char *root, struct hec_check_list *list) {
-    char text[4096], path[512];
+    char text[4096];
     const char *kind = exists(root, "/.dockerenv") ? "Docker" : exists(root, "/run/.containerenv") ? "Podman" : NULL;
     if (!kind && hec_proc_read(proc, "1/cgroup", text, sizeof text) > 0)
         kind = strstr(text, "kubepods") ? "Kubernetes"
@@ -116,12 +118,9 @@ static void check_container(int proc, const char *root, struct hec_check_list *l
                       "hec runs in a container (%s): the host's CPU and memory are those of the whole machine, and GPU "
                       "processes outside the container have no names",
                       kind);
-    snprintf(path, sizeof path, "%s/sys/fs/cgroup/cpu.max", root);
-    long long quota, period;
-    if (hec_proc_read(AT_FDCWD, path, text, sizeof text) > 0 && sscanf(text, "%lld %lld", &quota, &period) == 2 &&
-        period > 0)
-        hec_check_add(list, AREA, "CPU quota", HEC_CHECK_OK, "a control group limits the command to %.1f cores",
-                      (double)quota / (double)period);
+    double quota = hec_cores_quota(proc, root);
+    if (isfinite(quota))
+        hec_check_add(list, AREA, "CPU quota", HEC_CHECK_OK, "a control group limits the command to %.1f cores", quota);
 }
 
 void hec_procfs_check(const char *proc_path, const char *root_path, struct hec_check_list *list) {
