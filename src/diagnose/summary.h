@@ -70,9 +70,9 @@ enum hec_throttle {
 
 struct hec_verdict {
     enum hec_verdict_kind kind;
-    double confidence;     /* 0..1, capped for telemetry alone */
-    char sentence[256];    /* what it means */
-    char evidence[6][128]; /* the numbers that led to it */
+    double confidence;               /* 0..1, capped for telemetry alone */
+    char sentence[256];              /* what it means */
+    struct hec_evidence evidence[6]; /* the numbers that led to it */
     int evidence_count;
 };
 

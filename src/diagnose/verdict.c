@@ -1,7 +1,7 @@
+#include "diagnose/rules/rule.h"
 #include "diagnose/verdict.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,14 +37,9 @@ const char *hec_verdict_title(enum hec_verdict_kind kind) {
 
 #define LIMIT(id) (thresholds[HEC_THRESHOLD_##id].value)
 
-static void evidence(struct hec_verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void evidence(struct hec_verdict *verdict, const char *format, ...) {
-    va_list arguments;
-    if (verdict->evidence_count >= (int)(sizeof verdict->evidence / sizeof verdict->evidence[0]))
-        return;
-    va_start(arguments, format);
-    vsnprintf(verdict->evidence[verdict->evidence_count++], sizeof verdict->evidence[0], format, arguments);
-    va_end(arguments);
+static void tell(struct hec_verdict *verdict, struct hec_evidence evidence) {
+    if (verdict->evidence_count < (int)(sizeof verdict->evidence / sizeof verdict->evidence[0]))
+        verdict->evidence[verdict->evidence_count++] = evidence;
 }
 
 static void say(struct hec_verdict *verdict, enum hec_verdict_kind kind, double confidence, const char *sentence) {
@@ -68,31 +63,23 @@ struct facts {
 
 static void show_busy(struct hec_verdict *verdict, const struct facts *f) {
     if (isfinite(f->a->sm))
-        evidence(verdict, "SMs active %.0f %% of the time the device was in use", 100 * f->a->sm);
+        tell(verdict, HEC_FACT(SM_ACTIVE, f->a->sm));
     if (isfinite(f->a->engine))
-        evidence(verdict, "%s %.0f %%", f->a->has_gpm ? "engine active" : "utilisation by the driver",
-                 100 * f->a->engine);
+        tell(verdict, HEC_FACT(ENGINE_ACTIVE, f->a->engine, !f->a->has_gpm));
     if (isfinite(f->power))
-        evidence(verdict, "%.0f W, %.0f %% of the limit of %.0f W", f->a->power_w, 100 * f->power, f->limit_w);
+        tell(verdict, HEC_FACT(POWER_OF_LIMIT, f->a->power_w, f->power, f->limit_w));
 }
 
 static void show_memory(struct hec_verdict *verdict, const struct facts *f) {
     if (isfinite(f->a->occupancy))
-        evidence(verdict, "SM occupancy %.0f %%", 100 * f->a->occupancy);
+        tell(verdict, HEC_FACT(OCCUPANCY, f->a->occupancy));
     if (isfinite(f->a->tensor) && isfinite(f->a->dram))
-        evidence(verdict, "tensor cores %.0f %%, device memory bandwidth %.0f %%", 100 * f->a->tensor,
-                 100 * f->a->dram);
+        tell(verdict, HEC_FACT(TENSOR_AND_MEMORY, f->a->tensor, f->a->dram));
 }
 
 static void show_pcie(struct hec_verdict *verdict, const struct facts *f) {
-    if (!isfinite(f->pcie))
-        return;
-    if (isfinite(f->pcie_share))
-        evidence(verdict, "PCIe %.3g GB/s %s, %.0f %% of the link", f->pcie / 1e9,
-                 f->a->pcie_rx >= f->a->pcie_tx ? "to the device" : "from the device", 100 * f->pcie_share);
-    else
-        evidence(verdict, "PCIe %.3g GB/s %s", f->pcie / 1e9,
-                 f->a->pcie_rx >= f->a->pcie_tx ? "to the device" : "from the device");
+    if (isfinite(f->pcie))
+        tell(verdict, HEC_FACT(TRANSFERS, f->pcie, f->pcie_share, !(f->a->pcie_rx >= f->a->pcie_tx)));
 }
 
 static bool compute_bound(const struct facts *f, struct hec_verdict *out) {
@@ -206,7 +193,7 @@ void hec_verdict_decide(const struct hec_device_summary *summary, struct hec_ver
         double cap = a->has_gpm ? LIMIT(CONFIDENCE_GPM) : LIMIT(CONFIDENCE_UTIL);
         say(out, HEC_VERDICT_UNUSED, cap,
             summary->used ? "the command holds the device but gave it hardly any work" : "nothing ran on the device");
-        evidence(out, "engine active %.1f %% of the run, all of it within %.1f s", 100 * engine, active_s);
+        tell(out, HEC_FACT(ENGINE_IN_RUN, engine, active_s));
         return;
     }
     if (brief) {
@@ -215,4 +202,9 @@ void hec_verdict_decide(const struct hec_device_summary *summary, struct hec_ver
     }
     if (!compute_bound(&f, out) && !transfer_starved(&f, out) && !small_kernels(&f, out) && !waiting(&f, out))
         unclear(&f, out);
+}
+
+void hec_verdict_tell(const struct hec_verdict *verdict, struct hec_finding *out) {
+    for (int i = 0; i < verdict->evidence_count; i++)
+        hec_finding_add(out, verdict->evidence[i]);
 }

@@ -26,6 +26,8 @@ const char *hec_verdict_name(enum hec_verdict_kind kind);
 const char *hec_verdict_title(enum hec_verdict_kind kind);
 
 /* Reads summary's device, activity and power_limit_w. */
+/* Its numbers become evidence. */
+void hec_verdict_tell(const struct hec_verdict *verdict, struct hec_finding *out);
 void hec_verdict_decide(const struct hec_device_summary *summary, struct hec_verdict *out);
 
 #endif

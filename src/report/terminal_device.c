@@ -1,6 +1,7 @@
 #include "report/terminal_device.h"
 
 #include "diagnose/verdict.h"
+#include "report/fact_words.h"
 #include "report/format.h"
 #include "report/terminal_findings.h"
 #include "report/terminal_timeline.h"
@@ -28,13 +29,14 @@ static enum hec_tone verdict_tone(enum hec_verdict_kind kind) {
 /* What telemetry alone tells; a trace tells more, and is shown instead. */
 static void put_verdict(struct hec_page *page, const struct hec_device_summary *d) {
     const struct hec_verdict *v = &d->verdict;
-    char sure[32] = "";
+    const struct hec_finding none = {0};
+    char sure[32] = "", words[HEC_FACT_SIZE];
     if (v->confidence > 0)
         snprintf(sure, sizeof sure, " (confidence %.2f)", v->confidence);
     hec_page_row(page, 4, "verdict", verdict_tone(v->kind), "%s%s", hec_verdict_title(v->kind), sure);
     hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", v->sentence);
     for (int i = 0; i < v->evidence_count; i++)
-        hec_page_row(page, 4, "", HEC_TONE_DIM, "- %s", v->evidence[i]);
+        hec_page_row(page, 4, "", HEC_TONE_DIM, "- %s", hec_evidence_words(words, &none, &v->evidence[i]));
 }
 
 static void put_device_energy(struct hec_page *page, const struct hec_device_summary *d, bool ledger) {

@@ -85,7 +85,7 @@ static void test_contents(void **state) {
     run.units[run.unit_count++].count = 203;
     build();
     report = print(&summary, 1);
-    assert_text_at("schema", "hec.report/1");
+    assert_text_at("schema", HEC_REPORT_SCHEMA);
     assert_text_at("run.command", "python train.py");
     assert_true(real_at("run.seconds") == 13);
     assert_true(real_at("run.exit_code") == 0);
@@ -165,7 +165,7 @@ static void test_several_make_an_array(void **state) {
     struct hec_summary two[2] = {summary, summary};
     report = print(two, 2);
     assert_int_equal(json_array_size(report), 2);
-    assert_text_at("1.schema", "hec.report/1");
+    assert_text_at("1.schema", HEC_REPORT_SCHEMA);
     finish();
 }
 

@@ -53,18 +53,17 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (f->ledger && f->ledger->rows[HEC_STATE_TAIL].watts > 0)
         watts = f->ledger->rows[HEC_STATE_TAIL].watts;
     if (never) {
-        hec_finding_title(out, "allocated and unused: held without work for %.1f s", held);
-        for (int i = 0; i < verdict->evidence_count; i++)
-            hec_finding_evidence(out, "%s", verdict->evidence[i]);
-        hec_finding_evidence(out, "used: %s", f->device->used_why);
+        out->title = HEC_FACT(UNUSED, held);
+        hec_verdict_tell(verdict, out);
+        hec_finding_add_of(out, f->device->used_why, HEC_FACT(USED_BY, NAN));
     } else {
-        hec_finding_title(out, "held without use: %.1f s after its last work, %.0f %% of the run", held, 100 * share);
-        hec_finding_evidence(out, "the last activity on the device ends %.1f s before the program", held);
+        out->title = HEC_FACT(HELD, held, share);
+        hec_finding_add(out, HEC_FACT(LAST_ACTIVITY, held));
         if (line && line->line > 0)
-            hec_finding_evidence(out, "the program is at line %d in %s meanwhile", (int)line->line, line->function);
+            hec_finding_add_of(out, line->function, HEC_FACT(AT_LINE, line->line));
     }
     if (isfinite(watts))
-        hec_finding_evidence(out, "%.0f W meanwhile", watts);
+        hec_finding_add(out, HEC_FACT(HELD_POWER, watts));
     out->confidence = never ? verdict->confidence : f->ledger ? 0.9 : 0.7;
     hec_waits_save_seconds(f, held, never ? 0 : 0.7, never ? 0.9 : 0.95, 1, out);
     out->states = f->ledger ? 1u << HEC_STATE_TAIL : 0;
@@ -79,7 +78,7 @@ const struct hec_rule hec_rule_idle = {
         "time after the device's last activity in which the program's own code runs (packages' code there is a "
         "program that ends); or no activity in the whole run. A device that works now and then is used.",
     .saving = "the time held without use, at what the device draws then.",
-    .lever = "give the device back when its work is done: end the process, or free its context",
+    .lever = HEC_LEVER_GIVE_BACK,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -34,33 +34,30 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         if (!(computes >= LEAST_BUSY))
             return false;
         out->confidence = least >= LEAST_BUSY ? 0.9 : HEC_TELEMETRY_CONFIDENCE;
-        hec_finding_evidence(out, "the device computes %.0f %% of its steps (at least %.0f %%, by calls%s)",
-                             100 * computes, 100 * least, c.traced ? " and a glimpse" : "");
+        hec_finding_add(out, HEC_FACT(COMPUTES, computes, least, c.traced));
     } else if (c.traced) {
         const struct hec_device_timeline *t = f->timeline;
         double computes = c.busy * (t->busy_s > 0 ? t->compute_s / t->busy_s : NAN); /* not copies, not communication */
         if (!(computes >= LEAST_BUSY))
             return false;
         out->confidence = 0.9;
-        hec_finding_evidence(out, "the device computes %.0f %% of its steps", 100 * computes);
+        hec_finding_add(out, HEC_FACT(COMPUTES, computes, NAN));
     } else {
         if (verdict->kind != HEC_VERDICT_COMPUTE_BOUND)
             return false;
         out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, verdict->confidence);
     }
     if (isfinite(c.sm) && isfinite(c.tensor) && isfinite(c.dram))
-        hec_finding_evidence(
-            out, "while kernels run, SMs are active %.0f %% of the time, tensor pipes %.0f %%, memory %.0f %%",
-            100 * c.sm, 100 * c.tensor, 100 * c.dram);
-    if (c.watts > 0 && f->device->power_limit_w > 0)
-        hec_finding_evidence(out, "%s%.0f W while kernels run, limit %.0f W", c.estimated ? "about " : "", c.watts,
-                             f->device->power_limit_w);
-    else if (use->power_w > 0 && f->device->power_limit_w > 0)
-        hec_finding_evidence(out, "%.0f W of %.0f W in the time in use", use->power_w, f->device->power_limit_w);
-    hec_finding_title(out, "healthy: the device is kept busy");
+        hec_finding_add(out, HEC_FACT(COUNTERS, c.sm, c.tensor, c.dram, NAN));
+    double limit = f->device->power_limit_w;
+    if (c.watts > 0 && limit > 0)
+        hec_finding_add(out, HEC_FACT(KERNEL_POWER, c.watts, limit, c.estimated));
+    else if (use->power_w > 0 && limit > 0)
+        hec_finding_add(out, HEC_FACT(POWER_OF_LIMIT, use->power_w, use->power_w / limit, limit));
+    out->title = HEC_FACT(HEALTHY, c.busy);
     double fp64 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_FP64];
     if (fp64 >= LEAST_FP64)
-        hec_finding_evidence(out, "%.0f %% of compute is in fp64 products on tensor cores", 100 * fp64);
+        hec_finding_add(out, HEC_FACT(FP64_PRODUCTS, fp64));
     out->seconds = (struct hec_saving){0, 0, 0};
     if (f->run_j > 0)
         out->joules = out->seconds;
@@ -76,7 +73,7 @@ const struct hec_rule hec_rule_none = {
         "computing for at least 70 % of the steps, and no other finding is predicted to save 5 % or more; with telemetry "
         "alone: SM activity and power are high.",
     .saving = "none.",
-    .lever = "none needed: scaling out is honest from here",
+    .lever = HEC_LEVER_NONE,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,
