@@ -1,7 +1,6 @@
 #include "report/findings_words.h"
 
 #include "diagnose/findings.h"
-#include "diagnose/verdict.h"
 #include "report/fact_words.h"
 
 #include <math.h>
@@ -131,10 +130,13 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
     const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
     text name, busy, whole;
     if (!ledger || !ledger->window_ns) {
-        const struct hec_verdict *v = &d->verdict;
-        bool sure = v->confidence > 0;
-        snprintf(out, size, sure ? "%s (without a trace, confidence %.2f)" : "%s, without a trace",
-                 hec_verdict_title(v->kind), v->confidence);
+        hec_device_word(name, s, d->device.index);
+        if (isfinite(d->activity.engine))
+            snprintf(out, size,
+                     "no cause stands out: the engine of %s was active %s of the time in use, without a trace", name,
+                     hec_format_share(busy, d->activity.engine));
+        else
+            snprintf(out, size, "no cause stands out: nothing says what %s did", name);
         return;
     }
     double window = (double)ledger->window_ns / 1e9, idle = 0;
@@ -168,12 +170,25 @@ static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
     return false;
 }
 
+/* The driver's utilisation is all that tells what a device did. */
+static bool without_counters(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        if (d->used && d->activity.readings && !d->activity.has_gpm &&
+            !hec_diagnosis_of(&s->diagnosis, d->device.index, NULL))
+            return true;
+    }
+    return false;
+}
+
 int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     int count = 0;
     if (hec_command_failed(s))
         snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
                  s->exit_code);
     count += unsteady(out[count], 160, s);
+    if (without_counters(s))
+        snprintf(out[count++], 160, "without hardware counters utilisation and power alone show few causes");
     if (s->imported[0])
         snprintf(out[count++], 160,
                  "a profiler slows the host: without it the device waits less for launches and for the "

@@ -114,14 +114,6 @@ static json_t *indices_of(uint64_t devices) {
     return list;
 }
 
-static json_t *verdict_evidence(const struct hec_verdict *v) {
-    const struct hec_finding none = {0};
-    json_t *list = json_array();
-    for (int i = 0; i < v->evidence_count; i++)
-        json_array_append_new(list, of_STRING(hec_evidence_words(WORDS, &none, &v->evidence[i])));
-    return list;
-}
-
 static const char *method_of(const struct hec_energy *e) {
     if (e->method == HEC_ENERGY_COUNTER)
         return e->simulated ? "simulated counter" : "counter";

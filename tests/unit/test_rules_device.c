@@ -571,8 +571,8 @@ static void test_none_telemetry(void **state) {
     world_untraced(&w);
     world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
     silent(HEC_CAUSE_NONE);
-    w.devices[0].verdict.kind = HEC_VERDICT_COMPUTE_BOUND;
-    w.devices[0].verdict.confidence = 0.7;
+    struct hec_use *use = &w.devices[0].activity;
+    use->readings = 500, use->to_s = 90, use->sm = 0.97;
     fires(HEC_CAUSE_NONE);
     assert_true(w.finding.confidence <= 0.5);
 }

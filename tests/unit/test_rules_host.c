@@ -408,7 +408,9 @@ static void test_idle(void **context) {
 static void test_a_device_that_works_is_used(void **context) {
     (void)context;
     begin();
-    w.device.verdict = (struct hec_verdict){.kind = HEC_VERDICT_UNUSED, .confidence = 0.7};
+    w.device.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .has_gpm = true, .readings = 500, .engine = NAN};
+    w.device.energy.window_s = 100;
+    assert_true(hec_use_nothing(&w.device) > 0);
     state(HEC_STATE_COMPUTE, 0.3);
     state(HEC_STATE_HOST, 79.7);
     assert_false(judge(HEC_CAUSE_IDLE));
@@ -426,45 +428,64 @@ static void test_unsteady(void **context) {
     assert_true(judge(HEC_CAUSE_SYNC) && w.finding.confidence < 0.5);
 }
 
-static void untraced(enum hec_verdict_kind kind) {
+/* Telemetry alone, of the time in use. */
+static void untraced(double engine, double sm, double occupancy, double pcie, double watts) {
     begin();
     w.facts.timeline = NULL;
     w.facts.ledger = w.facts.steady = NULL;
     w.facts.calls = NULL;
     w.facts.gaps = NULL;
     w.summary.timeline.steps = (struct hec_step_summary){.data_s = NAN, .duration = {.mean = NAN}};
-    w.device.verdict =
-        (struct hec_verdict){.kind = kind, .confidence = 0.6, .evidence = {HEC_FACT(ENGINE_ACTIVE, 0.25, false)}};
-    w.device.verdict.evidence_count = 1;
+    w.device.power_limit_w = 700;
+    w.device.energy.window_s = 100;
+    w.device.metric[HEC_GPM_GR_ACTIVE].mean = 0.8 * engine;
+    w.device.activity = (struct hec_use){.from_s = 10,
+                                         .to_s = 90,
+                                         .has_gpm = true,
+                                         .readings = 500,
+                                         .engine = engine,
+                                         .sm = sm,
+                                         .occupancy = occupancy,
+                                         .tensor = 0.1,
+                                         .dram = 0.1,
+                                         .pcie_rx = pcie,
+                                         .pcie_tx = 0,
+                                         .power_w = watts};
+}
+
+static void waiting(void) {
+    untraced(0.25, 0.2, 0.15, 1e8, 200);
 }
 
 static void test_telemetry(void **context) {
     (void)context;
-    static const enum hec_cause by_verdict[HEC_VERDICT_COUNT] = {[HEC_VERDICT_NONE] = HEC_CAUSE_NONE,
-                                                                 [HEC_VERDICT_UNUSED] = HEC_CAUSE_IDLE,
-                                                                 [HEC_VERDICT_COMPUTE_BOUND] = HEC_CAUSE_NONE,
-                                                                 [HEC_VERDICT_TRANSFER_STARVED] = HEC_CAUSE_COPY,
-                                                                 [HEC_VERDICT_SMALL_KERNELS] = HEC_CAUSE_LAUNCH,
-                                                                 [HEC_VERDICT_WAITING] = HEC_CAUSE_HOST,
-                                                                 [HEC_VERDICT_UNCLEAR] = HEC_CAUSE_NONE};
-    for (int k = 0; k < HEC_VERDICT_COUNT; k++) {
-        enum hec_cause cause = by_verdict[k];
-        untraced((enum hec_verdict_kind)k);
+    static const struct {
+        double engine, sm, occupancy, pcie, watts;
+        enum hec_cause cause;
+    } cases[] = {{1, 0.95, 0.5, 1e8, 600, HEC_CAUSE_NONE},  {0.25, 0.1, 0.1, 3e10, 150, HEC_CAUSE_COPY},
+                 {0.25, 0, 0, 3e8, 121, HEC_CAUSE_LAUNCH},  {0.25, 0.2, 0.15, 1e8, 200, HEC_CAUSE_HOST},
+                 {0.001, 0, 0, 0, 82, HEC_CAUSE_IDLE},      {1, 0.6, 0.5, 1e8, 330, HEC_CAUSE_COUNT},
+                 {NAN, NAN, NAN, NAN, NAN, HEC_CAUSE_COUNT}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        enum hec_cause cause = cases[i].cause;
+        untraced(cases[i].engine, cases[i].sm, cases[i].occupancy, cases[i].pcie, cases[i].watts);
+        if (cause == HEC_CAUSE_IDLE)
+            w.device.activity.from_s = w.device.activity.to_s = NAN;
         silent_but(cause);
-        if (cause == HEC_CAUSE_NONE)
+        assert_true(judge(HEC_CAUSE_NONE) == (cause == HEC_CAUSE_NONE));
+        if (cause >= HEC_CAUSE_NONE)
             continue;
         assert_true(judge(cause));
-        assert_true(w.finding.confidence > 0 && w.finding.confidence <= 0.6);
-        assert_true(w.finding.estimated && w.finding.evidence_count > 0);
+        assert_true(w.finding.confidence > 0 && w.finding.confidence <= (cause == HEC_CAUSE_IDLE ? 0.7 : 0.5));
+        assert_true(w.finding.estimated && has_numbers(&w.finding));
         told(&w.finding.seconds, 0.01, cause == HEC_CAUSE_IDLE ? 1 : 0.6);
         told(&w.finding.joules, 0.01, 1);
     }
-    untraced(HEC_VERDICT_WAITING);
-    assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence <= 0.5 && fact_of(&w.finding, HEC_EVIDENCE_UNTRACED));
-    untraced(HEC_VERDICT_SMALL_KERNELS);
-    assert_true(judge(HEC_CAUSE_LAUNCH) && w.finding.confidence <= 0.5 && SAYS(LAUNCHES_LIKELY, 0.25) &&
-                SAYS(ENGINE_ACTIVE, 0.25));
-    untraced(HEC_VERDICT_WAITING); /* the hooks know of the loader without a trace */
+    waiting();
+    assert_true(judge(HEC_CAUSE_HOST) && SAYS(ENGINE_IDLE, 0.75) && fact_of(&w.finding, HEC_EVIDENCE_UNTRACED));
+    untraced(0.25, 0, 0, 3e8, 121);
+    assert_true(judge(HEC_CAUSE_LAUNCH) && SAYS(LAUNCHES_LIKELY, 0.25) && SAYS(ENGINE_ACTIVE, 0.25));
+    waiting(); /* the hooks know of the loader without a trace */
     w.summary.timeline.steps = (struct hec_step_summary){.count = 1000, .duration = {.mean = 0.08}, .data_s = 40};
     assert_true(judge(HEC_CAUSE_DATA) && SAYS(WAIT_SHARE, 0.5));
     w.summary.timeline.steps.data_s = 7.9;
@@ -473,7 +494,7 @@ static void test_telemetry(void **context) {
         (struct hec_phase_summary){.name = "checkpoint", .seconds = 30, .count = 3};
     assert_true(judge(HEC_CAUSE_CHECKPOINT) && SAYS(CHECKPOINT_TIME, 30) &&
                 is_near(number(HEC_EVIDENCE_CHECKPOINT_TIME, 1), 3));
-    untraced(HEC_VERDICT_WAITING); /* used to its end, or held */
+    waiting(); /* used to its end, or held */
     w.device.activity.to_s = 75;
     assert_true(judge(HEC_CAUSE_IDLE));
     w.device.activity.to_s = 85;
@@ -508,7 +529,7 @@ static void test_unknown(void **context) {
         assert_true(judge(causes[i]) && w.finding.estimated);
         told(&w.finding.joules, 0.01, 0.5);
     }
-    untraced(HEC_VERDICT_NONE);
+    waiting();
     w.device.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .engine = NAN, .power_w = NAN};
     silent_but(HEC_CAUSE_NONE);
 }

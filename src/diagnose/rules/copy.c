@@ -16,6 +16,11 @@ static const struct hec_rule_limit limits[] = {
     {100 * HEC_WAITS_ROUND_SHARE, "%", "of the waits, at least, of which data goes to the host and comes back", "ours"},
     {HEC_STATE_SMALL_BYTES / 1024, "KiB", "below which a copy is small",
      "calling takes as long as copying: 5 to 10 us"},
+    {100 * HEC_USE_TRANSFERS_SM, "%", "most SM activity in the time in use, where nothing was traced",
+     "measured on an H200: ResNet-18 78 %, the same fed by pageable copies 57 %"},
+    {100 * HEC_USE_TRANSFERS_LINK, "%", "of the link that data crossing it takes then, in one direction",
+     "measured on Gen5 x16: that pageable loop 4 %, pinned copies alone 79 %, resident data 0 %"},
+    {1e-9 * HEC_USE_TRANSFERS_BYTES, "GB/s", "the same where the link is not known", "3 % of a Gen4 x16 link is 0.9"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -31,14 +36,14 @@ static const struct hec_rule_advice advice[] = {
 };
 
 static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_verdict *verdict = &f->device->verdict;
-    if (verdict->kind != HEC_VERDICT_TRANSFER_STARVED)
+    double sure = hec_use_transfers(f->device);
+    if (!sure)
         return false;
     out->title = HEC_FACT(COPIES_LIKELY, f->device->activity.sm);
-    hec_verdict_tell(verdict, out);
+    hec_waits_tell_use(f, true, out);
     out->lever = HEC_ANSWER(TRACE_COPIES);
-    out->confidence = fmin(0.5, verdict->confidence);
-    hec_waits_save_telemetry(f, 0.4, out);
+    out->confidence = fmin(HEC_WAITS_TELEMETRY, sure);
+    hec_waits_save_telemetry(f, f->device->activity.sm, 0.4, out); /* copies count as activity of the engine */
     return true;
 }
 

@@ -59,12 +59,12 @@ static void advise(const struct hec_facts *f, double data_s, double rest_s, stru
 static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_step_summary *steps = f->steps;
     double steps_s = (double)steps->count * steps->duration.mean, share = steps->data_s / steps_s;
-    if (steps->count < 1 || !(share >= LEAST_TELEMETRY) || f->device->verdict.kind == HEC_VERDICT_COMPUTE_BOUND)
+    if (steps->count < 1 || !(share >= LEAST_TELEMETRY) || hec_use_full(f->device))
         return false;
     out->title = HEC_FACT(WAIT_SHARE, share, true);
     hec_finding_add(out, HEC_FACT(LOADER_TIME, steps->data_s, steps_s));
     advise(f, steps->data_s / (double)steps->count, (steps_s - steps->data_s) / (double)steps->count, out);
-    out->confidence = f->device->verdict.kind == HEC_VERDICT_WAITING ? 0.7 : 0.5;
+    out->confidence = hec_use_waits(f->device) ? HEC_USE_CONFIDENCE : HEC_WAITS_TELEMETRY;
     hec_waits_save_seconds(f, steps->data_s, 0.4, 0.85, 1, out);
     return true;
 }

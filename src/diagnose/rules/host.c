@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#define LEAST 0.08 /* of the steady part */
+#define LEAST 0.08    /* of the steady part */
+#define TELEMETRY 0.4 /* confidence without a trace: it may be data, synchronisation or checkpoints as well */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in state host, in pieces of 0.2 ms and more",
@@ -12,6 +13,8 @@ static const struct hec_rule_limit limits[] = {
      "a loop has hardly steps that wait for so long"},
     {1e-6 * HEC_STATE_BRIEF_NS, "ms", "shorter pieces are the framework's, between two launches",
      "an operator takes 10 to 100 us"},
+    {100 * HEC_USE_WAITS_ENGINE, "%", "most engine activity in the time in use, where nothing was traced",
+     "idle for more than half of that time, and neither transfers nor small kernels explain it"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -35,15 +38,15 @@ static const struct hec_source_line *held_by(const struct hec_facts *f) {
 }
 
 static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_verdict *verdict = &f->device->verdict;
-    if (verdict->kind != HEC_VERDICT_WAITING)
+    double sure = hec_use_waits(f->device);
+    if (!sure)
         return false;
     out->title = HEC_FACT(ENGINE_IDLE, 1 - f->device->activity.engine);
-    hec_verdict_tell(verdict, out);
+    hec_waits_tell_use(f, true, out);
     hec_waits_tell_cores(f, out);
     hec_finding_add(out, HEC_FACT(UNTRACED, NAN));
-    out->confidence = fmin(0.4, verdict->confidence);
-    hec_waits_save_telemetry(f, 0.5, out);
+    out->confidence = fmin(TELEMETRY, sure);
+    hec_waits_save_telemetry(f, f->device->activity.engine, 0.5, out);
     return true;
 }
 

@@ -10,6 +10,12 @@ static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the run after the device's last activity", "ours"},
     {LEAST_S, "s", "least time of that",
      "measured on an H200: leaving PyTorch takes 0.3 to 0.5 s, with loader workers 2 s"},
+    {100 * HEC_USE_NOTHING_MEAN, "%", "engine activity over the run below which the device was not used at all",
+     "measured on an H200: a context held for 19 s 0.7 %; a starved loop also 0.3 %, but spread over the run"},
+    {100 * HEC_USE_NOTHING_SHARE, "%", "of the run in which all of that lies",
+     "a context that is made and then held is one moment"},
+    {100 * HEC_USE_NOISE, "%", "the same engine activity where all of it lies within half a second",
+     "the counters read in steps of 0.1 %; 0.5 % is their noise when idle"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -38,11 +44,10 @@ static const struct hec_source_line *held_by(const struct hec_facts *f) {
 /* Nothing ran on it in the whole run. A trace with work on the device goes before what telemetry makes of the little that it
  * sees: a program that gives a device 0.1 ms of work each 30 ms uses it. */
 static bool never_used(const struct hec_facts *f) {
-    return f->ledger ? f->ledger->basis == HEC_LEDGER_UNUSED : f->device->verdict.kind == HEC_VERDICT_UNUSED;
+    return f->ledger ? f->ledger->basis == HEC_LEDGER_UNUSED : hec_use_nothing(f->device) > 0;
 }
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_verdict *verdict = &f->device->verdict;
     bool never = never_used(f);
     double held = never && !f->ledger ? f->run_s : held_s(f), share = held / f->run_s, watts = NAN;
     const struct hec_source_line *line = held_by(f);
@@ -54,7 +59,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         watts = f->ledger->rows[HEC_STATE_TAIL].watts;
     if (never) {
         out->title = HEC_FACT(UNUSED, held);
-        hec_verdict_tell(verdict, out);
+        hec_finding_add(out, HEC_FACT(ENGINE_IN_RUN, hec_use_engine(f->device), hec_use_seconds(f->device)));
         hec_finding_add_of(out, f->device->used_why, HEC_FACT(USED_BY, NAN));
     } else {
         out->title = HEC_FACT(HELD, held, share);
@@ -64,7 +69,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     }
     if (isfinite(watts))
         hec_finding_add(out, HEC_FACT(HELD_POWER, watts));
-    out->confidence = never ? verdict->confidence : f->ledger ? 0.9 : 0.7;
+    out->confidence = never ? hec_use_nothing(f->device) : f->ledger ? 0.9 : hec_use_confidence(f->device);
     hec_waits_save_seconds(f, held, never ? 0 : 0.7, never ? 0.9 : 0.95, 1, out);
     out->states = f->ledger ? 1u << HEC_STATE_TAIL : 0;
     return true;

@@ -1,5 +1,6 @@
 /* Memory: time goes into reading and writing device memory, in passes that one kernel could make. */
 #include "diagnose/rules/compute.h"
+#include "diagnose/use.h"
 
 #include <math.h>
 #include <string.h>
@@ -86,8 +87,9 @@ static double chains(const struct hec_facts *f, const struct passes *p, double *
     return f->calls ? fmin(share, f->calls->chain_s / p->all) : share;
 }
 
-static bool judge_telemetry(const struct hec_compute *c, struct hec_finding *out) {
-    if (!(c->dram >= MEMORY_BUSY && c->tensor <= TENSOR_LOW))
+static bool judge_telemetry(const struct hec_facts *f, const struct hec_compute *c, struct hec_finding *out) {
+    /* What crosses the bus is read and written too. */
+    if (!(c->dram >= MEMORY_BUSY && c->tensor <= TENSOR_LOW) || hec_use_transfers(f->device))
         return false;
     out->title = HEC_FACT(MEMORY_LIMITS, c->dram);
     hec_finding_add(out, HEC_FACT(MEMORY_ACTIVE, c->dram, c->tensor));
@@ -102,7 +104,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double kernels = 0;
     hec_compute_gather(f, &c);
     if (!f->timeline)
-        return judge_telemetry(&c, out);
+        return judge_telemetry(f, &c, out);
     read_passes(f, &p);
     double in_chains = chains(f, &p, &kernels), softmax = p.all > 0 ? p.softmax / p.all : 0;
     bool attention = softmax >= LEAST_SOFTMAX && f->class_share[HEC_KERNEL_CLASS_ATTENTION] < softmax;

@@ -1,18 +1,24 @@
 /* Healthy: the device is busy with work that fills it. */
 #include "diagnose/rules/compute.h"
+#include "diagnose/use.h"
 
 #include <math.h>
 
 #define LEAST_BUSY 0.70
-#define LEAST_POWER 0.50
 #define LEAST_FP64 0.10 /* of compute, from which it is worth a word that the tensor cores do it */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST_BUSY, "%",
      "least share of the steps in which the device computes (of the time in use where there are no steps)",
      "sustained utilisation above 70 % is where scaling out is the honest answer"},
-    {100 * LEAST_POWER, "%", "least power against the limit, where nothing was traced (with SM activity of 70 %)",
+    {100 * HEC_USE_FULL_SM, "%", "least SM activity in the time in use, where nothing was traced", "the same"},
+    {100 * HEC_USE_FULL_DRIVER, "%", "least utilisation by the driver, without hardware counters",
+     "it counts any resident kernel, so only near 100 % says anything"},
+    {100 * HEC_USE_FULL_POWER, "%", "least power against the limit then",
      "measured on an H200: training 57 to 97 %, small kernels 18 %"},
+    {HEC_USE_READINGS, "", "least readings of the engine's activity, for what telemetry alone says",
+     "a device that is lost at once gives one or two"},
+    {HEC_USE_SECONDS, "s", "least time in use for that", "about one window of the counters: less is no mean"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -23,7 +29,6 @@ static const struct hec_rule_advice advice[] = {
 };
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_verdict *verdict = &f->device->verdict;
     const struct hec_use *use = &f->device->activity;
     struct hec_compute c;
     hec_compute_gather(f, &c);
@@ -43,9 +48,10 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         out->confidence = 0.9;
         hec_finding_add(out, HEC_FACT(COMPUTES, computes, NAN));
     } else {
-        if (verdict->kind != HEC_VERDICT_COMPUTE_BOUND)
+        double sure = hec_use_full(f->device);
+        if (!sure)
             return false;
-        out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, verdict->confidence);
+        out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, sure);
     }
     if (isfinite(c.sm) && isfinite(c.tensor) && isfinite(c.dram))
         hec_finding_add(out, HEC_FACT(COUNTERS, c.sm, c.tensor, c.dram, NAN));

@@ -196,6 +196,24 @@ void hec_waits_tell_cores(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add(out, HEC_FACT(HOST_CORES, host->tree_cores, host->cores));
 }
 
+void hec_waits_tell_use(const struct hec_facts *f, bool transfers, struct hec_finding *out) {
+    const struct hec_use *a = &f->device->activity;
+    double limit = f->device->power_limit_w, bus = fmax(a->pcie_rx, a->pcie_tx);
+    double link = f->device->device.pcie_kib_per_s > 0 ? 1024 * (double)f->device->device.pcie_kib_per_s : NAN;
+    if (isfinite(a->sm))
+        hec_finding_add(out, HEC_FACT(SM_ACTIVE, a->sm));
+    if (isfinite(a->engine))
+        hec_finding_add(out, HEC_FACT(ENGINE_ACTIVE, a->engine, !a->has_gpm));
+    if (limit > 0 && isfinite(a->power_w))
+        hec_finding_add(out, HEC_FACT(POWER_OF_LIMIT, a->power_w, a->power_w / limit, limit));
+    if (transfers && isfinite(bus))
+        hec_finding_add(out, HEC_FACT(TRANSFERS, bus, bus / link, a->pcie_tx > a->pcie_rx));
+    if (!transfers && isfinite(a->occupancy))
+        hec_finding_add(out, HEC_FACT(OCCUPANCY, a->occupancy));
+    if (!transfers && isfinite(a->tensor) && isfinite(a->dram))
+        hec_finding_add(out, HEC_FACT(TENSOR_AND_MEMORY, a->tensor, a->dram));
+}
+
 void hec_waits_save_seconds(const struct hec_facts *f, double seconds, double low, double best, double high,
                             struct hec_finding *out) {
     struct hec_waits w = {.run_s = f->run_s};
@@ -203,8 +221,7 @@ void hec_waits_save_seconds(const struct hec_facts *f, double seconds, double lo
     save(f, &w, (double[3]){low * seconds, best * seconds, high * seconds}, out);
 }
 
-void hec_waits_save_telemetry(const struct hec_facts *f, double best, struct hec_finding *out) {
-    const struct hec_use *use = &f->device->activity;
-    hec_waits_save_seconds(f, (use->to_s - use->from_s) * (1 - use->engine), 0, best, 1, out);
+void hec_waits_save_telemetry(const struct hec_facts *f, double busy, double best, struct hec_finding *out) {
+    hec_waits_save_seconds(f, hec_use_seconds(f->device) * (1 - busy), 0, best, 1, out);
     out->estimated = true;
 }

@@ -5,11 +5,12 @@
 #define HEC_DIAGNOSE_RULES_WAITS_H
 
 #include "diagnose/rules/rule.h"
-#include "diagnose/verdict.h"
+#include "diagnose/use.h"
 
 #define HEC_WAITS_CHATTY_LEAST 8.0 /* small copies, a step */
 #define HEC_WAITS_CHATTY_SHARE 0.5 /* of what copies own */
 #define HEC_WAITS_ROUND_SHARE 0.25 /* of waits */
+#define HEC_WAITS_TELEMETRY 0.5    /* confidence at most, without a trace */
 
 enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };
 
@@ -53,11 +54,14 @@ void hec_waits_tell_joules(const struct hec_facts *facts, const struct hec_waits
 /* How many of the host's cores the program uses, where that is known. */
 void hec_waits_tell_cores(const struct hec_facts *facts, struct hec_finding *out);
 
+/* What telemetry says of the time in use: transfers over the bus, or the kernels' use of the device. */
+void hec_waits_tell_use(const struct hec_facts *facts, bool transfers, struct hec_finding *out);
+
 /* Savings of these parts of so many seconds, at idle power. Without a trace too. */
 void hec_waits_save_seconds(const struct hec_facts *facts, double seconds, double low, double best, double high,
                             struct hec_finding *out);
-/* Without a trace: seconds of the active part of the run in which the engine stood still, as fractions of the run's, and the
- * joules of them at idle power; a fix saves [0, best, 1] of them. */
-void hec_waits_save_telemetry(const struct hec_facts *facts, double best, struct hec_finding *out);
+/* Without a trace: what of the time in use the device was not busy (0..1), as fractions of the run's, and the joules of it at
+ * idle power; a fix saves [0, best, 1] of it. */
+void hec_waits_save_telemetry(const struct hec_facts *facts, double busy, double best, struct hec_finding *out);
 
 #endif
