@@ -5,10 +5,10 @@
 #define SEG(activity, us) {SIM_##activity, us, 1},
 #define REP(activity, us, times) {SIM_##activity, us, times},
 static const struct sim_case cases[] = {
-#define SIM_CASE(name, cause, verdict, unit, units, memory, cap, meaning, ...)                                         \
+#define SIM_CASE(name, cause, untraced, unit, units, memory, cap, meaning, ...)                                        \
     {name,                                                                                                             \
      cause,                                                                                                            \
-     verdict,                                                                                                          \
+     untraced,                                                                                                         \
      unit,                                                                                                             \
      units,                                                                                                            \
      memory,                                                                                                           \

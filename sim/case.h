@@ -12,7 +12,7 @@ struct sim_case_segment {
 };
 
 struct sim_case {
-    const char *name, *cause, *verdict, *unit;
+    const char *name, *cause, *untraced, *unit;
     double units; /* per step */
     int64_t memory_mib;
     int32_t cap_mw; /* 0: leaves the limit alone */

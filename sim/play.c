@@ -267,7 +267,7 @@ json_t *sim_cases_json(void) {
                                             "seconds", (double)segment->duration_us * 1e-6, "times", segment->times));
         }
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:o}", "name", c->name,
-                                              "planted", c->cause, "verdict", c->verdict, "unit", c->unit,
+                                              "planted", c->cause, "untraced", c->untraced, "unit", c->unit,
                                               "units_per_step", c->units, "step_seconds", seconds, "power_limit_w",
                                               c->cap_mw / 1000.0, "meaning", c->meaning, "segments", segments));
     }

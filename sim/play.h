@@ -36,7 +36,7 @@ struct sim_play_options {
 int sim_play(const char *case_name, const struct sim_play_options *options, struct sim_truth *truth,
              struct hec_why *why);
 
-/* {"cases": [{"name", "planted", "verdict", "unit", "units_per_step", "step_seconds", "power_limit_w", "meaning",
+/* {"cases": [{"name", "planted", "untraced", "unit", "units_per_step", "step_seconds", "power_limit_w", "meaning",
  * "segments": [{"activity", "seconds", "times"}]}]}; NULL when out of memory. The caller owns it. */
 json_t *sim_cases_json(void);
 /* {"seconds", "joules", "work": {...}, "idle": {...}, "steps", "units", "activities": {name: {"seconds", "joules"}}, ...};

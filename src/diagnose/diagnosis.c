@@ -5,6 +5,7 @@
 #include "diagnose/inferred.h"
 #include "diagnose/pricing.h"
 #include "diagnose/unmix.h"
+#include "diagnose/use.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -326,7 +327,7 @@ static int widen(struct hec_inferred *inferred, const struct hec_timeline *told,
 static bool unused(const struct build *b, const struct supply *s) {
     int device = s ? s->summary->device.index : -1;
     return device >= 0 && device < HEC_DEVICE_MAX && !b->active[device] && s->summary->used &&
-           s->summary->verdict.kind == HEC_VERDICT_UNUSED;
+           hec_use_nothing(s->summary) > 0;
 }
 
 /* Making the context is all that was done on it: what follows is tail. Where the energy's split does not say when there was

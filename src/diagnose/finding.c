@@ -26,6 +26,42 @@ enum hec_cause hec_cause_find(const char *name) {
     return HEC_CAUSE_COUNT;
 }
 
+static const struct {
+    const char *name, *unit, *more;
+} evidence[] = {
+#define HEC_EVIDENCE(id, name, unit, more) {name, unit, more},
+#include "diagnose/evidence.def"
+#undef HEC_EVIDENCE
+};
+
+static const struct {
+    const char *name, *parameters;
+} levers[] = {
+#define HEC_LEVER(id, name, parameters) {name, parameters},
+#include "diagnose/lever.def"
+#undef HEC_LEVER
+};
+
+const char *hec_evidence_name(enum hec_evidence_id id) {
+    return (unsigned)id < HEC_EVIDENCE_COUNT ? evidence[id].name : "?";
+}
+
+const char *hec_evidence_unit(enum hec_evidence_id id) {
+    return (unsigned)id < HEC_EVIDENCE_COUNT ? evidence[id].unit : "?";
+}
+
+const char *hec_evidence_more(enum hec_evidence_id id) {
+    return (unsigned)id < HEC_EVIDENCE_COUNT ? evidence[id].more : "";
+}
+
+const char *hec_lever_name(enum hec_lever_id id) {
+    return (unsigned)id < HEC_LEVER_COUNT ? levers[id].name : "?";
+}
+
+const char *hec_lever_parameters(enum hec_lever_id id) {
+    return (unsigned)id < HEC_LEVER_COUNT ? levers[id].parameters : "";
+}
+
 const char *hec_scale_name(enum hec_scale verdict) {
     static const char *const names[] = {"unknown", "optimise", "scale_out"};
     return (unsigned)verdict < sizeof names / sizeof names[0] ? names[verdict] : "?";

@@ -1,5 +1,5 @@
 /* A finding: a diagnosed cause of one device's wasted time and energy, with its evidence, what answers it, and what that is
- * predicted to save. Plain data; made by findings.h from the rules. */
+ * predicted to save. Plain data, without a word: made by findings.h from the rules; report/fact_words.h has the words. */
 #ifndef HEC_DIAGNOSE_FINDING_H
 #define HEC_DIAGNOSE_FINDING_H
 
@@ -22,7 +22,46 @@ struct hec_saving {
     double low, best, high;
 };
 
-enum { HEC_EVIDENCE_MAX = 8, HEC_EVIDENCE_SIZE = 160, HEC_FINDING_LINES = 3 };
+enum hec_evidence_id {
+#define HEC_EVIDENCE(id, name, unit, more) HEC_EVIDENCE_##id,
+#include "diagnose/evidence.def"
+#undef HEC_EVIDENCE
+    HEC_EVIDENCE_COUNT
+};
+
+enum hec_lever_id {
+#define HEC_LEVER(id, name, parameters) HEC_LEVER_##id,
+#include "diagnose/lever.def"
+#undef HEC_LEVER
+    HEC_LEVER_COUNT
+};
+
+/* Stable names; "?" out of range. */
+const char *hec_evidence_name(enum hec_evidence_id id);
+const char *hec_evidence_unit(enum hec_evidence_id id);
+const char *hec_lever_name(enum hec_lever_id id);
+/* Names of the numbers after the first of an evidence, and of all parameters of a lever: separated by a space. */
+const char *hec_evidence_more(enum hec_evidence_id id);
+const char *hec_lever_parameters(enum hec_lever_id id);
+
+enum { HEC_EVIDENCE_MAX = 8, HEC_FINDING_NUMBERS = 6, HEC_FINDING_LINES = 3 };
+
+/* One fact with its numbers, as evidence.def names them. */
+struct hec_evidence {
+    enum hec_evidence_id what;
+    int device;                        /* hec_device.index where it is another one's than the finding's; else -1 */
+    double value[HEC_FINDING_NUMBERS]; /* NAN unknown */
+    const char *name, *file; /* of a kernel, a function, a unit; they live as long as the summary. NULL: none */
+};
+#define HEC_FACT(id, ...) ((struct hec_evidence){.what = HEC_EVIDENCE_##id, .device = -1, .value = {__VA_ARGS__}})
+
+struct hec_lever {
+    enum hec_lever_id id;
+    double value[HEC_FINDING_NUMBERS]; /* its parameters */
+};
+#define HEC_ANSWER(id_, ...) ((struct hec_lever){.id = HEC_LEVER_##id_, .value = {__VA_ARGS__}})
+
+enum hec_per { HEC_PER_STEP, HEC_PER_SECOND };
 
 struct hec_finding_line {
     char file[256], function[128];
@@ -32,15 +71,17 @@ struct hec_finding_line {
 
 struct hec_finding {
     enum hec_cause cause;
-    int device;                    /* hec_device.index: where it is seen best */
-    uint64_t devices;              /* bits (1 << hec_device.index): of one job, all that have it */
-    double confidence;             /* 0..1 that the cause is right */
-    char title[HEC_EVIDENCE_SIZE]; /* with its numbers: "starved for data: 41 % of the steps' time" */
-    char evidence[HEC_EVIDENCE_MAX][HEC_EVIDENCE_SIZE];
+    int device;                /* hec_device.index: where it is seen best */
+    uint64_t devices;          /* bits (1 << hec_device.index): of one job, all that have it */
+    double confidence;         /* 0..1 that the cause is right */
+    bool actionable;           /* worth it and sure enough (findings.h): what the headline may say */
+    struct hec_evidence title; /* the fact that says most: "starved for data: 41 % of the steps' time" */
+    struct hec_evidence evidence[HEC_EVIDENCE_MAX];
     int evidence_count;
-    char lever[2 * HEC_EVIDENCE_SIZE]; /* the change that answers it, as fits this run */
-    const char *code; /* its snippet for PyTorch, where that of the rule does not fit; NULL: the rule's */
+    enum hec_per per;                  /* what rates and times of a step in it are of */
+    struct hec_lever lever;            /* the change that answers it, as fits this run */
     struct hec_saving seconds, joules; /* fractions of the whole run's, of all of its devices, at equal work */
+    double saved_s, saved_j;           /* the same at best guess, in seconds and joules; NAN unknown */
     bool estimated;                    /* the joules rest on a power that was not unmixed */
     uint32_t states;                   /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
     struct hec_finding_line lines[HEC_FINDING_LINES];

@@ -4,7 +4,6 @@
 #include "diagnose/scale_out.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,11 +17,13 @@ static double saves(const struct hec_finding *f) {
     return isfinite(best) ? best : 0;
 }
 
+static bool actionable(const struct hec_finding *f) {
+    return f->cause != HEC_CAUSE_NONE && hec_finding_worth(f) >= HEC_FINDING_WORTH && f->confidence >= HEC_FINDING_SURE;
+}
+
 /* A healthy device stands before what is not worth acting on, and after what is. */
 static int rank(const struct hec_finding *f) {
-    if (f->cause == HEC_CAUSE_NONE)
-        return 1;
-    return hec_finding_worth(f) >= HEC_FINDING_WORTH && f->confidence >= HEC_FINDING_SURE ? 0 : 2;
+    return f->cause == HEC_CAUSE_NONE ? 1 : actionable(f) ? 0 : 2;
 }
 
 static int by_worth(const void *a, const void *b) {
@@ -101,6 +102,7 @@ static bool same_job(const struct hec_summary *summary, int a, int b) {
     return (one && other && one->pid == other->pid) || (communicates(summary, a) && communicates(summary, b));
 }
 
+/* 0 where none of them has joules. */
 static double joules_of(const struct hec_summary *summary, uint64_t devices) {
     double joules = 0;
     for (int i = 0; i < summary->device_count; i++) {
@@ -123,7 +125,9 @@ static void mean(struct hec_saving *s, double of, const struct hec_saving *other
 static void join(const struct hec_summary *summary, struct hec_finding *f, const struct hec_finding *other) {
     mean(&f->seconds, __builtin_popcountll(f->devices), &other->seconds, __builtin_popcountll(other->devices));
     mean(&f->joules, joules_of(summary, f->devices), &other->joules, joules_of(summary, other->devices));
-    hec_finding_evidence(f, "GPU %d: %.140s", other->device, other->title);
+    struct hec_evidence theirs = other->title;
+    theirs.device = other->device;
+    hec_finding_add(f, theirs);
     f->devices |= other->devices;
     f->estimated |= other->estimated;
     f->states |= other->states;
@@ -155,14 +159,7 @@ static int judge_device(const struct hec_summary *summary, int at, struct hec_fi
         const struct hec_rule *rule = hec_rule_of((enum hec_cause)cause);
         if (!rule)
             continue;
-        const struct hec_saving unknown = {NAN, NAN, NAN};
-        int device = facts.device->device.index;
-        struct hec_finding finding = {.cause = rule->cause,
-                                      .device = device,
-                                      .devices = UINT64_C(1) << device,
-                                      .seconds = unknown,
-                                      .joules = unknown};
-        snprintf(finding.lever, sizeof finding.lever, "%s", rule->lever);
+        struct hec_finding finding = hec_finding_begin(rule, facts.device->device.index);
         if (!rule->judge(&facts, &finding))
             continue;
         finding.confidence = fmin(1, fmax(0, finding.confidence)); /* of NAN 0: an order must exist */
@@ -189,6 +186,12 @@ int hec_findings_build(const struct hec_summary *summary, struct hec_findings *o
         qsort(out->list, (size_t)out->count, sizeof *out->list, by_worth);
         if (!pass)
             join_jobs(summary, out);
+    }
+    for (int i = 0; i < out->count; i++) {
+        struct hec_finding *f = &out->list[i];
+        f->actionable = actionable(f);
+        f->saved_s = f->seconds.best * summary->seconds;
+        f->saved_j = f->joules.best * joules_of(summary, f->devices);
     }
     hec_scale_out_decide(summary, out);
     hec_latency_split(summary, &out->latency);

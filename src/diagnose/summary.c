@@ -10,7 +10,7 @@
 #include "diagnose/phase_energy.h"
 #include "diagnose/split.h"
 #include "diagnose/telemetry.h"
-#include "diagnose/verdict.h"
+#include "diagnose/use.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -211,13 +211,6 @@ static int run_passes(const struct build *b, struct device_pass *pass, struct he
     return 0;
 }
 
-static bool much_copied(const struct hec_device_summary *d) {
-    double pcie = fmax(d->activity.pcie_rx, d->activity.pcie_tx);
-    if (d->device.pcie_kib_per_s > 0)
-        return pcie / ((double)d->device.pcie_kib_per_s * 1024) >= hec_threshold(HEC_THRESHOLD_STARVED_PCIE)->value;
-    return pcie >= hec_threshold(HEC_THRESHOLD_STARVED_PCIE_BYTES)->value;
-}
-
 static int measure_energy(struct build *b, struct hec_device_summary *d, struct hec_why *why) {
     struct device_pass *pass = calloc(1, sizeof *pass);
     if (!pass)
@@ -255,7 +248,7 @@ static int measure_energy(struct build *b, struct hec_device_summary *d, struct 
         err = run_passes(b, pass, d, why);
     if (!err) {
         hec_energy_finish(&pass->meter, &d->energy);
-        if (much_copied(d))
+        if (fmax(d->activity.pcie_rx, d->activity.pcie_tx) >= hec_use_transfers_from(&d->device))
             hec_split_copies(pass->split);
         hec_split_result(pass->split, &d->energy);
         d->power_w = hec_accumulator_result(&pass->all, 1);
@@ -273,10 +266,7 @@ static int build_device(struct build *b, struct hec_device_summary *d, struct he
     if (err)
         return err;
     hec_attribution_apply(b->attribution, d);
-    err = measure_energy(b, d, why);
-    if (!err)
-        hec_verdict_decide(d, &d->verdict);
-    return err;
+    return measure_energy(b, d, why);
 }
 
 /* Joules of the used devices among those (bits by index); both are NAN unless all of them are valid. Returns how many. */
@@ -412,7 +402,6 @@ static void mark_used(struct hec_summary *out, int device, const char *why) {
         d->used = true;
         d->use_unknown = false;
         copy(d->used_why, sizeof d->used_why, why);
-        hec_verdict_decide(d, &d->verdict);
     }
 }
 

@@ -49,17 +49,6 @@ struct hec_stat {
     int64_t count;
 };
 
-enum hec_verdict_kind {
-    HEC_VERDICT_NONE,          /* not enough readings */
-    HEC_VERDICT_UNUSED,        /* allocated or visible, no work */
-    HEC_VERDICT_COMPUTE_BOUND, /* healthy */
-    HEC_VERDICT_TRANSFER_STARVED,
-    HEC_VERDICT_SMALL_KERNELS,
-    HEC_VERDICT_WAITING, /* idle most of the time, and no transfers explain it */
-    HEC_VERDICT_UNCLEAR, /* telemetry alone cannot tell */
-    HEC_VERDICT_COUNT
-};
-
 enum hec_throttle {
     HEC_THROTTLE_POWER,
     HEC_THROTTLE_THERMAL,
@@ -68,21 +57,12 @@ enum hec_throttle {
     HEC_THROTTLE_COUNT
 };
 
-struct hec_verdict {
-    enum hec_verdict_kind kind;
-    double confidence;     /* 0..1, capped for telemetry alone */
-    char sentence[256];    /* what it means */
-    char evidence[6][128]; /* the numbers that led to it */
-    int evidence_count;
-};
-
-/* The part of the run in which the device was in use, which the verdict judges: all but the first and the last 2 % of
+/* The part of the run in which the device was in use, which use.h judges: all but the first and the last 2 % of
  * its activity, for start-up dilutes every mean. Ratios 0..1, bytes/s, W; NAN where not measured. */
 struct hec_use {
     double from_s, to_s; /* NAN: never active, or no reading says so */
     bool has_gpm;        /* the hardware counters were there; else only the driver's utilisation */
     int64_t readings;    /* of the engine's activity, in the whole run */
-    double busiest;      /* largest engine activity in the whole run */
     double engine, sm, occupancy, tensor, dram, pcie_rx, pcie_tx, mem_util, power_w;
 };
 
@@ -98,7 +78,6 @@ struct hec_device_summary {
         metric[HEC_METRIC_COUNT]; /* permille as 0..1, KiB as bytes, KiB/s as bytes/s; else the unit of the table */
     double throttled_share[HEC_THROTTLE_COUNT]; /* share of readings, NAN without */
     struct hec_use activity;
-    struct hec_verdict verdict;
 };
 
 struct hec_unit_summary {

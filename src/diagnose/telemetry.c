@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "diagnose/feed.h"
+#include "diagnose/use.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,14 +12,9 @@
 #define ACTIVE_EDGE 0.02
 #define ACTIVE_WHOLE                                                                                                   \
     6 /* of so many readings or more, the first and the last are left out: they began before it, or end after it */
-#define ACTIVE_LEAST 0.005 /* as in verdict.def, UNUSED_ENGINE */
-/* Work of less than that which goes on and on (a policy of 0.1 ms each 30 ms) shows in reading after reading. An idle H100
+/* Work below HEC_USE_NOISE which goes on and on (a policy of 0.1 ms each 30 ms) shows in reading after reading. An idle H100
  * reads 0, and 0.001 to 0.003 now and then: 1 of 12 readings with a context and no work, all of them in such a loop. */
 #define STEADY_SHARE 0.25
-#define ACTIVE_MOST                                                                                                    \
-    0.10 /* of the run, as in verdict.def, UNUSED_SHARE: where more is seen the faint rest adds nothing */
-#define ACTIVE_PCIE_SHARE 0.03 /* of the link, as in verdict.def, STARVED_PCIE */
-#define ACTIVE_PCIE_BYTES 1e9  /* where the link is unknown */
 
 int hec_telemetry_init(struct hec_telemetry *telemetry) {
     memset(telemetry, 0, sizeof *telemetry);
@@ -93,7 +89,6 @@ struct span {
     double total; /* integral of the readings that count, known in the second pass */
     double so_far;
     int64_t readings, inside, nonzero;
-    double busiest;
     double first_from_s, first_to_s, last_from_s, last_to_s; /* of the readings inside */
 };
 
@@ -105,7 +100,6 @@ static void span_step(void *context, int64_t start_ns, int64_t end_ns, double va
         return;
     span->readings++;
     span->nonzero += value > 0;
-    span->busiest = isfinite(span->busiest) ? fmax(span->busiest, value) : value;
     if (!(value > span->least))
         return;
     double from = (double)start_ns / HEC_NS_PER_S, to = (double)end_ns / HEC_NS_PER_S;
@@ -141,8 +135,7 @@ static int span_series(const struct hec_summary_input *input, int64_t end_ns, en
                        struct hec_device_summary *summary, struct span *span, struct hec_why *why) {
     double total = 0;
     for (int pass = 0; pass < 2; pass++) {
-        *span = (struct span){
-            .end_ns = end_ns, .least = least, .scale = hec_metric_scale(metric), .total = total, .busiest = NAN};
+        *span = (struct span){.end_ns = end_ns, .least = least, .scale = hec_metric_scale(metric), .total = total};
         hec_steps_init(&span->steps, HEC_METRIC_MEAN, span_step, span);
         int err = hec_feed(input, metric, summary->device.index, span_reading, span, why);
         if (err)
@@ -157,24 +150,21 @@ static int span_series(const struct hec_summary_input *input, int64_t end_ns, en
 int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, struct hec_device_summary *summary,
                        struct hec_why *why) {
     struct hec_use *a = &summary->activity;
-    *a = (struct hec_use){NAN, NAN, false, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-    double pcie = ACTIVE_PCIE_BYTES;
-    if (summary->device.pcie_kib_per_s > 0)
-        pcie = ACTIVE_PCIE_SHARE * (double)summary->device.pcie_kib_per_s * 1024;
+    *a = (struct hec_use){NAN, NAN, false, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    double pcie = hec_use_transfers_from(&summary->device);
     struct span span;
     enum hec_metric engine = HEC_GPM_GR_ACTIVE;
-    int err = span_series(input, end_ns, engine, ACTIVE_LEAST, summary, &span, why);
+    int err = span_series(input, end_ns, engine, HEC_USE_NOISE, summary, &span, why);
     a->has_gpm = !err && span.readings > 0;
     if (!err && !a->has_gpm)
-        err = span_series(input, end_ns, engine = HEC_GPU_UTIL, ACTIVE_LEAST, summary, &span, why);
+        err = span_series(input, end_ns, engine = HEC_GPU_UTIL, HEC_USE_NOISE, summary, &span, why);
     double seen_s = isfinite(a->from_s) ? a->to_s - a->from_s : 0;
     bool steady = span.nonzero > 0 && (double)span.nonzero >= STEADY_SHARE * (double)span.readings;
-    if (!err && steady && seen_s < ACTIVE_MOST * (double)end_ns / HEC_NS_PER_S)
+    if (!err && steady && seen_s < HEC_USE_NOTHING_SHARE * (double)end_ns / HEC_NS_PER_S)
         err = span_series(input, end_ns, engine, 0, summary, &span, why);
     if (err)
         return err;
     a->readings = span.readings;
-    a->busiest = span.busiest;
     err = span_series(input, end_ns, HEC_GPM_PCIE_RX, pcie, summary, &span, why);
     return err ? err : span_series(input, end_ns, HEC_GPM_PCIE_TX, pcie, summary, &span, why);
 }

@@ -17,7 +17,7 @@ void hec_telemetry_free(struct hec_telemetry *telemetry);
 /* What one unit of the stored integer is in the unit of hec_stat: permille 1/1000, KiB and KiB/s 1024, else 1. */
 double hec_metric_scale(enum hec_metric metric);
 
-/* Fill activity.from_s, to_s, readings, busiest and has_gpm of summary, whose device is set. */
+/* Fill activity.from_s, to_s, readings and has_gpm of summary, whose device is set. */
 int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, struct hec_device_summary *summary,
                        struct hec_why *why);
 /* After the span: fill metric[] for every gauge and mean of devices but GPU_POWER, the rest of activity but its power,

@@ -1,6 +1,7 @@
 #include "report/explain.h"
 
 #include "diagnose/rules/rule.h"
+#include "report/fact_words.h"
 #include "report/json_print.h"
 #include "report/page.h"
 
@@ -13,6 +14,7 @@
 
 static json_t *cause_of(const struct hec_rule *rule) {
     json_t *cause = json_object(), *limits = json_array(), *advice = json_array();
+    char lever[HEC_FACT_SIZE];
     for (int i = 0; i < rule->limit_count; i++) {
         const struct hec_rule_limit *l = &rule->limits[i];
         json_t *limit = json_object();
@@ -36,7 +38,8 @@ static json_t *cause_of(const struct hec_rule *rule) {
     set(cause, "detection", json_string(rule->detection));
     set(cause, "thresholds", limits);
     set(cause, "saving", json_string(rule->saving));
-    set(cause, "lever", json_string(rule->lever));
+    set(cause, "lever_id", json_string(hec_lever_name(rule->lever)));
+    set(cause, "lever", json_string(hec_lever_default_words(lever, rule->lever)));
     set(cause, "advice", advice);
     return cause;
 }
@@ -58,9 +61,10 @@ static int print_json(enum hec_cause only, struct hec_buf *out) {
 static void print_table(struct hec_page *page) {
     for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
         const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
-        if (rule)
+        char lever[HEC_FACT_SIZE];
+        if (rule && hec_lever_default_words(lever, rule->lever))
             hec_page_line(page, 0, hec_cause_name(rule->cause), HEC_TONE_PLAIN, "%s: %.*s",
-                          hec_cause_title(rule->cause), (int)strcspn(rule->lever, ":;,("), rule->lever);
+                          hec_cause_title(rule->cause), (int)strcspn(lever, ":;,("), lever);
     }
     hec_page_blank(page);
     hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain CAUSE: what it means, its signs, what fixes it");
@@ -86,6 +90,7 @@ static void print_advice(struct hec_page *page, const struct hec_rule *rule) {
 }
 
 static void print_cause(struct hec_page *page, const struct hec_rule *rule) {
+    char lever[HEC_FACT_SIZE];
     hec_page_row(page, 0, hec_cause_name(rule->cause), HEC_TONE_BOLD, "%s", hec_cause_title(rule->cause));
     hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s", rule->meaning);
     hec_page_blank(page);
@@ -93,7 +98,7 @@ static void print_cause(struct hec_page *page, const struct hec_rule *rule) {
     print_limits(page, rule);
     hec_page_row(page, 0, "saving", HEC_TONE_PLAIN, "%s", rule->saving);
     hec_page_blank(page);
-    hec_page_row(page, 0, "answer", HEC_TONE_BOLD, "%s", rule->lever);
+    hec_page_row(page, 0, "answer", HEC_TONE_BOLD, "%s", hec_lever_default_words(lever, rule->lever));
     print_advice(page, rule);
 }
 

@@ -1,7 +1,7 @@
 #include "report/findings_words.h"
 
 #include "diagnose/findings.h"
-#include "diagnose/verdict.h"
+#include "report/fact_words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,9 +62,7 @@ const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices) {
 
 const struct hec_finding *hec_findings_top(const struct hec_findings *findings) {
     const struct hec_finding *top = findings->count ? &findings->list[0] : NULL;
-    if (!top || top->cause == HEC_CAUSE_NONE)
-        return NULL;
-    return hec_finding_worth(top) >= HEC_FINDING_WORTH ? top : NULL;
+    return top && top->actionable ? top : NULL;
 }
 
 char *hec_saving_words(char out[HEC_FORMAT_SIZE], const struct hec_finding *f) {
@@ -111,7 +109,7 @@ static bool idled(char *out, size_t size, const struct hec_summary *s, const str
 }
 
 static void headline_of_finding(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
-    char what[256], saves[128] = "", sure[64] = "";
+    char what[256], saves[128] = "", sure[64] = "", title[HEC_FACT_SIZE];
     text saving;
     if (hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, "; fixing it would save about %s", saving);
@@ -120,7 +118,7 @@ static void headline_of_finding(char *out, size_t size, const struct hec_summary
     if (idled(what, sizeof what, s, f))
         snprintf(out, size, "%s: %s%s%s", hec_cause_title(f->cause), what, sure, saves);
     else
-        snprintf(out, size, "%s%s%s", f->title, sure, saves);
+        snprintf(out, size, "%s%s%s", hec_title_words(title, f), sure, saves);
 }
 
 static void headline_without_finding(char *out, size_t size, const struct hec_summary *s) {
@@ -132,10 +130,13 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
     const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
     text name, busy, whole;
     if (!ledger || !ledger->window_ns) {
-        const struct hec_verdict *v = &d->verdict;
-        bool sure = v->confidence > 0;
-        snprintf(out, size, sure ? "%s (without a trace, confidence %.2f)" : "%s, without a trace",
-                 hec_verdict_title(v->kind), v->confidence);
+        hec_device_word(name, s, d->device.index);
+        if (isfinite(d->activity.engine))
+            snprintf(out, size,
+                     "no cause stands out: the engine of %s was active %s of the time in use, without a trace", name,
+                     hec_format_share(busy, d->activity.engine));
+        else
+            snprintf(out, size, "no cause stands out: nothing says what %s did", name);
         return;
     }
     double window = (double)ledger->window_ns / 1e9, idle = 0;
@@ -169,12 +170,25 @@ static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
     return false;
 }
 
+/* The driver's utilisation is all that tells what a device did. */
+static bool without_counters(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        if (d->used && d->activity.readings && !d->activity.has_gpm &&
+            !hec_diagnosis_of(&s->diagnosis, d->device.index, NULL))
+            return true;
+    }
+    return false;
+}
+
 int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     int count = 0;
     if (hec_command_failed(s))
         snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
                  s->exit_code);
     count += unsteady(out[count], 160, s);
+    if (without_counters(s))
+        snprintf(out[count++], 160, "without hardware counters utilisation and power alone show few causes");
     if (s->imported[0])
         snprintf(out[count++], 160,
                  "a profiler slows the host: without it the device waits less for launches and for the "
@@ -184,6 +198,7 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
 
 void hec_headline(char *out, size_t size, const struct hec_summary *s) {
     const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
+    char why[HEC_FACT_SIZE];
     out[0] = '\0';
     if (hec_findings_top(&s->findings))
         headline_of_finding(out, size, s, first);
@@ -191,8 +206,8 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
         snprintf(out, size, "the command failed: exit code %d", s->exit_code);
     else if (first && first->cause == HEC_CAUSE_NONE)
         snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the %s or more%s",
-                 first->evidence[0], 100 * HEC_FINDING_WORTH, isfinite(s->joules) ? "joules" : "time",
-                 hec_summary_rests_on(s));
+                 hec_evidence_words(why, first, &first->evidence[0]), 100 * HEC_FINDING_WORTH,
+                 isfinite(s->joules) ? "joules" : "time", hec_summary_rests_on(s));
     else
         headline_without_finding(out, size, s);
 }

@@ -1,4 +1,5 @@
 /* The report for programs: json.def gives its fields, docs/report.schema.json is made from the same table. */
+#include "report/fact_words.h"
 #include "report/findings_words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
@@ -43,6 +44,7 @@ static json_t *of_MAYBE(int value) {
 #define of_INDICES(made) (made)
 #define of_DIMENSIONS(made) (made)
 #define of_METRICS(made) (made)
+#define of_NUMBERS(made) (made)
 
 static json_t *strings_of(const char *first, size_t size, int count) {
     json_t *list = json_array();
@@ -50,6 +52,22 @@ static json_t *strings_of(const char *first, size_t size, int count) {
         json_array_append_new(list, of_STRING(first + (size_t)i * size));
     return list;
 }
+
+/* By their names, which a space separates. */
+static json_t *numbers_of(const char *names, const double *value) {
+    json_t *numbers = json_object();
+    for (; *names; names += names[0] == ' ') {
+        char name[48];
+        int length = (int)strcspn(names, " ");
+        snprintf(name, sizeof name, "%.*s", length, names);
+        json_object_set_new(numbers, name, of_NUMBER(*value++));
+        names += length;
+    }
+    return numbers;
+}
+
+/* Room for what report/fact_words.h puts together. */
+#define WORDS ((char[HEC_FACT_SIZE]){""})
 
 static json_t *caveats_of(const struct hec_summary *s) {
     char text[HEC_CAVEATS_MAX][160];

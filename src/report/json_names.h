@@ -6,7 +6,6 @@
 #include "base/trace.h"
 #include "diagnose/facts.h"
 #include "diagnose/summary.h"
-#include "diagnose/verdict.h"
 #include "report/format.h"
 #include "report/report.h"
 #include "report/timeline_words.h"

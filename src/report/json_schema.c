@@ -87,7 +87,7 @@ int hec_report_schema(struct hec_buf *out) {
             json_object_set_new(objects, row->key, object_of(row, end));
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:s, s:[o, {s:s, s:o}], s:o}", "$schema", "https://json-schema.org/draft/2020-12/schema",
-        "$id", "urn:hec:report:1", "title", "HEC report", "description",
+        "$id", "urn:hec:report:2", "title", "HEC report", "description",
         "What `hec report --json` prints: one report, or an array of reports when several files are "
         "given. Missing is null, never 0. Ratios are 0..1.",
         "oneOf", reference("report"), "type", "array", "items", reference("report"), "$defs", objects);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "diagnose/summary.h"
 
-#define HEC_REPORT_SCHEMA "hec.report/1"
+#define HEC_REPORT_SCHEMA "hec.report/2"
 
 struct hec_report_style {
     bool color;

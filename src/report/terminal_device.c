@@ -1,6 +1,5 @@
 #include "report/terminal_device.h"
 
-#include "diagnose/verdict.h"
 #include "report/format.h"
 #include "report/terminal_findings.h"
 #include "report/terminal_timeline.h"
@@ -17,24 +16,6 @@ typedef char text[HEC_FORMAT_SIZE];
 
 double hec_terminal_watts(const struct hec_device_summary *d) {
     return d->energy.valid && d->energy.window_s > 0 ? d->energy.joules / d->energy.window_s : d->power_w.mean;
-}
-
-static enum hec_tone verdict_tone(enum hec_verdict_kind kind) {
-    if (kind == HEC_VERDICT_COMPUTE_BOUND)
-        return HEC_TONE_GOOD;
-    return kind == HEC_VERDICT_NONE || kind == HEC_VERDICT_UNCLEAR ? HEC_TONE_BOLD : HEC_TONE_WARN;
-}
-
-/* What telemetry alone tells; a trace tells more, and is shown instead. */
-static void put_verdict(struct hec_page *page, const struct hec_device_summary *d) {
-    const struct hec_verdict *v = &d->verdict;
-    char sure[32] = "";
-    if (v->confidence > 0)
-        snprintf(sure, sizeof sure, " (confidence %.2f)", v->confidence);
-    hec_page_row(page, 4, "verdict", verdict_tone(v->kind), "%s%s", hec_verdict_title(v->kind), sure);
-    hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", v->sentence);
-    for (int i = 0; i < v->evidence_count; i++)
-        hec_page_row(page, 4, "", HEC_TONE_DIM, "- %s", v->evidence[i]);
 }
 
 static void put_device_energy(struct hec_page *page, const struct hec_device_summary *d, bool ledger) {
@@ -150,8 +131,6 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
     put_use(page, d);
     hec_terminal_device_timeline(page, &s->timeline, d->device.index);
     hec_terminal_classes(page, &s->diagnosis, d->device.index);
-    if (!hec_timeline_of(&s->timeline, d->device.index))
-        put_verdict(page, d);
 }
 
 void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
@@ -192,16 +171,13 @@ void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary
 void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
     const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
     char label[16], idle[64] = "";
-    text watts, share;
+    text watts, share, part;
     snprintf(label, sizeof label, "GPU %d", d->device.index);
     if (d->energy.idle_context_joules >= IDLE_TOLD * d->energy.joules)
         snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
                  hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
-    hec_format_si(watts, hec_terminal_watts(d), 3, "W");
-    if (t && t->traced_s > 0)
-        hec_page_row(page, 2, label, HEC_TONE_PLAIN, "%s: busy %s%s", watts,
-                     hec_format_share(share, t->busy_s / t->traced_s), idle);
-    else
-        hec_page_row(page, 2, label, verdict_tone(d->verdict.kind), "%s: %s%s", watts,
-                     hec_verdict_title(d->verdict.kind), idle);
+    const char *what = t && t->traced_s > 0 ? ": busy " : ": engine active ";
+    double busy = t && t->traced_s > 0 ? t->busy_s / t->traced_s : d->activity.engine;
+    hec_page_row(page, 2, label, HEC_TONE_PLAIN, "%s%s%s%s", hec_format_si(watts, hec_terminal_watts(d), 3, "W"),
+                 isfinite(busy) ? what : "", isfinite(busy) ? hec_format_share(part, busy) : "", idle);
 }

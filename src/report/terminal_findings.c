@@ -2,6 +2,7 @@
 
 #include "base/trace.h"
 #include "diagnose/findings.h"
+#include "report/fact_words.h"
 #include "report/findings_words.h"
 
 #include <math.h>
@@ -68,25 +69,16 @@ void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *s) {
 
 /* ---- findings ---- */
 
-static double joules_of(const struct hec_summary *s, uint64_t devices) {
-    double joules = NAN;
-    for (int i = 0; i < s->device_count; i++)
-        if (devices >> s->devices[i].device.index & 1 && s->devices[i].energy.valid)
-            joules = (isfinite(joules) ? joules : 0) + s->devices[i].energy.joules;
-    return joules;
-}
-
 /* "38 % of the joules (31 to 44), about 1.7 kJ", and dollars where they are worth a word. */
 static void put_saving(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
     text saving, joules;
     char more[128] = "";
-    double saved = f->joules.best * joules_of(s, f->devices);
     if (!hec_saving_words(saving, f)[0] || f->cause == HEC_CAUSE_NONE)
         return;
-    if (isfinite(saved) && saved > 0)
-        snprintf(more, sizeof more, ", about %s", hec_format_si(joules, saved, 2, "J"));
-    double hours = f->seconds.best * s->seconds / 3600 * s->price.dollars_per_gpu_hour;
-    double dollars = saved / 3.6e6 * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
+    if (f->saved_j > 0)
+        snprintf(more, sizeof more, ", about %s", hec_format_si(joules, f->saved_j, 2, "J"));
+    double hours = f->saved_s / 3600 * s->price.dollars_per_gpu_hour;
+    double dollars = f->saved_j / 3.6e6 * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
     if (dollars >= DOLLARS_TOLD)
         snprintf(more + strlen(more), sizeof more - strlen(more), ", %s", hec_format_dollars(joules, dollars));
     hec_page_row(page, 2, "saves", HEC_TONE_BOLD, "%s%s", saving, more);
@@ -99,6 +91,11 @@ static void put_line(struct hec_page *page, const char *label, const struct hec_
     hec_place_words(place, sizeof place, l->file, l->line, l->function,
                     page->columns - LABEL_COLUMNS - (int)strlen(share) - 6);
     hec_page_line(page, 2, label, HEC_TONE_PLAIN, "%s (%s)", place, share);
+}
+
+static void put_lever(struct hec_page *page, const struct hec_finding *f) {
+    char lever[HEC_FACT_SIZE];
+    hec_page_row(page, 2, "lever", HEC_TONE_PLAIN, "%s", hec_lever_words(lever, f));
 }
 
 static int widest(const char *code) {
@@ -114,11 +111,10 @@ static int widest(const char *code) {
 static void put_advice(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
     const struct hec_rule *rule = hec_rule_of(f->cause);
     const struct hec_rule_advice *advice = rule ? hec_advice_for(rule, s) : NULL;
-    if (f->lever[0])
-        hec_page_row(page, 2, "lever", HEC_TONE_PLAIN, "%s", f->lever);
-    const char *code = advice ? advice->code : NULL;
-    if (code && f->code) /* the rule's does not fit */
-        code = strcmp(advice->framework, "PyTorch") == 0 ? f->code : NULL;
+    const char *code = advice ? advice->code : NULL, *own = hec_lever_code(f->lever.id);
+    put_lever(page, f);
+    if (code && own) /* the rule's does not fit */
+        code = strcmp(advice->framework, "PyTorch") == 0 ? own : NULL;
     if (!code)
         return;
     int wide = widest(code);
@@ -126,28 +122,25 @@ static void put_advice(struct hec_page *page, const struct hec_summary *s, const
         hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, code);
 }
 
-static bool worth(const struct hec_finding *f) {
-    return hec_finding_worth(f) >= HEC_FINDING_WORTH;
-}
-
 /* What is not worth acting on gets its title, unless all is asked for. */
 static void put_finding(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f, int number,
                         bool whole) {
-    char label[24], saves[128] = "";
+    char label[24], saves[128] = "", words[HEC_FACT_SIZE];
     text saving, devices = "";
-    enum hec_tone tone = f->cause == HEC_CAUSE_NONE ? HEC_TONE_GOOD : worth(f) ? HEC_TONE_WARN : HEC_TONE_PLAIN;
+    enum hec_tone tone = f->cause == HEC_CAUSE_NONE ? HEC_TONE_GOOD : f->actionable ? HEC_TONE_WARN : HEC_TONE_PLAIN;
     snprintf(label, sizeof label, "%s%d", number == 1 ? "Findings  " : "          ", number);
     if (s->timeline.device_count > 1)
         hec_devices_word(devices, f->devices);
     if (!whole && hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, ": %s", saving);
-    hec_page_row(page, 0, label, tone, "%s%s%s (confidence %.2f)%s", devices, devices[0] ? ": " : "", f->title,
-                 f->confidence, saves);
+    hec_page_row(page, 0, label, tone, "%s%s%s (confidence %.2f)%s", devices, devices[0] ? ": " : "",
+                 hec_title_words(words, f), f->confidence, saves);
     if (!whole)
         return;
     put_saving(page, s, f);
     for (int i = 0; i < f->evidence_count; i++)
-        hec_page_row(page, 2, i ? "" : "because", HEC_TONE_PLAIN, "- %s", f->evidence[i]);
+        hec_page_row(page, 2, i ? "" : "because", HEC_TONE_PLAIN, "- %s",
+                     hec_evidence_words(words, f, &f->evidence[i]));
     for (int i = 0; i < f->line_count; i++)
         put_line(page, i ? "" : "line", &f->lines[i]);
     put_advice(page, s, f);
@@ -166,7 +159,7 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, b
         }
         if (!shown)
             hec_page_blank(page);
-        put_finding(page, s, f, ++shown, all || worth(f) || f->cause == HEC_CAUSE_NONE);
+        put_finding(page, s, f, ++shown, all || f->actionable || f->cause == HEC_CAUSE_NONE);
     }
     if (more)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (hec report -v shows all, and all of each)", more);
@@ -252,6 +245,5 @@ void hec_terminal_brief_finding(struct hec_page *page, const struct hec_summary 
         return;
     if (f->line_count)
         put_line(page, "line", &f->lines[0]);
-    if (f->lever[0])
-        hec_page_row(page, 2, "lever", HEC_TONE_PLAIN, "%s", f->lever);
+    put_lever(page, f);
 }

@@ -68,6 +68,37 @@ def test_report_is_as_expected(hec, name):
     assert not list(differences(report, json.loads(path.read_text(encoding="utf-8"))))
 
 
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
+FACTORS = (1, 1e2, 1e3, 1e6, 1e-6, 1e-9)  # percent, ms, us, MB, GB
+
+
+def is_in(value, text):
+    """Whether the text has the number, in some unit and to the digits that it shows."""
+    for shown in NUMBER.findall(text):
+        step = 10.0 ** -len(shown.partition(".")[2]) if "e" not in shown else 0
+        if any(abs(float(shown) - value * factor) <= 0.51 * step + 0.006 * abs(value * factor) for factor in FACTORS):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_terminal_and_json_say_the_same(hec, name):
+    """Titles, evidence and levers of the terminal are the JSON's, and their words have the JSON's numbers."""
+    report = report_of(hec, name)
+    words = " ".join(hec("report", "-v", hec.folder / f"{name}.hec", env={"COLUMNS": "300"}).stdout.split())
+    assert report["findings"]
+    for place, finding in enumerate(report["findings"]):
+        if finding["cause"] == "none" and place:
+            continue  # busy, yet something is worth fixing
+        for text in [finding["title"], finding["lever"], *(fact["text"] for fact in finding["evidence"])]:
+            assert " ".join(text.split()) in words
+        for fact in finding["evidence"]:
+            assert fact["value"] is None or is_in(fact["value"], fact["text"]), fact
+        assert finding["actionable"] == (finding["cause"] != "none" and finding["confidence"] >= 0.3 and max(
+            (saving[1] for saving in (finding["predicted"]["seconds_fraction"], finding["predicted"]["joules_fraction"]) if saving),
+            default=0) >= 0.05)
+
+
 def test_an_older_format_is_read_and_copied(hec):
     """resnet18.hec was recorded when a device had no vendor. A copy is of the present format, and is reported alike."""
     expected = report_of(hec, "resnet18")
@@ -102,6 +133,11 @@ def test_the_example_is_a_report(hec):
     readme = (GOLDEN.parents[1] / "README.md").read_text(encoding="utf-8")
     shown = readme[readme.index("```text\n") + len("```text\n"):readme.index("```\n\n<!-- output:end")]
     assert done.stdout.startswith(shown)
+
+
+def test_a_number_is_found_in_words():
+    assert is_in(0.416, "42 % of the run") and is_in(0.0123456, "12.35 ms a step of 80 ms") and is_in(98765.0, "9.876e+04 a step")
+    assert not is_in(0.43, "42 % of the run") and not is_in(0.0128, "12.35 ms a step of 80 ms") and not is_in(2.0, "no number")
 
 
 def test_a_difference_is_seen():

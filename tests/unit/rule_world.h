@@ -117,10 +117,8 @@ static inline struct hec_kernel_row *world_kernel(struct rule_world *w, int devi
 
 static inline bool world_judge(struct rule_world *w, int device, enum hec_cause cause) {
     const struct hec_rule *rule = hec_rule_of(cause);
-    const struct hec_saving unknown = {NAN, NAN, NAN};
     hec_facts_gather(&w->summary, device, &w->facts);
-    w->finding = (struct hec_finding){.cause = cause, .device = device, .seconds = unknown, .joules = unknown};
-    snprintf(w->finding.lever, sizeof w->finding.lever, "%s", rule->lever);
+    w->finding = hec_finding_begin(rule, device);
     return rule->judge(&w->facts, &w->finding);
 }
 

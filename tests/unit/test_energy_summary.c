@@ -1,5 +1,6 @@
 /* A whole run in memory to its summary. */
 #include "diagnose/attribution.h"
+#include "diagnose/use.h"
 #include "unit/fake_run.h"
 
 #include <setjmp.h>
@@ -76,7 +77,7 @@ static void test_little_steady_work(void **state) {
     fake_used(&run, 0, 4321);
     memset(series_of(HEC_GPU_UTIL)->v, 0, series_of(HEC_GPU_UTIL)->count * sizeof(int64_t)); /* it misses all of it */
     build();
-    assert_int_equal(summary.devices[0].verdict.kind, HEC_VERDICT_WAITING);
+    assert_true(hec_use_waits(&summary.devices[0]) > 0);
     for (int i = 0; i < summary.findings.count; i++)
         assert_int_not_equal(summary.findings.list[i].cause, HEC_CAUSE_IDLE);
     assert_null(hec_diagnosis_of(&summary.diagnosis, 0, NULL)); /* it works, and nobody saw when */
@@ -88,7 +89,7 @@ static void test_little_steady_work(void **state) {
     for (size_t k = 30; k < engine->count; k += 12)
         engine->v[k] = 1 + (int64_t)k / 12 % 3;
     build();
-    assert_int_equal(summary.devices[0].verdict.kind, HEC_VERDICT_UNUSED);
+    assert_true(hec_use_nothing(&summary.devices[0]) > 0);
     assert_int_equal(summary.findings.list[0].cause, HEC_CAUSE_IDLE);
     done();
 }
@@ -123,7 +124,7 @@ static void test_one_gpu(void **state) {
     assert_near(d->metric[HEC_GPM_PCIE_RX].maximum, 1.024e8, 0);
     assert_near(d->activity.from_s, 3.5, 0.13); /* 2 % of 20 s of activity later, and from the next reading on */
     assert_near(d->activity.sm, 0.92, 0.001);
-    assert_int_equal(d->verdict.kind, HEC_VERDICT_COMPUTE_BOUND);
+    assert_true(hec_use_full(d) > 0.5);
     assert_near(summary.joules, d->energy.joules, 0);
     assert_near(summary.dollars, summary.joules / 3.6e6 * 0.13, 1e-12);
     assert_near(summary.grams_co2, summary.joules / 3.6e6 * 473, 1e-9);
@@ -435,7 +436,7 @@ static void test_errors_are_passed_on(void **state) {
     fake_free(&run);
 }
 
-/* Without GPM the driver's utilisation serves, and the verdict is more careful. */
+/* Without GPM the driver's utilisation serves, and is trusted less. */
 static void test_without_gpm(void **state) {
     (void)state;
     fake_init(&run, 13);
@@ -446,8 +447,7 @@ static void test_without_gpm(void **state) {
             run.series[i].count = 0;
     build();
     assert_false(summary.devices[0].activity.has_gpm);
-    assert_int_equal(summary.devices[0].verdict.kind, HEC_VERDICT_COMPUTE_BOUND);
-    assert_true(summary.devices[0].verdict.confidence < 0.5);
+    assert_true(hec_use_full(&summary.devices[0]) > 0 && hec_use_full(&summary.devices[0]) < 0.5);
     assert_near(summary.devices[0].energy.idle_context_watts, 120, 1);
     done();
 }

@@ -29,9 +29,10 @@ static void summarise(const struct fake_timeline *timeline, struct hec_summary *
 
 static void print_findings(const char *of, const struct hec_summary *s) {
     for (int i = 0; i < s->findings.count; i++) {
-        print_message("%s: %s (%.2f)\n", of, s->findings.list[i].title, s->findings.list[i].confidence);
-        for (int k = 0; k < s->findings.list[i].evidence_count; k++)
-            print_message("    %s\n", s->findings.list[i].evidence[k]);
+        const struct hec_finding *f = &s->findings.list[i];
+        print_message("%s: %s (%.2f)\n", of, hec_evidence_name(f->title.what), f->confidence);
+        for (int k = 0; k < f->evidence_count; k++)
+            print_message("    %s %g\n", hec_evidence_name(f->evidence[k].what), f->evidence[k].value[0]);
     }
 }
 

@@ -3,10 +3,12 @@
 #include "diagnose/rules/rule.h"
 #include "diagnose/scale_out.h"
 #include "report/explain.h"
+#include "report/fact_words.h"
 #include "report/findings_words.h"
 #include "report/report.h"
 #include "unit/fake_run.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,19 +70,27 @@ static int finish(void **state) {
     return 0;
 }
 
-static struct hec_finding *find(enum hec_cause cause, double best, const char *title) {
+/* Its evidence is the cause's number. */
+static struct hec_finding *find(enum hec_cause cause, double best, double share) {
     struct hec_finding *f = &list[summary.findings.count++];
     summary.findings.list = list;
-    *f = (struct hec_finding){
-        .cause = cause, .devices = 1, .confidence = 0.9, .seconds = UNKNOWN, .joules = {best * 0.8, best, best * 1.2}};
-    snprintf(f->title, sizeof f->title, "%s", title);
-    hec_finding_evidence(f, "evidence of %s", hec_cause_name(cause));
-    snprintf(f->lever, sizeof f->lever, "lever of %s", hec_cause_name(cause));
+    *f = (struct hec_finding){.cause = cause,
+                              .devices = 1,
+                              .confidence = 0.9,
+                              .actionable = cause != HEC_CAUSE_NONE && best >= HEC_FINDING_WORTH,
+                              .title = cause == HEC_CAUSE_NONE ? HEC_FACT(HEALTHY, share)
+                                                               : HEC_FACT(WAIT_SHARE, share, true),
+                              .lever = {.id = hec_rule_of(cause)->lever},
+                              .seconds = UNKNOWN,
+                              .joules = {best * 0.8, best, best * 1.2},
+                              .saved_s = NAN,
+                              .saved_j = best * summary.devices[0].energy.joules};
+    hec_finding_add(f, HEC_FACT(LOADS, cause));
     return f;
 }
 
 static struct hec_finding *starved(void) {
-    struct hec_finding *f = find(HEC_CAUSE_DATA, 0.2, "starved for data: 40 % of the steps' time");
+    struct hec_finding *f = find(HEC_CAUSE_DATA, 0.2, 0.4);
     f->states = 1u << HEC_STATE_DATA;
     f->line_count = 1;
     f->lines[0] = (struct hec_finding_line){.line = 41, .share = 0.84};
@@ -144,31 +154,179 @@ static void test_headlines(void **state) {
     headline("starved for data: 40 % of the steps' time; fixing it would save about 30 % of the time (10 to 35)");
     f->joules = (struct hec_saving){0.01, 0.03, 0.04}; /* worth it by the time, at few watts */
     headline("starved for data: 40 % of the steps' time; fixing it would save about 30 % of the time (10 to 35)");
-    f->seconds.best = 0.049; /* not worth acting on */
+    f->actionable = false;
     headline("no cause stands out: the H200 was busy 60 % of 60.0 s");
-    find(HEC_CAUSE_NONE, 0, "healthy");
+    find(HEC_CAUSE_NONE, 0, 0.9);
     list[0] = list[1];
-    headline("healthy: evidence of none; nothing that HEC knows would save 5 % of the joules or more");
+    headline(
+        "healthy: code is loaded 16 times after the third step; nothing that HEC knows would save 5 % of the joules "
+        "or more");
+}
+
+#define FACT_ID(id, name, unit, more) #id,
+#define LEVER_ID(id, name, parameters) #id,
+
+/* One file after the other. */
+static void read_rules(struct hec_buf *into) {
+    char path[512] = HEC_SOURCE_DIR "/src/diagnose/rules";
+    DIR *listing = opendir(path);
+    assert_non_null(listing);
+    for (struct dirent *entry; (entry = readdir(listing));) {
+        char block[4096];
+        size_t length = strlen(entry->d_name), got;
+        if (length < 3 || strcmp(entry->d_name + length - 2, ".c") != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/src/diagnose/rules/%s", HEC_SOURCE_DIR, entry->d_name);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        while ((got = fread(block, 1, sizeof block, file)) > 0)
+            assert_int_equal(hec_buf_add(into, block, got), 0);
+        fclose(file);
+    }
+    closedir(listing);
+}
+
+static int words_in(const char *names) {
+    int count = names[0] != '\0';
+    for (; *names; names++)
+        count += *names == ' ';
+    return count;
+}
+
+static void is_said(const char *what, const char *words, struct hec_buf *rules, const char *token) {
+    if (!words[0] || strpbrk(words, "{}[]?"))
+        fail_msg("%s has no words: \"%s\"", what, words);
+    if (!strstr(hec_buf_text(rules), token))
+        fail_msg("%s: no rule has %s", what, token);
+}
+
+/* Each fact and each lever has words that need no more numbers than its row names, and a rule that says it. */
+static void test_every_fact_has_words(void **state) {
+    static const char *const facts[] = {
+#define HEC_EVIDENCE FACT_ID
+#include "diagnose/evidence.def"
+#undef HEC_EVIDENCE
+    };
+    static const char *const levers[] = {
+#define HEC_LEVER LEVER_ID
+#include "diagnose/lever.def"
+#undef HEC_LEVER
+    };
+    struct hec_buf rules;
+    char words[HEC_FACT_SIZE], token[96];
+    (void)state;
+    hec_buf_init(&rules, 1 << 20);
+    read_rules(&rules);
+    for (int id = 0; id < HEC_EVIDENCE_COUNT; id++) {
+        struct hec_finding f = {.cause = HEC_CAUSE_DATA};
+        struct hec_evidence e = {.what = id, .device = -1, .name = "name", .file = "file"};
+        for (int i = 0; i < HEC_FINDING_NUMBERS; i++)
+            e.value[i] = i <= words_in(hec_evidence_more(id)) ? 1.5 + i : NAN;
+        snprintf(token, sizeof token, "HEC_FACT(%s,", facts[id]);
+        is_said(facts[id], hec_evidence_words(words, &f, &e), &rules, token);
+        for (int other = 0; other < id; other++)
+            assert_string_not_equal(hec_evidence_name(id), hec_evidence_name(other));
+    }
+    for (int id = 0; id < HEC_LEVER_COUNT; id++) {
+        struct hec_finding f = {.lever.id = id};
+        for (int i = 0; i < HEC_FINDING_NUMBERS; i++)
+            f.lever.value[i] = i < words_in(hec_lever_parameters(id)) ? 1 + i : NAN;
+        bool standard = false;
+        for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++)
+            standard |= (int)hec_rule_of(cause)->lever == id;
+        snprintf(token, sizeof token, standard ? "HEC_LEVER_%s," : "HEC_ANSWER(%s", levers[id]);
+        is_said(levers[id], hec_lever_words(words, &f), &rules, token);
+    }
+    hec_buf_free(&rules);
+}
+
+/* Numbers into words: factors, digits, choices, and what is left out where it is unknown. */
+static void test_words(void **state) {
+    char words[HEC_FACT_SIZE];
+    struct hec_finding f = {
+        .cause = HEC_CAUSE_LAUNCH, .per = HEC_PER_SECOND, .lever = HEC_ANSWER(LOADER_WORKERS, 1, 2)};
+    const struct {
+        struct hec_evidence fact;
+        const char *words;
+    } cases[] = {
+        {HEC_FACT(WAIT_SHARE, 0.416, false), "launch-bound: 42 % of the run"},
+        {HEC_FACT(WAIT, 0.0123456, 1), "the device waits 12.35 ms a second of 1000 ms for the next launch"},
+        {HEC_FACT(LAUNCHES, 98765, 4.567e-6), "9.876e+04 launches a second, 4.57 us of the device each"},
+        {HEC_FACT(TRANSFERS, 2.5e9, NAN, 1), "PCIe 2.5 GB/s from the device"},
+        {HEC_FACT(TRANSFERS, 2.5e9, 0.04, 0), "PCIe 2.5 GB/s to the device, 4 % of the link"},
+        {HEC_FACT(HOST_CORES, 0.5, 1), "the program uses 0.5 of the host's 1 core"},
+        {HEC_FACT(HOST_CORES, 0.5, 16), "the program uses 0.5 of the host's 16 cores"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(hec_evidence_words(words, &f, &cases[i].fact), cases[i].words);
+    struct hec_evidence other = cases[0].fact;
+    other.device = 3;
+    assert_string_equal(hec_evidence_words(words, &f, &other), "GPU 3: launch-bound: 42 % of the run");
+    char name[2 * HEC_FACT_SIZE];
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    struct hec_evidence kernel = HEC_FACT(KERNEL, 0.002, 7);
+    kernel.name = name;
+    assert_int_equal(strlen(hec_evidence_words(words, &f, &kernel)), 100 + strlen(": 7 calls of 2000 us"));
+    assert_non_null(strstr(hec_lever_words(words, &f), "1 loader worker in all would keep up, and 2 cores are idle"));
+}
+
+/* What a rule found is in the JSON as it is. */
+static void test_json_has_the_numbers(void **state) {
+    json_error_t error;
+    (void)state;
+    traced();
+    struct hec_finding *f = starved();
+    struct hec_evidence held = HEC_FACT(HELD_BY_LINE, 5.25, 41);
+    held.file = "/a/b.py";
+    hec_finding_add_of(f, "step", held);
+    hec_finding_add(f, HEC_FACT(TRANSFERS, 2e9, NAN, 1));
+    hec_finding_add(f, HEC_FACT(WAIT, 0.2, 0.5));
+    f->evidence[3].device = 1;
+    f->lever = HEC_ANSWER(LOADER_WORKERS, 4, 14);
+    hec_buf_free(&out);
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_report_json(&summary, 1, &out), 0);
+    json_t *report = json_loads(hec_buf_text(&out), 0, &error);
+    json_t *found = json_array_get(json_object_get(report, "findings"), 0);
+    json_t *expected = json_pack(
+        "[{s:s,s:f,s:s,s:{},s:n,s:n,s:s},{s:s,s:f,s:s,s:{s:f},s:s,s:n,s:s},{s:s,s:f,s:s,s:{s:n,s:f},s:n,s:n,s:s},"
+        "{s:s,s:f,s:s,s:{s:f},s:n,s:i,s:s}]",
+        "what", "code_loads", "value", 0.0, "unit", "1", "more", "name", "device", "text",
+        "code is loaded 0 times after the third step", "what", "held_by_line", "value", 5.25, "unit", "s", "more",
+        "line", 41.0, "name", "step", "device", "text", "b.py:41 in step holds the device up for 5.25 s of it", "what",
+        "transfers", "value", 2e9, "unit", "B/s", "more", "share_of_link", "to_host", 1.0, "name", "device", "text",
+        "PCIe 2 GB/s from the device", "what", "wait", "value", 0.2, "unit", "s/step", "more", "whole", 0.5, "name",
+        "device", 1, "text", "GPU 1: the device waits 200 ms a step of 500 ms for the loader");
+    assert_true(expected && json_equal(json_object_get(found, "evidence"), expected));
+    json_decref(expected);
+    assert_string_equal(json_string_value(json_object_get(found, "lever_id")), "loader_workers");
+    expected = json_pack("{s:f,s:f}", "num_workers", 4.0, "idle_cores", 14.0);
+    assert_true(json_equal(json_object_get(found, "lever_parameters"), expected));
+    assert_true(json_is_true(json_object_get(found, "actionable")));
+    json_decref(expected);
+    json_decref(report);
 }
 
 /* A V100's tensor cores take fp16 alone: the rule's snippets, which say bf16 and TF32, do not fit it. */
 static void test_a_snippet_of_its_own(void **state) {
     (void)state;
     traced();
-    find(HEC_CAUSE_PRECISION, 0.3, "fp32 without tensor cores")->code = "with its.own():\n";
+    find(HEC_CAUSE_PRECISION, 0.3, 0.5)->lever.id = HEC_LEVER_FP16;
     print();
-    says("with its.own():");
+    says("scaler.scale(loss).backward()");
     says_not("bfloat16");
     snprintf(summary.command, sizeof summary.command, "./solver"); /* CUDA */
     print();
-    says_not("with its.own():");
+    says_not("scaler.scale");
     says_not("CUBLAS");
-    list[0].code = NULL;
+    list[0].lever.id = HEC_LEVER_TENSOR_CORES;
     print();
     says("CUBLAS_TF32_TENSOR_OP_MATH");
     snprintf(summary.imported, sizeof summary.imported, "kineto"); /* PyTorch's profiler */
     print();
-    says("bfloat16");
+    says("with torch.autocast(\"cuda\", dtype=torch.bfloat16):");
 }
 
 /* What limits the findings is said, in the report and in the JSON, and a job that crashed is not called healthy. */
@@ -178,7 +336,7 @@ static void test_caveats(void **state) {
     struct hec_ledger_device steady = {.device = 0, .basis = HEC_LEDGER_CALLS, .window_ns = 50000000000};
     steady.rows[HEC_STATE_COMPUTE].ns = 45000000000;
     traced();
-    find(HEC_CAUSE_NONE, 0, "healthy: busy");
+    find(HEC_CAUSE_NONE, 0, 0.9);
     hec_ledger_free(&summary.diagnosis.steady);
     summary.diagnosis.steady = (struct hec_ledger){&steady, 1};
     assert_int_equal(hec_caveats(&summary, text), 0);
@@ -214,43 +372,49 @@ static void test_caveats(void **state) {
 
 static void test_without_a_trace(void **state) {
     (void)state;
-    summary.devices[0].verdict.kind = HEC_VERDICT_WAITING;
-    summary.devices[0].verdict.confidence = 0.7;
-    headline("mostly idle: waits for the host (without a trace, confidence 0.70)");
+    headline("no cause stands out: the engine of the H200 was active 100 % of the time in use, without a trace");
+    find(HEC_CAUSE_HOST, 0.2, 0.4)->title = HEC_FACT(ENGINE_IDLE, 0.4);
+    headline(
+        "waits for the host: the engine is idle 40 % of the time in use (without a trace, confidence 0.90); fixing it "
+        "would save about 20 % of the joules (16 to 24)");
     print();
-    says("found      mostly idle: waits for the host");
+    says("found      waits for the host: the engine is idle 40 %");
     says("hec run --trace auto -- python train.py");
-    says("verdict  mostly idle");
+    summary.findings.count = 0;
+    summary.devices[0].activity.has_gpm = false;
+    print();
+    says("note       without hardware counters");
+    summary.devices[0].activity.engine = NAN;
+    headline("no cause stands out: nothing says what the H200 did");
 }
 
 static void test_a_finding_whole(void **state) {
     (void)state;
     traced();
     starved();
-    find(HEC_CAUSE_LAUNCH, 0.1, "launch-bound: 9 % of the steps' time");
-    find(HEC_CAUSE_NONE, 0, "healthy: busy");
-    find(HEC_CAUSE_SYNC, 0.01, "stalled by synchronisation: 1 % of the steps' time");
-    find(HEC_CAUSE_COPY, 0.005, "stalled by copies: 1 % of the steps' time");
+    find(HEC_CAUSE_LAUNCH, 0.1, 0.09);
+    find(HEC_CAUSE_NONE, 0, 0.9);
+    find(HEC_CAUSE_SYNC, 0.01, 0.01);
+    find(HEC_CAUSE_COPY, 0.005, 0.01);
     print();
     says("Findings  1  starved for data: 40 % of the steps' time (confidence 0.90)");
     says("  saves      20 % of the joules (16 to 24), about 7.1 kJ");
-    says("  because    - evidence of data");
+    says("  because    - code is loaded 0 times");
     says("images.py:41 Images.__getitem__ (84 %)");
-    says("  lever      lever of data");
+    says("  lever      load ahead, in parallel: DataLoader(");
     says("          2  launch-bound");
     says("          3  stalled by synchronisation: 1 % of the steps' time");
-    says_not("evidence of sync"); /* not worth acting on: its title only */
+    says_not("loaded 2 times"); /* not worth acting on: its title only */
     says_not("healthy");
     says_not("stalled by copies");
     says("and 1 more");
     says("hec explain data");
-    says_not("verdict"); /* of telemetry */
     says_not("--trace auto");
     says_not("nan");
     style.all = true;
     print();
-    says("evidence of sync");
-    says("evidence of copy");
+    says("loaded 2 times");
+    says("loaded 3 times");
     says_not("and 1 more");
 }
 
@@ -279,19 +443,19 @@ static void test_at_the_end_of_run(void **state) {
     (void)state;
     traced();
     starved();
-    find(HEC_CAUSE_LAUNCH, 0.1, "launch-bound: 9 % of the steps' time");
+    find(HEC_CAUSE_LAUNCH, 0.1, 0.09);
     style.brief = true;
     print();
     says("found      starved for data: the H200 idled 40 %");
     says("images.py:41 Images.__getitem__ (84 %)");
-    says("lever      lever of data");
+    says("lever      load ahead, in parallel");
     says_not("launch");
 }
 
 static void test_dollars_where_they_count(void **state) {
     (void)state;
     traced();
-    starved()->seconds = (struct hec_saving){0.3, 0.4, 0.5};
+    starved()->saved_s = 0.4 * summary.seconds;
     print();
     says_not("kJ, $");
     summary.price.dollars_per_gpu_hour = 3;
@@ -303,8 +467,9 @@ static void test_hostile_text(void **state) {
     (void)state;
     traced();
     struct hec_finding *f = starved();
-    snprintf(f->title, sizeof f->title, "\033[2Jstarved\n");
-    snprintf(f->evidence[0], sizeof f->evidence[0], "\033]0;x\007\r");
+    f->title = HEC_FACT(USED_BY, NAN);
+    f->title.name = "\033[2Jstarved\n";
+    hec_finding_add_of(f, "\033]0;x\007\r", HEC_FACT(KERNEL, 1e-6, 3));
     snprintf(f->lines[0].file, sizeof f->lines[0].file, "%s", "\033[31m\xff/\n.py");
     snprintf(f->lines[0].function, sizeof f->lines[0].function, "%s", "f\xc3\x28\t");
     style.columns = 60;
@@ -384,6 +549,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_places, start, finish),
         cmocka_unit_test_setup_teardown(test_scale_out_and_latency, start, finish),
         cmocka_unit_test_setup_teardown(test_explain, start, finish),
+        cmocka_unit_test(test_every_fact_has_words),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test_setup_teardown(test_json_has_the_numbers, start, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,8 +88,8 @@ static void test_full(void **state) {
     assert_says("300 000 samples, 4 762 a second");
     assert_says("(defaults: 0.13 $/kWh, 473 g/kWh)");
     assert_says("by the counter");
-    assert_says("healthy: compute-bound (confidence 0.");
-    assert_says("SMs active 92 %");
+    assert_says("healthy: the device is kept busy (confidence 0.");
+    assert_says("SMs are active 92 %");
     assert_says("idle with a context");
     assert_says("clocks held down by the power limit in 100 %");
     assert_says("not charged");

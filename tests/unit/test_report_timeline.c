@@ -181,7 +181,6 @@ static void imported(void **state) {
     says(" GPU 1   "); /* in the table of kernels */
     says("Trace        imported from a trace (kineto)");
     says("found in the sequence of kernels (confidence 0.9");
-    says_not("verdict");
     says_not("power");
     says_not("Host");
     says_not("exit code");

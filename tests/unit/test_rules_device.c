@@ -1,5 +1,6 @@
 /* The rules about the device itself, on facts built by hand: they fire with the right numbers, and not just below their
  * thresholds. */
+#include "finding_numbers.h"
 #include "rule_world.h"
 
 #include "diagnose/findings.h"
@@ -38,19 +39,14 @@ static void fires(enum hec_cause cause) {
     if (!world_judge(&w, 0, cause))
         fail_msg("%s does not fire", hec_cause_name(cause));
     assert_true(w.finding.confidence > 0 && w.finding.confidence <= 1);
-    assert_true(strlen(w.finding.title) > 10 && strlen(w.finding.lever) > 10);
-    assert_true(w.finding.evidence_count > 0);
-    for (int i = 0; i < w.finding.evidence_count; i++) {
-        assert_non_null(strpbrk(w.finding.evidence[i], "0123456789"));
-        assert_null(strstr(w.finding.evidence[i], "nan"));
-    }
+    assert_true(has_numbers(&w.finding));
     in_order(&w.finding.seconds);
     in_order(&w.finding.joules);
 }
 
 static void silent(enum hec_cause cause) {
     if (world_judge(&w, 0, cause))
-        fail_msg("%s fires: %s", hec_cause_name(cause), w.finding.title);
+        fail_msg("%s fires: %s", hec_cause_name(cause), hec_evidence_name(w.finding.title.what));
 }
 
 /* ---- precision ---- */
@@ -72,7 +68,8 @@ static void test_precision_fp32(void **state) {
     assert_false(w.finding.estimated);
     assert_true(w.finding.confidence > 0.8);
     assert_true(w.finding.states == 1u << HEC_STATE_COMPUTE);
-    assert_non_null(strstr(w.finding.title, "50 %"));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_FP32_SHARE, 0.5));
+    assert_true(answers(&w.finding, HEC_LEVER_TENSOR_CORES, 0));
     w.summary.timeline.steps.source = HEC_STEP_MODULE; /* inference: bf16 */
     fires(HEC_CAUSE_PRECISION);
     near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 67 / 989.5 / 0.75));
@@ -118,7 +115,7 @@ static void test_precision_shapes(void **state) {
     world_kernel(&w, 0, "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>", 0.5, 2061);
     world_kernel(&w, 0, BF16, 0.5, 500);
     fires(HEC_CAUSE_PRECISION);
-    assert_non_null(strstr(w.finding.lever, "multiples of 8"));
+    assert_true(answers(&w.finding, HEC_LEVER_PAD_SIZES, 8));
     near(w.finding.seconds.best, 0.8 * 0.5 * (1 - 1 / 4.5));
     world_begin(&w, 1);
     world_kernel(&w, 0, "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_tn_align16>", 1, 500);
@@ -184,8 +181,7 @@ static void test_precision_fp64(void **state) {
     world_counters(&w, 0, 0.98, 0.12, 0.9, 0.0, 0.1);
     nothing_is_claimed();
     fires(HEC_CAUSE_NONE);
-    assert_non_null(strstr(w.finding.evidence[w.finding.evidence_count - 1],
-                           "100 % of compute is in fp64 products on tensor cores"));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_FP64_PRODUCTS, 1));
     world_begin(&w, 1);
     snprintf(w.devices[0].device.name, sizeof w.devices[0].device.name, "NVIDIA GeForce RTX 4090");
     world_kernel(&w, 0, "cutlass_80_simt_dgemm_128x64_8x3_nn_align1", 1, 2000);
@@ -211,10 +207,9 @@ static void test_precision_old_devices(void **state) {
     for (d->cuda_major = -1; d->cuda_major <= 7; d->cuda_major += 8) {
         fires(HEC_CAUSE_PRECISION);
         near(w.finding.seconds.best, 0.8 * (1 - 15.7 / 125 / 0.75));
-        for (int i = 0; i < w.finding.evidence_count; i++)
-            assert_true(!strstr(w.finding.evidence[i], "TF32") && !strstr(w.finding.evidence[i], "bf16"));
-        assert_true(strstr(w.finding.lever, "float16") && !strstr(w.finding.lever, "bfloat16"));
-        assert_true(strstr(w.finding.code, "float16") && !strstr(w.finding.code, "bfloat16"));
+        assert_true(shows(&w.finding, HEC_EVIDENCE_PEAKS, 125 / 15.7));
+        assert_true(isnan(fact_of(&w.finding, HEC_EVIDENCE_PEAKS)->value[1])); /* it has no TF32 */
+        assert_true(answers(&w.finding, HEC_LEVER_FP16, 0));
     }
     snprintf(d->name, sizeof d->name, "AMD Radeon Graphics"); /* gfx90a: no compute capability */
     d->cuda_major = 9;
@@ -236,7 +231,7 @@ static void test_layout(void **state) {
     fires(HEC_CAUSE_LAYOUT);
     near(w.finding.seconds.best, 0.8 * (0.95 * 0.2 + 0.7 * 0.5));
     assert_true(w.finding.joules.best < w.finding.seconds.best * 0.88 / 0.8); /* what stays is denser */
-    assert_non_null(strstr(w.finding.lever, "channels_last"));
+    assert_true(answers(&w.finding, HEC_LEVER_CHANNELS_LAST, 0));
     images(0.045, 0.5);
     silent(HEC_CAUSE_LAYOUT);
     images(0.2, 0);
@@ -253,7 +248,7 @@ static void test_layout_transposes(void **state) {
     world_kernel(&w, 0, BF16, 0.8, 500);
     fires(HEC_CAUSE_LAYOUT);
     assert_true(w.finding.confidence <= 0.5);
-    assert_null(strstr(w.finding.lever, "channels_last"));
+    assert_true(answers(&w.finding, HEC_LEVER_KEEP_ORDER, 0));
     w.kernels[0].seconds /= 2;
     silent(HEC_CAUSE_LAYOUT);
 }
@@ -298,7 +293,7 @@ static void test_batch_rereads_weights(void **state) {
     w.summary.timeline.steps.samples_per_step = 64;
     fires(HEC_CAUSE_BATCH);
     near(w.finding.seconds.best, 0.8 * (1 - 0.09 / 0.65));
-    assert_non_null(strstr(w.finding.title, "weights"));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_BATCH_WEIGHTS, 0.09));
     w.summary.timeline.steps.samples_per_step = 4096;
     silent(HEC_CAUSE_BATCH);
     underfilled(0.82, 0.31, 0.65);
@@ -402,7 +397,7 @@ static void test_memory_attention(void **state) {
     world_kernel(&w, 0, GELU, 0.17, 450);
     world_kernel(&w, 0, BF16, 0.58, 500);
     fires(HEC_CAUSE_MEMORY);
-    assert_non_null(strstr(w.finding.lever, "scaled_dot_product_attention"));
+    assert_true(answers(&w.finding, HEC_LEVER_FUSED_ATTENTION, 0));
     near(w.finding.seconds.best, 0.8 * (0.95 * 0.42 + 0.6 * 1.2 * 0.42));
     snprintf(w.kernels[0].name, sizeof w.kernels[0].name, "%s", LOG_SOFTMAX);
     silent(HEC_CAUSE_MEMORY); /* of a loss */
@@ -434,12 +429,12 @@ static void test_throttle_heat(void **state) {
     fires(HEC_CAUSE_THROTTLE);
     near(w.finding.seconds.best, 0.8 * 0.5 * 0.3);
     near(w.finding.joules.best, 0.88 * 0.35 * 0.5 * 0.3);
-    assert_non_null(strstr(w.finding.title, "heat"));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_THROTTLED, 0.5) && w.finding.title.value[1]); /* by heat */
     w.devices[0].throttled_share[HEC_THROTTLE_THERMAL] = 0.04;
     silent(HEC_CAUSE_THROTTLE);
     w.devices[0].throttled_share[HEC_THROTTLE_HARDWARE] = 0.06;
     fires(HEC_CAUSE_THROTTLE);
-    assert_non_null(strstr(w.finding.title, "hardware"));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_THROTTLED, 0.06) && !w.finding.title.value[1]);
 }
 
 static void test_throttle_power(void **state) {
@@ -513,14 +508,15 @@ static void test_comm_small_messages(void **state) {
     ranks(60, 20, 60, 20);
     w.kernels[1].count = llround(w.kernels[1].seconds * 1e6 / 30);
     fires(HEC_CAUSE_COMM);
-    assert_non_null(strstr(w.finding.lever, "larger messages"));
+    assert_true(answers(&w.finding, HEC_LEVER_LARGER_MESSAGES, 0));
 }
 
 static void test_straggler(void **state) {
     (void)state;
     ranks(20, 62, 60, 22); /* device 0 waits 40 s for device 1 */
     fires(HEC_CAUSE_STRAGGLER);
-    assert_non_null(strstr(w.finding.title, "GPU 1"));
+    assert_true(shows(&w.finding, HEC_EVIDENCE_RANK_WAITS, 40.0 / 87)); /* of 25 s of work and 62 s of communication */
+    assert_true(w.finding.title.value[1] == 1 && w.finding.title.value[2] == 0);
     near(w.finding.seconds.best, 0.95 * 0.2); /* both would need 40 s */
     near(w.finding.joules.best, 0.95 * 40 * 240 / (2 * RULE_WORLD_RUN_J));
     assert_false(world_judge(&w, 1, HEC_CAUSE_STRAGGLER)); /* it waits for nobody */
@@ -541,7 +537,7 @@ static void test_straggler_slow_device(void **state) {
     w.devices[0].metric[HEC_GPU_SM_CLOCK].maximum = 1980;
     w.devices[1].metric[HEC_GPU_SM_CLOCK].maximum = 1200;
     fires(HEC_CAUSE_STRAGGLER);
-    assert_non_null(strstr(w.finding.lever, "GPU 1 is the slow one"));
+    assert_true(answers(&w.finding, HEC_LEVER_SLOW_DEVICE, 1));
 }
 
 /* ---- none, and all together ---- */
@@ -575,8 +571,8 @@ static void test_none_telemetry(void **state) {
     world_untraced(&w);
     world_counters(&w, 0, 0.97, 0.22, 0.7, 0.02, 0.2);
     silent(HEC_CAUSE_NONE);
-    w.devices[0].verdict.kind = HEC_VERDICT_COMPUTE_BOUND;
-    w.devices[0].verdict.confidence = 0.7;
+    struct hec_use *use = &w.devices[0].activity;
+    use->readings = 500, use->to_s = 90, use->sm = 0.97;
     fires(HEC_CAUSE_NONE);
     assert_true(w.finding.confidence <= 0.5);
 }

@@ -1,6 +1,7 @@
 /* The rules of causes on the host, on facts built by hand: what each claims, just below its threshold nothing, no second
  * claimed twice, and no number where none is known. A run of 100 s and 20 kJ, 80 s of it steady: 1000 steps of 80 ms. */
 #include "diagnose/rules/waits.h"
+#include "finding_numbers.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -86,9 +87,7 @@ static void begin(void) {
 }
 
 static bool judge(enum hec_cause cause) {
-    const struct hec_saving unknown = {NAN, NAN, NAN};
-    w.finding = (struct hec_finding){.cause = cause, .seconds = unknown, .joules = unknown};
-    snprintf(w.finding.lever, sizeof w.finding.lever, "%s", hec_rule_of(cause)->lever);
+    w.finding = hec_finding_begin(hec_rule_of(cause), 0);
     return hec_rule_of(cause)->judge(&w.facts, &w.finding);
 }
 
@@ -105,10 +104,7 @@ static void finds(enum hec_cause cause, double owned_s) {
         fail_msg("%s is not found", hec_cause_name(cause));
     hec_waits_gather(&w.facts, &waits);
     assert_true(fabs(waits.owned_s[cause] - owned_s) < 1e-6);
-    assert_true(w.finding.confidence > 0.6 && w.finding.confidence <= 1 && w.finding.title[0]);
-    assert_in_range(w.finding.evidence_count, 1, HEC_EVIDENCE_MAX);
-    for (int i = 0; i < w.finding.evidence_count; i++)
-        assert_null(strstr(w.finding.evidence[i], "nan"));
+    assert_true(w.finding.confidence > 0.6 && w.finding.confidence <= 1 && has_numbers(&w.finding));
     told(&w.finding.seconds, 0.5 * owned_s / 100, owned_s / 100);
     told(&w.finding.joules, 0.5 * owned_s * IDLE_W / 20000, owned_s * IDLE_W / 20000);
     assert_true(w.finding.states != 0 && !w.finding.estimated);
@@ -117,16 +113,17 @@ static void finds(enum hec_cause cause, double owned_s) {
 static void silent_but(enum hec_cause cause) {
     for (int c = HEC_CAUSE_DATA; c <= HEC_CAUSE_HOST; c++)
         if (c != (int)cause && judge((enum hec_cause)c))
-            fail_msg("%s besides %s: %s", hec_cause_name((enum hec_cause)c), hec_cause_name(cause), w.finding.title);
+            fail_msg("%s besides %s", hec_cause_name((enum hec_cause)c), hec_cause_name(cause));
     if (cause != HEC_CAUSE_IDLE)
         assert_false(judge(HEC_CAUSE_IDLE));
 }
 
-static bool says(const char *text) {
-    for (int i = 0; i < w.finding.evidence_count; i++)
-        if (strstr(w.finding.evidence[i], text))
-            return true;
-    return strstr(w.finding.title, text) || strstr(w.finding.lever, text);
+#define SAYS(id, value) shows(&w.finding, HEC_EVIDENCE_##id, value)
+#define ANSWERS(id, parameter) answers(&w.finding, HEC_LEVER_##id, parameter)
+
+static double number(enum hec_evidence_id id, int at) {
+    const struct hec_evidence *fact = fact_of(&w.finding, id);
+    return fact ? fact->value[at] : NAN;
 }
 
 /* What all waits add up to is what there is. */
@@ -144,36 +141,36 @@ static void test_data(void **context) {
     begin();
     state(HEC_STATE_DATA, 40);
     finds(HEC_CAUSE_DATA, 40);
-    assert_true(says("50 %") && says("40 ms a step of 80 ms"));
-    assert_true(says("num_workers=1")); /* 40 ms beside 40 */
+    assert_true(SAYS(WAIT_SHARE, 0.5) && SAYS(WAIT, 0.04) && is_near(number(HEC_EVIDENCE_WAIT, 1), 0.08));
+    assert_int_equal(w.finding.per, HEC_PER_STEP);
+    assert_true(ANSWERS(LOADER_WORKERS, 1)); /* 40 ms beside 40 */
     assert_true(fabs(w.finding.joules.best - 0.9 * 40 * IDLE_W / 20000) < 1e-9);
     silent_but(HEC_CAUSE_DATA);
     state(HEC_STATE_DATA, 64);
     finds(HEC_CAUSE_DATA, 64);
-    assert_true(says("num_workers=4") && says("14 cores are idle") && says("800 samples/s, and 4000 without"));
+    assert_true(ANSWERS(LOADER_WORKERS, 4) && is_near(w.finding.lever.value[1], 14)); /* cores are idle */
+    assert_true(SAYS(THROUGHPUT, 800) && is_near(number(HEC_EVIDENCE_THROUGHPUT, 1), 4000));
     /* With workers the step is as long as they need for a batch: n of them take n steps for one each. */
     const struct {
-        int have;
-        const char *says;
-    } workers[] = {{1, "num_workers=5"},
-                   {2, "num_workers=10"},
-                   {3, "15 loader workers in all would keep up"},
-                   {4, "20 loader workers in all would be needed and 14 cores are idle: num_workers=18"}};
+        int have, in_all;
+    } workers[] = {{1, 5}, {2, 10}, {3, 15}, {4, 18}}; /* the last would need 20, and 14 cores are idle */
     for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
         w.summary.loader_workers = workers[i].have;
-        assert_true(judge(HEC_CAUSE_DATA));
-        if (!says(workers[i].says))
-            fail_msg("with %d workers: %s", workers[i].have, w.finding.lever);
+        assert_true(judge(HEC_CAUSE_DATA) && SAYS(LOADER_WORKERS, workers[i].have));
+        if (!answers(&w.finding, i == 3 ? HEC_LEVER_LOADER_ALL_CORES : HEC_LEVER_LOADER_WORKERS, workers[i].in_all))
+            fail_msg("with %d workers: %s %g", workers[i].have, hec_lever_name(w.finding.lever.id),
+                     w.finding.lever.value[0]);
     }
+    assert_true(is_near(w.finding.lever.value[2], 20));
     w.summary.loader_workers = -1; /* no number without one to count from */
-    assert_true(judge(HEC_CAUSE_DATA) && says("num_workers=N"));
+    assert_true(judge(HEC_CAUSE_DATA) && ANSWERS(LOAD_AHEAD, 0));
     w.summary.loader_workers = 0;
     w.summary.host.tree_cores = 14; /* 2 idle */
-    assert_true(judge(HEC_CAUSE_DATA) && says("prepare it on the device"));
+    assert_true(judge(HEC_CAUSE_DATA) && ANSWERS(LOADER_ALL_CORES, 2));
     w.summary.host.tree_cores = 15.5;
-    assert_true(judge(HEC_CAUSE_DATA) && says("no core is idle"));
+    assert_true(judge(HEC_CAUSE_DATA) && ANSWERS(CHEAPER_INPUT, 0));
     w.summary.host.cores = 0;
-    assert_true(judge(HEC_CAUSE_DATA) && !says("cores"));
+    assert_true(judge(HEC_CAUSE_DATA) && !fact_of(&w.finding, HEC_EVIDENCE_HOST_CORES) && ANSWERS(LOAD_AHEAD, 0));
     state(HEC_STATE_DATA, 3.99);
     silent_but(HEC_CAUSE_NONE);
     state(HEC_STATE_DATA, 4.01);
@@ -204,7 +201,7 @@ static void test_sync(void **context) {
     w.calls.api[HEC_API_SYNC].count = 64000;
     w.calls.reads = 64000;
     finds(HEC_CAUSE_SYNC, 17);
-    assert_true(says("64 times a step") && says("reads a few bytes"));
+    assert_true(SAYS(WAITS, 64) && SAYS(READS, 64) && ANSWERS(READ_SELDOM, 64));
     silent_but(HEC_CAUSE_SYNC);
     divided(18);
     state(HEC_STATE_SYNC, 3.99);
@@ -213,7 +210,7 @@ static void test_sync(void **context) {
     assert_false(judge(HEC_CAUSE_SYNC));
     state(HEC_STATE_SYNC, 4.01);
     w.calls.api[HEC_API_SYNC].count = 0; /* copies wait */
-    assert_true(judge(HEC_CAUSE_SYNC) && !says("waits for the device 0") && says("do not wait 64 times"));
+    assert_true(judge(HEC_CAUSE_SYNC) && !fact_of(&w.finding, HEC_EVIDENCE_WAITS) && ANSWERS(READ_SELDOM, 64));
 }
 
 static void test_launch(void **context) {
@@ -226,7 +223,7 @@ static void test_launch(void **context) {
     state(HEC_STATE_SYNC, 3);
     w.calls.api[HEC_API_LAUNCH].count = 1600000;
     finds(HEC_CAUSE_LAUNCH, 40);
-    assert_true(says("50 %") && says("1600 launches a step, 5.00 us of the device each"));
+    assert_true(SAYS(WAIT_SHARE, 0.5) && SAYS(LAUNCHES, 1600) && is_near(number(HEC_EVIDENCE_LAUNCHES, 1), 5e-6));
     silent_but(HEC_CAUSE_LAUNCH);
     divided(45);
     assert_true(judge(HEC_CAUSE_LAUNCH) && w.finding.states == (1u << HEC_STATE_LAUNCH | 1u << HEC_STATE_HOST));
@@ -254,13 +251,12 @@ static void test_small_batch_that_launches(void **context) {
     w.summary.timeline.steps.samples_per_step = 8; /* of what fits 256 */
     w.facts.memory_free_share = 0.95;
     double batch = worth(HEC_CAUSE_BATCH);
-    assert_true(says("8 samples a step") && says("5.00 us of the device each") &&
-                says("95 % of device memory is free"));
+    assert_true(SAYS(BATCH_SAMPLES, 8) && is_near(number(HEC_EVIDENCE_LAUNCHES, 1), 5e-6) && SAYS(MEMORY_FREE, 0.95));
     assert_true(batch > worth(HEC_CAUSE_LAUNCH));
     w.summary.timeline.steps.samples_per_step = 1; /* inference: requests must be there */
     w.summary.timeline.steps.source = HEC_STEP_MODULE;
     batch = worth(HEC_CAUSE_BATCH);
-    assert_true(says("1 sample a step") && says("dynamic batching"));
+    assert_true(SAYS(BATCH_SAMPLES, 1) && ANSWERS(BATCH_OR_LAUNCH_LESS, 0));
     assert_true(batch < worth(HEC_CAUSE_LAUNCH) && batch > 0.05);
     w.facts.memory_free_share = 0.45;
     assert_false(judge(HEC_CAUSE_BATCH));
@@ -286,7 +282,9 @@ static void test_host(void **context) {
     w.lines[0].seconds = 25;
     w.summary.diagnosis.steady_source = (struct hec_source_lines){w.lines, 1};
     finds(HEC_CAUSE_HOST, 28);
-    assert_true(says("train.py:75 in step"));
+    assert_true(SAYS(HELD_BY_LINE, 25) && is_near(number(HEC_EVIDENCE_HELD_BY_LINE, 1), 75));
+    assert_string_equal(fact_of(&w.finding, HEC_EVIDENCE_HELD_BY_LINE)->name, "step");
+    assert_string_equal(fact_of(&w.finding, HEC_EVIDENCE_HELD_BY_LINE)->file, "/home/u/train.py");
     silent_but(HEC_CAUSE_HOST);
     divided(30);
     state(HEC_STATE_HOST, 6.39);
@@ -307,7 +305,7 @@ static void test_copy(void **context) {
     w.gaps.small_s = 30;
     w.calls.api[HEC_API_SYNC].count = w.calls.small_copies = 1024000;
     finds(HEC_CAUSE_COPY, 34);
-    assert_true(says("small copies") && says("1024 copies"));
+    assert_true(SAYS(SMALL_COPY_SHARE, 34.0 / 80) && SAYS(SMALL_COPIES, 1024) && ANSWERS(JOIN_COPIES, 1024));
     silent_but(HEC_CAUSE_COPY);
     divided(34);
 
@@ -320,7 +318,7 @@ static void test_copy(void **context) {
     w.calls.pageable_bytes = 64e9;
     w.calls.pageable_s = 30;
     finds(HEC_CAUSE_COPY, 35);
-    assert_true(says("and back") && says("32 MB each way"));
+    assert_true(SAYS(ROUND_TRIP_SHARE, 35.0 / 80) && is_near(number(HEC_EVIDENCE_ROUND_TRIPS, 1), 32e6));
     silent_but(HEC_CAUSE_COPY);
 
     begin();                  /* pageable: 20 GB/s where 0.8 x 64 can be had */
@@ -329,13 +327,13 @@ static void test_copy(void **context) {
     w.calls.pageable_bytes = 400e9;
     w.calls.pageable_s = 20;
     finds(HEC_CAUSE_COPY, 20);
-    assert_true(says("pageable memory") && says("20 GB/s"));
+    assert_true(SAYS(PAGEABLE_SHARE, 0.25) && SAYS(PAGEABLE_RATE, 20e9));
     assert_true(fabs(w.finding.seconds.best - 0.2 * (1 - 20 / 51.2)) < 1e-6);
     silent_but(HEC_CAUSE_COPY);
     owns(HEC_STATE_SYNC, HEC_CAUSE_COPY, 2); /* waited for */
     finds(HEC_CAUSE_COPY, 22);
     w.device.device.pcie_kib_per_s = 0;
-    assert_true(judge(HEC_CAUSE_COPY) && !says("link"));
+    assert_true(judge(HEC_CAUSE_COPY) && !fact_of(&w.finding, HEC_EVIDENCE_PAGEABLE_RATE));
     state(HEC_STATE_COPY, 3.99);
     state(HEC_STATE_SYNC, 0);
     assert_false(judge(HEC_CAUSE_COPY));
@@ -352,7 +350,7 @@ static void test_alloc(void **context) {
     w.calls.api[HEC_API_ALLOC] = (struct hec_call_total){30000, 0.9};
     w.calls.api[HEC_API_FREE] = (struct hec_call_total){30000, 2.1};
     finds(HEC_CAUSE_ALLOC, 34);
-    assert_true(says("60 calls a step") && says("50.0 us each"));
+    assert_true(SAYS(ALLOCATIONS, 60) && is_near(number(HEC_EVIDENCE_ALLOCATIONS, 1), 50e-6));
     silent_but(HEC_CAUSE_ALLOC);
     divided(34);
     state(HEC_STATE_ALLOC, 3.99);
@@ -387,14 +385,15 @@ static void test_idle(void **context) {
     begin();
     w.ledger.rows[HEC_STATE_TAIL].seconds = 30;
     w.ledger.rows[HEC_STATE_TAIL].watts = IDLE_W;
-    assert_true(judge(HEC_CAUSE_IDLE) && says("30.0 s after its last work"));
+    assert_true(judge(HEC_CAUSE_IDLE) && SAYS(HELD, 30) && is_near(w.finding.title.value[1], 0.3));
     silent_but(HEC_CAUSE_IDLE);
     assert_true(judge(HEC_CAUSE_IDLE));
     told(&w.finding.seconds, 0.28, 0.3);
     w.lines[0] =
         (struct hec_source_line){.state = HEC_STATE_TAIL, .file = "/home/u/serve.py", .function = "wait", .line = 7};
     w.summary.diagnosis.source = (struct hec_source_lines){w.lines, 1};
-    assert_true(judge(HEC_CAUSE_IDLE) && says("line 7 in wait"));
+    assert_true(judge(HEC_CAUSE_IDLE) && SAYS(AT_LINE, 7) &&
+                strcmp(fact_of(&w.finding, HEC_EVIDENCE_AT_LINE)->name, "wait") == 0);
     snprintf(w.lines[0].file, sizeof w.lines[0].file, "/usr/lib/python3.12/subprocess.py"); /* it ends */
     assert_false(judge(HEC_CAUSE_IDLE));
     w.summary.diagnosis.source.count = 0;
@@ -409,7 +408,9 @@ static void test_idle(void **context) {
 static void test_a_device_that_works_is_used(void **context) {
     (void)context;
     begin();
-    w.device.verdict = (struct hec_verdict){.kind = HEC_VERDICT_UNUSED, .confidence = 0.7};
+    w.device.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .has_gpm = true, .readings = 500, .engine = NAN};
+    w.device.energy.window_s = 100;
+    assert_true(hec_use_nothing(&w.device) > 0);
     state(HEC_STATE_COMPUTE, 0.3);
     state(HEC_STATE_HOST, 79.7);
     assert_false(judge(HEC_CAUSE_IDLE));
@@ -427,51 +428,73 @@ static void test_unsteady(void **context) {
     assert_true(judge(HEC_CAUSE_SYNC) && w.finding.confidence < 0.5);
 }
 
-static void untraced(enum hec_verdict_kind kind) {
+/* Telemetry alone, of the time in use. */
+static void untraced(double engine, double sm, double occupancy, double pcie, double watts) {
     begin();
     w.facts.timeline = NULL;
     w.facts.ledger = w.facts.steady = NULL;
     w.facts.calls = NULL;
     w.facts.gaps = NULL;
     w.summary.timeline.steps = (struct hec_step_summary){.data_s = NAN, .duration = {.mean = NAN}};
-    w.device.verdict = (struct hec_verdict){.kind = kind, .confidence = 0.6, .evidence = {"engine active 25 %"}};
-    w.device.verdict.evidence_count = 1;
+    w.device.power_limit_w = 700;
+    w.device.energy.window_s = 100;
+    w.device.metric[HEC_GPM_GR_ACTIVE].mean = 0.8 * engine;
+    w.device.activity = (struct hec_use){.from_s = 10,
+                                         .to_s = 90,
+                                         .has_gpm = true,
+                                         .readings = 500,
+                                         .engine = engine,
+                                         .sm = sm,
+                                         .occupancy = occupancy,
+                                         .tensor = 0.1,
+                                         .dram = 0.1,
+                                         .pcie_rx = pcie,
+                                         .pcie_tx = 0,
+                                         .power_w = watts};
+}
+
+static void waiting(void) {
+    untraced(0.25, 0.2, 0.15, 1e8, 200);
 }
 
 static void test_telemetry(void **context) {
     (void)context;
-    static const enum hec_cause by_verdict[HEC_VERDICT_COUNT] = {[HEC_VERDICT_NONE] = HEC_CAUSE_NONE,
-                                                                 [HEC_VERDICT_UNUSED] = HEC_CAUSE_IDLE,
-                                                                 [HEC_VERDICT_COMPUTE_BOUND] = HEC_CAUSE_NONE,
-                                                                 [HEC_VERDICT_TRANSFER_STARVED] = HEC_CAUSE_COPY,
-                                                                 [HEC_VERDICT_SMALL_KERNELS] = HEC_CAUSE_LAUNCH,
-                                                                 [HEC_VERDICT_WAITING] = HEC_CAUSE_HOST,
-                                                                 [HEC_VERDICT_UNCLEAR] = HEC_CAUSE_NONE};
-    for (int k = 0; k < HEC_VERDICT_COUNT; k++) {
-        enum hec_cause cause = by_verdict[k];
-        untraced((enum hec_verdict_kind)k);
+    static const struct {
+        double engine, sm, occupancy, pcie, watts;
+        enum hec_cause cause;
+    } cases[] = {{1, 0.95, 0.5, 1e8, 600, HEC_CAUSE_NONE},  {0.25, 0.1, 0.1, 3e10, 150, HEC_CAUSE_COPY},
+                 {0.25, 0, 0, 3e8, 121, HEC_CAUSE_LAUNCH},  {0.25, 0.2, 0.15, 1e8, 200, HEC_CAUSE_HOST},
+                 {0.001, 0, 0, 0, 82, HEC_CAUSE_IDLE},      {1, 0.6, 0.5, 1e8, 330, HEC_CAUSE_COUNT},
+                 {NAN, NAN, NAN, NAN, NAN, HEC_CAUSE_COUNT}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        enum hec_cause cause = cases[i].cause;
+        untraced(cases[i].engine, cases[i].sm, cases[i].occupancy, cases[i].pcie, cases[i].watts);
+        if (cause == HEC_CAUSE_IDLE)
+            w.device.activity.from_s = w.device.activity.to_s = NAN;
         silent_but(cause);
-        if (cause == HEC_CAUSE_NONE)
+        assert_true(judge(HEC_CAUSE_NONE) == (cause == HEC_CAUSE_NONE));
+        if (cause >= HEC_CAUSE_NONE)
             continue;
         assert_true(judge(cause));
-        assert_true(w.finding.confidence > 0 && w.finding.confidence <= 0.6);
-        assert_true(w.finding.estimated && w.finding.evidence_count > 0);
+        assert_true(w.finding.confidence > 0 && w.finding.confidence <= (cause == HEC_CAUSE_IDLE ? 0.7 : 0.5));
+        assert_true(w.finding.estimated && has_numbers(&w.finding));
         told(&w.finding.seconds, 0.01, cause == HEC_CAUSE_IDLE ? 1 : 0.6);
         told(&w.finding.joules, 0.01, 1);
     }
-    untraced(HEC_VERDICT_WAITING);
-    assert_true(judge(HEC_CAUSE_HOST) && w.finding.confidence <= 0.5 && says("a trace tells"));
-    untraced(HEC_VERDICT_SMALL_KERNELS);
-    assert_true(judge(HEC_CAUSE_LAUNCH) && w.finding.confidence <= 0.5 && says("probably launch-bound"));
-    untraced(HEC_VERDICT_WAITING); /* the hooks know of the loader without a trace */
+    waiting();
+    assert_true(judge(HEC_CAUSE_HOST) && SAYS(ENGINE_IDLE, 0.75) && fact_of(&w.finding, HEC_EVIDENCE_UNTRACED));
+    untraced(0.25, 0, 0, 3e8, 121);
+    assert_true(judge(HEC_CAUSE_LAUNCH) && SAYS(LAUNCHES_LIKELY, 0.25) && SAYS(ENGINE_ACTIVE, 0.25));
+    waiting(); /* the hooks know of the loader without a trace */
     w.summary.timeline.steps = (struct hec_step_summary){.count = 1000, .duration = {.mean = 0.08}, .data_s = 40};
-    assert_true(judge(HEC_CAUSE_DATA) && says("50 %"));
+    assert_true(judge(HEC_CAUSE_DATA) && SAYS(WAIT_SHARE, 0.5));
     w.summary.timeline.steps.data_s = 7.9;
     assert_false(judge(HEC_CAUSE_DATA));
     w.summary.phases[w.summary.phase_count++] =
         (struct hec_phase_summary){.name = "checkpoint", .seconds = 30, .count = 3};
-    assert_true(judge(HEC_CAUSE_CHECKPOINT) && says("3 checkpoints"));
-    untraced(HEC_VERDICT_WAITING); /* used to its end, or held */
+    assert_true(judge(HEC_CAUSE_CHECKPOINT) && SAYS(CHECKPOINT_TIME, 30) &&
+                is_near(number(HEC_EVIDENCE_CHECKPOINT_TIME, 1), 3));
+    waiting(); /* used to its end, or held */
     w.device.activity.to_s = 75;
     assert_true(judge(HEC_CAUSE_IDLE));
     w.device.activity.to_s = 85;
@@ -499,15 +522,14 @@ static void test_unknown(void **context) {
         assert_true(judge(causes[i]));
         told(&w.finding.seconds, 0.1, 0.3);
         assert_true(isnan(w.finding.joules.low) && isnan(w.finding.joules.best) && isnan(w.finding.joules.high));
-        for (int e = 0; e < w.finding.evidence_count; e++)
-            assert_null(strstr(w.finding.evidence[e], "nan"));
+        assert_true(has_numbers(&w.finding));
         w.facts.run_j = 20000; /* energy, but no watts by state */
         w.facts.mean_w = 200;
         w.device.power_w.minimum = 80;
         assert_true(judge(causes[i]) && w.finding.estimated);
         told(&w.finding.joules, 0.01, 0.5);
     }
-    untraced(HEC_VERDICT_NONE);
+    waiting();
     w.device.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .engine = NAN, .power_w = NAN};
     silent_but(HEC_CAUSE_NONE);
 }

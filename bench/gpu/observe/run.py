@@ -90,7 +90,8 @@ def compare(report, facts, edges_path):
            "valid": energy["valid"], "why": energy.get("why"), "method": energy["method"],
            "witness_raw": raw, "witness_interpolated": smooth, "quantum_j": quantum_j,
            "disagreement": energy["disagreement"], "coverage": energy["coverage"], "mean_w": mean_w,
-           "verdict": device["verdict"]["kind"], "evidence": device["verdict"].get("evidence"),
+           "finding": report["findings"][0]["cause"] if report["findings"] else None,
+           "evidence": [fact["text"] for finding in report["findings"][:1] for fact in finding["evidence"]],
            "utilisation": device["utilisation"], "units": report.get("units"),
            "self": report["self"], "split": energy["split"]}
     if energy["joules"] is not None:
@@ -154,7 +155,7 @@ def markdown(result):
     lines += [f"- command: `{result['command']}`", ""]
     if "accuracy" in result:
         lines += ["Joules by HEC against an independent reading of the counter over the same window. A quantum is 0.1 s × mean W.", "",
-                  "| program | s | mean W | HEC J | ± bound | witness J | error, quanta | integral vs counter | valid | verdict |",
+                  "| program | s | mean W | HEC J | ± bound | witness J | error, quanta | integral vs counter | valid | first finding |",
                   "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
         for r in result["accuracy"]:
             if r.get("joules") is None:
@@ -162,7 +163,7 @@ def markdown(result):
                 continue
             lines.append(f"| {r['program']} | {r['seconds']:.1f} | {r['mean_w']:.0f} | {r['joules']:.1f} | {r['bound']:.1f} | "
                          f"{r['witness_interpolated']:.1f} | {r['error_interpolated_quanta']:+.3f} | {100 * r['disagreement']:+.2f} % | "
-                         f"{r['valid']} | {r['verdict']} |")
+                         f"{r['valid']} | {r['finding']} |")
         lines.append("")
     if "start" in result:
         s = result["start"]

@@ -30,14 +30,10 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double share = hec_waits_share(&w, HEC_CAUSE_ALLOC);
     if (!w.known || !(share >= LEAST) || (f->gaps && !f->gaps->allocs_recur)) /* else it is set-up */
         return false;
-    hec_finding_title(out, "stalled by memory allocation: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
+    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
     if (w.allocs > 0)
-        hec_finding_evidence(out, "%.3g calls a %s allocate or free device or pinned memory, %.*f us each", w.allocs,
-                             w.per, HEC_FIGURE(w.alloc_us));
-    if (w.work > 0)
-        hec_finding_evidence(out, "the device waits %.4g ms a %s of %.4g ms", 1e3 * w.owned_s[HEC_CAUSE_ALLOC] / w.work,
-                             w.per, 1e3 * w.whole_s / w.work);
-    hec_waits_tell_joules(f, &w, HEC_CAUSE_ALLOC, out);
+        hec_finding_add(out, HEC_FACT(ALLOCATIONS, w.allocs, w.alloc_s));
+    hec_waits_tell(f, &w, HEC_CAUSE_ALLOC, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_ALLOC, 0.9);
     hec_waits_save(f, &w, HEC_CAUSE_ALLOC, 0.6, 0.9, 1, out);
     return true;
@@ -52,8 +48,7 @@ const struct hec_rule hec_rule_alloc = {
         "time in which the device is idle and the program is in a call that allocates or frees, and what is exposed of "
         "launching after it; again and again while the device computes, for what is allocated once is set-up.",
     .saving = "with a cache none of the calls remain: 90 % of the time (60 to 100 %), each second at idle power.",
-    .lever = "keep memory: drop torch.cuda.empty_cache() and PYTORCH_NO_CUDA_MEMORY_CACHING, "
-             "or set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; elsewhere a pool or cudaMallocAsync",
+    .lever = HEC_LEVER_KEEP_MEMORY,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

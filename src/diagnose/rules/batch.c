@@ -89,23 +89,15 @@ static bool rereads(const struct hec_facts *f, const struct hec_compute *c, doub
 static void tell(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples, bool launches,
                  struct hec_finding *out) {
     if (isfinite(c->sm) && isfinite(c->tensor))
-        hec_finding_evidence(
-            out,
-            "while kernels run, SMs are active %.0f %% of the time, with %.0f %% of their warps; tensor "
-            "pipes %.0f %%, memory %.0f %%",
-            100 * c->sm, 100 * c->occupancy, 100 * c->tensor, 100 * c->dram);
+        hec_finding_add(out, HEC_FACT(COUNTERS, c->sm, c->tensor, c->dram, c->occupancy));
     if (isfinite(thin))
-        hec_finding_evidence(out, "%.0f %% of compute is in kernels whose blocks reach at most half of the %.0f SMs",
-                             100 * thin, f->profile->sms);
+        hec_finding_add(out, HEC_FACT(THIN_KERNELS, thin, f->profile->sms));
     if (isfinite(c->busy) && !launches)
-        hec_finding_evidence(out,
-                             c->traced ? "the device is busy %.0f %% of its steps: launching is not what it waits for"
-                                       : "the engine is active %.0f %% of the time in use",
-                             100 * c->busy);
+        hec_finding_add(out, HEC_FACT(BUSY, c->busy, !c->traced));
     if (isfinite(samples) && !launches)
-        hec_finding_evidence(out, "%.0f sample%s a step", samples, samples == 1 ? "" : "s");
+        hec_finding_add(out, HEC_FACT(SAMPLES, samples));
     if (isfinite(f->memory_free_share))
-        hec_finding_evidence(out, "%.0f %% of device memory is free at the peak", 100 * f->memory_free_share);
+        hec_finding_add(out, HEC_FACT(MEMORY_FREE, f->memory_free_share));
 }
 
 /* Watts of the same work in `time` of its time, by those now: no more than a full device draws, and no more joules than
@@ -143,21 +135,12 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
                                            fmin(1, sums[i]->high + parts[i].high)};
     out->estimated = true;
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, training ? 0.9 : 0.5);
-    if (isfinite(samples))
-        hec_finding_title(out,
-                          "batch too small: %.0f sample%s a step, in kernels that take no longer than their launch",
-                          samples, samples == 1 ? "" : "s");
-    else
-        hec_finding_title(out, "batch too small: %.0f %% of compute in kernels of few blocks", 100 * thin);
+    out->title = isfinite(samples) ? HEC_FACT(BATCH_SAMPLES, samples) : HEC_FACT(BATCH_BLOCKS, thin);
     if (f->steps->source == HEC_STEP_MODULE)
-        hec_finding_lever(out,
-                          "where requests can wait for each other, batch them (dynamic batching); else launch less");
-    hec_finding_evidence(out,
-                         "the device waits for launches %.0f %% of the %s; for more samples it would not wait longer",
-                         100 * share, hec_waits_whole(&w));
+        out->lever = HEC_ANSWER(BATCH_OR_LAUNCH_LESS);
+    hec_finding_add(out, HEC_FACT(LAUNCH_SHARE, share, w.steady));
     if (w.launches > 0)
-        hec_finding_evidence(out, "%.4g launches a %s, %.*f us of the device each", w.launches, w.per,
-                             HEC_FIGURE(kernel_us));
+        hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
     return true;
 }
 
@@ -188,17 +171,11 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     out->confidence = !c.traced ? HEC_TELEMETRY_CONFIDENCE : isfinite(c.sm) ? 0.85 : 0.6;
     if (isnan(f->memory_free_share))
         out->confidence *= 0.9;
-    if (weights && !empty)
-        hec_finding_title(out, "batch too small: products re-read their weights, tensor pipes %.0f %% active",
-                          100 * c.tensor);
-    else if (isfinite(c.sm))
-        hec_finding_title(out, "device underfilled: SMs active %.0f %% while kernels run", 100 * c.sm);
-    else
-        hec_finding_title(out, "device underfilled: %.0f %% of compute in kernels of few blocks", 100 * thin);
+    out->title = weights && !empty ? HEC_FACT(BATCH_WEIGHTS, c.tensor)
+                 : isfinite(c.sm)  ? HEC_FACT(SMS_EMPTY, c.sm)
+                                   : HEC_FACT(FEW_BLOCKS, thin);
     if (f->steps->source == HEC_STEP_MODULE)
-        hec_finding_lever(out,
-                          "batch requests together (dynamic batching), one size below where throughput stops rising; "
-                          "where they cannot wait, run several streams");
+        out->lever = HEC_ANSWER(BATCH_REQUESTS);
     tell(f, &c, thin, samples, false, out);
     return out->evidence_count > 0;
 }
@@ -215,7 +192,7 @@ const struct hec_rule hec_rule_batch = {
     .saving =
         "the time shrinks to what the busiest of SMs and tensor pipes would need when full (tensor pipes reach 65 % in "
         "products, 25 % in convolutions), and draws no more than the power limit, nor than the same work took above idle. The interval is wide: only a trial tells.",
-    .lever = "use a larger batch, one size below where throughput stops rising; gradient accumulation does not help",
+    .lever = HEC_LEVER_LARGER_BATCH,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

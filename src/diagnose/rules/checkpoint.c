@@ -40,22 +40,19 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!w.known) {
         if (!phase || !(phase->seconds >= LEAST * f->run_s))
             return false;
-        hec_finding_title(out, "stalled by checkpoints: %.0f %% of the run", 100 * phase->seconds / f->run_s);
-        hec_finding_evidence(out, "%lld checkpoints take %.2f s; the device was not traced and may work meanwhile",
-                             (long long)phase->count, phase->seconds);
+        out->title = HEC_FACT(WAIT_SHARE, phase->seconds / f->run_s);
+        hec_finding_add(out, HEC_FACT(CHECKPOINT_TIME, phase->seconds, (double)phase->count));
         out->confidence = 0.5;
         hec_waits_save_seconds(f, phase->seconds, 0.3, 0.8, 1, out);
         return true;
     }
-    double share = hec_waits_share(&w, HEC_CAUSE_CHECKPOINT), seconds = w.owned_s[HEC_CAUSE_CHECKPOINT];
+    double share = hec_waits_share(&w, HEC_CAUSE_CHECKPOINT),
+           count = phase && phase->count ? (double)phase->count : NAN;
     if (!(share >= LEAST))
         return false;
-    hec_finding_title(out, "stalled by checkpoints: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
-    if (phase && phase->count > 0)
-        hec_finding_evidence(out, "%lld checkpoints of %.3g s; the device waits %.2f s for them",
-                             (long long)phase->count, phase->seconds / (double)phase->count, seconds);
-    else
-        hec_finding_evidence(out, "the device waits %.2f s for checkpoints", seconds);
+    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
+    hec_finding_add(
+        out, HEC_FACT(CHECKPOINT_WAIT, w.owned_s[HEC_CAUSE_CHECKPOINT], count, phase ? phase->seconds / count : NAN));
     hec_waits_tell_joules(f, &w, HEC_CAUSE_CHECKPOINT, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_CHECKPOINT, 0.95);
     hec_waits_save(f, &w, HEC_CAUSE_CHECKPOINT, 0.5, 0.9, 1, out);
@@ -70,7 +67,7 @@ const struct hec_rule hec_rule_checkpoint = {
         "hooks), and copies that follow it at once. Without a trace, the phase's time alone.",
     .saving =
         "writing beside the training, or ten times more seldom, takes away 90 % (50 to 100 %), each second at idle power.",
-    .lever = "save asynchronously (torch.distributed.checkpoint.async_save) or less often",
+    .lever = HEC_LEVER_ASYNC_CHECKPOINT,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -46,11 +46,9 @@ static void tell_kernels(const struct hec_facts *f, struct hec_finding *out) {
     }
     if (!count)
         return;
-    double mean_us = 1e6 * seconds / (double)count;
-    hec_finding_evidence(out, "%lld communication kernels of %.0f us on the average", (long long)count, mean_us);
-    if (mean_us < SMALL_US)
-        hec_finding_lever(out, "fewer and larger messages: sum gradients in buckets (DistributedDataParallel, "
-                               "bucket_cap_mb), so that the backward pass hides them");
+    hec_finding_add(out, HEC_FACT(COMM_KERNELS, (double)count, seconds / (double)count));
+    if (1e6 * seconds / (double)count < SMALL_US)
+        out->lever = HEC_ANSWER(LARGER_MESSAGES);
 }
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
@@ -64,14 +62,12 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double own = ranks.transfer_s / ranks.comm_s;
     double hidden = fmin(1, COMPUTE_HIDES * ranks.compute_s / ranks.transfer_s);
     double overlap = f->timeline->comm_overlap;
-    hec_finding_title(out, "communication that nothing overlaps: %.0f %% of the time in use",
-                      100 * ranks.transfer_s / in_use);
-    hec_finding_evidence(out, "%.2f s of communication with no compute beside it, of %.2f s in use", ranks.transfer_s,
-                         in_use);
+    out->title = HEC_FACT(COMM_SHARE, ranks.transfer_s / in_use);
+    hec_finding_add(out, HEC_FACT(COMM_TIME, ranks.transfer_s, in_use));
     if (isfinite(overlap))
-        hec_finding_evidence(out, "%.0f %% of all communication is overlapped by compute", 100 * overlap);
+        hec_finding_add(out, HEC_FACT(COMM_OVERLAP, overlap));
     if (ranks.comm_s > 1.05 * ranks.transfer_s)
-        hec_finding_evidence(out, "a further %.2f s is waiting for slower ranks", ranks.comm_s - ranks.transfer_s);
+        hec_finding_add(out, HEC_FACT(COMM_WAIT, ranks.comm_s - ranks.transfer_s));
     tell_kernels(f, out);
     out->confidence = overlap > 0.8 ? 0.7 : 0.9;
     out->seconds = hec_saving_scaled(hec_whole_seconds(f, HEC_STATE_COMM), 0.3 * own * hidden, 0.75 * own * hidden,
@@ -101,8 +97,7 @@ const struct hec_rule hec_rule_comm = {
     .saving =
         "as much of it as compute can hide (80 % of compute's time, three quarters of the communication at the best "
         "guess); of the joules half, since the bytes must still be moved.",
-    .lever = "overlap: DistributedDataParallel's buckets behind the backward pass (bucket_cap_mb, "
-             "gradient_as_bucket_view=True); no_sync() while accumulating",
+    .lever = HEC_LEVER_OVERLAP,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -36,9 +36,9 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         loads = f->gaps->loads;
     if (!w.known || !(share >= LEAST) || loads < LEAST_LOADS || (f->gaps && !f->gaps->loads_recur))
         return false;
-    hec_finding_title(out, "stalled by compilation: %.0f %% of the time after start-up", 100 * share);
-    hec_finding_evidence(out, "code is loaded %lld times after the third step", (long long)loads);
-    hec_finding_evidence(out, "the device waits %.2f s in the gaps that hold a load", w.owned_s[HEC_CAUSE_COMPILE]);
+    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
+    hec_finding_add(out, HEC_FACT(LOADS, (double)loads));
+    hec_finding_add(out, HEC_FACT(LOAD_WAIT, w.owned_s[HEC_CAUSE_COMPILE]));
     hec_waits_tell_joules(f, &w, HEC_CAUSE_COMPILE, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_COMPILE, 0.9);
     /* One version for all shapes is still to be compiled once. */
@@ -57,8 +57,7 @@ const struct hec_rule hec_rule_compile = {
         "launch, which is paid once.",
     .saving =
         "one version for all shapes needs one compilation: 75 % of the time (30 to 100 %), each second at idle power.",
-    .lever = "compile once for all shapes: torch.compile(dynamic=True), mark_dynamic, or pad to a few sizes; "
-             "TORCH_LOGS=recompiles says why it is compiled anew",
+    .lever = HEC_LEVER_COMPILE_ONCE,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

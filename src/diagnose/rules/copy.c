@@ -16,6 +16,11 @@ static const struct hec_rule_limit limits[] = {
     {100 * HEC_WAITS_ROUND_SHARE, "%", "of the waits, at least, of which data goes to the host and comes back", "ours"},
     {HEC_STATE_SMALL_BYTES / 1024, "KiB", "below which a copy is small",
      "calling takes as long as copying: 5 to 10 us"},
+    {100 * HEC_USE_TRANSFERS_SM, "%", "most SM activity in the time in use, where nothing was traced",
+     "measured on an H200: ResNet-18 78 %, the same fed by pageable copies 57 %"},
+    {100 * HEC_USE_TRANSFERS_LINK, "%", "of the link that data crossing it takes then, in one direction",
+     "measured on Gen5 x16: that pageable loop 4 %, pinned copies alone 79 %, resident data 0 %"},
+    {1e-9 * HEC_USE_TRANSFERS_BYTES, "GB/s", "the same where the link is not known", "3 % of a Gen4 x16 link is 0.9"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -31,17 +36,14 @@ static const struct hec_rule_advice advice[] = {
 };
 
 static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_verdict *verdict = &f->device->verdict;
-    if (verdict->kind != HEC_VERDICT_TRANSFER_STARVED)
+    double sure = hec_use_transfers(f->device);
+    if (!sure)
         return false;
-    hec_finding_title(out, "probably stalled by copies: the SMs idle while data crosses the bus");
-    for (int i = 0; i < verdict->evidence_count; i++)
-        hec_finding_evidence(out, "%s", verdict->evidence[i]);
-    hec_finding_lever(
-        out, "trace the run (--trace=full): it tells copies from what else waits; then pin memory and copy with "
-             "non_blocking=True");
-    out->confidence = fmin(0.5, verdict->confidence);
-    hec_waits_save_telemetry(f, 0.4, out);
+    out->title = HEC_FACT(COPIES_LIKELY, f->device->activity.sm);
+    hec_waits_tell_use(f, true, out);
+    out->lever = HEC_ANSWER(TRACE_COPIES);
+    out->confidence = fmin(HEC_WAITS_TELEMETRY, sure);
+    hec_waits_save_telemetry(f, f->device->activity.sm, 0.4, out); /* copies count as activity of the engine */
     return true;
 }
 
@@ -57,42 +59,32 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     hec_waits_gather(f, &w);
     if (!w.known)
         return judge_telemetry(f, out);
-    double share = hec_waits_share(&w, HEC_CAUSE_COPY), percent = 100 * share;
+    double share = hec_waits_share(&w, HEC_CAUSE_COPY);
     if (!(share >= LEAST))
         return false;
     double low = 0.2, best = 0.6, high = 1;
     if (w.copies == HEC_WAITS_CHATTY) {
-        hec_finding_title(out, "stalled by small copies: %.0f %% of the %s", percent, hec_waits_whole(&w));
-        hec_finding_evidence(out, "%.4g copies of less than 64 KiB a %s; waiting calls: %.4g", w.small_copies, w.per,
-                             w.syncs);
-        hec_finding_evidence(out, "on the device they take %.3g s, in the calls %.3g s", c->small_copy_s,
-                             c->small_call_s);
-        hec_finding_lever(out, "put the %.4g pieces of a %s together on the host and copy once", w.small_copies, w.per);
+        out->title = HEC_FACT(SMALL_COPY_SHARE, share, w.steady);
+        hec_finding_add(out, HEC_FACT(SMALL_COPIES, w.small_copies, w.syncs));
+        hec_finding_add(out, HEC_FACT(SMALL_COPY_TIME, c->small_copy_s, c->small_call_s));
+        out->lever = HEC_ANSWER(JOIN_COPIES, w.small_copies);
         low = 0.7, best = 0.93;
     } else if (w.copies == HEC_WAITS_ROUND_TRIPS) {
-        hec_finding_title(out, "stalled by copies to the host and back: %.0f %% of the %s", percent,
-                          hec_waits_whole(&w));
-        hec_finding_evidence(out, "%.3g times a %s data goes to the host and comes back: %.3g MB each way",
-                             w.round_trips, w.per, c->round_trip_bytes / (double)c->round_trips / 2e6);
-        hec_finding_lever(out,
-                          "keep the data on the device: what is computed on the host in between can be computed there");
+        out->title = HEC_FACT(ROUND_TRIP_SHARE, share, w.steady);
+        hec_finding_add(out, HEC_FACT(ROUND_TRIPS, w.round_trips, c->round_trip_bytes / (double)c->round_trips / 2));
+        out->lever = HEC_ANSWER(STAY_ON_DEVICE);
         low = 0.6, best = 0.95;
     } else if (w.copies == HEC_WAITS_PAGEABLE) {
-        hec_finding_title(out, "stalled by copies from pageable memory: %.0f %% of the %s", percent,
-                          hec_waits_whole(&w));
+        out->title = HEC_FACT(PAGEABLE_SHARE, share, w.steady);
         best = fmax(0.3, pinned_gain(&w));
         low = 0.3 * best;
     } else {
-        hec_finding_title(out, "stalled by copies: %.0f %% of the %s", percent, hec_waits_whole(&w));
-        hec_finding_lever(out, "copy ahead of need, in a stream of its own, from pinned memory");
+        out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
+        out->lever = HEC_ANSWER(COPY_AHEAD);
     }
     if (w.rate_bytes_per_s > 0 && w.link_bytes_per_s > 0)
-        hec_finding_evidence(out, "pageable copies run at %.3g GB/s; the link's peak is %.3g GB/s",
-                             w.rate_bytes_per_s / 1e9, w.link_bytes_per_s / 1e9);
-    if (w.work > 0)
-        hec_finding_evidence(out, "%.4g ms a %s of %.4g ms", 1e3 * w.owned_s[HEC_CAUSE_COPY] / w.work, w.per,
-                             1e3 * w.whole_s / w.work);
-    hec_waits_tell_joules(f, &w, HEC_CAUSE_COPY, out);
+        hec_finding_add(out, HEC_FACT(PAGEABLE_RATE, w.rate_bytes_per_s, w.link_bytes_per_s));
+    hec_waits_tell(f, &w, HEC_CAUSE_COPY, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_COPY, c ? 0.9 : 0.7);
     hec_waits_save(f, &w, HEC_CAUSE_COPY, low, best, high, out);
     return true;
@@ -110,7 +102,7 @@ const struct hec_rule hec_rule_copy = {
     .saving =
         "small ones put together: 93 % of the time; round trips avoided: 95 %; pinned instead of pageable: what the link's "
         "rate makes faster; each second at idle power, for moving the bytes costs little.",
-    .lever = "pin the memory and copy ahead: DataLoader(pin_memory=True), batch.to(device, non_blocking=True)",
+    .lever = HEC_LEVER_PIN_MEMORY,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -2,7 +2,6 @@
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LEAST 0.05           /* of the steady part */
 #define LEAST_TELEMETRY 0.10 /* of the steps, where nothing was traced */
@@ -45,39 +44,27 @@ static void advise(const struct hec_facts *f, double data_s, double rest_s, stru
     double spare = host->cores - host->tree_cores;
     int have = f->summary->loader_workers;
     if (have >= 0)
-        hec_finding_evidence(out, "the loader has %d worker%s", have, have == 1 ? "" : "s");
-    if (host->cores < 1 || !isfinite(spare))
+        hec_finding_add(out, HEC_FACT(LOADER_WORKERS, have));
+    hec_waits_tell_cores(f, out);
+    if (!(host->cores >= 1 && isfinite(spare)))
         return;
-    hec_finding_evidence(out, "the program uses %.1f of the host's %d core%s", host->tree_cores, host->cores,
-                         host->cores == 1 ? "" : "s");
-    double needed = workers_needed(have, data_s, rest_s);
-    const char *are = floor(spare) == 1 ? " is" : "s are";
+    double needed = workers_needed(have, data_s, rest_s), idle = floor(spare);
     if (spare < 1)
-        hec_finding_lever(out,
-                          "no core is idle: make the input cheaper (decode once and store it) or prepare it on the "
-                          "device");
-    else if (isfinite(needed) && needed - have <= spare)
-        hec_finding_lever(out,
-                          "%.0f loader worker%s in all would keep up, and %.0f core%s idle: "
-                          "DataLoader(num_workers=%.0f, pin_memory=True, persistent_workers=True, prefetch_factor=4)",
-                          needed, needed == 1 ? "" : "s", floor(spare), are, needed);
+        out->lever = HEC_ANSWER(CHEAPER_INPUT);
     else if (isfinite(needed))
-        hec_finding_lever(out,
-                          "%.0f loader workers in all would be needed and %.0f core%s idle: num_workers=%.0f, and make "
-                          "the input cheaper or prepare it on the device",
-                          needed, floor(spare), are, have + floor(spare));
+        out->lever = needed - have <= spare ? HEC_ANSWER(LOADER_WORKERS, needed, idle)
+                                            : HEC_ANSWER(LOADER_ALL_CORES, have + idle, idle, needed);
 }
 
 static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_step_summary *steps = f->steps;
     double steps_s = (double)steps->count * steps->duration.mean, share = steps->data_s / steps_s;
-    if (steps->count < 1 || !(share >= LEAST_TELEMETRY) || f->device->verdict.kind == HEC_VERDICT_COMPUTE_BOUND)
+    if (steps->count < 1 || !(share >= LEAST_TELEMETRY) || hec_use_full(f->device))
         return false;
-    hec_finding_title(out, "starved for data: %.0f %% of the steps' time", 100 * share);
-    hec_finding_evidence(out, "%.2f s of %.2f s in steps are in the loader; the device was not traced", steps->data_s,
-                         steps_s);
+    out->title = HEC_FACT(WAIT_SHARE, share, true);
+    hec_finding_add(out, HEC_FACT(LOADER_TIME, steps->data_s, steps_s));
     advise(f, steps->data_s / (double)steps->count, (steps_s - steps->data_s) / (double)steps->count, out);
-    out->confidence = f->device->verdict.kind == HEC_VERDICT_WAITING ? 0.7 : 0.5;
+    out->confidence = hec_use_waits(f->device) ? HEC_USE_CONFIDENCE : HEC_WAITS_TELEMETRY;
     hec_waits_save_seconds(f, steps->data_s, 0.4, 0.85, 1, out);
     return true;
 }
@@ -91,17 +78,13 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double share = hec_waits_share(&w, HEC_CAUSE_DATA), data_s = w.owned_s[HEC_CAUSE_DATA];
     if (!(share >= LEAST))
         return false;
-    hec_finding_title(out, "starved for data: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
-    if (w.work > 0)
-        hec_finding_evidence(out, "the device waits for the loader %.4g ms a %s of %.4g ms", 1e3 * data_s / w.work,
-                             w.per, 1e3 * w.whole_s / w.work);
-    if (w.work > 0 && steps->samples_per_step > 0 && strcmp(w.per, "step") == 0) {
+    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
+    hec_waits_tell(f, &w, HEC_CAUSE_DATA, out);
+    if (w.work > 0 && steps->samples_per_step > 0 && w.per == HEC_PER_STEP) {
         double samples = steps->samples_per_step * w.work, without_s = fmax(w.whole_s - data_s, w.whole_s * 1e-3);
-        int digits = samples / w.whole_s < 10 ? 2 : 0;
-        hec_finding_evidence(out, "%.*f %s/s, and %.*f without the wait", digits, samples / w.whole_s,
-                             steps->unit[0] ? steps->unit : "samples", digits, samples / without_s);
+        hec_finding_add_of(out, steps->unit[0] ? steps->unit : "samples",
+                           HEC_FACT(THROUGHPUT, samples / w.whole_s, samples / without_s));
     }
-    hec_waits_tell_joules(f, &w, HEC_CAUSE_DATA, out);
     advise(f, w.work > 0 ? data_s / w.work : NAN, w.work > 0 ? (w.whole_s - data_s) / w.work : NAN, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_DATA, 0.95);
     /* Loading goes on beside the rest, so all of the wait can go; workers cost a start-up, and cores are finite. */
@@ -120,8 +103,7 @@ const struct hec_rule hec_rule_data = {
     .saving =
         "a loader that works ahead hides its time behind the device's: 60 to 100 % of the wait goes, 90 % at best guess "
         "(starting workers costs some), each second at idle power.",
-    .lever =
-        "load ahead, in parallel: DataLoader(num_workers=N, pin_memory=True, persistent_workers=True, prefetch_factor=4)",
+    .lever = HEC_LEVER_LOAD_AHEAD,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -2,9 +2,9 @@
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
-#include <string.h>
 
-#define LEAST 0.08 /* of the steady part */
+#define LEAST 0.08    /* of the steady part */
+#define TELEMETRY 0.4 /* confidence without a trace: it may be data, synchronisation or checkpoints as well */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in state host, in pieces of 0.2 ms and more",
@@ -13,6 +13,8 @@ static const struct hec_rule_limit limits[] = {
      "a loop has hardly steps that wait for so long"},
     {1e-6 * HEC_STATE_BRIEF_NS, "ms", "shorter pieces are the framework's, between two launches",
      "an operator takes 10 to 100 us"},
+    {100 * HEC_USE_WAITS_ENGINE, "%", "most engine activity in the time in use, where nothing was traced",
+     "idle for more than half of that time, and neither transfers nor small kernels explain it"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -35,31 +37,20 @@ static const struct hec_source_line *held_by(const struct hec_facts *f) {
     return NULL;
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_verdict *verdict = &f->device->verdict;
-    const struct hec_host_summary *host = &f->summary->host;
-    if (verdict->kind != HEC_VERDICT_WAITING)
+    double sure = hec_use_waits(f->device);
+    if (!sure)
         return false;
-    hec_finding_title(out, "waits for the host: the engine is idle %.0f %% of the time in use",
-                      100 * (1 - f->device->activity.engine));
-    for (int i = 0; i < verdict->evidence_count; i++)
-        hec_finding_evidence(out, "%s", verdict->evidence[i]);
-    if (host->cores > 0 && isfinite(host->tree_cores))
-        hec_finding_evidence(out, "the program uses %.1f of the host's %d core%s", host->tree_cores, host->cores,
-                             host->cores == 1 ? "" : "s");
-    hec_finding_evidence(out, "it may as well be data, synchronisation or checkpoints: a trace tells (--trace=full)");
-    out->confidence = fmin(0.4, verdict->confidence);
-    hec_waits_save_telemetry(f, 0.5, out);
+    out->title = HEC_FACT(ENGINE_IDLE, 1 - f->device->activity.engine);
+    hec_waits_tell_use(f, true, out);
+    hec_waits_tell_cores(f, out);
+    hec_finding_add(out, HEC_FACT(UNTRACED, NAN));
+    out->confidence = fmin(TELEMETRY, sure);
+    hec_waits_save_telemetry(f, f->device->activity.engine, 0.5, out);
     return true;
 }
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_host_summary *host = &f->summary->host;
     struct hec_waits w;
     hec_waits_gather(f, &w);
     if (!w.known)
@@ -68,17 +59,14 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!(share >= LEAST))
         return false;
     const struct hec_source_line *line = held_by(f);
-    hec_finding_title(out, "held up by the program's own code: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
-    if (line && line->line > 0)
-        hec_finding_evidence(out, "%s:%d in %s holds the device up for %.2f s of it", base_name(line->file),
-                             (int)line->line, line->function, line->seconds);
-    if (w.work > 0)
-        hec_finding_evidence(out, "the device waits %.4g ms a %s of %.4g ms for it",
-                             1e3 * w.owned_s[HEC_CAUSE_HOST] / w.work, w.per, 1e3 * w.whole_s / w.work);
-    if (host->cores > 0 && isfinite(host->tree_cores))
-        hec_finding_evidence(out, "the program uses %.1f of the host's %d core%s", host->tree_cores, host->cores,
-                             host->cores == 1 ? "" : "s");
-    hec_waits_tell_joules(f, &w, HEC_CAUSE_HOST, out);
+    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
+    if (line && line->line > 0) {
+        struct hec_evidence held = HEC_FACT(HELD_BY_LINE, line->seconds, line->line);
+        held.file = line->file;
+        hec_finding_add_of(out, line->function, held);
+    }
+    hec_waits_tell(f, &w, HEC_CAUSE_HOST, out);
+    hec_waits_tell_cores(f, out);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_HOST, 0.9);
     hec_waits_save(f, &w, HEC_CAUSE_HOST, 0.4, 0.92, 1, out);
     return true;
@@ -94,8 +82,7 @@ const struct hec_rule hec_rule_host = {
         "name the line. Without a trace: an engine that idles more than half of the time in use with no transfers.",
     .saving =
         "work done elsewhere or by a call on arrays takes away 92 % of the time (40 to 100 %), each second at idle power.",
-    .lever =
-        "move the named lines out of the loop, into a worker that is ahead, or replace them by calls on whole arrays",
+    .lever = HEC_LEVER_MOVE_CODE,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -10,6 +10,12 @@ static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the run after the device's last activity", "ours"},
     {LEAST_S, "s", "least time of that",
      "measured on an H200: leaving PyTorch takes 0.3 to 0.5 s, with loader workers 2 s"},
+    {100 * HEC_USE_NOTHING_MEAN, "%", "engine activity over the run below which the device was not used at all",
+     "measured on an H200: a context held for 19 s 0.7 %; a starved loop also 0.3 %, but spread over the run"},
+    {100 * HEC_USE_NOTHING_SHARE, "%", "of the run in which all of that lies",
+     "a context that is made and then held is one moment"},
+    {100 * HEC_USE_NOISE, "%", "the same engine activity where all of it lies within half a second",
+     "the counters read in steps of 0.1 %; 0.5 % is their noise when idle"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -38,11 +44,10 @@ static const struct hec_source_line *held_by(const struct hec_facts *f) {
 /* Nothing ran on it in the whole run. A trace with work on the device goes before what telemetry makes of the little that it
  * sees: a program that gives a device 0.1 ms of work each 30 ms uses it. */
 static bool never_used(const struct hec_facts *f) {
-    return f->ledger ? f->ledger->basis == HEC_LEDGER_UNUSED : f->device->verdict.kind == HEC_VERDICT_UNUSED;
+    return f->ledger ? f->ledger->basis == HEC_LEDGER_UNUSED : hec_use_nothing(f->device) > 0;
 }
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_verdict *verdict = &f->device->verdict;
     bool never = never_used(f);
     double held = never && !f->ledger ? f->run_s : held_s(f), share = held / f->run_s, watts = NAN;
     const struct hec_source_line *line = held_by(f);
@@ -53,19 +58,18 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (f->ledger && f->ledger->rows[HEC_STATE_TAIL].watts > 0)
         watts = f->ledger->rows[HEC_STATE_TAIL].watts;
     if (never) {
-        hec_finding_title(out, "allocated and unused: held without work for %.1f s", held);
-        for (int i = 0; i < verdict->evidence_count; i++)
-            hec_finding_evidence(out, "%s", verdict->evidence[i]);
-        hec_finding_evidence(out, "used: %s", f->device->used_why);
+        out->title = HEC_FACT(UNUSED, held);
+        hec_finding_add(out, HEC_FACT(ENGINE_IN_RUN, hec_use_engine(f->device), hec_use_seconds(f->device)));
+        hec_finding_add_of(out, f->device->used_why, HEC_FACT(USED_BY, NAN));
     } else {
-        hec_finding_title(out, "held without use: %.1f s after its last work, %.0f %% of the run", held, 100 * share);
-        hec_finding_evidence(out, "the last activity on the device ends %.1f s before the program", held);
+        out->title = HEC_FACT(HELD, held, share);
+        hec_finding_add(out, HEC_FACT(LAST_ACTIVITY, held));
         if (line && line->line > 0)
-            hec_finding_evidence(out, "the program is at line %d in %s meanwhile", (int)line->line, line->function);
+            hec_finding_add_of(out, line->function, HEC_FACT(AT_LINE, line->line));
     }
     if (isfinite(watts))
-        hec_finding_evidence(out, "%.0f W meanwhile", watts);
-    out->confidence = never ? verdict->confidence : f->ledger ? 0.9 : 0.7;
+        hec_finding_add(out, HEC_FACT(HELD_POWER, watts));
+    out->confidence = never ? hec_use_nothing(f->device) : f->ledger ? 0.9 : hec_use_confidence(f->device);
     hec_waits_save_seconds(f, held, never ? 0 : 0.7, never ? 0.9 : 0.95, 1, out);
     out->states = f->ledger ? 1u << HEC_STATE_TAIL : 0;
     return true;
@@ -79,7 +83,7 @@ const struct hec_rule hec_rule_idle = {
         "time after the device's last activity in which the program's own code runs (packages' code there is a "
         "program that ends); or no activity in the whole run. A device that works now and then is used.",
     .saving = "the time held without use, at what the device draws then.",
-    .lever = "give the device back when its work is done: end the process, or free its context",
+    .lever = HEC_LEVER_GIVE_BACK,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

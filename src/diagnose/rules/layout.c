@@ -51,29 +51,25 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         norm += images && plain_norm(k->name) ? k->seconds : 0;
         if (k->kernel_class == HEC_KERNEL_CLASS_LAYOUT && !named) {
             named = true;
-            hec_finding_evidence(out, "%.100s: %lld calls of %.0f us", k->name, (long long)k->count, k->mean_us);
+            hec_finding_add_of(out, k->name, HEC_FACT(KERNEL, 1e-6 * k->mean_us, (double)k->count));
         }
     }
     norm = all > 0 ? norm / all : 0;
     double goes = GOES * layout + NORM_FASTER * norm;
     struct hec_compute c;
     hec_compute_gather(f, &c);
+    hec_finding_add(out, HEC_FACT(LAYOUT_CHANGES, layout, conv));
     if (images) {
-        hec_finding_title(out, "layout changes around convolutions: %.0f %% of compute", 100 * layout);
-        hec_finding_evidence(out, "%.0f %% of compute changes layouts, convolutions themselves take %.0f %%",
-                             100 * layout, 100 * conv);
+        out->title = HEC_FACT(LAYOUT_SHARE, layout);
         if (norm > 0)
-            hec_finding_evidence(
-                out, "batch normalisation on NCHW takes %.0f %% of compute; it is faster in channels_last", 100 * norm);
+            hec_finding_add(out, HEC_FACT(BATCH_NORM, norm));
         out->confidence = 0.9;
         hec_compute_save(&c, 1, (struct hec_saving){0.6 * layout, goes, fmin(0.95, goes + 0.3 * conv + 0.2 * norm)},
                          1 + fmin(DENSER_MOST, c.denser - 1) * fmin(1, goes / DENSER_AT), out);
         return true;
     }
-    hec_finding_title(out, "transposes: %.0f %% of compute", 100 * layout);
-    hec_finding_evidence(out, "%.0f %% of compute changes layouts, and no convolution asks for it", 100 * layout);
-    hec_finding_lever(out, "keep tensors in the order in which they are used: fewer .contiguous(), permute before the "
-                           "loop, or let torch.compile fold the transposes into their users");
+    out->title = HEC_FACT(TRANSPOSE_SHARE, layout);
+    out->lever = HEC_ANSWER(KEEP_ORDER);
     out->confidence = 0.5;
     hec_compute_save(&c, 1, (struct hec_saving){0.2 * layout, 0.6 * layout, layout}, 1, out);
     return true;
@@ -88,7 +84,7 @@ const struct hec_rule hec_rule_layout = {
     .saving =
         "the layout changes go, and so does most of the time of batch normalisation on NCHW; what stays is denser and is "
         "charged with up to 35 % more watts.",
-    .lever = "keep model and images in channels_last: .to(memory_format=torch.channels_last)",
+    .lever = HEC_LEVER_CHANNELS_LAST,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -1,5 +1,6 @@
 /* Memory: time goes into reading and writing device memory, in passes that one kernel could make. */
 #include "diagnose/rules/compute.h"
+#include "diagnose/use.h"
 
 #include <math.h>
 #include <string.h>
@@ -86,12 +87,12 @@ static double chains(const struct hec_facts *f, const struct passes *p, double *
     return f->calls ? fmin(share, f->calls->chain_s / p->all) : share;
 }
 
-static bool judge_telemetry(const struct hec_compute *c, struct hec_finding *out) {
-    if (!(c->dram >= MEMORY_BUSY && c->tensor <= TENSOR_LOW))
+static bool judge_telemetry(const struct hec_facts *f, const struct hec_compute *c, struct hec_finding *out) {
+    /* What crosses the bus is read and written too. */
+    if (!(c->dram >= MEMORY_BUSY && c->tensor <= TENSOR_LOW) || hec_use_transfers(f->device))
         return false;
-    hec_finding_title(out, "device memory is what limits: %.0f %% of its bandwidth while kernels run", 100 * c->dram);
-    hec_finding_evidence(out, "while kernels run, device memory is active %.0f %% of the time, tensor pipes %.0f %%",
-                         100 * c->dram, 100 * c->tensor);
+    out->title = HEC_FACT(MEMORY_LIMITS, c->dram);
+    hec_finding_add(out, HEC_FACT(MEMORY_ACTIVE, c->dram, c->tensor));
     out->confidence = HEC_TELEMETRY_CONFIDENCE;
     hec_compute_save(c, 1, (struct hec_saving){0.1, 0.5, 0.9}, 1, out);
     return true;
@@ -103,7 +104,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double kernels = 0;
     hec_compute_gather(f, &c);
     if (!f->timeline)
-        return judge_telemetry(&c, out);
+        return judge_telemetry(f, &c, out);
     read_passes(f, &p);
     double in_chains = chains(f, &p, &kernels), softmax = p.all > 0 ? p.softmax / p.all : 0;
     bool attention = softmax >= LEAST_SOFTMAX && f->class_share[HEC_KERNEL_CLASS_ATTENTION] < softmax;
@@ -117,21 +118,19 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!(goes >= LEAST_GOES))
         return false;
     if (attention && PASSES_GO * rest + PRODUCTS_GO * products > fused) {
-        hec_finding_title(out, "attention writes its scores to memory: softmax is %.0f %% of compute", 100 * softmax);
-        hec_finding_evidence(out, "softmax kernels take %.0f %% of compute, fused attention %.0f %%", 100 * softmax,
-                             100 * f->class_share[HEC_KERNEL_CLASS_ATTENTION]);
-        hec_finding_lever(out, "torch.nn.functional.scaled_dot_product_attention (or another fused attention)");
+        out->title = HEC_FACT(ATTENTION_SHARE, softmax);
+        hec_finding_add(out, HEC_FACT(SOFTMAX, softmax, f->class_share[HEC_KERNEL_CLASS_ATTENTION]));
+        out->lever = HEC_ANSWER(FUSED_ATTENTION);
     } else
-        hec_finding_title(out, "unfused element-wise chains: %.0f %% of compute", 100 * in_chains);
+        out->title = HEC_FACT(CHAIN_SHARE, in_chains);
     if (fused > 0) {
-        hec_finding_evidence(out, "%.0f %% of compute is in chains of element-wise kernels, %.3g of which can be one%s",
-                             100 * in_chains, kernels, f->calls ? "" : " (estimated from their number)");
+        hec_finding_add(out, HEC_FACT(CHAINS, in_chains, kernels, !f->calls));
         if (p.longest)
-            hec_finding_evidence(out, "%.90s: %lld calls of %.0f us", p.longest->name, (long long)p.longest->count,
-                                 p.longest->mean_us);
+            hec_finding_add_of(out, p.longest->name,
+                               HEC_FACT(KERNEL, 1e-6 * p.longest->mean_us, (double)p.longest->count));
     }
     if (isfinite(c.dram))
-        hec_finding_evidence(out, "while kernels run, device memory is active %.0f %% of the time", 100 * c.dram);
+        hec_finding_add(out, HEC_FACT(MEMORY_ACTIVE, c.dram, c.tensor));
     out->confidence = c.dram >= MEMORY_IDLE ? 0.9 : isnan(c.dram) ? 0.7 : 0.5;
     if (!f->calls)
         out->confidence -= 0.1;
@@ -153,7 +152,7 @@ const struct hec_rule hec_rule_memory = {
     .saving =
         "a chain of k kernels becomes one: (k - 1) / k of its time. Of unfused attention, softmax and scaling go and most "
         "of the time of the products that read and write the scores. The watts stay.",
-    .lever = "fuse: torch.compile, the library's fused operator, fused=True for the optimizer",
+    .lever = HEC_LEVER_FUSE,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -1,18 +1,24 @@
 /* Healthy: the device is busy with work that fills it. */
 #include "diagnose/rules/compute.h"
+#include "diagnose/use.h"
 
 #include <math.h>
 
 #define LEAST_BUSY 0.70
-#define LEAST_POWER 0.50
 #define LEAST_FP64 0.10 /* of compute, from which it is worth a word that the tensor cores do it */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST_BUSY, "%",
      "least share of the steps in which the device computes (of the time in use where there are no steps)",
      "sustained utilisation above 70 % is where scaling out is the honest answer"},
-    {100 * LEAST_POWER, "%", "least power against the limit, where nothing was traced (with SM activity of 70 %)",
+    {100 * HEC_USE_FULL_SM, "%", "least SM activity in the time in use, where nothing was traced", "the same"},
+    {100 * HEC_USE_FULL_DRIVER, "%", "least utilisation by the driver, without hardware counters",
+     "it counts any resident kernel, so only near 100 % says anything"},
+    {100 * HEC_USE_FULL_POWER, "%", "least power against the limit then",
      "measured on an H200: training 57 to 97 %, small kernels 18 %"},
+    {HEC_USE_READINGS, "", "least readings of the engine's activity, for what telemetry alone says",
+     "a device that is lost at once gives one or two"},
+    {HEC_USE_SECONDS, "s", "least time in use for that", "about one window of the counters: less is no mean"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -23,7 +29,6 @@ static const struct hec_rule_advice advice[] = {
 };
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
-    const struct hec_verdict *verdict = &f->device->verdict;
     const struct hec_use *use = &f->device->activity;
     struct hec_compute c;
     hec_compute_gather(f, &c);
@@ -34,33 +39,31 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         if (!(computes >= LEAST_BUSY))
             return false;
         out->confidence = least >= LEAST_BUSY ? 0.9 : HEC_TELEMETRY_CONFIDENCE;
-        hec_finding_evidence(out, "the device computes %.0f %% of its steps (at least %.0f %%, by calls%s)",
-                             100 * computes, 100 * least, c.traced ? " and a glimpse" : "");
+        hec_finding_add(out, HEC_FACT(COMPUTES, computes, least, c.traced));
     } else if (c.traced) {
         const struct hec_device_timeline *t = f->timeline;
         double computes = c.busy * (t->busy_s > 0 ? t->compute_s / t->busy_s : NAN); /* not copies, not communication */
         if (!(computes >= LEAST_BUSY))
             return false;
         out->confidence = 0.9;
-        hec_finding_evidence(out, "the device computes %.0f %% of its steps", 100 * computes);
+        hec_finding_add(out, HEC_FACT(COMPUTES, computes, NAN));
     } else {
-        if (verdict->kind != HEC_VERDICT_COMPUTE_BOUND)
+        double sure = hec_use_full(f->device);
+        if (!sure)
             return false;
-        out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, verdict->confidence);
+        out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, sure);
     }
     if (isfinite(c.sm) && isfinite(c.tensor) && isfinite(c.dram))
-        hec_finding_evidence(
-            out, "while kernels run, SMs are active %.0f %% of the time, tensor pipes %.0f %%, memory %.0f %%",
-            100 * c.sm, 100 * c.tensor, 100 * c.dram);
-    if (c.watts > 0 && f->device->power_limit_w > 0)
-        hec_finding_evidence(out, "%s%.0f W while kernels run, limit %.0f W", c.estimated ? "about " : "", c.watts,
-                             f->device->power_limit_w);
-    else if (use->power_w > 0 && f->device->power_limit_w > 0)
-        hec_finding_evidence(out, "%.0f W of %.0f W in the time in use", use->power_w, f->device->power_limit_w);
-    hec_finding_title(out, "healthy: the device is kept busy");
+        hec_finding_add(out, HEC_FACT(COUNTERS, c.sm, c.tensor, c.dram, NAN));
+    double limit = f->device->power_limit_w;
+    if (c.watts > 0 && limit > 0)
+        hec_finding_add(out, HEC_FACT(KERNEL_POWER, c.watts, limit, c.estimated));
+    else if (use->power_w > 0 && limit > 0)
+        hec_finding_add(out, HEC_FACT(POWER_OF_LIMIT, use->power_w, use->power_w / limit, limit));
+    out->title = HEC_FACT(HEALTHY, c.busy);
     double fp64 = f->math_share * f->precision_share[HEC_KERNEL_PRECISION_TENSOR_FP64];
     if (fp64 >= LEAST_FP64)
-        hec_finding_evidence(out, "%.0f %% of compute is in fp64 products on tensor cores", 100 * fp64);
+        hec_finding_add(out, HEC_FACT(FP64_PRODUCTS, fp64));
     out->seconds = (struct hec_saving){0, 0, 0};
     if (f->run_j > 0)
         out->joules = out->seconds;
@@ -76,7 +79,7 @@ const struct hec_rule hec_rule_none = {
         "computing for at least 70 % of the steps, and no other finding is predicted to save 5 % or more; with telemetry "
         "alone: SM activity and power are high.",
     .saving = "none.",
-    .lever = "none needed: scaling out is honest from here",
+    .lever = HEC_LEVER_NONE,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

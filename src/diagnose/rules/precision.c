@@ -18,7 +18,8 @@
 #define FP32_GAIN_LOW (1 - 1 / 2.2)
 #define ALIGNED_NEW 4.5 /* misaligned bf16 products against aligned ones, where those run on warp-group instructions */
 #define ALIGNED_OLD 2.0
-#define FP16_FROM 7 /* compute capability */
+#define ALIGNED_TO 8 /* elements of two bytes: 16 bytes a load */
+#define FP16_FROM 7  /* compute capability */
 #define TF32_FROM 8
 
 static const struct hec_rule_limit limits[] = {
@@ -157,39 +158,29 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
 }
 
 static void tell(const struct hec_facts *f, const struct candidate *it, struct hec_finding *out) {
-    double share = 100 * it->share;
     switch (it->kind) {
     case FP32:
-        hec_finding_title(out, "fp32 without tensor cores: %.0f %% of compute", share);
-        hec_finding_evidence(out, "%.0f %% of compute is in fp32 products whose kernels use no tensor cores", share);
-        if (tensor_cores_of(f) == TENSOR_FP16) { /* bf16 and TF32 come with compute capability 8 */
-            hec_finding_lever(out, "torch.autocast(\"cuda\", dtype=torch.float16) with torch.amp.GradScaler; for "
-                                   "inference, model.half(): the tensor cores of this device take fp16 alone");
-            out->code = "with torch.autocast(\"cuda\", dtype=torch.float16):\n"
-                        "    loss = loss_of(model(inputs), targets)\n"
-                        "scaler.scale(loss).backward()\n";
-        }
+        out->title = HEC_FACT(FP32_SHARE, it->share);
+        hec_finding_add(out, HEC_FACT(FP32_PRODUCTS, it->share));
+        if (tensor_cores_of(f) == TENSOR_FP16) /* bf16 and TF32 come with compute capability 8 */
+            out->lever = HEC_ANSWER(FP16);
         break;
     case MISALIGNED:
-        hec_finding_title(out, "shapes that miss the fast tensor-core kernels: %.0f %% of compute", share);
-        hec_finding_evidence(out,
-                             "%.0f %% of compute is in products of rows that are not aligned (align1, align2 in "
-                             "the kernels' names)",
-                             share);
-        hec_finding_lever(out, "pad the sizes of the products to multiples of 8 (64 is better)");
+        out->title = HEC_FACT(MISALIGNED_SHARE, it->share);
+        hec_finding_add(out, HEC_FACT(MISALIGNED_PRODUCTS, it->share));
+        out->lever = HEC_ANSWER(PAD_SIZES, ALIGNED_TO);
         break;
     case TF32:
-        hec_finding_title(out, "TF32 where half precision is twice as fast: %.0f %% of compute", share);
-        hec_finding_evidence(out, "%.0f %% of compute is in TF32 products", share);
-        hec_finding_lever(out, "where quality allows it, run the forward pass under torch.autocast(\"cuda\", "
-                               "dtype=torch.bfloat16)");
+        out->title = HEC_FACT(TF32_SHARE, it->share);
+        hec_finding_add(out, HEC_FACT(TF32_PRODUCTS, it->share));
+        out->lever = HEC_ANSWER(BF16);
         break;
     }
     for (int i = 0; i < f->summary->timeline.kernel_count && it->kind <= MISALIGNED; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
         bool simt = k->precision == HEC_KERNEL_PRECISION_SIMT_FP32;
         if (k->device == f->device->device.index && (it->kind == FP32 ? simt : misaligned(k->name) && !simt)) {
-            hec_finding_evidence(out, "%.100s: %.0f us a call", k->name, k->mean_us);
+            hec_finding_add_of(out, k->name, HEC_FACT(KERNEL, 1e-6 * k->mean_us, (double)k->count));
             break;
         }
     }
@@ -208,15 +199,11 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     out->confidence = it->confidence;
     tell(f, it, out);
     if (isfinite(c.tensor) && isfinite(c.fp32))
-        hec_finding_evidence(out, "while kernels run, tensor pipes are active %.0f %% of the time, FP32 pipes %.0f %%",
-                             100 * c.tensor, 100 * c.fp32);
-    double fast = ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32);
+        hec_finding_add(out, HEC_FACT(PIPES, c.tensor, c.fp32));
     double half = ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32);
-    const char *source = f->profile && f->profile->peaks.calibrated ? "calibrated" : "part table";
-    if (it->kind == FP32 && isfinite(fast))
-        hec_finding_evidence(out, "peak TF32 is %.1f x, bf16 %.1f x that of fp32 (%s)", fast, half, source);
-    else if (it->kind == FP32 && isfinite(half))
-        hec_finding_evidence(out, "peak fp16 is %.1f x that of fp32 (%s)", half, source);
+    if (it->kind == FP32 && isfinite(half))
+        hec_finding_add(out, HEC_FACT(PEAKS, half, ratio(f, HEC_PRECISION_TF32, HEC_PRECISION_FP32),
+                                      f->profile && f->profile->peaks.calibrated));
     hec_compute_save(&c, it->share, it->gain, c.denser, out);
     return out->evidence_count > 0;
 }
@@ -233,8 +220,7 @@ const struct hec_rule hec_rule_precision = {
     .saving =
         "the share of compute in such kernels, sped up by the ratio of the peaks times what programs reach of it; the "
         "faster kernels are charged with the power limit's watts. Low end: what a convolutional net gained.",
-    .lever = "torch.set_float32_matmul_precision(\"high\"), then torch.autocast(\"cuda\", dtype=torch.bfloat16); for "
-             "inference, model.to(torch.bfloat16); in CUDA, CUBLAS_TF32_TENSOR_OP_MATH",
+    .lever = HEC_LEVER_TENSOR_CORES,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -1,8 +1,7 @@
 #include "diagnose/rules/rule.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <stddef.h>
 
 static const struct hec_rule *const rules[] = {
 #define HEC_RULE(name) &hec_rule_##name,
@@ -17,25 +16,26 @@ const struct hec_rule *hec_rule_of(enum hec_cause cause) {
     return NULL;
 }
 
-#define SAY(to)                                                                                                        \
-    do {                                                                                                               \
-        va_list arguments;                                                                                             \
-        va_start(arguments, format);                                                                                   \
-        vsnprintf(to, sizeof(to), format, arguments);                                                                  \
-        va_end(arguments);                                                                                             \
-    } while (0)
+struct hec_finding hec_finding_begin(const struct hec_rule *rule, int device) {
+    const struct hec_saving unknown = {NAN, NAN, NAN};
+    return (struct hec_finding){.cause = rule->cause,
+                                .device = device,
+                                .devices = UINT64_C(1) << device,
+                                .lever = {.id = rule->lever},
+                                .seconds = unknown,
+                                .joules = unknown,
+                                .saved_s = NAN,
+                                .saved_j = NAN};
+}
 
-void hec_finding_evidence(struct hec_finding *finding, const char *format, ...) {
+void hec_finding_add(struct hec_finding *finding, struct hec_evidence evidence) {
     if (finding->evidence_count < HEC_EVIDENCE_MAX)
-        SAY(finding->evidence[finding->evidence_count++]);
+        finding->evidence[finding->evidence_count++] = evidence;
 }
 
-void hec_finding_title(struct hec_finding *finding, const char *format, ...) {
-    SAY(finding->title);
-}
-
-void hec_finding_lever(struct hec_finding *finding, const char *format, ...) {
-    SAY(finding->lever);
+void hec_finding_add_of(struct hec_finding *finding, const char *name, struct hec_evidence evidence) {
+    evidence.name = name;
+    hec_finding_add(finding, evidence);
 }
 
 static double clamped(double x) {

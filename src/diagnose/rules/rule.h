@@ -20,10 +20,10 @@ struct hec_rule_advice {
 
 struct hec_rule {
     enum hec_cause cause;
-    const char *meaning;   /* two or three sentences for people who have never met it */
-    const char *detection; /* what is read, and what must hold */
-    const char *saving;    /* how the saving is predicted */
-    const char *lever;     /* what answers it, one sentence: the default of hec_finding.lever */
+    const char *meaning;     /* two or three sentences for people who have never met it */
+    const char *detection;   /* what is read, and what must hold */
+    const char *saving;      /* how the saving is predicted */
+    enum hec_lever_id lever; /* what answers it, where judge() knows no better */
     const struct hec_rule_limit *limits;
     int limit_count;
     const struct hec_rule_advice *advice;
@@ -40,14 +40,13 @@ struct hec_rule {
 /* In the order of cause.def. */
 const struct hec_rule *hec_rule_of(enum hec_cause cause);
 
-/* For judge(): one more line of evidence (cut at its size, the ninth is dropped), and the title. */
-void hec_finding_evidence(struct hec_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void hec_finding_title(struct hec_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void hec_finding_lever(struct hec_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A finding of the device as judge() gets it. */
+struct hec_finding hec_finding_begin(const struct hec_rule *rule, int device);
+/* For judge(): one more fact; the ninth is dropped. */
+void hec_finding_add(struct hec_finding *finding, struct hec_evidence evidence);
+/* The same of something with a name: a kernel, a function. */
+void hec_finding_add_of(struct hec_finding *finding, const char *name, struct hec_evidence evidence);
 /* a x [low, best, high] of what a state took: savings for "this share of the state goes away". */
 struct hec_saving hec_saving_scaled(struct hec_saving whole, double low, double best, double high);
-
-/* For "%.*f": about three digits, and never an exponent. */
-#define HEC_FIGURE(x) ((x) >= 100 ? 0 : (x) >= 10 ? 1 : 2), (x)
 
 #endif

@@ -37,10 +37,8 @@ static void tell_clocks(const struct hec_facts *f, int slow, struct hec_finding 
     double theirs = other ? other->metric[HEC_GPU_SM_CLOCK].maximum : NAN;
     if (!(theirs < (1 - CLOCK_LOWER) * mine))
         return;
-    hec_finding_evidence(out, "SM clock of GPU %d %.0f MHz at most, of the one that waits %.0f MHz", slow, theirs,
-                         mine);
-    hec_finding_lever(out, "GPU %d is the slow one: look at its clocks, cooling and power limit, or leave it out",
-                      slow);
+    hec_finding_add(out, HEC_FACT(RANK_CLOCK, theirs, mine, slow));
+    out->lever = HEC_ANSWER(SLOW_DEVICE, slow);
 }
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
@@ -53,13 +51,11 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (r.devices < 2 || r.waits_most != f->device->device.index || !(waiting >= LEAST_SKEW * in_use) ||
         !(r.slowest_work_s - r.work_s >= EXPLAINED * waiting))
         return false;
-    hec_finding_title(out, "GPU %d holds up the others: GPU %d waits %.0f %% of the time in use", r.slowest,
-                      r.waits_most, 100 * waiting / in_use);
-    hec_finding_evidence(out, "GPU %d works %.2f s, GPU %d %.2f s, the mean of %d is %.2f s", r.slowest,
-                         r.slowest_work_s, r.waits_most, r.work_s, r.devices, r.mean_work_s);
-    hec_finding_evidence(out, "compute alone: %.2f s and %.2f s", r.slowest_compute_s, r.compute_s);
-    hec_finding_evidence(out, "communication takes %.2f s and %.2f s: the difference is waiting", r.transfer_s,
-                         r.comm_s);
+    out->title = HEC_FACT(RANK_WAITS, waiting / in_use, r.slowest, r.waits_most);
+    hec_finding_add(out,
+                    HEC_FACT(RANK_WORK, r.slowest_work_s, r.slowest, r.waits_most, r.work_s, r.devices, r.mean_work_s));
+    hec_finding_add(out, HEC_FACT(RANK_COMPUTE, r.slowest_compute_s, r.compute_s));
+    hec_finding_add(out, HEC_FACT(RANK_COMM, r.transfer_s, r.comm_s));
     tell_clocks(f, r.slowest, out);
     out->confidence = 0.85;
     out->devices = r.mask;
@@ -86,7 +82,7 @@ const struct hec_rule hec_rule_straggler = {
     .saving =
         "with even shares all ranks need the mean; the work stays and is paid for, the waiting of all devices goes. "
         "Fractions are of all devices together.",
-    .lever = "give all ranks the same amount of work (samples, and their lengths)",
+    .lever = HEC_LEVER_EVEN_WORK,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -2,7 +2,6 @@
 #include "diagnose/rules/waits.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LEAST 0.05 /* of the steady part */
 
@@ -33,21 +32,15 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double share = hec_waits_share(&w, HEC_CAUSE_SYNC);
     if (!w.known || !(share >= LEAST))
         return false;
-    hec_finding_title(out, "stalled by synchronisation: %.0f %% of the %s", 100 * share, hec_waits_whole(&w));
+    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
     if (w.syncs > 0)
-        hec_finding_evidence(out, "the host waits for the device %.3g times a %s", w.syncs, w.per);
+        hec_finding_add(out, HEC_FACT(WAITS, w.syncs));
     if (w.reads >= 1)
-        hec_finding_evidence(out, "%.3g times a %s it reads a few bytes: .item(), .tolist(), nonzero()", w.reads,
-                             w.per);
-    if (w.work > 0)
-        hec_finding_evidence(out, "the device is dry %.4g ms a %s of %.4g ms, until launches have caught up",
-                             1e3 * w.owned_s[HEC_CAUSE_SYNC] / w.work, w.per, 1e3 * w.whole_s / w.work);
-    hec_waits_tell_joules(f, &w, HEC_CAUSE_SYNC, out);
+        hec_finding_add(out, HEC_FACT(READS, w.reads));
+    hec_waits_tell(f, &w, HEC_CAUSE_SYNC, out);
     double waits = fmax(w.syncs, w.reads);
-    if (waits >= 1 && strcmp(w.per, "step") == 0)
-        hec_finding_lever(
-            out, "do not wait %.3g times a step: %s; torch.cuda.set_sync_debug_mode(\"warn\") names the lines", waits,
-            w.reads >= 1 ? "keep values on the device and read them every N steps" : "drop the synchronisations");
+    if (waits >= 1 && w.per == HEC_PER_STEP)
+        out->lever = w.reads >= 1 ? HEC_ANSWER(READ_SELDOM, waits) : HEC_ANSWER(DROP_WAITS, waits);
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_SYNC, f->calls ? 0.9 : 0.7);
     /* What the host does between two waits is hidden once it runs ahead; the last wait of a step may be needed. */
     hec_waits_save(f, &w, HEC_CAUSE_SYNC, 0.4, 0.85, 1, out);
@@ -66,7 +59,7 @@ const struct hec_rule hec_rule_sync = {
     .saving =
         "40 to 100 % of that time, 85 % at best guess, each second at idle power. What computing the synchronised values "
         "costs is not in it.",
-    .lever = "do not wait for the device at each step: keep values on it and read them every N steps",
+    .lever = HEC_LEVER_WAIT_SELDOM,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -45,15 +45,13 @@ static double lost_clock(const struct hec_facts *f, double busy) {
 static void judge_hot(const struct hec_facts *f, const struct hec_compute *c, double hot, struct hec_finding *out) {
     const double *share = f->device->throttled_share;
     double lost = lost_clock(f, c->busy), part = fmin(1, hot);
-    hec_finding_title(out, "clocks held down by %s in %.0f %% of the readings",
-                      share[HEC_THROTTLE_HARDWARE] > share[HEC_THROTTLE_THERMAL] ? "hardware protection" : "heat",
-                      100 * hot);
+    out->title = HEC_FACT(THROTTLED, hot, !(share[HEC_THROTTLE_HARDWARE] > share[HEC_THROTTLE_THERMAL]));
     if (share[HEC_THROTTLE_THERMAL] > 0)
-        hec_finding_evidence(out, "heat: %.0f %% of the readings", 100 * share[HEC_THROTTLE_THERMAL]);
+        hec_finding_add(out, HEC_FACT(HEAT, share[HEC_THROTTLE_THERMAL]));
     if (share[HEC_THROTTLE_HARDWARE] > 0)
-        hec_finding_evidence(out, "hardware slowdown: %.0f %% of the readings", 100 * share[HEC_THROTTLE_HARDWARE]);
+        hec_finding_add(out, HEC_FACT(HARDWARE, share[HEC_THROTTLE_HARDWARE]));
     if (f->device->metric[HEC_GPU_TEMPERATURE].maximum > 0)
-        hec_finding_evidence(out, "up to %.0f C", f->device->metric[HEC_GPU_TEMPERATURE].maximum);
+        hec_finding_add(out, HEC_FACT(TEMPERATURE, f->device->metric[HEC_GPU_TEMPERATURE].maximum));
     out->confidence = 0.9;
     double best = isfinite(lost) ? lost : LOST_UNKNOWN;
     /* Clocks alone stretch the time; of the joules only what does not depend on the clock comes back. */
@@ -66,28 +64,24 @@ static void judge_power(const struct hec_facts *f, const struct hec_compute *c, 
            usual = (double)f->device->device.power_limit_default_mw / 1e3;
     limit = limit > 0 ? limit : f->device->power_limit_w;
     bool lowered = usual > 0 && limit > 0 && limit < LOWERED * usual;
-    hec_finding_evidence(out, "held down by the power limit in %.0f %% of the readings", 100 * power);
+    hec_finding_add(out, HEC_FACT(POWER_HELD, power));
     if (c->watts > 0 && limit > 0)
-        hec_finding_evidence(out, "%s%.0f W while kernels run, limit %.0f W", c->estimated ? "about " : "", c->watts,
-                             limit);
+        hec_finding_add(out, HEC_FACT(KERNEL_POWER, c->watts, limit, c->estimated));
     if (lowered) {
         double lost = lost_clock(f, c->busy), best = 1 - pow(limit / usual, CLOCK_EXPONENT);
-        hec_finding_title(out, "clocks held down by a power limit of %.0f W, %.0f %% of the default", limit,
-                          100 * limit / usual);
-        hec_finding_evidence(out, "the default limit is %.0f W", usual);
+        out->title = HEC_FACT(LOWERED_LIMIT, limit, limit / usual);
+        hec_finding_add(out, HEC_FACT(DEFAULT_LIMIT, usual));
         if (isfinite(lost))
-            hec_finding_evidence(out, "SM clock %.0f MHz at the median, %.0f MHz at most",
-                                 f->device->metric[HEC_GPU_SM_CLOCK].median,
-                                 f->device->metric[HEC_GPU_SM_CLOCK].maximum);
-        hec_finding_lever(out,
-                          "raise the power limit where time matters: it costs joules; where joules matter, keep it");
+            hec_finding_add(out, HEC_FACT(CLOCKS, f->device->metric[HEC_GPU_SM_CLOCK].median,
+                                          f->device->metric[HEC_GPU_SM_CLOCK].maximum));
+        out->lever = HEC_ANSWER(RAISE_LIMIT);
         out->confidence = 0.8;
         best *= fmin(1, power);
         out->seconds = hec_saving_scaled(c->seconds, 0.3 * best, best, fmin(1, 2 * best));
         return; /* the joules of a raised limit can go either way: not told */
     }
-    hec_finding_title(out, "at the power limit: normal for dense work");
-    hec_finding_lever(out, "nothing to fix; a lower power cap often saves joules for little time: try it");
+    out->title = HEC_FACT(AT_POWER_LIMIT, power);
+    out->lever = HEC_ANSWER(LOWER_CAP);
     out->confidence = 0.6;
     out->seconds = (struct hec_saving){0, 0, 0};
     out->joules = hec_saving_scaled(c->joules, 0, CAP_SAVES, 4 * CAP_SAVES);
@@ -119,7 +113,7 @@ const struct hec_rule hec_rule_throttle = {
         "heat: the clock that is lost while the device works, and of the joules the part that does not depend on the "
         "clock. A lowered power limit: time by (limit / default)^0.4; what raising it does to the joules is unknown. A "
         "default limit: nothing in time; a lower cap may save some joules (an estimate).",
-    .lever = "better cooling: air flow, fans, the room",
+    .lever = HEC_LEVER_COOL,
     .limits = limits,
     .limit_count = sizeof limits / sizeof limits[0],
     .advice = advice,

@@ -43,7 +43,7 @@ static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
     const struct hec_device_timeline *t = f->timeline;
     bool stepwise = c && c->steps > 0;
     double by = stepwise ? c->steps : c ? c->traced_s : t ? t->traced_s : 0;
-    w->per = stepwise ? "step" : "second";
+    w->per = stepwise ? HEC_PER_STEP : HEC_PER_SECOND;
     w->rate_bytes_per_s = w->link_bytes_per_s = NAN;
     if (f->device->device.pcie_kib_per_s > 0)
         w->link_bytes_per_s = 1024.0 * (double)f->device->device.pcie_kib_per_s;
@@ -59,7 +59,7 @@ static void count_calls(const struct hec_facts *f, struct hec_waits *w) {
     w->launch_us = launches > 0 ? 1e6 * (api[HEC_API_LAUNCH].seconds + api[HEC_API_GRAPH].seconds) / launches : 0;
     w->syncs = (double)api[HEC_API_SYNC].count / by;
     w->allocs = (double)(api[HEC_API_ALLOC].count + api[HEC_API_FREE].count) / by;
-    w->alloc_us = w->allocs > 0 ? 1e6 * (api[HEC_API_ALLOC].seconds + api[HEC_API_FREE].seconds) / (w->allocs * by) : 0;
+    w->alloc_s = w->allocs > 0 ? (api[HEC_API_ALLOC].seconds + api[HEC_API_FREE].seconds) / (w->allocs * by) : 0;
     w->round_trips = (double)c->round_trips / by;
     w->reads = (double)c->reads / by;
     w->small_copies = (double)c->small_copies / by;
@@ -115,7 +115,6 @@ static void find_bounds(const struct hec_ledger_device *d, struct hec_waits *w) 
 void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
     const struct hec_ledger_device *d = f->steady ? f->steady : f->ledger;
     memset(w, 0, sizeof *w);
-    w->per = "step";
     w->rate_bytes_per_s = w->link_bytes_per_s = w->data_s = NAN;
     w->run_s = f->run_s;
     w->known = d && d->window_ns > 0 && f->run_s > 0;
@@ -139,10 +138,6 @@ void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
 
 double hec_waits_share(const struct hec_waits *w, enum hec_cause cause) {
     return w->known && w->whole_s > 0 ? w->owned_s[cause] / w->whole_s : 0;
-}
-
-const char *hec_waits_whole(const struct hec_waits *w) {
-    return w->steady ? "steps' time" : "run";
 }
 
 /* ---- what a finding says ---- */
@@ -169,6 +164,7 @@ void hec_waits_save(const struct hec_facts *f, const struct hec_waits *w, enum h
     seconds[2] = fmin(w->run_s, seconds[2] * w->most[cause]);
     save(f, w, seconds, out);
     out->states = w->states[cause];
+    out->per = w->per;
 }
 
 double hec_waits_confidence(const struct hec_waits *w, enum hec_cause cause, double most) {
@@ -179,13 +175,43 @@ double hec_waits_confidence(const struct hec_waits *w, enum hec_cause cause, dou
     return most * told * (w->owned_s[cause] < largest ? DOMINATED : 1) * (w->steady ? 1 : UNSTEADY);
 }
 
+void hec_waits_tell(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause,
+                    struct hec_finding *out) {
+    if (w->work > 0)
+        hec_finding_add(out, HEC_FACT(WAIT, w->owned_s[cause] / w->work, w->whole_s / w->work));
+    hec_waits_tell_joules(f, w, cause, out);
+}
+
 void hec_waits_tell_joules(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause,
                            struct hec_finding *out) {
     if (isfinite(w->watts) && f->run_j > 0)
-        hec_finding_evidence(out, "a device that waits draws %s%.0f W: %.0f J of the run's %.0f J",
-                             w->estimated ? "about " : "", w->watts, w->watts * w->owned_s[cause], f->run_j);
+        hec_finding_add(out, HEC_FACT(WAIT_POWER, w->watts, w->watts * w->owned_s[cause], f->run_j, w->estimated));
     if (!w->steady)
-        hec_finding_evidence(out, "no steps tell set-up from the rest: waits of 0.3 s and more are left out");
+        hec_finding_add(out, HEC_FACT(NO_STEPS, HEC_GAP_LONG_S));
+}
+
+void hec_waits_tell_cores(const struct hec_facts *f, struct hec_finding *out) {
+    const struct hec_host_summary *host = &f->summary->host;
+    if (host->cores > 0 && isfinite(host->tree_cores))
+        hec_finding_add(out, HEC_FACT(HOST_CORES, host->tree_cores, host->cores));
+}
+
+void hec_waits_tell_use(const struct hec_facts *f, bool transfers, struct hec_finding *out) {
+    const struct hec_use *a = &f->device->activity;
+    double limit = f->device->power_limit_w, bus = fmax(a->pcie_rx, a->pcie_tx);
+    double link = f->device->device.pcie_kib_per_s > 0 ? 1024 * (double)f->device->device.pcie_kib_per_s : NAN;
+    if (isfinite(a->sm))
+        hec_finding_add(out, HEC_FACT(SM_ACTIVE, a->sm));
+    if (isfinite(a->engine))
+        hec_finding_add(out, HEC_FACT(ENGINE_ACTIVE, a->engine, !a->has_gpm));
+    if (limit > 0 && isfinite(a->power_w))
+        hec_finding_add(out, HEC_FACT(POWER_OF_LIMIT, a->power_w, a->power_w / limit, limit));
+    if (transfers && isfinite(bus))
+        hec_finding_add(out, HEC_FACT(TRANSFERS, bus, bus / link, a->pcie_tx > a->pcie_rx));
+    if (!transfers && isfinite(a->occupancy))
+        hec_finding_add(out, HEC_FACT(OCCUPANCY, a->occupancy));
+    if (!transfers && isfinite(a->tensor) && isfinite(a->dram))
+        hec_finding_add(out, HEC_FACT(TENSOR_AND_MEMORY, a->tensor, a->dram));
 }
 
 void hec_waits_save_seconds(const struct hec_facts *f, double seconds, double low, double best, double high,
@@ -195,8 +221,7 @@ void hec_waits_save_seconds(const struct hec_facts *f, double seconds, double lo
     save(f, &w, (double[3]){low * seconds, best * seconds, high * seconds}, out);
 }
 
-void hec_waits_save_telemetry(const struct hec_facts *f, double best, struct hec_finding *out) {
-    const struct hec_use *use = &f->device->activity;
-    hec_waits_save_seconds(f, (use->to_s - use->from_s) * (1 - use->engine), 0, best, 1, out);
+void hec_waits_save_telemetry(const struct hec_facts *f, double busy, double best, struct hec_finding *out) {
+    hec_waits_save_seconds(f, hec_use_seconds(f->device) * (1 - busy), 0, best, 1, out);
     out->estimated = true;
 }

@@ -5,10 +5,12 @@
 #define HEC_DIAGNOSE_RULES_WAITS_H
 
 #include "diagnose/rules/rule.h"
+#include "diagnose/use.h"
 
 #define HEC_WAITS_CHATTY_LEAST 8.0 /* small copies, a step */
 #define HEC_WAITS_CHATTY_SHARE 0.5 /* of what copies own */
 #define HEC_WAITS_ROUND_SHARE 0.25 /* of waits */
+#define HEC_WAITS_TELEMETRY 0.5    /* confidence at most, without a trace */
 
 enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };
 
@@ -27,9 +29,9 @@ struct hec_waits {
     bool estimated;
     enum hec_waits_copies copies;
     /* Of a step (of a second where there are no steps). */
-    const char *per; /* "step" or "second" */
-    double work;     /* steps in the part that is judged, or its seconds */
-    double launches, launch_us, syncs, reads, small_copies, round_trips, allocs, alloc_us;
+    enum hec_per per;
+    double work; /* steps in the part that is judged, or its seconds */
+    double launches, launch_us, syncs, reads, small_copies, round_trips, allocs, alloc_s;
     double compute_s, data_s; /* of a step or second */
     double rate_bytes_per_s;  /* of pageable copies while they run; NAN without */
     double link_bytes_per_s;  /* peak of the link; NAN unknown */
@@ -39,22 +41,27 @@ void hec_waits_gather(const struct hec_facts *facts, struct hec_waits *out);
 
 /* Share of the judged part that a cause owns, 0..1; 0 without a trace. */
 double hec_waits_share(const struct hec_waits *waits, enum hec_cause cause);
-/* Of what that is a share, for titles: "steps' time" or "run". */
-const char *hec_waits_whole(const struct hec_waits *waits);
-/* Sets savings for "these parts [low, best, high] of what the cause owns go away", states and `estimated`. */
+/* Sets savings for "these parts [low, best, high] of what the cause owns go away", states, per and `estimated`. */
 void hec_waits_save(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause, double low,
                     double best, double high, struct hec_finding *out);
 /* `most`, or less where another cause owns more, or where set-up is not told from the rest. */
 double hec_waits_confidence(const struct hec_waits *waits, enum hec_cause cause, double most);
-/* "a device that waits costs 124 W: 531 J of the run's 1458 J" */
+/* What the cause takes of a step, and what that costs: for the causes whose time is of each step; and the second alone. */
+void hec_waits_tell(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause,
+                    struct hec_finding *out);
 void hec_waits_tell_joules(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause,
                            struct hec_finding *out);
+/* How many of the host's cores the program uses, where that is known. */
+void hec_waits_tell_cores(const struct hec_facts *facts, struct hec_finding *out);
+
+/* What telemetry says of the time in use: transfers over the bus, or the kernels' use of the device. */
+void hec_waits_tell_use(const struct hec_facts *facts, bool transfers, struct hec_finding *out);
 
 /* Savings of these parts of so many seconds, at idle power. Without a trace too. */
 void hec_waits_save_seconds(const struct hec_facts *facts, double seconds, double low, double best, double high,
                             struct hec_finding *out);
-/* Without a trace: seconds of the active part of the run in which the engine stood still, as fractions of the run's, and the
- * joules of them at idle power; a fix saves [0, best, 1] of them. */
-void hec_waits_save_telemetry(const struct hec_facts *facts, double best, struct hec_finding *out);
+/* Without a trace: what of the time in use the device was not busy (0..1), as fractions of the run's, and the joules of it at
+ * idle power; a fix saves [0, best, 1] of it. */
+void hec_waits_save_telemetry(const struct hec_facts *facts, double busy, double best, struct hec_finding *out);
 
 #endif
