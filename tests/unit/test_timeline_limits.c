@@ -36,7 +36,7 @@ static void windows_beyond_the_list(void **state) {
     (void)state;
     struct hec_windows windows = {0};
     for (int i = 0; i < HEC_WINDOWS_KEPT + 10; i++)
-        assert_int_equal(hec_windows_add(&windows, 1, 2 * i, 2 * i + 1), 0);
+        assert_int_equal(hec_windows_add(&windows, &(struct hec_window){1, 1, 2 * i, 2 * i + 1}), 0);
     assert_int_equal(windows.count, HEC_WINDOWS_KEPT);
     hec_windows_free(&windows);
 }
