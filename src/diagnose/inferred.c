@@ -14,7 +14,7 @@
     (HEC_ACTIVITY_DEVICE | HEC_INFERRED_CALLS | HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) |                                 \
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
 #define KEPT_BLOCK 16384
-#define KEPT_MOST (1u << 22) /* records, 256 MB: a run of more is read again */
+#define KEPT_MOST (1u << 22)                   /* records, 256 MB: a run of more is read again */
 #define READING_LEAST_NS (400 * HEC_NS_PER_MS) /* closer ones are put together */
 #define LAUNCHES_LEAST 100
 #define SLICE_NS HEC_NS_PER_MS /* while launching, busy and idle take turns so often */

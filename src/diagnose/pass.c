@@ -20,9 +20,9 @@ static int take_first(void *to, const struct hec_activity *a, size_t count) {
 }
 
 /* A file without activities has none. */
-static int read(const struct hec_timeline_input *input, uint32_t kinds,
-                int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
-                struct hec_why *why) {
+static int visit_kinds(const struct hec_timeline_input *input, uint32_t kinds,
+                       int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
+                       struct hec_why *why) {
     int err = input->activities && kinds ? input->activities(input->context, kinds, visit, to, why) : 0;
     return err == HEC_ERR_NOTFOUND ? 0 : err;
 }
@@ -31,7 +31,7 @@ int hec_pass_open(const struct hec_timeline_input *input, struct hec_pass *out, 
     *out = (struct hec_pass){.input = input};
     int err = hec_timeline_tables_load(input, &out->tables, why);
     if (!err)
-        err = read(input, FIRST_KINDS, take_first, out, why);
+        err = visit_kinds(input, FIRST_KINDS, take_first, out, why);
     if (err)
         hec_pass_close(out);
     return err;
@@ -63,5 +63,5 @@ int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *co
     uint32_t kinds = 0;
     for (size_t i = 0; i < count; i++)
         kinds |= consumers[i].kinds;
-    return read(pass->input, kinds & ~FIRST_KINDS, take, &all, why);
+    return visit_kinds(pass->input, kinds & ~FIRST_KINDS, take, &all, why);
 }

@@ -108,8 +108,8 @@ static void charge(struct hec_phase_energy *p, const struct hec_device_summary *
     }
 }
 
-static int read_device(struct hec_phase_energy *p, const struct hec_summary_input *in, const struct hec_device_summary *d,
-                       struct hec_why *why) {
+static int read_device(struct hec_phase_energy *p, const struct hec_summary_input *in,
+                       const struct hec_device_summary *d, struct hec_why *why) {
     struct hec_steps steps;
     memset(p->joules, 0, BINS * sizeof *p->joules);
     p->highest_w = 0;

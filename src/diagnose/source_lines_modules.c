@@ -38,7 +38,7 @@ struct sum {
 
 struct hec_source_modules_builder {
     const struct hec_timeline_tables *tables;
-    bool any; /* range or operator */
+    bool any;                /* range or operator */
     struct thread **threads; /* by track id */
     struct sum *slots;       /* a hash table, a power of two; launches 0: free */
     size_t slot_count, used;

@@ -121,7 +121,8 @@ static int prepare_device(struct hec_states *b, struct hec_state_device *d) {
         if (track && track->kind == HEC_TRACK_STREAM && track->device == d->device)
             b->tracks[i].device = d;
     }
-    err = hec_windows_traced(&b->pass->windows, b->tables->tracers, b->tables->tracer_count, hec_pids_have, &pids, &d->traced);
+    err = hec_windows_traced(&b->pass->windows, b->tables->tracers, b->tables->tracer_count, hec_pids_have, &pids,
+                             &d->traced);
     if (!err)
         err = with_ends(b, &pids, &d->traced);
     free(pids.list);
@@ -224,7 +225,8 @@ static int64_t plausible(int64_t t_ns) {
 }
 
 static int take_device(struct hec_states *b, struct on_track *on, const struct hec_activity *a) {
-    struct hec_host_thread *thread = a->launch_track < b->tables->track_count ? b->tracks[a->launch_track].thread : NULL;
+    struct hec_host_thread *thread =
+        a->launch_track < b->tables->track_count ? b->tracks[a->launch_track].thread : NULL;
     struct hec_state_event event = {
         .start_ns = a->start_ns,
         .end_ns = a->end_ns,

@@ -420,8 +420,8 @@ static void mark_used(struct hec_summary *out, int device, const char *why) {
 }
 
 /* The one pass over the trace. */
-static int read_trace(struct build *b, struct hec_timeline_builder **timeline,
-                      struct hec_diagnosis_builder **diagnosis, struct hec_why *why) {
+static int read_trace(struct build *b, struct hec_timeline_builder **timeline, struct hec_diagnosis_builder **diagnosis,
+                      struct hec_why *why) {
     struct hec_summary *out = b->out;
     struct hec_pass_consumer consumers[2 + HEC_DIAGNOSIS_CONSUMERS];
     int err = hec_timeline_begin(&b->pass, timeline, &consumers[0]);
@@ -447,8 +447,8 @@ static int finish_timeline(struct build *b, struct hec_timeline_builder *timelin
 
 static int finish_diagnosis(struct build *b, struct hec_diagnosis_builder *diagnosis, struct hec_why *why) {
     struct hec_summary *out = b->out;
-    int err = hec_diagnosis_end(diagnosis, b->input, &out->timeline, out->devices, out->device_count, &out->diagnosis,
-                                why);
+    int err =
+        hec_diagnosis_end(diagnosis, b->input, &out->timeline, out->devices, out->device_count, &out->diagnosis, why);
     for (int i = 0; i < out->diagnosis.ledger.device_count && !err; i++)
         mark_used(out, out->diagnosis.ledger.devices[i].device, "the command's calls give it work");
     for (int i = 0; i < out->device_count && strcmp(out->timeline.trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)

@@ -30,8 +30,8 @@ static uint32_t element_of(const struct hec_timeline_tables *tables, const struc
     }
 }
 
-int hec_periodic_add(struct hec_periodic *stream, const struct hec_timeline_tables *tables, const struct hec_activity *a,
-                     int64_t busy_ns) {
+int hec_periodic_add(struct hec_periodic *stream, const struct hec_timeline_tables *tables,
+                     const struct hec_activity *a, int64_t busy_ns) {
     if (stream->count == stream->capacity) {
         size_t capacity = stream->capacity ? 2 * stream->capacity : 1024;
         struct hec_periodic_entry *grown = realloc(stream->list, capacity * sizeof *grown);

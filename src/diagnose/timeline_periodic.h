@@ -18,8 +18,8 @@ struct hec_periodic {
     size_t count, capacity;
 };
 
-int hec_periodic_add(struct hec_periodic *stream, const struct hec_timeline_tables *tables, const struct hec_activity *a,
-                     int64_t busy_ns); /* 0 or HEC_ERR_NOMEM */
+int hec_periodic_add(struct hec_periodic *stream, const struct hec_timeline_tables *tables,
+                     const struct hec_activity *a, int64_t busy_ns); /* 0 or HEC_ERR_NOMEM */
 /* Learns the period on at most HEC_PERIODIC_LEARNT activities from the middle of the stream, and then finds every step of
  * it. steps (empty before; free its list) gets those that hold the usual number of kernels, or nothing; busy_share: of the
  * device in them. 0 or HEC_ERR_NOMEM. */

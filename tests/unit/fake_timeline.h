@@ -25,7 +25,7 @@ struct fake_timeline {
     struct hec_device devices[4];
     int passes;
     int reads[HEC_ACTIVITY_KIND_COUNT]; /* passes that asked for a kind */
-    int fail_pass; /* this pass over activities fails */
+    int fail_pass;                      /* this pass over activities fails */
     struct hec_timeline_input input;
 };
 

@@ -283,8 +283,10 @@ static void test_latency_adds_up(void **state) {
     world_state(&w, 0, HEC_STATE_HOST, 0.010, 120);
     world_state(&w, 0, HEC_STATE_STARTUP, 0, 120);
     w.ledger[0].rows[HEC_STATE_TAIL].step_seconds = NAN;
-    w.results[0].watts.profile.class[HEC_KERNEL_CLASS_GEMM] = (struct hec_class_row){.seconds = 60, .point.limit = HEC_LIMIT_MATH};
-    w.results[0].watts.profile.class[HEC_KERNEL_CLASS_NORM] = (struct hec_class_row){.seconds = 30, .point.limit = HEC_LIMIT_MEMORY};
+    w.results[0].watts.profile.class[HEC_KERNEL_CLASS_GEMM] =
+        (struct hec_class_row){.seconds = 60, .point.limit = HEC_LIMIT_MATH};
+    w.results[0].watts.profile.class[HEC_KERNEL_CLASS_NORM] =
+        (struct hec_class_row){.seconds = 30, .point.limit = HEC_LIMIT_MEMORY};
     w.results[0].watts.profile.class[HEC_KERNEL_CLASS_CONV] =
         (struct hec_class_row){.seconds = 10, .point.limit = HEC_LIMIT_UNDERFILLED};
     w.summary.diagnosis.results = w.results;

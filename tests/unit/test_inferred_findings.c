@@ -325,7 +325,7 @@ static void test_neither(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_engine), cmocka_unit_test(test_glimpse), cmocka_unit_test(test_neither),
-        cmocka_unit_test(test_rows),   cmocka_unit_test(test_fixes), cmocka_unit_test(records_are_read_once),
+        cmocka_unit_test(test_rows),   cmocka_unit_test(test_fixes),   cmocka_unit_test(records_are_read_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ static void waiting(void **context) {
         struct hec_timeline_tables tables;
         begin(&t, list);
         assert_int_equal(hec_timeline_tables_load(&t.input, &tables, NULL), 0);
-    assert_non_null(b = hec_source_begin(&tables));
+        assert_non_null(b = hec_source_begin(&tables));
         for (int i = 0; i < 9; i++)
             sample(b, 0, HEC_STATE_SYNC, STEP, 20);
         sample(b, 1, HEC_STATE_SYNC, STEP, 20); /* another device */
@@ -144,7 +144,7 @@ static void waiting(void **context) {
         assert_int_equal(out.lines[1].line, 40);
         hec_source_lines_free(&out);
         hec_timeline_tables_free(&tables);
-    fake_tl_free(&t);
+        fake_tl_free(&t);
     }
 }
 
