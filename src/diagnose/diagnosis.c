@@ -293,8 +293,7 @@ int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_diag
         err = HEC_ERR_NOMEM;
     if (!err) {
         b->main.tapes = watts;
-        if (!hec_inferred_keeps(b->inferred))
-            err = start(&b->main, pass, false, &consumers[2]);
+        err = start(&b->main, pass, false, &consumers[2]);
     }
     if (err) {
         hec_diagnosis_abandon(b);
@@ -313,9 +312,9 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, const struct hec_summary_
     int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &out->modules);
     if (!err)
         err = hec_inferred_decide(b->inferred, input, &any, why);
-    if (!err && (any || hec_inferred_keeps(b->inferred))) {
+    if (!err && any) { /* what CUPTI saw is not all */
         discard(&b->main);
-        b->main = (struct build){.inferred = any ? b->inferred : NULL, .told = timeline, .tapes = tapes};
+        b->main = (struct build){.inferred = b->inferred, .told = timeline, .tapes = tapes};
         err = run(&b->main, b->inferred, HEC_INFERRED_GUESS, false, why);
     }
     if (!err)

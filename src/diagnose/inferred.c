@@ -510,10 +510,6 @@ int hec_inferred_begin(const struct hec_pass *pass, struct hec_inferred **out, s
     return hec_inferred_survey_begin(&f->survey, pass);
 }
 
-bool hec_inferred_keeps(const struct hec_inferred *f) {
-    return f->keeps;
-}
-
 static int view_tracks(struct hec_inferred *f) {
     struct hec_timeline_tables *tables = &f->view.tables;
     size_t first = tables->track_count ? tables->track_count : 1;
@@ -579,7 +575,10 @@ int hec_inferred_decide(struct hec_inferred *f, const struct hec_summary_input *
             err = find_source(summary, m, why);
         }
     }
-    return err ? err : make_view(f);
+    if (*any && !err)
+        return make_view(f);
+    drop(f);
+    return err;
 }
 
 void hec_inferred_free(struct hec_inferred *f) {
@@ -603,7 +602,7 @@ int hec_inferred_pass(struct hec_inferred *f, enum hec_inferred_variant variant,
     f->variant = variant;
     for (size_t i = 0; i < f->machine_count; i++)
         hec_inferred_share_begin(&f->machines[i].share, variant);
-    int err = f->machine_count ? run(f, false, 0, why) : 0;
+    int err = run(f, false, 0, why);
     for (size_t i = 0; i < f->machine_count && !err; i++)
         hec_inferred_share_end(&f->machines[i].share);
     *out = &f->view;
