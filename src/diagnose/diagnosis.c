@@ -89,10 +89,10 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
 
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {
     struct build *b = context;
-    const struct hec_steady *steady = steady_of(b, device);
-    bool inside = !steady->known || (sample->t_ns >= steady->from_ns && sample->t_ns < steady->to_ns);
     int err = hec_source_sample(b->source, device, sample);
-    return !err && inside ? hec_source_sample(b->steady_source, device, sample) : err;
+    return !err && hec_steady_at(steady_of(b, device), sample->t_ns)
+               ? hec_source_sample(b->steady_source, device, sample)
+               : err;
 }
 
 static int take_calls(void *context, const struct hec_activity *activities, size_t count) {
