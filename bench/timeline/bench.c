@@ -1,8 +1,8 @@
 /* What the analysis of a timeline costs: a training run is made up on the fly (1000 kernels a step on four streams, one
- * of them for communication, a copy a step), so that only hec_timeline_build is measured, with the cost of making the
+ * of them for communication, a copy a step), so that only the timeline is measured, with the cost of making the
  * activities taken off. Arguments: millions of kernels (10), "windows" for a duty-cycled trace, "periodic" for a run
  * without steps. Prints the time, nanoseconds an activity and the memory that it took. */
-#include "diagnose/timeline.h"
+#include "diagnose/pass.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -151,16 +151,18 @@ int main(int argc, char **argv) {
     double start = now();
     activities(&run, HEC_ACTIVITY_DEVICE, ignore, &count, &why);
     double making = now() - start;
+    struct hec_pass pass;
+    struct hec_timeline_builder *builder;
+    struct hec_pass_consumer consumer;
     start = now();
-    if (hec_timeline_build(&run.input, &out, &why) != 0)
+    if (hec_pass_open(&run.input, &pass, &why) != 0 || hec_timeline_begin(&pass, &builder, &consumer) != 0 ||
+        hec_pass_run(&pass, &consumer, 1, &why) != 0 || hec_timeline_end(builder, &out) != 0)
         return 1;
-    double all = now() - start;
-    int passes = run.periodic ? 3 : 1;
-    double own = all - passes * making;
+    double all = now() - start, own = all - making;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     printf("%lld activities: %.3f s, of which %.3f s made them; analysis %.1f ns an activity, %.3g million a second\n",
-           (long long)count, all, passes * making, own * 1e9 / (double)count, (double)count / own / 1e6);
+           (long long)count, all, making, own * 1e9 / (double)count, (double)count / own / 1e6);
     printf(
         "memory of the process %.1f MB; busy %.1f %%, %lld steps (%s), %d kernel rows, coverage of the trace %.0f %%\n",
         (double)usage.ru_maxrss / 1000, 100 * out.devices[0].busy_s / out.devices[0].traced_s,

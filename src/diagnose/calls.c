@@ -2,14 +2,13 @@
 
 #include "base/clock.h"
 #include "diagnose/kernel_class.h"
-#include "diagnose/state.h"
+#include "diagnose/steady.h"
 #include "diagnose/timeline_tables.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SKIPPED_STEPS 3
 #define ROUND_LEAST_BYTES 1024.0 /* smaller ones are alike by chance */
 #define ROUND_NS (10 * HEC_NS_PER_MS)
 #define ROUND_COPIES 64
@@ -18,16 +17,9 @@
 #define CHAIN_LEAST 3
 #define BURST_MOST 1e7 /* launches: 100 ms hold no more */
 
-/* The steps that count. */
-struct span {
-    bool known;
-    int64_t from_ns, to_ns;
-    size_t steps; /* in it */
-};
-
 struct process {
     int32_t pid, rank;
-    struct span span; /* of a device that it uses */
+    struct hec_steady span; /* of a device that it uses */
     bool used, bursts;
     int64_t first_ns; /* on any device */
     struct hec_call_total api[HEC_API_CLASS_COUNT];
@@ -45,7 +37,7 @@ struct use {
 struct device {
     int index;
     bool used;
-    struct span span;
+    struct hec_steady span;
     int64_t first_ns, traced_ns;
     int64_t from_ns, to_ns; /* the span, as the device sees it: from the end of what was launched before it, to that of
                                what was launched in it */
@@ -141,23 +133,10 @@ struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables) {
     return c;
 }
 
-static struct span span_of(const struct hec_step_list *steps) {
-    struct span span = {0};
-    if (!steps || !steps->count)
-        return span;
-    size_t skipped = steps->count < 4 * SKIPPED_STEPS ? steps->count / 4 : SKIPPED_STEPS;
-    span.from_ns = skipped ? steps->list[skipped - 1].end_ns : steps->list[0].start_ns;
-    for (size_t i = skipped; i < steps->count; i++)
-        span.to_ns = i == skipped || steps->list[i].end_ns > span.to_ns ? steps->list[i].end_ns : span.to_ns;
-    span.known = span.to_ns > span.from_ns;
-    span.steps = steps->count - skipped;
-    return span;
-}
-
 void hec_calls_steps(struct hec_calls *c, const struct hec_device_steps *steps) {
     for (size_t i = 0; i < c->device_count; i++) {
         struct device *d = &c->devices[i];
-        d->span = span_of(hec_device_steps_of(steps, d->index));
+        d->span = hec_steady_counted(hec_device_steps_of(steps, d->index));
         d->from_ns = d->span.from_ns;
         d->to_ns = d->span.to_ns;
     }
@@ -174,12 +153,11 @@ static void add(struct hec_call_total *total, int64_t ns) {
 }
 
 static bool counts(const struct process *p, int64_t start_ns) {
-    return p->span.known ? start_ns >= p->span.from_ns && start_ns < p->span.to_ns : p->used && start_ns >= p->first_ns;
+    return p->span.known ? hec_steady_at(&p->span, start_ns) : p->used && start_ns >= p->first_ns;
 }
 
 static bool late(const struct process *p, int64_t start_ns) {
-    return p->span.known ? start_ns >= p->span.from_ns && start_ns < p->span.to_ns
-                         : p->used && start_ns > p->first_ns + LATE_NS;
+    return p->span.known ? hec_steady_at(&p->span, start_ns) : p->used && start_ns > p->first_ns + LATE_NS;
 }
 
 /* Of a burst that is not wholly inside the span, its part. */

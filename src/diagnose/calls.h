@@ -2,9 +2,8 @@
  * could be one. One streaming pass, fed beside the states; memory grows with the number of tracks.
  *
  * What counts is what was traced of the *span*:
- *   with steps     from the end of the third step (of a quarter of the steps where there are fewer than 12) to the end of
- *                  the last one: start-up, warm-up and clean-up are not in it. What the device does belongs to it by its
- *                  launch, since programs run ahead of the device.
+ *   with steps     the steady part, of few steps too (hec_steady_counted): start-up, warm-up and clean-up are not in it. What
+ *                  the device does belongs to it by its launch, since programs run ahead of the device.
  *   without steps  from the first activity of the device to its last
  * Where the device was not seen (HEC_ACTIVITY_INFERRED), launches are those of bursts and of the calls that were recorded
  * one by one, and copies those that calls asked for.
@@ -40,8 +39,8 @@ struct hec_call_facts {
     double round_trip_bytes, round_trip_s; /* there and back */
     double pageable_bytes, pageable_s;     /* host to device and back, pageable */
     double pinned_bytes, pinned_s;
-    /* Calls of api class MODULE that began after the third step (or the quarter); without steps, more than 2 s after the
-     * first activity of their process on any device: the start-up is over. */
+    /* Calls of api class MODULE that began in the span; without steps, more than 2 s after the first activity of their process
+     * on any device: the start-up is over. */
     int64_t late_loads;
     double late_load_s;
     /* Consecutive point-wise kernels (classes elementwise, copying, random) of one stream: unfused chains. A normalisation
@@ -52,7 +51,7 @@ struct hec_call_facts {
     int64_t graph_launches;
 };
 
-/* By the visitor of hec_states_build, in this order; state.h says what is passed. */
+/* Fed beside the states, in this order. */
 struct hec_calls;
 struct hec_device_steps;
 struct hec_state_piece;

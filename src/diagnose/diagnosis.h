@@ -3,17 +3,24 @@
 #define HEC_DIAGNOSE_DIAGNOSIS_H
 
 #include "diagnose/calls.h"
-#include "diagnose/class_profile.h"
 #include "diagnose/gaps.h"
 #include "diagnose/ledger.h"
 #include "diagnose/source_lines.h"
 #include "diagnose/source_lines_modules.h"
 #include "diagnose/steady.h"
+#include "diagnose/watts.h"
 
 /* Source lines kept of a state and device. */
 #define HEC_DIAGNOSIS_LINES 10
 /* Modules kept of a device. */
 #define HEC_DIAGNOSIS_MODULES 10
+
+/* What else is known of a device of the ledger. */
+struct hec_device_result {
+    struct hec_call_facts calls;
+    struct hec_step_summary steps; /* what its processes do; count 0: none */
+    struct hec_watts watts;
+};
 
 struct hec_diagnosis {
     struct hec_ledger ledger;       /* devices with activities, and those that are held and unused */
@@ -22,29 +29,31 @@ struct hec_diagnosis {
     struct hec_source_lines steady_source;
     struct hec_source_modules modules; /* what launched compute; empty where no ranges or operators are known */
     struct hec_gaps gaps;              /* of the steady part */
-    char (*why)[256];                  /* by ledger device: why its rows have no joules; "": they have. malloc'ed */
-    char (*how)[160];                  /* by ledger device: on what its watts rest; "" with why. malloc'ed */
-    struct hec_call_facts *calls;      /* by ledger device; malloc'ed, NULL: none */
-    struct hec_step_summary *steps; /* by ledger device: what its processes do; count 0: none. malloc'ed, NULL: none */
-    struct hec_class_profile *profiles; /* by ledger device; malloc'ed, NULL: none */
+    struct hec_device_result *results; /* by ledger device; malloc'ed, NULL: none */
 };
 
 struct hec_summary_input;
-struct hec_timeline;
 struct hec_device_summary;
+struct hec_diagnosis_builder;
 
-/* One pass over the states of all devices feeds the ledger, the source lines and the watts. Seconds are always told;
- * joules where the device's energy is valid and its power readings span enough, and then the rows add up to that energy.
- * A device's watts by state come from its power history and the windows between the values of its energy counter
- * (unmix.h), and where those do not tell them apart from what is known of states beforehand (pricing.h), with bounds that
- * are as wide; of time that was not traced they count as those of the state that it is counted for.
+/* One pass (pass.h) feeds the ledger, the source lines and the watts. Seconds are always told; joules where the device's
+ * energy is valid and its power readings span enough, and then the rows add up to that energy. A device's watts by state
+ * come from its power history and the windows between the values of its energy counter (unmix.h), and where those do not
+ * tell them apart from what is known of states beforehand (pricing.h), with bounds that are as wide; of time that was not
+ * traced they count as those of the state that it is counted for.
  *
- * timeline: of the run, complete (devices and end); told: what hec_timeline_build made of it. devices: energies filled
- * in. Pure; linear in time; memory grows with what ledger.h, calls.h and source_lines.h say, and 64 bytes a reading of at
- * most 2.8 hours: of longer runs every nth minute counts. 0, HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */
-int hec_diagnosis_build(const struct hec_summary_input *input, const struct hec_timeline_input *timeline,
-                        const struct hec_timeline *told, const struct hec_device_summary *devices, int device_count,
-                        struct hec_diagnosis *out, struct hec_why *why);
+ * The pass is to stay until the end. watts: devices have telemetry, which is to be read. Pure; linear in time; memory grows
+ * with what ledger.h, calls.h, source_lines.h, inferred.h and watts.h say, and 64 bytes a reading of at most 2.8 hours: of
+ * longer runs every nth minute counts. 0 or HEC_ERR_NOMEM. */
+#define HEC_DIAGNOSIS_CONSUMERS 4
+int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_diagnosis_builder **out,
+                        struct hec_pass_consumer *consumers); /* HEC_DIAGNOSIS_CONSUMERS of them */
+/* timeline: of the same pass, complete. devices: energies filled in. Frees the builder, whatever it returns: 0,
+ * HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */
+int hec_diagnosis_end(struct hec_diagnosis_builder *builder, const struct hec_summary_input *input,
+                      const struct hec_timeline *timeline, const struct hec_device_summary *devices, int device_count,
+                      struct hec_diagnosis *out, struct hec_why *why);
+void hec_diagnosis_abandon(struct hec_diagnosis_builder *builder); /* NULL is fine */
 void hec_diagnosis_free(struct hec_diagnosis *diagnosis);
 
 /* The ledger of a device, and in *why (may be NULL) why it has no joules ("": it has). NULL:

@@ -46,7 +46,7 @@ static void own(struct hec_gap_facts *g, enum hec_state state, enum hec_cause ca
 }
 
 static double explain(struct hec_gap_facts *g, enum hec_state state, enum hec_cause cause, double seconds) {
-    double part = fmin(seconds, g->ahead_s[cause]);
+    double ahead = g->ahead_s[cause], part = ahead < seconds ? ahead : seconds;
     if (!(part > 0))
         return seconds;
     g->ahead_s[cause] -= part;

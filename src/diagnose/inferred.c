@@ -1,6 +1,7 @@
 #include "diagnose/inferred.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "diagnose/feed.h"
 #include "diagnose/inferred_survey.h"
 
@@ -8,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLS                                                                                                          \
-    (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
+/* What states are made of (state.h). */
+#define KINDS                                                                                                          \
+    (HEC_ACTIVITY_DEVICE | HEC_INFERRED_CALLS | HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) |                                 \
+     HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
+#define KEPT_BLOCK 16384
+#define KEPT_MOST (1u << 22)                   /* records, 256 MB: a run of more is read again */
 #define READING_LEAST_NS (400 * HEC_NS_PER_MS) /* closer ones are put together */
 #define LAUNCHES_LEAST 100
 #define SLICE_NS HEC_NS_PER_MS /* while launching, busy and idle take turns so often */
@@ -38,9 +43,13 @@ struct pending {
 };
 
 struct hec_inferred {
-    const struct hec_timeline_input *from;
+    const struct hec_pass *from;
+    struct hec_pass view; /* the same, as it is told: its tables and survey are those of `from` but for tracks */
     struct hec_timeline_input input;
     struct hec_inferred_survey survey;
+    bool keeps, cut; /* cut: there was more than could be kept */
+    struct hec_activity **kept;
+    size_t kept_count, block_count;
     struct machine *machines;
     size_t machine_count;
     enum hec_inferred_variant variant;
@@ -303,13 +312,11 @@ static int take(void *to, const struct hec_activity *a, size_t count) {
         if (!hec_timeline_plausible(&a[i]))
             continue;
         f->now_ns = a[i].start_ns;
-        struct machine *m = bit & (CALLS | HEC_ACTIVITY_DEVICE) ? machine_of(f, &a[i]) : NULL;
-        if (f->telling && a[i].kind == HEC_ACTIVITY_WINDOW && hec_inferred_survey_hides(&f->survey, &a[i]))
-            continue;
+        struct machine *m = bit & (HEC_INFERRED_CALLS | HEC_ACTIVITY_DEVICE) ? machine_of(f, &a[i]) : NULL;
         if (f->telling)
             err = put(f, &a[i]);
-        if (m && !err && (bit & CALLS)) {
-            const char *name = a[i].kind == HEC_ACTIVITY_API ? hec_timeline_name(&f->survey.tables, a[i].name) : "";
+        if (m && !err && (bit & HEC_INFERRED_CALLS)) {
+            const char *name = a[i].kind == HEC_ACTIVITY_API ? hec_timeline_name(f->survey.tables, a[i].name) : "";
             err = hec_inferred_device_call(&m->device, &a[i], name);
             if (!f->telling && hec_inferred_launches(&a[i]) > 0)
                 hec_inferred_share_launches(&m->share, a[i].start_ns, hec_inferred_launches(&a[i]));
@@ -336,9 +343,25 @@ static const struct hec_inferred_limits limits_of[] = {
     [HEC_INFERRED_MOST_WITHIN] = HEC_INFERRED_MOST,
 };
 
+/* What was kept, or the run once more. */
+static int replay(struct hec_inferred *f, uint32_t kinds,
+                  int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
+                  struct hec_why *why) {
+    int err = 0;
+    if (!f->keeps || f->cut) {
+        const struct hec_timeline_input *input = f->from->input;
+        err = input->activities ? input->activities(input->context, kinds, visit, to, why) : 0;
+        return err == HEC_ERR_NOTFOUND ? 0 : err;
+    }
+    for (size_t done = 0; done < f->kept_count && !err; done += KEPT_BLOCK)
+        err = visit(to, f->kept[done / KEPT_BLOCK],
+                    f->kept_count - done < KEPT_BLOCK ? f->kept_count - done : KEPT_BLOCK);
+    return err;
+}
+
 /* All of the run, told (kinds to visit) or gathered. */
 static int run(struct hec_inferred *f, bool telling, uint32_t kinds, struct hec_why *why) {
-    uint32_t needed = CALLS;
+    uint32_t needed = HEC_INFERRED_CALLS;
     for (size_t i = 0; i < f->machine_count; i++) {
         struct machine *m = &f->machines[i];
         hec_inferred_device_init(&m->device, &limits_of[f->variant], &f->survey.rates);
@@ -354,53 +377,13 @@ static int run(struct hec_inferred *f, bool telling, uint32_t kinds, struct hec_
     f->kinds = kinds;
     f->pending_count = f->settled = 0;
     f->now_ns = INT64_MIN;
-    int err = f->from->activities(f->from->context, kinds | needed, take, f, why);
-    err = err == HEC_ERR_NOTFOUND ? 0 : err;
+    int err = replay(f, kinds | needed, take, f, why);
     for (size_t i = 0; i < f->machine_count && !err; i++)
         err = hec_inferred_device_advance(&f->machines[i].device, f->machines[i].use->process->last_ns);
     return err || !telling ? err : flush(f, INT64_MAX);
 }
 
 /* ---- the input ---- */
-
-static int names(void *context, int (*visit)(void *to, uint32_t id, const char *text), void *to, struct hec_why *why) {
-    const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
-    return from->names ? from->names(from->context, visit, to, why) : 0;
-}
-
-static int tracks(void *context, int (*visit)(void *to, const struct hec_track *track), void *to, struct hec_why *why) {
-    const struct hec_inferred *f = context;
-    int err = f->from->tracks(f->from->context, visit, to, why);
-    for (size_t i = 0; i < f->machine_count && !err; i++) {
-        const struct machine *m = &f->machines[i];
-        const struct hec_track track = {.id = m->track,
-                                        .kind = HEC_TRACK_STREAM,
-                                        .pid = m->use->process->pid,
-                                        .rank = m->use->process->rank,
-                                        .device = m->use->device,
-                                        .stream = -1,
-                                        .name = "inferred"};
-        err = m->use->process->inferred ? visit(to, &track) : 0;
-    }
-    return err;
-}
-
-static int kernels(void *context, int (*visit)(void *to, const struct hec_kernel *kernel), void *to,
-                   struct hec_why *why) {
-    const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
-    return from->kernels ? from->kernels(from->context, visit, to, why) : 0;
-}
-
-static int frames(void *context, int (*visit)(void *to, const struct hec_frame *frame), void *to, struct hec_why *why) {
-    const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
-    return from->frames ? from->frames(from->context, visit, to, why) : 0;
-}
-
-static int tracers(void *context, int (*visit)(void *to, const struct hec_tracer *tracer), void *to,
-                   struct hec_why *why) {
-    const struct hec_timeline_input *from = ((struct hec_inferred *)context)->from;
-    return from->tracers ? from->tracers(from->context, visit, to, why) : 0;
-}
 
 static int activities(void *context, uint32_t kinds,
                       int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
@@ -467,53 +450,135 @@ static int find_source(const struct hec_summary_input *summary, struct machine *
     return hec_inferred_share_interval(share, INT64_MAX, NAN);
 }
 
+/* ---- what is kept ---- */
+
+/* A tracer in mode full or graph sees all that its process asks of a device. */
+static bool may_be_inferred(const struct hec_timeline_tables *tables) {
+    for (size_t i = 0; i < tables->tracer_count; i++)
+        if (tables->tracers[i].mode != HEC_TRACE_FULL && tables->tracers[i].mode != HEC_TRACE_GRAPH)
+            return true;
+    return false;
+}
+
+static void drop(struct hec_inferred *f) {
+    for (size_t i = 0; i < f->block_count; i++)
+        free(f->kept[i]);
+    free(f->kept);
+    f->kept = NULL;
+    f->block_count = f->kept_count = 0;
+}
+
+static int keep(struct hec_inferred *f, const struct hec_activity *a, size_t count) {
+    for (size_t i = 0; i < count && !f->cut; i++) {
+        if (!(KINDS & HEC_ACTIVITY_BIT(a[i].kind)))
+            continue;
+        if (f->kept_count == KEPT_MOST) {
+            f->cut = true;
+            drop(f);
+        } else if (f->kept_count == f->block_count * KEPT_BLOCK) {
+            struct hec_activity **grown = realloc(f->kept, (f->block_count + 1) * sizeof(struct hec_activity *));
+            if (!grown)
+                return HEC_ERR_NOMEM;
+            f->kept = grown;
+            if (!(f->kept[f->block_count] = malloc(KEPT_BLOCK * sizeof *a)))
+                return HEC_ERR_NOMEM;
+            f->block_count++;
+        }
+        if (!f->cut) {
+            f->kept[f->kept_count / KEPT_BLOCK][f->kept_count % KEPT_BLOCK] = a[i];
+            f->kept_count++;
+        }
+    }
+    return 0;
+}
+
+static int take_all(void *context, const struct hec_activity *a, size_t count) {
+    struct hec_inferred *f = context;
+    int err = hec_inferred_survey_take(&f->survey, a, count);
+    return !err && f->keeps ? keep(f, a, count) : err;
+}
+
 /* ---- the whole ---- */
 
-static int prepare(struct hec_inferred *f, const struct hec_summary_input *summary, struct hec_why *why) {
-    struct hec_inferred_survey *s = &f->survey;
-    int err = 0;
-    f->machines = calloc(s->use_count + 1, sizeof *f->machines);
-    if (!f->machines)
+int hec_inferred_begin(const struct hec_pass *pass, struct hec_inferred **out, struct hec_pass_consumer *consumer) {
+    struct hec_inferred *f = *out = calloc(1, sizeof *f);
+    if (!f)
         return HEC_ERR_NOMEM;
-    for (size_t i = 0; i < s->use_count && !err; i++) {
-        struct machine *m = &f->machines[f->machine_count++];
-        m->all = f;
-        m->use = &s->uses[i];
-        m->track = (uint32_t)(s->tables.track_count ? s->tables.track_count : 1) + (uint32_t)i;
-        hec_inferred_share_init(&m->share);
+    f->from = pass;
+    f->keeps = may_be_inferred(&pass->tables);
+    *consumer = (struct hec_pass_consumer){f, f->keeps ? KINDS : HEC_INFERRED_CALLS, take_all};
+    return hec_inferred_survey_begin(&f->survey, pass);
+}
+
+static int view_tracks(struct hec_inferred *f) {
+    struct hec_timeline_tables *tables = &f->view.tables;
+    size_t first = tables->track_count ? tables->track_count : 1;
+    struct hec_track *tracks = calloc(first + f->machine_count, sizeof *tracks);
+    if (tracks && tables->track_count)
+        memcpy(tracks, tables->tracks, tables->track_count * sizeof *tracks);
+    tables->tracks = tracks;
+    if (!tracks)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < f->machine_count; i++) {
+        struct machine *m = &f->machines[i];
+        m->track = (uint32_t)(first + i);
         if (m->use->process->inferred)
-            err = find_source(summary, m, why);
+            tracks[m->track] = (struct hec_track){.id = m->track,
+                                                  .kind = HEC_TRACK_STREAM,
+                                                  .pid = m->use->process->pid,
+                                                  .rank = m->use->process->rank,
+                                                  .device = m->use->device,
+                                                  .stream = -1,
+                                                  .name = "inferred"};
+    }
+    tables->track_count = first + f->machine_count;
+    return 0;
+}
+
+static int make_view(struct hec_inferred *f) {
+    f->view = *f->from;
+    f->view.windows = (struct hec_windows){0};
+    f->input = *f->from->input;
+    f->input.context = f;
+    f->input.activities = activities;
+    f->view.input = &f->input;
+    int err = view_tracks(f);
+    for (size_t i = 0; i < f->from->windows.count && !err; i++) {
+        const struct hec_window *w = &f->from->windows.list[i];
+        const struct hec_inferred_process *p = f->survey.by_track[w->track];
+        if (!p || !p->inferred)
+            err = hec_windows_add(&f->view.windows, w);
     }
     return err;
 }
 
-int hec_inferred_begin(const struct hec_summary_input *summary, const struct hec_timeline_input *timeline,
-                       struct hec_inferred **out, struct hec_why *why) {
-    struct hec_inferred *f = calloc(1, sizeof *f);
-    bool any = false;
-    *out = NULL;
-    if (!f)
-        return HEC_ERR_NOMEM;
-    f->from = timeline;
-    int err = hec_inferred_survey_build(timeline, &f->survey, why);
-    for (size_t i = 0; i < f->survey.use_count; i++)
-        any |= f->survey.uses[i].process->inferred;
-    if (!err && any)
-        err = prepare(f, summary, why);
-    if (err || !any) {
-        hec_inferred_free(f);
-        return err;
+int hec_inferred_decide(struct hec_inferred *f, const struct hec_summary_input *summary, bool *any,
+                        struct hec_why *why) {
+    struct hec_inferred_survey *s = &f->survey;
+    bool windows = false;
+    int err = hec_inferred_survey_decide(s);
+    *any = false;
+    for (size_t i = 0; i < s->process_count; i++)
+        windows |= s->processes[i].inferred && s->processes[i].windows.count;
+    if (windows && !err)
+        err = replay(f, HEC_ACTIVITY_DEVICE, hec_inferred_survey_seen, s, why);
+    f->machines = calloc(s->use_count + 1, sizeof *f->machines);
+    if (!f->machines)
+        err = HEC_ERR_NOMEM;
+    for (size_t i = 0; i < s->use_count && !err; i++) {
+        struct machine *m = &f->machines[f->machine_count++];
+        m->all = f;
+        m->use = &s->uses[i];
+        hec_inferred_share_init(&m->share);
+        if (m->use->process->inferred) {
+            *any = true;
+            err = find_source(summary, m, why);
+        }
     }
-    f->input = *timeline;
-    f->input.context = f;
-    f->input.names = names;
-    f->input.tracks = tracks;
-    f->input.kernels = kernels;
-    f->input.frames = frames;
-    f->input.tracers = tracers;
-    f->input.activities = activities;
-    *out = f;
-    return 0;
+    if (*any && !err)
+        return make_view(f);
+    drop(f);
+    return err;
 }
 
 void hec_inferred_free(struct hec_inferred *f) {
@@ -521,21 +586,26 @@ void hec_inferred_free(struct hec_inferred *f) {
         return;
     for (size_t i = 0; i < f->machine_count; i++)
         hec_inferred_share_free(&f->machines[i].share);
+    if (f->view.input) {
+        free(f->view.tables.tracks);
+        hec_windows_free(&f->view.windows);
+    }
     free(f->machines);
     free(f->pending);
+    drop(f);
     hec_inferred_survey_free(&f->survey);
     free(f);
 }
 
-int hec_inferred_input(struct hec_inferred *f, enum hec_inferred_variant variant, const struct hec_timeline_input **out,
-                       struct hec_why *why) {
+int hec_inferred_pass(struct hec_inferred *f, enum hec_inferred_variant variant, const struct hec_pass **out,
+                      struct hec_why *why) {
     f->variant = variant;
     for (size_t i = 0; i < f->machine_count; i++)
         hec_inferred_share_begin(&f->machines[i].share, variant);
     int err = run(f, false, 0, why);
     for (size_t i = 0; i < f->machine_count && !err; i++)
         hec_inferred_share_end(&f->machines[i].share);
-    *out = &f->input;
+    *out = &f->view;
     return err;
 }
 

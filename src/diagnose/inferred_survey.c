@@ -4,15 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLS                                                                                                          \
-    (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
 #define UNSEEN_LEAST 0.05        /* of the time in which work was given, or waited for */
 #define RATE_LEAST_BYTES 1048576 /* smaller copies are mostly latency */
-
-struct build {
-    struct hec_inferred_survey *out;
-    const struct hec_timeline_input *input;
-};
 
 double hec_inferred_launches(const struct hec_activity *a) {
     if (a->kind == HEC_ACTIVITY_BURST)
@@ -46,12 +39,12 @@ static int add_use(struct hec_inferred_survey *s, struct hec_inferred_process *p
 }
 
 struct hec_inferred_use *hec_inferred_survey_use(const struct hec_inferred_survey *s, const struct hec_activity *a) {
-    struct hec_inferred_process *p = a->track < s->tables.track_count ? s->by_track[a->track] : NULL;
+    struct hec_inferred_process *p = a->track < s->tables->track_count ? s->by_track[a->track] : NULL;
     struct hec_inferred_use *only = NULL;
     if (!p)
         return NULL;
     if (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind))
-        return find_use(s, p, s->tables.tracks[a->track].device);
+        return find_use(s, p, s->tables->tracks[a->track].device);
     if (a->device)
         return find_use(s, p, a->device - 1);
     for (size_t i = 0; i < s->use_count; i++)
@@ -63,11 +56,6 @@ struct hec_inferred_use *hec_inferred_survey_use(const struct hec_inferred_surve
     return only;
 }
 
-bool hec_inferred_survey_hides(const struct hec_inferred_survey *s, const struct hec_activity *window) {
-    struct hec_inferred_process *p = window->track < s->tables.track_count ? s->by_track[window->track] : NULL;
-    return p && p->inferred;
-}
-
 bool hec_inferred_process_seen(struct hec_inferred_process *process, int64_t t_ns) {
     return hec_intervals_within(&process->windows, t_ns, t_ns + 1) > 0;
 }
@@ -75,12 +63,12 @@ bool hec_inferred_process_seen(struct hec_inferred_process *process, int64_t t_n
 /* ---- processes ---- */
 
 static int place_tracks(struct hec_inferred_survey *s) {
-    s->processes = calloc(s->tables.track_count + 1, sizeof *s->processes);
-    s->by_track = calloc(s->tables.track_count + 1, sizeof(struct hec_inferred_process *));
+    s->processes = calloc(s->tables->track_count + 1, sizeof *s->processes);
+    s->by_track = calloc(s->tables->track_count + 1, sizeof(struct hec_inferred_process *));
     if (!s->processes || !s->by_track)
         return HEC_ERR_NOMEM;
-    for (uint32_t i = 1; i < s->tables.track_count; i++) {
-        const struct hec_track *track = hec_timeline_track(&s->tables, i);
+    for (uint32_t i = 1; i < s->tables->track_count; i++) {
+        const struct hec_track *track = hec_timeline_track(s->tables, i);
         struct hec_inferred_process *p = NULL;
         if (!track)
             continue;
@@ -113,18 +101,12 @@ static bool tells_rate(const struct hec_activity *a) {
            (a->from == HEC_MEMORY_PAGEABLE || a->to == HEC_MEMORY_PAGEABLE);
 }
 
-static int take_calls(void *to, const struct hec_activity *a, size_t count) {
-    struct hec_inferred_survey *s = ((struct build *)to)->out;
+int hec_inferred_survey_take(struct hec_inferred_survey *s, const struct hec_activity *a, size_t count) {
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
-        struct hec_inferred_process *p = a[i].track < s->tables.track_count ? s->by_track[a[i].track] : NULL;
-        if (!p || !hec_timeline_plausible(&a[i]))
+        struct hec_inferred_process *p = a[i].track < s->tables->track_count ? s->by_track[a[i].track] : NULL;
+        if (!(HEC_INFERRED_CALLS & HEC_ACTIVITY_BIT(a[i].kind)) || !p || !hec_timeline_plausible(&a[i]))
             continue;
-        if (a[i].kind == HEC_ACTIVITY_WINDOW) {
-            if (s->window_count++ < HEC_WINDOWS_KEPT)
-                err = hec_intervals_append(&p->windows, a[i].start_ns, a[i].end_ns);
-            continue;
-        }
         p->timed |= a[i].kind == HEC_ACTIVITY_BURST || a[i].device > 0;
         if (gives_work(&a[i]) || a[i].kind == HEC_ACTIVITY_SYNC) { /* not what clears up at the end */
             p->first_ns = a[i].start_ns < p->first_ns ? a[i].start_ns : p->first_ns;
@@ -138,7 +120,7 @@ static int take_calls(void *to, const struct hec_activity *a, size_t count) {
     return err;
 }
 
-static int decide(struct hec_inferred_survey *s) {
+int hec_inferred_survey_decide(struct hec_inferred_survey *s) {
     for (size_t i = 0; i < s->process_count; i++) {
         struct hec_inferred_process *p = &s->processes[i];
         bool used = false;
@@ -156,10 +138,12 @@ static int decide(struct hec_inferred_survey *s) {
 
 /* ---- what a launch takes, where windows show it ---- */
 
-static int take_seen(void *to, const struct hec_activity *a, size_t count) {
-    struct hec_inferred_survey *s = ((struct build *)to)->out;
+int hec_inferred_survey_seen(void *survey, const struct hec_activity *a, size_t count) {
+    struct hec_inferred_survey *s = survey;
     for (size_t i = 0; i < count; i++) {
-        struct hec_inferred_use *use = hec_timeline_plausible(&a[i]) ? hec_inferred_survey_use(s, &a[i]) : NULL;
+        bool device = HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a[i].kind);
+        struct hec_inferred_use *use =
+            device && hec_timeline_plausible(&a[i]) ? hec_inferred_survey_use(s, &a[i]) : NULL;
         if (!use || !hec_inferred_process_seen(use->process, a[i].start_ns))
             continue;
         bool node = a[i].flags & HEC_ACTIVITY_IN_GRAPH, kernel = a[i].kind == HEC_ACTIVITY_KERNEL;
@@ -175,26 +159,17 @@ static int take_seen(void *to, const struct hec_activity *a, size_t count) {
     return 0;
 }
 
-int hec_inferred_survey_build(const struct hec_timeline_input *input, struct hec_inferred_survey *out,
-                              struct hec_why *why) {
-    struct build b = {out, input};
-    bool windows = false;
-    memset(out, 0, sizeof *out);
-    out->only_device = input->device_count == 1 ? input->devices[0].index : -1;
-    int err = hec_timeline_tables_load(input, &out->tables, why);
-    if (!err)
-        err = place_tracks(out);
-    if (!err && input->activities)
-        err = input->activities(input->context, CALLS | HEC_ACTIVITY_BIT(HEC_ACTIVITY_WINDOW), take_calls, &b, why);
-    if (err && err != HEC_ERR_NOTFOUND)
-        return err;
-    if ((err = decide(out)) != 0)
-        return err;
-    for (size_t i = 0; i < out->process_count; i++)
-        windows |= out->processes[i].inferred && out->processes[i].windows.count;
-    if (windows)
-        err = input->activities(input->context, HEC_ACTIVITY_DEVICE, take_seen, &b, why);
-    return err == HEC_ERR_NOTFOUND ? 0 : err;
+int hec_inferred_survey_begin(struct hec_inferred_survey *s, const struct hec_pass *pass) {
+    memset(s, 0, sizeof *s);
+    s->tables = &pass->tables;
+    s->only_device = pass->input->device_count == 1 ? pass->input->devices[0].index : -1;
+    int err = place_tracks(s);
+    for (size_t i = 0; i < pass->windows.count && !err; i++) {
+        const struct hec_window *w = &pass->windows.list[i];
+        struct hec_inferred_process *p = w->track < s->tables->track_count ? s->by_track[w->track] : NULL;
+        err = p ? hec_intervals_append(&p->windows, w->start_ns, w->end_ns) : 0;
+    }
+    return err;
 }
 
 void hec_inferred_survey_free(struct hec_inferred_survey *s) {
@@ -203,6 +178,5 @@ void hec_inferred_survey_free(struct hec_inferred_survey *s) {
     free(s->processes);
     free(s->by_track);
     free(s->uses);
-    hec_timeline_tables_free(&s->tables);
     memset(s, 0, sizeof *s);
 }

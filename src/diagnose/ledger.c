@@ -287,28 +287,3 @@ void hec_ledger_free(struct hec_ledger *ledger) {
     free(ledger->devices);
     memset(ledger, 0, sizeof *ledger);
 }
-
-static int take_steps(void *context, const struct hec_device_steps *steps) {
-    hec_ledger_steps(context, steps);
-    return 0;
-}
-
-static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
-    return hec_ledger_piece(context, device, piece);
-}
-
-int hec_ledger_build(const struct hec_timeline_input *input, const struct hec_state_limits *limits,
-                     struct hec_ledger *out, struct hec_why *why) {
-    struct hec_ledger_builder *builder = hec_ledger_begin();
-    const struct hec_state_visitor visitor = {.context = builder, .steps = take_steps, .piece = take_piece};
-    memset(out, 0, sizeof *out);
-    if (!builder)
-        return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-    int err = hec_states_build(input, limits, &visitor, why);
-    if (err) {
-        hec_ledger_abandon(builder);
-        return err;
-    }
-    err = hec_ledger_end(builder, out);
-    return err ? hec_fail(why, err, "out of memory") : 0;
-}

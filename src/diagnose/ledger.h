@@ -61,7 +61,7 @@ struct hec_ledger {
     int device_count;
 };
 
-/* Builds ledgers from pieces; to be fed by a visitor of hec_states_build, alone or beside others. */
+/* Builds ledgers from pieces; to be fed by a visitor of states, alone or beside others. */
 struct hec_ledger_builder;
 struct hec_ledger_builder *hec_ledger_begin(void); /* NULL: no memory */
 /* Kept until the last piece, or until NULL is given: pieces that come then are of no step. */
@@ -71,10 +71,6 @@ int hec_ledger_piece(struct hec_ledger_builder *builder, int device, const struc
 int hec_ledger_end(struct hec_ledger_builder *builder, struct hec_ledger *out);
 void hec_ledger_abandon(struct hec_ledger_builder *builder); /* NULL is fine */
 void hec_ledger_free(struct hec_ledger *ledger);
-
-/* All of the above. Errors like hec_states_build. */
-int hec_ledger_build(const struct hec_timeline_input *input, const struct hec_state_limits *limits,
-                     struct hec_ledger *out, struct hec_why *why);
 
 struct hec_ledger_watts {
     double watts, low, high;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "diagnose/feed.h"
+#include "diagnose/pass.h"
 #include "diagnose/stat.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ struct cover {
     double joules, bound;
 };
 
-struct phases {
+struct hec_phase_energy {
     struct hec_summary *out;
     int64_t end_ns;
     struct cover cover[HEC_SUMMARY_PHASES_MAX];
@@ -32,21 +33,13 @@ struct phases {
     double highest_w;
 };
 
-static double bin_of(const struct phases *p, int64_t t_ns) {
+static double bin_of(const struct hec_phase_energy *p, int64_t t_ns) {
     return (double)t_ns / (double)p->end_ns * BINS;
 }
 
 /* ---- the intervals ---- */
 
-static int take_name(void *to, uint32_t id, const char *text) {
-    struct phases *p = to;
-    for (int i = 0; i < p->out->phase_count; i++)
-        if (!p->cover[i].name && strncmp(p->out->phases[i].name, text, sizeof p->out->phases[i].name) == 0)
-            p->cover[i].name = id;
-    return 0;
-}
-
-static void unite(struct phases *p, struct cover *cover, int64_t start_ns, int64_t end_ns) {
+static void unite(struct hec_phase_energy *p, struct cover *cover, int64_t start_ns, int64_t end_ns) {
     end_ns = end_ns < p->end_ns ? end_ns : p->end_ns;
     start_ns = start_ns > cover->until_ns ? start_ns : cover->until_ns; /* which is 0 at first */
     if (end_ns <= start_ns)
@@ -63,27 +56,18 @@ static void unite(struct phases *p, struct cover *cover, int64_t start_ns, int64
 
 /* In ascending order of start. */
 static int take_phases(void *to, const struct hec_activity *activities, size_t count) {
-    struct phases *p = to;
+    struct hec_phase_energy *p = to;
     for (size_t k = 0; k < count; k++)
-        for (int i = 0; i < p->out->phase_count; i++)
+        for (int i = 0; i < p->out->phase_count && activities[k].kind == HEC_ACTIVITY_PHASE; i++)
             if (activities[k].name && p->cover[i].name == activities[k].name)
                 unite(p, &p->cover[i], activities[k].start_ns, activities[k].end_ns);
     return 0;
 }
 
-static int read_intervals(struct phases *p, const struct hec_timeline_input *in, struct hec_why *why) {
-    if (!in->names || !in->activities)
-        return HEC_OK;
-    int err = in->names(in->context, take_name, p, why);
-    if (!err)
-        err = in->activities(in->context, HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE), take_phases, p, why);
-    return err == HEC_ERR_NOTFOUND ? HEC_OK : err;
-}
-
 /* ---- the power ---- */
 
 static void take_step(void *to, int64_t start_ns, int64_t end_ns, double watts) {
-    struct phases *p = to;
+    struct hec_phase_energy *p = to;
     start_ns = start_ns > 0 ? start_ns : 0;
     end_ns = end_ns < p->end_ns ? end_ns : p->end_ns;
     if (end_ns <= start_ns)
@@ -104,7 +88,7 @@ static double widest(double joules, double seconds, double ceiling_w) {
     return fmax(joules, ceiling_w * seconds - joules);
 }
 
-static void charge(struct phases *p, const struct hec_device_summary *d, double tau_s) {
+static void charge(struct hec_phase_energy *p, const struct hec_device_summary *d, double tau_s) {
     double all = 0, run_s = (double)p->end_ns / HEC_NS_PER_S;
     double ceiling_w = fmax(p->highest_w, isfinite(d->power_limit_w) ? d->power_limit_w : 0);
     for (int bin = 0; bin < BINS; bin++)
@@ -124,8 +108,8 @@ static void charge(struct phases *p, const struct hec_device_summary *d, double 
     }
 }
 
-static int read_device(struct phases *p, const struct hec_summary_input *in, const struct hec_device_summary *d,
-                       struct hec_why *why) {
+static int read_device(struct hec_phase_energy *p, const struct hec_summary_input *in,
+                       const struct hec_device_summary *d, struct hec_why *why) {
     struct hec_steps steps;
     memset(p->joules, 0, BINS * sizeof *p->joules);
     p->highest_w = 0;
@@ -140,7 +124,7 @@ static int read_device(struct phases *p, const struct hec_summary_input *in, con
 
 /* ---- the result ---- */
 
-static void settle(struct phases *p) {
+static void settle(struct hec_phase_energy *p) {
     for (int i = 0; i < p->out->phase_count; i++) {
         struct hec_phase_summary *phase = &p->out->phases[i];
         const struct cover *cover = &p->cover[i];
@@ -155,33 +139,54 @@ static void settle(struct phases *p) {
     }
 }
 
-int hec_phase_energy(const struct hec_summary_input *input, int64_t end_ns, struct hec_summary *out,
-                     struct hec_why *why) {
+int hec_phase_energy_begin(const struct hec_timeline_tables *tables, int64_t end_ns, struct hec_summary *out,
+                           struct hec_phase_energy **phases, struct hec_pass_consumer *consumer) {
     for (int i = 0; i < out->phase_count; i++) {
         out->phases[i].joules = out->phases[i].bound_joules = NAN;
         snprintf(out->phases[i].why, sizeof out->phases[i].why, "the run's energy is not known");
     }
-    if (!out->phase_count || !isfinite(out->joules) || end_ns <= 0)
+    *phases = NULL;
+    *consumer = (struct hec_pass_consumer){0};
+    if (!out->phase_count || end_ns <= 0)
         return HEC_OK;
-    struct phases *p = calloc(1, sizeof *p);
+    struct hec_phase_energy *p = calloc(1, sizeof *p);
     float *shares = calloc((size_t)out->phase_count * BINS, sizeof *shares);
-    double *joules = malloc(BINS * sizeof *joules);
-    int err = p && shares && joules ? HEC_OK : HEC_ERR_NOMEM;
-    if (!err) {
-        *p = (struct phases){.out = out, .end_ns = end_ns, .joules = joules};
-        for (int i = 0; i < out->phase_count; i++) {
-            p->cover[i].share = shares + (size_t)i * BINS;
-            out->phases[i].why[0] = '\0';
-        }
-        err = read_intervals(p, &input->timeline, why);
+    if (!p || !shares) {
+        free(p);
+        free(shares);
+        return HEC_ERR_NOMEM;
     }
-    for (int i = 0; i < out->device_count && !err; i++)
-        if (out->devices[i].used)
-            err = read_device(p, input, &out->devices[i], why);
+    *p = (struct hec_phase_energy){.out = out, .end_ns = end_ns};
+    for (int i = 0; i < out->phase_count; i++) {
+        struct cover *cover = &p->cover[i];
+        cover->share = shares + (size_t)i * BINS;
+        for (uint32_t id = 1; id < tables->name_count && !cover->name; id++)
+            if (strncmp(out->phases[i].name, hec_timeline_name(tables, id), sizeof out->phases[i].name) == 0)
+                cover->name = id;
+    }
+    *phases = p;
+    *consumer = (struct hec_pass_consumer){p, HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE), take_phases};
+    return HEC_OK;
+}
+
+int hec_phase_energy_end(struct hec_phase_energy *p, const struct hec_summary_input *input, struct hec_why *why) {
+    if (!p || !isfinite(p->out->joules))
+        return HEC_OK;
+    int err = (p->joules = malloc(BINS * sizeof *p->joules)) ? HEC_OK : HEC_ERR_NOMEM;
+    for (int i = 0; i < p->out->phase_count; i++)
+        p->out->phases[i].why[0] = '\0';
+    for (int i = 0; i < p->out->device_count && !err; i++)
+        if (p->out->devices[i].used)
+            err = read_device(p, input, &p->out->devices[i], why);
     if (!err)
         settle(p);
-    free(joules);
-    free(shares);
-    free(p);
     return err;
+}
+
+void hec_phase_energy_free(struct hec_phase_energy *p) {
+    if (p) {
+        free(p->cover[0].share);
+        free(p->joules);
+    }
+    free(p);
 }

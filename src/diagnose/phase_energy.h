@@ -16,9 +16,15 @@
 
 #define HEC_PHASE_BOUND_MAX 0.50
 
-/* Fills joules, bound_joules and why of out->phases, once devices, their energy and the totals stand. HEC_ERR_NOMEM or
- * what the input returned. */
-int hec_phase_energy(const struct hec_summary_input *input, int64_t end_ns, struct hec_summary *out,
-                     struct hec_why *why);
+/* Fed by a pass (pass.h), with the phases of out, which stay in place until the end. *phases NULL: there are none. 0 or
+ * HEC_ERR_NOMEM. */
+struct hec_pass_consumer;
+struct hec_phase_energy;
+int hec_phase_energy_begin(const struct hec_timeline_tables *tables, int64_t end_ns, struct hec_summary *out,
+                           struct hec_phase_energy **phases, struct hec_pass_consumer *consumer);
+/* Fills joules, bound_joules and why of its phases, once devices, their energy and the totals stand. HEC_ERR_NOMEM or what
+ * the input returned. */
+int hec_phase_energy_end(struct hec_phase_energy *phases, const struct hec_summary_input *input, struct hec_why *why);
+void hec_phase_energy_free(struct hec_phase_energy *phases); /* NULL is fine */
 
 #endif

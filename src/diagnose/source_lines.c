@@ -21,10 +21,8 @@ struct weight {
 };
 
 struct hec_source_builder {
-    struct hec_timeline_tables tables;
-    struct hec_frame *frames; /* by id */
-    uint32_t *blamed;         /* by id: the frame to blame for a stack that ends here; 0 not looked for yet */
-    size_t frame_count, frame_capacity;
+    const struct hec_timeline_tables *tables;
+    uint32_t *blamed;     /* by frame: the one to blame for a stack that ends here; 0 not looked for yet */
     struct weight *slots; /* a hash table, a power of two; samples 0: free */
     size_t slot_count, used;
 };
@@ -53,70 +51,37 @@ int hec_source_rank(const char *file) {
 static uint32_t blame(struct hec_source_builder *b, uint32_t leaf) {
     uint32_t best = leaf;
     int best_rank = 3;
-    if (leaf >= b->frame_count || b->frames[leaf].id != leaf)
+    if (leaf >= b->tables->frame_count || b->tables->frames[leaf].id != leaf)
         return 0;
     if (b->blamed[leaf])
         return b->blamed[leaf];
     uint32_t at = leaf;
-    for (int depth = 0; at && at < b->frame_count && best_rank > 0 && depth < DEPTH_MAX; depth++) {
-        int rank = hec_source_rank(hec_timeline_name(&b->tables, b->frames[at].file));
+    for (int depth = 0; at && at < b->tables->frame_count && best_rank > 0 && depth < DEPTH_MAX; depth++) {
+        int rank = hec_source_rank(hec_timeline_name(b->tables, b->tables->frames[at].file));
         if (rank < best_rank) {
             best = at;
             best_rank = rank;
         }
-        at = b->frames[at].parent;
+        at = b->tables->frames[at].parent;
     }
     return b->blamed[leaf] = best;
 }
 
 /* ---- gathering ---- */
 
-static int take_frame(void *to, const struct hec_frame *frame) {
-    struct hec_source_builder *b = to;
-    size_t need = (size_t)frame->id + 1;
-    if (!frame->id || frame->id > 2 * b->frame_count + 65536) /* ids are dense: nonsense */
-        return 0;
-    if (need > b->frame_capacity) {
-        size_t capacity = b->frame_capacity ? b->frame_capacity : 256;
-        while (capacity < need)
-            capacity *= 2;
-        struct hec_frame *grown = realloc(b->frames, capacity * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        b->frames = grown;
-        b->frame_capacity = capacity;
+struct hec_source_builder *hec_source_begin(const struct hec_timeline_tables *tables) {
+    struct hec_source_builder *b = calloc(1, sizeof *b);
+    if (b && (b->blamed = calloc(tables->frame_count + 1, sizeof *b->blamed))) {
+        b->tables = tables;
+        return b;
     }
-    if (need > b->frame_count) {
-        memset(&b->frames[b->frame_count], 0, (need - b->frame_count) * sizeof *b->frames);
-        b->frame_count = need;
-    }
-    b->frames[frame->id] = *frame;
-    return 0;
-}
-
-int hec_source_begin(const struct hec_timeline_input *input, struct hec_source_builder **out, struct hec_why *why) {
-    struct hec_source_builder *b = *out = calloc(1, sizeof *b);
-    int err = b ? hec_timeline_tables_load(input, &b->tables, why) : HEC_ERR_NOMEM;
-    if (!err && input->frames)
-        err = input->frames(input->context, take_frame, b, why);
-    if (err == HEC_ERR_NOTFOUND || err > 0)
-        err = 0;
-    if (!err && !(b->blamed = calloc(b->frame_count + 1, sizeof *b->blamed)))
-        err = HEC_ERR_NOMEM;
-    if (err) {
-        hec_source_abandon(b);
-        *out = NULL;
-        if (err == HEC_ERR_NOMEM)
-            hec_fail(why, err, "out of memory");
-    }
-    return err;
+    free(b);
+    return NULL;
 }
 
 void hec_source_abandon(struct hec_source_builder *b) {
     if (!b)
         return;
-    hec_timeline_tables_free(&b->tables);
-    free(b->frames);
     free(b->blamed);
     free(b->slots);
     free(b);
@@ -124,12 +89,12 @@ void hec_source_abandon(struct hec_source_builder *b) {
 
 static size_t slot_of(const struct hec_source_builder *b, const struct weight *slots, size_t count,
                       const struct weight *key) {
-    const struct hec_frame *f = &b->frames[key->frame];
+    const struct hec_frame *f = &b->tables->frames[key->frame];
     uint64_t hash = ((uint64_t)f->file << 32 | (uint32_t)f->line) * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= ((uint64_t)f->function << 32 | (uint32_t)key->device << 8 | key->state) * UINT64_C(0xc2b2ae3d27d4eb4f);
     size_t at = (size_t)(hash >> 20) & (count - 1);
     for (;; at = (at + 1) & (count - 1)) {
-        const struct hec_frame *other = &b->frames[slots[at].frame];
+        const struct hec_frame *other = &b->tables->frames[slots[at].frame];
         if (!slots[at].samples || (slots[at].device == key->device && slots[at].state == key->state &&
                                    other->file == f->file && other->line == f->line && other->function == f->function))
             return at;
@@ -191,7 +156,7 @@ static const struct hec_ledger_row *row_of(const struct hec_ledger *ledger, int 
 
 static void line_of(const struct hec_source_builder *b, const struct weight *w, double total_ns,
                     const struct hec_ledger *ledger, struct hec_source_line *out) {
-    const struct hec_frame *f = &b->frames[w->frame];
+    const struct hec_frame *f = &b->tables->frames[w->frame];
     const struct hec_ledger_row *row = row_of(ledger, w->device, w->state);
     double share = (double)w->ns / total_ns;
     *out = (struct hec_source_line){
@@ -203,8 +168,8 @@ static void line_of(const struct hec_source_builder *b, const struct weight *w, 
         .seconds = row ? share * row->seconds : NAN,
         .joules = row ? share * row->joules : NAN,
     };
-    snprintf(out->file, sizeof out->file, "%s", hec_timeline_name(&b->tables, f->file));
-    snprintf(out->function, sizeof out->function, "%s", hec_timeline_name(&b->tables, f->function));
+    snprintf(out->file, sizeof out->file, "%s", hec_timeline_name(b->tables, f->file));
+    snprintf(out->function, sizeof out->function, "%s", hec_timeline_name(b->tables, f->function));
 }
 
 /* Drops AFTER_SYNC on devices that have SYNC, and makes it SYNC on others. Returns how many slots are used, at the front. */

@@ -29,10 +29,10 @@ struct hec_source_lines {
     int count;
 };
 
-/* To be fed by a visitor of hec_states_build, alone or beside others. */
+/* To be fed by a visitor of states, alone or beside others. */
 struct hec_source_builder;
-/* Reads the frames and names of the input. 0, HEC_ERR_NOMEM or what the input returned. */
-int hec_source_begin(const struct hec_timeline_input *input, struct hec_source_builder **out, struct hec_why *why);
+/* The tables are to stay until the end. NULL: no memory. */
+struct hec_source_builder *hec_source_begin(const struct hec_timeline_tables *tables);
 int hec_source_sample(struct hec_source_builder *builder, int device, const struct hec_state_sample *sample);
 /* At most `most` lines of a state and device. The ledger may be NULL: seconds and joules are NAN then. Frees the
  * builder. 0 or HEC_ERR_NOMEM (then *out is empty). */

@@ -1,7 +1,7 @@
 #include "diagnose/source_lines_modules.h"
 
 #include "base/clock.h"
-#include "diagnose/timeline_tables.h"
+#include "diagnose/pass.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +36,9 @@ struct sum {
     int64_t ns, launches;
 };
 
-struct build {
-    struct hec_timeline_tables tables;
+struct hec_source_modules_builder {
+    const struct hec_timeline_tables *tables;
+    bool any;                /* range or operator */
     struct thread **threads; /* by track id */
     struct sum *slots;       /* a hash table, a power of two; launches 0: free */
     size_t slot_count, used;
@@ -75,7 +76,7 @@ static int close_until(struct thread *t, int64_t t_ns) {
     return err;
 }
 
-static int take_range(struct build *b, const struct hec_activity *a) {
+static int take_range(struct hec_source_modules_builder *b, const struct hec_activity *a) {
     struct thread **slot = &b->threads[a->track];
     if (!*slot && !(*slot = calloc(1, sizeof **slot)))
         return HEC_ERR_NOMEM;
@@ -116,7 +117,7 @@ static struct sum *slot_of(struct sum *slots, size_t count, int device, uint64_t
     return &slots[at];
 }
 
-static int grow(struct build *b) {
+static int grow(struct hec_source_modules_builder *b) {
     size_t count = b->slot_count ? 2 * b->slot_count : 64;
     struct sum *slots = calloc(count, sizeof *slots);
     if (!slots)
@@ -131,9 +132,9 @@ static int grow(struct build *b) {
     return 0;
 }
 
-static int take_launched(struct build *b, const struct hec_activity *a) {
-    const struct hec_track *track = hec_timeline_track(&b->tables, a->track);
-    struct thread *t = a->launch_track < b->tables.track_count ? b->threads[a->launch_track] : NULL;
+static int take_launched(struct hec_source_modules_builder *b, const struct hec_activity *a) {
+    const struct hec_track *track = hec_timeline_track(b->tables, a->track);
+    struct thread *t = a->launch_track < b->tables->track_count ? b->threads[a->launch_track] : NULL;
     uint64_t label = 0;
     if (!track || track->kind != HEC_TRACK_STREAM)
         return 0;
@@ -157,12 +158,14 @@ static int take_launched(struct build *b, const struct hec_activity *a) {
 }
 
 static int take(void *to, const struct hec_activity *a, size_t count) {
-    struct build *b = to;
+    struct hec_source_modules_builder *b = to;
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
-        if (!hec_timeline_plausible(&a[i]) || a[i].track >= b->tables.track_count)
+        if (!(KINDS & HEC_ACTIVITY_BIT(a[i].kind)) || !hec_timeline_plausible(&a[i]) ||
+            a[i].track >= b->tables->track_count)
             continue;
         bool launched = a[i].kind == HEC_ACTIVITY_KERNEL || a[i].kind == HEC_ACTIVITY_GRAPH;
+        b->any |= !launched;
         err = launched ? take_launched(b, &a[i]) : take_range(b, &a[i]);
     }
     return err;
@@ -177,7 +180,7 @@ static int in_order(const void *a, const void *b) {
     return (one->label > other->label) - (one->label < other->label);
 }
 
-static int result(struct build *b, int most, struct hec_source_modules *out) {
+static int result(struct hec_source_modules_builder *b, int most, struct hec_source_modules *out) {
     size_t n = 0;
     for (size_t i = 0; i < b->slot_count; i++)
         if (b->slots[i].launches)
@@ -204,32 +207,42 @@ static int result(struct build *b, int most, struct hec_source_modules *out) {
                 .seconds = (double)s->ns / HEC_NS_PER_S,
                 .share = total > 0 ? (double)s->ns / total : 0,
             };
-            snprintf(m->name, sizeof m->name, "%s", hec_timeline_name(&b->tables, (uint32_t)(s->label >> 1)));
+            snprintf(m->name, sizeof m->name, "%s", hec_timeline_name(b->tables, (uint32_t)(s->label >> 1)));
             told++;
         }
     }
     return 0;
 }
 
-int hec_source_modules_build(const struct hec_timeline_input *input, int most, struct hec_source_modules *out,
-                             struct hec_why *why) {
-    struct build b = {0};
-    memset(out, 0, sizeof *out);
-    int err = hec_timeline_tables_load(input, &b.tables, why);
-    if (!err && !(b.threads = calloc(b.tables.track_count + 1, sizeof(struct thread *))))
-        err = HEC_ERR_NOMEM;
-    if (!err && input->activities)
-        err = input->activities(input->context, KINDS, take, &b, why);
-    if (!err || err == HEC_ERR_NOTFOUND)
-        err = result(&b, most, out);
-    for (size_t i = 0; b.threads && i < b.tables.track_count; i++) {
-        free(b.threads[i] ? b.threads[i]->changes : NULL);
-        free(b.threads[i]);
+struct hec_source_modules_builder *hec_source_modules_begin(const struct hec_timeline_tables *tables,
+                                                            struct hec_pass_consumer *consumer) {
+    struct hec_source_modules_builder *b = calloc(1, sizeof *b);
+    *consumer = (struct hec_pass_consumer){b, KINDS, take};
+    if (b && (b->threads = calloc(tables->track_count + 1, sizeof(struct thread *)))) {
+        b->tables = tables;
+        return b;
     }
-    free(b.threads);
-    free(b.slots);
-    hec_timeline_tables_free(&b.tables);
-    return err == HEC_ERR_NOMEM ? hec_fail(why, err, "out of memory") : err;
+    free(b);
+    return NULL;
+}
+
+int hec_source_modules_end(struct hec_source_modules_builder *b, int most, struct hec_source_modules *out) {
+    memset(out, 0, sizeof *out);
+    int err = b->any ? result(b, most, out) : 0;
+    hec_source_modules_abandon(b);
+    return err;
+}
+
+void hec_source_modules_abandon(struct hec_source_modules_builder *b) {
+    if (!b)
+        return;
+    for (size_t i = 0; i < b->tables->track_count; i++) {
+        free(b->threads[i] ? b->threads[i]->changes : NULL);
+        free(b->threads[i]);
+    }
+    free(b->threads);
+    free(b->slots);
+    free(b);
 }
 
 void hec_source_modules_free(struct hec_source_modules *modules) {

@@ -20,10 +20,16 @@ struct hec_source_modules {
     int count;
 };
 
-/* At most `most` of a device. One pass over kernels, graphs, ranges and operators; memory grows with the number of names
- * and threads. 0, HEC_ERR_NOMEM (then *out is empty) or what the input returned. */
-int hec_source_modules_build(const struct hec_timeline_input *input, int most, struct hec_source_modules *out,
-                             struct hec_why *why);
+/* Fed by a pass (pass.h), whose tables are to stay until the end; memory grows with the number of names and threads. NULL:
+ * no memory. */
+struct hec_pass_consumer;
+struct hec_timeline_tables;
+struct hec_source_modules_builder;
+struct hec_source_modules_builder *hec_source_modules_begin(const struct hec_timeline_tables *tables,
+                                                            struct hec_pass_consumer *consumer);
+/* At most `most` of a device. Frees the builder. 0 or HEC_ERR_NOMEM (then *out is empty). */
+int hec_source_modules_end(struct hec_source_modules_builder *builder, int most, struct hec_source_modules *out);
+void hec_source_modules_abandon(struct hec_source_modules_builder *builder); /* NULL is fine */
 void hec_source_modules_free(struct hec_source_modules *modules);
 
 #endif

@@ -1,12 +1,12 @@
 #include "diagnose/state.h"
 
+#include "diagnose/pass.h"
 #include "diagnose/state_device.h"
 #include "diagnose/timeline_tables.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_KINDS (HEC_ACTIVITY_BIT(HEC_ACTIVITY_WINDOW) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STEP))
 #define KINDS                                                                                                          \
     (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API) |                  \
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK) |                                     \
@@ -36,14 +36,11 @@ struct process {
     bool used;                              /* a device */
 };
 
-struct build {
-    const struct hec_timeline_input *input;
+struct hec_states {
+    const struct hec_pass *pass;
+    const struct hec_timeline_tables *tables; /* of it */
     struct hec_state_limits limits;
-    const struct hec_state_visitor *visitor;
-    struct hec_timeline_tables tables;
-    struct hec_windows windows;
-    struct hec_step_survey survey;
-    struct hec_device_steps steps;
+    struct hec_state_visitor visitor;
     struct process *processes;
     size_t process_count;
     struct on_track {
@@ -56,26 +53,9 @@ struct build {
     uint8_t *labels; /* by name id: of a phase of that name */
 };
 
-/* ---- before: windows, steps, tables ---- */
+/* ---- before ---- */
 
-static int take_first(void *to, const struct hec_activity *a, size_t count) {
-    struct build *b = to;
-    for (size_t i = 0; i < count; i++) {
-        const struct hec_track *track = hec_timeline_track(&b->tables, a[i].track);
-        int err = 0;
-        if (!track || !hec_timeline_plausible(&a[i]))
-            continue;
-        if (a[i].kind == HEC_ACTIVITY_WINDOW)
-            err = hec_windows_add(&b->windows, track->pid, a[i].start_ns, a[i].end_ns);
-        else
-            err = hec_step_survey_add(&b->survey, &b->tables, &a[i]);
-        if (err)
-            return err;
-    }
-    return 0;
-}
-
-static struct process *process_of(struct build *b, const struct hec_track *track) {
+static struct process *process_of(struct hec_states *b, const struct hec_track *track) {
     for (size_t i = b->process_count; i-- > 0;)
         if (b->processes[i].pid == track->pid && b->processes[i].rank == track->rank)
             return &b->processes[i];
@@ -85,10 +65,10 @@ static struct process *process_of(struct build *b, const struct hec_track *track
 }
 
 /* The main thread has the id of its process; where none has, the one seen first. */
-static int prepare_threads(struct build *b) {
+static int prepare_threads(struct hec_states *b) {
     for (int pass = 0; pass < 2; pass++)
-        for (uint32_t i = 1; i < b->tables.track_count; i++) {
-            const struct hec_track *track = hec_timeline_track(&b->tables, i);
+        for (uint32_t i = 1; i < b->tables->track_count; i++) {
+            const struct hec_track *track = hec_timeline_track(b->tables, i);
             if (!track)
                 continue;
             struct on_track *on = &b->tracks[i];
@@ -104,18 +84,18 @@ static int prepare_threads(struct build *b) {
 
 /* Before a process was traced it had used no device, and after its trace has ended it uses none any more: that time is
  * known, although no window covers it. */
-static int with_ends(const struct build *b, const struct hec_pids *pids, struct hec_intervals *traced) {
+static int with_ends(const struct hec_states *b, const struct hec_pids *pids, struct hec_intervals *traced) {
     struct hec_intervals out = {0};
     int64_t first = INT64_MAX, last = INT64_MIN;
     if (traced->everywhere)
         return 0;
-    for (size_t i = 0; i < b->windows.count; i++)
-        if (hec_pids_have(pids, b->windows.list[i].pid)) {
-            first = b->windows.list[i].start_ns < first ? b->windows.list[i].start_ns : first;
-            last = b->windows.list[i].end_ns > last ? b->windows.list[i].end_ns : last;
+    for (size_t i = 0; i < b->pass->windows.count; i++)
+        if (hec_pids_have(pids, b->pass->windows.list[i].pid)) {
+            first = b->pass->windows.list[i].start_ns < first ? b->pass->windows.list[i].start_ns : first;
+            last = b->pass->windows.list[i].end_ns > last ? b->pass->windows.list[i].end_ns : last;
         }
-    for (size_t i = 0; i < b->tables.tracer_count; i++) {
-        const struct hec_tracer *t = &b->tables.tracers[i];
+    for (size_t i = 0; i < b->tables->tracer_count; i++) {
+        const struct hec_tracer *t = &b->tables->tracers[i];
         if (!hec_pids_have(pids, t->pid) || t->last_ns <= t->first_ns)
             continue;
         first = hec_tracer_since(t, first);
@@ -131,40 +111,41 @@ static int with_ends(const struct build *b, const struct hec_pids *pids, struct 
     return err;
 }
 
-static int prepare_device(struct build *b, struct hec_state_device *d) {
+static int prepare_device(struct hec_states *b, struct hec_state_device *d) {
     struct hec_pids pids;
-    int err = hec_timeline_pids(&b->tables, d->device, &pids);
+    int err = hec_timeline_pids(b->tables, d->device, &pids);
     if (err)
         return err;
-    for (uint32_t i = 1; i < b->tables.track_count; i++) {
-        const struct hec_track *track = hec_timeline_track(&b->tables, i);
+    for (uint32_t i = 1; i < b->tables->track_count; i++) {
+        const struct hec_track *track = hec_timeline_track(b->tables, i);
         if (track && track->kind == HEC_TRACK_STREAM && track->device == d->device)
             b->tracks[i].device = d;
     }
-    err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, hec_pids_have, &pids, &d->traced);
+    err = hec_windows_traced(&b->pass->windows, b->tables->tracers, b->tables->tracer_count, hec_pids_have, &pids,
+                             &d->traced);
     if (!err)
         err = with_ends(b, &pids, &d->traced);
     free(pids.list);
     return err;
 }
 
-static int prepare_devices(struct build *b) {
+static int prepare_devices(struct hec_states *b) {
     int *indices = NULL;
     size_t count = 0;
-    int err = hec_timeline_devices(&b->tables, &indices, &count);
+    int err = hec_timeline_devices(b->tables, &indices, &count);
     if (!err && !(b->devices = calloc(count + 1, sizeof *b->devices)))
         err = HEC_ERR_NOMEM;
     for (size_t i = 0; i < count && !err; i++) {
         struct hec_state_device *d = &b->devices[b->device_count++];
-        hec_state_device_init(d, indices[i], &b->limits, b->visitor);
+        hec_state_device_init(d, indices[i], &b->limits, &b->visitor);
         err = prepare_device(b, d);
     }
     free(indices);
     return err;
 }
 
-static int prepare(struct build *b) {
-    const struct hec_timeline_tables *t = &b->tables;
+static int prepare(struct hec_states *b) {
+    const struct hec_timeline_tables *t = b->tables;
     b->processes = calloc(t->track_count + 1, sizeof *b->processes);
     b->tracks = calloc(t->track_count + 1, sizeof *b->tracks);
     b->labels = malloc(t->name_count + 1);
@@ -180,9 +161,9 @@ static int prepare(struct build *b) {
     return err ? err : prepare_devices(b);
 }
 
-/* ---- the pass over all that matters ---- */
+/* ---- the pass ---- */
 
-static enum hec_host_label label_of(const struct build *b, const struct hec_activity *a) {
+static enum hec_host_label label_of(const struct hec_states *b, const struct hec_activity *a) {
     static const enum hec_host_label calls[HEC_API_CLASS_COUNT] = {
         [HEC_API_OTHER] = HEC_HOST_NOTHING, [HEC_API_LAUNCH] = HEC_HOST_LAUNCH, [HEC_API_GRAPH] = HEC_HOST_LAUNCH,
         [HEC_API_COPY] = HEC_HOST_COPY,     [HEC_API_MEMSET] = HEC_HOST_LAUNCH, [HEC_API_SYNC] = HEC_HOST_SYNC,
@@ -194,7 +175,7 @@ static enum hec_host_label label_of(const struct build *b, const struct hec_acti
     case HEC_ACTIVITY_SYNC:
         return a->detail == HEC_SYNC_STREAM_WAIT ? HEC_HOST_NOTHING : HEC_HOST_SYNC;
     case HEC_ACTIVITY_PHASE:
-        return a->name < b->tables.name_count ? b->labels[a->name] : HEC_HOST_NOTHING;
+        return a->name < b->tables->name_count ? b->labels[a->name] : HEC_HOST_NOTHING;
     default:
         return HEC_HOST_NOTHING;
     }
@@ -213,7 +194,7 @@ enum hec_state_wait hec_state_wait_of(const struct hec_activity *a) {
     return a->amount < HEC_STATE_SMALL_BYTES ? HEC_STATE_WAIT_SMALL : HEC_STATE_WAIT_DATA;
 }
 
-static int take_host(struct build *b, struct on_track *on, const struct hec_activity *a) {
+static int take_host(struct hec_states *b, struct on_track *on, const struct hec_activity *a) {
     enum hec_host_label label = label_of(b, a);
     if (!on->thread)
         return 0;
@@ -228,9 +209,9 @@ static int take_host(struct build *b, struct on_track *on, const struct hec_acti
     return label == HEC_HOST_NOTHING ? 0 : hec_host_hold(on->thread, label, a->start_ns, a->end_ns);
 }
 
-static int lane_of(const struct build *b, const struct hec_activity *a) {
+static int lane_of(const struct hec_states *b, const struct hec_activity *a) {
     if (a->kind == HEC_ACTIVITY_KERNEL)
-        return hec_timeline_kernel_class(&b->tables, a->name);
+        return hec_timeline_kernel_class(b->tables, a->name);
     if (a->kind == HEC_ACTIVITY_GRAPH && (a->flags & HEC_ACTIVITY_INFERRED))
         return HEC_KERNEL_CLASS_OTHER;
     bool within = a->from == HEC_MEMORY_DEVICE && a->to == HEC_MEMORY_DEVICE && !(a->flags & HEC_ACTIVITY_PEER);
@@ -243,8 +224,9 @@ static int64_t plausible(int64_t t_ns) {
     return t_ns < -HEC_TIMELINE_TIME_MAX || t_ns > HEC_TIMELINE_TIME_MAX ? HEC_TIME_UNKNOWN : t_ns;
 }
 
-static int take_device(struct build *b, struct on_track *on, const struct hec_activity *a) {
-    struct hec_host_thread *thread = a->launch_track < b->tables.track_count ? b->tracks[a->launch_track].thread : NULL;
+static int take_device(struct hec_states *b, struct on_track *on, const struct hec_activity *a) {
+    struct hec_host_thread *thread =
+        a->launch_track < b->tables->track_count ? b->tracks[a->launch_track].thread : NULL;
     struct hec_state_event event = {
         .start_ns = a->start_ns,
         .end_ns = a->end_ns,
@@ -264,15 +246,15 @@ static int take_device(struct build *b, struct on_track *on, const struct hec_ac
     if (thread && event.launch_ns != HEC_TIME_UNKNOWN && !goes_on)
         hec_host_launched(thread, event.launch_ns, event.launch_end_ns, copy,
                           copy ? hec_state_wait_of(a) : HEC_STATE_WAIT_OTHER);
-    return hec_state_device_add(on->device, &event, b->input->end_ns > 0 ? 0 : a->start_ns);
+    return hec_state_device_add(on->device, &event, b->pass->input->end_ns > 0 ? 0 : a->start_ns);
 }
 
 static int take(void *to, const struct hec_activity *a, size_t count) {
-    struct build *b = to;
-    int err = b->visitor->activities ? b->visitor->activities(b->visitor->context, a, count) : 0;
+    struct hec_states *b = to;
+    int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
-        struct on_track *on = a[i].track < b->tables.track_count ? &b->tracks[a[i].track] : NULL;
-        if (!on || !on->process || !hec_timeline_plausible(&a[i]))
+        struct on_track *on = a[i].track < b->tables->track_count ? &b->tracks[a[i].track] : NULL;
+        if (!(KINDS & HEC_ACTIVITY_BIT(a[i].kind)) || !on || !on->process || !hec_timeline_plausible(&a[i]))
             continue;
         if (!(HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a[i].kind)))
             err = take_host(b, on, &a[i]);
@@ -282,49 +264,47 @@ static int take(void *to, const struct hec_activity *a, size_t count) {
     return err;
 }
 
-static int end(struct build *b) {
+int hec_states_begin(const struct hec_pass *pass, const struct hec_state_limits *limits,
+                     const struct hec_state_visitor *visitor, struct hec_states **out,
+                     struct hec_pass_consumer *consumer) {
+    struct hec_states *b = *out = calloc(1, sizeof *b);
+    if (!b)
+        return HEC_ERR_NOMEM;
+    b->pass = pass;
+    b->tables = &pass->tables;
+    b->limits = limits ? *limits : HEC_STATE_LIMITS_DEFAULT;
+    b->visitor = *visitor;
+    *consumer = (struct hec_pass_consumer){b, KINDS, take};
+    int err = prepare(b);
+    if (err) {
+        hec_states_abandon(b);
+        *out = NULL;
+    }
+    return err;
+}
+
+int hec_states_end(struct hec_states *b) {
+    int64_t end_ns = b->pass->input->end_ns > 0 ? b->pass->input->end_ns : INT64_MIN;
     int err = 0;
-    for (size_t i = 1; i < b->tables.track_count && !err; i++)
+    for (size_t i = 1; i < b->tables->track_count && !err; i++)
         if (b->tracks[i].thread)
             err = hec_host_advance(b->tracks[i].thread, INT64_MAX);
     for (size_t i = 0; i < b->device_count && !err; i++)
-        err = hec_state_device_end(&b->devices[i], b->input->end_ns > 0 ? b->input->end_ns : INT64_MIN);
+        err = hec_state_device_end(&b->devices[i], end_ns);
+    hec_states_abandon(b);
     return err;
 }
 
-static int build_all(struct build *b, struct hec_why *why) {
-    const struct hec_timeline_input *in = b->input;
-    int err = hec_timeline_tables_load(in, &b->tables, why);
-    if (!err && in->activities)
-        err = in->activities(in->context, FIRST_KINDS, take_first, b, why);
-    if ((err && err != HEC_ERR_NOTFOUND) || (err = prepare(b)) != 0)
-        return err;
-    if (b->visitor->tables && (err = b->visitor->tables(b->visitor->context, &b->tables)) != 0)
-        return err;
-    if (b->visitor->steps && ((err = hec_device_steps_choose(&b->survey, &b->tables, &b->steps)) != 0 ||
-                              (err = b->visitor->steps(b->visitor->context, &b->steps)) != 0))
-        return err;
-    if (in->activities)
-        err = in->activities(in->context, KINDS, take, b, why);
-    return err && err != HEC_ERR_NOTFOUND ? err : end(b);
-}
-
-int hec_states_build(const struct hec_timeline_input *input, const struct hec_state_limits *limits,
-                     const struct hec_state_visitor *visitor, struct hec_why *why) {
-    struct build b = {.input = input, .limits = limits ? *limits : HEC_STATE_LIMITS_DEFAULT, .visitor = visitor};
-    int err = build_all(&b, why);
-    for (size_t i = 0; b.tracks && i < b.tables.track_count; i++)
-        hec_host_thread_free(b.tracks[i].thread);
-    for (size_t i = 0; i < b.device_count; i++)
-        hec_state_device_free(&b.devices[i]);
-    free(b.tracks);
-    free(b.processes);
-    free(b.devices);
-    free(b.labels);
-    hec_windows_free(&b.windows);
-    hec_step_survey_free(&b.survey);
-    hec_timeline_tables_free(&b.tables);
-    if (err == HEC_ERR_NOMEM)
-        hec_fail(why, err, "out of memory");
-    return err;
+void hec_states_abandon(struct hec_states *b) {
+    if (!b)
+        return;
+    for (size_t i = 0; b->tracks && i < b->tables->track_count; i++)
+        hec_host_thread_free(b->tracks[i].thread);
+    for (size_t i = 0; i < b->device_count; i++)
+        hec_state_device_free(&b->devices[i]);
+    free(b->tracks);
+    free(b->processes);
+    free(b->devices);
+    free(b->labels);
+    free(b);
 }

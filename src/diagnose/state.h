@@ -1,6 +1,5 @@
 /* What each device was doing at every instant: exactly one state (state.def), decided on the union over its streams and,
- * while it was idle, by what the host did. Streaming: two passes over the activities, memory grows with the number of
- * threads, windows and steps.
+ * while it was idle, by what the host did. Streaming: memory grows with the number of threads and windows.
  *
  * A device is told of from the start of the run (0, or its first activity where that is earlier or the run's end is not
  * known) to the run's end (or its last activity). Busy, the first of these that holds:
@@ -99,19 +98,12 @@ struct hec_state_sample {
     bool waiting;
 };
 
-/* Members may be NULL. A visitor returns 0 to go on; anything else stops all and is returned. */
+/* Members may be NULL. They return 0 to go on; anything else stops all and is returned. */
 struct hec_state_visitor {
     void *context;
-    /* First of all: the definitions. Alive until hec_states_build returns. */
-    int (*tables)(void *context, const struct hec_timeline_tables *tables);
-    /* Then the steps to go by (steps.h; those that the program or the hooks tell). Alive until hec_states_build returns. */
-    int (*steps)(void *context, const struct hec_device_steps *steps);
     /* Of one device disjoint, ascending, without holes; devices alternate. Neighbours differ. */
     int (*piece)(void *context, int device, const struct hec_state_piece *piece);
     int (*sample)(void *context, int device, const struct hec_state_sample *sample);
-    /* What the states are made of as it comes, in ascending start, for who wants to see it without a pass of its own:
-     * HEC_ACTIVITY_DEVICE, SYNC, API, BURST, PHASE and STACK. */
-    int (*activities)(void *context, const struct hec_activity *activities, size_t count);
 };
 
 struct hec_state_limits {
@@ -124,9 +116,15 @@ struct hec_state_limits {
 #define HEC_STATE_LIMITS_DEFAULT                                                                                       \
     ((struct hec_state_limits){.close_ns = 20000, .load_ns = 1000000, .brief_ns = HEC_STATE_BRIEF_NS})
 
-/* limits NULL: the default. 0, HEC_ERR_NOMEM, what the input returned, or what the visitor did. A run without activities
- * on devices has no pieces. */
-int hec_states_build(const struct hec_timeline_input *input, const struct hec_state_limits *limits,
-                     const struct hec_state_visitor *visitor, struct hec_why *why);
+/* Fed by a pass (pass.h), which is to stay until the end. limits NULL: the default. A run without activities on devices has
+ * no pieces. 0, HEC_ERR_NOMEM, or what the visitor returned. The end frees the states, whatever it returns. */
+struct hec_pass;
+struct hec_pass_consumer;
+struct hec_states;
+int hec_states_begin(const struct hec_pass *pass, const struct hec_state_limits *limits,
+                     const struct hec_state_visitor *visitor, struct hec_states **out,
+                     struct hec_pass_consumer *consumer);
+int hec_states_end(struct hec_states *states);
+void hec_states_abandon(struct hec_states *states); /* NULL is fine */
 
 #endif

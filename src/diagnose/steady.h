@@ -11,10 +11,16 @@
 struct hec_steady {
     bool known;
     int64_t from_ns, to_ns;
+    size_t steps; /* in it */
 };
 
 /* steps NULL: not known. */
 struct hec_steady hec_steady_of(const struct hec_step_list *steps);
+/* For counts by the step, which are to be had of few steps too: of fewer than 12 a quarter is left out, not three. */
+struct hec_steady hec_steady_counted(const struct hec_step_list *steps);
+static inline bool hec_steady_at(const struct hec_steady *steady, int64_t t_ns) {
+    return !steady->known || (t_ns >= steady->from_ns && t_ns < steady->to_ns);
+}
 /* The part of a piece inside; false: none of it. Where it is not known everything is inside. */
 bool hec_steady_clip(const struct hec_steady *steady, const struct hec_state_piece *piece, struct hec_state_piece *out);
 

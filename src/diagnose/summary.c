@@ -7,6 +7,7 @@
 #include "diagnose/feed.h"
 #include "diagnose/findings.h"
 #include "diagnose/host.h"
+#include "diagnose/pass.h"
 #include "diagnose/phase_energy.h"
 #include "diagnose/split.h"
 #include "diagnose/telemetry.h"
@@ -29,6 +30,8 @@ struct build {
     char no_answer[160]; /* the driver was given up at the end of the run */
     struct hec_telemetry telemetry;
     struct hec_attribution *attribution;
+    struct hec_pass pass;
+    struct hec_phase_energy *phases;
 };
 
 struct hec_price hec_price_default(void) {
@@ -405,38 +408,71 @@ static void mark_used(struct hec_summary *out, int device, const char *why) {
     }
 }
 
-static int build_timeline(struct build *b, struct hec_why *why) {
+/* The one pass over the trace. */
+static int read_trace(struct build *b, struct hec_timeline_builder **timeline, struct hec_diagnosis_builder **diagnosis,
+                      struct hec_why *why) {
     struct hec_summary *out = b->out;
-    struct hec_timeline_input timeline = b->input->timeline;
-    struct hec_device *devices = malloc(((size_t)out->device_count + 1) * sizeof *devices);
-    if (!devices)
-        return HEC_ERR_NOMEM;
-    for (int i = 0; i < out->device_count; i++)
-        devices[i] = out->devices[i].device;
-    timeline.devices = devices;
-    timeline.device_count = out->device_count;
-    timeline.end_ns = b->end_ns;
-    int err = hec_timeline_build(&timeline, &out->timeline, why);
-    if (err) {
-        free(devices);
-        return err;
-    }
+    struct hec_pass_consumer consumers[2 + HEC_DIAGNOSIS_CONSUMERS];
+    int err = hec_timeline_begin(&b->pass, timeline, &consumers[0]);
+    if (!err)
+        err = hec_phase_energy_begin(&b->pass.tables, b->end_ns, out, &b->phases, &consumers[1]);
+    if (!err)
+        err = hec_diagnosis_begin(&b->pass, !out->imported[0], diagnosis, &consumers[2]);
+    return err ? err : hec_pass_run(&b->pass, consumers, sizeof consumers / sizeof consumers[0], why);
+}
+
+static int finish_timeline(struct build *b, struct hec_timeline_builder *timeline) {
+    struct hec_summary *out = b->out;
+    int err = hec_timeline_end(timeline, &out->timeline);
     for (int i = 0; i < out->timeline.device_count; i++)
         mark_used(out, out->timeline.devices[i].device, "its activity is in the trace of the command");
-    if (out->imported[0]) {
+    if (!err && out->imported[0]) {
         snprintf(out->timeline.trace.why, sizeof out->timeline.trace.why, "imported from a trace (%s)", out->imported);
         for (int i = 0; i < out->device_count; i++)
             copy(out->devices[i].energy.why, sizeof out->devices[i].energy.why, "imported from a trace: time only");
     }
-    err =
-        hec_diagnosis_build(b->input, &timeline, &out->timeline, out->devices, out->device_count, &out->diagnosis, why);
-    free(devices);
+    return err;
+}
+
+static int finish_diagnosis(struct build *b, struct hec_diagnosis_builder *diagnosis, struct hec_why *why) {
+    struct hec_summary *out = b->out;
+    int err =
+        hec_diagnosis_end(diagnosis, b->input, &out->timeline, out->devices, out->device_count, &out->diagnosis, why);
     for (int i = 0; i < out->diagnosis.ledger.device_count && !err; i++)
         mark_used(out, out->diagnosis.ledger.devices[i].device, "the command's calls give it work");
     for (int i = 0; i < out->device_count && strcmp(out->timeline.trace.why, HEC_TRACE_WHY_NOBODY) == 0; i++)
         if (out->devices[i].used)
             copy(out->timeline.trace.why, sizeof out->timeline.trace.why,
                  "the command used a GPU and did not load HEC's tracer: another profiler may have its place");
+    return err;
+}
+
+static int build_timeline(struct build *b, struct hec_why *why) {
+    struct hec_summary *out = b->out;
+    struct hec_timeline_input input = b->input->timeline;
+    struct hec_timeline_builder *timeline = NULL;
+    struct hec_diagnosis_builder *diagnosis = NULL;
+    struct hec_device *devices = malloc(((size_t)out->device_count + 1) * sizeof *devices);
+    if (!devices)
+        return HEC_ERR_NOMEM;
+    for (int i = 0; i < out->device_count; i++)
+        devices[i] = out->devices[i].device;
+    input.devices = devices;
+    input.device_count = out->device_count;
+    input.end_ns = b->end_ns;
+    int err = hec_pass_open(&input, &b->pass, why);
+    if (!err && (err = read_trace(b, &timeline, &diagnosis, why)) == 0) {
+        err = finish_timeline(b, timeline);
+        timeline = NULL;
+        if (!err) {
+            err = finish_diagnosis(b, diagnosis, why);
+            diagnosis = NULL;
+        }
+    }
+    hec_timeline_abandon(timeline);
+    hec_diagnosis_abandon(diagnosis);
+    hec_pass_close(&b->pass);
+    free(devices);
     return err;
 }
 
@@ -484,7 +520,7 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
         tell_left_out(b, left_out);
     add_totals(out, price);
     price_units(out);
-    if ((err = hec_phase_energy(in, b->end_ns, out, why)) != 0)
+    if ((err = hec_phase_energy_end(b->phases, in, why)) != 0)
         return err;
     return hec_findings_build(out, &out->findings);
 }
@@ -504,6 +540,7 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
     label(input, out);
     int err = build_all(b, price, why);
     hec_attribution_free(b->attribution);
+    hec_phase_energy_free(b->phases);
     hec_telemetry_free(&b->telemetry);
     free(b);
     if (err) {

@@ -1,7 +1,7 @@
 #include "diagnose/timeline.h"
 
 #include "base/trace.h"
-#include "diagnose/steps.h"
+#include "diagnose/pass.h"
 #include "diagnose/timeline_device.h"
 #include "diagnose/timeline_kernels.h"
 #include "diagnose/timeline_periodic.h"
@@ -13,10 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOST_KINDS                                                                                                     \
-    (HEC_ACTIVITY_BIT(HEC_ACTIVITY_STEP) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) |                                      \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_VALUE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK) |                                     \
-     HEC_ACTIVITY_BIT(HEC_ACTIVITY_WINDOW))
+#define KINDS                                                                                                          \
+    (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_VALUE) |               \
+     HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
 /* Memory has an end whatever the file: steps of which is looked how busy each device was, and kernels (with a launch
  * configuration) that are counted apart, of all devices together: 24 and 32 bytes each. */
 #define COVERED_MAX (1u << 21)
@@ -30,41 +29,19 @@ struct step_cover {
     int64_t busy_ns;
 };
 
-struct build {
-    const struct hec_timeline_input *input;
-    struct hec_timeline *out;
-    struct hec_timeline_tables tables;
-    struct hec_windows windows;
-    struct hec_step_survey survey;
-    struct hec_step_list periodic;
-    struct hec_timeline_device **devices; /* by index, ascending */
-    struct step_cover *covers;            /* as many */
-    size_t device_count, most;            /* most: so many it will be */
-    struct hec_timeline_stream *streams;  /* by track id */
-    int64_t *stream_counts;               /* activities, by track id */
+struct hec_timeline_builder {
+    struct hec_pass *pass;
+    const struct hec_timeline_tables *tables; /* of it */
+    const struct hec_step_list *steps;        /* NULL: what could be a step of the kernels is kept */
+    struct hec_timeline_device **devices;     /* by index, ascending */
+    struct step_cover *covers;                /* as many */
+    size_t device_count, most;                /* most: so many it will be */
+    struct hec_timeline_stream *streams;      /* by track id */
+    int64_t *stream_counts;                   /* activities, by track id */
+    struct hec_periodic *kept;                /* by track id */
+    size_t kept_count;
+    int64_t stacks;
 };
-
-/* ---- what the host did ---- */
-
-static int take_host(void *to, const struct hec_activity *a, size_t count) {
-    struct build *b = to;
-    for (size_t i = 0; i < count; i++) {
-        int err = 0;
-        if (!hec_timeline_plausible(&a[i]))
-            continue;
-        if (a[i].kind == HEC_ACTIVITY_STACK) {
-            b->out->stacks++;
-        } else if (a[i].kind == HEC_ACTIVITY_WINDOW) {
-            const struct hec_track *track = hec_timeline_track(&b->tables, a[i].track);
-            err = track ? hec_windows_add(&b->windows, track->pid, a[i].start_ns, a[i].end_ns) : 0;
-        } else {
-            err = hec_step_survey_add(&b->survey, &b->tables, &a[i]);
-        }
-        if (err)
-            return err;
-    }
-    return 0;
-}
 
 /* ---- devices ---- */
 
@@ -73,15 +50,16 @@ static void take_busy(void *context, int64_t start_ns, int64_t end_ns) {
     cover->busy_ns += hec_intervals_within(&cover->steps, start_ns, end_ns);
 }
 
-static int prepare_device(struct build *b, size_t at, int index, const struct hec_step_list *steps) {
+static int prepare_device(struct hec_timeline_builder *b, size_t at, int index) {
+    const struct hec_step_list *steps = b->steps;
     struct hec_timeline_device *d = b->devices[at] = calloc(1, sizeof *d);
     struct hec_pids pids = {0};
-    size_t kernels = b->tables.kernel_count < KERNELS_MAX / b->most ? b->tables.kernel_count : KERNELS_MAX / b->most;
+    size_t kernels = b->tables->kernel_count < KERNELS_MAX / b->most ? b->tables->kernel_count : KERNELS_MAX / b->most;
     int err = d ? hec_timeline_device_init(d, index, kernels) : HEC_ERR_NOMEM;
     if (!err)
-        err = hec_timeline_pids(&b->tables, index, &pids);
+        err = hec_timeline_pids(b->tables, index, &pids);
     if (!err)
-        err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, hec_pids_have, &pids,
+        err = hec_windows_traced(&b->pass->windows, b->tables->tracers, b->tables->tracer_count, hec_pids_have, &pids,
                                  &d->traced);
     if (!err && steps && hec_pids_have(&pids, steps->pid)) {
         d->busy = take_busy;
@@ -96,8 +74,8 @@ static int prepare_device(struct build *b, size_t at, int index, const struct he
     return err;
 }
 
-static int prepare_devices(struct build *b, const struct hec_step_list *steps) {
-    const struct hec_timeline_tables *t = &b->tables;
+static int prepare_devices(struct hec_timeline_builder *b) {
+    const struct hec_timeline_tables *t = b->tables;
     int *indices = NULL;
     size_t count = 0;
     int err = hec_timeline_devices(t, &indices, &count);
@@ -105,12 +83,13 @@ static int prepare_devices(struct build *b, const struct hec_step_list *steps) {
     b->covers = calloc(count + 1, sizeof *b->covers);
     b->streams = calloc(t->track_count + 1, sizeof *b->streams);
     b->stream_counts = calloc(t->track_count + 1, sizeof *b->stream_counts);
-    if (!b->devices || !b->covers || !b->streams || !b->stream_counts)
+    b->kept = calloc(t->track_count + 1, sizeof *b->kept);
+    if (!b->devices || !b->covers || !b->streams || !b->stream_counts || !b->kept)
         err = HEC_ERR_NOMEM;
     b->most = count;
     for (size_t i = 0; i < count && !err; i++) {
         b->device_count++;
-        err = prepare_device(b, i, indices[i], steps);
+        err = prepare_device(b, i, indices[i]);
     }
     for (size_t i = 0; i < t->track_count && !err; i++) {
         b->streams[i].graph_launch_ns = HEC_TIME_UNKNOWN;
@@ -122,19 +101,46 @@ static int prepare_devices(struct build *b, const struct hec_step_list *steps) {
     return err;
 }
 
-static int take_device(void *to, const struct hec_activity *a, size_t count) {
-    struct build *b = to;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t track = a[i].track;
-        struct hec_timeline_stream *stream = track < b->tables.track_count ? &b->streams[track] : NULL;
-        if (!stream || !stream->device || !hec_timeline_plausible(&a[i]))
+/* So long it had been busy by t, traced or not. */
+static int64_t busy_until(const struct hec_union *u, int64_t t_ns) {
+    return u->length_ns + (u->start_ns <= u->end_ns ? (t_ns < u->end_ns ? t_ns : u->end_ns) - u->start_ns : 0);
+}
+
+static int keep(struct hec_timeline_builder *b, struct hec_timeline_device *d, const struct hec_activity *a) {
+    struct hec_intervals everywhere = {.everywhere = true};
+    int err = b->kept_count++ < HEC_PERIODIC_KEPT
+                  ? hec_periodic_add(&b->kept[a->track], b->tables, a, busy_until(&d->all, a->start_ns))
+                  : 0;
+    hec_union_add(&d->all, &everywhere, a->start_ns, a->end_ns);
+    return err;
+}
+
+static int take_device(struct hec_timeline_builder *b, const struct hec_activity *a) {
+    struct hec_timeline_stream *stream = a->track < b->tables->track_count ? &b->streams[a->track] : NULL;
+    if (!stream || !stream->device)
+        return 0;
+    bool comm =
+        a->kind == HEC_ACTIVITY_KERNEL && hec_timeline_kernel_class(b->tables, a->name) == HEC_KERNEL_CLASS_COMM;
+    b->stream_counts[a->track]++;
+    hec_timeline_device_add(stream->device, stream, a, comm);
+    return b->steps ? 0 : keep(b, stream->device, a);
+}
+
+static int take(void *to, const struct hec_activity *a, size_t count) {
+    struct hec_timeline_builder *b = to;
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        uint32_t bit = HEC_ACTIVITY_BIT(a[i].kind);
+        if (!(KINDS & bit) || !hec_timeline_plausible(&a[i]))
             continue;
-        bool comm = a[i].kind == HEC_ACTIVITY_KERNEL &&
-                    hec_timeline_kernel_class(&b->tables, a[i].name) == HEC_KERNEL_CLASS_COMM;
-        b->stream_counts[track]++;
-        hec_timeline_device_add(stream->device, stream, &a[i], comm);
+        if (HEC_ACTIVITY_DEVICE & bit)
+            err = take_device(b, &a[i]);
+        else if (a[i].kind == HEC_ACTIVITY_STACK)
+            b->stacks++;
+        else
+            err = hec_step_survey_add(&b->pass->survey, b->tables, &a[i]);
     }
-    return 0;
+    return err;
 }
 
 static bool used(const struct hec_timeline_device *d) {
@@ -148,12 +154,8 @@ static const struct hec_device *capability_of(const struct hec_timeline_input *i
     return NULL;
 }
 
-static int device_results(struct build *b, struct hec_why *why) {
-    struct hec_timeline *out = b->out;
-    int err =
-        b->input->activities ? b->input->activities(b->input->context, HEC_ACTIVITY_DEVICE, take_device, b, why) : 0;
-    if (err && err != HEC_ERR_NOTFOUND)
-        return err;
+static int device_results(struct hec_timeline_builder *b, struct hec_timeline *out) {
+    int err = 0;
     out->devices = calloc(b->device_count + 1, sizeof *out->devices);
     if (!out->devices)
         return HEC_ERR_NOMEM;
@@ -164,9 +166,9 @@ static int device_results(struct build *b, struct hec_why *why) {
         struct hec_device_timeline *row = &out->devices[out->device_count++];
         hec_timeline_device_end(d);
         hec_timeline_device_result(d, row);
-        for (size_t k = 0; k < b->tables.track_count; k++)
+        for (size_t k = 0; k < b->tables->track_count; k++)
             row->streams += b->stream_counts[k] > 0 && b->streams[k].device == d;
-        err = hec_timeline_kernel_rows(d, &b->tables, capability_of(b->input, d->device), b->device_count,
+        err = hec_timeline_kernel_rows(d, b->tables, capability_of(b->pass->input, d->device), b->device_count,
                                        &out->kernels, &out->kernel_count);
         if (err)
             return err;
@@ -177,7 +179,7 @@ static int device_results(struct build *b, struct hec_why *why) {
 /* ---- steps ---- */
 
 /* Of the devices that the steps' process uses, the busiest. */
-static double busy_share(const struct build *b) {
+static double busy_share(const struct hec_timeline_builder *b) {
     int64_t most = -1, length = 0;
     for (size_t i = 0; i < b->device_count; i++) {
         const struct hec_intervals *steps = &b->covers[i].steps;
@@ -191,28 +193,29 @@ static double busy_share(const struct build *b) {
 }
 
 /* The stream with most activities; 0: none has enough. */
-static uint32_t busiest_stream(const struct build *b) {
+static uint32_t busiest_stream(const struct hec_timeline_builder *b) {
     uint32_t best = 0;
-    for (uint32_t i = 1; i < b->tables.track_count; i++)
+    for (uint32_t i = 1; i < b->tables->track_count; i++)
         if (b->stream_counts[i] >= PERIODIC_MIN && b->stream_counts[i] > b->stream_counts[best])
             best = i;
     return best;
 }
 
-static int step_results(struct build *b, const struct hec_step_list *steps, struct hec_why *why) {
-    struct hec_step_summary *out = &b->out->steps;
+/* *steps: those that were found where there were none. */
+static int step_results(struct hec_timeline_builder *b, struct hec_step_list *periodic, struct hec_step_summary *out) {
+    const struct hec_step_list *steps = b->steps;
     double confidence = 1, share = busy_share(b);
     uint32_t track = steps ? 0 : busiest_stream(b);
     int err = 0;
     if (track) {
-        b->periodic.pid = b->tables.tracks[track].pid;
-        b->periodic.source = HEC_STEP_PERIODIC;
-        err = hec_timeline_periodic(b->input, &b->tables, b->streams[track].device, track, b->stream_counts[track],
-                                    &b->periodic, &confidence, &share, why);
-        steps = b->periodic.count ? &b->periodic : NULL;
+        periodic->pid = b->tables->tracks[track].pid;
+        periodic->source = HEC_STEP_PERIODIC;
+        err = hec_periodic_steps(&b->kept[track], b->tables, &b->streams[track].device->traced, periodic, &confidence,
+                                 &share);
+        steps = periodic->count ? periodic : NULL;
     }
     if (!err)
-        err = hec_step_survey_result(&b->survey, &b->tables, steps, out);
+        err = hec_step_survey_result(&b->pass->survey, b->tables, steps, out);
     if (!err && steps) {
         out->confidence = confidence;
         out->busy_share = share;
@@ -224,15 +227,16 @@ static bool is_pid(const void *context, int32_t pid) {
     return *(const int32_t *)context == pid;
 }
 
-static int cost_results(struct build *b, const struct hec_step_list *steps) {
+static int cost_results(struct hec_timeline_builder *b, struct hec_timeline *out) {
     struct hec_intervals traced = {.everywhere = true};
     int err = 0;
-    if (steps)
-        err = hec_windows_traced(&b->windows, b->tables.tracers, b->tables.tracer_count, is_pid, &steps->pid, &traced);
+    if (b->steps)
+        err = hec_windows_traced(&b->pass->windows, b->tables->tracers, b->tables->tracer_count, is_pid, &b->steps->pid,
+                                 &traced);
     if (!err) {
-        hec_trace_cost_of(&b->tables, steps, &traced, b->input->hooks_share, &b->out->trace);
-        if (!b->tables.tracer_count && !b->out->device_count)
-            snprintf(b->out->trace.why, sizeof b->out->trace.why, "the run has no trace");
+        hec_trace_cost_of(b->tables, b->steps, &traced, b->pass->input->hooks_share, &out->trace);
+        if (!b->tables->tracer_count && !out->device_count)
+            snprintf(out->trace.why, sizeof out->trace.why, "the run has no trace");
     }
     hec_intervals_free(&traced);
     return err;
@@ -240,48 +244,55 @@ static int cost_results(struct build *b, const struct hec_step_list *steps) {
 
 /* ---- the whole ---- */
 
-static int build_all(struct build *b, struct hec_why *why) {
-    const struct hec_timeline_input *in = b->input;
-    int err = hec_timeline_tables_load(in, &b->tables, why);
-    if (!err && in->activities)
-        err = in->activities(in->context, HOST_KINDS, take_host, b, why);
-    if (err && err != HEC_ERR_NOTFOUND)
-        return err;
-    const struct hec_step_list *steps = hec_step_survey_best(&b->survey, &b->tables);
-    if ((err = prepare_devices(b, steps)) != 0 || (err = device_results(b, why)) != 0 ||
-        (err = step_results(b, steps, why)) != 0)
-        return err;
-    return cost_results(b, steps);
+int hec_timeline_begin(struct hec_pass *pass, struct hec_timeline_builder **out, struct hec_pass_consumer *consumer) {
+    struct hec_timeline_builder *b = *out = calloc(1, sizeof *b);
+    if (!b)
+        return HEC_ERR_NOMEM;
+    b->pass = pass;
+    b->tables = &pass->tables;
+    b->steps = hec_step_survey_best(&pass->survey, b->tables);
+    *consumer = (struct hec_pass_consumer){b, KINDS, take};
+    int err = prepare_devices(b);
+    if (err) {
+        hec_timeline_abandon(b);
+        *out = NULL;
+    }
+    return err;
 }
 
-static void free_build(struct build *b) {
+int hec_timeline_end(struct hec_timeline_builder *b, struct hec_timeline *out) {
+    struct hec_step_list periodic = {0};
+    memset(out, 0, sizeof *out);
+    out->stacks = b->stacks;
+    int err = device_results(b, out);
+    if (!err)
+        err = step_results(b, &periodic, &out->steps);
+    if (!err)
+        err = cost_results(b, out);
+    free(periodic.list);
+    hec_timeline_abandon(b);
+    if (err)
+        hec_timeline_free(out);
+    return err;
+}
+
+void hec_timeline_abandon(struct hec_timeline_builder *b) {
+    if (!b)
+        return;
     for (size_t i = 0; i < b->device_count; i++) {
         if (b->devices[i])
             hec_timeline_device_free(b->devices[i]);
         free(b->devices[i]);
         hec_intervals_free(&b->covers[i].steps);
     }
+    for (size_t i = 0; b->kept && i < b->tables->track_count; i++)
+        free(b->kept[i].list);
     free(b->devices);
     free(b->covers);
     free(b->streams);
     free(b->stream_counts);
-    free(b->periodic.list);
-    hec_step_survey_free(&b->survey);
-    hec_windows_free(&b->windows);
-    hec_timeline_tables_free(&b->tables);
-}
-
-int hec_timeline_build(const struct hec_timeline_input *input, struct hec_timeline *out, struct hec_why *why) {
-    struct build b = {.input = input, .out = out};
-    memset(out, 0, sizeof *out);
-    int err = build_all(&b, why);
-    free_build(&b);
-    if (err) {
-        hec_timeline_free(out);
-        if (err == HEC_ERR_NOMEM)
-            hec_fail(why, err, "out of memory");
-    }
-    return err;
+    free(b->kept);
+    free(b);
 }
 
 void hec_timeline_free(struct hec_timeline *timeline) {

@@ -1,5 +1,6 @@
 /* The timeline of a run: what the devices did and when, from the activities of model/trace.h. Pure and streaming: memory
- * grows with the number of tracks, kernels, steps and windows, each of which has an end, not with that of activities.
+ * grows with the number of tracks, kernels, steps and windows, each of which has an end, not with that of activities; but for
+ * a run without steps, whose activities are kept to find some (timeline_periodic.h).
  *
  * Definitions, on the union over a device's streams; they are those of Holistic Trace Analysis' temporal breakdown
  * (facebookresearch/HolisticTraceAnalysis, breakdown_analysis.py), per device instead of per rank:
@@ -127,7 +128,7 @@ struct hec_timeline {
     int64_t stacks; /* samples of call stacks */
 };
 
-/* Where activities come from; shaped like store/reader.h. Every pass may be asked for several times. */
+/* Where activities come from; shaped like store/reader.h. */
 struct hec_timeline_input {
     void *context;
     int (*names)(void *context, int (*visit)(void *to, uint32_t id, const char *text), void *to, struct hec_why *why);
@@ -147,9 +148,14 @@ struct hec_timeline_input {
     double hooks_share; /* of the main thread's time, by the hooks' own account; <= 0 or NAN unknown */
 };
 
-/* HEC_ERR_NOMEM, or what the input returned. A run without a trace gives an empty timeline (mode OFF, why says so). On
- * failure *out is empty. */
-int hec_timeline_build(const struct hec_timeline_input *input, struct hec_timeline *out, struct hec_why *why);
+/* Fed by a pass (pass.h), which is to stay until the end. A run without a trace gives an empty timeline (mode OFF, why says
+ * so). 0 or HEC_ERR_NOMEM; on failure *out is empty. The end frees the builder, whatever it returns. */
+struct hec_pass;
+struct hec_pass_consumer;
+struct hec_timeline_builder;
+int hec_timeline_begin(struct hec_pass *pass, struct hec_timeline_builder **out, struct hec_pass_consumer *consumer);
+int hec_timeline_end(struct hec_timeline_builder *builder, struct hec_timeline *out);
+void hec_timeline_abandon(struct hec_timeline_builder *builder); /* NULL is fine */
 void hec_timeline_free(struct hec_timeline *timeline);
 
 #endif

@@ -12,6 +12,7 @@ int hec_timeline_device_init(struct hec_timeline_device *d, int device, size_t k
     d->traced.everywhere = true;
     for (int i = 0; i < HEC_UNION_COUNT; i++)
         hec_union_init(&d->unions[i]);
+    hec_union_init(&d->all);
     hec_queue_depth_init(&d->queue);
     d->from_ns = INT64_MAX;
     d->latest_ns = INT64_MIN;

@@ -27,6 +27,7 @@ struct hec_timeline_device {
     int device;
     struct hec_intervals traced;
     struct hec_union unions[HEC_UNION_COUNT];
+    struct hec_union all;              /* for the caller: BUSY whether traced or not */
     int64_t from_ns, to_ns, latest_ns; /* latest: start of the activity before */
     int64_t count[HEC_ACTIVITY_KIND_COUNT];
     struct hec_spread gap, launch_delay, kernel;

@@ -66,6 +66,17 @@ static int take_kernel(void *to, const struct hec_kernel *kernel) {
     return 0;
 }
 
+static int take_frame(void *to, const struct hec_frame *frame) {
+    struct hec_timeline_tables *t = to;
+    struct hec_frame *list = reserve(t->frames, sizeof *list, &t->frame_count, frame->id);
+    if (!list)
+        return HEC_ERR_NOMEM;
+    t->frames = list;
+    if (frame->id && frame->id < t->frame_count)
+        list[frame->id] = *frame;
+    return 0;
+}
+
 static int take_tracer(void *to, const struct hec_tracer *tracer) {
     struct hec_timeline_tables *t = to;
     if (t->tracer_count >= HEC_TRACE_PROCESSES_MAX)
@@ -109,6 +120,7 @@ int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_
     if ((input->names && (err = table(input->names(input->context, take_name, tables, why))) != 0) ||
         (input->tracks && (err = table(input->tracks(input->context, take_track, tables, why))) != 0) ||
         (input->kernels && (err = table(input->kernels(input->context, take_kernel, tables, why))) != 0) ||
+        (input->frames && (err = table(input->frames(input->context, take_frame, tables, why))) != 0) ||
         (input->tracers && (err = table(input->tracers(input->context, take_tracer, tables, why))) != 0) ||
         (err = classify(tables)) != 0)
         hec_timeline_tables_free(tables);
@@ -122,6 +134,7 @@ void hec_timeline_tables_free(struct hec_timeline_tables *tables) {
     free(tables->tracks);
     free(tables->kernels);
     free(tables->classes);
+    free(tables->frames);
     free(tables->tracers);
     memset(tables, 0, sizeof *tables);
 }

@@ -14,6 +14,8 @@ struct hec_timeline_tables {
     struct hec_kernel *kernels;
     uint8_t *classes; /* by kernel: enum hec_kernel_class of its name */
     size_t kernel_count;
+    struct hec_frame *frames; /* of call stacks */
+    size_t frame_count;
     struct hec_tracer *tracers;
     size_t tracer_count;
 };

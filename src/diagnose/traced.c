@@ -95,7 +95,7 @@ int hec_intervals_append(struct hec_intervals *in, int64_t start_ns, int64_t end
     return 0;
 }
 
-int hec_windows_add(struct hec_windows *windows, int32_t pid, int64_t start_ns, int64_t end_ns) {
+int hec_windows_add(struct hec_windows *windows, const struct hec_window *window) {
     if (windows->count == HEC_WINDOWS_KEPT)
         return 0;
     if (windows->count == windows->capacity) {
@@ -106,7 +106,7 @@ int hec_windows_add(struct hec_windows *windows, int32_t pid, int64_t start_ns, 
         windows->list = grown;
         windows->capacity = capacity;
     }
-    windows->list[windows->count++] = (struct hec_window){pid, start_ns, end_ns};
+    windows->list[windows->count++] = *window;
     return 0;
 }
 

@@ -43,13 +43,14 @@ void hec_intervals_pieces(struct hec_intervals *intervals, int64_t start_ns, int
 #define HEC_WINDOWS_KEPT 65536
 struct hec_windows {
     struct hec_window {
+        uint32_t track; /* of the process */
         int32_t pid;
         int64_t start_ns, end_ns;
     } * list; /* malloc'ed */
     size_t count, capacity;
 };
 
-int hec_windows_add(struct hec_windows *windows, int32_t pid, int64_t start_ns, int64_t end_ns); /* 0 or NOMEM */
+int hec_windows_add(struct hec_windows *windows, const struct hec_window *window); /* 0 or HEC_ERR_NOMEM */
 void hec_windows_free(struct hec_windows *windows);
 
 /* Since when a process may have used a device untraced: in mode full CUPTI comes with its first call. window_ns: the start of

@@ -11,39 +11,15 @@
 #define FIXED 16
 _Static_assert(HEC_ACTIVITY_KIND_COUNT < HEC_EXPORT_NAME_LAUNCH && HEC_EXPORT_NAME_LAUNCH < FIXED, "kinds are below");
 #define FIXED_END (FIXED + HEC_MEMORY_KIND_COUNT * HEC_MEMORY_KIND_COUNT * 2 + HEC_SYNC_TYPE_COUNT)
-#define FRAMES_SPARSE 65536
-
-static int take_frame(void *to, const struct hec_frame *frame) {
-    struct hec_export_tables *t = to;
-    if (!frame->id || frame->id > 2 * t->frame_count + FRAMES_SPARSE)
-        return 0;
-    if (frame->id >= t->frame_count) {
-        size_t count = 2 * (size_t)frame->id + 64;
-        struct hec_frame *grown = realloc(t->frames, count * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        memset(&grown[t->frame_count], 0, (count - t->frame_count) * sizeof *grown);
-        t->frames = grown;
-        t->frame_count = count;
-    }
-    t->frames[frame->id] = *frame;
-    return 0;
-}
 
 int hec_export_tables_load(const struct hec_timeline_input *input, struct hec_export_tables *tables,
                            struct hec_why *why) {
     memset(tables, 0, sizeof *tables);
     int err = hec_timeline_tables_load(input, &tables->timeline, why);
-    if (!err && input->frames)
-        err = input->frames(input->context, take_frame, tables, why);
-    if (!err || err == HEC_ERR_NOTFOUND) {
-        tables->readable = calloc(tables->timeline.name_count + 1, sizeof(char *));
-        err = tables->readable ? err : HEC_ERR_NOMEM;
-    }
-    if (err == HEC_ERR_NOTFOUND)
-        err = 0;
-    if (err)
+    if (!err && !(tables->readable = calloc(tables->timeline.name_count + 1, sizeof(char *)))) {
         hec_export_tables_free(tables);
+        err = HEC_ERR_NOMEM;
+    }
     return err;
 }
 
@@ -52,7 +28,6 @@ void hec_export_tables_free(struct hec_export_tables *tables) {
         free(tables->readable[i]);
     free(tables->readable);
     hec_timeline_tables_free(&tables->timeline);
-    free(tables->frames);
     memset(tables, 0, sizeof *tables);
 }
 
@@ -65,7 +40,7 @@ static bool has_name(const struct hec_export_tables *tables, uint32_t id) {
 }
 
 uint64_t hec_export_name_count(const struct hec_export_tables *tables) {
-    return FIXED_END + 2 * (uint64_t)tables->timeline.name_count + tables->frame_count;
+    return FIXED_END + 2 * (uint64_t)tables->timeline.name_count + tables->timeline.frame_count;
 }
 
 uint64_t hec_export_name_id(const struct hec_export_tables *tables, const struct hec_activity *a) {
@@ -82,7 +57,7 @@ uint64_t hec_export_name_id(const struct hec_export_tables *tables, const struct
     case HEC_ACTIVITY_SYNC:
         return FIXED_END - HEC_SYNC_TYPE_COUNT + (a->detail < HEC_SYNC_TYPE_COUNT ? a->detail : 0u);
     case HEC_ACTIVITY_STACK:
-        return a->name && a->name < tables->frame_count ? FIXED_END + 2 * names + a->name : 1u + a->kind;
+        return a->name && a->name < tables->timeline.frame_count ? FIXED_END + 2 * names + a->name : 1u + a->kind;
     case HEC_ACTIVITY_MEMSET:
     case HEC_ACTIVITY_STEP:
     case HEC_ACTIVITY_WINDOW:
@@ -114,7 +89,7 @@ static void name_copy(const struct hec_activity *a, char *out, size_t size) {
 }
 
 static void name_frame(const struct hec_export_tables *tables, uint32_t id, char *out, size_t size) {
-    const struct hec_frame *frame = &tables->frames[id];
+    const struct hec_frame *frame = &tables->timeline.frames[id];
     const char *file = hec_timeline_name(&tables->timeline, frame->file), *last = strrchr(file, '/');
     snprintf(out, size, "%s (%s:%d)", hec_timeline_name(&tables->timeline, frame->function), last ? last + 1 : file,
              (int)frame->line);
@@ -146,7 +121,7 @@ const char *hec_export_name(struct hec_export_tables *tables, const struct hec_a
         snprintf(built, sizeof built, "wait (%s)", hec_sync_type_name((enum hec_sync_type)a->detail));
         break;
     case HEC_ACTIVITY_STACK:
-        if (a->name && a->name < tables->frame_count)
+        if (a->name && a->name < tables->timeline.frame_count)
             name_frame(tables, a->name, built, sizeof built);
         break;
     case HEC_ACTIVITY_WINDOW:

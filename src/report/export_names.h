@@ -4,11 +4,9 @@
 
 #include "diagnose/timeline_tables.h"
 
-/* Definitions of a run, and the frames of its call stacks. */
+/* Definitions of a run. */
 struct hec_export_tables {
     struct hec_timeline_tables timeline;
-    struct hec_frame *frames; /* by id */
-    size_t frame_count;
     char **readable; /* names of kernels that were asked for, by name id */
 };
 

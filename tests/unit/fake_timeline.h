@@ -1,4 +1,4 @@
-/* A timeline in memory, as hec_timeline_build reads it. */
+/* A timeline in memory. */
 #ifndef TESTS_UNIT_FAKE_TIMELINE_H
 #define TESTS_UNIT_FAKE_TIMELINE_H
 
@@ -24,7 +24,8 @@ struct fake_timeline {
     size_t count, capacity;
     struct hec_device devices[4];
     int passes;
-    int fail_pass; /* this pass over activities fails */
+    int reads[HEC_ACTIVITY_KIND_COUNT]; /* passes that asked for a kind */
+    int fail_pass;                      /* this pass over activities fails */
     struct hec_timeline_input input;
 };
 
@@ -63,6 +64,8 @@ static inline int fake_tl_activities(void *context, uint32_t kinds,
     int err = 0;
     if (++t->passes == t->fail_pass)
         return hec_fail(why, HEC_ERR_CORRUPT, "the file is damaged");
+    for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
+        t->reads[kind] += (kinds & HEC_ACTIVITY_BIT(kind)) != 0;
     for (size_t i = 0; i < t->count && !err; i++) {
         if (!(kinds & HEC_ACTIVITY_BIT(t->activities[i].kind)))
             continue;

@@ -17,8 +17,7 @@ struct rule_world {
     struct hec_device_timeline timelines[2];
     struct hec_ledger_device ledger[2], steady[2];
     struct hec_kernel_row kernels[16];
-    struct hec_call_facts calls[2];
-    struct hec_class_profile profiles[2];
+    struct hec_device_result results[2];
     struct hec_source_line lines[8];
     struct hec_facts facts;
     struct hec_finding finding;

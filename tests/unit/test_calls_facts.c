@@ -1,6 +1,7 @@
 /* What is told of calls, copies, late loads and chains: counted where they are due, in the span of the steps. */
 #include "diagnose/calls.h"
 #include "diagnose/state.h"
+#include "fake_pass.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -35,16 +36,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-static int take_tables(void *context, const struct hec_timeline_tables *tables) {
-    (void)context;
-    calls = hec_calls_begin(tables);
-    return calls ? 0 : HEC_ERR_NOMEM;
-}
-static int take_steps(void *context, const struct hec_device_steps *steps) {
-    (void)context;
-    hec_calls_steps(calls, steps);
-    return 0;
-}
 static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
     (void)context;
     hec_calls_piece(calls, device, piece);
@@ -57,14 +48,22 @@ static int take_activities(void *context, const struct hec_activity *activities,
 }
 
 static struct hec_call_facts gather(int device) {
-    const struct hec_state_visitor visitor = {
-        .tables = take_tables, .steps = take_steps, .piece = take_piece, .activities = take_activities};
+    const struct hec_state_visitor visitor = {.piece = take_piece};
+    const struct hec_pass_consumer beside = {NULL, HEC_ACTIVITY_ALL, take_activities};
     struct hec_call_facts facts;
+    struct hec_device_steps steps;
+    struct hec_pass pass;
+    assert_int_equal(hec_pass_open(&timeline.input, &pass, NULL), 0);
+    assert_int_equal(hec_device_steps_choose(&pass.survey, &pass.tables, &steps), 0);
     hec_calls_free(calls);
-    calls = NULL;
-    assert_int_equal(hec_states_build(&timeline.input, NULL, &visitor, NULL), 0);
+    calls = hec_calls_begin(&pass.tables);
+    hec_calls_steps(calls, &steps);
+    assert_int_equal(fake_pass_states_of(&pass, NULL, &visitor, &beside, NULL), 0);
     hec_calls_end(calls);
     hec_calls_of(calls, device, &facts);
+    hec_calls_free(calls);
+    calls = NULL;
+    hec_pass_close(&pass);
     assert_int_equal(facts.device, device);
     return facts;
 }

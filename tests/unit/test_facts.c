@@ -19,9 +19,7 @@ static struct hec_device_summary device;
 static struct hec_device_timeline timeline;
 static struct hec_kernel_row kernels[6];
 static struct hec_ledger_device ledger, steady;
-static struct hec_call_facts calls;
-static struct hec_class_profile profile;
-static char why[256];
+static struct hec_device_result result;
 static struct hec_facts facts;
 
 /* A run of 10 s and 2000 J: 4 s compute at 320 W, 6 s host at 120 W; half of it is steady. */
@@ -33,7 +31,7 @@ static int setup(void **state) {
     memset(kernels, 0, sizeof kernels);
     memset(&ledger, 0, sizeof ledger);
     memset(&steady, 0, sizeof steady);
-    memset(&profile, 0, sizeof profile);
+    memset(&result, 0, sizeof result);
     device.device = (struct hec_device){.index = 2, .name = "NVIDIA H200", .memory_kib = 1000000};
     device.energy = (struct hec_energy){.valid = true, .joules = 2000, .window_s = 10, .idle_context_watts = 120};
     device.power_limit_w = 700;
@@ -63,8 +61,8 @@ static int setup(void **state) {
         steady.rows[i].ns = ledger.rows[i].ns / 2;
         steady.rows[i].seconds = steady.rows[i].seconds_low = steady.rows[i].seconds_high = ledger.rows[i].seconds / 2;
     }
-    calls.device = profile.device = timeline.device = 2;
-    profile.sms = 132;
+    result.calls.device = result.watts.profile.device = timeline.device = 2;
+    result.watts.profile.sms = 132;
     summary.seconds = 10;
     summary.devices = &device;
     summary.device_count = 1;
@@ -73,9 +71,7 @@ static int setup(void **state) {
     summary.timeline.kernels = kernels;
     summary.diagnosis.ledger = (struct hec_ledger){&ledger, 1};
     summary.diagnosis.steady = (struct hec_ledger){&steady, 1};
-    summary.diagnosis.why = &why;
-    summary.diagnosis.calls = &calls;
-    summary.diagnosis.profiles = &profile;
+    summary.diagnosis.results = &result;
     return 0;
 }
 
@@ -114,8 +110,8 @@ static void the_run(void **state) {
     hec_facts_gather(&summary, 0, &facts);
     assert_ptr_equal(facts.ledger, &ledger);
     assert_ptr_equal(facts.steady, &steady);
-    assert_ptr_equal(facts.calls, &calls);
-    assert_ptr_equal(facts.profile, &profile);
+    assert_ptr_equal(facts.calls, &result.calls);
+    assert_ptr_equal(facts.profile, &result.watts.profile);
     assert_string_equal(facts.part->id, "H200_SXM");
     assert_near(facts.run_s, 10, 1e-12);
     assert_near(facts.run_j, 2000, 1e-9);

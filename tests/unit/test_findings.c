@@ -283,11 +283,13 @@ static void test_latency_adds_up(void **state) {
     world_state(&w, 0, HEC_STATE_HOST, 0.010, 120);
     world_state(&w, 0, HEC_STATE_STARTUP, 0, 120);
     w.ledger[0].rows[HEC_STATE_TAIL].step_seconds = NAN;
-    w.profiles[0].class[HEC_KERNEL_CLASS_GEMM] = (struct hec_class_row){.seconds = 60, .point.limit = HEC_LIMIT_MATH};
-    w.profiles[0].class[HEC_KERNEL_CLASS_NORM] = (struct hec_class_row){.seconds = 30, .point.limit = HEC_LIMIT_MEMORY};
-    w.profiles[0].class[HEC_KERNEL_CLASS_CONV] =
+    w.results[0].watts.profile.class[HEC_KERNEL_CLASS_GEMM] =
+        (struct hec_class_row){.seconds = 60, .point.limit = HEC_LIMIT_MATH};
+    w.results[0].watts.profile.class[HEC_KERNEL_CLASS_NORM] =
+        (struct hec_class_row){.seconds = 30, .point.limit = HEC_LIMIT_MEMORY};
+    w.results[0].watts.profile.class[HEC_KERNEL_CLASS_CONV] =
         (struct hec_class_row){.seconds = 10, .point.limit = HEC_LIMIT_UNDERFILLED};
-    w.summary.diagnosis.profiles = w.profiles;
+    w.summary.diagnosis.results = w.results;
     build();
     assert_true(l->valid);
     assert_true(fabs(l->total_s - 0.060) < 1e-12);
@@ -299,7 +301,7 @@ static void test_latency_adds_up(void **state) {
     double sum = l->compute_s + l->memory_s + l->batching_s + l->transport_s + l->host_s;
     assert_true(fabs(sum - l->total_s) < 1e-12);
     hec_findings_free(&found);
-    w.summary.diagnosis.profiles = NULL; /* what limits the kernels is not known: all of them compute */
+    w.summary.diagnosis.results = NULL; /* what limits the kernels is not known: all of them compute */
     build();
     assert_true(fabs(l->compute_s - 0.040) < 1e-12 && l->memory_s == 0);
     hec_findings_free(&found);

@@ -1,5 +1,5 @@
 /* Single cases of what calls say of a device: threads, events, frees, processes whose calls were not timed. */
-#include "diagnose/inferred.h"
+#include "fake_inferred.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -63,15 +63,16 @@ static int tell(void *context, int device, const struct hec_state_piece *p) {
 /* Pieces from the first launch to the last call. */
 static const char *told(enum hec_inferred_variant variant) {
     const struct hec_state_visitor visitor = {.piece = tell};
-    const struct hec_timeline_input *input;
-    struct hec_inferred *inferred;
+    const struct hec_pass *inferred;
+    struct fake_inferred w;
     text[0] = '\0';
-    assert_int_equal(hec_inferred_begin(NULL, &t.input, &inferred, NULL), 0);
-    if (!inferred)
+    if (!fake_inferred_begin(&w, NULL, &t.input)) {
+        fake_inferred_free(&w);
         return "nothing inferred";
-    assert_int_equal(hec_inferred_input(inferred, variant, &input, NULL), 0);
-    assert_int_equal(hec_states_build(input, NULL, &visitor, NULL), 0);
-    hec_inferred_free(inferred);
+    }
+    assert_int_equal(hec_inferred_pass(w.inferred, variant, &inferred, NULL), 0);
+    assert_int_equal(fake_pass_states_of(inferred, NULL, &visitor, NULL, NULL), 0);
+    fake_inferred_free(&w);
     return text;
 }
 

@@ -1,5 +1,6 @@
 /* The first finding of a program of which calls alone are known is that of one that CUPTI saw throughout, and what it says
  * is evidence that calls give. */
+#include "base/trace.h"
 #include "diagnose/rules/waits.h"
 #include "diagnose/summary.h"
 #include "inferred_programs.h"
@@ -67,6 +68,32 @@ static void check(const struct program *p, enum how how) {
     hec_summary_free(&truth);
     hec_summary_free(&told);
     inferred_free(&world);
+}
+
+/* Each record is read once, whether or not CUPTI saw some of it; and what is inferred of it does not depend on whether it
+ * was kept or read again. */
+static void records_are_read_once(void **state) {
+    (void)state;
+    for (enum how how = ENGINE; how < HOW_COUNT; how++) {
+        struct hec_summary once, again;
+        simulate(&world, &programs[0], how, 7);
+        summarise(&world.view, &again);
+        assert_true(world.view.reads[HEC_ACTIVITY_BURST] > 2);
+        memset(world.view.reads, 0, sizeof world.view.reads);
+        world.view.tracers[world.view.tracer_count++] = (struct hec_tracer){.pid = 7, .mode = HEC_TRACE_AUTO};
+        summarise(&world.view, &once);
+        for (int kind = 0; kind < HEC_ACTIVITY_KIND_COUNT; kind++)
+            assert_int_equal(world.view.reads[kind], 1);
+        for (int i = 0; i < HEC_STATE_COUNT; i++) {
+            const struct hec_ledger_row *one = &once.diagnosis.ledger.devices[0].rows[i];
+            const struct hec_ledger_row *other = &again.diagnosis.ledger.devices[0].rows[i];
+            assert_true(one->ns == other->ns && one->seconds_low == other->seconds_low &&
+                        one->seconds_high == other->seconds_high);
+        }
+        hec_summary_free(&once);
+        hec_summary_free(&again);
+        inferred_free(&world);
+    }
 }
 
 /* ---- programs with two sides: which causes, and in what size ---- */
@@ -299,7 +326,7 @@ static void test_neither(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_engine), cmocka_unit_test(test_glimpse), cmocka_unit_test(test_neither),
-        cmocka_unit_test(test_rows),   cmocka_unit_test(test_fixes),
+        cmocka_unit_test(test_rows),   cmocka_unit_test(test_fixes),   cmocka_unit_test(records_are_read_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* What is inferred from calls against what the device did: programs that are simulated call by call, told once as CUPTI
  * tells them and once as calls alone do. The truth lies within the bounds of every state, and what most of the idle time
  * is due to is the same, with the engine's counter, with a glimpse of the device and with neither. */
-#include "diagnose/inferred.h"
+#include "fake_inferred.h"
 #include "inferred_programs.h"
 
 #include <setjmp.h>
@@ -12,15 +12,14 @@
 
 static const struct hec_ledger_device *infer(struct inferred_world *w, struct hec_ledger *out,
                                              enum hec_ledger_basis *basis) {
-    struct hec_inferred *inferred;
+    struct fake_inferred world;
     memset(out, 0, sizeof *out);
-    assert_int_equal(hec_inferred_begin(&w->run.input, &w->view.input, &inferred, NULL), 0);
-    assert_non_null(inferred);
+    assert_true(fake_inferred_begin(&world, &w->run.input, &w->view.input));
     for (int v = 0; v < HEC_INFERRED_VARIANT_COUNT; v++) {
-        const struct hec_timeline_input *input;
+        const struct hec_pass *pass;
         struct hec_ledger ledger;
-        assert_int_equal(hec_inferred_input(inferred, v, &input, NULL), 0);
-        assert_int_equal(hec_ledger_build(input, NULL, &ledger, NULL), 0);
+        assert_int_equal(hec_inferred_pass(world.inferred, v, &pass, NULL), 0);
+        assert_int_equal(fake_pass_ledger_of(pass, NULL, &ledger), 0);
         if (v == HEC_INFERRED_GUESS) {
             *out = ledger;
             continue;
@@ -28,8 +27,8 @@ static const struct hec_ledger_device *infer(struct inferred_world *w, struct he
         hec_ledger_widen(out, &ledger);
         hec_ledger_free(&ledger);
     }
-    *basis = hec_inferred_basis(inferred, 0);
-    hec_inferred_free(inferred);
+    *basis = hec_inferred_basis(world.inferred, 0);
+    fake_inferred_free(&world);
     assert_int_equal(out->device_count, 1);
     return &out->devices[0];
 }
@@ -48,7 +47,7 @@ static void check(const struct program *p, enum how how, uint64_t seed) {
     struct hec_ledger truth, told;
     enum hec_ledger_basis basis;
     simulate(&w, p, how, seed);
-    assert_int_equal(hec_ledger_build(&w.truth.input, NULL, &truth, NULL), 0);
+    assert_int_equal(fake_pass_ledger(&w.truth.input, NULL, &truth), 0);
     const struct hec_ledger_device *is = &truth.devices[0], *by = infer(&w, &told, &basis);
     double whole = (double)is->window_ns / 1e9, slack = 0.004 * whole;
     int out = 0;

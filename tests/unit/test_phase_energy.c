@@ -1,4 +1,5 @@
 /* Energy by phase against a world whose power is known at every instant. */
+#include "diagnose/pass.h"
 #include "diagnose/phase_energy.h"
 
 #include <setjmp.h>
@@ -69,7 +70,15 @@ static void interval(const char *name, int tid, double from_s, double to_s) {
 
 static void build(void) {
     run.input.timeline = timeline.input;
-    assert_int_equal(hec_phase_energy(&run.input, run.input.end_ns, &summary, NULL), 0);
+    struct hec_pass pass;
+    struct hec_pass_consumer consumer;
+    struct hec_phase_energy *phases;
+    assert_int_equal(hec_pass_open(&run.input.timeline, &pass, NULL), 0);
+    assert_int_equal(hec_phase_energy_begin(&pass.tables, run.input.end_ns, &summary, &phases, &consumer), 0);
+    assert_int_equal(hec_pass_run(&pass, &consumer, 1, NULL), 0);
+    assert_int_equal(hec_phase_energy_end(phases, &run.input, NULL), 0);
+    hec_phase_energy_free(phases);
+    hec_pass_close(&pass);
 }
 
 static void done(void) {

@@ -354,8 +354,8 @@ static void test_caveats(void **state) {
     steady.window_ns = ledger.window_ns; /* no steady part */
     assert_int_equal(hec_caveats(&summary, text), 1);
     assert_non_null(strstr(text[0], "the program reports no steps"));
-    struct hec_step_summary steps = {.count = 5}, *kept = summary.diagnosis.steps;
-    summary.diagnosis.steps = &steps;
+    struct hec_device_result few = {.steps = {.count = 5}}, *kept = summary.diagnosis.results;
+    summary.diagnosis.results = &few;
     snprintf(summary.imported, sizeof summary.imported, "kineto");
     print();
     says("note       only 5 steps: set-up and loop are not separated");
@@ -366,7 +366,7 @@ static void test_caveats(void **state) {
     json_t *report = json_loads(hec_buf_text(&out), 0, NULL);
     assert_int_equal(json_array_size(json_object_get(report, "caveats")), 2);
     json_decref(report);
-    summary.diagnosis.steps = kept;
+    summary.diagnosis.results = kept;
     summary.diagnosis.steady = (struct hec_ledger){0};
 }
 
@@ -419,7 +419,7 @@ static void test_a_finding_whole(void **state) {
 }
 
 static void on_what_watts_rest(const char *how) {
-    snprintf(summary.diagnosis.how[0], sizeof summary.diagnosis.how[0], "%s", how);
+    snprintf(summary.diagnosis.results[0].watts.how, sizeof summary.diagnosis.results[0].watts.how, "%s", how);
     print();
 }
 

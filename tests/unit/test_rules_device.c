@@ -306,8 +306,8 @@ static void test_batch_few_blocks(void **state) {
     world_begin(&w, 1);
     struct hec_kernel_row *k = world_kernel(&w, 0, BF16, 1, 12);
     k->grid[0] = 8, k->grid[1] = 4, k->grid[2] = 1;
-    w.profiles[0] = (struct hec_class_profile){.sms = 132};
-    w.summary.diagnosis.profiles = w.profiles;
+    w.results[0].watts.profile = (struct hec_class_profile){.sms = 132};
+    w.summary.diagnosis.results = w.results;
     fires(HEC_CAUSE_BATCH);
     assert_true(w.finding.confidence < 0.7);
     k->grid[1] = 16; /* 128 of 132: persistent */
@@ -343,8 +343,8 @@ static void chain(double share, double kernels, double mean_us) {
     world_begin(&w, 1);
     world_kernel(&w, 0, GELU, share, mean_us);
     world_kernel(&w, 0, BF16, 1 - share, 500);
-    w.calls[0] = (struct hec_call_facts){.chains = 100, .chain_s = 80 * share, .chain_mean = kernels};
-    w.summary.diagnosis.calls = w.calls;
+    w.results[0].calls = (struct hec_call_facts){.chains = 100, .chain_s = 80 * share, .chain_mean = kernels};
+    w.summary.diagnosis.results = w.results;
 }
 
 static void test_memory_chain(void **state) {
@@ -371,10 +371,10 @@ static void test_memory_chain(void **state) {
 static void test_memory_chain_ends_with_a_step(void **state) {
     (void)state;
     chain(1, 10000, 100);
-    w.calls[0].steps = w.kernels[0].count / 4;
+    w.results[0].calls.steps = w.kernels[0].count / 4;
     fires(HEC_CAUSE_MEMORY);
     near(w.finding.seconds.best, 0.8 * (1 - 1 / 4.0));
-    w.calls[0].steps = 0;
+    w.results[0].calls.steps = 0;
     fires(HEC_CAUSE_MEMORY);
     near(w.finding.seconds.best, 0.8 * (1 - 1 / 10.0));
 }
@@ -382,11 +382,11 @@ static void test_memory_chain_ends_with_a_step(void **state) {
 static void test_memory_without_calls(void **state) {
     (void)state;
     chain(0.9, 5, 100);
-    w.summary.diagnosis.calls = NULL;
+    w.summary.diagnosis.results = NULL;
     fires(HEC_CAUSE_MEMORY);
     assert_true(w.finding.confidence < 0.7);
     chain(0.3, 5, 100); /* as many products as passes */
-    w.summary.diagnosis.calls = NULL;
+    w.summary.diagnosis.results = NULL;
     silent(HEC_CAUSE_MEMORY);
 }
 

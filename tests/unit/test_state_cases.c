@@ -1,5 +1,6 @@
 /* One gap a rule of state.h, with times as on a real device (microseconds), and the samples that fall into them. */
 #include "diagnose/state.h"
+#include "fake_pass.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -82,7 +83,7 @@ static int take_sample(void *context, int index, const struct hec_state_sample *
 static void expect(struct world *w, const struct hec_state_limits *limits, const char *text) {
     struct hec_why why;
     const struct hec_state_visitor visitor = {.context = w, .piece = take_piece, .sample = take_sample};
-    assert_int_equal(hec_states_build(&w->t.input, limits, &visitor, &why), 0);
+    assert_int_equal(fake_pass_states(&w->t.input, limits, &visitor, &why), 0);
     assert_string_equal(w->text, text);
     fake_tl_free(&w->t);
 }
@@ -291,18 +292,18 @@ static void failures(void **context) {
         begin(&w);
         kernel(&w, 10, 20, w.main, 0);
         w.t.fail_pass = pass;
-        assert_int_equal(hec_states_build(&w.t.input, NULL, &visitor, &why), HEC_ERR_CORRUPT);
+        assert_int_equal(fake_pass_states(&w.t.input, NULL, &visitor, &why), HEC_ERR_CORRUPT);
         fake_tl_free(&w.t);
     }
     struct world w;
     const struct hec_state_visitor stopping = {.piece = stop};
     begin(&w);
     kernel(&w, 10, 20, w.main, 0);
-    assert_int_equal(hec_states_build(&w.t.input, NULL, &stopping, &why), 7);
+    assert_int_equal(fake_pass_states(&w.t.input, NULL, &stopping, &why), 7);
     fake_tl_free(&w.t);
     struct hec_timeline_input none = {0};
     const struct hec_state_visitor nobody = {0};
-    assert_int_equal(hec_states_build(&none, NULL, &nobody, &why), 0);
+    assert_int_equal(fake_pass_states(&none, NULL, &nobody, &why), 0);
 }
 
 int main(void) {

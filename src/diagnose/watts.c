@@ -1,0 +1,274 @@
+#include "diagnose/watts.h"
+
+#include "base/clock.h"
+#include "diagnose/feed.h"
+#include "diagnose/pricing.h"
+#include "diagnose/unmix.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+_Static_assert(HEC_STATE_COUNT + HEC_PRICING_KINDS - 1 <= HEC_UNMIX_CLASSES, "a class of unmix.h for each state");
+
+#define WHOLE_NS (10000 * HEC_NS_PER_S) /* readings of so much are kept; of longer runs those of every nth minute */
+#define MINUTE_NS (60 * HEC_NS_PER_S)
+#define SPAN_MOST                                                                                                      \
+    3 /* a sample so many usual spacings after the one before follows a gap: what it covers is not known */
+#define SLACK_SHARE 4 /* ends of a counter's window are known to at least this fraction of its length */
+#define WINDOW_MOST_NS (2 * HEC_NS_PER_S)
+#define SPACING_DEFAULT_NS (20 * HEC_NS_PER_MS)
+
+/* ---- the tape ---- */
+
+/* A piece is a number of seven bits a byte, lowest first: its length in ns, then kernel class, state, seen, traced. */
+#define CLASS_BITS 5
+#define STATE_BITS 4
+_Static_assert(HEC_KERNEL_CLASS_COUNT <= 1 << CLASS_BITS && HEC_STATE_COUNT <= 1 << STATE_BITS, "bits of a piece");
+#define NUMBER_BYTES 10
+
+int hec_tape_add(struct hec_tape *tape, const struct hec_state_piece *piece, bool seen) {
+    uint64_t number = (uint64_t)(piece->end_ns - piece->start_ns);
+    number = number << CLASS_BITS | piece->kernel_class;
+    number = (number << STATE_BITS | piece->state) << 2 | (uint64_t)seen << 1 | piece->traced;
+    if (!tape->length)
+        tape->start_ns = tape->end_ns = piece->start_ns;
+    if (piece->start_ns != tape->end_ns || tape->length > HEC_TAPE_BYTES)
+        return 0;
+    if (tape->length + NUMBER_BYTES > tape->capacity) {
+        size_t capacity = tape->capacity ? 2 * tape->capacity : 4096;
+        uint8_t *grown = realloc(tape->bytes, capacity);
+        if (!grown)
+            return HEC_ERR_NOMEM;
+        tape->bytes = grown;
+        tape->capacity = capacity;
+    }
+    tape->end_ns = piece->end_ns;
+    for (; number > 127; number >>= 7)
+        tape->bytes[tape->length++] = (uint8_t)(number | 128);
+    tape->bytes[tape->length++] = (uint8_t)number;
+    return 0;
+}
+
+void hec_tape_free(struct hec_tape *tape) {
+    free(tape->bytes);
+    *tape = (struct hec_tape){0};
+}
+
+/* ---- one device ---- */
+
+struct supply {
+    const struct hec_device_summary *summary;
+    struct hec_unmix *unmix;             /* NULL: nothing to solve */
+    struct hec_class_profiler *profiler; /* NULL: it ran no kernels */
+    int64_t minutes;                     /* every so many counts */
+    bool has_peaks;                      /* it was calibrated */
+    struct hec_peaks peaks;
+    struct hec_pricing_order order;
+    int64_t tight_ns; /* see pricing.h */
+    int err;
+    /* of the series at hand */
+    int64_t usual_ns, previous_ns;
+    bool previous;
+    struct hec_slack {
+        int64_t t_ns, slack_ns;
+    } * slacks;
+    size_t slack_count, slack_capacity, slack_at;
+    struct edge {
+        int64_t t_ns, slack_ns, mj;
+        bool known;
+    } edge;
+};
+
+static bool counts(const struct supply *s, int64_t t_ns) {
+    return s->minutes <= 1 || t_ns / MINUTE_NS % s->minutes == 0;
+}
+
+static void take_power(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct supply *s = context;
+    int64_t span = t_ns - s->previous_ns;
+    bool follows = s->previous && span > 0 && span <= SPAN_MOST * s->usual_ns;
+    s->previous = valid;
+    s->previous_ns = t_ns;
+    span = 2 * span > 3 * s->usual_ns ? s->usual_ns : span; /* one before was lost */
+    if (valid && follows && !s->err && counts(s, t_ns)) {
+        s->err = hec_unmix_power(s->unmix, t_ns, span, (double)value / 1e3);
+        if (!s->err && s->profiler)
+            s->err = hec_class_profiler_power(s->profiler, t_ns, span, (double)value / 1e3);
+    }
+}
+
+static void take_slack(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct supply *s = context;
+    if (!valid || s->err || value < 0 || value > WINDOW_MOST_NS / HEC_NS_PER_US || !counts(s, t_ns))
+        return;
+    if (s->slack_count == s->slack_capacity) {
+        size_t capacity = s->slack_capacity ? 2 * s->slack_capacity : 1024;
+        struct hec_slack *grown = realloc(s->slacks, capacity * sizeof *grown);
+        if (!grown) {
+            s->err = HEC_ERR_NOMEM;
+            return;
+        }
+        s->slacks = grown;
+        s->slack_capacity = capacity;
+    }
+    s->slacks[s->slack_count++] = (struct hec_slack){t_ns, value * HEC_NS_PER_US};
+}
+
+/* Windows between the instants at which the counter's values became current: each lies within its slack before t. */
+static void take_counter(void *context, int64_t t_ns, int64_t value, bool valid) {
+    struct supply *s = context;
+    if (!valid || s->err)
+        return;
+    while (s->slack_at < s->slack_count && s->slacks[s->slack_at].t_ns < t_ns)
+        s->slack_at++;
+    if (s->slack_at == s->slack_count || s->slacks[s->slack_at].t_ns != t_ns)
+        return; /* where it lies is not known */
+    struct edge now = {t_ns, s->slacks[s->slack_at].slack_ns, value, true}, *from = &s->edge;
+    int64_t start = from->t_ns - from->slack_ns / 2, end = now.t_ns - now.slack_ns / 2;
+    if (from->known && now.mj < from->mj)
+        from->known = false; /* reset */
+    if (from->known && end - start > WINDOW_MOST_NS)
+        from->known = false; /* the shares of a long one are all alike */
+    if (from->known && SLACK_SHARE * (from->slack_ns + now.slack_ns) / 2 > end - start)
+        return; /* wait for one that is far enough off */
+    if (from->known) {
+        double joules = (double)(now.mj - from->mj) / 1e3, watts = joules * HEC_NS_PER_S / (double)(end - start);
+        double a = (double)from->slack_ns / HEC_NS_PER_S, b = (double)now.slack_ns / HEC_NS_PER_S;
+        double sigma_j = sqrt((a * a + b * b) / 12) * watts;
+        s->err = hec_unmix_window(s->unmix, start, end, joules, sigma_j);
+        if (!s->err && s->profiler)
+            s->err = hec_class_profiler_window(s->profiler, start, end, joules, sigma_j);
+    }
+    *from = now;
+}
+
+static int read_supply(const struct hec_summary_input *input, const struct hec_timeline *told, struct supply *s,
+                       struct hec_why *why) {
+    const struct hec_device_summary *d = s->summary;
+    struct hec_unmix_sensor sensor = {0, 0};
+    s->has_peaks = input->peaks && input->peaks(input->context, &d->device, &s->peaks) == 0 && !s->peaks.simulated;
+    const struct hec_peak *window = &s->peaks.peak[HEC_PEAK_SENSOR_WINDOW],
+                          *delay = &s->peaks.peak[HEC_PEAK_SENSOR_DELAY];
+    if (s->has_peaks && window->value > 0 && delay->value > 0)
+        sensor = (struct hec_unmix_sensor){llround(window->value), llround(delay->value)};
+    const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w, &sensor);
+    int subject = d->device.index, err = hec_class_profiler_begin(told, d, &sensor, &s->profiler);
+    s->minutes = d->energy.window_s > 0 ? 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS : 1;
+    if (!err && s->profiler)
+        err = hec_class_profiler_read(s->profiler, input, s->minutes, why);
+    if (err || !d->energy.valid || !(d->energy.joules > 0))
+        return err;
+    if ((err = hec_unmix_begin(&options, &s->unmix)) != 0)
+        return err;
+    s->usual_ns =
+        d->energy.sample_spacing_s > 0 ? llround(d->energy.sample_spacing_s * HEC_NS_PER_S) : SPACING_DEFAULT_NS;
+    if (d->device.has_power_history > 0) /* polled, what a value covers is not known */
+        err = hec_feed(input, HEC_GPU_POWER, subject, take_power, s, why);
+    if (!err)
+        err = hec_feed(input, HEC_GPU_ENERGY_SLACK, subject, take_slack, s, why);
+    if (!err)
+        err = hec_feed(input, HEC_GPU_ENERGY, subject, take_counter, s, why);
+    free(s->slacks);
+    s->slacks = NULL;
+    return err ? err : s->err;
+}
+
+static int take_piece(struct supply *s, const struct hec_state_piece *piece, bool seen) {
+    int err = 0;
+    if (s->unmix && piece->traced) {
+        int class = hec_pricing_class(&s->order, piece);
+        if (hec_pricing_tight(piece))
+            s->tight_ns += piece->end_ns - piece->start_ns;
+        err = hec_unmix_piece(s->unmix, class, piece->start_ns, piece->end_ns);
+    }
+    return !err && s->profiler && seen ? hec_class_profiler_piece(s->profiler, piece) : err;
+}
+
+static int play(struct supply *s, const struct hec_tape *tape) {
+    struct hec_state_piece piece = {.end_ns = tape->start_ns};
+    int err = 0;
+    for (size_t at = 0; at < tape->length && !err;) {
+        uint64_t number = 0;
+        int shift = 0;
+        do
+            number |= (uint64_t)(tape->bytes[at] & 127) << shift, shift += 7;
+        while (tape->bytes[at++] & 128);
+        piece.start_ns = piece.end_ns;
+        piece.traced = number & 1;
+        piece.state = number >> 2 & ((1 << STATE_BITS) - 1);
+        piece.kernel_class = number >> (2 + STATE_BITS) & ((1 << CLASS_BITS) - 1);
+        piece.end_ns += (int64_t)(number >> (2 + STATE_BITS + CLASS_BITS));
+        err = take_piece(s, &piece, number & 2);
+    }
+    return err;
+}
+
+/* ---- the whole ---- */
+
+/* Its energy is split already: without a context, and the rest. */
+static void price_unused(struct hec_ledger_device *d, const struct hec_energy *energy, char why[256], char how[160]) {
+    struct hec_ledger_watts watts[HEC_STATE_COUNT] = {{0}};
+    double rest_s = d->rows[HEC_STATE_TAIL].seconds, without_s = d->rows[HEC_STATE_STARTUP].seconds;
+    double without_j = without_s > 0 ? energy->idle_joules : 0;
+    watts[HEC_STATE_STARTUP].watts = without_j / without_s;
+    watts[HEC_STATE_TAIL].watts = (energy->joules - without_j) / rest_s;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) /* as exact as the whole */
+        watts[i].low = watts[i].high = watts[i].watts;
+    if (energy->valid && hec_ledger_power(d, watts, NULL, llround(energy->joules * 1e3)))
+        snprintf(how, 160, "measured: the energy while the device had a context, and while it had none");
+    else
+        snprintf(why, 256, "%s", energy->why[0] ? energy->why : "the device's energy was not measured");
+}
+
+static int price(struct supply *s, struct hec_ledger_device *ledger, char why[256], char how[160]) {
+    const struct hec_energy *energy = &s->summary->energy;
+    if (!s->unmix) {
+        snprintf(why, 256, "%s", energy->why[0] ? energy->why : "the device's energy was not measured");
+        return 0;
+    }
+    const struct hec_pricing pricing = {energy,
+                                        s->summary->power_limit_w,
+                                        s->summary->device.name,
+                                        s->has_peaks ? s->peaks.peak[HEC_PEAK_IDLE_POWER].value : NAN,
+                                        &s->order,
+                                        s->tight_ns};
+    return hec_price_device(ledger, s->unmix, &pricing, why, how);
+}
+
+/* After the states: classes take shares of compute. */
+static int profile(struct supply *s, struct hec_ledger_device *ledger, struct hec_class_profile *out) {
+    const struct hec_peaks *measured = s->has_peaks ? &s->peaks : NULL;
+    if (s->profiler)
+        return hec_class_profiler_end(s->profiler, ledger, measured, out);
+    hec_class_profile_none(s->summary, ledger, measured, out);
+    return 0;
+}
+
+int hec_watts_price(const struct hec_summary_input *input, const struct hec_timeline *timeline,
+                    const struct hec_device_summary *device, const struct hec_tape *tape,
+                    struct hec_ledger_device *ledger, struct hec_watts *out, struct hec_why *why) {
+    static const struct hec_tape none = {0};
+    struct supply s = {.summary = device};
+    bool unused = ledger->basis == HEC_LEDGER_UNUSED;
+    int err = read_supply(input, timeline, &s, why);
+    if (!err)
+        err = play(&s, tape ? tape : &none);
+    if (!err && unused)
+        price_unused(ledger, &device->energy, out->why, out->how);
+    else if (!err)
+        err = price(&s, ledger, out->why, out->how);
+    if (!err)
+        err = profile(&s, ledger, &out->profile);
+    if (!err)
+        hec_price_judge(ledger, out->how);
+    hec_unmix_free(s.unmix);
+    hec_class_profiler_free(s.profiler);
+    return err;
+}
+
+void hec_watts_none(struct hec_ledger_device *ledger, struct hec_watts *out) {
+    const struct hec_device_summary nothing = {.device = {.index = ledger->device, .has_gpm = -1}};
+    snprintf(out->why, sizeof out->why, "the device's energy was not measured");
+    hec_class_profile_none(&nothing, ledger, NULL, &out->profile);
+}
