@@ -38,6 +38,8 @@ static json_t *cause_of(const struct hec_rule *rule) {
     set(cause, "detection", json_string(rule->detection));
     set(cause, "thresholds", limits);
     set(cause, "saving", json_string(rule->saving));
+    set(cause, "goes",
+        rule->confidence > 0 ? json_pack("[f,f,f]", rule->goes.low, rule->goes.best, rule->goes.high) : json_null());
     set(cause, "lever_id", json_string(hec_lever_name(rule->lever)));
     set(cause, "lever", json_string(hec_lever_default_words(lever, rule->lever)));
     set(cause, "advice", advice);
@@ -97,6 +99,10 @@ static void print_cause(struct hec_page *page, const struct hec_rule *rule) {
     hec_page_row(page, 0, "signs", HEC_TONE_PLAIN, "%s", rule->detection);
     print_limits(page, rule);
     hec_page_row(page, 0, "saving", HEC_TONE_PLAIN, "%s", rule->saving);
+    if (rule->confidence > 0)
+        hec_page_row(page, 0, "", HEC_TONE_PLAIN,
+                     "best guess: %.0f %% of that time (%.0f to %.0f %%), each second at idle power",
+                     100 * rule->goes.best, 100 * rule->goes.low, 100 * rule->goes.high);
     hec_page_blank(page);
     hec_page_row(page, 0, "answer", HEC_TONE_BOLD, "%s", hec_lever_default_words(lever, rule->lever));
     print_advice(page, rule);

@@ -31,6 +31,8 @@ static const char *const waits_for[HEC_CAUSE_COUNT] = {
     [HEC_CAUSE_SYNC] = ", until launches have caught up",
     [HEC_CAUSE_COPY] = " for copies",
     [HEC_CAUSE_ALLOC] = " for allocations",
+    [HEC_CAUSE_CHECKPOINT] = " for checkpoints",
+    [HEC_CAUSE_COMPILE] = " for code",
     [HEC_CAUSE_LAUNCH] = " for the next launch",
     [HEC_CAUSE_HOST] = " for the program's own code",
 };

@@ -61,6 +61,8 @@ static void test_rules_are_told(void **state) {
         assert_int_equal(rule->cause, i);
         assert_true(strlen(rule->meaning) > 40 && strlen(rule->detection) > 40 && strlen(rule->saving) >= 5);
         assert_true(rule->lever < HEC_LEVER_COUNT);
+        assert_true(rule->goes.low <= rule->goes.best && rule->goes.best <= rule->goes.high && rule->goes.high <= 1);
+        assert_true((rule->confidence > 0) == (rule->goes.best > 0) && rule->confidence <= 1);
         assert_true(rule->limit_count > 0 && rule->advice_count > 0 && rule->judge);
         for (int l = 0; l < rule->limit_count; l++)
             assert_true(isfinite(rule->limits[l].value) && rule->limits[l].meaning[0] && rule->limits[l].source[0]);

@@ -108,6 +108,10 @@ static void finds(enum hec_cause cause, double owned_s) {
     told(&w.finding.seconds, 0.5 * owned_s / 100, owned_s / 100);
     told(&w.finding.joules, 0.5 * owned_s * IDLE_W / 20000, owned_s * IDLE_W / 20000);
     assert_true(w.finding.states != 0 && !w.finding.estimated);
+    const struct hec_rule *rule = hec_rule_of(cause); /* and what `hec explain` says of it */
+    if (cause != HEC_CAUSE_COPY)
+        assert_true(is_near(w.finding.seconds.best, rule->goes.best * owned_s / 100));
+    assert_true(is_near(w.finding.confidence, rule->confidence));
 }
 
 static void silent_but(enum hec_cause cause) {

@@ -26,16 +26,10 @@ static const struct hec_rule_advice advice[] = {
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
-    hec_waits_gather(f, &w);
-    double share = hec_waits_share(&w, HEC_CAUSE_ALLOC);
-    if (!w.known || !(share >= LEAST) || (f->gaps && !f->gaps->allocs_recur)) /* else it is set-up */
+    if ((f->gaps && !f->gaps->allocs_recur) || !hec_waits_claim(f, LEAST, &w, out)) /* else it is set-up */
         return false;
-    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
     if (w.allocs > 0)
         hec_finding_add(out, HEC_FACT(ALLOCATIONS, w.allocs, w.alloc_s));
-    hec_waits_tell(f, &w, HEC_CAUSE_ALLOC, out);
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_ALLOC, 0.9);
-    hec_waits_save(f, &w, HEC_CAUSE_ALLOC, 0.6, 0.9, 1, out);
     return true;
 }
 
@@ -47,11 +41,10 @@ const struct hec_rule hec_rule_alloc = {
     .detection =
         "time in which the device is idle and the program is in a call that allocates or frees, and what is exposed of "
         "launching after it; again and again while the device computes, for what is allocated once is set-up.",
-    .saving = "with a cache none of the calls remain: 90 % of the time (60 to 100 %), each second at idle power.",
+    .saving = "with a cache none of the calls remain.",
+    .goes = {0.6, 0.9, 1},
+    .confidence = 0.9,
     .lever = HEC_LEVER_KEEP_MEMORY,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

@@ -193,9 +193,6 @@ const struct hec_rule hec_rule_batch = {
         "the time shrinks to what the busiest of SMs and tensor pipes would need when full (tensor pipes reach 65 % in "
         "products, 25 % in convolutions), and draws no more than the power limit, nor than the same work took above idle. The interval is wide: only a trial tells.",
     .lever = HEC_LEVER_LARGER_BATCH,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

@@ -36,9 +36,8 @@ static const struct hec_phase_summary *phase_of(const struct hec_facts *f) {
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_phase_summary *phase = phase_of(f);
     struct hec_waits w;
-    hec_waits_gather(f, &w);
-    if (!w.known) {
-        if (!phase || !(phase->seconds >= LEAST * f->run_s))
+    if (!hec_waits_claim(f, LEAST, &w, out)) {
+        if (w.known || !phase || !(phase->seconds >= LEAST * f->run_s))
             return false;
         out->title = HEC_FACT(WAIT_SHARE, phase->seconds / f->run_s);
         hec_finding_add(out, HEC_FACT(CHECKPOINT_TIME, phase->seconds, (double)phase->count));
@@ -46,16 +45,8 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_waits_save_seconds(f, phase->seconds, 0.3, 0.8, 1, out);
         return true;
     }
-    double share = hec_waits_share(&w, HEC_CAUSE_CHECKPOINT),
-           count = phase && phase->count ? (double)phase->count : NAN;
-    if (!(share >= LEAST))
-        return false;
-    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
-    hec_finding_add(
-        out, HEC_FACT(CHECKPOINT_WAIT, w.owned_s[HEC_CAUSE_CHECKPOINT], count, phase ? phase->seconds / count : NAN));
-    hec_waits_tell_joules(f, &w, HEC_CAUSE_CHECKPOINT, out);
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_CHECKPOINT, 0.95);
-    hec_waits_save(f, &w, HEC_CAUSE_CHECKPOINT, 0.5, 0.9, 1, out);
+    if (phase && phase->count > 0)
+        hec_finding_add(out, HEC_FACT(CHECKPOINTS, (double)phase->count, phase->seconds / (double)phase->count));
     return true;
 }
 
@@ -65,12 +56,10 @@ const struct hec_rule hec_rule_checkpoint = {
     .detection =
         "time in which the device is idle and the program is in a phase called checkpoint (torch.save is found by the "
         "hooks), and copies that follow it at once. Without a trace, the phase's time alone.",
-    .saving =
-        "writing beside the training, or ten times more seldom, takes away 90 % (50 to 100 %), each second at idle power.",
+    .saving = "saving goes on beside the training, or is ten times rarer.",
+    .goes = {0.5, 0.9, 1},
+    .confidence = 0.95,
     .lever = HEC_LEVER_ASYNC_CHECKPOINT,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

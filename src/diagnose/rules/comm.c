@@ -98,9 +98,6 @@ const struct hec_rule hec_rule_comm = {
         "as much of it as compute can hide (80 % of compute's time, three quarters of the communication at the best "
         "guess); of the joules half, since the bytes must still be moved.",
     .lever = HEC_LEVER_OVERLAP,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

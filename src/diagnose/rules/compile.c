@@ -29,20 +29,12 @@ static const struct hec_rule_advice advice[] = {
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
-    hec_waits_gather(f, &w);
-    double share = hec_waits_share(&w, HEC_CAUSE_COMPILE);
     int64_t loads = f->calls ? f->calls->late_loads : 0;
     if (f->gaps && f->gaps->loads > loads)
         loads = f->gaps->loads;
-    if (!w.known || !(share >= LEAST) || loads < LEAST_LOADS || (f->gaps && !f->gaps->loads_recur))
+    if (loads < LEAST_LOADS || (f->gaps && !f->gaps->loads_recur) || !hec_waits_claim(f, LEAST, &w, out))
         return false;
-    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
     hec_finding_add(out, HEC_FACT(LOADS, (double)loads));
-    hec_finding_add(out, HEC_FACT(LOAD_WAIT, w.owned_s[HEC_CAUSE_COMPILE]));
-    hec_waits_tell_joules(f, &w, HEC_CAUSE_COMPILE, out);
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_COMPILE, 0.9);
-    /* One version for all shapes is still to be compiled once. */
-    hec_waits_save(f, &w, HEC_CAUSE_COMPILE, 0.3, 0.75, 1, out);
     return true;
 }
 
@@ -55,12 +47,10 @@ const struct hec_rule hec_rule_compile = {
         "idle gaps after the third step in which a call loads or compiles code, with all that the gap holds but data "
         "and checkpoints: what leads to a load is compiling. They recur: loads that die away are each kernel's first "
         "launch, which is paid once.",
-    .saving =
-        "one version for all shapes needs one compilation: 75 % of the time (30 to 100 %), each second at idle power.",
+    .saving = "one version for all shapes is still to be compiled once.",
+    .goes = {0.3, 0.75, 1},
+    .confidence = 0.9,
     .lever = HEC_LEVER_COMPILE_ONCE,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

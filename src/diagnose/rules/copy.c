@@ -5,6 +5,12 @@
 
 #define LEAST 0.05      /* of the steady part */
 #define LINK_REACH 0.80 /* of the link, by pinned copies */
+/* Of the copies' time goes, at least and at best guess: pieces that are joined, trips that are not made. */
+#define JOINED_LOW 0.7
+#define JOINED 0.93
+#define STAYED_LOW 0.6
+#define STAYED 0.95
+#define PINNED_LEAST 0.3 /* of pageable copies' time; and at least so much of the best guess */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in copies and in waiting for them",
@@ -16,6 +22,11 @@ static const struct hec_rule_limit limits[] = {
     {100 * HEC_WAITS_ROUND_SHARE, "%", "of the waits, at least, of which data goes to the host and comes back", "ours"},
     {HEC_STATE_SMALL_BYTES / 1024, "KiB", "below which a copy is small",
      "calling takes as long as copying: 5 to 10 us"},
+    {100 * JOINED, "%", "of their time that small copies lose when they are put together (at least 70 %)",
+     "fitted to the planted programs on an H200"},
+    {100 * STAYED, "%", "the same of data that stays on the device (at least 60 %)",
+     "fitted to the planted programs on an H200"},
+    {100 * PINNED_LEAST, "%", "least of the time of pageable copies that pinned memory saves", "ours"},
     {100 * HEC_USE_TRANSFERS_SM, "%", "most SM activity in the time in use, where nothing was traced",
      "measured on an H200: ResNet-18 78 %, the same fed by pageable copies 57 %"},
     {100 * HEC_USE_TRANSFERS_LINK, "%", "of the link that data crossing it takes then, in one direction",
@@ -56,37 +67,32 @@ static double pinned_gain(const struct hec_waits *w) {
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_call_facts *c = f->calls;
     struct hec_waits w;
-    hec_waits_gather(f, &w);
-    if (!w.known)
-        return judge_telemetry(f, out);
-    double share = hec_waits_share(&w, HEC_CAUSE_COPY);
-    if (!(share >= LEAST))
-        return false;
-    double low = 0.2, best = 0.6, high = 1;
+    if (!hec_waits_claim(f, LEAST, &w, out))
+        return !w.known && judge_telemetry(f, out);
+    double share = out->title.value[0];
+    struct hec_saving goes = hec_rule_copy.goes;
     if (w.copies == HEC_WAITS_CHATTY) {
         out->title = HEC_FACT(SMALL_COPY_SHARE, share, w.steady);
         hec_finding_add(out, HEC_FACT(SMALL_COPIES, w.small_copies, w.syncs));
         hec_finding_add(out, HEC_FACT(SMALL_COPY_TIME, c->small_copy_s, c->small_call_s));
         out->lever = HEC_ANSWER(JOIN_COPIES, w.small_copies);
-        low = 0.7, best = 0.93;
+        goes = (struct hec_saving){JOINED_LOW, JOINED, 1};
     } else if (w.copies == HEC_WAITS_ROUND_TRIPS) {
         out->title = HEC_FACT(ROUND_TRIP_SHARE, share, w.steady);
         hec_finding_add(out, HEC_FACT(ROUND_TRIPS, w.round_trips, c->round_trip_bytes / (double)c->round_trips / 2));
         out->lever = HEC_ANSWER(STAY_ON_DEVICE);
-        low = 0.6, best = 0.95;
+        goes = (struct hec_saving){STAYED_LOW, STAYED, 1};
     } else if (w.copies == HEC_WAITS_PAGEABLE) {
         out->title = HEC_FACT(PAGEABLE_SHARE, share, w.steady);
-        best = fmax(0.3, pinned_gain(&w));
-        low = 0.3 * best;
-    } else {
-        out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
+        goes.best = fmax(PINNED_LEAST, pinned_gain(&w));
+        goes.low = PINNED_LEAST * goes.best;
+    } else
         out->lever = HEC_ANSWER(COPY_AHEAD);
-    }
     if (w.rate_bytes_per_s > 0 && w.link_bytes_per_s > 0)
         hec_finding_add(out, HEC_FACT(PAGEABLE_RATE, w.rate_bytes_per_s, w.link_bytes_per_s));
-    hec_waits_tell(f, &w, HEC_CAUSE_COPY, out);
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_COPY, c ? 0.9 : 0.7);
-    hec_waits_save(f, &w, HEC_CAUSE_COPY, low, best, high, out);
+    if (!c) /* imported: no sizes */
+        out->confidence *= HEC_WAITS_UNCOUNTED;
+    hec_waits_save(f, &w, HEC_CAUSE_COPY, goes.low, goes.best, goes.high, out);
     return true;
 }
 
@@ -100,12 +106,11 @@ const struct hec_rule hec_rule_copy = {
         "directions and kinds of memory: small (less than 64 KiB, many a step), there and back (as many bytes return "
         "within 10 ms), pageable. Without a trace: data on the bus while SMs idle.",
     .saving =
-        "small ones put together: 93 % of the time; round trips avoided: 95 %; pinned instead of pageable: what the link's "
-        "rate makes faster; each second at idle power, for moving the bytes costs little.",
+        "small ones put together and round trips avoided, most of the time; pinned instead of pageable memory, what the "
+        "link's rate makes faster; moving the bytes costs little.",
+    .goes = {0.2, 0.6, 1},
+    .confidence = 0.9,
     .lever = HEC_LEVER_PIN_MEMORY,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

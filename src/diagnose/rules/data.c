@@ -72,23 +72,15 @@ static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_step_summary *steps = f->steps;
     struct hec_waits w;
-    hec_waits_gather(f, &w);
-    if (!w.known)
-        return judge_phases(f, out);
-    double share = hec_waits_share(&w, HEC_CAUSE_DATA), data_s = w.owned_s[HEC_CAUSE_DATA];
-    if (!(share >= LEAST))
-        return false;
-    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
-    hec_waits_tell(f, &w, HEC_CAUSE_DATA, out);
+    if (!hec_waits_claim(f, LEAST, &w, out))
+        return !w.known && judge_phases(f, out);
+    double data_s = w.owned_s[HEC_CAUSE_DATA];
     if (w.work > 0 && steps->samples_per_step > 0 && w.per == HEC_PER_STEP) {
         double samples = steps->samples_per_step * w.work, without_s = fmax(w.whole_s - data_s, w.whole_s * 1e-3);
         hec_finding_add_of(out, steps->unit[0] ? steps->unit : "samples",
                            HEC_FACT(THROUGHPUT, samples / w.whole_s, samples / without_s));
     }
     advise(f, w.work > 0 ? data_s / w.work : NAN, w.work > 0 ? (w.whole_s - data_s) / w.work : NAN, out);
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_DATA, 0.95);
-    /* Loading goes on beside the rest, so all of the wait can go; workers cost a start-up, and cores are finite. */
-    hec_waits_save(f, &w, HEC_CAUSE_DATA, 0.6, 0.9, 1, out);
     return true;
 }
 
@@ -101,12 +93,10 @@ const struct hec_rule hec_rule_data = {
         "time in which the device is idle and the program is in its loader (an iterator's next, or a phase called "
         "data). Without a trace, the loader's time alone, which the device may use.",
     .saving =
-        "a loader that works ahead hides its time behind the device's: 60 to 100 % of the wait goes, 90 % at best guess "
-        "(starting workers costs some), each second at idle power.",
+        "a loader that works ahead hides its time behind the device's; workers cost a start-up, and cores are finite.",
+    .goes = {0.6, 0.9, 1},
+    .confidence = 0.95,
     .lever = HEC_LEVER_LOAD_AHEAD,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

@@ -52,23 +52,15 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
-    hec_waits_gather(f, &w);
-    if (!w.known)
-        return judge_telemetry(f, out);
-    double share = hec_waits_share(&w, HEC_CAUSE_HOST);
-    if (!(share >= LEAST))
-        return false;
+    if (!hec_waits_claim(f, LEAST, &w, out))
+        return !w.known && judge_telemetry(f, out);
     const struct hec_source_line *line = held_by(f);
-    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
     if (line && line->line > 0) {
         struct hec_evidence held = HEC_FACT(HELD_BY_LINE, line->seconds, line->line);
         held.file = line->file;
         hec_finding_add_of(out, line->function, held);
     }
-    hec_waits_tell(f, &w, HEC_CAUSE_HOST, out);
     hec_waits_tell_cores(f, out);
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_HOST, 0.9);
-    hec_waits_save(f, &w, HEC_CAUSE_HOST, 0.4, 0.92, 1, out);
     return true;
 }
 
@@ -80,12 +72,10 @@ const struct hec_rule hec_rule_host = {
     .detection =
         "idle time in which the launching thread is in no call that is known, in pieces of 0.2 ms or more; stack samples "
         "name the line. Without a trace: an engine that idles more than half of the time in use with no transfers.",
-    .saving =
-        "work done elsewhere or by a call on arrays takes away 92 % of the time (40 to 100 %), each second at idle power.",
+    .saving = "the work is done elsewhere, or by a call on arrays.",
+    .goes = {0.4, 0.92, 1},
+    .confidence = 0.9,
     .lever = HEC_LEVER_MOVE_CODE,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

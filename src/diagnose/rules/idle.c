@@ -84,9 +84,6 @@ const struct hec_rule hec_rule_idle = {
         "program that ends); or no activity in the whole run. A device that works now and then is used.",
     .saving = "the time held without use, at what the device draws then.",
     .lever = HEC_LEVER_GIVE_BACK,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

@@ -46,20 +46,12 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
-    hec_waits_gather(f, &w);
-    if (!w.known)
-        return judge_telemetry(f, out);
-    double share = hec_waits_share(&w, HEC_CAUSE_LAUNCH);
-    if (!(share >= LEAST))
-        return false;
-    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
+    if (!hec_waits_claim(f, LEAST, &w, out))
+        return !w.known && judge_telemetry(f, out);
     if (w.launches > 0)
         hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
     if (f->timeline && f->timeline->kernel.median > 0)
         hec_finding_add(out, HEC_FACT(MEDIAN_KERNEL, f->timeline->kernel.median, f->small_share));
-    hec_waits_tell(f, &w, HEC_CAUSE_LAUNCH, out);
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, 0.9);
-    hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, 0.5, 0.88, 1, out);
     return true;
 }
 
@@ -71,11 +63,10 @@ const struct hec_rule hec_rule_launch = {
     .detection =
         "idle time in launching calls, and between them in pieces of less than 0.2 ms, for as long as no wait before it "
         "explains it. Without a trace: a busy engine with hardly a warp resident.",
-    .saving = "CUDA graphs launch a step at once: 88 % of the time (50 to 100 %), each second at idle power.",
+    .saving = "CUDA graphs launch a step at once.",
+    .goes = {0.5, 0.88, 1},
+    .confidence = 0.9,
     .lever = HEC_LEVER_LAUNCH_LESS,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

@@ -85,9 +85,6 @@ const struct hec_rule hec_rule_layout = {
         "the layout changes go, and so does most of the time of batch normalisation on NCHW; what stays is denser and is "
         "charged with up to 35 % more watts.",
     .lever = HEC_LEVER_CHANNELS_LAST,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

@@ -153,9 +153,6 @@ const struct hec_rule hec_rule_memory = {
         "a chain of k kernels becomes one: (k - 1) / k of its time. Of unfused attention, softmax and scaling go and most "
         "of the time of the products that read and write the scores. The watts stay.",
     .lever = HEC_LEVER_FUSE,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

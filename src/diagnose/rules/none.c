@@ -80,9 +80,6 @@ const struct hec_rule hec_rule_none = {
         "alone: SM activity and power are high.",
     .saving = "none.",
     .lever = HEC_LEVER_NONE,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

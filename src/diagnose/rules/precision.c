@@ -221,9 +221,6 @@ const struct hec_rule hec_rule_precision = {
         "the share of compute in such kernels, sped up by the ratio of the peaks times what programs reach of it; the "
         "faster kernels are charged with the power limit's watts. Low end: what a convolutional net gained.",
     .lever = HEC_LEVER_TENSOR_CORES,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

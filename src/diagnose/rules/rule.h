@@ -18,11 +18,20 @@ struct hec_rule_advice {
     const char *code;      /* a snippet, lines ended by \n; NULL: none */
 };
 
+/* Of a rule whose tables are called limits and advice. */
+#define HEC_RULE_TABLES                                                                                                \
+    .limits = limits, .limit_count = sizeof limits / sizeof limits[0], .advice = advice,                               \
+    .advice_count = sizeof advice / sizeof advice[0]
+
 struct hec_rule {
     enum hec_cause cause;
-    const char *meaning;     /* two or three sentences for people who have never met it */
-    const char *detection;   /* what is read, and what must hold */
-    const char *saving;      /* how the saving is predicted */
+    const char *meaning;   /* two or three sentences for people who have never met it */
+    const char *detection; /* what is read, and what must hold */
+    const char *saving;    /* how the saving is predicted */
+    /* Of a cause that makes the device wait: the part of that time that its answer takes away, each second at idle power, and
+     * how sure the cause is at most. 0: it is judged in another way. */
+    struct hec_saving goes;
+    double confidence;
     enum hec_lever_id lever; /* what answers it, where judge() knows no better */
     const struct hec_rule_limit *limits;
     int limit_count;

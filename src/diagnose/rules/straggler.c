@@ -83,9 +83,6 @@ const struct hec_rule hec_rule_straggler = {
         "with even shares all ranks need the mean; the work stays and is paid for, the waiting of all devices goes. "
         "Fractions are of all devices together.",
     .lever = HEC_LEVER_EVEN_WORK,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

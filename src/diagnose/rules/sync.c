@@ -28,22 +28,17 @@ static const struct hec_rule_advice advice[] = {
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
-    hec_waits_gather(f, &w);
-    double share = hec_waits_share(&w, HEC_CAUSE_SYNC);
-    if (!w.known || !(share >= LEAST))
+    if (!hec_waits_claim(f, LEAST, &w, out))
         return false;
-    out->title = HEC_FACT(WAIT_SHARE, share, w.steady);
     if (w.syncs > 0)
         hec_finding_add(out, HEC_FACT(WAITS, w.syncs));
     if (w.reads >= 1)
         hec_finding_add(out, HEC_FACT(READS, w.reads));
-    hec_waits_tell(f, &w, HEC_CAUSE_SYNC, out);
     double waits = fmax(w.syncs, w.reads);
     if (waits >= 1 && w.per == HEC_PER_STEP)
         out->lever = w.reads >= 1 ? HEC_ANSWER(READ_SELDOM, waits) : HEC_ANSWER(DROP_WAITS, waits);
-    out->confidence = hec_waits_confidence(&w, HEC_CAUSE_SYNC, f->calls ? 0.9 : 0.7);
-    /* What the host does between two waits is hidden once it runs ahead; the last wait of a step may be needed. */
-    hec_waits_save(f, &w, HEC_CAUSE_SYNC, 0.4, 0.85, 1, out);
+    if (!f->calls) /* imported: nobody counted the waits */
+        out->confidence *= HEC_WAITS_UNCOUNTED;
     return true;
 }
 
@@ -57,12 +52,11 @@ const struct hec_rule hec_rule_sync = {
         "idle time in calls that wait and from there to the next launch; and launching after it, for as long as the wait "
         "had lasted while the device still worked: without it the program would be ahead by so much.",
     .saving =
-        "40 to 100 % of that time, 85 % at best guess, each second at idle power. What computing the synchronised values "
-        "costs is not in it.",
+        "what the host does between two waits is hidden once it runs ahead; the last wait of a step may be needed. What "
+        "computing the synchronised values costs is not in it.",
+    .goes = {0.4, 0.85, 1},
+    .confidence = 0.9,
     .lever = HEC_LEVER_WAIT_SELDOM,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

@@ -114,9 +114,6 @@ const struct hec_rule hec_rule_throttle = {
         "clock. A lowered power limit: time by (limit / default)^0.4; what raising it does to the joules is unknown. A "
         "default limit: nothing in time; a lower cap may save some joules (an estimate).",
     .lever = HEC_LEVER_COOL,
-    .limits = limits,
-    .limit_count = sizeof limits / sizeof limits[0],
-    .advice = advice,
-    .advice_count = sizeof advice / sizeof advice[0],
+    HEC_RULE_TABLES,
     .judge = judge,
 };

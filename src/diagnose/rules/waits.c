@@ -175,19 +175,23 @@ double hec_waits_confidence(const struct hec_waits *w, enum hec_cause cause, dou
     return most * told * (w->owned_s[cause] < largest ? DOMINATED : 1) * (w->steady ? 1 : UNSTEADY);
 }
 
-void hec_waits_tell(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause,
-                    struct hec_finding *out) {
+bool hec_waits_claim(const struct hec_facts *f, double least, struct hec_waits *w, struct hec_finding *out) {
+    const struct hec_rule *rule = hec_rule_of(out->cause);
+    double owned_s;
+    hec_waits_gather(f, w);
+    if (!w->known || !(hec_waits_share(w, out->cause) >= least))
+        return false;
+    owned_s = w->owned_s[out->cause];
+    out->title = HEC_FACT(WAIT_SHARE, hec_waits_share(w, out->cause), w->steady);
+    out->confidence = hec_waits_confidence(w, out->cause, rule->confidence);
+    hec_waits_save(f, w, out->cause, rule->goes.low, rule->goes.best, rule->goes.high, out);
     if (w->work > 0)
-        hec_finding_add(out, HEC_FACT(WAIT, w->owned_s[cause] / w->work, w->whole_s / w->work));
-    hec_waits_tell_joules(f, w, cause, out);
-}
-
-void hec_waits_tell_joules(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause,
-                           struct hec_finding *out) {
+        hec_finding_add(out, HEC_FACT(WAIT, owned_s / w->work, w->whole_s / w->work));
     if (isfinite(w->watts) && f->run_j > 0)
-        hec_finding_add(out, HEC_FACT(WAIT_POWER, w->watts, w->watts * w->owned_s[cause], f->run_j, w->estimated));
+        hec_finding_add(out, HEC_FACT(WAIT_POWER, w->watts, w->watts * owned_s, f->run_j, w->estimated));
     if (!w->steady)
         hec_finding_add(out, HEC_FACT(NO_STEPS, HEC_GAP_LONG_S));
+    return true;
 }
 
 void hec_waits_tell_cores(const struct hec_facts *f, struct hec_finding *out) {

@@ -7,10 +7,11 @@
 #include "diagnose/rules/rule.h"
 #include "diagnose/use.h"
 
-#define HEC_WAITS_CHATTY_LEAST 8.0 /* small copies, a step */
-#define HEC_WAITS_CHATTY_SHARE 0.5 /* of what copies own */
-#define HEC_WAITS_ROUND_SHARE 0.25 /* of waits */
-#define HEC_WAITS_TELEMETRY 0.5    /* confidence at most, without a trace */
+#define HEC_WAITS_CHATTY_LEAST 8.0    /* small copies, a step */
+#define HEC_WAITS_CHATTY_SHARE 0.5    /* of what copies own */
+#define HEC_WAITS_ROUND_SHARE 0.25    /* of waits */
+#define HEC_WAITS_UNCOUNTED (7 / 9.0) /* of the confidence, where calls were not counted (imported) */
+#define HEC_WAITS_TELEMETRY 0.5       /* confidence at most, without a trace */
 
 enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };
 
@@ -46,11 +47,9 @@ void hec_waits_save(const struct hec_facts *facts, const struct hec_waits *waits
                     double best, double high, struct hec_finding *out);
 /* `most`, or less where another cause owns more, or where set-up is not told from the rest. */
 double hec_waits_confidence(const struct hec_waits *waits, enum hec_cause cause, double most);
-/* What the cause takes of a step, and what that costs: for the causes whose time is of each step; and the second alone. */
-void hec_waits_tell(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause,
-                    struct hec_finding *out);
-void hec_waits_tell_joules(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause,
-                           struct hec_finding *out);
+/* Gathers, and where the finding's cause owns that share or more of the judged part, says so: title, what it takes of a step and
+ * what that costs, confidence and savings by the rule. What a rule knows more of comes after it. */
+bool hec_waits_claim(const struct hec_facts *facts, double least, struct hec_waits *out, struct hec_finding *finding);
 /* How many of the host's cores the program uses, where that is known. */
 void hec_waits_tell_cores(const struct hec_facts *facts, struct hec_finding *out);
 
