@@ -74,6 +74,29 @@ static void test_rules_are_told(void **state) {
     }
 }
 
+/* The numbers that a rule is written with are those that `hec explain` prints, with their sources. */
+static void test_limits_are_printed(void **state) {
+    (void)state;
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
+        static char text[1 << 16];
+        char path[256], name[64], row[80];
+        snprintf(path, sizeof path, HEC_SOURCE_DIR "/src/diagnose/rules/%s.c", hec_cause_name((enum hec_cause)i));
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+        char *table = strstr(text, "hec_rule_limit limits[]"), *end = table ? strstr(table, "};") : NULL;
+        assert_non_null(end);
+        *end = '\0';
+        for (char *at = text; (at = strstr(at, "\n#define ")) && at < table; at++) {
+            assert_int_equal(sscanf(at, " #define %63s", name), 1);
+            snprintf(row, sizeof row, "%s, \"", name);
+            if (!strstr(table, row))
+                fail_msg("%s: %s is in no limit", path, name);
+        }
+    }
+}
+
 static void test_savings_scale(void **state) {
     (void)state;
     struct hec_saving a = hec_saving_scaled((struct hec_saving){0.2, 0.4, 0.6}, 0.5, 1, 2);
@@ -317,6 +340,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_rules_are_told),
+        cmocka_unit_test(test_limits_are_printed),
         cmocka_unit_test(test_savings_scale),
         cmocka_unit_test(test_evidence_is_cut),
         cmocka_unit_test(test_healthy_goes_first),

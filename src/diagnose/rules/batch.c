@@ -10,7 +10,9 @@
 #define SM_FEW 0.50               /* SM activity while kernels run */
 #define THIN_SHARE 0.50           /* of compute in kernels whose blocks leave half the SMs empty */
 #define MEMORY_BUSY 0.50          /* device memory while kernels run, of products that re-read weights */
+#define TENSOR_SOME 0.02
 #define TENSOR_LOW 0.30
+#define FP32_PART 0.50
 #define LEAST_GEMM 0.30
 #define MOST_ATTENTION 0.05 /* of compute in softmax: then it is attention that fills memory */
 #define FEW_SAMPLES 256
@@ -30,13 +32,19 @@ static const struct hec_rule_limit limits[] = {
     {100 * LEAST_BUSY, "%", "least busy share of the steps", "with more idle time, launching or waiting is the matter"},
     {100 * LEAST_BUSY_TELEMETRY, "%", "least engine activity while in use, where nothing was traced",
      "measured on an H200: one image at a time in CUDA graphs 70 %, launch-bound loops 15 to 31 %"},
+    {100 * LEAST_BUSY_SAMPLES, "%", "the same where the samples a step are known to be few", "ours"},
     {100 * SM_FEW, "%", "SM activity while kernels run, below which SMs stand empty",
      "measured on an H200: one image at a time 13 %, training 75 % and more"},
     {100 * THIN_SHARE, "%", "of compute in kernels with at most half as many blocks as there are SMs",
      "persistent kernels launch one block an SM, so a little fewer is no sign"},
-    {100 * MEMORY_BUSY, "%",
-     "device-memory activity from which products that keep tensor pipes below 30 % re-read weights",
-     "measured on an H200: 64 samples a step 65 % and 9 %; 4096 samples 28 % and 69 %"},
+    {100 * MEMORY_BUSY, "%", "least device-memory activity of products that re-read weights",
+     "measured on an H200: 64 samples a step 65 %, 4096 samples 28 %"},
+    {100 * TENSOR_LOW, "%", "most tensor-pipe activity of those", "measured on an H200: 9 % and 69 %"},
+    {100 * TENSOR_SOME, "%", "and least: without any there are no such products", "ours"},
+    {100 * FP32_PART, "%", "most FP32-pipe activity by that of the tensor pipes there, where nothing was traced",
+     "measured on an H200: 13 % with 64 samples a step, 80 % in unfused attention"},
+    {100 * LEAST_GEMM, "%", "least share of compute in products there, and most in element-wise work", "ours"},
+    {100 * MOST_ATTENTION, "%", "most share of compute in softmax there: more, and attention fills memory", "ours"},
     {FEW_SAMPLES, "samples", "most samples a step for that, where they are known",
      "an H200's ridge is 206 bf16 FLOP a byte: about as many rows a weight"},
     {100 * LEAST_FREE, "%", "least free device memory: there must be room for a larger batch", "ours"},
@@ -47,6 +55,12 @@ static const struct hec_rule_limit limits[] = {
     {100 * LEAST_FREE_LAUNCH, "%", "least free device memory there", "ours: the batch can at least double"},
     {FEWEST_SAMPLES, "samples", "most samples a training step from which the batch comes before launching less",
      "ours: up to 256 it is the other answer"},
+    {MOST_TIMES, "x", "most that a batch is taken to grow", "ours"},
+    {100 * LAYOUT_MATTERS, "%", "of compute in layout changes beside convolutions, from which those are the matter",
+     "as of layout"},
+    {100 * SM_FULL, "%", "SM activity of a full device", "measured on an H200: large matrix products"},
+    {100 * MOST_GAIN, "%", "most of compute's time that a larger batch is taken to save", "ours"},
+    {100 * DYNAMIC_STAYS, "%", "of the joules above idle that the same work still takes in larger kernels", "ours"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -76,14 +90,12 @@ static double thin_share(const struct hec_facts *f) {
 
 /* Products limited by reading weights: more rows for each cost nothing. */
 static bool rereads(const struct hec_facts *f, const struct hec_compute *c, double samples) {
-    if (!(c->dram >= MEMORY_BUSY && c->tensor > 0.02 && c->tensor <= TENSOR_LOW) || samples > FEW_SAMPLES)
+    if (!(c->dram >= MEMORY_BUSY && c->tensor > TENSOR_SOME && c->tensor <= TENSOR_LOW) || samples > FEW_SAMPLES)
         return false;
     if (c->traced)
         return f->math_share >= LEAST_GEMM && f->class_share[HEC_KERNEL_CLASS_SOFTMAX] < MOST_ATTENTION &&
                f->class_share[HEC_KERNEL_CLASS_ELEMENTWISE] < LEAST_GEMM;
-    /* Element-wise work shows in the FP32 pipe. H200: 0.13 of the tensor pipe's activity with 64 samples a step, 0.8 in
-     * unfused attention. */
-    return isfinite(samples) && c->fp32 <= 0.5 * c->tensor;
+    return isfinite(samples) && c->fp32 <= FP32_PART * c->tensor;
 }
 
 static void tell(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples, bool launches,

@@ -12,6 +12,7 @@ static const struct hec_rule_limit limits[] = {
      "measured on an H200: starved loaders 92 to 96 %, with enough workers under 1 %"},
     {100 * LEAST_TELEMETRY, "%", "the same of the steps, where the device was not traced and may work meanwhile",
      "ours"},
+    {MOST_WORKERS, "", "most loader workers that are asked for", "ours"},
 };
 
 static const struct hec_rule_advice advice[] = {

@@ -15,6 +15,7 @@ static const struct hec_rule_limit limits[] = {
      "an operator takes 10 to 100 us"},
     {100 * HEC_USE_WAITS_ENGINE, "%", "most engine activity in the time in use, where nothing was traced",
      "idle for more than half of that time, and neither transfers nor small kernels explain it"},
+    {TELEMETRY, "", "confidence at most then: it may be data, synchronisation or checkpoints as well", "ours"},
 };
 
 static const struct hec_rule_advice advice[] = {

@@ -28,6 +28,10 @@ static const struct hec_rule_limit limits[] = {
      "attention that writes its scores: softmax forward and backward are a quarter of it"},
     {100 * MEMORY_BUSY, "%", "device-memory activity while kernels run, where nothing was traced",
      "a streaming kernel reaches 80 to 90 %; measured on an H200: an element-wise chain 88 %"},
+    {100 * TENSOR_LOW, "%", "most tensor-pipe activity there", "measured on an H200: an element-wise chain 0 %"},
+    {100 * PASSES_GO, "%", "of unfused attention's softmax and scaling that goes", "ours"},
+    {100 * PRODUCTS_GO, "%", "of its products that goes: they write and read the scores", "ours"},
+    {PRODUCTS_PER, "x", "their time by that of the passes", "ours"},
     {100 * MEMORY_IDLE, "%", "device-memory activity below which chains are not bound by memory", "ours"},
 };
 

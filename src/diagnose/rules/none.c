@@ -16,6 +16,7 @@ static const struct hec_rule_limit limits[] = {
      "it counts any resident kernel, so only near 100 % says anything"},
     {100 * HEC_USE_FULL_POWER, "%", "least power against the limit then",
      "measured on an H200: training 57 to 97 %, small kernels 18 %"},
+    {100 * LEAST_FP64, "%", "of compute in fp64 products on tensor cores, from which they are worth a word", "ours"},
     {HEC_USE_READINGS, "", "least readings of the engine's activity, for what telemetry alone says",
      "a device that is lost at once gives one or two"},
     {HEC_USE_SECONDS, "s", "least time in use for that", "about one window of the counters: less is no mean"},

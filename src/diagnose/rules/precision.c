@@ -40,6 +40,15 @@ static const struct hec_rule_limit limits[] = {
      "measured on an H200: ResNet-18 fp32 to TF32, 2.0 x the joules"},
     {ALIGNED_NEW, "x", "aligned against misaligned bf16 products, from compute capability 9",
      "measured on an H200: width 4095 against 4096, 2061 us against 420 us a product"},
+    {ALIGNED_OLD, "x", "the same before", "ours"},
+    {ALIGNED_TO, "elements", "that rows are multiples of for the fast loads",
+     "16 bytes a load, in elements of two bytes"},
+    {GAIN_LEAST_PEAKS, "x", "least ratio of peaks from which half precision instead of TF32 is worth a word", "ours"},
+    {RATIO_UNKNOWN, "x", "peak TF32 (or a Volta's fp16) by that of fp32, where neither is known; bf16 is twice that",
+     "an H200's are 7.4 and 14.8, a V100's fp16 8.0"},
+    {TF32_CONFIDENCE, "", "confidence there: TF32 uses the tensor cores, and may be there for its precision", "ours"},
+    {100 * FP32_GAIN_LOW, "%", "of the time of fp32 products that leaving them saves at least",
+     "measured on an H200: what a convolutional net gained"},
 };
 
 static const struct hec_rule_advice advice[] = {

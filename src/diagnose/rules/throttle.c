@@ -20,6 +20,12 @@ static const struct hec_rule_limit limits[] = {
     {100 * LEAST_POWER, "%", "the same by the power limit",
      "measured on an H200: dense bf16 work at its 700 W limit 17 to 29 % of the readings of short runs"},
     {100 * LOWERED, "%", "of the default power limit, below which somebody has lowered it", "ours"},
+    {100 * LEAST_BUSY, "%", "least busy share and engine activity for the clocks to tell what is lost", "ours"},
+    {100 * LOST_LEAST, "%", "of the clock that is lost, at least", "ours"},
+    {100 * LOST_MOST, "%", "and at most", "ours"},
+    {100 * LOST_UNKNOWN, "%", "where the clocks do not tell", "ours"},
+    {CLOCK_EXPONENT, "", "exponent of the clock by the power limit", "estimated"},
+    {100 * CAP_SAVES, "%", "of compute's joules that a lower cap saves at the default limit", "estimated"},
     {100 * STATIC_SHARE, "%", "of the power does not depend on the clock",
      "estimated: an H200 draws 120 W of 700 W idle with a context, and leakage rises with heat"},
 };
