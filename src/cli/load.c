@@ -14,6 +14,7 @@
 
 #define UNITS_MAX HEC_SUMMARY_UNITS_MAX
 #define CORES_MAX (1 << 20)
+#define RANKS_MAX 1000000
 #define LOADER_WORKERS_MAX 100000
 
 struct source {
@@ -169,6 +170,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->exit_code = (int)fact_integer(source, "exit_code", -1, INT_MAX, -1);
     input->cores = (int)fact_integer(source, "cores", 0, CORES_MAX, 0);
     input->cores_usable = (int)fact_integer(source, "cores_usable", 0, CORES_MAX, input->cores);
+    input->ranks = (int)fact_integer(source, "python.world_size", 0, RANKS_MAX, 0);
     input->loader_workers = (int)fact_integer(source, "python.loader_workers", -1, LOADER_WORKERS_MAX, -1);
     input->tree_cpu_seconds = NAN; /* the collector's last value is exact */
     input->tree_rss_max_bytes = NAN;

@@ -18,6 +18,14 @@ static bool math_class(enum hec_kernel_class class) {
     return class == HEC_KERNEL_CLASS_GEMM || class == HEC_KERNEL_CLASS_CONV || class == HEC_KERNEL_CLASS_ATTENTION;
 }
 
+/* Part of the device's compute whose kernels were recorded. A glimpse of a loop stands for the loop; of a program without steps
+ * it says what ran meanwhile and no more. */
+static double seen_share(const struct hec_facts *f, double recorded_s) {
+    bool glimpse = f->ledger && f->ledger->basis == HEC_LEDGER_GLIMPSE && f->steps->count == 0;
+    double compute_s = glimpse ? f->ledger->rows[HEC_STATE_COMPUTE].seconds : 0;
+    return compute_s > recorded_s ? recorded_s / compute_s : 1;
+}
+
 static void read_kernels(const struct hec_summary *s, struct hec_facts *out) {
     double all = 0, math = 0, small = 0;
     for (int i = 0; i < s->timeline.kernel_count; i++) {
@@ -33,12 +41,13 @@ static void read_kernels(const struct hec_summary *s, struct hec_facts *out) {
             out->precision_share[k->precision] += k->seconds;
         }
     }
+    out->compute_s = all / seen_share(out, all);
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT && all > 0; c++)
-        out->class_share[c] /= all;
+        out->class_share[c] /= out->compute_s;
     for (int p = 0; p < HEC_KERNEL_PRECISION_COUNT && math > 0; p++)
         out->precision_share[p] /= math;
-    out->math_share = all > 0 ? math / all : 0;
-    out->small_share = all > 0 ? small / all : 0;
+    out->math_share = all > 0 ? math / out->compute_s : 0;
+    out->small_share = all > 0 ? small / out->compute_s : 0;
 }
 
 const struct hec_step_summary *hec_facts_steps(const struct hec_summary *summary, int device) {

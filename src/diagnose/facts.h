@@ -22,7 +22,10 @@ struct hec_facts {
     const struct hec_class_profile *profile; /* its has_counters: hardware counters were read */
     double run_s, run_j; /* the device's whole run: what savings are fractions of; run_j NAN unknown */
     double mean_w;       /* over the run; NAN unknown */
-    /* Shares of the seconds of all compute, 0..1, from the kernels' names (a name is a hint, not a proof). */
+    /* Seconds of the compute that the kernels' rows are a share of: their sum; more where only a part of a program without steps
+     * was recorded. */
+    double compute_s;
+    /* Shares of those, 0..1, from the kernels' names (a name is a hint, not a proof). */
     double class_share[HEC_KERNEL_CLASS_COUNT];
     double precision_share[HEC_KERNEL_PRECISION_COUNT]; /* of the seconds of GEMM, CONV and ATTENTION */
     double math_share;                                  /* GEMM, CONV and ATTENTION of all compute */

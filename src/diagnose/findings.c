@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define IN_STEP 0.02 /* ranks wait for each other in each step */
+
 double hec_finding_worth(const struct hec_finding *f) {
     return fmax(0, fmax(f->joules.best, f->seconds.best)); /* a NAN gives way */
 }
@@ -96,10 +98,17 @@ static bool communicates(const struct hec_summary *summary, int device) {
     return d && d->rows[HEC_STATE_COMM].ns > 0;
 }
 
+/* Of ranks whose kernels were not recorded: as many steps, and as long ones. */
+static bool in_step(const struct hec_step_summary *one, const struct hec_step_summary *other) {
+    return one->count > 0 && fabs((double)(one->count - other->count)) <= 1 + IN_STEP * (double)one->count &&
+           fabs(one->duration.mean - other->duration.mean) <= IN_STEP * one->duration.mean;
+}
+
 static bool same_job(const struct hec_summary *summary, int a, int b) {
     const struct hec_step_summary *one = hec_diagnosis_steps(&summary->diagnosis, a);
     const struct hec_step_summary *other = hec_diagnosis_steps(&summary->diagnosis, b);
-    return (one && other && one->pid == other->pid) || (communicates(summary, a) && communicates(summary, b));
+    return (one && other && (one->pid == other->pid || (summary->ranks > 1 && in_step(one, other)))) ||
+           (communicates(summary, a) && communicates(summary, b));
 }
 
 /* 0 where none of them has joules. */

@@ -392,6 +392,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->imported, sizeof out->imported, in->imported);
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;
+    out->ranks = in->ranks;
     out->complete = in->complete;
     out->in_progress = in->in_progress;
 }

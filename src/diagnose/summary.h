@@ -142,13 +142,14 @@ struct hec_summary {
     char hec_version[32];
     char hostname[128];
     double seconds;
-    int exit_code;                      /* -1: unknown, the run was cut off */
-    bool complete;                      /* false: hec was killed; the last second may be missing */
-    bool in_progress;                   /* not complete, because it goes on */
-    char simulated[64];                 /* profile of the simulated GPU; empty on real hardware */
-    int loader_workers;                 /* that the program's data loaders have; -1 unknown, or they differ */
-    char imported[32];                  /* what the run was imported from ("kineto"); empty: it was measured */
-    char energy_unavailable[256];       /* why there is no device at all; empty when there is one */
+    int exit_code;                /* -1: unknown, the run was cut off */
+    bool complete;                /* false: hec was killed; the last second may be missing */
+    bool in_progress;             /* not complete, because it goes on */
+    char simulated[64];           /* profile of the simulated GPU; empty on real hardware */
+    int ranks;                    /* of the job that its processes are in (torch.distributed); 0 unknown or none */
+    int loader_workers;           /* that the program's data loaders have; -1 unknown, or they differ */
+    char imported[32];            /* what the run was imported from ("kineto"); empty: it was measured */
+    char energy_unavailable[256]; /* why there is no device at all; empty when there is one */
     struct hec_device_summary *devices; /* malloc'ed */
     int device_count;
     struct hec_host_summary host;
@@ -206,9 +207,9 @@ struct hec_summary_input {
     int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */
     int exit_code;         /* -1 unknown */
     bool complete, in_progress;
-    int cores;          /* 0 unknown */
-    int cores_usable;   /* by the command: its affinity mask and CPU quota; 0 unknown */
-    int loader_workers; /* as in struct hec_summary */
+    int cores;                 /* 0 unknown */
+    int cores_usable;          /* by the command: its affinity mask and CPU quota; 0 unknown */
+    int ranks, loader_workers; /* as in struct hec_summary */
     /* Exact figures of the operating system at the end of the run, NAN where unknown: then the series are used. */
     double tree_cpu_seconds, tree_rss_max_bytes, self_cpu_seconds, self_rss_max_bytes;
     double file_bytes, start_seconds;

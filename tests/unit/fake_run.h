@@ -189,6 +189,7 @@ static inline void fake_init(struct fake_run *run, double seconds) {
                                             .end_ns = llround(seconds * 1e9),
                                             .complete = true,
                                             .cores = 16,
+                                            .cores_usable = 16,
                                             .tree_cpu_seconds = NAN,
                                             .tree_rss_max_bytes = NAN,
                                             .self_cpu_seconds = 0.05,

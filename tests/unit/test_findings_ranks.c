@@ -170,10 +170,9 @@ static void test_straggler(void **state) {
     end();
 }
 
-/* Two programs that have nothing to do with each other, with the same fault. */
-static void test_two_jobs(void **state) {
-    (void)state;
+static void two_alike(int world_size) {
     begin(7.2);
+    run.input.ranks = world_size;
     for (int step = 0; step < STEPS; step++) {
         int64_t began = ranks[0].host;
         for (int i = 0; i < RANKS; i++) {
@@ -184,8 +183,23 @@ static void test_two_jobs(void **state) {
         step_ends(began);
     }
     summarise();
+}
+
+/* Two programs that have nothing to do with each other, with the same fault. */
+static void test_two_jobs(void **state) {
+    (void)state;
+    two_alike(0);
     assert_int_equal(count(HEC_CAUSE_MEMORY), 2);
     assert_int_equal(summary.findings.list[0].devices, UINT64_C(1) << summary.findings.list[0].device);
+    end();
+}
+
+/* Two ranks whose communication was not seen: the program says that it has two, and their steps are alike. */
+static void test_ranks_in_step(void **state) {
+    (void)state;
+    two_alike(2);
+    assert_int_equal(count(HEC_CAUSE_MEMORY), 1);
+    assert_int_equal(summary.findings.list[0].devices, 3);
     end();
 }
 
@@ -212,10 +226,8 @@ static void test_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_serial_all_reduces),
-        cmocka_unit_test(test_straggler),
-        cmocka_unit_test(test_two_jobs),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_serial_all_reduces), cmocka_unit_test(test_straggler), cmocka_unit_test(test_two_jobs),
+        cmocka_unit_test(test_ranks_in_step),      cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

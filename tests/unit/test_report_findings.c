@@ -254,8 +254,8 @@ static void test_words(void **state) {
         {HEC_FACT(LAUNCHES, 98765, 4.567e-6), "9.876e+04 launches a second, 4.57 us of the device each"},
         {HEC_FACT(TRANSFERS, 2.5e9, NAN, 1), "PCIe 2.5 GB/s from the device"},
         {HEC_FACT(TRANSFERS, 2.5e9, 0.04, 0), "PCIe 2.5 GB/s to the device, 4 % of the link"},
-        {HEC_FACT(HOST_CORES, 0.5, 1), "the program uses 0.5 of the host's 1 core"},
-        {HEC_FACT(HOST_CORES, 0.5, 16), "the program uses 0.5 of the host's 16 cores"},
+        {HEC_FACT(HOST_CORES, 0.5, 1), "the program uses 0.5 of the 1 core that it may use"},
+        {HEC_FACT(HOST_CORES, 0.5, 16), "the program uses 0.5 of the 16 cores that it may use"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -77,6 +77,20 @@ static void test_precision_fp32(void **state) {
     silent(HEC_CAUSE_PRECISION);
 }
 
+/* A glimpse of 32 of 80 s of compute, all of it fp32: of a loop that is all, of a program without steps 40 %. */
+static void test_precision_in_a_glimpse(void **state) {
+    (void)state;
+    for (int steps = 0; steps <= 100; steps += 100) {
+        fp32(1);
+        w.summary.timeline.kernels[0].seconds = 32;
+        w.summary.timeline.kernels[1].seconds = 0;
+        w.ledger[0].basis = HEC_LEDGER_GLIMPSE;
+        w.summary.timeline.steps.count = steps;
+        fires(HEC_CAUSE_PRECISION);
+        assert_true(shows(&w.finding, HEC_EVIDENCE_FP32_SHARE, steps ? 1 : 0.4));
+    }
+}
+
 static void test_precision_conv_gains_less(void **state) {
     (void)state;
     fp32(1);
@@ -411,6 +425,8 @@ static void test_memory_telemetry(void **state) {
     world_counters(&w, 0, 0.95, 0.7, 0.0, 0.05, 0.61);
     fires(HEC_CAUSE_MEMORY);
     assert_true(w.finding.confidence <= 0.5);
+    near(w.finding.seconds.best, 0); /* a stencil goes no faster */
+    assert_true(w.finding.lever.id == HEC_LEVER_TRACE_KERNELS);
     world_counters(&w, 0, 0.95, 0.7, 0.0, 0.05, 0.59);
     silent(HEC_CAUSE_MEMORY);
     world_counters(&w, 0, 0.95, 0.7, 0.11, 0.05, 0.61);
@@ -632,6 +648,7 @@ static void test_duty_cycled(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_precision_fp32),
+        cmocka_unit_test(test_precision_in_a_glimpse),
         cmocka_unit_test(test_precision_conv_gains_less),
         cmocka_unit_test(test_precision_unknown_names),
         cmocka_unit_test(test_precision_shapes),

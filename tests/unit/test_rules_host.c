@@ -71,7 +71,7 @@ static void begin(void) {
                                  .small_share = 0.5,
                                  .memory_free_share = NAN};
     w.summary.seconds = 100;
-    w.summary.host = (struct hec_host_summary){.cores = 16, .tree_cores = 2};
+    w.summary.host = (struct hec_host_summary){.cores = 64, .cores_usable = 16, .tree_cores = 2};
     w.summary.timeline.steps = (struct hec_step_summary){
         .source = HEC_STEP_OPTIMIZER, .count = 1000, .duration = {.count = 1000, .mean = 0.08}, .samples_per_step = 64};
     w.device.device.pcie_kib_per_s = 62500000; /* 64 GB/s */
@@ -173,7 +173,7 @@ static void test_data(void **context) {
     assert_true(judge(HEC_CAUSE_DATA) && ANSWERS(LOADER_ALL_CORES, 2));
     w.summary.host.tree_cores = 15.5;
     assert_true(judge(HEC_CAUSE_DATA) && ANSWERS(CHEAPER_INPUT, 0));
-    w.summary.host.cores = 0;
+    w.summary.host.cores_usable = 0;
     assert_true(judge(HEC_CAUSE_DATA) && !fact_of(&w.finding, HEC_EVIDENCE_HOST_CORES) && ANSWERS(LOAD_AHEAD, 0));
     state(HEC_STATE_DATA, 3.99);
     silent_but(HEC_CAUSE_NONE);
@@ -522,7 +522,7 @@ static void test_unknown(void **context) {
         w.facts.run_j = w.facts.mean_w = NAN;
         w.device.power_w.minimum = NAN;
         w.device.device.pcie_kib_per_s = 0;
-        w.summary.host.cores = 0;
+        w.summary.host.cores_usable = 0;
         assert_true(judge(causes[i]));
         told(&w.finding.seconds, 0.1, 0.3);
         assert_true(isnan(w.finding.joules.low) && isnan(w.finding.joules.best) && isnan(w.finding.joules.high));

@@ -142,6 +142,7 @@ def _tick(now_ns: int) -> bool:
         if not core.optimizer_seen and modules.calls == _calls_seen:
             modules.search()
         _calls_seen = modules.calls
+    core.tell_ranks()
     if elapsed_s in (10, 60) or elapsed_s % 600 == 0:
         core.tell_cost()
     return bool(core.library.active())

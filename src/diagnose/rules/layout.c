@@ -42,7 +42,7 @@ static bool plain_norm(const char *name) {
 
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double layout = f->class_share[HEC_KERNEL_CLASS_LAYOUT], conv = f->class_share[HEC_KERNEL_CLASS_CONV];
-    double all = 0, norm = 0;
+    double norm = 0;
     bool images = conv >= LEAST_CONV, named = false;
     if (!f->timeline || !(layout >= (images ? LEAST_SHARE : LEAST_SHARE_PLAIN)))
         return false;
@@ -50,14 +50,13 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
         if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
-        all += k->seconds;
         norm += images && plain_norm(k->name) ? k->seconds : 0;
         if (k->kernel_class == HEC_KERNEL_CLASS_LAYOUT && !named) {
             named = true;
             hec_finding_add_of(out, k->name, HEC_FACT(KERNEL, 1e-6 * k->mean_us, (double)k->count));
         }
     }
-    norm = all > 0 ? norm / all : 0;
+    norm = f->compute_s > 0 ? norm / f->compute_s : 0;
     double goes = GOES * layout + NORM_FASTER * norm;
     struct hec_compute c;
     hec_compute_gather(f, &c);

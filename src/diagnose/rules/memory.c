@@ -49,7 +49,6 @@ struct passes {
     double elementwise, kernels; /* seconds and count of element-wise kernels long enough */
     double others;               /* count of all other kernels */
     double softmax;              /* seconds, those of losses left out */
-    double all;
     const struct hec_kernel_row *longest;
 };
 
@@ -65,7 +64,6 @@ static void read_passes(const struct hec_facts *f, struct passes *out) {
         enum hec_kernel_class class = k->kernel_class;
         if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
-        out->all += k->seconds;
         if (class == HEC_KERNEL_CLASS_SOFTMAX && !of_loss(k->name))
             out->softmax += k->seconds;
         if (class == HEC_KERNEL_CLASS_ELEMENTWISE && k->mean_us >= LARGE_US) {
@@ -80,7 +78,7 @@ static void read_passes(const struct hec_facts *f, struct passes *out) {
 /* Share of compute in chains, and how many kernels become one: as counted, else as if the element-wise kernels lay evenly
  * between the others; no more than a step has. */
 static double chains(const struct hec_facts *f, const struct passes *p, double *kernels) {
-    double share = p->all > 0 ? p->elementwise / p->all : 0;
+    double share = f->compute_s > 0 ? p->elementwise / f->compute_s : 0;
     double steps = f->calls ? (double)f->calls->steps : 0;
     *kernels = f->calls ? f->calls->chain_mean : p->kernels / (p->others + 1);
     if (steps >= 1 && isfinite(*kernels))
@@ -88,7 +86,7 @@ static double chains(const struct hec_facts *f, const struct passes *p, double *
     if (!(*kernels >= LEAST_CHAIN_KERNELS)) /* NAN: there are no chains */
         return 0;
     *kernels = fmin(*kernels, MOST_CHAIN_KERNELS);
-    return f->calls ? fmin(share, f->calls->chain_s / p->all) : share;
+    return f->calls ? fmin(share, f->calls->chain_s / f->compute_s) : share;
 }
 
 static bool judge_telemetry(const struct hec_facts *f, const struct hec_compute *c, struct hec_finding *out) {
@@ -98,7 +96,8 @@ static bool judge_telemetry(const struct hec_facts *f, const struct hec_compute 
     out->title = HEC_FACT(MEMORY_LIMITS, c->dram);
     hec_finding_add(out, HEC_FACT(MEMORY_ACTIVE, c->dram, c->tensor));
     out->confidence = HEC_TELEMETRY_CONFIDENCE;
-    hec_compute_save(c, 1, (struct hec_saving){0.1, 0.5, 0.9}, 1, out);
+    out->lever = HEC_ANSWER(TRACE_KERNELS, NAN);
+    hec_compute_save(c, 1, (struct hec_saving){0, 0, 0.9}, 1, out); /* a stencil or a sort goes no faster */
     return true;
 }
 
@@ -110,7 +109,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!f->timeline)
         return judge_telemetry(f, &c, out);
     read_passes(f, &p);
-    double in_chains = chains(f, &p, &kernels), softmax = p.all > 0 ? p.softmax / p.all : 0;
+    double in_chains = chains(f, &p, &kernels), softmax = f->compute_s > 0 ? p.softmax / f->compute_s : 0;
     bool attention = softmax >= LEAST_SOFTMAX && f->class_share[HEC_KERNEL_CLASS_ATTENTION] < softmax;
     double rest = 0, products = 0;
     if (attention) { /* scaling and masking are element-wise kernels beside it, about as long */

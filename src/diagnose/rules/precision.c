@@ -104,16 +104,15 @@ static bool uses_tensor(enum hec_kernel_precision p) {
 }
 
 static double misaligned_share(const struct hec_facts *f) {
-    double all = 0, those = 0;
+    double those = 0;
     for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
         const struct hec_kernel_row *k = &f->summary->timeline.kernels[i];
         if (k->device != f->device->device.index || k->kernel_class == HEC_KERNEL_CLASS_COMM)
             continue;
-        all += k->seconds;
         if (k->kernel_class == HEC_KERNEL_CLASS_GEMM && uses_tensor(k->precision) && misaligned(k->name))
             those += k->seconds;
     }
-    return all > 0 ? those / all : 0;
+    return f->compute_s > 0 ? those / f->compute_s : 0;
 }
 
 static double peak(const struct hec_facts *f, enum hec_precision precision) {

@@ -13,6 +13,9 @@ static const struct hec_rule_limit limits[] = {
      "batches of unequal lengths vary by some percent anyway"},
     {100 * EXPLAINED, "%", "of the waiting that the slowest rank's longer work must explain",
      "the rest may be the network or the start of the ranks"},
+    {100 * EXPLAINED, "%",
+     "of the waiting below which longer compute does not explain it: then the slowest rank's process is late",
+     "as above"},
     {100 * CLOCK_LOWER, "%", "lower SM clock from which the device is slow, not its work more", "ours"},
 };
 
@@ -56,6 +59,8 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
                     HEC_FACT(RANK_WORK, r.slowest_work_s, r.slowest, r.waits_most, r.work_s, r.devices, r.mean_work_s));
     hec_finding_add(out, HEC_FACT(RANK_COMPUTE, r.slowest_compute_s, r.compute_s));
     hec_finding_add(out, HEC_FACT(RANK_COMM, r.transfer_s, r.comm_s));
+    if (r.slowest_compute_s - r.compute_s < EXPLAINED * waiting)
+        out->lever = HEC_ANSWER(SLOW_HOST, r.slowest);
     tell_clocks(f, r.slowest, out);
     out->confidence = 0.85;
     out->devices = r.mask;
