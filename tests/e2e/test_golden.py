@@ -54,7 +54,7 @@ def default_prices(monkeypatch):
 
 
 def test_runs_and_expectations_are_there():
-    assert {"resnet18", "copies", "small_kernels"} <= set(NAMES)
+    assert {"resnet18", "copies", "small_kernels", "ddp", "cuda_fft", "jax_mnist"} <= set(NAMES)
     expected = sorted(path.stem for path in GOLDEN.glob("*.json") if path.stem != "import")  # test_import_golden.py's
     assert NAMES == expected or os.environ.get("HEC_GOLDEN_UPDATE") == "1"
 
