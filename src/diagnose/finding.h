@@ -89,14 +89,22 @@ struct hec_finding {
 };
 
 enum hec_scale { HEC_SCALE_UNKNOWN, HEC_SCALE_OPTIMISE, HEC_SCALE_OUT };
+enum hec_scale_reason {
+    HEC_SCALE_NOT_SEEN, /* unknown: how busy the device was is not known */
+    HEC_SCALE_FAILED,   /* unknown: the command failed */
+    HEC_SCALE_IDLE,     /* optimise: too little utilisation */
+    HEC_SCALE_WASTE,    /* optimise: too much is recoverable */
+    HEC_SCALE_FULL,     /* scale out */
+    HEC_SCALE_REASONS
+};
 
 /* Profile before you procure: above 70 % of sustained utilisation with nothing worth mending, more GPUs are honest. */
 struct hec_scale_out {
     enum hec_scale verdict;
+    enum hec_scale_reason reason;
     double utilisation;         /* busy share of the steps (of the device's time in use without steps); NAN unknown */
     double recoverable;         /* joules that the findings together would save, of the run's; NAN unknown */
     double recoverable_seconds; /* the same of its time */
-    char why[256];
 };
 const char *hec_scale_name(enum hec_scale verdict); /* "unknown", "optimise", "scale_out": stable */
 

@@ -4,7 +4,6 @@
 #include "diagnose/findings.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A larger batch and fewer launches answer the same waits: only one of them counts. */
@@ -60,30 +59,18 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
         out->recoverable = fmax(out->recoverable, together(findings, d->device.index, true)); /* a NAN gives way */
         out->recoverable_seconds = fmax(out->recoverable_seconds, together(findings, d->device.index, false));
     }
-    if (!used || !isfinite(sum)) {
-        snprintf(out->why, sizeof out->why, "how busy the device was is not known");
+    if (!used || !isfinite(sum))
         return;
-    }
     out->utilisation = sum / used;
-    bool joules = isfinite(out->recoverable); /* without a joule measured no joule is claimed */
-    double recoverable = joules ? out->recoverable : out->recoverable_seconds;
-    bool busy = out->utilisation >= HEC_SCALE_UTILISATION, much = recoverable > HEC_SCALE_RECOVERABLE;
-    if (busy && !much && summary->exit_code > 0) {
-        snprintf(out->why, sizeof out->why, "the command failed: it may not have come to what it should do");
-        return;
-    }
-    out->verdict = busy && !much ? HEC_SCALE_OUT : HEC_SCALE_OPTIMISE;
-    if (!busy)
-        snprintf(out->why, sizeof out->why,
-                 "utilisation is %.0f %%, below 70 %%: more devices would wait as well; tune first",
-                 100 * out->utilisation);
-    else if (much)
-        snprintf(out->why, sizeof out->why,
-                 "utilisation is %.0f %%, but about %.0f %% of the %s recoverable: tune first", 100 * out->utilisation,
-                 100 * recoverable, joules ? "joules are" : "time is");
-    else
-        snprintf(out->why, sizeof out->why, "utilisation is %.0f %% and little is left to fix: add devices",
-                 100 * out->utilisation);
+    /* without a joule measured no joule is claimed */
+    double recoverable = isfinite(out->recoverable) ? out->recoverable : out->recoverable_seconds;
+    out->reason = !(out->utilisation >= HEC_SCALE_UTILISATION) ? HEC_SCALE_IDLE
+                  : recoverable > HEC_SCALE_RECOVERABLE        ? HEC_SCALE_WASTE
+                  : summary->exit_code > 0                     ? HEC_SCALE_FAILED
+                                                               : HEC_SCALE_FULL;
+    out->verdict = out->reason == HEC_SCALE_FAILED ? HEC_SCALE_UNKNOWN
+                   : out->reason == HEC_SCALE_FULL ? HEC_SCALE_OUT
+                                                   : HEC_SCALE_OPTIMISE;
 }
 
 /* ---- latency ---- */

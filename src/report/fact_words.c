@@ -1,5 +1,7 @@
 #include "report/fact_words.h"
 
+#include "diagnose/scale_out.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,16 @@ static const struct {
 #include "report/fact_words.def"
 #undef HEC_EVIDENCE_WORDS
 #undef HEC_LEVER_WORDS
+};
+
+/* Of utilisation, what is recoverable, whether that is time, and the utilisation that scaling out asks for. */
+static const char *const scale_words[HEC_SCALE_REASONS] = {
+    [HEC_SCALE_NOT_SEEN] = "how busy the device was is not known",
+    [HEC_SCALE_FAILED] = "the command failed: it may not have come to what it should do",
+    [HEC_SCALE_IDLE] = "utilisation is {0:%} %, below {3:%} %: more devices would wait as well; tune first",
+    [HEC_SCALE_WASTE] =
+        "utilisation is {0:%} %, but about {1:%} % of the {2?joules are|time is} recoverable: tune first",
+    [HEC_SCALE_FULL] = "utilisation is {0:%} % and little is left to fix: add devices",
 };
 
 /* For what the device waits: the end of "the device waits 2 ms a step". */
@@ -166,6 +178,14 @@ char *hec_lever_default_words(char out[HEC_FACT_SIZE], enum hec_lever_id id) {
 
 const char *hec_lever_code(enum hec_lever_id id) {
     return lever_words[id].code;
+}
+
+char *hec_scale_words(char out[HEC_FACT_SIZE], const struct hec_scale_out *scale) {
+    bool time = isnan(scale->recoverable);
+    const double value[HEC_FINDING_NUMBERS] = {
+        scale->utilisation, time ? scale->recoverable_seconds : scale->recoverable, time, HEC_SCALE_UTILISATION};
+    struct writer w = {.out = out, .value = value};
+    return write_words(&w, scale_words[scale->reason]);
 }
 
 char *hec_evidence_unit_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding,

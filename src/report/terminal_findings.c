@@ -173,11 +173,12 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, b
 void hec_terminal_scale_out(struct hec_page *page, const struct hec_findings *findings) {
     static const char *const words[] = {"unknown", "optimise first", "yes"};
     const struct hec_scale_out *s = &findings->scale_out;
+    char why[HEC_FACT_SIZE];
     if (s->verdict == HEC_SCALE_UNKNOWN)
         return;
     hec_page_blank(page);
     hec_page_row(page, 0, "Scale out?", s->verdict == HEC_SCALE_OUT ? HEC_TONE_GOOD : HEC_TONE_BOLD, "%s: %s",
-                 words[s->verdict], s->why);
+                 words[s->verdict], hec_scale_words(why, s));
 }
 
 void hec_terminal_latency(struct hec_page *page, const struct hec_latency *l) {

@@ -504,11 +504,23 @@ static void test_scale_out_and_latency(void **state) {
     (void)state;
     traced();
     summary.findings.scale_out =
-        (struct hec_scale_out){.verdict = HEC_SCALE_OUT, .utilisation = 0.9, .why = "all is well"};
+        (struct hec_scale_out){.verdict = HEC_SCALE_OUT, .reason = HEC_SCALE_FULL, .utilisation = 0.9};
     summary.findings.latency = (struct hec_latency){
         .valid = true, .total_s = 0.01, .compute_s = 0.004, .batching_s = 0.003, .transport_s = 0, .host_s = 0.003};
     print();
-    says("Scale out?   yes: all is well");
+    says("Scale out?   yes: utilisation is 90 % and little is left to fix: add devices");
+    summary.findings.scale_out = (struct hec_scale_out){.verdict = HEC_SCALE_OPTIMISE,
+                                                        .reason = HEC_SCALE_WASTE,
+                                                        .utilisation = 0.9,
+                                                        .recoverable = NAN,
+                                                        .recoverable_seconds = 0.21};
+    print();
+    says(
+        "Scale out?   optimise first: utilisation is 90 %, but about 21 % of the time is\n             recoverable: tune first");
+    summary.findings.scale_out.reason = HEC_SCALE_IDLE;
+    summary.findings.scale_out.utilisation = 0.3;
+    print();
+    says("utilisation is 30 %, below 70 %: more devices would");
     says("Latency      10.0 ms a call: compute 4.00 ms (40 %), batching 3.00 ms (30 %),");
     says_not("transport");
 }

@@ -41,13 +41,11 @@ static double workers_needed(int have, double data_s, double rest_s) {
 
 /* The workers that are needed, and whether the host has the cores for them. */
 static void advise(const struct hec_facts *f, double data_s, double rest_s, struct hec_finding *out) {
-    const struct hec_host_summary *host = &f->summary->host;
-    double spare = host->cores_usable - host->tree_cores;
     int have = f->summary->loader_workers;
     if (have >= 0)
         hec_finding_add(out, HEC_FACT(LOADER_WORKERS, have));
-    hec_waits_tell_cores(f, out);
-    if (!(host->cores_usable >= 1 && isfinite(spare)))
+    double spare = hec_waits_tell_cores(f, out);
+    if (isnan(spare))
         return;
     double needed = workers_needed(have, data_s, rest_s), idle = floor(spare);
     if (spare < 1)

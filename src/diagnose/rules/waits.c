@@ -194,10 +194,12 @@ bool hec_waits_claim(const struct hec_facts *f, double least, struct hec_waits *
     return true;
 }
 
-void hec_waits_tell_cores(const struct hec_facts *f, struct hec_finding *out) {
+double hec_waits_tell_cores(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_host_summary *host = &f->summary->host;
-    if (host->cores_usable > 0 && isfinite(host->tree_cores))
-        hec_finding_add(out, HEC_FACT(HOST_CORES, host->tree_cores, host->cores_usable));
+    if (!(host->cores_usable > 0 && isfinite(host->tree_cores)))
+        return NAN;
+    hec_finding_add(out, HEC_FACT(HOST_CORES, host->tree_cores, host->cores_usable));
+    return host->cores_usable - host->tree_cores;
 }
 
 void hec_waits_tell_use(const struct hec_facts *f, bool transfers, struct hec_finding *out) {

@@ -49,9 +49,9 @@ void hec_waits_save(const struct hec_facts *facts, const struct hec_waits *waits
 double hec_waits_confidence(const struct hec_waits *waits, enum hec_cause cause, double most);
 /* Gathers, and where the finding's cause owns that share or more of the judged part, says so: title, what it takes of a step and
  * what that costs, confidence and savings by the rule. What a rule knows more of comes after it. */
-bool hec_waits_claim(const struct hec_facts *facts, double least, struct hec_waits *out, struct hec_finding *finding);
-/* How many of the host's cores the program uses, where that is known. */
-void hec_waits_tell_cores(const struct hec_facts *facts, struct hec_finding *out);
+bool hec_waits_claim(const struct hec_facts *facts, double least, struct hec_waits *waits, struct hec_finding *out);
+/* How many cores the program uses, of those that it may; returns how many are idle, NAN unknown. */
+double hec_waits_tell_cores(const struct hec_facts *facts, struct hec_finding *out);
 
 /* What telemetry says of the time in use: transfers over the bus, or the kernels' use of the device. */
 void hec_waits_tell_use(const struct hec_facts *facts, bool transfers, struct hec_finding *out);
