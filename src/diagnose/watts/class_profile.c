@@ -1,12 +1,12 @@
-#include "diagnose/class_profile.h"
+#include "diagnose/watts/class_profile.h"
 
 #include "base/clock.h"
 #include "diagnose/feed.h"
-#include "diagnose/joint.h"
+#include "diagnose/watts/joint.h"
 #include "diagnose/ledger.h"
-#include "diagnose/pricing.h"
+#include "diagnose/watts/pricing.h"
 #include "diagnose/summary.h"
-#include "diagnose/unmix.h"
+#include "diagnose/watts/unmix.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-#include "diagnose/watts.h"
+#include "diagnose/watts/watts.h"
 
 #include "base/clock.h"
 #include "diagnose/feed.h"
-#include "diagnose/pricing.h"
-#include "diagnose/unmix.h"
+#include "diagnose/watts/pricing.h"
+#include "diagnose/watts/unmix.h"
 
 #include <math.h>
 #include <stdio.h>
