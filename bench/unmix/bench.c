@@ -1,7 +1,7 @@
 /* What unmixing costs: pieces of 3 to 60 us of a few classes, power samples each 20 ms and counter windows each 100
  * ms, made up on the fly; the cost of making them is taken off. Arguments: millions of pieces (10), classes (8).
  * Prints the time with readings given first and the time of solve, nanoseconds a piece and the memory it took. */
-#include "diagnose/unmix.h"
+#include "diagnose/watts/unmix.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,12 +7,11 @@
 
 static const struct {
     int code;
-    const char *name;
     int status;
     const char *text;
 } errors[] = {
-    {0, "OK", 0, "success"},
-#define HEC_ERROR(code, name, status, text) {code, #name, status, text},
+    {0, 0, "success"},
+#define HEC_ERROR(code, name, status, text) {code, status, text},
 #include "base/error.def"
 #undef HEC_ERROR
 };
@@ -22,11 +21,6 @@ static int find(int err) {
         if (errors[i].code == err)
             return (int)i;
     return -1;
-}
-
-const char *hec_err_name(int err) {
-    int i = find(err);
-    return i < 0 ? "UNKNOWN" : errors[i].name;
 }
 
 const char *hec_err_text(int err) {

@@ -18,7 +18,6 @@ struct hec_why {
     char text[512];
 };
 
-const char *hec_err_name(int err);  /* "NOTFOUND"; "UNKNOWN" for a foreign code */
 const char *hec_err_text(int err);  /* "not found" */
 int hec_err_exit_status(int err);   /* sysexits-like status for the command line */
 int hec_err_from_errno(int errnum); /* ENOSPC -> HEC_ERR_FULL, ... */

@@ -1,5 +1,7 @@
 #include "diagnose/attribution.h"
 
+#include "base/list.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,14 +31,8 @@ static int keep(void *context, const struct hec_gpu_process *process) {
     struct hec_attribution *a = context;
     if (process->first_ns > a->end_ns || process->last_ns < 0 || a->count >= RECORDS_MAX)
         return 0;
-    if (a->count == a->capacity) {
-        size_t capacity = a->capacity ? 2 * a->capacity : 16;
-        struct record *grown = realloc(a->records, capacity * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        a->records = grown;
-        a->capacity = capacity;
-    }
+    if (!hec_list_room(a->records, a->count, a->capacity, 16))
+        return HEC_ERR_NOMEM;
     a->records[a->count++] = (struct record){.process = *process};
     return 0;
 }

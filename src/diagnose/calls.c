@@ -315,8 +315,7 @@ static void take_device(struct hec_calls *c, struct on_track *on, const struct h
     int64_t call_ns = take_call(c, on, a);
     if (a->kind == HEC_ACTIVITY_COPY)
         take_copy(d, a, call_ns);
-    bool kernel = a->kind == HEC_ACTIVITY_KERNEL;
-    if (kernel && hec_timeline_kernel_class(c->tables, a->name) == HEC_KERNEL_CLASS_COMM)
+    if (hec_timeline_communicates(c->tables, a))
         for (size_t i = 0; i < c->track_count; i++) /* what comes after it may wait for it, on any stream */
             if (c->tracks[i].device == d)
                 end_chain(&c->tracks[i]);

@@ -8,7 +8,7 @@
 #include "diagnose/source_lines.h"
 #include "diagnose/source_lines_modules.h"
 #include "diagnose/steady.h"
-#include "diagnose/watts.h"
+#include "diagnose/watts/watts.h"
 
 /* Source lines kept of a state and device. */
 #define HEC_DIAGNOSIS_LINES 10

@@ -3,7 +3,7 @@
 #define HEC_DIAGNOSE_FACTS_H
 
 #include "diagnose/calls.h"
-#include "diagnose/class_profile.h"
+#include "diagnose/watts/watts.h"
 #include "diagnose/finding.h"
 #include "diagnose/ledger.h"
 #include "diagnose/summary.h"

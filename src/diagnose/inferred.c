@@ -1,6 +1,7 @@
 #include "diagnose/inferred.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/trace.h"
 #include "diagnose/feed.h"
 #include "diagnose/inferred_survey.h"
@@ -76,14 +77,8 @@ static int by_start(const void *a, const void *b) {
 static int put(struct hec_inferred *f, const struct hec_activity *a) {
     if (!(f->kinds & HEC_ACTIVITY_BIT(a->kind)))
         return 0;
-    if (f->pending_count == f->pending_capacity) {
-        size_t capacity = f->pending_capacity ? 2 * f->pending_capacity : 4096;
-        struct pending *grown = realloc(f->pending, capacity * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        f->pending = grown;
-        f->pending_capacity = capacity;
-    }
+    if (!hec_list_room(f->pending, f->pending_count, f->pending_capacity, 4096))
+        return HEC_ERR_NOMEM;
     f->pending[f->pending_count++] = (struct pending){*a, f->order++};
     return 0;
 }

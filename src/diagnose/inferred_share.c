@@ -1,6 +1,7 @@
 #include "diagnose/inferred_share.h"
 
 #include "base/error.h"
+#include "base/list.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,14 +31,8 @@ void hec_inferred_share_free(struct hec_inferred_share *s) {
 }
 
 int hec_inferred_share_interval(struct hec_inferred_share *s, int64_t end_ns, double level) {
-    if (s->count == s->capacity) {
-        size_t capacity = s->capacity ? 2 * s->capacity : 64;
-        struct hec_inferred_interval *grown = realloc(s->list, capacity * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        s->list = grown;
-        s->capacity = capacity;
-    }
+    if (!hec_list_room(s->list, s->count, s->capacity, 64))
+        return HEC_ERR_NOMEM;
     s->list[s->count++] = (struct hec_inferred_interval){.end_ns = end_ns, .level = level};
     return 0;
 }

@@ -1,6 +1,7 @@
 #include "diagnose/source_lines_modules.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "diagnose/pass.h"
 
 #include <stdio.h>
@@ -54,13 +55,8 @@ static int change(struct thread *t, int64_t t_ns, uint64_t label) {
         memmove(t->changes, &t->changes[t->count / 2], (t->count - t->count / 2) * sizeof *t->changes);
         t->count -= t->count / 2;
         t->cursor = 0;
-    } else if (t->count == t->capacity) {
-        size_t capacity = t->capacity ? 2 * t->capacity : 64;
-        struct change *grown = realloc(t->changes, capacity * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        t->changes = grown;
-        t->capacity = capacity;
+    } else if (!hec_list_room(t->changes, t->count, t->capacity, 64)) {
+        return HEC_ERR_NOMEM;
     }
     t->changes[t->count++] = (struct change){t_ns, label};
     return 0;

@@ -39,6 +39,9 @@ void hec_accumulator_add(struct hec_accumulator *accumulator, double value, doub
 struct hec_stat hec_accumulator_result(const struct hec_accumulator *accumulator, double scale);
 struct hec_stat hec_stat_none(void);
 
+/* Student's t: the quantile of 0.975. */
+double hec_student_975(double freedom);
+
 /* A series turned into steps of a step function: (start, end] with one value. A MEAN reading holds over the interval
  * that ends at it, a GAUGE reading from it to the next. An interval longer than 3 x the usual spacing is a gap: the
  * reading holds for the usual spacing only. The usual spacing is a running mean (1/8) that gaps hardly move. */

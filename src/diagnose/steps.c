@@ -1,23 +1,13 @@
 #include "diagnose/steps.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "diagnose/quantile.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Room for one more in a list that doubles; NULL: no memory. */
-static void *room(void *list, size_t size, size_t count, size_t *capacity) {
-    if (count < *capacity)
-        return list;
-    size_t larger = *capacity ? 2 * *capacity : 64;
-    void *grown = realloc(list, larger * size);
-    if (grown)
-        *capacity = larger;
-    return grown;
-}
 
 static int pass_over(struct hec_step_list *steps, double amount) {
     steps->beyond++;
@@ -28,11 +18,9 @@ static int pass_over(struct hec_step_list *steps, double amount) {
 int hec_step_list_add(struct hec_step_list *steps, int64_t start_ns, int64_t end_ns, double amount) {
     if (steps->count >= HEC_STEPS_KEPT)
         return pass_over(steps, amount);
-    struct hec_step *list = room(steps->list, sizeof *list, steps->count, &steps->capacity);
-    if (!list)
+    if (!hec_list_room(steps->list, steps->count, steps->capacity, 64))
         return HEC_ERR_NOMEM;
-    steps->list = list;
-    list[steps->count++] = (struct hec_step){start_ns, end_ns, amount};
+    steps->list[steps->count++] = (struct hec_step){start_ns, end_ns, amount};
     return 0;
 }
 
@@ -96,11 +84,9 @@ int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timelin
         survey->phases_cut |= survey->phase_count == HEC_DATA_PHASES_KEPT;
         if (survey->phases_cut)
             return 0;
-        struct hec_data_phase *list = room(survey->phases, sizeof *list, survey->phase_count, &survey->phase_capacity);
-        if (!list)
+        if (!hec_list_room(survey->phases, survey->phase_count, survey->phase_capacity, 64))
             return HEC_ERR_NOMEM;
-        survey->phases = list;
-        list[survey->phase_count++] = (struct hec_data_phase){a->track, a->start_ns, a->end_ns};
+        survey->phases[survey->phase_count++] = (struct hec_data_phase){a->track, a->start_ns, a->end_ns};
     }
     return 0;
 }

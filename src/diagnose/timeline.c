@@ -119,10 +119,8 @@ static int take_device(struct hec_timeline_builder *b, const struct hec_activity
     struct hec_timeline_stream *stream = a->track < b->tables->track_count ? &b->streams[a->track] : NULL;
     if (!stream || !stream->device)
         return 0;
-    bool comm =
-        a->kind == HEC_ACTIVITY_KERNEL && hec_timeline_kernel_class(b->tables, a->name) == HEC_KERNEL_CLASS_COMM;
     b->stream_counts[a->track]++;
-    hec_timeline_device_add(stream->device, stream, a, comm);
+    hec_timeline_device_add(stream->device, stream, a, hec_timeline_communicates(b->tables, a));
     return b->steps ? 0 : keep(b, stream->device, a);
 }
 

@@ -1,5 +1,6 @@
 #include "diagnose/timeline_periodic.h"
 
+#include "base/list.h"
 #include "diagnose/steps_periodic.h"
 
 #include <math.h>
@@ -32,14 +33,8 @@ static uint32_t element_of(const struct hec_timeline_tables *tables, const struc
 
 int hec_periodic_add(struct hec_periodic *stream, const struct hec_timeline_tables *tables,
                      const struct hec_activity *a, int64_t busy_ns) {
-    if (stream->count == stream->capacity) {
-        size_t capacity = stream->capacity ? 2 * stream->capacity : 1024;
-        struct hec_periodic_entry *grown = realloc(stream->list, capacity * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        stream->list = grown;
-        stream->capacity = capacity;
-    }
+    if (!hec_list_room(stream->list, stream->count, stream->capacity, 1024))
+        return HEC_ERR_NOMEM;
     stream->list[stream->count++] = (struct hec_periodic_entry){a->start_ns, busy_ns, element_of(tables, a)};
     return 0;
 }

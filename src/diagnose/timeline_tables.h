@@ -31,6 +31,10 @@ const char *hec_timeline_name(const struct hec_timeline_tables *tables, uint32_t
 const struct hec_track *hec_timeline_track(const struct hec_timeline_tables *tables, uint32_t id);
 /* Of a kernel that is not defined HEC_KERNEL_CLASS_OTHER. */
 enum hec_kernel_class hec_timeline_kernel_class(const struct hec_timeline_tables *tables, uint32_t kernel);
+/* What counts as communication, everywhere: kernels of that class. */
+static inline bool hec_timeline_communicates(const struct hec_timeline_tables *tables, const struct hec_activity *a) {
+    return a->kind == HEC_ACTIVITY_KERNEL && hec_timeline_kernel_class(tables, a->name) == HEC_KERNEL_CLASS_COMM;
+}
 /* Name id of a kernel, 0 when unknown. */
 uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint32_t kernel);
 

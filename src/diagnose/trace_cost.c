@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "diagnose/quantile.h"
-#include "diagnose/unmix_fit.h"
+#include "diagnose/stat.h"
 
 #include <math.h>
 #include <stdio.h>

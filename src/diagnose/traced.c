@@ -1,6 +1,7 @@
 #include "diagnose/traced.h"
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/trace.h"
 
 #include <stdlib.h>
@@ -78,15 +79,9 @@ int hec_intervals_append(struct hec_intervals *in, int64_t start_ns, int64_t end
         last->end_ns = end_ns;
         return 0;
     }
-    if (in->count == in->capacity) {
-        size_t capacity = in->capacity ? 2 * in->capacity : 64;
-        struct hec_interval *grown = realloc(in->list, capacity * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        in->list = grown;
-        in->capacity = capacity;
-        last = in->count ? &in->list[in->count - 1] : NULL;
-    }
+    if (!hec_list_room(in->list, in->count, in->capacity, 64))
+        return HEC_ERR_NOMEM;
+    last = in->count ? &in->list[in->count - 1] : NULL;
     in->list[in->count++] = (struct hec_interval){
         .start_ns = start_ns,
         .end_ns = end_ns,
@@ -98,14 +93,8 @@ int hec_intervals_append(struct hec_intervals *in, int64_t start_ns, int64_t end
 int hec_windows_add(struct hec_windows *windows, const struct hec_window *window) {
     if (windows->count == HEC_WINDOWS_KEPT)
         return 0;
-    if (windows->count == windows->capacity) {
-        size_t capacity = windows->capacity ? 2 * windows->capacity : 64;
-        struct hec_window *grown = realloc(windows->list, capacity * sizeof *grown);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        windows->list = grown;
-        windows->capacity = capacity;
-    }
+    if (!hec_list_room(windows->list, windows->count, windows->capacity, 64))
+        return HEC_ERR_NOMEM;
     windows->list[windows->count++] = *window;
     return 0;
 }

@@ -1,7 +1,5 @@
 #include "model/metric.h"
 
-#include <string.h>
-
 static const struct hec_metric_info table[] = {
 #define HEC_METRIC(id, name, unit, kind, subject, source, meaning)                                                     \
     {name, unit, HEC_METRIC_##kind, HEC_SUBJECT_##subject, source, meaning},
@@ -11,11 +9,4 @@ static const struct hec_metric_info table[] = {
 
 const struct hec_metric_info *hec_metric_info(enum hec_metric metric) {
     return &table[metric];
-}
-
-enum hec_metric hec_metric_find(const char *name) {
-    for (int i = 0; i < HEC_METRIC_COUNT; i++)
-        if (strcmp(table[i].name, name) == 0)
-            return (enum hec_metric)i;
-    return HEC_METRIC_COUNT;
 }

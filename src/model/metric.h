@@ -23,7 +23,5 @@ struct hec_metric_info {
 
 /* metric must be in range. */
 const struct hec_metric_info *hec_metric_info(enum hec_metric metric);
-/* HEC_METRIC_COUNT when there is none of that name. */
-enum hec_metric hec_metric_find(const char *name);
 
 #endif

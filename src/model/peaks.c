@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 enum { RATE = 1, COST = 0 };
 
@@ -37,13 +36,6 @@ const char *hec_peak_meaning(enum hec_peak_kind kind) {
     return table[kind].meaning;
 }
 
-enum hec_peak_kind hec_peak_find(const char *name) {
-    int i = 0;
-    while (i < HEC_PEAK_COUNT && strcmp(table[i].name, name) != 0)
-        i++;
-    return (enum hec_peak_kind)i;
-}
-
 bool hec_peak_is_rate(enum hec_peak_kind kind) {
     return table[kind].rate == RATE;
 }
@@ -56,10 +48,6 @@ double hec_peak_stated(const struct hec_part *part, enum hec_peak_kind kind) {
     if (table[kind].precision == HEC_PRECISION_COUNT)
         return NAN;
     return part->peak_tflops[table[kind].precision] * 1e12;
-}
-
-const char *hec_peak_source_name(enum hec_peak_source source) {
-    return source == HEC_PEAK_CALIBRATED ? "calibrated" : source == HEC_PEAK_PART_TABLE ? "part table" : "unknown";
 }
 
 double hec_peak_roof(const struct hec_peaks *peaks, const struct hec_part *part, enum hec_peak_kind kind,

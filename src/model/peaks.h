@@ -46,7 +46,6 @@ void hec_peaks_init(struct hec_peaks *peaks);
 const char *hec_peak_name(enum hec_peak_kind kind);    /* "fp64": stable, used in JSON */
 const char *hec_peak_unit(enum hec_peak_kind kind);    /* "FLOP/s" */
 const char *hec_peak_meaning(enum hec_peak_kind kind); /* for people */
-enum hec_peak_kind hec_peak_find(const char *name);    /* HEC_PEAK_COUNT if unknown */
 bool hec_peak_is_rate(enum hec_peak_kind kind);        /* more is better */
 
 /* What the part's vendor states in the same unit: FLOP/s or OP/s by precision, device memory for both DRAM figures.
@@ -54,7 +53,6 @@ bool hec_peak_is_rate(enum hec_peak_kind kind);        /* more is better */
 double hec_peak_stated(const struct hec_part *part, enum hec_peak_kind kind);
 
 enum hec_peak_source { HEC_PEAK_UNKNOWN, HEC_PEAK_CALIBRATED, HEC_PEAK_PART_TABLE };
-const char *hec_peak_source_name(enum hec_peak_source source); /* "calibrated", "part table", "unknown" */
 
 /* The roof for a device: the larger of what was measured in bursts and what the vendor states, since neither a kernel of
  * ours nor a rounded data sheet may put a program above 100 % of its roof; *source (may be NULL) says which. A measurement

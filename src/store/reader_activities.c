@@ -1,5 +1,6 @@
 /* Activities in ascending start over all tracks. Blocks come in the order of their first start and are unpacked when
  * the pass gets there; those that overlap are merged. */
+#include "base/list.h"
 #include "store/limits.h"
 #include "store/reader_ahead.h"
 #include "store/reading.h"
@@ -149,19 +150,6 @@ static void emit(struct pass *pass, int64_t until_ns) {
     }
 }
 
-/* Room for one more in the heap. */
-static bool reserve(struct pass *pass) {
-    if (pass->open < pass->capacity)
-        return true;
-    size_t capacity = pass->capacity ? 2 * pass->capacity : 64;
-    struct run **heap = realloc(pass->heap, capacity * sizeof(struct run *));
-    if (!heap)
-        return false;
-    pass->heap = heap;
-    pass->capacity = capacity;
-    return true;
-}
-
 /* A run with room for `count` activities: the spare one grows. */
 static struct run *make_run(struct pass *pass, size_t count) {
     struct run *run = pass->spare;
@@ -230,7 +218,8 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
     *last_t0_ns = head.t0_ns;
     emit(pass, head.t0_ns);
     bool packed = pass->waiting_bytes > HEC_LIMITS_UNPACKED_BYTES && head.n > HEC_LIMITS_PIECE;
-    struct run *run = reserve(pass) ? make_run(pass, packed ? HEC_LIMITS_PIECE : head.n) : NULL;
+    bool room = hec_list_room(pass->heap, pass->open, pass->capacity, 64);
+    struct run *run = room ? make_run(pass, packed ? HEC_LIMITS_PIECE : head.n) : NULL;
     if (!run || (packed && !keep_packed(run, pass->statement))) {
         run_free(run);
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");

@@ -1,5 +1,6 @@
 #include "store/series.h"
 
+#include "base/list.h"
 #include "store/limits.h"
 
 #include <stdlib.h>
@@ -57,14 +58,8 @@ static struct hec_series *find(struct hec_series_table *table, enum hec_metric m
             return series;
     if (table->count == HEC_LIMITS_SERIES)
         return NULL;
-    if (table->count == table->all_capacity) {
-        size_t capacity = table->all_capacity ? table->all_capacity * 2 : 128;
-        struct hec_series **all = realloc(table->all, capacity * sizeof(struct hec_series *));
-        if (!all)
-            return NULL;
-        table->all = all;
-        table->all_capacity = capacity;
-    }
+    if (!hec_list_room(table->all, table->count, table->all_capacity, 128))
+        return NULL;
     struct hec_series *series = calloc(1, sizeof *series);
     if (!series)
         return NULL;

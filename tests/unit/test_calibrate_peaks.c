@@ -21,9 +21,6 @@ static void test_nothing_is_known_at_first(void **state) {
 
 static void test_names(void **state) {
     (void)state;
-    for (int i = 0; i < HEC_PEAK_COUNT; i++)
-        assert_int_equal(hec_peak_find(hec_peak_name((enum hec_peak_kind)i)), i);
-    assert_int_equal(hec_peak_find("fp65"), HEC_PEAK_COUNT);
     assert_true(hec_peak_is_rate(HEC_PEAK_H2D));
     assert_false(hec_peak_is_rate(HEC_PEAK_LAUNCH));
 }
@@ -44,7 +41,7 @@ static double roof(const struct hec_peaks *peaks, const char *name, enum hec_pea
                    enum hec_peak_source expect) {
     enum hec_peak_source source;
     double value = hec_peak_roof(peaks, name ? hec_part_find(name) : NULL, kind, &source);
-    assert_string_equal(hec_peak_source_name(source), hec_peak_source_name(expect));
+    assert_int_equal(source, expect);
     return value / 1e12;
 }
 

@@ -141,6 +141,27 @@ static void imported_has_time_only(void **context) {
     assert_string_equal(why, "imported from a trace: time only");
 }
 
+/* Kernels, the union over streams and the ledger mean the same by communication: what lies bare of it is its state. */
+static void communication_is_one_thing(void **context) {
+    const char *why;
+    (void)context;
+    uint32_t stream = fake_tl_track(&timeline, HEC_TRACK_STREAM, 77, 0, 8);
+    uint32_t reduce = fake_tl_kernel(&timeline, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", 512);
+    for (int at = 5; at < SECONDS * 1000; at += 40)
+        fake_tl_add(&timeline, HEC_ACTIVITY_KERNEL, stream, at * MS, (at + 20) * MS)->name = reduce;
+    const struct hec_ledger_device *d = build(&why);
+    const struct hec_device_timeline *t = &summary.timeline.devices[0];
+    double kernels_s = 0;
+    for (int i = 0; i < summary.timeline.kernel_count; i++)
+        if (summary.timeline.kernels[i].kernel_class == HEC_KERNEL_CLASS_COMM)
+            kernels_s += summary.timeline.kernels[i].seconds;
+    assert_non_null(d);
+    assert_true(t->comm_overlap > 0.1 && t->comm_overlap < 0.9);
+    near(kernels_s, t->comm_s, 1e-9); /* on one stream */
+    near(d->rows[HEC_STATE_COMM].seconds, t->comm_s * (1 - t->comm_overlap), 1e-9);
+    near(d->rows[HEC_STATE_COMPUTE].seconds, t->compute_s, 1e-9);
+}
+
 static void no_trace_no_ledger(void **context) {
     const char *why = "untouched";
     (void)context;
@@ -199,6 +220,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(without_readings_seconds_only, setup, teardown),
         cmocka_unit_test_setup_teardown(polled_power_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(imported_has_time_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(communication_is_one_thing, setup, teardown),
         cmocka_unit_test_setup_teardown(no_trace_no_ledger, setup, teardown),
         cmocka_unit_test_setup_teardown(failures_pass_through, setup, teardown),
     };

@@ -2,7 +2,7 @@
  * where not, nothing changes. */
 #include "unit/unmix_world.h"
 
-#include "diagnose/joint.h"
+#include "diagnose/watts/joint.h"
 #include "diagnose/summary.h"
 
 #include <setjmp.h>

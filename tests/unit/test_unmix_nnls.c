@@ -1,7 +1,8 @@
 /* Bounded least squares against every choice of free unknowns. */
 #include "base/error.h"
-#include "diagnose/nnls.h"
-#include "diagnose/unmix_fit.h"
+#include "diagnose/stat.h"
+#include "diagnose/watts/nnls.h"
+#include "diagnose/watts/unmix_fit.h"
 
 #include <math.h>
 #include <setjmp.h>

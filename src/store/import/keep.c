@@ -1,5 +1,6 @@
 /* Kineto's events as activities. */
 #include "base/text.h"
+#include "base/list.h"
 #include "store/import/event.h"
 #include "store/import/words.h"
 
@@ -148,14 +149,8 @@ static int begin(struct hec_import *import, struct hec_import_file *file, const 
     } else {
         if (begun->count == BEGUN_MAX)
             return hec_fail(why, HEC_ERR_LIMIT, "%s: more than %d events are open at a time", file->path, BEGUN_MAX);
-        if (begun->count == begun->capacity) {
-            size_t capacity = begun->capacity ? begun->capacity * 2 : 64;
-            struct hec_import_open *open = realloc(begun->open, capacity * sizeof *open);
-            if (!open)
-                return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
-            begun->open = open;
-            begun->capacity = capacity;
-        }
+        if (!hec_list_room(begun->open, begun->count, begun->capacity, 64))
+            return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
         at = (uint32_t)++begun->count;
     }
     struct hec_import_track *track = &file->tracks.tracks[thread];

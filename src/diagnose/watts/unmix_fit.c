@@ -1,4 +1,4 @@
-#include "diagnose/unmix_fit.h"
+#include "diagnose/watts/unmix_fit.h"
 
 #include "base/error.h"
 
@@ -412,13 +412,4 @@ int hec_fit_solve(struct hec_fit *fit) {
     free(blocks);
     free(change);
     return err;
-}
-
-/* Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5; at 3 degrees of freedom 0.5 % low, at 2 (where it
- * is used at least) 3 %. */
-double hec_student_975(double v) {
-    double z = 1.959963984540054, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z, z9 = z7 * z * z;
-    return z + (z3 + z) / (4 * v) + (5 * z5 + 16 * z3 + 3 * z) / (96 * v * v) +
-           (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * v * v * v) +
-           (79 * z9 + 776 * z7 + 1482 * z5 - 1920 * z3 - 945 * z) / (92160 * v * v * v * v);
 }

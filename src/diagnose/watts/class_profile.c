@@ -1,12 +1,13 @@
-#include "diagnose/class_profile.h"
+#include "diagnose/watts/class_profile.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "diagnose/feed.h"
-#include "diagnose/joint.h"
+#include "diagnose/watts/joint.h"
 #include "diagnose/ledger.h"
-#include "diagnose/pricing.h"
+#include "diagnose/watts/pricing.h"
 #include "diagnose/summary.h"
-#include "diagnose/unmix.h"
+#include "diagnose/watts/unmix.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -203,15 +204,9 @@ static struct gpm_window *window_at(struct hec_class_profiler *p, int64_t start_
     if (p->window_count && p->windows_of != p->counter)
         return NULL;
     p->windows_of = p->counter;
-    if (p->window_count == p->window_capacity) {
-        size_t capacity = p->window_capacity ? 2 * p->window_capacity : 256;
-        struct gpm_window *grown = realloc(p->windows, capacity * sizeof *grown);
-        if (!grown) {
-            p->err = HEC_ERR_NOMEM;
-            return NULL;
-        }
-        p->windows = grown;
-        p->window_capacity = capacity;
+    if (!hec_list_room(p->windows, p->window_count, p->window_capacity, 256)) {
+        p->err = HEC_ERR_NOMEM;
+        return NULL;
     }
     struct gpm_window *w = &p->windows[p->window_count++];
     *w = (struct gpm_window){.start_ns = start_ns, .end_ns = end_ns};

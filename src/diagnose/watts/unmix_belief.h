@@ -7,8 +7,8 @@
 #ifndef HEC_DIAGNOSE_UNMIX_BELIEF_H
 #define HEC_DIAGNOSE_UNMIX_BELIEF_H
 
-#include "diagnose/unmix_fit.h"
-#include "diagnose/unmix_state.h"
+#include "diagnose/watts/unmix_fit.h"
+#include "diagnose/watts/unmix_state.h"
 
 /* fit->group, groups and seconds are set; seconds: of each class. plain: of classes without a belief. Fills fit->believed,
  * certainty and lower; the latter is 0 where the total leaves no room for it. */

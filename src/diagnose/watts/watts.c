@@ -1,9 +1,10 @@
-#include "diagnose/watts.h"
+#include "diagnose/watts/watts.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "diagnose/feed.h"
-#include "diagnose/pricing.h"
-#include "diagnose/unmix.h"
+#include "diagnose/watts/pricing.h"
+#include "diagnose/watts/unmix.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,14 +36,8 @@ int hec_tape_add(struct hec_tape *tape, const struct hec_state_piece *piece, boo
         tape->start_ns = tape->end_ns = piece->start_ns;
     if (piece->start_ns != tape->end_ns || tape->length > HEC_TAPE_BYTES)
         return 0;
-    if (tape->length + NUMBER_BYTES > tape->capacity) {
-        size_t capacity = tape->capacity ? 2 * tape->capacity : 4096;
-        uint8_t *grown = realloc(tape->bytes, capacity);
-        if (!grown)
-            return HEC_ERR_NOMEM;
-        tape->bytes = grown;
-        tape->capacity = capacity;
-    }
+    if (!hec_list_room(tape->bytes, tape->length + NUMBER_BYTES - 1, tape->capacity, 4096))
+        return HEC_ERR_NOMEM;
     tape->end_ns = piece->end_ns;
     for (; number > 127; number >>= 7)
         tape->bytes[tape->length++] = (uint8_t)(number | 128);
@@ -102,15 +97,9 @@ static void take_slack(void *context, int64_t t_ns, int64_t value, bool valid) {
     struct supply *s = context;
     if (!valid || s->err || value < 0 || value > WINDOW_MOST_NS / HEC_NS_PER_US || !counts(s, t_ns))
         return;
-    if (s->slack_count == s->slack_capacity) {
-        size_t capacity = s->slack_capacity ? 2 * s->slack_capacity : 1024;
-        struct hec_slack *grown = realloc(s->slacks, capacity * sizeof *grown);
-        if (!grown) {
-            s->err = HEC_ERR_NOMEM;
-            return;
-        }
-        s->slacks = grown;
-        s->slack_capacity = capacity;
+    if (!hec_list_room(s->slacks, s->slack_count, s->slack_capacity, 1024)) {
+        s->err = HEC_ERR_NOMEM;
+        return;
     }
     s->slacks[s->slack_count++] = (struct hec_slack){t_ns, value * HEC_NS_PER_US};
 }

@@ -2,10 +2,10 @@
 #ifndef HEC_DIAGNOSE_UNMIX_STATE_H
 #define HEC_DIAGNOSE_UNMIX_STATE_H
 
-#include "diagnose/unmix.h"
-#include "diagnose/unmix_blocks.h"
-#include "diagnose/unmix_response.h"
-#include "diagnose/unmix_shares.h"
+#include "diagnose/watts/unmix.h"
+#include "diagnose/watts/unmix_blocks.h"
+#include "diagnose/watts/unmix_response.h"
+#include "diagnose/watts/unmix_shares.h"
 
 /* Samples of mixed windows from which the response is first fitted; those after are added up at once. 20 s of the
  * H200's. */

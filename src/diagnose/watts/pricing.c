@@ -1,4 +1,4 @@
-#include "diagnose/pricing.h"
+#include "diagnose/watts/pricing.h"
 
 #include "base/clock.h"
 #include "diagnose/summary.h"

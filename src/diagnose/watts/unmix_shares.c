@@ -1,4 +1,4 @@
-#include "diagnose/unmix_shares.h"
+#include "diagnose/watts/unmix_shares.h"
 
 #include "base/error.h"
 

@@ -1,4 +1,4 @@
-#include "diagnose/nnls.h"
+#include "diagnose/watts/nnls.h"
 
 #include "base/error.h"
 

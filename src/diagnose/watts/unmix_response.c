@@ -1,6 +1,6 @@
-#include "diagnose/unmix_response.h"
+#include "diagnose/watts/unmix_response.h"
 
-#include "diagnose/nnls.h"
+#include "diagnose/watts/nnls.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef HEC_DIAGNOSE_WATTS_H
 #define HEC_DIAGNOSE_WATTS_H
 
-#include "diagnose/class_profile.h"
+#include "diagnose/watts/class_profile.h"
 #include "diagnose/ledger.h"
 
 /* About 4 bytes a piece. What comes after so many has no watts of its own. */

@@ -2,8 +2,8 @@
 #ifndef HEC_DIAGNOSE_UNMIX_FIT_H
 #define HEC_DIAGNOSE_UNMIX_FIT_H
 
-#include "diagnose/nnls.h"
-#include "diagnose/unmix_blocks.h"
+#include "diagnose/watts/nnls.h"
+#include "diagnose/watts/unmix_blocks.h"
 
 #include <stdbool.h>
 
@@ -59,8 +59,5 @@ struct hec_fit {
 
 /* 0, HEC_ERR_NOMEM, or HEC_ERR_FAILED: not finite. */
 int hec_fit_solve(struct hec_fit *fit);
-
-/* Student's t: the quantile of 0.975. */
-double hec_student_975(double freedom);
 
 #endif

@@ -1,4 +1,4 @@
-#include "diagnose/unmix_blocks.h"
+#include "diagnose/watts/unmix_blocks.h"
 
 #include "base/error.h"
 

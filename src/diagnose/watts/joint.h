@@ -8,7 +8,7 @@
 #define HEC_DIAGNOSE_JOINT_H
 
 #include "diagnose/ledger.h"
-#include "diagnose/unmix.h"
+#include "diagnose/watts/unmix.h"
 
 struct hec_energy;
 

@@ -1,4 +1,4 @@
-#include "diagnose/joint.h"
+#include "diagnose/watts/joint.h"
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -1,7 +1,8 @@
 #include "base/error.h"
-#include "diagnose/unmix_belief.h"
-#include "diagnose/unmix_fit.h"
-#include "diagnose/unmix_state.h"
+#include "diagnose/watts/unmix_belief.h"
+#include "diagnose/stat.h"
+#include "diagnose/watts/unmix_fit.h"
+#include "diagnose/watts/unmix_state.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "diagnose/unmix_belief.h"
+#include "diagnose/watts/unmix_belief.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-#include "diagnose/unmix.h"
+#include "diagnose/watts/unmix.h"
 
 #include "base/error.h"
-#include "diagnose/unmix_state.h"
+#include "diagnose/watts/unmix_state.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #define HEC_DIAGNOSE_PRICING_H
 
 #include "diagnose/ledger.h"
-#include "diagnose/unmix.h"
+#include "diagnose/watts/unmix.h"
 
 struct hec_energy;
 

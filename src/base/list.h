@@ -1,0 +1,16 @@
+/* Lists that double. */
+#ifndef HEC_BASE_LIST_H
+#define HEC_BASE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Room for one more in `list`, a malloc'ed array of `count` (or NULL); capacity is a size_t. False: no memory, and nothing
+ * has changed. */
+#define hec_list_room(list, count, capacity, first)                                                                    \
+    ((count) < (capacity) || hec_list_grow(&(list), sizeof *(list), &(capacity), (first)))
+
+/* list: the address of the pointer to it. */
+bool hec_list_grow(void *list, size_t size, size_t *capacity, size_t first);
+
+#endif
