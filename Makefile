@@ -58,12 +58,12 @@ asan: ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 
 tsan: ## the tests with threads, under ThreadSanitizer
 	@scripts/bootstrap build test
-	@scripts/build tsan all $(CMAKE_FLAGS)
+	@scripts/build tsan threaded $(CMAKE_FLAGS)
 	@ctest --test-dir build/tsan -L threads -j $(TESTS)
 
 fuzz: ## every parser, FUZZ_SECONDS each (default 600)
 	@scripts/bootstrap build test fuzz
-	@scripts/build fuzz all $(CMAKE_FLAGS)
+	@scripts/build fuzz fuzzers $(CMAKE_FLAGS)
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 clean: ## remove build/ and dist/
