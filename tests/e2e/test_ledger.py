@@ -3,9 +3,7 @@
 The player tells seconds and joules per state of its own play. The run is longer than the play: what comes before the
 first and after the last activity on the device is startup and tail, and takes what is left of both."""
 import concurrent.futures
-import contextlib
 import json
-import os
 import subprocess
 
 import jsonschema
@@ -28,15 +26,8 @@ WITHIN_JOULES = 0.03
 EDGE_S = 0.027  # a state that occurs at the play's ends may be cut by so much: the longest segment of a step
 
 
-def ahead_of_others():
-    """A device waits for no core of the host: where that is allowed, what this thread starts does not either."""
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-
-
 class Play:
     def __init__(self, hec, case, seed):
-        ahead_of_others()
         path = hec.folder / f"{case}-{seed}.hec"
         done = hec("run", "--sim", "h200", "--trace=full", "-q", "-f", "-o", path, "--", hec.path, "sim", case,
                    "--seconds", SECONDS, "--seed", seed, "--marks", "--json")
