@@ -13,7 +13,7 @@ BINARY = os.environ.get("HEC", str(ROOT / "build" / "bin" / "hec"))
 # A real device waits for no core of the host, nor does HEC beside a program that waits for it. The simulated one does: where
 # that is allowed (root, as in CI), it runs ahead of tests that compute and of whatever else there is. Children inherit it.
 with contextlib.suppress(PermissionError):
-    os.setpriority(os.PRIO_PROCESS, 0, -20)
+    os.setpriority(os.PRIO_PROCESS, 0, -10)
 
 
 class Hec:
