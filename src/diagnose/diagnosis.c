@@ -198,8 +198,7 @@ static int widen(struct hec_inferred *inferred, const struct hec_timeline *told,
 
 /* Its bit; 0: it is none of them. */
 static uint64_t unused(const struct build *b, const struct hec_device_summary *d) {
-    bool held = d->used && hec_use_nothing(d) > 0 && d->device.index >= 0;
-    return held && d->device.index < HEC_DEVICE_MAX ? (UINT64_C(1) << d->device.index) & ~b->active : 0;
+    return d->used && hec_use_nothing(d) > 0 ? bit_of(d->device.index) & ~b->active : 0;
 }
 
 /* Making the context is all that was done on it: what follows is tail. Where the energy's split does not say when there was
