@@ -86,7 +86,7 @@ static void intervals_hold(void **state) {
     world_state = 12;
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
         double percent = covered(worlds[i], 150);
-        assert_true(percent > 91.5 && percent < 99);
+        assert_true(percent > 91.5 && percent < (worlds[i].runs == 2 ? 99.5 : 98.7)); /* two a side: rather too wide */
     }
     /* what is documented not to hold: one run a side does not know what runs differ by */
     assert_true(covered((struct world){1, 200, 0.05, 0, 0.05, 0, 0}, 100) < 30);
@@ -134,6 +134,11 @@ static void every_quantity(void **state) {
     }
     assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
     assert_true(fabs(c[HEC_QUANTITY_JOULES_PER_UNIT].a - joules / units) < 1e-12);
+    for (int i = 0; i < 5; i++) /* without noise, the same but for rounding: nothing is shown */
+        a[i].run.joules = b[i].run.joules = 0.1 * 3;
+    b[4].run.joules = 0.3;
+    assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
+    assert_int_equal(c[HEC_QUANTITY_JOULES].shown, HEC_SHOWN_NOT);
     world_free(a, 5);
     world_free(b, 5);
 }
