@@ -247,7 +247,7 @@ int hec_compare(const struct hec_trial *a, int count_a, const struct hec_trial *
         struct hec_spread of[2], both;
         int error = 0;
         out[k] = (struct hec_comparison){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, HEC_SHOWN_UNKNOWN};
-        if (!side_init(&side[0], count_a) | !side_init(&side[1], count_b)) {
+        if (!side_init(&side[0], count_a) || !side_init(&side[1], count_b)) {
             error = HEC_ERR_NOMEM;
         } else {
             out[k].paired = gather(side, &quantities[k], a, count_a, b, count_b);
