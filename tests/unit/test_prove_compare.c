@@ -134,8 +134,8 @@ static void every_quantity(void **state) {
     assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
     assert_true(fabs(c[HEC_QUANTITY_JOULES_PER_UNIT].a - joules / units) < 1e-12);
     for (int i = 0; i < 5; i++) /* without noise, the same but for rounding: nothing is shown */
-        a[i].run.joules = b[i].run.joules = 0.1 * 3;
-    b[4].run.joules = 0.3;
+        a[i].run.joules = 0.1 * 3, b[i].run.joules = 0.3;
+    assert_true(a[0].run.joules != b[0].run.joules);
     assert_int_equal(hec_compare(a, 5, b, 5, NULL, c), 0);
     assert_int_equal(c[HEC_QUANTITY_JOULES].shown, HEC_SHOWN_NOT);
     world_free(a, 5);
@@ -217,6 +217,8 @@ static void break_even(void **state) {
     struct hec_comparison border = {
         .difference = -0.1, .difference_low = -0.2, .difference_high = 0, .shown = HEC_SHOWN_BETTER};
     assert_true(isinf(hec_breakeven_after(1, &border).latest));
+    border.shown = HEC_SHOWN_CHANGED; /* of watts, fewer of which save nothing by themselves */
+    assert_false(hec_breakeven_after(1, &border).shown);
 }
 
 int main(void) {
