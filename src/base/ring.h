@@ -19,7 +19,7 @@
 
 #define HEC_RING_MAGIC UINT64_C(0x31474e4952434548) /* "HECRING1", little-endian */
 #define HEC_RING_ABI 1u
-#define HEC_RING_RECORDS_DEFAULT 16384u /* 1 MB: 160 000 records a second at the reader's 100 ms */
+#define HEC_RING_RECORDS_DEFAULT 16384u /* 1 MB: 160000 records a second at the reader's 100 ms */
 #define HEC_RING_RECORDS_MIN 64u
 #define HEC_RING_RECORDS_MAX (1u << 22) /* 256 MB */
 #define HEC_RING_HEADER_BYTES 4096u

@@ -211,7 +211,7 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
     int shown = 0, more = s->events_omitted;
     for (int i = 0; i < s->event_count; i++) {
         const struct hec_event_summary *e = &s->events[i];
-        char where[24] = "", name[32];
+        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", name[32];
         if (told_elsewhere(s, e))
             continue;
         if (shown == EVENTS_SHOWN) {
@@ -219,7 +219,7 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
             continue;
         }
         if (e->device >= 0)
-            snprintf(where, sizeof where, "GPU %d, ", e->device);
+            snprintf(where, sizeof where, "%s, ", hec_format_gpu(gpu, e->device));
         snprintf(name, sizeof name, "%s", hec_event_name(e->kind));
         for (char *c = name; *c; c++)
             *c = *c == '_' ? ' ' : *c;
@@ -283,9 +283,9 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
             continue;
         if (told_elsewhere(s, &s->events[i]))
             continue;
-        char where[24] = "";
+        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "";
         if (s->events[i].device >= 0)
-            snprintf(where, sizeof where, "GPU %d: ", s->events[i].device);
+            snprintf(where, sizeof where, "%s: ", hec_format_gpu(gpu, s->events[i].device));
         hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, s->events[i].text);
         told++;
     }

@@ -108,10 +108,10 @@ static void put_power(struct hec_page *page, const struct hec_device_summary *d)
 }
 
 void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
-    char label[16];
-    snprintf(label, sizeof label, "GPU %d", d->device.index);
+    text gpu;
     hec_page_blank(page);
-    hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s", d->device.name[0] ? d->device.name : "(no name)");
+    hec_page_row(page, 0, hec_format_gpu(gpu, d->device.index), HEC_TONE_BOLD, "%s",
+                 d->device.name[0] ? d->device.name : "(no name)");
     if (s->imported[0]) { /* time is all that there is */
         hec_terminal_device_timeline(page, &s->timeline, d->device.index);
         hec_terminal_classes(page, &s->diagnosis, d->device.index);
@@ -136,13 +136,11 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
 void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];
-        char label[16];
-        text joules;
+        text gpu, joules;
         if (d->used)
             continue;
-        snprintf(label, sizeof label, "GPU %d", d->device.index);
         const char *name = d->device.name[0] ? d->device.name : "no name";
-        hec_page_row(page, 0, label, HEC_TONE_DIM, "not charged (%s%s): %s",
+        hec_page_row(page, 0, hec_format_gpu(gpu, d->device.index), HEC_TONE_DIM, "not charged (%s%s): %s",
                      d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : name,
                      d->shared_with ? ", in use by others" : "", d->used_why);
     }
@@ -154,12 +152,14 @@ void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];
         const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
-        text watts, share;
+        text watts, share, gpu;
         used += d->used;
         if (!d->used || shown == TOGETHER_MOST)
             continue;
         size_t length = strlen(row);
-        snprintf(row + length, sizeof row - length, "%s%d: %s%s%s", shown++ ? "; " : "", d->device.index,
+        const char *name = hec_format_gpu(gpu, d->device.index);
+        snprintf(row + length, sizeof row - length, "%s%s: %s%s%s", shown++ ? "; " : "",
+                 strncmp(name, "GPU ", 4) == 0 ? name + 4 : name, /* the row is named "GPUs" */
                  hec_format_si(watts, hec_terminal_watts(d), 3, "W"), t && t->traced_s > 0 ? ", busy " : "",
                  t && t->traced_s > 0 ? hec_format_share(share, t->busy_s / t->traced_s) : "");
     }
@@ -170,14 +170,14 @@ void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary
 
 void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
     const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
-    char label[16], idle[64] = "";
-    text watts, share, part;
-    snprintf(label, sizeof label, "GPU %d", d->device.index);
+    char idle[64] = "";
+    text gpu, watts, share, part;
     if (d->energy.idle_context_joules >= IDLE_TOLD * d->energy.joules)
         snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
                  hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
     const char *what = t && t->traced_s > 0 ? ": busy " : ": engine active ";
     double busy = t && t->traced_s > 0 ? t->busy_s / t->traced_s : d->activity.engine;
-    hec_page_row(page, 2, label, HEC_TONE_PLAIN, "%s%s%s%s", hec_format_si(watts, hec_terminal_watts(d), 3, "W"),
-                 isfinite(busy) ? what : "", isfinite(busy) ? hec_format_share(part, busy) : "", idle);
+    hec_page_row(page, 2, hec_format_gpu(gpu, d->device.index), HEC_TONE_PLAIN, "%s%s%s%s",
+                 hec_format_si(watts, hec_terminal_watts(d), 3, "W"), isfinite(busy) ? what : "",
+                 isfinite(busy) ? hec_format_share(part, busy) : "", idle);
 }

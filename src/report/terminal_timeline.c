@@ -155,11 +155,10 @@ void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *time
     hec_page_row(page, 0, "Kernels", HEC_TONE_DIM, "%6s %9s   %8s  %5s  %s", "share", "count", "mean", "occ.", "name");
     for (int d = 0; d < timeline->device_count; d++) {
         int device = timeline->devices[d].device, rows = 0, most = KERNELS_SHOWN / timeline->device_count;
-        char label[32];
+        char gpu[HEC_FORMAT_SIZE];
         most = most < 3 ? 3 : most;
-        snprintf(label, sizeof label, "GPU %d", device);
         if (timeline->device_count > 1)
-            hec_page_row(page, 1, label, HEC_TONE_PLAIN, "%s", "");
+            hec_page_row(page, 1, hec_format_gpu(gpu, device), HEC_TONE_PLAIN, "%s", "");
         for (int i = 0; i < timeline->kernel_count; i++)
             if (timeline->kernels[i].device == device && rows++ < most)
                 put_kernel(page, &timeline->kernels[i]);
@@ -241,8 +240,8 @@ void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary
     hec_page_blank(page);
     put_steps(page, run, "Steps", "");
     for (int i = 0; i < count; i++) {
-        char of[24];
-        snprintf(of, sizeof of, "GPU %d: ", summary->devices[i].device.index);
+        char gpu[HEC_FORMAT_SIZE], of[HEC_FORMAT_SIZE + 2];
+        snprintf(of, sizeof of, "%s: ", hec_format_gpu(gpu, summary->devices[i].device.index));
         if (others[i])
             put_steps(page, others[i], "", of);
     }

@@ -15,7 +15,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* A program with PyTorch has 1 000 to 5 000 mappings, less than half of them apart from their neighbours or of another
+/* A program with PyTorch has 1000 to 5000 mappings, less than half of them apart from their neighbours or of another
  * kind; 128 KB, of which is touched what is used. Where there are more, the table holds a part of them, and is read
  * again for an address beyond it. */
 #define RANGES 8192u

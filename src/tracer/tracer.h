@@ -23,9 +23,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 8 MB: 131 072 records, two thirds of a second of a loop that launches every 10 us and traces kernel and call. */
+/* 8 MB: 131072 records, two thirds of a second of a loop that launches every 10 us and traces kernel and call. */
 #define HEC_TRACER_RING_RECORDS (1u << 17)
-/* Buffers for CUPTI, 8 MB in all: 52 000 kernels, half a second of such a loop. CUPTI asks for one in the thread that
+/* Buffers for CUPTI, 8 MB in all: 52000 kernels, half a second of such a loop. CUPTI asks for one in the thread that
  * launches, and zeroes it there: a fresh one of 1 MB stalled that thread for 450 us, of 64 KB for 53 us (H200, CUPTI 13.0),
  * with no difference in cost a kernel; so they are small, and touched beforehand. */
 #define HEC_TRACER_BUFFERS 64u
@@ -214,7 +214,7 @@ enum hec_attach_state {
 };
 
 /* CUPTI 13.0 keeps so much of the program's heap for each launch (graph nodes: nothing) while any kind is on, or when it was
- * registered before the context existed: 9.4 MB for 300 000 kernels (H200). Only cuptiFinalize gives it back. */
+ * registered before the context existed: 9.4 MB for 300000 kernels (H200). Only cuptiFinalize gives it back. */
 #define HEC_KEPT_LAUNCH_BYTES 32u
 /* What the tracer takes besides: ring, buffers, tables, and CUPTI itself. */
 #define HEC_FIXED_BYTES (UINT64_C(32) << 20)

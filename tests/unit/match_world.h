@@ -34,7 +34,7 @@ struct world_options {
     double other;           /* calls that are not recorded before each that is, on average; fixed at each place */
     double other_random;    /* and beside them at random */
     double lost_calls, lost_records, failed;
-    uint32_t burst;                  /* so many records in a row are lost, once in 20 000 */
+    uint32_t burst;                  /* so many records in a row are lost, once in 20000 */
     double calls_from, records_from; /* share of the run at which recording begins */
     bool told_since;
     uint32_t first_id;

@@ -129,7 +129,7 @@ def _run(hz: float, lock: Any) -> None:
 
 
 def _tick(now_ns: int) -> bool:
-    """About once a second: look again for outermost modules where none is being called, and tell the cost. False when
+    """About once a second: look again for outermost modules where none is being called, and report the cost. False when
     HEC has gone."""
     global _ticks, _calls_seen
     elapsed_s = (now_ns - core.started_ns) // 1_000_000_000

@@ -11,7 +11,7 @@
 #define STEP_NS                                                                                                        \
     INT64_C(                                                                                                           \
         500000000) /* a long piece goes on in such steps, so that readings are used while their time is in the ring */
-/* Readings of more time are left out: more than of 10 000 s and the ends of 167 minutes (diagnosis.c) is given by damaged
+/* Readings of more time are left out: more than of 10000 s and the ends of 167 minutes (diagnosis.c) is given by damaged
  * files only. */
 #define RESOLVED_MAX_NS INT64_C(12000000000000)
 /* Shares of a sample that differ less between delays: 0.1 ms of 20, or 2 W where classes differ by 500. */

@@ -12,7 +12,7 @@
 
 #include "observe/trace/map.h"
 
-/* 100 000 activities a second for 5 s; 40 MB of calls and 50 MB of activities at most, out of the budget. */
+/* 100000 activities a second for 5 s; 40 MB of calls and 50 MB of activities at most, out of the budget. */
 #define HEC_TRACE_MATCH_MAX (1u << 19)
 #define HEC_TRACE_MATCH_NO_DEVICE UINT16_MAX
 #define HEC_TRACE_MATCH_NO_STREAM UINT64_MAX /* the call does not tell; 0 is the default stream */
