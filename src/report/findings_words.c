@@ -93,7 +93,7 @@ static bool only_idle(uint32_t states) {
     return states != 0;
 }
 
-/* "the H200 idled 41 % of 62 s, 1.9 kJ of 4.6 kJ"; false: the ledger does not tell. */
+/* "the H200 idled 41 % of 62 s, 1.9 kJ of 4.6 kJ"; false: the ledger does not say. */
 static bool idled(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
     const struct hec_ledger_device *d = hec_diagnosis_of(&s->diagnosis, f->device, NULL);
     text name, share, whole, part, all;
@@ -177,7 +177,7 @@ static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
     return false;
 }
 
-/* The driver's utilisation is all that tells what a device did. */
+/* The driver's utilisation is all that shows what a device did. */
 static bool without_counters(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];

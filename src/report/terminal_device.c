@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define TOGETHER_MOST 3 /* on one line */
-#define IDLE_TOLD 0.05  /* idle with a context is worth a word in the brief report from this share of the energy */
+#define IDLE_SHOWN 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -40,7 +40,7 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
         snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d reset%s of the counter", e->resets,
                  e->resets == 1 ? "" : "s");
     hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
-    if (ledger) /* it tells what the energy went to, and better */
+    if (ledger) /* it shows what the energy went to, and better */
         return;
     if (isfinite(e->work_joules)) {
         hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
@@ -123,8 +123,9 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
                      "shared with %d other process%s: the energy is the device's, not the command's alone",
                      d->shared_with, d->shared_with == 1 ? "" : "es");
     if (d->device.mig_enabled == 1)
-        hec_page_row(page, 4, "", HEC_TONE_WARN,
-                     "divided (MIG): the energy is the whole board's, whatever part of it the command used");
+        hec_page_row(
+            page, 4, "", HEC_TONE_WARN,
+            "divided (MIG): the energy is the whole board's, no matter how small the part that the command used");
     const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
     put_device_energy(page, d, ledger && isfinite(ledger->joules));
     put_power(page, d);
@@ -172,7 +173,7 @@ void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *
     const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
     char idle[64] = "";
     text gpu, watts, share, part;
-    if (d->energy.idle_context_joules >= IDLE_TOLD * d->energy.joules)
+    if (d->energy.idle_context_joules >= IDLE_SHOWN * d->energy.joules)
         snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
                  hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
     const char *what = t && t->traced_s > 0 ? ": busy " : ": engine active ";

@@ -127,7 +127,7 @@ void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeli
         put_bar(page, &s);
         put_hidden(page, d);
     } else {
-        hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "hardly any activity");
+        hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "next to no activity");
     }
     put_counts(page, d);
     put_waiting(page, d);
@@ -227,15 +227,15 @@ static bool alike(const struct hec_step_summary *a, const struct hec_step_summar
 void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary) {
     const struct hec_step_summary *run = &summary->timeline.steps, *others[HEC_DEVICE_MAX];
     int count = 0;
-    bool told = run->source != HEC_STEP_NONE && run->count;
-    for (int i = 0; i < summary->device_count && told; i++) {
+    bool any = run->source != HEC_STEP_NONE && run->count;
+    for (int i = 0; i < summary->device_count && any; i++) {
         const struct hec_step_summary *own = hec_facts_steps(summary, summary->devices[i].device.index);
         bool known = !summary->devices[i].used || !own->count || own == run || alike(own, run);
         for (int k = 0; k < count; k++)
             known |= others[k] && own->pid == others[k]->pid;
         others[count++] = known ? NULL : own;
     }
-    if (!told)
+    if (!any)
         return;
     hec_page_blank(page);
     put_steps(page, run, "Steps", "");
@@ -288,7 +288,7 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeli
     if (t->holder[0])
         hec_page_row(page, 0, "", HEC_TONE_WARN, "stood down for %s, which used CUPTI for %s", t->holder,
                      hec_format_seconds(held, t->holder_s));
-    if (t->why[0] && timeline->device_count) /* else it is told where the kernels are missed */
+    if (t->why[0] && timeline->device_count) /* else it is said where the kernels are missed */
         hec_page_row(page, 0, "", HEC_TONE_WARN, "%s", t->why);
 }
 
