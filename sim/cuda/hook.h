@@ -79,9 +79,9 @@ int hecSimCudaListen(uint32_t abi, const struct sim_cuda_listener *listener);
 /* Report to the listeners an operation that a program which schedules by itself (sim/play.h) has done; it counts in the
  * truth. */
 void hecSimCudaEmit(const struct sim_op *op);
-/* Report to the injected library (hec_trace_report) a call that such a program has made, before the operation that the call
- * caused is emitted: no function of this library was called, so nobody in front of it could time it. The first one may wait
- * until a tracer is attached. */
+/* Report to the injected library (hec_trace_report) a call that such a program has made, before the operation that the
+ * call caused is emitted: no function of this library was called, so nobody in front of it could time it. The first one
+ * may wait until a tracer is attached. */
 void hecSimCudaReport(const struct hec_trace_reported *reported);
 /* Take `count` correlation ids; the first is returned. */
 uint32_t hecSimCudaCorrelations(uint32_t count);

@@ -163,8 +163,8 @@ struct hec_trace_call {
     uint8_t reserved;
 };
 
-/* What a simulator reports to libhectrace.so of its calls, by hec_trace_report: it plays a schedule faster or slower than it makes
- * the calls, so that no trampoline could time them. */
+/* What a simulator reports to libhectrace.so of its calls, by hec_trace_report: it plays a schedule faster or slower
+ * than it makes the calls, so that no trampoline could time them. */
 struct hec_trace_reported {
     int64_t start_ns, end_ns;
     const char *function; /* "cuLaunchKernel" */

@@ -12,8 +12,8 @@
  *   a gap with startup        compile, but for data and checkpoint: what leads to a load is compiling
  *
  * So a cause never has more than what its own time was: a wait of 1 ms that the device ran dry in explains 1 ms of launching
- * after it. Where no steps separate set-up from the rest, gaps with startup are start-up, and what host, sync and launch have
- * in gaps of HEC_GAP_LONG_S and more is nobody's: few and long is what set-up looks like. */
+ * after it. Where no steps separate set-up from the rest, gaps with startup are start-up, and what host, sync and
+ * launch have in gaps of HEC_GAP_LONG_S and more is nobody's: few and long is what set-up looks like. */
 #ifndef HEC_DIAGNOSE_GAPS_H
 #define HEC_DIAGNOSE_GAPS_H
 

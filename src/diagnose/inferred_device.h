@@ -1,5 +1,5 @@
-/* Inside src/diagnose: what one process kept one device with, inferred from its calls alone. Fed with calls in the order of
- * their start; gives parts of time, in order and without holes, by what the calls say of the device:
+/* Inside src/diagnose: what one process kept one device with, inferred from its calls alone. Fed with calls in the
+ * order of their start; gives parts of time, in order and without holes, by what the calls say of the device:
  *   idle      it had been waited for, and nothing was launched since
  *   busy      the host waits for it: in a synchronising call, behind other work in a copying one, in a full queue
  *   copying   the host waits for a copy

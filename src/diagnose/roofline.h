@@ -7,9 +7,9 @@
  *     arithmetic intensity = FLOP/s / (bytes/s);  ridge = peak FLOP/s / peak bandwidth
  *
  * Estimates: a pipe is active when it issues, whether or not all lanes compute something that is needed, and an active
- * pipe is taken to work at its peak rate, so FLOP/s are an upper bound. The tensor pipe does not distinguish TF32, FP16,
- * BF16, FP8 and INT8 apart: its precision is what the caller knows of the class (from kernel names), else taken as
- * fp16. */
+ * pipe is taken to work at its peak rate, so FLOP/s are an upper bound. The tensor pipe does not distinguish TF32,
+ * FP16, BF16, FP8 and INT8 apart: its precision is what the caller knows of the class (from kernel names), else taken
+ * as fp16. */
 #ifndef HEC_DIAGNOSE_ROOFLINE_H
 #define HEC_DIAGNOSE_ROOFLINE_H
 

@@ -1,8 +1,8 @@
 /* What each device was doing at every instant: exactly one state (state.def), decided on the union over its streams and,
  * while it was idle, by what the host did. Streaming: memory grows with the number of threads and windows.
  *
- * A device is reported from the start of the run (0, or its first activity where that is earlier or the run's end is not
- * known) to the run's end (or its last activity). Busy, the first of these that holds:
+ * A device is reported from the start of the run (0, or its first activity where that is earlier or the run's end is
+ * not known) to the run's end (or its last activity). Busy, the first of these that holds:
  *   compute  a kernel that does not communicate, or a graph; its class is the first in kernel_class.def of those running
  *   comm     a communication kernel (kernel_class.def: NCCL's and custom all-reduce kernels)
  *   copy     a copy or a memset

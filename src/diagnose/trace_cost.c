@@ -50,7 +50,8 @@ static size_t add_batches(const struct hec_step_list *steps, const uint8_t *stag
     return made;
 }
 
-/* Inverts a symmetric matrix in place by Gauss-Jordan; false: singular. Terms that nothing determines have a 1 on the diagonal. */
+/* Inverts a symmetric matrix in place by Gauss-Jordan; false: singular. Terms that nothing determines have a 1 on the
+ * diagonal. */
 static bool invert(double m[TERMS][TERMS]) {
     double a[TERMS][2 * TERMS] = {{0}};
     for (int i = 0; i < TERMS; i++) {

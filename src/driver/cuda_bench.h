@@ -28,8 +28,8 @@ struct hec_cuda_bench {
 };
 
 /* Fill the figures, and capability, sms and sm_max_mhz, of an initialised *peaks. A figure that this device or driver
- * cannot give, or whose kernel computed a wrong result, stays unknown and is reported. Fails only when the device cannot be
- * used at all or is lost. */
+ * cannot give, or whose kernel computed a wrong result, stays unknown and is reported. Fails only when the device
+ * cannot be used at all or is lost. */
 int hec_cuda_bench(const struct hec_cuda_bench *bench, struct hec_peaks *peaks, struct hec_why *why);
 
 #endif

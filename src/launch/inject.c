@@ -29,7 +29,8 @@ static bool write_name(struct hec_ring *ring, uint32_t id, const char *text) {
     return written;
 }
 
-/* An outer `hec run` will see nothing of the command: report why, as a tracer would. Where that fails it only says less. */
+/* An outer `hec run` will see nothing of the command: report why, as a tracer would. Where that fails it only says
+ * less. */
 static void report_outer(const struct hec_environ *env) {
     const char *socket = hec_environ_get(env, HEC_TRACE_ENV_SOCKET), *mode = hec_environ_get(env, HEC_TRACE_ENV_MODE);
     struct hec_ring ring;

@@ -1,5 +1,6 @@
 /* The observed processes whose rings (base/ring.h) arrive on one socket: taken in, read, and given up, within bounds that
- * hold for anything they write. Marks and the trace are two kinds of them, which differ in what they make of a record. */
+ * hold for anything they write. Marks and the trace are two kinds of them, which differ in what they make of a
+ * record. */
 #ifndef HEC_OBSERVE_PEERS_H
 #define HEC_OBSERVE_PEERS_H
 

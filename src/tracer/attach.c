@@ -8,8 +8,8 @@
 struct hec_tracer hec_tracer;
 
 /* The order is torch.profiler's, for on and for off. Calls are not CUPTI's to record: each launch of PyTorch makes
- * several, at 0.1 to 0.3 us each (+52 % of a step of 1020 launches with them; H200, CUPTI 13.0). Whole graphs (51) must be
- * on before any graph exists: the next replay of an older one is a segmentation fault in libcupti (5 of 5). */
+ * several, at 0.1 to 0.3 us each (+52 % of a step of 1020 launches with them; H200, CUPTI 13.0). Whole graphs (51) must
+ * be on before any graph exists: the next replay of an older one is a segmentation fault in libcupti (5 of 5). */
 enum { WHOLE_GRAPHS = 1, NODES = 2, ALWAYS = 3 };
 static const struct {
     uint32_t kind;

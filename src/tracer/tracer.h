@@ -3,10 +3,10 @@
  * tracer runs; what cannot be done is left undone and reported in a record.
  *
  * Two sources. Calls: slots.c puts trampolines.c in front of the driver's functions, callers.c makes records of what they
- * see. Device activity: attach.c has CUPTI switched on, once, and at most once off again; watch.c says when mode auto may.
- * CUPTI calls buffers.c (from its own worker, or from within a flush), which has records.c turn CUPTI's records into
- * ours; out.c puts all records into the ring. shim.c stands between other users of CUPTI and the library, hold.c keeps
- * who of them has it. inject.c starts everything inside cuInit; thread.c owns the one thread.
+ * see. Device activity: attach.c has CUPTI switched on, once, and at most once off again; watch.c says when mode auto
+ * may. CUPTI calls buffers.c (from its own worker, or from within a flush), which has records.c turn CUPTI's records
+ * into ours; out.c puts all records into the ring. shim.c stands between other users of CUPTI and the library, hold.c
+ * keeps who of them has it. inject.c starts everything inside cuInit; thread.c owns the one thread.
  *
  * Locks, in the order in which they may be taken: busy (thread.c: all that our thread does), control (hold.c), got's
  * (got.h), out (out.c), clock (clock.c). Each is taken in a fork's prepare handler, so that no child inherits one. */

@@ -1,6 +1,6 @@
-/* What is inferred from calls against what the device did: programs that are simulated call by call, reported once as CUPTI
- * reports them and once as calls alone do. The truth lies within the bounds of every state, and what most of the idle time
- * is due to is the same, with the engine's counter, with a glimpse of the device and with neither. */
+/* What is inferred from calls against what the device did: programs that are simulated call by call, reported once as
+ * CUPTI reports them and once as calls alone do. The truth lies within the bounds of every state, and what most of the
+ * idle time is due to is the same, with the engine's counter, with a glimpse of the device and with neither. */
 #include "fake_inferred.h"
 #include "inferred_programs.h"
 

@@ -1,4 +1,5 @@
-/* Unmixing: the experiment of six activities, and what must not be reported, separated or depend on the order of input. */
+/* Unmixing: the experiment of six activities, and what must not be reported or separated, nor depend on the order of
+ * input. */
 #include "base/error.h"
 #include "unit/unmix_world.h"
 

@@ -13,8 +13,8 @@
 
 /* ---- watts ---- */
 
-/* An idle device draws the same no matter what the host does: the longest idle state says it best. Launch does not count, it is
- * mixed with kernels too finely to be separated. */
+/* An idle device draws the same no matter what the host does: the longest idle state says it best. Launch does not
+ * count, it is mixed with kernels too finely to be separated. */
 static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
     static const enum hec_state idle[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST, HEC_STATE_SYNC,
                                           HEC_STATE_ALLOC};

@@ -43,8 +43,8 @@ struct hec_timeline;
  * of what the ledger says of compute: they are scaled to that, the others have the ledger's. Counters that never varied
  * apart are common; where idling or
  * copying is among what they are common with, that is taken as 0. Those of all
- * compute: what windows give or, where that is wider, the counter's mean over the run by the part of it that computed, give
- * or take 15 %. A class of 90 % of the compute time has them too where its own are wider. */
+ * compute: what windows give or, where that is wider, the counter's mean over the run by the part of it that computed,
+ * give or take 15 %. A class of 90 % of the compute time has them too where its own are wider. */
 struct hec_class_profiler;
 /* timeline: kernels and their seconds, which say what classes there are. *out is NULL where the device ran none. 0 or
  * HEC_ERR_NOMEM. */

@@ -11,13 +11,13 @@
 #define STEP_NS                                                                                                        \
     INT64_C(                                                                                                           \
         500000000) /* a long piece goes on in such steps, so that readings are used while their time is in the ring */
-/* Readings of more time are left out: more than of 10000 s and the ends of 167 minutes (diagnosis.c) is given by damaged
- * files only. */
+/* Readings of more time are left out: more than of 10000 s and the ends of 167 minutes (diagnosis.c) is given by
+ * damaged files only. */
 #define RESOLVED_MAX_NS INT64_C(12000000000000)
 /* Shares of a sample that differ less between delays: 0.1 ms of 20, or 2 W where classes differ by 500. */
 #define SAME 0.005
-/* Standard deviation of 100 ms of power that no sigma covers, of the power limit: a class itself varies by some per cent. A
- * window's sigma goes with its power; were that all, the part of a class that takes least would count most. */
+/* Standard deviation of 100 ms of power that no sigma covers, of the power limit: a class itself varies by some per
+ * cent. A window's sigma goes with its power; were that all, the part of a class that takes least would count most. */
 #define WINDOW_FLOOR 0.01
 #define WINDOW_FLOOR_W 3.0 /* where the limit is not known */
 #define WINDOW_UNIT_S 0.1

@@ -26,8 +26,8 @@
  *
  * Beliefs (hec_unmix_believe) take part as readings of their own: watts +- a standard deviation, and how far the class
  * follows one common level that nobody knows exactly (idling with a context, of which the idle states are kinds). Where
- * readings show more they decide. Where they do not, as in a loop of equal short steps or in a class of milliseconds, the
- * beliefs and the total do, with the intervals that follow from them: `basis` says which.
+ * readings show more they decide. Where they do not, as in a loop of equal short steps or in a class of milliseconds,
+ * the beliefs and the total do, with the intervals that follow from them: `basis` says which.
  *
  * The same for utilisation counters (hec_unmix_counter): shares in [0, 1], bounded least squares, no total, no lag.
  *
@@ -108,8 +108,8 @@ struct hec_unmix_result {
     double covered_s;               /* time of all pieces */
     int64_t power_used, power_left; /* samples in the fit; not: late, too long, or not covered by pieces */
     int64_t window_used, window_left;
-    /* false: the steps are too alike to show the sensor's delay; of the power samples only those were used that no delay
-     * changes. power_used, power_left count all the same. */
+    /* false: the steps are too alike to show the sensor's delay; of the power samples only those were used that no
+     * delay changes. power_used, power_left count all the same. */
     bool lag_known;
     double lag_ns;                              /* NAN without power samples that were used */
     int64_t window_ns;                          /* of the sensor, as fitted or given; 0: each sample's own span */

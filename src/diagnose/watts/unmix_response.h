@@ -37,8 +37,8 @@ struct hec_response {
 #define HEC_DISTINCT 5.0
 
 /* A first fit: the window and the delay by trying all, then by alternating least squares watts given the response, the
- * response given the watts. Fills *out and watts; of a class that z does not have, the mean of y. Fewer than 50 rows say
- * nothing: the own span, the longest reach, not distinct. work: (HEC_TAPS + classes) * count doubles. */
+ * response given the watts. Fills *out and watts; of a class that z does not have, the mean of y. Fewer than 50 rows
+ * say nothing: the own span, the longest reach, not distinct. work: (HEC_TAPS + classes) * count doubles. */
 void hec_response_fit(const struct hec_response_rows *rows, struct hec_response *out, double *watts, double *work);
 double hec_response_lag_ns(const double *weight);
 

@@ -262,9 +262,9 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
 }
 
 /* Equal calls of a function that nothing is known of, and equal activities. No window sees an anchor among more of them
- * than it holds, but a row of them is proof by itself: ids that never advance twice as far as elsewhere in it have lost no
- * activity, and a row that ends on either side after as many has lost no call. Where it does not end, its half is taken:
- * what follows could only be wrong by what was lost at its begin. *wait: its end may still arrive. */
+ * than it holds, but a row of them is proof by itself: ids that never advance twice as far as elsewhere in it have lost
+ * no activity, and a row that ends on either side after as many has lost no call. Where it does not end, its half is
+ * taken: what follows could only be wrong by what was lost at its begin. *wait: its end may still arrive. */
 static uint32_t even_run(const struct hec_trace_match *match, const struct hec_match_lane *lane, bool due, bool *wait) {
     uint32_t n = 0, least = UINT32_MAX, most = 0;
     bool calls_end = false, groups_end = false;

@@ -91,8 +91,8 @@ uint32_t hec_trace_process_track(struct hec_trace_tracks *tracks, struct hec_tra
     return tracks->process_track;
 }
 
-/* hec_device.index of a CUDA ordinal. false: wait, the tracer has not reported it or NVML has not listed the devices yet:
- * calls may come before the tracer's thread has reported the devices, and a wrong number would stay. */
+/* hec_device.index of a CUDA ordinal. false: wait, the tracer has not reported it or NVML has not listed the devices
+ * yet: calls may come before the tracer's thread has reported the devices, and a wrong number would stay. */
 static bool resolve_ordinal(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t at, bool hurry) {
     struct hec_trace_ordinal *ordinal = &tracks->ordinals[at];
     if (ordinal->resolved)

@@ -1,6 +1,6 @@
-/* What the parts of the importer share. A parser (import_kineto, import_nsys) gives what one file has: its tracks and devices as
- * the file numbers them, and records; the rest (joining calls with what they caused, the common origin, ranks, ids of
- * the run) is done here, once for all formats. */
+/* What the parts of the importer share. A parser (import_kineto, import_nsys) gives what one file has: its tracks and
+ * devices as the file numbers them, and records; the rest (joining calls with what they caused, the common origin,
+ * ranks, ids of the run) is done here, once for all formats. */
 #ifndef HEC_STORE_IMPORT_STATE_H
 #define HEC_STORE_IMPORT_STATE_H
 
