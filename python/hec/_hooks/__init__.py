@@ -84,6 +84,6 @@ def _finish() -> None:
             optimizers.cycle.finish()
             modules.cycle.finish()
         if (core.installed or stacks.samples) and not core.dormant:
-            core.tell_cost()
+            core.report_cost()
     except Exception:
         pass

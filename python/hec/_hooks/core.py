@@ -84,7 +84,7 @@ def wake() -> None:
     steady = not off
 
 
-def tell_facts() -> None:
+def report_facts() -> None:
     global _facts_reported
     if not _facts_reported:
         _facts_reported = True
@@ -101,7 +101,7 @@ def spent(start_ns: int) -> None:
         timed_ns += now_ns() - start_ns
 
 
-def tell_ranks() -> None:
+def report_ranks() -> None:
     """How many processes the job of this one has, once PyTorch knows."""
     global _ranks_reported
     distributed = sys.modules.get("torch.distributed")
@@ -110,7 +110,7 @@ def tell_ranks() -> None:
         library.fact("world_size", "%d" % distributed.get_world_size())
 
 
-def tell_cost() -> None:
+def report_cost() -> None:
     """What the hooks themselves took, of the main thread's time, so far."""
     elapsed_ns = max(1, now_ns() - started_ns)
     event_ns = timed_ns / max(1, timed)
