@@ -1,0 +1,68 @@
+#include "prove/student.h"
+
+#include <math.h>
+
+#define TERMS 300
+#define TINY 1e-300
+
+static double away_from_zero(double x) { return fabs(x) < TINY ? TINY : x; }
+
+/* The continued fraction of the incomplete beta function, by Lentz's method. */
+static double fraction(double a, double b, double x) {
+    double c = 1, d = 1 / away_from_zero(1 - (a + b) * x / (a + 1)), h = d;
+    for (int m = 1; m <= TERMS; m++) {
+        double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+        d = 1 / away_from_zero(1 + even * d);
+        c = away_from_zero(1 + even / c);
+        h *= d * c;
+        d = 1 / away_from_zero(1 + odd * d);
+        c = away_from_zero(1 + odd / c);
+        h *= d * c;
+        if (fabs(d * c - 1) < 1e-15)
+            break;
+    }
+    return h;
+}
+
+/* log Gamma(x) for x > 0: lgamma sets a global variable. Stirling's series from 10 on (Abramowitz and Stegun 6.1.41). */
+static double log_gamma(double x) {
+    double shift = 0;
+    for (; x < 10; x++)
+        shift += log(x);
+    double i = 1 / x, i2 = i * i;
+    return (x - 0.5) * log(x) - x + 0.91893853320467274178 +
+           i * (1.0 / 12 - i2 * (1.0 / 360 - i2 * (1.0 / 1260 - i2 * (1.0 / 1680 - i2 / 1188)))) - shift;
+}
+
+/* I_x(a, b); y = 1 - x, given apart so that a small one keeps its digits. */
+static double incomplete_beta(double a, double b, double x, double y) {
+    if (x <= 0 || y <= 0)
+        return x <= 0 ? 0 : 1;
+    double front = exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log(y));
+    if (x < (a + 1) / (a + b + 2))
+        return front * fraction(a, b, x) / a;
+    return 1 - front * fraction(b, a, y) / b;
+}
+
+double hec_student_cdf(double t, double freedom) {
+    double square = t * t, sum = freedom + square;
+    double tail = 0.5 * incomplete_beta(freedom / 2, 0.5, freedom / sum, square / sum);
+    return t > 0 ? 1 - tail : tail;
+}
+
+double hec_student_quantile(double p, double freedom) {
+    if (p < 0.5)
+        return -hec_student_quantile(1 - p, freedom);
+    double low = 0, high = 1;
+    while (hec_student_cdf(high, freedom) < p && high < 1e12)
+        high *= 2;
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        if (hec_student_cdf(middle, freedom) < p)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (low + high) / 2;
+}
