@@ -184,6 +184,11 @@ static bool differs(const struct hec_side side[2], enum hec_alike what) {
     return false;
 }
 
+const char *hec_side_unit(const struct hec_side side[2]) {
+    bool alike = !differs(side, HEC_ALIKE_UNIT) && !differs(side, HEC_ALIKE_STEPS);
+    return alike ? side[0].runs[0].paced.unit : "";
+}
+
 /* A run that did not end as it should did less work than it seems, on either side. */
 static bool failed(const struct hec_side side[2]) {
     value outcome;

@@ -32,6 +32,9 @@ struct hec_unlikes {
     int grave; /* those that must be alike: the first ones of the list */
 };
 
+/* The unit of work that all runs count, in the same way; "" where they count none, or not the same. */
+const char *hec_side_unit(const struct hec_side side[2]);
+
 /* Runs of one side that differ count as well. */
 void hec_unlikes_find(const struct hec_side side[2], struct hec_unlikes *out);
 

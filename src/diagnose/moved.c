@@ -116,8 +116,9 @@ static void find_causes(const struct hec_side side[2], struct hec_moved *out) {
                 out->cause[out->cause_count++] = causes[k];
 }
 
-void hec_moved_find(const struct hec_side side[2], const char *unit, struct hec_moved *out) {
+void hec_moved_find(const struct hec_side side[2], struct hec_moved *out) {
+    const char *unit = hec_side_unit(side);
     *out = (struct hec_moved){.state_count = 0};
-    find_states(side, unit && unit[0] ? unit : NULL, out);
+    find_states(side, unit[0] ? unit : NULL, out);
     find_causes(side, out);
 }

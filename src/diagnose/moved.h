@@ -26,7 +26,6 @@ struct hec_moved {
     int cause_count;
 };
 
-/* unit: what the runs count (struct hec_paced); "": they are taken as one unit of work each. */
-void hec_moved_find(const struct hec_side side[2], const char *unit, struct hec_moved *out);
+void hec_moved_find(const struct hec_side side[2], struct hec_moved *out);
 
 #endif

@@ -5,7 +5,9 @@
 #define TERMS 300
 #define TINY 1e-300
 
-static double away_from_zero(double x) { return fabs(x) < TINY ? TINY : x; }
+static double away_from_zero(double x) {
+    return fabs(x) < TINY ? TINY : x;
+}
 
 /* The continued fraction of the incomplete beta function, by Lentz's method. */
 static double fraction(double a, double b, double x) {
