@@ -1,10 +1,16 @@
-/* Two sets of runs: how they differ, and whether that is shown. Pure: the same trials, options and seed give the same result,
- * bit for bit.
+/* Two sets of runs: how they differ, and whether that is shown. Pure: the same trials and options give the same result, bit for bit.
  *
- * Runs are the outer level, blocks of a run the inner one. With two or more runs a side, runs (or pairs of an interleaved
- * experiment) are resampled, and within each of them consecutive blocks (circular block bootstrap: Politis and Romano 1992, the length of
- * blocks by the autocorrelation of the run itself: Politis and White 2004). With one run a side only the inner level is known, and what
- * runs differ by is not in the interval: `between_runs` says so. */
+ * Figures are ratios of totals (all joules by all units). Their intervals are t intervals of the log of the ratio:
+ * - several runs a side: by how runs differ, weighted by their work (Welch 1947, degrees of freedom of Satterthwaite and of Bell and
+ *   McCaffrey), which contains what happens within them. A percentile bootstrap over 2 to 8 runs is far too narrow.
+ * - pairs of an interleaved experiment: by how pairs differ, so that drift of the device, which a pair shares, cancels.
+ * - one run a side: by the blocks of the run itself (blocks.h: circular block bootstrap, respects autocorrelation).
+ *
+ * What holds (bench/prove; docs/prove.md has the table): 93 to 98 % of the 95 % intervals hold the truth with 2 to 10 runs a side, and with
+ * one where runs do not differ. With two a side the intervals are wide, and rather too wide.
+ * What does not: one run a side does not contain what runs differ by (clocks, host, placement of memory): with 1 % of it and a long run,
+ * only half of the intervals hold, with 5 % a tenth. `between_runs` is false then. Nor does any interval contain what differs
+ * between the sides and is no part of the change, as all of A before all of B on a device that warms up: that is what pairs are for. */
 #ifndef HEC_PROVE_COMPARE_H
 #define HEC_PROVE_COMPARE_H
 
@@ -24,7 +30,7 @@ enum hec_quantity {
 };
 
 enum hec_shown {
-    HEC_SHOWN_NOT, /* the interval of the ratio holds 1 */
+    HEC_SHOWN_NOT, /* the interval of the ratio holds 1, or there is none */
     HEC_SHOWN_BETTER,
     HEC_SHOWN_WORSE,
     HEC_SHOWN_CHANGED, /* of a quantity that is neither better nor worse */
@@ -32,12 +38,16 @@ enum hec_shown {
 };
 
 struct hec_comparison {
-    double a, b; /* means: of runs, or of the work of all runs for what is by unit */
-    double difference, difference_low, difference_high; /* b - a, 95 % */
-    double ratio, ratio_low, ratio_high;                /* b / a, 95 % */
+    double a, b; /* means: of runs, or of the work of all runs for what is by unit; NAN: not measured */
+    double difference, difference_low,
+        difference_high;                 /* b - a, 95 %; NAN: no interval, nothing is known of the spread */
+    double ratio, ratio_low, ratio_high; /* b / a, 95 %; as above */
     enum hec_shown shown;
-    int runs_a, runs_b; /* that have the quantity */
-    bool between_runs;  /* false: one run on a side, its interval is of its own steps alone */
+    int runs_a, runs_b; /* that have the quantity, and a partner where all are pairs */
+    bool paired;
+    bool
+        between_runs; /* false: one run on either side, the interval is of their own steps alone. One against several is
+                          taken to be off by as much as one of those. */
 };
 
 struct hec_compare_options {

@@ -1,0 +1,162 @@
+/* Stopping early: how often A and A are called different over all looks, how soon a difference is shown. */
+#include "prove/sequential.h"
+#include "prove_worlds.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define PAIRS_MOST 40
+
+/* One trial after another on a device that warms up, with noise that goes on from trial to trial; the first ones are slower. */
+struct device {
+    double between, persistent, drift, warm_up;
+    double e;
+    int trials;
+};
+
+static double trial(struct device *d, double joules) {
+    d->e = d->persistent * d->e + sqrt(1 - d->persistent * d->persistent) * world_skewed();
+    double t = d->trials++;
+    return joules * exp(d->between * d->e + d->drift * t / (2 * PAIRS_MOST) + d->warm_up * exp(-t / 3));
+}
+
+static struct hec_look experiment(struct device d, double ratio, uint64_t seed,
+                                  const struct hec_sequential_options *options) {
+    double a[PAIRS_MOST], b[PAIRS_MOST];
+    struct hec_look look = {HEC_LOOK_GO_ON};
+    d.e = world_normal();
+    for (int i = 0; look.step == HEC_LOOK_GO_ON; i++) {
+        bool b_first = hec_sequential_b_first(seed, i);
+        if (b_first)
+            b[i] = trial(&d, ratio);
+        a[i] = trial(&d, 1);
+        if (!b_first)
+            b[i] = trial(&d, ratio);
+        look = hec_sequential_look(a, b, i + 1, options);
+    }
+    return look;
+}
+
+/* The upper end of the 95 % interval of a share (Wilson 1927). */
+static double upper(int part, int whole) {
+    double p = (double)part / whole, z2 = 1.96 * 1.96 / whole;
+    return (p + z2 / 2 + sqrt(z2 * p * (1 - p) + z2 * z2 / 4)) / (1 + z2);
+}
+
+static void rates(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        struct device device;
+    } cases[] = {
+        {"independent", {0.01, 0, 0, 0}},      {"autocorrelated 0.7", {0.01, 0.7, 0, 0}},
+        {"drift 5 %", {0.01, 0, 0.05, 0}},     {"warm-up 10 %", {0.01, 0, 0, 0.1}},
+        {"all of it", {0.01, 0.7, 0.05, 0.1}}, {"host-bound, 10 times the noise", {0.1, 0.5, 0.05, 0.1}},
+    };
+    struct hec_sequential_options options = {.pairs_most = PAIRS_MOST};
+    enum { EXPERIMENTS = 1000 };
+    int all = 0;
+    world_state = 3;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        int alarms = 0, covered = 0, found = 0, pairs = 0;
+        bool noisy = cases[k].device.between > 0.05;
+        for (int i = 0; i < EXPERIMENTS; i++) {
+            struct hec_look look = experiment(cases[k].device, 1, (uint64_t)i, &options);
+            alarms += look.step == HEC_LOOK_BETTER || look.step == HEC_LOOK_WORSE;
+            look = experiment(cases[k].device, 0.97, (uint64_t)i, &options);
+            found += look.step == HEC_LOOK_BETTER;
+            covered += look.low <= 0.97 && look.high >= 0.97;
+            pairs += look.pairs;
+        }
+        all += alarms;
+        printf(
+            "%s: A/A called different in %.1f %% (up to %.1f) of %d; 3 %% shown in %.1f %%, after %.1f pairs; the interval "
+            "covers in %.1f %%\n",
+            cases[k].name, 100.0 * alarms / EXPERIMENTS, 100 * upper(alarms, EXPERIMENTS), EXPERIMENTS,
+            100.0 * found / EXPERIMENTS, (double)pairs / EXPERIMENTS, 100.0 * covered / EXPERIMENTS);
+        assert_true(alarms <= 0.05 * EXPERIMENTS);
+        assert_true(covered >= 0.95 * EXPERIMENTS);
+        assert_true(noisy || found >= 0.9 * EXPERIMENTS);
+    }
+    int experiments = EXPERIMENTS * (int)(sizeof cases / sizeof *cases);
+    printf("A/A in all: %.2f %%, up to %.2f\n", 100.0 * all / experiments, 100 * upper(all, experiments));
+    assert_true(upper(all, experiments) < 0.05);
+    assert_true(all > 0); /* a test that never alarms would not be one of 5 % */
+}
+
+/* The martingale at its worst: normal noise and many looks. */
+static void many_looks(void **state) {
+    (void)state;
+    enum { PAIRS = 200, EXPERIMENTS = 300 };
+    static double a[PAIRS], b[PAIRS];
+    int alarms = 0;
+    world_state = 4;
+    for (int k = 0; k < EXPERIMENTS; k++) {
+        bool alarm = false;
+        for (int i = 0; i < PAIRS && !alarm; i++) {
+            a[i] = 1;
+            b[i] = exp(0.01 * world_normal());
+            struct hec_look look = hec_sequential_look(a, b, i + 1, NULL);
+            alarm = look.step != HEC_LOOK_GO_ON;
+        }
+        alarms += alarm;
+    }
+    printf("200 looks: %d of %d\n", alarms, EXPERIMENTS);
+    assert_true(alarms > 0 && alarms <= 0.05 * EXPERIMENTS);
+}
+
+static void steps(void **state) {
+    (void)state;
+    double a[100], b[100];
+    for (int i = 0; i < 100; i++) {
+        a[i] = 1;
+        b[i] = 0.9 * exp(0.01 * (i % 2 ? 1 : -1));
+    }
+    for (int n = 0; n < HEC_SEQUENTIAL_PAIRS_LEAST; n++) {
+        struct hec_look look = hec_sequential_look(a, b, n, NULL);
+        assert_true(look.step == HEC_LOOK_GO_ON && look.pairs == n && look.low == 0 && isinf(look.high));
+    }
+    struct hec_sequential_options o = {0};
+    struct hec_look look = hec_sequential_look(a, b, 8, &o);
+    assert_true(look.step == HEC_LOOK_BETTER && look.low < 0.9 && look.high > 0.9 && look.pairs_left == 0);
+    o.more_is_better = true;
+    assert_int_equal(hec_sequential_look(a, b, 8, &o).step, HEC_LOOK_WORSE);
+    assert_int_equal(hec_sequential_look(b, a, 8, &o).step, HEC_LOOK_BETTER);
+    /* a width that is asked for is reached, and after about as many pairs as expected */
+    o = (struct hec_sequential_options){.width = 0.005};
+    look = hec_sequential_look(a, b, 8, &o);
+    assert_true(look.step == HEC_LOOK_GO_ON && look.pairs_left > 0);
+    int expected = 8 + look.pairs_left, n = 8;
+    while (look.step == HEC_LOOK_GO_ON)
+        look = hec_sequential_look(a, b, ++n, &o);
+    assert_true(look.step == HEC_LOOK_BETTER && look.high / look.ratio <= 1.005 && abs(n - expected) <= expected / 5);
+    o.pairs_most = 8;
+    assert_int_equal(hec_sequential_look(a, b, 8, &o).step, HEC_LOOK_BETTER);
+    /* equal within a margin, and out of pairs */
+    for (int i = 0; i < 100; i++)
+        b[i] /= 0.9;
+    o = (struct hec_sequential_options){.margin = 0.02};
+    assert_int_equal(hec_sequential_look(a, b, 40, &o).step, HEC_LOOK_EQUIVALENT);
+    assert_int_equal(hec_sequential_look(a, b, 6, &o).step, HEC_LOOK_GO_ON);
+    o = (struct hec_sequential_options){.pairs_most = 6};
+    assert_int_equal(hec_sequential_look(a, b, 6, &o).step, HEC_LOOK_UNDECIDED);
+    /* what was not measured does not count */
+    a[2] = NAN;
+    b[3] = 0;
+    assert_int_equal(hec_sequential_look(a, b, 10, NULL).pairs, 8);
+    int first = 0;
+    for (int i = 0; i < 1000; i += 2) {
+        assert_true(hec_sequential_b_first(7, i) != hec_sequential_b_first(7, i + 1));
+        first += hec_sequential_b_first(7, i);
+    }
+    assert_true(first > 200 && first < 300);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rates), cmocka_unit_test(many_looks), cmocka_unit_test(steps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
