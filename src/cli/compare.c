@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- the operands: A B, or A... -- B... ---- */
@@ -97,11 +98,24 @@ static int print(const struct hec_args *args, const struct hec_report_style *sty
     return err;
 }
 
+/* A run counts once: given twice it would look like two that do not differ. */
+static int check_once(const struct hec_args *args) {
+    for (int i = 0; i < args->rest_count; i++) {
+        struct stat one, other;
+        for (int k = 0; k < i && stat(args->rest[i], &one) == 0; k++)
+            if (stat(args->rest[k], &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino) {
+                hec_error("compare: %s is given twice", args->rest[i]);
+                return HEC_ERR_USAGE;
+            }
+    }
+    return HEC_OK;
+}
+
 /* All of them, or none: a comparison without one of its runs is another one. */
 static int load(const struct hec_args *args, struct hec_summary *runs) {
     struct hec_price price = hec_price_default();
-    int first = HEC_OK;
-    for (int i = 0; i < args->rest_count; i++) {
+    int first = check_once(args);
+    for (int i = 0; i < args->rest_count && first != HEC_ERR_USAGE; i++) {
         struct hec_why why = {""};
         int err = hec_load_summary(args->rest[i], args, &price, &runs[i], &why);
         if (err < 0)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_LEAST_NS (HEC_NS_PER_S / 2) /* 25 samples of a power history */
+#define BLOCK_LEAST_NS (HEC_NS_PER_S / 4) /* 12 samples of a power history */
 #define BLOCK_LEAST_POLLED_NS (3 * HEC_NS_PER_S)
 #define ANCHOR_EVERY_NS HEC_NS_PER_S /* a reading's place is known to 20 ms: 2 % of that */
 #define ANCHORS_MAX 4096

@@ -3,7 +3,7 @@
  *
  * With steps (steps.h; those that the run goes by) the steady part is steady.h's, from the end of its third step to the end
  * of its last one, and a block is a number of whole steps, about as many in each. Without, it is the time in which the
- * devices were in use, in blocks of equal time. Up to 60 blocks, none meant to be shorter than 0.5 s (3 s where power is
+ * devices were in use, in blocks of equal time. Up to 60 blocks, none meant to be shorter than 0.25 s (3 s where power is
  * polled: many devices then give a mean of the last second).
  *
  * Joules of a block, of all used devices together: between two readings of the energy counter its value is shared out as the

@@ -8,6 +8,7 @@
 
 typedef char text[HEC_FORMAT_SIZE];
 
+#define SECONDS_LEAST 5e-10 /* of a unit: less is a rounding error */
 #define STATES_SHOWN 8
 #define STATE_LEAST 0.001 /* of the runs' seconds or joules: less is not worth a row */
 
@@ -21,7 +22,8 @@ static void put_sides(struct hec_page *page, const struct hec_versus *v) {
     bool one = true;
     for (int i = 0; i < v->unlikes.count; i++)
         one &= v->unlikes.list[i].what != HEC_ALIKE_COMMAND;
-    hec_page_line(page, 0, "hec compare", HEC_TONE_BOLD, "%s", one ? v->side[0].runs[0].command : "");
+    hec_page_line(page, 0, "hec compare", HEC_TONE_BOLD, "%s",
+                  one ? v->side[0].runs[0].command : "B against A, of different commands");
     put_side(page, &v->side[0], "A");
     put_side(page, &v->side[1], "B");
 }
@@ -62,7 +64,7 @@ static void signed_si(text out, double value, int digits, const char *unit) {
 static void put_state(struct hec_page *page, const char *name, const struct hec_moved_state *s) {
     text seconds[3], joules[3];
     for (int at = 0; at < 2; at++) {
-        hec_format_si(seconds[at], s->seconds[at], 3, "s");
+        hec_format_si(seconds[at], s->seconds[at] < SECONDS_LEAST ? 0 : s->seconds[at], 3, "s");
         hec_format_si(joules[at], s->joules[at], 3, "J");
     }
     signed_si(seconds[2], s->seconds[1] - s->seconds[0], 3, "s");

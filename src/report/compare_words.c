@@ -40,9 +40,26 @@ static bool of_whole_runs(enum hec_quantity quantity) {
     return quantity == HEC_QUANTITY_SECONDS || quantity == HEC_QUANTITY_JOULES;
 }
 
+static bool by_step(const struct hec_versus *v) {
+    return hec_side_unit(v->side)[0] && v->side[0].runs[0].paced.work == HEC_PACED_BY_STEP;
+}
+
+/* Of whole runs: figures of other amounts of work are not comparable. */
+static bool equal_work(const struct hec_versus *v) {
+    double a = v->side[0].runs[0].units[0].count;
+    if (!hec_side_unit(v->side)[0])
+        return true; /* as far as is known */
+    for (int at = 0; at < 2; at++)
+        for (int i = 0; i < v->side[at].count; i++)
+            if (fabs(v->side[at].runs[i].units[0].count - a) > 0.001 * a)
+                return false;
+    return true;
+}
+
 bool hec_versus_has_interval(const struct hec_versus *v, enum hec_quantity quantity) {
-    bool by_step = hec_side_unit(v->side)[0] && v->side[0].runs[0].paced.work == HEC_PACED_BY_STEP;
-    return v->quantity[quantity].between_runs || (by_step && !of_whole_runs(quantity));
+    const struct hec_comparison *c = &v->quantity[quantity];
+    return isfinite(c->ratio_low) && isfinite(c->ratio_high) &&
+           (of_whole_runs(quantity) ? c->between_runs && equal_work(v) : c->between_runs || by_step(v));
 }
 
 /* What a unit takes, where all runs count the same one; else what a run takes. */
@@ -198,9 +215,10 @@ char *hec_versus_sentence(char out[HEC_VERSUS_SENTENCE], const struct hec_versus
     else if (verdict != HEC_VERDICT_NOT_SHOWN)
         snprintf(out, HEC_VERSUS_SENTENCE, "%s: B takes %s%s%s", begin[verdict], energy, time, work_words(v));
     else if (!hec_versus_has_interval(v, energy_of(v)))
-        snprintf(out, HEC_VERSUS_SENTENCE,
-                 "not shown: one run a side does not tell by how much runs vary; B took %s%s%s", energy, time,
-                 work_words(v));
+        snprintf(out, HEC_VERSUS_SENTENCE, "not shown: %s; B took %s%s%s",
+                 by_step(v) ? "the runs are too short to tell by how much their steps vary"
+                            : "one run a side does not tell by how much runs vary",
+                 energy, time, work_words(v));
     else {
         between_words(range, sizeof range, &v->quantity[energy_of(v)], "fewer", "more");
         snprintf(out, HEC_VERSUS_SENTENCE, "not shown: B takes %s joules%s%.64s than A%s%s", range,
@@ -222,16 +240,6 @@ static const char *why_no_joules(const struct hec_versus *v, int at) {
             return s->energy_unavailable;
     }
     return NULL;
-}
-
-/* In the whole run: another number of units makes its figures incomparable. */
-static bool equal_work(const struct hec_versus *v) {
-    double a = v->side[0].runs[0].units[0].count;
-    for (int at = 0; at < 2; at++)
-        for (int i = 0; i < v->side[at].count; i++)
-            if (fabs(v->side[at].runs[i].units[0].count - a) > 0.001 * a)
-                return false;
-    return true;
 }
 
 int hec_versus_notes(const struct hec_versus *v, char out[HEC_VERSUS_NOTES_MAX][HEC_VERSUS_NOTE]) {
@@ -262,7 +270,7 @@ int hec_versus_notes(const struct hec_versus *v, char out[HEC_VERSUS_NOTES_MAX][
     else if (!hec_side_unit(v->side)[0])
         snprintf(out[count++], HEC_VERSUS_NOTE,
                  "no unit of work is known of all runs: --units N says how many were done");
-    if (hec_side_unit(v->side)[0] && paced->work == HEC_PACED_BY_STEP && !equal_work(v))
+    if (!equal_work(v))
         snprintf(out[count++], HEC_VERSUS_NOTE,
                  "the runs did not do equal work: figures of whole runs are not comparable");
     return count;
@@ -287,7 +295,7 @@ bool hec_quantity_words(const struct hec_versus *v, int at, struct hec_quantity_
     hec_format_si(out->value[0], c->a, 4, quantities[quantity].short_unit);
     hec_format_si(out->value[1], c->b, 4, quantities[quantity].short_unit);
     double low = 100 * (c->ratio_low - 1), high = 100 * (c->ratio_high - 1), change = 100 * (c->ratio - 1);
-    bool known = isfinite(low) && isfinite(high) && hec_versus_has_interval(v, quantity);
+    bool known = hec_versus_has_interval(v, quantity);
     int decimals = known ? decimals_of(low, high, change) : 1;
     snprintf(out->change, sizeof out->change, "%+.*f %%", decimals, rounded(change, decimals));
     if (known)
