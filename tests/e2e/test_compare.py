@@ -153,7 +153,7 @@ def test_run_in_progress_is_refused(hec):
             assert going.poll() is None
         (hec.folder / "copy.hec").write_bytes((hec.folder / "going.hec").read_bytes())
         done = hec("compare", "going.hec", "copy.hec")
-        assert done.returncode != 0 and done.stdout == ""
+        assert done.returncode == 2 and done.stdout == "" and "still in progress in A" in done.stderr, done.stderr
     finally:
         going.terminate()
         going.wait()
