@@ -36,6 +36,11 @@ struct hec_diagnosis_builder {
 
 /* ---- the states ---- */
 
+/* 0: out of range, as of a damaged file. */
+static uint64_t bit_of(int device) {
+    return device >= 0 && device < HEC_DEVICE_MAX ? UINT64_C(1) << device : 0;
+}
+
 static const struct hec_steady *steady_of(const struct build *b, int device) {
     static const struct hec_steady unknown = {0};
     return device >= 0 && device < HEC_DEVICE_MAX ? &b->steady[device] : &unknown;
@@ -54,8 +59,7 @@ static double comm_share(const struct hec_timeline *told, int device) {
 
 static int give_piece(struct build *b, int device, const struct hec_state_piece *piece) {
     struct hec_state_piece inside;
-    bool known = device >= 0 && device < HEC_DEVICE_MAX;
-    b->active |= known ? UINT64_C(1) << device : 0;
+    b->active |= bit_of(device);
     int err = hec_ledger_piece(b->ledger, device, piece);
     bool steady = !err && hec_steady_clip(steady_of(b, device), piece, &inside);
     if (steady)
@@ -66,7 +70,7 @@ static int give_piece(struct build *b, int device, const struct hec_state_piece 
         err = hec_gaps_piece(&b->gaps, device, &inside, steady_of(b, device)->known);
     hec_calls_piece(b->calls, device, piece);
     bool seen = !b->inferred || hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
-    if (!err && b->tapes && known)
+    if (!err && b->tapes && bit_of(device))
         err = hec_tape_add(&b->tape[device], piece, seen);
     return err;
 }
@@ -194,8 +198,7 @@ static int widen(struct hec_inferred *inferred, const struct hec_timeline *told,
 
 /* Its bit; 0: it is none of them. */
 static uint64_t unused(const struct build *b, const struct hec_device_summary *d) {
-    bool held = d->used && hec_use_nothing(d) > 0 && d->device.index >= 0;
-    return held && d->device.index < HEC_DEVICE_MAX ? (UINT64_C(1) << d->device.index) & ~b->active : 0;
+    return d->used && hec_use_nothing(d) > 0 ? bit_of(d->device.index) & ~b->active : 0;
 }
 
 /* Making the context is all that was done on it: what follows is tail. Where the energy's split does not say when there was
@@ -248,7 +251,7 @@ static int finish_ledgers(struct build *b, const struct hec_device_summary *devi
     set_basis(b->inferred, &out->ledger);
     set_basis(b->inferred, &out->steady);
     for (int i = 0; i < out->ledger.device_count; i++)
-        if (idle >> out->ledger.devices[i].device & 1)
+        if (idle & bit_of(out->ledger.devices[i].device))
             out->ledger.devices[i].basis = HEC_LEDGER_UNUSED;
     return 0;
 }
@@ -265,12 +268,12 @@ static int finish_devices(struct build *b, const struct hec_summary_input *input
         struct hec_device_result *result = &out->results[i];
         const struct hec_device_summary *summary = summary_of(devices, device_count, d->device);
         const struct hec_step_list *steps = hec_device_steps_of(&b->steps, d->device);
-        bool known = d->device >= 0 && d->device < HEC_DEVICE_MAX;
         hec_calls_of(b->calls, d->device, &result->calls);
         if (steps)
             err = hec_step_survey_result(&b->pass->survey, &b->pass->tables, steps, &result->steps);
         if (!err && summary)
-            err = hec_watts_price(input, timeline, summary, known ? &b->tape[d->device] : NULL, d, &result->watts, why);
+            err = hec_watts_price(input, timeline, summary, bit_of(d->device) ? &b->tape[d->device] : NULL, d,
+                                  &result->watts, why);
         else if (!err)
             hec_watts_none(d, &result->watts);
     }

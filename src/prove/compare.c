@@ -6,12 +6,14 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 enum better { LESS, MORE, NEITHER };
 
 #define FIELD(name) offsetof(struct hec_trial_block, name)
-#define ONE SIZE_MAX /* in place of a field: 1 a run */
+#define ROUNDING 1e-9 /* of a ratio of sums; far below what any counter resolves */
+#define ONE SIZE_MAX  /* in place of a field: 1 a run */
 
 /* What a quantity is the ratio of; of the whole run (with one value a run) or of its steady part. */
 static const struct quantity {
@@ -202,6 +204,8 @@ static enum hec_shown shown(const struct hec_comparison *c, enum better better) 
 static void judge(struct hec_comparison *c, const struct hec_spread of[2], struct hec_spread both, double confidence,
                   enum better better) {
     double half = hec_spread_half(both, confidence);
+    if (half < ROUNDING) /* runs without any noise: simulated ones */
+        half = ROUNDING;
     c->difference = c->b - c->a;
     c->ratio = c->b / c->a;
     c->ratio_low = c->ratio * exp(-half);

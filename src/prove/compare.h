@@ -16,8 +16,6 @@
 
 #include "prove/trial.h"
 
-#include <stdint.h>
-
 /* What is compared. The first of a pair is better where it is smaller, unless `more_is_better`. */
 enum hec_quantity {
     HEC_QUANTITY_SECONDS,          /* of the whole run */
@@ -37,22 +35,20 @@ enum hec_shown {
     HEC_SHOWN_UNKNOWN  /* not measured on a side */
 };
 
+/* Intervals are of 95 %, or of the confidence asked for; NAN: nothing is known of the spread. */
 struct hec_comparison {
     double a, b; /* means: of runs, or of the work of all runs for what is by unit; NAN: not measured */
-    double difference, difference_low,
-        difference_high;                 /* b - a, 95 %; NAN: no interval, nothing is known of the spread */
-    double ratio, ratio_low, ratio_high; /* b / a, 95 %; as above */
+    double difference, difference_low, difference_high; /* b - a */
+    double ratio, ratio_low, ratio_high;                /* b / a */
     enum hec_shown shown;
     int runs_a, runs_b; /* that have the quantity, and a partner where all are pairs */
     bool paired;
-    bool
-        between_runs; /* false: one run on either side, the interval is of their own steps alone. One against several is
-                          taken to be off by as much as one of those. */
+    /* false: one run on either side, the interval is of their own steps alone. One run against several is taken to be off by as much
+     * as one of those. */
+    bool between_runs;
 };
 
 struct hec_compare_options {
-    int resamples;     /* 0: 4000 */
-    uint64_t seed;     /* 0: 1 */
     double confidence; /* 0: 0.95 */
 };
 

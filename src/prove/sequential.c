@@ -5,6 +5,7 @@
 /* The variance of the effects that are mixed over, in units of a pair's: effects of about 2 spreads, as 3 % is where pairs differ by 1.4 %.
  * Any value keeps the rate; this one is quick for what is worth proving, and slower for effects below the noise of a pair. */
 #define EFFECT_VARIANCE 4.0
+#define ROUNDING 1e-9        /* of a ratio; far below what any counter resolves */
 #define PAIRS_PLANNED 100000 /* no plan looks further ahead */
 
 /* By how many standard errors the interval reaches to either side after n pairs; INFINITY: nothing is excluded yet. The likelihood ratio
@@ -65,7 +66,7 @@ struct hec_look hec_sequential_look(const double *a, const double *b, int count,
     struct hec_look look = {.pairs = n, .ratio = n ? exp(mean) : NAN, .low = 0, .high = INFINITY, .pairs_left = -1};
     double deviation = n > 1 ? sqrt(square / (n - 1)) : INFINITY, times = reach(n, alpha), half = INFINITY;
     if (isfinite(times)) {
-        half = times * deviation / sqrt(n);
+        half = fmax(times * deviation / sqrt(n), ROUNDING);
         look.low = exp(mean - half);
         look.high = exp(mean + half);
     }

@@ -29,16 +29,16 @@ struct hec_sequential_options {
     double alpha;  /* 0: 0.05 */
     double margin; /* of the ratio: 0.01 is 1 % either way; 0: none */
     double
-        width; /* stop only once the interval is this far to either side (0.01: +-1 %); 0: as soon as anything is shown */
+        width; /* stop only once the interval is no wider to either side (0.01: 1 %); 0: as soon as anything is shown */
     int pairs_most; /* 0: no limit */
     bool more_is_better;
 };
 
 struct hec_look {
     enum hec_look_step step;
-    int pairs; /* that count */
-    double ratio, low,
-        high; /* b / a and its interval, which holds at all looks at once; low 0, high INFINITY: nothing known yet */
+    int pairs;        /* that count */
+    double ratio;     /* b / a */
+    double low, high; /* its interval, good at all looks at once; 0 and INFINITY: nothing is known yet */
     int pairs_left; /* expected until `width` (0: until what is seen now is shown), by the spread so far; -1: unknown */
 };
 

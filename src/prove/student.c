@@ -4,6 +4,7 @@
 
 #define TERMS 300
 #define TINY 1e-300
+#define FREEDOM_MOST 1e6 /* normal to 3e-6 from there on, while log_gamma loses digits */
 
 static double away_from_zero(double x) {
     return fabs(x) < TINY ? TINY : x;
@@ -48,6 +49,7 @@ static double incomplete_beta(double a, double b, double x, double y) {
 }
 
 double hec_student_cdf(double t, double freedom) {
+    freedom = fmin(freedom, FREEDOM_MOST);
     double square = t * t, sum = freedom + square;
     double tail = 0.5 * incomplete_beta(freedom / 2, 0.5, freedom / sum, square / sum);
     return t > 0 ? 1 - tail : tail;

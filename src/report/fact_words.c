@@ -181,10 +181,11 @@ const char *hec_lever_code(enum hec_lever_id id) {
 }
 
 char *hec_scale_words(char out[HEC_FACT_SIZE], const struct hec_scale_out *scale) {
+    const struct hec_finding none = {0};
     bool time = isnan(scale->recoverable);
     const double value[HEC_FINDING_NUMBERS] = {
         scale->utilisation, time ? scale->recoverable_seconds : scale->recoverable, time, HEC_SCALE_UTILISATION};
-    struct writer w = {.out = out, .value = value};
+    struct writer w = {.out = out, .finding = &none, .value = value};
     return write_words(&w, scale_words[scale->reason]);
 }
 

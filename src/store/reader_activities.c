@@ -218,7 +218,7 @@ static int add_block(struct pass *pass, int64_t *last_t0_ns, struct hec_why *why
     *last_t0_ns = head.t0_ns;
     emit(pass, head.t0_ns);
     bool packed = pass->waiting_bytes > HEC_LIMITS_UNPACKED_BYTES && head.n > HEC_LIMITS_PIECE;
-    bool room = hec_list_room(pass->heap, pass->open, pass->capacity, 64);
+    bool room = pass->open < pass->capacity || hec_list_grow(&pass->heap, sizeof(struct run *), &pass->capacity, 64);
     struct run *run = room ? make_run(pass, packed ? HEC_LIMITS_PIECE : head.n) : NULL;
     if (!run || (packed && !keep_packed(run, pass->statement))) {
         run_free(run);

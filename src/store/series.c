@@ -58,7 +58,8 @@ static struct hec_series *find(struct hec_series_table *table, enum hec_metric m
             return series;
     if (table->count == HEC_LIMITS_SERIES)
         return NULL;
-    if (!hec_list_room(table->all, table->count, table->all_capacity, 128))
+    if (table->count == table->all_capacity &&
+        !hec_list_grow(&table->all, sizeof(struct hec_series *), &table->all_capacity, 128))
         return NULL;
     struct hec_series *series = calloc(1, sizeof *series);
     if (!series)

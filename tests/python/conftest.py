@@ -60,6 +60,8 @@ def observe(libhec, tmp_path):
 
 
 class Observer:
+    plain_runs = {}  # by all that they were given: tests that differ in what becomes of the hooks share them
+
     def __init__(self, libhec, folder, socket_folder):
         self.libhec, self.folder = libhec, folder
         self.listener = Listener(socket_folder)
@@ -90,9 +92,17 @@ class Observer:
             cwd=self.folder, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 
+    def plain(self, python, program, **more):
+        """The finished process without the hooks, for which nothing of HEC's is read."""
+        more = {key: value for key, value in more.items() if not key.startswith("HEC_")}
+        key = repr((python, program, sorted(more.items())))
+        if key not in self.plain_runs:
+            self.plain_runs[key] = self.start(python, program, hooked=False, **more)
+        return self.plain_runs[key]
+
     def both(self, python, program, **more):
         """What the hooks found; the program must do and print the same with and without them."""
-        plain = self.start(python, program, hooked=False, **more)
+        plain = self.plain(python, program, **more)
         hooked = self.start(python, program, **more)
         assert self.shown(hooked) == self.shown(plain)
         self.last = hooked

@@ -232,12 +232,12 @@ BREAKS = {
 @pytest.mark.parametrize("hook", BREAKS)
 def test_a_broken_hook_is_no_matter_of_the_program(observe, torch_python, hook):
     python, version = torch_python
-    program = STEPS + f"""
+    program = STEPS + """
     hooks = sys.modules.get("_hec_hooks")
     hooks and setattr(hooks.losses, "INTERVAL_NS", 0)
     steps(2)
     if hooks:
-        {BREAKS[hook]}
+        exec(os.environ["HEC_TEST_BREAK"])
     from torch.utils.data import DataLoader, TensorDataset
     for (x,) in DataLoader(TensorDataset(torch.ones(40, 4)), batch_size=2):
         steps(1)
@@ -245,7 +245,7 @@ def test_a_broken_hook_is_no_matter_of_the_program(observe, torch_python, hook):
     time.sleep(0.1)
     print(steps(1).item(), torch.rand(1).item() < 1)
     """
-    found = observe.both(python, program, options=())
+    found = observe.both(python, program, options=(), HEC_TEST_BREAK=BREAKS[hook])
     assert observe.last.returncode == 0 and observe.last.stderr == ""
     facts = found[0].facts
     if hook == "everything" or (hook == "calls of modules" and version < (2, 2)):

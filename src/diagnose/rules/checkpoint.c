@@ -41,7 +41,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
             return false;
         out->title = HEC_FACT(WAIT_SHARE, phase->seconds / f->run_s);
         hec_finding_add(out, HEC_FACT(CHECKPOINT_TIME, phase->seconds, (double)phase->count));
-        out->confidence = 0.5;
+        out->confidence = HEC_TELEMETRY_CONFIDENCE;
         hec_waits_save_seconds(f, phase->seconds, 0.3, 0.8, 1, out);
         return true;
     }

@@ -5,9 +5,6 @@
 
 #include "diagnose/rules/rule.h"
 
-/* Confidence of what rests on telemetry alone: it proves no cause. */
-#define HEC_TELEMETRY_CONFIDENCE 0.5
-
 struct hec_compute {
     bool traced;
     struct hec_saving seconds, joules; /* of the run's; NAN unknown */

@@ -63,7 +63,7 @@ static bool judge_phases(const struct hec_facts *f, struct hec_finding *out) {
     out->title = HEC_FACT(WAIT_SHARE, share, true);
     hec_finding_add(out, HEC_FACT(LOADER_TIME, steps->data_s, steps_s));
     advise(f, steps->data_s / (double)steps->count, (steps_s - steps->data_s) / (double)steps->count, out);
-    out->confidence = hec_use_waits(f->device) ? HEC_USE_CONFIDENCE : HEC_WAITS_TELEMETRY;
+    out->confidence = hec_use_waits(f->device) ? HEC_USE_CONFIDENCE : HEC_TELEMETRY_CONFIDENCE;
     hec_waits_save_seconds(f, steps->data_s, 0.4, 0.85, 1, out);
     return true;
 }

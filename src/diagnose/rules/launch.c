@@ -39,7 +39,7 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
         return false;
     out->title = HEC_FACT(LAUNCHES_LIKELY, f->device->activity.engine);
     hec_waits_tell_use(f, false, out);
-    out->confidence = fmin(HEC_WAITS_TELEMETRY, sure);
+    out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, sure);
     hec_waits_save_telemetry(f, f->device->activity.engine, 0.6, out);
     return true;
 }

@@ -5,6 +5,9 @@
 
 #include "diagnose/facts.h"
 
+/* Confidence at most of a cause that rests on telemetry alone: it proves none. */
+#define HEC_TELEMETRY_CONFIDENCE 0.5
+
 struct hec_rule_limit {
     double value;
     const char *unit;    /* "%", "us", "" */

@@ -119,7 +119,7 @@ void hec_waits_gather(const struct hec_facts *f, struct hec_waits *w) {
     w->run_s = f->run_s;
     w->known = d && d->window_ns > 0 && f->run_s > 0;
     find_watts(f, w);
-    if (!w->known)
+    if (!d || !w->known)
         return;
     w->whole_s = (double)d->window_ns / 1e9;
     w->steady = f->steady && f->ledger && f->steady->window_ns < f->ledger->window_ns;

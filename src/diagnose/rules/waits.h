@@ -11,7 +11,6 @@
 #define HEC_WAITS_CHATTY_SHARE 0.5    /* of what copies own */
 #define HEC_WAITS_ROUND_SHARE 0.25    /* of waits */
 #define HEC_WAITS_UNCOUNTED (7 / 9.0) /* of the confidence, where calls were not counted (imported) */
-#define HEC_WAITS_TELEMETRY 0.5       /* confidence at most, without a trace */
 
 enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };
 

@@ -260,7 +260,7 @@ static int changes(const struct hec_fit *fit, const struct normal *blocks, const
 static int covariance(struct hec_fit *fit, const struct normal *blocks, const double *a, bool all, double *change,
                       double *lambda) {
     int n = fit->n, index[N], m = 0;
-    double factor[N * N], e[N], shift[N] = {0}, by_shift = 0;
+    double factor[N * N], e[N] = {0}, shift[N] = {0}, by_shift = 0;
     for (int i = 0; i < n; i++)
         if (all || fit->at[i] == HEC_NNLS_FREE)
             index[m++] = i;
@@ -279,7 +279,7 @@ static int covariance(struct hec_fit *fit, const struct normal *blocks, const do
             fit->model[index[c] * n + index[r]] = column[c];
     }
     if (fit->has_total) {
-        memcpy(shift, e, (size_t)m * sizeof *e);
+        memcpy(shift, e, sizeof shift);
         hec_cholesky_solve(factor, m, shift);
         for (int r = 0; r < m; r++)
             by_shift += e[r] * shift[r];

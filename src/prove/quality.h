@@ -1,0 +1,59 @@
+/* Does B still do the same work as well as A? What the reruns of B recorded (a loss at each step, or outputs) against reruns of A. A
+ * non-inferiority test: B passes when the 95 % bound of what it is off, which comes from how reruns of A (and of B) differ among
+ * themselves, lies within the margin; a difference that is merely not significant is no pass. */
+#ifndef HEC_PROVE_QUALITY_H
+#define HEC_PROVE_QUALITY_H
+
+#include <stdbool.h>
+
+enum hec_quality_kind {
+    HEC_QUALITY_LOSS, /* falls while the program learns. Its mean (after the start) and its end must not be worse; these and the start
+                          fail where they are shown to be off either way: a loss well below what reruns of A reach comes of other work */
+    HEC_QUALITY_OUTPUT /* value i is of the same input in all runs; how far they are off, value by value */
+};
+
+enum hec_quality_verdict { HEC_QUALITY_PASS, HEC_QUALITY_FAIL, HEC_QUALITY_CANNOT_JUDGE };
+
+enum hec_quality_why {
+    HEC_QUALITY_WITHIN,       /* pass */
+    HEC_QUALITY_NOT_FINITE,   /* fail: B has NAN or infinity where A has not */
+    HEC_QUALITY_OFF,          /* fail: a part is off by more than the margin */
+    HEC_QUALITY_NOTHING,      /* cannot judge: less than HEC_QUALITY_VALUES_LEAST values in common */
+    HEC_QUALITY_FEW_RERUNS,   /* cannot judge: less than two of A */
+    HEC_QUALITY_A_NOT_FINITE, /* cannot judge */
+    HEC_QUALITY_A_FLAT,       /* cannot judge: A's loss does not fall, or all of its outputs are the same */
+    HEC_QUALITY_SPREAD        /* cannot judge: reruns differ too much for the margin; more of them, or a wider one */
+};
+
+enum hec_quality_part { HEC_QUALITY_START, HEC_QUALITY_MEAN, HEC_QUALITY_END, HEC_QUALITY_PARTS };
+
+#define HEC_QUALITY_VALUES_LEAST 20
+#define HEC_QUALITY_MARGIN 0.1 /* where none is given */
+
+struct hec_trajectory {
+    const double *value; /* one a step, or one an output */
+    int count;
+};
+
+/* b - a, as a share of what A's loss falls by (outputs: of how much A's outputs vary), with 95 % bounds to either side.
+ * shown: it is not 0, at 99 % (the start: 99.9 %); with a difference beyond the margin that is a fail. */
+struct hec_quality_difference {
+    double difference, low, high;
+    bool shown;
+};
+
+struct hec_quality {
+    enum hec_quality_verdict verdict;
+    enum hec_quality_why why;
+    double margin;
+    double scale;               /* what A's loss falls by, or the standard deviation of its outputs */
+    int values;                 /* of each run that count: all have as many */
+    enum hec_quality_part part; /* the one that is off most, in margins */
+    struct hec_quality_difference parts[HEC_QUALITY_PARTS]; /* outputs: only HEC_QUALITY_MEAN */
+};
+
+/* margin 0: HEC_QUALITY_MARGIN. HEC_ERR_NOMEM. */
+int hec_quality_judge(const struct hec_trajectory *a, int count_a, const struct hec_trajectory *b, int count_b,
+                      enum hec_quality_kind kind, double margin, struct hec_quality *out);
+
+#endif
