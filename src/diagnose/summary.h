@@ -142,16 +142,16 @@ struct hec_summary {
     char file[512];
     char hec_version[32];
     char hostname[128];
+    char cpu[96], os[96], pytorch[48];
     double seconds;
-    int exit_code;                     /* -1: unknown, the run was cut off */
-    bool complete;                     /* false: hec was killed; the last second may be missing */
-    bool in_progress;                  /* not complete, because it goes on */
-    char simulated[64];                /* profile of the simulated GPU; empty on real hardware */
-    int ranks;                         /* of the job that its processes are in (torch.distributed); 0 unknown or none */
-    int loader_workers;                /* that the program's data loaders have; -1 unknown, or they differ */
-    char cpu[96], os[96], pytorch[48]; /* of the host; "" unknown */
-    char imported[32];                 /* what the run was imported from ("kineto"); empty: it was measured */
-    char energy_unavailable[256];      /* why there is no device at all; empty when there is one */
+    int exit_code;                /* -1: unknown, the run was cut off */
+    bool complete;                /* false: hec was killed; the last second may be missing */
+    bool in_progress;             /* not complete, because it goes on */
+    char simulated[64];           /* profile of the simulated GPU; empty on real hardware */
+    int ranks;                    /* of the job that its processes are in (torch.distributed); 0 unknown or none */
+    int loader_workers;           /* that the program's data loaders have; -1 unknown, or they differ */
+    char imported[32];            /* what the run was imported from ("kineto"); empty: it was measured */
+    char energy_unavailable[256]; /* why there is no device at all; empty when there is one */
     struct hec_device_summary *devices; /* malloc'ed */
     int device_count;
     struct hec_host_summary host;
@@ -167,8 +167,8 @@ struct hec_summary {
     struct hec_self_summary self;
     struct hec_timeline timeline;
     struct hec_diagnosis diagnosis; /* empty without a trace */
-    struct hec_paced paced;
-    struct hec_findings findings; /* last of all, from what is above */
+    struct hec_paced paced;         /* blocks of the steady part */
+    struct hec_findings findings;   /* last of all, from what is above */
 };
 
 /* Where hec_summary_build gets a run from: functions shaped like those of store/reader.h, with a context in front, and
@@ -204,12 +204,11 @@ struct hec_summary_input {
 
     struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
 
-    const char *command, *started, *file, *hec_version, *hostname;
-    const char *cpu, *os, *pytorch; /* as in struct hec_summary */
-    const char *imported;           /* what the run was imported from ("kineto", "nsys"); NULL: it was measured */
-    const char *simulated;          /* profile; NULL or "" on real hardware */
-    int64_t end_ns; /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */
-    int exit_code;  /* -1 unknown */
+    const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *pytorch;
+    const char *imported;  /* what the run was imported from ("kineto", "nsys"); NULL: it was measured */
+    const char *simulated; /* profile; NULL or "" on real hardware */
+    int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */
+    int exit_code;         /* -1 unknown */
     bool complete, in_progress;
     int cores;                 /* 0 unknown */
     int cores_usable;          /* by the command: its affinity mask and CPU quota; 0 unknown */

@@ -17,7 +17,16 @@ int hec_versus_notes(const struct hec_versus *versus, char out[HEC_VERSUS_NOTES_
 /* Several runs show by how much runs vary, and steps by how much the steady part does; with neither there is no interval, and
  * nothing is shown. */
 bool hec_versus_has_interval(const struct hec_versus *versus, enum hec_quantity quantity);
+bool hec_versus_by_step(const struct hec_versus *versus);    /* steps say when the work was done */
+bool hec_versus_equal_work(const struct hec_versus *versus); /* of whole runs, as far as is known */
+/* What the answer is about: of a unit of work, where all runs count the same one; else of a run. */
+enum hec_quantity hec_versus_energy(const struct hec_versus *versus);
+enum hec_quantity hec_versus_time(const struct hec_versus *versus);
 enum hec_shown hec_versus_shown(const struct hec_versus *versus, enum hec_quantity quantity);
+
+/* As many decimals of a percentage as the width of its interval bears, and a number rounded to them, never "-0". */
+int hec_change_decimals(double low, double high, double value);
+double hec_change_rounded(double value, int decimals);
 
 /* The quantity that stands at this place of a table, of HEC_QUANTITY_COUNT; false: it is not known of a side, or says nothing
  * here. */
