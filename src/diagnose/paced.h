@@ -6,9 +6,7 @@
  * devices were in use, in blocks of equal time. Up to 60 blocks, none meant to be shorter than 0.25 s (3 s where power is
  * polled: many devices then give a mean of the last second).
  *
- * Joules of a block, of all used devices together: between two readings of the energy counter its value is shared out as the
- * power samples between them say, and where there are none evenly in time. Readings are a second apart or more; the
- * counter is right at each, so errors at the edges of blocks do not add up. */
+ * Joules of a block are those of all used devices together (joules_between.h). */
 #ifndef HEC_DIAGNOSE_PACED_H
 #define HEC_DIAGNOSE_PACED_H
 
