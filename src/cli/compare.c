@@ -61,7 +61,7 @@ static void make_trial(const struct hec_summary *s, struct hec_trial_block *bloc
     }
 }
 
-static int compare(const struct hec_side side[2], struct hec_versus *versus) {
+static int compare(const struct hec_side *side, struct hec_versus *versus) {
     int count = side[0].count + side[1].count;
     struct hec_trial *trials = calloc((size_t)count, sizeof *trials);
     struct hec_trial_block *blocks = calloc((size_t)count * HEC_PACED_MAX, sizeof *blocks);

@@ -172,7 +172,7 @@ static void values_of(const struct hec_side *side, enum hec_alike what, value ou
     }
 }
 
-static bool differs(const struct hec_side side[2], enum hec_alike what) {
+static bool differs(const struct hec_side *side, enum hec_alike what) {
     value first, other;
     value_of(&side[0].runs[0], what, first);
     for (int at = 0; at < 2; at++)
@@ -184,13 +184,13 @@ static bool differs(const struct hec_side side[2], enum hec_alike what) {
     return false;
 }
 
-const char *hec_side_unit(const struct hec_side side[2]) {
+const char *hec_side_unit(const struct hec_side *side) {
     bool alike = !differs(side, HEC_ALIKE_UNIT) && !differs(side, HEC_ALIKE_STEPS);
     return alike ? side[0].runs[0].paced.unit : "";
 }
 
 /* A run that did not end as it should did less work than it seems, on either side. */
-static bool failed(const struct hec_side side[2]) {
+static bool failed(const struct hec_side *side) {
     value outcome;
     for (int at = 0; at < 2; at++)
         for (int i = 0; i < side[at].count; i++) {
@@ -201,7 +201,7 @@ static bool failed(const struct hec_side side[2]) {
     return false;
 }
 
-void hec_unlikes_find(const struct hec_side side[2], struct hec_unlikes *out) {
+void hec_unlikes_find(const struct hec_side *side, struct hec_unlikes *out) {
     *out = (struct hec_unlikes){.count = 0};
     for (int what = 0; what < HEC_ALIKE_COUNT; what++) {
         if (!differs(side, what) && !(what == HEC_ALIKE_OUTCOME && failed(side)))

@@ -15,7 +15,7 @@ const char *hec_alike_name(enum hec_alike what); /* "power_limit": stable */
 const char *hec_alike_words(enum hec_alike what);
 bool hec_alike_must(enum hec_alike what);
 
-/* Runs to compare. */
+/* Runs to compare. Functions take two of them: A and B. */
 struct hec_side {
     const struct hec_summary *runs;
     int count;
@@ -33,9 +33,9 @@ struct hec_unlikes {
 };
 
 /* The unit of work that all runs count, in the same way; "" where they count none, or not the same. */
-const char *hec_side_unit(const struct hec_side side[2]);
+const char *hec_side_unit(const struct hec_side *side);
 
 /* Runs of one side that differ count as well. */
-void hec_unlikes_find(const struct hec_side side[2], struct hec_unlikes *out);
+void hec_unlikes_find(const struct hec_side *side, struct hec_unlikes *out);
 
 #endif

@@ -49,7 +49,7 @@ static int by_difference(const void *x, const void *y) {
     return p != q ? (p < q) - (p > q) : (int)a->state - (int)b->state;
 }
 
-static void find_states(const struct hec_side side[2], const char *unit, struct hec_moved *out) {
+static void find_states(const struct hec_side *side, const char *unit, struct hec_moved *out) {
     struct hec_moved_state rows[HEC_STATE_COUNT] = {0};
     double work[2] = {work_of(&side[0], unit), work_of(&side[1], unit)};
     out->per_unit = unit && work[0] > 0 && work[1] > 0;
@@ -104,7 +104,7 @@ static int fate(const struct hec_moved_cause *c) {
     return !c->runs[1] ? 0 : !c->runs[0] ? 1 : 2;
 }
 
-static void find_causes(const struct hec_side side[2], struct hec_moved *out) {
+static void find_causes(const struct hec_side *side, struct hec_moved *out) {
     struct hec_moved_cause causes[HEC_CAUSE_COUNT];
     for (int k = 0; k < HEC_CAUSE_COUNT; k++)
         causes[k] = (struct hec_moved_cause){.cause = k, .saving = {NAN, NAN}};
@@ -116,7 +116,7 @@ static void find_causes(const struct hec_side side[2], struct hec_moved *out) {
                 out->cause[out->cause_count++] = causes[k];
 }
 
-void hec_moved_find(const struct hec_side side[2], struct hec_moved *out) {
+void hec_moved_find(const struct hec_side *side, struct hec_moved *out) {
     const char *unit = hec_side_unit(side);
     *out = (struct hec_moved){.state_count = 0};
     find_states(side, unit[0] ? unit : NULL, out);

@@ -26,6 +26,6 @@ struct hec_moved {
     int cause_count;
 };
 
-void hec_moved_find(const struct hec_side side[2], struct hec_moved *out);
+void hec_moved_find(const struct hec_side *side, struct hec_moved *out);
 
 #endif

@@ -17,6 +17,7 @@
 static struct hec_summary runs[4];
 static struct hec_device_summary devices[4][2];
 static struct hec_ledger_device ledger[4][1];
+static struct hec_device_result results[4][1];
 static struct hec_finding finding[4][2];
 static struct hec_versus versus;
 static char sentence[HEC_VERSUS_SENTENCE];
@@ -44,6 +45,7 @@ static void begin(int count_a, int count_b) {
         snprintf(s->file, sizeof s->file, "%c.hec", 'a' + i);
         snprintf(s->cpu, sizeof s->cpu, "Xeon");
         s->diagnosis.ledger.devices = ledger[i];
+        s->diagnosis.results = results[i];
         s->diagnosis.ledger.device_count = 1;
         for (int k = 0; k < HEC_STATE_COUNT; k++)
             ledger[i][0].rows[k] = (struct hec_ledger_row){.joules = NAN};
