@@ -5,31 +5,40 @@
 #include "prove/spread.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-enum better { LESS, MORE, NEITHER };
-
-#define FIELD(name) offsetof(struct hec_trial_block, name)
 #define ROUNDING 1e-9 /* of a ratio of sums; far below what any counter resolves */
-#define ONE SIZE_MAX  /* in place of a field: 1 a run */
+
+enum better { LESS, MORE, NEITHER };
+enum column { SECONDS, JOULES, UNITS, STEPS, ONE }; /* ONE: 1 a run */
 
 /* What a quantity is the ratio of; of the whole run (with one value a run) or of its steady part. */
 static const struct quantity {
-    size_t of, by;
+    enum column of, by;
     enum better better;
 } quantities[HEC_QUANTITY_COUNT] = {
-    [HEC_QUANTITY_SECONDS] = {FIELD(seconds), ONE, LESS},
-    [HEC_QUANTITY_JOULES] = {FIELD(joules), ONE, LESS},
-    [HEC_QUANTITY_JOULES_PER_UNIT] = {FIELD(joules), FIELD(units), LESS},
-    [HEC_QUANTITY_UNITS_PER_SECOND] = {FIELD(units), FIELD(seconds), MORE},
-    [HEC_QUANTITY_SECONDS_PER_STEP] = {FIELD(seconds), FIELD(steps), LESS},
-    [HEC_QUANTITY_WATTS] = {FIELD(joules), FIELD(seconds), NEITHER},
+    [HEC_QUANTITY_SECONDS] = {SECONDS, ONE, LESS},
+    [HEC_QUANTITY_JOULES] = {JOULES, ONE, LESS},
+    [HEC_QUANTITY_JOULES_PER_UNIT] = {JOULES, UNITS, LESS},
+    [HEC_QUANTITY_UNITS_PER_SECOND] = {UNITS, SECONDS, MORE},
+    [HEC_QUANTITY_SECONDS_PER_STEP] = {SECONDS, STEPS, LESS},
+    [HEC_QUANTITY_WATTS] = {JOULES, SECONDS, NEITHER},
 };
 
-static double field(const struct hec_trial_block *block, size_t offset) {
-    return offset == ONE ? 1 : *(const double *)((const char *)block + offset);
+static double field(const struct hec_trial_block *block, enum column column) {
+    switch (column) {
+    case SECONDS:
+        return block->seconds;
+    case JOULES:
+        return block->joules;
+    case UNITS:
+        return block->units;
+    case STEPS:
+        return block->steps;
+    case ONE:
+        break;
+    }
+    return 1;
 }
 
 /* The trials of a side that have the quantity. */
@@ -122,12 +131,12 @@ static bool gather(struct side side[2], const struct quantity *q, const struct h
 /* What the steps of one run say of its own figure, as the variance of its log. Of a whole run: by what a step, a unit or a second of
  * the steady part takes, for the share that this part has; what comes before and after is taken as it was. */
 static int within(const struct hec_trial *trial, const struct quantity *q, struct hec_spread *spread) {
-    size_t by = q->by;
+    enum column by = q->by;
     double share = 1;
     *spread = (struct hec_spread){NAN, NAN};
     if (by == ONE) {
         share = field(&trial->whole, q->of) / field(&trial->run, q->of);
-        by = trial->whole.steps > 0 ? FIELD(steps) : trial->whole.units > 0 ? FIELD(units) : FIELD(seconds);
+        by = trial->whole.steps > 0 ? STEPS : trial->whole.units > 0 ? UNITS : SECONDS;
     }
     if (by == q->of || trial->block_count <= 0)
         return 0;
@@ -238,7 +247,7 @@ int hec_compare(const struct hec_trial *a, int count_a, const struct hec_trial *
         struct hec_spread of[2], both;
         int error = 0;
         out[k] = (struct hec_comparison){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, HEC_SHOWN_UNKNOWN};
-        if (!side_init(&side[0], count_a) | !side_init(&side[1], count_b)) {
+        if (!side_init(&side[0], count_a) || !side_init(&side[1], count_b)) {
             error = HEC_ERR_NOMEM;
         } else {
             out[k].paired = gather(side, &quantities[k], a, count_a, b, count_b);

@@ -31,8 +31,10 @@ static double fraction(double a, double b, double x) {
 /* log Gamma(x) for x > 0: lgamma sets a global variable. Stirling's series from 10 on (Abramowitz and Stegun 6.1.41). */
 static double log_gamma(double x) {
     double shift = 0;
-    for (; x < 10; x++)
+    while (x < 10) {
         shift += log(x);
+        x += 1;
+    }
     double i = 1 / x, i2 = i * i;
     return (x - 0.5) * log(x) - x + 0.91893853320467274178 +
            i * (1.0 / 12 - i2 * (1.0 / 360 - i2 * (1.0 / 1260 - i2 * (1.0 / 1680 - i2 / 1188)))) - shift;
