@@ -164,6 +164,9 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->hostname = hec_reader_meta(reader, "hostname");
     input->simulated = hec_reader_meta(reader, "simulated");
     input->imported = hec_reader_meta(reader, "imported");
+    input->cpu = hec_reader_meta(reader, "cpu");
+    input->os = hec_reader_meta(reader, "os");
+    input->pytorch = hec_reader_meta(reader, "python.torch");
     input->complete = hec_reader_meta(reader, "complete") != NULL;
     input->in_progress = !input->complete && hec_reader_live(reader);
     input->end_ns = fact_integer(source, "duration_ns", 0, HEC_RECORD_TIME_MAX_NS, 0);

@@ -390,6 +390,9 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->hostname, sizeof out->hostname, in->hostname);
     copy(out->simulated, sizeof out->simulated, in->simulated);
     copy(out->imported, sizeof out->imported, in->imported);
+    copy(out->cpu, sizeof out->cpu, in->cpu);
+    copy(out->os, sizeof out->os, in->os);
+    copy(out->pytorch, sizeof out->pytorch, in->pytorch);
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;
     out->ranks = in->ranks;
@@ -469,6 +472,8 @@ static int build_timeline(struct build *b, struct hec_why *why) {
             err = finish_diagnosis(b, diagnosis, why);
             diagnosis = NULL;
         }
+        if (!err)
+            err = hec_paced_build(&b->pass, b->input, out, b->end_ns, &out->paced, why);
     }
     hec_timeline_abandon(timeline);
     hec_diagnosis_abandon(diagnosis);

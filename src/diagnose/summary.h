@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "diagnose/diagnosis.h"
 #include "diagnose/finding.h"
+#include "diagnose/paced.h"
 #include "diagnose/timeline.h"
 #include "model/peaks.h"
 #include "model/run.h"
@@ -141,6 +142,7 @@ struct hec_summary {
     char file[512];
     char hec_version[32];
     char hostname[128];
+    char cpu[96], os[96], pytorch[48];
     double seconds;
     int exit_code;                /* -1: unknown, the run was cut off */
     bool complete;                /* false: hec was killed; the last second may be missing */
@@ -165,6 +167,7 @@ struct hec_summary {
     struct hec_self_summary self;
     struct hec_timeline timeline;
     struct hec_diagnosis diagnosis; /* empty without a trace */
+    struct hec_paced paced;         /* blocks of the steady part */
     struct hec_findings findings;   /* last of all, from what is above */
 };
 
@@ -201,7 +204,7 @@ struct hec_summary_input {
 
     struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
 
-    const char *command, *started, *file, *hec_version, *hostname;
+    const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *pytorch;
     const char *imported;  /* what the run was imported from ("kineto", "nsys"); NULL: it was measured */
     const char *simulated; /* profile; NULL or "" on real hardware */
     int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */

@@ -1,50 +1,14 @@
 /* The report for programs: json.def gives its fields, docs/report.schema.json is made from the same table. */
+#define HEC_JSON_TABLE "report/json.def"
 #include "report/fact_words.h"
 #include "report/findings_words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
+#include "report/json_values.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- kinds of values: json_kind.def ---- */
-
-/* Text from outside: no control characters, valid UTF-8. */
-static json_t *of_STRING(const char *from) {
-    char clean[1100];
-    return json_string(hec_format_clean(clean, sizeof clean, from, true));
-}
-static json_t *of_TEXT(const char *from) {
-    return from[0] ? of_STRING(from) : json_null();
-}
-static json_t *of_NUMBER(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-#define of_AMOUNT of_NUMBER
-#define of_SHARE of_NUMBER
-static json_t *of_COUNT(int64_t value) {
-    return json_integer(value);
-}
-static json_t *of_KNOWN(int64_t value) {
-    return value < 0 ? json_null() : json_integer(value);
-}
-static json_t *of_POSITIVE(int64_t value) {
-    return value <= 0 ? json_null() : json_integer(value);
-}
-static json_t *of_BOOLEAN(bool value) {
-    return json_boolean(value);
-}
-static json_t *of_MAYBE(int value) {
-    return value < 0 ? json_null() : json_boolean(value);
-}
-/* Those whose value is an array or an object already. */
-#define of_STRINGS(made) (made)
-#define of_INTERVAL(made) (made)
-#define of_INDICES(made) (made)
-#define of_DIMENSIONS(made) (made)
-#define of_METRICS(made) (made)
-#define of_NUMBERS(made) (made)
 
 static json_t *strings_of(const char *first, size_t size, int count) {
     json_t *list = json_array();
@@ -73,16 +37,6 @@ static json_t *caveats_of(const struct hec_summary *s) {
     char text[HEC_CAVEATS_MAX][160];
     int count = hec_caveats(s, text);
     return strings_of(text[0], sizeof text[0], count);
-}
-
-static json_t *interval(double low, double value, double high) {
-    if (!isfinite(value))
-        return json_null();
-    json_t *values = json_array();
-    json_array_append_new(values, of_NUMBER(low));
-    json_array_append_new(values, of_NUMBER(value));
-    json_array_append_new(values, of_NUMBER(high));
-    return values;
 }
 
 static json_t *share_of(const struct hec_roofline_share *share) {
@@ -161,34 +115,7 @@ static json_t *metrics_of(const struct hec_device_summary *d);
 
 /* ---- the objects ---- */
 
-#define HEC_JSON_NAMES(id, function, type, count)
-#define HEC_JSON_BEGIN(object, parameters, meaning)                                                                    \
-    static json_t *json_##object parameters {                                                                          \
-        json_t *fields = json_object();
-#define HEC_JSON_BEGIN_MAYBE(object, parameters, absent, meaning)                                                      \
-    static json_t *json_##object parameters {                                                                          \
-        if (absent)                                                                                                    \
-            return json_null();                                                                                        \
-        json_t *fields = json_object();
-#define HEC_JSON(key, kind, value, meaning) json_object_set_new(fields, #key, of_##kind(value));
-#define HEC_JSON_NAME(key, names, value, meaning)                                                                      \
-    json_object_set_new(fields, #key, json_string(name_##names((int)(value))));
-#define HEC_JSON_NAME_KNOWN(key, names, known, value, meaning)                                                         \
-    json_object_set_new(fields, #key, (known) ? json_string(name_##names((int)(value))) : json_null());
-#define HEC_JSON_OBJECT(key, object, arguments, meaning) json_object_set_new(fields, #key, json_##object arguments);
-#define HEC_JSON_LIST(key, object, rows, meaning) json_object_set_new(fields, #key, rows);
-#define HEC_JSON_ROWS(function, parameters, count, when, row)                                                          \
-    static json_t *function parameters {                                                                               \
-        json_t *rows = json_array();                                                                                   \
-        for (int i = 0; i < (count); i++)                                                                              \
-            if (when)                                                                                                  \
-                json_array_append_new(rows, row);                                                                      \
-        return rows;                                                                                                   \
-    }
-#define HEC_JSON_END                                                                                                   \
-    return fields;                                                                                                     \
-    }
-#include "report/json.def"
+#include "report/json_objects.h"
 
 static json_t *metrics_of(const struct hec_device_summary *d) {
     json_t *metrics = json_object();

@@ -1,4 +1,5 @@
-/* Inside src/report: what json.def needs, and its tables of stable names as functions name_ID(int), with COUNT_ID of them. */
+/* Inside src/report: what the table HEC_JSON_TABLE needs, and its tables of stable names as functions name_ID(int), with
+ * COUNT_ID of them. */
 #ifndef HEC_REPORT_JSON_NAMES_H
 #define HEC_REPORT_JSON_NAMES_H
 
@@ -26,7 +27,7 @@
 #define HEC_JSON_LIST(key, object, rows, meaning)
 #define HEC_JSON_ROWS(function, parameters, count, when, row)
 #define HEC_JSON_END
-#include "report/json.def"
+#include HEC_JSON_TABLE
 #undef HEC_JSON_NAMES
 #undef HEC_JSON_BEGIN
 #undef HEC_JSON_BEGIN_MAYBE

@@ -1,60 +1,44 @@
-/* The schema of the JSON report (JSON Schema, draft 2020-12), from json.def. */
-#include "report/json_names.h"
+/* Schemas of what HEC prints as JSON, and that of the report, from json.def. */
+#define HEC_JSON_TABLE "report/json.def"
+#include "report/json_schema.h"
+
 #include "report/json_print.h"
 
 #include <string.h>
 
-enum row_kind { BEGIN, VALUE, NAME, OBJECT, LIST };
-struct row {
-    enum row_kind kind;
-    const char *key, *meaning;
-    bool maybe;     /* null too */
-    const char *of; /* VALUE: its schema, with ' for "; OBJECT and LIST: the object's name */
-    const char *(*name)(int);
-    int names;
-};
-
-#define HEC_JSON_KIND(kind, schema) static const char schema_##kind[] = schema;
+static const struct {
+    const char *kind, *schema; /* with ' for " */
+} kinds[] = {
+#define HEC_JSON_KIND(kind, schema) {#kind, schema},
 #include "report/json_kind.def"
 #undef HEC_JSON_KIND
-
-static const struct row rows[] = {
-#define HEC_JSON_NAMES(id, function, type, count)
-#define HEC_JSON_BEGIN(object, parameters, meaning) {BEGIN, #object, meaning, false, NULL, NULL, 0},
-#define HEC_JSON_BEGIN_MAYBE(object, parameters, absent, meaning) {BEGIN, #object, meaning, true, NULL, NULL, 0},
-#define HEC_JSON(key, kind, value, meaning) {VALUE, #key, meaning, false, schema_##kind, NULL, 0},
-#define HEC_JSON_NAME(key, names, value, meaning) {NAME, #key, meaning, false, NULL, name_##names, COUNT_##names},
-#define HEC_JSON_NAME_KNOWN(key, names, known, value, meaning)                                                         \
-    {NAME, #key, meaning, true, NULL, name_##names, COUNT_##names},
-#define HEC_JSON_OBJECT(key, object, arguments, meaning) {OBJECT, #key, meaning, false, #object, NULL, 0},
-#define HEC_JSON_LIST(key, object, rows, meaning) {LIST, #key, meaning, false, #object, NULL, 0},
-#define HEC_JSON_ROWS(function, parameters, count, when, row)
-#define HEC_JSON_END
-#include "report/json.def"
 };
 
 static json_t *reference(const char *object) {
     return json_pack("{s:s+}", "$ref", "#/$defs/", object);
 }
 
-/* From a schema with ' for ". */
-static json_t *parsed(const char *text) {
+static json_t *schema_of_kind(const char *kind) {
+    const char *schema = "";
     char json[512];
-    size_t length = strlen(text);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].kind, kind) == 0)
+            schema = kinds[i].schema;
+    size_t length = strlen(schema);
     if (length >= sizeof json)
         return NULL;
     for (size_t i = 0; i <= length; i++)
-        json[i] = (char)(text[i] == '\'' ? '"' : text[i]);
+        json[i] = (char)(schema[i] == '\'' ? '"' : schema[i]);
     return json_loads(json, 0, NULL);
 }
 
-static json_t *schema_of(const struct row *row) {
+static json_t *schema_of(const struct hec_json_row *row) {
     if (row->kind == OBJECT)
         return reference(row->of);
     if (row->kind == LIST)
         return json_pack("{s:s, s:o}", "type", "array", "items", reference(row->of));
     if (row->kind == VALUE)
-        return parsed(row->of);
+        return schema_of_kind(row->of);
     json_t *names = json_array();
     for (int i = 0; i < row->names; i++)
         json_array_append_new(names, json_string(row->name(i)));
@@ -64,7 +48,7 @@ static json_t *schema_of(const struct row *row) {
 }
 
 /* An object with the rows that follow its first one. */
-static json_t *object_of(const struct row *row, const struct row *end) {
+static json_t *object_of(const struct hec_json_row *row, const struct hec_json_row *end) {
     json_t *required = json_array(), *properties = json_object();
     json_t *type = row->maybe ? json_pack("[s,s]", "object", "null") : json_string("object");
     json_t *object = json_pack("{s:o, s:s, s:b, s:o, s:o}", "type", type, "description", row->meaning,
@@ -79,17 +63,33 @@ static json_t *object_of(const struct row *row, const struct row *end) {
     return object;
 }
 
-int hec_report_schema(struct hec_buf *out) {
-    const struct row *end = rows + sizeof rows / sizeof rows[0];
+int hec_json_schema(const struct hec_json_row *rows, size_t count, const struct hec_json_document *document,
+                    struct hec_buf *out) {
+    const struct hec_json_row *end = rows + count;
     json_t *objects = json_object();
-    for (const struct row *row = rows; row < end; row++)
+    for (const struct hec_json_row *row = rows; row < end; row++)
         if (row->kind == BEGIN)
             json_object_set_new(objects, row->key, object_of(row, end));
-    json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:s, s:[o, {s:s, s:o}], s:o}", "$schema", "https://json-schema.org/draft/2020-12/schema",
-        "$id", "urn:hec:report:2", "title", "HEC report", "description",
-        "What `hec report --json` prints: one report, or an array of reports when several files are "
-        "given. Missing is null, never 0. Ratios are 0..1.",
-        "oneOf", reference("report"), "type", "array", "items", reference("report"), "$defs", objects);
+    json_t *root = json_pack("{s:s, s:s, s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema", "$id",
+                             document->id, "title", document->title, "description", document->description);
+    if (document->or_list)
+        json_object_set_new(root, "oneOf",
+                            json_pack("[o, {s:s, s:o}]", reference(document->root), "type", "array", "items",
+                                      reference(document->root)));
+    else
+        json_object_set_new(root, "$ref", json_sprintf("#/$defs/%s", document->root));
+    json_object_set_new(root, "$defs", objects);
     return hec_json_print(root, out);
+}
+
+int hec_report_schema(struct hec_buf *out) {
+    static const struct hec_json_document document = {
+        .id = "urn:hec:report:2",
+        .title = "HEC report",
+        .description = "What `hec report --json` prints: one report, or an array of reports when several files are "
+                       "given. Missing is null, never 0. Ratios are 0..1.",
+        .root = "report",
+        .or_list = true,
+    };
+    return hec_json_schema(hec_json_rows, sizeof hec_json_rows / sizeof hec_json_rows[0], &document, out);
 }

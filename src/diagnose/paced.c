@@ -1,0 +1,198 @@
+#include "diagnose/paced.h"
+
+#include "base/clock.h"
+#include "diagnose/joules_between.h"
+#include "diagnose/pass.h"
+#include "diagnose/steady.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BLOCK_LEAST_NS (HEC_NS_PER_S / 4) /* 12 samples of a power history */
+#define BLOCK_LEAST_POLLED_NS (3 * HEC_NS_PER_S)
+
+/* The part of the run, and its blocks: block i is [edge[i], edge[i + 1]). */
+struct part {
+    const struct hec_step_list *steps; /* NULL: by time */
+    int64_t edge[HEC_PACED_MAX + 1];
+    double counted[HEC_PACED_MAX]; /* steps */
+    int count;
+};
+
+/* ---- the blocks ---- */
+
+static int64_t least_ns(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].used && !s->devices[i].device.has_power_history && !s->imported[0])
+            return BLOCK_LEAST_POLLED_NS;
+    return BLOCK_LEAST_NS;
+}
+
+static int64_t at_least_1(int64_t number) {
+    return number < 1 ? 1 : number;
+}
+
+static int64_t number_of_blocks(const struct hec_summary *s, int64_t length_ns, int64_t most) {
+    int64_t count = length_ns / least_ns(s);
+    count = count < HEC_PACED_MAX ? count : HEC_PACED_MAX;
+    return at_least_1(count < most ? count : most);
+}
+
+/* Steps may overlap: a block ends where all of its steps have. */
+static void by_steps(struct part *part, const struct hec_summary *s, const struct hec_steady *steady) {
+    const struct hec_step *step = part->steps->list;
+    int64_t steps = (int64_t)steady->steps, first = (int64_t)part->steps->count - steps, done = 0;
+    int64_t blocks = number_of_blocks(s, steady->to_ns - steady->from_ns, steps), end_ns = steady->from_ns;
+    part->edge[0] = steady->from_ns;
+    for (int64_t i = 0; i < blocks; i++) {
+        int64_t before = done;
+        for (; done < (i + 1) * steps / blocks; done++)
+            end_ns = step[first + done].end_ns > end_ns ? step[first + done].end_ns : end_ns;
+        if (end_ns <= part->edge[part->count]) { /* of no length: to the one before, if there is one */
+            part->counted[part->count ? part->count - 1 : 0] += (double)(done - before);
+            continue;
+        }
+        part->counted[part->count] += (double)(done - before);
+        part->edge[++part->count] = end_ns;
+    }
+}
+
+static void by_time(struct part *part, const struct hec_summary *s, int64_t from_ns, int64_t to_ns) {
+    if (to_ns <= from_ns)
+        return;
+    part->count = (int)number_of_blocks(s, to_ns - from_ns, HEC_PACED_MAX);
+    for (int i = 0; i <= part->count; i++)
+        part->edge[i] = from_ns + (to_ns - from_ns) / part->count * i;
+    part->edge[part->count] = to_ns;
+}
+
+/* In which any used device was in use: the whole run where nothing tells. */
+static void time_in_use(const struct hec_summary *s, int64_t end_ns, int64_t *from_ns, int64_t *to_ns) {
+    double from_s = INFINITY, to_s = -INFINITY;
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].used && isfinite(s->devices[i].activity.from_s)) {
+            from_s = fmin(from_s, s->devices[i].activity.from_s);
+            to_s = fmax(to_s, s->devices[i].activity.to_s);
+        }
+    *from_ns = to_s > from_s ? llround(from_s * HEC_NS_PER_S) : 0;
+    *to_ns = to_s > from_s ? llround(to_s * HEC_NS_PER_S) : end_ns;
+}
+
+/* ---- units ---- */
+
+/* The lists that count the run's work: of every process, by the source that the run goes by. */
+static bool counts(const struct hec_step_list *list, const struct hec_step_list *steps, bool all) {
+    return list == steps || (all && list->source == steps->source);
+}
+
+/* Of a step, its part inside each block. */
+static void spread(const struct part *part, const struct hec_step *step, double amount, struct hec_paced *out) {
+    int64_t length = step->end_ns - step->start_ns;
+    int low = 0, high = part->count; /* the block that holds its start, or the first one */
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (part->edge[middle] <= step->start_ns)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (int i = low; i < part->count && part->edge[i] < step->end_ns; i++) {
+        int64_t from = step->start_ns > part->edge[i] ? step->start_ns : part->edge[i];
+        int64_t to = step->end_ns < part->edge[i + 1] ? step->end_ns : part->edge[i + 1];
+        if (to > from)
+            out->block[i].units += amount * (double)(to - from) / (double)length;
+    }
+}
+
+/* Units that nobody laid to steps (--units) count as done by steps in proportion to what these say, or by each alike. */
+static void count_units(const struct hec_pass *pass, const struct part *part, const struct hec_unit_summary *unit,
+                        struct hec_paced *out) {
+    const struct hec_step_survey *survey = &pass->survey;
+    bool amounts = false;
+    double total = 0;
+    for (size_t i = 0; i < survey->list_count && unit; i++)
+        for (size_t k = 0; k < survey->lists[i].count && !amounts && counts(&survey->lists[i], part->steps, true); k++)
+            amounts = survey->lists[i].list[k].amount > 0;
+    for (size_t i = 0; i < survey->list_count; i++) {
+        const struct hec_step_list *list = &survey->lists[i];
+        if (!counts(list, part->steps, unit != NULL))
+            continue;
+        for (size_t k = 0; k < list->count; k++) {
+            double amount = !amounts ? 1 : list->list[k].amount > 0 ? list->list[k].amount : 0;
+            total += amount;
+            spread(part, &list->list[k], amount, out);
+        }
+        total += amounts ? list->beyond_amount : (double)list->beyond;
+    }
+    for (int i = 0; i < part->count; i++)
+        out->block[i].units *= !unit ? 1 : total > 0 ? unit->count / total : NAN;
+}
+
+static void set_work(const struct hec_pass *pass, const struct part *part, const struct hec_unit_summary *unit,
+                     struct hec_paced *out) {
+    int64_t length_ns = part->edge[part->count] - part->edge[0];
+    snprintf(out->unit, sizeof out->unit, "%s", unit ? unit->name : part->steps ? "step" : "");
+    out->work = part->steps ? HEC_PACED_BY_STEP : unit ? HEC_PACED_EVENLY : HEC_PACED_UNKNOWN;
+    for (int i = 0; i < part->count; i++) {
+        int64_t block_ns = part->edge[i + 1] - part->edge[i];
+        out->block[i].seconds = (double)block_ns / HEC_NS_PER_S;
+        out->block[i].steps = part->steps ? part->counted[i] : NAN;
+        out->block[i].units = part->steps ? 0 : unit ? unit->count * (double)block_ns / (double)length_ns : NAN;
+    }
+    if (part->steps)
+        count_units(pass, part, unit, out);
+}
+
+/* ---- joules ---- */
+
+static int add_joules(const struct hec_summary_input *input, const struct hec_summary *s, const struct part *part,
+                      int64_t end_ns, struct hec_paced *out, struct hec_why *why) {
+    double joules[HEC_PACED_MAX];
+    int used = 0, err = 0;
+    bool valid = true;
+    for (int i = 0; i < s->device_count; i++) {
+        used += s->devices[i].used;
+        valid &= !s->devices[i].used || s->devices[i].energy.valid;
+    }
+    for (int i = 0; i < part->count; i++)
+        out->block[i].joules = used && valid ? 0 : NAN;
+    for (int i = 0; i < s->device_count && used && valid && !err; i++)
+        if (s->devices[i].used) {
+            err = hec_joules_between(input, &s->devices[i], part->edge, part->count, end_ns, joules, why);
+            for (int k = 0; k < part->count && !err; k++)
+                out->block[k].joules += joules[k];
+        }
+    return err;
+}
+
+/* ---- the whole ---- */
+
+int hec_paced_build(const struct hec_pass *pass, const struct hec_summary_input *input, const struct hec_summary *s,
+                    int64_t end_ns, struct hec_paced *out, struct hec_why *why) {
+    const struct hec_unit_summary *unit = s->unit_count && s->units[0].count > 0 ? &s->units[0] : NULL;
+    struct part part = {.steps = hec_step_survey_best(&pass->survey, &pass->tables)};
+    struct hec_steady steady = hec_steady_of(part.steps);
+    int64_t from_ns = 0, to_ns = end_ns;
+    memset(out, 0, sizeof *out);
+    if (steady.known) {
+        by_steps(&part, s, &steady);
+    } else {
+        part.steps = NULL;
+        if (!unit)
+            time_in_use(s, end_ns, &from_ns, &to_ns);
+        by_time(&part, s, from_ns, to_ns);
+    }
+    if (!part.count)
+        return HEC_OK;
+    out->count = part.count;
+    set_work(pass, &part, unit, out);
+    int err = add_joules(input, s, &part, end_ns, out, why);
+    for (int i = 0; i < out->count; i++) {
+        out->whole.seconds += out->block[i].seconds;
+        out->whole.joules += out->block[i].joules;
+        out->whole.units += out->block[i].units;
+        out->whole.steps += out->block[i].steps;
+    }
+    return err;
+}

@@ -1,0 +1,48 @@
+/* The steady part of a run in consecutive blocks: what comparing runs rests on (prove/trial.h), for what a program takes
+ * varies from step to step, and blocks of them show by how much.
+ *
+ * With steps (steps.h; those that the run goes by) the steady part is steady.h's, from the end of its third step to the end
+ * of its last one, and a block is a number of whole steps, about as many in each. Without, it is the time in which the
+ * devices were in use, in blocks of equal time. Up to 60 blocks, none meant to be shorter than 0.25 s (3 s where power is
+ * polled: many devices then give a mean of the last second).
+ *
+ * Joules of a block are those of all used devices together (joules_between.h). */
+#ifndef HEC_DIAGNOSE_PACED_H
+#define HEC_DIAGNOSE_PACED_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+enum { HEC_PACED_MAX = 60 };
+
+struct hec_paced_block {
+    double seconds;
+    double joules; /* NAN unknown */
+    double units;  /* NAN unknown */
+    double steps;  /* NAN: there are none */
+};
+
+enum hec_paced_work {
+    HEC_PACED_UNKNOWN, /* nobody counted work */
+    HEC_PACED_BY_STEP, /* steps say when it was done */
+    HEC_PACED_EVENLY   /* only the whole run's count is known: it counts as done evenly in time, of the whole run */
+};
+
+struct hec_paced {
+    struct hec_paced_block block[HEC_PACED_MAX];
+    struct hec_paced_block whole; /* the sum of them */
+    int count;                    /* 0: there is no such part */
+    enum hec_paced_work work;
+    char unit[64]; /* what units count; "" unknown */
+};
+
+/* For a pass that is open (pass.h) and a summary with devices, their use and energy, and units. 0, HEC_ERR_NOMEM or what the
+ * input returned. */
+struct hec_pass;
+struct hec_summary;
+struct hec_summary_input;
+int hec_paced_build(const struct hec_pass *pass, const struct hec_summary_input *input,
+                    const struct hec_summary *summary, int64_t end_ns, struct hec_paced *out, struct hec_why *why);
+
+#endif

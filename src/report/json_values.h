@@ -1,0 +1,59 @@
+/* Inside src/report: the kinds of values of json_kind.def as JSON: of_KIND(value). */
+#ifndef HEC_REPORT_JSON_VALUES_H
+#define HEC_REPORT_JSON_VALUES_H
+
+#include "report/format.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Text from outside: no control characters, valid UTF-8. */
+static inline json_t *of_STRING(const char *from) {
+    char clean[1100];
+    return json_string(hec_format_clean(clean, sizeof clean, from, true));
+}
+static inline json_t *of_TEXT(const char *from) {
+    return from[0] ? of_STRING(from) : json_null();
+}
+static inline json_t *of_NUMBER(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+#define of_AMOUNT of_NUMBER
+#define of_SHARE of_NUMBER
+static inline json_t *of_COUNT(int64_t value) {
+    return json_integer(value);
+}
+static inline json_t *of_KNOWN(int64_t value) {
+    return value < 0 ? json_null() : json_integer(value);
+}
+static inline json_t *of_POSITIVE(int64_t value) {
+    return value <= 0 ? json_null() : json_integer(value);
+}
+static inline json_t *of_BOOLEAN(bool value) {
+    return json_boolean(value);
+}
+static inline json_t *of_MAYBE(int value) {
+    return value < 0 ? json_null() : json_boolean(value);
+}
+/* Those whose value is an array or an object already. */
+#define of_STRINGS(made) (made)
+#define of_INTERVAL(made) (made)
+#define of_RANGE(made) (made)
+#define of_INDICES(made) (made)
+#define of_DIMENSIONS(made) (made)
+#define of_METRICS(made) (made)
+#define of_NUMBERS(made) (made)
+
+static inline json_t *interval(double low, double value, double high) {
+    if (!isfinite(value))
+        return json_null();
+    json_t *values = json_array();
+    json_array_append_new(values, of_NUMBER(low));
+    json_array_append_new(values, of_NUMBER(value));
+    json_array_append_new(values, of_NUMBER(high));
+    return values;
+}
+
+#endif

@@ -1,0 +1,405 @@
+/* A comparison: what must be alike, what moved, and what is said of it. Runs are made by hand. */
+#include "report/compare.h"
+#include "report/compare_words.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hec_summary runs[4];
+static struct hec_device_summary devices[4][2];
+static struct hec_ledger_device ledger[4][1];
+static struct hec_device_result results[4][1];
+static struct hec_finding finding[4][2];
+static struct hec_versus versus;
+static char sentence[HEC_VERSUS_SENTENCE];
+
+static void begin(int count_a, int count_b) {
+    memset(runs, 0, sizeof runs);
+    memset(ledger, 0, sizeof ledger);
+    memset(&versus, 0, sizeof versus);
+    for (int i = 0; i < 4; i++) {
+        struct hec_summary *s = &runs[i];
+        devices[i][0] = (struct hec_device_summary){
+            .device = {.index = 0, .name = "NVIDIA H200", .driver = "580.95"}, .used = true, .power_limit_w = 700};
+        devices[i][1] = (struct hec_device_summary){.device = {.index = 1, .name = "NVIDIA H200", .driver = "580.95"},
+                                                    .power_limit_w = 700};
+        s->devices = devices[i];
+        s->device_count = 2;
+        s->complete = true;
+        s->seconds = 10;
+        s->joules = 1000;
+        s->host.cores = s->host.cores_usable = 8;
+        s->unit_count = 1;
+        s->units[0] = (struct hec_unit_summary){.name = "sample", .count = 100};
+        s->paced = (struct hec_paced){.count = 20, .work = HEC_PACED_BY_STEP, .unit = "sample"};
+        snprintf(s->command, sizeof s->command, "python train.py");
+        snprintf(s->file, sizeof s->file, "%c.hec", 'a' + i);
+        snprintf(s->cpu, sizeof s->cpu, "Xeon");
+        s->diagnosis.ledger.devices = ledger[i];
+        s->diagnosis.results = results[i];
+        s->diagnosis.ledger.device_count = 1;
+        for (int k = 0; k < HEC_STATE_COUNT; k++)
+            ledger[i][0].rows[k] = (struct hec_ledger_row){.joules = NAN};
+        ledger[i][0].joules = 1000;
+        s->findings.list = finding[i];
+    }
+    versus.side[0] = (struct hec_side){runs, count_a};
+    versus.side[1] = (struct hec_side){runs + count_a, count_b};
+}
+
+static void state(int at, enum hec_state which, double seconds, double joules) {
+    ledger[at][0].rows[which] = (struct hec_ledger_row){.ns = 1, .seconds = seconds, .joules = joules};
+}
+
+static void quantity(enum hec_quantity which, double a, double b, double low, double high, enum hec_shown shown) {
+    versus.quantity[which] =
+        (struct hec_comparison){.a = a,
+                                .b = b,
+                                .difference = b - a,
+                                .difference_low = a * (low - 1),
+                                .difference_high = a * (high - 1),
+                                .ratio = b / a,
+                                .ratio_low = low,
+                                .ratio_high = high,
+                                .shown = shown,
+                                .runs_a = versus.side[0].count,
+                                .runs_b = versus.side[1].count,
+                                .between_runs = versus.side[0].count > 1 || versus.side[1].count > 1};
+}
+
+static void find(void) {
+    hec_unlikes_find(versus.side, &versus.unlikes);
+    hec_moved_find(versus.side, &versus.moved);
+}
+
+static void assert_says(const char *words) {
+    hec_versus_sentence(sentence, &versus);
+    if (!strstr(sentence, words))
+        fail_msg("\"%s\" does not say \"%s\"", sentence, words);
+}
+
+static bool noted(const char *words) {
+    char notes[HEC_VERSUS_NOTES_MAX][HEC_VERSUS_NOTE];
+    int count = hec_versus_notes(&versus, notes);
+    for (int i = 0; i < count; i++)
+        if (strstr(notes[i], words))
+            return true;
+    return false;
+}
+
+/* ---- what must be alike ---- */
+
+static void assert_unlike(enum hec_alike what, const char *a, const char *b) {
+    hec_unlikes_find(versus.side, &versus.unlikes);
+    for (int i = 0; i < versus.unlikes.count; i++)
+        if (versus.unlikes.list[i].what == what) {
+            assert_string_equal(versus.unlikes.list[i].value[0], a);
+            assert_string_equal(versus.unlikes.list[i].value[1], b);
+            assert_int_equal(i < versus.unlikes.grave, hec_alike_must(what));
+            return;
+        }
+    fail_msg("%s is not told", hec_alike_name(what));
+}
+
+static void test_alike(void **unused) {
+    (void)unused;
+    begin(2, 2);
+    runs[1].seconds = 11;
+    hec_unlikes_find(versus.side, &versus.unlikes);
+    assert_int_equal(versus.unlikes.count, 0);
+    begin(1, 1);
+    strcpy(devices[1][0].device.name, "NVIDIA H100");
+    assert_unlike(HEC_ALIKE_DEVICE, "NVIDIA H200", "NVIDIA H100");
+    begin(1, 1);
+    devices[1][1].used = true;
+    assert_unlike(HEC_ALIKE_DEVICE, "NVIDIA H200", "2 x NVIDIA H200");
+    begin(1, 1);
+    strcpy(devices[0][0].device.driver, "");
+    assert_unlike(HEC_ALIKE_DRIVER, "unknown", "580.95");
+    begin(1, 1);
+    devices[1][0].power_limit_w = 500.2;
+    assert_unlike(HEC_ALIKE_POWER_LIMIT, "700 W", "500 W");
+    devices[1][0].power_limit_w = 699.8; /* a mean of readings */
+    hec_unlikes_find(versus.side, &versus.unlikes);
+    assert_int_equal(versus.unlikes.count, 0);
+    begin(1, 1);
+    strcpy(runs[1].cpu, "EPYC");
+    assert_unlike(HEC_ALIKE_CPU, "Xeon", "EPYC");
+    begin(1, 1);
+    strcpy(runs[1].simulated, "h200");
+    assert_unlike(HEC_ALIKE_MEASURED, "on a real machine", "simulated (h200)");
+    begin(1, 1);
+    strcpy(runs[0].imported, "kineto");
+    assert_unlike(HEC_ALIKE_MEASURED, "imported (kineto)", "on a real machine");
+    begin(1, 1);
+    strcpy(runs[1].paced.unit, "token");
+    assert_unlike(HEC_ALIKE_UNIT, "sample", "token");
+    assert_string_equal(hec_side_unit(versus.side), "");
+    begin(1, 1);
+    runs[1].paced.work = HEC_PACED_EVENLY;
+    assert_unlike(HEC_ALIKE_STEPS, "known", "none known");
+    begin(1, 1);
+    runs[1].exit_code = 1;
+    assert_unlike(HEC_ALIKE_OUTCOME, "exit code 0", "exit code 1");
+    runs[0].exit_code = 1; /* both of them failed: that is alike, and no good */
+    assert_unlike(HEC_ALIKE_OUTCOME, "exit code 1", "exit code 1");
+    runs[0].complete = runs[1].complete = false;
+    runs[1].in_progress = true;
+    assert_unlike(HEC_ALIKE_OUTCOME, "cut off", "still in progress");
+    begin(2, 1); /* within a side; listed, and no reason to refuse */
+    strcpy(runs[1].command, "python other.py");
+    runs[2].events[0] = (struct hec_event_summary){.kind = HEC_EVENT_KNOB, .text = "batch=64"};
+    runs[2].event_count = 1;
+    assert_unlike(HEC_ALIKE_COMMAND, "python train.py; python other.py", "python train.py");
+    assert_unlike(HEC_ALIKE_KNOBS, "none", "batch=64");
+    assert_int_equal(versus.unlikes.grave, 0);
+}
+
+/* ---- what moved ---- */
+
+static void test_moved(void **unused) {
+    (void)unused;
+    begin(1, 1);
+    runs[1].units[0].count = 200; /* twice the work: figures are per sample */
+    state(0, HEC_STATE_DATA, 4, 400);
+    state(1, HEC_STATE_DATA, 2, 200);
+    state(0, HEC_STATE_COMPUTE, 5, 500);
+    state(1, HEC_STATE_COMPUTE, 10, 1000);
+    state(1, HEC_STATE_COPY, 0.1, 12);
+    hec_moved_find(versus.side, &versus.moved);
+    assert_true(versus.moved.per_unit);
+    assert_int_equal(versus.moved.state_count, 3);
+    const struct hec_moved_state *first = &versus.moved.state[0], *second = &versus.moved.state[1];
+    assert_int_equal(first->state, HEC_STATE_DATA);
+    assert_true(fabs(first->seconds[0] - 0.04) < 1e-12 && fabs(first->seconds[1] - 0.01) < 1e-12);
+    assert_true(fabs(first->joules[0] - 4) < 1e-12 && fabs(first->joules[1] - 1) < 1e-12);
+    assert_int_equal(second->state, HEC_STATE_COPY); /* it was not there in A */
+    assert_true(second->joules[0] == 0 && fabs(second->joules[1] - 0.06) < 1e-12);
+    assert_true(fabs(versus.moved.sum.joules[1] - 6.06) < 1e-12);
+    ledger[1][0].joules = ledger[1][0].rows[HEC_STATE_COMPUTE].joules = NAN; /* of one side: of neither */
+    hec_moved_find(versus.side, &versus.moved);
+    assert_true(isnan(versus.moved.state[0].joules[0]) && isnan(versus.moved.sum.joules[1]));
+    strcpy(runs[1].paced.unit, "token");
+    hec_moved_find(versus.side, &versus.moved);
+    assert_false(versus.moved.per_unit);
+    devices[1][0].device.index = 5; /* used, and no ledger of it */
+    hec_moved_find(versus.side, &versus.moved);
+    assert_int_equal(versus.moved.state_count, 0);
+}
+
+static void found(int at, enum hec_cause cause, double saving) {
+    struct hec_finding *f = &finding[at][runs[at].findings.count++];
+    *f = (struct hec_finding){.cause = cause, .actionable = true, .joules = {0, saving, 1}, .seconds = {0, 0.5, 1}};
+}
+
+static void test_findings(void **unused) {
+    (void)unused;
+    char words[192];
+    begin(2, 1);
+    found(0, HEC_CAUSE_SYNC, 0.2);
+    found(1, HEC_CAUSE_SYNC, 0.1);
+    found(0, HEC_CAUSE_DATA, 0.4);
+    found(2, HEC_CAUSE_SYNC, 0.15);
+    found(2, HEC_CAUSE_COPY, NAN);
+    hec_moved_find(versus.side, &versus.moved);
+    assert_int_equal(versus.moved.cause_count, 3);
+    assert_string_equal(hec_moved_fate(&versus.moved.cause[0]), "went");
+    assert_int_equal(versus.moved.cause[0].cause, HEC_CAUSE_DATA);
+    hec_moved_words(words, &versus, &versus.moved.cause[0]);
+    assert_non_null(strstr(words, "40 % of A, in 1 of 2 runs of A"));
+    assert_string_equal(hec_moved_fate(&versus.moved.cause[1]), "came");
+    assert_int_equal(versus.moved.cause[1].cause, HEC_CAUSE_COPY);
+    assert_string_equal(hec_moved_fate(&versus.moved.cause[2]), "stayed");
+    assert_true(versus.moved.cause[2].runs[0] == 2 && versus.moved.cause[2].runs[1] == 1);
+}
+
+/* ---- the sentence ---- */
+
+/* What is said of A and B is said the other way round of B and A. */
+static void test_sentence_and_swapped(void **unused) {
+    (void)unused;
+    for (int swap = 0; swap < 2; swap++) {
+        begin(1, 1);
+        find();
+        if (swap) {
+            quantity(HEC_QUANTITY_JOULES_PER_UNIT, 7.7, 10, 1 / 0.79, 1 / 0.75, HEC_SHOWN_WORSE);
+            quantity(HEC_QUANTITY_UNITS_PER_SECOND, 130, 100, 1 / 1.33, 1 / 1.28, HEC_SHOWN_WORSE);
+            assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_LOST);
+            assert_says("lost: B takes 30 % more joules per sample than A (27 to 33), and is 23 % slower (22 to 25)");
+        } else {
+            quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 7.7, 0.75, 0.79, HEC_SHOWN_BETTER);
+            quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 130, 1.28, 1.33, HEC_SHOWN_BETTER);
+            assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_SAVED);
+            assert_says("saved: B takes 23 % fewer joules per sample than A (21 to 25), and is 30 % faster (28 to 33)");
+        }
+        assert_true(noted("one run a side: the interval holds what steps of these runs vary by"));
+    }
+}
+
+static void test_not_shown(void **unused) {
+    (void)unused;
+    begin(1, 1);
+    find();
+    quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 9.9, 0.96, 1.02, HEC_SHOWN_NOT);
+    quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 350, 3.3, 3.7, HEC_SHOWN_BETTER);
+    assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_NOT_SHOWN);
+    assert_says("not shown: B takes between 4 % fewer and 2 % more joules per sample than A, and is 3.5 times as fast "
+                "(3.3 to 3.7)");
+    /* without steps one run a side shows nothing, whatever its blocks of time say */
+    for (int i = 0; i < 2; i++)
+        runs[i].paced.work = HEC_PACED_EVENLY;
+    quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 5, 0.49, 0.51, HEC_SHOWN_BETTER);
+    assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_NOT_SHOWN);
+    assert_says("not shown: one run a side does not tell by how much runs vary; B took 50 % fewer joules per sample");
+    /* and runs that are too short for an interval show nothing either */
+    begin(1, 1);
+    find();
+    quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 5, NAN, NAN, HEC_SHOWN_NOT);
+    quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 100, NAN, NAN, HEC_SHOWN_NOT);
+    assert_says("not shown: the runs are too short");
+    /* several runs do: of whole runs too, where they did equal work */
+    begin(2, 2);
+    find();
+    quantity(HEC_QUANTITY_JOULES, 10, 5, 0.4, 0.6, HEC_SHOWN_BETTER);
+    assert_int_equal(hec_versus_shown(&versus, HEC_QUANTITY_JOULES), HEC_SHOWN_BETTER);
+    runs[3].units[0].count = 50;
+    assert_int_equal(hec_versus_shown(&versus, HEC_QUANTITY_JOULES), HEC_SHOWN_NOT);
+    assert_true(noted("did not do equal work"));
+}
+
+static void unknown_joules(void) {
+    quantity(HEC_QUANTITY_JOULES_PER_UNIT, NAN, NAN, NAN, NAN, HEC_SHOWN_UNKNOWN);
+    quantity(HEC_QUANTITY_JOULES, NAN, NAN, NAN, NAN, HEC_SHOWN_UNKNOWN);
+}
+
+/* Time is compared, and joules are said to be unknown, and why. */
+static void test_time_alone(void **unused) {
+    (void)unused;
+    begin(1, 1);
+    strcpy(runs[0].energy_unavailable, "imported from a trace: time only");
+    find();
+    unknown_joules();
+    quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 80, 0.79, 0.81, HEC_SHOWN_WORSE);
+    assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_SLOWER);
+    assert_says("slower: B is 20 % slower than A (19 to 21); joules are not known");
+    assert_true(noted("no joules of A: imported"));
+    /* seconds of a run: less is faster, and the work is assumed */
+    begin(2, 2);
+    for (int i = 0; i < 4; i++)
+        runs[i].paced = (struct hec_paced){.count = 20};
+    find();
+    unknown_joules();
+    quantity(HEC_QUANTITY_UNITS_PER_SECOND, NAN, NAN, NAN, NAN, HEC_SHOWN_UNKNOWN);
+    quantity(HEC_QUANTITY_SECONDS, 10, 5, 0.4, 0.6, HEC_SHOWN_BETTER);
+    assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_FASTER);
+    assert_says("faster: B is 2.0 times as fast as A (1.7 to 2.5), if both did the same work");
+}
+
+/* ---- the reports ---- */
+
+static char *text_of(int (*print)(const struct hec_versus *versus, struct hec_buf *out)) {
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(print(&versus, &out), 0);
+    char *text = strdup(hec_buf_text(&out));
+    hec_buf_free(&out);
+    return text;
+}
+
+static int terminal(const struct hec_versus *v, struct hec_buf *out) {
+    const struct hec_report_style style = {.utf8 = true};
+    return hec_versus_terminal(v, &style, out);
+}
+
+/* Text from outside is neither markup nor an escape, and lines fit. */
+static void test_pages(void **unused) {
+    (void)unused;
+    begin(1, 1);
+    strcpy(runs[1].command, "python a|b.py *\033[31m");
+    state(0, HEC_STATE_DATA, 4, 400);
+    state(1, HEC_STATE_DATA, 2, 200);
+    found(0, HEC_CAUSE_DATA, 0.4);
+    find();
+    for (int i = 0; i < HEC_QUANTITY_COUNT; i++)
+        quantity(i, 10, 7.7, 0.75, 0.79, i == HEC_QUANTITY_WATTS ? HEC_SHOWN_CHANGED : HEC_SHOWN_BETTER);
+    char *markdown = text_of(hec_versus_markdown), *page = text_of(terminal);
+    assert_ptr_equal(strstr(markdown, "**saved: B takes 23 %"), markdown);
+    assert_non_null(strstr(markdown, "python a\\|b.py \\*"));
+    assert_null(strchr(markdown, '\033'));
+    assert_null(strchr(page, '\033'));
+    assert_non_null(strstr(page, "went       starved for data"));
+    for (const char *line = page; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > 80)
+            fail_msg("%.*s", (int)strcspn(line, "\n"), line);
+    free(markdown);
+    free(page);
+}
+
+static void assert_keys(json_t *value, json_t *definition, json_t *all) {
+    json_t *reference = json_object_get(definition, "$ref"), *items = json_object_get(definition, "items");
+    const char *key;
+    json_t *field;
+    size_t i;
+    if (reference)
+        definition = json_object_get(all, strrchr(json_string_value(reference), '/') + 1);
+    if (json_is_array(value) && items)
+        json_array_foreach(value, i, field) assert_keys(field, items, all);
+    json_t *properties = json_object_get(definition, "properties");
+    if (!json_is_object(value) || !properties)
+        return;
+    assert_int_equal(json_object_size(value), json_object_size(properties));
+    json_object_foreach(value, key, field) {
+        assert_non_null(json_object_get(properties, key));
+        assert_keys(field, json_object_get(properties, key), all);
+    }
+}
+
+/* docs/compare.schema.json is what `hec compare --schema` prints, and names what is printed. */
+static void test_json(void **unused) {
+    (void)unused;
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_versus_schema(&out), 0);
+    json_t *made = json_loads(hec_buf_text(&out), 0, NULL);
+    json_t *published = json_load_file(HEC_SOURCE_DIR "/docs/compare.schema.json", 0, NULL);
+    hec_buf_free(&out);
+    if (!published || !json_equal(made, published))
+        fail_msg("docs/compare.schema.json is old: hec compare --schema >docs/compare.schema.json");
+    begin(1, 1);
+    strcpy(runs[1].cpu, "EPYC");
+    state(0, HEC_STATE_DATA, 4, 400);
+    state(1, HEC_STATE_DATA, 2, 200);
+    found(0, HEC_CAUSE_DATA, 0.4);
+    find();
+    quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 7.7, 0.75, 0.79, HEC_SHOWN_BETTER);
+    char *text = text_of(hec_versus_json);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *all = json_object_get(made, "$defs");
+    assert_non_null(root);
+    assert_keys(root, json_object_get(all, "comparison"), all);
+    assert_string_equal(json_string_value(json_object_get(root, "verdict")), "saved");
+    assert_int_equal(json_array_size(json_object_get(root, "quantities")), HEC_QUANTITY_COUNT);
+    assert_true(json_is_true(json_object_get(json_array_get(json_object_get(root, "differs"), 0), "must_be_alike")));
+    json_decref(root);
+    json_decref(made);
+    json_decref(published);
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alike),      cmocka_unit_test(test_moved),
+        cmocka_unit_test(test_findings),   cmocka_unit_test(test_not_shown),
+        cmocka_unit_test(test_time_alone), cmocka_unit_test(test_sentence_and_swapped),
+        cmocka_unit_test(test_pages),      cmocka_unit_test(test_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

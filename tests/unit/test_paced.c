@@ -1,0 +1,275 @@
+/* The steady part in blocks, against a world whose power is known at every instant and whose steps are planted. */
+#include "diagnose/paced.h"
+#include "diagnose/pass.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fake_run.h"
+#include "fake_timeline.h"
+
+#define RUN_S 30.0
+#define NS 1e9
+
+static struct fake_run run;
+static struct fake_timeline timeline;
+static struct hec_summary summary;
+static struct hec_device_summary devices[2];
+static struct hec_paced paced;
+
+/* Power rises from 100 W at 2 s to 400 W at 20 s. */
+static double truth(double a, double b) {
+    double joules = 0;
+    for (int i = 0; i < 4000; i++) {
+        double t = a + (b - a) * (i + 0.5) / 4000;
+        joules += (t < 2 ? 100 : t < 20 ? 100 + 300 * (t - 2) / 18 : 400) * (b - a) / 4000;
+    }
+    return joules;
+}
+
+/* The counter is right; the power samples are off by the gain. */
+static void begin(int device_count, double gain) {
+    fake_init(&run, RUN_S);
+    fake_tl_init(&timeline);
+    memset(&summary, 0, sizeof summary);
+    memset(devices, 0, sizeof devices);
+    summary.devices = devices;
+    summary.device_count = device_count;
+    for (int i = 0; i < device_count; i++) {
+        devices[i] = (struct hec_device_summary){.device = fake_device(i), .used = true};
+        devices[i].energy.method = HEC_ENERGY_COUNTER;
+        devices[i].energy.valid = true;
+        devices[i].activity.from_s = 2;
+        devices[i].activity.to_s = 28;
+        for (int k = 1; k <= 1500; k++)
+            fake_add(&run, HEC_GPU_POWER, i, k * 0.02, llround(1000 * gain * truth((k - 1) * 0.02, k * 0.02) / 0.02));
+        for (double t = 0.05; t < RUN_S; t += t < 10 ? 0.3 : 2.1) { /* 10 ms late, and said to be at most 20 */
+            fake_add(&run, HEC_GPU_ENERGY, i, t + 0.01, llround(1000 * truth(0, t)) + 5000000);
+            fake_add(&run, HEC_GPU_ENERGY_SLACK, i, t + 0.01, 20000);
+        }
+    }
+}
+
+static uint32_t thread_of(int32_t pid) {
+    for (uint32_t i = 0; i < timeline.track_count; i++)
+        if (timeline.tracks[i].pid == pid)
+            return timeline.tracks[i].id;
+    return fake_tl_track(&timeline, HEC_TRACK_THREAD, pid, HEC_DEVICE_NONE, pid);
+}
+
+static void step(int32_t pid, double from_s, double to_s, double amount) {
+    struct hec_activity *a =
+        fake_tl_add(&timeline, HEC_ACTIVITY_STEP, thread_of(pid), llround(from_s * NS), llround(to_s * NS));
+    a->detail = HEC_STEP_MARKED;
+    a->amount = amount;
+    a->name = fake_tl_name(&timeline, "sample");
+}
+
+static void units(const char *name, double count) {
+    snprintf(summary.units[0].name, sizeof summary.units[0].name, "%s", name);
+    summary.units[0].count = count;
+    summary.unit_count = 1;
+}
+
+static void build(void) {
+    struct hec_pass pass;
+    timeline.input.end_ns = run.input.end_ns;
+    run.input.timeline = timeline.input;
+    assert_int_equal(hec_pass_open(&run.input.timeline, &pass, NULL), 0);
+    assert_int_equal(hec_paced_build(&pass, &run.input, &summary, run.input.end_ns, &paced, NULL), 0);
+    hec_pass_close(&pass);
+    fake_tl_free(&timeline);
+    fake_free(&run);
+}
+
+static void assert_near(double value, double expected, double tolerance) {
+    if (!(fabs(value - expected) <= tolerance))
+        fail_msg("%.9g, not %.9g within %.3g", value, expected, tolerance);
+}
+
+static void assert_adds_up(void) {
+    struct hec_paced_block sum = {0};
+    for (int i = 0; i < paced.count; i++) {
+        assert_true(paced.block[i].seconds > 0);
+        sum.seconds += paced.block[i].seconds;
+        sum.joules += paced.block[i].joules;
+        sum.units += paced.block[i].units;
+        sum.steps += paced.block[i].steps;
+    }
+    assert_near(paced.whole.seconds, sum.seconds, 1e-9);
+    if (isfinite(paced.whole.joules))
+        assert_near(paced.whole.joules, sum.joules, 1e-6);
+    if (isfinite(paced.whole.units))
+        assert_near(paced.whole.units, sum.units, 1e-6);
+    if (isfinite(paced.whole.steps))
+        assert_near(paced.whole.steps, sum.steps, 1e-9);
+}
+
+/* Steps of 0.2 s with gaps of 0.05 s between them from 3 s on: the first three are no part of it. */
+static void train(int32_t pid, double amount) {
+    for (int k = 0; k < 100; k++)
+        step(pid, 3 + 0.25 * k, 3.2 + 0.25 * k, amount);
+}
+
+/* The counter's joules, although the samples are 4 % off, in each block as in the whole; of both devices together. */
+static void test_steps(void **state) {
+    (void)state;
+    for (int device_count = 1; device_count <= 2; device_count++) {
+        begin(device_count, 1.04);
+        train(10, 64);
+        units("sample", 6400);
+        build();
+        assert_int_equal(paced.work, HEC_PACED_BY_STEP);
+        assert_string_equal(paced.unit, "sample");
+        assert_int_equal(paced.count, 60);
+        assert_adds_up();
+        assert_near(paced.whole.steps, 97, 0);
+        assert_near(paced.whole.units, 97 * 64, 1e-6);
+        assert_near(paced.whole.seconds, 97 * 0.25, 1e-6);
+        assert_near(paced.whole.joules, device_count * truth(3.7, 27.95), device_count * 8);
+        double at = 3.7;
+        for (int i = 0; i < paced.count; i++) {
+            const struct hec_paced_block *b = &paced.block[i];
+            assert_true(b->steps == 1 || b->steps == 2);
+            assert_near(b->units, 64 * b->steps, 1e-6);
+            double joules = device_count * truth(at, at + b->seconds);
+            assert_near(b->joules, joules, 0.06 * joules); /* readings are known to 10 ms of 0.3 s here */
+            at += b->seconds;
+        }
+    }
+}
+
+/* Two ranks: the work of both, by the steps of one. */
+static void test_ranks(void **state) {
+    (void)state;
+    begin(2, 1);
+    train(10, 64);
+    for (int k = 0; k < 90; k++)
+        step(11, 3 + 0.25 * k, 3.2 + 0.25 * k, 32);
+    units("sample", 6400 + 2880);
+    build();
+    assert_adds_up();
+    assert_near(paced.whole.units, 97 * 64 + 87 * 32, 1e-3);
+    assert_near(paced.whole.steps, 97, 0);
+}
+
+/* Units of the whole run, laid to steps in proportion; without any, steps are the unit, of one process. */
+static void test_units_given(void **state) {
+    (void)state;
+    begin(1, 1);
+    train(10, 64);
+    units("token", 64000);
+    build();
+    assert_string_equal(paced.unit, "token");
+    assert_near(paced.whole.units, 64000 * 0.97, 1e-3);
+    begin(1, 1);
+    train(10, NAN);
+    train(11, NAN);
+    build();
+    assert_string_equal(paced.unit, "step");
+    assert_near(paced.whole.units, 97, 1e-6);
+}
+
+/* Steps of one length or none, long ones, ones that overlap: whole steps in each block, none lost. */
+static void test_odd_steps(void **state) {
+    (void)state;
+    begin(1, 1);
+    for (int k = 0; k < 10; k++)
+        step(10, 2 + 2.0 * k, 4.5 + 2.0 * k, 8);
+    units("sample", 80);
+    build();
+    assert_adds_up();
+    assert_int_equal(paced.count, 7);
+    assert_near(paced.whole.steps, 7, 0);
+    assert_near(paced.whole.seconds, 14, 1e-6);
+    assert_near(paced.whole.joules, truth(8.5, 22.5), 8);
+    begin(1, 1);
+    for (int k = 0; k < 8; k++)
+        step(10, 5, 5, 8);
+    units("sample", 64);
+    build();
+    assert_int_equal(paced.work, HEC_PACED_EVENLY); /* no length: no steady part */
+    assert_adds_up();
+}
+
+/* Without steps: the time in use; the whole run where its work was counted. */
+static void test_no_steps(void **state) {
+    (void)state;
+    begin(1, 1);
+    build();
+    assert_int_equal(paced.work, HEC_PACED_UNKNOWN);
+    assert_string_equal(paced.unit, "");
+    assert_int_equal(paced.count, 60);
+    assert_near(paced.whole.seconds, 26, 1e-6);
+    assert_near(paced.whole.joules, truth(2, 28), 8);
+    assert_true(isnan(paced.whole.units) && isnan(paced.whole.steps));
+    assert_adds_up();
+    begin(1, 1);
+    units("image", 300);
+    build();
+    assert_int_equal(paced.work, HEC_PACED_EVENLY);
+    assert_near(paced.whole.seconds, RUN_S, 1e-6);
+    assert_near(paced.whole.units, 300, 1e-6);
+    assert_near(paced.whole.joules, truth(0, RUN_S), 8);
+    begin(1, 1);
+    for (int i = 0; i < 5; i++) /* fewer than six are none */
+        step(10, 5 + i, 6 + i, 1);
+    build();
+    assert_int_equal(paced.work, HEC_PACED_UNKNOWN);
+}
+
+/* What was not measured is not zero: energy that is not valid, a device that was not used, no device, an import. */
+static void test_no_joules(void **state) {
+    (void)state;
+    for (int what = 0; what < 3; what++) {
+        begin(what == 2 ? 0 : 2, 1);
+        train(10, 64);
+        units("sample", 6400);
+        if (what == 0)
+            devices[1].energy.valid = false;
+        else
+            devices[0].used = devices[1].used = false;
+        build();
+        assert_int_equal(paced.count, 60);
+        assert_true(isnan(paced.whole.joules));
+        for (int i = 0; i < paced.count; i++)
+            assert_true(isnan(paced.block[i].joules));
+        assert_near(paced.whole.units, 97 * 64, 1e-6);
+    }
+}
+
+/* A counter that goes back says nothing there, and the samples do; without a counter they say all. */
+static void test_samples(void **state) {
+    (void)state;
+    begin(1, 1);
+    train(10, 64);
+    for (int i = 0; i < run.series_count; i++)
+        for (size_t k = 20; run.series[i].metric == HEC_GPU_ENERGY && k < run.series[i].count; k++)
+            run.series[i].v[k] -= 5000000;
+    build();
+    assert_near(paced.whole.joules, truth(3.7, 27.95), 8);
+    begin(1, 1);
+    train(10, 64);
+    devices[0].energy.method = HEC_ENERGY_INTEGRAL;
+    build();
+    assert_near(paced.whole.joules, truth(3.7, 27.95), 8);
+    begin(1, 1); /* polled: longer blocks */
+    train(10, 64);
+    devices[0].device.has_power_history = 0;
+    build();
+    assert_int_equal(paced.count, 8);
+    assert_adds_up();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_steps),     cmocka_unit_test(test_ranks),    cmocka_unit_test(test_units_given),
+        cmocka_unit_test(test_odd_steps), cmocka_unit_test(test_no_steps), cmocka_unit_test(test_no_joules),
+        cmocka_unit_test(test_samples),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
