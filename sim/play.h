@@ -19,8 +19,8 @@ struct sim_play_options {
     const char *world_path; /* NULL: HEC_SIM_WORLD */
     /* Called at the end of each step, in the playing thread; may be NULL. */
     void (*on_step)(void *context, double units);
-    /* Called when a wait is over whose cause only the program itself can tell (its loader, a checkpoint), in the playing
-     * thread; name: that of the phase. Times are CLOCK_MONOTONIC. May be NULL. */
+    /* Called when a wait is over whose cause only the program itself can report (its loader, a checkpoint), in the
+     * playing thread; name: that of the phase. Times are CLOCK_MONOTONIC. May be NULL. */
     void (*on_phase)(void *context, const char *name, int64_t start_ns, int64_t end_ns);
     void *context;
     /* Ends the play early when it becomes non-zero. NULL: SIGTERM and SIGINT end it; their handlers are put back. */

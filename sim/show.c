@@ -13,7 +13,7 @@
 _Static_assert((int)SIM_MEMORY_PAGEABLE == (int)HEC_TRACE_MEMORY_PAGEABLE &&
                    (int)SIM_MEMORY_PINNED == (int)HEC_TRACE_MEMORY_PINNED &&
                    (int)SIM_MEMORY_DEVICE == (int)HEC_TRACE_MEMORY_DEVICE,
-               "kinds of memory have the same numbers in a told call");
+               "kinds of memory have the same numbers in a reported call");
 
 enum part { BEGIN, LOOP, END };
 
@@ -69,7 +69,7 @@ static const struct pace {
 struct sim_show {
     void *library;
     void (*emit)(const struct sim_op *op);
-    void (*tell)(const struct hec_trace_told *told);
+    void (*report)(const struct hec_trace_reported *reported);
     uint32_t (*correlations)(uint32_t count);
     int (*device_truth)(uint32_t device, struct sim_cuda_device_truth *truth);
     uint32_t device, tid;
@@ -101,13 +101,14 @@ int sim_show_open(int ordinal, struct sim_show **result) {
     show->library = dlopen("libcuda.so.1", RTLD_NOW);
     if (show->library) {
         *(void **)&show->emit = dlsym(show->library, "hecSimCudaEmit");
-        *(void **)&show->tell = dlsym(show->library, "hecSimCudaTell");
+        *(void **)&show->report = dlsym(show->library, "hecSimCudaReport");
         *(void **)&show->correlations = dlsym(show->library, "hecSimCudaCorrelations");
         *(void **)&show->device_truth = dlsym(show->library, "hecSimCudaTruth");
         *(void **)&initialize = dlsym(show->library, "cuInit");
     }
     /* without the hook it is the real one: leave it alone */
-    if (!show->emit || !show->tell || !show->correlations || !show->device_truth || !initialize || initialize(0) != 0) {
+    if (!show->emit || !show->report || !show->correlations || !show->device_truth || !initialize ||
+        initialize(0) != 0) {
         sim_show_close(show);
         return HEC_OK;
     }
@@ -121,19 +122,19 @@ void sim_show_close(struct sim_show *show) {
     free(show); /* the library stays: its tracer may be loaded by now */
 }
 
-/* ---- what is told and emitted ---- */
+/* ---- what is reported and emitted ---- */
 
 struct made {
     int64_t start_ns, end_ns;
 };
 
-static void tell(struct sim_show *show, const char *function, struct made made, struct hec_trace_told call) {
+static void report(struct sim_show *show, const char *function, struct made made, struct hec_trace_reported call) {
     call.start_ns = made.start_ns;
     call.end_ns = made.end_ns;
     call.function = function;
     call.tid = show->tid;
     call.device = (uint16_t)show->device;
-    show->tell(&call);
+    show->report(&call);
     show->host_free_ns = made.end_ns;
 }
 
@@ -172,33 +173,33 @@ static void show_copied(struct sim_show *show, enum sim_copy_kind copy, enum sim
     op.u.copy.async = !blocks;
     if (blocks)
         call.end_ns = end_ns + SYNC_TAIL_NS;
-    tell(show, names[to_host][blocks], call,
-         (struct hec_trace_told){.amount = bytes,
-                                 .stream = STREAM_HANDLE(stream),
-                                 .call_class = HEC_TRACE_CALL_COPY,
-                                 .from = op.u.copy.from,
-                                 .to = op.u.copy.to});
+    report(show, names[to_host][blocks], call,
+           (struct hec_trace_reported){.amount = bytes,
+                                       .stream = STREAM_HANDLE(stream),
+                                       .call_class = HEC_TRACE_CALL_COPY,
+                                       .from = op.u.copy.from,
+                                       .to = op.u.copy.to});
     show->emit(&op);
 }
 
 static void show_synchronised(struct sim_show *show, int64_t done_ns) {
     int64_t start = show->host_free_ns < done_ns ? show->host_free_ns : done_ns;
-    tell(show, "cuStreamSynchronize", (struct made){start, done_ns + SYNC_TAIL_NS},
-         (struct hec_trace_told){
-             .stream = STREAM_HANDLE(STREAM), .call_class = HEC_TRACE_CALL_SYNC, .from = HEC_TRACE_WAIT_STREAM});
+    report(show, "cuStreamSynchronize", (struct made){start, done_ns + SYNC_TAIL_NS},
+           (struct hec_trace_reported){
+               .stream = STREAM_HANDLE(STREAM), .call_class = HEC_TRACE_CALL_SYNC, .from = HEC_TRACE_WAIT_STREAM});
 }
 
-static void tell_allocated(struct sim_show *show, uint64_t bytes, int64_t start_ns, int64_t end_ns) {
-    tell(show, "cuMemAlloc_v2", (struct made){start_ns, end_ns},
-         (struct hec_trace_told){.amount = bytes, .call_class = HEC_TRACE_CALL_ALLOC});
+static void report_allocated(struct sim_show *show, uint64_t bytes, int64_t start_ns, int64_t end_ns) {
+    report(show, "cuMemAlloc_v2", (struct made){start_ns, end_ns},
+           (struct hec_trace_reported){.amount = bytes, .call_class = HEC_TRACE_CALL_ALLOC});
 }
 
 /* Memory goes and comes, a call after the other, until just before the program launches again. */
-static void tell_allocations(struct sim_show *show, int64_t start_ns, int64_t end_ns) {
+static void report_allocations(struct sim_show *show, int64_t start_ns, int64_t end_ns) {
     int64_t t = show->host_free_ns > start_ns ? show->host_free_ns : start_ns, last = end_ns - RESUME_NS;
     while (t < last) {
         int64_t stop = t + ALLOCATION_NS < last ? t + ALLOCATION_NS : last;
-        tell_allocated(show, ALLOCATION_BYTES, t, stop);
+        report_allocated(show, ALLOCATION_BYTES, t, stop);
         t = stop;
     }
 }
@@ -206,7 +207,7 @@ static void tell_allocations(struct sim_show *show, int64_t start_ns, int64_t en
 void sim_show_begin(struct sim_show *show, uint64_t bytes, int64_t now_ns) {
     if (!show)
         return;
-    tell_allocated(show, bytes, now_ns - CALL_NS, now_ns);
+    report_allocated(show, bytes, now_ns - CALL_NS, now_ns);
     show->host_free_ns = 0;
 }
 
@@ -257,10 +258,10 @@ static void emit_kernel(struct sim_show *show, const struct kernel *kernel, cons
     op.u.kernel.grid[1] = op.u.kernel.grid[2] = op.u.kernel.block[1] = op.u.kernel.block[2] = 1;
     op.u.kernel.registers = kernel->registers;
     op.u.kernel.dynamic_shared_bytes = kernel->shared_bytes;
-    tell(show, "cuLaunchKernel", call,
-         (struct hec_trace_told){.amount = (uint64_t)(uintptr_t)kernel,
-                                 .stream = STREAM_HANDLE(STREAM),
-                                 .call_class = HEC_TRACE_CALL_LAUNCH});
+    report(show, "cuLaunchKernel", call,
+           (struct hec_trace_reported){.amount = (uint64_t)(uintptr_t)kernel,
+                                       .stream = STREAM_HANDLE(STREAM),
+                                       .call_class = HEC_TRACE_CALL_LAUNCH});
     show->emit(&op);
     show->host_free_ns = launch + pace->host_ns;
 }
@@ -361,7 +362,7 @@ void sim_show_segment(struct sim_show *show, enum sim_activity activity, const s
     else
         account(show, waiting_state(activity), pieces, count, start, end);
     if (activity == SIM_WAIT_ALLOC)
-        tell_allocations(show, start, end);
+        report_allocations(show, start, end);
     show->waited = waits;
 }
 
@@ -389,8 +390,8 @@ static void emit_nothing(const struct sim_op *op) {
     (void)op;
 }
 
-static void tell_nothing(const struct hec_trace_told *told) {
-    (void)told;
+static void report_nothing(const struct hec_trace_reported *reported) {
+    (void)reported;
 }
 
 static uint32_t no_correlations(uint32_t count) {
@@ -412,7 +413,7 @@ int sim_show_predict(const struct sim_case *workload, double seconds, const stru
     if (!show)
         return HEC_ERR_NOMEM;
     show->emit = emit_nothing;
-    show->tell = tell_nothing;
+    show->report = report_nothing;
     show->correlations = no_correlations;
     int err = sim_case_walk(workload, seconds, profile, cap_mw, seed, &walk);
     *truth = show->truth;

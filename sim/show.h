@@ -1,6 +1,6 @@
 /* Shows a played case to whoever traces: for each segment that has happened, the calls that a program would have made and
  * the kernels and copies that they launched, in this order, through the hook of the double of libcuda (cuda/hook.h). Times
- * are those of the segment, so that the timeline of a tracer and the power of the device tell the same story, and what was
+ * are those of the segment, so that the timeline of a tracer and the power of the device agree, and what was
  * shown is known exactly. */
 #ifndef HEC_SIM_SHOW_H
 #define HEC_SIM_SHOW_H

@@ -19,7 +19,7 @@
 #define ROUNDS_MAX 1000
 #define CONFIGS 64u
 
-static size_t told, joined, kernels;
+static size_t reported, joined, kernels;
 
 static uint32_t id(void *context, const void *what) {
     (void)context, (void)what;
@@ -37,7 +37,7 @@ static uint32_t kernel(void *context, const struct hec_kernel *given) {
 }
 static void activities(void *context, const struct hec_activity *given, size_t count) {
     (void)context;
-    told += count;
+    reported += count;
     for (size_t i = 0; i < count; i++)
         if (given[i].kind == HEC_ACTIVITY_KERNEL) {
             kernels++;
@@ -143,7 +143,7 @@ static void fill(struct hec_ring *ring, enum mix mix, uint32_t round, int64_t t_
     }
 }
 
-/* hec_peer_drain, but with a clock that is told: rounds are 0.3 to 0.7 s of the program. */
+/* hec_peer_drain, but with a clock that is given: rounds are 0.3 to 0.7 s of the program. */
 static void drain(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t now_ns) {
     struct hec_ring_record batch[256];
     for (size_t count; (count = hec_ring_read(&peer->process.ring, batch, 256)) > 0;)
@@ -173,14 +173,14 @@ static bool measure(enum mix mix, int rounds, struct hec_ring_record *copied) {
     int64_t round_ns = (mix == MIX_MATCHED ? RECORDS / 2 : RECORDS) * (int64_t)STEP_NS;
     int64_t t_ns = hec_clock_mono_ns() - (rounds + 2) * round_ns, now_ns = t_ns + HEC_NS_PER_MS;
     hec_trace_run_init(&run, &sink, t_ns);
-    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .teller = &run.teller};
+    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .reporter = &run.reporter};
     struct hec_trace_peer *peer =
         (struct hec_trace_peer *)hec_peer_new(&peers, &(struct hec_intake_ring){reader, getpid(), -1}, now_ns);
     if (!peer)
         return false;
     define(&ring, t_ns + 1, mix == MIX_MATCHED);
     drain(peer, &run, t_ns + HEC_NS_PER_MS);
-    told = joined = kernels = 0;
+    reported = joined = kernels = 0;
     for (int round = 0; round < rounds; round++) {
         fill(&ring, mix, (uint32_t)round, t_ns + 1000 + round * round_ns);
         int64_t start_ns = cpu_ns();
@@ -214,11 +214,11 @@ static bool measure(enum mix mix, int rounds, struct hec_ring_record *copied) {
     printf("  %-32s %8.1f ns a record, %5.1f x memcpy\n", "reading the ring", read_ns, read_ns / copy_ns);
     printf("  %-32s %8.1f ns a record, %5.1f x memcpy; the end %.1f ms\n", "the collector, all of it", take_ns,
            take_ns / copy_ns, end_ms);
-    printf("  %zu activities told, %zu kernels, %zu with their launch, %llu records lost\n", told, kernels, joined,
+    printf("  %zu activities told, %zu kernels, %zu with their launch, %llu records lost\n", reported, kernels, joined,
            (unsigned long long)lost);
     size_t records = (size_t)rounds * RECORDS;
-    /* each record is told once; a launch that was found is told by its kernel */
-    return lost == 0 && told + joined == records && (mix != MIX_MATCHED || joined * 10 >= kernels * 9);
+    /* each record is reported once; a launch that was found is reported by its kernel */
+    return lost == 0 && reported + joined == records && (mix != MIX_MATCHED || joined * 10 >= kernels * 9);
 }
 
 int main(int argc, char **argv) {

@@ -102,7 +102,7 @@ def name_leaves(pages, count, length):
 
 @hostile
 def names_of_one_chain(base, path):
-    """70 000 names of 32 KB in 3.5 MB."""
+    """70000 names of 32 KB in 3.5 MB."""
     root, pages = small_pages(base, path, "trace_name")
     pages.build(root, name_leaves(pages, 70000, 32000))
     pages.save()
@@ -156,7 +156,7 @@ def calls(base, path):
 
 @hostile
 def blocks_at_once(base, path):
-    """8 000 full blocks that all begin together: 33 million activities would have to wait."""
+    """8000 full blocks that all begin together: 33 million activities would have to wait."""
     db = open_run(base, path)
     db.execute("BEGIN")
     db.execute(STREAM.format(id=1, device=0))
@@ -167,7 +167,7 @@ def blocks_at_once(base, path):
 
 @hostile
 def kernels_by_device(base, path):
-    """4 096 names of kernels on each of 64 devices, in 4 MB; their rows."""
+    """4096 names of kernels on each of 64 devices, in 4 MB; their rows."""
     db = open_run(base, path)
     db.execute("BEGIN")
     db.executemany("INSERT INTO trace_name VALUES (?, ?)", ((i, f"k{i}") for i in range(1, 65536)))
@@ -199,7 +199,7 @@ def event_tree(base, path):
 
 @hostile
 def event_rows(base, path):
-    """200 000 events with one text of 60 KB, in 3 MB."""
+    """200000 events with one text of 60 KB, in 3 MB."""
     root, pages = small_pages(base, path, "event")
     length = 60000
     while True:
@@ -342,7 +342,7 @@ def export_tree(base, path):
 
 @hostile
 def export_names(base, path):
-    """100 000 kernels, each with a name of 900 KB, in 6 MB."""
+    """100000 kernels, each with a name of 900 KB, in 6 MB."""
     db = open_export(path)
     db.execute("INSERT INTO StringIds VALUES (1, ?)", ["n" * 900000])
     db.execute("BEGIN")
@@ -402,7 +402,7 @@ def trace_bomb(base, path):
 
 @hostile
 def trace_names(base, path):
-    """20 000 kernels, each with a name of its own of 16 KB."""
+    """20000 kernels, each with a name of its own of 16 KB."""
     write_trace(path, (kernel(i, name=f"{i}" + "n" * 16000) for i in range(20000)), "gz")
 
 
@@ -420,7 +420,7 @@ def trace_steps(base, path):
 
 @hostile
 def trace_colliding(base, path):
-    """150 000 launches whose ids fall into one place of the table."""
+    """150000 launches whose ids fall into one place of the table."""
     inverse = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
     ids = ((i * inverse) % (1 << 64) for i in range(1, 1 << 32))
     exact = (c for c in ids if c < 10**18)  # larger ones are read as doubles
@@ -435,14 +435,14 @@ def trace_empty_members(base, path):
 
 @hostile
 def trace_open(base, path):
-    """70 000 events that begin and do not end."""
+    """70000 events that begin and do not end."""
     begin = '{"ph":"B","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1}'
     write_trace(path, (begin for _ in range(70000)))
 
 
 @hostile
 def trace_tracks(base, path):
-    """70 000 streams."""
+    """70000 streams."""
     write_trace(path, (kernel(i, stream=i) for i in range(70000)))
 
 

@@ -69,7 +69,7 @@ static int64_t keep_busy(int device, int64_t until_ns, int64_t from_ns, uint64_t
 static void simulate(struct hec_lane_set lanes[HEC_LANE_COUNT], struct hec_writer *writer, int64_t start_ns,
                      int64_t end_ns) {
     uint64_t random[DEVICES];
-    int64_t busy_ns[DEVICES], flush_ns = start_ns, tell_ns = start_ns + NS_PER_HOUR, now_ns = start_ns;
+    int64_t busy_ns[DEVICES], flush_ns = start_ns, report_ns = start_ns + NS_PER_HOUR, now_ns = start_ns;
     for (int d = 0; d < DEVICES; d++) {
         random[d] = (uint64_t)d + 1;
         busy_ns[d] = start_ns;
@@ -89,10 +89,10 @@ static void simulate(struct hec_lane_set lanes[HEC_LANE_COUNT], struct hec_write
             hec_writer_flush(writer, NULL);
             flush_ns = now_ns + HEC_NS_PER_S;
         }
-        if (now_ns >= tell_ns) {
+        if (now_ns >= report_ns) {
             fprintf(stderr, "\rhour %2" PRId64 ": %.1f MB, %.1f s CPU ", (now_ns - start_ns) / NS_PER_HOUR,
                     (double)own_memory_kib() / 1024, cpu_seconds());
-            tell_ns += NS_PER_HOUR;
+            report_ns += NS_PER_HOUR;
         }
         now_ns = next_ns > now_ns ? next_ns : now_ns + HEC_NS_PER_MS;
         sim_world_set_now_ns(world, now_ns);

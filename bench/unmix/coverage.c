@@ -8,7 +8,7 @@ static double percent(int part, int whole) {
     return whole ? 100.0 * part / whole : NAN;
 }
 
-static void print_label(const char *label, const struct told *t) {
+static void print_label(const char *label, const struct reported *t) {
     if (t->runs)
         printf(" %s | %d | %d | %.1f | %.1f | %.1f |\n", label, t->runs, t->rows, percent(t->covered, t->rows),
                100 * t->widths / t->large, percent(t->off, t->large));

@@ -8,9 +8,9 @@
             train(x, y)
         hec.step(samples=batch)
 
-Run by ``hec run -- python train.py``, the program tells HEC what work it does, so that energy is given per sample.
+Run by ``hec run -- python train.py``, the program reports to HEC what work it does, so that energy is given per sample.
 Run alone, the same program does the same: importing this package then imports nothing else, and every call returns
-at once. No function raises because of HEC, whatever is missing or broken; marks are dropped rather than waited for.
+at once. No function raises because of HEC, even if something is missing or broken; marks are dropped rather than waited for.
 
 Functions may be called from any thread, and in forked children, which are seen as processes of their own.
 """

@@ -127,7 +127,7 @@ struct sim_cu_scope {
 
 /* Begin a call: SIM_CUDA_SUCCESS, or NOT_INITIALIZED. */
 CUresult sim_cu_enter(struct sim_cu_scope *scope, enum sim_cu_call call);
-/* End it: the host's cost is spent, the record told. Returns result. */
+/* End it: the host's cost is spent, the record reported. Returns result. */
 CUresult sim_cu_leave(const struct sim_cu_scope *scope, CUresult result);
 
 #define SIM_CU_ENTER(name)                                                                                             \
@@ -141,7 +141,7 @@ CUresult sim_cu_leave(const struct sim_cu_scope *scope, CUresult result);
 
 /* Which device an ordinal means. HEC_ERR_NOTFOUND. */
 int sim_cu_find_device(const char *visible, int ordinal, struct sim_cu_device *device);
-void sim_cu_tell(const struct sim_op *op);
+void sim_cu_report(const struct sim_op *op);
 bool sim_cu_graph_level(void);
 int64_t sim_cu_now(void);
 void sim_cu_spend(int64_t duration_ns);
@@ -164,7 +164,7 @@ CUresult sim_cu_submit_graph(CUstream stream, const struct CUgraphExec_st *exec,
 /* When everything on a stream / in a context is done. */
 int64_t sim_cu_stream_tail(CUstream stream);
 int64_t sim_cu_context_tail(CUcontext context);
-/* Wait for t_ns in a call and tell the synchronisation. */
+/* Wait for t_ns in a call and report the synchronisation. */
 void sim_cu_synchronize(const struct sim_cu_scope *scope, int64_t t_ns, enum sim_sync_kind type, uint32_t stream,
                         uint32_t event);
 

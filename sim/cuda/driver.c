@@ -1,4 +1,4 @@
-/* The double of libcuda: initialisation, injection, calls and who is told about them. */
+/* The double of libcuda: initialisation, injection, calls and who is notified of them. */
 #include "sim/cuda/double.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static const struct {
 static struct sim_cuda_listener listeners[SIM_CUDA_LISTENER_MAX];
 static int listener_count; /* published last */
 static uint32_t correlations;
-static void (*injected_tell)(const struct hec_trace_told *told); /* NULL: it wants none */
+static void (*injected_report)(const struct hec_trace_reported *reported); /* NULL: it wants none */
 
 /* cuInit: whoever comes first does it, the others wait; the injected library may call back. */
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -81,7 +81,7 @@ static void count(const struct sim_op *op) {
     pthread_mutex_unlock(&sim_cu.lock);
 }
 
-void sim_cu_tell(const struct sim_op *op) {
+void sim_cu_report(const struct sim_op *op) {
     if (op->kind <= SIM_OP_GRAPH)
         count(op);
     for (int i = 0, n = listening(); i < n; i++)
@@ -99,12 +99,12 @@ SIM_EXPORT void hecSimCudaEmit(const struct sim_op *op) {
     struct sim_op planned = *op;
     planned.planned = true;
     if (op->device < (uint32_t)sim_cu.device_count)
-        sim_cu_tell(&planned);
+        sim_cu_report(&planned);
 }
 
-SIM_EXPORT void hecSimCudaTell(const struct hec_trace_told *told) {
-    if (injected_tell)
-        injected_tell(told);
+SIM_EXPORT void hecSimCudaReport(const struct hec_trace_reported *reported) {
+    if (injected_report)
+        injected_report(reported);
 }
 
 SIM_EXPORT uint32_t hecSimCudaCorrelations(uint32_t number) {
@@ -185,7 +185,7 @@ CUresult sim_cu_leave(const struct sim_cu_scope *scope, CUresult result) {
                         .start_ns = scope->start_ns,
                         .end_ns = sim_cu_now(),
                         .u.api = {calls[scope->call].cbid, sim_cu_tid(), result}};
-    sim_cu_tell(&op);
+    sim_cu_report(&op);
     CUcontext context = sim_cu_current();
     for (int i = 0, n = listening(); i < n; i++)
         if (listeners[i].call)
@@ -217,7 +217,7 @@ static void inject(void) {
     if (library)
         *(void **)&initialize = dlsym(library, "InitializeInjection");
     if (initialize && initialize())
-        *(void **)&injected_tell = dlsym(library, "hec_trace_tell");
+        *(void **)&injected_report = dlsym(library, "hec_trace_report");
 }
 
 SIM_EXPORT CUresult cuInit(unsigned flags) {

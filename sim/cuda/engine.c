@@ -160,7 +160,7 @@ CUresult sim_cu_submit(CUstream stream, const struct sim_work *work, const struc
     note_end(stream);
     pthread_mutex_unlock(&sim_cu.lock);
     *end_ns = op.end_ns;
-    sim_cu_tell(&op);
+    sim_cu_report(&op);
     return SIM_CUDA_SUCCESS;
 }
 
@@ -180,14 +180,14 @@ CUresult sim_cu_submit_graph(CUstream stream, const struct CUgraphExec_st *exec,
     note_end(stream);
     pthread_mutex_unlock(&sim_cu.lock);
     for (size_t i = 0; i < exec->count; i++)
-        sim_cu_tell(&ops[i]);
+        sim_cu_report(&ops[i]);
     if (exec->count) {
         whole.kind = SIM_OP_GRAPH;
         whole.graph = exec->id;
         whole.graph_level = exec->graph_level;
         whole.start_ns = ops[0].start_ns;
         whole.end_ns = ops[exec->count - 1].end_ns;
-        sim_cu_tell(&whole);
+        sim_cu_report(&whole);
     }
     free(ops);
     return SIM_CUDA_SUCCESS;
@@ -225,5 +225,5 @@ void sim_cu_synchronize(const struct sim_cu_scope *scope, int64_t t_ns, enum sim
         op.device = (uint32_t)scope->context->ordinal;
         op.context = scope->context->id;
     }
-    sim_cu_tell(&op);
+    sim_cu_report(&op);
 }

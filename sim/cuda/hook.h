@@ -2,7 +2,7 @@
  * player of workloads and test programs. Exported by libcuda.so.1 beside NVIDIA's names.
  *
  * Times are CLOCK_MONOTONIC nanoseconds (the clock of the simulated machine). The device is computed ahead: an operation
- * is told when it is launched, and its start and end may lie in the future. */
+ * is reported when it is launched, and its start and end may lie in the future. */
 #ifndef HEC_SIM_CUDA_HOOK_H
 #define HEC_SIM_CUDA_HOOK_H
 
@@ -76,13 +76,13 @@ struct sim_cuda_listener {
 /* 0; -1: another ABI, or SIM_CUDA_LISTENER_MAX are there. A listener stays for the life of the process. */
 int hecSimCudaListen(uint32_t abi, const struct sim_cuda_listener *listener);
 
-/* Tell the listeners about an operation that a program which schedules by itself (sim/play.h) has done; it counts in the
+/* Report to the listeners an operation that a program which schedules by itself (sim/play.h) has done; it counts in the
  * truth. */
 void hecSimCudaEmit(const struct sim_op *op);
-/* Tell the injected library (hec_trace_tell) of a call that such a program has made, before the operation that the call
- * caused is emitted: no function of this library was called, so nobody in front of it could time it. The first one may wait
- * until a tracer is attached. */
-void hecSimCudaTell(const struct hec_trace_told *told);
+/* Report to the injected library (hec_trace_report) a call that such a program has made, before the operation that the
+ * call caused is emitted: no function of this library was called, so nobody in front of it could time it. The first one
+ * may wait until a tracer is attached. */
+void hecSimCudaReport(const struct hec_trace_reported *reported);
 /* Take `count` correlation ids; the first is returned. */
 uint32_t hecSimCudaCorrelations(uint32_t count);
 

@@ -100,7 +100,7 @@ SIM_EXPORT CUptiResult cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enab
     return usable();
 }
 
-/* ---- what the device tells ---- */
+/* ---- what the device reports ---- */
 
 static bool has(const struct sim_choice *choice, uint32_t kind) {
     return choice->kinds >> kind & 1;

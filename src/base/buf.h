@@ -1,5 +1,5 @@
 /* A growing text buffer with a mandatory maximum. After any failed append the buffer is
- * "broken": later appends do nothing, and hec_buf_error tells why, so that a writer checks once. */
+ * "broken": later appends do nothing, and hec_buf_error says why, so that a writer checks once. */
 #ifndef HEC_BASE_BUF_H
 #define HEC_BASE_BUF_H
 

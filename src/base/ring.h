@@ -19,7 +19,7 @@
 
 #define HEC_RING_MAGIC UINT64_C(0x31474e4952434548) /* "HECRING1", little-endian */
 #define HEC_RING_ABI 1u
-#define HEC_RING_RECORDS_DEFAULT 16384u /* 1 MB: 160 000 records a second at the reader's 100 ms */
+#define HEC_RING_RECORDS_DEFAULT 16384u /* 1 MB: 160000 records a second at the reader's 100 ms */
 #define HEC_RING_RECORDS_MIN 64u
 #define HEC_RING_RECORDS_MAX (1u << 22) /* 256 MB */
 #define HEC_RING_HEADER_BYTES 4096u
@@ -74,7 +74,7 @@ struct hec_ring_knob {
     double number;
 };
 
-/* hec_ring_record.flags of STEP_FOUND: what told of the step. */
+/* hec_ring_record.flags of STEP_FOUND: what reported the step. */
 #define HEC_RING_STEP_OPTIMIZER 1u /* an optimizer's step returned */
 #define HEC_RING_STEP_MODULE 2u    /* the outermost module was called (inference) */
 
@@ -211,7 +211,7 @@ uint64_t hec_ring_pending(const struct hec_ring_reader *reader);
 /* Lost so far: dropped by writers (as they say) and skipped. */
 uint64_t hec_ring_lost(const struct hec_ring_reader *reader);
 
-/* Tell the writers that nobody reads any more, and unmap. */
+/* Signal to the writers that nobody reads any more, and unmap. */
 void hec_ring_close(struct hec_ring_reader *reader);
 
 #endif

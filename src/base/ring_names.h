@@ -1,5 +1,5 @@
 /* The reader's side of interned names: puts the pieces of HEC_RING_NAME records together, per ring.
- * Bounded whatever the writer sends; a name that does not fit the bounds stays undefined. */
+ * Bounded for anything the writer sends; a name that does not fit the bounds stays undefined. */
 #ifndef HEC_BASE_RING_NAMES_H
 #define HEC_BASE_RING_NAMES_H
 

@@ -22,8 +22,8 @@ size_t hec_text_character(const unsigned char *text, size_t left) {
 }
 
 /* Characters of Unicode that show nothing and change what is shown around them: they break lines, turn the direction of the
- * text after them (a file that is named "exe.gpj" backwards), or tell apart what looks alike. Its categories Cf, Zl and Zp, but
- * for the few signs among them that are seen. */
+ * text after them (a file that is named "exe.gpj" backwards), or differ although they look alike. Its categories Cf, Zl
+ * and Zp, but for the few signs among them that are seen. */
 static const struct {
     uint32_t first, last;
 } invisible[] = {

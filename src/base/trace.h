@@ -163,9 +163,9 @@ struct hec_trace_call {
     uint8_t reserved;
 };
 
-/* What a simulator tells libhectrace.so of its calls, by hec_trace_tell: it plays a schedule faster or slower than it makes
- * the calls, so that no trampoline could time them. */
-struct hec_trace_told {
+/* What a simulator reports to libhectrace.so of its calls, by hec_trace_report: it plays a schedule faster or slower
+ * than it makes the calls, so that no trampoline could time them. */
+struct hec_trace_reported {
     int64_t start_ns, end_ns;
     const char *function; /* "cuLaunchKernel" */
     uint64_t amount, stream;
@@ -187,7 +187,7 @@ struct hec_trace_burst {
     uint16_t reserved[3];
 };
 
-/* hec_ring_record.flags: 1 = the window is still open (told about once a second; a later one replaces it). */
+/* hec_ring_record.flags: 1 = the window is still open (reported about once a second; a later one replaces it). */
 #define HEC_TRACE_WINDOW_OPEN 1u
 struct hec_trace_window {
     int64_t duration_ns;
@@ -211,7 +211,7 @@ struct hec_trace_counts {
 
 struct hec_trace_holder {
     uint32_t name; /* name id of the holder ("torch.profiler", the file that called CUPTI); 0: CUPTI is free again */
-    uint32_t code; /* CUPTI's result that told, 0 otherwise */
+    uint32_t code; /* CUPTI's result that showed it, 0 otherwise */
     uint32_t reserved[8];
 };
 

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "launch/simulation.h"
 #include "observe/nvml/probe.h"
+#include "report/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ static int keep(const struct hec_peaks *peaks, struct hec_why *why) {
 static int one(struct job *job, const struct hec_device *device) {
     struct hec_peaks peaks;
     struct hec_why why = {""};
+    char gpu[HEC_FORMAT_SIZE];
     int err;
     if (hec_args_has(&job->args, HEC_OPT_SHOW)) {
         err = hec_calibration_read(device->uuid, &peaks, &why);
@@ -44,7 +46,7 @@ static int one(struct job *job, const struct hec_device *device) {
             err = keep(&peaks, &why);
     }
     if (err < 0) {
-        hec_error("calibrate: GPU %d: %s", device->index, why.text[0] ? why.text : hec_err_text(err));
+        hec_error("calibrate: %s: %s", hec_format_gpu(gpu, device->index), why.text[0] ? why.text : hec_err_text(err));
         return err;
     }
     if (job->json)

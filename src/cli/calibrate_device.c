@@ -137,7 +137,7 @@ static double sensor(void *context, enum hec_peak_kind kind) {
     return (double)(kind == HEC_PEAK_SENSOR_WINDOW ? response.window_ns : response.delay_ns);
 }
 
-static void tell(void *context, enum hec_peak_kind kind, const char *why) {
+static void report(void *context, enum hec_peak_kind kind, const char *why) {
     (void)context;
     if (why)
         hec_warn("calibrate: no figure for %s: %s", hec_peak_name(kind), why);
@@ -162,7 +162,7 @@ static int other_processes(const struct card *card) {
     return others;
 }
 
-/* In a container the list may be empty although the device works: its utilisation tells. */
+/* In a container the list may be empty although the device works: its utilisation shows it. */
 static int look_for_others(const struct card *card, bool force, bool *shared, struct hec_why *why) {
     struct hec_nvml_utilization used = {0, 0};
     int others = other_processes(card);
@@ -244,7 +244,7 @@ int hec_calibrate_device(const struct hec_device *device, bool force, struct hec
     if (err == HEC_OK) {
         err = look_for_others(&card, force, &peaks->shared, why);
         int ordinal = err < 0 ? err : ordinal_of(&cuda, device->uuid, why);
-        struct hec_cuda_bench bench = {.cuda = &cuda, .device = ordinal, .context = &card, .tell = tell};
+        struct hec_cuda_bench bench = {.cuda = &cuda, .device = ordinal, .context = &card, .report = report};
         bench.throttled = card.nvml.clocks_event_reasons ? throttled : NULL;
         bench.idle_watts = card.nvml.energy || card.nvml.power_usage ? idle_watts : NULL;
         if (card.nvml.samples || card.nvml.power_usage) {

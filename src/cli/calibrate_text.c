@@ -32,7 +32,8 @@ static void print_figure(const struct hec_peaks *peaks, const struct hec_part *p
 
 void hec_calibrate_text(const struct hec_peaks *peaks, int index) {
     const struct hec_part *part = hec_part_find(peaks->name);
-    printf("GPU %d  %s, %s\n", index, peaks->name, peaks->uuid);
+    char gpu[HEC_FORMAT_SIZE];
+    printf("%s  %s, %s\n", hec_format_gpu(gpu, index), peaks->name, peaks->uuid);
     printf("  measured %s, driver %s, %d SMs, up to %.0f MHz, power limit %.0f W%s%s\n", peaks->measured, peaks->driver,
            peaks->sms, peaks->sm_max_mhz, peaks->power_limit_w,
            peaks->shared ? "; other processes used the device: too low" : "",

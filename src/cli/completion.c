@@ -41,7 +41,7 @@ static void bash_valued(int verb) {
     puts(" ' ;;");
 }
 
-/* What an option's argument may be, whatever the verb. */
+/* What an option's argument may be, for any verb. */
 static void bash_arguments(void) {
     for (int i = 0; i < HEC_OPT_COUNT; i++) {
         const struct hec_option_info *option = hec_option_info((enum hec_option)i);

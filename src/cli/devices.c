@@ -21,7 +21,7 @@ struct look {
     struct hec_buf out;
 };
 
-/* What both verbs begin with. HEC_OK, 1 (help was printed) or an error that was told. */
+/* What both verbs begin with. HEC_OK, 1 (help was printed) or an error that was reported. */
 static int begin(struct look *look, enum hec_verb verb, int argc, char **argv) {
     int err = hec_args_parse(verb, argc, argv, &look->args);
     if (err == HEC_OK && look->args.rest_count > 0) {

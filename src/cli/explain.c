@@ -1,4 +1,4 @@
-/* hec explain: what a cause means, how it is told, and what answers it. */
+/* hec explain: what a cause means, how it is recognised, and what answers it. */
 #include "report/explain.h"
 
 #include "base/log.h"

@@ -99,7 +99,7 @@ static void man_tail(void) {
         "fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 75 busy (another run writes the file), "
         "77 permission denied.\n"
         ".SH ENVIRONMENT\n.TP\n.B HEC_PRICE, HEC_CARBON, HEC_GPU_HOUR\nDefaults of \\-\\-price, \\-\\-carbon and "
-        "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n.TP\n.B COLUMNS\nWidth of lines; else that of the terminal, at most 120, else 80.\n.TP\n.B CUDA_VISIBLE_DEVICES\nRead to tell which "
+        "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n.TP\n.B COLUMNS\nWidth of lines; else that of the terminal, at most 120, else 80.\n.TP\n.B CUDA_VISIBLE_DEVICES\nRead to find out which "
         "devices the command may use.");
 }
 

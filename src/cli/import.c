@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The writer keeps about two million activities in memory; importing tells some millions a second. */
+/* The writer keeps about two million activities in memory; importing brings some millions a second. */
 #define FLUSH_NS (100 * HEC_NS_PER_MS)
 #define NAMES_MAX 1000
 
@@ -54,7 +54,7 @@ static int progress(void *context, const char *path, double share) {
     if (now_ns - s->flushed_ns < FLUSH_NS)
         return HEC_OK;
     s->flushed_ns = now_ns;
-    hec_writer_flush(s->writer, NULL); /* what cannot be written is kept and tried again; closing tells */
+    hec_writer_flush(s->writer, NULL); /* what cannot be written is kept and tried again; closing says so */
     return HEC_OK;
 }
 

@@ -61,7 +61,7 @@ static int dispatch(int argc, char **argv) {
     return hec_verb_info(verb)->function(argc - 1, argv + 1);
 }
 
-/* A full disk must not look like success, whatever a verb prints and how. */
+/* A full disk must not look like success, no matter what a verb prints and how. */
 int main(int argc, char **argv) {
     fill_closed_streams();
     int status = dispatch(argc, argv);

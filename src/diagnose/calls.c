@@ -13,7 +13,7 @@
 #define ROUND_NS (10 * HEC_NS_PER_MS)
 #define ROUND_COPIES 64
 #define LAUNCH_SLACK_NS (100 * HEC_NS_PER_US) /* between the clocks of host and device: else the call is another's */
-#define LATE_NS (2 * HEC_NS_PER_S)            /* where no steps tell when the start-up is over */
+#define LATE_NS (2 * HEC_NS_PER_S)            /* where no steps show when the start-up is over */
 #define CHAIN_LEAST 3
 #define BURST_MOST 1e7 /* launches: 100 ms hold no more */
 

@@ -16,8 +16,8 @@ struct build {
     struct hec_device_steps steps;
     struct hec_steady steady[HEC_DEVICE_MAX]; /* by hec_device.index */
     struct hec_ledger_builder *ledger, *steady_ledger;
-    struct hec_inferred *inferred;   /* NULL: CUPTI saw all that is told */
-    const struct hec_timeline *told; /* where inferred is not NULL */
+    struct hec_inferred *inferred;       /* NULL: CUPTI saw all that is reported */
+    const struct hec_timeline *reported; /* where inferred is not NULL */
     struct hec_states *states;
     uint64_t active; /* bits of devices that have pieces */
     /* the rest is not of a pass that only widens bounds */
@@ -47,9 +47,9 @@ static const struct hec_steady *steady_of(const struct build *b, int device) {
 }
 
 /* Part of the time in which kernels ran that the device did nothing but communicate, where it was seen. */
-static double comm_share(const struct hec_timeline *told, int device) {
-    for (int i = 0; told && i < told->device_count; i++) {
-        const struct hec_device_timeline *t = &told->devices[i];
+static double comm_share(const struct hec_timeline *reported, int device) {
+    for (int i = 0; reported && i < reported->device_count; i++) {
+        const struct hec_device_timeline *t = &reported->devices[i];
         double alone = t->comm_s * (1 - (isfinite(t->comm_overlap) ? t->comm_overlap : 0));
         if (t->device == device && alone > 0)
             return alone / (t->compute_s + alone);
@@ -81,7 +81,7 @@ static int take_piece(void *context, int device, const struct hec_state_piece *p
     struct hec_state_piece compute = *piece, comm = *piece;
     bool seen = !b->inferred || piece->state != HEC_STATE_COMPUTE ||
                 hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
-    double share = seen ? 0 : comm_share(b->told, device);
+    double share = seen ? 0 : comm_share(b->reported, device);
     if (!(share > 0))
         return give_piece(b, device, piece);
     compute.end_ns -= (int64_t)(share * (double)(piece->end_ns - piece->start_ns));
@@ -130,7 +130,7 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
     return hec_states_begin(pass, NULL, &visitor, &b->states, &consumers[1]);
 }
 
-/* All pieces are told. */
+/* All pieces are reported. */
 static int end_states(struct build *b) {
     struct hec_states *states = b->states;
     b->states = NULL;
@@ -172,11 +172,11 @@ static int run(struct build *b, struct hec_inferred *inferred, enum hec_inferred
 }
 
 /* The seconds' bounds: the ledgers of the other possibilities. */
-static int widen(struct hec_inferred *inferred, const struct hec_timeline *told, struct hec_diagnosis *out,
+static int widen(struct hec_inferred *inferred, const struct hec_timeline *reported, struct hec_diagnosis *out,
                  struct hec_why *why) {
     int err = 0;
     for (int v = HEC_INFERRED_GUESS + 1; v < HEC_INFERRED_VARIANT_COUNT && !err; v++) {
-        struct build b = {.inferred = inferred, .told = told};
+        struct build b = {.inferred = inferred, .reported = reported};
         struct hec_ledger ledger = {0}, steady = {0};
         err = run(&b, inferred, v, true, why);
         if (!err)
@@ -318,7 +318,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, const struct hec_summary_
         err = hec_inferred_decide(b->inferred, input, &any, why);
     if (!err && any) { /* what CUPTI saw is not all */
         discard(&b->main);
-        b->main = (struct build){.inferred = b->inferred, .told = timeline, .tapes = tapes};
+        b->main = (struct build){.inferred = b->inferred, .reported = timeline, .tapes = tapes};
         err = run(&b->main, b->inferred, HEC_INFERRED_GUESS, false, why);
     }
     if (!err)

@@ -36,11 +36,11 @@ struct hec_summary_input;
 struct hec_device_summary;
 struct hec_diagnosis_builder;
 
-/* One pass (pass.h) feeds the ledger, the source lines and the watts. Seconds are always told; joules where the device's
- * energy is valid and its power readings span enough, and then the rows add up to that energy. A device's watts by state
- * come from its power history and the windows between the values of its energy counter (unmix.h), and where those do not
- * tell them apart from what is known of states beforehand (pricing.h), with bounds that are as wide; of time that was not
- * traced they count as those of the state that it is counted for.
+/* One pass (pass.h) feeds the ledger, the source lines and the watts. Seconds are always given; joules where the
+ * device's energy is valid and its power readings span enough, and then the rows add up to that energy. A device's
+ * watts by state come from its power history and the windows between the values of its energy counter (unmix.h), and
+ * where those do not separate them from what is known of states beforehand (pricing.h), with bounds that are as wide;
+ * of time that was not traced they count as those of the state that it is counted for.
  *
  * The pass is to stay until the end. watts: devices have telemetry, which is to be read. Pure; linear in time; memory grows
  * with what ledger.h, calls.h, source_lines.h, inferred.h and watts.h say, and 64 bytes a reading of at most 2.8 hours: of
@@ -48,7 +48,7 @@ struct hec_diagnosis_builder;
 #define HEC_DIAGNOSIS_CONSUMERS 4
 int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_diagnosis_builder **out,
                         struct hec_pass_consumer *consumers); /* HEC_DIAGNOSIS_CONSUMERS of them */
-/* timeline: of the same pass, complete. devices: energies filled in. Frees the builder, whatever it returns: 0,
+/* timeline: of the same pass, complete. devices: energies filled in. Frees the builder in any case: 0,
  * HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */
 int hec_diagnosis_end(struct hec_diagnosis_builder *builder, const struct hec_summary_input *input,
                       const struct hec_timeline *timeline, const struct hec_device_summary *devices, int device_count,

@@ -17,7 +17,7 @@ const char *hec_cause_name(enum hec_cause cause);  /* "data"; "?" out of range *
 const char *hec_cause_title(enum hec_cause cause); /* "starved for data" */
 enum hec_cause hec_cause_find(const char *name);   /* HEC_CAUSE_COUNT: no such cause */
 
-/* A prediction: best guess and interval, 0 <= low <= best <= high <= 1. NAN, all three: cannot be told. */
+/* A prediction: best guess and interval, 0 <= low <= best <= high <= 1. NAN, all three: unknown. */
 struct hec_saving {
     double low, best, high;
 };
@@ -98,7 +98,7 @@ enum hec_scale_reason {
     HEC_SCALE_REASONS
 };
 
-/* Profile before you procure: above 70 % of sustained utilisation with nothing worth mending, more GPUs are honest. */
+/* Profile before you procure: above 70 % of sustained utilisation with nothing worth fixing, more GPUs are honest. */
 struct hec_scale_out {
     enum hec_scale verdict;
     enum hec_scale_reason reason;

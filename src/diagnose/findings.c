@@ -42,7 +42,7 @@ static bool is_about(const struct hec_finding *finding, const struct hec_source_
     return l->device == finding->device && (finding->states & (1u << l->state));
 }
 
-/* Seconds of a line over all states of the finding; 0 where an earlier row has told it, or it is of none of them. */
+/* Seconds of a line over all states of the finding; 0 where an earlier row has it, or it is of none of them. */
 static double seconds_of(const struct hec_source_lines *source, int at, const struct hec_finding *finding) {
     const struct hec_source_line *line = &source->lines[at];
     double seconds = 0;

@@ -12,8 +12,8 @@
  *   a gap with startup        compile, but for data and checkpoint: what leads to a load is compiling
  *
  * So a cause never has more than what its own time was: a wait of 1 ms that the device ran dry in explains 1 ms of launching
- * after it. Where no steps tell set-up from the rest, gaps with startup are start-up, and what host, sync and launch have
- * in gaps of HEC_GAP_LONG_S and more is nobody's: few and long is what set-up looks like. */
+ * after it. Where no steps separate set-up from the rest, gaps with startup are start-up, and what host, sync and
+ * launch have in gaps of HEC_GAP_LONG_S and more is nobody's: few and long is what set-up looks like. */
 #ifndef HEC_DIAGNOSE_GAPS_H
 #define HEC_DIAGNOSE_GAPS_H
 
@@ -21,7 +21,7 @@
 #include "diagnose/recurrence.h"
 #include "diagnose/state.h"
 
-/* Importing a package, building a model: a loop has hardly steps that wait for so long. */
+/* Importing a package, building a model: a loop rarely has steps that wait for so long. */
 #define HEC_GAP_LONG_S 0.3
 
 /* CUDA's queue holds about 1000 launches of about 10 us: a program is never ahead by more. */
@@ -59,7 +59,7 @@ struct hec_gaps {
     int count;
 };
 
-/* steady: steps tell set-up from the rest. 0 or HEC_ERR_NOMEM. */
+/* steady: steps separate set-up from the rest. 0 or HEC_ERR_NOMEM. */
 int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece, bool steady);
 void hec_gaps_end(struct hec_gaps *gaps);                                         /* closes what is open */
 const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device); /* NULL: none */

@@ -34,7 +34,7 @@ struct machine {
     struct hec_inferred_device device;
     struct hec_inferred_share share;
     uint32_t track; /* of what is inferred */
-    size_t window;  /* the first of the process that ends after what was told */
+    size_t window;  /* the first of the process that ends after what was reported */
     bool opened;    /* something was seen in that window */
 };
 
@@ -45,7 +45,7 @@ struct pending {
 
 struct hec_inferred {
     const struct hec_pass *from;
-    struct hec_pass view; /* the same, as it is told: its tables and survey are those of `from` but for tracks */
+    struct hec_pass view; /* the same, as it is reported: its tables and survey are those of `from` but for tracks */
     struct hec_timeline_input input;
     struct hec_inferred_survey survey;
     bool keeps, cut; /* cut: there was more than could be kept */
@@ -55,7 +55,7 @@ struct hec_inferred {
     size_t machine_count;
     enum hec_inferred_variant variant;
     /* of the pass at hand */
-    bool telling; /* else the shares are being gathered */
+    bool reporting; /* else the shares are being gathered */
     uint32_t kinds;
     struct pending *pending;
     size_t pending_count, pending_capacity, settled;
@@ -197,8 +197,8 @@ static int put_launching(struct machine *m, const struct hec_inferred_part *part
 }
 
 /* A part or a piece of one, outside of windows and with one share. */
-static int tell(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns,
-                double busy) {
+static int report(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns,
+                  double busy) {
     struct hec_inferred_launch launch = part->launch;
     switch (part->class) {
     case HEC_INFERRED_COPYING:
@@ -216,13 +216,13 @@ static int tell(struct machine *m, const struct hec_inferred_part *part, int64_t
     }
 }
 
-static int tell_by_share(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns) {
+static int report_by_share(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns) {
     int err = 0;
     for (int64_t at = start_ns; at < end_ns && !err;) {
         int64_t until, to;
         double busy = hec_inferred_share_of(&m->share, part->class, at, &until);
         to = until < end_ns ? until : end_ns;
-        err = tell(m, part, at, to, busy);
+        err = report(m, part, at, to, busy);
         at = to;
     }
     return err;
@@ -245,18 +245,18 @@ static int take_part(void *context, const struct hec_inferred_part *part) {
         to = to < part->end_ns ? to : part->end_ns;
         if (in)
             seen += to - at;
-        else if (m->all->telling)
-            err = tell_by_share(m, part, at, to);
+        else if (m->all->reporting)
+            err = report_by_share(m, part, at, to);
         at = to;
     }
-    if (!m->all->telling)
+    if (!m->all->reporting)
         hec_inferred_share_add(&m->share, part, seen);
     return err;
 }
 
 static void take_drained(void *context, bool behind) {
     struct machine *m = context;
-    if (!m->all->telling)
+    if (!m->all->reporting)
         hec_inferred_share_drained(&m->share, behind);
 }
 
@@ -273,7 +273,7 @@ static int take_seen(struct machine *m, const struct hec_activity *a) {
         struct hec_inferred_launch launch = {opened, opened, a->launch_track, false};
         m->window = w;
         m->opened = true;
-        if (m->all->telling && m->device.started && a->launch_ns != HEC_TIME_UNKNOWN &&
+        if (m->all->reporting && m->device.started && a->launch_ns != HEC_TIME_UNKNOWN &&
             a->start_ns - returned > SEEN_SLACK_NS)
             err = put_busy(m, opened, a->start_ns, &launch);
     }
@@ -290,7 +290,7 @@ static struct machine *machine_of(struct hec_inferred *f, const struct hec_activ
 
 /* A copy that the call did not wait for: it runs beside. */
 static int put_beside(struct machine *m, const struct hec_activity *a, const char *name) {
-    if (!m->all->telling || a->kind != HEC_ACTIVITY_API || a->detail != HEC_API_COPY ||
+    if (!m->all->reporting || a->kind != HEC_ACTIVITY_API || a->detail != HEC_API_COPY ||
         hec_inferred_copy_blocks(a, name) || hec_inferred_process_seen(m->use->process, a->start_ns))
         return 0;
     int64_t start = a->end_ns + 1;
@@ -308,19 +308,19 @@ static int take(void *to, const struct hec_activity *a, size_t count) {
             continue;
         f->now_ns = a[i].start_ns;
         struct machine *m = bit & (HEC_INFERRED_CALLS | HEC_ACTIVITY_DEVICE) ? machine_of(f, &a[i]) : NULL;
-        if (f->telling)
+        if (f->reporting)
             err = put(f, &a[i]);
         if (m && !err && (bit & HEC_INFERRED_CALLS)) {
             const char *name = a[i].kind == HEC_ACTIVITY_API ? hec_timeline_name(f->survey.tables, a[i].name) : "";
             err = hec_inferred_device_call(&m->device, &a[i], name);
-            if (!f->telling && hec_inferred_launches(&a[i]) > 0)
+            if (!f->reporting && hec_inferred_launches(&a[i]) > 0)
                 hec_inferred_share_launches(&m->share, a[i].start_ns, hec_inferred_launches(&a[i]));
             if (!err)
                 err = put_beside(m, &a[i], name);
         } else if (m && !err) {
             err = take_seen(m, &a[i]);
         }
-        if (!err && f->telling && f->pending_count >= 2 * f->settled + 1024)
+        if (!err && f->reporting && f->pending_count >= 2 * f->settled + 1024)
             err = flush(f, frontier(f));
         if (!err && f->pending_count >= PENDING_MOST) { /* a device that hears nothing holds all up */
             for (size_t k = 0; k < f->machine_count && !err; k++)
@@ -354,8 +354,8 @@ static int replay(struct hec_inferred *f, uint32_t kinds,
     return err;
 }
 
-/* All of the run, told (kinds to visit) or gathered. */
-static int run(struct hec_inferred *f, bool telling, uint32_t kinds, struct hec_why *why) {
+/* All of the run, reported (kinds to visit) or gathered. */
+static int run(struct hec_inferred *f, bool reporting, uint32_t kinds, struct hec_why *why) {
     uint32_t needed = HEC_INFERRED_CALLS;
     for (size_t i = 0; i < f->machine_count; i++) {
         struct machine *m = &f->machines[i];
@@ -368,14 +368,14 @@ static int run(struct hec_inferred *f, bool telling, uint32_t kinds, struct hec_
         if (m->use->process->windows.count)
             needed |= HEC_ACTIVITY_DEVICE;
     }
-    f->telling = telling;
+    f->reporting = reporting;
     f->kinds = kinds;
     f->pending_count = f->settled = 0;
     f->now_ns = INT64_MIN;
     int err = replay(f, kinds | needed, take, f, why);
     for (size_t i = 0; i < f->machine_count && !err; i++)
         err = hec_inferred_device_advance(&f->machines[i].device, f->machines[i].use->process->last_ns);
-    return err || !telling ? err : flush(f, INT64_MAX);
+    return err || !reporting ? err : flush(f, INT64_MAX);
 }
 
 /* ---- the input ---- */

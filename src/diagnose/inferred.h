@@ -1,13 +1,13 @@
-/* Inside src/diagnose: a timeline in which devices are busy also while no CUPTI saw them, told from the calls of their
- * processes (inferred_device.h) and telemetry (inferred_share.h). An adaptor: states, ledger and rules read it like any
- * other pass. In it
+/* Inside src/diagnose: a timeline in which devices are busy also while no CUPTI saw them, inferred from the calls of
+ * their processes (inferred_device.h) and telemetry (inferred_share.h). An adaptor: states, ledger and rules read it
+ * like any other pass. In it
  *   - a process whose calls were timed has one more stream on each device that it used, with activities of kind GRAPH
  *     (busy) and COPY that carry HEC_ACTIVITY_INFERRED; inside of CUPTI's windows there are none
- *   - those processes have no windows: all of their time is told
+ *   - those processes have no windows: all of their time is reported
  *   - bursts come with calls of class LAUNCH (HEC_ACTIVITY_INFERRED) where the thread was launching
- * What a device was busy with is told several times, by each variant, and first of all must have gone by: so the records are
- * kept, up to 256 MB of them. The file is read again where there are more, or where they were not kept because all
- * tracers were to see everything. */
+ * What a device was busy with is reported several times, by each variant, and first of all must have gone by: so the
+ * records are kept, up to 256 MB of them. The file is read again where there are more, or where they were not kept
+ * because all tracers were to see everything. */
 #ifndef HEC_DIAGNOSE_INFERRED_H
 #define HEC_DIAGNOSE_INFERRED_H
 

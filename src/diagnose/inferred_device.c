@@ -10,7 +10,7 @@
 #define STAGED_BYTES 65536.0 /* CUDA stages pageable copies to the device of up to 64 KiB, and returns at once */
 #define COPY_LEAST_NS 1000
 #define COPY_CALL_NS 8000        /* of a copying call, beside the copy */
-#define PAGEABLE_BYTES_PER_S 5e9 /* where no copy tells: below what a Gen4 link reaches */
+#define PAGEABLE_BYTES_PER_S 5e9 /* where no copy shows it: below what a Gen4 link reaches */
 #define PINNED_BYTES_PER_S 20e9
 #define DEVICE_BYTES_PER_S 1e12
 
@@ -29,7 +29,7 @@ static int64_t larger(int64_t one, int64_t other) {
     return one > other ? one : other;
 }
 
-/* ---- telling parts ---- */
+/* ---- reporting parts ---- */
 
 static enum hec_inferred_class class_at(const struct hec_inferred_device *d) {
     if (d->idle)

@@ -1,5 +1,5 @@
-/* Inside src/diagnose: what one process kept one device with, told from its calls alone. Fed with calls in the order of
- * their start; gives parts of time, in order and without holes, by what the calls say of the device:
+/* Inside src/diagnose: what one process kept one device with, inferred from its calls alone. Fed with calls in the
+ * order of their start; gives parts of time, in order and without holes, by what the calls say of the device:
  *   idle      it had been waited for, and nothing was launched since
  *   busy      the host waits for it: in a synchronising call, behind other work in a copying one, in a full queue
  *   copying   the host waits for a copy
@@ -64,7 +64,7 @@ struct hec_inferred_device {
     int device;
     struct hec_inferred_limits limits;
     const struct hec_inferred_rates *rates;
-    /* Told of each part; what it returns, if not 0, is returned. */
+    /* Called with each part; what it returns, if not 0, is returned. */
     int (*part)(void *context, const struct hec_inferred_part *part);
     /* The device was waited for: since the last time it was behind the host (else it had kept up). May be NULL. */
     void (*drained)(void *context, bool behind);
@@ -90,7 +90,7 @@ void hec_inferred_device_init(struct hec_inferred_device *d, const struct hec_in
                               const struct hec_inferred_rates *rates);
 /* A call: BURST, SYNC, or API (name: of the function, "" unknown). Starts ascend. */
 int hec_inferred_device_call(struct hec_inferred_device *d, const struct hec_activity *call, const char *name);
-/* Tell all parts up to t. */
+/* Report all parts up to t. */
 int hec_inferred_device_advance(struct hec_inferred_device *d, int64_t t_ns);
 /* What CUPTI saw on the device: from its end on nothing is known to be idle. */
 void hec_inferred_device_seen(struct hec_inferred_device *d, const struct hec_activity *a);

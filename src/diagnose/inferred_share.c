@@ -123,7 +123,7 @@ static void fill_engine(const struct hec_inferred_share *s, struct hec_inferred_
         i->busy[HEC_INFERRED_IDLE] = part_of(excess + (most(s) ? 0 : slack * whole), i->ns[HEC_INFERRED_IDLE]);
 }
 
-/* Without a source: busy shares by what waits have told, or all or nothing. */
+/* Without a source: busy shares by what waits have shown, or all or nothing. */
 static void guess(const struct hec_inferred_share *s, struct hec_inferred_interval *i) {
     for (int k = LAUNCHING; k <= RUNNING; k++) {
         double all = s->behind_ns[k] + s->kept_ns[k] + s->open_ns[k];
@@ -145,17 +145,18 @@ void hec_inferred_share_end(struct hec_inferred_share *s) {
     double carried = 0, part = least(s) ? 1 - LAUNCH_PART : most(s) ? 1 + LAUNCH_PART : 1;
     for (size_t k = 0; k < s->count; k++) {
         struct hec_inferred_interval *i = &s->list[k];
-        double told = i->seen_ns;
+        double counted = i->seen_ns;
         for (int c = 0; c < HEC_INFERRED_CLASS_COUNT; c++) {
-            told += i->ns[c];
+            counted += i->ns[c];
             i->busy[c] = c == HEC_INFERRED_BUSY || c == HEC_INFERRED_COPYING;
         }
-        bool whole = k && k + 1 < s->count; /* the ends are as long as what was told of them */
-        double length = whole ? (double)(i->end_ns - s->list[k - 1].end_ns) : told;
+        bool whole = k && k + 1 < s->count; /* the ends are as long as what was counted of them */
+        double length = whole ? (double)(i->end_ns - s->list[k - 1].end_ns) : counted;
         if (s->source == HEC_INFERRED_ENGINE) {
             fill_engine(s, i, length);
         } else if (s->source == HEC_INFERRED_LAUNCHES) {
-            double seen = told > 0 ? i->seen_ns / told : 0, wanted = part * s->launch_ns * i->launches * (1 - seen);
+            double seen = counted > 0 ? i->seen_ns / counted : 0,
+                   wanted = part * s->launch_ns * i->launches * (1 - seen);
             double possible = i->ns[HEC_INFERRED_BUSY] + open_of(i);
             fill(s, i, wanted + carried);
             carried = fmin(possible, fmax(0, wanted + carried - possible)); /* launched, and done later */

@@ -1,4 +1,4 @@
-/* Inside src/diagnose: for how much of the time in which calls do not tell it a device was busy. In the order of trust:
+/* Inside src/diagnose: for how much of the time in which calls do not show it a device was busy. In the order of trust:
  *   engine    how much of each interval the graphics engine was active (GPM, about every half second): the interval's
  *             busy time is known, and what calls leave open is filled up to it
  *   launches  what a launch kept the device busy in a window of CUPTI, times the launches of each second
@@ -29,7 +29,7 @@ struct hec_inferred_interval {
     int64_t end_ns; /* it begins where the one before ends */
     double level;   /* ENGINE, USE: busy share that was read */
     double ns[HEC_INFERRED_CLASS_COUNT];
-    double seen_ns; /* not told of: CUPTI saw it */
+    double seen_ns; /* not reported: CUPTI saw it */
     double launches;
     double busy[HEC_INFERRED_CLASS_COUNT]; /* the answer: share of the class's time */
 };

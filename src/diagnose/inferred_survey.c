@@ -95,8 +95,8 @@ static void take_rate(struct hec_inferred_rates *rates, const struct hec_activit
     *rate = fmax(*rate, a->amount / seconds);
 }
 
-/* Of copies only those in calls that wait tell a rate: the fastest waited for nothing else. */
-static bool tells_rate(const struct hec_activity *a) {
+/* Of copies only those in calls that wait show a rate: the fastest waited for nothing else. */
+static bool reports_rate(const struct hec_activity *a) {
     return a->kind == HEC_ACTIVITY_API && a->detail == HEC_API_COPY &&
            (a->from == HEC_MEMORY_PAGEABLE || a->to == HEC_MEMORY_PAGEABLE);
 }
@@ -112,7 +112,7 @@ int hec_inferred_survey_take(struct hec_inferred_survey *s, const struct hec_act
             p->first_ns = a[i].start_ns < p->first_ns ? a[i].start_ns : p->first_ns;
             p->last_ns = a[i].end_ns > p->last_ns ? a[i].end_ns : p->last_ns;
         }
-        if (tells_rate(&a[i]))
+        if (reports_rate(&a[i]))
             take_rate(&s->rates, &a[i]);
         if (a[i].device && gives_work(&a[i]))
             err = add_use(s, p, a[i].device - 1);
@@ -148,7 +148,7 @@ int hec_inferred_survey_seen(void *survey, const struct hec_activity *a, size_t 
             continue;
         bool node = a[i].flags & HEC_ACTIVITY_IN_GRAPH, kernel = a[i].kind == HEC_ACTIVITY_KERNEL;
         int64_t from = a[i].start_ns > use->busy_until_ns ? a[i].start_ns : use->busy_until_ns;
-        if (a[i].kind != HEC_ACTIVITY_COPY || node) /* copies are told by their calls */
+        if (a[i].kind != HEC_ACTIVITY_COPY || node) /* copies are counted by their calls */
             use->busy_ns += a[i].end_ns > from ? (double)(a[i].end_ns - from) : 0;
         use->busy_until_ns = a[i].end_ns > use->busy_until_ns ? a[i].end_ns : use->busy_until_ns;
         if (node ? a[i].launch_ns > use->graph_ns : kernel || a[i].kind == HEC_ACTIVITY_GRAPH)

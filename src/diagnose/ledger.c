@@ -268,7 +268,7 @@ static const struct {
     [HEC_LEDGER_MEASURED] = {"measured", ""},
     [HEC_LEDGER_GLIMPSE] = {"glimpse", "a glimpse of the device, and calls"},
     [HEC_LEDGER_CALLS] = {"calls", "calls and telemetry: busy time is inferred"},
-    [HEC_LEDGER_UNUSED] = {"unused", "telemetry: hardly anything ran on the device"},
+    [HEC_LEDGER_UNUSED] = {"unused", "telemetry: next to nothing ran on the device"},
 };
 
 const char *hec_ledger_basis_name(enum hec_ledger_basis basis) {

@@ -36,7 +36,7 @@ enum hec_ledger_basis {
     HEC_LEDGER_MEASURED, /* CUPTI saw its activities, in all of the time or in windows all over it */
     HEC_LEDGER_GLIMPSE,  /* in a short window; else as CALLS */
     HEC_LEDGER_CALLS,    /* inferred from calls and telemetry (inferred.h) */
-    HEC_LEDGER_UNUSED,   /* by telemetry hardly anything ran on it: tail while it had a context, startup for the rest */
+    HEC_LEDGER_UNUSED,   /* by telemetry next to nothing ran on it: tail while it had a context, startup for the rest */
     HEC_LEDGER_BASIS_COUNT
 };
 const char *hec_ledger_basis_name(enum hec_ledger_basis basis); /* "measured": stable, in JSON */

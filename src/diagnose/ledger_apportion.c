@@ -31,7 +31,7 @@ void hec_ledger_apportion(const double *weights, int count, int64_t total, int64
         }
         int64_t step = left > 0 ? 1 : -1;
         if (left > count || left < -count)
-            step = left; /* totals beyond 2^53: the first takes what double cannot tell apart */
+            step = left; /* totals beyond 2^53: the first takes what double cannot distinguish */
         shares[best] += step;
         left -= step;
     }

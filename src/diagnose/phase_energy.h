@@ -5,10 +5,10 @@
  * overlap each have all of it: they do not add up.
  *
  * Bound: the energy's own, and what may be charged to the wrong side of a beginning or an end. Power lies between 0 and
- * the device's limit, whatever a smoothing sensor shows, so an end displaces at most limit x tau / 2; and all of them
- * together no more than the phase's own time, or the rest of the run, can hold (the whole is known). tau is 0.1 s with a
- * power history, and 1 s without one (the driver then gives a mean of the last second on many devices). Beyond half of the
- * value there is no figure, but the reason. */
+ * the device's limit, no matter what a smoothing sensor shows, so an end displaces at most limit x tau / 2; and all of
+ * them together no more than the phase's own time, or the rest of the run, can hold (the whole is known). tau is 0.1 s
+ * with a power history, and 1 s without one (the driver then gives a mean of the last second on many devices). Beyond
+ * half of the value there is no figure, but the reason. */
 #ifndef HEC_DIAGNOSE_PHASE_ENERGY_H
 #define HEC_DIAGNOSE_PHASE_ENERGY_H
 

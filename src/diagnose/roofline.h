@@ -7,9 +7,9 @@
  *     arithmetic intensity = FLOP/s / (bytes/s);  ridge = peak FLOP/s / peak bandwidth
  *
  * Estimates: a pipe is active when it issues, whether or not all lanes compute something that is needed, and an active
- * pipe is taken to work at its peak rate, so FLOP/s are an upper bound. The tensor pipe does not tell TF32, FP16,
- * BF16, FP8 and INT8 apart: its precision is what the caller knows of the class (from kernel names), else taken as
- * fp16. */
+ * pipe is taken to work at its peak rate, so FLOP/s are an upper bound. The tensor pipe does not distinguish TF32,
+ * FP16, BF16, FP8 and INT8 apart: its precision is what the caller knows of the class (from kernel names), else taken
+ * as fp16. */
 #ifndef HEC_DIAGNOSE_ROOFLINE_H
 #define HEC_DIAGNOSE_ROOFLINE_H
 
@@ -50,7 +50,7 @@ struct hec_roofline_input {
 };
 
 enum hec_roofline_limit {
-    HEC_LIMIT_UNKNOWN,     /* a counter or a peak is missing, or none can be told from another */
+    HEC_LIMIT_UNKNOWN,     /* a counter or a peak is missing, or none can be separated from another */
     HEC_LIMIT_MATH,        /* a pipe is active at least 60 % of the time, and more than memory */
     HEC_LIMIT_MEMORY,      /* DRAM is active at least 60 % of the time, and more than any pipe */
     HEC_LIMIT_UNDERFILLED, /* SMs without a warp 30 % of the time, or below 1/8 of the warps where SMs are active */

@@ -11,7 +11,7 @@
 #define KINDS                                                                                                          \
     (HEC_ACTIVITY_BIT(HEC_ACTIVITY_KERNEL) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_GRAPH) |                                    \
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_RANGE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_OPERATOR))
-#define OPEN_MAX 64    /* ranges within ranges; deeper ones are told by those around them */
+#define OPEN_MAX 64    /* ranges within ranges; deeper ones are covered by those around them */
 #define KEPT 262144    /* changes of label that are remembered: launches lie back by the depth of the device's queue */
 #define BY_OPERATOR 1u /* lowest bit of a label; above it the name id */
 
@@ -188,10 +188,10 @@ static int result(struct hec_source_modules_builder *b, int most, struct hec_sou
         qsort(b->slots, n, sizeof *b->slots, in_order);
     for (size_t i = 0, j; i < n; i = j) {
         double total = 0;
-        int told = 0;
+        int listed = 0;
         for (j = i; j < n && b->slots[j].device == b->slots[i].device; j++)
             total += (double)b->slots[j].ns;
-        for (size_t k = i; k < j && told < most; k++) {
+        for (size_t k = i; k < j && listed < most; k++) {
             const struct sum *s = &b->slots[k];
             if (!s->label)
                 continue;
@@ -204,7 +204,7 @@ static int result(struct hec_source_modules_builder *b, int most, struct hec_sou
                 .share = total > 0 ? (double)s->ns / total : 0,
             };
             snprintf(m->name, sizeof m->name, "%s", hec_timeline_name(b->tables, (uint32_t)(s->label >> 1)));
-            told++;
+            listed++;
         }
     }
     return 0;

@@ -272,7 +272,7 @@ void hec_split_result(struct hec_split *split, struct hec_energy *energy) {
         energy->idle_context_joules = 0;
         snprintf(energy->idle_source, sizeof energy->idle_source, "no idle time with a context");
     } else if (split->copies || (levels.with_s < LEVEL_SECONDS_MIN && !isfinite(low_w))) {
-        unknown(energy, split->copies ? "readings alone do not tell copies from idling"
+        unknown(energy, split->copies ? "readings alone do not separate copies from idling"
                                       : "the device was not idle with a context for 0.3 s in this run");
         if (isfinite(levels.with_minimum_w)) /* idle draws no more than the lowest power seen with a context */
             energy->idle_unknown_max_joules = fmin(rest, sums.with_s * levels.with_minimum_w * scale);

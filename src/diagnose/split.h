@@ -28,7 +28,7 @@ void hec_split_coarse(struct hec_split *split);
 void hec_split_contexts(struct hec_split *split, int64_t t_ns, int64_t contexts, bool valid);
 void hec_split_contexts_end(struct hec_split *split);
 
-/* Fill the split of *energy, whose total is final; NAN and the reason in idle_source where it cannot be told. */
+/* Fill the split of *energy, whose total is final; NAN and the reason in idle_source where it is unknown. */
 void hec_split_result(struct hec_split *split, struct hec_energy *energy);
 
 #endif

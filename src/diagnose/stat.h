@@ -44,7 +44,7 @@ double hec_student_975(double freedom);
 
 /* A series turned into steps of a step function: (start, end] with one value. A MEAN reading holds over the interval
  * that ends at it, a GAUGE reading from it to the next. An interval longer than 3 x the usual spacing is a gap: the
- * reading holds for the usual spacing only. The usual spacing is a running mean (1/8) that gaps hardly move. */
+ * reading holds for the usual spacing only. The usual spacing is a running mean (1/8) that gaps move little. */
 typedef void (*hec_step_visitor)(void *context, int64_t start_ns, int64_t end_ns, double value);
 
 struct hec_steps {

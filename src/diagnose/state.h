@@ -1,8 +1,8 @@
 /* What each device was doing at every instant: exactly one state (state.def), decided on the union over its streams and,
  * while it was idle, by what the host did. Streaming: memory grows with the number of threads and windows.
  *
- * A device is told of from the start of the run (0, or its first activity where that is earlier or the run's end is not
- * known) to the run's end (or its last activity). Busy, the first of these that holds:
+ * A device is reported from the start of the run (0, or its first activity where that is earlier or the run's end is
+ * not known) to the run's end (or its last activity). Busy, the first of these that holds:
  *   compute  a kernel that does not communicate, or a graph; its class is the first in kernel_class.def of those running
  *   comm     a communication kernel (kernel_class.def: NCCL's and custom all-reduce kernels)
  *   copy     a copy or a memset
@@ -16,7 +16,7 @@
  *   2 startup     the ender is the first activity of its process, or of the device: nothing could be overlapped yet
  *   3 tail        no ender: after the last activity. A phase "checkpoint" there is checkpoint: that one can be avoided.
  *   4 launch or   the ender has been launched and its call has returned, but the device has not begun: the launch's own
- *     unknown     latency, launch; where that takes more than 20 us, it waits for something that no trace tells
+ *     unknown     latency, launch; where that takes more than 20 us, it waits for something that no trace shows
  *   5 checkpoint, data   phases of that name: the program's own word goes before its calls
  *   6 alloc       a call that allocates or frees
  *   7 startup     a call that loads or compiles code
@@ -28,7 +28,7 @@
  *                 thread's first launch after it where that takes less than 0.2 ms: the time to launch again
  *  12 launch      between two launches of the thread, less than 20 us from the end of one to the start of the next
  *  13 host        a thread is known: it runs the program's own code
- *  14 unknown     nothing tells
+ *  14 unknown     nothing shows it
  * 0.2 ms: on an H100, PyTorch programs that read a number or synchronise launch again within 10 to 60 us; an operator of
  * PyTorch takes 10 to 100 us of Python and C++. What is longer is the program's own code.
  * 20 us: a launch costs about 2 to 9 us of a thread, in Python with its operator about 10; who launches faster than
@@ -87,7 +87,7 @@ struct hec_state_piece {
     bool traced; /* false: UNKNOWN, and the time may be extrapolated */
 };
 
-/* A stack sample that tells why the device was in a state, taken in traced time:
+/* A stack sample that shows why the device was in a state, taken in traced time:
  *   idle  at an instant of it. Of SYNC those in the call that waited are `waiting`; and given besides are the samples in
  *         that call from before the device ran dry, since what comes after the call is not what waited.
  *   COPY  at an instant of it at which the thread was in a copying call (waiting is true) */
@@ -117,7 +117,7 @@ struct hec_state_limits {
     ((struct hec_state_limits){.close_ns = 20000, .load_ns = 1000000, .brief_ns = HEC_STATE_BRIEF_NS})
 
 /* Fed by a pass (pass.h), which is to stay until the end. limits NULL: the default. A run without activities on devices has
- * no pieces. 0, HEC_ERR_NOMEM, or what the visitor returned. The end frees the states, whatever it returns. */
+ * no pieces. 0, HEC_ERR_NOMEM, or what the visitor returned. The end frees the states in any case. */
 struct hec_pass;
 struct hec_pass_consumer;
 struct hec_states;

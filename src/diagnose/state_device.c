@@ -152,7 +152,7 @@ static bool traced_at(struct hec_state_device *d, int64_t t_ns) {
     return t_ns < d->blind_ns && (d->traced.everywhere || hec_intervals_within(&d->traced, t_ns, t_ns + 1) == 1);
 }
 
-static int tell(struct hec_state_device *d, const struct hec_host_sample *s, enum hec_state state, bool waiting) {
+static int report(struct hec_state_device *d, const struct hec_host_sample *s, enum hec_state state, bool waiting) {
     if (!d->visitor->sample || !traced_at(d, s->t_ns))
         return 0;
     return d->visitor->sample(d->visitor->context, d->device,
@@ -160,7 +160,7 @@ static int tell(struct hec_state_device *d, const struct hec_host_sample *s, enu
 }
 
 /* Those of [start, end) while the device copied, at which the thread was in a copying call. */
-static int tell_copying(struct hec_state_device *d, int64_t start_ns, int64_t end_ns) {
+static int report_copying(struct hec_state_device *d, int64_t start_ns, int64_t end_ns) {
     const struct hec_host_thread *t = d->sampled;
     int err = 0;
     for (size_t i = t ? hec_host_sample_from(t, start_ns) : 0; t && i < t->sample_count && !err; i++) {
@@ -171,20 +171,20 @@ static int tell_copying(struct hec_state_device *d, int64_t start_ns, int64_t en
         const struct hec_host_launch *l = next ? &t->launches[next - 1] : NULL;
         const struct hec_host_segment *s = segment < t->segment_count ? &t->segments[segment] : NULL;
         if ((l && l->copy && at < l->end_ns) || (s && s->start_ns <= at && s->label == HEC_HOST_COPY))
-            err = tell(d, &t->samples[i], HEC_STATE_COPY, true);
+            err = report(d, &t->samples[i], HEC_STATE_COPY, true);
     }
     return err;
 }
 
 /* Those in the call that waited, from before the device ran dry. */
-static int tell_waiting(struct hec_state_device *d, int64_t began_ns, int64_t dry_ns) {
+static int report_waiting(struct hec_state_device *d, int64_t began_ns, int64_t dry_ns) {
     const struct hec_host_thread *t = d->sampled;
     int64_t from = began_ns > d->wait_sent_ns ? began_ns : d->wait_sent_ns;
     int err = 0;
     for (size_t i = t ? hec_host_sample_from(t, from) : 0; t && i < t->sample_count && !err; i++) {
         if (t->samples[i].t_ns >= dry_ns)
             break;
-        err = tell(d, &t->samples[i], HEC_STATE_SYNC, true);
+        err = report(d, &t->samples[i], HEC_STATE_SYNC, true);
     }
     d->wait_sent_ns = dry_ns;
     return err;
@@ -206,7 +206,7 @@ static int busy_until(struct hec_state_device *d, int64_t t_ns) {
         err = put_by_window(d, d->at_ns, end, 0, state, copy ? HEC_KERNEL_CLASS_OTHER : lane,
                             copy ? lane - HEC_STATE_LANE_COPY : HEC_STATE_WAIT_OTHER);
         if (copy && !err)
-            err = tell_copying(d, d->at_ns, end);
+            err = report_copying(d, d->at_ns, end);
         d->at_ns = end;
     }
     return err;
@@ -227,7 +227,7 @@ static int take_idle(void *context, int64_t start_ns, int64_t end_ns, enum hec_s
         while (t && d->sample < t->sample_count && t->samples[d->sample].t_ns <= at && !err) {
             const struct hec_host_sample *s = &t->samples[d->sample++];
             d->frame = s->frame;
-            err = tell(d, s, state, state == HEC_STATE_SYNC && s->t_ns < d->wait_end_ns);
+            err = report(d, s, state, state == HEC_STATE_SYNC && s->t_ns < d->wait_end_ns);
         }
         if (t && d->sample < t->sample_count && t->samples[d->sample].t_ns < to)
             to = t->samples[d->sample].t_ns;
@@ -277,7 +277,7 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
     int err = 0;
     d->wait_end_ns = INT64_MIN;
     if (!gap.startup && !gap.tail && hec_state_gap_wait(&gap, &began, &d->wait_end_ns))
-        err = tell_waiting(d, began, gap.start_ns);
+        err = report_waiting(d, began, gap.start_ns);
     if (!err)
         err = hec_state_gap_explain(&gap, d->limits, take_idle, d);
     d->blind_ns = INT64_MAX;

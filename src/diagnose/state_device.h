@@ -19,7 +19,7 @@ struct hec_state_device {
     const struct hec_state_limits *limits;
     const struct hec_state_visitor *visitor;
     bool started;
-    int64_t at_ns; /* pieces are told up to here */
+    int64_t at_ns; /* pieces are reported up to here */
     uint32_t open; /* bits of lanes that may still be busy at at_ns */
     int64_t open_end_ns[HEC_STATE_LANE_COUNT];
     struct hec_host_thread *main; /* of the process that used it last; NULL: none known */

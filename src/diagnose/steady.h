@@ -6,7 +6,7 @@
 #include "diagnose/state.h"
 
 #define HEC_STEADY_SKIPPED 3u /* steps: caches, allocators and autotuning settle within as many */
-#define HEC_STEADY_LEAST 6u   /* steps: with fewer there is no steady part to tell, and the whole run counts */
+#define HEC_STEADY_LEAST 6u   /* steps: with fewer there is no steady part, and the whole run counts */
 
 struct hec_steady {
     bool known;

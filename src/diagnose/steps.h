@@ -5,8 +5,8 @@
 #include "diagnose/timeline_tables.h"
 #include "diagnose/traced.h"
 
-/* What is kept of single steps and phases, so that memory has an end whatever the file: 24 bytes each. More are counted only:
- * what is said of single steps is said of the first ones. */
+/* What is kept of single steps and phases, so that memory has an end for any file: 24 bytes each. More are counted
+ * only: what is said of single steps is said of the first ones. */
 #define HEC_STEPS_KEPT (1u << 20) /* of one process and source: three hours of steps of 10 ms; of all twice as many */
 #define HEC_DATA_PHASES_KEPT (1u << 21) /* of all processes */
 #define HEC_STEP_LISTS_MAX 256          /* processes and sources; others are passed over */

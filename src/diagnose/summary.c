@@ -305,7 +305,7 @@ static void add_totals(struct hec_summary *out, const struct hec_price *price) {
 
 /* ---- units ---- */
 
-/* The devices of the programs whose steps count this unit; all that are used where no steps tell. */
+/* The devices of the programs whose steps count this unit; all that are used where there are no steps. */
 static uint64_t devices_of(const struct hec_summary *out, const char *unit, uint64_t used) {
     uint64_t devices = 0;
     for (int i = 0; i < out->device_count; i++) {
@@ -400,7 +400,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     out->in_progress = in->in_progress;
 }
 
-/* What the trace alone can tell about a device: that the command used it. */
+/* What the trace alone can show of a device: that the command used it. */
 static void mark_used(struct hec_summary *out, int device, const char *why) {
     for (int k = 0; k < out->device_count; k++) {
         struct hec_device_summary *d = &out->devices[k];
@@ -483,7 +483,7 @@ static int build_timeline(struct build *b, struct hec_why *why) {
 }
 
 /* After all passes, as an event at the end of the run. */
-static void tell_left_out(struct build *b, const char *what) {
+static void report_left_out(struct build *b, const char *what) {
     char text[sizeof b->out->events[0].text];
     snprintf(text, sizeof text, "a part of the run file is damaged and left out: %s", what);
     take_event(b, HEC_EVENT_DAMAGED, HEC_DEVICE_NONE, b->end_ns, text);
@@ -523,7 +523,7 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
         return err;
     const char *left_out = in->left_out ? in->left_out(in->context) : NULL;
     if (left_out)
-        tell_left_out(b, left_out);
+        report_left_out(b, left_out);
     add_totals(out, price);
     price_units(out);
     if ((err = hec_phase_energy_end(b->phases, in, why)) != 0)

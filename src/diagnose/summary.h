@@ -36,7 +36,7 @@ struct hec_energy {
     int gaps;                  /* intervals without power samples longer than 3 x their spacing */
     double gap_s;
     int resets; /* counter went backwards */
-    /* Split by what the device did (see docs): sums to joules. NAN where it cannot be told. */
+    /* Split by what the device did (see docs): sums to joules. NAN where it is unknown. */
     double work_joules, idle_context_joules, idle_joules;
     double work_s, idle_context_s, idle_s;
     double idle_context_watts;      /* the level used for the split */
@@ -69,7 +69,7 @@ struct hec_use {
 
 struct hec_device_summary {
     struct hec_device device;
-    bool used, use_unknown; /* unknown: nothing tells whether the command used it; used is false then */
+    bool used, use_unknown; /* unknown: nothing shows whether the command used it; used is false then */
     char used_why[128];     /* how HEC knows */
     int shared_with;        /* processes outside the tree with a context on it */
     struct hec_energy energy;

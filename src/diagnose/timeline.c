@@ -16,7 +16,7 @@
 #define KINDS                                                                                                          \
     (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_VALUE) |               \
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_STACK))
-/* Memory has an end whatever the file: steps of which is looked how busy each device was, and kernels (with a launch
+/* Memory has an end for any file: steps of which is looked how busy each device was, and kernels (with a launch
  * configuration) that are counted apart, of all devices together: 24 and 32 bytes each. */
 #define COVERED_MAX (1u << 21)
 #define KERNELS_MAX (1u << 22)

@@ -108,7 +108,7 @@ struct hec_trace_cost {
      * estimated where there was no CUPTI, else unknown. NAN unknown. */
     double overhead, overhead_low, overhead_high;
     double overhead_inside, overhead_after; /* of a step inside of windows, and after them; NAN where not measured */
-    bool overhead_unknown;                  /* CUPTI was attached, and no steps tell what it did */
+    bool overhead_unknown;                  /* CUPTI was attached, and no steps show what it cost */
     bool overhead_measured;
     double self_cpu_s;
     char holder[128];
@@ -149,7 +149,7 @@ struct hec_timeline_input {
 };
 
 /* Fed by a pass (pass.h), which is to stay until the end. A run without a trace gives an empty timeline (mode OFF, why says
- * so). 0 or HEC_ERR_NOMEM; on failure *out is empty. The end frees the builder, whatever it returns. */
+ * so). 0 or HEC_ERR_NOMEM; on failure *out is empty. The end frees the builder in any case. */
 struct hec_pass;
 struct hec_pass_consumer;
 struct hec_timeline_builder;

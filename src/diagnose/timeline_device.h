@@ -39,7 +39,7 @@ struct hec_timeline_device {
     double memset_bytes;
     struct hec_kernel_count *kernels; /* by kernel id */
     size_t kernel_count;
-    /* Told of every piece of the busy union when it is done, in order; may be NULL. */
+    /* Called with every piece of the busy union when it is done, in order; may be NULL. */
     void (*busy)(void *context, int64_t start_ns, int64_t end_ns);
     void *context;
 };

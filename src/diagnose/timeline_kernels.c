@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of all devices together, at most, so that memory has an end whatever the file: 20 MB, and four times that as JSON. A
+/* Rows of all devices together, at most, so that memory has an end for any file: 20 MB, and four times that as JSON. A
  * program has some hundred names of kernels; of a device with more than its part, those of least time are one row. */
 #define ROWS_MAX 32768
 #define OTHERS "(other kernels)"

@@ -50,7 +50,8 @@ static size_t add_batches(const struct hec_step_list *steps, const uint8_t *stag
     return made;
 }
 
-/* Inverts a symmetric matrix in place by Gauss-Jordan; false: singular. Terms that nothing tells have a 1 on the diagonal. */
+/* Inverts a symmetric matrix in place by Gauss-Jordan; false: singular. Terms that nothing determines have a 1 on the
+ * diagonal. */
 static bool invert(double m[TERMS][TERMS]) {
     double a[TERMS][2 * TERMS] = {{0}};
     for (int i = 0; i < TERMS; i++) {
@@ -91,20 +92,20 @@ static void terms_of(const struct batch *b, double x[TERMS]) {
 
 static bool fit(const struct batch *batches, size_t count, const double shares[STAGE_COUNT], struct hec_slowdown *out) {
     double inverse[TERMS][TERMS] = {{0}}, moments[TERMS] = {0}, c[TERMS] = {0}, x[TERMS], rest = 0;
-    bool told[TERMS] = {false};
+    bool known[TERMS] = {false};
     int degrees = (int)count;
     for (size_t i = 0; i < count; i++) {
         terms_of(&batches[i], x);
         for (int r = 0; r < TERMS; r++) {
-            told[r] |= x[r] != 0;
+            known[r] |= x[r] != 0;
             moments[r] += x[r] * batches[i].length;
             for (int k = 0; k < TERMS; k++)
                 inverse[r][k] += x[r] * x[k];
         }
     }
     for (int r = 0; r < TERMS; r++) {
-        inverse[r][r] += told[r] ? 0 : 1;
-        degrees -= told[r];
+        inverse[r][r] += known[r] ? 0 : 1;
+        degrees -= known[r];
     }
     if (degrees < 1 || !invert(inverse))
         return false;
@@ -126,15 +127,15 @@ static bool fit(const struct batch *batches, size_t count, const double shares[S
             n++;
         }
     before /= n;
-    double weight[TERMS] = {0, told[INSIDE] ? shares[INSIDE] : 0, told[AFTER] ? shares[AFTER] : 0, 0};
-    if (told[INSIDE] != told[AFTER]) /* what is not told is taken for the other */
-        weight[told[INSIDE] ? INSIDE : AFTER] = shares[INSIDE] + shares[AFTER];
+    double weight[TERMS] = {0, known[INSIDE] ? shares[INSIDE] : 0, known[AFTER] ? shares[AFTER] : 0, 0};
+    if (known[INSIDE] != known[AFTER]) /* what is unknown is taken for the other */
+        weight[known[INSIDE] ? INSIDE : AFTER] = shares[INSIDE] + shares[AFTER];
     for (int r = 0; r < TERMS; r++)
         for (int k = 0; k < TERMS; k++)
             variance += weight[r] * inverse[r][k] * weight[k];
     double half = hec_student_975(degrees) * sqrt(fmax(0, variance) * rest / degrees) / before;
-    out->inside = told[INSIDE] ? c[INSIDE] / before : NAN;
-    out->after = told[AFTER] ? c[AFTER] / before : NAN;
+    out->inside = known[INSIDE] ? c[INSIDE] / before : NAN;
+    out->after = known[AFTER] ? c[AFTER] / before : NAN;
     out->run = (weight[INSIDE] * c[INSIDE] + weight[AFTER] * c[AFTER]) / before;
     out->low = out->run - half;
     out->high = out->run + half;
@@ -146,7 +147,7 @@ bool hec_trace_slowdown(const struct hec_step_list *steps, struct hec_intervals 
     double shares[STAGE_COUNT] = {0}, *scratch = malloc((steps->count + 1) * sizeof *scratch);
     uint8_t *stages = malloc(steps->count + 1);
     size_t before = 0, count = 0;
-    bool told = false;
+    bool known = false;
     if (scratch && stages && steps->count > HEC_TRACE_COST_WARM_UP && !traced->everywhere && traced->count) {
         for (size_t i = 0; i < steps->count; i++) {
             stages[i] = (uint8_t)stage_of(&steps->list[i], traced);
@@ -155,11 +156,11 @@ bool hec_trace_slowdown(const struct hec_step_list *steps, struct hec_intervals 
         count = before = add_batches(steps, stages, BEFORE, scratch, batches);
         count += add_batches(steps, stages, INSIDE, scratch, batches + count);
         count += add_batches(steps, stages, AFTER, scratch, batches + count);
-        told = before >= 3 && count >= before + 2 && fit(batches, count, shares, out);
+        known = before >= 3 && count >= before + 2 && fit(batches, count, shares, out);
     }
     free(scratch);
     free(stages);
-    return told;
+    return known;
 }
 
 /* ---- all processes ---- */

@@ -1,5 +1,5 @@
-/* Inside src/diagnose: when device activity was traced. A duty-cycled trace tells its windows, process by process; what
- * lies outside of them is unknown, not idle. */
+/* Inside src/diagnose: when device activity was traced. A duty-cycled trace records its windows, process by process;
+ * what lies outside of them is unknown, not idle. */
 #ifndef HEC_DIAGNOSE_TRACED_H
 #define HEC_DIAGNOSE_TRACED_H
 

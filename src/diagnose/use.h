@@ -14,8 +14,9 @@
 #define HEC_USE_NOTHING_MEAN 0.01  /* engine activity over the run. Measured: a context held for 19 s 0.007 */
 #define HEC_USE_FULL_SM 0.70       /* SM activity */
 #define HEC_USE_FULL_POWER 0.50    /* against the limit. Measured: training 0.57 to 0.97, small kernels 0.18 */
-#define HEC_USE_FULL_DRIVER 0.90   /* the driver's utilisation, without GPM: any kernel counts, so only near 1 tells */
-#define HEC_USE_TRANSFERS_SM 0.60  /* SM activity at most. Measured: ResNet-18 0.78, fed by pageable copies 0.57 */
+#define HEC_USE_FULL_DRIVER                                                                                            \
+    0.90 /* the driver's utilisation, without GPM: any kernel counts, so only values near 1 count */
+#define HEC_USE_TRANSFERS_SM 0.60 /* SM activity at most. Measured: ResNet-18 0.78, fed by pageable copies 0.57 */
 #define HEC_USE_TRANSFERS_LINK                                                                                         \
     0.03 /* of the link, one direction. Measured: that pageable loop 0.04, resident data 0.00 */
 #define HEC_USE_TRANSFERS_BYTES 1e9    /* a second, where the link is unknown: 3 % of Gen4 x16 is 0.9e9 */
@@ -29,10 +30,10 @@
 /* The most that telemetry of this device is worth. */
 double hec_use_confidence(const struct hec_device_summary *device);
 /* How sure it is, up to that; 0: it does not hold, or there are too few readings. */
-double hec_use_nothing(const struct hec_device_summary *device);   /* hardly anything ran in the whole run */
+double hec_use_nothing(const struct hec_device_summary *device);   /* next to nothing ran in the whole run */
 double hec_use_full(const struct hec_device_summary *device);      /* kept busy, and draws power like it */
 double hec_use_transfers(const struct hec_device_summary *device); /* SMs idle while data crosses the bus */
-double hec_use_thin(const struct hec_device_summary *device);  /* busy with hardly a warp resident, at little power */
+double hec_use_thin(const struct hec_device_summary *device);      /* busy with few warps resident, at little power */
 double hec_use_waits(const struct hec_device_summary *device); /* idle mostly, and nothing of the above explains it */
 
 /* From so many bytes a second, in one direction, much data crosses the bus. */

@@ -21,9 +21,9 @@ enum {
 #define WAVE_WATCH_NS (5 * HEC_NS_PER_MS)
 #define DRAM_BYTES_MAX (UINT64_C(2) << 30)
 
-static void tell(const struct cuda_run *run, enum hec_peak_kind kind, const char *why) {
-    if (run->bench->tell)
-        run->bench->tell(run->bench->context, kind, why);
+static void report(const struct cuda_run *run, enum hec_peak_kind kind, const char *why) {
+    if (run->bench->report)
+        run->bench->report(run->bench->context, kind, why);
 }
 
 static void measure(struct cuda_run *run, enum hec_peak_kind kind, struct hec_peaks *peaks,
@@ -31,13 +31,13 @@ static void measure(struct cuda_run *run, enum hec_peak_kind kind, struct hec_pe
     struct hec_why why = {""};
     if (run->error < 0)
         return;
-    tell(run, kind, NULL);
+    report(run, kind, NULL);
     int err = how(run, kind, peaks, &why);
     if (err < 0 && err != HEC_ERR_UNSUPPORTED && err != HEC_ERR_NOMEM && err != HEC_ERR_CORRUPT) {
         run->error = err; /* after an error of execution a context is of no more use */
         run->why = why;
     } else if (err < 0) {
-        tell(run, kind, why.text);
+        report(run, kind, why.text);
     }
 }
 
@@ -222,11 +222,11 @@ static int host(struct cuda_run *run, enum hec_peak_kind kind, struct hec_peaks 
 static int idle(struct cuda_run *run, enum hec_peak_kind kind, struct hec_peaks *peaks, struct hec_why *why) {
     struct hec_peak *peak = &peaks->peak[kind];
     if (!run->bench->idle_watts)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the device tells no power");
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the device reports no power");
     cuda_run_pause(run, SETTLE_NS);
     double watts = run->bench->idle_watts(run->bench->context, IDLE_NS);
     if (!isfinite(watts))
-        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the device tells no power");
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the device reports no power");
     peak->value = peak->low = peak->high = watts;
     peak->runs = 1;
     snprintf(peak->method, sizeof peak->method, "energy counter");
@@ -267,7 +267,7 @@ static int sensor(struct cuda_run *run, enum hec_peak_kind kind, struct hec_peak
     struct memory memory = {0};
     int err = HEC_OK, code = 0;
     if (!bench->sensor)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the device tells no power");
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the device reports no power");
     if (kind == HEC_PEAK_SENSOR_WINDOW) { /* both figures come from one wave */
         err = memory_begin(run, &memory, why);
         struct cuda_launch read = {

@@ -17,19 +17,19 @@ struct hec_cuda_bench {
     /* The device's watts over about so many ns, with nothing running; NAN: unknown. */
     double (*idle_watts)(void *context, int64_t ns);
     /* A square wave of load: it begins or ends at t_ns; meanwhile, called every few ms, and after it. sensor: the figure of
-     * kind in ns that the power readings of the wave give; NAN: none. NULL: the device tells no power. */
+     * kind in ns that the power readings of the wave give; NAN: none. NULL: the device reports no power. */
     void (*load)(void *context, int64_t t_ns);
     void (*watch)(void *context);
     double (*sensor)(void *context, enum hec_peak_kind kind);
     /* Wait; NULL: nanosleep. */
     void (*pause)(void *context, int64_t ns);
     /* A figure that could not be had, and why; a step begins (kind, NULL). */
-    void (*tell)(void *context, enum hec_peak_kind kind, const char *why);
+    void (*report)(void *context, enum hec_peak_kind kind, const char *why);
 };
 
 /* Fill the figures, and capability, sms and sm_max_mhz, of an initialised *peaks. A figure that this device or driver
- * cannot give, or whose kernel computed a wrong result, stays unknown and is told. Fails only when the device cannot be
- * used at all or is lost. */
+ * cannot give, or whose kernel computed a wrong result, stays unknown and is reported. Fails only when the device
+ * cannot be used at all or is lost. */
 int hec_cuda_bench(const struct hec_cuda_bench *bench, struct hec_peaks *peaks, struct hec_why *why);
 
 #endif

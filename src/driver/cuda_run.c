@@ -153,7 +153,7 @@ static int arithmetic_launch(void *context, unsigned repeat) {
     return cuda_run_launch(&((struct arithmetic *)context)->launch);
 }
 
-/* MHz in the launch that ended last, as its first thread counted cycles and nanoseconds; NAN: too short to tell. */
+/* MHz in the launch that ended last, as its first thread counted cycles and nanoseconds; NAN: too short to measure. */
 static double clock_mhz(const struct cuda_run *run, unsigned threads) {
     uint64_t counted[2] = {0, 0};
     if (run->cuda->copy_to_host(counted, run->out + threads * sizeof *run->copy, sizeof counted) != 0 ||

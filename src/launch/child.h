@@ -27,7 +27,7 @@ void hec_child_prepare(struct hec_child *child);
 /* Undo that. What is still pending was meant for the command, and is dropped. */
 void hec_child_release(const struct hec_child *child);
 
-/* Can name be run at all? Told before anything is written. As hec_child_start on failure. */
+/* Can name be run at all? Checked before anything is written. As hec_child_start on failure. */
 int hec_child_check(struct hec_child *child, const char *name, struct hec_why *why);
 
 /* Start argv (PATH is searched) with the environment envp. On failure the sentence names the command, and exit_code is

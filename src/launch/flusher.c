@@ -33,7 +33,7 @@ static bool pause_or_stop(struct hec_flusher *flusher) {
 
 static void *flush_main(void *argument) {
     struct hec_flusher *flusher = argument;
-    do /* what cannot be written is kept and tried again; the writer tells how long that lasted */
+    do /* what cannot be written is kept and tried again; the writer says how long that lasted */
         hec_writer_flush(flusher->writer, NULL);
     while (!pause_or_stop(flusher));
     return NULL;

@@ -26,7 +26,7 @@ bool hec_guard_is_crash(int signal) {
 
 /* ---- the driver ---- */
 
-/* Where NVIDIA's kernel module tells its version, as the first word that has a dot between digits. */
+/* Where NVIDIA's kernel module gives its version, as the first word that has a dot between digits. */
 static const char *const version_files[] = {"/sys/module/nvidia/version", "/proc/driver/nvidia/version"};
 
 static bool version_word(char *line, char driver[48]) {

@@ -48,7 +48,7 @@ int hec_guard_write(const struct hec_guard *guard, struct hec_why *why);
 void hec_guard_add(struct hec_guard *guard, const struct hec_guard_entry *entry);
 
 bool hec_guard_is_simulated(const struct hec_guard_entry *entry);
-/* Whether an entry speaks of the machine as it is: of this driver, with its libcupti as it was. What cannot be told
+/* Whether an entry speaks of the machine as it is: of this driver, with its libcupti as it was. What is unknown
  * counts as the same; what was simulated is apart. */
 bool hec_guard_matches(const struct hec_guard_entry *entry, const char *driver);
 /* The newest that matches; NULL: none. */

@@ -31,7 +31,7 @@ void hec_guard_watch_begin(struct hec_guard_watch *watch, int mode, bool simulat
 }
 
 /* Whether the process may have died of CUPTI: it was attached. In full that is so from cuInit on, in the other modes from
- * the first window; a program of under a second may die before it could tell of one. */
+ * the first window; a program of under a second may die before it could report one. */
 static bool may_have_died_of_it(const struct hec_tracer *tracer) {
     bool from_the_start = tracer->mode == HEC_TRACE_FULL && !tracer->why[0] && !tracer->holder[0];
     return tracer->cupti_version > 0 && (from_the_start || tracer->windows > 0 || tracer->traced_ns > 0);
@@ -66,7 +66,7 @@ void hec_guard_watch_tracer(void *context, const struct hec_tracer *tracer) {
     watch->tracer = *tracer;
 }
 
-static void tell(const struct hec_sink *sink, int64_t t_ns, const char *text) {
+static void report(const struct hec_sink *sink, int64_t t_ns, const char *text) {
     sink->event(sink->context, HEC_EVENT_TRACE_GUARD, HEC_DEVICE_NONE, t_ns, text);
 }
 
@@ -82,7 +82,7 @@ static int remember(const struct hec_guard_entry *entry, struct hec_why *why) {
 void hec_guard_watch_end(const struct hec_guard_watch *watch, const struct hec_child *child, const char *command,
                          const struct hec_sink *sink) {
     if (watch->out[0] && watch->traced)
-        tell(sink, child->start_ns, watch->out);
+        report(sink, child->start_ns, watch->out);
     /* 128+N: a shell or a launcher passes on how its child, the traced process, ended */
     int signal = child->exit_code - 128;
     if (!watch->attached || !hec_guard_is_crash(signal))
@@ -109,5 +109,5 @@ void hec_guard_watch_end(const struct hec_guard_watch *watch, const struct hec_c
     else
         snprintf(text + used, sizeof text - (size_t)used,
                  "remembered, --trace=auto stays without CUPTI from now on; " HEC_GUARD_FORGET);
-    tell(sink, child->end_ns, text);
+    report(sink, child->end_ns, text);
 }

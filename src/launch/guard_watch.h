@@ -23,8 +23,8 @@ void hec_guard_watch_begin(struct hec_guard_watch *watch, int mode, bool simulat
 /* How a process was traced so far; from the trace's thread, not after its lane has stopped. */
 void hec_guard_watch_tracer(void *watch, const struct hec_tracer *tracer);
 
-/* The command has ended and `command` is its name: remembers a crash, and tells the run of it and of CUPTI that stayed
- * out. No failure of it reaches the run. */
+/* The command has ended and `command` is its name: remembers a crash, and reports to the run the crash and a CUPTI that
+ * stayed out. No failure of it reaches the run. */
 void hec_guard_watch_end(const struct hec_guard_watch *watch, const struct hec_child *child, const char *command,
                          const struct hec_sink *sink);
 

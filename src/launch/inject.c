@@ -29,8 +29,9 @@ static bool write_name(struct hec_ring *ring, uint32_t id, const char *text) {
     return written;
 }
 
-/* An outer `hec run` will see nothing of the command: tell it why, as a tracer would. Where that fails it only says less. */
-static void tell_outer(const struct hec_environ *env) {
+/* An outer `hec run` will see nothing of the command: report why, as a tracer would. Where that fails it only says
+ * less. */
+static void report_outer(const struct hec_environ *env) {
     const char *socket = hec_environ_get(env, HEC_TRACE_ENV_SOCKET), *mode = hec_environ_get(env, HEC_TRACE_ENV_MODE);
     struct hec_ring ring;
     int fd, at = mode ? hec_trace_mode_find(mode) : HEC_TRACE_AUTO;
@@ -53,7 +54,7 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
         snprintf(inject->why, sizeof inject->why, "switched off by --trace off");
         /* what an outer `hec run` set must not reach the command by way of this one */
         if (taken && hec_inject_is_ours(taken)) {
-            tell_outer(env);
+            report_outer(env);
             hec_environ_set(env, HEC_TRACE_ENV_MODE, hec_trace_mode_name(HEC_TRACE_OFF));
         }
         return;
@@ -66,7 +67,7 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
         snprintf(inject->why, sizeof inject->why, "%s", why.text);
         return;
     }
-    tell_outer(env);
+    report_outer(env);
     snprintf(memory, sizeof memory, "%.0f", inject->memory_mb);
     hec_environ_set(env, HEC_INJECT_VARIABLE, library);
     hec_environ_set(env, HEC_TRACE_ENV_SOCKET, socket);

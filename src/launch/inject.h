@@ -24,7 +24,7 @@ struct hec_inject {
  * has CUDA_INJECTION64_PATH: then inject->why says so. */
 void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec_environ *env);
 
-/* Tell the tracer to leave CUPTI out, and why; "": let it use CUPTI, whatever an outer `hec run` said. */
+/* Instruct the tracer to leave CUPTI out, and why; "": let it use CUPTI, even if an outer `hec run` forbade it. */
 void hec_inject_no_cupti(const char *why, struct hec_environ *env);
 
 /* Let the Python hooks in, where inject->hooks. */

@@ -12,7 +12,7 @@ static int beside(const char *folder, const char *name, char path[PATH_MAX], str
     char exe[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (length < 0)
-        return hec_fail(why, HEC_ERR_NOTFOUND, "cannot tell where hec is: %s", strerror(errno));
+        return hec_fail(why, HEC_ERR_NOTFOUND, "cannot find out where hec is: %s", strerror(errno));
     exe[length] = '\0';
     char *slash = strrchr(exe, '/');
     if (slash)

@@ -89,7 +89,7 @@ static bool parse_int(const char *text, int64_t *value) {
 }
 
 static bool parse_double(const char *text, double *value) {
-    /* the C locale whatever the program's is: "0.1" has a point (glibc returns a static object for it) */
+    /* the C locale regardless of the program's: "0.1" has a point (glibc returns a static object for it) */
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c_locale)
         return false;

@@ -57,7 +57,7 @@ uint32_t hec_mark_text(struct hec_ring *ring, const char *text) {
     size_t length = strlen(text);
     if (!t)
         return 0;
-    if (length > HEC_MARK_TEXT_MAX) { /* the end of a path tells more than its beginning */
+    if (length > HEC_MARK_TEXT_MAX) { /* the end of a path says more than its beginning */
         text += length - HEC_MARK_TEXT_MAX;
         length = HEC_MARK_TEXT_MAX;
         for (; ((unsigned char)text[0] & 0xc0) == 0x80 && length > 1; length--)

@@ -71,7 +71,7 @@ struct hec_gpu_process {
     int32_t pid;
     int64_t first_ns, last_ns;
     int64_t memory_max_kib; /* < 0 unknown */
-    int sm_util_permille;   /* mean where the driver tells, else -1 */
+    int sm_util_permille;   /* mean where the driver gives it, else -1 */
     int visible;            /* 1: the pid exists in this pid namespace */
 };
 

@@ -115,7 +115,7 @@ struct hec_frame {
 #define HEC_ACTIVITY_IN_GRAPH 1u /* a node of a launched CUDA graph */
 #define HEC_ACTIVITY_FOUND 2u    /* PHASE: found by the hooks, not marked by the program */
 #define HEC_ACTIVITY_PEER 4u     /* COPY: between two devices */
-#define HEC_ACTIVITY_INFERRED 8u /* told from calls, nobody saw it: only in diagnose, never in a run file */
+#define HEC_ACTIVITY_INFERRED 8u /* inferred from calls, nobody saw it: only in diagnose, never in a run file */
 
 /* 64 bytes. start <= end. Fields that the kind does not use are 0. */
 struct hec_activity {

@@ -47,7 +47,7 @@ static bool adopt(const struct hec_intake *intake, int connection, int fd, const
         return false;
     if (!credentials(connection, &peer) || arrived.ring.role != intake->role ||
         arrived.ring.mask >= intake->records_max) {
-        hec_ring_close(&arrived.ring); /* tells the process to stop writing */
+        hec_ring_close(&arrived.ring); /* asks the process to stop writing */
         return false;
     }
     arrived.pid = peer.pid;

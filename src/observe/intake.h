@@ -1,5 +1,5 @@
 /* Where the rings of observed processes arrive (base/ring.h): a socket that a collector listens on. Takes what comes
- * from this user only, waits for nobody, and is bounded whatever connects. */
+ * from this user only, waits for nobody, and is bounded for any peer. */
 #ifndef HEC_OBSERVE_INTAKE_H
 #define HEC_OBSERVE_INTAKE_H
 

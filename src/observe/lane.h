@@ -23,7 +23,7 @@ void hec_lane_open(struct hec_lane_set *set, enum hec_lane lane, const struct he
 int64_t hec_lane_poll(struct hec_lane_set *set, int64_t now_ns);
 /* Something changed (the command started): every collector is due at the next poll. */
 void hec_lane_wake(struct hec_lane_set *set);
-/* Take the last readings; tells what each collector cost as the fact "self_cpu_seconds.NAME". */
+/* Take the last readings; records what each collector cost as the fact "self_cpu_seconds.NAME". */
 void hec_lane_finish(struct hec_lane_set *set, const struct hec_sink *sink, int64_t end_ns);
 void hec_lane_close(struct hec_lane_set *set);
 

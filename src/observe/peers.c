@@ -16,7 +16,7 @@
 /* ---- one process ---- */
 
 static void close_ring(struct hec_ring_reader *ring, int pid_fd) {
-    hec_ring_close(ring); /* tells the process to stop writing */
+    hec_ring_close(ring); /* asks the process to stop writing */
     if (pid_fd >= 0)
         close(pid_fd);
 }
@@ -33,12 +33,12 @@ struct hec_peer *hec_peer_new(struct hec_peers *peers, const struct hec_intake_r
     return peer;
 }
 
-static void tell_lost(struct hec_peers *peers, struct hec_peer *peer, int64_t t_ns) {
+static void report_lost(struct hec_peers *peers, struct hec_peer *peer, int64_t t_ns) {
     uint64_t lost = hec_ring_lost(&peer->ring);
-    if (lost != peer->lost_told)
-        hec_tell(peers->teller, peers->kind->lost, t_ns, "process %d: %" PRIu64 " %s lost so far", (int)peer->pid, lost,
-                 peers->kind->records);
-    peer->lost_told = lost;
+    if (lost != peer->lost_reported)
+        hec_reporter_event(peers->reporter, peers->kind->lost, t_ns, "process %d: %" PRIu64 " %s lost so far",
+                           (int)peer->pid, lost, peers->kind->records);
+    peer->lost_reported = lost;
 }
 
 /* Whether to pass over the slot that nobody commits. */
@@ -72,8 +72,8 @@ bool hec_peer_drain(struct hec_peers *peers, struct hec_peer *peer, int64_t now_
         left--;
     }
     peers->kind->drained(peers->run, peer, now_ns);
-    if (peer->lost_told == 0)
-        tell_lost(peers, peer, now_ns); /* the first loss at once, the total at the end */
+    if (peer->lost_reported == 0)
+        report_lost(peers, peer, now_ns); /* the first loss at once, the total at the end */
     return full;
 }
 
@@ -87,23 +87,23 @@ void hec_peer_end(struct hec_peers *peers, struct hec_peer *peer, int64_t end_ns
     int pid = (int)peer->pid;
     char untimely[80] = "";
     peers->kind->end(peers->run, peer, end_ns);
-    tell_lost(peers, peer, end_ns);
+    report_lost(peers, peer, end_ns);
     if (peer->untimely > 0)
         snprintf(untimely, sizeof untimely, ", %" PRIu64 " of them with a time outside of the run", peer->untimely);
     if (peer->bad > 0)
-        hec_tell(peers->teller, HEC_EVENT_NOTE, end_ns, "process %d: %" PRIu64 " invalid %s left out%s", pid, peer->bad,
-                 records, untimely);
+        hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, end_ns, "process %d: %" PRIu64 " invalid %s left out%s",
+                           pid, peer->bad, records, untimely);
     if (peer->late > 0)
-        hec_tell(peers->teller, HEC_EVENT_NOTE, end_ns, "process %d: %" PRIu64 " %s after the end of the run left out",
-                 pid, peer->late, records);
+        hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, end_ns,
+                           "process %d: %" PRIu64 " %s after the end of the run left out", pid, peer->late, records);
     release(peers, peer);
 }
 
 /* ---- all of them ---- */
 
-int hec_peers_open(struct hec_peers *peers, const struct hec_peers_kind *kind, void *run, struct hec_teller *teller,
+int hec_peers_open(struct hec_peers *peers, const struct hec_peers_kind *kind, void *run, struct hec_reporter *reporter,
                    const char *path, struct hec_why *why) {
-    *peers = (struct hec_peers){.kind = kind, .run = run, .teller = teller};
+    *peers = (struct hec_peers){.kind = kind, .run = run, .reporter = reporter};
     return hec_intake_open(&peers->intake, path, kind->role, kind->records_max, why);
 }
 
@@ -171,22 +171,22 @@ static void drain_rest(struct hec_peers *peers, int64_t end_ns) {
     }
 }
 
-static void tell_refused(struct hec_peers *peers, int64_t t_ns) {
+static void report_refused(struct hec_peers *peers, int64_t t_ns) {
     const struct hec_intake *intake = &peers->intake;
     const char *things = peers->kind->things;
     if (intake->refused > 0)
-        hec_tell(peers->teller, HEC_EVENT_NOTE, t_ns,
-                 "%s of %" PRIu64 " processes left out: refused, or over %d at once", things, intake->refused,
-                 HEC_PEERS_MAX);
+        hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, t_ns,
+                           "%s of %" PRIu64 " processes left out: refused, or over %d at once", things, intake->refused,
+                           HEC_PEERS_MAX);
     if (intake->silent > 0)
-        hec_tell(peers->teller, HEC_EVENT_NOTE, t_ns, "%" PRIu64 " connections were given up: they said nothing",
-                 intake->silent);
+        hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, t_ns,
+                           "%" PRIu64 " connections were given up: they said nothing", intake->silent);
     if (intake->crowded)
-        hec_tell(peers->teller, HEC_EVENT_NOTE, t_ns, "thousands of processes connected at once: %s may be missing",
-                 things);
+        hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, t_ns,
+                           "thousands of processes connected at once: %s may be missing", things);
     if (intake->strangers > 0)
-        hec_tell(peers->teller, HEC_EVENT_NOTE, t_ns, "%" PRIu64 " connections of other users refused",
-                 intake->strangers);
+        hec_reporter_event(peers->reporter, HEC_EVENT_NOTE, t_ns, "%" PRIu64 " connections of other users refused",
+                           intake->strangers);
 }
 
 void hec_peers_finish(struct hec_peers *peers, int64_t end_ns) {
@@ -196,7 +196,7 @@ void hec_peers_finish(struct hec_peers *peers, int64_t end_ns) {
         hec_peer_drain(peers, peers->peer[peers->count - 1], end_ns, true);
         end_at(peers, peers->count - 1, end_ns);
     }
-    tell_refused(peers, end_ns);
+    report_refused(peers, end_ns);
 }
 
 void hec_peers_close(struct hec_peers *peers) {

@@ -1,11 +1,12 @@
 /* The observed processes whose rings (base/ring.h) arrive on one socket: taken in, read, and given up, within bounds that
- * hold whatever they write. Marks and the trace are two kinds of them, which differ in what they make of a record. */
+ * hold for anything they write. Marks and the trace are two kinds of them, which differ in what they make of a
+ * record. */
 #ifndef HEC_OBSERVE_PEERS_H
 #define HEC_OBSERVE_PEERS_H
 
 #include "observe/collector.h"
 #include "observe/intake.h"
-#include "observe/tell.h"
+#include "observe/reporter.h"
 
 #define HEC_PEERS_MAX 512 /* each holds one descriptor (its pidfd), of usually 1024 */
 
@@ -17,7 +18,7 @@ struct hec_peer {
     uint64_t bad;      /* records that made no sense */
     uint64_t untimely; /* of them: of no time of this run, where the kind counts those */
     uint64_t late;     /* records after the end of the window */
-    uint64_t lost_told;
+    uint64_t lost_reported;
     int64_t stuck_since_ns; /* a reserved slot is not committed since then; 0: none */
     uint64_t stuck_at;
 };
@@ -33,7 +34,7 @@ struct hec_peers_kind {
     const char *things, *records;    /* what a process hands over, in notes: "traces", "records of the trace" */
     /* NULL: no memory. others: how many there are. The module sets the first member. */
     struct hec_peer *(*make)(void *run, pid_t pid, int others, int64_t now_ns);
-    /* One record, whatever is in it; now_ns is when it was read. */
+    /* One record, valid or not; now_ns is when it was read. */
     void (*take)(void *run, struct hec_peer *peer, const struct hec_ring_record *record, int64_t now_ns);
     /* The ring was read: give out what need not wait. */
     void (*drained)(void *run, struct hec_peer *peer, int64_t now_ns);
@@ -47,7 +48,7 @@ struct hec_peers_kind {
 struct hec_peers {
     const struct hec_peers_kind *kind;
     void *run;
-    struct hec_teller *teller;
+    struct hec_reporter *reporter;
     struct hec_intake intake;
     struct hec_peer *peer[HEC_PEERS_MAX]; /* the oldest first */
     int count;
@@ -56,7 +57,7 @@ struct hec_peers {
 };
 
 /* kind, run and teller, which must outlive it, and an open socket at path. As hec_intake_open. */
-int hec_peers_open(struct hec_peers *peers, const struct hec_peers_kind *kind, void *run, struct hec_teller *teller,
+int hec_peers_open(struct hec_peers *peers, const struct hec_peers_kind *kind, void *run, struct hec_reporter *reporter,
                    const char *path, struct hec_why *why);
 /* Take what has arrived, read every ring; returns when to be called next. */
 int64_t hec_peers_poll(struct hec_peers *peers, int64_t now_ns);

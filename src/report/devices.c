@@ -94,12 +94,13 @@ static int print_json(const struct hec_device *devices, int count, bool parts, s
 /* ---- terminal ---- */
 
 static void print_device(struct hec_page *page, const struct hec_device *device) {
-    char label[16], memory[HEC_FORMAT_SIZE] = "memory unknown", limit[HEC_FORMAT_SIZE] = "power limit unknown";
+    char gpu[HEC_FORMAT_SIZE], memory[HEC_FORMAT_SIZE] = "memory unknown",
+                               limit[HEC_FORMAT_SIZE] = "power limit unknown";
     char bandwidth[HEC_FORMAT_SIZE], peak[HEC_FORMAT_SIZE] = "unknown", capability[40] = "";
     const struct hec_part *part = hec_part_find(device->name);
-    snprintf(label, sizeof label, "GPU %d", device->index);
-    hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s%s%s", device->name[0] ? device->name : "unknown",
-                 device->simulated ? " (simulated)" : "", device->visible ? "" : " (hidden by CUDA_VISIBLE_DEVICES)");
+    hec_page_row(page, 0, hec_format_gpu(gpu, device->index), HEC_TONE_BOLD, "%s%s%s",
+                 device->name[0] ? device->name : "unknown", device->simulated ? " (simulated)" : "",
+                 device->visible ? "" : " (hidden by CUDA_VISIBLE_DEVICES)");
     hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s, PCI %s, driver %s", device->uuid[0] ? device->uuid : "UUID unknown",
                  device->pci_bus_id[0] ? device->pci_bus_id : "unknown",
                  device->driver[0] ? device->driver : "unknown");

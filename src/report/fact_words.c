@@ -1,6 +1,7 @@
 #include "report/fact_words.h"
 
 #include "diagnose/scale_out.h"
+#include "report/format.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,13 +68,18 @@ static void put(struct writer *w, const char *text, size_t length) {
     w->out[w->length += length] = '\0';
 }
 
-/* [factor][digits][g|r] */
+/* [factor][digits][g|r], or gpu */
 static void put_number(struct writer *w, double x, const char *format) {
     static const struct {
         char letter;
         double factor;
     } factors[] = {{'%', 1e2}, {'m', 1e3}, {'u', 1e6}, {'M', 1e-6}, {'G', 1e-9}};
-    char text[64], *end;
+    char text[HEC_FORMAT_SIZE], *end;
+    if (strncmp(format, "gpu", 3) == 0 && isfinite(x)) {
+        hec_format_gpu(text, (int)x);
+        put(w, text, strlen(text));
+        return;
+    }
     for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++)
         if (*format == factors[i].letter) {
             x *= factors[i].factor;
@@ -157,8 +163,10 @@ char *hec_evidence_words(char out[HEC_FACT_SIZE], const struct hec_finding *find
                          const struct hec_evidence *evidence) {
     struct writer w = {
         .out = out, .finding = finding, .value = evidence->value, .name = evidence->name, .file = evidence->file};
-    if (evidence->device >= 0)
-        w.length = (size_t)snprintf(out, HEC_FACT_SIZE, "GPU %d: ", evidence->device);
+    if (evidence->device >= 0) {
+        char gpu[HEC_FORMAT_SIZE];
+        w.length = (size_t)snprintf(out, HEC_FACT_SIZE, "%s: ", hec_format_gpu(gpu, evidence->device));
+    }
     return write_words(&w, evidence_words[evidence->what]);
 }
 

@@ -38,24 +38,31 @@ const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary 
     if (strncmp(name, "NVIDIA ", 7) == 0)
         name += 7;
     if (used > 1 || !name[0])
-        snprintf(out, HEC_FORMAT_SIZE, "GPU %d", device);
+        hec_format_gpu(out, device);
     else
         snprintf(out, HEC_FORMAT_SIZE, "the %.60s", name);
     return out;
 }
 
 const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices) {
-    int length = snprintf(out, HEC_FORMAT_SIZE, "GPU");
-    for (int i = 0, to; i < 64 && length < HEC_FORMAT_SIZE; i = to + 1) {
-        for (to = i; devices >> i & 1 && to < 63 && devices >> (to + 1) & 1;)
+    int length = snprintf(out, HEC_FORMAT_SIZE, "%s", devices ? "" : "GPU"), named = -1;
+    for (int i = 0, to; i < HEC_DEVICE_MAX && length < HEC_FORMAT_SIZE; i = to + 1) {
+        int last = i | (HEC_VENDOR_DEVICES_MAX - 1); /* of the vendor */
+        for (to = i; devices >> i & 1 && to < last && devices >> (to + 1) & 1;)
             to++;
         to = to > i + 1 ? to : i; /* "0 to 3", but "0 and 1" */
-        const char *joint = length == 3 ? " " : to == 63 || !(devices >> (to + 1)) ? " and " : ", ";
-        char range[16] = "";
+        if (!(devices >> i & 1))
+            continue;
+        const char *joint = named < 0 ? "" : to == HEC_DEVICE_MAX - 1 || !(devices >> (to + 1)) ? " and " : ", ";
+        char range[16] = "", name[HEC_FORMAT_SIZE];
         if (to > i)
-            snprintf(range, sizeof range, " to %d", to);
-        if (devices >> i & 1)
-            length += snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%d%s", joint, i, range);
+            snprintf(range, sizeof range, " to %d", to % HEC_VENDOR_DEVICES_MAX);
+        if (last != named)
+            hec_format_gpu(name, i);
+        else
+            snprintf(name, sizeof name, "%d", i % HEC_VENDOR_DEVICES_MAX);
+        length += snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%s%s", joint, name, range);
+        named = last;
     }
     return out;
 }
@@ -86,7 +93,7 @@ static bool only_idle(uint32_t states) {
     return states != 0;
 }
 
-/* "the H200 idled 41 % of 62 s, 1.9 kJ of 4.6 kJ"; false: the ledger does not tell. */
+/* "the H200 idled 41 % of 62 s, 1.9 kJ of 4.6 kJ"; false: the ledger does not say. */
 static bool idled(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
     const struct hec_ledger_device *d = hec_diagnosis_of(&s->diagnosis, f->device, NULL);
     text name, share, whole, part, all;
@@ -170,7 +177,7 @@ static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
     return false;
 }
 
-/* The driver's utilisation is all that tells what a device did. */
+/* The driver's utilisation is all that shows what a device did. */
 static bool without_counters(const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];

@@ -18,7 +18,7 @@ const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices);
 const char *hec_device_word(char text[HEC_FORMAT_SIZE], const struct hec_summary *summary, int device);
 /* The finding that is worth acting on most, NULL: none is. */
 const struct hec_finding *hec_findings_top(const struct hec_findings *findings);
-/* "38 % of the joules (31 to 44)", of the time where the joules cannot be told; "" where nothing can. */
+/* "38 % of the joules (31 to 44)", of the time where the joules are unknown; "" where both are. */
 char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *finding);
 /* The command ended with a status other than 0. */
 bool hec_command_failed(const struct hec_summary *summary);

@@ -1,6 +1,7 @@
 #include "report/format.h"
 
 #include "base/text.h"
+#include "model/run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -96,23 +97,26 @@ char *hec_format_share(char text[HEC_FORMAT_SIZE], double share) {
 }
 
 char *hec_format_count(char text[HEC_FORMAT_SIZE], double count) {
-    char digits[HEC_FORMAT_SIZE];
-    if (!isfinite(count)) {
+    double size = fabs(count);
+    if (!isfinite(count))
         snprintf(text, HEC_FORMAT_SIZE, "unknown");
-        return text;
-    }
-    if (fabs(count) < 1000 || fabs(count) >= 1e15) {
-        snprintf(text, HEC_FORMAT_SIZE, fabs(count) >= 1e15 ? "%.6g" : "%.4g", count);
-        return text;
-    }
-    snprintf(digits, sizeof digits, "%.0f", count);
-    size_t length = strlen(digits), out = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0 && digits[i - 1] != '-')
-            text[out++] = ' ';
-        text[out++] = digits[i];
-    }
-    text[out] = '\0';
+    else
+        snprintf(text, HEC_FORMAT_SIZE, size < 1000 ? "%.4g" : size < 1e15 ? "%.0f" : "%.6g", count);
+    return text;
+}
+
+char *hec_format_gpu(char text[HEC_FORMAT_SIZE], int index) {
+    static const char *const vendors[] = {
+#define HEC_VENDOR(id, name) #id " ",
+#include "model/vendor.def"
+#undef HEC_VENDOR
+    };
+    int vendor = index >= 0 ? index / HEC_VENDOR_DEVICES_MAX : HEC_VENDOR_COUNT;
+    if (vendor >= HEC_VENDOR_COUNT) /* of no vendor's block: a damaged file */
+        snprintf(text, HEC_FORMAT_SIZE, "GPU %d", index);
+    else
+        snprintf(text, HEC_FORMAT_SIZE, "%sGPU %d", vendor == HEC_VENDOR_NVIDIA ? "" : vendors[vendor],
+                 index % HEC_VENDOR_DEVICES_MAX);
     return text;
 }
 

@@ -22,8 +22,10 @@ char *hec_format_seconds(char text[HEC_FORMAT_SIZE], double seconds);
 char *hec_format_bytes(char text[HEC_FORMAT_SIZE], double bytes, const char *suffix);
 /* "88 %", "0.4 %"; "-" for NAN */
 char *hec_format_share(char text[HEC_FORMAT_SIZE], double share);
-/* "300 000", "0.25": groups of three */
+/* "300000", "0.25": digits that can be pasted */
 char *hec_format_count(char text[HEC_FORMAT_SIZE], double count);
+/* "GPU 3", "AMD GPU 0", from hec_device.index: users count the devices of each vendor from 0 */
+char *hec_format_gpu(char text[HEC_FORMAT_SIZE], int index);
 /* "$1.24", "$0.00042": two decimals or two significant digits */
 char *hec_format_dollars(char text[HEC_FORMAT_SIZE], double dollars);
 

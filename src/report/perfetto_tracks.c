@@ -1,6 +1,7 @@
 #include "report/perfetto_tracks.h"
 
 #include "base/text.h"
+#include "report/format.h"
 #include "report/perfetto_fields.h"
 
 #include <stdio.h>
@@ -132,7 +133,7 @@ static void describe_thread(struct hec_perfetto_tracks *tracks, const struct hec
 
 uint64_t hec_perfetto_device(struct hec_perfetto_tracks *tracks, int device) {
     uint64_t uuid = UUID_DEVICE | (uint32_t)(device + 1);
-    char name[160];
+    char name[256], gpu[HEC_FORMAT_SIZE];
     for (size_t i = 0; i < tracks->described_device_count; i++)
         if (tracks->described_devices[i] == device)
             return uuid;
@@ -143,10 +144,10 @@ uint64_t hec_perfetto_device(struct hec_perfetto_tracks *tracks, int device) {
     }
     tracks->described_devices = grown;
     grown[tracks->described_device_count++] = device;
-    snprintf(name, sizeof name, "GPU %d", device);
+    snprintf(name, sizeof name, "%s", hec_format_gpu(gpu, device));
     for (int i = 0; i < tracks->device_count; i++)
         if (tracks->devices[i].index == device && tracks->devices[i].name[0])
-            snprintf(name, sizeof name, "GPU %d %s", device, tracks->devices[i].name);
+            snprintf(name, sizeof name, "%s %s", gpu, tracks->devices[i].name);
     struct description d = begin(tracks->proto, uuid, 0, name);
     end(tracks->proto, d);
     return uuid;

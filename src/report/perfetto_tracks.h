@@ -22,7 +22,7 @@ struct hec_lanes {
     bool serial; /* streams, launches: nothing nests */
 };
 
-/* Several groups of slices are told apart on one track of the run. */
+/* Several groups of slices are kept apart on one track of the run. */
 enum hec_track_part {
     HEC_PART_MAIN,
     HEC_PART_STEPS,

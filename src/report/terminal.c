@@ -200,7 +200,7 @@ static void put_phases(struct hec_page *page, const struct hec_summary *s) {
 }
 
 /* Knobs, unavailable sources that have their own row, and why there is no trace, are no events for people. */
-static bool told_elsewhere(const struct hec_summary *s, const struct hec_event_summary *event) {
+static bool shown_elsewhere(const struct hec_summary *s, const struct hec_event_summary *event) {
     if (event->kind == HEC_EVENT_TRACE_GUARD)
         return strcmp(event->text, s->timeline.trace.why) == 0;
     return event->kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
@@ -211,15 +211,15 @@ static void put_events(struct hec_page *page, const struct hec_summary *s) {
     int shown = 0, more = s->events_omitted;
     for (int i = 0; i < s->event_count; i++) {
         const struct hec_event_summary *e = &s->events[i];
-        char where[24] = "", name[32];
-        if (told_elsewhere(s, e))
+        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", name[32];
+        if (shown_elsewhere(s, e))
             continue;
         if (shown == EVENTS_SHOWN) {
             more++;
             continue;
         }
         if (e->device >= 0)
-            snprintf(where, sizeof where, "GPU %d, ", e->device);
+            snprintf(where, sizeof where, "%s, ", hec_format_gpu(gpu, e->device));
         snprintf(name, sizeof name, "%s", hec_event_name(e->kind));
         for (char *c = name; *c; c++)
             *c = *c == '_' ? ' ' : *c;
@@ -276,18 +276,18 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     }
     if (apart && used > 1 && used > shown)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more GPUs: hec report shows them", used - shown);
-    for (int i = 0, told = 0; i < s->event_count && told < 1 && page->lines < 11; i++) {
+    for (int i = 0, reported = 0; i < s->event_count && reported < 1 && page->lines < 11; i++) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
             s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
             s->events[i].kind != HEC_EVENT_DAMAGED && s->events[i].kind != HEC_EVENT_TRACE_GUARD)
             continue;
-        if (told_elsewhere(s, &s->events[i]))
+        if (shown_elsewhere(s, &s->events[i]))
             continue;
-        char where[24] = "";
+        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "";
         if (s->events[i].device >= 0)
-            snprintf(where, sizeof where, "GPU %d: ", s->events[i].device);
+            snprintf(where, sizeof where, "%s: ", hec_format_gpu(gpu, s->events[i].device));
         hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, s->events[i].text);
-        told++;
+        reported++;
     }
     hec_terminal_brief(page, &s->timeline, 10 - page->lines);
     put_self(page, s, true);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define TOGETHER_MOST 3 /* on one line */
-#define IDLE_TOLD 0.05  /* idle with a context is worth a word in the brief report from this share of the energy */
+#define IDLE_SHOWN 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -40,7 +40,7 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
         snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d reset%s of the counter", e->resets,
                  e->resets == 1 ? "" : "s");
     hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
-    if (ledger) /* it tells what the energy went to, and better */
+    if (ledger) /* it shows what the energy went to, and better */
         return;
     if (isfinite(e->work_joules)) {
         hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
@@ -108,10 +108,10 @@ static void put_power(struct hec_page *page, const struct hec_device_summary *d)
 }
 
 void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
-    char label[16];
-    snprintf(label, sizeof label, "GPU %d", d->device.index);
+    text gpu;
     hec_page_blank(page);
-    hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s", d->device.name[0] ? d->device.name : "(no name)");
+    hec_page_row(page, 0, hec_format_gpu(gpu, d->device.index), HEC_TONE_BOLD, "%s",
+                 d->device.name[0] ? d->device.name : "(no name)");
     if (s->imported[0]) { /* time is all that there is */
         hec_terminal_device_timeline(page, &s->timeline, d->device.index);
         hec_terminal_classes(page, &s->diagnosis, d->device.index);
@@ -123,8 +123,9 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
                      "shared with %d other process%s: the energy is the device's, not the command's alone",
                      d->shared_with, d->shared_with == 1 ? "" : "es");
     if (d->device.mig_enabled == 1)
-        hec_page_row(page, 4, "", HEC_TONE_WARN,
-                     "divided (MIG): the energy is the whole board's, whatever part of it the command used");
+        hec_page_row(
+            page, 4, "", HEC_TONE_WARN,
+            "divided (MIG): the energy is the whole board's, no matter how small the part that the command used");
     const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
     put_device_energy(page, d, ledger && isfinite(ledger->joules));
     put_power(page, d);
@@ -136,13 +137,11 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
 void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];
-        char label[16];
-        text joules;
+        text gpu, joules;
         if (d->used)
             continue;
-        snprintf(label, sizeof label, "GPU %d", d->device.index);
         const char *name = d->device.name[0] ? d->device.name : "no name";
-        hec_page_row(page, 0, label, HEC_TONE_DIM, "not charged (%s%s): %s",
+        hec_page_row(page, 0, hec_format_gpu(gpu, d->device.index), HEC_TONE_DIM, "not charged (%s%s): %s",
                      d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : name,
                      d->shared_with ? ", in use by others" : "", d->used_why);
     }
@@ -154,12 +153,14 @@ void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];
         const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
-        text watts, share;
+        text watts, share, gpu;
         used += d->used;
         if (!d->used || shown == TOGETHER_MOST)
             continue;
         size_t length = strlen(row);
-        snprintf(row + length, sizeof row - length, "%s%d: %s%s%s", shown++ ? "; " : "", d->device.index,
+        const char *name = hec_format_gpu(gpu, d->device.index);
+        snprintf(row + length, sizeof row - length, "%s%s: %s%s%s", shown++ ? "; " : "",
+                 strncmp(name, "GPU ", 4) == 0 ? name + 4 : name, /* the row is named "GPUs" */
                  hec_format_si(watts, hec_terminal_watts(d), 3, "W"), t && t->traced_s > 0 ? ", busy " : "",
                  t && t->traced_s > 0 ? hec_format_share(share, t->busy_s / t->traced_s) : "");
     }
@@ -170,14 +171,14 @@ void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary
 
 void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
     const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
-    char label[16], idle[64] = "";
-    text watts, share, part;
-    snprintf(label, sizeof label, "GPU %d", d->device.index);
-    if (d->energy.idle_context_joules >= IDLE_TOLD * d->energy.joules)
+    char idle[64] = "";
+    text gpu, watts, share, part;
+    if (d->energy.idle_context_joules >= IDLE_SHOWN * d->energy.joules)
         snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
                  hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
     const char *what = t && t->traced_s > 0 ? ": busy " : ": engine active ";
     double busy = t && t->traced_s > 0 ? t->busy_s / t->traced_s : d->activity.engine;
-    hec_page_row(page, 2, label, HEC_TONE_PLAIN, "%s%s%s%s", hec_format_si(watts, hec_terminal_watts(d), 3, "W"),
-                 isfinite(busy) ? what : "", isfinite(busy) ? hec_format_share(part, busy) : "", idle);
+    hec_page_row(page, 2, hec_format_gpu(gpu, d->device.index), HEC_TONE_PLAIN, "%s%s%s%s",
+                 hec_format_si(watts, hec_terminal_watts(d), 3, "W"), isfinite(busy) ? what : "",
+                 isfinite(busy) ? hec_format_share(part, busy) : "", idle);
 }

@@ -6,7 +6,7 @@
 #include "report/page.h"
 
 double hec_terminal_watts(const struct hec_device_summary *device); /* mean over the run; NAN unknown */
-/* Energy, power, use, timeline; what telemetry tells where nothing was traced. */
+/* Energy, power, use, timeline; what telemetry shows where nothing was traced. */
 void hec_terminal_device(struct hec_page *page, const struct hec_summary *summary,
                          const struct hec_device_summary *device);
 /* A row each of those that the command did not use. */

@@ -11,7 +11,7 @@
 
 #define SHOWN 3
 #define LABEL_COLUMNS 13
-#define DOLLARS_TOLD 0.01
+#define DOLLARS_SHOWN 0.01
 #define COMMAND_COLUMNS 48 /* longer ones are not repeated */
 #define CLASSES_SHOWN 4
 #define CLASS_LEAST 0.05 /* of compute */
@@ -79,7 +79,7 @@ static void put_saving(struct hec_page *page, const struct hec_summary *s, const
         snprintf(more, sizeof more, ", about %s", hec_format_si(joules, f->saved_j, 2, "J"));
     double hours = f->saved_s / 3600 * s->price.dollars_per_gpu_hour;
     double dollars = f->saved_j / 3.6e6 * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
-    if (dollars >= DOLLARS_TOLD)
+    if (dollars >= DOLLARS_SHOWN)
         snprintf(more + strlen(more), sizeof more - strlen(more), ", %s", hec_format_dollars(joules, dollars));
     hec_page_row(page, 2, "saves", HEC_TONE_BOLD, "%s%s", saving, more);
 }

@@ -127,7 +127,7 @@ void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeli
         put_bar(page, &s);
         put_hidden(page, d);
     } else {
-        hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "hardly any activity");
+        hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "next to no activity");
     }
     put_counts(page, d);
     put_waiting(page, d);
@@ -155,11 +155,10 @@ void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *time
     hec_page_row(page, 0, "Kernels", HEC_TONE_DIM, "%6s %9s   %8s  %5s  %s", "share", "count", "mean", "occ.", "name");
     for (int d = 0; d < timeline->device_count; d++) {
         int device = timeline->devices[d].device, rows = 0, most = KERNELS_SHOWN / timeline->device_count;
-        char label[32];
+        char gpu[HEC_FORMAT_SIZE];
         most = most < 3 ? 3 : most;
-        snprintf(label, sizeof label, "GPU %d", device);
         if (timeline->device_count > 1)
-            hec_page_row(page, 1, label, HEC_TONE_PLAIN, "%s", "");
+            hec_page_row(page, 1, hec_format_gpu(gpu, device), HEC_TONE_PLAIN, "%s", "");
         for (int i = 0; i < timeline->kernel_count; i++)
             if (timeline->kernels[i].device == device && rows++ < most)
                 put_kernel(page, &timeline->kernels[i]);
@@ -228,21 +227,21 @@ static bool alike(const struct hec_step_summary *a, const struct hec_step_summar
 void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary) {
     const struct hec_step_summary *run = &summary->timeline.steps, *others[HEC_DEVICE_MAX];
     int count = 0;
-    bool told = run->source != HEC_STEP_NONE && run->count;
-    for (int i = 0; i < summary->device_count && told; i++) {
+    bool any = run->source != HEC_STEP_NONE && run->count;
+    for (int i = 0; i < summary->device_count && any; i++) {
         const struct hec_step_summary *own = hec_facts_steps(summary, summary->devices[i].device.index);
         bool known = !summary->devices[i].used || !own->count || own == run || alike(own, run);
         for (int k = 0; k < count; k++)
             known |= others[k] && own->pid == others[k]->pid;
         others[count++] = known ? NULL : own;
     }
-    if (!told)
+    if (!any)
         return;
     hec_page_blank(page);
     put_steps(page, run, "Steps", "");
     for (int i = 0; i < count; i++) {
-        char of[24];
-        snprintf(of, sizeof of, "GPU %d: ", summary->devices[i].device.index);
+        char gpu[HEC_FORMAT_SIZE], of[HEC_FORMAT_SIZE + 2];
+        snprintf(of, sizeof of, "%s: ", hec_format_gpu(gpu, summary->devices[i].device.index));
         if (others[i])
             put_steps(page, others[i], "", of);
     }
@@ -289,7 +288,7 @@ void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeli
     if (t->holder[0])
         hec_page_row(page, 0, "", HEC_TONE_WARN, "stood down for %s, which used CUPTI for %s", t->holder,
                      hec_format_seconds(held, t->holder_s));
-    if (t->why[0] && timeline->device_count) /* else it is told where the kernels are missed */
+    if (t->why[0] && timeline->device_count) /* else it is said where the kernels are missed */
         hec_page_row(page, 0, "", HEC_TONE_WARN, "%s", t->why);
 }
 

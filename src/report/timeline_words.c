@@ -36,7 +36,7 @@ double hec_step_data_share(const struct hec_step_summary *steps) {
 
 /* ---- names ---- */
 
-#define ARGUMENTS_TOLD 16 /* fewer characters of template arguments say nothing */
+#define ARGUMENTS_SHOWN 16 /* fewer characters of template arguments say nothing */
 
 static int columns_of(const char *text) {
     int columns = 0;
@@ -108,7 +108,7 @@ char *hec_kernel_short(char *out, size_t size, const char *name, int columns) {
     if (columns_of(out) <= columns)
         return out;
     size_t base = before_arguments(out);
-    if (out[base] && base + ARGUMENTS_TOLD <= (size_t)columns) {
+    if (out[base] && base + ARGUMENTS_SHOWN <= (size_t)columns) {
         memcpy(out + columns - 3, "...", 4);
         return out;
     }

@@ -22,8 +22,8 @@ struct hec_header {
 /* The same of bytes in memory. */
 void hec_header_parse(const unsigned char *bytes, size_t length, struct hec_header *header);
 
-/* HEC_OK for any readable regular file, whatever is in it; otherwise why it cannot be read. HEC_ERR_PERMISSION: a log of
- * another user lies beside it, which SQLite would take for a part of it. */
+/* HEC_OK for any readable regular file, regardless of what is in it; otherwise why it cannot be read.
+ * HEC_ERR_PERMISSION: a log of another user lies beside it, which SQLite would take for a part of it. */
 int hec_header_read(const char *path, struct hec_header *header, struct hec_why *why);
 
 #endif

@@ -27,7 +27,7 @@ static inline int64_t hec_limits_block_bytes(size_t n, size_t packed_bytes) {
                      (n > HEC_LIMITS_PIECE ? packed_bytes : 0));
 }
 
-/* Of the writer: open blocks in memory (262 144 activities, 64 streams with full ones; where there are more, blocks are
+/* Of the writer: open blocks in memory (262144 activities, 64 streams with full ones; where there are more, blocks are
  * closed before they are full), and chains of blocks: two kinds on each of as many tracks as there can be. A block of
  * random numbers counts at most twice its size in memory, so what is closed leaves that much to what is open. */
 #define HEC_LIMITS_OPEN_BYTES ((size_t)16 << 20 >> HEC_LIMITS_SHIFT)

@@ -4,7 +4,7 @@
  * metric's unit; for times the difference, in us, from evenly spaced ones:
  *     t[k] = t0 + k*(t1 - t0)/(n - 1)  (integer division)  + r_base + r[k].
  * Width 0: every number is the base (a constant; even spacing). A missing value is '~' in all its places.
- * Three bytes span 729 000, so that a GPU's power in mW takes 3 instead of the 7 bytes of decimal text. */
+ * Three bytes span 729000, so that a GPU's power in mW takes 3 instead of the 7 bytes of decimal text. */
 #ifndef HEC_STORE_PACK_H
 #define HEC_STORE_PACK_H
 

@@ -44,7 +44,7 @@ int hec_reading_prepare(struct hec_reader *reader, const char *sql, sqlite3_stmt
 /* 1: a row, 0: no more, negative: an error */
 int hec_reading_step(struct hec_reader *reader, sqlite3_stmt *statement, struct hec_why *why);
 int hec_reading_corrupt(struct hec_reader *reader, struct hec_why *why, const char *what);
-/* One row or block holds something impossible: the run is read without it, and hec_reader_left_out tells. */
+/* One row or block holds something impossible: the run is read without it, and hec_reader_left_out counts it. */
 void hec_reading_leave_out(struct hec_reader *reader, const char *what);
 
 /* Typed columns: false when the value is of another type or out of range. The text lives until the next step. */

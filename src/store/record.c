@@ -195,7 +195,7 @@ static bool is_null(const struct hec_field *field, int64_t value) {
     return (is_optional(field) && value < 0) || (field->kind == HEC_FIELD_KNOWN && value > HEC_RECORD_KNOWN_MAX);
 }
 
-/* A number as it is in a file, whatever wrote it. */
+/* A number as it is in a file, no matter what wrote it. */
 static bool number_fits(const struct hec_field *field, int64_t value) {
     if (is_time(field))
         return value >= -HEC_RECORD_TIME_MAX_NS && value <= HEC_RECORD_TIME_MAX_NS;

@@ -43,7 +43,8 @@ static bool is_public(const char *path) {
     return false;
 }
 
-/* Where an installed package, Python's library or HEC's hooks begin in a path: it names nobody, and tells whose code a line is. */
+/* Where an installed package, Python's library or HEC's hooks begin in a path: it names nobody, and shows whose code a
+ * line is. */
 static size_t installed_part(const char *path, size_t length) {
     static const char *const parts[] = {"site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3",
                                         "/hec/_hooks/"};

@@ -132,7 +132,7 @@ static int in_order(const void *a, const void *b) {
         return x->start_ns < y->start_ns ? -1 : 1;
     if (x->end_ns != y->end_ns)
         return x->end_ns < y->end_ns ? -1 : 1;
-    return memcmp(a, b, sizeof *x); /* a total order, whatever the bytes of an amount mean */
+    return memcmp(a, b, sizeof *x); /* a total order, regardless of what the bytes of an amount mean */
 }
 
 /* The open block, packed. NULL: no memory. */
@@ -168,7 +168,7 @@ static struct hec_activity_block *pack(struct hec_store_timeline *t, struct chai
     return block;
 }
 
-/* Whether a reader takes this block after all those before, and whatever is open. */
+/* Whether a reader takes this block after all those before, and what is open. */
 static bool is_read(struct hec_store_timeline *t, const struct hec_activity_block *block, int64_t last_ns) {
     int64_t closed = t->closed + block->n, packed = t->packed + (int64_t)block->length;
     int64_t most = packed > HEC_LIMITS_ACTIVITIES_FREE ? packed : HEC_LIMITS_ACTIVITIES_FREE;

@@ -38,10 +38,10 @@ struct hec_writer {
     struct hec_definitions definitions;
     struct hec_store_timeline *timeline;
     struct hec_commit commit;
-    char *path; /* NULL: in memory */
-    int keeper; /* descriptor of the file, -1 in memory */
-    bool told;  /* hec_writer_finish was called; what it returned last */
-    bool whole; /* it committed everything */
+    char *path;    /* NULL: in memory */
+    int keeper;    /* descriptor of the file, -1 in memory */
+    bool reported; /* hec_writer_finish was called; what it returned last */
+    bool whole;    /* it committed everything */
     int finished;
     int64_t failing_since_ns; /* 0: writing works */
     struct hec_why failure;
@@ -372,7 +372,7 @@ static void close_idle(struct hec_series_table *table) {
     }
 }
 
-static void tell_recovery(struct hec_writer *writer) {
+static void report_recovery(struct hec_writer *writer) {
     char text[700];
     snprintf(text, sizeof text, "%s; writing failed for %.1f s", writer->failure.text,
              (double)(hec_clock_mono_ns() - writer->failing_since_ns) / (double)HEC_NS_PER_S);
@@ -380,7 +380,7 @@ static void tell_recovery(struct hec_writer *writer) {
     writer->failing_since_ns = 0;
 }
 
-static void tell_beyond(struct hec_writer *writer) {
+static void report_beyond(struct hec_writer *writer) {
     int64_t activities;
     hec_store_timeline_lost(writer->timeline, &activities);
     if (activities == 0 && writer->series.beyond == 0)
@@ -433,7 +433,7 @@ int hec_writer_flush(struct hec_writer *writer, struct hec_why *why) {
     hec_series_committed(&writer->series);
     hec_queue_clear(&writer->records);
     if (writer->failing_since_ns != 0)
-        tell_recovery(writer);
+        report_recovery(writer);
     return HEC_OK;
 }
 
@@ -461,10 +461,10 @@ static void close_file(struct hec_writer *writer) {
 
 int hec_writer_finish(struct hec_writer *writer, struct hec_why *why) {
     hec_commit_last(&writer->commit);
-    int err = hec_writer_flush(writer, why); /* may tell of a recovery, so there are two */
+    int err = hec_writer_flush(writer, why); /* may report a recovery, so there are two */
     if (err == HEC_OK) {
         char text[32];
-        tell_beyond(writer);
+        report_beyond(writer);
         snprintf(text, sizeof text, "%lld", (long long)count_lost(writer));
         push_meta(writer, "store_lost", text, true);
         snprintf(text, sizeof text, "%lld", (long long)hec_store_timeline_lost(writer->timeline, NULL));
@@ -477,7 +477,7 @@ int hec_writer_finish(struct hec_writer *writer, struct hec_why *why) {
         err = writer->whole ? hec_commit_fold(&writer->commit, why)
                             : hec_fail(why, HEC_ERR_NOTFOUND,
                                        "the file or its folder was removed, renamed or replaced during the run");
-    writer->told = true;
+    writer->reported = true;
     writer->finished = err;
     return err;
 }
@@ -509,7 +509,7 @@ int hec_writer_image(struct hec_writer *writer, struct hec_image *image, struct 
 }
 
 int hec_writer_close(struct hec_writer *writer, int64_t *lost, struct hec_why *why) {
-    int err = writer->told ? writer->finished : hec_writer_finish(writer, why);
+    int err = writer->reported ? writer->finished : hec_writer_finish(writer, why);
     if (lost)
         *lost =
             count_lost(writer) + (err ? hec_series_uncommitted(&writer->series) + hec_queue_count(&writer->records) +

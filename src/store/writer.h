@@ -35,10 +35,10 @@ void hec_writer_set_origin(struct hec_writer *writer, int64_t origin_ns);
 const struct hec_sink *hec_writer_sink(struct hec_writer *writer);
 
 /* Commit what is buffered. HEC_ERR_FULL / HEC_ERR_IO when it could not be written (it is kept and tried again).
- * One thread at a time. Once writing works again, an event store_failed tells how long it did not. */
+ * One thread at a time. Once writing works again, an event store_failed says how long it did not. */
 int hec_writer_flush(struct hec_writer *writer, struct hec_why *why);
 
-/* Flush, say that the run was ended in order (the meta key store_closed = "1"; store_lost tells how many values are
+/* Flush, say that the run was ended in order (the meta key store_closed = "1"; store_lost says how many values are
  * missing) and fold the write-ahead log into the one file. On failure, and where the file is no more at its path
  * (HEC_ERR_NOTFOUND), the file holds everything that was committed before, and hec_writer_to_memory and another call of
  * this make the run whole in memory. */

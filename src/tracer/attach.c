@@ -8,8 +8,8 @@
 struct hec_tracer hec_tracer;
 
 /* The order is torch.profiler's, for on and for off. Calls are not CUPTI's to record: each launch of PyTorch makes
- * several, at 0.1 to 0.3 us each (+52 % of a step of 1 020 launches with them; H200, CUPTI 13.0). Whole graphs (51) must be
- * on before any graph exists: the next replay of an older one is a segmentation fault in libcupti (5 of 5). */
+ * several, at 0.1 to 0.3 us each (+52 % of a step of 1020 launches with them; H200, CUPTI 13.0). Whole graphs (51) must
+ * be on before any graph exists: the next replay of an older one is a segmentation fault in libcupti (5 of 5). */
 enum { WHOLE_GRAPHS = 1, NODES = 2, ALWAYS = 3 };
 static const struct {
     uint32_t kind;
@@ -94,18 +94,18 @@ bool hec_attach_on(bool whole) {
     char why[640] = "", user[64];
     t->attach = HEC_ATTACH_QUIET; /* one try */
     if (!t->library.handle && hec_library_open(&t->library, why, sizeof why) != 0) {
-        hec_inject_tell(why);
+        hec_inject_report(why);
         return false;
     }
     hec_shim_open(&t->library);
     if (hec_shim_early_user(user, sizeof user)) {
         __atomic_store_n(&hec_hold.forever, true, __ATOMIC_RELEASE); /* until it registers buffers through the shim */
         hec_hold_stand_down(user, 0);
-        hec_inject_tell("another user of CUPTI was there first");
+        hec_inject_report("another user of CUPTI was there first");
         return false;
     }
     if (hec_buffers_open() != 0) {
-        hec_inject_tell("no memory for the buffers of CUPTI");
+        hec_inject_report("no memory for the buffers of CUPTI");
         return false;
     }
     t->open_ns = hec_out_now_ns();
@@ -116,17 +116,17 @@ bool hec_attach_on(bool whole) {
     if (result != HEC_CUPTI_SUCCESS) {
         hec_callers_single(false);
         refused(result, why, sizeof why);
-        hec_inject_tell(why);
+        hec_inject_report(why);
         return false;
     }
     struct hec_callers_totals calls;
     hec_callers_read(&calls);
     t->open_kept = calls.launches + calls.copies;
     t->whole = whole;
-    t->open_ns = t->flushed_ns = t->told_ns = hec_out_now_ns();
+    t->open_ns = t->flushed_ns = t->reported_ns = hec_out_now_ns();
     t->attached_ns = t->open_ns;
     t->attach = HEC_ATTACH_ON;
-    hec_inject_tell("");
+    hec_inject_report("");
     return true;
 }
 
@@ -167,7 +167,7 @@ void hec_attach_flush(uint32_t flags) {
         hec_records_count_dropped(dropped);
 }
 
-static void tell(bool open, int64_t end) {
+static void report(bool open, int64_t end) {
     struct hec_records_totals totals = hec_records_totals();
     struct hec_ring_record record = {.flags = open ? HEC_TRACE_WINDOW_OPEN : 0};
     struct hec_trace_window *out = &hec_out_payload(&record)->window;
@@ -185,11 +185,11 @@ static void tell(bool open, int64_t end) {
     hec_out_unlock();
 }
 
-void hec_attach_tell(bool open) {
-    tell(open, open ? hec_out_now_ns() : hec_tracer.close_ns);
+void hec_attach_report(bool open) {
+    report(open, open ? hec_out_now_ns() : hec_tracer.close_ns);
 }
 
-void hec_attach_tell_counts(void) {
+void hec_attach_report_counts(void) {
     struct hec_records_totals totals = hec_records_totals();
     struct hec_callers_totals calls;
     struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
@@ -206,15 +206,15 @@ void hec_attach_tell_counts(void) {
     hec_out_lock();
     hec_out_write(&record, HEC_TRACE_COUNTS);
     hec_out_unlock();
-    hec_tracer.told_ns = record.t_ns;
+    hec_tracer.reported_ns = record.t_ns;
 }
 
 /* ---- off ---- */
 
 /* The last word on the window, once. */
-static void tell_closed(void) {
+static void report_closed(void) {
     hec_tracer.draining = false;
-    hec_attach_tell(false);
+    hec_attach_report(false);
 }
 
 /* CUPTI returns them from a thread of its own. */
@@ -233,7 +233,7 @@ void hec_attach_settle(void) {
     hec_attach_flush(HEC_CUPTI_FLUSH_FORCED);
     await_buffers(20);
     if (hec_tracer.draining)
-        tell_closed();
+        report_closed();
 }
 
 void hec_attach_off(const char *why, bool settle) {
@@ -243,7 +243,7 @@ void hec_attach_off(const char *why, bool settle) {
     hec_tracer.attach = HEC_ATTACH_QUIET;
     hec_tracer.draining = true;
     if (why)
-        hec_inject_tell(why);
+        hec_inject_report(why);
     if (settle)
         hec_attach_settle();
     else
@@ -253,7 +253,7 @@ void hec_attach_off(const char *why, bool settle) {
 void hec_attach_drain(int64_t now_ns) {
     hec_attach_flush(0);
     if (hec_buffers_out() == 0 || now_ns - hec_tracer.close_ns >= HEC_NS_PER_S)
-        tell_closed();
+        report_closed();
 }
 
 /* Kinds stay as they are: in an exit handler the driver may be half taken down, and cuptiActivityDisable is a
@@ -265,13 +265,13 @@ void hec_attach_end(void) {
         hec_tracer.draining = true;
         /* In case that CUPTI does not come back in time: as far as its records have been fetched. A later one replaces
          * it. */
-        tell(true, hec_tracer.flushed_ns);
+        report(true, hec_tracer.flushed_ns);
         hec_attach_flush(0);
         hec_tracer.attach = HEC_ATTACH_QUIET;
         await_buffers(20);
     }
     if (hec_tracer.draining)
-        tell_closed();
+        report_closed();
 }
 
 /* ---- at the program's first call ---- */

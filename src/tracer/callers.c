@@ -195,7 +195,7 @@ bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, 
     return true;
 }
 
-/* ---- calls that a simulator tells of ---- */
+/* ---- calls that a simulator reports ---- */
 
 static struct hec_caller *caller_of(uint32_t tid) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++)
@@ -204,22 +204,22 @@ static struct hec_caller *caller_of(uint32_t tid) {
     return adopt(tid);
 }
 
-void hec_callers_told(const struct hec_trace_told *told) {
+void hec_callers_reported(const struct hec_trace_reported *reported) {
     struct hec_caller *caller =
-        __atomic_load_n(&hec_callers_hot.recording, __ATOMIC_ACQUIRE) ? caller_of(told->tid) : NULL;
+        __atomic_load_n(&hec_callers_hot.recording, __ATOMIC_ACQUIRE) ? caller_of(reported->tid) : NULL;
     if (!caller || caller == &nobody)
         return;
     if (__atomic_load_n(&hec_callers_hot.attach_first, __ATOMIC_RELAXED))
         hec_attach_await();
     hec_ticks_refine(); /* the times are exact */
-    caller->device = told->device;
-    struct hec_caller_call call = {.amount = told->amount,
-                                   .stream = told->stream,
-                                   .function = hec_trampolines_row(told->function),
-                                   .call_class = (enum hec_trace_call_class)told->call_class,
-                                   .from = told->from,
-                                   .to = told->to};
-    uint64_t begin = hec_ticks_of(told->start_ns), end = hec_ticks_of(told->end_ns);
+    caller->device = reported->device;
+    struct hec_caller_call call = {.amount = reported->amount,
+                                   .stream = reported->stream,
+                                   .function = hec_trampolines_row(reported->function),
+                                   .call_class = (enum hec_trace_call_class)reported->call_class,
+                                   .from = reported->from,
+                                   .to = reported->to};
+    uint64_t begin = hec_ticks_of(reported->start_ns), end = hec_ticks_of(reported->end_ns);
     bool launches = call.call_class == HEC_TRACE_CALL_LAUNCH || call.call_class == HEC_TRACE_CALL_GRAPH ||
                     call.call_class == HEC_TRACE_CALL_MEMSET;
     if (!launches)

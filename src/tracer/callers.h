@@ -1,4 +1,4 @@
-/* The threads that call the driver, and what they did there. A trampoline (trampolines.c) tells when a call began and
+/* The threads that call the driver, and what they did there. A trampoline (trampolines.c) says when a call began and
  * ended; launches in quick succession are added up to bursts (base/trace.h), all else leaves as a record at once.
  *
  * A thread has a slot in a table of this library; no other memory is taken. Only its own thread changes a slot, but for
@@ -48,7 +48,7 @@ struct hec_callers_totals {
                           50 us and more */
 };
 
-/* A call that has ended, as a trampoline tells it. */
+/* A call that has ended, as a trampoline reports it. */
 struct hec_caller_call {
     uint64_t amount, stream;
     uint32_t function; /* row of trampolines.def */
@@ -97,7 +97,7 @@ void hec_caller_alone(struct hec_caller *caller, uint64_t begin, uint64_t end, c
 /* Any other call that returned. */
 void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
 /* A call that only its teller saw (base/trace.h). */
-void hec_callers_told(const struct hec_trace_told *told);
+void hec_callers_reported(const struct hec_trace_reported *reported);
 /* The calling thread made this context current; NULL: which one is not known. */
 void hec_caller_moved(void *context);
 

@@ -14,7 +14,7 @@ static struct {
 } seen[HEC_CALLERS_MAX];
 static int64_t total_ns;
 
-/* "time on a core, time of waiting for one, turns"; 0 where the kernel does not tell. */
+/* "time on a core, time of waiting for one, turns"; 0 where the kernel does not say. */
 static uint64_t delay_of(uint32_t tid) {
     char path[64], text[96];
     snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-static bool told;
+static bool reported;
 
 static void *driver_symbol(const char *name) {
     static void *driver;
@@ -21,8 +21,8 @@ uint32_t hec_device_driver_version(void) {
     return get && get(&version) == 0 && version > 0 ? (uint32_t)version : 0;
 }
 
-bool hec_device_tell(void) {
-    if (told)
+bool hec_device_report(void) {
+    if (reported)
         return true;
     int (*get_count)(int *) = (int (*)(int *))driver_symbol("cuDeviceGetCount");
     int (*get)(int *, int) = (int (*)(int *, int))driver_symbol("cuDeviceGet");
@@ -48,9 +48,9 @@ bool hec_device_tell(void) {
         if (!hec_out_write(&record, HEC_TRACE_DEVICE))
             return false;
     }
-    return told = true;
+    return reported = true;
 }
 
 void hec_device_forget(void) {
-    told = false;
+    reported = false;
 }

@@ -1,4 +1,4 @@
-/* Words in pages whose protection the program's file does not tell: linkers put symbol tables into executable pages
+/* Words in pages whose protection the program's file does not give: linkers put symbol tables into executable pages
  * (-z noseparate-code, and all before binutils 2.31), programs change protections themselves. So the kernel is asked
  * (/proc/self/maps), once a walk. Its system calls are made directly: the functions of libc are points of cancellation,
  * and the lock would stay taken in a thread that ends there. */
@@ -15,14 +15,14 @@
 #include <sys/auxv.h>
 #endif
 
-/* A program with PyTorch has 1 000 to 5 000 mappings, less than half of them apart from their neighbours or of another
+/* A program with PyTorch has 1000 to 5000 mappings, less than half of them apart from their neighbours or of another
  * kind; 128 KB, of which is touched what is used. Where there are more, the table holds a part of them, and is read
  * again for an address beyond it. */
 #define RANGES 8192u
 static struct { uintptr_t start, end_flags; /* the end is a multiple of 4096 */ } ranges[RANGES];
 #define FLAGS_MASK ((uintptr_t)0xfff)
 static uint32_t count;
-static uintptr_t known_from, known_to; /* what the table tells of; equal: nothing */
+static uintptr_t known_from, known_to; /* what the table covers; equal: nothing */
 static bool refused;
 
 void hec_got_pages_begin(void) {
@@ -127,7 +127,7 @@ bool hec_got_pages_at(uintptr_t address, struct hec_got_range *out) {
 }
 
 /* Branch target identification is a protection of executable pages that mprotect takes away when it is not named, and
- * that maps does not tell. */
+ * that maps does not show. */
 static bool guarded(const struct dl_phdr_info *info, int protection) {
 #if defined(__aarch64__)
     bool marked = false;

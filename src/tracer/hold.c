@@ -61,7 +61,7 @@ const char *hec_hold_caller(const void *address, char *text, size_t bytes) {
     return text;
 }
 
-static void tell(const char *name, uint32_t code) {
+static void report(const char *name, uint32_t code) {
     struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
     hec_out_lock();
     struct hec_trace_holder *out = &hec_out_payload(&record)->holder;
@@ -78,12 +78,12 @@ void hec_hold_stand_down(const char *name, uint32_t code) {
     if (hec_tracer.attach == HEC_ATTACH_ON)
         hec_attach_off("another user of CUPTI came", true);
     else if (hec_tracer.draining || hec_buffers_out() > 0)
-        hec_attach_settle(); /* what still ran when the window was told would be in their profile */
+        hec_attach_settle(); /* what still ran when the window was reported would be in their profile */
     hec_tracer.attach = HEC_ATTACH_QUIET;
     __atomic_store_n(&hec_hold.serving, HEC_HOLD_THEM, __ATOMIC_RELEASE);
-    if (!hec_hold.told)
-        tell(name ? name : "", code);
-    hec_hold.told = true;
+    if (!hec_hold.reported)
+        report(name ? name : "", code);
+    hec_hold.reported = true;
 }
 
 static bool used(void) {
@@ -98,10 +98,11 @@ bool hec_hold_free(void) {
 }
 
 void hec_hold_ended(int64_t now_ns) {
-    if (!hec_hold.told || used() || now_ns - __atomic_load_n(&hec_hold.last_ns, __ATOMIC_RELAXED) < HEC_HOLD_QUIET_NS)
+    if (!hec_hold.reported || used() ||
+        now_ns - __atomic_load_n(&hec_hold.last_ns, __ATOMIC_RELAXED) < HEC_HOLD_QUIET_NS)
         return;
-    hec_hold.told = false;
-    tell(NULL, 0);
+    hec_hold.reported = false;
+    report(NULL, 0);
 }
 
 /* Only our own thread, under `busy`, and other users of CUPTI have it: those wait for nothing of a fork's. */

@@ -11,7 +11,7 @@ EXPORT void hec_trace_pause(void);
 EXPORT void hec_trace_resume(void);
 EXPORT void hec_trace_stand_down(const char *holder);
 EXPORT void hec_trace_come_back(void);
-EXPORT void hec_trace_tell(const struct hec_trace_told *told);
+EXPORT void hec_trace_report(const struct hec_trace_reported *reported);
 
 enum { STATE_NEW, STATE_STARTING, STATE_LIVE, STATE_OFF };
 static int state;
@@ -76,7 +76,7 @@ static enum hec_trace_mode mode_of(const char *text) {
     return strcmp(text, "full") == 0 ? HEC_TRACE_FULL : strcmp(text, "graph") == 0 ? HEC_TRACE_GRAPH : HEC_TRACE_OFF;
 }
 
-void hec_inject_tell(const char *why) {
+void hec_inject_report(const char *why) {
     struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
     struct hec_trace_process *out = &hec_out_payload(&record)->process;
     const struct hec_library *library = &hec_tracer.library;
@@ -107,7 +107,7 @@ static bool start(void) {
     t->memory_bytes = memory_of(secure_getenv(HEC_TRACE_ENV_MEMORY));
     t->no_cupti = no_cupti && no_cupti[0];
     t->graphs = t->mode == HEC_TRACE_GRAPH;
-    t->begin_ns = t->told_ns = hec_out_now_ns();
+    t->begin_ns = t->reported_ns = hec_out_now_ns();
     if (!socket || !socket[0] || t->mode == HEC_TRACE_OFF)
         return false;
     static bool handlers; /* handlers are inherited by the child of a fork */
@@ -122,7 +122,7 @@ static bool start(void) {
     }
     __atomic_store_n(&state, STATE_LIVE, __ATOMIC_RELEASE);
     t->calls = hec_slots_open();
-    hec_inject_tell(t->no_cupti ? no_cupti : "");
+    hec_inject_report(t->no_cupti ? no_cupti : "");
     hec_callers_open();
     hec_callers_attach_first(t->calls && t->mode != HEC_TRACE_AUTO && !t->no_cupti);
     hec_callers_record(true);
@@ -181,7 +181,7 @@ void hec_trace_come_back(void) {
 
 /* ---- for simulators ---- */
 
-void hec_trace_tell(const struct hec_trace_told *told) {
+void hec_trace_report(const struct hec_trace_reported *reported) {
     if (hec_inject_live())
-        hec_callers_told(told);
+        hec_callers_reported(reported);
 }

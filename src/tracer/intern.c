@@ -1,5 +1,5 @@
 /* Names and launch configurations: text and numbers to ids, in tables of a fixed size that are mapped once.
- * Both are known by a 64-bit hash of their content: with 65 536 entries the chance that any two meet is 1e-10. */
+ * Both are known by a 64-bit hash of their content: with 65536 entries the chance that any two meet is 1e-10. */
 #include "tracer/tracer.h"
 
 #include <stdlib.h>

@@ -248,7 +248,7 @@ void hec_records_parse(const struct hec_cupti *cupti, uint8_t *buffer, size_t va
     hec_out_lock();
     if (first_ns == 0)
         first_ns = pass.clock.count > 0 ? pass.clock.ours[0] : pass.now_ns;
-    hec_device_tell();
+    hec_device_report();
     hec_intern_epoch();
     for (;;) {
         uint32_t result = cupti->ActivityGetNextRecord(buffer, valid, &record);

@@ -106,7 +106,7 @@ void hec_shim_completed(void *context, uint32_t stream, uint8_t *buffer, size_t 
 
 /* ---- shims ---- */
 
-/* Somebody begins: make room, and tell who. */
+/* Somebody begins: make room, and report who. */
 static void begin(const void *caller) {
     char name[64];
     if (!hec_inject_live() || hec_hold_inside())

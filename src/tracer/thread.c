@@ -8,7 +8,7 @@
 
 #define TICK_NS (100 * HEC_NS_PER_MS)
 #define FLUSH_NS (500 * HEC_NS_PER_MS)
-#define TELL_NS HEC_NS_PER_S
+#define REPORT_NS HEC_NS_PER_S
 #define WATCH_TICK_NS HEC_WATCH_SAMPLE_NS  /* until mode auto has had its look, and during it */
 #define DEVICE_TICK_NS (5 * HEC_NS_PER_MS) /* until cuInit is through */
 #define GLIMPSE_NS (2 * HEC_NS_PER_S)
@@ -122,11 +122,11 @@ void hec_thread_step(int64_t now) {
         step_not(t, now, asked);
     if (asked)
         hec_attach_answer();
-    if (now - t->told_ns >= TELL_NS) {
+    if (now - t->reported_ns >= REPORT_NS) {
         hec_ticks_refine();
         if (t->attach == HEC_ATTACH_ON)
-            hec_attach_tell(true);
-        hec_attach_tell_counts();
+            hec_attach_report(true);
+        hec_attach_report_counts();
     }
     hec_shim_rescan();
 }
@@ -140,20 +140,20 @@ static void finish(void) {
         return;
     hec_callers_sweep(true);
     if (t->mode == HEC_TRACE_AUTO && t->attach == HEC_ATTACH_NOT && !t->no_cupti && t->calls)
-        hec_inject_tell(
+        hec_inject_report(
             "CUPTI stayed out: the program waited for the device too little to hide what that costs, or ended early; "
             "--trace=full records kernels");
     if (__atomic_load_n(&hec_hold.serving, __ATOMIC_ACQUIRE) == HEC_HOLD_US)
         hec_attach_end();
-    hec_attach_tell_counts();
+    hec_attach_report_counts();
     hec_inject_end();
     hec_hold_leave();
 }
 
-static void cpu_used(int64_t *told) {
+static void cpu_used(int64_t *reported) {
     int64_t cpu = hec_out_thread_cpu_ns();
-    hec_records_add_self(cpu - *told);
-    *told = cpu;
+    hec_records_add_self(cpu - *reported);
+    *reported = cpu;
 }
 
 /* Until the next thing is due. false: the end. */
@@ -170,13 +170,13 @@ static bool wait_until(int64_t until_ns) {
 }
 
 /* The PROCESS record, the devices, what a call costs. */
-static bool tell_devices(void) {
+static bool report_devices(void) {
     hec_out_lock();
-    bool told = hec_device_tell();
+    bool reported = hec_device_report();
     hec_out_unlock();
-    if (told)
+    if (reported)
         hec_inject_initialised();
-    return told;
+    return reported;
 }
 
 static int64_t tick_ns(void) {
@@ -186,7 +186,7 @@ static int64_t tick_ns(void) {
 static void *run(void *unused) {
     (void)unused;
     bool devices = false, more = true;
-    int64_t cpu_told = 0, devices_ns = 0, tick = TICK_NS;
+    int64_t cpu_reported = 0, devices_ns = 0, tick = TICK_NS;
     size_t again = 0;
     __atomic_store_n(&thread.id, pthread_self(), __ATOMIC_RELEASE);
     pthread_mutex_lock(&busy);
@@ -195,7 +195,7 @@ static void *run(void *unused) {
     while (more) {
         int64_t now = hec_out_now_ns();
         pthread_mutex_lock(&busy);
-        if (!devices && (devices = tell_devices()))
+        if (!devices && (devices = report_devices()))
             devices_ns = now;
         if (devices && again < AGAIN && now - devices_ns >= again_ns[again]) {
             hec_slots_again();
@@ -209,7 +209,7 @@ static void *run(void *unused) {
             tick = tick_ns();
             hec_hold_leave();
         }
-        cpu_used(&cpu_told);
+        cpu_used(&cpu_reported);
         pthread_mutex_unlock(&busy);
         more = wait_until(now + (devices ? tick : DEVICE_TICK_NS));
     }

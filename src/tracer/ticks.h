@@ -53,7 +53,7 @@ static inline uint64_t hec_ticks_of(int64_t t_ns) {
 }
 
 /* An instant of the last second as CLOCK_MONOTONIC; ticks of the future become now. Read again where the thread lost its
- * core between the two clocks: a record would be told milliseconds late. */
+ * core between the two clocks: a record would be reported milliseconds late. */
 #define HEC_TICKS_CLOSE_NS 2000
 static inline int64_t hec_ticks_at_ns(uint64_t tick) {
     uint64_t now;

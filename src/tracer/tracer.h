@@ -1,12 +1,12 @@
 /* Inside libhectrace.so. It lives in other people's processes, so the whole of it obeys: nothing blocks for long (each
  * wait has a bound, given where it is), aborts, throws or prints; nothing allocates from the program's heap once the
- * tracer runs; what cannot be done is left undone and told in a record.
+ * tracer runs; what cannot be done is left undone and reported in a record.
  *
  * Two sources. Calls: slots.c puts trampolines.c in front of the driver's functions, callers.c makes records of what they
- * tell. Device activity: attach.c has CUPTI switched on, once, and at most once off again; watch.c says when mode auto may.
- * CUPTI calls buffers.c (from its own worker, or from within a flush), which has records.c turn CUPTI's records into
- * ours; out.c puts all records into the ring. shim.c stands between other users of CUPTI and the library, hold.c keeps
- * who of them has it. inject.c starts everything inside cuInit; thread.c owns the one thread.
+ * see. Device activity: attach.c has CUPTI switched on, once, and at most once off again; watch.c says when mode auto
+ * may. CUPTI calls buffers.c (from its own worker, or from within a flush), which has records.c turn CUPTI's records
+ * into ours; out.c puts all records into the ring. shim.c stands between other users of CUPTI and the library, hold.c
+ * keeps who of them has it. inject.c starts everything inside cuInit; thread.c owns the one thread.
  *
  * Locks, in the order in which they may be taken: busy (thread.c: all that our thread does), control (hold.c), got's
  * (got.h), out (out.c), clock (clock.c). Each is taken in a fork's prepare handler, so that no child inherits one. */
@@ -23,9 +23,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 8 MB: 131 072 records, two thirds of a second of a loop that launches every 10 us and traces kernel and call. */
+/* 8 MB: 131072 records, two thirds of a second of a loop that launches every 10 us and traces kernel and call. */
 #define HEC_TRACER_RING_RECORDS (1u << 17)
-/* Buffers for CUPTI, 8 MB in all: 52 000 kernels, half a second of such a loop. CUPTI asks for one in the thread that
+/* Buffers for CUPTI, 8 MB in all: 52000 kernels, half a second of such a loop. CUPTI asks for one in the thread that
  * launches, and zeroes it there: a fresh one of 1 MB stalled that thread for 450 us, of 64 KB for 53 us (H200, CUPTI 13.0),
  * with no difference in cost a kernel; so they are small, and touched beforehand. */
 #define HEC_TRACER_BUFFERS 64u
@@ -199,7 +199,7 @@ int64_t hec_lead_complete_ns(int64_t limit_ns);
 /* ---- device.c ---- */
 
 /* Write the DEVICE records, once cuInit is through; under hec_out_lock. true once they are written. */
-bool hec_device_tell(void);
+bool hec_device_report(void);
 void hec_device_forget(void);
 uint32_t hec_device_driver_version(void);
 
@@ -214,7 +214,7 @@ enum hec_attach_state {
 };
 
 /* CUPTI 13.0 keeps so much of the program's heap for each launch (graph nodes: nothing) while any kind is on, or when it was
- * registered before the context existed: 9.4 MB for 300 000 kernels (H200). Only cuptiFinalize gives it back. */
+ * registered before the context existed: 9.4 MB for 300000 kernels (H200). Only cuptiFinalize gives it back. */
 #define HEC_KEPT_LAUNCH_BYTES 32u
 /* What the tracer takes besides: ring, buffers, tables, and CUPTI itself. */
 #define HEC_FIXED_BYTES (UINT64_C(32) << 20)
@@ -232,27 +232,27 @@ struct hec_tracer {
     bool graphs;           /* whole graphs are traced: decided before any can exist */
     bool whole;            /* attached at the program's first call: the window lacks nothing */
     bool staying;          /* mode auto: it was seen to cost nothing */
-    bool draining;         /* the window is closed, but CUPTI still has buffers of it, and it is not told yet */
+    bool draining;         /* the window is closed, but CUPTI still has buffers of it, and it is not reported yet */
     struct hec_watch watch;
     int64_t begin_ns;
     int64_t attached_ns; /* 0: never */
     int64_t open_ns, close_ns;
     uint64_t open_kept;        /* calls so far when it was attached */
     uint64_t fetched_launches; /* since then, when CUPTI was last asked for what is complete */
-    int64_t flushed_ns, told_ns;
+    int64_t flushed_ns, reported_ns;
     uint32_t cost_ps; /* of timing a call */
 };
 extern struct hec_tracer hec_tracer;
 
 /* Load the libcupti that fits, make room for others, switch the kinds on. false: it could not be had, now or ever; the
- * reason is told. whole: nothing was launched yet. */
+ * reason is reported. whole: nothing was launched yet. */
 bool hec_attach_on(bool whole);
 /* Kinds off, for good. why: a sentence for the report, NULL: nothing to say. settle: also take away every buffer, so that
  * nothing of ours is with CUPTI any more (at most HEC_ATTACH_SETTLE_MS); else hec_attach_drain does, later. */
 void hec_attach_off(const char *why, bool settle);
 void hec_attach_settle(void);
 #define HEC_ATTACH_SETTLE_MS 100
-/* Fetch more of a closed window, and tell of it once it is whole, or after a second. */
+/* Fetch more of a closed window, and report it once it is whole, or after a second. */
 void hec_attach_drain(int64_t now_ns);
 /* Fetch what is complete, if CUPTI has buffers of ours at all. */
 void hec_attach_flush(uint32_t flags);
@@ -262,8 +262,8 @@ void hec_attach_end(void);
 bool hec_attach_blind(void);
 /* Whether CUPTI keeps more of the program's memory than it may. */
 bool hec_attach_full(void);
-void hec_attach_tell(bool open);
-void hec_attach_tell_counts(void);
+void hec_attach_report(bool open);
+void hec_attach_report_counts(void);
 void hec_attach_forget(void);
 /* By a thread of the program, at its first call: have CUPTI attached now, by our own thread. Waits for at most
  * HEC_ATTACH_AWAIT_MS. */
@@ -281,11 +281,11 @@ void hec_attach_answer(void);
 bool hec_hold_enter(void);
 void hec_hold_leave(void);
 bool hec_hold_inside(void);
-/* Somebody else begins to use CUPTI: stop, tell, and leave it to them. name may be NULL. Under the lock. */
+/* Somebody else begins to use CUPTI: stop, report, and leave it to them. name may be NULL. Under the lock. */
 void hec_hold_stand_down(const char *name, uint32_t code);
 /* Whether nobody else has used it in this process: who has is not joined any more (kinds that were on before). */
 bool hec_hold_free(void);
-/* They have ended: told. */
+/* They have ended: reported. */
 void hec_hold_ended(int64_t now_ns);
 void hec_hold_fork_prepare(void);
 void hec_hold_fork_parent(void);
@@ -301,7 +301,7 @@ struct hec_hold {
     uint32_t paused;               /* hec_trace_pause */
     bool forever;                  /* somebody uses CUPTI in a way that cannot be shared, or whose end cannot be seen */
     bool missed;                   /* atomic: they began, and the lock could not be had */
-    bool told;                     /* a HOLDER record is out */
+    bool reported;                 /* a HOLDER record is out */
     int64_t last_ns;               /* when they last called */
     hec_cupti_requested requested; /* their callbacks, NULL: never registered */
     hec_cupti_completed completed;
@@ -344,6 +344,6 @@ void hec_inject_end(void);
 /* cuInit is through. */
 void hec_inject_initialised(void);
 /* Write the PROCESS record: the first of a process, and again when `why` has changed; "": it is traced. */
-void hec_inject_tell(const char *why);
+void hec_inject_report(const char *why);
 
 #endif

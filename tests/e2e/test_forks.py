@@ -1,6 +1,6 @@
 """Children that a traced program forks at any moment live: locks of the loader, of CUPTI and of the tracer must not reach them
 taken. The program is the one of bench/gpu/harmless: 100 children, each loads a library, while one thread launches kernels and
-the tracer's thread does what it does; a library with 120 000 relocations makes its walks over the modules last."""
+the tracer's thread does what it does; a library with 120000 relocations makes its walks over the modules last."""
 import importlib.util
 
 import pytest

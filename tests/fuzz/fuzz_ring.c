@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
     struct hec_ring_reader reader;
     if (hec_ring_map(fd, &reader) == 0) {
-        struct hec_peers peers = {.kind = &hec_marks_peers, .run = &run, .teller = &run.teller};
+        struct hec_peers peers = {.kind = &hec_marks_peers, .run = &run, .reporter = &run.reporter};
         struct hec_peer *peer = hec_peer_new(&peers, &(struct hec_intake_ring){reader, 1234, -1}, run.opened_ns);
         if (!peer)
             abort();

@@ -1,5 +1,5 @@
 /* Bytes as what the programs of one process do to their rings, one program after the other (exec): records, counts of
- * what was lost, times between. What is told of the process stays within bounds, however many there were. Input: an
+ * what was lost, times between. What is reported of the process stays within bounds, however many there were. Input: an
  * operation, then what it takes. */
 #include "base/clock.h"
 #include "observe/trace/peer.h"
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct hec_tracer told;
+static struct hec_tracer reported;
 
 static void check(int holds) {
     if (!holds)
@@ -46,9 +46,9 @@ static void event(void *context, enum hec_event_kind kind, int device, int64_t t
 
 static void tracer(void *context, const struct hec_tracer *now) {
     (void)context;
-    check(now->records >= told.records && now->lost >= 0 && now->dropped >= 0 && now->bad >= 0 && now->windows >= 0 &&
-          now->traced_ns >= 0 && now->holder_ns >= 0 && now->self_ns >= 0);
-    told = *now;
+    check(now->records >= reported.records && now->lost >= 0 && now->dropped >= 0 && now->bad >= 0 &&
+          now->windows >= 0 && now->traced_ns >= 0 && now->holder_ns >= 0 && now->self_ns >= 0);
+    reported = *now;
 }
 
 static struct hec_trace_peer *begin(struct hec_peers *peers, struct hec_ring *ring, int64_t now_ns) {
@@ -86,10 +86,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .trace_kernel = kernel,
                             .trace_activities = give,
                             .tracer = tracer};
-    told = (struct hec_tracer){0};
+    reported = (struct hec_tracer){0};
     hec_trace_run_init(&run, &sink, now_ns);
     struct hec_ring ring;
-    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .teller = &run.teller};
+    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .reporter = &run.reporter};
     struct hec_trace_peer *peer = begin(&peers, &ring, now_ns);
     for (int programs = 1; size > 0;) {
         uint8_t what = *data++;

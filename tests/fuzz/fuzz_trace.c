@@ -1,4 +1,4 @@
-/* Arbitrary records through the trace collector, against a sink that checks what it is told: ids are defined before
+/* Arbitrary records through the trace collector, against a sink that checks what it is given: ids are defined before
  * use, starts are not behind ends, numbers are bounded. Input: one byte of choices, then records of 48 bytes: kind,
  * flags, thread, time, payload. Times and ids are made small by default, so that records meet each other. */
 #include "base/clock.h"
@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (hec_ring_create(HEC_RING_RECORDS_MIN, HEC_RING_TRACE, &ring, &fd) < 0 || hec_ring_map(fd, &reader) < 0)
         abort();
     close(fd);
-    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .teller = &run.teller};
+    struct hec_peers peers = {.kind = &hec_trace_peers, .run = &run, .reporter = &run.reporter};
     struct hec_trace_peer *peer =
         (struct hec_trace_peer *)hec_peer_new(&peers, &(struct hec_intake_ring){reader, 1234, -1}, t0_ns);
     check(peer != NULL);
@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hec_peer_end(&peers, &peer->process, now_ns);
     hec_trace_flush(&run);
     check(run.held == held_by_others && run.budget.left == HEC_TRACE_BUDGET_BYTES - of_others);
-    check(activities <= (uint64_t)(records + windows) && activities <= taken + 1); /* nothing is told twice */
+    check(activities <= (uint64_t)(records + windows) && activities <= taken + 1); /* nothing is reported twice */
     hec_ring_unmap(&ring);
     return 0;
 }

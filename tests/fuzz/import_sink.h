@@ -15,7 +15,7 @@ static struct {
     int devices;
     int64_t activities;
     bool complete;
-} told;
+} reported;
 
 #define REQUIRE(condition)                                                                                             \
     do {                                                                                                               \
@@ -30,21 +30,22 @@ static uint32_t take_name(void *context, const char *text) {
     REQUIRE(strlen(text) <= 16384);
     for (const char *p = text; *p; p++)
         REQUIRE((unsigned char)*p >= 0x20 && *p != 0x7f);
-    return ++told.names;
+    return ++reported.names;
 }
 
 static uint32_t take_track(void *context, const struct hec_track *track) {
     (void)context;
     REQUIRE(track->kind < HEC_TRACK_KIND_COUNT && track->pid >= 0 && track->rank >= -1);
     REQUIRE(memchr(track->name, '\0', sizeof track->name) != NULL);
-    REQUIRE(track->kind == HEC_TRACK_STREAM ? track->device >= 0 && track->device < told.devices : track->device == -1);
-    return ++told.tracks;
+    REQUIRE(track->kind == HEC_TRACK_STREAM ? track->device >= 0 && track->device < reported.devices
+                                            : track->device == -1);
+    return ++reported.tracks;
 }
 
 static uint32_t take_kernel(void *context, const struct hec_kernel *kernel) {
     (void)context;
-    REQUIRE(kernel->name <= told.names && kernel->registers >= -1);
-    return ++told.kernels;
+    REQUIRE(kernel->name <= reported.names && kernel->registers >= -1);
+    return ++reported.kernels;
 }
 
 static void take_activities(void *context, const struct hec_activity *activities, size_t count) {
@@ -52,31 +53,31 @@ static void take_activities(void *context, const struct hec_activity *activities
     for (size_t i = 0; i < count; i++) {
         const struct hec_activity *a = &activities[i];
         REQUIRE(a->kind < HEC_ACTIVITY_KIND_COUNT && a->start_ns >= 0 && a->start_ns <= a->end_ns);
-        REQUIRE(a->track >= 1 && a->track <= told.tracks && a->launch_track <= told.tracks);
-        REQUIRE(a->name <= (a->kind == HEC_ACTIVITY_KERNEL ? told.kernels : told.names));
+        REQUIRE(a->track >= 1 && a->track <= reported.tracks && a->launch_track <= reported.tracks);
+        REQUIRE(a->name <= (a->kind == HEC_ACTIVITY_KERNEL ? reported.kernels : reported.names));
         REQUIRE(isnan(a->amount) || a->amount >= 0);
         REQUIRE(a->from < HEC_MEMORY_KIND_COUNT && a->to < HEC_MEMORY_KIND_COUNT);
         if (HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind))
             REQUIRE((a->launch_ns == HEC_TIME_UNKNOWN) == (a->launch_end_ns == HEC_TIME_UNKNOWN) &&
                     (a->launch_ns == HEC_TIME_UNKNOWN || a->launch_ns <= a->launch_end_ns));
     }
-    told.activities += (int64_t)count;
+    reported.activities += (int64_t)count;
 }
 
 static void take_device(void *context, const struct hec_device *device) {
     (void)context;
-    REQUIRE(device->index == told.devices && told.devices < HEC_DEVICE_MAX);
+    REQUIRE(device->index == reported.devices && reported.devices < HEC_DEVICE_MAX);
     REQUIRE(memchr(device->name, '\0', sizeof device->name) && memchr(device->uuid, '\0', sizeof device->uuid));
-    told.devices++;
+    reported.devices++;
 }
 
 static void take_meta(void *context, const char *key, const char *value) {
     (void)context;
-    REQUIRE(!told.complete && value != NULL);
-    told.complete = strcmp(key, "complete") == 0;
+    REQUIRE(!reported.complete && value != NULL);
+    reported.complete = strcmp(key, "complete") == 0;
 }
 
-/* Both passes over the file, twice in one run: what is told must hold together, and a failure has its sentence. */
+/* Both passes over the file, twice in one run: what is reported must hold together, and a failure has its sentence. */
 static void import_and_check(const char *path) {
     static const struct hec_sink sink = {
         .trace_name = take_name,
@@ -88,14 +89,14 @@ static void import_and_check(const char *path) {
     };
     struct hec_import *import = NULL;
     struct hec_why why = {""};
-    memset(&told, 0, sizeof told);
+    memset(&reported, 0, sizeof reported);
     REQUIRE(hec_import_new(&sink, NULL, NULL, &import, &why) == HEC_OK);
     int err = hec_import_scan(import, path, &why);
     if (err == HEC_OK)
         err = hec_import_read(import, path, &why);
     const struct hec_import_stats *stats = hec_import_stats(import);
-    REQUIRE(stats->kept >= told.activities && stats->bad >= 0 && stats->skipped >= 0 && stats->end_ns >= 0);
-    REQUIRE(err <= 0 && told.complete == (err == HEC_OK));
+    REQUIRE(stats->kept >= reported.activities && stats->bad >= 0 && stats->skipped >= 0 && stats->end_ns >= 0);
+    REQUIRE(err <= 0 && reported.complete == (err == HEC_OK));
     REQUIRE(err == HEC_OK || (why.text[0] && !strchr(why.text, '\n')));
     hec_import_free(import);
 }

@@ -273,14 +273,14 @@ static inline void make(struct world *w, uint64_t seed, const struct cell *cell)
     read_all(w);
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 /* The label of a device's watts is the first word of `how`. */
 enum label { MEASURED, ROUGH, LABELS };
 
 struct score {
     int runs, unpriced;
-    struct told {
+    struct reported {
         int runs, rows, covered, large, off; /* large: 2 % of the joules; off: by more than 3 % */
         int narrow, narrow_off;              /* intervals within 3 %; such whose value is off by more */
         double widths;                       /* of the large: half an interval, as a part */
@@ -290,7 +290,7 @@ struct score {
 };
 
 static inline void judge_row(const struct world *w, const struct hec_ledger_row *row, int state, struct score *score,
-                             struct told *told) {
+                             struct reported *reported) {
     double joules = w->joules[state], seconds = (double)w->ns[state] * 1e-9;
     if (w->ns[state] < 100 * MS)
         return;
@@ -298,21 +298,21 @@ static inline void judge_row(const struct world *w, const struct hec_ledger_row 
     double error = fabs(row->joules - joules) / joules, half = (high - low) / 2 / joules;
     bool covered = joules >= low && joules <= high;
     score->worst_s = fmax(score->worst_s, fabs(row->seconds - seconds) / seconds);
-    told->rows++;
-    told->covered += covered;
-    told->beyond += !(row->watts_low <= row->watts && row->watts <= row->watts_high);
+    reported->rows++;
+    reported->covered += covered;
+    reported->beyond += !(row->watts_low <= row->watts && row->watts <= row->watts_high);
     /* no less than an idle device (without a context 0.68 of the level), no more than the board can */
-    told->beyond += row->watts < 0.6 * 0.68 * w->level || row->watts > 1.3 * 700;
+    reported->beyond += row->watts < 0.6 * 0.68 * w->level || row->watts > 1.3 * 700;
     if (getenv("HEC_TEST_ROWS"))
         printf("%-10s %7.3f s %8.1f J found %8.1f J [%8.1f %8.1f] %s\n", hec_state_name((enum hec_state)state), seconds,
                joules, row->joules, low, high, covered ? "" : "OUT");
     if (joules < 0.02 * w->total)
         return;
-    told->large++;
-    told->off += error > 0.03;
-    told->narrow += half <= 0.03;
-    told->narrow_off += half <= 0.03 && error > 0.03;
-    told->widths += half;
+    reported->large++;
+    reported->off += error > 0.03;
+    reported->narrow += half <= 0.03;
+    reported->narrow_off += half <= 0.03 && error > 0.03;
+    reported->widths += half;
 }
 
 static inline int calibration(void *context, const struct hec_device *device, struct hec_peaks *out) {
@@ -338,9 +338,9 @@ static inline void run_one(struct world *w, uint64_t seed, const struct cell *ce
     score->unpriced += !d || why[0] != 0;
     if (d && !why[0]) {
         const char *how = hec_diagnosis_how(&summary.diagnosis, 0);
-        struct told *told = &score->by[strncmp(how, "measured", 8) == 0 ? MEASURED : ROUGH];
+        struct reported *reported = &score->by[strncmp(how, "measured", 8) == 0 ? MEASURED : ROUGH];
         double joules = 0;
-        told->runs++;
+        reported->runs++;
         if (getenv("HEC_TEST_ROWS"))
             printf(
                 "-- seed %llu: %g ms, steps of %g ms, +-%g: %s; level %.1f W, lag %.0f, filter %.0f, spacing %.0f ms\n",
@@ -348,10 +348,10 @@ static inline void run_one(struct world *w, uint64_t seed, const struct cell *ce
                 w->filter_ms, w->spacing_ms);
         for (int i = 0; i < HEC_STATE_COUNT; i++) {
             joules += d->rows[i].ns ? d->rows[i].joules : 0;
-            judge_row(w, &d->rows[i], i, score, told);
+            judge_row(w, &d->rows[i], i, score, reported);
         }
         if (!(fabs(joules - summary.devices[0].energy.joules) < 0.01))
-            told->beyond++;
+            reported->beyond++;
     }
     if (!err)
         hec_summary_free(&summary);

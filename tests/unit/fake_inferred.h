@@ -1,4 +1,4 @@
-/* What calls tell of a run, up to where it can be told by any variant. */
+/* What calls show of a run, up to where it can be known by any variant. */
 #ifndef TESTS_UNIT_FAKE_INFERRED_H
 #define TESTS_UNIT_FAKE_INFERRED_H
 

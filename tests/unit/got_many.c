@@ -1,4 +1,4 @@
-/* For test_tracer_got_fork: 24 000 slots that name a function of another module. */
+/* For test_tracer_got_fork: 24000 slots that name a function of another module. */
 extern int got_call(int value);
 int got_many_call(int at, int value);
 

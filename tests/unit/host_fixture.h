@@ -115,7 +115,7 @@ static inline int count_of(const struct recorded *recorded, enum hec_metric metr
     return count;
 }
 
-static inline bool told(const struct recorded *recorded, enum hec_event_kind kind, const char *part) {
+static inline bool reported(const struct recorded *recorded, enum hec_event_kind kind, const char *part) {
     for (int i = 0; i < recorded->event_count; i++)
         if (recorded->event_kinds[i] == kind && strstr(recorded->events[i], part))
             return true;

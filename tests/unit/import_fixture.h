@@ -1,4 +1,4 @@
-/* A sink that keeps what an importer tells it, and helpers that make traces. */
+/* A sink that keeps what an importer reports, and helpers that make traces. */
 #ifndef HEC_TESTS_IMPORT_FIXTURE_H
 #define HEC_TESTS_IMPORT_FIXTURE_H
 

@@ -121,7 +121,7 @@ static inline void inferred_call(struct inferred_world *w, enum hec_activity_kin
     for (int i = 0; i < 2; i++) {
         bool copy = kind == HEC_ACTIVITY_API && detail == HEC_API_COPY;
         if (copy && (i == 0 || inferred_seen(w, from)))
-            continue; /* told with the copy itself */
+            continue; /* reported with the copy itself */
         struct hec_activity *a = fake_tl_add(both[i], kind, w->thread[i], from, to);
         a->detail = (uint8_t)detail;
         a->name = name;

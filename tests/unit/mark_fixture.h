@@ -1,4 +1,4 @@
-/* For the tests of marks: a collector with a sink that keeps what it is told, and programs (forked children) that make
+/* For the tests of marks: a collector with a sink that keeps what it is given, and programs (forked children) that make
  * marks through libhec.so as the build made it, loaded by the header-only form of the API. */
 #ifndef HEC_TESTS_MARK_FIXTURE_H
 #define HEC_TESTS_MARK_FIXTURE_H
@@ -45,7 +45,7 @@ struct kept_activity {
     char name[64];
 };
 
-/* What the sink was told. */
+/* What the sink was given. */
 struct kept {
     struct kept_sample sample[KEPT];
     struct kept_activity span[KEPT]; /* phases */

@@ -34,15 +34,15 @@ struct world_options {
     double other;           /* calls that are not recorded before each that is, on average; fixed at each place */
     double other_random;    /* and beside them at random */
     double lost_calls, lost_records, failed;
-    uint32_t burst;                  /* so many records in a row are lost, once in 20 000 */
+    uint32_t burst;                  /* so many records in a row are lost, once in 20000 */
     double calls_from, records_from; /* share of the run at which recording begins */
-    bool told_since;
+    bool reported_since;
     uint32_t first_id;
     uint64_t seed;
 };
 
 struct world_call {
-    struct hec_trace_match_call told;
+    struct hec_trace_match_call reported;
     double id_time;
     uint32_t correlation;
     bool recorded;
@@ -50,7 +50,7 @@ struct world_call {
 };
 
 struct world_record {
-    struct hec_trace_match_device told;
+    struct hec_trace_match_device reported;
     uint32_t call;
     int64_t arrives_ns;
     uint32_t given;
@@ -87,17 +87,18 @@ struct world_thread {
 static inline void world_add_record(struct world *world, uint32_t call, uint8_t match_class, double start, double end,
                                     uint32_t name, bool in_graph) {
     world_must(world->record_count < WORLD_RECORDS_MAX);
-    const struct hec_trace_match_call *told = &world->calls[call].told;
+    const struct hec_trace_match_call *reported = &world->calls[call].reported;
     world->records[world->record_count++] = (struct world_record){
-        .told = {.start_ns = (int64_t)start,
-                 .end_ns = (int64_t)end,
-                 .bytes =
-                     match_class == HEC_TRACE_MATCH_COPY || match_class == HEC_TRACE_MATCH_MEMSET ? told->bytes : 0,
-                 .context = 1,
-                 .stream = told->stream ? (uint32_t)(told->stream >> 8) : 7,
-                 .name = name,
-                 .match_class = match_class,
-                 .in_graph = in_graph},
+        .reported = {.start_ns = (int64_t)start,
+                     .end_ns = (int64_t)end,
+                     .bytes = match_class == HEC_TRACE_MATCH_COPY || match_class == HEC_TRACE_MATCH_MEMSET
+                                  ? reported->bytes
+                                  : 0,
+                     .context = 1,
+                     .stream = reported->stream ? (uint32_t)(reported->stream >> 8) : 7,
+                     .name = name,
+                     .match_class = match_class,
+                     .in_graph = in_graph},
         .call = call};
 }
 
@@ -121,13 +122,13 @@ static inline void world_do(struct world *world, struct world_thread *thread, ui
     struct world_call *call = &world->calls[at];
     double start = thread->now, end = start + 3000 + 2000 * world_random(world);
     *call = (struct world_call){
-        .told = {.start_ns = (int64_t)start,
-                 .cookie = at,
-                 .func = func,
-                 .stream = lane ? 0x5000 + 0x100 * lane : 0,
-                 .bytes = bytes,
-                 .track = 100 + thread->number,
-                 .match_class = match_class},
+        .reported = {.start_ns = (int64_t)start,
+                     .cookie = at,
+                     .func = func,
+                     .stream = lane ? 0x5000 + 0x100 * lane : 0,
+                     .bytes = bytes,
+                     .track = 100 + thread->number,
+                     .match_class = match_class},
         .id_time = start + 500 * world_random(world),
     };
     if (at == 0 && o->first_ns > 0)
@@ -152,7 +153,7 @@ static inline void world_do(struct world *world, struct world_thread *thread, ui
         *busy = until;
     if (waits && end < until)
         end = until + 5000;
-    call->told.end_ns = (int64_t)end;
+    call->reported.end_ns = (int64_t)end;
     thread->now = end + (o->host_bound ? 6000 * world_random(world) : 0);
     double queue_ns = o->queue_ns > 0 ? o->queue_ns : 20e6;
     if (!waits && *busy - thread->now > queue_ns) /* the launch queue is full */
@@ -226,7 +227,7 @@ static inline void world_number(struct world *world) {
             world->calls[i].correlation++;
     }
     for (uint32_t i = 0; i < world->record_count; i++)
-        world->records[i].told.correlation = world->calls[world->records[i].call].correlation;
+        world->records[i].reported.correlation = world->calls[world->records[i].call].correlation;
     free(all);
 }
 
@@ -267,29 +268,29 @@ static inline int world_compare_event(const void *a, const void *b) {
 
 static inline uint32_t world_events(struct world *world, struct world_event *events) {
     const struct world_options *o = &world->options;
-    double first = 1e9, last = (double)world->calls[world->call_count - 1].told.start_ns;
+    double first = 1e9, last = (double)world->calls[world->call_count - 1].reported.start_ns;
     double calls_from = first + (last - first) * o->calls_from, records_from = first + (last - first) * o->records_from;
     uint32_t count = 0, burst = 0;
     for (uint32_t i = 0; i < world->call_count; i++) {
         struct world_call *call = &world->calls[i];
-        call->recorded = (double)call->told.start_ns >= calls_from && world_random(world) >= o->lost_calls;
+        call->recorded = (double)call->reported.start_ns >= calls_from && world_random(world) >= o->lost_calls;
         if (call->recorded) /* threads are read in turns: up to 3 ms apart */
             events[count++] =
-                (struct world_event){call->told.start_ns + (int64_t)(call->told.track % 4) * 1000000, i, false};
+                (struct world_event){call->reported.start_ns + (int64_t)(call->reported.track % 4) * 1000000, i, false};
     }
     for (uint32_t i = 0; i < world->record_count; i++) {
         struct world_record *record = &world->records[i];
         if (o->burst && burst == 0 && world_random(world) < 1.0 / 20000)
             burst = o->burst;
-        bool lost = (double)world->calls[record->call].told.start_ns < records_from ||
+        bool lost = (double)world->calls[record->call].reported.start_ns < records_from ||
                     world_random(world) < o->lost_records || burst > 0;
         burst -= burst > 0;
         if (lost)
             continue;
         /* buffers come every 0.7 s, if not often; a little out of order in them */
-        int64_t batch_ns = o->often ? 500000 : 700000000, batch = record->told.end_ns / batch_ns + 1;
-        record->arrives_ns = batch * batch_ns + record->told.end_ns % batch_ns / 1000 +
-                             (int64_t)(30 * world_random(world)) + (int64_t)(record->told.stream % 5) * 1000000;
+        int64_t batch_ns = o->often ? 500000 : 700000000, batch = record->reported.end_ns / batch_ns + 1;
+        record->arrives_ns = batch * batch_ns + record->reported.end_ns % batch_ns / 1000 +
+                             (int64_t)(30 * world_random(world)) + (int64_t)(record->reported.stream % 5) * 1000000;
         events[count++] = (struct world_event){record->arrives_ns, i, true};
     }
     qsort(events, count, sizeof *events, world_compare_event);
@@ -334,8 +335,8 @@ static inline void world_match(struct world *world) {
     struct hec_trace_match *match = hec_trace_match_new(&budget);
     struct hec_trace_match_sink sink = {world, world_found, world_plain};
     world_must(match);
-    if (world->options.told_since) {
-        double last = (double)world->calls[world->call_count - 1].told.start_ns;
+    if (world->options.reported_since) {
+        double last = (double)world->calls[world->call_count - 1].reported.start_ns;
         hec_trace_match_since(match, (int64_t)(1e9 + (last - 1e9) * world->options.records_from));
     }
     double before = world_cpu_ns();
@@ -344,9 +345,10 @@ static inline void world_match(struct world *world) {
         for (; now_ns < events[i].at_ns; now_ns += period_ns)
             hec_trace_match_advance(match, now_ns, false, &sink);
         if (events[i].is_record)
-            world_must(hec_trace_match_device(match, &world->records[events[i].index].told, events[i].index, now_ns));
+            world_must(
+                hec_trace_match_device(match, &world->records[events[i].index].reported, events[i].index, now_ns));
         else
-            world_must(hec_trace_match_call(match, &world->calls[events[i].index].told));
+            world_must(hec_trace_match_call(match, &world->calls[events[i].index].reported));
         records += events[i].is_record;
         if (budget.left < least)
             least = budget.left;

@@ -27,8 +27,8 @@ static int module_code;     /* what loading a module with wgmma in it returns */
 static int launch_code;
 static double wrong_by;
 static bool no_host_memory;
-static int told[HEC_PEAK_COUNT];
-static char last_told[200];
+static int reported[HEC_PEAK_COUNT];
+static char last_reported[200];
 
 static int64_t mono(void) {
     return now_ns;
@@ -332,11 +332,11 @@ static void rest(void *context, int64_t ns) {
     now_ns += ns;
 }
 
-static void tell(void *context, enum hec_peak_kind kind, const char *why) {
+static void report(void *context, enum hec_peak_kind kind, const char *why) {
     (void)context;
-    told[kind] += why != NULL;
+    reported[kind] += why != NULL;
     if (why)
-        snprintf(last_told, sizeof last_told, "%s", why);
+        snprintf(last_reported, sizeof last_reported, "%s", why);
 }
 
 static int setup(void **state) {
@@ -350,7 +350,7 @@ static int setup(void **state) {
     wrong_by = 0;
     no_host_memory = false;
     lowered = false;
-    memset(told, 0, sizeof told);
+    memset(reported, 0, sizeof reported);
     memset(&power, 0, sizeof power);
     power.seed = 1;
     power.idle_w = 100;
@@ -368,7 +368,7 @@ static int teardown(void **state) {
 
 static int bench(struct hec_peaks *peaks, struct hec_why *why) {
     struct hec_cuda_bench with = {
-        .cuda = &fake, .throttled = throttled, .idle_watts = watts, .pause = rest, .tell = tell};
+        .cuda = &fake, .throttled = throttled, .idle_watts = watts, .pause = rest, .report = report};
     with.load = load;
     with.watch = watch;
     with.sensor = sensor;
@@ -387,7 +387,7 @@ static void test_figures(void **state) {
     struct hec_why why = {""};
     assert_int_equal(bench(&peaks, &why), HEC_OK);
     for (int i = 0; i < HEC_PEAK_COUNT; i++)
-        assert_int_equal(told[i], 0);
+        assert_int_equal(reported[i], 0);
     for (int i = HEC_PEAK_FP64; i <= HEC_PEAK_INT8; i++) {
         near(&peaks.peak[i], OPERATIONS_PER_S, 1e-3);
         assert_true(fabs(peaks.peak[i].sustained / OPERATIONS_PER_S - 1) < 1e-3);
@@ -443,7 +443,7 @@ static void test_sensor(void **state) {
     power.load_w = power.idle_w;
     power.noise_w = 5;
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
-    assert_true(isnan(peaks.peak[HEC_PEAK_SENSOR_WINDOW].value) && told[HEC_PEAK_SENSOR_WINDOW] == 1);
+    assert_true(isnan(peaks.peak[HEC_PEAK_SENSOR_WINDOW].value) && reported[HEC_PEAK_SENSOR_WINDOW] == 1);
 }
 
 /* Lowered clocks are labelled. */
@@ -463,7 +463,7 @@ static void test_old_driver(void **state) {
     module_code = HEC_CUDA_UNSUPPORTED_PTX_VERSION;
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
     assert_string_equal(peaks.peak[HEC_PEAK_BF16].method, "mma.sync");
-    assert_int_equal(told[HEC_PEAK_BF16], 0);
+    assert_int_equal(reported[HEC_PEAK_BF16], 0);
 }
 
 /* An older device has no such unit: unknown, never zero. */
@@ -475,7 +475,7 @@ static void test_older_device(void **state) {
     static const enum hec_peak_kind none[] = {HEC_PEAK_BF16, HEC_PEAK_TF32, HEC_PEAK_FP8, HEC_PEAK_FP64_TENSOR};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         assert_true(isnan(peaks.peak[none[i]].value) && peaks.peak[none[i]].runs == 0);
-        assert_int_equal(told[none[i]], 1);
+        assert_int_equal(reported[none[i]], 1);
     }
     near(&peaks.peak[HEC_PEAK_FP16], OPERATIONS_PER_S, 1e-3);
     near(&peaks.peak[HEC_PEAK_INT8], OPERATIONS_PER_S, 1e-3);
@@ -493,9 +493,9 @@ static void test_wrong_results(void **state) {
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
     for (int i = HEC_PEAK_FP64; i <= HEC_PEAK_DRAM_COPY; i++) {
         assert_true(isnan(peaks.peak[i].value));
-        assert_int_equal(told[i], 1);
+        assert_int_equal(reported[i], 1);
     }
-    assert_non_null(strstr(last_told, "is right"));
+    assert_non_null(strstr(last_reported, "is right"));
     near(&peaks.peak[HEC_PEAK_H2D], PCIE_PER_S, 1e-3);
 }
 
@@ -504,7 +504,7 @@ static void test_little_memory(void **state) {
     struct hec_peaks peaks;
     device_bytes = 8 << 20;
     assert_int_equal(bench(&peaks, NULL), HEC_OK);
-    assert_true(isnan(peaks.peak[HEC_PEAK_DRAM_READ].value) && told[HEC_PEAK_DRAM_READ] == 1);
+    assert_true(isnan(peaks.peak[HEC_PEAK_DRAM_READ].value) && reported[HEC_PEAK_DRAM_READ] == 1);
 }
 
 /* An error while something runs ends it: the context is of no more use. */

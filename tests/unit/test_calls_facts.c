@@ -1,4 +1,4 @@
-/* What is told of calls, copies, late loads and chains: counted where they are due, in the span of the steps. */
+/* What is reported of calls, copies, late loads and chains: counted where they are due, in the span of the steps. */
 #include "diagnose/calls.h"
 #include "diagnose/state.h"
 #include "fake_pass.h"

@@ -164,7 +164,7 @@ static void classes_come_back(void **state) {
 }
 
 /* Steps that are all alike: no window tells the classes apart, and nothing is made up. */
-static void alike_steps_tell_all_compute_only(void **state) {
+static void alike_steps_report_all_compute_only(void **state) {
     (void)state;
     fill_world(true, DOES);
     fill_trace();
@@ -247,7 +247,7 @@ static void measured_peaks_are_used(void **state) {
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(classes_come_back),       CASE(alike_steps_tell_all_compute_only),
+        CASE(classes_come_back),       CASE(alike_steps_report_all_compute_only),
         CASE(one_class_is_all),        CASE(without_counters_there_is_a_reason),
         CASE(measured_peaks_are_used),
     };

@@ -15,7 +15,7 @@ static int permille(int part, int whole) {
     return whole ? (int)(1000.0 * part / whole + 0.5) : 1000;
 }
 
-static void add(struct told *sum, const struct told *t) {
+static void add(struct reported *sum, const struct reported *t) {
     sum->runs += t->runs;
     sum->rows += t->rows;
     sum->covered += t->covered;
@@ -44,7 +44,7 @@ static void hold(double window_ms) {
         assert_int_equal(score.unpriced, 0);
         assert_true(score.worst_s <= 0.01);
         for (int label = 0; label < LABELS; label++) {
-            const struct told *t = &score.by[label];
+            const struct reported *t = &score.by[label];
             print_message("  steps of %3g ms, kernels +-%2.0f %%, %s: %d runs, %d of %d rows hold\n", cell.step_ms,
                           100 * cell.kernel_spread, label == MEASURED ? "measured" : "rough", t->runs, t->covered,
                           t->rows);
@@ -56,7 +56,7 @@ static void hold(double window_ms) {
             assert_true(4 * score.by[MEASURED].runs <= score.runs + 4);
     }
     for (int label = 0; label < LABELS; label++) {
-        const struct told *t = &all.by[label];
+        const struct reported *t = &all.by[label];
         print_message("  %s: %d of %d rows hold\n", label == MEASURED ? "measured" : "rough", t->covered, t->rows);
         assert_int_equal(t->beyond, 0);
         assert_true(permille(t->covered, t->rows) >= least(t->rows));

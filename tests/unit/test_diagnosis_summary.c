@@ -83,7 +83,7 @@ static void near(double found, double expected, double share) {
         fail_msg("%g, expected %g", found, expected);
 }
 
-static void watts_are_told(void **context) {
+static void watts_are_reported(void **context) {
     const char *why;
     (void)context;
     for (int with = 1; with < 4; with++) { /* the power history, the counter, both */
@@ -216,7 +216,7 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(watts_are_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(watts_are_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(without_readings_seconds_only, setup, teardown),
         cmocka_unit_test_setup_teardown(polled_power_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(imported_has_time_only, setup, teardown),

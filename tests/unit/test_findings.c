@@ -52,7 +52,7 @@ static void test_names(void **state) {
 }
 
 /* What `hec explain` prints is there for each rule, and each rule is its cause's. */
-static void test_rules_are_told(void **state) {
+static void test_rules_are_reported(void **state) {
     (void)state;
     for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
         const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
@@ -120,7 +120,7 @@ static void test_healthy_goes_first(void **state) {
     w.devices[0].throttled_share[HEC_THROTTLE_POWER] = 0.8;
     build();
     assert_int_equal(found.list[0].cause, HEC_CAUSE_NONE);
-    assert_true(place_of(HEC_CAUSE_THROTTLE, 0) > 0); /* told, not worth acting on */
+    assert_true(place_of(HEC_CAUSE_THROTTLE, 0) > 0); /* reported, not worth acting on */
     hec_findings_free(&found);
     assert_null(found.list);
     assert_int_equal(found.count, 0);
@@ -339,7 +339,7 @@ static void test_latency_adds_up(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_rules_are_told),
+        cmocka_unit_test(test_rules_are_reported),
         cmocka_unit_test(test_limits_are_printed),
         cmocka_unit_test(test_savings_scale),
         cmocka_unit_test(test_evidence_is_cut),

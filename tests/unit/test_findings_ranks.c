@@ -213,8 +213,9 @@ static void test_words(void **state) {
         {7, "GPU 0 to 2"},
         {11, "GPU 0, 1 and 3"},
         {0xcf, "GPU 0 to 3, 6 and 7"},
-        {UINT64_C(1) << 63 | 1, "GPU 0 and 63"},
-        {UINT64_MAX, "GPU 0 to 63"},
+        {UINT64_C(1) << 63 | 1, "GPU 0 and AMD GPU 31"},
+        {UINT64_C(3) << 32 | 3, "GPU 0, 1, AMD GPU 0 and 1"},
+        {UINT64_MAX, "GPU 0 to 31 and AMD GPU 0 to 31"},
     };
     char word[HEC_FORMAT_SIZE];
     (void)state;

@@ -98,7 +98,7 @@ static void test_which_driver(void **state) {
     known.bytes = unknown.bytes = simulated.bytes = -1;
     assert_true(hec_guard_matches(&known, "580.159.04"));
     assert_false(hec_guard_matches(&known, "580.159.05"));
-    assert_true(hec_guard_matches(&known, "")); /* what cannot be told counts as the same */
+    assert_true(hec_guard_matches(&known, "")); /* what is unknown counts as the same */
     assert_true(hec_guard_matches(&unknown, "580.159.04") && hec_guard_matches(&unknown, ""));
     assert_true(hec_guard_matches(&simulated, HEC_GUARD_SIMULATED));
     assert_false(hec_guard_matches(&simulated, "") || hec_guard_matches(&simulated, "580.159.04"));

@@ -1,4 +1,4 @@
-/* One run and the guard: which traced process counts as the one that died, and what is told. */
+/* One run and the guard: which traced process counts as the one that died, and what is reported. */
 #include "base/trace.h"
 #include "launch/guard_watch.h"
 
@@ -15,14 +15,14 @@
 #include <cmocka.h>
 
 static char folder[] = "/tmp/hec-guard-XXXXXX";
-static char told[2][512];
-static int told_count;
+static char reported[2][512];
+static int reported_count;
 
 static void event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
     (void)context, (void)device, (void)t_ns;
     assert_int_equal(kind, HEC_EVENT_TRACE_GUARD);
-    assert_true(told_count < 2);
-    snprintf(told[told_count++], sizeof told[0], "%s", text);
+    assert_true(reported_count < 2);
+    snprintf(reported[reported_count++], sizeof reported[0], "%s", text);
 }
 
 static const struct hec_sink sink = {.event = event};
@@ -41,7 +41,7 @@ static void see(struct hec_guard_watch *watch, struct hec_tracer row) {
 static int end(const struct hec_guard_watch *watch, int signal, int exit_code) {
     struct hec_child child = {.signal = signal, .exit_code = signal ? 128 + signal : exit_code};
     struct hec_guard guard;
-    told_count = 0;
+    reported_count = 0;
     hec_guard_watch_end(watch, &child, "/usr/bin/python3", &sink);
     assert_int_equal(hec_guard_read(&guard, NULL), HEC_OK);
     return guard.count;
@@ -64,9 +64,9 @@ static void test_attached_in_full_from_the_start(void **state) {
     see(&watch, tracer(1, HEC_TRACE_FULL, 130001, 0));
     assert_int_equal(end(&watch, SIGTERM, 0), 0);
     assert_int_equal(end(&watch, 0, 1), 0);
-    assert_int_equal(told_count, 0);
+    assert_int_equal(reported_count, 0);
     assert_int_equal(end(&watch, SIGABRT, 0), 1);
-    assert_string_equal(told[0],
+    assert_string_equal(reported[0],
                         "the command died by signal 6 with CUPTI attached to python3: remembered, --trace=auto "
                         "stays without CUPTI from now on; `hec doctor --forget` lets it in again");
     begin(&watch, HEC_TRACE_AUTO);
@@ -118,12 +118,12 @@ static void test_the_command_before_its_children(void **state) {
     see(&watch, tracer(1, HEC_TRACE_FULL, 130001, 1));
     see(&watch, tracer(3, HEC_TRACE_FULL, 28, 1));
     assert_int_equal(end(&watch, 0, 128 + SIGSEGV), 1);
-    assert_non_null(strstr(told[0], "the command ended with the status of signal 11"));
+    assert_non_null(strstr(reported[0], "the command ended with the status of signal 11"));
     assert_int_equal(hec_guard_read(&guard, NULL), HEC_OK);
     assert_int_equal(guard.entries[0].cupti, 130001);
 }
 
-static void test_told_only_where_cuda_was_used(void **state) {
+static void test_reported_only_where_cuda_was_used(void **state) {
     (void)state;
     struct hec_guard_watch watch;
     begin(&watch, HEC_TRACE_FULL);
@@ -134,11 +134,11 @@ static void test_told_only_where_cuda_was_used(void **state) {
     nobody.driver_version = -1;
     see(&watch, nobody);
     end(&watch, 0, 0);
-    assert_int_equal(told_count, 0);
+    assert_int_equal(reported_count, 0);
     see(&watch, tracer(1, HEC_TRACE_AUTO, -1, 0));
     end(&watch, 0, 0);
-    assert_int_equal(told_count, 1);
-    assert_string_equal(told[0], watch.out);
+    assert_int_equal(reported_count, 1);
+    assert_string_equal(reported[0], watch.out);
     assert_int_equal(end(&watch, SIGSEGV, 0), 1); /* it died without CUPTI: no new one */
 }
 
@@ -160,7 +160,7 @@ int main(void) {
         cmocka_unit_test_setup(test_never_attached, clear),
         cmocka_unit_test_setup(test_another_program_in_its_place, clear),
         cmocka_unit_test_setup(test_the_command_before_its_children, clear),
-        cmocka_unit_test_setup(test_told_only_where_cuda_was_used, clear),
+        cmocka_unit_test_setup(test_reported_only_where_cuda_was_used, clear),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

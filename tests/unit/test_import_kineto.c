@@ -313,7 +313,7 @@ static void test_bare_array_and_no_wall_clock(void **state) {
     assert_int_equal(import_track(1)->rank, -1);
 }
 
-static void test_nothing_to_tell(void **state) {
+static void test_nothing_to_report(void **state) {
     (void)state;
     assert_int_equal(import_text("{\"traceEvents\":[]}"), HEC_OK);
     assert_int_equal(imported.activities + imported.tracks + imported.devices, 0);
@@ -449,7 +449,7 @@ int main(void) {
         cmocka_unit_test(test_names_are_cleaned),
         cmocka_unit_test(test_document_in_any_order),
         cmocka_unit_test(test_bare_array_and_no_wall_clock),
-        cmocka_unit_test(test_nothing_to_tell),
+        cmocka_unit_test(test_nothing_to_report),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_api_classes),

@@ -51,7 +51,7 @@ static struct hec_activity *call(uint32_t thread, enum hec_api_class class, cons
     return a;
 }
 
-static int tell(void *context, int device, const struct hec_state_piece *p) {
+static int report(void *context, int device, const struct hec_state_piece *p) {
     size_t at = strlen(text);
     (void)context;
     (void)device;
@@ -61,8 +61,8 @@ static int tell(void *context, int device, const struct hec_state_piece *p) {
 }
 
 /* Pieces from the first launch to the last call. */
-static const char *told(enum hec_inferred_variant variant) {
-    const struct hec_state_visitor visitor = {.piece = tell};
+static const char *reported(enum hec_inferred_variant variant) {
+    const struct hec_state_visitor visitor = {.piece = report};
     const struct hec_pass *inferred;
     struct fake_inferred w;
     text[0] = '\0';
@@ -84,7 +84,7 @@ static void a_wait(void **state) {
     burst(one, 4000, 4100, 20);
     wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
     assert_string_equal(
-        told(HEC_INFERRED_GUESS),
+        reported(HEC_INFERRED_GUESS),
         "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-2105, "
         "host 2105-4000, launch 4000-4006, compute 4006-4095, launch 4095-4100, compute 4100-5000, tail 5000-10000");
 }
@@ -96,7 +96,7 @@ static void another_thread(void **state) {
     wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
     burst(other, 1900, 2000, 20);
     wait_for(other, HEC_SYNC_STREAM, 2600, 3005);
-    assert_string_equal(told(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-3004, tail 3004-10000");
+    assert_string_equal(reported(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-3004, tail 3004-10000");
 }
 
 /* An event may lie before what was launched last. */
@@ -106,8 +106,8 @@ static void an_event(void **state) {
     wait_for(one, HEC_SYNC_EVENT, 1100, 2105);
     burst(one, 4000, 4100, 20);
     wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
-    assert_string_equal(told(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-5004, tail 5004-10000");
-    assert_non_null(strstr(told(HEC_INFERRED_LEAST_BETWEEN), "sync 2090-2105, host 2105-4000"));
+    assert_string_equal(reported(HEC_INFERRED_MOST_BETWEEN), "startup 0-1000, compute 1000-5004, tail 5004-10000");
+    assert_non_null(strstr(reported(HEC_INFERRED_LEAST_BETWEEN), "sync 2090-2105, host 2105-4000"));
 }
 
 /* A call that frees waits; one that frees in stream order does not. */
@@ -117,9 +117,9 @@ static void a_free(void **state) {
     call(one, HEC_API_FREE, "cudaFree", 1100, 2005);
     burst(one, 4000, 4100, 20);
     wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
-    assert_non_null(strstr(told(HEC_INFERRED_MOST_BETWEEN), "compute 1000-2004, "));
+    assert_non_null(strstr(reported(HEC_INFERRED_MOST_BETWEEN), "compute 1000-2004, "));
     snprintf(t.names[0], sizeof t.names[0], "cudaFreeAsync");
-    assert_non_null(strstr(told(HEC_INFERRED_MOST_BETWEEN), "compute 1000-5004, "));
+    assert_non_null(strstr(reported(HEC_INFERRED_MOST_BETWEEN), "compute 1000-5004, "));
 }
 
 /* A long call on an empty queue loads code: the device starts when it returns. */
@@ -129,7 +129,7 @@ static void a_load(void **state) {
     wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
     call(one, HEC_API_LAUNCH, "cudaLaunchKernel", 3000, 8000);
     wait_for(one, HEC_SYNC_STREAM, 8000, 9005);
-    assert_string_equal(told(HEC_INFERRED_GUESS),
+    assert_string_equal(reported(HEC_INFERRED_GUESS),
                         "startup 0-1006, compute 1006-1095, launch 1095-1100, compute 1100-2100, sync 2100-2105, "
                         "host 2105-3000, startup 3000-8000, launch 8000-8006, compute 8006-9000, tail 9000-10000");
 }
@@ -144,7 +144,7 @@ static void a_copy_behind_work(void **state) {
         a->from = HEC_MEMORY_DEVICE;
         a->to = HEC_MEMORY_PAGEABLE;
     }
-    told(HEC_INFERRED_GUESS);
+    reported(HEC_INFERRED_GUESS);
     /* the second, on an idle device, tells the rate: 5 MB in 511 us */
     assert_non_null(strstr(text, "compute 1100-2089, copy 2089-2600, "));
     assert_non_null(strstr(text, "copy 4006-4506"));
@@ -155,10 +155,10 @@ static void nothing_to_infer(void **state) {
     (void)state;
     wait_for(one, HEC_SYNC_STREAM, 1100, 2105);
     t.activities[0].device = 0;
-    assert_string_equal(told(HEC_INFERRED_GUESS), "nothing inferred");
+    assert_string_equal(reported(HEC_INFERRED_GUESS), "nothing inferred");
     burst(one, 3000, 3100, 20);
     fake_tl_add(&t, HEC_ACTIVITY_WINDOW, process, 1000 * US, 9000 * US);
-    assert_string_equal(told(HEC_INFERRED_GUESS), "nothing inferred");
+    assert_string_equal(reported(HEC_INFERRED_GUESS), "nothing inferred");
 }
 
 /* What CUPTI saw in a window stays as it is; work from before the window is behind its first record. */
@@ -174,7 +174,7 @@ static void a_window(void **state) {
     wait_for(one, HEC_SYNC_STREAM, 2110, 2905);
     burst(one, 4000, 4100, 20);
     wait_for(one, HEC_SYNC_STREAM, 4100, 5005);
-    assert_string_equal(told(HEC_INFERRED_MOST_BETWEEN),
+    assert_string_equal(reported(HEC_INFERRED_MOST_BETWEEN),
                         "startup 0-1000, compute 1000-2900, sync 2900-2905, host 2905-4000, compute 4000-5004, "
                         "tail 5004-10000");
 }

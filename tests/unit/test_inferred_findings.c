@@ -12,7 +12,7 @@
 static struct inferred_world world;
 static struct fake_run run;
 
-/* Of the run as `timeline` tells it. */
+/* Of the run as `timeline` reports it. */
 static void summarise(const struct fake_timeline *timeline, struct hec_summary *out) {
     const struct hec_price price = hec_price_default();
     run = world.run;
@@ -42,19 +42,19 @@ static enum hec_cause first(const struct hec_summary *s) {
 }
 
 static void check(const struct program *p, enum how how) {
-    struct hec_summary truth, told;
+    struct hec_summary truth, reported;
     simulate(&world, p, how, 7);
     summarise(&world.truth, &truth);
-    summarise(&world.view, &told);
-    if (first(&truth) != p->cause || first(&told) != p->cause || getenv("HEC_TEST_VERBOSE")) {
+    summarise(&world.view, &reported);
+    if (first(&truth) != p->cause || first(&reported) != p->cause || getenv("HEC_TEST_VERBOSE")) {
         print_message("---- %s, %s\n", p->name, how_names[how]);
         print_findings("seen", &truth);
-        print_findings("told", &told);
+        print_findings("told", &reported);
     }
     assert_int_equal(first(&truth), p->cause);
-    assert_int_equal(first(&told), p->cause);
+    assert_int_equal(first(&reported), p->cause);
     const struct hec_call_facts *is = hec_diagnosis_calls(&truth.diagnosis, 0);
-    const struct hec_call_facts *by = hec_diagnosis_calls(&told.diagnosis, 0);
+    const struct hec_call_facts *by = hec_diagnosis_calls(&reported.diagnosis, 0);
     const int classes[] = {HEC_API_LAUNCH, HEC_API_COPY, HEC_API_SYNC, HEC_API_ALLOC, HEC_API_FREE};
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         double n = (double)is->api[classes[i]].count, m = (double)by->api[classes[i]].count;
@@ -66,7 +66,7 @@ static void check(const struct program *p, enum how how) {
     assert_true(llabs(is->reads - by->reads) <= 2);
     assert_true(llabs(is->small_copies - by->small_copies) <= 2);
     hec_summary_free(&truth);
-    hec_summary_free(&told);
+    hec_summary_free(&reported);
     inferred_free(&world);
 }
 

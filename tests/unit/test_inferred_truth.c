@@ -1,6 +1,6 @@
-/* What is inferred from calls against what the device did: programs that are simulated call by call, told once as CUPTI
- * tells them and once as calls alone do. The truth lies within the bounds of every state, and what most of the idle time
- * is due to is the same, with the engine's counter, with a glimpse of the device and with neither. */
+/* What is inferred from calls against what the device did: programs that are simulated call by call, reported once as
+ * CUPTI reports them and once as calls alone do. The truth lies within the bounds of every state, and what most of the
+ * idle time is due to is the same, with the engine's counter, with a glimpse of the device and with neither. */
 #include "fake_inferred.h"
 #include "inferred_programs.h"
 
@@ -44,11 +44,11 @@ static enum hec_state most_of(const struct hec_ledger_device *d) {
 
 static void check(const struct program *p, enum how how, uint64_t seed) {
     static struct inferred_world w;
-    struct hec_ledger truth, told;
+    struct hec_ledger truth, reported;
     enum hec_ledger_basis basis;
     simulate(&w, p, how, seed);
     assert_int_equal(fake_pass_ledger(&w.truth.input, NULL, &truth), 0);
-    const struct hec_ledger_device *is = &truth.devices[0], *by = infer(&w, &told, &basis);
+    const struct hec_ledger_device *is = &truth.devices[0], *by = infer(&w, &reported, &basis);
     double whole = (double)is->window_ns / 1e9, slack = 0.004 * whole;
     int out = 0;
     assert_int_equal(basis, how == GLIMPSE ? HEC_LEDGER_GLIMPSE : HEC_LEDGER_CALLS);
@@ -72,7 +72,7 @@ static void check(const struct program *p, enum how how, uint64_t seed) {
         assert_int_equal(most, truly);
     assert_int_equal(out, 0);
     hec_ledger_free(&truth);
-    hec_ledger_free(&told);
+    hec_ledger_free(&reported);
     inferred_free(&w);
 }
 

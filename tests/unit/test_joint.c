@@ -168,13 +168,13 @@ static void expect_sums(const struct scene *s) {
 }
 
 struct score {
-    int told, covered;
+    int reported, covered;
     double worst;
 };
 
 static void compare(double watts, double low, double high, double truth, struct score *score) {
     assert_true(low <= watts && watts <= high);
-    score->told++;
+    score->reported++;
     score->covered += low <= truth && truth <= high;
     score->worst = fmax(score->worst, fabs(watts - truth) / truth);
 }
@@ -205,9 +205,9 @@ static void expect_recovered(const struct loop *loop, const char *what) {
         if (isfinite(scene.launch_w))
             compare_row(&scene, HEC_STATE_LAUNCH, scene.launch_w, &score);
     }
-    print_message("%s: worst %.2f %%, %d of %d covered\n", what, 100 * score.worst, score.covered, score.told);
+    print_message("%s: worst %.2f %%, %d of %d covered\n", what, 100 * score.worst, score.covered, score.reported);
     assert_true(score.worst < 0.01);
-    assert_true(score.covered >= 0.9 * score.told);
+    assert_true(score.covered >= 0.9 * score.reported);
 }
 
 static void test_states_and_classes(void **state) {

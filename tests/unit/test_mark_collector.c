@@ -145,7 +145,7 @@ static int too_many(void) {
     return 0;
 }
 
-static void what_was_dropped_is_told(void **state) {
+static void what_was_dropped_is_reported(void **state) {
     (void)state;
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
@@ -170,7 +170,7 @@ static int knob_reads(void) {
     return 0;
 }
 
-static void a_knob_is_told_when_its_value_is_new(void **state) {
+static void a_knob_is_reported_when_its_value_is_new(void **state) {
     (void)state;
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
@@ -281,7 +281,7 @@ static int connect_to(const char *path) {
     return fd;
 }
 
-static void garbage_and_silence_are_refused_and_told(void **state) {
+static void garbage_and_silence_are_refused_and_reported(void **state) {
     (void)state;
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
@@ -308,7 +308,7 @@ static void garbage_and_silence_are_refused_and_told(void **state) {
     close(garbage);
     fixture_poll(&fixture);
     fixture_poll(&fixture);
-    assert_true(hec_ring_closed(&trace)); /* told to stop */
+    assert_true(hec_ring_closed(&trace)); /* asked to stop */
     assert_true(hec_ring_closed(&huge));
     hec_ring_unmap(&trace);
     hec_ring_unmap(&huge);
@@ -387,17 +387,17 @@ static void the_silent_crowd_goes_first(void **state) {
     (void)state;
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
-    int told[2], asked[2], silent[100];
+    int reported[2], asked[2], silent[100];
     char byte = 0;
-    assert_int_equal(pipe(told) | pipe(asked), 0);
+    assert_int_equal(pipe(reported) | pipe(asked), 0);
     pid_t slow = fork();
     if (slow == 0) {
         int connection = connect_to(fixture.socket);
-        EXPECT(write(told[1], "c", 1) == 1 && read(asked[0], &byte, 1) == 1);
+        EXPECT(write(reported[1], "c", 1) == 1 && read(asked[0], &byte, 1) == 1);
         EXPECT(recv(connection, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN); /* still open */
         _exit(0);
     }
-    assert_int_equal(read(told[0], &byte, 1), 1);
+    assert_int_equal(read(reported[0], &byte, 1), 1);
     for (int i = 0; i < 100; i++)
         silent[i] = connect_to(fixture.socket);
     fixture_poll(&fixture);
@@ -407,7 +407,7 @@ static void the_silent_crowd_goes_first(void **state) {
     for (int i = 0; i < 100; i++)
         close(silent[i]);
     for (int i = 0; i < 2; i++)
-        close(told[i]), close(asked[i]);
+        close(reported[i]), close(asked[i]);
 }
 
 static void impossible_records_are_counted(void **state) {
@@ -519,12 +519,12 @@ int main(void) {
         cmocka_unit_test(steps_that_follow_closely_are_folded_into_samples),
         cmocka_unit_test(phases_nest_and_unbalanced_ends_are_harmless),
         cmocka_unit_test(open_phases_are_bounded),
-        cmocka_unit_test(what_was_dropped_is_told),
-        cmocka_unit_test(a_knob_is_told_when_its_value_is_new),
+        cmocka_unit_test(what_was_dropped_is_reported),
+        cmocka_unit_test(a_knob_is_reported_when_its_value_is_new),
         cmocka_unit_test(marks_after_the_window_do_not_count),
         cmocka_unit_test(unit_names_are_bounded),
         cmocka_unit_test(many_processes_come_and_go),
-        cmocka_unit_test(garbage_and_silence_are_refused_and_told),
+        cmocka_unit_test(garbage_and_silence_are_refused_and_reported),
         cmocka_unit_test(silence_keeps_nobody_out),
         cmocka_unit_test(rings_keep_nobody_out),
         cmocka_unit_test(silence_at_the_end_keeps_nobody_out),

@@ -48,7 +48,7 @@ static int hooked(void) {
     return 0;
 }
 
-static void what_the_hooks_find_is_told(void **state) {
+static void what_the_hooks_find_is_reported(void **state) {
     (void)state;
     struct fixture fixture = fixture_new();
     fixture_open(&fixture);
@@ -415,7 +415,7 @@ static void facts_of_a_run_are_bounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_hooks_find_is_told),
+        cmocka_unit_test(what_the_hooks_find_is_reported),
         cmocka_unit_test(a_program_that_marks_its_steps_is_believed),
         cmocka_unit_test(samples_that_are_not_all_known_are_not_summed),
         cmocka_unit_test(long_names_are_bounded),

@@ -88,11 +88,11 @@ static int until_off(void) {
     return 0;
 }
 
-static volatile sig_atomic_t told;
+static volatile sig_atomic_t reported;
 
 static void on_signal(int number) {
     (void)number;
-    told = 1;
+    reported = 1;
 }
 
 static void marks_stop_when_hec_goes(void **state) {
@@ -101,7 +101,7 @@ static void marks_stop_when_hec_goes(void **state) {
     fixture_open(&fixture);
     signal(SIGUSR1, on_signal);
     pid_t pid = start(fixture.socket, NULL, until_off);
-    while (!told)
+    while (!reported)
         usleep(1000);
     fixture_finish(&fixture);
     assert_int_equal(result(pid), 0);

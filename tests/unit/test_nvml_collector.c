@@ -466,7 +466,7 @@ static void test_failing_sensor(void **state) {
     assert_true(samples_of(HEC_GPU_TEMPERATURE, 0) >= 40);
 }
 
-static void test_slow_call_is_told_once(void **state) {
+static void test_slow_call_is_reported_once(void **state) {
     (void)state;
     struct hec_nvml table = full_table();
     begin(&table);
@@ -598,7 +598,7 @@ int main(void) {
         TEST(test_reset),
         TEST(test_lost_device_leaves_the_others),
         TEST(test_failing_sensor),
-        TEST(test_slow_call_is_told_once),
+        TEST(test_slow_call_is_reported_once),
         TEST(test_gpm_windows_are_never_short),
         TEST(test_odd_gpm_values),
         TEST(test_power_without_history),

@@ -116,7 +116,8 @@ static void test_long_phases(void **state) {
     }
 }
 
-/* Many short ones: the two sides cannot be told apart, and that is said; but a phase that is nearly all of the run is known. */
+/* Many short ones: the two sides cannot be separated, and that is said; but a phase that is nearly all of the run is
+ * known. */
 static void test_short_phases(void **state) {
     (void)state;
     high_from_s = 0.004, high_to_s = 0.1, period_s = 0.1;
@@ -138,7 +139,7 @@ static void test_short_phases(void **state) {
     done();
 }
 
-/* Polled power is a mean of the last second: a phase of two seconds is not told, one of ten is. */
+/* Polled power is a mean of the last second: a phase of two seconds is not reported, one of ten is. */
 static void test_polled_power(void **state) {
     (void)state;
     high_from_s = 10, high_to_s = 20, period_s = 100;

@@ -142,7 +142,7 @@ static void a_daemon_is_followed_and_survives(void **state) {
     assert_true(value_of(&world->recorded, HEC_TREE_CPU) >= 50);
     assert_true(value_of(&world->recorded, HEC_TREE_RSS) > 0);
     hec_collector_procfs.finish(world->collector, world->now_ns);
-    assert_true(told(&world->recorded, HEC_EVENT_SURVIVORS, "the daemon"));
+    assert_true(reported(&world->recorded, HEC_EVENT_SURVIVORS, "the daemon"));
     say(down[1]);
     reap_all();
     close(up[0]), close(up[1]), close(down[0]), close(down[1]);

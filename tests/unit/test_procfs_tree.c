@@ -330,7 +330,7 @@ static void unreadable_io_is_missing_for_good(void **state) {
     assert_true(last_of(&world->recorded, HEC_TREE_READ, 0).missing);
     assert_true(last_of(&world->recorded, HEC_TREE_WRITTEN, 0).missing);
     assert_true(last_of(&world->recorded, HEC_TREE_DISK_READ, 0).missing);
-    assert_true(told(&world->recorded, HEC_EVENT_SOURCE_UNAVAILABLE, "I/O"));
+    assert_true(reported(&world->recorded, HEC_EVENT_SOURCE_UNAVAILABLE, "I/O"));
     assert_int_equal(process_of(&world->recorded, 101)->read_kib, -1);
     assert_int_equal(process_of(&world->recorded, ROOT)->read_kib, 4);
 }
@@ -343,7 +343,7 @@ static void a_kernel_without_io_accounting(void **state) {
     fixture_delete(world->folder, "100/io");
     start_root(world);
     assert_true(last_of(&world->recorded, HEC_TREE_READ, 0).missing);
-    assert_true(told(&world->recorded, HEC_EVENT_SOURCE_UNAVAILABLE, "CONFIG_TASK_IO_ACCOUNTING"));
+    assert_true(reported(&world->recorded, HEC_EVENT_SOURCE_UNAVAILABLE, "CONFIG_TASK_IO_ACCOUNTING"));
     assert_int_equal(value_of(&world->recorded, HEC_TREE_PROCESSES), 1);
     assert_int_equal(process_of(&world->recorded, ROOT)->read_kib, -1);
 }
@@ -404,7 +404,7 @@ static void many_threads_are_looked_at_less_often_and_it_is_said(void **state) {
         poll_next(world);
     assert_int_equal(count_of(&world->recorded, HEC_TREE_CPU), 9);
     assert_int_equal(count_of(&world->recorded, HEC_TREE_THREADS_RUNNING), 3); /* at first, then every fourth time */
-    assert_true(told(&world->recorded, HEC_EVENT_NOTE, "only every 4 s"));
+    assert_true(reported(&world->recorded, HEC_EVENT_NOTE, "only every 4 s"));
     assert_int_equal(world->recorded.event_count, 1);
 }
 
@@ -418,8 +418,8 @@ static void survivors_are_named(void **state) {
     put(world, (struct fake){.pid = 101, .parent = SELF, .name = "daemon", .start = 201});
     self_has(world, "101");
     hec_collector_procfs.finish(world->collector, world->now_ns + SECOND);
-    assert_true(told(&world->recorded, HEC_EVENT_SURVIVORS,
-                     "1 process of the command still running when it ended: daemon (101)"));
+    assert_true(reported(&world->recorded, HEC_EVENT_SURVIVORS,
+                         "1 process of the command still running when it ended: daemon (101)"));
     assert_int_equal(process_of(&world->recorded, 101)->end_ns, -1);
     assert_int_equal(process_of(&world->recorded, 101)->parent, ROOT); /* where it came from, not who adopted it */
     assert_string_equal(world->recorded.seen, "2");

@@ -1,4 +1,4 @@
-/* Which command lines of Python keep HEC's hooks out, and how often that is told. */
+/* Which command lines of Python keep HEC's hooks out, and how often that is reported. */
 #include "launch/python_watch.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static void test_command_lines(void **state) {
             fail_msg("\"%s\" is told as %d", cases[i].line, isolated(cases[i].line));
 }
 
-static int told;
+static int reported;
 static char sentence[256];
 
 static void event(void *context, enum hec_event_kind kind, int device, int64_t t_ns, const char *text) {
@@ -65,11 +65,11 @@ static void event(void *context, enum hec_event_kind kind, int device, int64_t t
     (void)device;
     (void)t_ns;
     assert_int_equal(kind, HEC_EVENT_NOTE);
-    told++;
+    reported++;
     strncpy(sentence, text, sizeof sentence - 1);
 }
 
-static void test_each_process_is_told_once(void **state) {
+static void test_each_process_is_reported_once(void **state) {
     (void)state;
     const struct hec_sink sink = {.event = event};
     struct hec_python_watch watch = {.sink = &sink}, off = {0};
@@ -88,17 +88,17 @@ static void test_each_process_is_told_once(void **state) {
     assert_int_equal(read(started[0], &byte, 1), 0); /* exec has closed the other end */
     struct hec_tracer tracer = {.pid = pid, .driver_version = -1};
     hec_python_watch_tracer(&watch, &tracer);
-    assert_int_equal(told, 0);
+    assert_int_equal(reported, 0);
     tracer.driver_version = 13000;
     hec_python_watch_tracer(&off, &tracer);
-    assert_int_equal(told, 0);
+    assert_int_equal(reported, 0);
     for (int i = 0; i < 3; i++)
         hec_python_watch_tracer(&watch, &tracer);
-    assert_int_equal(told, 1);
+    assert_int_equal(reported, 1);
     assert_non_null(strstr(sentence, "python -E, which reads no PYTHONPATH"));
     tracer.pid = getpid();
     hec_python_watch_tracer(&watch, &tracer);
-    assert_int_equal(told, 1);
+    assert_int_equal(reported, 1);
     close(hold[1]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
@@ -106,7 +106,7 @@ static void test_each_process_is_told_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_command_lines),
-        cmocka_unit_test(test_each_process_is_told_once),
+        cmocka_unit_test(test_each_process_is_reported_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

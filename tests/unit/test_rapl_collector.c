@@ -142,14 +142,14 @@ static void wraps_are_unwrapped(void **state) {
     assert_int_equal(world->recorded.event_count, 1); /* no DRAM, nothing else */
 }
 
-static void a_reset_is_told_and_not_taken_for_a_wrap(void **state) {
+static void a_reset_is_reported_and_not_taken_for_a_wrap(void **state) {
     struct world *world = *state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 5000000000);
     assert_int_equal(open_it(world), HEC_OK);
     set_energy(world, "intel-rapl:0", 1000000); /* as a wrap: 257 kJ in a second */
     poll_after(world, SECOND);
     assert_true(last_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY, 0).missing);
-    assert_true(told(&world->recorded, HEC_EVENT_COUNTER_RESET, "package-0"));
+    assert_true(reported(&world->recorded, HEC_EVENT_COUNTER_RESET, "package-0"));
     set_energy(world, "intel-rapl:0", 101000000);
     poll_after(world, SECOND);
     assert_int_equal(value_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY),
@@ -163,7 +163,7 @@ static void a_long_silence_is_a_gap(void **state) {
     set_energy(world, "intel-rapl:0", 2000);
     poll_after(world, 3600 * SECOND); /* suspended: it may have wrapped any number of times */
     assert_true(last_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY, 0).missing);
-    assert_true(told(&world->recorded, HEC_EVENT_GAP, "3600"));
+    assert_true(reported(&world->recorded, HEC_EVENT_GAP, "3600"));
 }
 
 static void without_a_range_going_back_is_a_reset(void **state) {
@@ -173,18 +173,18 @@ static void without_a_range_going_back_is_a_reset(void **state) {
     set_energy(world, "intel-rapl:0", 10);
     poll_after(world, SECOND);
     assert_true(last_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY, 0).missing);
-    assert_true(told(&world->recorded, HEC_EVENT_COUNTER_RESET, "backwards"));
+    assert_true(reported(&world->recorded, HEC_EVENT_COUNTER_RESET, "backwards"));
 }
 
 static void missing_dram_is_said(void **state) {
     struct world *world = *state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 1);
     assert_int_equal(open_it(world), HEC_OK);
-    assert_true(told(&world->recorded, HEC_EVENT_SOURCE_UNAVAILABLE, "DRAM"));
+    assert_true(reported(&world->recorded, HEC_EVENT_SOURCE_UNAVAILABLE, "DRAM"));
     assert_int_equal(count_of(&world->recorded, HEC_RAPL_DRAM_ENERGY), 0);
 }
 
-static void a_domain_that_fails_is_missing_and_told_once(void **state) {
+static void a_domain_that_fails_is_missing_and_reported_once(void **state) {
     struct world *world = *state;
     zone(world, "intel-rapl:0", "package-0", RANGE_UJ, 1000);
     assert_int_equal(open_it(world), HEC_OK);
@@ -192,10 +192,10 @@ static void a_domain_that_fails_is_missing_and_told_once(void **state) {
     poll_after(world, SECOND);
     poll_after(world, SECOND);
     assert_true(last_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY, 0).missing);
-    int told_times = 0;
+    int reported_times = 0;
     for (int i = 0; i < world->recorded.event_count; i++)
-        told_times += world->recorded.event_kinds[i] == HEC_EVENT_SENSOR_FAILED;
-    assert_int_equal(told_times, 1);
+        reported_times += world->recorded.event_kinds[i] == HEC_EVENT_SENSOR_FAILED;
+    assert_int_equal(reported_times, 1);
     set_energy(world, "intel-rapl:0", 2000); /* and comes back, nothing lost */
     poll_after(world, SECOND);
     assert_int_equal(value_of(&world->recorded, HEC_RAPL_PACKAGE_ENERGY), 2000);
@@ -237,11 +237,11 @@ int main(void) {
         TEST(it_is_polled_once_a_second),
         TEST(a_small_range_is_polled_faster),
         TEST(wraps_are_unwrapped),
-        TEST(a_reset_is_told_and_not_taken_for_a_wrap),
+        TEST(a_reset_is_reported_and_not_taken_for_a_wrap),
         TEST(a_long_silence_is_a_gap),
         TEST(without_a_range_going_back_is_a_reset),
         TEST(missing_dram_is_said),
-        TEST(a_domain_that_fails_is_missing_and_told_once),
+        TEST(a_domain_that_fails_is_missing_and_reported_once),
         TEST(absence_is_a_sentence),
         TEST(a_refusal_is_a_sentence_with_the_remedy),
     };

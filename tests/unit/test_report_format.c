@@ -1,6 +1,8 @@
 /* Numbers and foreign text for people. */
 #include "report/format.h"
 
+#include "model/run.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,11 +56,16 @@ static void test_others(void **state) {
     assert_string_equal(hec_format_share(text, 0.0004), "0.04 %");
     assert_string_equal(hec_format_share(text, 0), "0.0 %");
     assert_string_equal(hec_format_share(text, NAN), "-");
-    assert_string_equal(hec_format_count(text, 300000), "300 000");
-    assert_string_equal(hec_format_count(text, -1234567), "-1 234 567");
+    assert_string_equal(hec_format_count(text, 300000), "300000");
+    assert_string_equal(hec_format_count(text, -1234567), "-1234567");
     assert_string_equal(hec_format_count(text, 999.5), "999.5");
     assert_string_equal(hec_format_count(text, 0.25), "0.25");
     assert_string_equal(hec_format_count(text, 1e300), "1e+300");
+    assert_string_equal(hec_format_gpu(text, 3), "GPU 3");
+    assert_string_equal(hec_format_gpu(text, HEC_DEVICE_INDEX(HEC_VENDOR_AMD, 0)), "AMD GPU 0");
+    assert_string_equal(hec_format_gpu(text, HEC_DEVICE_INDEX(HEC_VENDOR_AMD, 31)), "AMD GPU 31");
+    assert_string_equal(hec_format_gpu(text, HEC_DEVICE_MAX), "GPU 64");
+    assert_string_equal(hec_format_gpu(text, -1), "GPU -1");
     assert_string_equal(hec_format_dollars(text, 1.239), "$1.24");
     assert_string_equal(hec_format_dollars(text, 0.000421), "$0.00042");
     assert_string_equal(hec_format_dollars(text, 0), "$0.00");

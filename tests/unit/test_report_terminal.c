@@ -85,7 +85,7 @@ static void test_full(void **state) {
     assert_says("python train.py");
     assert_says("kJ \u00b1 ");
     assert_says("of 700 W");
-    assert_says("300 000 samples, 4 762 a second");
+    assert_says("300000 samples, 4762 a second");
     assert_says("(defaults: 0.13 $/kWh, 473 g/kWh)");
     assert_says("by the counter");
     assert_says("healthy: the device is kept busy (confidence 0.");

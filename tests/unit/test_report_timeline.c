@@ -134,7 +134,7 @@ static void measured(void **state) {
     lines(80);
     says("timeline busy 80 % of 60.0 s: compute 60 %, comm 10 %, copies 10 %");
     says("behind compute: 50 % of the communication, 0.0 % of the copies");
-    says("1 200 kernels, 600 copies in 2 streams");
+    says("1200 kernels, 600 copies in 2 streams");
     says("gaps     599: median 20.0 ms, p99 20.0 ms, longest 20.0 ms");
     says("launches start after 2.00 ms (p99 2.00 ms); queue 0.12 deep, at most 1");
     says("copies   host to device, pageable: 600, 30.0 GB at 5.00 GB/s");
@@ -142,7 +142,7 @@ static void measured(void **state) {
     says("12.0 s       25 %       600 x  20.0 ms   80 %  ncclDevKernel_AllRe");
     says("Steps        600 of the optimizer: median 100 ms, p99 100 ms");
     says("128 samples each; GPU busy 80 %; loader 20 %; loss 7 to");
-    says("Trace        auto: 10 % of the time, 1 800 records, 1 process");
+    says("Trace        auto: 10 % of the time, 1800 records, 1 process");
     says("slowdown unknown: no steps were timed before CUPTI was on");
     says("missing: 5 dropped by CUPTI, 7 lost on the way, 0 made no sense");
     says("stood down for torch.profiler, which used CUPTI for 3.00 s");

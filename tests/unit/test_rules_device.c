@@ -609,7 +609,7 @@ static void test_nothing_known(void **state) {
         silent(causes[i]);
 }
 
-/* Kernels are known, and no energy: seconds are told, joules are not. */
+/* Kernels are known, and no energy: seconds are reported, joules are not. */
 static void test_joules_unknown(void **state) {
     (void)state;
     fp32(0.5);

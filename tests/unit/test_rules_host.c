@@ -91,7 +91,7 @@ static bool judge(enum hec_cause cause) {
     return hec_rule_of(cause)->judge(&w.facts, &w.finding);
 }
 
-static void told(const struct hec_saving *s, double least, double most) {
+static void reported(const struct hec_saving *s, double least, double most) {
     assert_true(0 <= s->low && s->low <= s->best && s->best <= s->high && s->high <= 1);
     if (!(s->best >= least && s->best <= most))
         fail_msg("%g is not in %g..%g", s->best, least, most);
@@ -105,8 +105,8 @@ static void finds(enum hec_cause cause, double owned_s) {
     hec_waits_gather(&w.facts, &waits);
     assert_true(fabs(waits.owned_s[cause] - owned_s) < 1e-6);
     assert_true(w.finding.confidence > 0.6 && w.finding.confidence <= 1 && has_numbers(&w.finding));
-    told(&w.finding.seconds, 0.5 * owned_s / 100, owned_s / 100);
-    told(&w.finding.joules, 0.5 * owned_s * IDLE_W / 20000, owned_s * IDLE_W / 20000);
+    reported(&w.finding.seconds, 0.5 * owned_s / 100, owned_s / 100);
+    reported(&w.finding.joules, 0.5 * owned_s * IDLE_W / 20000, owned_s * IDLE_W / 20000);
     assert_true(w.finding.states != 0 && !w.finding.estimated);
     const struct hec_rule *rule = hec_rule_of(cause); /* and what `hec explain` says of it */
     if (cause != HEC_CAUSE_COPY)
@@ -238,8 +238,8 @@ static void test_launch(void **context) {
 
 static double worth(enum hec_cause cause) {
     assert_true(judge(cause));
-    told(&w.finding.seconds, 0.01, 1);
-    told(&w.finding.joules, 0.01, 1);
+    reported(&w.finding.seconds, 0.01, 1);
+    reported(&w.finding.joules, 0.01, 1);
     return w.finding.joules.best * w.finding.confidence;
 }
 
@@ -392,7 +392,7 @@ static void test_idle(void **context) {
     assert_true(judge(HEC_CAUSE_IDLE) && SAYS(HELD, 30) && is_near(w.finding.title.value[1], 0.3));
     silent_but(HEC_CAUSE_IDLE);
     assert_true(judge(HEC_CAUSE_IDLE));
-    told(&w.finding.seconds, 0.28, 0.3);
+    reported(&w.finding.seconds, 0.28, 0.3);
     w.lines[0] =
         (struct hec_source_line){.state = HEC_STATE_TAIL, .file = "/home/u/serve.py", .function = "wait", .line = 7};
     w.summary.diagnosis.source = (struct hec_source_lines){w.lines, 1};
@@ -423,7 +423,7 @@ static void test_a_device_that_works_is_used(void **context) {
     assert_true(judge(HEC_CAUSE_HOST));
 }
 
-/* Where no steps tell set-up apart, what is left is said with less confidence. */
+/* Where no steps separate set-up from the rest, what is left is said with less confidence. */
 static void test_unsteady(void **context) {
     (void)context;
     begin();
@@ -482,8 +482,8 @@ static void test_telemetry(void **context) {
         assert_true(judge(cause));
         assert_true(w.finding.confidence > 0 && w.finding.confidence <= (cause == HEC_CAUSE_IDLE ? 0.7 : 0.5));
         assert_true(w.finding.estimated && has_numbers(&w.finding));
-        told(&w.finding.seconds, 0.01, cause == HEC_CAUSE_IDLE ? 1 : 0.6);
-        told(&w.finding.joules, 0.01, 1);
+        reported(&w.finding.seconds, 0.01, cause == HEC_CAUSE_IDLE ? 1 : 0.6);
+        reported(&w.finding.joules, 0.01, 1);
     }
     waiting();
     assert_true(judge(HEC_CAUSE_HOST) && SAYS(ENGINE_IDLE, 0.75) && fact_of(&w.finding, HEC_EVIDENCE_UNTRACED));
@@ -505,7 +505,7 @@ static void test_telemetry(void **context) {
     assert_false(judge(HEC_CAUSE_IDLE));
 }
 
-/* Missing is not zero: seconds are told without energy, joules are not. */
+/* Missing is not zero: seconds are reported without energy, joules are not. */
 static void test_unknown(void **context) {
     (void)context;
     static const enum hec_state states[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_SYNC,
@@ -524,14 +524,14 @@ static void test_unknown(void **context) {
         w.device.device.pcie_kib_per_s = 0;
         w.summary.host.cores_usable = 0;
         assert_true(judge(causes[i]));
-        told(&w.finding.seconds, 0.1, 0.3);
+        reported(&w.finding.seconds, 0.1, 0.3);
         assert_true(isnan(w.finding.joules.low) && isnan(w.finding.joules.best) && isnan(w.finding.joules.high));
         assert_true(has_numbers(&w.finding));
         w.facts.run_j = 20000; /* energy, but no watts by state */
         w.facts.mean_w = 200;
         w.device.power_w.minimum = 80;
         assert_true(judge(causes[i]) && w.finding.estimated);
-        told(&w.finding.joules, 0.01, 0.5);
+        reported(&w.finding.joules, 0.01, 0.5);
     }
     waiting();
     w.device.activity = (struct hec_use){.from_s = NAN, .to_s = NAN, .engine = NAN, .power_w = NAN};

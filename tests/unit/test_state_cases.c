@@ -199,7 +199,7 @@ static void two_threads(void **context) {
            "compute 210-1000");
 }
 
-static void nothing_tells(void **context) {
+static void nothing_reports(void **context) {
     struct world w;
     (void)context;
     begin(&w);
@@ -310,7 +310,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(busy_and_ends),    cmocka_unit_test(host_and_launch),  cmocka_unit_test(loading),
         cmocka_unit_test(queued),           cmocka_unit_test(synchronised),     cmocka_unit_test(synchronous_copy),
-        cmocka_unit_test(calls_and_phases), cmocka_unit_test(two_threads),      cmocka_unit_test(nothing_tells),
+        cmocka_unit_test(calls_and_phases), cmocka_unit_test(two_threads),      cmocka_unit_test(nothing_reports),
         cmocka_unit_test(samples_cut_gaps), cmocka_unit_test(samples_in_calls), cmocka_unit_test(windows),
         cmocka_unit_test(failures),
     };

@@ -91,7 +91,7 @@ static uint32_t main_of(const struct world *w, int32_t pid) {
     return 0;
 }
 
-/* Has the thread done anything that is known when the activity `upto` is told? */
+/* Has the thread done anything that is known when the activity `upto` is reported? */
 static bool seen(const struct world *w, uint32_t thread, size_t upto) {
     for (size_t i = 0; i <= upto; i++) {
         const struct hec_activity *a = &w->t.activities[i];
@@ -103,7 +103,7 @@ static bool seen(const struct world *w, uint32_t thread, size_t upto) {
     return false;
 }
 
-/* Launching calls of a thread known when the activity `upto` is told: the earliest end at which one holds. */
+/* Launching calls of a thread known when the activity `upto` is reported: the earliest end at which one holds. */
 struct call {
     bool found;
     int64_t start, end;

@@ -199,7 +199,7 @@ static void estimated_cost(void **state) {
     assert_int_equal(c->lost, 4);
     assert_int_equal(c->bad, 6);
     near(c->coverage, 0.5);
-    assert_true(isnan(c->overhead) && c->overhead_unknown); /* CUPTI was there, and no steps tell */
+    assert_true(isnan(c->overhead) && c->overhead_unknown); /* CUPTI was there, and no steps show what it cost */
     assert_false(c->overhead_measured);
     near(c->self_cpu_s, 0.04);
     assert_string_equal(c->holder, "torch.profiler");
@@ -313,7 +313,7 @@ static void interval_is_honest(void **state) {
     }
 }
 
-/* CUPTI from the first step on: nothing tells. */
+/* CUPTI from the first step on: nothing shows it. */
 static void no_baseline(void **state) {
     struct world *w = *state;
     simulate(w, &(struct program){.inside = 0.4, .noise = 0.02, .from_s = 0}, 1);

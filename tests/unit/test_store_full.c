@@ -67,9 +67,9 @@ static void recovers(void **unused) {
     for (size_t i = 0; i < v.count; i++)
         assert_int_equal(v.value[i], (int64_t)i * 7919 % 700000);
     store_values_free(&v);
-    int told = 0;
-    assert_int_equal(hec_reader_events(reader, note_failure, &told, NULL), 0);
-    assert_int_equal(told, 1);
+    int reported = 0;
+    assert_int_equal(hec_reader_events(reader, note_failure, &reported, NULL), 0);
+    assert_int_equal(reported, 1);
     hec_reader_close(reader);
 }
 
@@ -185,9 +185,9 @@ static void finishes_in_memory(void **unused) {
     assert_int_equal(v.count, 3000);
     assert_string_equal(hec_reader_meta(reader, "store_closed"), "1");
     assert_false(hec_reader_live(reader));
-    int told = 0;
-    assert_int_equal(hec_reader_events(reader, note_failure, &told, NULL), 0);
-    assert_int_equal(told, 1);
+    int reported = 0;
+    assert_int_equal(hec_reader_events(reader, note_failure, &reported, NULL), 0);
+    assert_int_equal(reported, 1);
     store_values_free(&v);
     hec_reader_close(reader);
     free(image.bytes);

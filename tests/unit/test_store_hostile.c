@@ -240,7 +240,7 @@ static void strange_contents(void **unused) {
         if (try_file(path, &why) != HEC_ERR_CORRUPT || !strstr(why.text, refused[i].sentence))
             fail_msg("%s: \"%s\"", refused[i].sql, why.text);
     }
-    /* a value that no writer makes costs its row or its block, and is told */
+    /* a value that no writer makes costs its row or its block, and is reported */
     static const struct {
         const char *sql, *sentence;
     } left_out[] = {

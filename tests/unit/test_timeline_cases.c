@@ -199,7 +199,7 @@ static void launches(void **state) {
     near(d->queue_mean, (9 + 19 + 9 + 19 + 29) / 69.0);
 }
 
-/* A graph of 20 000 nodes, launched at once; then as many kernels, each launched far ahead of its start; then a queue of
+/* A graph of 20000 nodes, launched at once; then as many kernels, each launched far ahead of its start; then a queue of
  * 1000, and launches that come in no order. */
 static void deep_queues(void **state) {
     static struct hec_queue_depth queue;

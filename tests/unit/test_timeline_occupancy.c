@@ -24,7 +24,7 @@ static void table(void **state) {
         {9, 0, 128, 255, 0, 8.0 / 64, "registers"},  /* 8192 a warp */
         {9, 0, 32, 32, 0, 0.5, "block"},             /* 32 blocks of one warp */
         {9, 0, 384, 168, 230000, 12.0 / 64, "registers"},
-        {9, 0, 128, 32, 100000, 8.0 / 64, "shared"}, /* 101 120 bytes with the reserve: 2 blocks of 233 472 */
+        {9, 0, 128, 32, 100000, 8.0 / 64, "shared"}, /* 101120 bytes with the reserve: 2 blocks of 233472 */
         {9, 0, 128, 32, 232448, 4.0 / 64, "shared"}, /* 227 KiB, all that a block may have */
         {9, 0, 33, 16, 0, 1, "warps"},               /* two warps each, 32 blocks */
         {8, 0, 1024, 33, 0, 0.5, "registers"},       /* 40 registers in units of 256 a warp: 48 warps, one block */
@@ -32,7 +32,7 @@ static void table(void **state) {
         {8, 6, 64, 32, 0, 32.0 / 48, "block"},       /* 16 blocks of 2 */
         {7, 5, 1024, 64, 0, 1, "warps"},
         {7, 0, 128, 32, 49152, 8.0 / 64, "shared"}, /* no reserve before 8.0 */
-        {6, 2, 256, 64, 0, 32.0 / 64, "registers"}, /* 32 768 registers a block, twice */
+        {6, 2, 256, 64, 0, 32.0 / 64, "registers"}, /* 32768 registers a block, twice */
         {12, 0, 128, 32, 50000, 8.0 / 48, "shared"},
         {10, 0, 512, 128, 0, 16.0 / 64, "registers"},
     };

@@ -127,7 +127,7 @@ static void test_window_of_a_killed_process(void **state) {
     assert_int_equal(kept.tracers[0].traced_ns, 2920000);
 }
 
-/* A ring that claims windows without end costs a few; the rest is counted and told. */
+/* A ring that claims windows without end costs a few; the rest is counted and reported. */
 static void test_windows_are_bounded(void **state) {
     (void)state;
     struct process p;

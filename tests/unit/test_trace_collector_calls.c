@@ -1,4 +1,4 @@
-/* Calls and bursts of launches as the collector tells them, where nothing of the device is matched with them. */
+/* Calls and bursts of launches as the collector reports them, where nothing of the device is matched with them. */
 #include "tests/unit/trace_collector.h"
 
 #define MS 1e3
@@ -88,7 +88,7 @@ static void test_short_calls(void **state) {
     (void)state;
     static const struct hec_trace_call rows[] = {
         CALL(OTHER, 1000),  CALL(ALLOC, 900), CALL(FREE, 0),
-        CALL(MODULE, 1000), CALL(COPY, 1000), CALL(ALLOC, 1001), /* this one is told */
+        CALL(MODULE, 1000), CALL(COPY, 1000), CALL(ALLOC, 1001), /* this one is reported */
     };
     struct process p;
     open_traced(&p);

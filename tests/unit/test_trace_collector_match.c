@@ -1,5 +1,5 @@
 /* Calls and what they launched, from records to activities: each kernel leaves once, with its call where that is known,
- * and each call is told once, by what it launched or by itself. How calls are found: test_trace_match.c. */
+ * and each call is reported once, by what it launched or by itself. How calls are found: test_trace_match.c. */
 #include "tests/unit/trace_collector.h"
 
 #define MS 1e3
@@ -33,20 +33,20 @@ static uint32_t function_of(uint32_t i) {
     return (i * 2654435761u >> 13) % FUNCTIONS;
 }
 
-/* How many calls are told, by themselves or by what they launched; all of them are different ones. */
-static size_t calls_told(void) {
+/* How many calls are reported, by themselves or by what they launched; all of them are different ones. */
+static size_t calls_reported(void) {
     int64_t last_ns = INT64_MIN;
-    size_t told = 0;
+    size_t reported = 0;
     for (size_t i = 0; i < kept.count; i++) {
         const struct hec_activity *a = &kept.activities[i];
         if (a->kind == HEC_ACTIVITY_API)
-            told++;
+            reported++;
         else if ((HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind)) && a->launch_ns != HEC_TIME_UNKNOWN) {
-            told += a->launch_ns != last_ns; /* nodes of a graph follow each other */
+            reported += a->launch_ns != last_ns; /* nodes of a graph follow each other */
             last_ns = a->launch_ns;
         }
     }
-    return told;
+    return reported;
 }
 
 static size_t with_launch(void) {
@@ -112,7 +112,7 @@ static void test_deep_queue(void **state) {
              {.duration_ns = 9000, .config = 50 + function_of(i), .correlation = i + 1, .stream = 7, .context = 1});
     process_end(&p, 1 * S);
     assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), count);
-    assert_int_equal(calls_told(), count);
+    assert_int_equal(calls_reported(), count);
     assert_int_equal(with_launch(), count);
     for (size_t i = 0; i < kept.count; i++) {
         const struct hec_activity *a = &kept.activities[i];
@@ -122,7 +122,7 @@ static void test_deep_queue(void **state) {
     }
 }
 
-/* Nothing is waited for longer than match.h says; a call alone is told as the call that it is. */
+/* Nothing is waited for longer than match.h says; a call alone is reported as the call that it is. */
 static void test_without_partner(void **state) {
     (void)state;
     struct process p;
@@ -133,7 +133,7 @@ static void test_without_partner(void **state) {
          {.duration_ns = 300, .amount = 64, .function = 9, .call_class = HEC_TRACE_CALL_MEMSET});
     GIVE(&p, HEC_TRACE_CALL, 300, 1 * MS, 0, hec_trace_call,
          {.duration_ns = 4000, .amount = UINT64_MAX, .function = 9, .call_class = HEC_TRACE_CALL_MEMSET});
-    GIVE(&p, HEC_TRACE_CALL, 400, 1 * MS, 0, hec_trace_call, /* nothing was launched by it: told at once */
+    GIVE(&p, HEC_TRACE_CALL, 400, 1 * MS, 0, hec_trace_call, /* nothing was launched by it: reported at once */
          {.duration_ns = 4000, .function = 9, .call_class = HEC_TRACE_CALL_LAUNCH, .result = 2});
     kernel(&p, 50, 0, 99, 1 * MS); /* before every call */
     release(&p, 500 * MS);
@@ -164,8 +164,8 @@ static void test_without_partner(void **state) {
     assert_int_equal(kept.count, 5);
 }
 
-/* A copy may block the host, so its call is told as well, unless it was short. */
-static void test_copies_are_told_twice(void **state) {
+/* A copy may block the host, so its call is reported as well, unless it was short. */
+static void test_copies_are_reported_twice(void **state) {
     (void)state;
     struct process p;
     open_matching(&p, getpid(), 0);
@@ -186,7 +186,7 @@ static void test_copies_are_told_twice(void **state) {
               .from = HEC_TRACE_MEMORY_PINNED,
               .to = HEC_TRACE_MEMORY_DEVICE});
     }
-    GIVE(&p, HEC_TRACE_CALL, 5000, 100 * MS, 0, hec_trace_call, /* its copy is never seen: told once all the same */
+    GIVE(&p, HEC_TRACE_CALL, 5000, 100 * MS, 0, hec_trace_call, /* its copy is never seen: reported once all the same */
          {.duration_ns = 9000, .amount = 1, .function = 10, .call_class = HEC_TRACE_CALL_COPY});
     process_end(&p, 1 * S);
     assert_int_equal(kept_of(HEC_ACTIVITY_COPY), 100);
@@ -225,7 +225,7 @@ static void test_graph_nodes_share_one_launch(void **state) {
     }
 }
 
-/* Order says little where something is missing: nothing is matched from then on, and all is told. */
+/* Order says little where something is missing: nothing is matched from then on, and all is reported. */
 static void test_nothing_matched_after_a_loss(void **state) {
     for (int dropped_by_cupti = 0; dropped_by_cupti < 2; dropped_by_cupti++) {
         struct process p;
@@ -263,7 +263,7 @@ static void test_matched_before_a_loss(void **state) {
     process_end(&p, 20 * S);
     assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 600);
     assert_int_equal(with_launch(), 300);
-    assert_int_equal(calls_told(), 600);
+    assert_int_equal(calls_reported(), 600);
 }
 
 /* CUPTI's beginning is the process's word. */
@@ -279,7 +279,7 @@ static void test_attached_at_any_time(void **state) {
         steps(&p, 300, 300, 1000, 200 * MS, false);
         process_end(&p, 20 * S);
         assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), 600);
-        assert_int_equal(calls_told(), 600);
+        assert_int_equal(calls_reported(), 600);
         if (times_ns[i] > hec_clock_mono_ns()) /* every call was before it */
             assert_int_equal(with_launch(), 0);
         for (size_t k = 0; k < kept.count; k++)
@@ -335,7 +335,7 @@ static void test_ends_with_much_pending(void **state) {
     }
     size_t launches = count - (count + 6) / 7, kernels = count - (count + 10) / 11;
     assert_int_equal(kept_of(HEC_ACTIVITY_KERNEL), kernels);
-    assert_int_equal(calls_told(), launches);
+    assert_int_equal(calls_reported(), launches);
 }
 
 /* Memory runs out in between: what cannot wait goes on at once. */
@@ -351,7 +351,7 @@ static void test_no_memory_to_wait_in(void **state) {
     p.run->budget.left += taken;
     assert_true(taken < all);
     process_end(&p, 20 * S);
-    size_t left_out = 12000 - kept_of(HEC_ACTIVITY_KERNEL) - calls_told();
+    size_t left_out = 12000 - kept_of(HEC_ACTIVITY_KERNEL) - calls_reported();
     char text[64];
     snprintf(text, sizeof text, ": %zu records of the trace left out", left_out);
     assert_true(left_out == 0 || kept_event(HEC_EVENT_NOTE, text)); /* counted, not lost */
@@ -362,7 +362,7 @@ int main(void) {
         cmocka_unit_test_setup(test_kernels_get_their_calls, keep_begin),
         cmocka_unit_test_setup(test_deep_queue, keep_begin),
         cmocka_unit_test_setup(test_without_partner, keep_begin),
-        cmocka_unit_test_setup(test_copies_are_told_twice, keep_begin),
+        cmocka_unit_test_setup(test_copies_are_reported_twice, keep_begin),
         cmocka_unit_test_setup(test_graph_nodes_share_one_launch, keep_begin),
         cmocka_unit_test_setup(test_nothing_matched_after_a_loss, keep_begin),
         cmocka_unit_test_setup(test_matched_before_a_loss, keep_begin),

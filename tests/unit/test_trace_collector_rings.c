@@ -85,7 +85,7 @@ static void test_short_process(void **state) {
     assert_int_equal(kept.tracers[0].lost, 0);
 }
 
-static void test_full_ring_is_told(void **state) {
+static void test_full_ring_is_reported(void **state) {
     (void)state;
     struct hec_ring ring;
     connect_ring(&ring, 64, HEC_RING_TRACE);
@@ -188,7 +188,7 @@ static void test_shifted_clock(void **state) {
     }
 }
 
-/* Abandoned without finish: nothing is told, everything is freed. */
+/* Abandoned without finish: nothing is reported, everything is freed. */
 static void test_close_alone(void **state) {
     (void)state;
     struct hec_ring ring;
@@ -213,7 +213,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_nobody_came, begin, end),
         cmocka_unit_test_setup_teardown(test_short_process, begin, end),
-        cmocka_unit_test_setup_teardown(test_full_ring_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(test_full_ring_is_reported, begin, end),
         cmocka_unit_test_setup_teardown(test_exec, begin, end),
         cmocka_unit_test_setup_teardown(test_large_counts_of_one_process, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_not_taken, begin, end),

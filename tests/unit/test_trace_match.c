@@ -53,19 +53,19 @@ static void nothing_lost(void **state) {
         {.name = "whole, ids wrap", BASE, .first_id = UINT32_MAX - 50000},
         {.name = "whole, graphs", BASE, .graphs = true},
         {.name = "whole, two, host-bound, random ids", BASE, .threads = 2, .host_bound = true, .other_random = 1},
-        {.name = "whole, told since, never waits", BASE, .never_waits = true, .told_since = true},
+        {.name = "whole, told since, never waits", BASE, .never_waits = true, .reported_since = true},
         {.name = "whole, 194 equal, new", BASE, .equal = 194},
         {.name = "whole, 194 equal, new, host-bound", BASE, .equal = 194, .host_bound = true},
         {.name = "whole, 194 equal, new, often", BASE, .equal = 194, .often = true},
         {.name = "whole, 350 of three in turn, new", BASE, .equal = 350, .rotates = true},
         {.name = "whole, 350 in turn, new, often", BASE, .equal = 350, .rotates = true, .often = true},
-        {.name = "whole, 12000 calls ahead", BASE, .never_waits = true, .told_since = true, AHEAD},
-        {.name = "whole, one function, told since", BASE, .one_function = true, .told_since = true},
+        {.name = "whole, 12000 calls ahead", BASE, .never_waits = true, .reported_since = true, AHEAD},
+        {.name = "whole, one function, told since", BASE, .one_function = true, .reported_since = true},
         {.name = "whole, one function, ahead",
          BASE,
          .one_function = true,
          .never_waits = true,
-         .told_since = true,
+         .reported_since = true,
          AHEAD},
     };
     TABLE(rows, 999000, 0);
@@ -123,12 +123,16 @@ static void late_starts(void **state) {
     (void)state;
     static const struct world_options rows[] = {
         {.name = "calls before records", BASE, .records_from = 0.3},
-        {.name = "calls before records, told", BASE, .records_from = 0.3, .told_since = true},
+        {.name = "calls before records, told", BASE, .records_from = 0.3, .reported_since = true},
         {.name = "records before calls", BASE, .calls_from = 0.3},
         {.name = "records before calls, host-bound", BASE, .calls_from = 0.3, .host_bound = true},
         {.name = "calls first, never waits", BASE, .records_from = 0.3, .never_waits = true},
         {.name = "records first, never waits", BASE, .calls_from = 0.3, .never_waits = true},
-        {.name = "calls first, told, never waits", BASE, .records_from = 0.3, .never_waits = true, .told_since = true},
+        {.name = "calls first, told, never waits",
+         BASE,
+         .records_from = 0.3,
+         .never_waits = true,
+         .reported_since = true},
     };
     TABLE(rows, 0, 500);
 }

@@ -242,29 +242,29 @@ static void test_totals(void **state) {
     assert_null(hec_caller_enter());
 }
 
-static struct hec_trace_told told(const char *function, enum hec_trace_call_class call_class, int64_t at_ns,
-                                  int64_t took_ns) {
-    return (struct hec_trace_told){.start_ns = begin_ns + at_ns,
-                                   .end_ns = begin_ns + at_ns + took_ns,
-                                   .function = function,
-                                   .tid = 4321,
-                                   .call_class = (uint16_t)call_class,
-                                   .device = 2};
+static struct hec_trace_reported reported(const char *function, enum hec_trace_call_class call_class, int64_t at_ns,
+                                          int64_t took_ns) {
+    return (struct hec_trace_reported){.start_ns = begin_ns + at_ns,
+                                       .end_ns = begin_ns + at_ns + took_ns,
+                                       .function = function,
+                                       .tid = 4321,
+                                       .call_class = (uint16_t)call_class,
+                                       .device = 2};
 }
 
-static void test_told(void **state) {
+static void test_reported(void **state) {
     (void)state;
     begin_ns = hec_out_now_ns() - 2 * MS; /* a simulator tells soon */
-    struct hec_trace_told one = told("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 0, 4 * US);
-    hec_callers_told(&one);
-    one = told("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 10 * US, 4 * US);
-    hec_callers_told(&one);
-    one = told("cuMemcpyHtoD_v2", HEC_TRACE_CALL_COPY, 20 * US, 400 * US);
+    struct hec_trace_reported one = reported("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 0, 4 * US);
+    hec_callers_reported(&one);
+    one = reported("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 10 * US, 4 * US);
+    hec_callers_reported(&one);
+    one = reported("cuMemcpyHtoD_v2", HEC_TRACE_CALL_COPY, 20 * US, 400 * US);
     one.amount = 4096;
     one.stream = 9;
     one.from = HEC_TRACE_MEMORY_PAGEABLE;
     one.to = HEC_TRACE_MEMORY_DEVICE;
-    hec_callers_told(&one);
+    hec_callers_reported(&one);
     read_ring();
     assert_int_equal(count(HEC_TRACE_BURST), 1);
     assert_int_equal(burst(0).launches, 2);
@@ -282,15 +282,15 @@ static void test_told(void **state) {
     assert_in_range(totals().waited_ns, 399 * US, 401 * US);
     /* a slot of one's own, though others have come free */
     launch(0, 4 * US);
-    one = told("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 600 * US, 4 * US);
-    hec_callers_told(&one);
-    one = told("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 610 * US, 4 * US);
-    hec_callers_told(&one);
+    one = reported("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 600 * US, 4 * US);
+    hec_callers_reported(&one);
+    one = reported("cuLaunchKernel", HEC_TRACE_CALL_LAUNCH, 610 * US, 4 * US);
+    hec_callers_reported(&one);
     hec_callers_sweep(true);
     read_ring();
     assert_int_equal(count(HEC_TRACE_BURST), 2);
     hec_callers_record(false);
-    hec_callers_told(&one);
+    hec_callers_reported(&one);
     assert_int_equal(totals().calls, 6);
 }
 
@@ -341,7 +341,7 @@ static void test_more_threads_than_slots(void **state) {
     }
     assert_int_equal(none, THREADS - HEC_CALLERS_MAX);
     assert_int_equal(hec_callers_left_out(), none);
-    hec_attach_tell_counts();
+    hec_attach_report_counts();
     read_ring();
     assert_int_equal(payload(nth(HEC_TRACE_COUNTS, 0)).counts.threads_left_out, none);
     end_crowd(threads, THREADS);
@@ -474,7 +474,7 @@ int main(void) {
         TEST(test_single),
         TEST(test_sweep),
         TEST(test_totals),
-        TEST(test_told),
+        TEST(test_reported),
         TEST(test_more_threads_than_slots),
         TEST(test_slots_are_used_again),
         TEST(test_fork),

@@ -74,7 +74,7 @@ static void test_lead(void **state) {
     /* what was launched before may run until a stream's first record */
     hec_lead_device(1, 7, 1040 * MS);
     assert_true(hec_lead_complete_ns(2000 * MS) == 1040 * MS);
-    /* what comes later in the stream changes nothing, what is told later but was earlier does */
+    /* what comes later in the stream changes nothing, what is reported later but was earlier does */
     hec_lead_device(1, 7, 1050 * MS);
     hec_lead_device(1, 7, 1030 * MS);
     assert_true(hec_lead_complete_ns(2000 * MS) == 1030 * MS);

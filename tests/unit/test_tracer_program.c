@@ -23,7 +23,7 @@
 static struct sim_world *world;
 
 /* What one program's rings told, summed up. */
-struct told {
+struct reported {
     int rings;
     uint64_t count[HEC_TRACE_LIMIT], in_graph, bytes, windows_closed, holders, freed, lost, why, undefined;
     uint64_t calls[HEC_TRACE_CALL_CLASS_COUNT], burst_launches, burst_graphs, call_bytes, pinned, pageable, failed,
@@ -41,7 +41,7 @@ struct ring {
     uint64_t kinds; /* seen so far, to see the order of the first ones */
 };
 
-static void take_record(struct told *told, struct ring *ring, const struct hec_ring_record *record) {
+static void take_record(struct reported *reported, struct ring *ring, const struct hec_ring_record *record) {
     union hec_trace_payload u;
     memcpy(&u, &record->u, sizeof u);
     if (record->kind == HEC_RING_NAME && record->u.name.id < 4096)
@@ -51,85 +51,85 @@ static void take_record(struct told *told, struct ring *ring, const struct hec_r
     if (ring->kinds == 0)
         assert_int_equal(record->kind, HEC_TRACE_PROCESS);
     ring->kinds |= UINT64_C(1) << (record->kind - HEC_RING_TRACE_FIRST);
-    told->count[record->kind]++;
-    if (told->first_ns[record->kind] == 0)
-        told->first_ns[record->kind] = record->t_ns;
+    reported->count[record->kind]++;
+    if (reported->first_ns[record->kind] == 0)
+        reported->first_ns[record->kind] = record->t_ns;
     switch (record->kind) {
     case HEC_TRACE_PROCESS:
-        told->process = u.process;
-        told->why += u.process.why != 0;
+        reported->process = u.process;
+        reported->why += u.process.why != 0;
         break;
     case HEC_TRACE_CONFIG:
-        told->undefined += u.config.name >= 4096 || !ring->names[u.config.name];
+        reported->undefined += u.config.name >= 4096 || !ring->names[u.config.name];
         if (u.config.id < 4096)
             ring->configs[u.config.id] = true;
         break;
     case HEC_TRACE_KERNEL:
-        told->undefined += u.kernel.config >= 4096 || !ring->configs[u.kernel.config];
-        told->in_graph += record->flags & HEC_TRACE_IN_GRAPH;
+        reported->undefined += u.kernel.config >= 4096 || !ring->configs[u.kernel.config];
+        reported->in_graph += record->flags & HEC_TRACE_IN_GRAPH;
         break;
     case HEC_TRACE_COPY:
-        told->bytes += u.copy.bytes;
+        reported->bytes += u.copy.bytes;
         break;
     case HEC_TRACE_CALL:
-        told->undefined += u.call.function >= 4096 || !ring->names[u.call.function];
+        reported->undefined += u.call.function >= 4096 || !ring->names[u.call.function];
         assert_true(u.call.call_class < HEC_TRACE_CALL_CLASS_COUNT && record->tid != 0);
-        told->calls[u.call.call_class]++;
-        told->failed += u.call.result != 0;
-        told->elsewhere += u.call.device != 0;
+        reported->calls[u.call.call_class]++;
+        reported->failed += u.call.result != 0;
+        reported->elsewhere += u.call.device != 0;
         if (u.call.call_class == HEC_TRACE_CALL_COPY) {
-            told->call_bytes += u.call.amount;
-            told->pinned += u.call.from == HEC_TRACE_MEMORY_PINNED || u.call.to == HEC_TRACE_MEMORY_PINNED;
-            told->pageable += u.call.from == HEC_TRACE_MEMORY_PAGEABLE || u.call.to == HEC_TRACE_MEMORY_PAGEABLE;
+            reported->call_bytes += u.call.amount;
+            reported->pinned += u.call.from == HEC_TRACE_MEMORY_PINNED || u.call.to == HEC_TRACE_MEMORY_PINNED;
+            reported->pageable += u.call.from == HEC_TRACE_MEMORY_PAGEABLE || u.call.to == HEC_TRACE_MEMORY_PAGEABLE;
         }
         break;
     case HEC_TRACE_BURST:
-        told->burst_launches += u.burst.launches;
-        told->burst_graphs += u.burst.graphs;
-        told->elsewhere += u.burst.device != 0;
+        reported->burst_launches += u.burst.launches;
+        reported->burst_graphs += u.burst.graphs;
+        reported->elsewhere += u.burst.device != 0;
         assert_true(u.burst.in_calls_ns + u.burst.pauses_ns <= u.burst.duration_ns + 2 * (int64_t)u.burst.launches);
         break;
     case HEC_TRACE_WINDOW:
-        told->windows_closed += !(record->flags & HEC_TRACE_WINDOW_OPEN);
+        reported->windows_closed += !(record->flags & HEC_TRACE_WINDOW_OPEN);
         break;
     case HEC_TRACE_COUNTS:
-        told->counts = u.counts;
+        reported->counts = u.counts;
         break;
     case HEC_TRACE_HOLDER:
-        told->holders += u.holder.name != 0;
-        told->freed += u.holder.name == 0;
-        told->holder = u.holder;
+        reported->holders += u.holder.name != 0;
+        reported->freed += u.holder.name == 0;
+        reported->holder = u.holder;
         break;
     }
 }
 
-static void drain(struct told *told, struct ring *rings) {
+static void drain(struct reported *reported, struct ring *rings) {
     static struct hec_ring_record records[2048];
-    for (int i = 0; i < told->rings; i++)
+    for (int i = 0; i < reported->rings; i++)
         for (size_t got; (got = hec_ring_read(&rings[i].reader, records, 2048)) > 0;)
             for (size_t at = 0; at < got; at++)
-                take_record(told, &rings[i], &records[at]);
+                take_record(reported, &rings[i], &records[at]);
 }
 
-static void accept_ring(int listener, struct told *told, struct ring *rings) {
+static void accept_ring(int listener, struct reported *reported, struct ring *rings) {
     int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC), fd = -1;
     struct hec_ring_hello hello;
     assert_true(connection >= 0);
     for (int i = 0; i < 1000 && fd < 0 && hec_ring_receive(connection, &hello, &fd) != 0; i++)
         usleep(1000);
-    assert_true(fd >= 0 && told->rings < RINGS);
-    assert_int_equal(hec_ring_map(fd, &rings[told->rings++].reader), 0);
+    assert_true(fd >= 0 && reported->rings < RINGS);
+    assert_int_equal(hec_ring_map(fd, &rings[reported->rings++].reader), 0);
     close(fd);
     close(connection);
 }
 
 /* Run a program with the tracer; `cupti` is the folder of the double ("cupti-13"), `extra` one more VARIABLE=value. */
-static void run(struct told *told, const char *mode, const char *cupti, const char *extra,
+static void run(struct reported *reported, const char *mode, const char *cupti, const char *extra,
                 const char *const *arguments) {
     static struct ring rings[RINGS];
     char path[64], program[512], libraries[1024];
     int listener, out[2];
-    memset(told, 0, sizeof *told);
+    memset(reported, 0, sizeof *reported);
     memset(rings, 0, sizeof rings);
     snprintf(path, sizeof path, "program.%d", (int)getpid());
     snprintf(program, sizeof program, "%s/tests/bin/%s", HEC_BINARY_DIR, arguments[0]);
@@ -161,13 +161,13 @@ static void run(struct told *told, const char *mode, const char *cupti, const ch
         struct pollfd wait[] = {{listener, POLLIN, 0}, {out[0], POLLIN, 0}};
         poll(wait, 2, 20);
         if (wait[0].revents)
-            accept_ring(listener, told, rings);
+            accept_ring(listener, reported, rings);
         if (wait[1].revents) {
-            ssize_t got = read(out[0], told->output + length, sizeof told->output - 1 - length);
+            ssize_t got = read(out[0], reported->output + length, sizeof reported->output - 1 - length);
             open = got > 0;
             length += got > 0 ? (size_t)got : 0;
         }
-        drain(told, rings);
+        drain(reported, rings);
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -175,40 +175,41 @@ static void run(struct told *told, const char *mode, const char *cupti, const ch
         fail_msg("%s: status %x", arguments[0], status);
     struct pollfd last = {listener, POLLIN, 0};
     while (poll(&last, 1, 0) > 0)
-        accept_ring(listener, told, rings);
-    drain(told, rings);
-    for (int i = 0; i < told->rings; i++) {
-        told->lost += hec_ring_lost(&rings[i].reader);
+        accept_ring(listener, reported, rings);
+    drain(reported, rings);
+    for (int i = 0; i < reported->rings; i++) {
+        reported->lost += hec_ring_lost(&rings[i].reader);
         hec_ring_close(&rings[i].reader);
     }
     close(out[0]);
     close(listener);
     unlink(path);
 }
-#define RUN(told, mode, cupti, extra, ...) run(told, mode, cupti, extra, (const char *const[]){__VA_ARGS__, NULL})
+#define RUN(reported, mode, cupti, extra, ...)                                                                         \
+    run(reported, mode, cupti, extra, (const char *const[]){__VA_ARGS__, NULL})
 
-static long number(const struct told *told, const char *key) {
+static long number(const struct reported *reported, const char *key) {
     char quoted[64];
     snprintf(quoted, sizeof quoted, "\"%s\": ", key);
-    const char *at = strstr(told->output, quoted);
+    const char *at = strstr(reported->output, quoted);
     if (!at)
-        fail_msg("no %s in %s", key, told->output);
+        fail_msg("no %s in %s", key, reported->output);
     return atol(at + strlen(quoted));
 }
 
 /* Launches of kernels, graphs and memsets, one by one or in bursts. */
-static uint64_t launches(const struct told *told) {
-    return told->burst_launches + told->calls[HEC_TRACE_CALL_LAUNCH] + told->calls[HEC_TRACE_CALL_GRAPH] +
-           told->calls[HEC_TRACE_CALL_MEMSET];
+static uint64_t launches(const struct reported *reported) {
+    return reported->burst_launches + reported->calls[HEC_TRACE_CALL_LAUNCH] + reported->calls[HEC_TRACE_CALL_GRAPH] +
+           reported->calls[HEC_TRACE_CALL_MEMSET];
 }
 
-static void assert_clean(const struct told *told) {
-    assert_int_equal(told->counts.dropped, 0);
-    assert_int_equal(told->counts.bad, 0);
-    assert_int_equal(told->lost, 0);
-    assert_int_equal(told->undefined, 0);
-    assert_int_equal(told->failed, 0);
-    assert_true(told->process.flags & HEC_TRACE_CALLS_SEEN);
+static void assert_clean(const struct reported *reported) {
+    assert_int_equal(reported->counts.dropped, 0);
+    assert_int_equal(reported->counts.bad, 0);
+    assert_int_equal(reported->lost, 0);
+    assert_int_equal(reported->undefined, 0);
+    assert_int_equal(reported->failed, 0);
+    assert_true(reported->process.flags & HEC_TRACE_CALLS_SEEN);
 }
 
 static void test_full(void **state) {
@@ -217,110 +218,111 @@ static void test_full(void **state) {
         const char *folder;
         uint32_t version;
     } versions[] = {{"cupti-11.8", 18}, {"cupti-12", 26}, {"cupti-13", 130001}};
-    struct told told;
+    struct reported reported;
     for (size_t v = 0; v < 3; v++) {
-        RUN(&told, "full", versions[v].folder, NULL, "cuda_program", "kernels=3000", "h2d=4096", "pageable=1000",
+        RUN(&reported, "full", versions[v].folder, NULL, "cuda_program", "kernels=3000", "h2d=4096", "pageable=1000",
             "batch=10", "memset=64");
-        assert_int_equal(told.rings, 1);
-        assert_int_equal(told.process.abi, HEC_TRACE_ABI);
-        assert_int_equal(told.process.cupti_version, versions[v].version);
-        assert_int_equal(told.process.mode, HEC_TRACE_FULL);
-        assert_true(told.process.library != 0 && told.process.driver_version > 0);
-        assert_int_equal(told.why, 0);
-        assert_int_equal(told.count[HEC_TRACE_KERNEL], number(&told, "kernels"));
-        assert_int_equal(told.count[HEC_TRACE_COPY], number(&told, "copies"));
-        assert_int_equal(told.count[HEC_TRACE_MEMSET], number(&told, "memsets"));
-        assert_int_equal(told.bytes, number(&told, "h2d_pinned") + number(&told, "h2d_pageable"));
+        assert_int_equal(reported.rings, 1);
+        assert_int_equal(reported.process.abi, HEC_TRACE_ABI);
+        assert_int_equal(reported.process.cupti_version, versions[v].version);
+        assert_int_equal(reported.process.mode, HEC_TRACE_FULL);
+        assert_true(reported.process.library != 0 && reported.process.driver_version > 0);
+        assert_int_equal(reported.why, 0);
+        assert_int_equal(reported.count[HEC_TRACE_KERNEL], number(&reported, "kernels"));
+        assert_int_equal(reported.count[HEC_TRACE_COPY], number(&reported, "copies"));
+        assert_int_equal(reported.count[HEC_TRACE_MEMSET], number(&reported, "memsets"));
+        assert_int_equal(reported.bytes, number(&reported, "h2d_pinned") + number(&reported, "h2d_pageable"));
         /* CUPTI is there from the first call on: each launch is a call of its own */
-        assert_int_equal(told.count[HEC_TRACE_BURST], 0);
-        assert_int_equal(told.calls[HEC_TRACE_CALL_LAUNCH], number(&told, "kernels"));
-        assert_int_equal(told.calls[HEC_TRACE_CALL_MEMSET], number(&told, "memsets"));
-        assert_int_equal(told.calls[HEC_TRACE_CALL_COPY], number(&told, "copies"));
-        assert_int_equal(told.call_bytes, told.bytes);
-        assert_int_equal(told.pinned, 300);
-        assert_int_equal(told.pageable, 300);
-        assert_int_equal(told.calls[HEC_TRACE_CALL_SYNC], 300);
-        assert_int_equal(told.calls[HEC_TRACE_CALL_MODULE], 1);
-        assert_int_equal(told.calls[HEC_TRACE_CALL_ALLOC], 2);
-        assert_true(told.first_ns[HEC_TRACE_WINDOW] <= told.first_ns[HEC_TRACE_KERNEL]);
-        assert_int_equal(told.elsewhere, 0);
-        assert_int_equal(told.count[HEC_TRACE_CONFIG], 2);
-        assert_true(told.count[HEC_TRACE_DEVICE] >= 1);
-        assert_int_equal(told.windows_closed, 1);
-        assert_int_equal(told.holders, 0);
-        assert_clean(&told);
+        assert_int_equal(reported.count[HEC_TRACE_BURST], 0);
+        assert_int_equal(reported.calls[HEC_TRACE_CALL_LAUNCH], number(&reported, "kernels"));
+        assert_int_equal(reported.calls[HEC_TRACE_CALL_MEMSET], number(&reported, "memsets"));
+        assert_int_equal(reported.calls[HEC_TRACE_CALL_COPY], number(&reported, "copies"));
+        assert_int_equal(reported.call_bytes, reported.bytes);
+        assert_int_equal(reported.pinned, 300);
+        assert_int_equal(reported.pageable, 300);
+        assert_int_equal(reported.calls[HEC_TRACE_CALL_SYNC], 300);
+        assert_int_equal(reported.calls[HEC_TRACE_CALL_MODULE], 1);
+        assert_int_equal(reported.calls[HEC_TRACE_CALL_ALLOC], 2);
+        assert_true(reported.first_ns[HEC_TRACE_WINDOW] <= reported.first_ns[HEC_TRACE_KERNEL]);
+        assert_int_equal(reported.elsewhere, 0);
+        assert_int_equal(reported.count[HEC_TRACE_CONFIG], 2);
+        assert_true(reported.count[HEC_TRACE_DEVICE] >= 1);
+        assert_int_equal(reported.windows_closed, 1);
+        assert_int_equal(reported.holders, 0);
+        assert_clean(&reported);
     }
 }
 
 static void test_graphs(void **state) {
     (void)state;
-    struct told told;
-    RUN(&told, "full", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
-    assert_int_equal(told.count[HEC_TRACE_KERNEL], number(&told, "kernels"));
-    assert_int_equal(told.in_graph, told.count[HEC_TRACE_KERNEL]);
-    assert_int_equal(told.count[HEC_TRACE_GRAPH_LAUNCH], 0);
-    assert_int_equal(told.calls[HEC_TRACE_CALL_GRAPH], 200);
-    RUN(&told, "graph", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
-    assert_int_equal(told.count[HEC_TRACE_GRAPH_LAUNCH], number(&told, "graphs"));
-    assert_int_equal(told.count[HEC_TRACE_KERNEL], 0);
-    assert_clean(&told);
-    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
-    assert_int_equal(told.burst_graphs + told.calls[HEC_TRACE_CALL_GRAPH], 200);
-    assert_int_equal(launches(&told), 200 + 50); /* and those that were captured */
-    assert_clean(&told);
+    struct reported reported;
+    RUN(&reported, "full", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
+    assert_int_equal(reported.count[HEC_TRACE_KERNEL], number(&reported, "kernels"));
+    assert_int_equal(reported.in_graph, reported.count[HEC_TRACE_KERNEL]);
+    assert_int_equal(reported.count[HEC_TRACE_GRAPH_LAUNCH], 0);
+    assert_int_equal(reported.calls[HEC_TRACE_CALL_GRAPH], 200);
+    RUN(&reported, "graph", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
+    assert_int_equal(reported.count[HEC_TRACE_GRAPH_LAUNCH], number(&reported, "graphs"));
+    assert_int_equal(reported.count[HEC_TRACE_KERNEL], 0);
+    assert_clean(&reported);
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "kernels=200", "graph=50");
+    assert_int_equal(reported.burst_graphs + reported.calls[HEC_TRACE_CALL_GRAPH], 200);
+    assert_int_equal(launches(&reported), 200 + 50); /* and those that were captured */
+    assert_clean(&reported);
 }
 
 /* Calls alone, whatever the reason. */
-static void assert_calls_alone(const struct told *told, uint64_t kernels) {
-    assert_int_equal(told->rings, 1);
-    assert_int_equal(told->count[HEC_TRACE_KERNEL] + told->count[HEC_TRACE_WINDOW], 0);
-    assert_int_equal(number(told, "kernels"), kernels);
-    assert_int_equal(launches(told), kernels);
-    assert_true(told->count[HEC_TRACE_BURST] > 0);
-    assert_true(told->count[HEC_TRACE_COUNTS] > 0);
-    assert_int_equal(told->why, 1);
-    assert_clean(told);
+static void assert_calls_alone(const struct reported *reported, uint64_t kernels) {
+    assert_int_equal(reported->rings, 1);
+    assert_int_equal(reported->count[HEC_TRACE_KERNEL] + reported->count[HEC_TRACE_WINDOW], 0);
+    assert_int_equal(number(reported, "kernels"), kernels);
+    assert_int_equal(launches(reported), kernels);
+    assert_true(reported->count[HEC_TRACE_BURST] > 0);
+    assert_true(reported->count[HEC_TRACE_COUNTS] > 0);
+    assert_int_equal(reported->why, 1);
+    assert_clean(reported);
 }
 
 static void test_off_and_missing(void **state) {
     (void)state;
-    struct told told;
-    RUN(&told, "off", "cupti-13", NULL, "cuda_program", "kernels=10");
-    assert_int_equal(told.rings, 0);
+    struct reported reported;
+    RUN(&reported, "off", "cupti-13", NULL, "cuda_program", "kernels=10");
+    assert_int_equal(reported.rings, 0);
     /* no libcupti at all: one record that says why, and the program runs on */
-    RUN(&told, "full", "nowhere", NULL, "cuda_program", "kernels=10");
-    assert_calls_alone(&told, 10);
-    assert_int_equal(told.process.cupti_version, 0);
-    RUN(&told, "full", "cupti-13", HEC_TRACE_ENV_CUPTI "=/nonexistent/libcupti.so.13", "cuda_program", "kernels=10");
-    assert_calls_alone(&told, 10);
-    /* told to leave it alone */
-    RUN(&told, "full", "cupti-13", HEC_TRACE_ENV_NO_CUPTI "=because", "cuda_program", "kernels=10");
-    assert_calls_alone(&told, 10);
-    assert_int_equal(told.process.cupti_version, 0);
-    RUN(&told, "full", "cupti-13", HEC_TRACE_ENV_NO_CUPTI "=", "cuda_program", "kernels=10");
-    assert_int_equal(told.count[HEC_TRACE_KERNEL], 10);
+    RUN(&reported, "full", "nowhere", NULL, "cuda_program", "kernels=10");
+    assert_calls_alone(&reported, 10);
+    assert_int_equal(reported.process.cupti_version, 0);
+    RUN(&reported, "full", "cupti-13", HEC_TRACE_ENV_CUPTI "=/nonexistent/libcupti.so.13", "cuda_program",
+        "kernels=10");
+    assert_calls_alone(&reported, 10);
+    /* instructed to leave it alone */
+    RUN(&reported, "full", "cupti-13", HEC_TRACE_ENV_NO_CUPTI "=because", "cuda_program", "kernels=10");
+    assert_calls_alone(&reported, 10);
+    assert_int_equal(reported.process.cupti_version, 0);
+    RUN(&reported, "full", "cupti-13", HEC_TRACE_ENV_NO_CUPTI "=", "cuda_program", "kernels=10");
+    assert_int_equal(reported.count[HEC_TRACE_KERNEL], 10);
     /* nobody listens */
-    RUN(&told, "full", "cupti-13", HEC_TRACE_ENV_SOCKET "=/nonexistent/socket", "cuda_program", "kernels=10");
-    assert_int_equal(told.rings, 0);
-    assert_int_equal(number(&told, "kernels"), 10);
+    RUN(&reported, "full", "cupti-13", HEC_TRACE_ENV_SOCKET "=/nonexistent/socket", "cuda_program", "kernels=10");
+    assert_int_equal(reported.rings, 0);
+    assert_int_equal(number(&reported, "kernels"), 10);
 }
 
 static void test_forks(void **state) {
     (void)state;
-    struct told told;
+    struct reported reported;
     static const char *const modes[] = {"full", "auto"};
     for (size_t m = 0; m < 2; m++) {
         /* forked before CUDA was used: the child is traced; afterwards: the parent is, and the child, whose calls go through
          * the trampolines too, only exits */
         static const char *const ways[] = {"fork=1", "fork=2", "exec=1"};
         for (size_t w = 0; w < 3; w++) {
-            RUN(&told, modes[m], "cupti-13", NULL, "cuda_program", "kernels=500", ways[w]);
-            assert_int_equal(told.rings, 1);
-            assert_int_equal(told.count[HEC_TRACE_KERNEL], m == 0 ? 500 : 0);
-            assert_int_equal(told.windows_closed, m == 0);
-            assert_int_equal(launches(&told), 500);
-            assert_int_equal(told.calls[HEC_TRACE_CALL_SYNC], 1);
-            assert_clean(&told);
+            RUN(&reported, modes[m], "cupti-13", NULL, "cuda_program", "kernels=500", ways[w]);
+            assert_int_equal(reported.rings, 1);
+            assert_int_equal(reported.count[HEC_TRACE_KERNEL], m == 0 ? 500 : 0);
+            assert_int_equal(reported.windows_closed, m == 0);
+            assert_int_equal(launches(&reported), 500);
+            assert_int_equal(reported.calls[HEC_TRACE_CALL_SYNC], 1);
+            assert_clean(&reported);
         }
     }
 }
@@ -328,70 +330,70 @@ static void test_forks(void **state) {
 static void test_lookups(void **state) {
     (void)state;
     static const char *const ways[] = {"by=0", "by=1", "by=2", "by=3"};
-    struct told told;
+    struct reported reported;
     for (size_t w = 0; w < 4; w++) {
-        RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "kernels=300", ways[w]);
-        assert_calls_alone(&told, 300);
+        RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "kernels=300", ways[w]);
+        assert_calls_alone(&reported, 300);
     }
 }
 
 static void test_auto(void **state) {
     (void)state;
-    struct told told;
+    struct reported reported;
     /* it waits for the device: 2 s after the first launch there is a window of 2 s */
-    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=5", "batch=10", "ns=50000");
-    assert_int_equal(told.windows_closed, 1);
-    assert_int_equal(told.why, 0);
-    assert_true(told.count[HEC_TRACE_KERNEL] > 100);
-    assert_true((long)told.count[HEC_TRACE_KERNEL] < number(&told, "kernels"));
-    assert_true(told.first_ns[HEC_TRACE_KERNEL] - told.first_ns[HEC_TRACE_PROCESS] >= INT64_C(2000000000));
-    assert_int_equal(launches(&told), number(&told, "kernels"));
-    assert_clean(&told);
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=5", "batch=10", "ns=50000");
+    assert_int_equal(reported.windows_closed, 1);
+    assert_int_equal(reported.why, 0);
+    assert_true(reported.count[HEC_TRACE_KERNEL] > 100);
+    assert_true((long)reported.count[HEC_TRACE_KERNEL] < number(&reported, "kernels"));
+    assert_true(reported.first_ns[HEC_TRACE_KERNEL] - reported.first_ns[HEC_TRACE_PROCESS] >= INT64_C(2000000000));
+    assert_int_equal(launches(&reported), number(&reported, "kernels"));
+    assert_clean(&reported);
     /* the same in the child of a fork */
-    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=3", "batch=10", "ns=1000000", "fork=1");
-    assert_true(told.count[HEC_TRACE_KERNEL] > 0);
-    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=3", "batch=10", "ns=1000000", "fork=2");
-    assert_int_equal(told.rings, 1);
-    assert_true(told.count[HEC_TRACE_KERNEL] > 0);
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=3", "batch=10", "ns=1000000", "fork=1");
+    assert_true(reported.count[HEC_TRACE_KERNEL] > 0);
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=3", "batch=10", "ns=1000000", "fork=2");
+    assert_int_equal(reported.rings, 1);
+    assert_true(reported.count[HEC_TRACE_KERNEL] > 0);
     /* the host sets the pace: CUPTI is never loaded, and the last PROCESS record says why */
-    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=20000", "ns=10");
-    assert_calls_alone(&told, (uint64_t)number(&told, "kernels"));
-    assert_true(told.process.why != 0 && told.process.cupti_version == 0);
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=20000", "ns=10");
+    assert_calls_alone(&reported, (uint64_t)number(&reported, "kernels"));
+    assert_true(reported.process.why != 0 && reported.process.cupti_version == 0);
     /* over before that */
-    RUN(&told, "auto", "cupti-13", NULL, "cuda_program", "kernels=100");
-    assert_calls_alone(&told, 100);
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "kernels=100");
+    assert_calls_alone(&reported, 100);
 }
 
 static void test_memory(void **state) {
     (void)state;
-    struct told told;
-    RUN(&told, "full", "cupti-13", HEC_TRACE_ENV_MEMORY "=33", "cuda_program", "seconds=3", "batch=100", "ns=2000");
-    assert_int_equal(told.why, 1);
-    assert_int_equal(told.windows_closed, 1);
-    assert_true(told.count[HEC_TRACE_KERNEL] >= (1 << 20) / 32);
-    assert_true((long)told.count[HEC_TRACE_KERNEL] < number(&told, "kernels"));
-    assert_int_equal(launches(&told), number(&told, "kernels"));
-    assert_clean(&told);
+    struct reported reported;
+    RUN(&reported, "full", "cupti-13", HEC_TRACE_ENV_MEMORY "=33", "cuda_program", "seconds=3", "batch=100", "ns=2000");
+    assert_int_equal(reported.why, 1);
+    assert_int_equal(reported.windows_closed, 1);
+    assert_true(reported.count[HEC_TRACE_KERNEL] >= (1 << 20) / 32);
+    assert_true((long)reported.count[HEC_TRACE_KERNEL] < number(&reported, "kernels"));
+    assert_int_equal(launches(&reported), number(&reported, "kernels"));
+    assert_clean(&reported);
 }
 
 static void test_another_user(void **state) {
     (void)state;
-    struct told told;
+    struct reported reported;
     static const char *const clients[] = {"cupti_client", "cupti_client_late"};
     for (size_t c = 0; c < 2; c++) {
-        RUN(&told, "full", "cupti-13", NULL, clients[c], "rounds=2", "kernels=300", "idle_ms=1400");
+        RUN(&reported, "full", "cupti-13", NULL, clients[c], "rounds=2", "kernels=300", "idle_ms=1400");
         /* the user sees what it would see alone */
-        assert_int_equal(number(&told, "unknown"), 0);
-        assert_int_equal(number(&told, "errors"), 0);
-        assert_non_null(strstr(told.output, "\"profiled\": [300, 300]"));
+        assert_int_equal(number(&reported, "unknown"), 0);
+        assert_int_equal(number(&reported, "errors"), 0);
+        assert_non_null(strstr(reported.output, "\"profiled\": [300, 300]"));
         /* it is named, and we do not come back: what was before is all that there is. One that is linked with libcupti may
          * have buffers in it already: it is not joined at all */
-        assert_true(told.holders >= 1);
-        assert_true(told.freed >= 1);
-        assert_int_equal(told.count[HEC_TRACE_KERNEL], c == 0 ? 0 : 300);
-        assert_int_equal(told.windows_closed, c);
-        assert_int_equal(launches(&told), number(&told, "launched"));
-        assert_clean(&told);
+        assert_true(reported.holders >= 1);
+        assert_true(reported.freed >= 1);
+        assert_int_equal(reported.count[HEC_TRACE_KERNEL], c == 0 ? 0 : 300);
+        assert_int_equal(reported.windows_closed, c);
+        assert_int_equal(launches(&reported), number(&reported, "launched"));
+        assert_clean(&reported);
     }
 }
 

@@ -14,7 +14,7 @@
 
 #include "trace_ring.h"
 
-/* As in the tracer: a launch by configuration is told with the stream that is in it. */
+/* As in the tracer: a launch by configuration is reported with the stream that is in it. */
 struct launch_config {
     unsigned dimensions[7];
     void *stream;

@@ -1,4 +1,5 @@
-/* Unmixing: the experiment of six activities, and what must not be told, told apart or depend on the order of input. */
+/* Unmixing: the experiment of six activities, and what must not be reported or separated, nor depend on the order of
+ * input. */
 #include "base/error.h"
 #include "unit/unmix_world.h"
 
@@ -51,7 +52,7 @@ static void test_six_activities(void **state) {
         assert_int_equal(class->merged_with, -1);
         assert_near(class->value, world.joules[c] / world.seconds[c], 0.03 * watts[c]);
         assert_true(class->low <= class->value && class->value <= class->high);
-        assert_int_equal(class->above_limit, c == 0); /* told as it is, not cut off */
+        assert_int_equal(class->above_limit, c == 0); /* reported as it is, not cut off */
         assert_near(class->joules, class->value * class->seconds, 1e-9 * class->joules);
     }
     hec_unmix_total(unmix, world.total, 0.05 * world.total); /* a looser total widens the intervals */
@@ -195,7 +196,7 @@ static void test_never_apart(void **state) {
     assert_true(isnan(result.class[3].value) && result.class[3].seconds == 0);
     hec_unmix_free(unmix);
 
-    unmix = begin(2, 0, NAN); /* one mixture all the time: only its mean can be told */
+    unmix = begin(2, 0, NAN); /* one mixture all the time: only its mean can be known */
     loop(unmix, 20, false);
     hec_unmix_total(unmix, 6400, 0);
     assert_int_equal(hec_unmix_solve(unmix, &result), 0);

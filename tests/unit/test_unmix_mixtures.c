@@ -120,8 +120,8 @@ static void test_windows_alone(void **state) {
     hold(print("windows alone", &score), 920, 985);
 }
 
-/* Steps that are all alike: less can be told, but what is told holds. In steps of 50 ms the delay of the sensor cannot
- * be told from the watts, and power samples alone say nothing. */
+/* Steps that are all alike: less can be known, but what is reported holds. In steps of 50 ms the delay of the sensor
+ * cannot be found from the watts, and power samples alone say nothing. */
 static void test_rhythm(void **state) {
     static const double step_ms[] = {50, 200, 600};
     static struct world w;

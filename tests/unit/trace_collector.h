@@ -29,7 +29,8 @@ static void process_open(struct process *process, pid_t pid) {
     assert_int_equal(hec_ring_create(1024, HEC_RING_TRACE, &process->ring, &fd), HEC_OK);
     assert_int_equal(hec_ring_map(fd, &reader), HEC_OK);
     close(fd);
-    process->peers = (struct hec_peers){.kind = &hec_trace_peers, .run = process->run, .teller = &process->run->teller};
+    process->peers =
+        (struct hec_peers){.kind = &hec_trace_peers, .run = process->run, .reporter = &process->run->reporter};
     struct hec_intake_ring arrived = {reader, pid, -1};
     process->peer = (struct hec_trace_peer *)hec_peer_new(&process->peers, &arrived, process->t0_ns);
     assert_non_null(process->peer);

@@ -1,7 +1,7 @@
 """HEC's hooks in a Python program that uses a GPU: what `hec run` learns of it without a change to the script.
 
 Loaded as the module ``_hec_hooks`` (see python/hooks), never imported by a program. It finds steps, samples, time in
-the data loader, losses, checkpoints and what the main thread is doing (without PyTorch, only that), and tells HEC through libhec.so. It prints
+the data loader, losses, checkpoints and what the main thread is doing (without PyTorch, only that), and reports to HEC through libhec.so. It prints
 nothing and raises nothing; results, random numbers and exceptions of the program are what they are without it.
 
 ``pause()`` and ``resume()`` take everything out of PyTorch and put it back, for measurements of what it costs.
@@ -84,6 +84,6 @@ def _finish() -> None:
             optimizers.cycle.finish()
             modules.cycle.finish()
         if (core.installed or stacks.samples) and not core.dormant:
-            core.tell_cost()
+            core.report_cost()
     except Exception:
         pass

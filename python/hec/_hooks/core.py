@@ -16,7 +16,7 @@ profiling = False  # torch.profiler is on: launch nothing on the device
 optimizer_seen = False  # calls of modules are no steps any more
 
 facts: Dict[str, str] = {}
-_facts_told = _ranks_told = False
+_facts_reported = _ranks_reported = False
 _errors: Dict[str, int] = {}
 off: Dict[str, str] = {}  # hooks that switched themselves off, and why
 
@@ -84,10 +84,10 @@ def wake() -> None:
     steady = not off
 
 
-def tell_facts() -> None:
-    global _facts_told
-    if not _facts_told:
-        _facts_told = True
+def report_facts() -> None:
+    global _facts_reported
+    if not _facts_reported:
+        _facts_reported = True
         for key, text in facts.items():
             library.fact(key, text)
 
@@ -101,16 +101,16 @@ def spent(start_ns: int) -> None:
         timed_ns += now_ns() - start_ns
 
 
-def tell_ranks() -> None:
+def report_ranks() -> None:
     """How many processes the job of this one has, once PyTorch knows."""
-    global _ranks_told
+    global _ranks_reported
     distributed = sys.modules.get("torch.distributed")
-    if not _ranks_told and distributed is not None and distributed.is_available() and distributed.is_initialized():
-        _ranks_told = True
+    if not _ranks_reported and distributed is not None and distributed.is_available() and distributed.is_initialized():
+        _ranks_reported = True
         library.fact("world_size", "%d" % distributed.get_world_size())
 
 
-def tell_cost() -> None:
+def report_cost() -> None:
     """What the hooks themselves took, of the main thread's time, so far."""
     elapsed_ns = max(1, now_ns() - started_ns)
     event_ns = timed_ns / max(1, timed)
@@ -131,8 +131,8 @@ def tell_cost() -> None:
 
 
 def reset_after_fork() -> None:
-    global _facts_told, _ranks_told, timed, timed_ns, events, started_ns, profiling
-    _facts_told = _ranks_told = profiling = False
+    global _facts_reported, _ranks_reported, timed, timed_ns, events, started_ns, profiling
+    _facts_reported = _ranks_reported = profiling = False
     timed = timed_ns = events = 0
     started_ns = now_ns()
 

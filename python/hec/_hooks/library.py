@@ -56,7 +56,7 @@ def has_cuda() -> bool:
 
 
 def load() -> Optional[Library]:
-    """HEC_LIB, which `hec run` sets, or nothing. Nobody is told yet that this process exists."""
+    """HEC_LIB, which `hec run` sets, or nothing. Nothing is reported yet of this process."""
     try:
         return Library(os.environ["HEC_LIB"])
     except (KeyError, OSError, AttributeError):

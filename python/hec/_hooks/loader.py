@@ -28,7 +28,7 @@ def _note(iterator: Any, batch: Any, start_ns: int) -> None:
     core.spent(end_ns)
 
 
-def _tell_workers(loader: Any) -> None:
+def _report_workers(loader: Any) -> None:
     """How many workers there are: what is needed is counted from that."""
     global _workers
     count = loader.num_workers
@@ -62,7 +62,7 @@ def _make_iter(inner: Any) -> Any:
         iterator = inner(self)
         try:
             _note(self, None, start_ns)
-            _tell_workers(self)
+            _report_workers(self)
         except Exception as error:
             core.failed(NAME, error)
         return iterator

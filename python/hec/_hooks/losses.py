@@ -1,7 +1,7 @@
 """The loss of each step: the scalar that a backward pass starts from.
 
 Nothing waits for the device. A loss on the CPU is read at once. One on a GPU is kept, detached, and twice a second
-those kept are stacked and copied to pinned memory behind the work already queued; they are told when an event says
+those kept are stacked and copied to pinned memory behind the work already queued; they are reported when an event says
 that the copy is there, at a later backward pass."""
 
 import functools
@@ -75,7 +75,7 @@ def _keep(loss: Any, t_ns: int) -> None:
 
 
 def _land() -> bool:
-    """Tell the losses whose copy has arrived. False: one is still on its way."""
+    """Report the losses whose copy has arrived. False: one is still on its way."""
     global _flight
     if _flight is None:
         return True

@@ -179,7 +179,7 @@ def _take_from(module: Any) -> "list[tuple[Any, RootCall]]":
 
 def _make_compile(inner: Any) -> Any:
     """torch.compile of a module compiles the very function that looks at the place, with a guard on what is there:
-    None of its own keeps that guard true whatever the class has."""
+    None of its own keeps that guard true regardless of what the class has."""
 
     @functools.wraps(inner)
     def compile(*args: Any, **kwargs: Any) -> Any:

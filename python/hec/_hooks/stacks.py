@@ -54,7 +54,7 @@ def _rate() -> float:
 def start() -> None:
     core.awake = True
     if core.torch is not None:
-        core.tell_facts()
+        core.report_facts()
     hz = _rate()
     if hz == 0 or NAME in core.off or (core.torch is not None and not core.library.active()):
         return
@@ -109,7 +109,7 @@ def _run(hz: float, lock: Any) -> None:
                 return
         if core.torch is None:
             core.dormant = False  # who uses a GPU is no mere helper
-        core.tell_facts()
+        core.report_facts()
         while not lock.acquire(timeout=period_s):
             start_ns = core.now_ns()
             _sample(main, int(period_s * 1e6))
@@ -129,7 +129,7 @@ def _run(hz: float, lock: Any) -> None:
 
 
 def _tick(now_ns: int) -> bool:
-    """About once a second: look again for outermost modules where none is being called, and tell the cost. False when
+    """About once a second: look again for outermost modules where none is being called, and report the cost. False when
     HEC has gone."""
     global _ticks, _calls_seen
     elapsed_s = (now_ns - core.started_ns) // 1_000_000_000
@@ -142,9 +142,9 @@ def _tick(now_ns: int) -> bool:
         if not core.optimizer_seen and modules.calls == _calls_seen:
             modules.search()
         _calls_seen = modules.calls
-    core.tell_ranks()
+    core.report_ranks()
     if elapsed_s in (10, 60) or elapsed_s % 600 == 0:
-        core.tell_cost()
+        core.report_cost()
     return bool(core.library.active())
 
 

@@ -116,7 +116,7 @@ class Samples:
         """The samples since the last step, None when they are not known."""
         total, unknown = 0, False
         for deliveries in self._since:
-            # a loader for validation is hardly ever the last one before a backward pass
+            # a loader for validation is rarely the last one before a backward pass
             if 2 * deliveries.used >= deliveries.given:
                 total += deliveries.sizes
                 unknown = unknown or deliveries.unknown

@@ -98,8 +98,8 @@ static bool rereads(const struct hec_facts *f, const struct hec_compute *c, doub
     return isfinite(samples) && c->fp32 <= FP32_PART * c->tensor;
 }
 
-static void tell(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples, bool launches,
-                 struct hec_finding *out) {
+static void describe(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples, bool launches,
+                     struct hec_finding *out) {
     if (isfinite(c->sm) && isfinite(c->tensor))
         hec_finding_add(out, HEC_FACT(COUNTERS, c->sm, c->tensor, c->dram, c->occupancy));
     if (isfinite(thin))
@@ -164,7 +164,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     bool weights = rereads(f, &c, samples);
     double least = c.traced ? LEAST_BUSY : weights && few ? LEAST_BUSY_SAMPLES : LEAST_BUSY_TELEMETRY;
     if (judge_launches(f, &c, thin, samples, out)) {
-        tell(f, &c, thin, samples, true, out);
+        describe(f, &c, thin, samples, true, out);
         return true;
     }
     if (!(c.busy >= least) || !(empty || weights) || f->memory_free_share < LEAST_FREE)
@@ -188,7 +188,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
                                    : HEC_FACT(FEW_BLOCKS, thin);
     if (f->steps->source == HEC_STEP_MODULE)
         out->lever = HEC_ANSWER(BATCH_REQUESTS);
-    tell(f, &c, thin, samples, false, out);
+    describe(f, &c, thin, samples, false, out);
     return out->evidence_count > 0;
 }
 
@@ -203,7 +203,7 @@ const struct hec_rule hec_rule_batch = {
         "few blocks a kernel; and device memory has room.",
     .saving =
         "the time shrinks to what the busiest of SMs and tensor pipes would need when full (tensor pipes reach 65 % in "
-        "products, 25 % in convolutions), and draws no more than the power limit, nor than the same work took above idle. The interval is wide: only a trial tells.",
+        "products, 25 % in convolutions), and draws no more than the power limit, nor than the same work took above idle. The interval is wide: only a trial shows it.",
     .lever = HEC_LEVER_LARGER_BATCH,
     HEC_RULE_TABLES,
     .judge = judge,

@@ -34,7 +34,7 @@ static const struct hec_rule_advice advice[] = {
     {"JAX", "Let XLA overlap collectives.", "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true\n"},
 };
 
-static void tell_kernels(const struct hec_facts *f, struct hec_finding *out) {
+static void report_kernels(const struct hec_facts *f, struct hec_finding *out) {
     double seconds = 0;
     int64_t count = 0;
     for (int i = 0; i < f->summary->timeline.kernel_count; i++) {
@@ -68,7 +68,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add(out, HEC_FACT(COMM_OVERLAP, overlap));
     if (ranks.comm_s > 1.05 * ranks.transfer_s)
         hec_finding_add(out, HEC_FACT(COMM_WAIT, ranks.comm_s - ranks.transfer_s));
-    tell_kernels(f, out);
+    report_kernels(f, out);
     out->confidence = overlap > 0.8 ? 0.7 : 0.9;
     out->seconds = hec_saving_scaled(hec_whole_seconds(f, HEC_STATE_COMM), 0.3 * own * hidden, 0.75 * own * hidden,
                                      0.95 * own * hidden);

@@ -96,9 +96,9 @@ static struct hec_saving left(const struct hec_facts *f, struct hec_saving secon
 }
 
 static void find_joules(const struct hec_facts *f, struct hec_compute *out) {
-    struct hec_saving told = hec_whole_joules(f, HEC_STATE_COMPUTE);
-    out->joules = told;
-    if (isnan(told.best)) {
+    struct hec_saving whole = hec_whole_joules(f, HEC_STATE_COMPUTE);
+    out->joules = whole;
+    if (isnan(whole.best)) {
         out->estimated = true;
         out->joules = f->run_j > 0 ? left(f, out->seconds) : unknown;
         return;
@@ -108,9 +108,9 @@ static void find_joules(const struct hec_facts *f, struct hec_compute *out) {
     double idle_w = hec_compute_idle_watts(f);
     if (denied > 1e-9 && isfinite(idle_w)) {
         out->estimated = true;
-        out->joules.best = fmax(0, told.best - denied * idle_w / f->mean_w);
-        out->joules.low = fmin(told.low, out->joules.best);
-        out->joules.high = fmax(out->joules.best, told.high - denied * idle_w / f->mean_w);
+        out->joules.best = fmax(0, whole.best - denied * idle_w / f->mean_w);
+        out->joules.low = fmin(whole.low, out->joules.best);
+        out->joules.high = fmax(out->joules.best, whole.high - denied * idle_w / f->mean_w);
     }
 }
 

@@ -52,7 +52,7 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     if (!sure)
         return false;
     out->title = HEC_FACT(COPIES_LIKELY, f->device->activity.sm);
-    hec_waits_tell_use(f, true, out);
+    hec_waits_report_use(f, true, out);
     out->lever = HEC_ANSWER(TRACE_COPIES);
     out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, sure);
     hec_waits_save_telemetry(f, f->device->activity.sm, 0.4, out); /* copies count as activity of the engine */

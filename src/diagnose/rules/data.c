@@ -44,7 +44,7 @@ static void advise(const struct hec_facts *f, double data_s, double rest_s, stru
     int have = f->summary->loader_workers;
     if (have >= 0)
         hec_finding_add(out, HEC_FACT(LOADER_WORKERS, have));
-    double spare = hec_waits_tell_cores(f, out);
+    double spare = hec_waits_report_cores(f, out);
     if (isnan(spare))
         return;
     double needed = workers_needed(have, data_s, rest_s), idle = floor(spare);

@@ -9,8 +9,8 @@
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in state host, in pieces of 0.2 ms and more",
      "measured on an H200: programs that count or tokenise in Python 82 to 87 %, healthy ones under 2 %"},
-    {HEC_GAP_LONG_S, "s", "from which a wait is taken for set-up, where no steps tell the two apart",
-     "a loop has hardly steps that wait for so long"},
+    {HEC_GAP_LONG_S, "s", "from which a wait is taken for set-up, where no steps separate the two",
+     "a loop rarely has steps that wait for so long"},
     {1e-6 * HEC_STATE_BRIEF_NS, "ms", "shorter pieces are the framework's, between two launches",
      "an operator takes 10 to 100 us"},
     {100 * HEC_USE_WAITS_ENGINE, "%", "most engine activity in the time in use, where nothing was traced",
@@ -43,8 +43,8 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     if (!sure)
         return false;
     out->title = HEC_FACT(ENGINE_IDLE, 1 - f->device->activity.engine);
-    hec_waits_tell_use(f, true, out);
-    hec_waits_tell_cores(f, out);
+    hec_waits_report_use(f, true, out);
+    hec_waits_report_cores(f, out);
     hec_finding_add(out, HEC_FACT(UNTRACED, NAN));
     out->confidence = fmin(TELEMETRY, sure);
     hec_waits_save_telemetry(f, f->device->activity.engine, 0.5, out);
@@ -61,7 +61,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         held.file = line->file;
         hec_finding_add_of(out, line->function, held);
     }
-    hec_waits_tell_cores(f, out);
+    hec_waits_report_cores(f, out);
     return true;
 }
 

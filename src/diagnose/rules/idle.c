@@ -66,7 +66,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add(out, HEC_FACT(LAST_ACTIVITY, held));
         if (line && line->line > 0)
             hec_finding_add_of(out, line->function, HEC_FACT(AT_LINE, line->line));
-        hec_waits_tell_cores(f, out);
+        hec_waits_report_cores(f, out);
     }
     if (isfinite(watts))
         hec_finding_add(out, HEC_FACT(HELD_POWER, watts));

@@ -38,7 +38,7 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     if (!sure)
         return false;
     out->title = HEC_FACT(LAUNCHES_LIKELY, f->device->activity.engine);
-    hec_waits_tell_use(f, false, out);
+    hec_waits_report_use(f, false, out);
     out->confidence = fmin(HEC_TELEMETRY_CONFIDENCE, sure);
     hec_waits_save_telemetry(f, f->device->activity.engine, 0.6, out);
     return true;
@@ -62,7 +62,7 @@ const struct hec_rule hec_rule_launch = {
         "that, the device waits for the next launch, however fast it is.",
     .detection =
         "idle time in launching calls, and between them in pieces of less than 0.2 ms, for as long as no wait before it "
-        "explains it. Without a trace: a busy engine with hardly a warp resident.",
+        "explains it. Without a trace: a busy engine with few warps resident.",
     .saving = "CUDA graphs launch a step at once.",
     .goes = {0.5, 0.88, 1},
     .confidence = 0.9,

@@ -19,7 +19,7 @@
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST_GOES, "%", "least share of compute that fusion is predicted to save",
-     "measured on an H200: healthy bf16 programs have 6 to 15 % in element-wise work, hardly any of it in chains"},
+     "measured on an H200: healthy bf16 programs have 6 to 15 % in element-wise work, next to none of it in chains"},
     {LARGE_US, "us", "shortest mean duration of a kernel that memory can limit", "an H200 moves 24 MB in 5 us"},
     {LEAST_CHAIN_KERNELS, "kernels", "shortest chain of element-wise kernels", "ours"},
     {MOST_CHAIN_KERNELS, "kernels", "most kernels that are taken to become one",

@@ -165,7 +165,7 @@ static int gather(const struct hec_facts *f, const struct hec_compute *c, struct
     return count;
 }
 
-static void tell(const struct hec_facts *f, const struct candidate *it, struct hec_finding *out) {
+static void describe(const struct hec_facts *f, const struct candidate *it, struct hec_finding *out) {
     switch (it->kind) {
     case FP32:
         out->title = HEC_FACT(FP32_SHARE, it->share);
@@ -205,7 +205,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     if (!it)
         return false;
     out->confidence = it->confidence;
-    tell(f, it, out);
+    describe(f, it, out);
     if (isfinite(c.tensor) && isfinite(c.fp32))
         hec_finding_add(out, HEC_FACT(PIPES, c.tensor, c.fp32));
     double half = ratio(f, HEC_PRECISION_FP16, HEC_PRECISION_FP32);

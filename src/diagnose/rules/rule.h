@@ -1,5 +1,6 @@
-/* Rules: one small file each, holding all that HEC knows of a cause: what it means, how it is told, its thresholds with their
- * sources, what answers it, and the function that judges a device. `hec explain` prints the same tables. */
+/* Rules: one small file each, holding all that HEC knows of a cause: what it means, how it is recognised, its
+ * thresholds with their sources, what answers it, and the function that judges a device. `hec explain` prints the same
+ * tables. */
 #ifndef HEC_DIAGNOSE_RULES_RULE_H
 #define HEC_DIAGNOSE_RULES_RULE_H
 

@@ -34,7 +34,7 @@ static const struct hec_device_summary *device_of(const struct hec_facts *f, int
     return NULL;
 }
 
-static void tell_clocks(const struct hec_facts *f, int slow, struct hec_finding *out) {
+static void report_clocks(const struct hec_facts *f, int slow, struct hec_finding *out) {
     const struct hec_device_summary *other = device_of(f, slow);
     double mine = f->device->metric[HEC_GPU_SM_CLOCK].maximum;
     double theirs = other ? other->metric[HEC_GPU_SM_CLOCK].maximum : NAN;
@@ -61,7 +61,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     hec_finding_add(out, HEC_FACT(RANK_COMM, r.transfer_s, r.comm_s));
     if (r.slowest_compute_s - r.compute_s < EXPLAINED * waiting)
         out->lever = HEC_ANSWER(SLOW_HOST, r.slowest);
-    tell_clocks(f, r.slowest, out);
+    report_clocks(f, r.slowest, out);
     out->confidence = 0.85;
     out->devices = r.mask;
     /* Even shares: all take the mean. Work moves and is still paid for; the waiting of all devices goes. */

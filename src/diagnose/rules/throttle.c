@@ -20,10 +20,10 @@ static const struct hec_rule_limit limits[] = {
     {100 * LEAST_POWER, "%", "the same by the power limit",
      "measured on an H200: dense bf16 work at its 700 W limit 17 to 29 % of the readings of short runs"},
     {100 * LOWERED, "%", "of the default power limit, below which somebody has lowered it", "ours"},
-    {100 * LEAST_BUSY, "%", "least busy share and engine activity for the clocks to tell what is lost", "ours"},
+    {100 * LEAST_BUSY, "%", "least busy share and engine activity for the clocks to show what is lost", "ours"},
     {100 * LOST_LEAST, "%", "of the clock that is lost, at least", "ours"},
     {100 * LOST_MOST, "%", "and at most", "ours"},
-    {100 * LOST_UNKNOWN, "%", "where the clocks do not tell", "ours"},
+    {100 * LOST_UNKNOWN, "%", "where the clocks do not show it", "ours"},
     {CLOCK_EXPONENT, "", "exponent of the clock by the power limit", "estimated"},
     {100 * CAP_SAVES, "%", "of compute's joules that a lower cap saves at the default limit", "estimated"},
     {100 * STATIC_SHARE, "%", "of the power does not depend on the clock",
@@ -84,7 +84,7 @@ static void judge_power(const struct hec_facts *f, const struct hec_compute *c, 
         out->confidence = 0.8;
         best *= fmin(1, power);
         out->seconds = hec_saving_scaled(c->seconds, 0.3 * best, best, fmin(1, 2 * best));
-        return; /* the joules of a raised limit can go either way: not told */
+        return; /* the joules of a raised limit can go either way: not predicted */
     }
     out->title = HEC_FACT(AT_POWER_LIMIT, power);
     out->lever = HEC_ANSWER(LOWER_CAP);

@@ -9,18 +9,18 @@
 #define THIN_COVERAGE 0.5
 #define DOMINATED 0.75 /* of the confidence, where another cause owns more */
 #define INFERRED 0.7   /* the same, where it is inferred and may not be at all */
-#define UNSTEADY 0.5   /* the same, where set-up is not told from the rest */
+#define UNSTEADY 0.5   /* the same, where set-up is not separated from the rest */
 
 /* ---- watts ---- */
 
-/* An idle device draws the same whatever the host does: the longest idle state says it best. Launch does not count, it is
- * mixed with kernels too finely to be told apart. */
+/* An idle device draws the same no matter what the host does: the longest idle state says it best. Launch does not
+ * count, it is mixed with kernels too finely to be separated. */
 static void find_watts(const struct hec_facts *f, struct hec_waits *w) {
-    static const enum hec_state told[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST, HEC_STATE_SYNC,
+    static const enum hec_state idle[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST, HEC_STATE_SYNC,
                                           HEC_STATE_ALLOC};
     const struct hec_ledger_row *best = NULL;
-    for (size_t i = 0; f->ledger && i < sizeof told / sizeof told[0]; i++) {
-        const struct hec_ledger_row *row = &f->ledger->rows[told[i]];
+    for (size_t i = 0; f->ledger && i < sizeof idle / sizeof idle[0]; i++) {
+        const struct hec_ledger_row *row = &f->ledger->rows[idle[i]];
         if (isfinite(row->watts) && row->watts > 0 && row->ns > 0 && (!best || row->ns > best->ns))
             best = row;
     }
@@ -171,8 +171,8 @@ double hec_waits_confidence(const struct hec_waits *w, enum hec_cause cause, dou
     double largest = 0;
     for (int c = 0; c < HEC_CAUSE_COUNT; c++)
         largest = fmax(largest, w->owned_s[c]);
-    double told = INFERRED + (1 - INFERRED) * w->least[cause];
-    return most * told * (w->owned_s[cause] < largest ? DOMINATED : 1) * (w->steady ? 1 : UNSTEADY);
+    double certainty = INFERRED + (1 - INFERRED) * w->least[cause];
+    return most * certainty * (w->owned_s[cause] < largest ? DOMINATED : 1) * (w->steady ? 1 : UNSTEADY);
 }
 
 bool hec_waits_claim(const struct hec_facts *f, double least, struct hec_waits *w, struct hec_finding *out) {
@@ -194,7 +194,7 @@ bool hec_waits_claim(const struct hec_facts *f, double least, struct hec_waits *
     return true;
 }
 
-double hec_waits_tell_cores(const struct hec_facts *f, struct hec_finding *out) {
+double hec_waits_report_cores(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_host_summary *host = &f->summary->host;
     if (!(host->cores_usable > 0 && isfinite(host->tree_cores)))
         return NAN;
@@ -202,7 +202,7 @@ double hec_waits_tell_cores(const struct hec_facts *f, struct hec_finding *out) 
     return host->cores_usable - host->tree_cores;
 }
 
-void hec_waits_tell_use(const struct hec_facts *f, bool transfers, struct hec_finding *out) {
+void hec_waits_report_use(const struct hec_facts *f, bool transfers, struct hec_finding *out) {
     const struct hec_use *a = &f->device->activity;
     double limit = f->device->power_limit_w, bus = fmax(a->pcie_rx, a->pcie_tx);
     double link = f->device->device.pcie_kib_per_s > 0 ? 1024 * (double)f->device->device.pcie_kib_per_s : NAN;

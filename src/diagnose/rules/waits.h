@@ -16,7 +16,7 @@ enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS,
 
 struct hec_waits {
     bool known;      /* false: not traced */
-    bool steady;     /* false: no steady part is told from set-up, and all of the run is judged */
+    bool steady;     /* false: no steady part is separated from set-up, and all of the run is judged */
     double run_s;    /* what savings are fractions of */
     double whole_s;  /* of the part that is judged, > 0 */
     double coverage; /* of it, traced */
@@ -44,16 +44,16 @@ double hec_waits_share(const struct hec_waits *waits, enum hec_cause cause);
 /* Sets savings for "these parts [low, best, high] of what the cause owns go away", states, per and `estimated`. */
 void hec_waits_save(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause, double low,
                     double best, double high, struct hec_finding *out);
-/* `most`, or less where another cause owns more, or where set-up is not told from the rest. */
+/* `most`, or less where another cause owns more, or where set-up is not separated from the rest. */
 double hec_waits_confidence(const struct hec_waits *waits, enum hec_cause cause, double most);
 /* Gathers, and where the finding's cause owns that share or more of the judged part, says so: title, what it takes of a step and
  * what that costs, confidence and savings by the rule. What a rule knows more of comes after it. */
 bool hec_waits_claim(const struct hec_facts *facts, double least, struct hec_waits *waits, struct hec_finding *out);
 /* How many cores the program uses, of those that it may; returns how many are idle, NAN unknown. */
-double hec_waits_tell_cores(const struct hec_facts *facts, struct hec_finding *out);
+double hec_waits_report_cores(const struct hec_facts *facts, struct hec_finding *out);
 
 /* What telemetry says of the time in use: transfers over the bus, or the kernels' use of the device. */
-void hec_waits_tell_use(const struct hec_facts *facts, bool transfers, struct hec_finding *out);
+void hec_waits_report_use(const struct hec_facts *facts, bool transfers, struct hec_finding *out);
 
 /* Savings of these parts of so many seconds, at idle power. Without a trace too. */
 void hec_waits_save_seconds(const struct hec_facts *facts, double seconds, double low, double best, double high,

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define CLASSES_MOST 8
-#define CLASS_LEAST 0.02                      /* of the compute time: less is told from nothing */
+#define CLASS_LEAST 0.02                      /* of the compute time: less is lost in the noise */
 #define GPM_LONGEST_NS (1500 * HEC_NS_PER_MS) /* a reading so long after the one before follows a gap */
 #define MINUTE_NS (60 * HEC_NS_PER_S)
 #define GOOD_SHARE 0.9  /* of the compute time, in classes with good watts */
@@ -26,7 +26,7 @@
 #define COPY_USES 0.02 /* host copies: 50 GB/s of 3 to 5 TB/s */
 #define PIPE_UNUSED 0.02 /* below, FP64 and integer parts of the tensor pipe are noise */
 
-/* What is told apart: idling first, then what else is no compute, then classes and the rest of them. */
+/* What is separated: idling first, then what else is no compute, then classes and the rest of them. */
 enum {
     EDGE = HEC_JOINT_EDGE,
     IDLE = HEC_JOINT_IDLE,
@@ -58,7 +58,7 @@ struct hec_class_profiler {
     bool precision_known[HEC_KERNEL_CLASS_COUNT + 1];
     enum hec_precision precision[HEC_KERNEL_CLASS_COUNT + 1]; /* of the tensor pipe; last: of all compute */
     bool seen[COUNTERS];
-    bool fed; /* there are readings: else pieces tell nothing */
+    bool fed; /* there are readings: else pieces say nothing */
     /* while the counters are read: their windows, which all of them share */
     struct gpm_window {
         int64_t start_ns, end_ns;
@@ -407,7 +407,7 @@ static int solve_counters(struct hec_class_profiler *p, const struct hec_ledger_
 
 /* ---- watts ---- */
 
-/* Watts of the classes as parts of what the ledger says of compute. False: not told apart. */
+/* Watts of the classes as parts of what the ledger says of compute. False: not separated. */
 static bool class_watts(const struct hec_class_profiler *p, const struct hec_ledger_device *ledger,
                         const struct hec_unmix_result *r, struct hec_ledger_watts *out) {
     const struct hec_ledger_row *compute = &ledger->rows[HEC_STATE_COMPUTE];
@@ -415,11 +415,12 @@ static bool class_watts(const struct hec_class_profiler *p, const struct hec_led
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++) {
         const struct hec_unmix_class *u = &r->class[p->group[c]];
         double seconds = (double)ledger->classes[c].ns / HEC_NS_PER_S;
-        bool told = u->flaw == HEC_UNMIX_GOOD && u->merged_with < 0 && u->value > 0;
-        out[c] = told ? (struct hec_ledger_watts){u->value, u->low, u->high} : (struct hec_ledger_watts){NAN, NAN, NAN};
+        bool known = u->flaw == HEC_UNMIX_GOOD && u->merged_with < 0 && u->value > 0;
+        out[c] =
+            known ? (struct hec_ledger_watts){u->value, u->low, u->high} : (struct hec_ledger_watts){NAN, NAN, NAN};
         all += seconds;
-        good += told ? seconds : 0;
-        joules += told ? seconds * u->value : 0;
+        good += known ? seconds : 0;
+        joules += known ? seconds * u->value : 0;
     }
     if (!(good > 0) || good < GOOD_SHARE * all || !(compute->watts > 0) ||
         fabs(joules / good - compute->watts) > AGREES * compute->watts)
@@ -442,12 +443,12 @@ static int price_classes(struct hec_class_profiler *p, struct hec_ledger_device 
         return err;
     const struct hec_joint joint = {p->fine,           p->groups, p->group, p->tight_ns, p->device->power_limit_w,
                                     &p->device->energy};
-    bool told = !err && result.valid && class_watts(p, ledger, &result, watts), done = false;
+    bool known = !err && result.valid && class_watts(p, ledger, &result, watts), done = false;
     if (!err)
         err = hec_joint_price(ledger, &joint, &done);
     if (err == HEC_ERR_NOMEM)
         return err;
-    if (done || !told)
+    if (done || !known)
         return 0;
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
         weights[c] = (double)ledger->classes[c].ns * watts[c].watts;

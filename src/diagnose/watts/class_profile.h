@@ -13,8 +13,8 @@
 struct hec_class_row {
     double seconds, share;                       /* of compute; 0 where the class did not run */
     double joules, watts, watts_low, watts_high; /* NAN: not unmixed */
-    struct hec_roofline_input counters;          /* NAN values: not measured or not told apart */
-    struct hec_roofline_point point;             /* limit UNKNOWN where counters do not tell */
+    struct hec_roofline_input counters;          /* NAN values: not measured or not separated */
+    struct hec_roofline_point point;             /* limit UNKNOWN where counters do not show it */
     int merged_with;                             /* counters are common with this class; -1 alone */
 };
 
@@ -24,7 +24,7 @@ struct hec_class_profile {
     double sms; /* streaming multiprocessors; NAN unknown */
     struct hec_roofline_peaks peaks;
     struct hec_class_row class[HEC_KERNEL_CLASS_COUNT];
-    struct hec_class_row all; /* all compute together: always told where there are counters */
+    struct hec_class_row all; /* all compute together: always given where there are counters */
     char why[160];            /* why there are no counters; "" */
 };
 
@@ -37,14 +37,14 @@ struct hec_timeline;
 
 /* Gathers one device's, in the order of unmix.h: begin, read (all counters), power and window, piece, end.
  *
- * Told apart are idling (startup and tail by themselves: no context may be there), copies, communication, and of the
+ * Separated are idling (startup and tail by themselves: no context may be there), copies, communication, and of the
  * kernel classes the eight with most time, each with at least 2 % of it; the others count as one. A class's watts are
- * used where all that was told apart, classes of 90 % of the compute time have good watts, and their mean is within 25 %
+ * used where all that was separated, classes of 90 % of the compute time have good watts, and their mean is within 25 %
  * of what the ledger says of compute: they are scaled to that, the others have the ledger's. Counters that never varied
  * apart are common; where idling or
  * copying is among what they are common with, that is taken as 0. Those of all
- * compute: what windows tell or, where that is wider, the counter's mean over the run by the part of it that computed, give
- * or take 15 %. A class of 90 % of the compute time has them too where its own are wider. */
+ * compute: what windows give or, where that is wider, the counter's mean over the run by the part of it that computed,
+ * give or take 15 %. A class of 90 % of the compute time has them too where its own are wider. */
 struct hec_class_profiler;
 /* timeline: kernels and their seconds, which say what classes there are. *out is NULL where the device ran none. 0 or
  * HEC_ERR_NOMEM. */

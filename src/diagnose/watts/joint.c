@@ -10,7 +10,7 @@
 #define ALONE_PART 0.8 /* of compute time, in classes that were seen alone */
 #define UNTRACED_MOST 0.05
 #define DIFFER 0.1  /* standard deviation of the classes' watts over compute time, as a part of the mean */
-#define KNOWN 0.03  /* half an interval's joules, of all joules: the most of a class that is told */
+#define KNOWN 0.03  /* half an interval's joules, of all joules: the most of a class that is reported */
 #define AGREES 0.25 /* what the watts make of all joules */
 /* Beliefs, as in pricing.c. */
 #define IDLE_SD 0.05
@@ -127,7 +127,7 @@ static struct hec_ledger_watts launch_watts(const struct hec_ledger_device *ledg
     return sum;
 }
 
-/* Whether most compute time is of classes that were each seen alone: only such readings prove that classes are told
+/* Whether most compute time is of classes that were each seen alone: only such readings prove that classes are kept
  * apart. In a loop of short steps none is, and a fit of their mixtures may be wrong with narrow intervals. */
 static int seen_alone(const struct hec_ledger_device *ledger, const struct hec_joint *j, bool *seen) {
     double all = 0, part = 0;

@@ -2,7 +2,7 @@
  *
  * pricing.h takes compute for one class. Where its kernels differ much (small ones of 130 W between products of 670 W)
  * that is wrong for the states beside them too: the launches among small kernels would pay for what the kernels do not
- * take. Where the readings tell kernel classes apart, they and the states are priced in one. Figures:
+ * take. Where the readings separate kernel classes, they and the states are priced in one. Figures:
  * docs/decisions/0007-unmixing.md. */
 #ifndef HEC_DIAGNOSE_JOINT_H
 #define HEC_DIAGNOSE_JOINT_H

@@ -56,7 +56,7 @@ static bool edge(int state) {
     return state == HEC_STATE_STARTUP || state == HEC_STATE_TAIL;
 }
 
-/* Waits with a context, told to be such. */
+/* Waits with a context, known to be such. */
 static bool waits(int state) {
     return hec_state_idle((enum hec_state)state) && !edge(state) && state != HEC_STATE_LAUNCH &&
            state != HEC_STATE_UNKNOWN;
@@ -226,8 +226,8 @@ static void blend(struct hec_ledger_watts *launch, const struct hec_ledger_watts
 /* On what the watts rest. Only what begins with "measured" may be taken at its intervals' word: docs/energy.md. */
 static const char *const bases[] = {
     [HEC_UNMIX_NOTHING] = "",
-    [HEC_UNMIX_SAMPLES] = "measured: power samples and the energy counter tell the states apart",
-    [HEC_UNMIX_WINDOWS] = "measured: the energy counter tells the states apart",
+    [HEC_UNMIX_SAMPLES] = "measured: power samples and the energy counter separate the states",
+    [HEC_UNMIX_WINDOWS] = "measured: the energy counter separates the states",
     [HEC_UNMIX_BELIEFS] = "rough: too few readings; the total and the level of an idle device",
 };
 static const char *const inferred[] = {
@@ -258,7 +258,7 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
     if (err == HEC_ERR_NOMEM)
         return err;
     if (err || !result.valid) {
-        snprintf(why, 256, "its power does not tell what each state took: %s",
+        snprintf(why, 256, "its power does not show what each state took: %s",
                  err ? "readings make no sense" : "the run is too short");
         return 0;
     }
@@ -272,7 +272,7 @@ int hec_price_device(struct hec_ledger_device *d, struct hec_unmix *unmix, const
     if (hec_ledger_power(d, watts, NULL, llround(pricing->energy->joules * 1e3)))
         snprintf(how, 160, "%s", (d->basis == HEC_LEDGER_MEASURED ? bases : inferred)[result.basis]);
     else
-        snprintf(why, 256, "what each state took could not be told apart");
+        snprintf(why, 256, "what each state took could not be separated");
     return 0;
 }
 
@@ -284,5 +284,5 @@ void hec_price_judge(const struct hec_ledger_device *d, char how[160]) {
             widest = fmax(widest, (row->watts_high - row->watts_low) / 2 / row->watts);
     }
     if (widest > WELL && strncmp(how, "measured", 8) == 0)
-        snprintf(how, 160, "rough: the readings tell some states only within %.0f %%", 100 * widest);
+        snprintf(how, 160, "rough: the readings give some states only within %.0f %%", 100 * widest);
 }

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COVERED 0.995 /* of a reading's window by pieces: less tells nothing certain */
+#define COVERED 0.995 /* of a reading's window by pieces: less is no evidence */
 #define STEP_NS                                                                                                        \
     INT64_C(                                                                                                           \
         500000000) /* a long piece goes on in such steps, so that readings are used while their time is in the ring */
-/* Readings of more time are left out: more than of 10 000 s and the ends of 167 minutes (diagnosis.c) is given by damaged
- * files only. */
+/* Readings of more time are left out: more than of 10000 s and the ends of 167 minutes (diagnosis.c) is given by
+ * damaged files only. */
 #define RESOLVED_MAX_NS INT64_C(12000000000000)
 /* Shares of a sample that differ less between delays: 0.1 ms of 20, or 2 W where classes differ by 500. */
 #define SAME 0.005
-/* Standard deviation of 100 ms of power that no sigma tells of, of the power limit: a class itself varies by some per cent. A
- * window's sigma goes with its power; were that all, the part of a class that takes least would count most. */
+/* Standard deviation of 100 ms of power that no sigma covers, of the power limit: a class itself varies by some per
+ * cent. A window's sigma goes with its power; were that all, the part of a class that takes least would count most. */
 #define WINDOW_FLOOR 0.01
 #define WINDOW_FLOOR_W 3.0 /* where the limit is not known */
 #define WINDOW_UNIT_S 0.1
@@ -139,7 +139,7 @@ static void add_power(struct hec_unmix *unmix, int64_t t_ns, double seconds, con
     hec_gram_add(&unmix->power, block_of(unmix, t_ns), row, 1, seconds);
 }
 
-/* A sample that is the same whatever the response. True: it is of quiet classes, and done with. */
+/* A sample that is the same for any response. True: it is of quiet classes, and done with. */
 static bool use_pure(struct hec_unmix *unmix, int64_t t_ns, double seconds, const double *z, double watts) {
     double row[HEC_UNMIX_CLASSES + 1];
     int n = unmix->options.classes;
@@ -286,7 +286,7 @@ static int hold(struct hec_unmix *unmix, const struct hec_unmix_reading *reading
         return 0;
     }
     add_timing(unmix, &unmix->power, reading->start_ns, reading->end_ns, POWER_TIMING);
-    if (pure) { /* whatever the response */
+    if (pure) { /* for any response */
         double row[HEC_UNMIX_CLASSES + HEC_TAPS] = {0}, seconds = (double)own_ns * 1e-9;
         memcpy(row, first, n * sizeof *row);
         row[n + HEC_TAPS - 1] = reading->value;

@@ -10,7 +10,7 @@
  *     total          sum_c w_c T_c = E  exactly;  w_c >= 0
  *
  * A power sensor is late and filtered. alpha, one response of the sensor for all classes (13 taps from -60 to +60 ms,
- * sum 1, of either sign), is fitted with the watts: the lag is its mean, sum alpha_k d_k (negative: the sample tells
+ * sum 1, of either sign), is fitted with the watts: the lag is its mean, sum alpha_k d_k (negative: the sample shows
  * of earlier time), and the taps around stand for a filter and for lags between two taps. Counter windows are exact in
  * time. Each of the two kinds counts by the variance of its own residuals, over a run of correlated ones.
  *
@@ -26,8 +26,8 @@
  *
  * Beliefs (hec_unmix_believe) take part as readings of their own: watts +- a standard deviation, and how far the class
  * follows one common level that nobody knows exactly (idling with a context, of which the idle states are kinds). Where
- * readings tell more they decide. Where they do not, as in a loop of equal short steps or in a class of milliseconds, the
- * beliefs and the total do, with the intervals that follow from them: `basis` tells which.
+ * readings show more they decide. Where they do not, as in a loop of equal short steps or in a class of milliseconds,
+ * the beliefs and the total do, with the intervals that follow from them: `basis` says which.
  *
  * The same for utilisation counters (hec_unmix_counter): shares in [0, 1], bounded least squares, no total, no lag.
  *
@@ -56,7 +56,7 @@ struct hec_unmix_options {
     int classes;    /* 1..HEC_UNMIX_CLASSES */
     int counters;   /* 0..HEC_UNMIX_COUNTERS: kinds of utilisation counters */
     double limit_w; /* the device's power limit, to flag classes above it; NAN unknown */
-    /* Sets of classes (bit c) whose power hardly varies: samples of those alone count by residuals of their own. */
+    /* Sets of classes (bit c) whose power varies little: samples of those alone count by residuals of their own. */
     uint32_t quiet[HEC_UNMIX_QUIETS];
     bool readings_first; /* all are given before the first piece, so that time without any takes nothing */
     /* kin[c]: 1 + the class that c is a kind of; 0: of none. The kinds are one class in the result, under that number, but
@@ -73,7 +73,7 @@ enum hec_unmix_flaw {
     HEC_UNMIX_UNSEEN,    /* no reading covers any of it, or the class never occurred */
     HEC_UNMIX_LITTLE,    /* less than 0.1 s of it in all */
     HEC_UNMIX_IMPRECISE, /* the interval is wider than +-30 % (of a quarter of the mean at least) */
-    HEC_UNMIX_ALIKE,     /* power samples alone, of steps so alike that the sensor's delay cannot be told */
+    HEC_UNMIX_ALIKE,     /* power samples alone, of steps so alike that the sensor's delay is unknown */
     HEC_UNMIX_FLAWS
 };
 
@@ -108,8 +108,8 @@ struct hec_unmix_result {
     double covered_s;               /* time of all pieces */
     int64_t power_used, power_left; /* samples in the fit; not: late, too long, or not covered by pieces */
     int64_t window_used, window_left;
-    /* false: the steps are too alike to tell the sensor's delay; of the power samples only those were used that no delay
-     * changes. power_used, power_left count all the same. */
+    /* false: the steps are too alike to show the sensor's delay; of the power samples only those were used that no
+     * delay changes. power_used, power_left count all the same. */
     bool lag_known;
     double lag_ns;                              /* NAN without power samples that were used */
     int64_t window_ns;                          /* of the sensor, as fitted or given; 0: each sample's own span */
@@ -150,10 +150,10 @@ void hec_unmix_level(struct hec_unmix *unmix, double sd); /* of the common level
 /* Part of the time of classes with kinds in which the same came in the same order again and again; 0 before. What errs in
  * one step of a loop (a kernel's own watts, the sensor's response, an edge) errs in each: it does not average out. */
 void hec_unmix_repeats(struct hec_unmix *unmix, double part);
-/* Mean watts of the power samples about which the device was in this class alone for 0.14 s at least, whatever the delay
+/* Mean watts of the power samples about which the device was in this class alone for 0.14 s at least, for any delay
  * of the sensor, into *watts, and of how much time. Before hec_unmix_solve. 0 s: NAN. */
 int hec_unmix_alone(struct hec_unmix *unmix, int class, double *watts, double *seconds);
-/* The longest time over which the sensor may average a sample, as far as the readings tell. Before hec_unmix_solve. */
+/* The longest time over which the sensor may average a sample, as far as the readings show. Before hec_unmix_solve. */
 int hec_unmix_reach(struct hec_unmix *unmix, int64_t *reach_ns);
 
 /* Energy over all the time of pieces and extras, and its 95 % bound. NAN: none. */

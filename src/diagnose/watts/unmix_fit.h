@@ -41,8 +41,7 @@ struct hec_fit {
     /* Readings whose errors move a group more than it is believed to be off anyway count less, by `caution`: steps all alike
      * repeat an error of time or of the sensor's response thousands of times. */
     bool cautious;
-    bool
-        doubted; /* so few readings that their residuals tell nothing of their errors: they count as little as can be */
+    bool doubted; /* so few readings that their residuals say nothing of their errors: they count as little as can be */
     double caution;
     double residual_start, residual_least;
 

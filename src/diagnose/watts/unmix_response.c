@@ -9,7 +9,7 @@
 #define START_RESIDUAL 0.05 /* of the mean power, before any fit */
 #define ROWS_LEAST 50
 #define TRIED 6.0       /* least residual squares of a window, over those of the best, with which it is refined */
-#define NEARLY 2.0      /* residual squares that do not tell two windows apart */
+#define NEARLY 2.0      /* residual squares that do not distinguish two windows */
 #define SAME_LENGTH 1.3 /* windows that are taken for one */
 #define NEIGHBOUR 2.6   /* windows of which taps of one can make the other */
 #define SAME_DELAY_NS 20e6

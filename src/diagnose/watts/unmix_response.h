@@ -10,7 +10,7 @@
 #define HEC_TAPS 13
 #define HEC_TAP_NS INT64_C(10000000)
 #define HEC_TAP_FIRST_NS (-HEC_TAP_NS * (HEC_TAPS / 2))
-#define HEC_TAPS_SD 0.3 /* what is believed of a tap's weight beforehand: matters only where classes hardly vary */
+#define HEC_TAPS_SD 0.3 /* what is believed of a tap's weight beforehand: matters only where classes vary little */
 
 /* Lengths that are tried; 0: the sample's own span. From the shortest to the longest that a maker states: 10 ms to 1 s. */
 #define HEC_WINDOWS 7
@@ -37,8 +37,8 @@ struct hec_response {
 #define HEC_DISTINCT 5.0
 
 /* A first fit: the window and the delay by trying all, then by alternating least squares watts given the response, the
- * response given the watts. Fills *out and watts; of a class that z does not have, the mean of y. Fewer than 50 rows tell
- * nothing: the own span, the longest reach, not distinct. work: (HEC_TAPS + classes) * count doubles. */
+ * response given the watts. Fills *out and watts; of a class that z does not have, the mean of y. Fewer than 50 rows
+ * say nothing: the own span, the longest reach, not distinct. work: (HEC_TAPS + classes) * count doubles. */
 void hec_response_fit(const struct hec_response_rows *rows, struct hec_response *out, double *watts, double *work);
 double hec_response_lag_ns(const double *weight);
 

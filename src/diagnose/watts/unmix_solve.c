@@ -12,13 +12,13 @@
 #define SHORT_S 2.0
 #define WIDE 0.3        /* half width of an interval over the value, beyond which an estimate is imprecise */
 #define SMALL 0.25      /* of the mean: classes below are held to the half width of one that has this much */
-#define TOGETHER (-0.5) /* correlation of two estimates below which the readings tell their sum rather than either */
+#define TOGETHER (-0.5) /* correlation of two estimates below which the readings give their sum rather than either */
 #define AMPLIFIED 4     /* a fit may explain so many times the variance of the power: short runs vary */
 #define BURST 1.3       /* of the power limit: no class takes more (850 W of 700 were seen) */
 #define ROOM 0.98
 #define KINDS_MOST (HEC_NNLS_MAX - HEC_UNMIX_CLASSES / 2 - HEC_TAPS)
 #define REPEATED 1.3 /* standard errors in a loop over those of independent errors: found with bench/unmix/coverage.c */
-#define QUIET_LEAST 10 /* samples of quiet classes whose residuals tell how exact they are */
+#define QUIET_LEAST 10 /* samples of quiet classes whose residuals show how exact they are */
 #define Z_975 1.959964
 #define ONE_SIDED (1.644854 / Z_975)
 
@@ -107,7 +107,7 @@ static void report(const struct hec_fit *fit, const int *leader, double limit, s
         if (g < 0)
             continue;
         double half = hypot(half_width(fit, g), fit->bias[g]);
-        if (fit->cautious) /* readings that tell less than that leave it where it was believed to be */
+        if (fit->cautious) /* readings that show less than that leave it where it was believed to be */
             half = fmin(half, Z_975 * hypot(fit->believed_sd[g], fit->x[g] - fit->believed[g]));
         to->value = fit->x[g];
         to->at_zero = fit->at[g] == HEC_NNLS_LOWER;
@@ -131,7 +131,7 @@ static double r2(const struct totals *t, const struct hec_fit_source *source) {
     return about > 0 ? 1 - source->residual2 * t->count / about : NAN;
 }
 
-/* Everything that can be said when nothing can be told apart: the mean, for all. */
+/* Everything that can be said when nothing can be separated: the mean, for all. */
 static void give_mean(struct hec_unmix_result *out, double mean, enum hec_unmix_flaw flaw) {
     for (int c = 0; c < out->classes; c++) {
         struct hec_unmix_class *to = &out->class[c];
@@ -266,8 +266,8 @@ static bool believes(const struct hec_unmix *unmix) {
 }
 
 /* What the fit says of the sensor. */
-static void tell_response(const struct hec_unmix *unmix, const struct hec_fit *fit, const struct totals *power,
-                          struct hec_unmix_result *out) {
+static void report_response(const struct hec_unmix *unmix, const struct hec_fit *fit, const struct totals *power,
+                            struct hec_unmix_result *out) {
     double response[HEC_TAPS], rest = 0;
     for (int k = 0, i = fit->groups + fit->kins; k < HEC_TAPS; k++) {
         response[k] = unmix->response.weight[k] + (k == unmix->reference ? 0 : fit->x[i]);
@@ -370,7 +370,7 @@ static int solve_power(struct hec_unmix *unmix, bool mixed, struct hec_unmix_res
         out->basis = few ? HEC_UNMIX_BELIEFS : mixed && power.count > 0 ? HEC_UNMIX_SAMPLES : HEC_UNMIX_WINDOWS;
         out->valid = believed;
         if (!err && mixed && power.count > 0)
-            tell_response(unmix, &fit, &power, out);
+            report_response(unmix, &fit, &power, out);
         if (!err && window.count > 0) {
             out->window_residual_w = sqrt(fit.source[fit.sources - 1].residual2);
             out->window_inflation = fit.source[fit.sources - 1].inflation;

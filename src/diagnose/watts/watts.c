@@ -132,7 +132,7 @@ static void take_counter(void *context, int64_t t_ns, int64_t value, bool valid)
     *from = now;
 }
 
-static int read_supply(const struct hec_summary_input *input, const struct hec_timeline *told, struct supply *s,
+static int read_supply(const struct hec_summary_input *input, const struct hec_timeline *reported, struct supply *s,
                        struct hec_why *why) {
     const struct hec_device_summary *d = s->summary;
     struct hec_unmix_sensor sensor = {0, 0};
@@ -142,7 +142,7 @@ static int read_supply(const struct hec_summary_input *input, const struct hec_t
     if (s->has_peaks && window->value > 0 && delay->value > 0)
         sensor = (struct hec_unmix_sensor){llround(window->value), llround(delay->value)};
     const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w, &sensor);
-    int subject = d->device.index, err = hec_class_profiler_begin(told, d, &sensor, &s->profiler);
+    int subject = d->device.index, err = hec_class_profiler_begin(reported, d, &sensor, &s->profiler);
     s->minutes = d->energy.window_s > 0 ? 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS : 1;
     if (!err && s->profiler)
         err = hec_class_profiler_read(s->profiler, input, s->minutes, why);

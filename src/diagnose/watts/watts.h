@@ -16,7 +16,7 @@ struct hec_tape { /* zeroed at first */
     int64_t start_ns, end_ns;
 };
 
-/* Ascending and without holes; seen: by CUPTI, else told from calls. 0 or HEC_ERR_NOMEM. */
+/* Ascending and without holes; seen: by CUPTI, else inferred from calls. 0 or HEC_ERR_NOMEM. */
 int hec_tape_add(struct hec_tape *tape, const struct hec_state_piece *piece, bool seen);
 void hec_tape_free(struct hec_tape *tape);
 

@@ -1,4 +1,4 @@
-/* What the Python hooks tell beside steps and phases: values, call stacks, facts. */
+/* What the Python hooks report beside steps and phases: values, call stacks, facts. */
 #include "base/keys.h"
 #include "observe/marks/peer.h"
 
@@ -106,8 +106,8 @@ static bool fact(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
     snprintf(full, sizeof full, "python.%s", key);
     run->sink->meta(run->sink->context, full, text);
     if (strcmp(key, FACT_OFF) == 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, record->t_ns, "Python hooks of process %d: %.200s",
-                 (int)peer->process.pid, text);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, record->t_ns, "Python hooks of process %d: %.200s",
+                           (int)peer->process.pid, text);
     return true;
 }
 

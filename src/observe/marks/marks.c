@@ -21,7 +21,7 @@ static int marks_open(const struct hec_observe_options *options, const struct he
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory for marks");
     hec_marks_run_init(&marks->run, sink, hec_clock_mono_ns());
     int err =
-        hec_peers_open(&marks->peers, &hec_marks_peers, &marks->run, &marks->run.teller, options->mark_socket, why);
+        hec_peers_open(&marks->peers, &hec_marks_peers, &marks->run, &marks->run.reporter, options->mark_socket, why);
     if (err) {
         free(marks);
         return err;
@@ -44,16 +44,16 @@ static void marks_finish(void *self, int64_t end_ns) {
     hec_peers_finish(&marks->peers, end_ns);
     hec_marks_units_flush(&run->units, run->sink);
     if (run->units.refused > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
-                 "%" PRIu64 " counts of units left out: more than %d names of units", run->units.refused,
-                 HEC_MARKS_UNITS_MAX);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns,
+                           "%" PRIu64 " counts of units left out: more than %d names of units", run->units.refused,
+                           HEC_MARKS_UNITS_MAX);
     if (run->facts_refused > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " facts left out: more than %d of a run",
-                 run->facts_refused, HEC_MARKS_FACTS_MAX);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns, "%" PRIu64 " facts left out: more than %d of a run",
+                           run->facts_refused, HEC_MARKS_FACTS_MAX);
     if (marks->peers.rings_ended > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
-                 "%" PRIu64 " rings were ended early: their processes handed over more than %d",
-                 marks->peers.rings_ended, hec_marks_peers.rings_max);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns,
+                           "%" PRIu64 " rings were ended early: their processes handed over more than %d",
+                           marks->peers.rings_ended, hec_marks_peers.rings_max);
 }
 
 static void marks_close(void *self) {

@@ -1,7 +1,7 @@
 /* Marks of observed programs: what the collector and the command line agree on.
  *
  * The collector listens on options->mark_socket, takes the ring of every process that connects, and drains all rings
- * about every 100 ms. What it tells the sink:
+ * about every 100 ms. What it gives the sink:
  *
  * - STEP_UNITS, subject = pid: a step that the program marks ended at t and did that many units. The value is an
  *   integer: the fraction is carried to the process's next step, so that the samples of a process add up to its total,

@@ -15,7 +15,7 @@
 
 void hec_marks_run_init(struct hec_marks_run *run, const struct hec_sink *sink, int64_t now_ns) {
     *run = (struct hec_marks_run){
-        .sink = sink, .opened_ns = now_ns, .end_ns = INT64_MAX, .teller = {sink, EVENTS_MAX, "marks"}};
+        .sink = sink, .opened_ns = now_ns, .end_ns = INT64_MAX, .reporter = {sink, EVENTS_MAX, "marks"}};
     hec_marks_rates_init(run->rates, now_ns);
 }
 
@@ -64,10 +64,11 @@ static bool knob(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
     peer->knob_count += i == peer->knob_count;
     peer->knob[i].name = read->name;
     peer->knob[i].value_hash = hash;
-    hec_tell(&run->teller, HEC_EVENT_KNOB, t_ns, "%s=%s", name, value);
+    hec_reporter_event(&run->reporter, HEC_EVENT_KNOB, t_ns, "%s=%s", name, value);
     if (read->flags & HEC_RING_KNOB_REFUSED)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, t_ns, "knob %s: the value set is not %s; the program keeps its own, %s",
-                 name, read->type == HEC_RING_KNOB_INT ? "an integer" : "a finite number", value);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, t_ns,
+                           "knob %s: the value set is not %s; the program keeps its own, %s", name,
+                           read->type == HEC_RING_KNOB_INT ? "an integer" : "a finite number", value);
     return true;
 }
 
@@ -134,12 +135,12 @@ static void end(void *context, struct hec_peer *process, int64_t end_ns) {
     for (int i = 0; i < HEC_MARKS_RATE_COUNT; i++) {
         char text[160];
         if (hec_marks_timeline_left_out(&peer->timeline, (enum hec_marks_rate)i, text, sizeof text)[0])
-            hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns, "process %d: %s", pid, text);
+            hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns, "process %d: %s", pid, text);
     }
     if (peer->timeline.threads_refused > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
-                 "process %d: %" PRIu64 " marks left out of the timeline: more than %d threads", pid,
-                 peer->timeline.threads_refused, HEC_MARKS_THREADS_MAX);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns,
+                           "process %d: %" PRIu64 " marks left out of the timeline: more than %d threads", pid,
+                           peer->timeline.threads_refused, HEC_MARKS_THREADS_MAX);
 }
 
 static void release(void *run, struct hec_peer *process) {

@@ -29,7 +29,7 @@ struct hec_marks_run {
     uint64_t fact[HEC_MARKS_FACT_SLOTS]; /* the keys so far, for hec_keys_find */
     int fact_count;
     uint64_t facts_refused;
-    struct hec_teller teller;
+    struct hec_reporter reporter;
 };
 
 struct hec_marks_peer {
@@ -38,7 +38,7 @@ struct hec_marks_peer {
     int64_t first_ns; /* time of the first valid mark */
     /* steps */
     double step_total; /* exact; the samples given so far add up to step_told */
-    int64_t step_told, step_last_ns, step_sample_ns;
+    int64_t step_reported, step_last_ns, step_sample_ns;
     bool step_pending, step_folded, step_marked;
     int64_t step_end_ns[HEC_STEP_SOURCE_COUNT]; /* of the last one by source; 0: none */
     struct hec_marks_found {

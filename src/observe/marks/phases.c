@@ -76,7 +76,7 @@ void hec_marks_phases_end(struct hec_marks_peer *peer, struct hec_marks_run *run
         give(peer, peer->phase[at].tid, peer->phase[at].name, peer->phase[at].start_ns, end_ns, 0);
     }
     if (peer->phase_overflow > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
-                 "process %d: %" PRIu64 " phases left out: more than %d were open at once", (int)peer->process.pid,
-                 peer->phase_overflow, HEC_MARKS_PHASES_MAX);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns,
+                           "process %d: %" PRIu64 " phases left out: more than %d were open at once",
+                           (int)peer->process.pid, peer->phase_overflow, HEC_MARKS_PHASES_MAX);
 }

@@ -10,9 +10,9 @@
 #define UNIT_FOUND "step"                   /* of found steps whose samples are not known */
 
 static void give_sample(struct hec_marks_peer *peer, struct hec_marks_run *run) {
-    int64_t value = llround(peer->step_total) - peer->step_told;
+    int64_t value = llround(peer->step_total) - peer->step_reported;
     run->sink->sample(run->sink->context, HEC_STEP_UNITS, peer->process.pid, peer->step_last_ns, value);
-    peer->step_told += value;
+    peer->step_reported += value;
     peer->step_sample_ns = peer->step_last_ns;
     peer->step_pending = false;
 }
@@ -26,9 +26,9 @@ static void sample(struct hec_marks_peer *peer, struct hec_marks_run *run, int64
         give_sample(peer, run);
     } else if (!peer->step_folded) {
         peer->step_folded = true;
-        hec_tell(&run->teller, HEC_EVENT_NOTE, t_ns,
-                 "steps of process %d follow within 20 ms: folded into samples of at least that length",
-                 (int)peer->process.pid);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, t_ns,
+                           "steps of process %d follow within 20 ms: folded into samples of at least that length",
+                           (int)peer->process.pid);
     }
 }
 

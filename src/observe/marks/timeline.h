@@ -10,8 +10,8 @@
 #define HEC_MARKS_THREADS_MAX 512 /* of one process: more get no track, and a note */
 #define HEC_MARKS_BATCH 128
 
-/* What one process may add to the run file in the long run; the rest is counted and told at its end. A mark of a kind
- * costs at most 12 bytes there: 2000 a second are 86 MB an hour. */
+/* What one process may add to the run file in the long run; the rest is counted and reported at its end. A mark of a
+ * kind costs at most 12 bytes there: 2000 a second are 86 MB an hour. */
 enum hec_marks_rate {
     HEC_MARKS_RATE_STEPS,
     HEC_MARKS_RATE_PHASES,

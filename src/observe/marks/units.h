@@ -11,7 +11,7 @@
 struct hec_marks_units {
     struct {
         char name[HEC_MARKS_NAME_BYTES];
-        double pending; /* not yet told to the sink */
+        double pending; /* not yet given to the sink */
     } unit[HEC_MARKS_UNITS_MAX];
     int count;
     uint64_t refused; /* additions whose name did not fit */
@@ -20,7 +20,7 @@ struct hec_marks_units {
 /* name NULL or "": HEC_MARKS_UNIT_DEFAULT. */
 void hec_marks_units_add(struct hec_marks_units *units, const char *name, double count);
 
-/* Tell the sink what was added since the last time. */
+/* Give the sink what was added since the last time. */
 void hec_marks_units_flush(struct hec_marks_units *units, const struct hec_sink *sink);
 
 #endif

@@ -81,10 +81,10 @@ static void judge_speed(struct nvml_device *device, enum nvml_sensor sensor, int
         health->typical_ns = typical + (took_ns - typical) / 8;
         return;
     }
-    if (!device->slow_told)
+    if (!device->slow_reported)
         nvml_event(device, HEC_EVENT_DEVICE_SLOW, "reading the %s took %.0f ms, usually %.2g ms", sensors[sensor].text,
                    (double)took_ns / 1e6, (double)typical / 1e6);
-    device->slow_told = true;
+    device->slow_reported = true;
 }
 
 static void fail(struct nvml_device *device, enum nvml_sensor sensor, int64_t now_ns, int code) {

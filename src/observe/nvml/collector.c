@@ -47,7 +47,7 @@ static void open_device(struct nvml_observer *observer, int index) {
     nvml_gpm_begin(device);
 }
 
-/* CUDA numbers devices from fastest to slowest unless told otherwise, NVML by PCI address. */
+/* CUDA numbers devices from fastest to slowest unless set otherwise, NVML by PCI address. */
 static void warn_order(struct nvml_observer *observer, bool by_ordinal) {
     const char *order = getenv("CUDA_DEVICE_ORDER");
     if (!by_ordinal || (order && strcmp(order, "PCI_BUS_ID") == 0))

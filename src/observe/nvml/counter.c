@@ -58,13 +58,13 @@ static bool read_counter(struct nvml_device *device) {
 }
 
 /* The pace of the counter, when it was found and again, better known, at the end. */
-static void tell_quantum(struct nvml_device *device) {
+static void report_quantum(struct nvml_device *device) {
     const struct hec_grid *grid = &device->tracker.grid;
     if (!device->tracker.located)
         return;
     nvml_emit(device, HEC_GPU_ENERGY_QUANTUM, hec_clock_mono_ns(),
               llround((grid->period_min + grid->period_max) / 2 / (double)HEC_NS_PER_US));
-    device->quantum_told = true;
+    device->quantum_reported = true;
 }
 
 int64_t nvml_run_energy(struct nvml_device *device, int64_t now_ns) {
@@ -78,8 +78,8 @@ int64_t nvml_run_energy(struct nvml_device *device, int64_t now_ns) {
         nvml_event(device, HEC_EVENT_NOTE,
                    "the energy counter has no regular pace of %d ms: its readings are placed to within %.0f ms",
                    (int)(HEC_TUNE_ENERGY_QUANTUM_NS / HEC_NS_PER_MS), (double)device->tracker.quantum_ns / 1e6);
-    if (!device->quantum_told)
-        tell_quantum(device);
+    if (!device->quantum_reported)
+        report_quantum(device);
     return device->tracker.next_ns;
 }
 
@@ -90,6 +90,6 @@ void nvml_energy_finish(struct nvml_device *device) {
         if (!nvml_tracker_undecided(&device->tracker))
             break;
     }
-    tell_quantum(device);
+    report_quantum(device);
     nvml_tracker_flush(&device->tracker);
 }

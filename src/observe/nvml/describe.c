@@ -89,7 +89,7 @@ static bool has_power_history(const struct hec_nvml *nvml, hec_nvml_device handl
     unsigned count = 0;
     if (!nvml->samples)
         return false;
-    /* without a buffer the driver tells how many samples there are; NOT_FOUND: it keeps a history, empty so far */
+    /* without a buffer the driver says how many samples there are; NOT_FOUND: it keeps a history, empty so far */
     int code = nvml->samples(handle, HEC_NVML_SAMPLES_TOTAL_POWER, 0, &type, &count, NULL);
     return code == HEC_NVML_SUCCESS || code == HEC_NVML_NOT_FOUND || code == HEC_NVML_INSUFFICIENT_SIZE;
 }

@@ -70,12 +70,12 @@ struct nvml_device {
     hec_nvml_device handle;
     struct hec_device info;
     bool lost;
-    bool slow_told, reserved_told;
+    bool slow_reported, reserved_reported;
     struct nvml_health health[NVML_SENSOR_COUNT];
     int64_t due_ns[NVML_ACTIVITY_COUNT];
     struct nvml_tracker tracker;
     int64_t energy_cpu_ns; /* CPU time of one energy call */
-    bool quantum_told;
+    bool quantum_reported;
     struct nvml_power_history history;
     struct nvml_processes processes;
     struct nvml_gpm gpm;
@@ -100,7 +100,7 @@ int nvml_observer_open(const struct hec_nvml *nvml, const struct hec_observe_opt
  *   if (!nvml_call_due(device, SENSOR, now)) return;
  *   int64_t t0 = hec_clock_mono_ns();
  *   if (nvml_call_done(device, SENSOR, t0, nvml->...(...))) ... use the result
- * done tells slowness, loss and failure to the sink and arranges the retry; failed sensors' metrics get `missing`. */
+ * done reports slowness, loss and failure to the sink and arranges the retry; failed sensors' metrics get `missing`. */
 bool nvml_call_due(const struct nvml_device *device, enum nvml_sensor sensor, int64_t now_ns);
 bool nvml_call_done(struct nvml_device *device, enum nvml_sensor sensor, int64_t t0_ns, int code);
 const char *nvml_sensor_text(enum nvml_sensor sensor);

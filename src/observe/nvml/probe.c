@@ -22,7 +22,7 @@ static const struct {
     {NVML_SENSOR_INSTANT, "W", 1e-3, true, "driver 530 or newer"},
     {NVML_SENSOR_USAGE, "W", 1e-3, false, ""},
     {NVML_SENSOR_LIMIT, "W", 1e-3, false, ""},
-    {NVML_SENSOR_UTIL, "%", 0.1, true, "with MIG enabled the driver does not tell it: use the whole device"},
+    {NVML_SENSOR_UTIL, "%", 0.1, true, "with MIG enabled the driver does not give it: use the whole device"},
     {NVML_SENSOR_SM_CLOCK, "MHz", 1, false, ""},
     {NVML_SENSOR_MEM_CLOCK, "MHz", 1, false, ""},
     {NVML_SENSOR_THROTTLE, "", 1, false, ""},
@@ -281,7 +281,7 @@ void hec_nvml_check(const char *nvml_path, const char *visible_devices, struct h
         return;
     }
     const char *driver = "of unknown version";
-    for (int i = count - 1; i >= 0; i--) /* one that cannot be opened does not tell it */
+    for (int i = count - 1; i >= 0; i--) /* one that cannot be opened does not show it */
         if (devices[i].device.driver[0] != '\0')
             driver = devices[i].device.driver;
     hec_check_add(list, "gpu", "NVIDIA driver", HEC_CHECK_OK, "driver %s, %d device%s", driver, count,

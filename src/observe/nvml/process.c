@@ -141,7 +141,7 @@ static void report(struct nvml_device *device, struct nvml_process *process, int
     process->changed = false;
 }
 
-/* Told when new, when gone, when its memory grew by more than a sixteenth, and every 10 s. */
+/* Reported when new, when gone, when its memory grew by more than a sixteenth, and every 10 s. */
 static void settle(struct nvml_device *device, struct nvml_process *process, int64_t now_ns) {
     struct hec_gpu_process *record = &process->record;
     if (process->memory_kib > record->memory_max_kib) {

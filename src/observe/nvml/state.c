@@ -114,9 +114,9 @@ static bool take(struct nvml_device *device, enum nvml_sensor sensor, enum hec_m
 int64_t nvml_run_state(struct nvml_device *device, int64_t now_ns) {
     for (size_t i = 0; i < sizeof readings / sizeof readings[0]; i++)
         take(device, readings[i].sensor, readings[i].metric, readings[i].second);
-    if (!device->reserved_told && !device->observer->nvml.memory_v2 && !device->health[NVML_SENSOR_MEMORY].off) {
+    if (!device->reserved_reported && !device->observer->nvml.memory_v2 && !device->health[NVML_SENSOR_MEMORY].off) {
         nvml_event(device, HEC_EVENT_NOTE, "this driver counts the memory it reserves for itself as memory in use");
-        device->reserved_told = true;
+        device->reserved_reported = true;
     }
     return now_ns + HEC_TUNE_STATE_INTERVAL_NS;
 }

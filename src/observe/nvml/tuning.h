@@ -36,7 +36,7 @@
 #define HEC_TUNE_STATE_INTERVAL_NS (1 * HEC_NS_PER_S)
 #define HEC_TUNE_PROCESS_INTERVAL_NS (1 * HEC_NS_PER_S)
 #define HEC_TUNE_PROCESS_UTIL_NS (10 * HEC_NS_PER_S)   /* the driver keeps the samples; a call spins for 2.2 ms */
-#define HEC_TUNE_PROCESS_REPORT_NS (10 * HEC_NS_PER_S) /* an unchanged process is told again this often */
+#define HEC_TUNE_PROCESS_REPORT_NS (10 * HEC_NS_PER_S) /* an unchanged process is reported again this often */
 #define HEC_TUNE_GPM_WINDOW_NS (120 * HEC_NS_PER_MS)   /* the shortest by itself ... */
 #define HEC_TUNE_GPM_WINDOW_MAX_NS (5 * HEC_NS_PER_S)  /* ... and the longest ... */
 #define HEC_TUNE_GPM_CPU_MOST_NS                                                                                       \

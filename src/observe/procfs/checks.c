@@ -93,7 +93,7 @@ static void check_host(int proc, struct hec_check_list *list) {
     if (memory)
         hec_check_add(list, AREA, "memory", HEC_CHECK_OK, "available memory is read");
     else
-        set_remedy(hec_check_add(list, AREA, "memory", HEC_CHECK_MISSING, "/proc/meminfo does not tell MemAvailable"),
+        set_remedy(hec_check_add(list, AREA, "memory", HEC_CHECK_MISSING, "/proc/meminfo has no MemAvailable"),
                    "Linux 3.14 or later");
 }
 

@@ -4,7 +4,7 @@
 
 #include "model/check.h"
 
-/* Appends the rows of area "host". proc_path: NULL for /proc. root_path: prefix of the files that tell a container and
+/* Appends the rows of area "host". proc_path: NULL for /proc. root_path: prefix of the files that show a container and
  * its CPU quota, NULL for none. */
 void hec_procfs_check(const char *proc_path, const char *root_path, struct hec_check_list *list);
 

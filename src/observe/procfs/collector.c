@@ -36,8 +36,8 @@ struct procfs {
     int since_tree, tree_period; /* in polls */
     int since_look, look_period;
     int64_t busy_ticks, total_ticks; /* at the last reported share; total 0: none yet */
-    bool told_io, told_limit;
-    int told_tree_period, told_look_period;
+    bool reported_io, reported_limit;
+    int reported_tree_period, reported_look_period;
 };
 
 static const int64_t early_ns[] = {20 * HEC_NS_PER_MS, 50 * HEC_NS_PER_MS, 100 * HEC_NS_PER_MS, 200 * HEC_NS_PER_MS,
@@ -51,7 +51,7 @@ static void give_missing(const struct procfs *self, enum hec_metric metric, int6
     self->sink->missing(self->sink->context, metric, 0, t_ns);
 }
 
-static void tell(const struct procfs *self, enum hec_event_kind kind, int64_t t_ns, const char *text) {
+static void report(const struct procfs *self, enum hec_event_kind kind, int64_t t_ns, const char *text) {
     self->sink->event(self->sink->context, kind, HEC_DEVICE_NONE, t_ns, text);
 }
 
@@ -114,13 +114,13 @@ static void give_io(struct procfs *self, int64_t now_ns) {
     give_missing(self, HEC_TREE_READ, now_ns);
     give_missing(self, HEC_TREE_WRITTEN, now_ns);
     give_missing(self, HEC_TREE_DISK_READ, now_ns);
-    if (self->told_io)
+    if (self->reported_io)
         return;
-    self->told_io = true;
-    tell(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns,
-         tree->has_io ? "I/O of the tree: a process of it does not let its /proc/PID/io be read (another user's, or "
-                        "protected), so the tree's total is unknown from here on"
-                      : "I/O of the tree: this kernel has no /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)");
+    self->reported_io = true;
+    report(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns,
+           tree->has_io ? "I/O of the tree: a process of it does not let its /proc/PID/io be read (another user's, or "
+                          "protected), so the tree's total is unknown from here on"
+                        : "I/O of the tree: this kernel has no /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)");
 }
 
 static void give_threads(struct procfs *self, int64_t now_ns) {
@@ -143,13 +143,14 @@ static int period_for(int64_t count, int per_poll, int maximum) {
 }
 
 /* Says so when something is read less often than once a second; again only when that has doubled. */
-static void tell_period(struct procfs *self, int64_t now_ns, int period, int *told, int64_t count, const char *what) {
+static void report_period(struct procfs *self, int64_t now_ns, int period, int *reported, int64_t count,
+                          const char *what) {
     char text[200];
-    if (period < 2 * *told)
+    if (period < 2 * *reported)
         return;
-    *told = period;
+    *reported = period;
     snprintf(text, sizeof text, "%lld %s are read only every %d s, to bound the cost", (long long)count, what, period);
-    tell(self, HEC_EVENT_NOTE, now_ns, text);
+    report(self, HEC_EVENT_NOTE, now_ns, text);
 }
 
 static void tree(struct procfs *self, int32_t root, int64_t now_ns, bool last) {
@@ -170,13 +171,14 @@ static void tree(struct procfs *self, int32_t root, int64_t now_ns, bool last) {
     }
     self->tree_period = period_for(tree->processes, PROCESSES_PER_POLL, TREE_PERIOD_MAX);
     self->look_period = period_for(tree->threads, THREADS_PER_POLL, LOOK_PERIOD_MAX);
-    tell_period(self, now_ns, self->tree_period, &self->told_tree_period, tree->processes, "processes of the tree");
-    tell_period(self, now_ns, self->look_period, &self->told_look_period, tree->threads,
-                "threads: their states and context switches");
-    if (tree->unseen_for_limit > 0 && !self->told_limit) {
-        self->told_limit = true;
-        tell(self, HEC_EVENT_NOTE, now_ns,
-             "the tree has more live processes than are looked at (16384): its totals are too low");
+    report_period(self, now_ns, self->tree_period, &self->reported_tree_period, tree->processes,
+                  "processes of the tree");
+    report_period(self, now_ns, self->look_period, &self->reported_look_period, tree->threads,
+                  "threads: their states and context switches");
+    if (tree->unseen_for_limit > 0 && !self->reported_limit) {
+        self->reported_limit = true;
+        report(self, HEC_EVENT_NOTE, now_ns,
+               "the tree has more live processes than are looked at (16384): its totals are too low");
     }
 }
 
@@ -209,7 +211,7 @@ static int64_t procfs_poll(void *context, int64_t now_ns) {
     return self->next_ns;
 }
 
-static void tell_survivors(struct procfs *self, int32_t root, int64_t end_ns) {
+static void report_survivors(struct procfs *self, int32_t root, int64_t end_ns) {
     const struct hec_tree *tree = &self->tree;
     const struct hec_tree_member *leader = hec_tree_find(tree, root);
     if (tree->processes == 0 || (leader && leader->record.end_ns < 0))
@@ -225,7 +227,7 @@ static void tell_survivors(struct procfs *self, int32_t root, int64_t end_ns) {
         used += snprintf(text + used, sizeof text - (size_t)used, "%s %.20s (%d)", named++ ? "," : "", record->name,
                          record->pid);
     }
-    tell(self, HEC_EVENT_SURVIVORS, end_ns, text);
+    report(self, HEC_EVENT_SURVIVORS, end_ns, text);
 }
 
 static void procfs_finish(void *context, int64_t end_ns) {
@@ -237,7 +239,7 @@ static void procfs_finish(void *context, int64_t end_ns) {
     if (root <= 0)
         return;
     tree(self, root, end_ns, true);
-    tell_survivors(self, root, end_ns);
+    report_survivors(self, root, end_ns);
     snprintf(text, sizeof text, "%lld", (long long)self->tree.seen);
     self->sink->meta(self->sink->context, "tree_processes_seen", text);
     snprintf(text, sizeof text, "%lld", (long long)self->tree.unrecorded);
@@ -279,7 +281,7 @@ static int procfs_open(const struct hec_observe_options *options, const struct h
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     }
     *self = (struct procfs){.options = options, .sink = sink, .proc = proc, .tree_period = 1, .look_period = 1};
-    self->told_tree_period = self->told_look_period = 1;
+    self->reported_tree_period = self->reported_look_period = 1;
     self->stat_fd = openat(proc, "stat", O_RDONLY | O_CLOEXEC);
     self->meminfo_fd = openat(proc, "meminfo", O_RDONLY | O_CLOEXEC);
     self->statm_fd = openat(proc, "self/statm", O_RDONLY | O_CLOEXEC);

@@ -28,8 +28,8 @@ struct hec_proc_io {
 /* /proc/PID/task/TID/status */
 struct hec_proc_status {
     char state;
-    int64_t voluntary, involuntary; /* context switches; -1: not told */
-    int64_t rss_max_kib;            /* -1: not told */
+    int64_t voluntary, involuntary; /* context switches; -1: unknown */
+    int64_t rss_max_kib;            /* -1: unknown */
 };
 
 bool hec_proc_parse_stat(const char *text, struct hec_proc_stat *out);

@@ -52,7 +52,7 @@ static void check_zone(const struct hec_rapl_zone *zone, struct hec_check_list *
     else
         check = hec_check_add(
             list, AREA, name, HEC_CHECK_LIMITED,
-            "read, but the kernel does not tell where the counter wraps: a wrap would be taken for a reset");
+            "read, but the kernel does not say where the counter wraps: a wrap would be taken for a reset");
     snprintf(check->cost, sizeof check->cost, "%.0f us a reading here", (double)cost_ns / 1e3);
 }
 

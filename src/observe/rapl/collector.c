@@ -25,7 +25,7 @@ struct domain {
     int fd;
     int64_t last_uj, total_uj;
     int64_t last_ns; /* 0: not read yet */
-    bool failed;     /* told, and not read since */
+    bool failed;     /* reported, and not read since */
 };
 
 struct rapl {
@@ -35,7 +35,7 @@ struct rapl {
     int64_t period_ns, next_ns;
 };
 
-static void tell(const struct rapl *self, enum hec_event_kind kind, int64_t t_ns, const char *text) {
+static void report(const struct rapl *self, enum hec_event_kind kind, int64_t t_ns, const char *text) {
     self->sink->event(self->sink->context, kind, HEC_DEVICE_NONE, t_ns, text);
 }
 
@@ -67,7 +67,7 @@ static void lose(struct rapl *self, struct domain *domain, int64_t value_uj, int
              back ? "the counter went backwards by more than a wrap explains"
                   : "it was not read for so long that it may have wrapped",
              seconds);
-    tell(self, back ? HEC_EVENT_COUNTER_RESET : HEC_EVENT_GAP, now_ns, text);
+    report(self, back ? HEC_EVENT_COUNTER_RESET : HEC_EVENT_GAP, now_ns, text);
 }
 
 static void read_domain(struct rapl *self, struct domain *domain) {
@@ -79,7 +79,7 @@ static void read_domain(struct rapl *self, struct domain *domain) {
         if (!domain->failed) {
             char text[300];
             snprintf(text, sizeof text, "RAPL %s: %s: %s", domain->zone.name, domain->zone.path, hec_err_text(err));
-            tell(self, HEC_EVENT_SENSOR_FAILED, now_ns, text);
+            report(self, HEC_EVENT_SENSOR_FAILED, now_ns, text);
         }
         domain->failed = true;
         return;
@@ -195,10 +195,10 @@ static int rapl_open(const struct hec_observe_options *options, const struct hec
         const struct hec_rapl_zone *zone = denied ? denied : failed;
         snprintf(text, sizeof text, "RAPL %s: %s cannot be read: %s", zone->name, zone->path,
                  denied ? "permission denied" : "it failed");
-        tell(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns, text);
+        report(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns, text);
     }
     if (dram_zones == 0)
-        tell(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns, "DRAM energy: this CPU has no RAPL domain for it");
+        report(self, HEC_EVENT_SOURCE_UNAVAILABLE, now_ns, "DRAM energy: this CPU has no RAPL domain for it");
     *out = self;
     return HEC_OK;
 }

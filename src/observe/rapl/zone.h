@@ -20,7 +20,7 @@ struct hec_rapl_zone {
     int index;        /* K of intel-rapl:K, also for the zones below it */
     char name[32];    /* "package-0", "dram" */
     char path[192];   /* of energy_uj */
-    int64_t range_uj; /* at which it wraps; 0: not told */
+    int64_t range_uj; /* at which it wraps; 0: unknown */
     double power_w;   /* highest power limit that the zone states, 0: none */
     int error;        /* HEC_OK, or why energy_uj cannot be read */
 };

@@ -137,14 +137,14 @@ bool hec_trace_match_call(struct hec_trace_match *match, const struct hec_trace_
     if (call->match_class >= HEC_TRACE_MATCH_CLASS_COUNT ||
         (at = pool_take(&match->calls, match->budget)) == HEC_MATCH_NONE)
         return false;
-    *hec_match_call_at(match, at) = (struct hec_match_call){.told = *call};
+    *hec_match_call_at(match, at) = (struct hec_match_call){.reported = *call};
     if (!row_push(&match->staged, match->budget, at)) {
         pool_put(&match->calls, at);
         return false;
     }
     uint32_t *all = match->staged.at + match->staged.first;
     uint32_t to = match->staged.count - 1, least = to > SORT_MAX ? to - SORT_MAX : 0;
-    for (; to > least && hec_match_call_at(match, all[to - 1])->told.start_ns > call->start_ns; to--)
+    for (; to > least && hec_match_call_at(match, all[to - 1])->reported.start_ns > call->start_ns; to--)
         all[to] = all[to - 1];
     all[to] = at;
     return true;
@@ -169,7 +169,7 @@ static struct hec_match_lane *lane_of(struct hec_trace_match *match, const struc
 }
 
 static void give_call(struct hec_trace_match *match, uint32_t at) {
-    match->sink->call(match->sink->context, &hec_match_call_at(match, at)->told);
+    match->sink->call(match->sink->context, &hec_match_call_at(match, at)->reported);
     pool_put(&match->calls, at);
 }
 
@@ -178,15 +178,16 @@ static void unstage(struct hec_trace_match *match) {
     while (match->staged.count > 0) {
         uint32_t at = hec_match_row_get(&match->staged, 0);
         struct hec_match_call *call = hec_match_call_at(match, at);
-        if (!match->final && call->told.start_ns > match->now_ns - STAGED_NS)
+        if (!match->final && call->reported.start_ns > match->now_ns - STAGED_NS)
             break;
         row_pop(&match->staged);
-        struct hec_match_lane *lane = lane_of(match, &call->told);
+        struct hec_match_lane *lane = lane_of(match, &call->reported);
         call->seq = ++match->seq;
         bool in_order =
-            lane && (lane->calls.count == 0 ||
-                     hec_match_call_at(match, hec_match_row_get(&lane->calls, lane->calls.count - 1))->told.start_ns <=
-                         call->told.start_ns);
+            lane &&
+            (lane->calls.count == 0 ||
+             hec_match_call_at(match, hec_match_row_get(&lane->calls, lane->calls.count - 1))->reported.start_ns <=
+                 call->reported.start_ns);
         call->in_lane = in_order && row_push(&lane->calls, match->budget, at);
         if (!call->in_lane)
             give_call(match, at);
@@ -198,10 +199,10 @@ static void expire(struct hec_trace_match *match, struct hec_match_lane *lane) {
     while (lane->calls.count > 0) {
         uint32_t at = hec_match_row_get(&lane->calls, 0);
         struct hec_match_call *call = hec_match_call_at(match, at);
-        if (!match->final && lane->cursor <= PASSED_KEPT && call->told.start_ns > match->now_ns - CALL_HOLD_NS)
+        if (!match->final && lane->cursor <= PASSED_KEPT && call->reported.start_ns > match->now_ns - CALL_HOLD_NS)
             break;
         row_pop(&lane->calls);
-        lane->first_gone = lane->first_gone || call->told.start_ns >= match->since_ns;
+        lane->first_gone = lane->first_gone || call->reported.start_ns >= match->since_ns;
         if (lane->cursor > 0)
             lane->cursor--;
         else
@@ -329,7 +330,7 @@ static void give_extras(struct hec_trace_match *match, uint32_t *chain) {
         const struct hec_match_extra *extra = (struct hec_match_extra *)(void *)match->extras.items + at;
         uint32_t call = hec_match_group_at(match, extra->group)->call;
         match->sink->device(match->sink->context, extra->cookie,
-                            call == HEC_MATCH_NONE ? NULL : &hec_match_call_at(match, call)->told);
+                            call == HEC_MATCH_NONE ? NULL : &hec_match_call_at(match, call)->reported);
         *chain = extra->next;
         pool_put(&match->extras, at);
     }
@@ -342,7 +343,7 @@ static void decided(struct hec_trace_match *match, uint32_t at, uint32_t call) {
     group->arrived_ns = match->now_ns;
     group->next = HEC_MATCH_NONE;
     match->sink->device(match->sink->context, group->cookie,
-                        call == HEC_MATCH_NONE ? NULL : &hec_match_call_at(match, call)->told);
+                        call == HEC_MATCH_NONE ? NULL : &hec_match_call_at(match, call)->reported);
     give_extras(match, &group->more);
     if (match->decided_last == HEC_MATCH_NONE)
         match->decided_first = at;

@@ -6,16 +6,16 @@
  * call to the next; and by bytes and times: nothing starts before its call. Where two alignments are about as good, an
  * activity is left without a call: no launch time is better than a wrong one.
  *
- * Work and memory are bounded whatever arrives: windows of 48 activities, HEC_TRACE_MATCH_MAX of each kind. */
+ * Work and memory are bounded for any input: windows of 48 activities, HEC_TRACE_MATCH_MAX of each kind. */
 #ifndef HEC_OBSERVE_TRACE_MATCH_H
 #define HEC_OBSERVE_TRACE_MATCH_H
 
 #include "observe/trace/map.h"
 
-/* 100 000 activities a second for 5 s; 40 MB of calls and 50 MB of activities at most, out of the budget. */
+/* 100000 activities a second for 5 s; 40 MB of calls and 50 MB of activities at most, out of the budget. */
 #define HEC_TRACE_MATCH_MAX (1u << 19)
 #define HEC_TRACE_MATCH_NO_DEVICE UINT16_MAX
-#define HEC_TRACE_MATCH_NO_STREAM UINT64_MAX /* the call does not tell; 0 is the default stream */
+#define HEC_TRACE_MATCH_NO_STREAM UINT64_MAX /* the call does not say; 0 is the default stream */
 
 enum hec_trace_match_class {
     HEC_TRACE_MATCH_KERNEL,

@@ -54,26 +54,26 @@ static int score_times(const struct hec_trace_match_call *call, const struct hec
 
 static int score_pair(const struct hec_trace_match *match, const struct hec_match_call *call,
                       const struct hec_match_group *group, int64_t idle_since_ns, enum hec_match_says *says) {
-    const struct hec_trace_match_call *told = &call->told;
+    const struct hec_trace_match_call *reported = &call->reported;
     *says = HEC_MATCH_UNKNOWN;
-    if (told->match_class != group->match_class || call->taken ||
-        told->start_ns > group->start_ns + HEC_MATCH_SLACK_NS ||
-        (told->device != HEC_TRACE_MATCH_NO_DEVICE && told->device != group->device))
+    if (reported->match_class != group->match_class || call->taken ||
+        reported->start_ns > group->start_ns + HEC_MATCH_SLACK_NS ||
+        (reported->device != HEC_TRACE_MATCH_NO_DEVICE && reported->device != group->device))
         return HEC_MATCH_BAD;
     int score = 0;
-    if (told->match_class == HEC_TRACE_MATCH_KERNEL) {
-        *says = hec_match_name_says(match->learned, told->func, group->name);
+    if (reported->match_class == HEC_TRACE_MATCH_KERNEL) {
+        *says = hec_match_name_says(match->learned, reported->func, group->name);
         if (*says == HEC_MATCH_CONFLICT)
             return HEC_MATCH_BAD;
         score += *says == HEC_MATCH_AGREE ? 15 : 0;
     } else {
-        if (told->bytes && group->bytes && told->match_class != HEC_TRACE_MATCH_GRAPH) {
-            if (told->bytes != group->bytes)
+        if (reported->bytes && group->bytes && reported->match_class != HEC_TRACE_MATCH_GRAPH) {
+            if (reported->bytes != group->bytes)
                 return HEC_MATCH_BAD;
             score += 15;
         }
     }
-    int times = score_times(told, group, idle_since_ns);
+    int times = score_times(reported, group, idle_since_ns);
     return score + (times > 0 ? 20 : 10 * times);
 }
 
@@ -83,9 +83,9 @@ static uint64_t identity(const struct hec_trace_match_call *call) {
 
 /* The step between two calls of a lane with so many other calls between them. */
 static uint64_t step_key(const struct hec_match_call *from, const struct hec_match_call *to) {
-    uint64_t key = identity(&from->told) * UINT64_C(0x9e3779b97f4a7c15) ^ identity(&to->told);
+    uint64_t key = identity(&from->reported) * UINT64_C(0x9e3779b97f4a7c15) ^ identity(&to->reported);
     key = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + (to->seq - from->seq) * UINT64_C(0x94d049bb133111eb);
-    return (key ^ key >> 32 ^ (uint64_t)(from->told.track != to->told.track)) | 1;
+    return (key ^ key >> 32 ^ (uint64_t)(from->reported.track != to->reported.track)) | 1;
 }
 
 /* Ids that the calls of the lane are expected to take, up to calls[end). */
@@ -107,7 +107,7 @@ static void expect(const struct hec_trace_match *match, struct hec_match_lane *l
 /* How well the ids from one matched pair to the next fit; expect() has been there. */
 static int score_step(uint32_t ids_per_call, const struct hec_match_call *from, const struct hec_match_call *to,
                       uint32_t ids) {
-    uint32_t calls = to->seq - from->seq, spare = from->told.track != to->told.track ? 2 : 0;
+    uint32_t calls = to->seq - from->seq, spare = from->reported.track != to->reported.track ? 2 : 0;
     if (ids + spare < calls) /* each call takes one */
         return -40;
     if (from->blind != to->blind) { /* about as many as a call takes on average */
@@ -126,11 +126,11 @@ static int score_skip(uint32_t count) {
 
 /* Calls of two threads at once, of one function: nobody knows which was first. */
 static bool is_twin(const struct hec_trace_match *match, const struct hec_match_lane *lane, uint32_t i) {
-    const struct hec_trace_match_call *call = &laned(match, lane, i)->told;
+    const struct hec_trace_match_call *call = &laned(match, lane, i)->reported;
     for (int side = -1; side <= 1; side += 2) {
         if ((side < 0 && i == 0) || (side > 0 && i + 1 >= lane->calls.count))
             continue;
-        const struct hec_trace_match_call *other = &laned(match, lane, side < 0 ? i - 1 : i + 1)->told;
+        const struct hec_trace_match_call *other = &laned(match, lane, side < 0 ? i - 1 : i + 1)->reported;
         if (other->track != call->track && other->start_ns < call->end_ns && call->start_ns < other->end_ns &&
             identity(other) == identity(call) && other->bytes == call->bytes)
             return true;
@@ -145,11 +145,11 @@ static void accept(struct hec_trace_match *match, struct hec_match_lane *lane, u
     const struct hec_match_group *group = queued(match, &lane->queue, 0);
     const struct hec_match_call *call = laned(match, lane, at);
     uint32_t id = group->correlation;
-    int times = score_times(&call->told, group, lane->last_end_ns);
+    int times = score_times(&call->reported, group, lane->last_end_ns);
     lane->prompt = times == 1 ? lane->prompt + 1 : times == 2 ? TIMED_MIN : 0;
     lane->sure = lane->sure || lane->prompt >= TIMED_MIN;
-    if (learn && lane->sure && call->told.match_class == HEC_TRACE_MATCH_KERNEL)
-        hec_match_name_seen(match->learned, call->told.func, group->name);
+    if (learn && lane->sure && call->reported.match_class == HEC_TRACE_MATCH_KERNEL)
+        hec_match_name_seen(match->learned, call->reported.func, group->name);
     if (lane->has_last && at == lane->cursor && at > 0)
         hec_match_step_seen(match->learned, step_key(laned(match, lane, at - 1), call), id - lane->last_id);
     if (lane->has_last && lane->cursor > 0) {
@@ -174,7 +174,7 @@ static bool repeats_alike(const struct hec_trace_match *match, const struct hec_
     for (uint32_t i = 1; i < REPEATS_MAX && i < lane->queue.count && lane->cursor + i < lane->calls.count; i++) {
         const struct hec_match_group *other = queued(match, &lane->queue, i);
         bool more_groups = other->match_class == group->match_class && other->name == group->name;
-        bool more_calls = identity(&laned(match, lane, lane->cursor + i)->told) == identity(&call->told);
+        bool more_calls = identity(&laned(match, lane, lane->cursor + i)->reported) == identity(&call->reported);
         if (!more_groups || !more_calls)
             return more_groups == more_calls;
     }
@@ -191,7 +191,7 @@ static bool goes_on(struct hec_trace_match *match, struct hec_match_lane *lane) 
     uint32_t ids;
     enum hec_match_says says;
     int score = score_pair(match, call, group, lane->last_end_ns, &says);
-    if (score < 0 || (call->told.match_class == HEC_TRACE_MATCH_KERNEL && says != HEC_MATCH_AGREE) ||
+    if (score < 0 || (call->reported.match_class == HEC_TRACE_MATCH_KERNEL && says != HEC_MATCH_AGREE) ||
         !hec_match_step_get(match->learned, step_key(last, call), &ids) || ids != group->correlation - lane->last_id ||
         is_twin(match, lane, lane->cursor) || !repeats_alike(match, lane))
         return false;
@@ -199,12 +199,12 @@ static bool goes_on(struct hec_trace_match *match, struct hec_match_lane *lane) 
     return true;
 }
 
-/* What a pair tells beside being possible. */
+/* What a pair shows beside being possible. */
 static bool is_anchor(const struct hec_match_call *call, const struct hec_match_group *group,
                       enum hec_match_says says) {
-    return call->told.match_class == HEC_TRACE_MATCH_KERNEL
+    return call->reported.match_class == HEC_TRACE_MATCH_KERNEL
                ? says == HEC_MATCH_AGREE
-               : call->told.match_class == HEC_TRACE_MATCH_GRAPH || (call->told.bytes && group->bytes);
+               : call->reported.match_class == HEC_TRACE_MATCH_GRAPH || (call->reported.bytes && group->bytes);
 }
 
 /* What functions are called as far as this alignment goes. */
@@ -236,20 +236,20 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
                 lane->cursor + at > 0 ? laned(match, lane, lane->cursor + at - 1) : call;
             uint32_t id = at ? queued(match, &lane->queue, at - 1)->correlation : lane->last_id, ids;
             ids = group->correlation - id;
-            if (ids + (before->told.track != call->told.track ? 2 : 0) < call->seq - before->seq ||
+            if (ids + (before->reported.track != call->reported.track ? 2 : 0) < call->seq - before->seq ||
                 ids > IDS_MANY + 8 * (call->seq - before->seq))
                 break;
-            changes += identity(&before->told) != identity(&call->told);
+            changes += identity(&before->reported) != identity(&call->reported);
             varied += changes > 0;
         }
         if (!is_anchor(call, group, says))
             streak = changes = 0;
-        else if (call->told.match_class != HEC_TRACE_MATCH_KERNEL && call->told.bytes)
+        else if (call->reported.match_class != HEC_TRACE_MATCH_KERNEL && call->reported.bytes)
             anchored = at + 1;
         else if (++streak >= 2 * STREAK_MIN && changes > STREAK_MIN / 2 && at + 1 - STREAK_MIN > anchored)
             anchored = at + 1 - STREAK_MIN; /* the last may fit by chance */
-        if (call->told.match_class == HEC_TRACE_MATCH_KERNEL) {
-            says = guess(match, call->told.func, group->name);
+        if (call->reported.match_class == HEC_TRACE_MATCH_KERNEL) {
+            says = guess(match, call->reported.func, group->name);
             if (says == HEC_MATCH_CONFLICT)
                 break;
             agreed += says == HEC_MATCH_AGREE;
@@ -262,21 +262,21 @@ static uint32_t plain_run(struct hec_trace_match *match, struct hec_match_lane *
 }
 
 /* Equal calls of a function that nothing is known of, and equal activities. No window sees an anchor among more of them
- * than it holds, but a row of them tells by itself: ids that never advance twice as far as elsewhere in it have lost no
- * activity, and a row that ends on either side after as many has lost no call. Where it does not end, its half is taken:
- * what follows could only be wrong by what was lost at its begin. *wait: its end may still arrive. */
+ * than it holds, but a row of them is proof by itself: ids that never advance twice as far as elsewhere in it have lost
+ * no activity, and a row that ends on either side after as many has lost no call. Where it does not end, its half is
+ * taken: what follows could only be wrong by what was lost at its begin. *wait: its end may still arrive. */
 static uint32_t even_run(const struct hec_trace_match *match, const struct hec_match_lane *lane, bool due, bool *wait) {
     uint32_t n = 0, least = UINT32_MAX, most = 0;
     bool calls_end = false, groups_end = false;
     for (; n < EVEN_MAX && n < lane->queue.count && lane->cursor + n < lane->calls.count; n++) {
         const struct hec_match_group *first = queued(match, &lane->queue, 0), *group = queued(match, &lane->queue, n);
         const struct hec_match_call *call = laned(match, lane, lane->cursor + n);
-        calls_end = identity(&call->told) != identity(&laned(match, lane, lane->cursor)->told);
+        calls_end = identity(&call->reported) != identity(&laned(match, lane, lane->cursor)->reported);
         groups_end = group->match_class != first->match_class || group->name != first->name;
         if (calls_end || groups_end)
             break;
         enum hec_match_says says;
-        if (call->told.match_class != HEC_TRACE_MATCH_KERNEL ||
+        if (call->reported.match_class != HEC_TRACE_MATCH_KERNEL ||
             score_pair(match, call, group, INT64_MAX - BREAK_NS, &says) == HEC_MATCH_BAD || says != HEC_MATCH_UNKNOWN ||
             is_twin(match, lane, lane->cursor + n))
             return 0;
@@ -467,7 +467,8 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
     uint32_t anchored = 0;
     uint32_t changes = 0;
     for (uint32_t i = 1; i < calls; i++)
-        changes += identity(&laned(match, lane, base + i - 1)->told) != identity(&laned(match, lane, base + i)->told);
+        changes +=
+            identity(&laned(match, lane, base + i - 1)->reported) != identity(&laned(match, lane, base + i)->reported);
     for (uint32_t row = rows; row-- > 0;) {
         verdicts[row] = verdict(match, lane, row, changes < calls / 8 ? LEAD_ALIKE_MIN : LEAD_MIN, &anchored);
         if (last == 0 && row < ready && verdicts[row] != HEC_MATCH_NONE)
@@ -475,7 +476,7 @@ static bool align_window(struct hec_trace_match *match, struct hec_match_lane *l
     }
     if (last == 0 && ready > MISSES_MAX / 2) {
         if (lane->queue.count < RUN_MAX && !row_is_due(match, lane, 0))
-            return false; /* a run that tells may still arrive */
+            return false; /* a run that decides may still arrive */
         lane->synced = false;
         for (uint32_t i = 0; lane->fresh && i < SEARCH_STEP; i++) /* the search would lead here again */
             hec_match_decide(match, lane, HEC_MATCH_NONE);
@@ -511,13 +512,13 @@ static int score_run(struct hec_trace_match *match, const struct hec_match_lane 
         int pair = score_pair(match, call, group, from + i ? queued(match, queue, from + i - 1)->end_ns : 0, &says);
         if (pair == HEC_MATCH_BAD)
             break;
-        if (call->told.match_class == HEC_TRACE_MATCH_KERNEL && says == HEC_MATCH_UNKNOWN) {
-            says = guess(match, call->told.func, group->name);
+        if (call->reported.match_class == HEC_TRACE_MATCH_KERNEL && says == HEC_MATCH_UNKNOWN) {
+            says = guess(match, call->reported.func, group->name);
             if (says == HEC_MATCH_CONFLICT)
                 break;
             pair += says == HEC_MATCH_AGREE ? 8 : 0;
         }
-        int times = i > 0 ? score_times(&call->told, group, queued(match, queue, from + i - 1)->end_ns) : 0;
+        int times = i > 0 ? score_times(&call->reported, group, queued(match, queue, from + i - 1)->end_ns) : 0;
         *timed += times == 2 ? TIMED_MIN : times == 1;
         if (i > 0)
             pair += score_step(lane->ids_per_call, laned(match, lane, at + i - 1), call,
@@ -538,7 +539,7 @@ static uint32_t first_call(const struct hec_trace_match *match, const struct hec
     uint32_t at = 0;
     for (uint32_t size = high; size > 0;) {
         uint32_t half = size / 2;
-        if (laned(match, lane, at + half)->told.start_ns < match->since_ns) {
+        if (laned(match, lane, at + half)->reported.start_ns < match->since_ns) {
             at += half + 1;
             size -= half + 1;
         } else {
@@ -556,7 +557,7 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
     uint32_t low = lane->cursor, high = lane->calls.count;
     for (uint32_t size = high - low; size > 0;) { /* the last call that it may belong to */
         uint32_t half = size / 2;
-        if (laned(match, lane, low + half)->told.start_ns <= group->start_ns + HEC_MATCH_SLACK_NS) {
+        if (laned(match, lane, low + half)->reported.start_ns <= group->start_ns + HEC_MATCH_SLACK_NS) {
             low += half + 1;
             size -= half + 1;
         } else {
@@ -579,7 +580,7 @@ struct hec_match_place hec_match_search(struct hec_trace_match *match, struct he
         if (i > 0 && at == first)
             continue;
         const struct hec_match_call *call = laned(match, lane, at);
-        if (call->told.start_ns < match->since_ns)
+        if (call->reported.start_ns < match->since_ns)
             break;
         for (uint32_t from = 0; from <= LOST_BEFORE && from < queue->count; from++) {
             int timed, score = score_run(match, lane, queue, from, at, credit, &timed);

@@ -28,7 +28,7 @@ static inline uint32_t hec_match_row_get(const struct hec_match_row *row, uint32
 }
 
 struct hec_match_call {
-    struct hec_trace_match_call told;
+    struct hec_trace_match_call reported;
     uint32_t seq;    /* its number among all calls, by start */
     uint32_t expect; /* ids that the steps up to here take, as learned */
     uint32_t blind;  /* steps up to here that are not learned */

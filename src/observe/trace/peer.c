@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define RECORDS_MAX (1u << 20) /* 64 MB */
-#define TELL_NS HEC_NS_PER_S
+#define REPORT_NS HEC_NS_PER_S
 
 static struct hec_peer *make(void *context, pid_t pid, int others, int64_t now_ns) {
     struct hec_trace_run *run = context;
@@ -61,8 +61,8 @@ struct hec_tracer hec_trace_peer_row(const struct hec_trace_peer *peer, int64_t 
     return row;
 }
 
-static void tell_row(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t now_ns) {
-    peer->told_ns = now_ns;
+static void report_row(struct hec_trace_peer *peer, struct hec_trace_run *run, int64_t now_ns) {
+    peer->reported_ns = now_ns;
     if (!peer->begun && peer->before.pid == 0)
         return;
     struct hec_tracer row = hec_trace_peer_row(peer, now_ns);
@@ -79,8 +79,8 @@ static void drained(void *context, struct hec_peer *process, int64_t now_ns) {
     if (hec_ring_lost(&process->ring) > 0 || peer->tracer.dropped > 0)
         hec_trace_pending_lost(&peer->tracks.pending);
     hec_trace_release(&peer->tracks, run, hec_trace_ms(run, now_ns), false);
-    if (now_ns - peer->told_ns >= TELL_NS)
-        tell_row(peer, run, now_ns);
+    if (now_ns - peer->reported_ns >= REPORT_NS)
+        report_row(peer, run, now_ns);
 }
 
 /* A second ring of a pid: the process called exec, and the first one's program is no more. */
@@ -97,23 +97,26 @@ static void end(void *context, struct hec_peer *process, int64_t end_ns) {
     int pid = (int)process->pid;
     hec_trace_end_window(peer, run);
     hec_trace_release(&peer->tracks, run, hec_trace_ms(run, end_ns), true);
-    tell_row(peer, run, end_ns);
+    report_row(peer, run, end_ns);
     if (peer->threads_left_out > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
-                 "process %d: calls of %" PRIu32 " threads left out: too many at one time", pid,
-                 peer->threads_left_out);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns,
+                           "process %d: calls of %" PRIu32 " threads left out: too many at one time", pid,
+                           peer->threads_left_out);
     if (peer->windows_left_out > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
-                 "process %d: %" PRIu64 " windows of the trace left out: more than %u of a process, or %u of a run",
-                 pid, peer->windows_left_out, HEC_TRACE_WINDOWS_MAX, HEC_TRACE_RUN_WINDOWS_MAX);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns,
+                           "process %d: %" PRIu64
+                           " windows of the trace left out: more than %u of a process, or %u of a run",
+                           pid, peer->windows_left_out, HEC_TRACE_WINDOWS_MAX, HEC_TRACE_RUN_WINDOWS_MAX);
     if (peer->tracks.without_track > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
-                 "process %d: %" PRIu64 " records of the trace left out: too many threads and streams, or memory", pid,
-                 peer->tracks.without_track);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns,
+                           "process %d: %" PRIu64
+                           " records of the trace left out: too many threads and streams, or memory",
+                           pid, peer->tracks.without_track);
     if (peer->tracks.pending.alone > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, end_ns,
-                 "process %d: of %" PRIu64 " kernels, copies and memsets it is not known which call launched them", pid,
-                 peer->tracks.pending.alone);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, end_ns,
+                           "process %d: of %" PRIu64
+                           " kernels, copies and memsets it is not known which call launched them",
+                           pid, peer->tracks.pending.alone);
 }
 
 static void release(void *context, struct hec_peer *process) {

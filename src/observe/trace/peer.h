@@ -1,4 +1,4 @@
-/* One traced process: its ring, and what its records have told so far. */
+/* One traced process: its ring, and what its records have said so far. */
 #ifndef HEC_OBSERVE_TRACE_PEER_H
 #define HEC_OBSERVE_TRACE_PEER_H
 
@@ -20,11 +20,11 @@ struct hec_trace_peer {
     size_t names_bytes;
     struct hec_trace_map name_ids;              /* name -> the sink's */
     struct hec_trace_map kernels, kernel_names; /* config -> the sink's; and of the name alone */
-    /* what the tracer tells of itself */
+    /* what the tracer reports of itself */
     bool begun, mute;         /* its PROCESS record came; it speaks another version */
     struct hec_tracer tracer; /* as given to the sink, but for what is added up in `before` and now */
     struct hec_tracer before; /* of an earlier program of the same pid (exec) */
-    int64_t told_ns;
+    int64_t reported_ns;
     struct hec_trace_window window; /* the open one */
     int64_t window_ns;              /* its start */
     bool window_open;
@@ -44,7 +44,7 @@ static inline int64_t hec_trace_sum(uint64_t a, uint64_t b) {
 /* run: struct hec_trace_run. */
 extern const struct hec_peers_kind hec_trace_peers;
 
-/* How the process was traced so far; the open window, where there is one that will be told, counts. */
+/* How the process was traced so far; the open window, where there is one that will be reported, counts. */
 struct hec_tracer hec_trace_peer_row(const struct hec_trace_peer *peer, int64_t now_ns);
 
 #endif

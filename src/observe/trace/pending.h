@@ -27,10 +27,10 @@ void hec_trace_pending_lost(struct hec_trace_pending *pending);
 bool hec_trace_pending_device(struct hec_trace_pending *pending, struct hec_trace_budget *budget,
                               const struct hec_activity *activity, uint32_t track,
                               const struct hec_trace_match_device *device, int64_t now_ns);
-/* A call of a thread's track, as an activity of kind API that is told by what it launched, if that is seen. */
+/* A call of a thread's track, as an activity of kind API that is reported by what it launched, if that is seen. */
 bool hec_trace_pending_call(struct hec_trace_pending *pending, const struct hec_activity *activity,
                             struct hec_trace_match_call *call);
-/* A call that is told by itself as well. */
+/* A call that is reported by itself as well. */
 void hec_trace_pending_hint(struct hec_trace_pending *pending, struct hec_trace_match_call *call);
 
 /* What is decided goes on to `take`, with the launch filled in where it is known: launch_track is the index of its track

@@ -10,7 +10,7 @@ void hec_trace_run_init(struct hec_trace_run *run, const struct hec_sink *sink, 
     run->opened_ns = now_ns;
     run->end_ns = INT64_MAX;
     run->budget.left = HEC_TRACE_BUDGET_BYTES;
-    run->teller = (struct hec_teller){sink, HEC_TRACE_EVENTS_MAX, "the trace"};
+    run->reporter = (struct hec_reporter){sink, HEC_TRACE_EVENTS_MAX, "the trace"};
 }
 
 void hec_trace_flush(struct hec_trace_run *run) {

@@ -4,7 +4,7 @@
 
 #include "model/run.h"
 #include "observe/devices.h"
-#include "observe/tell.h"
+#include "observe/reporter.h"
 #include "observe/trace/map.h"
 
 #define HEC_TRACE_BATCH 512
@@ -21,7 +21,7 @@ struct hec_trace_run {
     int64_t end_ns;                   /* end of the window; INT64_MAX until it is known */
     struct hec_trace_budget budget;
     uint32_t held, windows;
-    struct hec_teller teller;
+    struct hec_reporter reporter;
     struct hec_tracer ended; /* of a process whose next program begins (exec); pid 0: none */
     size_t batched;
     struct hec_activity batch[HEC_TRACE_BATCH];

@@ -121,8 +121,8 @@ static bool take_device(const struct taking *t) {
     if (device->ordinal >= HEC_TRACE_ORDINALS_MAX || !memchr(device->pci_bus_id, '\0', sizeof device->pci_bus_id))
         return false;
     struct hec_trace_ordinal *ordinal = &t->peer->tracks.ordinals[device->ordinal];
-    if (!ordinal->told && !ordinal->resolved) {
-        ordinal->told = true;
+    if (!ordinal->reported && !ordinal->resolved) {
+        ordinal->reported = true;
         ordinal->device = *device;
         for (char *c = ordinal->device.pci_bus_id; *c; c++)
             if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
@@ -172,7 +172,7 @@ static int times_of(const struct taking *t, int64_t duration_ns, struct hec_acti
     return HEC_OK;
 }
 
-/* Begin an activity; false: the record is done with, *valid tells how. */
+/* Begin an activity; false: the record is done with, *valid says how. */
 static bool begin(const struct taking *t, int64_t duration_ns, struct hec_activity *activity, bool *valid) {
     int err = times_of(t, duration_ns, activity);
     *valid = err != HEC_ERR_CORRUPT;
@@ -373,7 +373,7 @@ static bool take_burst(const struct taking *t) {
     return true;
 }
 
-/* ---- what the tracer tells of itself ---- */
+/* ---- what the tracer reports of itself ---- */
 
 void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
     if (peer->device_last_ns > peer->window_ns + peer->window.duration_ns)
@@ -382,11 +382,11 @@ void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run
 }
 
 void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
-    bool told = peer->tracer.windows < HEC_TRACE_WINDOWS_MAX && run->windows < HEC_TRACE_RUN_WINDOWS_MAX;
+    bool reported = peer->tracer.windows < HEC_TRACE_WINDOWS_MAX && run->windows < HEC_TRACE_RUN_WINDOWS_MAX;
     if (!peer->window_open)
         return;
     peer->window_open = false;
-    if (!told) {
+    if (!reported) {
         peer->windows_left_out++;
         return;
     }
@@ -453,11 +453,12 @@ static bool take_holder(const struct taking *t) {
     peer->holder_since_ns = name ? t_ns : 0;
     if (name) {
         snprintf(peer->tracer.holder, sizeof peer->tracer.holder, "%s", name);
-        hec_tell(&t->run->teller, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has CUPTI; HEC stands down",
-                 (int)peer->process.pid, peer->tracer.holder);
+        hec_reporter_event(&t->run->reporter, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has CUPTI; HEC stands down",
+                           (int)peer->process.pid, peer->tracer.holder);
     } else if (had) {
-        hec_tell(&t->run->teller, HEC_EVENT_TRACE_HOLDER, t_ns, "process %d: %s has left CUPTI; HEC does not come back",
-                 (int)peer->process.pid, peer->tracer.holder);
+        hec_reporter_event(&t->run->reporter, HEC_EVENT_TRACE_HOLDER, t_ns,
+                           "process %d: %s has left CUPTI; HEC does not come back", (int)peer->process.pid,
+                           peer->tracer.holder);
     }
     return true;
 }

@@ -1,4 +1,4 @@
-/* The records of a traced process, one function a kind: checked field by field, then told. */
+/* The records of a traced process, one function a kind: checked field by field, then reported. */
 #ifndef HEC_OBSERVE_TRACE_TAKE_H
 #define HEC_OBSERVE_TRACE_TAKE_H
 
@@ -7,11 +7,11 @@
 struct hec_trace_peer;
 struct hec_trace_run;
 
-/* One record, whatever is in it; now_ns is when it was read. */
+/* One record, valid or not; now_ns is when it was read. */
 void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
                          int64_t now_ns);
 
-/* The window that is open ends as far as it was told. */
+/* The window that is open ends as far as it was reported. */
 void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run);
 
 /* The process ended in it (killed, or the run is over): it was open as long as activities came, not only until the

@@ -22,7 +22,7 @@ static int trace_open(const struct hec_observe_options *options, const struct he
     trace->run.proc_path = options->proc_path ? options->proc_path : "/proc";
     trace->options = options;
     int err =
-        hec_peers_open(&trace->peers, &hec_trace_peers, &trace->run, &trace->run.teller, options->trace_socket, why);
+        hec_peers_open(&trace->peers, &hec_trace_peers, &trace->run, &trace->run.reporter, options->trace_socket, why);
     if (err) {
         free(trace);
         return err;
@@ -38,7 +38,7 @@ static int64_t trace_poll(void *self, int64_t now_ns) {
     return next_ns;
 }
 
-static void tell_nobody(const struct trace *trace) {
+static void report_nobody(const struct trace *trace) {
     const struct hec_observe_options *options = trace->options;
     struct hec_tracer tracer = {
         .pid = __atomic_load_n(&options->root, __ATOMIC_ACQUIRE),
@@ -60,7 +60,7 @@ static void trace_finish(void *self, int64_t end_ns) {
     hec_peers_finish(&trace->peers, end_ns);
     hec_trace_flush(&trace->run);
     if (trace->peers.rings == 0)
-        tell_nobody(trace);
+        report_nobody(trace);
 }
 
 static void trace_close(void *self) {

@@ -91,14 +91,14 @@ uint32_t hec_trace_process_track(struct hec_trace_tracks *tracks, struct hec_tra
     return tracks->process_track;
 }
 
-/* hec_device.index of a CUDA ordinal. false: wait, the tracer has not told it or NVML has not listed the devices yet:
- * calls may come before the tracer's thread has told the devices, and a wrong number would stay. */
+/* hec_device.index of a CUDA ordinal. false: wait, the tracer has not reported it or NVML has not listed the devices
+ * yet: calls may come before the tracer's thread has reported the devices, and a wrong number would stay. */
 static bool resolve_ordinal(struct hec_trace_tracks *tracks, struct hec_trace_run *run, uint32_t at, bool hurry) {
     struct hec_trace_ordinal *ordinal = &tracks->ordinals[at];
     if (ordinal->resolved)
         return true;
     int index = run->devices ? HEC_ERR_BUSY : HEC_ERR_NOTFOUND;
-    if (run->devices && ordinal->told)
+    if (run->devices && ordinal->reported)
         index = hec_device_table_find(run->devices, ordinal->device.uuid, ordinal->device.pci_bus_id);
     if (index == HEC_ERR_BUSY && !hurry)
         return false;
@@ -106,9 +106,9 @@ static bool resolve_ordinal(struct hec_trace_tracks *tracks, struct hec_trace_ru
     ordinal->assumed = index < 0;
     ordinal->index = index < 0 ? HEC_DEVICE_INDEX(HEC_VENDOR_NVIDIA, at) : index;
     if (ordinal->assumed && run->devices && hec_device_table_count(run->devices) > 0)
-        hec_tell(&run->teller, HEC_EVENT_NOTE, hec_clock_mono_ns(),
-                 "process %d: CUDA device %u (%.16s) is none that NVML tells of: taken for GPU %u", (int)tracks->pid,
-                 at, ordinal->device.pci_bus_id, at);
+        hec_reporter_event(&run->reporter, HEC_EVENT_NOTE, hec_clock_mono_ns(),
+                           "process %d: CUDA device %u (%.16s) is none of NVML's: taken for GPU %u", (int)tracks->pid,
+                           at, ordinal->device.pci_bus_id, at);
     return true;
 }
 

@@ -29,7 +29,7 @@ struct hec_trace_tracks {
     uint64_t without_track; /* activities that had no room */
     uint32_t process_track; /* the sink's; 0 until it is asked for */
     struct hec_trace_ordinal {
-        bool told; /* a DEVICE record came */
+        bool reported; /* a DEVICE record came */
         bool resolved, assumed;
         int index; /* hec_device.index */
         struct hec_trace_device device;

@@ -1,4 +1,4 @@
-/* Reading one event: which keys matter, and numbers in whatever spelling. */
+/* Reading one event: which keys matter, and numbers in any spelling. */
 #include "store/import/event.h"
 
 #include "store/import/words.h"

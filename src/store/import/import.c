@@ -128,7 +128,7 @@ int hec_import_call(struct hec_import *import, const struct hec_import_record *r
 /* After a file was scanned: what a call caused learns of it, and the call itself need not be kept then. */
 struct joining {
     const struct hec_import_join *join, *sizes;
-    uint32_t main_track; /* where nothing tells the thread */
+    uint32_t main_track; /* where nothing names the thread */
 };
 
 static int join_records(void *context, struct hec_import_record *records, size_t count) {

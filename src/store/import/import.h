@@ -1,4 +1,4 @@
-/* Importers: traces of other tools become runs, told to a sink like a measured one (time only, no energy).
+/* Importers: traces of other tools become runs, given to a sink like a measured one (time only, no energy).
  *
  * The files are hostile: JSON or SQLite of any size and content. Memory is bounded by the number of names and by what
  * must wait for its partner (launches by correlation id), never by the length of the file. Malformed input is
@@ -32,7 +32,7 @@ typedef int (*hec_import_progress)(void *context, const char *path, double share
 
 /* A run is imported in two passes over its files, because files of several ranks share one origin:
  *   hec_import_new; hec_import_scan for every file; hec_import_read for every file; hec_import_free.
- * scan finds out the kind, the devices and the times; read tells the sink everything, with times from the origin. */
+ * scan finds out the kind, the devices and the times; read gives the sink everything, with times from the origin. */
 int hec_import_new(const struct hec_sink *sink, hec_import_progress progress, void *context, struct hec_import **out,
                    struct hec_why *why);
 int hec_import_scan(struct hec_import *import, const char *path, struct hec_why *why);

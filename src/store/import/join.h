@@ -1,4 +1,4 @@
-/* Calls of the host and what they caused on the device, by correlation id, in whatever order they come. What is kept of
+/* Calls of the host and what they caused on the device, by correlation id, in any order. What is kept of
  * a call is small, for nothing can be forgotten before the file ends: 24 bytes in a table that is 1/3 to 2/3 full. */
 #ifndef HEC_STORE_IMPORT_JOIN_H
 #define HEC_STORE_IMPORT_JOIN_H

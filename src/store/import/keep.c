@@ -126,7 +126,7 @@ static int finish(struct hec_import *import, struct hec_import_file *file, const
     return err < 0 ? err : hec_import_add(import, file, record, why);
 }
 
-/* B and E of one thread nest, whatever the track of what they stand for. */
+/* B and E of one thread nest, regardless of the track of what they stand for. */
 static int64_t thread_of(struct hec_import_file *file, const struct hec_import_event *e, struct hec_why *why) {
     struct hec_import_track thread = {
         .kind = HEC_TRACK_THREAD, .pid = small(e->pid), .device = -1, .stream = e->tid.value};

@@ -18,7 +18,7 @@ struct hec_nsys {
     struct hec_sql_budget budget; /* of all statements together: a table is read once */
     int failed;                   /* by SQLite, while looking for tables; 0: not */
     bool has_strings;
-    bool by_process; /* correlation ids are told apart by process: kernels say theirs */
+    bool by_process; /* correlation ids are distinguished by process: kernels say theirs */
     double share;
     uint8_t memory[HEC_NSYS_MEMORY_KINDS]; /* enum hec_memory_kind by the file's number */
     struct hec_nsys_cuda_device {

@@ -31,19 +31,19 @@ static void settle_ranks(struct hec_import *import) {
     }
 }
 
-static void tell(const struct hec_import *import, const char *key, const char *value) {
+static void put_fact(const struct hec_import *import, const char *key, const char *value) {
     import->sink->meta(import->sink->context, key, value);
 }
 
-static void tell_facts(const struct hec_import *import) {
+static void put_facts(const struct hec_import *import) {
     char text[4096] = "";
     size_t length = 0;
     for (int i = 0; i < import->file_count && length < sizeof text; i++)
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? " " : "", import->files[i].path);
-    tell(import, "command", text);
-    tell(import, "imported", import->stats.kind == HEC_IMPORT_NSYS ? "nsys" : "kineto");
+    put_fact(import, "command", text);
+    put_fact(import, "imported", import->stats.kind == HEC_IMPORT_NSYS ? "nsys" : "kineto");
     snprintf(text, sizeof text, "%lld", (long long)import->stats.end_ns);
-    tell(import, "duration_ns", text);
+    put_fact(import, "duration_ns", text);
     int64_t origin = import->stats.origin_ns;
     bool wall = import->file_count > 0;
     for (int i = 0; i < import->file_count; i++)
@@ -53,7 +53,7 @@ static void tell_facts(const struct hec_import *import) {
     if (wall && origin >= WALL_FIRST_NS && origin < WALL_LAST_NS && gmtime_r(&seconds, &tm) &&
         strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm)) {
         snprintf(text + strlen(text), 8, ".%03dZ", (int)(origin / 1000000 % 1000));
-        tell(import, "started", text);
+        put_fact(import, "started", text);
     }
 }
 
@@ -66,7 +66,7 @@ struct reading {
     size_t count;
 };
 
-/* The index in the run of a file's device; told to the sink when it is new. */
+/* The index in the run of a file's device; reported to the sink when it is new. */
 static int device_index(struct reading *r, int number) {
     struct hec_import *import = r->import;
     for (int i = 0; i < import->device_count; i++)
@@ -98,7 +98,7 @@ static int64_t track_id(struct reading *r, uint32_t local) {
     struct hec_import_track *track = &r->file->tracks.tracks[local];
     if (!local || track->sink_id)
         return local ? track->sink_id : 0;
-    struct hec_track told = {
+    struct hec_track reported = {
         .kind = track->kind,
         .pid = track->pid >= 0     ? track->pid
                : r->file->pid >= 0 ? r->file->pid
@@ -108,15 +108,15 @@ static int64_t track_id(struct reading *r, uint32_t local) {
         .context = track->context,
         .stream = track->stream,
     };
-    memcpy(told.name, track->name, sizeof told.name);
-    if (track->kind == HEC_TRACK_PROCESS && !told.name[0])
-        snprintf(told.name, sizeof told.name, "%s", process_name(&r->file->tracks, told.pid));
+    memcpy(reported.name, track->name, sizeof reported.name);
+    if (track->kind == HEC_TRACK_PROCESS && !reported.name[0])
+        snprintf(reported.name, sizeof reported.name, "%s", process_name(&r->file->tracks, reported.pid));
     if (track->kind == HEC_TRACK_STREAM) {
-        told.device = device_index(r, track->device);
-        if (told.device < 0)
-            return told.device;
+        reported.device = device_index(r, track->device);
+        if (reported.device < 0)
+            return reported.device;
     }
-    return track->sink_id = r->import->sink->trace_track(r->import->sink->context, &told);
+    return track->sink_id = r->import->sink->trace_track(r->import->sink->context, &reported);
 }
 
 static void flush(struct reading *r) {
@@ -173,7 +173,7 @@ int hec_import_read(struct hec_import *import, const char *path, struct hec_why 
         return hec_fail(why, HEC_ERR_USAGE, "%s was not scanned", path);
     if (!import->settled) {
         settle_ranks(import);
-        tell_facts(import);
+        put_facts(import);
         import->settled = true;
     }
     struct reading reading = {.import = import, .file = file, .why = why};
@@ -184,6 +184,6 @@ int hec_import_read(struct hec_import *import, const char *path, struct hec_why 
     flush(&reading);
     file->read = true;
     if (++import->files_read == import->file_count)
-        tell(import, "complete", "1");
+        put_fact(import, "complete", "1");
     return hec_import_report(import, file, 1);
 }

@@ -15,7 +15,7 @@ struct hec_import_record {
     uint64_t correlation; /* of a call with what it caused; 0 none */
 };
 
-#define HEC_IMPORT_SPOOL_KEPT (192 * 1024) /* records in memory: a trace of 250 000 events needs no file */
+#define HEC_IMPORT_SPOOL_KEPT (192 * 1024) /* records in memory: a trace of 250000 events needs no file */
 #define HEC_IMPORT_SPOOL_CHUNK 4096        /* records handed to a visitor at a time */
 
 struct hec_import_spool {

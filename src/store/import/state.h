@@ -1,6 +1,6 @@
-/* What the parts of the importer share. A parser (import_kineto, import_nsys) tells one file: its tracks and devices as
- * the file numbers them, and records; the rest (joining calls with what they caused, the common origin, ranks, ids of
- * the run) is done here, once for all formats. */
+/* What the parts of the importer share. A parser (import_kineto, import_nsys) gives what one file has: its tracks and
+ * devices as the file numbers them, and records; the rest (joining calls with what they caused, the common origin,
+ * ranks, ids of the run) is done here, once for all formats. */
 #ifndef HEC_STORE_IMPORT_STATE_H
 #define HEC_STORE_IMPORT_STATE_H
 
@@ -44,7 +44,7 @@ struct hec_import {
     struct hec_import_device devices[HEC_DEVICE_MAX];
     int device_count;
     struct hec_import_join join;  /* of the file that is scanned */
-    struct hec_import_join sizes; /* bytes, as start_ns, of the few calls that tell them (HIP's copies) */
+    struct hec_import_join sizes; /* bytes, as start_ns, of the few calls that have them (HIP's copies) */
     struct hec_import_spool spool;
     struct hec_import_names names;
 };

@@ -12,7 +12,7 @@ struct hec_import_track {
     int32_t device; /* STREAM: as the file numbers them */
     uint32_t context;
     int64_t stream;   /* STREAM, or the thread */
-    uint32_t sink_id; /* 0: not told yet */
+    uint32_t sink_id; /* 0: not reported yet */
     uint32_t open;    /* of the caller: what has begun on it and not ended */
     char name[64];
 };

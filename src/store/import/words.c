@@ -98,7 +98,7 @@ static enum hec_memory_kind memory_of_letter(char letter) {
 struct hec_import_direction hec_import_direction(const char *name, size_t length) {
     struct hec_import_direction d = {HEC_MEMORY_UNKNOWN, HEC_MEMORY_UNKNOWN, false};
     const char *end = name + length;
-    /* two letters around "to": what the copy is from and to, of which the brackets tell more */
+    /* two letters around "to": what the copy is from and to, of which the brackets say more */
     for (const char *p = name; length >= 4 && p + 4 <= end; p++)
         if (p[1] == 't' && p[2] == 'o' && strchr("HDPA", p[0]) && strchr("HDPA", p[3])) {
             d.from = memory_of_letter(p[0]);
