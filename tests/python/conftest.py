@@ -95,7 +95,9 @@ class Observer:
     def plain(self, python, program, **more):
         """The finished process without the hooks, for which nothing of HEC's is read."""
         more = {key: value for key, value in more.items() if not key.startswith("HEC_")}
-        key = repr((python, program, sorted(more.items())))
+        files = sorted((str(path.relative_to(self.folder)), hash(path.read_bytes())) for path in self.folder.rglob("*")
+                       if path.is_file() and path.name != "program.py")  # fmt: skip
+        key = repr((python, program, sorted(more.items()), files))
         if key not in self.plain_runs:
             self.plain_runs[key] = self.start(python, program, hooked=False, **more)
         return self.plain_runs[key]
