@@ -64,6 +64,8 @@ def resume() -> None:
     for hook in _HOOKS:
         core.guard(hook.NAME, hook.install)
     core.wake()
+    if core.awake:
+        core.report_facts()
 
 
 def pause() -> None:

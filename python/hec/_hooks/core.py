@@ -16,7 +16,8 @@ profiling = False  # torch.profiler is on: launch nothing on the device
 optimizer_seen = False  # calls of modules are no steps any more
 
 facts: Dict[str, str] = {}
-_facts_reported = _ranks_reported = False
+_facts_reported: "set[str]" = set()
+_ranks_reported = False
 _errors: Dict[str, int] = {}
 off: Dict[str, str] = {}  # hooks that switched themselves off, and why
 
@@ -85,10 +86,10 @@ def wake() -> None:
 
 
 def report_facts() -> None:
-    global _facts_reported
-    if not _facts_reported:
-        _facts_reported = True
-        for key, text in facts.items():
+    """Those that were not reported yet: PyTorch may come after another framework."""
+    for key, text in list(facts.items()):
+        if key not in _facts_reported:
+            _facts_reported.add(key)
             library.fact(key, text)
 
 
@@ -131,8 +132,9 @@ def report_cost() -> None:
 
 
 def reset_after_fork() -> None:
-    global _facts_reported, _ranks_reported, timed, timed_ns, events, started_ns, profiling
-    _facts_reported = _ranks_reported = profiling = False
+    global _ranks_reported, timed, timed_ns, events, started_ns, profiling
+    _facts_reported.clear()
+    _ranks_reported = profiling = False
     timed = timed_ns = events = 0
     started_ns = now_ns()
 
