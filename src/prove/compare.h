@@ -16,7 +16,7 @@
 
 #include "prove/trial.h"
 
-/* What is compared. The first of a pair is better where it is smaller, unless `more_is_better`. */
+/* What is compared. Less is better, where nothing else is said. */
 enum hec_quantity {
     HEC_QUANTITY_SECONDS,          /* of the whole run */
     HEC_QUANTITY_JOULES,           /* of the whole run */
@@ -37,14 +37,16 @@ enum hec_shown {
 
 /* Intervals are of 95 %, or of the confidence asked for; NAN: nothing is known of the spread. */
 struct hec_comparison {
-    double a, b; /* means: of runs, or of the work of all runs for what is by unit; NAN: not measured */
-    double difference, difference_low, difference_high; /* b - a */
-    double ratio, ratio_low, ratio_high;                /* b / a */
+    /* Means: of runs, or of the work of all runs for what is by unit; NAN: not measured. */
+    double a, b;
+    /* b - a and b / a with 95 % bounds; NAN: no interval, nothing is known of the spread. */
+    double difference, difference_low, difference_high;
+    double ratio, ratio_low, ratio_high;
     enum hec_shown shown;
     int runs_a, runs_b; /* that have the quantity, and a partner where all are pairs */
     bool paired;
-    /* false: one run on either side, the interval is of their own steps alone. One run against several is taken to be off by as much
-     * as one of those. */
+    /* False: one run on either side, the interval is of their own steps alone. One against several is taken to be off by as
+     * much as one of those. */
     bool between_runs;
 };
 

@@ -29,7 +29,7 @@ struct hec_sequential_options {
     double alpha;  /* 0: 0.05 */
     double margin; /* of the ratio: 0.01 is 1 % either way; 0: none */
     double
-        width; /* stop only once the interval is no wider to either side (0.01: 1 %); 0: as soon as anything is shown */
+        width; /* stop only once the interval is no wider than this to either side; 0: as soon as anything is shown */
     int pairs_most; /* 0: no limit */
     bool more_is_better;
 };

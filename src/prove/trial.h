@@ -14,9 +14,9 @@ struct hec_trial_block {
 };
 
 struct hec_trial {
-    struct hec_trial_block
-        whole;                  /* the steady part: after warm-up and compiling, before the end. Blocks add up to it */
-    struct hec_trial_block run; /* all of it, start-up and end included */
+    /* The steady part: after warm-up and compiling, before the end. Blocks add up to it. */
+    struct hec_trial_block whole;
+    struct hec_trial_block run;    /* all of it, start-up and end included */
     struct hec_trial_block *block; /* in order of time; of about equal length, at least one energy reading apart */
     int block_count;
     int pair; /* of an interleaved experiment: trials of A and B with one number ran side by side in time; -1: none */

@@ -22,7 +22,8 @@
 struct hec_callers_hot hec_callers_hot;
 __thread struct hec_caller *hec_caller_mine;
 static struct hec_caller probe;
-static struct hec_caller nobody; /* of threads that found no slot: asked once, counted once */
+static struct hec_caller nobody;        /* of threads that found no slot: asked once, counted once */
+static uint64_t swept[HEC_CALLERS_MAX]; /* launches and graphs of a slot when its burst was last swept */
 static uint32_t left_out;
 static uint32_t names[HEC_TRAMPOLINES_MAX];
 
@@ -79,6 +80,8 @@ static void leave_burst(struct hec_caller *caller) {
 /* For the calling thread; false: the tracer's has it just now, and sends it off. */
 static bool enter_burst(struct hec_caller *caller) {
     __atomic_store_n(&caller->busy, true, __ATOMIC_RELAXED);
+    __atomic_signal_fence(
+        __ATOMIC_SEQ_CST); /* the compiler keeps the order; the tracer's thread waits for the processor */
     if (__builtin_expect(!__atomic_load_n(&caller->taken, __ATOMIC_ACQUIRE), 1))
         return true;
     leave_burst(caller);
@@ -302,26 +305,32 @@ static int64_t still_ns(const struct hec_caller *c, uint64_t now, bool all) {
     return __atomic_load_n(&c->tid, __ATOMIC_ACQUIRE) != 0 && (all || ns >= STILL_NS) ? ns : -1;
 }
 
+static uint64_t launched(const struct hec_caller *c) {
+    return __atomic_load_n(&c->launches, __ATOMIC_RELAXED) + __atomic_load_n(&c->graphs, __ATOMIC_RELAXED);
+}
+
+/* Waits only where a thread has launched since its burst was last swept: meanwhile a fork waits, too. */
 void hec_callers_sweep(bool all) {
     uint64_t now = hec_ticks_now();
     bool any = false;
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
         struct hec_caller *c = &hec_callers_hot.callers[i];
-        if (still_ns(c, now, all) >= 0) {
+        if (launched(c) != swept[i] && still_ns(c, now, all) >= 0) {
             __atomic_store_n(&c->taken, true, __ATOMIC_RELEASE);
             any = true;
         }
     }
     if (any)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = SEEN_NS}, NULL);
-    for (uint32_t i = 0; any && i < HEC_CALLERS_MAX; i++) {
+    for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
         struct hec_caller *c = &hec_callers_hot.callers[i];
-        if (!c->taken)
-            continue;
-        /* who is at the burst writes it; a call that has ended meanwhile may not be of it, whose end it would become */
+        uint64_t count = launched(c);
         int64_t still = still_ns(c, now, all);
-        if (still >= 0 && !__atomic_load_n(&c->busy, __ATOMIC_ACQUIRE))
+        /* who is at the burst writes it; a call that has ended meanwhile may not be of it, whose end it would become */
+        if (c->taken && still >= 0 && !__atomic_load_n(&c->busy, __ATOMIC_ACQUIRE)) {
             write_burst(c, __atomic_load_n(&c->last_tick, __ATOMIC_RELAXED));
+            swept[i] = count;
+        }
         __atomic_store_n(&c->taken, false, __ATOMIC_RELEASE);
         if (still >= GONE_NS)
             release(c);
@@ -351,6 +360,7 @@ uint32_t hec_callers_cost_ps(void) {
 void hec_callers_forget(void) {
     hec_callers_hot.recording = hec_callers_hot.single = hec_callers_hot.attach_first = false;
     memset(hec_callers_hot.callers, 0, sizeof hec_callers_hot.callers);
+    memset(swept, 0, sizeof swept);
     hec_caller_mine = NULL; /* of the one thread that is here */
     left_out = 0;
 }

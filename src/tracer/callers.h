@@ -2,8 +2,8 @@
  * ended; launches in quick succession are added up to bursts (base/trace.h), all else leaves as a record at once.
  *
  * A thread has a slot in a table of this library; no other memory is taken. Only its own thread changes a slot, but for
- * bursts that lie still, which the tracer's thread sends off. A launch uses no locked instruction for that: behind the
- * driver's write to the device it would wait for it. Instead each side says that it is there and looks for the other
+ * bursts that lie still, which the tracer's thread sends off. A launch uses no locked instruction for that, which would
+ * wait for all stores before it. Instead each side says that it is there and looks for the other
  * (busy, taken), and the tracer's thread waits in between for longer than any store takes to be seen. */
 #ifndef HEC_TRACER_CALLERS_H
 #define HEC_TRACER_CALLERS_H
@@ -43,9 +43,8 @@ _Static_assert(offsetof(struct hec_caller, waiting_since) == 64, "a launch touch
 struct hec_callers_totals {
     int64_t t_ns;
     uint64_t calls, launches, graphs, copies;
-    int64_t
-        waited_ns; /* waiting for the device, waits under way included: synchronising calls, and launches and copies of
-                          50 us and more */
+    /* waiting for the device, waits under way included: synchronising calls, and launches and copies of 50 us and more */
+    int64_t waited_ns;
 };
 
 /* A call that has ended, as a trampoline reports it. */
@@ -96,7 +95,7 @@ bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, 
 void hec_caller_alone(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
 /* Any other call that returned. */
 void hec_caller_leave(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call);
-/* A call that only its teller saw (base/trace.h). */
+/* A call that only its reporter saw (base/trace.h). */
 void hec_callers_reported(const struct hec_trace_reported *reported);
 /* The calling thread made this context current; NULL: which one is not known. */
 void hec_caller_moved(void *context);
