@@ -85,6 +85,11 @@ static const char *work_words(const struct hec_versus *v) {
     return hec_side_unit(v->side)[0] ? "" : ", if both did the same work";
 }
 
+/* One run a side shows what these two did, not what the programs do: runs of one program may differ by more. */
+static bool of_two_runs(const struct hec_versus *v) {
+    return v->side[0].count == 1 && v->side[1].count == 1 && hec_versus_verdict(v) != HEC_VERDICT_NOT_SHOWN;
+}
+
 static void time_words(char *out, size_t size, const struct hec_versus *v, bool alone) {
     struct hec_comparison c = speed_of(v);
     char words[256];
@@ -99,7 +104,7 @@ static void time_words(char *out, size_t size, const struct hec_versus *v, bool 
     }
     change_words(words, sizeof words, &c, alone ? "slower than A" : "slower", alone ? "faster than A" : "faster",
                  alone ? "as fast as A" : "as fast");
-    snprintf(out, size, "%s%s", alone ? "B is " : ", and is ", words);
+    snprintf(out, size, "%s %s %s", alone ? "B" : ", and", of_two_runs(v) ? "was" : "is", words);
 }
 
 char *hec_versus_sentence(char out[HEC_VERSUS_SENTENCE], const struct hec_versus *v) {
@@ -107,12 +112,16 @@ char *hec_versus_sentence(char out[HEC_VERSUS_SENTENCE], const struct hec_versus
     char energy[256], range[256], time[320];
     static const char *const begin[] = {"not shown", "saved", "lost", "faster", "slower"};
     bool known = hec_versus_shown(v, hec_versus_energy(v)) != HEC_SHOWN_UNKNOWN;
+    bool two = of_two_runs(v);
+    const char *where = two ? " in these two runs" : "";
     time_words(time, sizeof time, v, !known);
     energy_words(energy, sizeof energy, v);
     if (!known)
-        snprintf(out, HEC_VERSUS_SENTENCE, "%s: %s%s; joules are not known", begin[verdict], time, work_words(v));
+        snprintf(out, HEC_VERSUS_SENTENCE, "%s%s: %s%s; joules are not known", begin[verdict], where, time,
+                 work_words(v));
     else if (verdict != HEC_VERDICT_NOT_SHOWN)
-        snprintf(out, HEC_VERSUS_SENTENCE, "%s: B takes %s%s%s", begin[verdict], energy, time, work_words(v));
+        snprintf(out, HEC_VERSUS_SENTENCE, "%s%s: B %s %s%s%s", begin[verdict], where, two ? "took" : "takes", energy,
+                 time, work_words(v));
     else if (!hec_versus_has_interval(v, hec_versus_energy(v)))
         snprintf(out, HEC_VERSUS_SENTENCE, "not shown: %s; B took %s%s%s",
                  hec_versus_by_step(v) ? "the runs are too short to tell by how much their steps vary"

@@ -53,11 +53,11 @@ def test_known_difference_and_swapped(runs):
     assert ratio > 1.1
     there, q = compare(hec, "a1.hec", "b1.hec")
     low, best, high = q["joules_per_unit"]["ratio"]
-    assert there["verdict"] == "lost" and there["sentence"].startswith("lost: B takes")
+    assert there["verdict"] == "lost" and there["sentence"].startswith("lost in these two runs: B took")
     assert 0.99 * low < ratio < 1.01 * high and abs(best / ratio - 1) < 0.05
     assert q["joules_per_unit"]["shown"] == "worse" and q["units_per_second"]["shown"] == "worse"
     back, p = compare(hec, "b1.hec", "a1.hec")
-    assert back["verdict"] == "saved" and back["sentence"].startswith("saved: B takes")
+    assert back["verdict"] == "saved" and back["sentence"].startswith("saved in these two runs: B took")
     assert p["joules_per_unit"]["ratio"] == pytest.approx([1 / high, 1 / best, 1 / low], rel=1e-6)
 
 
@@ -87,9 +87,9 @@ def test_runs_of_each_side(runs):
 def test_terminal_and_markdown(runs):
     hec, _ = runs
     page = hec("compare", "a1.hec", "b1.hec", env={"COLUMNS": "80"}).stdout
-    assert "lost: B takes" in page and "Ledger" in page and max(map(len, page.splitlines())) <= 80
+    assert "lost in these two runs: B took" in page and "Ledger" in page and max(map(len, page.splitlines())) <= 80
     text = hec("compare", "--md", "a1.hec", "b1.hec").stdout
-    assert text.startswith("**lost: B takes") and "| energy |" in text
+    assert text.startswith("**lost in these two runs: B took") and "| energy |" in text
 
 
 def test_unlike_runs_are_refused_unless_asked_for(runs):

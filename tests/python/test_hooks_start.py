@@ -64,6 +64,18 @@ def test_a_program_run_by_python_m_has_its_lines(observe, fake_jax):
     assert lines and all(lines)
 
 
+def test_the_size_of_a_job_is_reported_once_it_is_known(observe, fake_jax):
+    """torch.distributed knows it after init_process_group, which may be long after the hooks began."""
+    (found,) = observe.both(sys.executable, fake_jax + textwrap.dedent("""
+    import types
+    sys.modules["torch.distributed"] = types.SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: 4)
+    jax.device_put()
+    count(lambda: hooks.core._ranks_reported)
+    """))
+    assert found.facts["world_size"] == "4"
+
+
 def test_another_framework_without_a_gpu_tells_nothing(observe, fake_jax):
     assert observe.both(sys.executable, fake_jax + "time.sleep(0.5)\nimport numbers\n") == []
 

@@ -234,15 +234,22 @@ static void test_sentence_and_swapped(void **unused) {
             quantity(HEC_QUANTITY_JOULES_PER_UNIT, 7.7, 10, 1 / 0.79, 1 / 0.75, HEC_SHOWN_WORSE);
             quantity(HEC_QUANTITY_UNITS_PER_SECOND, 130, 100, 1 / 1.33, 1 / 1.28, HEC_SHOWN_WORSE);
             assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_LOST);
-            assert_says("lost: B takes 30 % more joules per sample than A (27 to 33), and is 23 % slower (22 to 25)");
+            assert_says("lost in these two runs: B took 30 % more joules per sample than A (27 to 33), and was 23 % "
+                        "slower (22 to 25)");
         } else {
             quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 7.7, 0.75, 0.79, HEC_SHOWN_BETTER);
             quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 130, 1.28, 1.33, HEC_SHOWN_BETTER);
             assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_SAVED);
-            assert_says("saved: B takes 23 % fewer joules per sample than A (21 to 25), and is 30 % faster (28 to 33)");
+            assert_says("saved in these two runs: B took 23 % fewer joules per sample than A (21 to 25), and was 30 % "
+                        "faster (28 to 33)");
         }
         assert_true(noted("one run a side: the interval holds what steps of these runs vary by"));
     }
+    begin(2, 2); /* of the programs, not of two runs */
+    find();
+    quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 7.7, 0.75, 0.79, HEC_SHOWN_BETTER);
+    quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 130, 1.28, 1.33, HEC_SHOWN_BETTER);
+    assert_says("saved: B takes 23 % fewer joules per sample than A (21 to 25), and is 30 % faster (28 to 33)");
 }
 
 static void test_not_shown(void **unused) {
@@ -290,7 +297,7 @@ static void test_time_alone(void **unused) {
     unknown_joules();
     quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 80, 0.79, 0.81, HEC_SHOWN_WORSE);
     assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_SLOWER);
-    assert_says("slower: B is 20 % slower than A (19 to 21); joules are not known");
+    assert_says("slower in these two runs: B was 20 % slower than A (19 to 21); joules are not known");
     assert_true(noted("no joules of A: imported"));
     /* seconds of a run: less is faster, and the work is assumed */
     begin(2, 2);
@@ -332,7 +339,7 @@ static void test_pages(void **unused) {
     for (int i = 0; i < HEC_QUANTITY_COUNT; i++)
         quantity(i, 10, 7.7, 0.75, 0.79, i == HEC_QUANTITY_WATTS ? HEC_SHOWN_CHANGED : HEC_SHOWN_BETTER);
     char *markdown = text_of(hec_versus_markdown), *page = text_of(terminal);
-    assert_ptr_equal(strstr(markdown, "**saved: B takes 23 %"), markdown);
+    assert_ptr_equal(strstr(markdown, "**saved in these two runs: B took 23 %"), markdown);
     assert_non_null(strstr(markdown, "python a\\|b.py \\*"));
     assert_null(strchr(markdown, '\033'));
     assert_null(strchr(page, '\033'));
