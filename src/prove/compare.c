@@ -41,6 +41,25 @@ static double field(const struct hec_trial_block *block, enum column column) {
     return 1;
 }
 
+static const struct hec_trial_block *block_of(const struct quantity *q, const struct hec_trial *trial) {
+    return q->by == ONE ? &trial->run : &trial->whole;
+}
+
+bool hec_quantity_of_whole_runs(enum hec_quantity quantity) {
+    return quantities[quantity].by == ONE;
+}
+
+double hec_quantity_value(enum hec_quantity quantity, const struct hec_trial *trial) {
+    const struct quantity *q = &quantities[quantity];
+    double of = field(block_of(q, trial), q->of), by = field(block_of(q, trial), q->by);
+    return isfinite(of) && isfinite(by) && of > 0 && by > 0 ? of / by : NAN; /* of a zero there is no ratio */
+}
+
+int hec_quantity_better(enum hec_quantity quantity) {
+    static const int better[] = {[LESS] = -1, [MORE] = 1, [NEITHER] = 0};
+    return better[quantities[quantity].better];
+}
+
 /* The trials of a side that have the quantity. */
 struct side {
     double total_of, total_by;
@@ -66,14 +85,11 @@ static bool side_init(struct side *side, int most) {
 }
 
 static bool measured(const struct quantity *q, const struct hec_trial *trial) {
-    const struct hec_trial_block *block = q->by == ONE ? &trial->run : &trial->whole;
-    double of = field(block, q->of), by = field(block, q->by);
-    return isfinite(of) && isfinite(by) && of > 0 && by > 0; /* of a zero there is no ratio */
+    return isfinite(hec_quantity_value((enum hec_quantity)(q - quantities), trial));
 }
 
 static void side_add(struct side *side, const struct quantity *q, const struct hec_trial *trial) {
-    const struct hec_trial_block *block = q->by == ONE ? &trial->run : &trial->whole;
-    double of = field(block, q->of), by = field(block, q->by);
+    double of = field(block_of(q, trial), q->of), by = field(block_of(q, trial), q->by);
     side->total_of += of;
     side->total_by += by;
     side->value[side->count] = log(of / by);

@@ -58,4 +58,11 @@ struct hec_compare_options {
 int hec_compare(const struct hec_trial *a, int count_a, const struct hec_trial *b, int count_b,
                 const struct hec_compare_options *options, struct hec_comparison *out);
 
+/* Whether it is of whole runs: it says nothing where runs are ended early. */
+bool hec_quantity_of_whole_runs(enum hec_quantity quantity);
+/* What a trial says of it; NAN: not measured, or 0. */
+double hec_quantity_value(enum hec_quantity quantity, const struct hec_trial *trial);
+/* 1: more is better; -1: less is; 0: neither. */
+int hec_quantity_better(enum hec_quantity quantity);
+
 #endif

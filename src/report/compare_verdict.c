@@ -16,10 +16,6 @@ const char *hec_shown_name(enum hec_shown shown) {
 
 /* ---- what is known ---- */
 
-static bool of_whole_runs(enum hec_quantity quantity) {
-    return quantity == HEC_QUANTITY_SECONDS || quantity == HEC_QUANTITY_JOULES;
-}
-
 bool hec_versus_by_step(const struct hec_versus *v) {
     return hec_side_unit(v->side)[0] && v->side[0].runs[0].paced.work == HEC_PACED_BY_STEP;
 }
@@ -39,8 +35,8 @@ bool hec_versus_equal_work(const struct hec_versus *v) {
 bool hec_versus_has_interval(const struct hec_versus *v, enum hec_quantity quantity) {
     const struct hec_comparison *c = &v->quantity[quantity];
     return isfinite(c->ratio_low) && isfinite(c->ratio_high) &&
-           (of_whole_runs(quantity) ? c->between_runs && hec_versus_equal_work(v)
-                                    : c->between_runs || hec_versus_by_step(v));
+           (hec_quantity_of_whole_runs(quantity) ? c->between_runs && hec_versus_equal_work(v)
+                                                 : c->between_runs || hec_versus_by_step(v));
 }
 
 /* What a unit takes, where all runs count the same one; else what a run takes. */
