@@ -171,6 +171,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->in_progress = !input->complete && hec_reader_live(reader);
     input->end_ns = fact_integer(source, "duration_ns", 0, HEC_RECORD_TIME_MAX_NS, 0);
     input->exit_code = (int)fact_integer(source, "exit_code", -1, INT_MAX, -1);
+    input->stopped = hec_reader_meta(reader, "stopped");
     input->cores = (int)fact_integer(source, "cores", 0, CORES_MAX, 0);
     input->cores_usable = (int)fact_integer(source, "cores_usable", 0, CORES_MAX, input->cores);
     input->ranks = (int)fact_integer(source, "python.world_size", 0, RANKS_MAX, 0);

@@ -88,6 +88,8 @@ static void of_outcome(const struct hec_summary *s, value out) {
         add(out, "", "still in progress");
     else if (!s->complete)
         add(out, "", "cut off");
+    else if (s->stopped[0])
+        snprintf(out, sizeof(value), "ended by hec after its %s", s->stopped);
     else if (s->exit_code)
         snprintf(out, sizeof(value), "exit code %d", s->exit_code);
     else

@@ -66,7 +66,7 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
     double recoverable = isfinite(out->recoverable) ? out->recoverable : out->recoverable_seconds;
     out->reason = !(out->utilisation >= HEC_SCALE_UTILISATION) ? HEC_SCALE_IDLE
                   : recoverable > HEC_SCALE_RECOVERABLE        ? HEC_SCALE_WASTE
-                  : summary->exit_code > 0                     ? HEC_SCALE_FAILED
+                  : hec_summary_failed(summary)                ? HEC_SCALE_FAILED
                                                                : HEC_SCALE_FULL;
     out->verdict = out->reason == HEC_SCALE_FAILED ? HEC_SCALE_UNKNOWN
                    : out->reason == HEC_SCALE_FULL ? HEC_SCALE_OUT

@@ -392,6 +392,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->imported, sizeof out->imported, in->imported);
     copy(out->cpu, sizeof out->cpu, in->cpu);
     copy(out->os, sizeof out->os, in->os);
+    copy(out->stopped, sizeof out->stopped, in->stopped);
     copy(out->pytorch, sizeof out->pytorch, in->pytorch);
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;

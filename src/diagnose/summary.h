@@ -145,6 +145,7 @@ struct hec_summary {
     char cpu[96], os[96], pytorch[48];
     double seconds;
     int exit_code;                /* -1: unknown, the run was cut off */
+    char stopped[16];             /* hec ended the command after its "steps" or "time"; empty: it ended by itself */
     bool complete;                /* false: hec was killed; the last second may be missing */
     bool in_progress;             /* not complete, because it goes on */
     char simulated[64];           /* profile of the simulated GPU; empty on real hardware */
@@ -170,6 +171,11 @@ struct hec_summary {
     struct hec_paced paced;         /* blocks of the steady part */
     struct hec_findings findings;   /* last of all, from what is above */
 };
+
+/* The command ended with a status other than 0, by itself. */
+static inline bool hec_summary_failed(const struct hec_summary *s) {
+    return s->exit_code > 0 && !s->stopped[0];
+}
 
 /* Where hec_summary_build gets a run from: functions shaped like those of store/reader.h, with a context in front, and
  * facts that are no series. Strings may be NULL (unknown) and are copied. A visitor that returns non-zero stops its pass
@@ -209,6 +215,7 @@ struct hec_summary_input {
     const char *simulated; /* profile; NULL or "" on real hardware */
     int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */
     int exit_code;         /* -1 unknown */
+    const char *stopped;   /* as in struct hec_summary; NULL or "": it ended by itself */
     bool complete, in_progress;
     int cores;                 /* 0 unknown */
     int cores_usable;          /* by the command: its affinity mask and CPU quota; 0 unknown */

@@ -47,6 +47,8 @@ struct hec_session {
     struct hec_inject inject;
     struct hec_guard_watch guard;
     struct hec_python_watch python;
+    struct hec_stopper *stopper;
+    enum hec_stopped stopped;
 };
 
 struct hec_session_options hec_session_defaults(void) {
@@ -101,6 +103,10 @@ static void prepare_rings(struct hec_session *s) {
     s->observe.tracer_context = s;
 }
 
+static void step_seen(void *context, pid_t pid, int source) {
+    hec_stopper_step(context, pid, (enum hec_step_source)source);
+}
+
 static void job_control(void *context, bool stopped) {
     struct hec_session *s = context;
     s->sink->event(s->sink->context, HEC_EVENT_STOPPED, HEC_DEVICE_NONE, hec_clock_mono_ns(),
@@ -129,6 +135,8 @@ static void record_end(struct hec_session *s) {
     put_meta(s, "duration_ns", "%lld", (long long)(child->end_ns - child->start_ns));
     put_meta(s, "start_cost_ns", "%lld", (long long)(child->start_ns - s->options.begin_ns));
     put_meta(s, "exit_code", "%d", child->exit_code);
+    if (s->stopped)
+        put_meta(s, "stopped", "%s", s->stopped == HEC_STOPPED_STEPS ? "steps" : "time");
     put_meta(s, "self_cpu_seconds", "%.6f",
              (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
                  (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6);
@@ -160,6 +168,12 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
     s->observe.visible_devices = hec_environ_get(&s->env, "CUDA_VISIBLE_DEVICES");
     s->observe.gpm_window_ns = options->gpm_window_ns;
     record_start(s);
+    if (options->stop.steps || options->stop.after_ns) {
+        if ((err = hec_stopper_create(&options->stop, &s->stopper, why)) < 0)
+            return err;
+        s->observe.step_seen = step_seen;
+        s->observe.step_context = s->stopper;
+    }
     err = hec_recorder_start(collectors + !s->inject.traced, &s->observe, s->sink, &s->recorder, why);
     if (err < 0)
         return err;
@@ -182,6 +196,8 @@ static int start_command(struct hec_session *s, struct hec_why *why) {
     __atomic_store_n(&s->guard.root, s->child.pid, __ATOMIC_RELEASE);
     hec_recorder_set_root(s->recorder, s->child.pid);
     struct hec_why late;
+    if (s->stopper && hec_stopper_begin(s->stopper, s->child.pid, s->child.start_ns, &late) < 0)
+        hec_warn("%s: the command has to end by itself", late.text);
     if (hec_flusher_start(s->file.writer, &s->flusher, &late) < 0)
         hec_warn("%s: the run file is written only at the end", late.text);
     return HEC_OK;
@@ -224,6 +240,7 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
 
 void hec_session_wait(struct hec_session *s, struct hec_session_result *result) {
     hec_child_wait(&s->child, s->options.wait_for_all);
+    s->stopped = s->stopper ? hec_stopper_end(s->stopper) : HEC_STOPPED_NOT;
     stop_observing(s, s->child.end_ns);
     if (s->flusher)
         hec_flusher_stop(s->flusher);
@@ -235,6 +252,7 @@ void hec_session_wait(struct hec_session *s, struct hec_session_result *result) 
     *result = (struct hec_session_result){
         .exit_status = s->child.exit_code,
         .signal = s->child.signal,
+        .stopped = s->stopped,
         .start_ns = s->child.start_ns,
         .end_ns = s->child.end_ns,
         .path = s->file.path,
@@ -253,6 +271,8 @@ void hec_session_close(struct hec_session *s) {
     hec_run_file_free(&s->file);
     hec_environ_free(&s->env);
     hec_child_release(&s->child);
-    if (!s->abandoned)
-        free(s);
+    if (s->abandoned)
+        return;
+    hec_stopper_free(s->stopper);
+    free(s);
 }

@@ -17,6 +17,7 @@
 
 #include "base/trace.h"
 #include "launch/run_file.h"
+#include "launch/stopper.h"
 #include "store/reader.h"
 
 #include <stdint.h>
@@ -34,6 +35,7 @@ struct hec_session_options {
     const char *knobs;         /* as hec_marks_knob_add makes it; NULL: none */
     const char *units;     /* "NAME=N;NAME=N": they replace what the program marks under the same name; NULL: none */
     int64_t gpm_window_ns; /* of the hardware counters; 0: as short as the CPU share allows */
+    struct hec_stop stop;  /* when to end the command; all 0: it ends by itself */
     bool wait_for_all;     /* until the last descendant has ended, not only the command */
     int64_t begin_ns;      /* monotonic: when the caller began, for the cost of starting; 0: at hec_session_start */
 };
@@ -53,6 +55,7 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
 struct hec_session_result {
     int exit_status;          /* of the command, as a shell gives it: 128+N when signal N ended it */
     int signal;               /* that signal, or 0 */
+    enum hec_stopped stopped; /* options->stop asked it to end */
     int64_t start_ns, end_ns; /* of the command, monotonic */
     bool readable;            /* the whole run can be read: hec_session_open_run */
     const char *path;         /* of the run file, as long as the session lives; "": it is kept nowhere */

@@ -27,6 +27,9 @@ struct hec_observe_options {
     /* is shown every row about a traced process that goes to the sink, from the trace's thread; NULL: nobody */
     void (*tracer_seen)(void *context, const struct hec_tracer *tracer);
     void *tracer_context;
+    /* is shown every step, marked or found (enum hec_step_source), from the marks' thread; NULL: nobody */
+    void (*step_seen)(void *context, pid_t pid, int source);
+    void *step_context;
 };
 
 struct hec_collector {

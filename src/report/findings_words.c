@@ -153,10 +153,6 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
              hec_format_share(busy, 1 - idle / window), hec_format_seconds(whole, window));
 }
 
-bool hec_command_failed(const struct hec_summary *s) {
-    return s->exit_code > 0;
-}
-
 /* Why set-up and loop are not separated, where there is a ledger; false: it is. */
 static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
@@ -190,7 +186,7 @@ static bool without_counters(const struct hec_summary *s) {
 
 int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     int count = 0;
-    if (hec_command_failed(s))
+    if (hec_summary_failed(s))
         snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
                  s->exit_code);
     count += unsteady(out[count], 160, s);
@@ -209,7 +205,7 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
     out[0] = '\0';
     if (hec_findings_top(&s->findings))
         headline_of_finding(out, size, s, first);
-    else if (hec_command_failed(s))
+    else if (hec_summary_failed(s))
         snprintf(out, size, "the command failed: exit code %d", s->exit_code);
     else if (first && first->cause == HEC_CAUSE_NONE)
         snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the %s or more%s",

@@ -20,8 +20,6 @@ const char *hec_device_word(char text[HEC_FORMAT_SIZE], const struct hec_summary
 const struct hec_finding *hec_findings_top(const struct hec_findings *findings);
 /* "38 % of the joules (31 to 44)", of the time where the joules are unknown; "" where both are. */
 char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *finding);
-/* The command ended with a status other than 0. */
-bool hec_command_failed(const struct hec_summary *summary);
 /* What limits all that the findings say of this run: a command that failed, steps that are too few, counters that are missing, a profiler that slowed the
  * host. The number of sentences. */
 enum { HEC_CAVEATS_MAX = 4 };

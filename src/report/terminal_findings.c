@@ -52,7 +52,7 @@ static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summar
 void hec_terminal_headline(struct hec_page *page, const struct hec_summary *s) {
     char headline[512];
     const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
-    bool healthy = first && first->cause == HEC_CAUSE_NONE && !hec_command_failed(s);
+    bool healthy = first && first->cause == HEC_CAUSE_NONE && !hec_summary_failed(s);
     enum hec_tone tone = healthy ? HEC_TONE_GOOD : hec_findings_top(&s->findings) ? HEC_TONE_WARN : HEC_TONE_BOLD;
     hec_headline(headline, sizeof headline, s);
     if (headline[0])

@@ -20,6 +20,8 @@ static int marks_open(const struct hec_observe_options *options, const struct he
     if (!marks)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory for marks");
     hec_marks_run_init(&marks->run, sink, hec_clock_mono_ns());
+    marks->run.step_seen = options->step_seen;
+    marks->run.step_context = options->step_context;
     int err =
         hec_peers_open(&marks->peers, &hec_marks_peers, &marks->run, &marks->run.reporter, options->mark_socket, why);
     if (err) {

@@ -22,6 +22,8 @@
 /* What all processes of a run share. */
 struct hec_marks_run {
     const struct hec_sink *sink;
+    void (*step_seen)(void *context, pid_t pid, int source); /* NULL: nobody */
+    void *step_context;
     int64_t opened_ns; /* nothing valid is older: the socket did not exist */
     int64_t end_ns;    /* end of the window; INT64_MAX until it is known */
     struct hec_marks_units units;

@@ -33,8 +33,8 @@ static void sample(struct hec_marks_peer *peer, struct hec_marks_run *run, int64
 }
 
 /* The step that ended at t_ns, from the end of the one before; the first from the process's first mark. */
-static void interval(struct hec_marks_peer *peer, int64_t t_ns, enum hec_step_source source, const char *unit,
-                     double units) {
+static void interval(struct hec_marks_peer *peer, struct hec_marks_run *run, int64_t t_ns, enum hec_step_source source,
+                     const char *unit, double units) {
     int64_t start_ns = peer->step_end_ns[source] ? peer->step_end_ns[source] : peer->first_ns;
     struct hec_activity activity = {
         .start_ns = start_ns < t_ns ? start_ns : t_ns,
@@ -46,9 +46,12 @@ static void interval(struct hec_marks_peer *peer, int64_t t_ns, enum hec_step_so
     if (t_ns > peer->step_end_ns[source])
         peer->step_end_ns[source] = t_ns;
     hec_marks_timeline_add(&peer->timeline, HEC_MARKS_RATE_STEPS, 0, unit, &activity);
+    if (run->step_seen)
+        run->step_seen(run->step_context, peer->process.pid, source);
 }
 
-static bool found(struct hec_marks_peer *peer, const struct hec_ring_record *record, const char *name) {
+static bool found(struct hec_marks_peer *peer, struct hec_marks_run *run, const struct hec_ring_record *record,
+                  const char *name) {
     enum hec_step_source source = record->flags == HEC_RING_STEP_OPTIMIZER ? HEC_STEP_OPTIMIZER
                                   : record->flags == HEC_RING_STEP_MODULE  ? HEC_STEP_MODULE
                                                                            : HEC_STEP_NONE;
@@ -63,7 +66,7 @@ static bool found(struct hec_marks_peer *peer, const struct hec_ring_record *rec
         sum->counted++;
         sum->units += units;
     }
-    interval(peer, record->t_ns, source, name[0] ? name : UNIT_FOUND, known ? units : NAN);
+    interval(peer, run, record->t_ns, source, name[0] ? name : UNIT_FOUND, known ? units : NAN);
     return true;
 }
 
@@ -74,13 +77,13 @@ bool hec_marks_steps_take(struct hec_marks_peer *peer, struct hec_marks_run *run
     if (!name)
         return false;
     if (record->kind == HEC_RING_STEP_FOUND)
-        return found(peer, record, name);
+        return found(peer, run, record, name);
     if (!(mark->value >= 0 && mark->value <= HEC_MARKS_VALUE_MAX) || peer->step_total > 100 * HEC_MARKS_VALUE_MAX)
         return false;
     hec_marks_units_add(&run->units, name, mark->value);
     if (record->kind == HEC_RING_STEP) {
         peer->step_marked = true;
-        interval(peer, record->t_ns, HEC_STEP_MARKED, name[0] ? name : HEC_MARKS_UNIT_DEFAULT, mark->value);
+        interval(peer, run, record->t_ns, HEC_STEP_MARKED, name[0] ? name : HEC_MARKS_UNIT_DEFAULT, mark->value);
         sample(peer, run, record->t_ns, mark->value);
     }
     return true;

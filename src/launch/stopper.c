@@ -1,0 +1,138 @@
+#include "launch/stopper.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define GRACE_NS (10 * HEC_NS_PER_S)
+#define PROCESSES_MAX 256 /* whose steps are counted */
+
+struct counted {
+    pid_t pid;
+    int64_t steps[HEC_STEP_SOURCE_COUNT];
+};
+
+struct hec_stopper {
+    struct hec_stop stop;
+    pid_t command;
+    int command_fd; /* of the process, so that its number's next bearer is safe; -1: an old kernel */
+    int64_t start_ns;
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool ended, enough;
+    enum hec_stopped why;
+    struct counted counted[PROCESSES_MAX];
+    int count;
+};
+
+int hec_stopper_create(const struct hec_stop *stop, struct hec_stopper **out, struct hec_why *why) {
+    struct hec_stopper *s = *out = calloc(1, sizeof *s);
+    if (!s)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory to end the command after its steps");
+    s->stop = *stop;
+    s->stop.grace_ns = stop->grace_ns ? stop->grace_ns : GRACE_NS;
+    s->command_fd = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return HEC_OK;
+}
+
+/* The sources in the order in which the analysis goes by them. */
+static int64_t steps_of(const struct counted *c) {
+    static const enum hec_step_source order[] = {HEC_STEP_MARKED, HEC_STEP_OPTIMIZER, HEC_STEP_MODULE};
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (c->steps[order[i]])
+            return c->steps[order[i]];
+    return 0;
+}
+
+void hec_stopper_step(struct hec_stopper *s, pid_t pid, enum hec_step_source source) {
+    int i = 0;
+    pthread_mutex_lock(&s->lock);
+    while (i < s->count && s->counted[i].pid != pid)
+        i++;
+    if (i == s->count && s->count < PROCESSES_MAX)
+        s->counted[s->count++] = (struct counted){.pid = pid};
+    if (i < s->count && (unsigned)source < HEC_STEP_SOURCE_COUNT) {
+        s->counted[i].steps[source]++;
+        if (s->stop.steps && !s->enough && steps_of(&s->counted[i]) >= s->stop.steps) {
+            s->enough = true;
+            pthread_cond_signal(&s->wake);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void send_signal(const struct hec_stopper *s, int number) {
+    if (s->command_fd >= 0)
+        syscall(SYS_pidfd_send_signal, s->command_fd, number, NULL, 0);
+    else
+        kill(s->command, number);
+}
+
+/* Until the command has ended, there was enough (where `or_enough`), or the time has come: false then. Locked. */
+static bool wait_until(struct hec_stopper *s, int64_t until_ns, bool or_enough) {
+    struct timespec until = {until_ns / HEC_NS_PER_S, until_ns % HEC_NS_PER_S};
+    while (!s->ended && !(or_enough && s->enough))
+        if (until_ns == INT64_MAX)
+            pthread_cond_wait(&s->wake, &s->lock);
+        else if (pthread_cond_timedwait(&s->wake, &s->lock, &until))
+            return s->ended || (or_enough && s->enough);
+    return true;
+}
+
+static void *stop_main(void *argument) {
+    struct hec_stopper *s = argument;
+    pthread_mutex_lock(&s->lock);
+    bool in_time = wait_until(s, s->stop.after_ns ? s->start_ns + s->stop.after_ns : INT64_MAX, true);
+    if (!s->ended) {
+        s->why = in_time ? HEC_STOPPED_STEPS : HEC_STOPPED_TIME;
+        send_signal(s, SIGTERM);
+        send_signal(s, SIGCONT);
+        if (!wait_until(s, hec_clock_mono_ns() + s->stop.grace_ns, false))
+            send_signal(s, SIGKILL);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+int hec_stopper_begin(struct hec_stopper *s, pid_t command, int64_t start_ns, struct hec_why *why) {
+    s->command = command;
+    s->command_fd = (int)syscall(SYS_pidfd_open, command, 0);
+    s->start_ns = start_ns;
+    int errnum = pthread_create(&s->thread, NULL, stop_main, s);
+    s->running = errnum == 0;
+    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot start a thread: %s", strerror(errnum)) : HEC_OK;
+}
+
+enum hec_stopped hec_stopper_end(struct hec_stopper *s) {
+    pthread_mutex_lock(&s->lock);
+    s->ended = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    if (s->running)
+        pthread_join(s->thread, NULL);
+    s->running = false;
+    return s->why;
+}
+
+void hec_stopper_free(struct hec_stopper *s) {
+    if (!s)
+        return;
+    if (s->command_fd >= 0)
+        close(s->command_fd);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
