@@ -1,6 +1,7 @@
 #include "base/scratch.h"
 
 #include "base/live.h"
+#include "base/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,20 +25,12 @@ static int mark(char text[256]) {
     return snprintf(text, 256, "private folder of hec on %s\n", host.nodename);
 }
 
-/* Every file in it; the owner's goes last, so that what is left half removed is known the next time. */
-static void empty(int folder) {
-    int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0);
-    DIR *list = copy < 0 ? NULL : fdopendir(copy);
-    if (!list) {
-        if (copy >= 0)
-            close(copy);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(list));)
-        if (strcmp(entry->d_name, OWNER) != 0)
-            unlinkat(folder, entry->d_name, 0); /* "." and folders are refused */
-    closedir(list);
-    unlinkat(folder, OWNER, 0);
+/* The owner's file goes last, so that what is left half removed is known the next time. */
+static int empty(int folder) {
+    int errnum = hec_tree_empty(folder, OWNER);
+    if (errnum == 0)
+        unlinkat(folder, OWNER, 0);
+    return errnum;
 }
 
 static bool is_abandoned(int folder) {
@@ -54,7 +47,7 @@ static bool is_abandoned(int folder) {
     return abandoned;
 }
 
-static void sweep(const char *parent) {
+void hec_scratch_sweep(const char *parent) {
     DIR *list = opendir(parent);
     if (!list)
         return;
@@ -92,7 +85,7 @@ static int own(const char *path) {
 
 /* An errno. */
 static int make(struct hec_scratch *scratch, const char *parent) {
-    sweep(parent);
+    hec_scratch_sweep(parent);
     errno = ENAMETOOLONG;
     bool made = snprintf(scratch->path, sizeof scratch->path, "%s/" PREFIX "XXXXXX", parent) < PATH_MAX - 32 &&
                 mkdtemp(scratch->path);

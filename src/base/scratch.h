@@ -19,7 +19,10 @@ int hec_scratch_make(struct hec_scratch *scratch, const char *parent, struct hec
 /* The same beside a file that is to be made. */
 int hec_scratch_make_beside(struct hec_scratch *scratch, const char *path, struct hec_why *why);
 
-/* Remove it and the files in it. Nothing happens where there is none. */
+/* Remove it and all that is in it. Nothing happens where there is none. */
 void hec_scratch_remove(struct hec_scratch *scratch);
+
+/* Remove what killed processes left in parent, as making a folder there does. */
+void hec_scratch_sweep(const char *parent);
 
 #endif

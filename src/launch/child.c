@@ -84,36 +84,53 @@ void hec_child_release(const struct hec_child *child) {
     prctl(PR_SET_CHILD_SUBREAPER, child->was_reaper);
 }
 
+/* What the child says through a pipe that closes at exec, where it does not get there. */
+struct failure {
+    int errnum; /* of exec, or 0 */
+    struct hec_layer_fault fault;
+};
+
+static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report, char **argv, char **envp) {
+    struct failure failure = {0};
+    restore_signals(child);
+    if (!child->layer || hec_layer_enter(child->layer, child->also, &failure.fault) == 0) {
+        /* a change of rights takes it back: only now */
+        if (child->tied && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != hec))
+            _exit(128 + SIGKILL);
+        execvpe(argv[0], argv, envp);
+        failure.errnum = errno;
+    }
+    ssize_t written = write(report, &failure, sizeof failure);
+    (void)written;
+    _exit(127);
+}
+
 int hec_child_start(struct hec_child *child, char **argv, char **envp, struct hec_why *why) {
-    int report[2]; /* closes at exec; carries errno when exec failed */
+    int report[2];
+    pid_t hec = getpid();
     child->exit_code = 126;
     if (pipe2(report, O_CLOEXEC) < 0)
         return hec_fail(why, hec_err_from_errno(errno), "cannot start %s: %s", argv[0], strerror(errno));
     child->start_ns = hec_clock_mono_ns();
     pid_t pid = fork();
-    if (pid == 0) {
-        restore_signals(child);
-        execvpe(argv[0], argv, envp);
-        int errnum = errno;
-        ssize_t written = write(report[1], &errnum, sizeof errnum);
-        (void)written;
-        _exit(127);
-    }
+    if (pid == 0)
+        be_command(child, hec, report[1], argv, envp);
     int fork_errno = errno;
     close(report[1]);
     if (pid < 0) {
         close(report[0]);
         return hec_fail(why, hec_err_from_errno(fork_errno), "cannot start %s: %s", argv[0], strerror(fork_errno));
     }
-    int errnum = 0;
+    struct failure failure;
     ssize_t got;
     do
-        got = read(report[0], &errnum, sizeof errnum);
+        got = read(report[0], &failure, sizeof failure);
     while (got < 0 && errno == EINTR);
     close(report[0]);
-    if (got == (ssize_t)sizeof errnum) {
+    if (got == (ssize_t)sizeof failure) {
         waitpid(pid, NULL, 0);
-        return not_run(child, argv[0], errnum, why);
+        return failure.errnum ? not_run(child, argv[0], failure.errnum, why)
+                              : hec_layer_explain(child->layer, &failure.fault, why);
     }
     child->pid = pid;
     return HEC_OK;

@@ -3,6 +3,7 @@
 #define HEC_LAUNCH_CHILD_H
 
 #include "base/error.h"
+#include "launch/layer.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -16,6 +17,9 @@ struct hec_child {
     int signal;               /* that signal, or 0 */
     sigset_t mask;            /* the signal mask that hec was started with */
     struct sigaction chld, pipe, xfsz;
+    const struct hec_layer *layer;            /* the command runs in it; NULL: none */
+    const char *also[HEC_LAYER_ALSO_MAX + 1]; /* what is not covered by the layer; NULL-terminated */
+    bool tied;                                /* it is killed where hec is */
     int was_reaper;
     void (*stopped)(void *context, bool stopped); /* job control; may be NULL */
     void *context;

@@ -91,14 +91,25 @@ static bool is_folder(const char *path) {
     return path && path[0] == '/';
 }
 
+/* NULL: there is none. A socket's path must fit sun_path (108 bytes): long ones are passed over. */
+#define SCRATCH_PARENTS 3
+static const char *scratch_parent(int number) {
+    const char *const parents[SCRATCH_PARENTS] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
+    return is_folder(parents[number]) && strlen(parents[number]) <= 70 ? parents[number] : NULL;
+}
+
 int hec_path_scratch(struct hec_scratch *scratch, struct hec_why *why) {
-    const char *const parents[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
     int err = HEC_ERR_NOTFOUND;
-    for (size_t i = 0; i < sizeof parents / sizeof parents[0] && err != HEC_OK; i++)
-        /* a socket's path must fit sun_path (108 bytes): long parents are passed over */
-        if (is_folder(parents[i]) && strlen(parents[i]) <= 70)
-            err = hec_scratch_make(scratch, parents[i], why);
+    for (int i = 0; i < SCRATCH_PARENTS && err != HEC_OK; i++)
+        if (scratch_parent(i))
+            err = hec_scratch_make(scratch, scratch_parent(i), why);
     return err;
+}
+
+void hec_path_sweep(void) {
+    for (int i = 0; i < SCRATCH_PARENTS; i++)
+        if (scratch_parent(i))
+            hec_scratch_sweep(scratch_parent(i));
 }
 
 /* Not in XDG_RUNTIME_DIR: it goes when the user logs out. */

@@ -28,6 +28,9 @@ void hec_path_import_file(const char *trace, char path[PATH_MAX]);
 /* A folder for them, in XDG_RUNTIME_DIR, TMPDIR or /tmp. */
 int hec_path_scratch(struct hec_scratch *scratch, struct hec_why *why);
 
+/* Remove those that killed processes left. */
+void hec_path_sweep(void);
+
 /* A new folder for a run file that has no other place: number 0, 1, ... of those where one can be made, for this user
  * only. path is "" where that one cannot; false: there are no more. */
 bool hec_path_kept_folder(int number, char path[PATH_MAX]);

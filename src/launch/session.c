@@ -7,6 +7,7 @@
 #include "launch/flusher.h"
 #include "launch/guard_watch.h"
 #include "launch/inject.h"
+#include "launch/keeper.h"
 #include "launch/paths.h"
 #include "launch/python_watch.h"
 #include "launch/simulation.h"
@@ -165,6 +166,9 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
     prepare_rings(s);
     if (options->knobs && options->knobs[0])
         hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, options->knobs);
+    if (options->tied && hec_keeper_mark())
+        hec_environ_set(&s->env, HEC_KEEPER_ENV, hec_keeper_mark());
+    s->child.also[0] = s->folder.path[0] ? s->folder.path : NULL; /* the locks in it are not seen through an overlay */
     s->observe.visible_devices = hec_environ_get(&s->env, "CUDA_VISIBLE_DEVICES");
     s->observe.gpm_window_ns = options->gpm_window_ns;
     record_start(s);
@@ -219,6 +223,8 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
         (struct hec_inject){.mode = options->trace, .memory_mb = options->trace_memory_mb, .hooks = options->hooks};
     s->child.stopped = job_control;
     s->child.context = s;
+    s->child.layer = options->layer;
+    s->child.tied = options->tied;
     hec_child_prepare(&s->child);
     err = hec_child_check(&s->child, options->command[0], &reason);
     bool not_run = err < 0;

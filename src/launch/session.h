@@ -16,6 +16,7 @@
 #define HEC_LAUNCH_SESSION_H
 
 #include "base/trace.h"
+#include "launch/layer.h"
 #include "launch/run_file.h"
 #include "launch/stopper.h"
 #include "store/reader.h"
@@ -37,7 +38,9 @@ struct hec_session_options {
     int64_t gpm_window_ns; /* of the hardware counters; 0: as short as the CPU share allows */
     struct hec_stop stop;  /* when to end the command; all 0: it ends by itself */
     bool wait_for_all;     /* until the last descendant has ended, not only the command */
-    int64_t begin_ns;      /* monotonic: when the caller began, for the cost of starting; 0: at hec_session_start */
+    const struct hec_layer *layer; /* what the command writes goes there (launch/layer.h); NULL: none */
+    bool tied;        /* the command is killed where this process is, and bears the keeper's mark (launch/keeper.h) */
+    int64_t begin_ns; /* monotonic: when the caller began, for the cost of starting; 0: at hec_session_start */
 };
 
 /* Everything that has a default has it. */

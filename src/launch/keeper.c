@@ -1,0 +1,141 @@
+#include "launch/keeper.h"
+
+#include "base/log.h"
+#include "launch/child.h"
+#include "launch/descendants.h"
+#include "launch/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What the mark says: the keeper's namespace of process ids, its id there, and when it was started, as ids are used again. */
+struct keeper_id {
+    uint64_t namespace;
+    pid_t pid;
+    unsigned long long start;
+};
+
+static struct {
+    char mark[96];
+    const struct hec_layer_options *layers;
+    const char *const *folders;
+    int alive; /* pipe: ends with the keeper */
+} keeper = {.alive = -1};
+
+const char *hec_keeper_mark(void) {
+    return keeper.mark[0] ? keeper.mark : NULL;
+}
+
+bool hec_keeper_sweep(void) {
+    return hec_descendants_kill(true);
+}
+
+static uint64_t own_namespace(void) {
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+/* Of a keeper that is gone. */
+static bool is_orphan(const char *mark) {
+    struct keeper_id id;
+    return sscanf(mark, "%" SCNu64 ":%d:%llu", &id.namespace, &id.pid, &id.start) == 3 &&
+           id.namespace == own_namespace() && hec_process_start(id.pid) != id.start;
+}
+
+static void clean(void) {
+    hec_marked_kill(HEC_KEEPER_ENV, is_orphan);
+    hec_path_sweep();
+    hec_layer_sweep(keeper.layers);
+    for (size_t i = 0; keeper.folders && keeper.folders[i]; i++)
+        hec_scratch_sweep(keeper.folders[i]);
+}
+
+static _Noreturn void end_as(const struct hec_child *worker) {
+    if (worker->signal) {
+        sigset_t set;
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* the worker has left one, if any */
+        signal(worker->signal, SIG_DFL);
+        sigemptyset(&set);
+        sigaddset(&set, worker->signal);
+        raise(worker->signal);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+    }
+    _exit(worker->exit_code);
+}
+
+/* What the worker holds locked is free only when it has ended; it is a process of its own that waits for that. */
+static void clean_after(pid_t worker) {
+    if (fork() != 0)
+        return;
+    close_range(3, ~0U, 0);
+    while (getppid() == worker)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    clean();
+    _exit(0);
+}
+
+static void *watch(void *context) {
+    char byte;
+    (void)context;
+    while (read(keeper.alive, &byte, 1) < 0 && errno == EINTR) {
+    }
+    hec_descendants_kill(false); /* while daemons among them still come back to this process */
+    clean_after(getpid());
+    _exit(128 + SIGKILL);
+}
+
+/* It takes no signal, so that those of the process go where they did. */
+static int start_watching(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int errnum = pthread_create(&thread, NULL, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (errnum == 0)
+        pthread_detach(thread);
+    return errnum;
+}
+
+int hec_keeper_start(const struct hec_layer_options *layers, const char *const *folders, struct hec_why *why) {
+    struct hec_child worker = {0};
+    int alive[2];
+    keeper.layers = layers;
+    keeper.folders = folders;
+    clean();
+    snprintf(keeper.mark, sizeof keeper.mark, "%" PRIu64 ":%d:%llu", own_namespace(), (int)getpid(),
+             hec_process_start(getpid()));
+    if (pipe2(alive, O_CLOEXEC) != 0)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot start a keeper: %s", strerror(errno));
+    fflush(NULL);
+    hec_child_prepare(&worker);
+    worker.pid = fork();
+    if (worker.pid > 0) {
+        close(alive[0]);
+        hec_child_wait(&worker, false);
+        hec_descendants_kill(true);
+        clean();
+        end_as(&worker);
+    }
+    int errnum = worker.pid < 0 ? errno : 0;
+    hec_child_release(&worker);
+    close(alive[1]);
+    if (errnum == 0) {
+        keeper.alive = alive[0];
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        errnum = start_watching();
+    } else
+        close(alive[0]);
+    return errnum ? hec_fail(why, hec_err_from_errno(errnum), "cannot start a keeper: %s", strerror(errnum)) : HEC_OK;
+}

@@ -1,0 +1,26 @@
+/* Nothing of a trial survives its experimenter.
+ *
+ * hec_keeper_start forks. The process that the user knows becomes a keeper: it passes signals on, follows job control, waits, and exits
+ * as the worker does; where the worker dies, it kills all that is left below it and removes the scratch folders. The
+ * worker goes on as hec, and a thread of it does the same where the keeper is killed. Where both are killed at once, the kernel ends the trial's
+ * command (hec_session_options.tied), and the next start kills what that had started, which it knows by a mark in
+ * its environment, and removes the folders. */
+#ifndef HEC_LAUNCH_KEEPER_H
+#define HEC_LAUNCH_KEEPER_H
+
+#include "base/error.h"
+#include "launch/layer.h"
+
+/* Before any thread starts, with the options that the layers will be made with; folders: more places where scratch folders may be made
+ * (beside run files), NULL-terminated, or NULL. Cleans up after earlier ones that were killed. Returns in
+ * the worker; on failure in the only process there is. */
+int hec_keeper_start(const struct hec_layer_options *layers, const char *const *folders, struct hec_why *why);
+
+/* Kill every descendant of this process, and wait until there is none. False: some could not be killed in 30 s. */
+bool hec_keeper_sweep(void);
+
+/* NAME and value of the mark in the environment of all that this worker starts; the value is NULL without a keeper. */
+#define HEC_KEEPER_ENV "HEC_TRIAL"
+const char *hec_keeper_mark(void);
+
+#endif
