@@ -51,7 +51,7 @@ int hec_verb_unknown(const char *word) {
 #define LONG_BASE 1000
 
 static void getopt_tables(enum hec_verb verb, char *letters, struct option *longs) {
-    if (verb == HEC_VERB_RUN)
+    if (verbs[verb].operand == HEC_OPERAND_COMMAND)
         *letters++ = '+'; /* stop at the first operand: what follows is the command's */
     *letters++ = ':';
     for (int i = 0; i < HEC_OPT_COUNT; i++) {

@@ -1,6 +1,7 @@
 /* The options that several verbs share: price, style, units. */
 #include "base/log.h"
 #include "cli/load.h"
+#include "model/trace.h"
 
 #include <errno.h>
 #include <math.h>
@@ -108,4 +109,21 @@ int hec_load_style(const struct hec_args *args, int fd, struct hec_report_style 
     }
     style->columns = hec_columns(fd);
     return HEC_OK;
+}
+
+int hec_load_tracing(const struct hec_args *args, struct hec_session_options *options) {
+    const char *mode = hec_args_value(args, HEC_OPT_TRACE), *hooks = hec_args_value(args, HEC_OPT_HOOKS);
+    const char *wanted = getenv("HEC_HOOKS");
+    int found = mode ? hec_trace_mode_find(mode) : (int)options->trace;
+    if (found < 0) {
+        hec_error("--trace needs auto, full, graph or off, not \"%s\"", mode);
+        return HEC_ERR_USAGE;
+    }
+    if (hooks && strcmp(hooks, "on") != 0 && strcmp(hooks, "off") != 0) {
+        hec_error("--hooks needs on or off, not \"%s\"", hooks);
+        return HEC_ERR_USAGE;
+    }
+    options->trace = (enum hec_trace_mode)found;
+    options->hooks = hooks ? strcmp(hooks, "on") == 0 : !wanted || strcmp(wanted, "0") != 0;
+    return hec_args_number(args, HEC_OPT_TRACE_MEMORY, 33, 65536, &options->trace_memory_mb);
 }

@@ -1,6 +1,7 @@
 /* hec compare: two sets of run files, A and B. */
 #include "base/log.h"
 #include "cli/load.h"
+#include "cli/trial_of.h"
 #include "report/compare.h"
 
 #include <math.h>
@@ -39,35 +40,13 @@ static int second_side(const struct hec_args *args, int after) {
 
 /* ---- trials ---- */
 
-static struct hec_trial_block block_of(const struct hec_paced_block *b) {
-    return (struct hec_trial_block){.seconds = b->seconds, .joules = b->joules, .units = b->units, .steps = b->steps};
-}
-
-/* Of a run that did not come to its end the whole is not known. */
-static void make_trial(const struct hec_summary *s, struct hec_trial_block *blocks, struct hec_trial *out) {
-    static const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
-    bool whole = s->complete || s->imported[0];
-    *out = (struct hec_trial){
-        .whole = unknown, .run = unknown, .block = blocks, .block_count = s->paced.count, .pair = -1};
-    for (int i = 0; i < s->paced.count; i++)
-        blocks[i] = block_of(&s->paced.block[i]);
-    if (s->paced.count)
-        out->whole = block_of(&s->paced.whole);
-    if (whole) {
-        out->run.seconds = s->seconds;
-        out->run.joules = s->joules;
-        out->run.units = s->units[0].is_default ? NAN : s->units[0].count;
-        out->run.steps = s->timeline.steps.count ? (double)s->timeline.steps.count : NAN;
-    }
-}
-
 static int compare(const struct hec_side *side, struct hec_versus *versus) {
     int count = side[0].count + side[1].count;
     struct hec_trial *trials = calloc((size_t)count, sizeof *trials);
     struct hec_trial_block *blocks = calloc((size_t)count * HEC_PACED_MAX, sizeof *blocks);
     int err = trials && blocks ? HEC_OK : HEC_ERR_NOMEM;
     for (int i = 0; i < count && !err; i++)
-        make_trial(&side[0].runs[i], blocks + (size_t)i * HEC_PACED_MAX, &trials[i]); /* those of B follow */
+        hec_trial_of(&side[0].runs[i], blocks + (size_t)i * HEC_PACED_MAX, &trials[i]); /* those of B follow */
     if (!err)
         err = hec_compare(trials, side[0].count, trials + side[0].count, side[1].count, NULL, versus->quantity);
     free(trials);

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "diagnose/summary.h"
+#include "launch/session.h"
 #include "report/report.h"
 #include "store/reader.h"
 
@@ -26,6 +27,9 @@ int hec_load_summary_reader(struct hec_reader *reader, const char *path, const s
 
 /* One --units argument: N, or NAME=N. HEC_ERR_USAGE after printing a sentence. */
 int hec_load_unit(const char *text, char name[64], double *count);
+
+/* --trace, --hooks and --trace-memory. HEC_ERR_USAGE after printing. */
+int hec_load_tracing(const struct hec_args *args, struct hec_session_options *options);
 
 /* Colour and width for a stream; --color and NO_COLOR are honoured. HEC_ERR_USAGE after printing. */
 int hec_load_style(const struct hec_args *args, int fd, struct hec_report_style *style);

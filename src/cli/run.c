@@ -5,7 +5,6 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "launch/session.h"
-#include "model/trace.h"
 #include "observe/marks/marks.h"
 
 #include <stdio.h>
@@ -21,23 +20,6 @@ struct run {
     struct hec_buf knobs, units;
     char output[PATH_MAX];
 };
-
-static int parse_tracing(const struct hec_args *args, struct hec_session_options *options) {
-    const char *mode = hec_args_value(args, HEC_OPT_TRACE), *hooks = hec_args_value(args, HEC_OPT_HOOKS);
-    const char *wanted = getenv("HEC_HOOKS");
-    int found = mode ? hec_trace_mode_find(mode) : HEC_TRACE_AUTO;
-    if (found < 0) {
-        hec_error("--trace needs auto, full, graph or off, not \"%s\"", mode);
-        return HEC_ERR_USAGE;
-    }
-    if (hooks && strcmp(hooks, "on") != 0 && strcmp(hooks, "off") != 0) {
-        hec_error("--hooks needs on or off, not \"%s\"", hooks);
-        return HEC_ERR_USAGE;
-    }
-    options->trace = (enum hec_trace_mode)found;
-    options->hooks = hooks ? strcmp(hooks, "on") == 0 : !wanted || strcmp(wanted, "0") != 0;
-    return hec_args_number(args, HEC_OPT_TRACE_MEMORY, 33, 65536, &options->trace_memory_mb);
-}
 
 /* The options that may be repeated. */
 static int parse_lists(struct run *run) {
@@ -74,7 +56,7 @@ static int parse(struct run *run, int argc, char **argv) {
         return HEC_ERR_USAGE;
     }
     double gpm_window_ms = 0;
-    if ((err = parse_tracing(&run->args, options)) < 0 || (err = hec_load_price(&run->args, &run->price)) < 0 ||
+    if ((err = hec_load_tracing(&run->args, options)) < 0 || (err = hec_load_price(&run->args, &run->price)) < 0 ||
         (err = hec_load_style(&run->args, STDERR_FILENO, &run->style)) < 0 || (err = parse_lists(run)) < 0 ||
         (err = hec_args_number(&run->args, HEC_OPT_GPM_WINDOW, 110, 10000, &gpm_window_ms)) < 0)
         return err;

@@ -193,11 +193,10 @@ const char *hec_side_unit(const struct hec_side *side) {
 
 /* A run that did not end as it should did less work than it seems, on either side. */
 static bool failed(const struct hec_side *side) {
-    value outcome;
     for (int at = 0; at < 2; at++)
         for (int i = 0; i < side[at].count; i++) {
-            value_of(&side[at].runs[i], HEC_ALIKE_OUTCOME, outcome);
-            if (strcmp(outcome, "exit code 0") != 0 && strcmp(outcome, "unknown") != 0)
+            const struct hec_summary *s = &side[at].runs[i];
+            if (!s->imported[0] && (!s->complete || (s->exit_code != 0 && !s->stopped[0])))
                 return true;
         }
     return false;

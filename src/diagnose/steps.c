@@ -68,6 +68,11 @@ static int add_value(struct hec_step_survey *survey, int32_t pid, const struct h
     }
     values->count++;
     values->last = a->amount;
+    if (values->kept_count == HEC_STEP_VALUES_KEPT)
+        return 0;
+    if (!hec_list_room(values->kept, values->kept_count, values->kept_capacity, 64))
+        return HEC_ERR_NOMEM;
+    values->kept[values->kept_count++] = (struct hec_step_value){a->start_ns, a->amount};
     return 0;
 }
 
@@ -96,6 +101,8 @@ void hec_step_survey_free(struct hec_step_survey *survey) {
         free(survey->lists[i].list);
     free(survey->lists);
     free(survey->phases);
+    for (size_t i = 0; i < survey->value_count; i++)
+        free(survey->values[i].kept);
     free(survey->values);
     memset(survey, 0, sizeof *survey);
 }
@@ -218,6 +225,19 @@ static int data_seconds(const struct hec_step_survey *survey, const struct hec_t
 
 /* ---- the summary ---- */
 
+/* The number of the step in which t lies, or after which it comes first: steps end in about the order of their starts. */
+static int64_t step_at(const struct hec_step_list *steps, int64_t t_ns) {
+    size_t low = 0, high = steps->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (steps->list[middle].end_ns < t_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (int64_t)low;
+}
+
 static void add_values(const struct hec_step_survey *survey, bool any, struct hec_step_summary *out) {
     const struct hec_step_values *best = NULL;
     for (size_t i = 0; i < survey->value_count; i++) {
@@ -230,6 +250,22 @@ static void add_values(const struct hec_step_survey *survey, bool any, struct he
     out->values = best->count;
     out->value_first = best->first;
     out->value_last = best->last;
+}
+
+int hec_step_survey_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
+                           struct hec_step_summary *out) {
+    const struct hec_step_values *of = NULL;
+    for (size_t i = 0; i < survey->value_count; i++)
+        if (survey->values[i].pid == steps->pid)
+            of = &survey->values[i];
+    if (!of || !of->kept_count)
+        return 0;
+    out->losses = malloc(of->kept_count * sizeof *out->losses);
+    if (!out->losses)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < of->kept_count; i++)
+        out->losses[out->loss_count++] = (struct hec_loss){step_at(steps, of->kept[i].t_ns), of->kept[i].value};
+    return 0;
 }
 
 int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,

@@ -9,6 +9,7 @@
  * only: what is said of single steps is said of the first ones. */
 #define HEC_STEPS_KEPT (1u << 20) /* of one process and source: three hours of steps of 10 ms; of all twice as many */
 #define HEC_DATA_PHASES_KEPT (1u << 21) /* of all processes */
+#define HEC_STEP_VALUES_KEPT (1u << 14) /* of one process: half an hour of losses as the hooks report them */
 #define HEC_STEP_LISTS_MAX 256          /* processes and sources; others are passed over */
 
 struct hec_step {
@@ -42,6 +43,11 @@ struct hec_step_survey {
         int32_t pid;
         int64_t count;
         double first, last;
+        struct hec_step_value {
+            int64_t t_ns;
+            double value;
+        } * kept; /* the first HEC_STEP_VALUES_KEPT */
+        size_t kept_count, kept_capacity;
     } * values; /* those called "loss", one a process */
     size_t value_count;
 };
@@ -72,5 +78,8 @@ const struct hec_step_list *hec_device_steps_of(const struct hec_device_steps *s
 /* Everything of the summary but busy_share. steps may be NULL: there are none. 0 or HEC_ERR_NOMEM. */
 int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
                            const struct hec_step_list *steps, struct hec_step_summary *out);
+/* The losses of these steps' process into out->losses. 0 or HEC_ERR_NOMEM. */
+int hec_step_survey_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
+                           struct hec_step_summary *out);
 
 #endif

@@ -214,6 +214,8 @@ static int step_results(struct hec_timeline_builder *b, struct hec_step_list *pe
     }
     if (!err)
         err = hec_step_survey_result(&b->pass->survey, b->tables, steps, out);
+    if (!err && steps)
+        err = hec_step_survey_losses(&b->pass->survey, steps, out);
     if (!err && steps) {
         out->confidence = confidence;
         out->busy_share = share;
@@ -296,5 +298,6 @@ void hec_timeline_abandon(struct hec_timeline_builder *b) {
 void hec_timeline_free(struct hec_timeline *timeline) {
     free(timeline->devices);
     free(timeline->kernels);
+    free(timeline->steps.losses);
     memset(timeline, 0, sizeof *timeline);
 }

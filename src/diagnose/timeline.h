@@ -95,6 +95,11 @@ struct hec_step_summary {
     int32_t pid;       /* whose steps these are: the process with most */
     int64_t values;    /* numbers called "loss" */
     double value_first, value_last;
+    struct hec_loss {
+        int64_t step; /* in which it was reported, from 0 */
+        double value;
+    } * losses; /* of that process, in the run's steps alone (not in a device's); malloc'ed; NULL: none */
+    int64_t loss_count;
 };
 
 #define HEC_TRACE_PROCESSES_MAX 64

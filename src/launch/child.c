@@ -93,6 +93,12 @@ struct failure {
 static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report, char **argv, char **envp) {
     struct failure failure = {0};
     restore_signals(child);
+    if (child->output > 0) {
+        int nothing = open("/dev/null", O_RDONLY);
+        dup2(nothing, STDIN_FILENO);
+        dup2(child->output, STDOUT_FILENO);
+        dup2(child->output, STDERR_FILENO);
+    }
     if (!child->layer || hec_layer_enter(child->layer, child->also, &failure.fault) == 0) {
         /* a change of rights takes it back: only now */
         if (child->tied && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != hec))
@@ -187,6 +193,8 @@ void hec_child_wait(struct hec_child *child, bool all) {
         int number = sigwaitinfo(&set, &info);
         if (number < 0 || number == SIGCHLD)
             continue;
+        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+            child->asked = number;
         /* What the terminal sends reaches the command by itself, as it is in the same process group, but for the hang-up: that
          * goes to the leader of the session only, which the command would be if hec were not there. */
         bool hung_up = number == SIGHUP && getsid(0) == getpid();

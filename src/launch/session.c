@@ -225,6 +225,7 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
     s->child.context = s;
     s->child.layer = options->layer;
     s->child.tied = options->tied;
+    s->child.output = options->command_output;
     hec_child_prepare(&s->child);
     err = hec_child_check(&s->child, options->command[0], &reason);
     bool not_run = err < 0;
@@ -259,6 +260,7 @@ void hec_session_wait(struct hec_session *s, struct hec_session_result *result) 
         .exit_status = s->child.exit_code,
         .signal = s->child.signal,
         .stopped = s->stopped,
+        .asked = s->child.asked,
         .start_ns = s->child.start_ns,
         .end_ns = s->child.end_ns,
         .path = s->file.path,

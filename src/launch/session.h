@@ -39,7 +39,8 @@ struct hec_session_options {
     struct hec_stop stop;  /* when to end the command; all 0: it ends by itself */
     bool wait_for_all;     /* until the last descendant has ended, not only the command */
     const struct hec_layer *layer; /* what the command writes goes there (launch/layer.h); NULL: none */
-    bool tied;        /* the command is killed where this process is, and bears the keeper's mark (launch/keeper.h) */
+    int command_output; /* descriptor of a file for what the command prints; it reads nothing then. 0: as this process's */
+    bool tied;          /* the command is killed where this process is, and bears the keeper's mark (launch/keeper.h) */
     int64_t begin_ns; /* monotonic: when the caller began, for the cost of starting; 0: at hec_session_start */
 };
 
@@ -59,6 +60,7 @@ struct hec_session_result {
     int exit_status;          /* of the command, as a shell gives it: 128+N when signal N ended it */
     int signal;               /* that signal, or 0 */
     enum hec_stopped stopped; /* options->stop asked it to end */
+    int asked;                /* the signal by which a user or a scheduler asked this process to end, or 0 */
     int64_t start_ns, end_ns; /* of the command, monotonic */
     bool readable;            /* the whole run can be read: hec_session_open_run */
     const char *path;         /* of the run file, as long as the session lives; "": it is kept nowhere */

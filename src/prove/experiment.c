@@ -16,7 +16,8 @@ static const struct hec_experiment_trial *find(const struct hec_experiment_trial
 }
 
 static struct hec_trial trial_of(const struct hec_experiment_trial *t) {
-    return (struct hec_trial){.whole = t->steady, .run = t->run, .pair = t->pair};
+    static const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
+    return (struct hec_trial){.whole = t->steady, .run = t->stopped ? unknown : t->run, .pair = t->pair};
 }
 
 /* out[side][pair], of complete pairs. */

@@ -8,6 +8,8 @@
 #include "prove/quality.h"
 #include "prove/sequential.h"
 
+#include <stdint.h>
+
 #define HEC_EXPERIMENT_PAIRS_MOST 40 /* where nothing else is asked for */
 #define HEC_EXPERIMENT_UNTIL 0.01    /* precise enough to stop without anything shown */
 #define HEC_EXPERIMENT_BINS 32       /* of a trial's losses: equal numbers of steps */
@@ -18,14 +20,16 @@ struct hec_experiment_plan {
     double
         until; /* of the ratio, 0.01 is 1 % to either side: stop only when known so precisely; 0: as soon as anything is shown, or
                       when known to HEC_EXPERIMENT_UNTIL and nothing is */
-    int pairs_most; /* without `pairs`; 0: HEC_EXPERIMENT_PAIRS_MOST */
-    double margin;  /* of the quality gate; 0: HEC_QUALITY_MARGIN */
+    int pairs_most;     /* without `pairs`; 0: HEC_EXPERIMENT_PAIRS_MOST */
+    double margin;      /* of the quality gate; 0: HEC_QUALITY_MARGIN */
+    int64_t loss_steps; /* the losses' parts are of the first so many steps of each trial; 0: no losses */
 };
 
 /* One trial. Blocks are not kept: pairs are what an interval comes from. */
 struct hec_experiment_trial {
     int pair;                      /* -1: a warm-up, which counts for the cost alone */
     int side;                      /* 0: A, 1: B */
+    bool stopped;                  /* ended early: figures of the whole run count for the cost alone */
     struct hec_trial_block steady; /* as hec_trial's whole */
     struct hec_trial_block run;
     double loss

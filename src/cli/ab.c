@@ -1,0 +1,282 @@
+/* hec ab: two commands in interleaved trials, until it is shown which takes fewer joules. The trials: act/ab.h. */
+#include "act/ab.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/scratch.h"
+#include "cli/load.h"
+#include "cli/trial_of.h"
+#include "launch/keeper.h"
+#include "report/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEPARATOR ":::"
+#define PAIRS_MOST 1000
+
+struct ab {
+    struct hec_args args;
+    struct hec_price price;
+    struct hec_report_style style;
+    struct hec_ab plan;
+    struct hec_trials_options options;
+    struct hec_scratch scratch; /* of the trials' run files */
+    char run_file[PATH_MAX];
+    struct hec_summary *runs[2]; /* of complete pairs, and of the one at hand */
+    int counts[2];
+    struct hec_summary last; /* of the trial at hand */
+};
+
+/* ---- the words of the command line ---- */
+
+static int split(struct ab *ab) {
+    char **words = ab->args.rest;
+    int at = 0;
+    while (words[at] && strcmp(words[at], SEPARATOR) != 0)
+        at++;
+    if (!at || !words[at] || !words[at + 1]) {
+        hec_error("ab: two commands with " SEPARATOR " between them; usage: hec ab %s",
+                  hec_verb_info(HEC_VERB_AB)->usage);
+        return HEC_ERR_USAGE;
+    }
+    words[at] = NULL;
+    ab->plan.command[0] = words;
+    ab->plan.command[1] = words + at + 1;
+    for (int i = at + 1; words[i]; i++)
+        if (strcmp(words[i], SEPARATOR) == 0) {
+            hec_error("ab: " SEPARATOR " stands once, between A and B");
+            return HEC_ERR_USAGE;
+        }
+    return HEC_OK;
+}
+
+/* "1.5" or "1.5%" */
+static int parse_percent(const struct hec_args *args, enum hec_option option, double *out) {
+    const char *text = hec_args_value(args, option);
+    char *end;
+    if (!text)
+        return HEC_OK;
+    double value = strtod(text, &end);
+    if (end == text || (strcmp(end, "%") != 0 && *end) || !(value > 0 && value <= 50)) {
+        hec_error("--%s needs percent from above 0 to 50, not \"%s\"", hec_option_info(option)->name, text);
+        return HEC_ERR_USAGE;
+    }
+    *out = value / 100;
+    return HEC_OK;
+}
+
+static int parse_plan(struct ab *ab) {
+    struct hec_experiment_plan *plan = &ab->plan.plan;
+    struct hec_stop *stop = &ab->options.session.stop;
+    double pairs = 0, most = 0, seed = (double)(hec_clock_wall_ns() & 0xffffffff), steps = 0, seconds = 0, warm_up = 1;
+    int err = 0;
+    if ((err = hec_args_number(&ab->args, HEC_OPT_PAIRS, 2, PAIRS_MOST, &pairs)) < 0 ||
+        (err = hec_args_number(&ab->args, HEC_OPT_PAIRS_MOST, 4, PAIRS_MOST, &most)) < 0 ||
+        (err = hec_args_number(&ab->args, HEC_OPT_SEED, 0, 4294967295.0, &seed)) < 0 ||
+        (err = hec_args_number(&ab->args, HEC_OPT_STEPS, 6, 1e9, &steps)) < 0 ||
+        (err = hec_args_number(&ab->args, HEC_OPT_SECONDS, 1, 1e6, &seconds)) < 0 ||
+        (err = hec_args_number(&ab->args, HEC_OPT_WARM_UP, 0, 100, &warm_up)) < 0 ||
+        (err = parse_percent(&ab->args, HEC_OPT_UNTIL, &plan->until)) < 0 ||
+        (err = parse_percent(&ab->args, HEC_OPT_MARGIN, &plan->margin)) < 0)
+        return err;
+    if (pairs > 0 && plan->until > 0) {
+        hec_error("ab: --pairs and --until exclude each other: one fixes the number of pairs, the other the precision");
+        return HEC_ERR_USAGE;
+    }
+    plan->seed = (uint64_t)seed;
+    plan->pairs = (int)pairs;
+    plan->pairs_most = (int)most;
+    stop->steps = (int64_t)steps;
+    stop->after_ns = (int64_t)(seconds * (double)HEC_NS_PER_S);
+    ab->plan.warm_up = (int)warm_up;
+    return HEC_OK;
+}
+
+static int parse(struct ab *ab, int argc, char **argv) {
+    struct hec_session_options *session = &ab->options.session;
+    int err = hec_args_parse(HEC_VERB_AB, argc, argv, &ab->args);
+    if (err != HEC_OK)
+        return err;
+    session->trace = HEC_TRACE_OFF;
+    if ((err = split(ab)) < 0 || (err = parse_plan(ab)) < 0 || (err = hec_load_tracing(&ab->args, session)) < 0 ||
+        (err = hec_load_price(&ab->args, &ab->price)) < 0 ||
+        (err = hec_load_style(&ab->args, STDOUT_FILENO, &ab->style)) < 0)
+        return err;
+    session->simulated = hec_args_value(&ab->args, HEC_OPT_SIM);
+    ab->options.in_place = hec_args_has(&ab->args, HEC_OPT_IN_PLACE);
+    return HEC_OK;
+}
+
+/* ---- a trial ---- */
+
+static void begin(void *context, const struct hec_ab_outcome *so_far) {
+    struct ab *ab = context;
+    (void)ab;
+    (void)so_far;
+}
+
+/* Means of equal parts of the steps. What is not finite stays so. */
+static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, struct hec_experiment_trial *out) {
+    double sum[HEC_EXPERIMENT_BINS] = {0};
+    int count[HEC_EXPERIMENT_BINS] = {0};
+    for (int64_t i = 0; i < steps->loss_count && of_steps > 0; i++) {
+        int64_t step = steps->losses[i].step;
+        int bin = (int)(step * HEC_EXPERIMENT_BINS / of_steps);
+        if (step >= of_steps)
+            continue;
+        sum[bin] += isfinite(steps->losses[i].value) ? steps->losses[i].value : INFINITY;
+        count[bin]++;
+        out->loss_count++;
+    }
+    for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
+        if (count[i])
+            out->loss[i] = sum[i] / count[i];
+}
+
+static int measure(void *context, const struct hec_ab_outcome *so_far, const struct hec_session *session,
+                   const struct hec_session_result *result, struct hec_experiment_trial *out, int64_t *steps,
+                   struct hec_why *why) {
+    struct ab *ab = context;
+    struct hec_reader *reader;
+    struct hec_trial trial;
+    struct hec_trial_block blocks[HEC_PACED_MAX];
+    int64_t planned = ab->options.session.stop.steps;
+    hec_summary_free(&ab->last);
+    int err = hec_session_open_run(session, &reader, why);
+    if (err == HEC_OK)
+        err = hec_load_summary_reader(reader, result->path, &ab->args, &ab->price, &ab->last, why);
+    if (err < 0)
+        return err;
+    hec_trial_of(&ab->last, blocks, &trial);
+    out->steady = trial.whole;
+    out->run = trial.run;
+    out->stopped = result->stopped != HEC_STOPPED_NOT;
+    *steps = planned && planned < ab->last.timeline.steps.count ? planned : ab->last.timeline.steps.count;
+    bin_losses(&ab->last.timeline.steps, so_far->count ? so_far->plan.loss_steps : *steps, out);
+    return HEC_OK;
+}
+
+/* The run of a trial that counts is kept until the end: what moved in the ledger is of all of them. */
+static int keep(struct ab *ab, int side) {
+    struct hec_summary *grown = realloc(ab->runs[side], (size_t)(ab->counts[side] + 1) * sizeof *grown);
+    if (!grown)
+        return HEC_ERR_NOMEM;
+    ab->runs[side] = grown;
+    grown[ab->counts[side]++] = ab->last;
+    ab->last = (struct hec_summary){0};
+    return HEC_OK;
+}
+
+static void say(const struct hec_ab_outcome *so_far) {
+    const struct hec_experiment_result *r = &so_far->result;
+    char interval[64] = "", left[64] = "";
+    if (isfinite(r->look.high))
+        snprintf(interval, sizeof interval, " (%.3f to %.3f)", r->look.low, r->look.high);
+    if (r->look.pairs_left > 0)
+        snprintf(left, sizeof left, "; about %d pairs more", r->look.pairs_left);
+    if (so_far->pair < 0)
+        fprintf(stderr, "hec: warm-up of %c: %.1f s\n", "AB"[so_far->side], so_far -> end.seconds);
+    else if (r->pairs == so_far->pair + 1)
+        fprintf(stderr, "hec: pair %d: B / A %.4f%s%s\n", r->pairs, r->look.ratio, interval, left);
+}
+
+static int after(void *context, const struct hec_ab_outcome *so_far, struct hec_why *why) {
+    struct ab *ab = context;
+    const struct hec_experiment_result *r = &so_far->result;
+    say(so_far);
+    if (r->pairs && r->quantity[r->judged].shown == HEC_SHOWN_UNKNOWN)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                        "nothing to compare: trials that are ended early need steps (hooks or marks) or --units, and "
+                        "joules or time of both");
+    if (so_far->pair >= 0 && keep(ab, so_far->side) < 0)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the trials' analyses");
+    return HEC_OK;
+}
+
+/* ---- the whole ---- */
+
+static int print(const struct ab *ab, const struct hec_ab_outcome *outcome) {
+    struct hec_versus *versus = calloc(1, sizeof *versus);
+    struct hec_buf out;
+    int pairs = outcome->result.pairs, err = versus ? HEC_OK : HEC_ERR_NOMEM;
+    hec_buf_init(&out, 16u << 20);
+    if (!err) {
+        for (int side = 0; side < 2; side++)
+            versus->side[side] = (struct hec_side){ab->runs[side], pairs};
+        hec_unlikes_find(versus->side, &versus->unlikes);
+        hec_moved_find(versus->side, &versus->moved);
+        memcpy(versus->quantity, outcome->result.quantity, sizeof versus->quantity);
+        err = hec_versus_terminal(versus, &ab->style, &out);
+    }
+    if (err == HEC_OK)
+        err = hec_print(&out);
+    hec_buf_free(&out);
+    free(versus);
+    return err;
+}
+
+static int failed(const struct hec_ab_outcome *outcome) {
+    const char *tail = outcome->end.tail;
+    hec_error("ab: %c failed: exit status %d%s", "AB"[outcome->side], outcome -> end.exit_status,
+              tail[0] ? "; the last of what it printed:" : ", and it printed nothing");
+    if (tail[0])
+        fprintf(stderr, "%s%s", tail, tail[strlen(tail) - 1] == '\n' ? "" : "\n");
+    return 1;
+}
+
+/* The exit status. */
+static int experiment(struct ab *ab, struct hec_trials *trials) {
+    struct hec_ab_watch watch = {begin, measure, after, ab};
+    struct hec_ab_outcome outcome;
+    struct hec_why why = {""};
+    int err = hec_ab_run(trials, &ab->plan, &watch, &outcome, &why), status = hec_err_exit_status(err);
+    if (err < 0)
+        hec_error("ab: %s", why.text[0] ? why.text : hec_err_text(err));
+    else if (outcome.state == HEC_AB_FAILED)
+        status = failed(&outcome);
+    if (outcome.result.pairs > 0 && (err = print(ab, &outcome)) < 0)
+        status = status ? status : hec_err_exit_status(err);
+    if (outcome.state == HEC_AB_INTERRUPTED)
+        status = 128 + outcome.end.asked;
+    hec_ab_free(&outcome);
+    return status;
+}
+
+static int run(struct ab *ab) {
+    struct hec_trials *trials;
+    struct hec_why why = {""};
+    const char *parent = getenv("TMPDIR");
+    int status = 1, err = hec_keeper_start(&ab->options.layer, NULL, &why);
+    if (err == HEC_OK)
+        err = hec_scratch_make(&ab->scratch, parent && *parent ? parent : "/tmp", &why);
+    snprintf(ab->run_file, sizeof ab->run_file, "%.*s/trial.hec", PATH_MAX - 16, ab->scratch.path);
+    ab->options.session.output = ab->run_file;
+    ab->options.session.overwrite = true;
+    if (err == HEC_OK && (err = hec_trials_open(&ab->options, &trials, &why)) == HEC_OK) {
+        status = experiment(ab, trials);
+        hec_trials_close(trials);
+    } else {
+        hec_error("ab: %s", why.text);
+        status = hec_err_exit_status(err);
+    }
+    hec_scratch_remove(&ab->scratch);
+    return status;
+}
+
+int hec_verb_ab(int argc, char **argv) {
+    struct ab ab = {.options = {.session = hec_session_defaults()}};
+    int err = parse(&ab, argc, argv);
+    int status = err < 0 ? hec_err_exit_status(err) : err > 0 ? 0 : run(&ab);
+    hec_summary_free(&ab.last);
+    for (int side = 0; side < 2; side++) {
+        for (int i = 0; i < ab.counts[side]; i++)
+            hec_summary_free(&ab.runs[side][i]);
+        free(ab.runs[side]);
+    }
+    fflush(NULL);
+    _exit(status); /* an abandoned driver thread must not hold the exit up */
+}
