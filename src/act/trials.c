@@ -1,40 +1,93 @@
 #include "act/trials.h"
 
+#include "base/scratch.h"
+#include "launch/environ.h"
 #include "launch/keeper.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct hec_trials {
     struct hec_trials_options options;
+    struct hec_scratch scratch; /* of the trials' run file and of their caches */
+    char run_file[PATH_MAX], caches[PATH_MAX];
+    const char *shared[2];
+    struct hec_environ environ;
     struct hec_layer *layer;
-    bool used; /* the layer holds what the last trial wrote */
+    int count; /* trials so far */
 };
+
+/* A fresh set in place has a folder of its own in each trial; in a layer every trial finds the one folder empty. */
+static int make_caches(struct hec_trials *t, struct hec_why *why) {
+    if (t->options.caches == HEC_CACHES_USER)
+        return HEC_OK;
+    snprintf(t->caches, sizeof t->caches, "%.*s/caches-%d", PATH_MAX - 32, t->scratch.path, t->count);
+    if (mkdir(t->caches, 0700) < 0)
+        return hec_fail(why, hec_err_from_errno(errno), "no folder for compile caches: %s: %s", t->caches,
+                        strerror(errno));
+    int err = hec_caches_set(t->caches, &t->environ, why);
+    t->options.session.environment = t->environ.list;
+    return err;
+}
+
+static int prepare(struct hec_trials *t, struct hec_why *why) {
+    struct hec_session_options *session = &t->options.session;
+    const char *parent = getenv("TMPDIR");
+    int err = hec_environ_copy(&t->environ, session->environment ? session->environment : environ);
+    if (err < 0)
+        return hec_fail(why, err, "no memory for the environment");
+    session->environment = t->environ.list;
+    if ((err = hec_scratch_make(&t->scratch, parent && *parent ? parent : "/tmp", why)) < 0 ||
+        (err = make_caches(t, why)) < 0)
+        return err;
+    snprintf(t->run_file, sizeof t->run_file, "%.*s/trial.hec", PATH_MAX - 16, t->scratch.path);
+    session->output = t->run_file;
+    session->overwrite = true;
+    session->tied = true;
+    if (t->options.in_place)
+        return HEC_OK;
+    t->shared[0] = t->options.caches == HEC_CACHES_TRIALS ? t->caches : NULL;
+    t->options.layer.shared = t->shared;
+    t->options.layer.environment = t->environ.list;
+    err = hec_layer_open(&t->options.layer, &t->layer, why);
+    session->layer = t->layer;
+    return err;
+}
 
 int hec_trials_open(const struct hec_trials_options *options, struct hec_trials **out, struct hec_why *why) {
     struct hec_trials *t = *out = calloc(1, sizeof *t);
     if (!t)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for trials");
     t->options = *options;
-    int err = options->in_place ? HEC_OK : hec_layer_open(&options->layer, &t->layer, why);
+    int err = prepare(t, why);
     if (err < 0) {
-        free(t);
+        hec_trials_close(t);
         *out = NULL;
-        return err;
     }
-    t->options.session.layer = t->layer;
-    t->options.session.tied = true;
-    return HEC_OK;
+    return err;
 }
 
 void hec_trials_close(struct hec_trials *t) {
     if (!t)
         return;
     hec_layer_close(t->layer);
+    hec_scratch_remove(&t->scratch);
+    hec_environ_free(&t->environ);
     free(t);
+}
+
+/* Every trial begins as the first one did. */
+static int renew(struct hec_trials *t, struct hec_why *why) {
+    if (t->count == 0)
+        return HEC_OK;
+    if (t->layer)
+        return hec_layer_renew(t->layer, why);
+    return t->options.caches == HEC_CACHES_FRESH ? make_caches(t, why) : HEC_OK;
 }
 
 const struct hec_layer *hec_trials_layer(const struct hec_trials *t) {
@@ -48,7 +101,7 @@ static void read_tail(FILE *output, char tail[HEC_TRIAL_TAIL]) {
     tail[got] = '\0';
 }
 
-static int run(struct hec_trials *t, const struct hec_session_options *options,
+static int run(const struct hec_session_options *options,
                int (*measure)(void *context, const struct hec_session *session, const struct hec_session_result *result,
                               struct hec_why *why),
                void *context, struct hec_trial_end *end, struct hec_why *why) {
@@ -70,7 +123,6 @@ static int run(struct hec_trials *t, const struct hec_session_options *options,
     if (!err && !end->asked)
         err = measure(context, session, &result, why);
     hec_session_close(session);
-    t->used = true;
     return err;
 }
 
@@ -78,17 +130,18 @@ int hec_trials_run(struct hec_trials *t, char **command,
                    int (*measure)(void *context, const struct hec_session *session,
                                   const struct hec_session_result *result, struct hec_why *why),
                    void *context, struct hec_trial_end *end, struct hec_why *why) {
-    struct hec_session_options options = t->options.session;
     memset(end, 0, sizeof *end);
-    int err = t->used && t->layer ? hec_layer_renew(t->layer, why) : HEC_OK;
+    int err = renew(t, why);
     if (err < 0)
         return err;
+    struct hec_session_options options = t->options.session;
+    t->count++;
     FILE *output = tmpfile();
     if (!output)
         return hec_fail(why, hec_err_from_errno(errno), "no file for what the command prints: %s", strerror(errno));
     options.command = command;
     options.command_output = fileno(output);
-    err = run(t, &options, measure, context, end, why);
+    err = run(&options, measure, context, end, why);
     read_tail(output, end->tail);
     fclose(output);
     return err;

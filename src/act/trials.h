@@ -9,14 +9,17 @@
 #ifndef HEC_ACT_TRIALS_H
 #define HEC_ACT_TRIALS_H
 
+#include "act/caches.h"
 #include "launch/layer.h"
 #include "launch/session.h"
 
 #define HEC_TRIAL_TAIL 2048
 
 struct hec_trials_options {
-    struct hec_session_options session; /* of every trial; its command is given with each */
+    struct hec_session_options
+        session; /* of every trial; its command is given with each, its run file is made by this */
     struct hec_layer_options layer;
+    enum hec_caches caches;
     bool in_place; /* no layer: trials write where the command writes */
 };
 

@@ -2,7 +2,6 @@
 #include "act/ab.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/scratch.h"
 #include "cli/load.h"
 #include "cli/trial_of.h"
 #include "launch/keeper.h"
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SEPARATOR ":::"
@@ -24,8 +22,6 @@ struct ab {
     struct hec_report_style style;
     struct hec_ab plan;
     struct hec_trials_options options;
-    struct hec_scratch scratch; /* of the trials' run files */
-    char run_file[PATH_MAX];
     struct hec_summary *runs[2]; /* of complete pairs, and of the one at hand */
     int counts[2];
     struct hec_summary last; /* of the trial at hand */
@@ -108,6 +104,12 @@ static int parse(struct ab *ab, int argc, char **argv) {
         return err;
     session->simulated = hec_args_value(&ab->args, HEC_OPT_SIM);
     ab->options.in_place = hec_args_has(&ab->args, HEC_OPT_IN_PLACE);
+    const char *caches = hec_args_value(&ab->args, HEC_OPT_CACHES);
+    ab->options.caches = caches ? hec_caches_find(caches) : HEC_CACHES_TRIALS;
+    if (ab->options.caches == HEC_CACHES_COUNT) {
+        hec_error("--caches needs trials, fresh or user, not \"%s\"", caches);
+        return HEC_ERR_USAGE;
+    }
     return HEC_OK;
 }
 
@@ -233,7 +235,9 @@ static int experiment(struct ab *ab, struct hec_trials *trials) {
     struct hec_ab_watch watch = {begin, measure, after, ab};
     struct hec_ab_outcome outcome;
     struct hec_why why = {""};
-    int err = hec_ab_run(trials, &ab->plan, &watch, &outcome, &why), status = hec_err_exit_status(err);
+    int err = hec_ab_run(trials, &ab->plan, &watch, &outcome, &why);
+    bool started = outcome.end.seconds > 0 || !outcome.end.exit_status;
+    int status = err < 0 && !started ? outcome.end.exit_status : hec_err_exit_status(err);
     if (err < 0)
         hec_error("ab: %s", why.text[0] ? why.text : hec_err_text(err));
     else if (outcome.state == HEC_AB_FAILED)
@@ -249,21 +253,15 @@ static int experiment(struct ab *ab, struct hec_trials *trials) {
 static int run(struct ab *ab) {
     struct hec_trials *trials;
     struct hec_why why = {""};
-    const char *parent = getenv("TMPDIR");
-    int status = 1, err = hec_keeper_start(&ab->options.layer, NULL, &why);
+    int status, err = hec_keeper_start(&ab->options.layer, NULL, &why);
     if (err == HEC_OK)
-        err = hec_scratch_make(&ab->scratch, parent && *parent ? parent : "/tmp", &why);
-    snprintf(ab->run_file, sizeof ab->run_file, "%.*s/trial.hec", PATH_MAX - 16, ab->scratch.path);
-    ab->options.session.output = ab->run_file;
-    ab->options.session.overwrite = true;
-    if (err == HEC_OK && (err = hec_trials_open(&ab->options, &trials, &why)) == HEC_OK) {
-        status = experiment(ab, trials);
-        hec_trials_close(trials);
-    } else {
+        err = hec_trials_open(&ab->options, &trials, &why);
+    if (err < 0) {
         hec_error("ab: %s", why.text);
-        status = hec_err_exit_status(err);
+        return hec_err_exit_status(err);
     }
-    hec_scratch_remove(&ab->scratch);
+    status = experiment(ab, trials);
+    hec_trials_close(trials);
     return status;
 }
 

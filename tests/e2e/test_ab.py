@@ -1,0 +1,136 @@
+"""`hec ab` on the simulated GPU: what it says of a known difference, how trials end, and what they leave behind."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import BINARY, Hec
+
+PLAY = [BINARY, "sim", "healthy-train", "--marks", "--seconds"]
+# A program that takes steps until it is asked to end, and says so beside its other output.
+STEPS = """
+import hec, pathlib, signal, sys, time
+def end(number, frame):
+    pathlib.Path("asked").write_text(str(number))
+    sys.exit(7)
+signal.signal(signal.SIGTERM, end)
+for n in range(100000):
+    time.sleep(0.01)
+    hec.step(1)
+    pathlib.Path("steps").write_text(str(n + 1))
+"""
+
+
+def ab(hec, *words, **options):
+    return hec("ab", "--sim", "h200", "--seed", 1, *words, timeout=120, **options)
+
+
+def state_of(folder):
+    """Names, kinds, modes, times and contents."""
+    return {str(path.relative_to(folder)): (path.lstat().st_mode, path.lstat().st_mtime_ns,
+                                            path.read_bytes() if path.is_file() else None)
+            for path in sorted(pathlib.Path(folder).rglob("*"))}
+
+
+def layers_work(hec):
+    done = ab(hec, "--pairs", 2, "--warm-up", 0, "--", "true", ":::", "true")
+    return "overlay" not in done.stderr and "namespace" not in done.stderr
+
+
+@pytest.fixture
+def place(hec):
+    """The options for trials here: in a layer where the system allows it."""
+    return [] if layers_work(hec) else ["--in-place"]
+
+
+def test_known_difference(hec, place):
+    done = ab(hec, *place, "--pairs", 2, "--warm-up", 0, "--", *PLAY, 1.5, ":::", BINARY, "sim", "fp32", "--marks",
+              "--seconds", 1.5)
+    assert done.returncode == 0, done.stderr
+    assert "lost: B takes" in " ".join(done.stdout.split()), done.stdout
+    assert done.stderr.count("hec: pair") == 2
+
+
+def test_wrong_words(hec):
+    for words, sentence in (
+            (["--", "true"], "two commands with :::"), (["--", ":::", "true"], "two commands with :::"),
+            (["--", "true", ":::"], "two commands with :::"), (["--", "a", ":::", "b", ":::", "c"], "stands once"),
+            (["--pairs", "4", "--until", "1%", "--", "a", ":::", "b"], "exclude each other"),
+            (["--until", "0", "--", "a", ":::", "b"], "--until needs percent"),
+            (["--caches", "mine", "--", "a", ":::", "b"], "trials, fresh or user")):
+        done = ab(hec, *words)
+        assert done.returncode == 2 and sentence in done.stderr, (words, done.stderr)
+
+
+def test_a_command_that_fails_ends_it(hec, place):
+    """Its own words are shown, and nothing is compared."""
+    done = ab(hec, *place, "--", *PLAY, 1, ":::", "sh", "-c", "echo it broke >&2; exit 3")
+    assert done.returncode == 1
+    assert "B failed: exit status 3" in done.stderr and "it broke" in done.stderr and "found" not in done.stdout
+    done = ab(hec, *place, "--", "no-such-command", ":::", "true")
+    assert done.returncode == 127 and "command not found" in done.stderr
+
+
+def test_steps_end_a_trial_as_a_scheduler_would(hec):
+    """SIGTERM, after so many steps; the program's status then is no failure. In place, what it writes is there."""
+    command = [sys.executable, "-c", STEPS]
+    done = ab(hec, "--in-place", "--warm-up", 0, "--pairs", 2, "--steps", 50, "--", *command, ":::", *command)
+    assert done.returncode == 0, done.stderr
+    assert (hec.folder / "asked").read_text() == str(int(signal.SIGTERM))
+    assert 50 <= int((hec.folder / "steps").read_text()) < 1000
+    assert "joules are not known" in " ".join(done.stdout.split())  # a program that used no GPU
+
+
+def test_nothing_to_compare(hec, place):
+    done = ab(hec, *place, "--warm-up", 0, "--seconds", 1, "--", "sleep", "60", ":::", "sleep", "60")
+    assert done.returncode != 0 and "nothing to compare" in done.stderr
+
+
+def test_every_trial_begins_as_the_first(hec):
+    """The folder, the home and the place for temporary files are as they were, in each trial and afterwards."""
+    if not layers_work(hec):
+        pytest.skip("this system allows no scratch layer: hec ab says so and asks for --in-place")
+    folder = hec.folder / "work"
+    home, temporary = folder / "home", hec.folder / "temporary"
+    for path in (folder, home, temporary):
+        path.mkdir()
+    (folder / "data").write_text("precious")
+    script = ("set -e; for d in . $HOME $TMPDIR; do test ! -e $d/new; touch $d/new; done; echo lost > data; mkdir -p out; "
+              "mv data out/; ")
+    before = state_of(folder), state_of(temporary)
+    environment = {"HOME": str(home), "TMPDIR": str(temporary)}
+    inside = Hec(BINARY, folder)
+    done = ab(inside, "--warm-up", 0, "--pairs", 2, "--", "sh", "-c", script + f"exec {' '.join(PLAY)} 1", ":::", "sh", "-c",
+              script + f"exec {' '.join(PLAY)} 1", env=environment)
+    assert done.returncode == 0, done.stderr
+    assert (state_of(folder), state_of(temporary)) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(hec, place, number):
+    """The trial ends with it, what there is stays readable, and the status is that of the signal."""
+    mark = f"HEC_TEST_AB=_{os.getpid()}_{time.monotonic_ns()}"
+    process = hec.popen("ab", "--sim", "h200", *place, "--warm-up", "0", "--", "env", mark, *PLAY, "60", ":::", *PLAY, "60",
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+
+    def there():
+        return [pid for pid in os.listdir("/proc") if pid.isdigit() and mark.encode() in read(f"/proc/{pid}/environ")]
+
+    while not there() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert there() == []
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError:
+        return b""
