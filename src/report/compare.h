@@ -16,15 +16,6 @@ struct hec_versus {
     struct hec_comparison quantity[HEC_QUANTITY_COUNT];
 };
 
-enum hec_verdict {
-    HEC_VERDICT_NOT_SHOWN,
-    HEC_VERDICT_SAVED,  /* joules */
-    HEC_VERDICT_LOST,   /* joules */
-    HEC_VERDICT_FASTER, /* where joules are unknown */
-    HEC_VERDICT_SLOWER,
-    HEC_VERDICT_COUNT
-};
-
 int hec_versus_terminal(const struct hec_versus *versus, const struct hec_report_style *style, struct hec_buf *out);
 int hec_versus_markdown(const struct hec_versus *versus, struct hec_buf *out);
 /* JSON of docs/compare.schema.json, and that schema: both from compare.def. */

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static json_t *range(const struct hec_versus *v, int quantity, double low, double value, double high) {
-    return hec_versus_has_interval(v, (enum hec_quantity)quantity) ? interval(low, value, high)
-                                                                   : interval(NAN, value, NAN);
-}
-
 static json_t *notes_of(const struct hec_versus *v) {
     char notes[HEC_VERSUS_NOTES_MAX][HEC_VERSUS_NOTE];
     int count = hec_versus_notes(v, notes);
@@ -24,5 +19,6 @@ static json_t *notes_of(const struct hec_versus *v) {
 #include "report/json_objects.h"
 
 int hec_versus_json(const struct hec_versus *versus, struct hec_buf *out) {
-    return hec_json_print(json_comparison(versus), out);
+    struct hec_answer answer = hec_versus_answer(versus);
+    return hec_json_print(json_comparison(versus, &answer), out);
 }

@@ -1,6 +1,6 @@
 /* A comparison for people: the answer first, then what supports it. */
+#include "report/answer_print.h"
 #include "report/compare_words.h"
-#include "report/page.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,31 +28,20 @@ static void put_sides(struct hec_page *page, const struct hec_versus *v) {
     put_side(page, &v->side[1], "B");
 }
 
-static void put_answer(struct hec_page *page, const struct hec_versus *v) {
-    static const enum hec_tone tones[] = {[HEC_VERDICT_NOT_SHOWN] = HEC_TONE_BOLD,
-                                          [HEC_VERDICT_SAVED] = HEC_TONE_GOOD,
-                                          [HEC_VERDICT_LOST] = HEC_TONE_BAD,
-                                          [HEC_VERDICT_FASTER] = HEC_TONE_GOOD,
-                                          [HEC_VERDICT_SLOWER] = HEC_TONE_BAD};
-    char sentence[HEC_VERSUS_SENTENCE], notes[HEC_VERSUS_NOTES_MAX][HEC_VERSUS_NOTE];
-    hec_page_row(page, 2, "found", tones[hec_versus_verdict(v)], "%s", hec_versus_sentence(sentence, v));
+static void put_answer(struct hec_page *page, const struct hec_versus *v, const struct hec_answer *answer) {
+    char notes[HEC_VERSUS_NOTES_MAX][HEC_VERSUS_NOTE];
+    hec_answer_page(page, answer);
     int count = hec_versus_notes(v, notes);
     for (int i = 0; i < count; i++)
         hec_page_row(page, 2, i ? "" : "note", i == 0 && v->unlikes.grave ? HEC_TONE_WARN : HEC_TONE_PLAIN, "%s",
                      notes[i]);
 }
 
-static void put_quantities(struct hec_page *page, const struct hec_versus *v) {
+static void put_quantities(struct hec_page *page, const struct hec_versus *v, const struct hec_answer *answer) {
     hec_page_blank(page);
     char of[192];
     hec_page_row(page, 0, "Compared", HEC_TONE_PLAIN, "%s", hec_quantities_of(of, v));
-    hec_page_line(page, 0, "", HEC_TONE_DIM, "%9s %9s  %7s  %s", "A", "B", "B to A", "95 % interval");
-    for (int i = 0; i < HEC_QUANTITY_COUNT; i++) {
-        struct hec_quantity_words words;
-        if (hec_quantity_words(v, i, &words))
-            hec_page_line(page, 2, words.label, HEC_TONE_PLAIN, "%9s %9s  %7s  %-16s %s", words.value[0],
-                          words.value[1], words.change, words.range, words.shown);
-    }
+    hec_answer_table_page(page, answer);
 }
 
 static void signed_si(text out, double value, int digits, const char *unit) {
@@ -125,11 +114,12 @@ static void put_unlikes(struct hec_page *page, const struct hec_versus *v) {
 }
 
 int hec_versus_terminal(const struct hec_versus *v, const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_answer answer = hec_versus_answer(v);
     struct hec_page page;
     hec_page_init(&page, style, out);
     put_sides(&page, v);
-    put_answer(&page, v);
-    put_quantities(&page, v);
+    put_answer(&page, v, &answer);
+    put_quantities(&page, v, &answer);
     put_ledger(&page, v);
     put_findings(&page, v);
     put_unlikes(&page, v);

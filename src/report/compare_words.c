@@ -6,68 +6,6 @@
 
 typedef char text[HEC_FORMAT_SIZE];
 
-static const struct {
-    const char *name, *unit; /* stable */
-    const char *label, *short_unit;
-} quantities[HEC_QUANTITY_COUNT] = {
-    [HEC_QUANTITY_SECONDS] = {"seconds", "s", "run time", "s"},
-    [HEC_QUANTITY_JOULES] = {"joules", "J", "run energy", "J"},
-    [HEC_QUANTITY_JOULES_PER_UNIT] = {"joules_per_unit", "J/unit", "energy", "J"},
-    [HEC_QUANTITY_UNITS_PER_SECOND] = {"units_per_second", "units/s", "speed", "/s"},
-    [HEC_QUANTITY_SECONDS_PER_STEP] = {"seconds_per_step", "s/step", "a step", "s"},
-    [HEC_QUANTITY_WATTS] = {"watts", "W", "power", "W"},
-};
-
-const char *hec_quantity_name(enum hec_quantity quantity) {
-    return (unsigned)quantity < HEC_QUANTITY_COUNT ? quantities[quantity].name : "?";
-}
-
-const char *hec_quantity_unit(enum hec_quantity quantity) {
-    return (unsigned)quantity < HEC_QUANTITY_COUNT ? quantities[quantity].unit : "?";
-}
-
-/* As many decimals as the width of the interval bears: two digits of it. */
-int hec_change_decimals(double low, double high, double value) {
-    double width = isfinite(high - low) ? fabs(high - low) : fabs(value) / 10;
-    int decimals = width > 0 ? 1 - (int)floor(log10(width)) - 1 : 1;
-    return decimals < 0 ? 0 : decimals > 3 ? 3 : decimals;
-}
-
-/* Never "-0". */
-double hec_change_rounded(double value, int decimals) {
-    double scale = pow(10, decimals);
-    return round(value * scale) / scale + 0.0;
-}
-
-/* ---- quantities ---- */
-
-bool hec_quantity_words(const struct hec_versus *v, int at, struct hec_quantity_words *out) {
-    static const enum hec_quantity order[HEC_QUANTITY_COUNT] = {
-        HEC_QUANTITY_JOULES_PER_UNIT, HEC_QUANTITY_UNITS_PER_SECOND, HEC_QUANTITY_SECONDS_PER_STEP,
-        HEC_QUANTITY_WATTS,           HEC_QUANTITY_JOULES,           HEC_QUANTITY_SECONDS};
-    enum hec_quantity quantity = order[at];
-    static const char *const shown[] = {"not shown", "better", "worse", "changed", ""};
-    const struct hec_comparison *c = &v->quantity[quantity];
-    const char *unit = hec_side_unit(v->side);
-    bool per_unit = quantity == HEC_QUANTITY_JOULES_PER_UNIT || quantity == HEC_QUANTITY_UNITS_PER_SECOND;
-    *out = (struct hec_quantity_words){.shown = ""};
-    if (c->shown == HEC_SHOWN_UNKNOWN || (per_unit && !unit[0]) ||
-        (quantity == HEC_QUANTITY_SECONDS_PER_STEP && strcmp(unit, "step") == 0))
-        return false;
-    snprintf(out->label, sizeof out->label, "%s", quantities[quantity].label);
-    hec_format_si(out->value[0], c->a, 4, quantities[quantity].short_unit);
-    hec_format_si(out->value[1], c->b, 4, quantities[quantity].short_unit);
-    double low = 100 * (c->ratio_low - 1), high = 100 * (c->ratio_high - 1), change = 100 * (c->ratio - 1);
-    bool known = hec_versus_has_interval(v, quantity);
-    int decimals = known ? hec_change_decimals(low, high, change) : 1;
-    snprintf(out->change, sizeof out->change, "%+.*f %%", decimals, hec_change_rounded(change, decimals));
-    if (known)
-        snprintf(out->range, sizeof out->range, "%+.*f to %+.*f", decimals, hec_change_rounded(low, decimals), decimals,
-                 hec_change_rounded(high, decimals));
-    out->shown = shown[hec_versus_shown(v, quantity)];
-    return true;
-}
-
 char *hec_quantities_of(char out[192], const struct hec_versus *v) {
     const char *unit = hec_side_unit(v->side);
     const struct hec_paced *paced = &v->side[0].runs[0].paced;

@@ -20,7 +20,7 @@ static struct hec_ledger_device ledger[4][1];
 static struct hec_device_result results[4][1];
 static struct hec_finding finding[4][2];
 static struct hec_versus versus;
-static char sentence[HEC_VERSUS_SENTENCE];
+static char sentence[HEC_ANSWER_SENTENCE];
 
 static void begin(int count_a, int count_b) {
     memset(runs, 0, sizeof runs);
@@ -76,13 +76,19 @@ static void quantity(enum hec_quantity which, double a, double b, double low, do
                                 .between_runs = versus.side[0].count > 1 || versus.side[1].count > 1};
 }
 
+static enum hec_verdict verdict(void) {
+    struct hec_answer answer = hec_versus_answer(&versus);
+    return hec_answer_verdict(&answer);
+}
+
 static void find(void) {
     hec_unlikes_find(versus.side, &versus.unlikes);
     hec_moved_find(versus.side, &versus.moved);
 }
 
 static void assert_says(const char *words) {
-    hec_versus_sentence(sentence, &versus);
+    struct hec_answer answer = hec_versus_answer(&versus);
+    hec_answer_sentence(sentence, &answer);
     if (!strstr(sentence, words))
         fail_msg("\"%s\" does not say \"%s\"", sentence, words);
 }
@@ -233,13 +239,13 @@ static void test_sentence_and_swapped(void **unused) {
         if (swap) {
             quantity(HEC_QUANTITY_JOULES_PER_UNIT, 7.7, 10, 1 / 0.79, 1 / 0.75, HEC_SHOWN_WORSE);
             quantity(HEC_QUANTITY_UNITS_PER_SECOND, 130, 100, 1 / 1.33, 1 / 1.28, HEC_SHOWN_WORSE);
-            assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_LOST);
+            assert_int_equal(verdict(), HEC_VERDICT_LOST);
             assert_says("lost in these two runs: B took 30 % more joules per sample than A (27 to 33), and was 23 % "
                         "slower (22 to 25)");
         } else {
             quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 7.7, 0.75, 0.79, HEC_SHOWN_BETTER);
             quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 130, 1.28, 1.33, HEC_SHOWN_BETTER);
-            assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_SAVED);
+            assert_int_equal(verdict(), HEC_VERDICT_SAVED);
             assert_says("saved in these two runs: B took 23 % fewer joules per sample than A (21 to 25), and was 30 % "
                         "faster (28 to 33)");
         }
@@ -258,14 +264,14 @@ static void test_not_shown(void **unused) {
     find();
     quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 9.9, 0.96, 1.02, HEC_SHOWN_NOT);
     quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 350, 3.3, 3.7, HEC_SHOWN_BETTER);
-    assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_NOT_SHOWN);
+    assert_int_equal(verdict(), HEC_VERDICT_NOT_SHOWN);
     assert_says("not shown: B takes between 4 % fewer and 2 % more joules per sample than A, and is 3.5 times as fast "
                 "(3.3 to 3.7)");
     /* without steps one run a side shows nothing, whatever its blocks of time say */
     for (int i = 0; i < 2; i++)
         runs[i].paced.work = HEC_PACED_EVENLY;
     quantity(HEC_QUANTITY_JOULES_PER_UNIT, 10, 5, 0.49, 0.51, HEC_SHOWN_BETTER);
-    assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_NOT_SHOWN);
+    assert_int_equal(verdict(), HEC_VERDICT_NOT_SHOWN);
     assert_says("not shown: one run a side does not tell by how much runs vary; B took 50 % fewer joules per sample");
     /* and runs that are too short for an interval show nothing either */
     begin(1, 1);
@@ -277,9 +283,9 @@ static void test_not_shown(void **unused) {
     begin(2, 2);
     find();
     quantity(HEC_QUANTITY_JOULES, 10, 5, 0.4, 0.6, HEC_SHOWN_BETTER);
-    assert_int_equal(hec_versus_shown(&versus, HEC_QUANTITY_JOULES), HEC_SHOWN_BETTER);
+    assert_int_equal(hec_versus_answer(&versus).quantity[HEC_QUANTITY_JOULES].shown, HEC_SHOWN_BETTER);
     runs[3].units[0].count = 50;
-    assert_int_equal(hec_versus_shown(&versus, HEC_QUANTITY_JOULES), HEC_SHOWN_NOT);
+    assert_int_equal(hec_versus_answer(&versus).quantity[HEC_QUANTITY_JOULES].shown, HEC_SHOWN_NOT);
     assert_true(noted("did not do equal work"));
 }
 
@@ -296,7 +302,7 @@ static void test_time_alone(void **unused) {
     find();
     unknown_joules();
     quantity(HEC_QUANTITY_UNITS_PER_SECOND, 100, 80, 0.79, 0.81, HEC_SHOWN_WORSE);
-    assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_SLOWER);
+    assert_int_equal(verdict(), HEC_VERDICT_SLOWER);
     assert_says("slower in these two runs: B was 20 % slower than A (19 to 21); joules are not known");
     assert_true(noted("no joules of A: imported"));
     /* seconds of a run: less is faster, and the work is assumed */
@@ -307,7 +313,7 @@ static void test_time_alone(void **unused) {
     unknown_joules();
     quantity(HEC_QUANTITY_UNITS_PER_SECOND, NAN, NAN, NAN, NAN, HEC_SHOWN_UNKNOWN);
     quantity(HEC_QUANTITY_SECONDS, 10, 5, 0.4, 0.6, HEC_SHOWN_BETTER);
-    assert_int_equal(hec_versus_verdict(&versus), HEC_VERDICT_FASTER);
+    assert_int_equal(verdict(), HEC_VERDICT_FASTER);
     assert_says("faster: B is 2.0 times as fast as A (1.7 to 2.5), if both did the same work");
 }
 
