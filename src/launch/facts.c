@@ -61,30 +61,6 @@ void hec_facts_machine(const struct hec_sink *sink) {
     put(sink, "hec_version", HEC_VERSION);
 }
 
-static bool plain_word(const char *word) {
-    return *word &&
-           strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%") == strlen(word);
-}
-
-void hec_facts_command(char *const *argv, struct hec_buf *out) {
-    for (int i = 0; argv[i]; i++) {
-        if (i)
-            hec_buf_puts(out, " ");
-        if (plain_word(argv[i])) {
-            hec_buf_puts(out, argv[i]);
-            continue;
-        }
-        hec_buf_puts(out, "'");
-        for (const char *c = argv[i]; *c; c++) {
-            if (*c == '\'')
-                hec_buf_puts(out, "'\\''");
-            else
-                hec_buf_add(out, c, 1);
-        }
-        hec_buf_puts(out, "'");
-    }
-}
-
 void hec_facts_wall_time(int64_t wall_ns, char text[40]) {
     time_t seconds = (time_t)(wall_ns / HEC_NS_PER_S);
     struct tm local;

@@ -2,13 +2,10 @@
 #ifndef HEC_LAUNCH_FACTS_H
 #define HEC_LAUNCH_FACTS_H
 
-#include "base/buf.h"
 #include "model/run.h"
 
 /* host name, kernel, distribution, CPU model, cores, memory, hec's version, working folder */
 void hec_facts_machine(const struct hec_sink *sink);
-/* The command as one line that a shell would read back. */
-void hec_facts_command(char *const *argv, struct hec_buf *out);
 /* "2026-11-20T23:59:59+00:00" */
 void hec_facts_wall_time(int64_t wall_ns, char text[40]);
 

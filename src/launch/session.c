@@ -1,6 +1,7 @@
 #include "launch/session.h"
 
 #include "base/clock.h"
+#include "base/shell.h"
 #include "launch/child.h"
 #include "launch/environ.h"
 #include "launch/facts.h"
@@ -117,7 +118,7 @@ static void job_control(void *context, bool stopped) {
 static void record_start(struct hec_session *s) {
     struct hec_buf command;
     hec_buf_init(&command, 65536);
-    hec_facts_command(s->options.command, &command);
+    hec_shell_line(s->options.command, &command);
     s->sink->meta(s->sink->context, "command", hec_buf_text(&command));
     hec_buf_free(&command);
     hec_facts_machine(s->sink);

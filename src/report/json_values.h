@@ -4,15 +4,27 @@
 
 #include "report/format.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Text from outside: no control characters, valid UTF-8. */
 static inline json_t *of_STRING(const char *from) {
     char clean[1100];
     return json_string(hec_format_clean(clean, sizeof clean, from, true));
+}
+/* For programs alone: JSON escapes control characters. */
+static inline json_t *of_EXACT(const char *from) {
+    json_t *exact = from ? json_string(from) : json_null();
+    return exact ? exact : of_STRING(from); /* no UTF-8 */
+}
+static inline json_t *of_DIGITS(uint64_t value) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu64, value);
+    return json_string(digits);
 }
 static inline json_t *of_TEXT(const char *from) {
     return from[0] ? of_STRING(from) : json_null();
@@ -45,6 +57,7 @@ static inline json_t *of_MAYBE(int value) {
 #define of_DIMENSIONS(made) (made)
 #define of_METRICS(made) (made)
 #define of_NUMBERS(made) (made)
+#define of_LOSSES(made) (made)
 
 static inline json_t *interval(double low, double value, double high) {
     if (!isfinite(value))

@@ -1,0 +1,88 @@
+/* The receipt of an experiment: all that it takes to check its verdict and to run it again. One side alone is a baseline of
+ * `hec check`. Pure: bytes out; cli/receipt_read.h reads them back. */
+#ifndef HEC_REPORT_RECEIPT_H
+#define HEC_REPORT_RECEIPT_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "prove/experiment.h"
+#include "report/report.h"
+
+#include <stddef.h>
+
+#define HEC_RECEIPT_SCHEMA "hec.receipt/1"
+#define HEC_RECEIPT_TRIALS_MOST 4096
+
+/* Lists own their texts; hec_receipt_add_* fill them. A failed one makes the receipt's `error`, so that who fills it checks once. */
+struct hec_receipt_words {
+    char **list; /* ends with NULL, as argv does; NULL where there is none */
+    int count;
+};
+struct hec_receipt_facts {
+    struct hec_receipt_fact {
+        char *name, *value;
+    } * list;
+    int count;
+};
+
+enum hec_receipt_writes { HEC_RECEIPT_IN_PLACE, HEC_RECEIPT_ON_DISK, HEC_RECEIPT_IN_MEMORY, HEC_RECEIPT_WRITES };
+enum hec_receipt_caches { HEC_RECEIPT_CACHES_SHARED, HEC_RECEIPT_CACHES_PER_TRIAL, HEC_RECEIPT_CACHES };
+
+struct hec_receipt {
+    char created[40]; /* wall time, ISO 8601 with zone */
+    char hec_version[32];
+    char *folder;                        /* where the commands ran; NULL: unknown */
+    struct hec_receipt_words command[2]; /* A, B; of a baseline B has no words */
+
+    struct hec_receipt_facts environment; /* what of it matters: receipt_environment.def */
+    struct hec_receipt_words withheld;    /* names whose values look like secrets */
+    struct hec_receipt_facts facts;       /* versions and machine; names as of hec_alike_name where there is one */
+
+    /* How trials ran. */
+    int64_t steps;                    /* a trial was ended after so many; 0: not by this */
+    double seconds;                   /* the same */
+    int warm_up;                      /* trials of each side before the first pair */
+    char *simulated;                  /* --sim; NULL: real devices */
+    struct hec_receipt_words units;   /* --units */
+    enum hec_receipt_writes writes;   /* where what trials wrote went: a layer that is gone, or in place */
+    struct hec_receipt_words covered; /* folders over which that layer lay */
+    struct hec_receipt_words left;    /* sentences: what trials may have left behind all the same */
+    enum hec_receipt_caches caches;   /* those of compilers */
+    int trace;                        /* enum hec_trace_mode */
+    double trace_memory_mb;
+    bool hooks;
+
+    char unit[64]; /* of work; "": none known of all trials */
+    struct hec_experiment_plan plan;
+    struct hec_experiment_trial *trials; /* in the order in which they ran; owned */
+    int trial_count;
+    struct hec_experiment_result result; /* hec_receipt_judge; of a baseline nothing */
+    int error;                           /* of filling it: HEC_ERR_NOMEM, HEC_ERR_LIMIT */
+};
+
+/* An empty one is all 0. */
+void hec_receipt_free(struct hec_receipt *receipt);
+/* text: a member of the receipt, which it replaces. */
+void hec_receipt_set(struct hec_receipt *receipt, char **text, const char *value);
+void hec_receipt_add_word(struct hec_receipt *receipt, struct hec_receipt_words *words, const char *word);
+void hec_receipt_add_fact(struct hec_receipt *receipt, struct hec_receipt_facts *facts, const char *name,
+                          const char *value);
+/* Of NAME=VALUE, NULL at the end, those that matter, in order of their names; secrets by name alone. */
+void hec_receipt_add_environment(struct hec_receipt *receipt, char *const *variables);
+void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial);
+
+const char *hec_receipt_fact(const struct hec_receipt_facts *facts, const char *name); /* NULL: it has none */
+bool hec_receipt_is_baseline(const struct hec_receipt *receipt);
+
+/* The result, from plan and trials. HEC_ERR_NOMEM. */
+int hec_receipt_judge(struct hec_receipt *receipt);
+
+/* JSON of docs/receipt.schema.json, and that schema: both from receipt.def. Numbers are exact. */
+int hec_receipt_json(const struct hec_receipt *receipt, struct hec_buf *out);
+int hec_receipt_schema(struct hec_buf *out);
+/* For a pull request: the verdict first. */
+int hec_receipt_markdown(const struct hec_receipt *receipt, struct hec_buf *out);
+/* The verdict for people, as `hec ab` prints it at its end. */
+int hec_receipt_terminal(const struct hec_receipt *receipt, const struct hec_report_style *style, struct hec_buf *out);
+
+#endif

@@ -1,0 +1,120 @@
+/* A receipt as Markdown, for a pull request: the verdict first, then what it rests on. */
+#include "base/shell.h"
+#include "report/answer_print.h"
+#include "report/markdown.h"
+#include "report/receipt_digest.h"
+#include "report/receipt_words.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef char text[HEC_FORMAT_SIZE];
+
+static void put_item(struct hec_buf *out, const char *before, const char *name, const char *value) {
+    hec_buf_printf(out, "%s- ", before);
+    hec_markdown_text(out, name);
+    hec_buf_puts(out, ": ");
+    hec_markdown_text(out, value);
+    hec_buf_puts(out, "\n");
+}
+
+static void put_commands(struct hec_buf *out, const struct hec_receipt *r) {
+    for (int side = 0; side < 2; side++) {
+        struct hec_buf line;
+        if (!r->command[side].count)
+            continue;
+        hec_buf_init(&line, 1 << 20);
+        hec_shell_line(r->command[side].list, &line);
+        put_item(out, side ? "" : "\n", hec_receipt_side_name(side), hec_buf_text(&line));
+        hec_buf_free(&line);
+    }
+}
+
+static void put_verdict(struct hec_buf *out, const struct hec_receipt *r) {
+    char sentence[HEC_ANSWER_SENTENCE], lines[HEC_RECEIPT_LINES][HEC_RECEIPT_LINE], quality[HEC_QUALITY_SENTENCE];
+    struct hec_answer answer = hec_receipt_answer(r);
+    int count = hec_receipt_notes(r, lines);
+    hec_buf_puts(out, "**");
+    hec_markdown_text(out, hec_answer_sentence(sentence, &answer));
+    hec_buf_puts(out, "**\n");
+    put_item(out, "\n", "quality", hec_quality_sentence(quality, &r->result.quality));
+    for (int i = 0; i < count; i++)
+        put_item(out, "", "note", lines[i]);
+    put_commands(out, r);
+    hec_buf_printf(out, "\n%d pairs of trials%s%s:\n\n", r->result.pairs, r->unit[0] ? "; a unit of work is a " : "",
+                   r->unit);
+    hec_answer_table_markdown(out, &answer);
+    put_item(out, "\n", "the trials took", hec_receipt_cost(lines[0], r));
+    put_item(out, "", "this has paid", hec_receipt_paid(lines[0], r));
+    put_item(out, "", "left behind", hec_receipt_where(lines[0], r));
+}
+
+/* ---- what it rests on ---- */
+
+static const char *number(text out, double value, const char *unit) {
+    return isnan(value) ? "" : hec_format_si(out, value, 4, unit);
+}
+
+static void put_trials(struct hec_buf *out, const struct hec_receipt *r) {
+    text joules, seconds, units, run;
+    hec_buf_puts(out,
+                 "\n| pair | | steady part | | units | whole trial |\n| ---: | --- | ---: | ---: | ---: | ---: |\n");
+    for (int i = 0; i < r->trial_count; i++) {
+        const struct hec_experiment_trial *t = &r->trials[i];
+        if (t->pair < 0)
+            hec_buf_puts(out, "| warm-up");
+        else
+            hec_buf_printf(out, "| %d", t->pair + 1);
+        hec_buf_printf(out, " | %s | %s | %s | %s | %s |\n", hec_receipt_side_name(t->side),
+                       number(joules, t->steady.joules, "J"), number(seconds, t->steady.seconds, "s"),
+                       number(units, t->steady.units, ""), number(run, t->run.joules, "J"));
+    }
+}
+
+static void put_facts(struct hec_buf *out, const char *title, const struct hec_receipt_facts *facts) {
+    hec_buf_printf(out, facts->count ? "\n%s:\n\n" : "", title);
+    for (int i = 0; i < facts->count; i++)
+        put_item(out, "", facts->list[i].name, facts->list[i].value);
+}
+
+static void put_words(struct hec_buf *out, const char *title, const struct hec_receipt_words *words) {
+    for (int i = 0; i < words->count; i++) {
+        hec_buf_printf(out, "%s%s", i ? ", " : "\n", i ? "" : title);
+        hec_markdown_text(out, words->list[i]);
+    }
+    hec_buf_puts(out, words->count ? "\n" : "");
+}
+
+static void put_details(struct hec_buf *out, const struct hec_receipt *r) {
+    char lines[HEC_RECEIPT_LINES][HEC_RECEIPT_LINE];
+    int count = hec_receipt_method(r, lines);
+    hec_buf_puts(out, "\n<details><summary>How, where, and every trial</summary>\n\n");
+    for (int i = 0; i < count; i++) {
+        hec_buf_puts(out, "- ");
+        hec_markdown_text(out, lines[i]);
+        hec_buf_puts(out, "\n");
+    }
+    put_item(out, "", "measured", r->created);
+    put_item(out, "", "hec", r->hec_version);
+    put_item(out, "", "folder", r->folder ? r->folder : "unknown");
+    put_item(out, "", "caches of compilers",
+             r->caches == HEC_RECEIPT_CACHES_SHARED ? "the same for all trials" : "each trial its own");
+    put_trials(out, r);
+    put_facts(out, "Machine and versions", &r->facts);
+    put_facts(out, "Environment", &r->environment);
+    put_words(out, "Set too, values left out: ", &r->withheld);
+    hec_buf_puts(out, "\n</details>\n");
+}
+
+int hec_receipt_markdown(const struct hec_receipt *r, struct hec_buf *out) {
+    char sentence[HEC_RECEIPT_LINE];
+    if (hec_receipt_is_baseline(r)) {
+        hec_buf_printf(out, "**a baseline of %d trials**\n", r->trial_count);
+        put_commands(out, r);
+        put_item(out, "\n", "left behind", hec_receipt_where(sentence, r));
+    } else {
+        put_verdict(out, r);
+    }
+    put_details(out, r);
+    return hec_buf_error(out);
+}
