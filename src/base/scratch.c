@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define PREFIX "hec-"
+/* The same name while it is made and while it is removed: it is empty then, if it has no mark. */
+#define HIDDEN "." PREFIX
 #define OWNER "owner"
 
 /* What the owner's file says. Of this host: on a file system that several share, locks may not reach the others. */
@@ -25,12 +27,14 @@ static int mark(char text[256]) {
     return snprintf(text, 256, "private folder of hec on %s\n", host.nodename);
 }
 
-/* The owner's file goes last, so that what is left half removed is known the next time. */
-static int empty(int folder) {
-    int errnum = hec_tree_empty(folder, OWNER);
-    if (errnum == 0)
-        unlinkat(folder, OWNER, 0);
-    return errnum;
+/* Under the hidden name when the mark goes: what is left half removed is known the next time. */
+static void take_apart(int parent, const char *name, int folder) {
+    char hidden[NAME_MAX + 1];
+    snprintf(hidden, sizeof hidden, ".%s", name[0] == '.' ? name + 1 : name);
+    if (hec_tree_empty(folder, OWNER) != 0 || (name[0] != '.' && renameat(parent, name, parent, hidden) != 0))
+        return;
+    unlinkat(folder, OWNER, 0);
+    unlinkat(parent, hidden, AT_REMOVEDIR);
 }
 
 static bool is_abandoned(int folder) {
@@ -47,54 +51,85 @@ static bool is_abandoned(int folder) {
     return abandoned;
 }
 
+static bool starts_with(const char *name, const char *prefix) {
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
 void hec_scratch_sweep(const char *parent) {
     DIR *list = opendir(parent);
     if (!list)
         return;
     for (struct dirent *entry; (entry = readdir(list));) {
         struct stat status;
-        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
+        bool hidden = starts_with(entry->d_name, HIDDEN);
+        if (!hidden && !starts_with(entry->d_name, PREFIX))
             continue;
         int fd = openat(dirfd(list), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
             continue;
-        if (fstat(fd, &status) == 0 && status.st_uid == geteuid() && is_abandoned(fd)) {
-            empty(fd);
-            unlinkat(dirfd(list), entry->d_name, AT_REMOVEDIR);
-        }
+        bool own = fstat(fd, &status) == 0 && status.st_uid == geteuid();
+        if (own && is_abandoned(fd))
+            take_apart(dirfd(list), entry->d_name, fd);
+        else if (own && hidden && strlen(entry->d_name) == strlen(HIDDEN "XXXXXX"))
+            unlinkat(dirfd(list), entry->d_name, AT_REMOVEDIR); /* where it is empty */
         close(fd);
     }
     closedir(list);
 }
 
 /* The mark is written under the lock: nobody takes the folder for abandoned before. Where there are no locks it is not
- * written, and the folder is never taken for abandoned. */
+ * written, and the folder is never taken for abandoned. Where the file system can, the file appears with both. */
 static int own(const char *path) {
-    char name[PATH_MAX], text[256];
+    char name[PATH_MAX], link[40], text[256];
     if (snprintf(name, sizeof name, "%s/" OWNER, path) >= (int)sizeof name)
         return -1;
-    int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int length = mark(text);
-    if (fd >= 0 && length > 0 && hec_live_hold(fd) && write(fd, text, (size_t)length) != length) {
-        close(fd);
-        unlink(name);
+    int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), length = mark(text);
+    bool unnamed = fd >= 0;
+    if (!unnamed)
+        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
         return -1;
-    }
-    return fd;
+    bool done = length <= 0 || !hec_live_hold(fd) || write(fd, text, (size_t)length) == length;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (done && unnamed)
+        done = linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+    if (done)
+        return fd;
+    int errnum = errno;
+    close(fd);
+    unlink(name);
+    errno = errnum;
+    return -1;
 }
 
-/* An errno. */
-static int make(struct hec_scratch *scratch, const char *parent) {
-    hec_scratch_sweep(parent);
+/* An errno. ENOENT: another process took it for one that was left. */
+static int make_once(struct hec_scratch *scratch, const char *parent) {
+    char hidden[PATH_MAX];
     errno = ENAMETOOLONG;
-    bool made = snprintf(scratch->path, sizeof scratch->path, "%s/" PREFIX "XXXXXX", parent) < PATH_MAX - 32 &&
-                mkdtemp(scratch->path);
-    if (made && (scratch->owner = own(scratch->path)) >= 0)
+    if (snprintf(hidden, sizeof hidden, "%s/" HIDDEN "XXXXXX", parent) >= PATH_MAX - 32 || !mkdtemp(hidden))
+        return errno;
+    snprintf(scratch->path, sizeof scratch->path, "%s/%s", parent, strrchr(hidden, '/') + 2);
+    if ((scratch->owner = own(hidden)) >= 0 && rename(hidden, scratch->path) == 0)
         return 0;
     int errnum = errno;
-    if (made)
-        rmdir(scratch->path);
-    scratch->path[0] = '\0';
+    int fd = open(hidden, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        unlinkat(fd, OWNER, 0);
+        close(fd);
+    }
+    rmdir(hidden);
+    if (scratch->owner >= 0)
+        close(scratch->owner);
+    return errnum;
+}
+
+static int make(struct hec_scratch *scratch, const char *parent) {
+    int errnum = ENOENT;
+    hec_scratch_sweep(parent);
+    for (int i = 0; i < 8 && (errnum == ENOENT || errnum == ENOTEMPTY || errnum == EEXIST); i++)
+        errnum = make_once(scratch, parent);
+    if (errnum)
+        scratch->path[0] = '\0';
     return errnum;
 }
 
@@ -118,12 +153,17 @@ int hec_scratch_make_beside(struct hec_scratch *scratch, const char *path, struc
 void hec_scratch_remove(struct hec_scratch *scratch) {
     if (!scratch->path[0])
         return;
-    int fd = open(scratch->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const char *name = strrchr(scratch->path, '/') + 1;
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%.*s", (int)(name - scratch->path), scratch->path);
+    int in = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = in < 0 ? -1 : openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) {
-        empty(fd);
+        take_apart(in, name, fd);
         close(fd);
     }
-    rmdir(scratch->path);
+    if (in >= 0)
+        close(in);
     close(scratch->owner);
     scratch->path[0] = '\0';
 }
