@@ -90,6 +90,11 @@ struct failure {
     struct hec_layer_fault fault;
 };
 
+static void tie(pid_t hec) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != hec)
+        _exit(128 + SIGKILL);
+}
+
 static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report, char **argv, char **envp) {
     struct failure failure = {0};
     restore_signals(child);
@@ -99,10 +104,11 @@ static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report,
         dup2(child->output, STDOUT_FILENO);
         dup2(child->output, STDERR_FILENO);
     }
+    if (child->tied)
+        tie(hec);
     if (!child->layer || hec_layer_enter(child->layer, child->also, &failure.fault) == 0) {
-        /* a change of rights takes it back: only now */
-        if (child->tied && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != hec))
-            _exit(128 + SIGKILL);
+        if (child->tied)
+            tie(hec); /* a change of rights may have taken it back */
         execvpe(argv[0], argv, envp);
         failure.errnum = errno;
     }

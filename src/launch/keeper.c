@@ -74,7 +74,25 @@ static _Noreturn void end_as(const struct hec_child *worker) {
     _exit(worker->exit_code);
 }
 
-/* What the worker holds locked is free only when it has ended; it is a process of its own that waits for that. */
+/* Held for good by the thread that finds the keeper gone: nobody else starts a process any more, or ends this one. */
+static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool ends;
+
+static void hold(void) {
+    if (!ends)
+        pthread_mutex_lock(&ending);
+}
+
+static void let_go(void) {
+    if (!ends)
+        pthread_mutex_unlock(&ending);
+}
+
+static void renew(void) {
+    ending = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+/* What the worker holds locked is free only when it has ended: a process of its own waits for that. */
 static void clean_after(pid_t worker) {
     if (fork() != 0)
         return;
@@ -90,6 +108,8 @@ static void *watch(void *context) {
     (void)context;
     while (read(keeper.alive, &byte, 1) < 0 && errno == EINTR) {
     }
+    hold();
+    ends = true;
     hec_descendants_kill(false); /* while daemons among them still come back to this process */
     clean_after(getpid());
     _exit(128 + SIGKILL);
@@ -100,8 +120,11 @@ static int start_watching(void) {
     sigset_t all, before;
     pthread_t thread;
     sigfillset(&all);
+    int errnum = pthread_atfork(hold, let_go, renew);
+    if (errnum || atexit(hold) != 0)
+        return errnum ? errnum : ENOMEM;
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int errnum = pthread_create(&thread, NULL, watch, NULL);
+    errnum = pthread_create(&thread, NULL, watch, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (errnum == 0)
         pthread_detach(thread);

@@ -148,16 +148,34 @@ int hec_layer_renew(struct hec_layer *layer, struct hec_why *why) {
     return HEC_OK;
 }
 
+static bool has_right(const struct hec_layer *layer, int right) {
+    return layer->caps[right / 32].effective & (1U << (right % 32));
+}
+
+/* Every id of this user namespace as itself. */
+static bool map_all(const char *path, char *text, size_t size) {
+    FILE *file = fopen(path, "re");
+    unsigned first, outside, count;
+    size_t length = 0;
+    while (file && length < size && fscanf(file, "%u %u %u", &first, &outside, &count) == 3)
+        length += (size_t)snprintf(text + length, size - length, "%u %u %u\n", first, first, count);
+    if (file)
+        fclose(file);
+    return length > 0 && length < size;
+}
+
 static void look_at_rights(struct hec_layer *layer) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     if (syscall(SYS_capget, &header, layer->caps) != 0)
         memset(layer->caps, 0, sizeof layer->caps);
+    layer->may_mount = has_right(layer, CAP_SYS_ADMIN);
+    layer->all_ids = has_right(layer, CAP_SETUID) && has_right(layer, CAP_SETGID) &&
+                     map_all("/proc/self/uid_map", layer->uid_map, sizeof layer->uid_map) &&
+                     map_all("/proc/self/gid_map", layer->gid_map, sizeof layer->gid_map);
+    if (layer->all_ids)
+        return;
     snprintf(layer->uid_map, sizeof layer->uid_map, "%u %u 1\n", geteuid(), geteuid());
     snprintf(layer->gid_map, sizeof layer->gid_map, "%u %u 1\n", getegid(), getegid());
-}
-
-static bool may_mount(const struct hec_layer *layer) {
-    return layer->caps[CAP_SYS_ADMIN / 32].effective & (1U << (CAP_SYS_ADMIN % 32));
 }
 
 /* Root of a container may mount, but only with notes of the user's kind. */
@@ -166,7 +184,7 @@ static int try_kinds(struct hec_layer *layer, struct hec_layer_fault *fault) {
     struct hec_layer_fault last;
     int result = -1;
     fault->step = HEC_LAYER_STEP_NONE;
-    for (size_t i = may_mount(layer) ? 0 : 2; i < sizeof kinds / sizeof kinds[0] && result < 0; i++) {
+    for (size_t i = layer->may_mount ? 0 : 2; i < sizeof kinds / sizeof kinds[0] && result < 0; i++) {
         layer->user_namespace = kinds[i].user_namespace;
         layer->user_xattr = kinds[i].user_xattr;
         result = hec_layer_renew(layer, NULL) < 0 ? -1 : hec_layer_try(layer, &last);
@@ -179,6 +197,7 @@ static int try_kinds(struct hec_layer *layer, struct hec_layer_fault *fault) {
 static int open_layer(struct hec_layer *layer, const struct hec_layer_options *options, struct hec_why *why) {
     struct parent parents[HEC_LAYER_PARENTS_MAX];
     struct hec_layer_fault fault, first = {0};
+    look_at_rights(layer);
     int err = hec_layer_plan(layer, options, why), result = -1;
     if (err < 0)
         return err;
@@ -193,7 +212,6 @@ static int open_layer(struct hec_layer *layer, const struct hec_layer_options *o
         memcpy(layer->parents[i], parents[i].path, sizeof layer->parents[i]);
     layer->memory_bytes = options->memory_max_bytes > 0 ? options->memory_max_bytes : half_of_memory();
     snprintf(layer->memory_data, sizeof layer->memory_data, "mode=0700,size=%" PRId64, layer->memory_bytes);
-    look_at_rights(layer);
     for (int in_memory = 0; in_memory < 2 && result < 0; in_memory++) {
         remove_scratches(layer);
         assign(layer, parents, count, in_memory);
@@ -204,7 +222,7 @@ static int open_layer(struct hec_layer *layer, const struct hec_layer_options *o
         if (!in_memory)
             first = fault;
     }
-    layer->user_namespace &= result == 0 || !may_mount(layer); /* the fault is of the first kind that was tried */
+    layer->user_namespace &= result == 0 || !layer->may_mount; /* the fault is of the first kind that was tried */
     if (result < 0)
         return hec_layer_explain(layer, &first, why);
     for (size_t i = count; i-- > 0;)

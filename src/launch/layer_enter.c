@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -31,15 +33,19 @@ static char *add(char *to, const char *text) {
     return to + length;
 }
 
-/* A descriptor as a path: it leads to what is beneath later mounts, and has no characters that mount options would need escaped. */
-static char *add_descriptor(char *to, int fd) {
+static char *add_number(char *to, int number) {
     char digits[16];
     size_t at = sizeof digits;
     digits[--at] = '\0';
     do
-        digits[--at] = (char)('0' + fd % 10);
-    while ((fd /= 10) > 0);
-    return add(add(to, "/proc/self/fd/"), digits + at);
+        digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    return add(to, digits + at);
+}
+
+/* A descriptor as a path: it leads to what is beneath later mounts, and has no characters that mount options would need escaped. */
+static char *add_descriptor(char *to, int fd) {
+    return add_number(add(to, "/proc/self/fd/"), fd);
 }
 
 static int write_file(const char *path, const char *text) {
@@ -53,15 +59,55 @@ static int write_file(const char *path, const char *text) {
     return written == (ssize_t)strlen(text) ? 0 : -1;
 }
 
+static int map_own_ids(const struct hec_layer *layer) {
+    return write_file("/proc/self/setgroups", "deny") == 0 && write_file("/proc/self/uid_map", layer->uid_map) == 0 &&
+                   write_file("/proc/self/gid_map", layer->gid_map) == 0
+               ? 0
+               : -1;
+}
+
+/* The rights to map other ids than its own count outside of the new namespace: a process that stays there does it. */
+static pid_t start_mapping(const struct hec_layer *layer, const int go[2]) {
+    char uid_path[48], gid_path[48], byte;
+    pid_t entering = getpid(), pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid != 0)
+        return pid;
+    close(go[1]);
+    add(add_number(add(uid_path, "/proc/"), entering), "/uid_map");
+    add(add_number(add(gid_path, "/proc/"), entering), "/gid_map");
+    bool done = read(go[0], &byte, 1) == 1 && write_file(uid_path, layer->uid_map) == 0 &&
+                write_file(gid_path, layer->gid_map) == 0;
+    _exit(done ? 0 : EPERM);
+}
+
+static int enter_user_namespace(const struct entry *e, int flags) {
+    int go[2], status = 0;
+    if (pipe2(go, O_CLOEXEC) != 0)
+        return failed(e, HEC_LAYER_STEP_NAMESPACE, 0);
+    pid_t mapper = start_mapping(e->layer, go);
+    int result = mapper < 0 || unshare(flags) != 0 ? failed(e, HEC_LAYER_STEP_NAMESPACE, 0) : 0;
+    if (result == 0 && write(go[1], "", 1) != 1)
+        result = failed(e, HEC_LAYER_STEP_MAP, 0);
+    close(go[0]);
+    close(go[1]);
+    while (mapper > 0 && waitpid(mapper, &status, 0) < 0 && errno == EINTR) {
+    }
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+    return result == 0 && errno ? failed(e, HEC_LAYER_STEP_MAP, 0) : result;
+}
+
 static int enter_namespaces(const struct entry *e) {
     const struct hec_layer *layer = e->layer;
     int flags = CLONE_NEWNS | (layer->own_shm ? CLONE_NEWIPC : 0) | (layer->user_namespace ? CLONE_NEWUSER : 0);
-    if (unshare(flags) != 0)
-        return failed(e, HEC_LAYER_STEP_NAMESPACE, 0);
-    if (layer->user_namespace &&
-        (write_file("/proc/self/setgroups", "deny") != 0 || write_file("/proc/self/uid_map", layer->uid_map) != 0 ||
-         write_file("/proc/self/gid_map", layer->gid_map) != 0))
-        return failed(e, HEC_LAYER_STEP_MAP, 0);
+    if (layer->user_namespace && layer->all_ids) {
+        if (enter_user_namespace(e, flags) != 0)
+            return -1;
+    } else {
+        if (unshare(flags) != 0)
+            return failed(e, HEC_LAYER_STEP_NAMESPACE, 0);
+        if (layer->user_namespace && map_own_ids(layer) != 0)
+            return failed(e, HEC_LAYER_STEP_MAP, 0);
+    }
     return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 ? 0 : failed(e, HEC_LAYER_STEP_PRIVATE, 0);
 }
 

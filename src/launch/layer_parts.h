@@ -46,7 +46,10 @@ struct hec_layer {
     bool user_xattr;                                     /* overlayfs keeps its notes in user.overlay.* */
     bool own_shm, any_memory;
     int64_t memory_bytes, free_bytes;
-    char memory_data[64], uid_map[64], gid_map[64];
+    char memory_data[64];
+    bool may_mount; /* without a user namespace */
+    bool all_ids;   /* this user may map all ids into a user namespace, and does; else only its own */
+    char uid_map[512], gid_map[512];
     struct __user_cap_data_struct caps[2]; /* what this process has */
 };
 

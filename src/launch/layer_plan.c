@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "launch/layer_mounts.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define SHM "/dev/shm"
+#define ENTRIES_MAX 10000 /* looked at in a folder */
 
 /* Variables that name folders which programs write into. */
 static const char *const variables[] = {
@@ -149,6 +151,24 @@ static void remove_place(struct hec_layer *layer, size_t i) {
     memmove(&layer->places[i], &layer->places[i + 1], (--layer->count - i) * sizeof layer->places[0]);
 }
 
+/* Overlayfs changes what was there before only where its owner is known in the user namespace: EOVERFLOW (CVE-2023-0386). */
+static bool is_foreign(const struct hec_layer *layer, const struct stat *status) {
+    return !layer->may_mount && !layer->all_ids && (status->st_uid != geteuid() || status->st_gid != getegid());
+}
+
+/* Is there a folder above path, up to the one that is covered, that could not be changed with what is in it? */
+static bool foreign_between(const struct hec_layer *layer, const char *folder, const char *path) {
+    char part[PATH_MAX];
+    struct stat status;
+    snprintf(part, sizeof part, "%s", path);
+    while (strlen(part) > strlen(folder)) {
+        if (stat(part, &status) != 0 || is_foreign(layer, &status))
+            return true;
+        *strrchr(part, '/') = '\0';
+    }
+    return false;
+}
+
 /* What another overlay of the same mount covers. */
 static void drop_covered(struct plan *plan) {
     struct hec_layer *layer = plan->layer;
@@ -158,7 +178,8 @@ static void drop_covered(struct plan *plan) {
         bool covered = false;
         for (size_t o = 0; o < layer->count && !covered; o++)
             covered = o != i && hec_layer_inside(path, layer->places[o].path) &&
-                      hec_mounts_of(&plan->mounts, layer->places[o].path) == mount;
+                      hec_mounts_of(&plan->mounts, layer->places[o].path) == mount &&
+                      !foreign_between(layer, layer->places[o].path, path);
         if (covered)
             remove_place(layer, i);
         else
@@ -224,7 +245,41 @@ static mode_t rights(const char *path, mode_t mode) {
     return mode;
 }
 
-static int describe(struct hec_layer_place *place, size_t number, struct hec_why *why) {
+static bool is_place(const struct hec_layer *layer, const char *path) {
+    for (size_t i = 0; i < layer->count; i++)
+        if (strcmp(layer->places[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* What this user could change without a layer, and could not in it: a sentence, rather than a program that fails. In folders for
+ * temporary files lies much that is of no concern. */
+static int find_foreign(const struct hec_layer *layer, const struct hec_layer_place *place, struct hec_why *why) {
+    bool concerned = place->writable && !(place->mode & S_ISVTX) && !layer->may_mount && !layer->all_ids;
+    DIR *list = concerned ? opendir(place->path) : NULL;
+    int err = HEC_OK, left = ENTRIES_MAX;
+    for (struct dirent *entry; list && err == HEC_OK && left-- > 0 && (entry = readdir(list));) {
+        struct stat status;
+        char path[PATH_MAX];
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            fstatat(dirfd(list), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode) ||
+            !is_foreign(layer, &status) || faccessat(dirfd(list), entry->d_name, W_OK, AT_EACCESS) != 0 ||
+            snprintf(path, sizeof path, "%s/%s", place->path, entry->d_name) >= (int)sizeof path ||
+            is_place(layer, path))
+            continue;
+        err = hec_fail(
+            why, HEC_ERR_UNSUPPORTED,
+            "%.300s belongs to user %u and group %u, and in a scratch layer a user can change only what belongs to the "
+            "user and its first group (%u, %u)",
+            path, status.st_uid, status.st_gid, geteuid(), getegid());
+    }
+    if (list)
+        closedir(list);
+    return err;
+}
+
+static int describe(const struct hec_layer *layer, size_t number, struct hec_why *why) {
+    struct hec_layer_place *place = &layer->places[number];
     static const char *const acls[] = {"system.posix_acl_access", "system.posix_acl_default"};
     if (place->kind != HEC_LAYER_OVERLAY)
         return HEC_OK;
@@ -239,7 +294,7 @@ static int describe(struct hec_layer_place *place, size_t number, struct hec_why
     }
     snprintf(place->upper, sizeof place->upper, "%zu", number);
     snprintf(place->work, sizeof place->work, "%zu.work", number);
-    return HEC_OK;
+    return find_foreign(layer, place, why);
 }
 
 static void free_paths(struct paths *paths) {
@@ -270,7 +325,7 @@ int hec_layer_plan(struct hec_layer *layer, const struct hec_layer_options *opti
                            layer->count, HEC_LAYER_PLACES_MAX);
     }
     for (size_t i = 0; err == HEC_OK && i < layer->count; i++)
-        err = describe(&layer->places[i], i, why);
+        err = describe(layer, i, why);
     hec_mounts_free(&plan.mounts);
     free_paths(&plan.roots);
     free_paths(&plan.shared);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,6 +82,7 @@ int hec_layer_try(const struct hec_layer *layer, struct hec_layer_fault *fault) 
     pid_t pid = fork();
     if (pid == 0) {
         struct hec_layer_fault found = {0};
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         try_all(layer, &found);
         ssize_t written = write(report[1], &found, sizeof found);
         _exit(written != (ssize_t)sizeof found);

@@ -78,7 +78,7 @@ static int experiment(int trials) {
         char script[4096], output[600];
         snprintf(script, sizeof script, "%ssleep 0.%02d\n", trial, i % 5);
         snprintf(output, sizeof output, "%s/state/trial.hec", base);
-        char *command[] = {"sh", "-c", script, NULL};
+        char *command[] = {"sh", "-ec", script, NULL};
         struct hec_session_options options = hec_session_defaults();
         struct hec_session *session;
         struct hec_session_result result;
@@ -247,8 +247,8 @@ int main(int argc, char **argv) {
     if (shell(
             "rm -rf '%s' && mkdir -p '%s' && cd '%s' && mkdir -p home/project/kept/sub home/.cache/hub data tmp run scratch state "
             "&& echo old >home/project/model && echo x >home/project/kept/sub/f && echo c >home/.cache/hub/c && touch "
-            "home/other && ln -s ../data home/link && chown -R %u .",
-            base, base, base, user) != 0 ||
+            "home/other && ln -s ../data home/link && chown -R %u:%u .",
+            base, base, base, user, user) != 0 ||
         chdir(base) != 0)
         return 2;
     fingerprint(expected);
