@@ -18,8 +18,11 @@ static inline json_t *of_STRING(const char *from) {
 }
 /* For programs alone: JSON escapes control characters. */
 static inline json_t *of_EXACT(const char *from) {
-    json_t *exact = from ? json_string(from) : json_null();
+    json_t *exact = json_string(from);
     return exact ? exact : of_STRING(from); /* no UTF-8 */
+}
+static inline json_t *of_EXACT_TEXT(const char *from) {
+    return from ? of_EXACT(from) : json_null();
 }
 static inline json_t *of_DIGITS(uint64_t value) {
     char digits[24];

@@ -55,11 +55,12 @@ void hec_receipt_add_fact(struct hec_receipt *receipt, struct hec_receipt_facts 
 }
 
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial) {
+    struct hec_experiment_trial copied = *trial; /* it may be one of the list */
     void *list = receipt->trials;
     bool fits = room(receipt, &list, receipt->trial_count, sizeof *receipt->trials, HEC_RECEIPT_TRIALS_MOST);
     receipt->trials = list;
     if (fits)
-        receipt->trials[receipt->trial_count++] = *trial;
+        receipt->trials[receipt->trial_count++] = copied;
 }
 
 static void free_words(struct hec_receipt_words *words) {

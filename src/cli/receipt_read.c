@@ -1,0 +1,238 @@
+#include "cli/receipt_read.h"
+
+#include "base/trace.h"
+#include "model/trace.h"
+#include "report/json_check.h"
+#include "report/receipt_words.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES_MOST (32u << 20) /* HEC_RECEIPT_TRIALS_MOST trials take about 6 MB */
+#define STEPS_MOST 1000000000000000
+#define PAIRS_MOST 1000000
+
+/* What is read after the schema has said that all keys are there, and of their types. */
+struct read {
+    struct hec_receipt *receipt;
+    struct hec_why *why;
+    int err;
+};
+
+static void fault(struct read *r, const char *key, const char *what) {
+    if (!r->err)
+        r->err = hec_fail(r->why, HEC_ERR_CORRUPT, "%s %s", key, what);
+}
+
+static const json_t *at(const json_t *object, const char *key) {
+    return json_object_get(object, key);
+}
+
+static double number(const json_t *object, const char *key) {
+    const json_t *value = at(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static int64_t integer(struct read *r, const json_t *object, const char *key, int64_t most) {
+    int64_t value = json_integer_value(at(object, key));
+    if (value > most)
+        fault(r, key, "is too large");
+    return value;
+}
+
+static void string(struct read *r, const json_t *object, const char *key, char *out, size_t size) {
+    const char *value = json_string_value(at(object, key));
+    if (value && strlen(value) >= size)
+        fault(r, key, "is too long");
+    else
+        snprintf(out, size, "%s", value ? value : "");
+}
+
+static void words(struct read *r, const json_t *list, struct hec_receipt_words *out) {
+    for (size_t i = 0; i < json_array_size(list); i++)
+        hec_receipt_add_word(r->receipt, out, json_string_value(json_array_get(list, i)));
+}
+
+static void facts(struct read *r, const json_t *list, struct hec_receipt_facts *out) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *fact = json_array_get(list, i);
+        hec_receipt_add_fact(r->receipt, out, json_string_value(at(fact, "name")),
+                             json_string_value(at(fact, "value")));
+    }
+}
+
+/* The place of a name in a list; the schema has seen to it that it is there. */
+static int place(const json_t *object, const char *key, const char *(*name)(int), int count) {
+    const char *value = json_string_value(at(object, key));
+    int i = 0;
+    while (i < count - 1 && strcmp(name(i), value) != 0)
+        i++;
+    return i;
+}
+
+static const char *writes_name(int i) {
+    return hec_receipt_writes_name((enum hec_receipt_writes)i);
+}
+static const char *caches_name(int i) {
+    return hec_receipt_caches_name((enum hec_receipt_caches)i);
+}
+
+/* ---- parts ---- */
+
+static void read_plan(struct read *r, const json_t *plan) {
+    struct hec_experiment_plan *p = &r->receipt->plan;
+    const char *seed = json_string_value(at(plan, "seed"));
+    char *end;
+    errno = 0;
+    p->seed = strtoull(seed, &end, 10);
+    if (!seed[0] || strspn(seed, "0123456789") != strlen(seed) || errno)
+        fault(r, "plan.seed", "is no number of 64 bits");
+    p->pairs = (int)integer(r, plan, "pairs", PAIRS_MOST);
+    p->pairs_most = (int)integer(r, plan, "pairs_most", PAIRS_MOST);
+    p->until = number(plan, "until");
+    p->margin = number(plan, "margin");
+    p->loss_steps = integer(r, plan, "loss_steps", STEPS_MOST);
+    r->receipt->warm_up = (int)integer(r, plan, "warm_up", PAIRS_MOST);
+    if (isnan(p->until) || isnan(p->margin))
+        fault(r, "plan", "has no precision or no margin");
+}
+
+static void read_conditions(struct read *r, const json_t *c) {
+    struct hec_receipt *out = r->receipt;
+    const char *simulated = json_string_value(at(c, "simulated"));
+    out->steps = integer(r, c, "steps", STEPS_MOST);
+    out->seconds = number(c, "seconds");
+    out->writes = (enum hec_receipt_writes)place(c, "writes", writes_name, HEC_RECEIPT_WRITES);
+    out->caches = (enum hec_receipt_caches)place(c, "caches", caches_name, HEC_RECEIPT_CACHES);
+    out->trace = place(c, "trace", hec_trace_mode_name, HEC_TRACE_MODE_COUNT);
+    out->trace_memory_mb = number(c, "trace_memory_mb");
+    out->hooks = json_is_true(at(c, "hooks"));
+    words(r, at(c, "covered"), &out->covered);
+    words(r, at(c, "left"), &out->left);
+    words(r, at(c, "units"), &out->units);
+    if (simulated)
+        hec_receipt_set(out, &out->simulated, simulated);
+    if (isnan(out->seconds) || isnan(out->trace_memory_mb))
+        fault(r, "conditions", "do not say when trials were ended");
+}
+
+static struct hec_trial_block block_of(const json_t *block) {
+    return (struct hec_trial_block){.seconds = number(block, "seconds"),
+                                    .joules = number(block, "joules"),
+                                    .units = number(block, "units"),
+                                    .steps = number(block, "steps")};
+}
+
+static void read_trial(struct read *r, const json_t *t) {
+    struct hec_experiment_trial trial = {
+        .pair = json_is_null(at(t, "pair")) ? -1 : (int)integer(r, t, "pair", PAIRS_MOST),
+        .side = place(t, "side", hec_receipt_side_name, 2),
+        .stopped = json_is_true(at(t, "stopped")),
+        .steady = block_of(at(t, "steady")),
+        .run = block_of(at(t, "run")),
+        .loss_count = (int)integer(r, t, "loss_count", INT_MAX),
+    };
+    for (size_t i = 0; i < HEC_EXPERIMENT_BINS; i++) {
+        const json_t *loss = json_array_get(at(t, "loss"), i);
+        if (json_is_string(loss) && strcmp(json_string_value(loss), "infinite") != 0)
+            fault(r, "loss", "is a text other than \"infinite\"");
+        trial.loss[i] = json_is_number(loss) ? json_number_value(loss) : json_is_string(loss) ? INFINITY : NAN;
+    }
+    hec_receipt_add_trial(r->receipt, &trial);
+}
+
+static void read_all(struct read *r, const json_t *root) {
+    struct hec_receipt *out = r->receipt;
+    const json_t *trials = at(root, "trials");
+    const char *folder = json_string_value(at(root, "folder"));
+    string(r, root, "created", out->created, sizeof out->created);
+    string(r, root, "hec_version", out->hec_version, sizeof out->hec_version);
+    string(r, root, "unit", out->unit, sizeof out->unit);
+    words(r, at(at(root, "commands"), "a"), &out->command[0]);
+    words(r, at(at(root, "commands"), "b"), &out->command[1]);
+    words(r, at(root, "withheld"), &out->withheld);
+    facts(r, at(root, "facts"), &out->facts);
+    facts(r, at(root, "environment"), &out->environment);
+    if (folder)
+        hec_receipt_set(out, &out->folder, folder);
+    read_plan(r, at(root, "plan"));
+    read_conditions(r, at(root, "conditions"));
+    for (size_t i = 0; i < json_array_size(trials) && !out->error; i++)
+        read_trial(r, json_array_get(trials, i));
+    if (!r->err && !out->command[0].count)
+        fault(r, "commands.a", "is empty");
+    if (!r->err && out->error)
+        r->err = hec_fail(r->why, out->error, out->error == HEC_ERR_LIMIT ? "it has more than %d trials" : "no memory",
+                          HEC_RECEIPT_TRIALS_MOST);
+}
+
+/* ---- the whole ---- */
+
+static int check_schema(const json_t *root, struct hec_why *why) {
+    struct hec_buf text;
+    const char *version = json_string_value(at(root, "schema"));
+    if (!version || strncmp(version, "hec.receipt/", strlen("hec.receipt/")) != 0)
+        return hec_fail(why, HEC_ERR_CORRUPT, "this is no receipt of hec");
+    if (strcmp(version, HEC_RECEIPT_SCHEMA) != 0)
+        return hec_fail(why, HEC_ERR_VERSION, "a receipt of another format than " HEC_RECEIPT_SCHEMA);
+    hec_buf_init(&text, 1 << 20);
+    int err = hec_receipt_schema(&text);
+    json_t *schema = err ? NULL : json_loads(hec_buf_text(&text), 0, NULL);
+    hec_buf_free(&text);
+    err = schema ? hec_json_check(schema, root, why) : hec_fail(why, HEC_ERR_NOMEM, "no memory");
+    json_decref(schema);
+    return err;
+}
+
+int hec_receipt_read(const char *text, size_t length, struct hec_receipt *receipt, json_t **root, struct hec_why *why) {
+    struct read r = {receipt, why, HEC_OK};
+    json_error_t error;
+    *receipt = (struct hec_receipt){.error = HEC_OK};
+    *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (!*root)
+        r.err = hec_fail(why, HEC_ERR_CORRUPT, "it is no JSON: line %d, column %d", error.line, error.column);
+    if (!r.err)
+        r.err = check_schema(*root, why);
+    if (!r.err)
+        read_all(&r, *root);
+    if (!r.err && (r.err = hec_receipt_judge(receipt)) < 0)
+        hec_fail(why, r.err, "no memory");
+    if (r.err < 0) {
+        hec_receipt_free(receipt);
+        json_decref(*root);
+        *root = NULL;
+    }
+    return r.err;
+}
+
+static int slurp(const char *path, struct hec_buf *out, struct hec_why *why) {
+    char part[65536];
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return hec_fail(why, hec_err_from_errno(errno), "%s", strerror(errno));
+    size_t got;
+    while ((got = fread(part, 1, sizeof part, file)) > 0 && hec_buf_add(out, part, got) >= 0)
+        ;
+    int errnum = ferror(file) ? errno : 0;
+    fclose(file);
+    if (errnum)
+        return hec_fail(why, hec_err_from_errno(errnum), "%s", strerror(errnum));
+    return hec_buf_error(out) ? hec_fail(why, hec_buf_error(out), "it is larger than %u MB", BYTES_MOST >> 20) : HEC_OK;
+}
+
+int hec_receipt_load(const char *path, struct hec_receipt *receipt, json_t **root, struct hec_why *why) {
+    struct hec_why inner = {""};
+    struct hec_buf text;
+    *receipt = (struct hec_receipt){.error = HEC_OK};
+    *root = NULL;
+    hec_buf_init(&text, BYTES_MOST);
+    int err = slurp(path, &text, &inner);
+    if (!err)
+        err = hec_receipt_read(hec_buf_text(&text), text.length, receipt, root, &inner);
+    hec_buf_free(&text);
+    return err ? hec_fail(why, err, "%.200s: %.300s", path, inner.text) : HEC_OK;
+}

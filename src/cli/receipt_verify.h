@@ -1,0 +1,13 @@
+/* Does a receipt hold? Its verdict against its own plan and trials. */
+#ifndef HEC_CLI_RECEIPT_VERIFY_H
+#define HEC_CLI_RECEIPT_VERIFY_H
+
+#include "report/receipt.h"
+
+#include <jansson.h>
+
+/* A line for each thing that does not hold (the first 20 of many): digest, order of trials, figures, words. Words and figures of another
+ * version of hec may differ for that reason, and a line says so. The number of things; HEC_ERR_NOMEM. */
+int hec_receipt_verify(const struct hec_receipt *receipt, const json_t *root, struct hec_buf *out);
+
+#endif

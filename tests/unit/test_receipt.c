@@ -1,0 +1,353 @@
+/* Receipts: written and read back bit for bit, every change of one is found, and nothing that is none is read. */
+#include "base/sha256.h"
+#include "cli/receipt_read.h"
+#include "cli/receipt_verify.h"
+#include "receipt_world.h"
+#include "report/receipt_digest.h"
+#include "report/receipt_words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static char *text_of(const struct hec_receipt *r) {
+    struct hec_buf out;
+    hec_buf_init(&out, 16 << 20);
+    assert_int_equal(hec_receipt_json(r, &out), 0);
+    char *text = strdup(hec_buf_text(&out));
+    hec_buf_free(&out);
+    return text;
+}
+
+static char *made(int pairs) {
+    struct hec_receipt r;
+    receipt_make(&r, pairs);
+    char *text = text_of(&r);
+    hec_receipt_free(&r);
+    return text;
+}
+
+/* FIPS 180-4's examples, and lengths around the ends of blocks (by coreutils' sha256sum). */
+static void sha256(void **state) {
+    (void)state;
+    char text[HEC_SHA256_TEXT], as[128];
+    memset(as, 'a', sizeof as);
+    assert_string_equal(hec_sha256(text, "", 0), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_string_equal(hec_sha256(text, "abc", 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_string_equal(hec_sha256(text, as, 55), "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
+    assert_string_equal(hec_sha256(text, as, 56), "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
+    assert_string_equal(hec_sha256(text, as, 64), "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
+    assert_string_equal(hec_sha256(text, as, 119), "31eba51c313a5c08226adf18d4a359cfdfd8d2e816b13f4af952f7ea6584dcfb");
+}
+
+/* ---- there and back ---- */
+
+static void round_trip(void **state) {
+    (void)state;
+    for (int pairs = 0; pairs <= 6; pairs += 3) {
+        struct hec_receipt there, back;
+        struct hec_why why = {""};
+        json_t *root;
+        receipt_make(&there, pairs);
+        there.trials[1].loss[3] = NAN;
+        there.trials[2].loss[4] = INFINITY;
+        there.trials[2].steady.joules = 0.1 + 0.2;
+        there.trials[3].steady.units = NAN;
+        there.trials[3].run.seconds = 5e-324;
+        hec_receipt_judge(&there);
+        char *text = text_of(&there);
+        assert_int_equal(hec_receipt_read(text, strlen(text), &back, &root, &why), 0);
+        assert_int_equal(back.trial_count, there.trial_count);
+        for (int i = 0; i < there.trial_count; i++)
+            for (size_t k = 0; k < HEC_EXPERIMENT_BINS; k++)
+                assert_true(memcmp(&back.trials[i].loss[k], &there.trials[i].loss[k], sizeof(double)) == 0 ||
+                            isnan(there.trials[i].loss[k]));
+        assert_memory_equal(&back.trials[2].steady, &there.trials[2].steady, sizeof there.trials[2].steady);
+        assert_true(back.plan.seed == UINT64_MAX - 1);
+        assert_string_equal(back.command[0].list[3], "a | b\n\033[31mred");
+        assert_null(back.command[0].list[4]);
+        char *again = text_of(&back);
+        assert_string_equal(text, again);
+        free(text);
+        free(again);
+        json_decref(root);
+        hec_receipt_free(&there);
+        hec_receipt_free(&back);
+    }
+}
+
+static void environment(void **state) {
+    (void)state;
+    struct hec_receipt r;
+    receipt_make(&r, 2);
+    assert_int_equal(r.environment.count, 3);
+    assert_string_equal(r.environment.list[0].name, "CUDA_EMPTY"); /* in order of the names */
+    assert_string_equal(hec_receipt_fact(&r.environment, "OMP_NUM_THREADS"), "4");
+    assert_null(hec_receipt_fact(&r.environment, "PATH"));
+    assert_int_equal(r.withheld.count, 1);
+    char *text = text_of(&r);
+    assert_non_null(strstr(text, "HF_TOKEN"));
+    assert_null(strstr(text, "geheim"));
+    free(text);
+    hec_receipt_free(&r);
+}
+
+static void assert_keys(json_t *value, json_t *definition, json_t *all) {
+    json_t *reference = json_object_get(definition, "$ref"), *items = json_object_get(definition, "items"), *field;
+    const char *key;
+    size_t i;
+    if (reference)
+        definition = json_object_get(all, strrchr(json_string_value(reference), '/') + 1);
+    if (json_is_array(value) && items)
+        json_array_foreach(value, i, field) assert_keys(field, items, all);
+    json_t *properties = json_object_get(definition, "properties");
+    if (!json_is_object(value) || !properties)
+        return;
+    assert_int_equal(json_object_size(value), json_object_size(properties));
+    json_object_foreach(value, key, field) {
+        assert_non_null(json_object_get(properties, key));
+        assert_keys(field, json_object_get(properties, key), all);
+    }
+}
+
+/* docs/receipt.schema.json is what `hec verify --schema` prints, and names what is written. */
+static void schema(void **state) {
+    (void)state;
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_receipt_schema(&out), 0);
+    json_t *schema = json_loads(hec_buf_text(&out), 0, NULL), *all = json_object_get(schema, "$defs");
+    json_t *published = json_load_file(HEC_SOURCE_DIR "/docs/receipt.schema.json", 0, NULL);
+    hec_buf_free(&out);
+    if (!published || !json_equal(schema, published))
+        fail_msg("docs/receipt.schema.json is old: hec verify --schema >docs/receipt.schema.json");
+    char *text = made(3);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_keys(root, json_object_get(all, "receipt"), all);
+    json_decref(root);
+    json_decref(schema);
+    json_decref(published);
+    free(text);
+}
+
+/* ---- every change is found ---- */
+
+static int doubts_of(json_t *root, char **lines) {
+    struct hec_receipt receipt;
+    struct hec_why why = {""};
+    struct hec_buf out;
+    json_t *read;
+    char *text = json_dumps(root, JSON_REAL_PRECISION(17));
+    hec_buf_init(&out, 1 << 20);
+    int count = hec_receipt_read(text, strlen(text), &receipt, &read, &why);
+    if (!count) {
+        count = hec_receipt_verify(&receipt, read, &out);
+        hec_receipt_free(&receipt);
+        json_decref(read);
+    }
+    if (lines)
+        *lines = strdup(hec_buf_text(&out));
+    hec_buf_free(&out);
+    free(text);
+    return count;
+}
+
+static json_t *changed(json_t *value) {
+    static const char *const words[] = {"A", "B", "better", "worse", "pass", "fail", "start", "end"};
+    if (json_is_real(value))
+        return json_real(json_real_value(value) * 1.001 + 1e-6);
+    if (json_is_integer(value))
+        return json_integer(json_integer_value(value) + 1);
+    if (json_is_boolean(value))
+        return json_boolean(!json_is_true(value));
+    if (json_is_null(value))
+        return json_real(0.25);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) /* one that the schema knows as well */
+        if (strcmp(json_string_value(value), words[i]) == 0)
+            return json_string(words[i ^ 1]);
+    return json_sprintf("%s0", json_string_value(value));
+}
+
+/* Changes every plain value below `parent`, one after another; with a digest that fits too, as a forger would. */
+static int tamper(json_t *root, json_t *parent, bool forge, int *unseen) {
+    int count = 0;
+    size_t size = json_is_array(parent) ? json_array_size(parent) : json_object_size(parent), i = 0;
+    const char **keys = calloc(size + 1, sizeof *keys), *key;
+    json_t *item;
+    json_object_foreach(parent, key, item) keys[i++] = key;
+    for (i = 0; i < size;
+         i += json_is_array(parent) && size > 8 ? size - 1 : 1) { /* of losses the first and the last */
+        json_t *value = json_is_array(parent) ? json_array_get(parent, i) : json_object_get(parent, keys[i]);
+        if (json_is_array(value) || json_is_object(value)) {
+            count += tamper(root, value, forge, unseen);
+            continue;
+        }
+        json_t *kept = json_deep_copy(value), *digest = json_deep_copy(json_object_get(root, "digest"));
+        json_t *new = changed(value);
+        if (json_is_array(parent))
+            json_array_set_new(parent, i, new);
+        else
+            json_object_set_new(parent, keys[i], new);
+        char text[HEC_SHA256_TEXT];
+        if (forge && hec_receipt_digest(root, text) == 0)
+            json_object_set_new(root, "digest", json_string(text));
+        if (doubts_of(root, NULL) == 0)
+            (*unseen)++;
+        json_object_set_new(root, "digest", digest);
+        if (json_is_array(parent))
+            json_array_set_new(parent, i, kept);
+        else
+            json_object_set_new(parent, keys[i], kept);
+        count++;
+    }
+    free(keys);
+    return count;
+}
+
+static void every_change_is_found(void **state) {
+    (void)state;
+    char *text = made(2), *lines;
+    int unseen = 0;
+    json_t *root = json_loads(text, 0, NULL);
+    assert_int_equal(doubts_of(root, NULL), 0);
+    assert_true(tamper(root, root, false, &unseen) > 150);
+    assert_int_equal(unseen, 0);
+    /* what follows from the trials is found even where the digest was made anew */
+    assert_true(tamper(root, json_object_get(root, "verdict"), true, &unseen) > 60);
+    assert_true(tamper(root, json_object_get(root, "method"), true, &unseen) > 1);
+    assert_int_equal(unseen, 0);
+    json_t *ratio = json_object_get(json_object_get(json_object_get(root, "verdict"), "look"), "ratio");
+    json_array_set_new(ratio, 1, json_real(0.5));
+    doubts_of(root, &lines);
+    assert_non_null(strstr(lines, "digest: the receipt was changed"));
+    assert_non_null(strstr(lines, "verdict.look.ratio[1]: the receipt says 0.5, its plan and trials give 0.8"));
+    free(lines);
+    json_decref(root);
+    free(text);
+}
+
+/* Two trials swapped, one pair dropped, one pair more than planned: a result that was picked. */
+static void order_is_that_of_the_seed(void **state) {
+    (void)state;
+    static const char *const said[] = {"the order of the seed asks for", "the order of the seed asks for",
+                                       "more pairs than the 4",
+                                       "1 warm-ups before the first pair, and the plan says 2"};
+    for (int way = 0; way < 4; way++) {
+        struct hec_receipt r;
+        receipt_make(&r, 4);
+        struct hec_experiment_trial *t = r.trials, kept = t[2];
+        if (way == 0) {
+            t[2] = t[3];
+            t[3] = kept;
+        } else if (way == 1) {
+            memmove(t + 4, t + 6, (size_t)(r.trial_count - 6) * sizeof *t);
+            r.trial_count -= 2;
+        } else if (way == 2) {
+            for (int i = 8; i < 10; i++) {
+                kept = t[2 + (hec_sequential_b_first(r.plan.seed, 4) ^ (i & 1))];
+                kept.pair = 4;
+                kept.side = hec_sequential_b_first(r.plan.seed, 4) ^ (i & 1);
+                hec_receipt_add_trial(&r, &kept);
+                t = r.trials;
+            }
+        } else {
+            memmove(t, t + 1, (size_t)(r.trial_count - 1) * sizeof *t);
+            r.trial_count--;
+        }
+        hec_receipt_judge(&r);
+        char *text = text_of(&r), *lines;
+        json_t *root = json_loads(text, 0, NULL);
+        assert_true(doubts_of(root, &lines) > 0);
+        if (!strstr(lines, said[way]))
+            fail_msg("\"%s\" does not say \"%s\"", lines, said[way]);
+        assert_null(strstr(lines, "digest"));
+        json_decref(root);
+        free(lines);
+        free(text);
+        hec_receipt_free(&r);
+    }
+}
+
+/* ---- what is no receipt ---- */
+
+static void assert_refused(const char *text, int err, const char *words) {
+    struct hec_receipt receipt;
+    struct hec_why why = {""};
+    json_t *root;
+    int got = hec_receipt_read(text, strlen(text), &receipt, &root, &why);
+    if (got != err || !strstr(why.text, words))
+        fail_msg("%d \"%s\", not %d \"%s\"", got, why.text, err, words);
+    assert_null(root);
+    assert_true(receipt.trials == NULL && receipt.command[0].list == NULL);
+}
+
+/* The text with the first `from` replaced. */
+static void assert_refused_with(const char *from, const char *to, int err, const char *words) {
+    char *text = made(2), *at = strstr(text, from), *with = NULL;
+    assert_non_null(at);
+    assert_true(asprintf(&with, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) > 0);
+    assert_refused(with, err, words);
+    free(with);
+    free(text);
+}
+
+static void hostile(void **state) {
+    (void)state;
+    assert_refused("", HEC_ERR_CORRUPT, "no JSON");
+    assert_refused("{", HEC_ERR_CORRUPT, "line 1");
+    assert_refused("[]", HEC_ERR_CORRUPT, "no receipt of hec");
+    assert_refused("{\"schema\": 5}", HEC_ERR_CORRUPT, "no receipt of hec");
+    assert_refused("{\"schema\": \"hec.report/2\"}", HEC_ERR_CORRUPT, "no receipt of hec");
+    assert_refused("{\"schema\": \"hec.receipt/1\"}", HEC_ERR_CORRUPT, "created is missing");
+    assert_refused_with("hec.receipt/1", "hec.receipt/2", HEC_ERR_VERSION, "another format");
+    assert_refused_with("\"seed\": \"", "\"seed\": \"9", HEC_ERR_CORRUPT, "plan.seed is no number of 64 bits");
+    assert_refused_with("\"seed\": \"", "\"seed\": \"-", HEC_ERR_CORRUPT, "plan.seed");
+    assert_refused_with("\"pairs_most\": 0", "\"pairs_most\": 99999999999", HEC_ERR_CORRUPT, "pairs_most is too large");
+    assert_refused_with("\"pairs_most\": 0", "\"pairs_most\": 1e99999", HEC_ERR_CORRUPT, "no JSON");
+    assert_refused_with("\"pairs_most\": 0", "\"pairs_most\": 0.5", HEC_ERR_CORRUPT, "plan.pairs_most is not integer");
+    assert_refused_with("\"margin\": 0.0", "\"margin\": null", HEC_ERR_CORRUPT, "no precision or no margin");
+    assert_refused_with("\"hooks\": true", "\"hooks\": 1", HEC_ERR_CORRUPT, "conditions.hooks is not boolean");
+    assert_refused_with("\"hooks\": true", "\"hooks\": true, \"hooks\": true", HEC_ERR_CORRUPT, "no JSON");
+    assert_refused_with("\"hooks\": true", "\"hooks\": true, \"more\": 1", HEC_ERR_CORRUPT,
+                        "conditions.more is not known");
+    assert_refused_with("\"writes\": \"disk\"", "\"writes\": \"moon\"", HEC_ERR_CORRUPT, "none of the words");
+    assert_refused_with("\"pair\": null", "\"pair\": -1", HEC_ERR_CORRUPT, "trials[0].pair is out of range");
+    assert_refused_with("\"loss\": [", "\"loss\": [1,", HEC_ERR_CORRUPT, "trials[0].loss has too few or too many");
+    assert_refused_with("\"loss\": [", "\"loss\": [[", HEC_ERR_CORRUPT, "no JSON");
+    assert_refused_with("\"created\": \"", "\"created\": \"0000000000000000000000000000000000000000", HEC_ERR_CORRUPT,
+                        "created is too long");
+    assert_refused_with("\"python3\"", "\"\\u0000\"", HEC_ERR_CORRUPT, "no JSON");
+    assert_refused_with("\"python3\"", "{}", HEC_ERR_CORRUPT, "commands.a[0] is not string");
+    assert_refused_with("sample", "s\xff", HEC_ERR_CORRUPT, "no JSON");
+}
+
+static void too_many_trials(void **state) {
+    (void)state;
+    struct hec_receipt r;
+    receipt_make(&r, 2);
+    while (!r.error)
+        hec_receipt_add_trial(&r, &r.trials[0]);
+    assert_int_equal(r.error, HEC_ERR_LIMIT);
+    assert_int_equal(r.trial_count, HEC_RECEIPT_TRIALS_MOST);
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_receipt_json(&r, &out), HEC_ERR_LIMIT); /* what is not whole is not written */
+    hec_buf_free(&out);
+    hec_receipt_free(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sha256),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(environment),
+        cmocka_unit_test(schema),
+        cmocka_unit_test(every_change_is_found),
+        cmocka_unit_test(order_is_that_of_the_seed),
+        cmocka_unit_test(hostile),
+        cmocka_unit_test(too_many_trials),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
