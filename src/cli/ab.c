@@ -3,7 +3,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/load.h"
-#include "cli/trial_of.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/receipt_fill.h"
+#include "cli/trial_measure.h"
 #include "launch/keeper.h"
 #include "report/compare.h"
 
@@ -11,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SEPARATOR ":::"
@@ -24,7 +28,10 @@ struct ab {
     struct hec_trials_options options;
     struct hec_summary *runs[2]; /* of complete pairs, and of the one at hand */
     int counts[2];
-    struct hec_summary last; /* of the trial at hand */
+    struct hec_trial_measure measure;
+    struct hec_receipt receipt;
+    char path[PATH_MAX]; /* of the receipt */
+    struct hec_progress progress;
 };
 
 /* ---- the words of the command line ---- */
@@ -92,6 +99,21 @@ static int parse_plan(struct ab *ab) {
     return HEC_OK;
 }
 
+/* Of the receipt: --output, else one after the time. What is there is kept, unless --force is given. */
+static int choose_path(struct ab *ab) {
+    struct hec_why why = {""};
+    time_t now = time(NULL);
+    struct tm local;
+    int err = hec_output_path(&ab->args, false, ab->path, &why);
+    if (err == HEC_OK && !ab->path[0])
+        strftime(ab->path, sizeof ab->path, "ab-%Y%m%d-%H%M%S.json", localtime_r(&now, &local));
+    else if (err == HEC_OK && !hec_args_has(&ab->args, HEC_OPT_FORCE) && access(ab->path, F_OK) == 0)
+        err = hec_fail(&why, HEC_ERR_USAGE, "%s exists; --force overwrites it", ab->path);
+    if (err < 0)
+        hec_error("ab: %s", why.text);
+    return err;
+}
+
 static int parse(struct ab *ab, int argc, char **argv) {
     struct hec_session_options *session = &ab->options.session;
     int err = hec_args_parse(HEC_VERB_AB, argc, argv, &ab->args);
@@ -110,56 +132,27 @@ static int parse(struct ab *ab, int argc, char **argv) {
         hec_error("--caches needs trials, fresh or user, not \"%s\"", caches);
         return HEC_ERR_USAGE;
     }
-    return HEC_OK;
+    ab->measure = (struct hec_trial_measure){.args = &ab->args, .price = &ab->price, .stop_steps = session->stop.steps};
+    return choose_path(ab);
 }
 
 /* ---- a trial ---- */
 
+/* "pair 3, trial of B; so far B / A 0.957 (0.91 to 1.02), about 4 pairs more" */
 static void begin(void *context, const struct hec_ab_outcome *so_far) {
     struct ab *ab = context;
-    (void)ab;
-    (void)so_far;
-}
-
-/* Means of equal parts of the steps. What is not finite stays so. */
-static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, struct hec_experiment_trial *out) {
-    double sum[HEC_EXPERIMENT_BINS] = {0};
-    int count[HEC_EXPERIMENT_BINS] = {0};
-    for (int64_t i = 0; i < steps->loss_count && of_steps > 0; i++) {
-        int64_t step = steps->losses[i].step;
-        int bin = (int)(step * HEC_EXPERIMENT_BINS / of_steps);
-        if (step >= of_steps)
-            continue;
-        sum[bin] += isfinite(steps->losses[i].value) ? steps->losses[i].value : INFINITY;
-        count[bin]++;
-        out->loss_count++;
-    }
-    for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
-        if (count[i])
-            out->loss[i] = sum[i] / count[i];
+    char line[160], which[32] = "warm-up";
+    if (so_far->pair >= 0)
+        snprintf(which, sizeof which, "pair %d", so_far->pair + 1);
+    snprintf(line, sizeof line, "%s, trial of %c", which, "AB"[so_far->side]);
+    hec_progress_now(&ab->progress, line);
 }
 
 static int measure(void *context, const struct hec_ab_outcome *so_far, const struct hec_session *session,
                    const struct hec_session_result *result, struct hec_experiment_trial *out, int64_t *steps,
                    struct hec_why *why) {
     struct ab *ab = context;
-    struct hec_reader *reader;
-    struct hec_trial trial;
-    struct hec_trial_block blocks[HEC_PACED_MAX];
-    int64_t planned = ab->options.session.stop.steps;
-    hec_summary_free(&ab->last);
-    int err = hec_session_open_run(session, &reader, why);
-    if (err == HEC_OK)
-        err = hec_load_summary_reader(reader, result->path, &ab->args, &ab->price, &ab->last, why);
-    if (err < 0)
-        return err;
-    hec_trial_of(&ab->last, blocks, &trial);
-    out->steady = trial.whole;
-    out->run = trial.run;
-    out->stopped = result->stopped != HEC_STOPPED_NOT;
-    *steps = planned && planned < ab->last.timeline.steps.count ? planned : ab->last.timeline.steps.count;
-    bin_losses(&ab->last.timeline.steps, so_far->count ? so_far->plan.loss_steps : *steps, out);
-    return HEC_OK;
+    return hec_trial_measure(&ab->measure, session, result, so_far->plan.loss_steps, out, steps, why);
 }
 
 /* The run of a trial that counts is kept until the end: what moved in the ledger is of all of them. */
@@ -168,18 +161,19 @@ static int keep(struct ab *ab, int side) {
     if (!grown)
         return HEC_ERR_NOMEM;
     ab->runs[side] = grown;
-    grown[ab->counts[side]++] = ab->last;
-    ab->last = (struct hec_summary){0};
+    grown[ab->counts[side]++] = ab->measure.summary;
+    ab->measure.summary = (struct hec_summary){0};
     return HEC_OK;
 }
 
-static void say(const struct hec_ab_outcome *so_far) {
+static void say(struct ab *ab, const struct hec_ab_outcome *so_far) {
     const struct hec_experiment_result *r = &so_far->result;
     char interval[64] = "", left[64] = "";
     if (isfinite(r->look.high))
         snprintf(interval, sizeof interval, " (%.3f to %.3f)", r->look.low, r->look.high);
     if (r->look.pairs_left > 0)
         snprintf(left, sizeof left, "; about %d pairs more", r->look.pairs_left);
+    hec_progress_end(&ab->progress);
     if (so_far->pair < 0)
         fprintf(stderr, "hec: warm-up of %c: %.1f s\n", "AB"[so_far->side], so_far -> end.seconds);
     else if (r->pairs == so_far->pair + 1)
@@ -189,35 +183,46 @@ static void say(const struct hec_ab_outcome *so_far) {
 static int after(void *context, const struct hec_ab_outcome *so_far, struct hec_why *why) {
     struct ab *ab = context;
     const struct hec_experiment_result *r = &so_far->result;
-    say(so_far);
+    say(ab, so_far);
     if (r->pairs && r->quantity[r->judged].shown == HEC_SHOWN_UNKNOWN)
         return hec_fail(why, HEC_ERR_UNSUPPORTED,
                         "nothing to compare: trials that are ended early need steps (hooks or marks) or --units, and "
                         "joules or time of both");
+    if (so_far->count == 1)
+        hec_receipt_fill_facts(&ab->receipt, &ab->measure.summary);
     if (so_far->pair >= 0 && keep(ab, so_far->side) < 0)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the trials' analyses");
-    return HEC_OK;
+    int err = hec_receipt_fill_trials(&ab->receipt, &so_far->plan, so_far->trials, so_far->count);
+    return err ? hec_fail(why, err, "%s", hec_err_text(err)) : hec_receipt_write(&ab->receipt, ab->path, why);
 }
 
 /* ---- the whole ---- */
 
-static int print(const struct ab *ab, const struct hec_ab_outcome *outcome) {
+/* What moved in the ledger from all trials of A to all of B; a text that is empty where nothing is known of it. */
+static int print_moved(const struct ab *ab, int pairs, struct hec_buf *out) {
     struct hec_versus *versus = calloc(1, sizeof *versus);
+    if (!versus)
+        return HEC_ERR_NOMEM;
+    for (int side = 0; side < 2; side++)
+        versus->side[side] = (struct hec_side){ab->runs[side], pairs};
+    hec_unlikes_find(versus->side, &versus->unlikes);
+    hec_moved_find(versus->side, &versus->moved);
+    int err = hec_versus_moved_terminal(versus, &ab->style, out);
+    free(versus);
+    return err;
+}
+
+static int print(const struct ab *ab, const struct hec_ab_outcome *outcome) {
     struct hec_buf out;
-    int pairs = outcome->result.pairs, err = versus ? HEC_OK : HEC_ERR_NOMEM;
     hec_buf_init(&out, 16u << 20);
-    if (!err) {
-        for (int side = 0; side < 2; side++)
-            versus->side[side] = (struct hec_side){ab->runs[side], pairs};
-        hec_unlikes_find(versus->side, &versus->unlikes);
-        hec_moved_find(versus->side, &versus->moved);
-        memcpy(versus->quantity, outcome->result.quantity, sizeof versus->quantity);
-        err = hec_versus_terminal(versus, &ab->style, &out);
-    }
+    int err = hec_args_has(&ab->args, HEC_OPT_JSON)       ? hec_receipt_json(&ab->receipt, &out)
+              : hec_args_has(&ab->args, HEC_OPT_MARKDOWN) ? hec_receipt_markdown(&ab->receipt, &out)
+                                                          : hec_receipt_terminal(&ab->receipt, &ab->style, &out);
+    if (err == HEC_OK && !hec_args_has(&ab->args, HEC_OPT_JSON) && !hec_args_has(&ab->args, HEC_OPT_MARKDOWN))
+        err = print_moved(ab, outcome->result.pairs, &out);
     if (err == HEC_OK)
         err = hec_print(&out);
     hec_buf_free(&out);
-    free(versus);
     return err;
 }
 
@@ -260,7 +265,10 @@ static int run(struct ab *ab) {
         hec_error("ab: %s", why.text);
         return hec_err_exit_status(err);
     }
+    hec_progress_begin(&ab->progress);
+    hec_receipt_begin(&ab->receipt, ab->plan.command[0], ab->plan.command[1], &ab->options, ab->plan.warm_up, trials);
     status = experiment(ab, trials);
+    hec_progress_end(&ab->progress);
     hec_trials_close(trials);
     return status;
 }
@@ -269,7 +277,8 @@ int hec_verb_ab(int argc, char **argv) {
     struct ab ab = {.options = {.session = hec_session_defaults()}};
     int err = parse(&ab, argc, argv);
     int status = err < 0 ? hec_err_exit_status(err) : err > 0 ? 0 : run(&ab);
-    hec_summary_free(&ab.last);
+    hec_summary_free(&ab.measure.summary);
+    hec_receipt_free(&ab.receipt);
     for (int side = 0; side < 2; side++) {
         for (int i = 0; i < ab.counts[side]; i++)
             hec_summary_free(&ab.runs[side][i]);

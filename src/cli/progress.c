@@ -35,6 +35,11 @@ void hec_progress_show(struct hec_progress *progress, const char *what, double s
     fflush(stderr);
 }
 
+void hec_progress_now(struct hec_progress *progress, const char *what) {
+    progress->begin_ns = progress->shown_ns = INT64_MIN / 2;
+    hec_progress_show(progress, what, NAN);
+}
+
 void hec_progress_end(struct hec_progress *progress) {
     if (progress->shown)
         fputs("\r\033[K", stderr);

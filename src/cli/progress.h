@@ -14,6 +14,8 @@ struct hec_progress {
 void hec_progress_begin(struct hec_progress *progress);
 /* what: what is being done; share: 0..1 of it all, NAN when nobody knows. Cheap enough to call often. */
 void hec_progress_show(struct hec_progress *progress, const char *what, double share);
+/* The same at once: something begins that lasts. */
+void hec_progress_now(struct hec_progress *progress, const char *what);
 /* Wipe the line. */
 void hec_progress_end(struct hec_progress *progress);
 

@@ -96,7 +96,7 @@ static void of_outcome(const struct hec_summary *s, value out) {
         add(out, "", "exit code 0");
 }
 
-static void value_of(const struct hec_summary *s, enum hec_alike what, value out) {
+void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[HEC_ALIKE_VALUE]) {
     static const char *const work[] = {
         [HEC_PACED_UNKNOWN] = "none known", [HEC_PACED_BY_STEP] = "known", [HEC_PACED_EVENLY] = "none known"};
     out[0] = '\0';
@@ -164,9 +164,9 @@ static void values_of(const struct hec_side *side, enum hec_alike what, value ou
     out[0] = '\0';
     for (int i = 0; i < side->count; i++) {
         bool before = false;
-        value_of(&side->runs[i], what, one);
+        hec_alike_value(&side->runs[i], what, one);
         for (int k = 0; k < i && !before; k++) {
-            value_of(&side->runs[k], what, other);
+            hec_alike_value(&side->runs[k], what, other);
             before = strcmp(one, other) == 0;
         }
         if (!before)
@@ -176,10 +176,10 @@ static void values_of(const struct hec_side *side, enum hec_alike what, value ou
 
 static bool differs(const struct hec_side *side, enum hec_alike what) {
     value first, other;
-    value_of(&side[0].runs[0], what, first);
+    hec_alike_value(&side[0].runs[0], what, first);
     for (int at = 0; at < 2; at++)
         for (int i = 0; i < side[at].count; i++) {
-            value_of(&side[at].runs[i], what, other);
+            hec_alike_value(&side[at].runs[i], what, other);
             if (strcmp(first, other) != 0)
                 return true;
         }

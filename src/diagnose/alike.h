@@ -15,6 +15,10 @@ const char *hec_alike_name(enum hec_alike what); /* "power_limit": stable */
 const char *hec_alike_words(enum hec_alike what);
 bool hec_alike_must(enum hec_alike what);
 
+#define HEC_ALIKE_VALUE 512
+/* "NVIDIA H100 80GB HBM3", of one run; "unknown". */
+void hec_alike_value(const struct hec_summary *summary, enum hec_alike what, char out[HEC_ALIKE_VALUE]);
+
 /* Runs to compare. Functions take two of them: A and B. */
 struct hec_side {
     const struct hec_summary *runs;
@@ -23,7 +27,7 @@ struct hec_side {
 
 struct hec_unlike {
     enum hec_alike what;
-    char value[2][512]; /* of A, of B; several in one side are joined by "; " */
+    char value[2][HEC_ALIKE_VALUE]; /* of A, of B; several in one side are joined by "; " */
 };
 
 struct hec_unlikes {

@@ -15,9 +15,20 @@ static const struct hec_experiment_trial *find(const struct hec_experiment_trial
     return NULL;
 }
 
-static struct hec_trial trial_of(const struct hec_experiment_trial *t) {
+#define WORK_EQUAL 0.001
+
+/* As far as is known. */
+static bool equal_work(const struct hec_experiment_trial *a, const struct hec_experiment_trial *b) {
+    double one = isfinite(a->run.units) ? a->run.units : a->run.steps;
+    double other = isfinite(a->run.units) ? b->run.units : b->run.steps;
+    return !(fabs(one - other) > WORK_EQUAL * one);
+}
+
+/* Whole runs that were ended early, or did not do the same work, say nothing. */
+static struct hec_trial trial_of(const struct hec_experiment_trial *t, const struct hec_experiment_trial *other) {
     static const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
-    return (struct hec_trial){.whole = t->steady, .run = t->stopped ? unknown : t->run, .pair = t->pair};
+    bool whole = !t->stopped && !other->stopped && equal_work(t, other);
+    return (struct hec_trial){.whole = t->steady, .run = whole ? t->run : unknown, .pair = t->pair};
 }
 
 /* out[side][pair], of complete pairs. */
@@ -28,8 +39,8 @@ static int gather(const struct hec_experiment_trial *trials, int count, struct h
             trials[i].pair >= 0 && trials[i].side == 0 ? find(trials, count, trials[i].pair, 1) : NULL;
         if (!b)
             continue;
-        out[0][pairs] = trial_of(&trials[i]);
-        out[1][pairs++] = trial_of(b);
+        out[0][pairs] = trial_of(&trials[i], b);
+        out[1][pairs++] = trial_of(b, &trials[i]);
     }
     return pairs;
 }

@@ -17,6 +17,9 @@ struct hec_versus {
 };
 
 int hec_versus_terminal(const struct hec_versus *versus, const struct hec_report_style *style, struct hec_buf *out);
+/* Only what moved in the ledger, and the findings that went and came. */
+int hec_versus_moved_terminal(const struct hec_versus *versus, const struct hec_report_style *style,
+                              struct hec_buf *out);
 int hec_versus_markdown(const struct hec_versus *versus, struct hec_buf *out);
 /* JSON of docs/compare.schema.json, and that schema: both from compare.def. */
 int hec_versus_json(const struct hec_versus *versus, struct hec_buf *out);

@@ -125,3 +125,11 @@ int hec_versus_terminal(const struct hec_versus *v, const struct hec_report_styl
     put_unlikes(&page, v);
     return hec_buf_error(out);
 }
+
+int hec_versus_moved_terminal(const struct hec_versus *v, const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    hec_page_init(&page, style, out);
+    put_ledger(&page, v);
+    put_findings(&page, v);
+    return hec_buf_error(out);
+}

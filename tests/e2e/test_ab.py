@@ -26,7 +26,8 @@ for n in range(100000):
 
 
 def ab(hec, *words, **options):
-    return hec("ab", "--sim", "h200", "--seed", 1, *words, timeout=120, **options)
+    return hec("ab", "--sim", "h200", "--seed", 1, "-f", "-o", hec.folder.parent / f"{hec.folder.name}.json", *words, timeout=120,
+               **options)
 
 
 def state_of(folder):

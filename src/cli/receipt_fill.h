@@ -1,0 +1,20 @@
+/* From an experiment to its receipt. */
+#ifndef HEC_CLI_RECEIPT_FILL_H
+#define HEC_CLI_RECEIPT_FILL_H
+
+#include "act/ab.h"
+#include "diagnose/alike.h"
+#include "report/receipt.h"
+
+/* What is known before the first trial. b NULL: a baseline. */
+void hec_receipt_begin(struct hec_receipt *receipt, char *const *a, char *const *b,
+                       const struct hec_trials_options *options, int warm_up, const struct hec_trials *trials);
+/* What a run of a trial says of the machine and the program; the first one does. */
+void hec_receipt_fill_facts(struct hec_receipt *receipt, const struct hec_summary *run);
+/* The table so far, judged. */
+int hec_receipt_fill_trials(struct hec_receipt *receipt, const struct hec_experiment_plan *plan,
+                            const struct hec_experiment_trial *trials, size_t count);
+/* Whole, or not at all: what was at the path stays until then. */
+int hec_receipt_write(const struct hec_receipt *receipt, const char *path, struct hec_why *why);
+
+#endif

@@ -1,0 +1,46 @@
+#include "cli/trial_measure.h"
+
+#include "cli/trial_of.h"
+
+#include <math.h>
+
+/* Means of equal parts of the steps. What is not finite stays so. */
+static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, struct hec_experiment_trial *out) {
+    double sum[HEC_EXPERIMENT_BINS] = {0};
+    int count[HEC_EXPERIMENT_BINS] = {0};
+    for (int64_t i = 0; i < steps->loss_count && of_steps > 0; i++) {
+        int64_t step = steps->losses[i].step;
+        int bin = (int)(step * HEC_EXPERIMENT_BINS / of_steps);
+        if (step >= of_steps)
+            continue;
+        sum[bin] += isfinite(steps->losses[i].value) ? steps->losses[i].value : INFINITY;
+        count[bin]++;
+        out->loss_count++;
+    }
+    for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
+        if (count[i])
+            out->loss[i] = sum[i] / count[i];
+}
+
+int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *session,
+                      const struct hec_session_result *result, int64_t loss_steps, struct hec_experiment_trial *out,
+                      int64_t *steps, struct hec_why *why) {
+    struct hec_reader *reader;
+    struct hec_trial trial;
+    struct hec_trial_block blocks[HEC_PACED_MAX];
+    hec_summary_free(&m->summary);
+    int err = hec_session_open_run(session, &reader, why);
+    if (err == HEC_OK)
+        err = hec_load_summary_reader(reader, result->path, m->args, m->price, &m->summary, why);
+    if (err < 0)
+        return err;
+    hec_trial_of(&m->summary, blocks, &trial);
+    out->steady = trial.whole;
+    out->run = trial.run;
+    out->stopped = result->stopped != HEC_STOPPED_NOT;
+    *steps = m->summary.timeline.steps.count;
+    if (m->stop_steps && m->stop_steps < *steps)
+        *steps = m->stop_steps;
+    bin_losses(&m->summary.timeline.steps, loss_steps ? loss_steps : *steps, out);
+    return HEC_OK;
+}
