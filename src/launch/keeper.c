@@ -28,7 +28,7 @@ struct keeper_id {
 
 static struct {
     char mark[96];
-    const struct hec_layer_options *layers;
+    struct hec_layer_options layers;
     const char *const *folders;
     int alive; /* pipe: ends with the keeper */
 } keeper = {.alive = -1};
@@ -56,7 +56,7 @@ static bool is_orphan(const char *mark) {
 static void clean(void) {
     hec_marked_kill(HEC_KEEPER_ENV, is_orphan);
     hec_path_sweep();
-    hec_layer_sweep(keeper.layers);
+    hec_layer_sweep(&keeper.layers);
     for (size_t i = 0; keeper.folders && keeper.folders[i]; i++)
         hec_scratch_sweep(keeper.folders[i]);
 }
@@ -134,7 +134,7 @@ static int start_watching(void) {
 int hec_keeper_start(const struct hec_layer_options *layers, const char *const *folders, struct hec_why *why) {
     struct hec_child worker = {0};
     int alive[2];
-    keeper.layers = layers;
+    keeper.layers = *layers;
     keeper.folders = folders;
     clean();
     snprintf(keeper.mark, sizeof keeper.mark, "%" PRIu64 ":%d:%llu", own_namespace(), (int)getpid(),

@@ -12,7 +12,8 @@
 #include "launch/layer.h"
 
 /* Before any thread starts, with the options that the layers will be made with; folders: more places where scratch folders may be made
- * (beside run files), NULL-terminated, or NULL. Cleans up after earlier ones that were killed. Returns in
+ * (beside run files), NULL-terminated, or NULL; all texts must live as
+ * long as the process. Cleans up after earlier ones that were killed. Returns in
  * the worker; on failure in the only process there is. */
 int hec_keeper_start(const struct hec_layer_options *layers, const char *const *folders, struct hec_why *why);
 

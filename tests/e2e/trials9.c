@@ -57,7 +57,8 @@ static const char trial[] =
     "rm -rf $HOME/.cache; mkdir -p $HOME/.cache/new; cp /bin/sh $HOME/.cache/new\n";
 
 static int experiment(int trials) {
-    char scratch[600], worker[600];
+    static char scratch[600]; /* as long as the process */
+    char worker[600];
     snprintf(scratch, sizeof scratch, "%s/scratch", base);
     snprintf(worker, sizeof worker, "%s/state/worker", base);
     struct hec_layer_options layers = {.scratch_parent = scratch};
