@@ -98,6 +98,10 @@ static void tie(pid_t hec) {
 static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report, char **argv, char **envp) {
     struct failure failure = {0};
     restore_signals(child);
+    if (child->inherited_path) {
+        fcntl(child->inherited, F_SETFD, 0);
+        sprintf(child->inherited_path, "/proc/%d/fd/%d", (int)getpid(), child->inherited);
+    }
     if (child->output > 0) {
         int nothing = open("/dev/null", O_RDONLY);
         dup2(nothing, STDIN_FILENO);

@@ -20,8 +20,10 @@ struct hec_child {
     const struct hec_layer *layer;            /* the command runs in it; NULL: none */
     const char *also[HEC_LAYER_ALSO_MAX + 1]; /* what is not covered by the layer; NULL-terminated */
     bool tied;                                /* it is killed where hec is */
-    int output;                               /* what it prints goes there, and it reads nothing; 0: as hec's */
-    int asked; /* the last signal that was to end hec, or the command through it; 0: none */
+    int inherited;        /* a descriptor that it keeps, whose path in /proc it writes into inherited_path */
+    char *inherited_path; /* in its environment; NULL: there is none */
+    int output;           /* what it prints goes there, and it reads nothing; 0: as hec's */
+    int asked;            /* the last signal that was to end hec, or the command through it; 0: none */
     int was_reaper;
     void (*stopped)(void *context, bool stopped); /* job control; may be NULL */
     void *context;

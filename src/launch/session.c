@@ -159,6 +159,8 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
             return err;
         s->observe.nvml_path = hec_simulation_nvml(s->simulation);
         hec_simulation_environ(s->simulation, &s->env);
+        if (options->layer)
+            hec_simulation_hand_down(s->simulation, &s->env, &s->child.inherited, &s->child.inherited_path);
     }
     err = hec_run_file_open(&s->file, options->output, options->command, options->overwrite, options->begin_ns, why);
     if (err < 0)

@@ -70,6 +70,16 @@ int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_e
     return err < 0 ? err : look_in_folder_of(env, simulation->nvml); /* that of an old driver has its own folder */
 }
 
+int hec_simulation_hand_down(const struct hec_simulation *simulation, struct hec_environ *env, int *fd, char **path) {
+    char room[HEC_SIMULATION_PATH];
+    memset(room, ' ', sizeof room);
+    room[sizeof room - 1] = '\0';
+    int err = hec_environ_set(env, SIM_WORLD_ENV, room);
+    *path = err == HEC_OK ? (char *)hec_environ_get(env, SIM_WORLD_ENV) : NULL;
+    *fd = atoi(strrchr(sim_world_path(simulation->world), '/') + 1); /* /proc/PID/fd/N */
+    return err;
+}
+
 void hec_simulation_end(struct hec_simulation *simulation) {
     if (!simulation)
         return;

@@ -15,6 +15,10 @@ const char *hec_simulation_cuda(const struct hec_simulation *simulation);
 const char *hec_simulation_cupti(const struct hec_simulation *simulation);
 /* Let a command see the machine. */
 int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_environ *env);
+/* The same for one that may not look into this process, as it is in a user namespace of its own: it has to inherit the descriptor, and
+ * to write its path in /proc into *path, which has room for HEC_SIMULATION_PATH. */
+#define HEC_SIMULATION_PATH 40
+int hec_simulation_hand_down(const struct hec_simulation *simulation, struct hec_environ *env, int *fd, char **path);
 void hec_simulation_end(struct hec_simulation *simulation); /* NULL is fine */
 
 #endif
