@@ -24,6 +24,7 @@ struct hec_layer_place {
     enum hec_layer_kind kind;
     char *path;
     char *type;          /* of its file system */
+    bool mounted;        /* it is the root of a mount */
     unsigned long flags; /* of the mount: nosuid, noexec ... */
     char data[64];       /* fresh: size and mode */
     int scratch;         /* overlay: which scratch folder, or HEC_LAYER_IN_MEMORY */
@@ -55,6 +56,17 @@ struct hec_layer {
 
 /* Folders inside the layer and mounts below them. Nothing is made. */
 int hec_layer_plan(struct hec_layer *layer, const struct hec_layer_options *options, struct hec_why *why);
+
+/* What a scratch folder over this place has to look like. */
+int hec_layer_describe(struct hec_layer *layer, size_t number, struct hec_why *why);
+
+/* In a user namespace that has only the user's own ids: is there a folder from path up to `folder` that could not be changed with what
+ * is in it? */
+bool hec_layer_foreign_between(const struct hec_layer *layer, const char *folder, const char *path);
+
+/* What this user could change in the folder without a layer, and could not in it: a sentence, rather than a program that fails. In
+ * folders for temporary files lies much that is of no concern. */
+int hec_layer_check_owners(const struct hec_layer *layer, const char *folder, struct hec_why *why);
 
 /* The same path, or below it. */
 bool hec_layer_inside(const char *path, const char *folder);

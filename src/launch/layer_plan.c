@@ -3,19 +3,15 @@
 #include "base/list.h"
 #include "launch/layer_mounts.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #define SHM "/dev/shm"
-#define ENTRIES_MAX 10000 /* looked at in a folder */
 
 /* Variables that name folders which programs write into. */
 static const char *const variables[] = {
@@ -112,6 +108,7 @@ static void add_place(struct plan *plan, enum hec_layer_kind kind, const char *p
     *place = (struct hec_layer_place){.kind = kind,
                                       .path = strdup(path),
                                       .type = strdup(mount ? mount->type : ""),
+                                      .mounted = mount && strcmp(mount->point, path) == 0,
                                       .flags = mount ? mount->flags : 0};
     if (place->path && place->type) {
         layer->count++;
@@ -151,24 +148,6 @@ static void remove_place(struct hec_layer *layer, size_t i) {
     memmove(&layer->places[i], &layer->places[i + 1], (--layer->count - i) * sizeof layer->places[0]);
 }
 
-/* Overlayfs changes what was there before only where its owner is known in the user namespace: EOVERFLOW (CVE-2023-0386). */
-static bool is_foreign(const struct hec_layer *layer, const struct stat *status) {
-    return !layer->may_mount && !layer->all_ids && (status->st_uid != geteuid() || status->st_gid != getegid());
-}
-
-/* Is there a folder above path, up to the one that is covered, that could not be changed with what is in it? */
-static bool foreign_between(const struct hec_layer *layer, const char *folder, const char *path) {
-    char part[PATH_MAX];
-    struct stat status;
-    snprintf(part, sizeof part, "%s", path);
-    while (strlen(part) > strlen(folder)) {
-        if (stat(part, &status) != 0 || is_foreign(layer, &status))
-            return true;
-        *strrchr(part, '/') = '\0';
-    }
-    return false;
-}
-
 /* What another overlay of the same mount covers. */
 static void drop_covered(struct plan *plan) {
     struct hec_layer *layer = plan->layer;
@@ -179,7 +158,7 @@ static void drop_covered(struct plan *plan) {
         for (size_t o = 0; o < layer->count && !covered; o++)
             covered = o != i && hec_layer_inside(path, layer->places[o].path) &&
                       hec_mounts_of(&plan->mounts, layer->places[o].path) == mount &&
-                      !foreign_between(layer, layer->places[o].path, path);
+                      !hec_layer_foreign_between(layer, layer->places[o].path, path);
         if (covered)
             remove_place(layer, i);
         else
@@ -233,70 +212,6 @@ static int by_path(const void *a, const void *b) {
     return strcmp(((const struct hec_layer_place *)a)->path, ((const struct hec_layer_place *)b)->path);
 }
 
-static mode_t rights(const char *path, mode_t mode) {
-    static const struct {
-        int wanted;
-        mode_t bit;
-    } table[] = {{R_OK, S_IRUSR}, {W_OK, S_IWUSR}, {X_OK, S_IXUSR}};
-    mode &= 07777 & ~(mode_t)S_IRWXU;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (faccessat(AT_FDCWD, path, table[i].wanted, AT_EACCESS) == 0)
-            mode |= table[i].bit;
-    return mode;
-}
-
-static bool is_place(const struct hec_layer *layer, const char *path) {
-    for (size_t i = 0; i < layer->count; i++)
-        if (strcmp(layer->places[i].path, path) == 0)
-            return true;
-    return false;
-}
-
-/* What this user could change without a layer, and could not in it: a sentence, rather than a program that fails. In folders for
- * temporary files lies much that is of no concern. */
-static int find_foreign(const struct hec_layer *layer, const struct hec_layer_place *place, struct hec_why *why) {
-    bool concerned = place->writable && !(place->mode & S_ISVTX) && !layer->may_mount && !layer->all_ids;
-    DIR *list = concerned ? opendir(place->path) : NULL;
-    int err = HEC_OK, left = ENTRIES_MAX;
-    for (struct dirent *entry; list && err == HEC_OK && left-- > 0 && (entry = readdir(list));) {
-        struct stat status;
-        char path[PATH_MAX];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-            fstatat(dirfd(list), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode) ||
-            !is_foreign(layer, &status) || faccessat(dirfd(list), entry->d_name, W_OK, AT_EACCESS) != 0 ||
-            snprintf(path, sizeof path, "%s/%s", place->path, entry->d_name) >= (int)sizeof path ||
-            is_place(layer, path))
-            continue;
-        err = hec_fail(
-            why, HEC_ERR_UNSUPPORTED,
-            "%.300s belongs to user %u and group %u, and in a scratch layer a user can change only what belongs to the "
-            "user and its first group (%u, %u)",
-            path, status.st_uid, status.st_gid, geteuid(), getegid());
-    }
-    if (list)
-        closedir(list);
-    return err;
-}
-
-static int describe(const struct hec_layer *layer, size_t number, struct hec_why *why) {
-    struct hec_layer_place *place = &layer->places[number];
-    static const char *const acls[] = {"system.posix_acl_access", "system.posix_acl_default"};
-    if (place->kind != HEC_LAYER_OVERLAY)
-        return HEC_OK;
-    if (stat(place->path, &place->status) != 0)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot look at %.300s: %s", place->path, strerror(errno));
-    bool own = geteuid() == 0 || place->status.st_uid == geteuid();
-    place->mode = own ? place->status.st_mode & 07777 : rights(place->path, place->status.st_mode);
-    place->writable = faccessat(AT_FDCWD, place->path, W_OK, AT_EACCESS) == 0;
-    for (size_t a = 0; a < 2; a++) {
-        ssize_t length = getxattr(place->path, acls[a], place->acl[a], sizeof place->acl[a]);
-        place->acl_length[a] = length > 0 ? (size_t)length : 0;
-    }
-    snprintf(place->upper, sizeof place->upper, "%zu", number);
-    snprintf(place->work, sizeof place->work, "%zu.work", number);
-    return find_foreign(layer, place, why);
-}
-
 static void free_paths(struct paths *paths) {
     for (size_t i = 0; i < paths->count; i++)
         free(paths->list[i]);
@@ -325,7 +240,10 @@ int hec_layer_plan(struct hec_layer *layer, const struct hec_layer_options *opti
                            layer->count, HEC_LAYER_PLACES_MAX);
     }
     for (size_t i = 0; err == HEC_OK && i < layer->count; i++)
-        err = describe(layer, i, why);
+        err = hec_layer_describe(layer, i, why);
+    for (size_t i = 0; err == HEC_OK && i < plan.roots.count; i++)
+        if (!in_any(&plan.shared, plan.roots.list[i]))
+            err = hec_layer_check_owners(layer, plan.roots.list[i], why);
     hec_mounts_free(&plan.mounts);
     free_paths(&plan.roots);
     free_paths(&plan.shared);

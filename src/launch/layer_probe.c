@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Open, change through memory, keep for good, rename. */
-static int change_file(int folder, const char *name, const char *other, int flags) {
+static int change_file(int folder, const char *name, const char *other, int flags, bool for_good) {
     int fd = openat(folder, name, O_RDWR | O_CLOEXEC | flags, 0600);
     if (fd < 0)
         return -1;
@@ -21,7 +21,7 @@ static int change_file(int folder, const char *name, const char *other, int flag
         if (memory != MAP_FAILED) {
             memory[7] = 'x';
             munmap(memory, 8);
-            result = fsync(fd) == 0 && pread(fd, read_back, 1, 7) == 1 && read_back[0] == 'x' ? 0 : -1;
+            result = (!for_good || fsync(fd) == 0) && pread(fd, read_back, 1, 7) == 1 && read_back[0] == 'x' ? 0 : -1;
         }
     }
     close(fd);
@@ -38,7 +38,7 @@ static int change_folder(int folder, const char *name) {
 
 /* What was there before, too: a file is copied up; a folder in place of one that is gone must hide what that held. */
 static int change_probe(int probe) {
-    return change_file(probe, "file", "hec-file", 0) == 0 && unlinkat(probe, "folder", AT_REMOVEDIR) == 0 &&
+    return change_file(probe, "file", "hec-file", 0, true) == 0 && unlinkat(probe, "folder", AT_REMOVEDIR) == 0 &&
                    mkdirat(probe, "folder", 0700) == 0 && change_folder(probe, "hec-folder") == 0
                ? 0
                : -1;
@@ -48,7 +48,8 @@ static int change_place(const struct hec_layer_place *place) {
     int folder = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char name[40];
     snprintf(name, sizeof name, ".hec-probe-%d", (int)getpid());
-    int result = folder >= 0 ? change_file(folder, name, ".hec-probe-other", O_CREAT | O_EXCL) : -1, errnum = errno;
+    int result = folder >= 0 ? change_file(folder, name, ".hec-probe-other", O_CREAT | O_EXCL, false) : -1,
+        errnum = errno;
     if (folder >= 0)
         close(folder);
     errno = errnum;
@@ -154,6 +155,17 @@ static const char *refusal(const struct hec_layer *layer, const struct hec_layer
     return NULL;
 }
 
+/* The kernel does not let others than root see what is beneath a mount, as an overlay would. */
+static const struct hec_layer_place *mount_below(const struct hec_layer *layer, const struct hec_layer_fault *fault) {
+    const struct hec_layer_place *place = &layer->places[fault->at];
+    if (!layer->user_namespace || fault->step != HEC_LAYER_STEP_MOUNT || fault->errnum != EINVAL)
+        return NULL;
+    for (size_t i = (size_t)fault->at + 1; i < layer->count; i++)
+        if (layer->places[i].mounted && hec_layer_inside(layer->places[i].path, place->path))
+            return &layer->places[i];
+    return NULL;
+}
+
 int hec_layer_explain(const struct hec_layer *layer, const struct hec_layer_fault *fault, struct hec_why *why) {
     const char *reason = refusal(layer, fault), *what = step_texts[fault->step];
     int err = fault->errnum == EPERM || fault->errnum == EACCES ? HEC_ERR_PERMISSION : HEC_ERR_UNSUPPORTED;
@@ -163,7 +175,13 @@ int hec_layer_explain(const struct hec_layer *layer, const struct hec_layer_faul
         reason = strerror(fault->errnum);
     if (!about_place || (size_t)fault->at >= layer->count)
         return hec_fail(why, err, "cannot %s: %s", what, reason);
-    const struct hec_layer_place *place = &layer->places[fault->at];
+    const struct hec_layer_place *place = &layer->places[fault->at], *below = mount_below(layer, fault);
+    if (below)
+        return hec_fail(
+            why, err,
+            "cannot mount a scratch layer over %.200s: another file system is mounted in it (%.200s, %s), which only "
+            "root can cover",
+            place->path, below->path, below->type);
     return hec_fail(why, err, "cannot %s %s%.300s (%s): %s", what,
                     fault->step == HEC_LAYER_STEP_MOUNT ? "a scratch layer over " : "", place->path, place->type,
                     reason);

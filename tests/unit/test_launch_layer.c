@@ -4,14 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +24,7 @@
 #define NOBODY 65534
 #define REFUSED 77
 
-static char base[] = "/var/tmp/test-layer-XXXXXX";
+static char base[200]; /* in the folder of the test: /tmp and /var/tmp are covered themselves */
 
 static void in_base(char path[256], const char *name) {
     snprintf(path, 256, "%s/%s", base, name);
@@ -51,12 +55,17 @@ static void fingerprint(char text[256]) {
 }
 
 struct trial {
-    uid_t user;         /* 0: as the test */
-    const char *folder; /* the working folder, in base */
-    const char *home;   /* in base */
-    const char *script; /* of sh; B is base */
-    const char *const *shared;
-    bool in_memory;
+    uid_t user;          /* 0: as the test */
+    const char *folder;  /* the working folder, in base */
+    const char *home;    /* in base */
+    const char *tmp;     /* in base; NULL: tmp */
+    const char *script;  /* of sh; $B is base */
+    const char *mounts;  /* of sh, as root, in a mount namespace: made before */
+    const char *scratch; /* the parent of the scratch folder, in base; NULL: chosen */
+    bool share_data;     /* the folder data is written for real */
+    bool root_without_mounts;
+    bool in_memory; /* that is where the layer is to be */
+    bool refused;
 };
 
 static void set(const char *name, const char *folder) {
@@ -65,105 +74,243 @@ static void set(const char *name, const char *folder) {
     setenv(name, path, 1);
 }
 
+static void be(const struct trial *t) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+    if (t->mounts && (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+                      shell("B=%s; set -e\n%s", base, t->mounts) != 0))
+        _exit(100);
+    if (t->user && (setgroups(0, NULL) != 0 || setgid(t->user) != 0 || setuid(t->user) != 0))
+        _exit(101);
+    if (t->root_without_mounts) {
+        syscall(SYS_capget, &header, caps);
+        caps[0].effective &= ~(1U << CAP_SYS_ADMIN);
+        caps[0].permitted &= ~(1U << CAP_SYS_ADMIN);
+        if (prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN) != 0 || syscall(SYS_capset, &header, caps) != 0)
+            _exit(101);
+    }
+    prctl(PR_SET_DUMPABLE, 1); /* as after exec: /proc/self belongs to the user */
+}
+
+static int one_trial(const struct hec_layer *layer, const char *script) {
+    struct hec_layer_fault fault;
+    struct hec_why why;
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (hec_layer_enter(layer, NULL, &fault) != 0) {
+            hec_layer_explain(layer, &fault, &why);
+            fprintf(stderr, "%s\n", why.text);
+            _exit(104);
+        }
+        execl("/bin/sh", "sh", "-ec", script, NULL);
+        _exit(105);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 106;
+}
+
 /* In a process of its own: exit status of the script, or REFUSED. */
 static int as_user(const struct trial *t) {
-    char folder[256];
+    char folder[256], data[256], scratch[256], rights[64];
     struct hec_layer *layer;
     struct hec_why why;
-    struct hec_layer_options options = {.shared = t->shared};
-    if (t->user && (setgroups(0, NULL) != 0 || setgid(t->user) != 0 || setuid(t->user) != 0))
-        return 101;
-    prctl(PR_SET_DUMPABLE, 1); /* as after exec: /proc/self belongs to the user */
+    in_base(data, "data");
+    in_base(scratch, t->scratch ? t->scratch : "");
+    struct hec_layer_options options = {.shared = t->share_data ? (const char *[]){data, NULL} : NULL,
+                                        .scratch_parent = t->scratch ? scratch : NULL};
+    be(t);
     in_base(folder, t->folder);
     set("HOME", t->home);
-    set("TMPDIR", "tmp");
+    set("TMPDIR", t->tmp ? t->tmp : "tmp");
     setenv("B", base, 1);
     if (chdir(folder) != 0)
         return 102;
+    FILE *pipe = popen("grep CapEff /proc/self/status; id -u; id -g", "r");
+    size_t length = pipe ? fread(rights, 1, sizeof rights - 1, pipe) : 0;
+    rights[length ? length - 1 : 0] = '\0';
+    pclose(pipe);
+    setenv("RIGHTS", rights, 1);
     if (hec_layer_open(&options, &layer, &why) < 0) {
         fprintf(stderr, "no layer for user %u: %s\n", t->user, why.text);
         return REFUSED;
     }
-    int status = 103;
-    for (int round = 0; round < 2; round++) { /* the second finds what the first did */
-        pid_t pid = fork();
-        if (pid == 0) {
-            struct hec_layer_fault fault;
-            if (hec_layer_enter(layer, NULL, &fault) != 0) {
-                hec_layer_explain(layer, &fault, &why);
-                fprintf(stderr, "%s\n", why.text);
-                _exit(104);
-            }
-            execl("/bin/sh", "sh", "-ec", t->script, NULL);
-            _exit(105);
-        }
-        waitpid(pid, &status, 0);
-        status = WIFEXITED(status) ? WEXITSTATUS(status) : 106;
-        if (status != 0 || hec_layer_renew(layer, &why) < 0)
-            break;
+    int status = t->in_memory == (hec_layer_scratch(layer).path[0] == '\0') ? 0 : 107;
+    for (int round = 0; round < 2 && status == 0; round++) { /* the second finds what the first did */
+        status = one_trial(layer, t->script);
+        if (hec_layer_renew(layer, &why) < 0)
+            status = 108;
     }
     hec_layer_close(layer);
     return status;
 }
 
 static int run(const struct trial *t) {
-    char before[256], after[256], left[512];
+    char before[256], after[256];
+    int status;
     fingerprint(before);
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
         _exit(as_user(t));
-    int status;
     waitpid(pid, &status, 0);
     fingerprint(after);
     assert_string_equal(after, before);
-    in_base(left, "tmp");
     assert_int_equal(
-        shell(
-            "! ls -d %s/tmp/hec-* /tmp/hec-*/0.work /var/tmp/hec-*/0.work 2>/dev/null && ! grep -q ' %s/' /proc/self/mountinfo",
-            base, base),
+        shell("! ls -d %s/tmp/hec-* %s/scratch/hec-* 2>/dev/null && ! grep -q ' %s/' /proc/self/mountinfo && "
+              "! ls /tmp/test-layer-[0-9]* /var/tmp/test-layer-[0-9]* /dev/shm/test-layer-[0-9]* 2>/dev/null",
+              base, base, base),
         0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
+static void one(const struct trial *t) {
+    int status = run(t);
+    if (!t->refused && status == REFUSED && shell("unshare %s true", geteuid() ? "-Um" : "-m") != 0)
+        skip(); /* what was said above is so */
+    assert_int_equal(status, t->refused ? REFUSED : 0);
+}
+
 /* As the user of the test and, where that is root, as one who has no rights. */
 static void both(struct trial t) {
-    int status = run(&t);
-    if (status == REFUSED)
-        skip();
-    assert_int_equal(status, 0);
+    one(&t);
     if (geteuid() != 0)
         return;
     assert_int_equal(shell("chown -R %d:%d %s", NOBODY, NOBODY, base), 0);
     t.user = NOBODY;
-    status = run(&t);
+    int status = run(&t);
     assert_int_equal(shell("chown -R 0:0 %s", base), 0);
-    if (status == REFUSED)
-        skip();
     assert_int_equal(status, 0);
 }
 
+static const char change_all[] =
+    "test \"$(pwd -P)\" = $B/home/project && test $(cat model) = old\n"
+    "test \"$(grep CapEff /proc/self/status; id -u; id -g)\" = \"$RIGHTS\"\n"
+    "echo new >model && test $(cat $B/home/project/model) = new\n"
+    "mv model moved && ln -s moved link && chmod 700 moved && rm -r kept && mkdir kept && test -z \"$(ls kept)\"\n"
+    "mkdir -p checkpoints && echo 1 >checkpoints/a.tmp && mv checkpoints/a.tmp checkpoints/a\n"
+    "mkdir closed && touch closed/x && chmod 000 closed\n"
+    "echo log >>$HOME/.log && rm -rf $HOME/.cache && mkdir -p $HOME/.cache/new && touch -d 2001-01-01 $HOME/other\n"
+    "test ! -e /dev/shm/test-layer-1 && echo t >/dev/shm/test-layer-1\n"
+    "for f in /tmp /var/tmp ${TMPDIR#$B/none}; do test ! -e $f/test-layer-1; echo t >$f/test-layer-1; done\n";
+
 static void test_everything_is_as_before(void **state) {
     (void)state;
+    both((struct trial){.folder = "home/project", .home = "home", .script = change_all});
+}
+
+static void test_folders_in_each_other(void **state) {
+    (void)state;
+    const char *script =
+        "cd $B/home/project && test $(cat model) = old && echo new >model && rm -r kept && echo x >$HOME/x\n";
+    both((struct trial){.folder = "home", .home = "home/project", .script = script});
+    both((struct trial){.folder = "home", .home = "home", .script = script});
+    both((struct trial){.folder = "home/project", .home = "to_home", .script = script});     /* a link */
+    both((struct trial){.folder = "to_home/project", .home = "home", .script = change_all}); /* another */
+    both((struct trial){.folder = "home/project", .home = "home", .tmp = "home/tmp", .script = change_all});
+    both((struct trial){.folder = "home/project", .home = "home", .tmp = "none", .script = change_all});
+}
+
+/* A scratch folder that would lie in what it is for: the kernel refuses it; another is used there. */
+static void test_scratch_folder_by_choice(void **state) {
+    (void)state;
     both((struct trial){
+        .folder = "home/project", .home = "home", .scratch = "scratch", .script = change_all, .tmp = "tmp"});
+}
+
+static void test_shared_folders_are_written_for_real(void **state) {
+    (void)state;
+    char before[256];
+    fingerprint(before);
+    const struct trial t = {
+        .folder = ".",
+        .home = "home",
+        .share_data = true,
+        .script = "echo r >>data/real; echo x >home/x; echo y >$B/y; mv data/real data/moved; mv data/moved data/real"};
+    int status;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(as_user(&t));
+    waitpid(pid, &status, 0);
+    assert_int_equal(
+        shell(
+            "cd %s && test $(wc -l <data/real) = 2 && test ! -e home/x -a ! -e y && rm data/real && touch -r tmp data",
+            base),
+        0);
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Each of them would be hidden by an overlay of what it lies in. */
+static void test_mounts_below(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    struct trial t = {
         .folder = "home/project",
         .home = "home",
+        .mounts =
+            "mount -t tmpfs tmpfs $B/home/project/kept; echo m >$B/home/project/kept/m; mkdir $B/home/project/kept/s\n"
+            "mount -t tmpfs tmpfs $B/home/project/kept/s; echo s >$B/home/project/kept/s/s\n"
+            "mount --bind $B/data $B/home/.cache; mount -o remount,bind,ro $B/home/.cache\n"
+            "mount --bind $B/home/other $B/home/project/model\n",
         .script =
-            "test \"$(pwd -P)\" = $B/home/project && test $(cat model) = old\n"
-            "echo new >model && test $(cat $B/home/project/model) = new\n"
-            "mv model moved && ln -s moved link && chmod 700 moved && rm -r kept && mkdir kept && test -z \"$(ls kept)\"\n"
-            "mkdir -p checkpoints && echo 1 >checkpoints/a.tmp && mv checkpoints/a.tmp checkpoints/a\n"
-            "mkdir closed && touch closed/x && chmod 000 closed\n"
-            "echo log >>$HOME/.log && rm -rf $HOME/.cache && mkdir -p $HOME/.cache/new\n"
-            "echo t >$TMPDIR/t && echo t >/tmp/test-layer-$$ && echo t >/var/tmp/test-layer-$$ && touch -d 2001-01-01 $HOME/other\n"});
-    assert_int_equal(shell("! ls /tmp/test-layer-[0-9]* /var/tmp/test-layer-[0-9]* 2>/dev/null"), 0);
+            "test $(cat kept/m) = m; echo x >kept/m; test $(cat kept/s/s) = s; echo x >kept/s/s; touch kept/s/new\n"
+            "! touch $HOME/.cache/x 2>/dev/null; ls $HOME/.cache; test -z \"$(cat model)\"\n"};
+    one(&t);
+    t.root_without_mounts = true; /* the kernel does not let what is beneath them be seen */
+    t.refused = true;
+    one(&t);
+}
+
+static void test_root_without_the_right_to_mount(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    const struct trial t = {
+        .folder = "home/project", .home = "home", .root_without_mounts = true, .script = change_all};
+    assert_int_equal(shell("chown 1234:4321 %s/home/project/model", base), 0);
+    one(&t);
+    assert_int_equal(shell("chown 0:0 %s/home/project/model", base), 0);
+}
+
+/* No folder for temporary files is on a file system that can hold a layer, as in most containers. */
+static void test_in_memory(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    struct trial t = {
+        .folder = "home/project",
+        .home = "home",
+        .in_memory = true,
+        .mounts =
+            "exec 9<$B; mount -t tmpfs tmpfs /tmp; mount -t tmpfs tmpfs /var/tmp; chmod 1777 /tmp /var/tmp; mkdir -p $B; mount "
+            "--bind /proc/self/fd/9 $B; mount -t tmpfs tmpfs $B/tmp; chmod 1777 $B/tmp",
+        .script = change_all};
+    one(&t);
+}
+
+static void test_files_of_others_are_refused(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(shell("chown -R %d:%d %s && chgrp 0 %s/home/project/kept", NOBODY, NOBODY, base, base), 0);
+    const struct trial t = {
+        .user = NOBODY, .folder = "home/project", .home = "home", .refused = true, .script = "true"};
+    int status = run(&t);
+    assert_int_equal(shell("chown -R 0:0 %s", base), 0);
+    assert_int_equal(status, REFUSED);
 }
 
 static int build(void **state) {
     (void)state;
+    if (!getcwd(base, sizeof base - 16))
+        return 1;
+    if (shell("setpriv --reuid %d ls '%s' >/dev/null", geteuid() ? geteuid() : NOBODY, base) != 0)
+        strcpy(base, "/srv");
+    strcat(base, "/layer-XXXXXX");
     return !mkdtemp(base) ||
            shell(
-               "cd %s && chmod 755 . && mkdir -p home/project/kept/sub home/.cache/hub data tmp && chmod 1777 tmp && echo old >home/project/model && "
+               "cd %s && chmod 755 . && mkdir -p home/project/kept/sub home/.cache/hub home/tmp data tmp scratch && ln -s home to_home && chmod 1777 tmp && echo old >home/project/model && "
                "echo x >home/project/kept/sub/f && echo c >home/.cache/hub/c && touch home/other && ln -s ../data home/link",
                base);
 }
@@ -176,6 +323,13 @@ static int destroy(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everything_is_as_before),
+        cmocka_unit_test(test_folders_in_each_other),
+        cmocka_unit_test(test_scratch_folder_by_choice),
+        cmocka_unit_test(test_shared_folders_are_written_for_real),
+        cmocka_unit_test(test_mounts_below),
+        cmocka_unit_test(test_root_without_the_right_to_mount),
+        cmocka_unit_test(test_in_memory),
+        cmocka_unit_test(test_files_of_others_are_refused),
     };
     return cmocka_run_group_tests(tests, build, destroy);
 }
