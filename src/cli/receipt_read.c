@@ -1,6 +1,7 @@
 #include "cli/receipt_read.h"
 
 #include "base/trace.h"
+#include "launch/keep.h"
 #include "model/trace.h"
 #include "report/json_check.h"
 #include "report/receipt_words.h"
@@ -209,30 +210,15 @@ int hec_receipt_read(const char *text, size_t length, struct hec_receipt *receip
     return r.err;
 }
 
-static int slurp(const char *path, struct hec_buf *out, struct hec_why *why) {
-    char part[65536];
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return hec_fail(why, hec_err_from_errno(errno), "%s", strerror(errno));
-    size_t got;
-    while ((got = fread(part, 1, sizeof part, file)) > 0 && hec_buf_add(out, part, got) >= 0)
-        ;
-    int errnum = ferror(file) ? errno : 0;
-    fclose(file);
-    if (errnum)
-        return hec_fail(why, hec_err_from_errno(errnum), "%s", strerror(errnum));
-    return hec_buf_error(out) ? hec_fail(why, hec_buf_error(out), "it is larger than %u MB", BYTES_MOST >> 20) : HEC_OK;
-}
-
 int hec_receipt_load(const char *path, struct hec_receipt *receipt, json_t **root, struct hec_why *why) {
     struct hec_why inner = {""};
-    struct hec_buf text;
+    size_t length;
+    char *text;
     *receipt = (struct hec_receipt){.error = HEC_OK};
     *root = NULL;
-    hec_buf_init(&text, BYTES_MOST);
-    int err = slurp(path, &text, &inner);
-    if (!err)
-        err = hec_receipt_read(hec_buf_text(&text), text.length, receipt, root, &inner);
-    hec_buf_free(&text);
-    return err ? hec_fail(why, err, "%.200s: %.300s", path, inner.text) : HEC_OK;
+    int err = hec_keep_read(path, BYTES_MOST, &text, &length, why);
+    if (!err && (err = hec_receipt_read(text, length, receipt, root, &inner)) < 0)
+        hec_fail(why, err, "%.200s: %.300s", path, inner.text);
+    free(text);
+    return err;
 }
