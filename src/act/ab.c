@@ -65,9 +65,12 @@ int hec_ab_run(struct hec_trials *trials, const struct hec_ab *ab, const struct 
     int err = HEC_OK;
     bool going = true;
     *out = (struct hec_ab_outcome){.plan = ab->plan};
-    for (int i = 0; i < 2 * ab->warm_up && going; i++)
-        going = one(&run, i & 1, -1, &err, why);
-    for (int pair = 0; going && !(pair && out->result.done); pair++) {
+    int sides = ab->command[1] ? 2 : 1;
+    for (int i = 0; i < sides * ab->warm_up && going; i++)
+        going = one(&run, i % sides, -1, &err, why);
+    for (int i = 0; i < ab->plan.pairs && going && sides == 1; i++)
+        going = one(&run, 0, i, &err, why);
+    for (int pair = 0; going && sides == 2 && !(pair && out->result.done); pair++) {
         int first = hec_sequential_b_first(ab->plan.seed, pair);
         going = one(&run, first, pair, &err, why) && one(&run, !first, pair, &err, why);
     }

@@ -10,20 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
+_Static_assert((int)HEC_RECEIPT_CACHES_TRIALS == HEC_CACHES_TRIALS &&
+                   (int)HEC_RECEIPT_CACHES_FRESH == HEC_CACHES_FRESH && (int)HEC_RECEIPT_CACHES_USER == HEC_CACHES_USER,
+               "report may not know act");
+
 static void add_words(struct hec_receipt *r, struct hec_receipt_words *to, char *const *words) {
     for (; words && *words; words++)
         hec_receipt_add_word(r, to, *words);
 }
 
-/* "tokens=5;samples=3", as hec_session_options has it */
-static void add_units(struct hec_receipt *r, const char *units) {
-    char *list = strdup(units ? units : ""), *rest = list, *item;
-    if (!list)
-        r->error = HEC_ERR_NOMEM;
-    while ((item = strsep(&rest, ";")))
-        if (*item)
-            hec_receipt_add_word(r, &r->units, item);
-    free(list);
+void hec_receipt_fill_units(struct hec_receipt *r, const struct hec_args *args) {
+    for (int i = 0; i < args->given_count; i++)
+        if (args->given[i].option == HEC_OPT_UNITS)
+            hec_receipt_add_word(r, &r->units, args->given[i].value);
 }
 
 static void add_where(struct hec_receipt *r, const struct hec_trials *trials) {
@@ -35,6 +34,10 @@ static void add_where(struct hec_receipt *r, const struct hec_trials *trials) {
     r->writes = hec_layer_scratch(layer).path[0] ? HEC_RECEIPT_ON_DISK : HEC_RECEIPT_IN_MEMORY;
     for (size_t i = 0; (folder = hec_layer_folder(layer, i)); i++)
         hec_receipt_add_word(r, &r->covered, folder);
+    hec_receipt_add_word(r, &r->left, "what trials wrote outside of these folders is there");
+    if (!hec_layer_scratch(layer).private_shm)
+        hec_receipt_add_word(r, &r->left,
+                             "what they left in /dev/shm is there: beside NVIDIA's MPS it is the system's");
 }
 
 void hec_receipt_begin(struct hec_receipt *r, char *const *a, char *const *b, const struct hec_trials_options *options,
@@ -53,28 +56,23 @@ void hec_receipt_begin(struct hec_receipt *r, char *const *a, char *const *b, co
     r->warm_up = warm_up;
     if (session->simulated)
         hec_receipt_set(r, &r->simulated, session->simulated);
-    add_units(r, session->units);
     add_where(r, trials);
-    r->caches = options->caches == HEC_CACHES_FRESH ? HEC_RECEIPT_CACHES_PER_TRIAL : HEC_RECEIPT_CACHES_SHARED;
+    r->caches = (enum hec_receipt_caches)options->caches;
     r->trace = session->trace;
     r->trace_memory_mb = session->trace_memory_mb;
     r->hooks = session->hooks;
 }
 
 void hec_receipt_fill_facts(struct hec_receipt *r, const struct hec_summary *run) {
-    static const enum hec_alike of_trials[] = {HEC_ALIKE_UNIT, HEC_ALIKE_STEPS, HEC_ALIKE_OUTCOME, HEC_ALIKE_COMMAND,
-                                               HEC_ALIKE_TRACE};
     char value[HEC_ALIKE_VALUE];
     for (int what = 0; what < HEC_ALIKE_COUNT; what++) {
-        bool skip = false;
-        for (size_t i = 0; i < sizeof of_trials / sizeof of_trials[0]; i++)
-            skip |= what == (int)of_trials[i];
-        if (skip)
+        if (what == HEC_ALIKE_COMMAND || what == HEC_ALIKE_HEC) /* the receipt has them */
             continue;
         hec_alike_value(run, what, value);
-        hec_receipt_add_fact(r, &r->facts, hec_alike_name(what), value);
+        hec_receipt_add_fact_of_trial(r, hec_alike_name(what), value);
     }
-    snprintf(r->unit, sizeof r->unit, "%s", run->paced.unit);
+    if (strcmp(r->unit, run->paced.unit) != 0)
+        snprintf(r->unit, sizeof r->unit, "%s", r->trial_count ? "" : run->paced.unit);
 }
 
 int hec_receipt_fill_trials(struct hec_receipt *r, const struct hec_experiment_plan *plan,
@@ -90,7 +88,7 @@ int hec_receipt_write(const struct hec_receipt *r, const char *path, struct hec_
     hec_buf_init(&text, 256u << 20);
     int err = hec_receipt_json(r, &text);
     err = err < 0 ? hec_fail(why, err, "the receipt cannot be made: %s", hec_err_text(err))
-                  : hec_keep_write(path, hec_buf_text(&text), why);
+                  : hec_keep_write(path, hec_buf_text(&text), true, why);
     hec_buf_free(&text);
     return err;
 }

@@ -3,13 +3,16 @@
 #define HEC_CLI_RECEIPT_FILL_H
 
 #include "act/ab.h"
+#include "cli/cli.h"
 #include "diagnose/alike.h"
 #include "report/receipt.h"
 
 /* What is known before the first trial. b NULL: a baseline. */
 void hec_receipt_begin(struct hec_receipt *receipt, char *const *a, char *const *b,
                        const struct hec_trials_options *options, int warm_up, const struct hec_trials *trials);
-/* What a run of a trial says of the machine and the program; the first one does. */
+/* Units of work of the command line. */
+void hec_receipt_fill_units(struct hec_receipt *receipt, const struct hec_args *args);
+/* What a run of a trial says of the machine and the program; of each trial, for all should say the same. */
 void hec_receipt_fill_facts(struct hec_receipt *receipt, const struct hec_summary *run);
 /* The table so far, judged. */
 int hec_receipt_fill_trials(struct hec_receipt *receipt, const struct hec_experiment_plan *plan,

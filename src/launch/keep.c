@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +38,22 @@ static int write_text(int fd, const char *text) {
     return 0;
 }
 
-int hec_keep_write(const char *path, const char *text, struct hec_why *why) {
+static int give_rights(int fd) {
+    mode_t mask = umask(077);
+    umask(mask);
+    return fchmod(fd, 0666 & ~mask);
+}
+
+int hec_keep_write(const char *path, const char *text, bool for_others, struct hec_why *why) {
     char temporary[PATH_MAX + 16] = "";
     int fd = -1;
-    bool done = make_folders(path) == 0;
+    size_t length = strlen(text);
+    bool done = make_folders(path) == 0, ended = length && text[length - 1] == '\n';
     if (done) {
         snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
         fd = mkostemp(temporary, O_CLOEXEC);
-        done = fd >= 0 && write_text(fd, text) == 0 && write_text(fd, "\n") == 0 && fsync(fd) == 0 &&
-               rename(temporary, path) == 0;
+        done = fd >= 0 && (!for_others || give_rights(fd) == 0) && write_text(fd, text) == 0 &&
+               (ended || write_text(fd, "\n") == 0) && fsync(fd) == 0 && rename(temporary, path) == 0;
     }
     int reason = errno;
     if (fd >= 0) {

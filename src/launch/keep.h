@@ -5,11 +5,12 @@
 #include "base/error.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-/* The text and a newline. Replaces the file in one step, so that a reader sees the old one or the new one, and a link in its place is replaced
+/* The text, and a newline where it has none; for_others: with the rights that new files have, else for this user only. Replaces the file in one step, so that a reader sees the old one or the new one, and a link in its place is replaced
  * and not followed. Makes its folders, for this user only. */
-int hec_keep_write(const char *path, const char *text, struct hec_why *why);
+int hec_keep_write(const char *path, const char *text, bool for_others, struct hec_why *why);
 
 /* *text is malloc'ed (not NUL-terminated), NULL on failure. HEC_ERR_NOTFOUND: there is none; CORRUPT: no plain file, or
  * more than bytes_max. */

@@ -1,5 +1,6 @@
 #include "report/receipt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,24 @@ void hec_receipt_add_fact(struct hec_receipt *receipt, struct hec_receipt_facts 
         facts->list[facts->count++] = (struct hec_receipt_fact){names, values};
     else
         free(names);
+}
+
+void hec_receipt_add_fact_of_trial(struct hec_receipt *receipt, const char *name, const char *value) {
+    struct hec_receipt_facts *facts = &receipt->facts;
+    for (int i = 0; i < facts->count; i++) {
+        struct hec_receipt_fact *fact = &facts->list[i];
+        char *joined = NULL;
+        if (strcmp(fact->name, name) != 0)
+            continue;
+        if (!strstr(fact->value, value) && asprintf(&joined, "%s; %s", fact->value, value) < 0)
+            receipt->error = HEC_ERR_NOMEM;
+        else if (joined) {
+            free(fact->value);
+            fact->value = joined;
+        }
+        return;
+    }
+    hec_receipt_add_fact(receipt, facts, name, value);
 }
 
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial) {

@@ -26,7 +26,13 @@ struct hec_receipt_facts {
 };
 
 enum hec_receipt_writes { HEC_RECEIPT_IN_PLACE, HEC_RECEIPT_ON_DISK, HEC_RECEIPT_IN_MEMORY, HEC_RECEIPT_WRITES };
-enum hec_receipt_caches { HEC_RECEIPT_CACHES_SHARED, HEC_RECEIPT_CACHES_PER_TRIAL, HEC_RECEIPT_CACHES };
+/* As act/caches.h has them. */
+enum hec_receipt_caches {
+    HEC_RECEIPT_CACHES_TRIALS,
+    HEC_RECEIPT_CACHES_FRESH,
+    HEC_RECEIPT_CACHES_USER,
+    HEC_RECEIPT_CACHES
+};
 
 struct hec_receipt {
     char created[40]; /* wall time, ISO 8601 with zone */
@@ -71,6 +77,8 @@ void hec_receipt_add_fact(struct hec_receipt *receipt, struct hec_receipt_facts 
 void hec_receipt_add_environment(struct hec_receipt *receipt, char *const *variables);
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial);
 
+/* The same of a trial, of which the others say the same: each value once, joined by "; ". */
+void hec_receipt_add_fact_of_trial(struct hec_receipt *receipt, const char *name, const char *value);
 const char *hec_receipt_fact(const struct hec_receipt_facts *facts, const char *name); /* NULL: it has none */
 bool hec_receipt_is_baseline(const struct hec_receipt *receipt);
 

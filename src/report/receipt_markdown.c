@@ -98,7 +98,9 @@ static void put_details(struct hec_buf *out, const struct hec_receipt *r) {
     put_item(out, "", "hec", r->hec_version);
     put_item(out, "", "folder", r->folder ? r->folder : "unknown");
     put_item(out, "", "caches of compilers",
-             r->caches == HEC_RECEIPT_CACHES_SHARED ? "the same for all trials" : "each trial its own");
+             r->caches == HEC_RECEIPT_CACHES_TRIALS  ? "one set for all trials, empty at first"
+             : r->caches == HEC_RECEIPT_CACHES_FRESH ? "fresh for each trial"
+                                                     : "the user's own");
     put_trials(out, r);
     put_facts(out, "Machine and versions", &r->facts);
     put_facts(out, "Environment", &r->environment);

@@ -36,7 +36,7 @@ const char *hec_receipt_writes_name(enum hec_receipt_writes writes) {
 }
 
 const char *hec_receipt_caches_name(enum hec_receipt_caches caches) {
-    static const char *const names[] = {"shared", "per_trial"};
+    static const char *const names[] = {"trials", "fresh", "user"};
     return (unsigned)caches < HEC_RECEIPT_CACHES ? names[caches] : "?";
 }
 

@@ -1,0 +1,177 @@
+#include "cli/experiment.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/output.h"
+#include "cli/receipt_fill.h"
+#include "launch/keeper.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- options ---- */
+
+int hec_experiment_percent(const struct hec_args *args, enum hec_option option, double *out) {
+    const char *text = hec_args_value(args, option);
+    char *end;
+    if (!text)
+        return HEC_OK;
+    double value = strtod(text, &end);
+    if (end == text || (strcmp(end, "%") != 0 && *end) || !(value > 0 && value <= 50)) {
+        hec_error("--%s needs percent from above 0 to 50, not \"%s\"", hec_option_info(option)->name, text);
+        return HEC_ERR_USAGE;
+    }
+    *out = value / 100;
+    return HEC_OK;
+}
+
+int hec_experiment_options(struct hec_experiment_run *run) {
+    struct hec_session_options *session = &run->options.session;
+    const struct hec_args *args = &run->args;
+    double steps = (double)session->stop.steps, seconds = (double)session->stop.after_ns / HEC_NS_PER_S;
+    double warm_up = run->ab.warm_up;
+    const char *caches = hec_args_value(args, HEC_OPT_CACHES);
+    int err = HEC_OK;
+    if ((err = hec_args_number(args, HEC_OPT_STEPS, 6, 1e9, &steps)) < 0 ||
+        (err = hec_args_number(args, HEC_OPT_SECONDS, 1, 1e6, &seconds)) < 0 ||
+        (err = hec_args_number(args, HEC_OPT_WARM_UP, 0, 100, &warm_up)) < 0 ||
+        (err = hec_load_tracing(args, session)) < 0 || (err = hec_load_price(args, &run->price)) < 0 ||
+        (err = hec_load_style(args, STDOUT_FILENO, &run->style)) < 0)
+        return err;
+    session->stop.steps = (int64_t)steps;
+    session->stop.after_ns = (int64_t)(seconds * (double)HEC_NS_PER_S);
+    run->ab.warm_up = (int)warm_up;
+    if (hec_args_has(args, HEC_OPT_SIM))
+        session->simulated = hec_args_value(args, HEC_OPT_SIM);
+    run->options.in_place |= hec_args_has(args, HEC_OPT_IN_PLACE);
+    run->options.caches = caches ? hec_caches_find(caches) : run->options.caches;
+    if (run->options.caches == HEC_CACHES_COUNT) {
+        hec_error("--caches needs trials, fresh or user, not \"%s\"", caches);
+        return HEC_ERR_USAGE;
+    }
+    return HEC_OK;
+}
+
+int hec_experiment_path(struct hec_experiment_run *run) {
+    struct hec_why why = {""};
+    int err = hec_output_path(&run->args, false, run->path, &why);
+    if (err == HEC_OK && run->path[0] && !hec_args_has(&run->args, HEC_OPT_FORCE) && access(run->path, F_OK) == 0)
+        err = hec_fail(&why, HEC_ERR_USAGE, "%.300s exists; --force overwrites it", run->path);
+    if (err < 0)
+        hec_error("%s: %s", run->verb, why.text);
+    return err;
+}
+
+/* ---- a trial ---- */
+
+/* "pair 3, trial of B" */
+static void begin(void *context, const struct hec_ab_outcome *so_far) {
+    struct hec_experiment_run *run = context;
+    char line[64], which[32] = "warm-up";
+    if (so_far->pair >= 0)
+        snprintf(which, sizeof which, "%s %d", run->ab.command[1] ? "pair" : "trial", so_far->pair + 1);
+    if (run->ab.command[1])
+        snprintf(line, sizeof line, "%s, trial of %c", which, "AB"[so_far->side]);
+    else
+        snprintf(line, sizeof line, "%s", which);
+    hec_progress_now(&run->progress, line);
+}
+
+static int measure(void *context, const struct hec_ab_outcome *so_far, const struct hec_session *session,
+                   const struct hec_session_result *result, struct hec_experiment_trial *out, int64_t *steps,
+                   struct hec_why *why) {
+    struct hec_experiment_run *run = context;
+    return hec_trial_measure(&run->measure, session, result, so_far->plan.loss_steps, out, steps, why);
+}
+
+static void say(struct hec_experiment_run *run, const struct hec_ab_outcome *so_far) {
+    const struct hec_experiment_result *r = &so_far->result;
+    char interval[64] = "", left[64] = "";
+    if (isfinite(r->look.high))
+        snprintf(interval, sizeof interval, " (%.3f to %.3f)", r->look.low, r->look.high);
+    if (r->look.pairs_left > 0)
+        snprintf(left, sizeof left, "; about %d pairs more", r->look.pairs_left);
+    hec_progress_end(&run->progress);
+    if (so_far->pair < 0)
+        fprintf(stderr, "hec: warm-up of %c: %.1f s\n", "AB"[so_far->side], so_far -> end.seconds);
+    else if (!run->ab.command[1])
+        fprintf(stderr, "hec: trial %d of %d: %.1f s\n", so_far->pair + 1, run->ab.plan.pairs, so_far->end.seconds);
+    else if (r->pairs == so_far->pair + 1)
+        fprintf(stderr, "hec: pair %d: B / A %.4f%s%s\n", r->pairs, r->look.ratio, interval, left);
+}
+
+static int after(void *context, const struct hec_ab_outcome *so_far, struct hec_why *why) {
+    struct hec_experiment_run *run = context;
+    const struct hec_experiment_result *r = &so_far->result;
+    say(run, so_far);
+    if (r->pairs && r->quantity[r->judged].shown == HEC_SHOWN_UNKNOWN)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                        "nothing to compare: trials that are ended early need steps (hooks or marks) or --units, and "
+                        "joules or time of both");
+    hec_receipt_fill_facts(&run->receipt, &run->measure.summary);
+    int err = run->after ? run->after(run->context, so_far, &run->measure.summary, why) : HEC_OK;
+    if (err < 0)
+        return err;
+    err = hec_receipt_fill_trials(&run->receipt, &so_far->plan, so_far->trials, so_far->count);
+    if (err < 0)
+        return hec_fail(why, err, "%s", hec_err_text(err));
+    return run->path[0] ? hec_receipt_write(&run->receipt, run->path, why) : HEC_OK;
+}
+
+/* ---- the whole ---- */
+
+static int failed(const struct hec_experiment_run *run, const struct hec_ab_outcome *outcome) {
+    const char *tail = outcome->end.tail;
+    hec_error("%s: %s failed: exit status %d%s", run->verb,
+              !run->ab.command[1] ? "the command"
+              : outcome->side     ? "B"
+                                  : "A",
+              outcome->end.exit_status, tail[0] ? "; the last of what it printed:" : ", and it printed nothing");
+    if (tail[0])
+        fprintf(stderr, "%s%s", tail, tail[strlen(tail) - 1] == '\n' ? "" : "\n");
+    return 1;
+}
+
+static int experiment(struct hec_experiment_run *run, struct hec_trials *trials, struct hec_ab_outcome *outcome) {
+    struct hec_ab_watch watch = {begin, measure, after, run};
+    struct hec_why why = {""};
+    int err = hec_ab_run(trials, &run->ab, &watch, outcome, &why);
+    bool started = outcome->end.seconds > 0 || !outcome->end.exit_status;
+    hec_progress_end(&run->progress);
+    if (err < 0) {
+        hec_error("%s: %s", run->verb, why.text[0] ? why.text : hec_err_text(err));
+        return started ? hec_err_exit_status(err) : outcome->end.exit_status;
+    }
+    return outcome->state == HEC_AB_FAILED        ? failed(run, outcome)
+           : outcome->state == HEC_AB_INTERRUPTED ? 128 + outcome->end.asked
+                                                  : 0;
+}
+
+int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *outcome) {
+    struct hec_trials *trials;
+    struct hec_why why = {""};
+    int err = hec_keeper_start(&run->options.layer, NULL, &why);
+    *outcome = (struct hec_ab_outcome){.state = HEC_AB_FAILED};
+    if (err == HEC_OK)
+        err = hec_trials_open(&run->options, &trials, &why);
+    if (err < 0) {
+        hec_error("%s: %s", run->verb, why.text);
+        return hec_err_exit_status(err);
+    }
+    run->measure = (struct hec_trial_measure){
+        .args = &run->args, .price = &run->price, .stop_steps = run->options.session.stop.steps};
+    hec_progress_begin(&run->progress);
+    hec_receipt_begin(&run->receipt, run->ab.command[0], run->ab.command[1], &run->options, run->ab.warm_up, trials);
+    hec_receipt_fill_units(&run->receipt, &run->args);
+    int status = experiment(run, trials, outcome);
+    hec_trials_close(trials);
+    return status;
+}
+
+void hec_experiment_free(struct hec_experiment_run *run) {
+    hec_summary_free(&run->measure.summary);
+    hec_receipt_free(&run->receipt);
+}

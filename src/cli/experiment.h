@@ -1,0 +1,40 @@
+/* An experiment from the command line, with its receipt: what `ab`, `check` and `verify --replay` have in common. */
+#ifndef HEC_CLI_EXPERIMENT_H
+#define HEC_CLI_EXPERIMENT_H
+
+#include "act/ab.h"
+#include "cli/progress.h"
+#include "cli/trial_measure.h"
+#include "report/receipt.h"
+
+#include <limits.h>
+
+struct hec_experiment_run {
+    const char *verb; /* for messages */
+    struct hec_args args;
+    struct hec_price price;
+    struct hec_report_style style;
+    struct hec_ab ab; /* without command B: trials of A alone, `pairs` of them */
+    struct hec_trials_options options;
+    struct hec_receipt receipt;
+    char path[PATH_MAX]; /* of the receipt, which is written after each trial; "": nowhere */
+    /* A trial has ended well; it may take `run` away, and leave it empty. */
+    int (*after)(void *context, const struct hec_ab_outcome *so_far, struct hec_summary *run, struct hec_why *why);
+    void *context;
+    struct hec_trial_measure measure;
+    struct hec_progress progress;
+};
+
+/* The options of trials: --steps, --seconds, --warm-up, --trace, --hooks, --caches, --in-place, --sim, --price, --color ... HEC_ERR_USAGE after printing. */
+int hec_experiment_options(struct hec_experiment_run *run);
+/* "1.5" or "+1.5%" becomes 0.015; untouched where it is not given. HEC_ERR_USAGE after printing. */
+int hec_experiment_percent(const struct hec_args *args, enum hec_option option, double *out);
+/* Of the receipt, from --output, into path: "" where it is not given. What is there is kept, unless --force is given. HEC_ERR_USAGE after printing. */
+int hec_experiment_path(struct hec_experiment_run *run);
+
+/* The exit status: 0 where it came to its end, 128+N where signal N asked for it; else after an error message. Free the outcome
+ * (hec_ab_free) in any case. */
+int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *outcome);
+void hec_experiment_free(struct hec_experiment_run *run);
+
+#endif
