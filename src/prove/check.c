@@ -35,8 +35,8 @@ static int needed(const struct hec_check_part *part, int baseline, int now) {
 
 static void judge(struct hec_check_part *part, const struct hec_comparison *c, int baseline, int now) {
     bool speed = hec_quantity_better(part->quantity) > 0;
-    part->baseline = c->a;
-    part->now = c->b;
+    part->baseline = speed ? 1 / c->a : c->a;
+    part->now = speed ? 1 / c->b : c->b;
     part->ratio = speed ? 1 / c->ratio : c->ratio;
     part->low = speed ? 1 / c->ratio_high : c->ratio_low;
     part->high = speed ? 1 / c->ratio_low : c->ratio_high;

@@ -21,7 +21,7 @@ struct hec_check_part {
     bool asked;
     double limit;               /* 0.03: 3 % more than the baseline */
     enum hec_quantity quantity; /* what it was read from: by unit of work, where that is known, else of whole trials */
-    double baseline, now;       /* as the quantity has them; NAN: not measured */
+    double baseline, now;       /* joules or seconds, of a unit or a trial; NAN: not measured */
     double ratio, low, high;    /* now by baseline, with its 95 % interval; NAN: not known */
     enum hec_check_state state;
     int trials_needed; /* now, if they vary as they do, until the interval leaves the limit out; 0: unknown, or enough */

@@ -1,0 +1,158 @@
+/* hec check: has a command become worse than its baseline? And what records a baseline. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/experiment.h"
+#include "cli/receipt_read.h"
+#include "cli/receipt_verify.h"
+#include "report/check_report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRIALS 3
+#define MAX_JOULES 0.03
+#define MAX_TIME 0.05
+
+enum { WITHIN = 0, REGRESSED = 1, UNSURE = 2 };
+
+struct check {
+    struct hec_experiment_run run;
+    struct hec_receipt baseline; /* with no trials: none was given */
+    double limit[HEC_CHECKS];
+};
+
+/* ---- the words of the command line ---- */
+
+/* As the baseline's trials ran, unless the command line says otherwise. */
+static void follow(struct check *c) {
+    struct hec_session_options *session = &c->run.options.session;
+    struct hec_args *args = &c->run.args;
+    const struct hec_receipt *b = &c->baseline;
+    session->stop.steps = b->steps;
+    session->stop.after_ns = (int64_t)(b->seconds * HEC_NS_PER_S);
+    session->trace = (enum hec_trace_mode)b->trace;
+    c->run.ab.warm_up = b->warm_up;
+    c->run.options.caches = (enum hec_caches)b->caches;
+    c->run.ab.plan.loss_steps = b->plan.loss_steps;
+    for (int i = 0; i < b->units.count && !hec_args_has(args, HEC_OPT_UNITS) && args->given_count < HEC_ARGS_MAX; i++) {
+        args->given[args->given_count].option = HEC_OPT_UNITS;
+        args->given[args->given_count++].value = b->units.list[i];
+    }
+}
+
+static int load_baseline(struct check *c) {
+    const char *path = hec_args_value(&c->run.args, HEC_OPT_BASELINE);
+    struct hec_why why = {""};
+    struct hec_buf doubts;
+    json_t *root;
+    int err = path ? hec_receipt_load(path, &c->baseline, &root, &why) : HEC_OK;
+    if (err < 0)
+        hec_error("check: %s", why.text);
+    if (!path || err < 0)
+        return err;
+    hec_buf_init(&doubts, 1 << 20);
+    int count = hec_receipt_verify(&c->baseline, root, &doubts);
+    if (count > 0) {
+        hec_error("check: the baseline %s does not hold:", path);
+        fputs(hec_buf_text(&doubts), stderr);
+    }
+    hec_buf_free(&doubts);
+    json_decref(root);
+    return count > 0 ? HEC_ERR_CORRUPT : count;
+}
+
+static int parse_limits(struct check *c) {
+    bool any = hec_args_has(&c->run.args, HEC_OPT_MAX_JOULES) || hec_args_has(&c->run.args, HEC_OPT_MAX_TIME);
+    int err;
+    c->limit[HEC_CHECK_JOULES] = any ? NAN : MAX_JOULES;
+    c->limit[HEC_CHECK_TIME] = any ? NAN : MAX_TIME;
+    if ((err = hec_experiment_percent(&c->run.args, HEC_OPT_MAX_JOULES, &c->limit[HEC_CHECK_JOULES])) < 0)
+        return err;
+    return hec_experiment_percent(&c->run.args, HEC_OPT_MAX_TIME, &c->limit[HEC_CHECK_TIME]);
+}
+
+static int parse(struct check *c, int argc, char **argv) {
+    double trials = TRIALS;
+    const struct hec_args *args = &c->run.args;
+    int err = hec_args_parse(HEC_VERB_CHECK, argc, argv, &c->run.args);
+    if (err != HEC_OK)
+        return err;
+    if (!args->rest_count || (!hec_args_has(args, HEC_OPT_BASELINE) && !hec_args_has(args, HEC_OPT_OUTPUT))) {
+        hec_error("check: %s; usage: hec check %s",
+                  args->rest_count ? "--baseline FILE to compare with, or -o FILE to record one" : "no command",
+                  hec_verb_info(HEC_VERB_CHECK)->usage);
+        return HEC_ERR_USAGE;
+    }
+    if ((err = hec_args_number(args, HEC_OPT_RUNS, 1, 1000, &trials)) < 0 || (err = parse_limits(c)) < 0 ||
+        (err = load_baseline(c)) < 0)
+        return err;
+    if (c->baseline.trial_count)
+        follow(c);
+    c->run.ab.command[0] = args->rest;
+    c->run.ab.plan.pairs = (int)trials;
+    return (err = hec_experiment_options(&c->run)) < 0 ? err : hec_experiment_path(&c->run);
+}
+
+/* ---- the answer ---- */
+
+/* GitHub's summary grows with each step of a job; any other file is this one's. */
+static int save_summary(const struct hec_check_report *report, const char *path) {
+    const char *of_step = getenv("GITHUB_STEP_SUMMARY");
+    struct hec_buf text;
+    hec_buf_init(&text, 1 << 20);
+    int err = hec_check_markdown(report, &text);
+    FILE *file = err ? NULL : fopen(path, of_step && strcmp(path, of_step) == 0 ? "ae" : "we");
+    if (!err && (!file || fputs(hec_buf_text(&text), file) < 0))
+        err = HEC_ERR_IO;
+    if (file && fclose(file) != 0)
+        err = HEC_ERR_IO;
+    if (err == HEC_ERR_IO)
+        hec_error("check: cannot write %s: %s", path, strerror(errno));
+    hec_buf_free(&text);
+    return err;
+}
+
+static int answer(struct check *c) {
+    static const int status[] = {WITHIN, REGRESSED, UNSURE};
+    const char *summary = hec_args_value(&c->run.args, HEC_OPT_SUMMARY);
+    struct hec_check_report report = {
+        .baseline = &c->baseline, .now = &c->run.receipt, .unlike = hec_args_has(&c->run.args, HEC_OPT_UNLIKE)};
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 20);
+    hec_receipt_unlikes(report.baseline, report.now, &report.unlikes);
+    int err = hec_check_judge(c->baseline.trials, c->baseline.trial_count, c->run.receipt.trials,
+                              c->run.receipt.trial_count, c->limit, &report.check);
+    if (!err)
+        err = hec_check_terminal(&report, &c->run.style, &out);
+    if (!err)
+        err = hec_print(&out);
+    if (!err && summary)
+        err = save_summary(&report, summary);
+    hec_buf_free(&out);
+    return err ? hec_err_exit_status(err) : status[hec_check_report_state(&report)];
+}
+
+int hec_verb_check(int argc, char **argv) {
+    struct check c = {.run = {.verb = "check", .options = {.session = hec_session_defaults()}, .ab = {.warm_up = 1}}};
+    struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
+    c.run.options.session.trace = HEC_TRACE_OFF;
+    int err = parse(&c, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
+    if (err == HEC_OK) {
+        status = hec_experiment_run(&c.run, &outcome);
+        if (outcome.state == HEC_AB_FAILED)
+            status = UNSURE; /* 1 says that it is slower, and it is not known to be */
+        else if (!status && c.baseline.trial_count)
+            status = answer(&c);
+        else if (!status)
+            fprintf(stderr, "hec: check: %d trials are the baseline %s\n", c.run.ab.plan.pairs, c.run.path);
+    }
+    hec_ab_free(&outcome);
+    hec_experiment_free(&c.run);
+    hec_receipt_free(&c.baseline);
+    fflush(NULL);
+    _exit(status); /* an abandoned driver thread must not hold the exit up */
+}
