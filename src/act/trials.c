@@ -41,6 +41,8 @@ static int prepare(struct hec_trials *t, struct hec_why *why) {
     int err = hec_environ_copy(&t->environ, session->environment ? session->environment : environ);
     if (err < 0)
         return hec_fail(why, err, "no memory for the environment");
+    if (hec_environ_set(&t->environ, "HEC_HOOKS_LOSSES", "all") < 0)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the environment");
     session->environment = t->environ.list;
     if ((err = hec_scratch_make(&t->scratch, parent && *parent ? parent : "/tmp", why)) < 0 ||
         (err = make_caches(t, why)) < 0)

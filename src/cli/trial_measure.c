@@ -4,7 +4,14 @@
 
 #include <math.h>
 
-/* Means of equal parts of the steps. What is not finite stays so. */
+#define PART_LEAST 8 /* losses of a part that has more steps: spread over it, they are worth its mean */
+
+static int64_t part_begin(int part, int64_t steps) {
+    return (part * steps + HEC_EXPERIMENT_BINS - 1) / HEC_EXPERIMENT_BINS;
+}
+
+/* Means of equal parts of the steps. What is not finite stays so. A part of which only some losses are known has none: the
+ * faster side would have others of its steps, and early losses fall from one to the next. */
 static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, struct hec_experiment_trial *out) {
     double sum[HEC_EXPERIMENT_BINS] = {0};
     int count[HEC_EXPERIMENT_BINS] = {0};
@@ -17,9 +24,11 @@ static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, s
         count[bin]++;
         out->loss_count++;
     }
-    for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
-        if (count[i])
+    for (int i = 0; i < HEC_EXPERIMENT_BINS; i++) {
+        int64_t whole = part_begin(i + 1, of_steps) - part_begin(i, of_steps);
+        if (count[i] && (count[i] >= whole || count[i] >= PART_LEAST))
             out->loss[i] = sum[i] / count[i];
+    }
 }
 
 int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *session,

@@ -5,6 +5,7 @@ those kept are stacked and copied to pinned memory behind the work already queue
 that the copy is there, at a later backward pass."""
 
 import functools
+import os
 import weakref
 from typing import Any, Optional
 
@@ -12,9 +13,10 @@ from . import core, optimizers
 
 NAME = "the loss"
 
-INTERVAL_NS = 100_000_000  # between two losses of a fast loop
+ALL = os.environ.get("HEC_HOOKS_LOSSES") == "all"  # an experiment compares them step by step
+INTERVAL_NS = 0 if ALL else 100_000_000  # between two losses of a fast loop
 FLUSH_NS = 500_000_000
-KEPT_MAX = 64
+KEPT_MAX = 512 if ALL else 64
 
 _last_ns = 0
 _last_flush_ns = 0
