@@ -1,5 +1,4 @@
 /* hec check: has a command become worse than its baseline? And what records a baseline. */
-#include "base/clock.h"
 #include "base/log.h"
 #include "cli/experiment.h"
 #include "cli/receipt_read.h"
@@ -26,23 +25,6 @@ struct check {
 };
 
 /* ---- the words of the command line ---- */
-
-/* As the baseline's trials ran, unless the command line says otherwise. */
-static void follow(struct check *c) {
-    struct hec_session_options *session = &c->run.options.session;
-    struct hec_args *args = &c->run.args;
-    const struct hec_receipt *b = &c->baseline;
-    session->stop.steps = b->steps;
-    session->stop.after_ns = (int64_t)(b->seconds * HEC_NS_PER_S);
-    session->trace = (enum hec_trace_mode)b->trace;
-    c->run.ab.warm_up = b->warm_up;
-    c->run.options.caches = (enum hec_caches)b->caches;
-    c->run.ab.plan.loss_steps = b->plan.loss_steps;
-    for (int i = 0; i < b->units.count && !hec_args_has(args, HEC_OPT_UNITS) && args->given_count < HEC_ARGS_MAX; i++) {
-        args->given[args->given_count].option = HEC_OPT_UNITS;
-        args->given[args->given_count++].value = b->units.list[i];
-    }
-}
 
 static int load_baseline(struct check *c) {
     const char *path = hec_args_value(&c->run.args, HEC_OPT_BASELINE);
@@ -91,7 +73,7 @@ static int parse(struct check *c, int argc, char **argv) {
         (err = load_baseline(c)) < 0)
         return err;
     if (c->baseline.trial_count)
-        follow(c);
+        hec_experiment_follow(&c->run, &c->baseline);
     c->run.ab.command[0] = args->rest;
     c->run.ab.plan.pairs = (int)trials;
     return (err = hec_experiment_options(&c->run)) < 0 ? err : hec_experiment_path(&c->run);

@@ -28,6 +28,24 @@ int hec_experiment_percent(const struct hec_args *args, enum hec_option option, 
     return HEC_OK;
 }
 
+void hec_experiment_follow(struct hec_experiment_run *run, const struct hec_receipt *receipt) {
+    struct hec_session_options *session = &run->options.session;
+    struct hec_args *args = &run->args;
+    bool units = hec_args_has(args, HEC_OPT_UNITS);
+    session->stop.steps = receipt->steps;
+    session->stop.after_ns = (int64_t)(receipt->seconds * HEC_NS_PER_S);
+    session->trace = (enum hec_trace_mode)receipt->trace;
+    if (receipt->trace_memory_mb > 0)
+        session->trace_memory_mb = receipt->trace_memory_mb;
+    run->ab.warm_up = receipt->warm_up;
+    run->ab.plan.loss_steps = receipt->plan.loss_steps;
+    run->options.caches = (enum hec_caches)receipt->caches;
+    for (int i = 0; i < receipt->units.count && !units && args->given_count < HEC_ARGS_MAX; i++) {
+        args->given[args->given_count].option = HEC_OPT_UNITS;
+        args->given[args->given_count++].value = receipt->units.list[i];
+    }
+}
+
 int hec_experiment_options(struct hec_experiment_run *run) {
     struct hec_session_options *session = &run->options.session;
     const struct hec_args *args = &run->args;

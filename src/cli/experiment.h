@@ -25,6 +25,9 @@ struct hec_experiment_run {
     struct hec_progress progress;
 };
 
+/* Trials run as those of a receipt did, which outlives the run; but for where they write: in a layer. Before the options, which may say
+ * otherwise. */
+void hec_experiment_follow(struct hec_experiment_run *run, const struct hec_receipt *receipt);
 /* The options of trials: --steps, --seconds, --warm-up, --trace, --hooks, --caches, --in-place, --sim, --price, --color ... HEC_ERR_USAGE after printing. */
 int hec_experiment_options(struct hec_experiment_run *run);
 /* "1.5" or "+1.5%" becomes 0.015; untouched where it is not given. HEC_ERR_USAGE after printing. */

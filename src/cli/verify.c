@@ -1,12 +1,12 @@
 /* hec verify: receipts against their own trials. */
 #include "base/log.h"
-#include "cli/load.h"
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
+#include "cli/replay.h"
 #include "report/receipt_words.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 static void put_verified(const struct hec_receipt *receipt, const char *path, const json_t *root, struct hec_buf *out) {
     struct hec_answer answer = hec_receipt_answer(receipt);
@@ -19,54 +19,88 @@ static void put_verified(const struct hec_receipt *receipt, const char *path, co
     hec_buf_printf(out, "\n  digest %s\n", json_string_value(json_object_get(root, "digest")));
 }
 
-/* HEC_ERR_FAILED: it does not hold. */
-static int verify(const struct hec_args *args, const char *path, struct hec_buf *out) {
-    struct hec_receipt receipt;
+/* It holds, so far: HEC_OK, with root; else an error message, and HEC_ERR_FAILED where it does not. */
+static int load(const char *path, struct hec_receipt *receipt, json_t **root) {
     struct hec_why why = {""};
     struct hec_buf doubts;
-    json_t *root;
-    int err = hec_receipt_load(path, &receipt, &root, &why);
+    int err = hec_receipt_load(path, receipt, root, &why);
     if (err < 0) {
         hec_error("verify: %s", why.text);
         return err;
     }
     hec_buf_init(&doubts, 1 << 20);
-    int count = err = hec_receipt_verify(&receipt, root, &doubts);
+    int count = hec_receipt_verify(receipt, *root, &doubts);
     if (count > 0) {
         hec_error("verify: %s does not hold:", path);
         fputs(hec_buf_text(&doubts), stderr);
-        err = HEC_ERR_FAILED;
     } else if (count < 0) {
         hec_error("verify: %s: %s", path, hec_err_text(count));
-    } else if (hec_args_has(args, HEC_OPT_MARKDOWN)) {
-        err = hec_receipt_markdown(&receipt, out);
-    } else {
-        put_verified(&receipt, path, root, out);
     }
     hec_buf_free(&doubts);
+    return count > 0 ? HEC_ERR_FAILED : count;
+}
+
+static int verify(const struct hec_args *args, const char *path, struct hec_buf *out) {
+    struct hec_receipt receipt;
+    json_t *root;
+    int err = load(path, &receipt, &root);
+    if (err == HEC_OK && hec_args_has(args, HEC_OPT_MARKDOWN))
+        err = hec_receipt_markdown(&receipt, out);
+    else if (err == HEC_OK)
+        put_verified(&receipt, path, root, out);
     hec_receipt_free(&receipt);
     json_decref(root);
     return err;
 }
 
-int hec_verb_verify(int argc, char **argv) {
-    struct hec_args args;
+static int verify_all(const struct hec_args *args) {
     struct hec_buf out;
-    int first = HEC_OK, err = hec_args_parse(HEC_VERB_VERIFY, argc, argv, &args);
-    if (err != HEC_OK)
-        return err > 0 ? 0 : hec_err_exit_status(err);
+    int first = HEC_OK, err;
     hec_buf_init(&out, 64u << 20);
-    if (hec_args_has(&args, HEC_OPT_SCHEMA)) {
-        first = hec_receipt_schema(&out);
-    } else if (args.rest_count == 0) {
-        hec_error("verify: which receipt? usage: hec verify %s", hec_verb_info(HEC_VERB_VERIFY)->usage);
-        first = HEC_ERR_USAGE;
-    }
-    for (int i = 0; i < args.rest_count && first != HEC_ERR_USAGE; i++) {
-        err = verify(&args, args.rest[i], &out);
+    for (int i = 0; i < args->rest_count; i++) {
+        err = verify(args, args->rest[i], &out);
         first = first ? first : err;
     }
     err = out.length ? hec_print(&out) : HEC_OK;
     hec_buf_free(&out);
     return hec_err_exit_status(first ? first : err);
+}
+
+static int print_schema(void) {
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 20);
+    int err = hec_receipt_schema(&out);
+    err = err ? err : hec_print(&out);
+    hec_buf_free(&out);
+    return hec_err_exit_status(err);
+}
+
+static int replay(struct hec_experiment_run *run) {
+    struct hec_receipt receipt;
+    json_t *root;
+    int err = load(run->args.rest[0], &receipt, &root), status = hec_err_exit_status(err);
+    if (err == HEC_OK)
+        status = hec_replay(run, &receipt);
+    hec_experiment_free(run);
+    hec_receipt_free(&receipt);
+    json_decref(root);
+    fflush(NULL);
+    _exit(status); /* an abandoned driver thread must not hold the exit up */
+}
+
+int hec_verb_verify(int argc, char **argv) {
+    struct hec_experiment_run run = {.verb = "verify", .options = {.session = hec_session_defaults()}};
+    const struct hec_args *args = &run.args;
+    int err = hec_args_parse(HEC_VERB_VERIFY, argc, argv, &run.args);
+    bool again = hec_args_has(args, HEC_OPT_REPLAY);
+    if (err != HEC_OK)
+        return err > 0 ? 0 : hec_err_exit_status(err);
+    if (hec_args_has(args, HEC_OPT_SCHEMA))
+        return print_schema();
+    if (args->rest_count == 0 || (again && args->rest_count > 1)) {
+        hec_error("verify: %s; usage: hec verify %s", again ? "one receipt to replay" : "which receipt?",
+                  hec_verb_info(HEC_VERB_VERIFY)->usage);
+        return hec_err_exit_status(HEC_ERR_USAGE);
+    }
+    return again ? replay(&run) : verify_all(args);
 }

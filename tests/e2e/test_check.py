@@ -1,0 +1,102 @@
+"""Receipts of experiments on the simulated GPU: `hec verify`, its replay, and `hec check` against a baseline."""
+import concurrent.futures
+import json
+
+import jsonschema
+import pytest
+import test_ab
+
+from conftest import BINARY, ROOT, Hec
+
+SCHEMA = json.loads((ROOT / "docs" / "receipt.schema.json").read_text())
+SCHEMA.pop("$id")  # jsonschema 3.2, Ubuntu 22.04's, would look there for what "#/$defs/..." means
+SIM = ["--sim", "h200", "--warm-up", 0, "--steps", 20]
+TRAIN = [BINARY, "sim", "healthy-train", "--marks", "--seconds", 3]
+SLOW = [BINARY, "sim", "fp32", "--marks", "--seconds", 3]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with ab.json (fp32 against TF32: saved) and base.json, and the options for trials here."""
+    hec = Hec(BINARY, tmp_path_factory.mktemp("check"))
+    place = [] if test_ab.layers_work(hec) else ["--in-place"]
+    with concurrent.futures.ThreadPoolExecutor(2) as at_once:
+        ab = at_once.submit(hec, "ab", *SIM, *place, "-n", 2, "-o", "ab.json", "--", *SLOW, ":::", *TRAIN, timeout=120)
+        base = at_once.submit(hec, "check", *SIM, *place, "-o", "base.json", "--", *TRAIN, timeout=120)
+    assert ab.result().returncode == 0, ab.result().stderr
+    assert base.result().returncode == 0, base.result().stderr
+    return hec, place
+
+
+def test_receipt_of_an_experiment(made):
+    hec, _ = made
+    receipt = json.loads((hec.folder / "ab.json").read_text())
+    jsonschema.validate(receipt, SCHEMA)
+    assert receipt["verdict"]["verdict"] == "saved" and receipt["commands"]["b"][0] == BINARY
+    assert {fact["name"] for fact in receipt["facts"]} >= {"device", "driver", "power_limit", "cpu", "host", "measured"}
+    assert [trial["pair"] for trial in receipt["trials"]] == [0, 0, 1, 1] and receipt["conditions"]["steps"] == 20
+    assert receipt["verdict"]["cost"]["joules_paid_after"]["shown"]
+    done = hec("verify", "ab.json", "base.json")
+    assert done.returncode == 0 and done.stdout.startswith("ab.json: verified: saved: B takes"), done.stderr
+    assert "base.json: verified: a baseline of 3 trials" in done.stdout
+    text = hec("verify", "--md", "ab.json").stdout
+    assert text.startswith("**saved: B takes") and "| energy |" in text and "this has paid: after" in text
+
+
+def test_changed_receipts_do_not_hold(made):
+    hec, _ = made
+    receipt = json.loads((hec.folder / "ab.json").read_text())
+    receipt["trials"][0]["steady"]["joules"] *= 1.001
+    (hec.folder / "changed.json").write_text(json.dumps(receipt))
+    done = hec("verify", "changed.json")
+    assert done.returncode == 1 and "digest" in done.stderr and "joules_per_unit" not in done.stdout
+    assert "verdict.quantities[2].a: the receipt says" in done.stderr, done.stderr
+    for text, status in (("{}", 65), ("", 65), (json.dumps({**receipt, "schema": "hec.receipt/9"}), 65)):
+        (hec.folder / "other.json").write_text(text)
+        done = hec("verify", "other.json")
+        assert done.returncode == status and done.stderr.count("\n") == 1 and "other.json" in done.stderr
+    assert hec("verify", "missing.json").returncode == 66
+    assert hec("verify").returncode == 2
+
+
+def test_replay(made):
+    hec, place = made
+    done = hec("verify", "--replay", *place, "-o", "again.json", "ab.json", timeout=120)
+    assert done.returncode in (0, 1) and "replay:  saved: B takes" in done.stdout, done.stderr
+    assert "hec: A: " in done.stderr and hec("verify", "again.json").returncode == 0
+    again = json.loads((hec.folder / "again.json").read_text())
+    assert again["plan"] == json.loads((hec.folder / "ab.json").read_text())["plan"]
+    done = hec("verify", "--replay", "base.json")
+    assert done.returncode == 2 and "no verdict to replay" in done.stderr
+
+
+@pytest.mark.parametrize("command, status, words", [(TRAIN, 0, "within: "), (SLOW, 1, "regressed: ")])
+def test_check(made, command, status, words):
+    hec, place = made
+    summary = hec.folder / f"summary-{status}.md"
+    done = hec("check", "--sim", "h200", *place, "--baseline", "base.json", "--max-joules", "+5%", "--md", summary, "-n", 2,
+               "--", *command, timeout=120, env={"GITHUB_STEP_SUMMARY": str(summary)})
+    assert done.returncode == status and words in done.stdout, done.stdout + done.stderr
+    assert summary.read_text().startswith(f"**hec check: {words}") and "| energy per unit |" in summary.read_text()
+    assert "time per unit" in done.stdout.replace("\n", " ") or "  time " in done.stdout
+
+
+def test_what_cannot_be_checked(made):
+    """On another device, and of a command that fails; 1 would say that it is slower."""
+    hec, place = made
+    summary = hec.folder / "grows.md"
+    summary.write_text("before\n")
+    done = hec("check", "--sim", "a100", *place, "--baseline", "base.json", "-n", 1, "--md", summary, "--", *TRAIN, timeout=120,
+               env={"GITHUB_STEP_SUMMARY": str(summary)})
+    assert done.returncode == 2 and "could not say" in done.stdout and "NVIDIA H200 in the baseline" in done.stdout
+    assert summary.read_text().startswith("before\n**hec check: could not say")
+    done = hec("check", "--sim", "h200", *place, "--baseline", "base.json", "--", "sh", "-c", "exit 3")
+    assert done.returncode == 2 and "exit status 3" in done.stderr
+    done = hec("check", *place, "--", "true")
+    assert done.returncode == 2 and "--baseline FILE" in done.stderr
+    base = json.loads((hec.folder / "base.json").read_text())
+    base["trials"][0]["steady"]["joules"] *= 2
+    (hec.folder / "bad.json").write_text(json.dumps(base))
+    done = hec("check", *place, "--baseline", "bad.json", "--", "true")
+    assert done.returncode == 65 and "does not hold" in done.stderr
+    assert hec("check", *place, "-o", "base.json", "--", "true").returncode == 2  # kept, unless --force is given
