@@ -30,6 +30,13 @@ static void put_commands(struct hec_buf *out, const struct hec_receipt *r) {
     }
 }
 
+static void put_left(struct hec_buf *out, const char *before, const struct hec_receipt *r) {
+    char line[HEC_RECEIPT_LINE];
+    put_item(out, before, "left behind", hec_receipt_where(line, r));
+    for (int i = 0; i < r->left.count; i++)
+        put_item(out, "", "and", r->left.list[i]);
+}
+
 static void put_verdict(struct hec_buf *out, const struct hec_receipt *r) {
     char sentence[HEC_ANSWER_SENTENCE], lines[HEC_RECEIPT_LINES][HEC_RECEIPT_LINE], quality[HEC_QUALITY_SENTENCE];
     struct hec_answer answer = hec_receipt_answer(r);
@@ -46,7 +53,7 @@ static void put_verdict(struct hec_buf *out, const struct hec_receipt *r) {
     hec_answer_table_markdown(out, &answer);
     put_item(out, "\n", "the trials took", hec_receipt_cost(lines[0], r));
     put_item(out, "", "this has paid", hec_receipt_paid(lines[0], r));
-    put_item(out, "", "left behind", hec_receipt_where(lines[0], r));
+    put_left(out, "", r);
 }
 
 /* ---- what it rests on ---- */
@@ -67,7 +74,8 @@ static void put_trials(struct hec_buf *out, const struct hec_receipt *r) {
             hec_buf_printf(out, "| %d", t->pair + 1);
         hec_buf_printf(out, " | %s | %s | %s | %s | %s |\n", hec_receipt_side_name(t->side),
                        number(joules, t->steady.joules, "J"), number(seconds, t->steady.seconds, "s"),
-                       number(units, t->steady.units, ""), number(run, t->run.joules, "J"));
+                       isnan(t->steady.units) ? "" : hec_format_count(units, t->steady.units),
+                       number(run, t->run.joules, "J"));
     }
 }
 
@@ -109,11 +117,10 @@ static void put_details(struct hec_buf *out, const struct hec_receipt *r) {
 }
 
 int hec_receipt_markdown(const struct hec_receipt *r, struct hec_buf *out) {
-    char sentence[HEC_RECEIPT_LINE];
     if (hec_receipt_is_baseline(r)) {
         hec_buf_printf(out, "**a baseline of %d trials**\n", r->trial_count);
         put_commands(out, r);
-        put_item(out, "\n", "left behind", hec_receipt_where(sentence, r));
+        put_left(out, "\n", r);
     } else {
         put_verdict(out, r);
     }

@@ -129,14 +129,15 @@ char *hec_receipt_cost(char out[HEC_RECEIPT_LINE], const struct hec_receipt *r) 
     return out;
 }
 
-/* "1.2 million" */
+/* "1.2 million", "77800": three digits that count. */
 static char *work_words(text out, double work) {
+    double scale = pow(10, floor(log10(fmax(work, 1))) - 2);
     if (!isfinite(work))
         snprintf(out, sizeof(text), "perhaps never");
     else if (work >= 1e6)
         snprintf(out, sizeof(text), "%.3g million", work / 1e6);
     else
-        snprintf(out, sizeof(text), "%.0f", ceil(work));
+        snprintf(out, sizeof(text), "%.0f", work < 1000 ? ceil(work) : round(work / scale) * scale);
     return out;
 }
 

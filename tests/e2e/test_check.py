@@ -1,5 +1,6 @@
 """Receipts of experiments on the simulated GPU: `hec verify`, its replay, and `hec check` against a baseline."""
 import concurrent.futures
+import hashlib
 import json
 
 import jsonschema
@@ -28,10 +29,25 @@ def made(tmp_path_factory):
     return hec, place
 
 
+def canonical(value):
+    """As docs/receipts.md says."""
+    if value is None or isinstance(value, bool):
+        return {None: b"n", True: b"t", False: b"f"}[value]
+    if isinstance(value, (int, float)):
+        return b"#%.17g;" % value
+    if isinstance(value, str):
+        return b'"%d:%s' % (len(value.encode()), value.encode())
+    if isinstance(value, list):
+        return b"[" + b"".join(map(canonical, value)) + b"]"
+    return b"{" + b"".join(canonical(k) + canonical(value[k]) for k in sorted(value, key=str.encode)) + b"}"
+
+
 def test_receipt_of_an_experiment(made):
     hec, _ = made
     receipt = json.loads((hec.folder / "ab.json").read_text())
     jsonschema.validate(receipt, SCHEMA)
+    content = canonical({key: value for key, value in receipt.items() if key != "digest"})
+    assert receipt["digest"] == hashlib.sha256(content).hexdigest()
     assert receipt["verdict"]["verdict"] == "saved" and receipt["commands"]["b"][0] == BINARY
     assert {fact["name"] for fact in receipt["facts"]} >= {"device", "driver", "power_limit", "cpu", "host", "measured"}
     assert [trial["pair"] for trial in receipt["trials"]] == [0, 0, 1, 1] and receipt["conditions"]["steps"] == 20

@@ -13,7 +13,8 @@
 static inline struct hec_experiment_trial receipt_trial(int pair, int side, double joules) {
     struct hec_experiment_trial t = {.pair = pair, .side = side, .stopped = true, .loss_count = 640};
     double noise = 1 + 0.004 * world_normal();
-    t.steady = (struct hec_trial_block){side ? 8 / 3.0 : 10 / 3.0, joules * 400 / 3 * noise, 400, 100};
+    t.steady = (struct hec_trial_block){(side ? 8 / 3.0 : 10 / 3.0) * (1 + 0.003 * world_normal()),
+                                        joules * 400 / 3 * noise, 400, 100};
     t.run = (struct hec_trial_block){t.steady.seconds + 1.7, t.steady.joules + 130.1, 420, 105};
     for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
         t.loss[i] = 0.3 + 2.1 * exp(-i / 8.0) + 0.003 * world_normal();

@@ -2,6 +2,7 @@
 #include "base/sha256.h"
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
+#include "launch/keep.h"
 #include "receipt_world.h"
 #include "report/receipt_digest.h"
 #include "report/receipt_words.h"
@@ -130,6 +131,70 @@ static void schema(void **state) {
     json_decref(schema);
     json_decref(published);
     free(text);
+}
+
+/* ---- for people ---- */
+
+/* What a receipt says in Markdown and on a terminal: tests/golden/receipt.md; HEC_GOLDEN_UPDATE=1 writes it anew. */
+static void pages(void **state) {
+    (void)state;
+    const char *path = HEC_SOURCE_DIR "/tests/golden/receipt.md";
+    const struct hec_report_style style = {.utf8 = true};
+    struct hec_receipt r;
+    struct hec_buf out;
+    char *kept;
+    size_t length;
+    receipt_make(&r, 4);
+    snprintf(r.hec_version, sizeof r.hec_version, "0.0.0");
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_receipt_markdown(&r, &out), 0);
+    hec_buf_puts(&out, "\n```\n");
+    size_t page = out.length;
+    assert_int_equal(hec_receipt_terminal(&r, &style, &out), 0);
+    for (const char *line = out.data + page; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > 80 + 8) /* of bytes: some letters are two */
+            fail_msg("%.*s", (int)strcspn(line, "\n"), line);
+    assert_null(strchr(out.data, '\033'));
+    hec_buf_puts(&out, "```\n");
+    if (getenv("HEC_GOLDEN_UPDATE"))
+        assert_int_equal(hec_keep_write(path, out.data, true, NULL), 0);
+    assert_int_equal(hec_keep_read(path, 1 << 20, &kept, &length, NULL), 0);
+    if (length != out.length || memcmp(kept, out.data, length) != 0)
+        fail_msg("it is not what tests/golden/receipt.md says:\n%s", out.data);
+    free(kept);
+    hec_buf_free(&out);
+    hec_receipt_free(&r);
+}
+
+static void assert_quality(struct hec_quality q, const char *words) {
+    char sentence[HEC_QUALITY_SENTENCE];
+    q.margin = 0.1;
+    if (strcmp(hec_quality_sentence(sentence, &q), words) != 0)
+        fail_msg("\"%s\", not \"%s\"", sentence, words);
+}
+
+static void words(void **state) {
+    (void)state;
+    struct hec_quality q = {.verdict = HEC_QUALITY_FAIL, .why = HEC_QUALITY_OFF, .part = HEC_QUALITY_END};
+    q.parts[HEC_QUALITY_END] = (struct hec_quality_difference){0.234, 0.18, 0.288, true};
+    assert_quality(
+        q, "fail: the loss of B is off that of A at its end by +23 % (+18 to +29) of what A's loss falls by; the "
+           "margin is 10 %");
+    q.why = HEC_QUALITY_NOT_FINITE;
+    assert_quality(q, "fail: losses of B are not finite, those of A are");
+    q.verdict = HEC_QUALITY_CANNOT_JUDGE;
+    for (q.why = HEC_QUALITY_NOTHING; q.why <= HEC_QUALITY_SPREAD; q.why++) { /* each says why */
+        char sentence[HEC_QUALITY_SENTENCE];
+        assert_true(strlen(hec_quality_sentence(sentence, &q)) > strlen("cannot judge: because"));
+    }
+    struct hec_receipt r = {.unit = "sample", .result = {.joules = {true, 2.34e6, 2e6, INFINITY}}};
+    char line[HEC_RECEIPT_LINE];
+    assert_string_equal(hec_receipt_paid(line, &r),
+                        "after 2.34 million samples by the joules saved (soonest 2 million, latest perhaps never)");
+    r.result.joules.shown = false;
+    assert_string_equal(hec_receipt_paid(line, &r), "never, as far as is shown: nothing is saved");
+    r.unit[0] = '\0';
+    assert_string_equal(hec_receipt_paid(line, &r), "not known: no unit of work is");
 }
 
 /* ---- every change is found ---- */
@@ -344,6 +409,8 @@ int main(void) {
         cmocka_unit_test(round_trip),
         cmocka_unit_test(environment),
         cmocka_unit_test(schema),
+        cmocka_unit_test(pages),
+        cmocka_unit_test(words),
         cmocka_unit_test(every_change_is_found),
         cmocka_unit_test(order_is_that_of_the_seed),
         cmocka_unit_test(hostile),
