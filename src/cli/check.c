@@ -16,7 +16,8 @@
 #define MAX_JOULES 0.03
 #define MAX_TIME 0.05
 
-enum { WITHIN = 0, REGRESSED = 1, UNSURE = 2 };
+/* Wrong usage is not what 2 says here, or a word that is spelt wrong would pass for it. */
+enum { WITHIN = 0, REGRESSED = 1, UNSURE = 2, WRONG_USAGE = 64 };
 
 struct check {
     struct hec_experiment_run run;
@@ -122,11 +123,13 @@ int hec_verb_check(int argc, char **argv) {
     struct check c = {.run = {.verb = "check", .options = {.session = hec_session_defaults()}, .ab = {.warm_up = 1}}};
     struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
     c.run.options.session.trace = HEC_TRACE_OFF;
-    int err = parse(&c, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
+    int err = parse(&c, argc, argv), status = err == HEC_ERR_USAGE ? WRONG_USAGE
+                                              : err < 0            ? hec_err_exit_status(err)
+                                                                   : 0;
     if (err == HEC_OK) {
         status = hec_experiment_run(&c.run, &outcome);
-        if (outcome.state == HEC_AB_FAILED)
-            status = UNSURE; /* 1 says that it is slower, and it is not known to be */
+        if (status == REGRESSED)
+            status = UNSURE; /* the command failed: it is not known to be slower */
         else if (!status && c.baseline.trial_count)
             status = answer(&c);
         else if (!status)

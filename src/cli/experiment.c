@@ -77,7 +77,7 @@ int hec_experiment_path(struct hec_experiment_run *run) {
     struct hec_why why = {""};
     int err = hec_output_path(&run->args, false, run->path, &why);
     if (err == HEC_OK && run->path[0] && !hec_args_has(&run->args, HEC_OPT_FORCE) && access(run->path, F_OK) == 0)
-        err = hec_fail(&why, HEC_ERR_USAGE, "%.300s exists; --force overwrites it", run->path);
+        err = hec_fail(&why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", run->path);
     if (err < 0)
         hec_error("%s: %s", run->verb, why.text);
     return err;

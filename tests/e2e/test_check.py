@@ -2,6 +2,7 @@
 import concurrent.futures
 import hashlib
 import json
+import subprocess
 
 import jsonschema
 import pytest
@@ -109,10 +110,29 @@ def test_what_cannot_be_checked(made):
     done = hec("check", "--sim", "h200", *place, "--baseline", "base.json", "--", "sh", "-c", "exit 3")
     assert done.returncode == 2 and "exit status 3" in done.stderr
     done = hec("check", *place, "--", "true")
-    assert done.returncode == 2 and "--baseline FILE" in done.stderr
+    assert done.returncode == 64 and "--baseline FILE" in done.stderr
     base = json.loads((hec.folder / "base.json").read_text())
     base["trials"][0]["steady"]["joules"] *= 2
     (hec.folder / "bad.json").write_text(json.dumps(base))
     done = hec("check", *place, "--baseline", "bad.json", "--", "true")
     assert done.returncode == 65 and "does not hold" in done.stderr
-    assert hec("check", *place, "-o", "base.json", "--", "true").returncode == 2  # kept, unless --force is given
+    assert hec("check", *place, "-o", "base.json", "--", "true").returncode == 64  # kept, unless --force is given
+
+
+def test_examples_for_ci():
+    """Valid YAML, and each command is one that hec understands."""
+    yaml = pytest.importorskip("yaml")
+    github = yaml.safe_load((ROOT / "examples" / "ci" / "github-actions.yml").read_text())
+    gitlab = yaml.safe_load((ROOT / "examples" / "ci" / "gitlab-ci.yml").read_text())
+    steps = [step["run"] for job in github["jobs"].values() for step in job["steps"] if "run" in step]
+    text = "\n".join(steps + [line for job in gitlab.values() for line in job["script"]]).replace("\\\n", "")
+    commands = [line.split("hec ", 1)[1].split(" -- ")[0].split() for line in text.splitlines() if "hec check -" in line or "hec verify " in line]
+    assert len(commands) == 6
+    help_of = {verb: hec_help(verb) for verb in ("check", "verify")}
+    for verb, *words in commands:
+        for word in words:
+            assert not word.startswith("--") or f"{word} " in help_of[verb] or f"{word}=" in help_of[verb], word
+
+
+def hec_help(verb):
+    return subprocess.run([BINARY, verb, "--help"], capture_output=True, text=True, check=True).stdout
