@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/experiment.h"
+#include "launch/keeper.h"
 #include "report/compare.h"
 
 #include <stdio.h>
@@ -151,5 +152,5 @@ int hec_verb_ab(int argc, char **argv) {
         free(ab.runs[side]);
     }
     fflush(NULL);
-    _exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
 }

@@ -3,6 +3,7 @@
 #include "cli/experiment.h"
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
+#include "launch/keeper.h"
 #include "report/check_report.h"
 
 #include <errno.h>
@@ -139,5 +140,5 @@ int hec_verb_check(int argc, char **argv) {
     hec_experiment_free(&c.run);
     hec_receipt_free(&c.baseline);
     fflush(NULL);
-    _exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
 }

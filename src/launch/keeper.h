@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "launch/layer.h"
 
+#include <stdbool.h>
+
 /* Before any thread starts, with the options that the layers will be made with; folders: more places where scratch folders may be made
  * (beside run files), NULL-terminated, or NULL; all texts must live as
  * long as the process. Cleans up after earlier ones that were killed. Returns in
@@ -19,6 +21,9 @@ int hec_keeper_start(const struct hec_layer_options *layers, const char *const *
 
 /* Kill every descendant of this process, and wait until there is none. False: some could not be killed in 30 s. */
 bool hec_keeper_sweep(void);
+
+/* _exit, as exit does it: where the keeper is gone, after what that makes necessary. With or without a keeper. */
+_Noreturn void hec_keeper_exit(int status);
 
 /* NAME and value of the mark in the environment of all that this worker starts; the value is NULL without a keeper. */
 #define HEC_KEEPER_ENV "HEC_TRIAL"

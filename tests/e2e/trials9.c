@@ -1,9 +1,9 @@
-/* kill -9 of an experiment at random moments: of its keeper, of its worker, of both at once. No process of a trial is left, no
- * mount, no scratch folder, and the user's folders are bit for bit as before; after both were killed: when the next one
- * has started. trials9 [ROUNDS [SEED [UID]]], in the current folder, which is removed from nobody. */
+/* kill -9 of `hec ab` at random moments: of its keeper, of its worker, of both at once. No process of a trial is left, no
+ * mount, no scratch folder; the receipt so far can be verified; the user's folders are bit for bit as before. After both were killed:
+ * when the next one has started. trials9 HEC [ROUNDS [SEED [UID]]], in the current folder. */
 #include "base/clock.h"
-#include "launch/keeper.h"
-#include "launch/session.h"
+#include "base/live.h"
+#include "launch/descendants.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,10 +20,14 @@
 #include <unistd.h>
 
 #define MARKER "TRIALS9_ROUND"
+#define RECEIPT "receipt.json"
 #define PATIENCE_NS (20 * HEC_NS_PER_S)
 
 static uint64_t state = 1;
 static char base[512];
+static time_t began;
+static uid_t owner;
+static int receipts;
 
 static uint64_t random_below(uint64_t limit) {
     state ^= state << 13;
@@ -54,53 +58,11 @@ static const char trial[] =
     "(setsid sh -c 'f() { (sleep 0.002; f) & }; f' >/dev/null 2>&1 &)\n"
     "echo new >model; mv model moved; ln -s moved link; chmod 000 kept; chmod 755 kept; rm -rf kept; mkdir kept\n"
     "mkdir -p deep/er/still; chmod 000 deep/er; echo t >$TMPDIR/t; echo t >/dev/shm/trials9-$$; touch -d 2001-01-01 $HOME/other\n"
-    "rm -rf $HOME/.cache; mkdir -p $HOME/.cache/new; cp /bin/sh $HOME/.cache/new\n";
+    "rm -rf $HOME/.cache; mkdir -p $HOME/.cache/new; cp /bin/sh $HOME/.cache/new; sleep 0.1\n";
 
-static int experiment(int trials) {
-    static char scratch[600]; /* as long as the process */
-    char worker[600];
-    snprintf(scratch, sizeof scratch, "%s/scratch", base);
-    snprintf(worker, sizeof worker, "%s/state/worker", base);
-    struct hec_layer_options layers = {.scratch_parent = scratch};
-    struct hec_layer *layer;
-    struct hec_why why;
-    if (hec_keeper_start(&layers, NULL, &why) < 0)
-        return fprintf(stderr, "%s\n", why.text), 3;
-    FILE *file = fopen(worker, "w");
-    if (!file)
-        return 3;
-    fprintf(file, "%d\n", (int)getpid());
-    fclose(file);
-    if (trials == 0)
-        return 0;
-    if (hec_layer_open(&layers, &layer, &why) < 0)
-        return fprintf(stderr, "%s\n", why.text), 77;
-    for (int i = 0; i < trials; i++) {
-        char script[4096], output[600];
-        snprintf(script, sizeof script, "%ssleep 0.%02d\n", trial, i % 5);
-        snprintf(output, sizeof output, "%s/state/trial.hec", base);
-        char *command[] = {"sh", "-ec", script, NULL};
-        struct hec_session_options options = hec_session_defaults();
-        struct hec_session *session;
-        struct hec_session_result result;
-        int status;
-        options.command = command;
-        options.output = output;
-        options.simulated = "h200";
-        options.overwrite = options.tied = true;
-        options.trace = HEC_TRACE_OFF;
-        options.layer = layer;
-        if (hec_session_start(&options, &session, &status, &why) < 0)
-            return fprintf(stderr, "%s\n", why.text), 4;
-        hec_session_wait(session, &result);
-        hec_session_close(session);
-        if (result.exit_status != 0)
-            return fprintf(stderr, "a trial ended with %d\n", result.exit_status), 5;
-        if (!hec_keeper_sweep() || hec_layer_renew(layer, &why) < 0)
-            return fprintf(stderr, "%s\n", why.text), 6;
-    }
-    hec_layer_close(layer);
-    return 0;
+/* Of the folder that holds the receipt, and of that for temporary files. */
+static void restore_times(void) {
+    shell("touch -d 2001-01-01 '%s/home/project' '%s/tmp'", base, base);
 }
 
 static void fingerprint(char text[256]) {
@@ -135,45 +97,69 @@ static int processes(const char *marker) {
     return found;
 }
 
-static pid_t start(const char *self, const char *marker, uid_t user, int trials) {
+static void set(const char *name, const char *folder) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", base, folder);
+    setenv(name, path, 1);
+}
+
+/* An experiment of so many pairs. */
+static pid_t start(const char *hec, const char *marker, uid_t user, const char *pairs, const char *command) {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
-    char home[600], text[16], number[16];
-    snprintf(home, sizeof home, "%s/home", base);
-    setenv("HOME", home, 1);
-    snprintf(home, sizeof home, "%s/tmp", base);
-    setenv("TMPDIR", home, 1);
-    snprintf(home, sizeof home, "%s/run", base);
-    setenv("XDG_RUNTIME_DIR", home, 1);
-    snprintf(text, sizeof text, "%d", trials);
-    snprintf(number, sizeof number, "%u", user);
+    set("HOME", "home");
+    set("TMPDIR", "tmp");
+    set("XDG_RUNTIME_DIR", "run");
     putenv(strdup(marker));
     if (user && (setgroups(0, NULL) != 0 || setgid(user) != 0 || setuid(user) != 0))
         _exit(101);
-    if (chdir("home/project") != 0)
+    if (chdir("home/project") != 0 || !freopen("../../out", "a", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
         _exit(102);
-    execl(self, self, "--experiment", base, text, NULL);
+    execl(hec, hec, "ab", "--sim", "h200", "-u", "10", "--warm-up", "0", "--pairs", pairs, "-f", "-o", RECEIPT, "--",
+          "sh", "-ec", command, ":::", "sh", "-ec", command, NULL);
     _exit(103);
 }
 
+/* The first child of the keeper, once there is one. */
 static pid_t worker_of(pid_t keeper) {
-    char path[600];
+    char path[64];
     int worker = 0;
-    snprintf(path, sizeof path, "%s/state/worker", base);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)keeper, (int)keeper);
     FILE *file = fopen(path, "r");
     if (file && fscanf(file, "%d", &worker) != 1)
         worker = 0;
     if (file)
         fclose(file);
-    return worker > 0 && kill(keeper, 0) == 0 ? worker : 0;
+    return worker;
+}
+
+/* Private folders in `parent` that are newer than this test and whose maker is gone; others may run beside. */
+static bool abandoned(const char *parent) {
+    char path[900];
+    struct stat status;
+    bool found = false;
+    DIR *list = opendir(parent);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        if (strncmp(entry->d_name, "hec-", 4) != 0 && strncmp(entry->d_name, ".hec-", 5) != 0)
+            continue;
+        snprintf(path, sizeof path, "%.500s/%s/owner", parent, entry->d_name);
+        int fd = open(path, O_RDONLY);
+        found |= fd >= 0 && fstat(fd, &status) == 0 && status.st_mtime >= began && status.st_uid == owner && !hec_live_held(fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (list)
+        closedir(list);
+    return found;
 }
 
 /* What is left of a round, as a sentence; "": nothing. */
 static const char *left(const char *marker) {
     if (processes(marker) > 0)
         return "a process is left";
-    if (shell("test -z \"$(ls -A '%s/scratch' '%s/run' | grep ^hec)\"", base, base) != 0)
+    if (abandoned("/var/tmp") ||
+        shell("test -z \"$(ls -A '%s/tmp' '%s/run' | grep hec)\"", base, base) != 0)
         return "a scratch folder is left";
     if (shell("! grep -qF ' %s/' /proc/self/mountinfo && ! ls /dev/shm/trials9-* >/dev/null 2>&1", base) != 0)
         return "a mount is left, or a file in /dev/shm";
@@ -191,76 +177,83 @@ static const char *wait_until_clean(const char *marker) {
 enum victim { KEEPER, WORKER, BOTH, NOBODY, VICTIMS };
 static const char *const victims[VICTIMS] = {"the keeper", "the worker", "both", "nobody"};
 
-static int one_round(const char *self, int number, uid_t user, const char *expected) {
+/* There is none before the first pair. */
+static bool receipt_holds(const char *hec) {
+    bool there = access("home/project/" RECEIPT, F_OK) == 0;
+    receipts += there;
+    return !there || shell("'%s' verify home/project/" RECEIPT " >out 2>&1", hec) == 0;
+}
+
+static int one_round(const char *hec, int number, uid_t user, const char *expected) {
     char marker[64], found[256];
     snprintf(marker, sizeof marker, MARKER "=%d-%d-", (int)getpid(), number);
     enum victim victim = number % 10 == 9 ? NOBODY : (enum victim)random_below(3);
-    uint64_t after_us = random_below(5) ? random_below(400000) : random_below(20000);
-    shell("rm -f '%s/state/worker'", base);
-    pid_t keeper = start(self, marker, user, victim == NOBODY ? 2 : 1000), worker = 0;
-    int status;
+    uint64_t after_us = random_below(5) ? random_below(1500000) : random_below(50000);
+    bool verified = true;
+    int status, next;
+    pid_t keeper = start(hec, marker, user, victim == NOBODY ? "2" : "40", trial), worker;
     if (victim != NOBODY) {
         pause_us(after_us);
+        kill(keeper, SIGSTOP); /* for both at once */
         worker = victim == KEEPER ? 0 : worker_of(keeper);
-        if (victim != WORKER && kill(keeper, SIGSTOP) == 0)
-            kill(keeper, SIGKILL);
         if (worker)
             kill(worker, SIGKILL);
-        else if (victim == WORKER)
-            kill(keeper, SIGKILL);
+        kill(keeper, victim == WORKER && worker ? SIGCONT : SIGKILL);
     }
     waitpid(keeper, &status, 0);
-    if (victim == NOBODY && WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        return 77;
     if (victim == NOBODY && status != 0)
-        return printf("round %d: the experiment ended with %x\n", number, (unsigned)status), 1;
+        return printf("round %d: the experiment ended with %x\n", number, (unsigned)status),
+               shell("cat '%s/out'", base), 1;
     if (victim == BOTH) {
         pause_us(random_below(30000));
-        keeper = start(self, "TRIALS9_NEXT=1", user, 0);
-        waitpid(keeper, &status, 0);
-        if (status != 0)
-            return printf("round %d: the next one ended with %x\n", number, (unsigned)status), 1;
+        verified = receipt_holds(hec);
+        waitpid(start(hec, "TRIALS9_NEXT=1", user, "2", "exit 1"), &next, 0);
     }
     const char *what = wait_until_clean(marker);
+    if (victim != BOTH)
+        verified = receipt_holds(hec);
+    unlink("home/project/" RECEIPT);
+    restore_times();
     fingerprint(found);
+    if (!*what && !verified)
+        what = "the receipt cannot be verified";
     if (!*what && strcmp(found, expected) != 0)
         what = "the user's folders have changed";
     if (*what)
-        printf("round %d: %s killed after %llu us: %s\n", number, victims[victim], (unsigned long long)after_us, what);
+        printf("round %d: %s killed after %llu us: %s\n", number, victims[victim], (unsigned long long)after_us, what),
+            shell("ls -ldA '%s'/tmp/*hec* '%s'/run/*hec* /tmp/*hec-* /var/tmp/*hec-* 2>/dev/null | tail -5; ls -la '%s'/tmp/*hec*/* "
+                  "'%s'/run/*hec*/*; tail -3 out",
+                  base, base, base, base);
     return *what != '\0';
 }
 
 int main(int argc, char **argv) {
-    if (argc == 4 && strcmp(argv[1], "--experiment") == 0) {
-        snprintf(base, sizeof base, "%s", argv[2]);
-        return experiment(atoi(argv[3]));
-    }
-    int rounds = argc > 1 ? atoi(argv[1]) : 10, failures = 0, status;
-    state = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)hec_clock_mono_ns() | 1;
-    uid_t user = argc > 3 ? (uid_t)atoi(argv[3]) : 0;
-    char self[512], expected[256];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length < 0 || !getcwd(base, sizeof base - 16))
+    const char *hec = argc > 1 ? argv[1] : "hec";
+    int rounds = argc > 2 ? atoi(argv[2]) : 10, failures = 0;
+    state = argc > 3 ? strtoull(argv[3], NULL, 10) : (uint64_t)hec_clock_mono_ns() | 1;
+    uid_t user = argc > 4 ? (uid_t)atoi(argv[4]) : 0;
+    char expected[256];
+    if (!getcwd(base, sizeof base - 16))
         return 2;
-    self[length] = '\0';
     strcat(base, "/trials9");
+    began = time(NULL);
+    owner = user ? user : geteuid();
+    setvbuf(stdout, NULL, _IOLBF, 0);
     printf("seed %llu\n", (unsigned long long)state);
     if (shell(
-            "rm -rf '%s' && mkdir -p '%s' && cd '%s' && mkdir -p home/project/kept/sub home/.cache/hub data tmp run scratch state "
-            "&& echo old >home/project/model && echo x >home/project/kept/sub/f && echo c >home/.cache/hub/c && touch "
+            "rm -rf '%s' && mkdir -p '%s' && cd '%s' && mkdir -p home/project/kept/sub home/.cache/hub data tmp run && "
+            "echo old >home/project/model && echo x >home/project/kept/sub/f && echo c >home/.cache/hub/c && touch "
             "home/other && ln -s ../data home/link && chown -R %u:%u .",
             base, base, base, user, user) != 0 ||
         chdir(base) != 0)
         return 2;
+    restore_times();
     fingerprint(expected);
-    for (int i = 0; i < rounds; i++) {
-        status = one_round(self, i, user, expected);
-        if (status == 77) {
-            printf("this system allows no scratch layer\n");
-            return 77;
-        }
-        failures += status != 0;
-    }
-    printf("%d of %d rounds left something behind\n", failures, rounds);
+    if (shell("cd home/project && '%s' ab --sim h200 --warm-up 0 --pairs 2 -u 1 -f -o " RECEIPT " -- true ::: true",
+              hec))
+        return 77;
+    for (int i = 0; i < rounds; i++)
+        failures += one_round(hec, i, user, expected) != 0;
+    printf("%d of %d rounds left something behind; %d receipts\n", failures, rounds, receipts);
     return failures > 0;
 }
