@@ -44,21 +44,49 @@ static int give_rights(int fd) {
     return fchmod(fd, 0666 & ~mask);
 }
 
+/* Without a name where the file system can, so that a killed process leaves nothing of it; else temporary is the name. */
+static int open_new(const char *path, char temporary[PATH_MAX + 16]) {
+    const char *slash = strrchr(path, '/');
+    snprintf(temporary, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    int fd = open(temporary, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    temporary[0] = '\0';
+    if (fd >= 0)
+        return fd;
+    snprintf(temporary, PATH_MAX + 16, "%s.XXXXXX", path);
+    return mkostemp(temporary, O_CLOEXEC);
+}
+
+/* A link replaces nothing: it gets a name beside the path first. */
+static int give_name(int fd, const char *path, char temporary[PATH_MAX + 16]) {
+    char link[40];
+    int result = -1;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    for (unsigned i = 0; result != 0 && i < 1000; i++) {
+        snprintf(temporary, PATH_MAX + 16, "%s.%06u", path, ((unsigned)getpid() + i) % 1000000);
+        result = linkat(AT_FDCWD, link, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW);
+        if (result != 0)
+            temporary[0] = '\0';
+        if (result != 0 && errno != EEXIST)
+            break;
+    }
+    return result;
+}
+
 int hec_keep_write(const char *path, const char *text, bool for_others, struct hec_why *why) {
     char temporary[PATH_MAX + 16] = "";
     int fd = -1;
     size_t length = strlen(text);
     bool done = make_folders(path) == 0, ended = length && text[length - 1] == '\n';
     if (done) {
-        snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-        fd = mkostemp(temporary, O_CLOEXEC);
+        fd = open_new(path, temporary);
         done = fd >= 0 && (!for_others || give_rights(fd) == 0) && write_text(fd, text) == 0 &&
-               (ended || write_text(fd, "\n") == 0) && fsync(fd) == 0 && rename(temporary, path) == 0;
+               (ended || write_text(fd, "\n") == 0) && fsync(fd) == 0 &&
+               (temporary[0] || give_name(fd, path, temporary) == 0) && rename(temporary, path) == 0;
     }
     int reason = errno;
     if (fd >= 0) {
         close(fd);
-        if (!done)
+        if (!done && temporary[0])
             unlink(temporary);
     }
     return done ? HEC_OK : hec_fail(why, hec_err_from_errno(reason), "cannot write %s: %s", path, strerror(reason));

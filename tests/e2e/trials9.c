@@ -145,7 +145,8 @@ static bool abandoned(const char *parent) {
             continue;
         snprintf(path, sizeof path, "%.500s/%s/owner", parent, entry->d_name);
         int fd = open(path, O_RDONLY);
-        found |= fd >= 0 && fstat(fd, &status) == 0 && status.st_mtime >= began && status.st_uid == owner && !hec_live_held(fd);
+        found |= fd >= 0 && fstat(fd, &status) == 0 && status.st_mtime >= began && status.st_uid == owner &&
+                 !hec_live_held(fd);
         if (fd >= 0)
             close(fd);
     }
@@ -158,8 +159,7 @@ static bool abandoned(const char *parent) {
 static const char *left(const char *marker) {
     if (processes(marker) > 0)
         return "a process is left";
-    if (abandoned("/var/tmp") ||
-        shell("test -z \"$(ls -A '%s/tmp' '%s/run' | grep hec)\"", base, base) != 0)
+    if (abandoned("/var/tmp") || shell("test -z \"$(ls -A '%s/tmp' '%s/run' | grep hec)\"", base, base) != 0)
         return "a scratch folder is left";
     if (shell("! grep -qF ' %s/' /proc/self/mountinfo && ! ls /dev/shm/trials9-* >/dev/null 2>&1", base) != 0)
         return "a mount is left, or a file in /dev/shm";
@@ -221,9 +221,10 @@ static int one_round(const char *hec, int number, uid_t user, const char *expect
         what = "the user's folders have changed";
     if (*what)
         printf("round %d: %s killed after %llu us: %s\n", number, victims[victim], (unsigned long long)after_us, what),
-            shell("ls -ldA '%s'/tmp/*hec* '%s'/run/*hec* /tmp/*hec-* /var/tmp/*hec-* 2>/dev/null | tail -5; ls -la '%s'/tmp/*hec*/* "
-                  "'%s'/run/*hec*/*; tail -3 out",
-                  base, base, base, base);
+            shell(
+                "ls -ldA '%s'/tmp/*hec* '%s'/run/*hec* /tmp/*hec-* /var/tmp/*hec-* 2>/dev/null | tail -5; ls -la '%s'/tmp/*hec*/* "
+                "'%s'/run/*hec*/*; tail -3 out",
+                base, base, base, base);
     return *what != '\0';
 }
 
