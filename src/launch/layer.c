@@ -102,7 +102,7 @@ static void assign(struct hec_layer *layer, const struct parent *parents, size_t
     for (size_t i = 0; i < layer->count; i++) {
         struct hec_layer_place *place = &layer->places[i];
         place->scratch = HEC_LAYER_IN_MEMORY;
-        for (size_t p = 0; p < count && place->scratch == HEC_LAYER_IN_MEMORY && !in_memory; p++)
+        for (size_t p = 0; p < count && place->scratch == HEC_LAYER_IN_MEMORY && !in_memory && !place->in_memory; p++)
             if (parents[p].suitable && !hec_layer_inside(parents[p].path, place->path))
                 place->scratch = (int)p;
         layer->any_memory |= place->kind == HEC_LAYER_OVERLAY && place->scratch == HEC_LAYER_IN_MEMORY;

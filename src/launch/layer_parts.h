@@ -30,6 +30,7 @@ struct hec_layer_place {
     int scratch;         /* overlay: which scratch folder, or HEC_LAYER_IN_MEMORY */
     struct stat status;  /* overlay: of the folder beneath */
     mode_t mode;         /* overlay: the mode that gives this user the rights it has there */
+    bool in_memory;      /* overlay: what is beneath it is memory */
     bool writable;       /* overlay: for this user */
     char acl[2][512];    /* overlay: access and default ACL, as the file system keeps them */
     size_t acl_length[2];

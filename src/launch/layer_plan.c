@@ -186,8 +186,8 @@ static void add_kept(struct plan *plan) {
     }
 }
 
-/* Shared memory that a killed program leaves is not removed by anybody. Where a folder that has to be covered lies in it,
- * it is covered with its contents. */
+/* Shared memory that a killed program leaves is not removed by anybody. Where a folder that has to be covered lies in it (some take it
+ * for temporary files), all of it is covered with its contents. */
 static void add_shm(struct plan *plan) {
     struct hec_layer *layer = plan->layer;
     struct statvfs status;
@@ -195,16 +195,21 @@ static void add_shm(struct plan *plan) {
     if (!mount || strcmp(mount->point, SHM) != 0 || mount->read_only || in_any(&plan->shared, SHM) ||
         statvfs(SHM, &status) != 0 || access(SHM, W_OK) != 0)
         return;
-    for (size_t i = 0; i < layer->count; i++)
-        if (hec_layer_inside(layer->places[i].path, SHM))
-            return;
-    add_place(plan, HEC_LAYER_FRESH, SHM, mount);
+    bool used = false;
+    for (size_t i = 0; i < layer->count;)
+        if (hec_layer_inside(layer->places[i].path, SHM)) {
+            remove_place(layer, i);
+            used = true;
+        } else
+            i++;
+    add_place(plan, used ? HEC_LAYER_OVERLAY : HEC_LAYER_FRESH, SHM, mount);
     struct hec_layer_place *place = &layer->places[layer->count - 1];
     struct stat folder;
     if (plan->failed || stat(SHM, &folder) != 0)
         return;
     snprintf(place->data, sizeof place->data, "mode=%o,size=%llu", (unsigned)(folder.st_mode & 07777),
              (unsigned long long)status.f_blocks * status.f_frsize);
+    place->in_memory = used;
     layer->own_shm = true;
 }
 

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Open, change through memory, keep for good, rename. */
-static int change_file(int folder, const char *name, const char *other, int flags, bool for_good) {
+/* Open, change through memory, rename. */
+static int change_file(int folder, const char *name, const char *other, int flags) {
     int fd = openat(folder, name, O_RDWR | O_CLOEXEC | flags, 0600);
     if (fd < 0)
         return -1;
@@ -21,7 +21,7 @@ static int change_file(int folder, const char *name, const char *other, int flag
         if (memory != MAP_FAILED) {
             memory[7] = 'x';
             munmap(memory, 8);
-            result = (!for_good || fsync(fd) == 0) && pread(fd, read_back, 1, 7) == 1 && read_back[0] == 'x' ? 0 : -1;
+            result = pread(fd, read_back, 1, 7) == 1 && read_back[0] == 'x' ? 0 : -1;
         }
     }
     close(fd);
@@ -38,7 +38,7 @@ static int change_folder(int folder, const char *name) {
 
 /* What was there before, too: a file is copied up; a folder in place of one that is gone must hide what that held. */
 static int change_probe(int probe) {
-    return change_file(probe, "file", "hec-file", 0, true) == 0 && unlinkat(probe, "folder", AT_REMOVEDIR) == 0 &&
+    return change_file(probe, "file", "hec-file", 0) == 0 && unlinkat(probe, "folder", AT_REMOVEDIR) == 0 &&
                    mkdirat(probe, "folder", 0700) == 0 && change_folder(probe, "hec-folder") == 0
                ? 0
                : -1;
@@ -48,8 +48,7 @@ static int change_place(const struct hec_layer_place *place) {
     int folder = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char name[40];
     snprintf(name, sizeof name, ".hec-probe-%d", (int)getpid());
-    int result = folder >= 0 ? change_file(folder, name, ".hec-probe-other", O_CREAT | O_EXCL, false) : -1,
-        errnum = errno;
+    int result = folder >= 0 ? change_file(folder, name, ".hec-probe-other", O_CREAT | O_EXCL) : -1, errnum = errno;
     if (folder >= 0)
         close(folder);
     errno = errnum;

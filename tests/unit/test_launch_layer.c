@@ -27,7 +27,7 @@
 static char base[200]; /* in the folder of the test: /tmp and /var/tmp are covered themselves */
 
 static void in_base(char path[256], const char *name) {
-    snprintf(path, 256, "%s/%s", base, name);
+    snprintf(path, 256, "%s%s%s", name[0] == '/' ? "" : base, name[0] == '/' ? "" : "/", name);
 }
 
 static int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -289,6 +289,24 @@ static void test_in_memory(void **state) {
     one(&t);
 }
 
+/* Some clusters have it as the folder for temporary files. */
+static void test_temporary_files_in_shared_memory(void **state) {
+    (void)state;
+    char path[] = "/dev/shm/layer-test-XXXXXX", file[64];
+    if (!mkdtemp(path))
+        skip();
+    assert_int_equal(chmod(path, 0777), 0);
+    snprintf(file, sizeof file, "%s/old", path);
+    assert_int_equal(shell("echo old >%s; chmod 666 %s", file, file), 0);
+    char script[512];
+    snprintf(script, sizeof script,
+             "test $(cat %s) = old; rm %s; echo t >%s/test-layer-1; touch /dev/shm/test-layer-1; %s", file, file, path,
+             "ls /dev/shm/test-layer-1; rm -r $B/home/project/kept");
+    struct trial t = {.folder = "home/project", .home = "home", .tmp = path, .script = script};
+    one(&t);
+    assert_int_equal(shell("test $(cat %s) = old && test $(ls %s | wc -l) = 1 && rm -r %s", file, path, path), 0);
+}
+
 static void test_files_of_others_are_refused(void **state) {
     (void)state;
     if (geteuid() != 0)
@@ -329,6 +347,7 @@ int main(void) {
         cmocka_unit_test(test_mounts_below),
         cmocka_unit_test(test_root_without_the_right_to_mount),
         cmocka_unit_test(test_in_memory),
+        cmocka_unit_test(test_temporary_files_in_shared_memory),
         cmocka_unit_test(test_files_of_others_are_refused),
     };
     return cmocka_run_group_tests(tests, build, destroy);
