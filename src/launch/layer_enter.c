@@ -117,7 +117,8 @@ static int open_sources(struct entry *e, const char *const *also) {
     for (size_t i = 0; i < layer->count; i++) {
         e->sources[i] = -1;
         if (layer->places[i].kind != HEC_LAYER_FRESH &&
-            (e->sources[i] = open(layer->places[i].path, O_PATH | O_CLOEXEC)) < 0)
+            (e->sources[i] = open(layer->places[i].path, O_PATH | O_CLOEXEC)) < 0 &&
+            layer->places[i].kind != HEC_LAYER_SOCKET)
             return failed(e, HEC_LAYER_STEP_OPEN, i);
     }
     for (size_t i = 0; i < HEC_LAYER_ALSO_MAX && also && also[i]; i++)
@@ -179,6 +180,8 @@ static int scratch_of(const struct entry *e, const struct hec_layer_place *place
 
 static int mount_bind(int source, const char *path) {
     char from[40];
+    if (source < 0)
+        return -1;
     add_descriptor(from, source);
     return mount(from, path, NULL, MS_BIND | MS_REC, NULL);
 }
@@ -191,6 +194,9 @@ static int mount_place(const struct entry *e, size_t i) {
                            place->flags);
     case HEC_LAYER_FRESH:
         return mount("tmpfs", place->path, "tmpfs", place->flags, place->data);
+    case HEC_LAYER_SOCKET:
+        mount_bind(e->sources[i], place->path);
+        return 0;
     default:
         return mount_bind(e->sources[i], place->path);
     }

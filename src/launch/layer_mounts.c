@@ -115,3 +115,16 @@ const struct hec_mount *hec_mounts_of(const struct hec_mounts *mounts, const cha
             return &mounts->list[i];
     return NULL;
 }
+
+/* "0000000000000000: 00000002 00000000 00010000 0001 01 23456 /path" */
+bool hec_sockets_next(FILE *list, char path[PATH_MAX]) {
+    char line[256]; /* paths of sockets have at most 108 bytes */
+    while (fgets(line, sizeof line, list)) {
+        struct stat status;
+        char *start = strchr(line, '/');
+        line[strcspn(line, "\n")] = '\0';
+        if (start && lstat(start, &status) == 0 && S_ISSOCK(status.st_mode) && realpath(start, path))
+            return true;
+    }
+    return false;
+}

@@ -8,7 +8,7 @@
 #include <linux/capability.h>
 #include <sys/stat.h>
 
-#define HEC_LAYER_PLACES_MAX 128
+#define HEC_LAYER_PLACES_MAX 256
 #define HEC_LAYER_PARENTS_MAX 3
 #define HEC_LAYER_IN_MEMORY (-1)
 
@@ -16,6 +16,7 @@ enum hec_layer_kind {
     HEC_LAYER_OVERLAY, /* a folder with a scratch layer on top */
     HEC_LAYER_AS_IS,   /* a mount below one that nothing can be written into, or that holds no files: seen as before */
     HEC_LAYER_SHARED,  /* stays as it is by choice */
+    HEC_LAYER_SOCKET,  /* of a server outside: through an overlay it would refuse connections; it may go at any time */
     HEC_LAYER_FRESH,   /* /dev/shm: an empty tmpfs */
 };
 

@@ -186,6 +186,17 @@ static void add_kept(struct plan *plan) {
     }
 }
 
+/* As many as there is room for. */
+static void add_sockets(struct plan *plan) {
+    FILE *list = fopen("/proc/net/unix", "re");
+    char path[PATH_MAX];
+    while (list && plan->layer->count < HEC_LAYER_PLACES_MAX - 1 && hec_sockets_next(list, path))
+        if (below_overlay(plan->layer, path) && !in_any(&plan->shared, path))
+            add_place(plan, HEC_LAYER_SOCKET, path, NULL);
+    if (list)
+        fclose(list);
+}
+
 /* Shared memory that a killed program leaves is not removed by anybody. Where a folder that has to be covered lies in it (some take it
  * for temporary files), all of it is covered with its contents. */
 static void add_shm(struct plan *plan) {
@@ -237,6 +248,7 @@ int hec_layer_plan(struct hec_layer *layer, const struct hec_layer_options *opti
         drop_covered(&plan);
         add_kept(&plan);
         add_shm(&plan);
+        add_sockets(&plan);
         qsort(layer->places, layer->count, sizeof layer->places[0], by_path);
         if (plan.failed)
             err = hec_fail(why, HEC_ERR_NOMEM, "no memory for the scratch layer");

@@ -14,8 +14,10 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,7 +66,8 @@ struct trial {
     const char *scratch; /* the parent of the scratch folder, in base; NULL: chosen */
     bool share_data;     /* the folder data is written for real */
     bool root_without_mounts;
-    bool in_memory; /* that is where the layer is to be */
+    bool in_memory;     /* that is where the layer is to be */
+    const char *socket; /* in base: instead of the script, connect to it */
     bool refused;
     bool again; /* a second trial must find what the first did */
 };
@@ -73,6 +76,15 @@ static void set(const char *name, const char *folder) {
     char path[256];
     in_base(path, folder);
     setenv(name, path, 1);
+}
+
+static struct sockaddr_un socket_address(const char *name) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char path[256];
+    in_base(path, name);
+    assert_true(strlen(path) < sizeof address.sun_path);
+    strcpy(address.sun_path, path);
+    return address;
 }
 
 static void be(const struct trial *t) {
@@ -93,7 +105,7 @@ static void be(const struct trial *t) {
     prctl(PR_SET_DUMPABLE, 1); /* as after exec: /proc/self belongs to the user */
 }
 
-static int one_trial(const struct hec_layer *layer, const char *script) {
+static int one_trial(const struct hec_layer *layer, const struct trial *t) {
     struct hec_layer_fault fault;
     struct hec_why why;
     int status;
@@ -104,7 +116,12 @@ static int one_trial(const struct hec_layer *layer, const char *script) {
             fprintf(stderr, "%s\n", why.text);
             _exit(104);
         }
-        execl("/bin/sh", "sh", "-ec", script, NULL);
+        if (t->socket) {
+            struct sockaddr_un address = socket_address(t->socket);
+            int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+            _exit(connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? 0 : errno);
+        }
+        execl("/bin/sh", "sh", "-ec", t->script, NULL);
         _exit(105);
     }
     waitpid(pid, &status, 0);
@@ -138,7 +155,7 @@ static int as_user(const struct trial *t) {
     }
     int status = t->in_memory == (hec_layer_scratch(layer).path[0] == '\0') ? 0 : 107;
     for (int round = 0; round <= t->again && status == 0; round++) {
-        status = one_trial(layer, t->script);
+        status = one_trial(layer, t);
         if (hec_layer_renew(layer, &why) < 0)
             status = 108;
     }
@@ -239,6 +256,18 @@ static void test_shared_folders_are_written_for_real(void **state) {
             base),
         0);
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Of servers that were there before, in covered folders. */
+static void test_sockets_lead_outside(void **state) {
+    (void)state;
+    struct sockaddr_un address = socket_address("home/s");
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    both((struct trial){.folder = "home/project", .home = "home", .socket = "home/s"});
+    close(fd);
+    unlink(address.sun_path);
 }
 
 /* Each of them would be hidden by an overlay of what it lies in. */
@@ -385,6 +414,7 @@ int main(void) {
         cmocka_unit_test(test_folders_in_each_other),
         cmocka_unit_test(test_scratch_folder_by_choice),
         cmocka_unit_test(test_shared_folders_are_written_for_real),
+        cmocka_unit_test(test_sockets_lead_outside),
         cmocka_unit_test(test_mounts_below),
         cmocka_unit_test(test_root_without_the_right_to_mount),
         cmocka_unit_test(test_in_memory),
