@@ -7,6 +7,7 @@
 #include "diagnose/feed.h"
 #include "diagnose/findings.h"
 #include "diagnose/host.h"
+#include "diagnose/others.h"
 #include "diagnose/pass.h"
 #include "diagnose/phase_energy.h"
 #include "diagnose/split.h"
@@ -469,6 +470,8 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     if (!err && (err = read_trace(b, &timeline, &diagnosis, why)) == 0) {
         err = finish_timeline(b, timeline);
         timeline = NULL;
+        for (int i = 0; i < out->device_count && !err; i++)
+            err = hec_others_find(b->input, &out->timeline, &out->devices[i], why);
         if (!err) {
             err = finish_diagnosis(b, diagnosis, why);
             diagnosis = NULL;

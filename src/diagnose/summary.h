@@ -67,11 +67,22 @@ struct hec_use {
     double engine, sm, occupancy, tensor, dram, pcie_rx, pcie_tx, mem_util, power_w;
 };
 
+/* Whether anybody else was at work on a device (others.h). If so, its readings (counters, utilisation, watts, joules) are of
+ * all of them together, and show nothing of the command. */
+enum hec_others {
+    HEC_OTHERS_IDLE,  /* nobody else has a context on it, or did next to nothing with it */
+    HEC_OTHERS_MAYBE, /* somebody has one, and nothing shows what they did with it */
+    HEC_OTHERS_BUSY   /* the engine was active for longer than the command's work on it took */
+};
+const char *hec_others_name(enum hec_others others); /* "idle": stable, in JSON */
+
 struct hec_device_summary {
     struct hec_device device;
     bool used, use_unknown; /* unknown: nothing shows whether the command used it; used is false then */
     char used_why[128];     /* how HEC knows */
     int shared_with;        /* processes outside the tree with a context on it */
+    enum hec_others others;
+    double others_engine, others_seen; /* while CUPTI looked: the engine's activity, and what it saw; NAN unknown */
     struct hec_energy energy;
     struct hec_stat power_w;
     double power_limit_w;

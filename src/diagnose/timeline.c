@@ -242,6 +242,15 @@ static int cost_results(struct hec_timeline_builder *b, struct hec_timeline *out
     return err;
 }
 
+/* The traced time of each device, which goes on to the result. */
+static void give_traced(struct hec_timeline_builder *b, struct hec_timeline *out) {
+    for (size_t i = 0, row = 0; i < b->device_count; i++)
+        if (used(b->devices[i])) {
+            out->devices[row++].traced = b->devices[i]->traced;
+            b->devices[i]->traced = (struct hec_intervals){0};
+        }
+}
+
 /* ---- the whole ---- */
 
 int hec_timeline_begin(struct hec_pass *pass, struct hec_timeline_builder **out, struct hec_pass_consumer *consumer) {
@@ -269,6 +278,8 @@ int hec_timeline_end(struct hec_timeline_builder *b, struct hec_timeline *out) {
         err = step_results(b, &periodic, &out->steps);
     if (!err)
         err = cost_results(b, out);
+    if (!err)
+        give_traced(b, out);
     free(periodic.list);
     hec_timeline_abandon(b);
     if (err)
@@ -296,6 +307,8 @@ void hec_timeline_abandon(struct hec_timeline_builder *b) {
 }
 
 void hec_timeline_free(struct hec_timeline *timeline) {
+    for (int i = 0; i < timeline->device_count; i++)
+        hec_intervals_free(&timeline->devices[i].traced);
     free(timeline->devices);
     free(timeline->kernels);
     free(timeline->steps.losses);

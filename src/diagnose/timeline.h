@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "diagnose/kernel_class.h"
+#include "diagnose/traced.h"
 #include "model/run.h"
 #include "model/trace.h"
 
@@ -53,6 +54,7 @@ struct hec_device_timeline {
     double comm_overlap, copy_overlap; /* 0..1, NAN without */
     double traced_s;                   /* inside [from, to], covered by windows; window_s when not duty-cycled. Where
                                           several processes share the device: while all that lived were traced */
+    struct hec_intervals traced;       /* those windows; everywhere when not duty-cycled */
     int64_t kernels, copies, memsets, graphs;
     double kernel_sum_s; /* sum of durations over all streams */
     int streams;
