@@ -315,7 +315,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, const struct hec_summary_
     b->modules = NULL;
     int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &out->modules);
     if (!err)
-        err = hec_inferred_decide(b->inferred, input, &any, why);
+        err = hec_inferred_decide(b->inferred, input, devices, device_count, &any, why);
     if (!err && any) { /* what CUPTI saw is not all */
         discard(&b->main);
         b->main = (struct build){.inferred = b->inferred, .reported = timeline, .tapes = tapes};

@@ -21,8 +21,7 @@
 #define SLICE_NS HEC_NS_PER_MS /* while launching, busy and idle take turns so often */
 #define SLICES_MOST 1024
 #define INTERVALS_MOST 100000
-#define PAUSE_NS 100000     /* and so long are pauses in it: shorter than what counts as the program's own work */
-#define SEEN_SLACK_NS 20000 /* state.h, rule 1 */
+#define PAUSE_NS 100000 /* and so long are pauses in it: shorter than what counts as the program's own work */
 #define PENDING_MOST 262144
 #define NOISE_NS 1000 /* busy for less is nothing */
 #define LEAST_NS 2000 /* but what is launched runs for so long */
@@ -166,6 +165,7 @@ static int put_launching(struct machine *m, const struct hec_inferred_part *part
                          double busy) {
     const struct hec_activity *call = &part->call;
     bool burst = call->kind == HEC_ACTIVITY_BURST;
+    double waited = hec_inferred_share_waited(&m->share);
     double length = (double)(end_ns - start_ns), pause = burst ? call->from / 255.0 : 0;
     double slices = fmax(ceil(length / (double)SLICE_NS), ceil(length * pause / PAUSE_NS));
     int err = 0;
@@ -176,7 +176,7 @@ static int put_launching(struct machine *m, const struct hec_inferred_part *part
         int64_t from = start_ns + (int64_t)(length * (double)k / slices);
         int64_t to = start_ns + (int64_t)(length * (double)(k + 1) / slices), whole = to - from;
         struct hec_inferred_launch launch = {from, from, part->launch.thread, false};
-        if (k == 0 && part->start_ns == from && part->launch.start_ns > from - SEEN_SLACK_NS)
+        if (k == 0 && waited < 1 && part->start_ns == from && part->launch.start_ns > from - HEC_INFERRED_QUEUED_NS)
             launch = part->launch;
         if (burst)
             err = put(m->all, &(struct hec_activity){.kind = HEC_ACTIVITY_API,
@@ -187,13 +187,27 @@ static int put_launching(struct machine *m, const struct hec_inferred_part *part
                                                      .end_ns = to - (int64_t)(pause * (double)whole),
                                                      .launch_ns = HEC_TIME_UNKNOWN,
                                                      .launch_end_ns = HEC_TIME_UNKNOWN});
+        int64_t length_ns = (int64_t)fmax(busy * (double)whole, LEAST_NS);
+        int64_t waits_ns = (int64_t)(waited * (double)(whole - length_ns));
         int64_t begun = k == 0 && call->start_ns == from && rested(m, from) ? from + m->device.limits.start_ns : from;
-        int64_t length_ns = (int64_t)(busy * (double)whole);
-        length_ns = length_ns > LEAST_NS ? length_ns : LEAST_NS;
+        begun = begun > from + waits_ns ? begun : from + waits_ns;
         if (!err)
             err = put_busy(m, begun, begun + (length_ns < to - begun ? length_ns : to - begun), &launch);
     }
     return err;
+}
+
+/* Where others have theirs: what has been launched waits for its turn for that part of the rest, and runs. */
+static int put_turn(struct machine *m, const struct hec_inferred_part *part, int64_t start_ns, int64_t end_ns,
+                    double busy, double waited) {
+    double length = (double)(end_ns - start_ns);
+    struct hec_inferred_launch launch = {start_ns, start_ns, part->launch.thread, part->launch.kernel};
+    int64_t begun = start_ns + (int64_t)(waited * (1 - busy) * length), ended = begun + (int64_t)(busy * length);
+    if (waited >= 1) { /* what is waited for ends with a turn */
+        ended = end_ns;
+        begun = end_ns - begun > LEAST_NS ? begun : end_ns - LEAST_NS;
+    }
+    return put_busy(m, begun > start_ns ? begun : start_ns, ended, &launch);
 }
 
 /* A part or a piece of one, outside of windows and with one share. */
@@ -207,10 +221,14 @@ static int report(struct machine *m, const struct hec_inferred_part *part, int64
         return put_launching(m, part, start_ns, end_ns, busy);
     case HEC_INFERRED_IDLE:
     case HEC_INFERRED_RUNNING:
+        if (m->share.shared && part->class == HEC_INFERRED_RUNNING)
+            return put_turn(m, part, start_ns, end_ns, busy, hec_inferred_share_waited(&m->share));
         launch.start_ns = launch.end_ns = start_ns; /* it goes on with what it has */
         return put_busy(m, start_ns, start_ns + (int64_t)(busy * (double)(end_ns - start_ns)), &launch);
     default:
-        if (launch.end_ns < start_ns - SEEN_SLACK_NS)
+        if (m->share.shared)
+            return put_turn(m, part, start_ns, end_ns, busy, 1);
+        if (launch.end_ns < start_ns - HEC_INFERRED_QUEUED_NS)
             launch.start_ns = launch.end_ns = start_ns;
         return put_busy(m, start_ns, end_ns, &launch);
     }
@@ -243,9 +261,11 @@ static int take_part(void *context, const struct hec_inferred_part *part) {
         bool in = w && w->start_ns <= at;
         int64_t to = in ? w->end_ns : w && w->start_ns < part->end_ns ? w->start_ns : part->end_ns;
         to = to < part->end_ns ? to : part->end_ns;
+        /* A wait across its beginning was for what had been launched before, of which CUPTI reports nothing. */
+        bool blind = in && at == w->start_ns && part->class == HEC_INFERRED_BUSY && part->start_ns < at;
         if (in)
             seen += to - at;
-        else if (m->all->reporting)
+        if (m->all->reporting && (!in || blind))
             err = report_by_share(m, part, at, to);
         at = to;
     }
@@ -274,7 +294,7 @@ static int take_seen(struct machine *m, const struct hec_activity *a) {
         m->window = w;
         m->opened = true;
         if (m->all->reporting && m->device.started && a->launch_ns != HEC_TIME_UNKNOWN &&
-            a->start_ns - returned > SEEN_SLACK_NS)
+            a->start_ns - returned > HEC_INFERRED_QUEUED_NS)
             err = put_busy(m, opened, a->start_ns, &launch);
     }
     hec_inferred_device_seen(&m->device, a);
@@ -423,13 +443,19 @@ static int find_source(const struct hec_summary_input *summary, struct machine *
     struct hec_inferred_share *share = &m->share;
     const struct hec_inferred_use *use = m->use;
     int err = read_levels(summary, HEC_GPM_GR_ACTIVE, use->device, share, why);
-    share->source = HEC_INFERRED_ENGINE;
-    if (err || share->count > 1)
+    bool engine = share->count > 1;
+    share->source = share->shared ? HEC_INFERRED_USE : HEC_INFERRED_ENGINE;
+    if (err || (engine && !share->shared))
         return err;
-    share->count = 0;
+    share->waited = use->rest_ns > 0 ? use->waited_ns / use->rest_ns : 0;
     if (use->launches >= LAUNCHES_LEAST) {
         share->source = HEC_INFERRED_LAUNCHES;
         share->launch_ns = use->busy_ns / use->launches;
+    }
+    if (engine) /* of all processes on the device: what this one does is no more */
+        return 0;
+    share->count = 0;
+    if (share->source == HEC_INFERRED_LAUNCHES) {
         int64_t length = (use->process->last_ns - use->process->first_ns) / INTERVALS_MOST;
         length = length > HEC_NS_PER_S ? length : HEC_NS_PER_S;
         for (int64_t t = use->process->first_ns; t < use->process->last_ns && !err; t += length)
@@ -547,8 +573,15 @@ static int make_view(struct hec_inferred *f) {
     return err;
 }
 
-int hec_inferred_decide(struct hec_inferred *f, const struct hec_summary_input *summary, bool *any,
-                        struct hec_why *why) {
+static bool shares(const struct hec_device_summary *devices, int count, int device) {
+    for (int i = 0; i < count; i++)
+        if (devices[i].device.index == device)
+            return devices[i].others != HEC_OTHERS_IDLE;
+    return false;
+}
+
+int hec_inferred_decide(struct hec_inferred *f, const struct hec_summary_input *summary,
+                        const struct hec_device_summary *devices, int device_count, bool *any, struct hec_why *why) {
     struct hec_inferred_survey *s = &f->survey;
     bool windows = false;
     int err = hec_inferred_survey_decide(s);
@@ -567,6 +600,7 @@ int hec_inferred_decide(struct hec_inferred *f, const struct hec_summary_input *
         hec_inferred_share_init(&m->share);
         if (m->use->process->inferred) {
             *any = true;
+            m->share.shared = shares(devices, device_count, m->use->device);
             err = find_source(summary, m, why);
         }
     }

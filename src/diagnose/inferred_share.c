@@ -12,6 +12,7 @@
 #define ENGINE_BAND 0.03
 #define ENGINE_PART 0.05
 #define LAUNCH_PART 0.25
+#define SHARED_PART 0.5 /* the same beside others: with one as busy, what takes turns takes up to twice as long */
 #define USE_BAND 0.05
 /* Excess of what was read over all that calls allow: from there on waiting for a stream has not drained the device. */
 #define EXCESS_GUESS 0.10
@@ -94,22 +95,27 @@ static bool most(const struct hec_inferred_share *s) {
     return s->variant == HEC_INFERRED_MOST_BETWEEN || s->variant == HEC_INFERRED_MOST_WITHIN;
 }
 
-/* So much of what calls leave open was idle: first between launches, or first within. */
-static void rest(const struct hec_inferred_share *s, struct hec_inferred_interval *i, double idle_ns) {
-    bool within = s->variant == HEC_INFERRED_LEAST_WITHIN || s->variant == HEC_INFERRED_MOST_WITHIN;
-    enum hec_inferred_class first = within ? HEC_INFERRED_LAUNCHING : HEC_INFERRED_RUNNING;
-    enum hec_inferred_class then = within ? HEC_INFERRED_RUNNING : HEC_INFERRED_LAUNCHING;
-    i->busy[first] = part_of(i->ns[first] - idle_ns, i->ns[first]);
-    i->busy[then] = part_of(i->ns[then] - fmax(0, idle_ns - i->ns[first]), i->ns[then]);
-}
-
 static double open_of(const struct hec_inferred_interval *i) {
     return i->ns[HEC_INFERRED_LAUNCHING] + i->ns[HEC_INFERRED_RUNNING];
 }
 
+/* Busy for so long. What calls leave open was idle for the rest: first between launches, or first within. Where others have
+ * their turns, so was what was waited through: last of all, first of all, or each for the same part. */
 static void fill(const struct hec_inferred_share *s, struct hec_inferred_interval *i, double busy_ns) {
-    double open = open_of(i), wanted = busy_ns - i->ns[HEC_INFERRED_BUSY];
-    rest(s, i, open - fmin(open, fmax(0, wanted)));
+    static const enum hec_inferred_class orders[][3] = {
+        {HEC_INFERRED_RUNNING, HEC_INFERRED_LAUNCHING, HEC_INFERRED_BUSY},
+        {HEC_INFERRED_LAUNCHING, HEC_INFERRED_RUNNING, HEC_INFERRED_BUSY},
+        {HEC_INFERRED_BUSY, HEC_INFERRED_LAUNCHING, HEC_INFERRED_RUNNING},
+    };
+    bool within = s->variant == HEC_INFERRED_LEAST_WITHIN || s->variant == HEC_INFERRED_MOST_WITHIN;
+    bool waits = s->shared && s->variant == HEC_INFERRED_LEAST_WITHIN, even = s->shared && !least(s) && !most(s);
+    double all = open_of(i) + i->ns[HEC_INFERRED_BUSY], idle = fmax(0, all - fmax(0, busy_ns)), left = idle;
+    for (int k = 0; k < (s->shared ? 3 : 2); k++) {
+        enum hec_inferred_class class = orders[waits ? 2 : within][k];
+        double takes = even ? idle * i->ns[class] / fmax(1, all) : fmin(left, i->ns[class]);
+        i->busy[class] = part_of(i->ns[class] - takes, i->ns[class]);
+        left -= takes;
+    }
 }
 
 static void fill_engine(const struct hec_inferred_share *s, struct hec_inferred_interval *i, double length_ns) {
@@ -131,18 +137,21 @@ static void guess(const struct hec_inferred_share *s, struct hec_inferred_interv
         double share = least(s) ? 0 : most(s) ? 1 : all > 0 ? sum / all : 0.5;
         i->busy[k == LAUNCHING ? HEC_INFERRED_LAUNCHING : HEC_INFERRED_RUNNING] = share;
     }
+    if (s->shared && least(s))
+        i->busy[HEC_INFERRED_BUSY] = 0;
     if (s->source == HEC_INFERRED_USE) {
         double high = fmin(1, i->level + USE_BAND) * fmax(0, i->ns[HEC_INFERRED_IDLE] + i->ns[HEC_INFERRED_BUSY] +
                                                                  i->ns[HEC_INFERRED_COPYING] + open_of(i));
         double now = i->busy[HEC_INFERRED_LAUNCHING] * i->ns[HEC_INFERRED_LAUNCHING] +
-                     i->busy[HEC_INFERRED_RUNNING] * i->ns[HEC_INFERRED_RUNNING] + i->ns[HEC_INFERRED_BUSY];
+                     i->busy[HEC_INFERRED_RUNNING] * i->ns[HEC_INFERRED_RUNNING] +
+                     i->busy[HEC_INFERRED_BUSY] * i->ns[HEC_INFERRED_BUSY];
         if (now > high)
             fill(s, i, high);
     }
 }
 
 void hec_inferred_share_end(struct hec_inferred_share *s) {
-    double carried = 0, part = least(s) ? 1 - LAUNCH_PART : most(s) ? 1 + LAUNCH_PART : 1;
+    double carried = 0, off = s->shared ? SHARED_PART : LAUNCH_PART, part = least(s) ? 1 - off : most(s) ? 1 + off : 1;
     for (size_t k = 0; k < s->count; k++) {
         struct hec_inferred_interval *i = &s->list[k];
         double counted = i->seen_ns;
@@ -157,14 +166,21 @@ void hec_inferred_share_end(struct hec_inferred_share *s) {
         } else if (s->source == HEC_INFERRED_LAUNCHES) {
             double seen = counted > 0 ? i->seen_ns / counted : 0,
                    wanted = part * s->launch_ns * i->launches * (1 - seen);
-            double possible = i->ns[HEC_INFERRED_BUSY] + open_of(i);
-            fill(s, i, wanted + carried);
-            carried = fmin(possible, fmax(0, wanted + carried - possible)); /* launched, and done later */
+            double possible = i->ns[HEC_INFERRED_BUSY] + open_of(i), can = possible;
+            if (isfinite(i->level))
+                can = fmin(can, fmin(1, i->level + USE_BAND) * fmax(0, length - i->seen_ns));
+            fill(s, i, fmin(can, wanted + carried));
+            carried = fmin(possible, fmax(0, wanted + carried - can)); /* launched, and done later */
         } else {
             guess(s, i);
         }
     }
     s->cursor = 0;
+}
+
+double hec_inferred_share_waited(const struct hec_inferred_share *s) {
+    bool within = s->variant == HEC_INFERRED_LEAST_WITHIN || s->variant == HEC_INFERRED_MOST_WITHIN;
+    return !s->shared ? 0 : within ? 1 : least(s) || most(s) ? 0 : s->waited;
 }
 
 double hec_inferred_share_of(struct hec_inferred_share *s, enum hec_inferred_class class, int64_t t_ns,

@@ -16,18 +16,21 @@
 /* What may be: the best guess, and the corners that bound it. */
 enum hec_inferred_variant {
     HEC_INFERRED_GUESS,
-    HEC_INFERRED_LEAST_BETWEEN, /* as little busy as may be, rests between launches first */
-    HEC_INFERRED_LEAST_WITHIN,  /* the same, rests while launching first */
+    HEC_INFERRED_LEAST_BETWEEN, /* as little busy as may be, rests between launches first; none for others' turns */
+    HEC_INFERRED_LEAST_WITHIN,  /* the same, rests while launching first; all of them for others' turns */
     HEC_INFERRED_MOST_BETWEEN,
     HEC_INFERRED_MOST_WITHIN,
     HEC_INFERRED_VARIANT_COUNT
 };
 
+/* On a device where others work, or may (shared), the engine and the driver say how busy all of them keep it: the process
+ * itself no more. There work that was launched also waits for their turns: of what the host waited through the device was
+ * the process's own for a part, and where it rested it may have had work. */
 enum hec_inferred_source { HEC_INFERRED_NOTHING, HEC_INFERRED_USE, HEC_INFERRED_LAUNCHES, HEC_INFERRED_ENGINE };
 
 struct hec_inferred_interval {
     int64_t end_ns; /* it begins where the one before ends */
-    double level;   /* ENGINE, USE: busy share that was read */
+    double level;   /* busy share that was read; NAN: none */
     double ns[HEC_INFERRED_CLASS_COUNT];
     double seen_ns; /* not reported: CUPTI saw it */
     double launches;
@@ -36,6 +39,8 @@ struct hec_inferred_interval {
 
 struct hec_inferred_share {
     enum hec_inferred_source source;
+    bool shared;   /* set before the first pass */
+    double waited; /* shared: of the rests, the part in which work waited for a turn, at best guess; so is this */
     enum hec_inferred_variant variant;
     double launch_ns; /* LAUNCHES: busy time of one */
     struct hec_inferred_interval *list;
@@ -56,6 +61,9 @@ void hec_inferred_share_add(struct hec_inferred_share *share, const struct hec_i
 void hec_inferred_share_launches(struct hec_inferred_share *share, int64_t t_ns, double count);
 void hec_inferred_share_drained(struct hec_inferred_share *share, bool behind);
 void hec_inferred_share_end(struct hec_inferred_share *share);
+
+/* Of the rests: the part in which work waited for others' turns. */
+double hec_inferred_share_waited(const struct hec_inferred_share *share);
 
 /* Of a class's time at t: the share that was busy, and in *until how long that holds. Quick where t ascends. */
 double hec_inferred_share_of(struct hec_inferred_share *share, enum hec_inferred_class class, int64_t t_ns,

@@ -148,6 +148,12 @@ int hec_inferred_survey_seen(void *survey, const struct hec_activity *a, size_t 
             continue;
         bool node = a[i].flags & HEC_ACTIVITY_IN_GRAPH, kernel = a[i].kind == HEC_ACTIVITY_KERNEL;
         int64_t from = a[i].start_ns > use->busy_until_ns ? a[i].start_ns : use->busy_until_ns;
+        if (use->busy_until_ns != INT64_MIN && from == a[i].start_ns) {
+            int64_t queued = a[i].launch_end_ns > use->busy_until_ns ? a[i].launch_end_ns : use->busy_until_ns;
+            bool waited = a[i].launch_ns != HEC_TIME_UNKNOWN && from - queued > HEC_INFERRED_QUEUED_NS;
+            use->rest_ns += (double)(from - use->busy_until_ns);
+            use->waited_ns += waited ? (double)(from - queued) : 0;
+        }
         if (a[i].kind != HEC_ACTIVITY_COPY || node) /* copies are counted by their calls */
             use->busy_ns += a[i].end_ns > from ? (double)(a[i].end_ns - from) : 0;
         use->busy_until_ns = a[i].end_ns > use->busy_until_ns ? a[i].end_ns : use->busy_until_ns;

@@ -9,6 +9,8 @@
 #define HEC_INFERRED_CALLS                                                                                             \
     (HEC_ACTIVITY_BIT(HEC_ACTIVITY_BURST) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API))
 
+#define HEC_INFERRED_QUEUED_NS 20000 /* state.h, rules 1 and 4: what has been launched begins sooner */
+
 struct hec_inferred_process {
     int32_t pid, rank;
     bool timed;   /* its calls were timed */
@@ -22,7 +24,8 @@ struct hec_inferred_process {
 struct hec_inferred_use {
     struct hec_inferred_process *process;
     int device;
-    double busy_ns, launches; /* inside of windows */
+    double busy_ns, launches;  /* inside of windows */
+    double rest_ns, waited_ns; /* there between activities: all, and with work launched, for what no trace shows */
     int64_t busy_until_ns, graph_ns;
 };
 

@@ -134,20 +134,28 @@ static const struct program programs[] = {
 /* ---- running them ---- */
 
 /* What is known beside the calls. */
-enum how { ENGINE, GLIMPSE, NEITHER, HOW_COUNT };
-static const char *const how_names[] = {"engine", "glimpse", "neither"};
+enum how { ENGINE, GLIMPSE, NEITHER, BOTH, HOW_COUNT };
+static const char *const how_names[] = {"engine", "glimpse", "neither", "both"};
 
-static inline void simulate(struct inferred_world *w, const struct program *p, enum how how, uint64_t seed) {
+/* neighbour: another process works on the device. A queue takes four times as long then, and CUPTI looks for as long as by
+ * default. */
+static inline void simulate_beside(struct inferred_world *w, const struct program *p, enum how how, bool neighbour,
+                                   uint64_t seed) {
     inferred_begin(w, seed);
-    if (how == GLIMPSE)
-        inferred_glimpse(w, 4 * INFERRED_S, 5 * INFERRED_S);
+    w->neighbour = neighbour;
+    if (how == GLIMPSE || how == BOTH)
+        inferred_glimpse(w, 4 * INFERRED_S, (neighbour ? 6 : 5) * INFERRED_S);
     for (int step = 0; (double)w->now < STEP_S * 1e9; step++) {
         int64_t from = w->now;
         p->step(w, step);
         inferred_step(w, from);
     }
     inferred_sync(w, 0);
-    inferred_end(w, how == ENGINE);
+    inferred_end(w, how == ENGINE || how == BOTH);
+}
+
+static inline void simulate(struct inferred_world *w, const struct program *p, enum how how, uint64_t seed) {
+    simulate_beside(w, p, how, false, seed);
 }
 
 #endif

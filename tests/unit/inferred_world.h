@@ -20,8 +20,10 @@ struct inferred_world {
     int64_t free_ns[4];              /* streams: done with all */
     int64_t done_ns[INFERRED_QUEUE]; /* of the last launches, a ring */
     size_t launches;
-    int64_t kernels[2][1000000]; /* start, end: in order of launch */
+    int64_t kernels[2][1000000]; /* start, end: in order of launch; slices of a neighbour among them */
     size_t kernel_count;
+    bool neighbour;                  /* another process works on the device: they take turns */
+    int64_t slice_from, slice_until; /* its next turn, or the one that it has */
     uint32_t thread[2], streams[2][4], process[2], kernel, data, checkpoint, names[8];
     int64_t glimpse_from, glimpse_to; /* CUPTI saw the device */
     int64_t sampled_ns;               /* stacks: up to here */
@@ -160,10 +162,37 @@ static inline void inferred_line(struct inferred_world *w, int line) {
             w->line = both[i]->frame_count;
 }
 
+static inline void inferred_ran(struct inferred_world *w, int64_t from, int64_t to) {
+    w->kernels[0][w->kernel_count] = from;
+    w->kernels[1][w->kernel_count++] = to;
+}
+
+/* The neighbour has work for some milliseconds, and then for a short while none. */
+static inline void inferred_next_slice(struct inferred_world *w) {
+    if (w->slice_until > w->slice_from)
+        inferred_ran(w, w->slice_from, w->slice_until);
+    w->slice_from = w->slice_until + inferred_between(w, 100, 1000);
+    w->slice_until = w->slice_from + inferred_between(w, 1000, 3000);
+}
+
+/* When what could start at t does, for so long: after the neighbour's turn, whose next one is put off. */
+static inline int64_t inferred_turn(struct inferred_world *w, int64_t t, int64_t length) {
+    while (w->neighbour && w->slice_until <= t)
+        inferred_next_slice(w);
+    if (w->neighbour && w->slice_from <= t)
+        t = w->slice_until;
+    else if (w->neighbour && w->slice_from < t + length) {
+        w->slice_until += t + length - w->slice_from;
+        w->slice_from = t + length;
+    }
+    return t;
+}
+
 /* Something on a stream, launched by a call. */
 static inline int64_t inferred_device(struct inferred_world *w, enum hec_activity_kind kind, int stream, int64_t from,
                                       int64_t length, int64_t call, int64_t call_end) {
-    int64_t start = w->free_ns[stream] + INFERRED_US > from ? w->free_ns[stream] + INFERRED_US : from;
+    int64_t ready = w->free_ns[stream] + INFERRED_US > from ? w->free_ns[stream] + INFERRED_US : from;
+    int64_t start = kind == HEC_ACTIVITY_KERNEL ? inferred_turn(w, ready, length) : ready;
     struct fake_timeline *both[] = {&w->truth, &w->view};
     for (int i = 0; i < 2; i++) {
         if (i == 1 && !inferred_seen(w, call))
@@ -174,10 +203,8 @@ static inline int64_t inferred_device(struct inferred_world *w, enum hec_activit
         a->launch_end_ns = call_end;
         a->launch_track = w->thread[i];
     }
-    if (kind == HEC_ACTIVITY_KERNEL) {
-        w->kernels[0][w->kernel_count] = start;
-        w->kernels[1][w->kernel_count++] = start + length;
-    }
+    if (kind == HEC_ACTIVITY_KERNEL)
+        inferred_ran(w, start, start + length);
     return w->free_ns[stream] = start + length;
 }
 
@@ -301,6 +328,8 @@ static inline void inferred_end(struct inferred_world *w, bool engine) {
     w->truth.input.end_ns = w->view.input.end_ns = w->now + 300 * INFERRED_MS;
     w->run.input.context = &w->run;
     w->run.input.series = fake_series_of;
+    while (w->neighbour && w->slice_from < w->truth.input.end_ns)
+        inferred_next_slice(w);
     if (engine)
         inferred_engine(w);
 }
