@@ -80,6 +80,7 @@ void hec_facts_gather(const struct hec_summary *summary, int device_at, struct h
     memset(out, 0, sizeof *out);
     out->summary = summary;
     out->device = d;
+    out->own_counters = d->activity.has_gpm && d->others == HEC_OTHERS_IDLE;
     out->part = hec_part_find(d->device.name);
     out->steps = hec_facts_steps(summary, index);
     out->timeline = timeline_of(summary, index);
@@ -89,8 +90,8 @@ void hec_facts_gather(const struct hec_summary *summary, int device_at, struct h
     out->profile = hec_diagnosis_profile(&summary->diagnosis, index);
     out->gaps = hec_gaps_of(&summary->diagnosis.gaps, index);
     out->run_s = out->ledger ? (double)out->ledger->window_ns / 1e9 : summary->seconds;
-    out->run_j = d->energy.valid ? d->energy.joules : NAN;
-    out->mean_w = d->energy.valid && d->energy.window_s > 0 ? d->energy.joules / d->energy.window_s : NAN;
+    out->run_j = d->energy.valid && d->others != HEC_OTHERS_BUSY ? d->energy.joules : NAN;
+    out->mean_w = d->energy.window_s > 0 ? out->run_j / d->energy.window_s : NAN;
     double used_bytes = d->metric[HEC_GPU_MEM_USED].maximum;
     out->memory_free_share = d->device.memory_kib > 0 ? 1 - used_bytes / (1024 * (double)d->device.memory_kib) : NAN;
     if (out->timeline)

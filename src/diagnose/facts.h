@@ -20,8 +20,9 @@ struct hec_facts {
     const struct hec_call_facts *calls;      /* NULL: the run has none (imported) */
     const struct hec_gap_facts *gaps;        /* of the steady part; NULL: none */
     const struct hec_class_profile *profile; /* its has_counters: hardware counters were read */
-    double run_s, run_j; /* the device's whole run: what savings are fractions of; run_j NAN unknown */
-    double mean_w;       /* over the run; NAN unknown */
+    bool own_counters;   /* hardware counters were read, and of this program alone: nobody else was at work */
+    double run_s, run_j; /* the device's whole run: what savings are fractions of; run_j NAN unknown, or others' too */
+    double mean_w;       /* over the run; NAN the same */
     /* Seconds of the compute that the kernels' rows are a share of: their sum; more where only a part of a program without steps
      * was recorded. */
     double compute_s;

@@ -92,6 +92,7 @@ enum hec_scale { HEC_SCALE_UNKNOWN, HEC_SCALE_OPTIMISE, HEC_SCALE_OUT };
 enum hec_scale_reason {
     HEC_SCALE_NOT_SEEN, /* unknown: how busy the device was is not known */
     HEC_SCALE_FAILED,   /* unknown: the command failed */
+    HEC_SCALE_SHARED,   /* unknown: others work on the device, or may: alone it would be another's figure */
     HEC_SCALE_IDLE,     /* optimise: too little utilisation */
     HEC_SCALE_WASTE,    /* optimise: too much is recoverable */
     HEC_SCALE_FULL,     /* scale out */

@@ -111,12 +111,13 @@ static bool same_job(const struct hec_summary *summary, int a, int b) {
            (communicates(summary, a) && communicates(summary, b));
 }
 
-/* 0 where none of them has joules. */
+/* 0 where none of them has joules of the command alone. */
 static double joules_of(const struct hec_summary *summary, uint64_t devices) {
     double joules = 0;
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_summary *d = &summary->devices[i];
-        joules += devices >> d->device.index & 1 && d->energy.valid ? d->energy.joules : 0;
+        bool own = d->energy.valid && d->others != HEC_OTHERS_BUSY;
+        joules += own && devices >> d->device.index & 1 ? d->energy.joules : 0;
     }
     return joules;
 }
@@ -171,6 +172,7 @@ static int judge_device(const struct hec_summary *summary, int at, struct hec_fi
         struct hec_finding finding = hec_finding_begin(rule, facts.device->device.index);
         if (!rule->judge(&facts, &finding))
             continue;
+        hec_finding_add_shared(&facts, &finding);
         finding.confidence = fmin(1, fmax(0, finding.confidence)); /* of NAN 0: an order must exist */
         attach_lines(&facts, &finding);
         struct hec_finding *grown = realloc(out->list, ((size_t)out->count + 1) * sizeof *grown);

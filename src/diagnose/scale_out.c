@@ -41,13 +41,14 @@ static double utilisation_of(const struct hec_summary *summary, const struct hec
         return isfinite(t->steps.busy_share) && t->device_count == 1 ? t->steps.busy_share
                                                                      : on->busy_s / (on->busy_s + on->idle_s);
     }
-    return d->activity.has_gpm ? d->activity.engine : NAN;
+    return d->activity.has_gpm && d->others == HEC_OTHERS_IDLE ? d->activity.engine : NAN;
 }
 
 void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings) {
     struct hec_scale_out *out = &findings->scale_out;
     double sum = 0;
     int used = 0;
+    bool shared = false;
     *out = (struct hec_scale_out){.utilisation = NAN, .recoverable = NAN, .recoverable_seconds = NAN};
     for (int i = 0; i < summary->device_count; i++) {
         const struct hec_device_summary *d = &summary->devices[i];
@@ -55,6 +56,7 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
         if (!d->used)
             continue;
         used++;
+        shared |= d->others != HEC_OTHERS_IDLE;
         sum += share;
         out->recoverable = fmax(out->recoverable, together(findings, d->device.index, true)); /* a NAN gives way */
         out->recoverable_seconds = fmax(out->recoverable_seconds, together(findings, d->device.index, false));
@@ -64,13 +66,13 @@ void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings
     out->utilisation = sum / used;
     /* without a joule measured no joule is claimed */
     double recoverable = isfinite(out->recoverable) ? out->recoverable : out->recoverable_seconds;
-    out->reason = !(out->utilisation >= HEC_SCALE_UTILISATION) ? HEC_SCALE_IDLE
-                  : recoverable > HEC_SCALE_RECOVERABLE        ? HEC_SCALE_WASTE
-                  : hec_summary_failed(summary)                ? HEC_SCALE_FAILED
-                                                               : HEC_SCALE_FULL;
-    out->verdict = out->reason == HEC_SCALE_FAILED ? HEC_SCALE_UNKNOWN
-                   : out->reason == HEC_SCALE_FULL ? HEC_SCALE_OUT
-                                                   : HEC_SCALE_OPTIMISE;
+    out->reason = shared                                         ? HEC_SCALE_SHARED
+                  : !(out->utilisation >= HEC_SCALE_UTILISATION) ? HEC_SCALE_IDLE
+                  : recoverable > HEC_SCALE_RECOVERABLE          ? HEC_SCALE_WASTE
+                  : hec_summary_failed(summary)                  ? HEC_SCALE_FAILED
+                                                                 : HEC_SCALE_FULL;
+    bool unknown = out->reason == HEC_SCALE_SHARED || out->reason == HEC_SCALE_FAILED;
+    out->verdict = unknown ? HEC_SCALE_UNKNOWN : out->reason == HEC_SCALE_FULL ? HEC_SCALE_OUT : HEC_SCALE_OPTIMISE;
 }
 
 /* ---- latency ---- */

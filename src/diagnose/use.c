@@ -39,7 +39,8 @@ double hec_use_nothing(const struct hec_device_summary *d) {
 }
 
 static bool is_used(const struct hec_device_summary *d) {
-    return d->activity.readings >= HEC_USE_READINGS && hec_use_seconds(d) >= HEC_USE_SECONDS && !hec_use_nothing(d);
+    return d->others == HEC_OTHERS_IDLE && d->activity.readings >= HEC_USE_READINGS &&
+           hec_use_seconds(d) >= HEC_USE_SECONDS && !hec_use_nothing(d);
 }
 
 double hec_use_full(const struct hec_device_summary *d) {

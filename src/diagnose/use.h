@@ -29,7 +29,8 @@
 
 /* The most that telemetry of this device is worth. */
 double hec_use_confidence(const struct hec_device_summary *device);
-/* How sure it is, up to that; 0: it does not hold, or there are too few readings. */
+/* How sure it is, up to that; 0: it does not hold, there are too few readings, or they are others' as well (but nothing is
+ * nothing of anybody's). */
 double hec_use_nothing(const struct hec_device_summary *device);   /* next to nothing ran in the whole run */
 double hec_use_full(const struct hec_device_summary *device);      /* kept busy, and draws power like it */
 double hec_use_transfers(const struct hec_device_summary *device); /* SMs idle while data crosses the bus */

@@ -32,6 +32,7 @@ static const struct {
 static const char *const scale_words[HEC_SCALE_REASONS] = {
     [HEC_SCALE_NOT_SEEN] = "how busy the device was is not known",
     [HEC_SCALE_FAILED] = "the command failed: it may not have come to what it should do",
+    [HEC_SCALE_SHARED] = "the device is shared, and what it would do for the command alone is not known",
     [HEC_SCALE_IDLE] = "utilisation is {0:%} %, below {3:%} %: more devices would wait as well; tune first",
     [HEC_SCALE_WASTE] =
         "utilisation is {0:%} %, but about {1:%} % of the {2?joules are|time is} recoverable: tune first",

@@ -107,9 +107,12 @@ static bool idled(char *out, size_t size, const struct hec_summary *s, const str
         joules += d->rows[i].joules;
     }
     double window = (double)d->window_ns / 1e9;
-    int length = snprintf(out, size, "%s idled %s of %s", hec_device_word(name, s, f->device),
-                          hec_format_share(share, seconds / window), hec_format_seconds(whole, window));
-    if (isfinite(joules) && isfinite(d->joules))
+    const struct hec_device_summary *device = device_of(s, f->device);
+    bool shared = device && device->others == HEC_OTHERS_BUSY; /* it may have worked for them, and took joules for it */
+    int length = snprintf(out, size, "%s %s %s of %s", hec_device_word(name, s, f->device),
+                          shared ? "had no work from the command" : "idled", hec_format_share(share, seconds / window),
+                          hec_format_seconds(whole, window));
+    if (!shared && isfinite(joules) && isfinite(d->joules))
         snprintf(out + length, size - (size_t)length, ", %s of %s", hec_format_si(part, joules, 2, "J"),
                  hec_format_si(all, d->joules, 3, "J"));
     return true;
@@ -138,7 +141,7 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
     text name, busy, whole;
     if (!ledger || !ledger->window_ns) {
         hec_device_word(name, s, d->device.index);
-        if (isfinite(d->activity.engine))
+        if (isfinite(d->activity.engine) && d->others == HEC_OTHERS_IDLE)
             snprintf(out, size,
                      "no cause stands out: the engine of %s was active %s of the time in use, without a trace", name,
                      hec_format_share(busy, d->activity.engine));
@@ -147,10 +150,12 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
         return;
     }
     double window = (double)ledger->window_ns / 1e9, idle = 0;
+    bool shared = d->others != HEC_OTHERS_IDLE;
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         idle += hec_state_idle((enum hec_state)i) ? ledger->rows[i].seconds : 0;
-    snprintf(out, size, "no cause stands out: %s was busy %s of %s", hec_device_word(name, s, d->device.index),
-             hec_format_share(busy, 1 - idle / window), hec_format_seconds(whole, window));
+    snprintf(out, size, "no cause stands out: %s was busy%s %s of %s", hec_device_word(name, s, d->device.index),
+             shared ? " with the command's work" : "", hec_format_share(busy, 1 - idle / window),
+             hec_format_seconds(whole, window));
 }
 
 /* Why set-up and loop are not separated, where there is a ledger; false: it is. */
@@ -184,6 +189,13 @@ static bool without_counters(const struct hec_summary *s) {
     return false;
 }
 
+static const struct hec_device_summary *shared_one(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].used && s->devices[i].others != HEC_OTHERS_IDLE)
+            return &s->devices[i];
+    return NULL;
+}
+
 int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     int count = 0;
     if (hec_summary_failed(s))
@@ -192,6 +204,12 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
     count += unsteady(out[count], 160, s);
     if (without_counters(s))
         snprintf(out[count++], 160, "without hardware counters utilisation and power alone show few causes");
+    const struct hec_device_summary *shared = shared_one(s);
+    text name;
+    if (shared)
+        snprintf(out[count++], 160, "others %s on %s: its joules, watts and counters are of all of them",
+                 shared->others == HEC_OTHERS_BUSY ? "were at work" : "may have been at work",
+                 hec_device_word(name, s, shared->device.index));
     if (s->imported[0])
         snprintf(out[count++], 160,
                  "a profiler slows the host: without it the device waits less for launches and for the "

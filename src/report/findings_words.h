@@ -22,7 +22,7 @@ const struct hec_finding *hec_findings_top(const struct hec_findings *findings);
 char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *finding);
 /* What limits all that the findings say of this run: a command that failed, steps that are too few, counters that are missing, a profiler that slowed the
  * host. The number of sentences. */
-enum { HEC_CAVEATS_MAX = 4 };
+enum { HEC_CAVEATS_MAX = 5 };
 int hec_caveats(const struct hec_summary *summary, char out[HEC_CAVEATS_MAX][160]);
 /* The answer of a report in one sentence; "" where no device was used. */
 void hec_headline(char *out, size_t size, const struct hec_summary *summary);

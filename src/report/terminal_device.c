@@ -107,6 +107,22 @@ static void put_power(struct hec_page *page, const struct hec_device_summary *d)
                          hec_format_share(share, d->throttled_share[i]));
 }
 
+static void put_others(struct hec_page *page, const struct hec_device_summary *d) {
+    text engine, seen;
+    char who[64] = "shared with a process that the driver does not list";
+    if (d->shared_with)
+        snprintf(who, sizeof who, "shared with %d other process%s", d->shared_with, d->shared_with == 1 ? "" : "es");
+    if (d->others == HEC_OTHERS_BUSY)
+        hec_page_row(
+            page, 4, "", HEC_TONE_WARN,
+            "%s, at work: while CUPTI looked the engine was active %s of the time, with the command's work %s; "
+            "energy and counters are the device's, not the command's alone",
+            who, hec_format_share(engine, d->others_engine), hec_format_share(seen, d->others_seen));
+    else if (d->shared_with)
+        hec_page_row(page, 4, "", HEC_TONE_WARN, "%s: the energy is the device's, not the command's alone%s", who,
+                     d->others == HEC_OTHERS_MAYBE ? ", and so may be the counters" : "");
+}
+
 void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
     text gpu;
     hec_page_blank(page);
@@ -118,10 +134,7 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
         return;
     }
     hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
-    if (d->shared_with)
-        hec_page_row(page, 4, "", HEC_TONE_WARN,
-                     "shared with %d other process%s: the energy is the device's, not the command's alone",
-                     d->shared_with, d->shared_with == 1 ? "" : "es");
+    put_others(page, d);
     if (d->device.mig_enabled == 1)
         hec_page_row(
             page, 4, "", HEC_TONE_WARN,

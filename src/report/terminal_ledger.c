@@ -95,6 +95,13 @@ static void put_modules(struct hec_page *page, const struct hec_source_modules *
     }
 }
 
+static bool beside_others(const struct hec_summary *summary, int device) {
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].device.index == device)
+            return summary->devices[i].others == HEC_OTHERS_BUSY;
+    return false;
+}
+
 void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary, int device) {
     const struct hec_diagnosis *diagnosis = &summary->diagnosis;
     text name;
@@ -111,6 +118,8 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
     }
     if (d->basis != HEC_LEDGER_MEASURED)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "seconds by %s", hec_ledger_basis_text(d->basis));
+    if (beside_others(summary, device) && (double)d->rows[HEC_STATE_UNKNOWN].ns >= LEAST_SHARE * (double)d->window_ns)
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "unknown: launched, and mostly waiting for the others' turns");
     if (d->basis == HEC_LEDGER_CALLS)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "kernels were not seen: --trace=full shows them");
     if (why[0])

@@ -110,6 +110,38 @@ static void watts_are_reported(void **context) {
     }
 }
 
+/* Somebody else is at work throughout: the joules still add up to the device's, and no interval says what a state took. */
+static void shared_watts_have_no_intervals(void **context) {
+    const char *why;
+    (void)context;
+    for (int busy = 0; busy < 2; busy++) {
+        hec_summary_free(&summary);
+        fake_free(&run);
+        fake_init(&run, SECONDS);
+        fill_readings(true, true);
+        for (int from = 0, computes = 0, at = 1; at <= SECONDS * 1000; at++) {
+            computes += did[at - 1] == 0;
+            if (at % 500 != 0)
+                continue;
+            fake_add(&run, HEC_GPM_GR_ACTIVE, 0, at / 1000.0, busy ? 1000 : 1000 * computes / (at - from));
+            fake_add(&run, HEC_GPM_SM_ACTIVE, 0, at / 1000.0, 900 * computes / (at - from));
+            from = at, computes = 0;
+        }
+        run.gpu_processes[run.gpu_process_count++] =
+            (struct hec_gpu_process){.device = 0, .pid = 99, .last_ns = run.input.end_ns, .visible = 1};
+        const struct hec_ledger_device *d = build(&why);
+        assert_string_equal(why, "");
+        adds_up(d);
+        assert_int_equal(summary.devices[0].others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
+        const char *how = hec_diagnosis_how(&summary.diagnosis, 0);
+        assert_int_equal(strncmp(how, "rough: the joules are the device's", 34) == 0, busy);
+        assert_int_equal(isnan(d->rows[HEC_STATE_COMPUTE].watts_low), busy);
+        assert_int_equal(isnan(d->rows[HEC_STATE_COMPUTE].watts_high), busy);
+        const struct hec_class_profile *profile = hec_diagnosis_profile(&summary.diagnosis, 0);
+        assert_int_equal(profile->has_counters, !busy);
+    }
+}
+
 static void without_readings_seconds_only(void **context) {
     const char *why;
     (void)context;
@@ -217,6 +249,7 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(watts_are_reported, setup, teardown),
+        cmocka_unit_test_setup_teardown(shared_watts_have_no_intervals, setup, teardown),
         cmocka_unit_test_setup_teardown(without_readings_seconds_only, setup, teardown),
         cmocka_unit_test_setup_teardown(polled_power_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(imported_has_time_only, setup, teardown),

@@ -290,6 +290,30 @@ static void test_scale_unknown(void **state) {
     hec_findings_free(&found);
 }
 
+/* Others work on the device, or may: what it would do for the command alone is not known, and each finding says so. */
+static void test_shared(void **state) {
+    (void)state;
+    for (int others = HEC_OTHERS_MAYBE; others <= HEC_OTHERS_BUSY; others++) {
+        healthy(1);
+        world_kernel(&w, 0, SGEMM, 1, 500);
+        w.devices[0].shared_with = 2;
+        w.devices[0].others = (enum hec_others)others;
+        build();
+        assert_int_equal(found.scale_out.verdict, HEC_SCALE_UNKNOWN);
+        assert_int_equal(found.scale_out.reason, HEC_SCALE_SHARED);
+        assert_true(found.count > 0);
+        for (int i = 0; i < found.count; i++) {
+            const struct hec_finding *f = &found.list[i];
+            const struct hec_evidence *last = &f->evidence[f->evidence_count - 1];
+            assert_int_equal(last->what, HEC_EVIDENCE_SHARED);
+            assert_true(last->value[0] == 2 && last->value[1] == (others == HEC_OTHERS_BUSY));
+            assert_int_equal(isnan(f->joules.best) && isnan(f->saved_j), others == HEC_OTHERS_BUSY);
+            assert_true(isfinite(f->saved_s));
+        }
+        hec_findings_free(&found);
+    }
+}
+
 /* ---- latency ---- */
 
 static void test_latency_adds_up(void **state) {
@@ -353,6 +377,7 @@ int main(void) {
         cmocka_unit_test(test_optimise),
         cmocka_unit_test(test_savings_are_of_what_is_left),
         cmocka_unit_test(test_scale_unknown),
+        cmocka_unit_test(test_shared),
         cmocka_unit_test(test_latency_adds_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,6 +388,50 @@ static void test_without_a_trace(void **state) {
     headline("no cause stands out: nothing says what the H200 did");
 }
 
+/* Beside others: what is said of the device is said of the command, or of all of them. */
+static void test_shared(void **state) {
+    (void)state;
+    struct hec_device_summary *d = &summary.devices[0];
+    char text[HEC_CAVEATS_MAX][160];
+    d->others = HEC_OTHERS_BUSY;
+    d->others_engine = 0.97;
+    d->others_seen = 0.23;
+    headline("no cause stands out: nothing says what the H200 did");
+    traced();
+    ledger.rows[HEC_STATE_COMPUTE].seconds = 12;
+    ledger.rows[HEC_STATE_UNKNOWN] = (struct hec_ledger_row){.ns = 24000000000, .seconds = 24, .joules = NAN};
+    headline("no cause stands out: the H200 was busy with the command's work 20 % of 60.0 s");
+    struct hec_finding *f = starved();
+    f->seconds = (struct hec_saving){0.1, 0.3, 0.35};
+    f->joules = (struct hec_saving)UNKNOWN;
+    hec_finding_add(f, HEC_FACT(SHARED, 2, true));
+    headline(
+        "starved for data: the H200 had no work from the command 40 % of 60.0 s; fixing it would save about 30 % of "
+        "the time (10 to 35)");
+    assert_int_equal(hec_caveats(&summary, text), 1);
+    assert_string_equal(text[0], "others were at work on the H200: its joules, watts and counters are of all of them");
+    style.columns = 200;
+    print();
+    says(
+        "shared with a process that the driver does not list, at work: while CUPTI looked the engine was active 97 % of");
+    says("with the command's work 23 %");
+    says("the device is shared: its counters are of all processes on it, and so are its joules");
+    says("unknown: launched, and mostly waiting for the others' turns");
+    d->shared_with = 2;
+    print();
+    says("shared with 2 other processes, at work:");
+    d->others = HEC_OTHERS_MAYBE;
+    print();
+    says(
+        "shared with 2 other processes: the energy is the device's, not the command's alone, and so may be the counters");
+    says("others may have been at work on the H200");
+    d->others = HEC_OTHERS_IDLE;
+    print();
+    says("shared with 2 other processes: the energy is the device's, not the command's alone");
+    says_not("counters are of all of them");
+    style.columns = 0;
+}
+
 static void test_a_finding_whole(void **state) {
     (void)state;
     traced();
@@ -551,6 +595,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_headlines, start, finish),
         cmocka_unit_test_setup_teardown(test_caveats, start, finish),
+        cmocka_unit_test_setup_teardown(test_shared, start, finish),
         cmocka_unit_test_setup_teardown(test_a_snippet_of_its_own, start, finish),
         cmocka_unit_test_setup_teardown(test_without_a_trace, start, finish),
         cmocka_unit_test_setup_teardown(test_a_finding_whole, start, finish),

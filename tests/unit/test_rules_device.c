@@ -609,6 +609,51 @@ static void test_nothing_known(void **state) {
         silent(causes[i]);
 }
 
+/* What telemetry reads is of somebody else as well: rules that rest on it alone are silent, those of kernels say less. */
+static void test_shared(void **state) {
+    const enum hec_cause by_counters[] = {HEC_CAUSE_BATCH, HEC_CAUSE_MEMORY, HEC_CAUSE_NONE, HEC_CAUSE_PRECISION};
+    const double counters[][5] = {
+        {0.13, 0.02, 0.02, 0, 0}, {0.95, 0.7, 0, 0.05, 0.9}, {0.97, 0.22, 0.7, 0.02, 0.2}, {0.95, 0.3, 0, 0.75, 0.1}};
+    (void)state;
+    for (int others = HEC_OTHERS_MAYBE; others <= HEC_OTHERS_BUSY; others++)
+        for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
+            const double *c = counters[i];
+            world_begin(&w, 1);
+            world_untraced(&w);
+            world_counters(&w, 0, c[0], c[1], c[2], c[3], c[4]);
+            struct hec_use *use = &w.devices[0].activity;
+            use->readings = 500, use->to_s = 90, use->sm = c[0];
+            if (by_counters[i] != HEC_CAUSE_PRECISION) /* which no counters show alone */
+                fires(by_counters[i]);
+            w.devices[0].others = (enum hec_others)others;
+            for (size_t k = 0; k < sizeof by_counters / sizeof by_counters[0]; k++)
+                silent(by_counters[k]);
+        }
+    /* kernels of few blocks are this program's, and so are products without tensor cores */
+    fp32(1);
+    world_counters(&w, 0, 0.95, 0.12, 0.0, 0.75, 0.06);
+    fires(HEC_CAUSE_PRECISION);
+    double sure = w.finding.confidence;
+    w.devices[0].others = HEC_OTHERS_BUSY;
+    fires(HEC_CAUSE_PRECISION);
+    assert_true(w.finding.confidence < sure);
+    assert_true(w.finding.seconds.best > 0.3 && isnan(w.finding.joules.best));
+    for (int i = 0; i < w.finding.evidence_count; i++)
+        assert_true(w.finding.evidence[i].what != HEC_EVIDENCE_PIPES);
+    /* seen throughout: kept busy, and by whom is another matter */
+    world_begin(&w, 1);
+    world_kernel(&w, 0, BF16, 1, 1500);
+    fires(HEC_CAUSE_NONE);
+    w.devices[0].others = HEC_OTHERS_MAYBE;
+    fires(HEC_CAUSE_NONE);
+    w.devices[0].others = HEC_OTHERS_BUSY;
+    silent(HEC_CAUSE_NONE);
+    /* heat and limits are the device's: reported, and no joules promised */
+    w.devices[0].throttled_share[HEC_THROTTLE_THERMAL] = 0.3;
+    fires(HEC_CAUSE_THROTTLE);
+    assert_true(isnan(w.finding.joules.best));
+}
+
 /* Kernels are known, and no energy: seconds are reported, joules are not. */
 static void test_joules_unknown(void **state) {
     (void)state;
@@ -680,6 +725,7 @@ int main(void) {
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_none_telemetry),
         cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_shared),
         cmocka_unit_test(test_joules_unknown),
         cmocka_unit_test(test_joules_not_unmixed),
         cmocka_unit_test(test_duty_cycled),

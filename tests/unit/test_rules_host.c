@@ -393,6 +393,9 @@ static void test_idle(void **context) {
     silent_but(HEC_CAUSE_IDLE);
     assert_true(judge(HEC_CAUSE_IDLE));
     reported(&w.finding.seconds, 0.28, 0.3);
+    w.device.others = HEC_OTHERS_BUSY; /* it is of use to somebody */
+    assert_false(judge(HEC_CAUSE_IDLE));
+    w.device.others = HEC_OTHERS_IDLE;
     w.lines[0] =
         (struct hec_source_line){.state = HEC_STATE_TAIL, .file = "/home/u/serve.py", .function = "wait", .line = 7};
     w.summary.diagnosis.source = (struct hec_source_lines){w.lines, 1};

@@ -105,6 +105,21 @@ static void test_none_of_them(void **state) {
     only(NULL);
 }
 
+/* What others do as well shows nothing. */
+static void test_shared(void **state) {
+    (void)state;
+    for (int others = HEC_OTHERS_MAYBE; others <= HEC_OTHERS_BUSY; others++) {
+        telemetry(1, 0.95, 0.4, 0.3, 0.05, 690);
+        only(hec_use_full);
+        device.others = (enum hec_others)others;
+        only(NULL);
+        telemetry(0.31, 0.3, 0, 0.0, 0.05, 124);
+        only(hec_use_thin);
+        device.others = (enum hec_others)others;
+        only(NULL);
+    }
+}
+
 static void test_without_gpm(void **state) {
     (void)state;
     telemetry(1, 0, 0, 0, 0, 600);
@@ -136,7 +151,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full),    cmocka_unit_test(test_transfers),    cmocka_unit_test(test_thin),
         cmocka_unit_test(test_waits),   cmocka_unit_test(test_none_of_them), cmocka_unit_test(test_without_gpm),
-        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_nothing), cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

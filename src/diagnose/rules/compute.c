@@ -58,7 +58,7 @@ static double busy_of(const struct hec_facts *f) {
     if (f->steady && f->steady->basis != HEC_LEDGER_MEASURED && f->steady->window_ns > 0)
         return hec_ledger_busy(f->steady);
     if (!t)
-        return f->device->activity.has_gpm ? f->device->activity.engine : NAN;
+        return f->own_counters ? f->device->activity.engine : NAN;
     if (isfinite(steps) && f->summary->timeline.device_count == 1)
         return steps;
     return t->busy_s + t->idle_s > 0 ? t->busy_s / (t->busy_s + t->idle_s) : NAN;
@@ -66,9 +66,9 @@ static double busy_of(const struct hec_facts *f) {
 
 static void find_seconds(const struct hec_facts *f, struct hec_compute *out) {
     double engine = f->device->metric[HEC_GPM_GR_ACTIVE].mean;
-    bool counted = f->device->activity.has_gpm && engine > 0;
+    bool counted = f->device->activity.has_gpm && engine > 0; /* with others': this program's are no more */
     out->seconds = hec_whole_seconds(f, HEC_STATE_COMPUTE);
-    if (!f->ledger && counted)
+    if (!f->ledger && counted && f->own_counters)
         out->seconds = (struct hec_saving){(1 - SECONDS_BAND) * engine, engine, fmin(1, (1 + SECONDS_BAND) * engine)};
     if (!f->ledger || !counted || !f->ledger->windows)
         return;
@@ -118,7 +118,7 @@ static void find_joules(const struct hec_facts *f, struct hec_compute *out) {
  * they are by the time in use. */
 static double by_engine(const struct hec_facts *f, enum hec_metric metric) {
     double engine = f->device->metric[HEC_GPM_GR_ACTIVE].mean;
-    return f->device->activity.has_gpm && engine > 0 ? fmin(1, f->device->metric[metric].mean / engine) : NAN;
+    return f->own_counters && engine > 0 ? fmin(1, f->device->metric[metric].mean / engine) : NAN;
 }
 
 static void find_counters(const struct hec_facts *f, struct hec_compute *out) {

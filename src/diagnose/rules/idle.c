@@ -53,7 +53,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_source_line *line = held_by(f);
     /* Packages' code there is a program that ends: workers are waited for, caches written. */
     bool ends = line && hec_source_rank(line->file) > 0;
-    if (!never && !(share >= LEAST && held >= LEAST_S && !ends))
+    if (f->device->others == HEC_OTHERS_BUSY || (!never && !(share >= LEAST && held >= LEAST_S && !ends)))
         return false;
     if (f->ledger && f->ledger->rows[HEC_STATE_TAIL].watts > 0)
         watts = f->ledger->rows[HEC_STATE_TAIL].watts;

@@ -32,12 +32,15 @@ static const struct hec_rule_advice advice[] = {
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     const struct hec_use *use = &f->device->activity;
     struct hec_compute c;
+    bool maybe = f->device->others == HEC_OTHERS_MAYBE;
+    if (f->device->others == HEC_OTHERS_BUSY) /* by whom it is kept busy is another matter */
+        return false;
     hec_compute_gather(f, &c);
     if (f->steady && f->steady->basis != HEC_LEDGER_MEASURED && f->steady->window_ns > 0) {
         const struct hec_ledger_row *compute = &f->steady->rows[HEC_STATE_COMPUTE];
         double computes = compute->seconds * 1e9 / (double)f->steady->window_ns;
         double least = compute->seconds_low * 1e9 / (double)f->steady->window_ns;
-        if (!(computes >= LEAST_BUSY))
+        if (!((maybe ? least : computes) >= LEAST_BUSY))
             return false;
         out->confidence = least >= LEAST_BUSY ? 0.9 : HEC_TELEMETRY_CONFIDENCE;
         hec_finding_add(out, HEC_FACT(COMPUTES, computes, least, c.traced));

@@ -38,6 +38,11 @@ void hec_finding_add_of(struct hec_finding *finding, const char *name, struct he
     hec_finding_add(finding, evidence);
 }
 
+void hec_finding_add_shared(const struct hec_facts *f, struct hec_finding *finding) {
+    if (f->device->others != HEC_OTHERS_IDLE)
+        hec_finding_add(finding, HEC_FACT(SHARED, f->device->shared_with, f->device->others == HEC_OTHERS_BUSY));
+}
+
 static double clamped(double x) {
     return isnan(x) ? NAN : fmin(1, fmax(0, x));
 }

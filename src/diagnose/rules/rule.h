@@ -59,6 +59,8 @@ struct hec_finding hec_finding_begin(const struct hec_rule *rule, int device);
 void hec_finding_add(struct hec_finding *finding, struct hec_evidence evidence);
 /* The same of something with a name: a kernel, a function. */
 void hec_finding_add_of(struct hec_finding *finding, const char *name, struct hec_evidence evidence);
+/* Of any finding, last of all: that others work on the device, or may. */
+void hec_finding_add_shared(const struct hec_facts *facts, struct hec_finding *finding);
 /* a x [low, best, high] of what a state took: savings for "this share of the state goes away". */
 struct hec_saving hec_saving_scaled(struct hec_saving whole, double low, double best, double high);
 

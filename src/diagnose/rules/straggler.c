@@ -68,7 +68,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double sooner = fmax(0, r.slowest_work_s - r.mean_work_s) / f->run_s;
     double joules = r.waiting_j / f->summary->joules;
     out->seconds = hec_saving_scaled((struct hec_saving){sooner, sooner, sooner}, 0.5, 0.95, 1);
-    if (f->summary->joules > 0)
+    if (f->summary->joules > 0 && f->run_j > 0)
         out->joules =
             hec_saving_scaled((struct hec_saving){joules, joules, joules}, 0.5, 0.95, r.estimated ? 1.5 : 1.1);
     out->estimated = r.estimated;

@@ -510,8 +510,9 @@ void hec_class_profile_none(const struct hec_device_summary *device, const struc
     out->device = ledger->device;
     fill_peaks(device, peaks, out);
     snprintf(out->why, sizeof out->why, "%s",
-             device->device.has_gpm == 0 ? "this device has no hardware counters that can be read while it works"
-                                         : "no hardware counters were read");
+             device->others != HEC_OTHERS_IDLE ? "others work on the device, or may: its counters are of all of them"
+             : device->device.has_gpm == 0     ? "this device has no hardware counters that can be read while it works"
+                                               : "no hardware counters were read");
     unknown_row(&out->all, &out->peaks);
     out->all.seconds = compute->seconds;
     out->all.share = compute->ns > 0 ? 1 : 0;

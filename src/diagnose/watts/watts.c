@@ -142,7 +142,9 @@ static int read_supply(const struct hec_summary_input *input, const struct hec_t
     if (s->has_peaks && window->value > 0 && delay->value > 0)
         sensor = (struct hec_unmix_sensor){llround(window->value), llround(delay->value)};
     const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w, &sensor);
-    int subject = d->device.index, err = hec_class_profiler_begin(reported, d, &sensor, &s->profiler);
+    int subject = d->device.index, err = 0;
+    if (d->others == HEC_OTHERS_IDLE) /* else readings show nothing of these kernels */
+        err = hec_class_profiler_begin(reported, d, &sensor, &s->profiler);
     s->minutes = d->energy.window_s > 0 ? 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS : 1;
     if (!err && s->profiler)
         err = hec_class_profiler_read(s->profiler, input, s->minutes, why);
@@ -194,6 +196,18 @@ static int play(struct supply *s, const struct hec_tape *tape) {
 }
 
 /* ---- the whole ---- */
+
+/* The others' watts come on top of any state's, by as much as they worked then: nobody knows. */
+static void price_shared(const struct hec_device_summary *device, struct hec_ledger_device *d, char how[160]) {
+    if (device->others == HEC_OTHERS_IDLE || !how[0])
+        return;
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        d->rows[i].watts_low = d->rows[i].watts_high = NAN;
+    for (int i = 0; i < HEC_KERNEL_CLASS_COUNT; i++)
+        d->classes[i].watts_low = d->classes[i].watts_high = NAN;
+    snprintf(how, 160, "rough: the joules are the device's, and others %s on it too",
+             device->others == HEC_OTHERS_BUSY ? "worked" : "may have worked");
+}
 
 /* Its energy is split already: without a context, and the rest. */
 static void price_unused(struct hec_ledger_device *d, const struct hec_energy *energy, char why[256], char how[160]) {
@@ -247,6 +261,8 @@ int hec_watts_price(const struct hec_summary_input *input, const struct hec_time
         price_unused(ledger, &device->energy, out->why, out->how);
     else if (!err)
         err = price(&s, ledger, out->why, out->how);
+    if (!err)
+        price_shared(device, ledger, out->how);
     if (!err)
         err = profile(&s, ledger, &out->profile);
     if (!err)
