@@ -236,13 +236,26 @@ def test_two_players_on_two_devices(hec):
 
 
 def test_a_stranger_is_told(hec):
-    """A process outside of the command on the same device: the energy is the device's, and the report says so."""
-    done = hec("run", "--sim", "h200", "-q", "-o", "outer.hec", "--", "sh", "-c",
-               f"{shlex.quote(hec.path)} sim mixed --seconds 3 & "
-               f"{shlex.quote(hec.path)} run -q -o inner.hec -- {shlex.quote(hec.path)} sim mixed --seconds 2 --json; wait")
+    """A process outside of the command on the same device: the energy is the device's, and the report says so. Whether it was at
+    work, CUPTI and the engine's counter show together."""
+    player = f"{shlex.quote(hec.path)} sim {{}} --seconds {{}} --device {{}} & "
+    strangers = player.format("healthy-train", 3, 0) + player.format("idle-allocated", 3, 1)
+    ours = player.format("data-starved", 2, 0) + player.format("data-starved", 2, 1) + "wait"
+    done = hec("run", "--sim", "h200x2", "-q", "-o", "outer.hec", "--", "sh", "-c",
+               f"{strangers} {shlex.quote(hec.path)} run -q --trace=full -o inner.hec -- sh -c '{ours}'; wait")
     assert done.returncode == 0, done.stderr
-    outer = hec.report("outer.hec")["devices"][0]
-    assert outer["used"] and outer["shared_with"] == 0, "both are the command's"
-    inner = hec.report("inner.hec")["devices"][0]
-    assert inner["used"] and inner["shared_with"] == 1, inner["used_why"]
-    assert "shared with 1 other process: the energy is the device's" in hec("report", "inner.hec").stdout
+    for device in hec.report("outer.hec")["devices"]:
+        assert device["used"] and device["shared_with"] == 0, "all are the command's"
+    report = hec.report("inner.hec")
+    for device, others in zip(report["devices"], ("busy", "idle")):
+        assert device["used"] and device["shared_with"] == 1, device["used_why"]
+        assert device["others"] == others
+        assert device["ledger_how"].startswith("rough: the joules are the device's") == (others == "busy")
+    assert report["scale_out"]["verdict"] == "unknown"
+    for finding in report["findings"]:
+        assert finding["cause"] not in ("none", "idle")
+        assert (finding["predicted"]["joules"] is None) == (finding["devices"] == [0])
+    text = hec("report", "inner.hec").stdout
+    assert "shared with 1 other process, at work: while CUPTI looked" in text
+    assert "shared with 1 other process: the energy is the device's" in text
+    assert "others were at work on GPU 0" in text

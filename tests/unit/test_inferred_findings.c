@@ -13,7 +13,7 @@ static struct inferred_world world;
 static struct fake_run run;
 
 /* Of the run as `timeline` reports it. */
-static void summarise(const struct fake_timeline *timeline, struct hec_summary *out) {
+static void summarise_beside(const struct fake_timeline *timeline, bool stranger, struct hec_summary *out) {
     const struct hec_price price = hec_price_default();
     run = world.run;
     struct fake_run made;
@@ -24,8 +24,17 @@ static void summarise(const struct fake_timeline *timeline, struct hec_summary *
     run.devices[0] = fake_device(0);
     run.device_count = 1;
     run.processes[0] = (struct hec_process){.pid = 7};
+    if (stranger) { /* with a context on the device */
+        fake_used(&run, 0, 7);
+        run.gpu_processes[run.gpu_process_count++] = (struct hec_gpu_process){
+            .device = 0, .pid = 99, .last_ns = timeline->input.end_ns, .visible = 1, .sm_util_permille = -1};
+    }
     assert_int_equal(hec_summary_build(&run.input, &price, out, NULL), 0);
     assert_true(out->devices[0].used);
+}
+
+static void summarise(const struct fake_timeline *timeline, struct hec_summary *out) {
+    summarise_beside(timeline, false, out);
 }
 
 static void print_findings(const char *of, const struct hec_summary *s) {
@@ -321,10 +330,102 @@ static void test_neither(void **state) {
     run_all(NEITHER);
 }
 
+/* ---- somebody else on the device ---- */
+
+/* The true time of each state lies within the bounds of what is reported. */
+static int outside(const char *name, const struct hec_summary *truth, const struct hec_summary *reported) {
+    const struct hec_ledger_device *is = &truth->diagnosis.ledger.devices[0];
+    const struct hec_ledger_device *by = &reported->diagnosis.ledger.devices[0];
+    double slack = 0.004 * (double)is->window_ns / 1e9;
+    int out = 0;
+    for (int s = 0; s < HEC_STATE_COUNT; s++) {
+        const struct hec_ledger_row *row = &by->rows[s];
+        bool within =
+            is->rows[s].seconds >= row->seconds_low - slack && is->rows[s].seconds <= row->seconds_high + slack;
+        if (!within || getenv("HEC_TEST_VERBOSE"))
+            print_message("%s: %-10s is %.3f s, told %.3f (%.3f to %.3f)%s\n", name, hec_state_name(s),
+                          is->rows[s].seconds, row->seconds, row->seconds_low, row->seconds_high,
+                          within ? "" : "  OUT");
+        out += !within;
+    }
+    return out;
+}
+
+/* known: the driver lists the neighbour; in a container it may not. */
+static int check_busy_neighbour(const struct program *p, enum how how, bool known) {
+    struct hec_summary truth, reported;
+    simulate_beside(&world, p, how, true, 7);
+    summarise_beside(&world.truth, known, &truth);
+    summarise_beside(&world.view, known, &reported);
+    int wrong = outside(p->name, &truth, &reported);
+    for (int view = 0; view < 2; view++) {
+        const struct hec_summary *s = view ? &reported : &truth;
+        bool right = !found(s, HEC_CAUSE_NONE) && !found(s, HEC_CAUSE_IDLE) &&
+                     s->findings.scale_out.verdict == HEC_SCALE_UNKNOWN;
+        if (!right || getenv("HEC_TEST_VERBOSE"))
+            print_findings(view ? "told" : "seen", s);
+        wrong += !right;
+    }
+    /* what calls alone decide stays decided, unless the neighbour's turns hide it */
+    if (p->certain && first(&truth) != HEC_CAUSE_COUNT && first(&reported) != first(&truth)) {
+        print_message("%s, %s: seen %s, told %s\n", p->name, how_names[how], hec_cause_name(first(&truth)),
+                      hec_cause_name(first(&reported)));
+        wrong++;
+    }
+    hec_summary_free(&truth);
+    hec_summary_free(&reported);
+    inferred_free(&world);
+    return wrong;
+}
+
+/* Each program in one of the four worlds: each in all would take 10 s more. */
+static void test_busy_neighbour(void **state) {
+    int wrong = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i += 2)
+        wrong += check_busy_neighbour(&programs[i], i % 4 ? ENGINE : BOTH, true);
+    assert_int_equal(wrong, 0);
+}
+
+static void test_unseen_neighbour(void **state) {
+    int wrong = 0;
+    (void)state;
+    for (size_t i = 1; i < sizeof programs / sizeof programs[0]; i += 4)
+        wrong += check_busy_neighbour(&programs[i], BOTH, false);
+    assert_int_equal(wrong, 0);
+}
+
+/* A forgotten notebook: nothing is reported in another way than without it. */
+static void test_idle_neighbour(void **state) {
+    (void)state;
+    for (size_t i = 3; i < sizeof programs / sizeof programs[0]; i += 4) {
+        struct hec_summary alone, beside;
+        simulate(&world, &programs[i], BOTH, 7);
+        summarise_beside(&world.view, false, &alone);
+        summarise_beside(&world.view, true, &beside);
+        for (int s = 0; s < HEC_STATE_COUNT; s++) {
+            const struct hec_ledger_row *one = &alone.diagnosis.ledger.devices[0].rows[s];
+            const struct hec_ledger_row *other = &beside.diagnosis.ledger.devices[0].rows[s];
+            assert_true(one->ns == other->ns && one->seconds_low == other->seconds_low &&
+                        one->seconds_high == other->seconds_high);
+        }
+        assert_int_equal(alone.findings.count, beside.findings.count);
+        assert_int_equal(first(&beside), programs[i].cause);
+        assert_true(alone.findings.list[0].confidence == beside.findings.list[0].confidence);
+        assert_int_equal(alone.findings.scale_out.verdict, beside.findings.scale_out.verdict);
+        hec_summary_free(&alone);
+        hec_summary_free(&beside);
+        inferred_free(&world);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_engine), cmocka_unit_test(test_glimpse), cmocka_unit_test(test_neither),
-        cmocka_unit_test(test_rows),   cmocka_unit_test(test_fixes),   cmocka_unit_test(records_are_read_once),
+        cmocka_unit_test(test_engine),         cmocka_unit_test(test_glimpse),
+        cmocka_unit_test(test_neither),        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_fixes),          cmocka_unit_test(records_are_read_once),
+        cmocka_unit_test(test_busy_neighbour), cmocka_unit_test(test_unseen_neighbour),
+        cmocka_unit_test(test_idle_neighbour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
