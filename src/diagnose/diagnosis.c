@@ -58,16 +58,17 @@ static double comm_share(const struct hec_timeline *reported, int device) {
 }
 
 static int give_piece(struct build *b, int device, const struct hec_state_piece *piece) {
-    struct hec_state_piece inside;
+    const struct hec_steady *steady = steady_of(b, device);
+    struct hec_state_piece clipped;
+    const struct hec_state_piece *inside = hec_steady_clip(steady, piece, &clipped);
     b->active |= bit_of(device);
     int err = hec_ledger_piece(b->ledger, device, piece);
-    bool steady = !err && hec_steady_clip(steady_of(b, device), piece, &inside);
-    if (steady)
-        err = hec_ledger_piece(b->steady_ledger, device, &inside);
+    if (!err && inside)
+        err = hec_ledger_piece(b->steady_ledger, device, inside);
     if (!b->calls || err)
         return err;
-    if (steady)
-        err = hec_gaps_piece(&b->gaps, device, &inside, steady_of(b, device)->known);
+    if (inside)
+        err = hec_gaps_piece(&b->gaps, device, inside, steady->known);
     hec_calls_piece(b->calls, device, piece);
     bool seen = !b->inferred || hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
     if (!err && b->tapes && bit_of(device))

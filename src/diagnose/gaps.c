@@ -35,10 +35,12 @@ static enum hec_cause waited_for(enum hec_state_wait wait, enum hec_cause otherw
 /* Its own. Where the gap began with it, without it the program would be ahead by what had been hidden. */
 static void own(struct hec_gap_facts *g, enum hec_state state, enum hec_cause cause, bool small, double seconds) {
     double ahead = 0;
-    for (int i = 0; i < HEC_CAUSE_COUNT; i++)
-        ahead += g->ahead_s[i];
-    if (cause != HEC_CAUSE_HOST) /* code that the device hides is where it belongs */
+    if (cause != HEC_CAUSE_HOST && g->hidden_s > 0) { /* code that the device hides is where it belongs */
+        for (int i = 0; i < HEC_CAUSE_COUNT; i++)
+            ahead += g->ahead_s[i];
         g->ahead_s[cause] += fmin(g->hidden_s, fmax(0, HEC_GAP_AHEAD_S - ahead));
+        g->ahead = true;
+    }
     g->hidden_s = 0;
     g->drain = cause;
     g->drain_small = small;
@@ -61,9 +63,11 @@ static void launching(struct hec_gap_facts *g, enum hec_state state, enum hec_st
         return;
     }
     g->hidden_s = 0;
-    seconds = explain(g, state, g->drain, seconds);
-    for (int cause = 0; cause < HEC_CAUSE_COUNT && seconds > 0; cause++)
+    if (g->ahead)
+        seconds = explain(g, state, g->drain, seconds);
+    for (int cause = 0; g->ahead && cause < HEC_CAUSE_COUNT && seconds > 0; cause++)
         seconds = explain(g, state, (enum hec_cause)cause, seconds);
+    g->ahead &= !(seconds > 0); /* more is left than all of it */
     if (seconds > 0)
         note(g, state, HEC_CAUSE_LAUNCH, false, seconds);
 }
@@ -80,7 +84,8 @@ static void close_host(struct hec_gap_facts *g) {
 static void close_gap(struct hec_gap_facts *g) {
     double whole = 0;
     bool load = false;
-    close_host(g);
+    if (g->host_ns)
+        close_host(g);
     for (int i = 0; i < g->now_count; i++) {
         whole += g->now[i].seconds;
         load |= g->now[i].state == HEC_STATE_STARTUP;
@@ -116,7 +121,8 @@ static struct hec_gap_facts *facts_of(struct hec_gaps *gaps, int device) {
 }
 
 static void take_busy(struct hec_gap_facts *g, const struct hec_state_piece *piece, double seconds) {
-    close_gap(g);
+    if (g->now_count || g->host_ns)
+        close_gap(g);
     g->saving &= piece->traced && piece->state == HEC_STATE_COPY;
     g->hidden_s = 0;
     if (piece->traced && piece->state == HEC_STATE_COMPUTE) {
@@ -146,7 +152,8 @@ static void take_idle(struct hec_gap_facts *g, const struct hec_state_piece *pie
         g->host_ns += piece->end_ns - piece->start_ns;
         return;
     }
-    close_host(g);
+    if (g->host_ns)
+        close_host(g);
     if (state == HEC_STATE_SYNC)
         own(g, state, waited_for(piece->wait, HEC_CAUSE_SYNC), small, seconds);
     else if (state == HEC_STATE_LAUNCH)

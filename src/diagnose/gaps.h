@@ -50,6 +50,7 @@ struct hec_gap_facts {
     enum hec_state_wait host_wait;
     double hidden_s;                 /* of what began the gap */
     double ahead_s[HEC_CAUSE_COUNT]; /* by so much the program would be ahead without that cause */
+    bool ahead;                      /* of any: as a rule of none */
     enum hec_cause drain;            /* the last */
     bool drain_small, saving, steady;
 };

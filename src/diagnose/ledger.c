@@ -14,24 +14,27 @@ struct stratum {
     double m, mm;
     double y[HEC_STATE_COUNT], yy[HEC_STATE_COUNT], ym[HEC_STATE_COUNT];
     int64_t class_ns[HEC_KERNEL_CLASS_COUNT];
-    double now[HEC_STATE_COUNT]; /* of the window at hand */
+    int64_t now_ns[HEC_STATE_COUNT]; /* of the window at hand */
 };
 
 struct device {
     int device;
     int64_t from_ns, to_ns;
-    int64_t traced_ns[HEC_STATE_COUNT], class_ns[HEC_KERNEL_CLASS_COUNT];
+    int64_t traced_ns[HEC_STATE_COUNT]; /* of the windows before */
     int64_t windows;
-    bool in_window;
     struct stratum strata[HEC_STATE_PHASE_COUNT];
     size_t step; /* the first that ends after the last piece */
     bool step_untraced;
+    /* Pieces that end before it change nothing of which step is at hand: what they add to it is told from the sums. */
+    int64_t same_step_ns;
+    bool in_step;
+    int64_t before_ns[HEC_STATE_COUNT]; /* the sums of what the step at hand has already, or does not have */
     int64_t step_ns[HEC_STATE_COUNT], step_sum_ns[HEC_STATE_COUNT], steps;
 };
 
 struct hec_ledger_builder {
     struct device *devices;
-    int device_count;
+    int device_count, last; /* the device of the last piece */
     const struct hec_device_steps *steps; /* while pieces come */
     bool stepped[HEC_DEVICE_MAX];         /* which of them have any, for the end */
 };
@@ -53,9 +56,11 @@ void hec_ledger_abandon(struct hec_ledger_builder *builder) {
 }
 
 static struct device *device_of(struct hec_ledger_builder *b, int device, int64_t from_ns) {
-    for (int i = 0; i < b->device_count; i++)
-        if (b->devices[i].device == device)
-            return &b->devices[i];
+    if (b->last < b->device_count && b->devices[b->last].device == device)
+        return &b->devices[b->last];
+    for (b->last = 0; b->last < b->device_count; b->last++)
+        if (b->devices[b->last].device == device)
+            return &b->devices[b->last];
     struct device *grown = realloc(b->devices, ((size_t)b->device_count + 1) * sizeof *grown);
     if (!grown)
         return NULL;
@@ -64,10 +69,16 @@ static struct device *device_of(struct hec_ledger_builder *b, int device, int64_
     memset(d, 0, sizeof *d);
     d->device = device;
     d->from_ns = from_ns;
+    d->same_step_ns = INT64_MIN;
     return d;
 }
 
 /* ---- windows ---- */
+
+/* Startup and tail are known, and stand for no other time. */
+static bool stands_for_others(int state) {
+    return state != HEC_STATE_STARTUP && state != HEC_STATE_TAIL;
+}
 
 static void close_window(struct device *d) {
     bool any = false;
@@ -75,38 +86,21 @@ static void close_window(struct device *d) {
         struct stratum *s = &d->strata[p];
         double m = 0;
         for (int i = 0; i < HEC_STATE_COUNT; i++)
-            m += s->now[i];
-        if (!(m > 0))
-            continue;
-        any = true;
-        s->windows++;
+            m += stands_for_others(i) ? (double)s->now_ns[i] : 0;
+        any |= m > 0;
+        s->windows += m > 0;
         s->m += m;
         s->mm += m * m;
         for (int i = 0; i < HEC_STATE_COUNT; i++) {
-            s->y[i] += s->now[i];
-            s->yy[i] += s->now[i] * s->now[i];
-            s->ym[i] += s->now[i] * m;
-            s->now[i] = 0;
+            double now = stands_for_others(i) ? (double)s->now_ns[i] : 0;
+            s->y[i] += now;
+            s->yy[i] += now * now;
+            s->ym[i] += now * m;
+            d->traced_ns[i] += s->now_ns[i];
+            s->now_ns[i] = 0;
         }
     }
     d->windows += any;
-    d->in_window = false;
-}
-
-static void add_to_window(struct device *d, const struct hec_state_piece *piece) {
-    struct stratum *s = &d->strata[piece->phase];
-    int64_t length = piece->end_ns - piece->start_ns;
-    if (!piece->traced) {
-        close_window(d);
-        s->untraced_ns += length;
-        return;
-    }
-    if (piece->state == HEC_STATE_STARTUP || piece->state == HEC_STATE_TAIL)
-        return;
-    s->now[piece->state] += (double)length;
-    if (piece->state == HEC_STATE_COMPUTE)
-        s->class_ns[piece->kernel_class] += length;
-    d->in_window = true;
 }
 
 /* ---- steps ---- */
@@ -121,6 +115,20 @@ static void close_step(struct device *d) {
     d->step++;
 }
 
+static int64_t traced_so_far(const struct device *d, int state) {
+    int64_t sum = d->traced_ns[state];
+    for (int p = 0; p < HEC_STATE_PHASE_COUNT; p++)
+        sum += d->strata[p].now_ns[state];
+    return sum;
+}
+
+/* Before the piece is in the sums: those before it are of the step at hand. */
+static void settle_step(struct device *d) {
+    for (int i = 0; i < HEC_STATE_COUNT && d->in_step; i++)
+        d->step_ns[i] += traced_so_far(d, i) - d->before_ns[i];
+}
+
+/* After. */
 static void add_to_steps(struct device *d, const struct hec_step_list *steps, const struct hec_state_piece *piece) {
     for (; d->step < steps->count; close_step(d)) {
         const struct hec_step *s = &steps->list[d->step];
@@ -135,19 +143,35 @@ static void add_to_steps(struct device *d, const struct hec_step_list *steps, co
         if (s->end_ns > piece->end_ns)
             break;
     }
+    const struct hec_step *s = d->step < steps->count ? &steps->list[d->step] : NULL;
+    d->in_step = s && s->start_ns <= piece->end_ns;
+    d->same_step_ns = d->in_step ? s->end_ns : s ? s->start_ns : INT64_MAX;
+    for (int i = 0; i < HEC_STATE_COUNT && d->in_step; i++)
+        d->before_ns[i] = traced_so_far(d, i);
 }
 
 int hec_ledger_piece(struct hec_ledger_builder *builder, int device, const struct hec_state_piece *piece) {
     struct device *d = device_of(builder, device, piece->start_ns);
     if (!d)
         return HEC_ERR_NOMEM;
+    struct stratum *s = &d->strata[piece->phase];
+    int64_t length = piece->end_ns - piece->start_ns;
+    const struct hec_step_list *steps = NULL;
+    if (!piece->traced || piece->end_ns >= d->same_step_ns) {
+        steps = hec_device_steps_of(builder->steps, device);
+        settle_step(d);
+        d->in_step = false;
+        d->same_step_ns = INT64_MAX;
+    }
     d->to_ns = piece->end_ns;
-    if (piece->traced)
-        d->traced_ns[piece->state] += piece->end_ns - piece->start_ns;
-    if (piece->traced && piece->state == HEC_STATE_COMPUTE)
-        d->class_ns[piece->kernel_class] += piece->end_ns - piece->start_ns;
-    add_to_window(d, piece);
-    const struct hec_step_list *steps = hec_device_steps_of(builder->steps, device);
+    if (!piece->traced) {
+        close_window(d);
+        s->untraced_ns += length;
+    } else {
+        s->now_ns[piece->state] += length;
+        if (piece->state == HEC_STATE_COMPUTE)
+            s->class_ns[piece->kernel_class] += length;
+    }
     if (steps)
         add_to_steps(d, steps, piece);
     return 0;
@@ -175,16 +199,15 @@ static void extrapolate(const struct stratum *s, struct estimate *e) {
         double share = s->m > 0 ? s->y[i] / s->m : i == HEC_STATE_UNKNOWN;
         e->ns[i] += share * u;
         if (s->windows < 2) {
-            bool possible = i != HEC_STATE_STARTUP && i != HEC_STATE_TAIL;
             e->below[i] += share * u;
-            e->above[i] += possible ? (1 - share) * u : 0;
+            e->above[i] += stands_for_others(i) ? (1 - share) * u : 0;
             continue;
         }
         double squares = s->yy[i] - 2 * share * s->ym[i] + share * share * s->mm;
         double variance = squares > 0 ? n / (n - 1) * squares / (s->m * s->m) : 0;
         double half = u * student(s->windows - 1) * sqrt(variance);
         e->variance[i] += half * half;
-        if (!(s->y[i] > 0) && i != HEC_STATE_STARTUP && i != HEC_STATE_TAIL)
+        if (!(s->y[i] > 0) && stands_for_others(i))
             e->above[i] += u * (n > 3 ? 3 / n : 1);
     }
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
@@ -206,6 +229,8 @@ static void finish(const struct device *d, bool has_steps, struct hec_ledger_dev
     for (int p = 0; p < HEC_STATE_PHASE_COUNT; p++) {
         extrapolate(&d->strata[p], &e);
         untraced += d->strata[p].untraced_ns;
+        for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++)
+            out->classes[c].traced_ns += d->strata[p].class_ns[c];
     }
     out->windows = untraced ? d->windows : 0;
     hec_ledger_apportion(e.ns, HEC_STATE_COUNT, untraced, shares);
@@ -224,8 +249,7 @@ static void finish(const struct device *d, bool has_steps, struct hec_ledger_dev
     hec_ledger_apportion(e.class_ns, HEC_KERNEL_CLASS_COUNT, shares[HEC_STATE_COMPUTE], class_shares);
     for (int c = 0; c < HEC_KERNEL_CLASS_COUNT; c++) {
         struct hec_ledger_class *row = &out->classes[c];
-        row->traced_ns = d->class_ns[c];
-        row->ns = d->class_ns[c] + class_shares[c];
+        row->ns = row->traced_ns + class_shares[c];
         row->joules = row->watts = row->watts_low = row->watts_high = NAN;
     }
 }

@@ -11,24 +11,23 @@ void hec_recurrence_add(struct hec_recurrence *r, double seconds) {
 static void widen(struct hec_recurrence *r) {
     for (int i = 0; i < HEC_RECURRENCE_BINS; i++)
         r->bins[i] = 2 * i < HEC_RECURRENCE_BINS ? r->bins[2 * i] + r->bins[2 * i + 1] : 0;
-    r->bin_s *= 2;
+    r->full_s *= 2;
 }
 
-void hec_recurrence_computed(struct hec_recurrence *r, double seconds) {
-    if (!(r->bin_s > 0))
-        r->bin_s = BIN_FIRST_S;
-    while (r->compute_s >= HEC_RECURRENCE_BINS * r->bin_s)
+void hec_recurrence_place(struct hec_recurrence *r) {
+    if (!(r->full_s > 0))
+        r->full_s = HEC_RECURRENCE_BINS * BIN_FIRST_S;
+    while (r->compute_s >= r->full_s)
         widen(r);
-    r->bins[(int)(r->compute_s / r->bin_s)] += r->waiting_s;
+    r->bins[(int)(r->compute_s / (r->full_s / HEC_RECURRENCE_BINS))] += r->waiting_s;
     r->waiting_s = 0;
-    r->compute_s += seconds;
 }
 
 bool hec_recurrence_recurs(const struct hec_recurrence *r) {
-    double eighth[8] = {0}, late_s = 0;
+    double eighth[8] = {0}, late_s = 0, bin_s = r->full_s / HEC_RECURRENCE_BINS;
     int found = 0;
-    for (int i = 0; i < HEC_RECURRENCE_BINS && i * r->bin_s < r->compute_s; i++)
-        eighth[(int)(8 * i * r->bin_s / r->compute_s)] += r->bins[i];
+    for (int i = 0; i < HEC_RECURRENCE_BINS && i * bin_s < r->compute_s; i++)
+        eighth[(int)(8 * i * bin_s / r->compute_s)] += r->bins[i];
     for (int i = 0; i < 8; i++) {
         late_s += i >= 4 ? eighth[i] : 0;
         found += eighth[i] > FOUND * r->all_s;

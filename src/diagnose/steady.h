@@ -21,7 +21,9 @@ struct hec_steady hec_steady_counted(const struct hec_step_list *steps);
 static inline bool hec_steady_at(const struct hec_steady *steady, int64_t t_ns) {
     return !steady->known || (t_ns >= steady->from_ns && t_ns < steady->to_ns);
 }
-/* The part of a piece inside; false: none of it. Where it is not known everything is inside. */
-bool hec_steady_clip(const struct hec_steady *steady, const struct hec_state_piece *piece, struct hec_state_piece *out);
+/* The part of a piece inside: as a rule the piece itself, else in *room; NULL: none of it. Where it is not known everything is
+ * inside. */
+const struct hec_state_piece *hec_steady_clip(const struct hec_steady *steady, const struct hec_state_piece *piece,
+                                              struct hec_state_piece *room);
 
 #endif

@@ -7,12 +7,12 @@
 #include "diagnose/watts/class_profile.h"
 #include "diagnose/ledger.h"
 
-/* About 4 bytes a piece. What comes after so many has no watts of its own. */
-#define HEC_TAPE_BYTES (256u << 20)
+/* One a piece; three where it is long. What comes after so many has no watts of its own. */
+#define HEC_TAPE_WORDS (64u << 20)
 
 struct hec_tape { /* zeroed at first */
-    uint8_t *bytes;
-    size_t length, capacity;
+    uint32_t *words;
+    size_t count, capacity;
     int64_t start_ns, end_ns;
 };
 
