@@ -262,7 +262,9 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
         .main = d->main,
     };
     d->gap = &gap;
-    d->hidden_us = gap.startup || gap.tail ? 0 : hec_state_gap_hidden_us(&gap, d->busy_ns);
+    if (!gap.startup && !gap.tail)
+        hec_state_gap_look(&gap, d->busy_ns);
+    d->hidden_us = gap.hidden_us;
     int64_t window = window_start(d, gap.start_ns, t_ns);
     d->frame = 0;
     d->sample = d->sampled ? hec_host_sample_from(d->sampled, gap.start_ns) : 0;
@@ -273,11 +275,8 @@ static int gap_until(struct hec_state_device *d, int64_t t_ns, const struct hec_
         if (t_ns - queued > d->limits->close_ns)
             d->blind_ns = window;
     }
-    int64_t began;
-    int err = 0;
-    d->wait_end_ns = INT64_MIN;
-    if (!gap.startup && !gap.tail && hec_state_gap_wait(&gap, &began, &d->wait_end_ns))
-        err = report_waiting(d, began, gap.start_ns);
+    d->wait_end_ns = gap.waits ? gap.wait_end_ns : INT64_MIN;
+    int err = gap.waits ? report_waiting(d, gap.wait_start_ns, gap.start_ns) : 0;
     if (!err)
         err = hec_state_gap_explain(&gap, d->limits, take_idle, d);
     d->blind_ns = INT64_MAX;

@@ -33,7 +33,6 @@ struct hec_state_device {
     int64_t wait_sent_ns;            /* samples of waiting calls were sent up to here */
     int64_t blind_ns;                /* rule 1: in the gap at hand, what follows is not traced */
     struct hec_state_piece pending;  /* empty: start == end */
-    int pieces;
 };
 
 /* One activity, with what is known of its process. */

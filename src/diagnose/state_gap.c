@@ -93,17 +93,10 @@ static int by_segments(const struct explain *e, const struct hec_host_thread *t,
     return err;
 }
 
-/* The segment that holds just before and just after t. */
-static const struct hec_host_segment *across(const struct hec_host_thread *t, int64_t t_ns) {
-    size_t i = t ? hec_host_segment_after(t, t_ns) : 0;
-    return t && i < t->segment_count && t->segments[i].start_ns < t_ns ? &t->segments[i] : NULL;
-}
-
-/* The copying call that ran when the device ran dry, and is not the ender's. */
-static const struct hec_host_launch *copying(const struct hec_state_gap *gap) {
-    const struct hec_host_thread *t = gap->thread;
-    for (size_t i = t ? hec_host_launch_from(t, gap->start_ns) : 0; i-- > 0;) {
-        const struct hec_host_launch *l = &t->launches[i];
+/* The copying call that ran when the device ran dry, and is not the ender's. next: the thread's first launch after that. */
+static const struct hec_host_launch *copying(const struct hec_state_gap *gap, size_t next) {
+    for (size_t i = next; i-- > 0;) {
+        const struct hec_host_launch *l = &gap->thread->launches[i];
         if (l->end_ns > gap->start_ns && l->start_ns != gap->launch_ns)
             return l->copy ? l : NULL;
         if (l->end_ns <= gap->start_ns)
@@ -112,50 +105,58 @@ static const struct hec_host_launch *copying(const struct hec_state_gap *gap) {
     return NULL;
 }
 
-bool hec_state_gap_wait(const struct hec_state_gap *gap, int64_t *began_ns, int64_t *ended_ns) {
-    const struct hec_host_segment *own = across(gap->thread, gap->start_ns);
-    const struct hec_host_segment *s = own ? own : across(gap->main, gap->start_ns);
-    const struct hec_host_launch *copy = s ? NULL : copying(gap);
-    bool waited = s && (s->label == HEC_HOST_SYNC || s->label == HEC_HOST_COPY);
-    if (waited) {
-        *began_ns = s->start_ns;
-        *ended_ns = s->end_ns;
+/* A thread at the instant at which the gap began. */
+struct moment {
+    const struct hec_host_segment *across; /* holds just before and just after; NULL: none */
+    size_t launch;                         /* the first that begins then or later */
+    int64_t idle_ns;                       /* since the last that it is known to have done */
+};
+
+static struct moment at(const struct hec_host_thread *t, int64_t t_ns) {
+    struct moment m = {NULL, 0, INT64_MIN};
+    size_t segment = t ? hec_host_segment_after(t, t_ns) : 0;
+    if (!t)
+        return m;
+    m.launch = hec_host_launch_from(t, t_ns);
+    if (segment < t->segment_count && t->segments[segment].start_ns < t_ns)
+        m.across = &t->segments[segment];
+    if (segment)
+        m.idle_ns = t->segments[segment - 1].end_ns;
+    if (m.launch)
+        m.idle_ns = larger(m.idle_ns, t->launches[m.launch - 1].end_ns);
+    return m;
+}
+
+void hec_state_gap_look(struct hec_state_gap *gap, int64_t busy_ns) {
+    struct moment own = at(gap->thread, gap->start_ns);
+    struct moment main = gap->main == gap->thread ? own : at(gap->main, gap->start_ns);
+    const struct hec_host_segment *s = own.across ? own.across : main.across;
+    const struct hec_host_launch *copy = s ? NULL : copying(gap, own.launch);
+    int64_t since = larger(own.idle_ns, main.idle_ns);
+    if (s) {
+        gap->waits = s->label == HEC_HOST_SYNC || s->label == HEC_HOST_COPY;
+        gap->wait_start_ns = since = s->start_ns;
+        gap->wait_end_ns = s->end_ns;
     } else if (copy) {
-        *began_ns = copy->start_ns;
-        *ended_ns = copy->end_ns;
+        gap->waits = true;
+        gap->wait_start_ns = since = copy->start_ns;
+        gap->wait_end_ns = copy->end_ns;
     }
-    return waited || copy;
-}
-
-/* End of the last that a thread is known to have done before t. */
-static int64_t idle_since(const struct hec_host_thread *t, int64_t t_ns) {
-    size_t segment = t ? hec_host_segment_after(t, t_ns) : 0, launch = t ? hec_host_launch_from(t, t_ns) : 0;
-    int64_t a = segment ? t->segments[segment - 1].end_ns : INT64_MIN;
-    return launch ? larger(a, t->launches[launch - 1].end_ns) : a;
-}
-
-uint32_t hec_state_gap_hidden_us(const struct hec_state_gap *gap, int64_t busy_ns) {
-    const struct hec_host_segment *own = across(gap->thread, gap->start_ns);
-    const struct hec_host_segment *s = own ? own : across(gap->main, gap->start_ns);
-    const struct hec_host_launch *copy = s ? NULL : copying(gap);
-    int64_t since = s ? s->start_ns : copy ? copy->start_ns : idle_since(gap->thread, gap->start_ns);
-    if (!s && !copy)
-        since = larger(since, idle_since(gap->main, gap->start_ns));
     since = larger(since, busy_ns);
     int64_t hidden = since > INT64_MIN / 2 ? (gap->start_ns - since) / 1000 : 0;
-    return hidden > 0 && hidden < UINT32_MAX ? (uint32_t)hidden : 0;
+    gap->hidden_us = hidden > 0 && hidden < UINT32_MAX ? (uint32_t)hidden : 0;
 }
 
 static int64_t sync_until(const struct hec_state_gap *gap, const struct hec_state_limits *limits) {
-    int64_t began, ended, until = gap->end_ns;
-    if (!hec_state_gap_wait(gap, &began, &ended))
+    int64_t until = gap->end_ns;
+    if (!gap->waits)
         return gap->start_ns;
     if (gap->thread) {
         size_t next = hec_host_launch_from(gap->thread, gap->start_ns);
         if (next < gap->thread->launch_count)
             until = smaller(until, gap->thread->launches[next].start_ns);
     }
-    return until - ended < limits->brief_ns ? until : ended;
+    return until - gap->wait_end_ns < limits->brief_ns ? until : gap->wait_end_ns;
 }
 
 /* Of calls alone launches are segments: a thread launched in [start, end). */
@@ -168,6 +169,8 @@ static bool launched_in(const struct hec_host_thread *t, int64_t start_ns, int64
 
 enum hec_state_wait hec_state_gap_copies(const struct hec_state_gap *gap, int64_t t_ns, bool next) {
     const struct hec_host_thread *t = gap->thread ? gap->thread : gap->main;
+    if (next && t && t->copied_ns <= t_ns)
+        return HEC_STATE_WAIT_OTHER;
     size_t i = t ? hec_host_launch_from(t, t_ns + 1) : 0, count = t ? t->launch_count : 0;
     i -= i > 0 && (!next || t->launches[i - 1].end_ns > t_ns);
     if (i >= count)
@@ -214,7 +217,9 @@ int hec_state_gap_explain(const struct hec_state_gap *gap, const struct hec_stat
     bool loads = launched && gap->kernel && returned - gap->launch_ns >= limits->load_ns;
     e.calling = loads ? HEC_STATE_STARTUP : HEC_STATE_LAUNCH;
     e.sync_until_ns = sync_until(gap, limits);
-    int err = by_segments(&e, gap->thread, gap->main == gap->thread ? NULL : gap->main, gap->start_ns, e.queued_ns);
+    int err = 0;
+    if (gap->start_ns < e.queued_ns)
+        err = by_segments(&e, gap->thread, gap->main == gap->thread ? NULL : gap->main, gap->start_ns, e.queued_ns);
     bool quick = gap->end_ns - e.queued_ns <= limits->close_ns;
     return err ? err : give(&e, e.queued_ns, gap->end_ns, quick ? HEC_STATE_LAUNCH : HEC_STATE_UNKNOWN);
 }

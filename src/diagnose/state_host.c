@@ -8,7 +8,7 @@
 struct hec_host_thread *hec_host_thread_new(void) {
     struct hec_host_thread *t = calloc(1, sizeof *t);
     if (t)
-        t->at_ns = INT64_MIN;
+        t->at_ns = t->copied_ns = INT64_MIN;
     return t;
 }
 
@@ -88,14 +88,21 @@ int hec_host_sampled(struct hec_host_thread *t, int64_t t_ns, int64_t period_ns,
     return 0;
 }
 
+static void note_copy(struct hec_host_thread *t, const struct hec_host_launch *l) {
+    if (l->wait && l->end_ns > t->copied_ns)
+        t->copied_ns = l->end_ns;
+}
+
 void hec_host_launched(struct hec_host_thread *t, int64_t start_ns, int64_t end_ns, bool copy, uint8_t wait) {
     size_t at = t->launch_count;
     t->seen = true;
     while (at && t->launches[at - 1].start_ns > start_ns)
         at--;
     if (at && t->launches[at - 1].start_ns == start_ns) { /* the call, then what it launched */
-        if (t->launches[at - 1].copy && copy)
+        if (t->launches[at - 1].copy && copy) {
             t->launches[at - 1].wait = wait;
+            note_copy(t, &t->launches[at - 1]);
+        }
         return;
     }
     if (t->launch_count == 2 * HEC_HOST_LAUNCHES) {
@@ -105,9 +112,11 @@ void hec_host_launched(struct hec_host_thread *t, int64_t start_ns, int64_t end_
         t->launch_count -= HEC_HOST_LAUNCHES;
         at -= HEC_HOST_LAUNCHES;
     }
-    memmove(&t->launches[at + 1], &t->launches[at], (t->launch_count - at) * sizeof *t->launches);
+    if (at < t->launch_count)
+        memmove(&t->launches[at + 1], &t->launches[at], (t->launch_count - at) * sizeof *t->launches);
     t->launches[at] = (struct hec_host_launch){start_ns, end_ns < start_ns ? start_ns : end_ns, copy, wait};
     t->launch_count++;
+    note_copy(t, &t->launches[at]);
 }
 
 /* The first index of [0, count) at which `later` is true, which it stays: from the end in leaps, then by halves. */
@@ -135,10 +144,10 @@ size_t hec_host_segment_search(const struct hec_host_thread *t, int64_t t_ns) {
     FIRST(t->segment_count, t->segments[i].end_ns > t_ns);
 }
 
-size_t hec_host_sample_from(const struct hec_host_thread *t, int64_t t_ns) {
+size_t hec_host_sample_search(const struct hec_host_thread *t, int64_t t_ns) {
     FIRST(t->sample_count, t->samples[i].t_ns >= t_ns);
 }
 
-size_t hec_host_launch_from(const struct hec_host_thread *t, int64_t t_ns) {
+size_t hec_host_launch_search(const struct hec_host_thread *t, int64_t t_ns) {
     FIRST(t->launch_count, t->launches[i].start_ns >= t_ns);
 }

@@ -54,6 +54,7 @@ struct hec_host_thread {
     size_t sample_count, sample_capacity;
     struct hec_host_launch launches[2 * HEC_HOST_LAUNCHES]; /* by start */
     size_t launch_count;
+    int64_t copied_ns; /* no launch that is waited for as a copy ends after it: most gaps are between kernels */
 };
 
 struct hec_host_thread *hec_host_thread_new(void);         /* NULL: no memory */
@@ -77,13 +78,21 @@ int hec_host_sampled(struct hec_host_thread *thread, int64_t t_ns, int64_t perio
 void hec_host_launched(struct hec_host_thread *thread, int64_t start_ns, int64_t end_ns, bool copy, uint8_t wait);
 
 /* Index of the first segment, sample or launch that ends (samples, launches: is, begins) after t, or at it for the
- * latter two; the count when none does. Quick near the end; _search where it is not the end. */
+ * latter two; the count when none does, as for most questions. Quick near the end; _search where it is not the end. */
 size_t hec_host_segment_search(const struct hec_host_thread *thread, int64_t t_ns);
+size_t hec_host_sample_search(const struct hec_host_thread *thread, int64_t t_ns);
+size_t hec_host_launch_search(const struct hec_host_thread *thread, int64_t t_ns);
 static inline size_t hec_host_segment_after(const struct hec_host_thread *thread, int64_t t_ns) {
     size_t count = thread->segment_count;
     return count && thread->segments[count - 1].end_ns > t_ns ? hec_host_segment_search(thread, t_ns) : count;
 }
-size_t hec_host_sample_from(const struct hec_host_thread *thread, int64_t t_ns);
-size_t hec_host_launch_from(const struct hec_host_thread *thread, int64_t t_ns);
+static inline size_t hec_host_sample_from(const struct hec_host_thread *thread, int64_t t_ns) {
+    size_t count = thread->sample_count;
+    return count && thread->samples[count - 1].t_ns >= t_ns ? hec_host_sample_search(thread, t_ns) : count;
+}
+static inline size_t hec_host_launch_from(const struct hec_host_thread *thread, int64_t t_ns) {
+    size_t count = thread->launch_count;
+    return count && thread->launches[count - 1].start_ns >= t_ns ? hec_host_launch_search(thread, t_ns) : count;
+}
 
 #endif
