@@ -473,12 +473,15 @@ static int find_source(const struct hec_summary_input *summary, struct machine *
 
 /* ---- what is kept ---- */
 
-/* A tracer in mode full or graph sees all that its process asks of a device. */
-static bool may_be_inferred(const struct hec_timeline_tables *tables) {
-    for (size_t i = 0; i < tables->tracer_count; i++)
-        if (tables->tracers[i].mode != HEC_TRACE_FULL && tables->tracers[i].mode != HEC_TRACE_GRAPH)
-            return true;
-    return false;
+/* A tracer in mode full or graph sees all that its process asks of a device; so does one whose windows leave next to nothing
+ * of the run out. */
+static bool may_be_inferred(struct hec_inferred_survey *s, int64_t end_ns) {
+    bool by_mode = false, by_windows = false;
+    for (size_t i = 0; i < s->tables->tracer_count; i++)
+        by_mode |= s->tables->tracers[i].mode != HEC_TRACE_FULL && s->tables->tracers[i].mode != HEC_TRACE_GRAPH;
+    for (size_t i = 0; i < s->process_count; i++)
+        by_windows |= hec_inferred_process_unseen(&s->processes[i], 0, end_ns);
+    return by_mode && by_windows;
 }
 
 static void drop(struct hec_inferred *f) {
@@ -526,9 +529,10 @@ int hec_inferred_begin(const struct hec_pass *pass, struct hec_inferred **out, s
     if (!f)
         return HEC_ERR_NOMEM;
     f->from = pass;
-    f->keeps = may_be_inferred(&pass->tables);
+    int err = hec_inferred_survey_begin(&f->survey, pass);
+    f->keeps = !err && may_be_inferred(&f->survey, pass->input->end_ns);
     *consumer = (struct hec_pass_consumer){f, f->keeps ? KINDS : HEC_INFERRED_CALLS, take_all};
-    return hec_inferred_survey_begin(&f->survey, pass);
+    return err;
 }
 
 static int view_tracks(struct hec_inferred *f) {

@@ -7,7 +7,7 @@
  *   - bursts come with calls of class LAUNCH (HEC_ACTIVITY_INFERRED) where the thread was launching
  * What a device was busy with is reported several times, by each variant, and first of all must have gone by: so the
  * records are kept, up to 256 MB of them. The file is read again where there are more, or where they were not kept
- * because all tracers were to see everything. */
+ * because all tracers, or their windows, were to see everything. */
 #ifndef HEC_DIAGNOSE_INFERRED_H
 #define HEC_DIAGNOSE_INFERRED_H
 

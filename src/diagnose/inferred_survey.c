@@ -56,6 +56,11 @@ struct hec_inferred_use *hec_inferred_survey_use(const struct hec_inferred_surve
     return only;
 }
 
+bool hec_inferred_process_unseen(struct hec_inferred_process *process, int64_t first_ns, int64_t last_ns) {
+    int64_t length = last_ns - first_ns, seen = hec_intervals_within(&process->windows, first_ns, last_ns);
+    return (double)(length - seen) > UNSEEN_LEAST * (double)length;
+}
+
 bool hec_inferred_process_seen(struct hec_inferred_process *process, int64_t t_ns) {
     return hec_intervals_within(&process->windows, t_ns, t_ns + 1) > 0;
 }
@@ -130,8 +135,7 @@ int hec_inferred_survey_decide(struct hec_inferred_survey *s) {
             used = s->uses[k].process == p;
         if (!used && add_use(s, p, s->only_device))
             return HEC_ERR_NOMEM;
-        int64_t seen = hec_intervals_within(&p->windows, p->first_ns, p->last_ns);
-        p->inferred = (double)(p->last_ns - p->first_ns - seen) > UNSEEN_LEAST * (double)(p->last_ns - p->first_ns);
+        p->inferred = hec_inferred_process_unseen(p, p->first_ns, p->last_ns);
     }
     return 0;
 }

@@ -51,6 +51,8 @@ void hec_inferred_survey_free(struct hec_inferred_survey *survey);
 struct hec_inferred_use *hec_inferred_survey_use(const struct hec_inferred_survey *survey,
                                                  const struct hec_activity *a);
 bool hec_inferred_process_seen(struct hec_inferred_process *process, int64_t t_ns);
+/* Windows leave too much of [first, last] out. */
+bool hec_inferred_process_unseen(struct hec_inferred_process *process, int64_t first_ns, int64_t last_ns);
 /* How many launches an activity of a thread stands for. */
 double hec_inferred_launches(const struct hec_activity *a);
 
