@@ -85,6 +85,11 @@ static int activities(void *context, uint32_t kinds, int (*visit)(void *, const 
     return hec_reader_activities(reader_of(context), kinds, visit, to, why);
 }
 
+static int beside(void *context, uint32_t kinds, const struct hec_activity_visitor *visitors, size_t count,
+                  struct hec_why *why) {
+    return hec_reader_activities_beside(reader_of(context), kinds, visitors, count, why);
+}
+
 static const char *left_out(void *context) {
     return hec_reader_left_out(reader_of(context));
 }
@@ -211,6 +216,7 @@ static int use_input(struct hec_reader *reader, const char *path, const struct h
                 .frames = frames,
                 .tracers = tracers,
                 .activities = activities,
+                .beside = beside,
             },
     };
     int err = collect_units(&source, args, why);

@@ -531,7 +531,7 @@ int hec_inferred_begin(const struct hec_pass *pass, struct hec_inferred **out, s
     f->from = pass;
     int err = hec_inferred_survey_begin(&f->survey, pass);
     f->keeps = !err && may_be_inferred(&f->survey, pass->input->end_ns);
-    *consumer = (struct hec_pass_consumer){f, f->keeps ? KINDS : HEC_INFERRED_CALLS, take_all};
+    *consumer = (struct hec_pass_consumer){f, f->keeps ? KINDS : HEC_INFERRED_CALLS, take_all, .apart = true};
     return err;
 }
 
@@ -566,6 +566,7 @@ static int make_view(struct hec_inferred *f) {
     f->input = *f->from->input;
     f->input.context = f;
     f->input.activities = activities;
+    f->input.beside = NULL;
     f->view.input = &f->input;
     int err = view_tracks(f);
     for (size_t i = 0; i < f->from->windows.count && !err; i++) {

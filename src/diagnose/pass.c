@@ -20,11 +20,14 @@ static int take_first(void *to, const struct hec_activity *a, size_t count) {
 }
 
 /* A file without activities has none. */
+static int found(int err) {
+    return err == HEC_ERR_NOTFOUND ? 0 : err;
+}
+
 static int visit_kinds(const struct hec_timeline_input *input, uint32_t kinds,
                        int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
                        struct hec_why *why) {
-    int err = input->activities && kinds ? input->activities(input->context, kinds, visit, to, why) : 0;
-    return err == HEC_ERR_NOTFOUND ? 0 : err;
+    return input->activities && kinds ? found(input->activities(input->context, kinds, visit, to, why)) : 0;
 }
 
 int hec_pass_open(const struct hec_timeline_input *input, struct hec_pass *out, struct hec_why *why) {
@@ -43,25 +46,34 @@ void hec_pass_close(struct hec_pass *pass) {
     hec_timeline_tables_free(&pass->tables);
 }
 
-struct all {
+struct part {
     const struct hec_pass_consumer *consumers;
     size_t count;
+    bool all, apart; /* which of them */
 };
 
 static int take(void *to, const struct hec_activity *activities, size_t count) {
-    const struct all *all = to;
+    const struct part *part = to;
     int err = 0;
-    for (size_t i = 0; i < all->count && !err; i++)
-        if (all->consumers[i].kinds)
-            err = all->consumers[i].take(all->consumers[i].context, activities, count);
+    for (size_t i = 0; i < part->count && !err; i++) {
+        const struct hec_pass_consumer *c = &part->consumers[i];
+        if (c->kinds && (part->all || c->apart == part->apart))
+            err = c->take(c->context, activities, count);
+    }
     return err;
 }
 
 int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *consumers, size_t count,
                  struct hec_why *why) {
-    struct all all = {consumers, count};
+    const struct hec_timeline_input *input = pass->input;
+    struct part all = {consumers, count, .all = true};
+    struct part parts[2] = {{consumers, count, .apart = false}, {consumers, count, .apart = true}};
+    const struct hec_activity_visitor visitors[2] = {{&parts[0], take}, {&parts[1], take}};
     uint32_t kinds = 0;
     for (size_t i = 0; i < count; i++)
         kinds |= consumers[i].kinds;
-    return visit_kinds(pass->input, kinds & ~FIRST_KINDS, take, &all, why);
+    kinds &= ~FIRST_KINDS;
+    if (!input->beside || !kinds)
+        return visit_kinds(input, kinds, take, &all, why);
+    return found(input->beside(input->context, kinds, visitors, 2, why));
 }

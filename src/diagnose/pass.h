@@ -25,6 +25,7 @@ struct hec_pass_consumer {
     void *context;
     uint32_t kinds;
     int (*take)(void *context, const struct hec_activity *activities, size_t count);
+    bool apart; /* shares nothing with those that are not: may be fed at the same time (beside of the input) */
 };
 
 /* All but windows and steps, to each consumer in turn. Once only. 0, or what a consumer or the input returned. */

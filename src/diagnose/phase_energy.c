@@ -165,7 +165,7 @@ int hec_phase_energy_begin(const struct hec_timeline_tables *tables, int64_t end
                 cover->name = id;
     }
     *phases = p;
-    *consumer = (struct hec_pass_consumer){p, HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE), take_phases};
+    *consumer = (struct hec_pass_consumer){p, HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE), take_phases, .apart = true};
     return HEC_OK;
 }
 

@@ -213,7 +213,7 @@ static int result(struct hec_source_modules_builder *b, int most, struct hec_sou
 struct hec_source_modules_builder *hec_source_modules_begin(const struct hec_timeline_tables *tables,
                                                             struct hec_pass_consumer *consumer) {
     struct hec_source_modules_builder *b = calloc(1, sizeof *b);
-    *consumer = (struct hec_pass_consumer){b, KINDS, take};
+    *consumer = (struct hec_pass_consumer){b, KINDS, take, .apart = true};
     if (b && (b->threads = calloc(tables->track_count + 1, sizeof(struct thread *)))) {
         b->tables = tables;
         return b;

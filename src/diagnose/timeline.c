@@ -260,7 +260,7 @@ int hec_timeline_begin(struct hec_pass *pass, struct hec_timeline_builder **out,
     b->pass = pass;
     b->tables = &pass->tables;
     b->steps = hec_step_survey_best(&pass->survey, b->tables);
-    *consumer = (struct hec_pass_consumer){b, KINDS, take};
+    *consumer = (struct hec_pass_consumer){b, KINDS, take, .apart = true};
     int err = prepare_devices(b);
     if (err) {
         hec_timeline_abandon(b);

@@ -149,6 +149,10 @@ struct hec_timeline_input {
     int (*activities)(void *context, uint32_t kinds,
                       int (*visit)(void *to, const struct hec_activity *activities, size_t count), void *to,
                       struct hec_why *why);
+    /* The same to several visitors that share nothing, so that it may call each from a thread of its own. NULL: there are
+     * none. */
+    int (*beside)(void *context, uint32_t kinds, const struct hec_activity_visitor *visitors, size_t count,
+                  struct hec_why *why);
     const struct hec_device *devices; /* for the occupancy limit: compute capability */
     int device_count;
     int64_t end_ns;     /* of the run; <= 0 unknown */

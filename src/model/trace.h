@@ -7,6 +7,7 @@
 #define HEC_MODEL_TRACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define HEC_TIME_UNKNOWN INT64_MIN
@@ -134,6 +135,12 @@ struct hec_activity {
     uint8_t reserved[6];
 };
 _Static_assert(sizeof(struct hec_activity) == 64, "analysed in arrays of millions");
+
+/* Takes activities in chunks, in order. 0: more may come; anything else ends what gives them, which returns it. */
+struct hec_activity_visitor {
+    void *context;
+    int (*visit)(void *context, const struct hec_activity *activities, size_t count);
+};
 
 /* How one process was traced. A later record of the same pid replaces the earlier one. */
 struct hec_tracer {

@@ -278,28 +278,26 @@ static int each_block(void *context, struct hec_ahead *ahead, struct hec_why *wh
 }
 
 /* What a pass needs is made where there is something to pass over. */
-static int merge_blocks(struct pass *pass,
-                        int (*visit)(void *context, const struct hec_activity *activities, size_t count), void *context,
+static int merge_blocks(struct pass *pass, const struct hec_activity_visitor *visitors, size_t count,
                         struct hec_why *why) {
     pass->packer = hec_packer_new();
     pass->block = malloc(HEC_ACTIVITY_BLOCK * sizeof *pass->block);
     if (!pass->packer || !pass->block)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     pass->reader->in_use = true;
-    int err = hec_ahead_run(each_block, pass, visit, context, why);
+    int err = hec_ahead_run(each_block, pass, visitors, count, why);
     pass->reader->in_use = false;
     return err;
 }
 
-int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
-                          int (*visit)(void *context, const struct hec_activity *activities, size_t count),
-                          void *context, struct hec_why *why) {
+int hec_reader_activities_beside(struct hec_reader *reader, uint32_t kinds,
+                                 const struct hec_activity_visitor *visitors, size_t count, struct hec_why *why) {
     int err = hec_reading_limits(reader, why);
     struct pass pass = {.reader = reader};
     if (!err)
         err = prepare(&pass, kinds, why);
     if (!err && (err = hec_reading_step(reader, pass.statement, why)) == 1)
-        err = merge_blocks(&pass, visit, context, why);
+        err = merge_blocks(&pass, visitors, count, why);
     for (size_t i = 0; i < pass.open; i++)
         run_free(pass.heap[i]);
     run_free(pass.spare);
@@ -308,4 +306,11 @@ int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
     hec_packer_free(pass.packer);
     sqlite3_finalize(pass.statement);
     return err;
+}
+
+int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
+                          int (*visit)(void *context, const struct hec_activity *activities, size_t count),
+                          void *context, struct hec_why *why) {
+    const struct hec_activity_visitor visitor = {context, visit};
+    return hec_reader_activities_beside(reader, kinds, &visitor, 1, why);
 }

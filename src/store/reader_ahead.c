@@ -4,49 +4,86 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Each thread sleeps until half of the chunks are for it, so that the two do not take turns: 2 MiB. */
+/* The source sleeps until half of the chunks are free, a visitor until half are filled, so that they do not take turns:
+ * 2 MiB. */
 #define CHUNKS 16
+
+struct taker {
+    struct hec_ahead *ahead;
+    const struct hec_activity_visitor *visitors; /* called one after the other */
+    size_t count;   /* 0: it takes none */
+    unsigned taken; /* chunks since the start */
+    int stop;       /* what a visitor answered */
+    pthread_t thread;
+};
 
 struct hec_ahead {
     hec_ahead_source source;
     void *source_context;
-    int (*visit)(void *context, const struct hec_activity *activities, size_t count);
-    void *context;
-    bool threaded;
+    struct taker *takers; /* the first is this thread's */
+    size_t taker_count;
+    bool threaded; /* the source has a thread of its own */
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    unsigned filled, taken; /* chunks since the start; filled - taken <= CHUNKS */
+    pthread_cond_t filling, taking; /* what the source waits for, and what takers do */
+    unsigned filled;                /* chunks since the start; no taker is more than CHUNKS behind */
     bool stopping, ended;
-    int err;     /* of the source, once it has ended */
-    int stopped; /* what visit said, where there is no thread */
+    int err; /* of the source, once it has ended */
     struct hec_why why;
-    size_t count[CHUNKS];
+    size_t length[CHUNKS];
     struct hec_activity chunk[CHUNKS][HEC_AHEAD_CHUNK];
 };
 
+/* Chunks that wait for the last taker. */
+static unsigned behind(const struct hec_ahead *a) {
+    unsigned most = 0;
+    for (size_t i = 0; i < a->taker_count; i++)
+        if (a->takers[i].count && a->filled - a->takers[i].taken > most)
+            most = a->filled - a->takers[i].taken;
+    return most;
+}
+
 struct hec_activity *hec_ahead_room(struct hec_ahead *a) {
-    if (!a->threaded)
-        return a->stopped ? NULL : a->chunk[0];
     pthread_mutex_lock(&a->mutex);
-    if (a->filled - a->taken == CHUNKS)
-        while (!a->stopping && a->filled - a->taken > CHUNKS / 2)
-            pthread_cond_wait(&a->changed, &a->mutex);
+    if (behind(a) == CHUNKS)
+        while (!a->stopping && behind(a) > CHUNKS / 2)
+            pthread_cond_wait(&a->filling, &a->mutex);
     bool stopping = a->stopping;
     pthread_mutex_unlock(&a->mutex);
     return stopping ? NULL : a->chunk[a->filled % CHUNKS];
 }
 
-void hec_ahead_put(struct hec_ahead *a, size_t count) {
-    if (!a->threaded) {
-        a->stopped = a->visit(a->context, a->chunk[0], count);
-        return;
-    }
+static void take(struct taker *t, unsigned at) {
+    for (size_t i = 0; i < t->count && !t->stop; i++)
+        t->stop = t->visitors[i].visit(t->visitors[i].context, t->ahead->chunk[at], t->ahead->length[at]);
+}
+
+/* After a chunk, or where a taker stops. */
+static void taken(struct taker *t) {
+    struct hec_ahead *a = t->ahead;
     pthread_mutex_lock(&a->mutex);
-    a->count[a->filled % CHUNKS] = count;
-    a->filled++;
-    if (a->filled - a->taken == CHUNKS / 2)
-        pthread_cond_signal(&a->changed);
+    t->taken++;
+    a->stopping |= t->stop != 0;
+    if (t->stop)
+        pthread_cond_broadcast(&a->taking);
+    if (t->stop || behind(a) == CHUNKS / 2)
+        pthread_cond_signal(&a->filling);
     pthread_mutex_unlock(&a->mutex);
+}
+
+void hec_ahead_put(struct hec_ahead *a, size_t count) {
+    pthread_mutex_lock(&a->mutex);
+    a->length[a->filled % CHUNKS] = count;
+    a->filled++;
+    bool half = false;
+    for (size_t i = 0; i < a->taker_count; i++)
+        half |= a->filled - a->takers[i].taken == CHUNKS / 2;
+    if (half)
+        pthread_cond_broadcast(&a->taking);
+    pthread_mutex_unlock(&a->mutex);
+    if (!a->threaded) {
+        take(&a->takers[0], (a->filled - 1) % CHUNKS);
+        taken(&a->takers[0]);
+    }
 }
 
 static void *fill(void *context) {
@@ -55,64 +92,85 @@ static void *fill(void *context) {
     pthread_mutex_lock(&a->mutex);
     a->err = err;
     a->ended = true;
-    pthread_cond_signal(&a->changed);
+    pthread_cond_broadcast(&a->taking);
     pthread_mutex_unlock(&a->mutex);
     return NULL;
 }
 
 /* The number of chunks that wait; 0: there are no more. */
-static unsigned wait_for_some(struct hec_ahead *a) {
+static unsigned wait_for_some(struct taker *t) {
+    struct hec_ahead *a = t->ahead;
     pthread_mutex_lock(&a->mutex);
-    if (a->filled == a->taken)
-        while (!a->ended && a->filled - a->taken < CHUNKS / 2)
-            pthread_cond_wait(&a->changed, &a->mutex);
-    unsigned some = a->filled - a->taken;
+    if (a->filled == t->taken)
+        while (!a->ended && !a->stopping && a->filled - t->taken < CHUNKS / 2)
+            pthread_cond_wait(&a->taking, &a->mutex);
+    unsigned some = a->stopping ? 0 : a->filled - t->taken;
     pthread_mutex_unlock(&a->mutex);
     return some;
 }
 
-static int take_all(struct hec_ahead *a) {
-    int stop = 0;
-    for (unsigned some; !stop && (some = wait_for_some(a)) > 0;)
-        for (; some > 0 && !stop; some--) {
-            unsigned at = a->taken % CHUNKS;
-            stop = a->visit(a->context, a->chunk[at], a->count[at]);
-            pthread_mutex_lock(&a->mutex);
-            a->taken++;
-            a->stopping = stop != 0;
-            if (stop || a->filled - a->taken == CHUNKS / 2)
-                pthread_cond_signal(&a->changed);
-            pthread_mutex_unlock(&a->mutex);
+static void *take_all(void *context) {
+    struct taker *t = context;
+    for (unsigned some; !t->stop && (some = wait_for_some(t)) > 0;)
+        for (; some > 0 && !t->stop; some--) {
+            take(t, t->taken % CHUNKS);
+            taken(t);
         }
-    return stop;
+    return NULL;
 }
 
-int hec_ahead_run(hec_ahead_source source, void *source_context,
-                  int (*visit)(void *context, const struct hec_activity *activities, size_t count), void *context,
-                  struct hec_why *why) {
-    struct hec_ahead *a = calloc(1, sizeof *a);
+/* A thread for each visitor, from the last on, before there are chunks; the first taker calls those for which there is none.
+ * Returns how many those are. */
+static size_t start_takers(struct hec_ahead *a, const struct hec_activity_visitor *visitors) {
+    size_t own = a->taker_count;
+    for (size_t i = 0; i < a->taker_count; i++)
+        a->takers[i] = (struct taker){.ahead = a, .visitors = &visitors[i], .count = 1};
+    while (own > 1 && pthread_create(&a->takers[own - 1].thread, NULL, take_all, &a->takers[own - 1]) == 0)
+        own--;
+    a->takers[0].count = own;
+    for (size_t i = 1; i < own; i++)
+        a->takers[i].count = 0;
+    return own;
+}
+
+static void run(struct hec_ahead *a, const struct hec_activity_visitor *visitors) {
     pthread_t thread;
-    if (!a)
+    size_t own = start_takers(a, visitors);
+    a->threaded = true;
+    if (pthread_create(&thread, NULL, fill, a) != 0) {
+        a->threaded = false;
+        fill(a);
+    }
+    take_all(&a->takers[0]);
+    for (size_t i = own; i < a->taker_count; i++)
+        pthread_join(a->takers[i].thread, NULL);
+    if (a->threaded)
+        pthread_join(thread, NULL);
+}
+
+int hec_ahead_run(hec_ahead_source source, void *source_context, const struct hec_activity_visitor *visitors,
+                  size_t count, struct hec_why *why) {
+    struct hec_ahead *a = calloc(1, sizeof *a);
+    if (!a || !(a->takers = calloc(count, sizeof *a->takers))) {
+        free(a);
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    }
     a->source = source;
     a->source_context = source_context;
-    a->visit = visit;
-    a->context = context;
-    a->threaded = true;
+    a->taker_count = count;
     pthread_mutex_init(&a->mutex, NULL);
-    pthread_cond_init(&a->changed, NULL);
-    if (pthread_create(&thread, NULL, fill, a) == 0) {
-        a->stopped = take_all(a);
-        pthread_join(thread, NULL);
-    } else {
-        a->threaded = false;
-        a->err = source(source_context, a, &a->why);
-    }
-    int err = a->stopped ? a->stopped : a->err;
-    if (!a->stopped && a->err)
-        hec_fail(why, a->err, "%s", a->why.text);
-    pthread_cond_destroy(&a->changed);
+    pthread_cond_init(&a->filling, NULL);
+    pthread_cond_init(&a->taking, NULL);
+    run(a, visitors);
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++)
+        err = a->takers[i].stop;
+    if (!err && a->err)
+        err = hec_fail(why, a->err, "%s", a->why.text);
+    pthread_cond_destroy(&a->taking);
+    pthread_cond_destroy(&a->filling);
     pthread_mutex_destroy(&a->mutex);
+    free(a->takers);
     free(a);
     return err;
 }

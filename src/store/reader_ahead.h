@@ -1,4 +1,4 @@
-/* Inside the reader: activities are unpacked in a thread of its own, while the caller looks at those before. */
+/* Inside the reader: activities are unpacked in a thread of its own, while visitors look at those before. */
 #ifndef HEC_STORE_READER_AHEAD_H
 #define HEC_STORE_READER_AHEAD_H
 
@@ -18,10 +18,11 @@ typedef int (*hec_ahead_source)(void *context, struct hec_ahead *ahead, struct h
 struct hec_activity *hec_ahead_room(struct hec_ahead *ahead);
 void hec_ahead_put(struct hec_ahead *ahead, size_t count);
 
-/* The chunks in order, to the end or until visit answers with something else than 0, which is returned; otherwise what
- * the source returned, after all that it put. Where no thread can be made, the source runs in this one. */
-int hec_ahead_run(hec_ahead_source source, void *source_context,
-                  int (*visit)(void *context, const struct hec_activity *activities, size_t count), void *context,
-                  struct hec_why *why);
+/* The chunks in order to each visitor, to the end or until one answers with something else than 0, which is returned (of
+ * several, what the first of them answered); otherwise what the source returned, after all that it put. The first visitor is
+ * called from this thread, each other one from its own, where threads can be made; else all from this one, and the source runs
+ * in it too. */
+int hec_ahead_run(hec_ahead_source source, void *source_context, const struct hec_activity_visitor *visitors,
+                  size_t count, struct hec_why *why);
 
 #endif

@@ -45,7 +45,7 @@ static void all_in_order(void **unused) {
     for (size_t i = 0; i < LENGTHS; i++) {
         struct source source = {.chunks = lengths[i]};
         struct seen seen = {.in_order = true};
-        assert_int_equal(hec_ahead_run(give, &source, see, &seen, NULL), 0);
+        assert_int_equal(hec_ahead_run(give, &source, &(struct hec_activity_visitor){&seen, see}, 1, NULL), 0);
         assert_int_equal(seen.next, lengths[i] * HEC_AHEAD_CHUNK + 3);
         assert_true(seen.in_order && !source.refused);
     }
@@ -57,7 +57,7 @@ static void an_error_comes_after_what_was_good(void **unused) {
         struct source source = {.chunks = lengths[i], .err = HEC_ERR_CORRUPT};
         struct seen seen = {.in_order = true};
         struct hec_why why = {""};
-        assert_int_equal(hec_ahead_run(give, &source, see, &seen, &why), HEC_ERR_CORRUPT);
+        assert_int_equal(hec_ahead_run(give, &source, &(struct hec_activity_visitor){&seen, see}, 1, &why), HEC_ERR_CORRUPT);
         assert_int_equal(seen.next, lengths[i] * HEC_AHEAD_CHUNK + 3);
         assert_string_equal(why.text, "the end");
     }
@@ -68,7 +68,7 @@ static void a_visitor_stops_it(void **unused) {
     for (int64_t at = 1; at <= 40; at++) {
         struct source source = {.chunks = 1000, .err = HEC_ERR_CORRUPT};
         struct seen seen = {.in_order = true, .stop_at = at * HEC_AHEAD_CHUNK};
-        assert_int_equal(hec_ahead_run(give, &source, see, &seen, NULL), 42);
+        assert_int_equal(hec_ahead_run(give, &source, &(struct hec_activity_visitor){&seen, see}, 1, NULL), 42);
         assert_int_equal(seen.next, at * HEC_AHEAD_CHUNK);
         assert_true(source.refused && source.next < (at + 40) * HEC_AHEAD_CHUNK);
     }
