@@ -390,15 +390,7 @@ static int advance(struct hec_unmix *unmix, int class, int64_t to_ns) {
     return err;
 }
 
-int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
-    struct hec_shares *shares = &unmix->shares;
-    if (class < 0 || class >= unmix->options.classes)
-        return HEC_ERR_USAGE;
-    if (shares->begun && start_ns == shares->now_ns && end_ns > start_ns && end_ns < shares->edge_ns &&
-        end_ns < unmix->ready_ns) { /* as a rule */
-        hec_shares_add(shares, class, end_ns);
-        return 0;
-    }
+int hec_unmix_advance(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
     int err = 0;
     if (!unmix->shares.begun && start_ns < end_ns) {
         hec_shares_begin(&unmix->shares, start_ns);
@@ -407,6 +399,11 @@ int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t start_ns, int64_
     if (!err && start_ns > unmix->shares.now_ns)
         err = advance(unmix, -1, start_ns);
     return err ? err : advance(unmix, class, end_ns);
+}
+
+int hec_unmix_piece(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
+    return class < 0 || class >= unmix->options.classes ? HEC_ERR_USAGE
+                                                        : hec_unmix_next(unmix, class, start_ns, end_ns);
 }
 
 int hec_unmix_extra(struct hec_unmix *unmix, int class, double seconds) {

@@ -38,6 +38,7 @@ static double fit_watts(const struct hec_response_rows *rows, int window, const 
     double a[HEC_NNLS_MAX * HEC_NNLS_MAX] = {0}, b[HEC_NNLS_MAX] = {0};
     double sum = 0;
     for (int i = 0; i < count; i++) {
+        int some[HEC_NNLS_MAX], n = 0;
         double *row = x + (int64_t)i * classes;
         const float *z = row_of(rows, window, i);
         if (!(rows->covered[i] >> window & 1))
@@ -48,8 +49,11 @@ static double fit_watts(const struct hec_response_rows *rows, int window, const 
             for (int c = 0; response[k] != 0 && c < classes; c++)
                 row[c] += response[k] * (double)z[k * classes + c];
         for (int c = 0; c < classes; c++) {
-            for (int d = 0; row[c] != 0 && d <= c; d++)
-                a[c * classes + d] += row[c] * row[d];
+            if (row[c] == 0)
+                continue;
+            some[n++] = c; /* as a rule a few of all */
+            for (int d = 0; d < n; d++)
+                a[c * classes + some[d]] += row[c] * row[some[d]];
             b[c] += row[c] * (y[i] - mean);
         }
     }

@@ -4,7 +4,7 @@
 #include "base/list.h"
 #include "diagnose/feed.h"
 #include "diagnose/watts/pricing.h"
-#include "diagnose/watts/unmix.h"
+#include "diagnose/watts/unmix_state.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -175,7 +175,7 @@ static int take_piece(struct supply *s, const struct hec_state_piece *piece, boo
         int class = hec_pricing_class(&s->order, piece);
         if (hec_pricing_tight(piece))
             s->tight_ns += piece->end_ns - piece->start_ns;
-        err = hec_unmix_piece(s->unmix, class, piece->start_ns, piece->end_ns);
+        err = hec_unmix_next(s->unmix, class, piece->start_ns, piece->end_ns);
     }
     return !err && s->profiler && seen ? hec_class_profiler_piece(s->profiler, piece) : err;
 }
