@@ -57,7 +57,7 @@ static double comm_share(const struct hec_timeline *reported, int device) {
     return 0;
 }
 
-static int give_piece(struct build *b, int device, const struct hec_state_piece *piece) {
+static int give_piece(struct build *b, int device, const struct hec_state_piece *piece, bool seen) {
     const struct hec_steady *steady = steady_of(b, device);
     struct hec_state_piece clipped;
     const struct hec_state_piece *inside = hec_steady_clip(steady, piece, &clipped);
@@ -70,27 +70,32 @@ static int give_piece(struct build *b, int device, const struct hec_state_piece 
     if (inside)
         err = hec_gaps_piece(&b->gaps, device, inside, steady->known);
     hec_calls_piece(b->calls, device, piece);
-    bool seen = !b->inferred || hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
-    if (!err && b->tapes && bit_of(device))
-        err = hec_tape_add(&b->tape[device], piece, seen);
-    return err;
+    return !err && b->tapes && bit_of(device) ? hec_tape_add(&b->tape[device], piece, seen) : err;
+}
+
+static int give_inferred(struct build *b, int device, const struct hec_state_piece *piece) {
+    return give_piece(b, device, piece, hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns));
 }
 
 /* Of kernels that nobody saw, so much is communication as of those in the glimpse. */
-static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
-    struct build *b = context;
+static int take_inferred(struct build *b, int device, const struct hec_state_piece *piece) {
     struct hec_state_piece compute = *piece, comm = *piece;
-    bool seen = !b->inferred || piece->state != HEC_STATE_COMPUTE ||
+    bool seen = piece->state != HEC_STATE_COMPUTE ||
                 hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
     double share = seen ? 0 : comm_share(b->reported, device);
     if (!(share > 0))
-        return give_piece(b, device, piece);
+        return give_inferred(b, device, piece);
     compute.end_ns -= (int64_t)(share * (double)(piece->end_ns - piece->start_ns));
     comm.start_ns = compute.end_ns;
     comm.state = HEC_STATE_COMM;
     comm.kernel_class = HEC_KERNEL_CLASS_COMM;
-    int err = compute.start_ns < compute.end_ns ? give_piece(b, device, &compute) : 0;
-    return !err && comm.start_ns < comm.end_ns ? give_piece(b, device, &comm) : err;
+    int err = compute.start_ns < compute.end_ns ? give_inferred(b, device, &compute) : 0;
+    return !err && comm.start_ns < comm.end_ns ? give_inferred(b, device, &comm) : err;
+}
+
+static int take_piece(void *context, int device, const struct hec_state_piece *piece) {
+    struct build *b = context;
+    return b->inferred ? take_inferred(b, device, piece) : give_piece(b, device, piece, true);
 }
 
 static int take_sample(void *context, int device, const struct hec_state_sample *sample) {

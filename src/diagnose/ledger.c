@@ -34,7 +34,8 @@ struct device {
 
 struct hec_ledger_builder {
     struct device *devices;
-    int device_count, last; /* the device of the last piece */
+    int device_count;
+    struct device *last;                  /* of the last piece; NULL: none yet */
     const struct hec_device_steps *steps; /* while pieces come */
     bool stepped[HEC_DEVICE_MAX];         /* which of them have any, for the end */
 };
@@ -56,11 +57,9 @@ void hec_ledger_abandon(struct hec_ledger_builder *builder) {
 }
 
 static struct device *device_of(struct hec_ledger_builder *b, int device, int64_t from_ns) {
-    if (b->last < b->device_count && b->devices[b->last].device == device)
-        return &b->devices[b->last];
-    for (b->last = 0; b->last < b->device_count; b->last++)
-        if (b->devices[b->last].device == device)
-            return &b->devices[b->last];
+    for (int i = 0; i < b->device_count; i++)
+        if (b->devices[i].device == device)
+            return &b->devices[i];
     struct device *grown = realloc(b->devices, ((size_t)b->device_count + 1) * sizeof *grown);
     if (!grown)
         return NULL;
@@ -150,30 +149,46 @@ static void add_to_steps(struct device *d, const struct hec_step_list *steps, co
         d->before_ns[i] = traced_so_far(d, i);
 }
 
-int hec_ledger_piece(struct hec_ledger_builder *builder, int device, const struct hec_state_piece *piece) {
-    struct device *d = device_of(builder, device, piece->start_ns);
-    if (!d)
-        return HEC_ERR_NOMEM;
+static void add_traced(struct device *d, const struct hec_state_piece *piece) {
     struct stratum *s = &d->strata[piece->phase];
     int64_t length = piece->end_ns - piece->start_ns;
-    const struct hec_step_list *steps = NULL;
-    if (!piece->traced || piece->end_ns >= d->same_step_ns) {
-        steps = hec_device_steps_of(builder->steps, device);
-        settle_step(d);
-        d->in_step = false;
-        d->same_step_ns = INT64_MAX;
-    }
     d->to_ns = piece->end_ns;
-    if (!piece->traced) {
-        close_window(d);
-        s->untraced_ns += length;
+    s->now_ns[piece->state] += length;
+    if (piece->state == HEC_STATE_COMPUTE)
+        s->class_ns[piece->kernel_class] += length;
+}
+
+static __attribute__((noinline)) int add_piece(struct hec_ledger_builder *builder, int device,
+                                               const struct hec_state_piece *piece) {
+    struct device *d = builder->last = device_of(builder, device, piece->start_ns);
+    if (!d)
+        return HEC_ERR_NOMEM;
+    if (piece->traced && piece->end_ns < d->same_step_ns) {
+        add_traced(d, piece);
+        return 0;
+    }
+    const struct hec_step_list *steps = hec_device_steps_of(builder->steps, device);
+    settle_step(d);
+    d->in_step = false;
+    d->same_step_ns = INT64_MAX;
+    if (piece->traced) {
+        add_traced(d, piece);
     } else {
-        s->now_ns[piece->state] += length;
-        if (piece->state == HEC_STATE_COMPUTE)
-            s->class_ns[piece->kernel_class] += length;
+        close_window(d);
+        d->strata[piece->phase].untraced_ns += piece->end_ns - piece->start_ns;
+        d->to_ns = piece->end_ns;
     }
     if (steps)
         add_to_steps(d, steps, piece);
+    return 0;
+}
+
+/* Most of tens of millions change but two sums: add_piece is apart so that those need no registers saved. */
+int hec_ledger_piece(struct hec_ledger_builder *builder, int device, const struct hec_state_piece *piece) {
+    struct device *d = builder->last;
+    if (!d || d->device != device || !piece->traced || piece->end_ns >= d->same_step_ns)
+        return add_piece(builder, device, piece);
+    add_traced(d, piece);
     return 0;
 }
 

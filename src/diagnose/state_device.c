@@ -107,8 +107,16 @@ static int put_traced(struct hec_state_device *d, struct hec_state_piece piece) 
     return d->traced.everywhere ? put(d, &piece) : put_by_phase(d, piece);
 }
 
-/* Rule 1: cut where the trace was off. */
-static int put_in_parts(struct hec_state_device *d, struct hec_state_piece piece) {
+/* Rule 1: cut where the trace was off. Apart from put_by_window, which as a rule needs no room for a piece. */
+static __attribute__((noinline)) int put_in_parts(struct hec_state_device *d, int64_t start_ns, int64_t end_ns,
+                                                  uint32_t frame, enum hec_state state, int kernel_class, int wait) {
+    struct hec_state_piece piece = {.start_ns = start_ns,
+                                    .end_ns = end_ns,
+                                    .frame = frame,
+                                    .state = (uint8_t)state,
+                                    .kernel_class = (uint8_t)kernel_class,
+                                    .wait = (uint8_t)wait,
+                                    .traced = true};
     int64_t end = piece.end_ns;
     int err = 0;
     if (d->traced.everywhere)
@@ -137,13 +145,7 @@ static inline int put_by_window(struct hec_state_device *d, int64_t start_ns, in
     if (end_ns <= d->blind_ns && (d->traced.everywhere || (in && !phases)))
         return put_values(d, start_ns, end_ns, frame, (uint8_t)state, (uint8_t)kernel_class, (uint8_t)wait,
                           HEC_STATE_PHASE_NONE, true);
-    return put_in_parts(d, (struct hec_state_piece){.start_ns = start_ns,
-                                                    .end_ns = end_ns,
-                                                    .frame = frame,
-                                                    .state = (uint8_t)state,
-                                                    .kernel_class = (uint8_t)kernel_class,
-                                                    .wait = (uint8_t)wait,
-                                                    .traced = true});
+    return put_in_parts(d, start_ns, end_ns, frame, state, kernel_class, wait);
 }
 
 /* ---- stack samples ---- */

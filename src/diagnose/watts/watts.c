@@ -22,27 +22,17 @@ _Static_assert(HEC_STATE_COUNT + HEC_PRICING_KINDS - 1 <= HEC_UNMIX_CLASSES, "a 
 
 /* ---- the tape ---- */
 
-/* A piece is a word: its length in ns, kernel class, state, seen, traced. A longer one has LONG for its length, which follows
- * in two words, lower first. */
-#define CLASS_BITS 5
-#define STATE_BITS 4
-#define LONG (UINT32_MAX >> (CLASS_BITS + STATE_BITS + 2)) /* 2 ms */
-_Static_assert(HEC_KERNEL_CLASS_COUNT <= 1 << CLASS_BITS && HEC_STATE_COUNT <= 1 << STATE_BITS, "bits of a piece");
-
-int hec_tape_add(struct hec_tape *tape, const struct hec_state_piece *piece, bool seen) {
+int hec_tape_add_slowly(struct hec_tape *tape, const struct hec_state_piece *piece, bool seen) {
     uint64_t length = (uint64_t)(piece->end_ns - piece->start_ns);
-    uint32_t word = length < LONG ? (uint32_t)length : LONG;
-    word = word << CLASS_BITS | piece->kernel_class;
-    word = (word << STATE_BITS | piece->state) << 2 | (uint32_t)seen << 1 | piece->traced;
     if (!tape->count)
         tape->start_ns = tape->end_ns = piece->start_ns;
-    if (piece->start_ns != tape->end_ns || tape->count >= HEC_TAPE_WORDS)
+    if (piece->start_ns != tape->end_ns || tape->count + 3 > HEC_TAPE_WORDS)
         return 0;
     if (!hec_list_room(tape->words, tape->count + 2, tape->capacity, 4096))
         return HEC_ERR_NOMEM;
     tape->end_ns = piece->end_ns;
-    tape->words[tape->count++] = word;
-    if (length >= LONG) {
+    tape->words[tape->count++] = hec_tape_word(piece, seen, length < HEC_TAPE_LONG ? length : HEC_TAPE_LONG);
+    if (length >= HEC_TAPE_LONG) {
         tape->words[tape->count++] = (uint32_t)length;
         tape->words[tape->count++] = (uint32_t)(length >> 32);
     }
@@ -185,16 +175,16 @@ static int play(struct supply *s, const struct hec_tape *tape) {
     int err = 0;
     for (size_t at = 0; at < tape->count && !err;) {
         uint32_t word = tape->words[at++];
-        uint64_t length = word >> (2 + STATE_BITS + CLASS_BITS);
-        if (length == LONG) {
+        uint64_t length = word >> (2 + HEC_TAPE_STATE_BITS + HEC_TAPE_CLASS_BITS);
+        if (length == HEC_TAPE_LONG) {
             length = tape->words[at] | (uint64_t)tape->words[at + 1] << 32;
             at += 2;
         }
         piece.start_ns = piece.end_ns;
         piece.end_ns += (int64_t)length;
         piece.traced = word & 1;
-        piece.state = word >> 2 & ((1 << STATE_BITS) - 1);
-        piece.kernel_class = word >> (2 + STATE_BITS) & ((1 << CLASS_BITS) - 1);
+        piece.state = word >> 2 & ((1 << HEC_TAPE_STATE_BITS) - 1);
+        piece.kernel_class = word >> (2 + HEC_TAPE_STATE_BITS) & ((1 << HEC_TAPE_CLASS_BITS) - 1);
         err = take_piece(s, &piece, word & 2);
     }
     return err;
