@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #define CORES_MAX (1 << 20)
 #define RANKS_MAX 1000000
 #define LOADER_WORKERS_MAX 100000
+#define TASKS_MAX 8 /* at once */
 
 struct source {
     struct hec_reader *reader;
@@ -92,6 +94,29 @@ static int beside(void *context, uint32_t kinds, const struct hec_activity_visit
 
 static const char *left_out(void *context) {
     return hec_reader_left_out(reader_of(context));
+}
+
+static void *run_task(void *to) {
+    const struct hec_task *task = to;
+    task->run(task->context);
+    return NULL;
+}
+
+/* All but the first in threads, where they can be made. */
+static void together(const struct hec_task *tasks, size_t count) {
+    pthread_t thread[TASKS_MAX];
+    size_t started = 0;
+    for (size_t i = count; i-- > 1;) {
+        void *task = (void *)&tasks[i];
+        if (started < TASKS_MAX && pthread_create(&thread[started], NULL, run_task, task) == 0)
+            started++;
+        else
+            run_task(task);
+    }
+    if (count)
+        tasks[0].run(tasks[0].context);
+    while (started > 0)
+        pthread_join(thread[--started], NULL);
 }
 
 /* Of this machine, where the run was recorded on one of its devices; a damaged file counts as none. */
@@ -207,6 +232,7 @@ static int use_input(struct hec_reader *reader, const char *path, const struct h
         .phases = phases,
         .left_out = left_out,
         .peaks = peaks,
+        .together = together,
         .timeline =
             {
                 .context = &source,

@@ -193,6 +193,11 @@ static inline bool hec_summary_failed(const struct hec_summary *s) {
  * and is returned; HEC_ERR_NOTFOUND means the same as an empty pass. */
 typedef int (*hec_series_visitor)(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid,
                                   size_t count);
+struct hec_task {
+    void (*run)(void *context);
+    void *context;
+};
+
 struct hec_summary_input {
     void *context;
     /* may be called several times for the same series */
@@ -218,6 +223,10 @@ struct hec_summary_input {
 
     /* What `hec calibrate` measured of a device: 0, anything else where it did not. NULL: nothing was. */
     int (*peaks)(void *context, const struct hec_device *device, struct hec_peaks *out);
+
+    /* Runs tasks that share nothing that one of them writes, at once if it likes, and returns after all. NULL: they run one
+     * after the other. */
+    void (*together)(const struct hec_task *tasks, size_t count);
 
     struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
 

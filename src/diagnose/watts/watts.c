@@ -159,21 +159,28 @@ static int read_supply(const struct hec_summary_input *input, const struct hec_t
     return err ? err : s->err;
 }
 
-static int take_piece(struct supply *s, const struct hec_state_piece *piece, bool seen) {
-    int err = 0;
-    if (s->unmix && piece->traced) {
-        int class = hec_pricing_class(&s->order, piece);
-        if (hec_pricing_tight(piece))
-            s->tight_ns += piece->end_ns - piece->start_ns;
-        err = hec_unmix_next(s->unmix, class, piece->start_ns, piece->end_ns);
-    }
-    return !err && s->profiler && seen ? hec_class_profiler_piece(s->profiler, piece) : err;
+/* The tape for one of those that are fed from it. */
+struct player {
+    const struct hec_tape *tape;
+    struct supply *supply;
+    struct hec_class_profiler *profiler;
+    int err;
+};
+
+static int take_state(const struct player *p, const struct hec_state_piece *piece) {
+    struct supply *s = p->supply;
+    if (!piece->traced)
+        return 0;
+    if (hec_pricing_tight(piece))
+        s->tight_ns += piece->end_ns - piece->start_ns;
+    return hec_unmix_next(s->unmix, hec_pricing_class(&s->order, piece), piece->start_ns, piece->end_ns);
 }
 
-static int play(struct supply *s, const struct hec_tape *tape) {
+/* Inline, so that it is made for either. */
+static inline void play(struct player *p, bool classes) {
+    const struct hec_tape *tape = p->tape;
     struct hec_state_piece piece = {.end_ns = tape->start_ns};
-    int err = 0;
-    for (size_t at = 0; at < tape->count && !err;) {
+    for (size_t at = 0; at < tape->count && !p->err;) {
         uint32_t word = tape->words[at++];
         uint64_t length = word >> (2 + HEC_TAPE_STATE_BITS + HEC_TAPE_CLASS_BITS);
         if (length == HEC_TAPE_LONG) {
@@ -185,9 +192,35 @@ static int play(struct supply *s, const struct hec_tape *tape) {
         piece.traced = word & 1;
         piece.state = word >> 2 & ((1 << HEC_TAPE_STATE_BITS) - 1);
         piece.kernel_class = word >> (2 + HEC_TAPE_STATE_BITS) & ((1 << HEC_TAPE_CLASS_BITS) - 1);
-        err = take_piece(s, &piece, word & 2);
+        if (!classes)
+            p->err = take_state(p, &piece);
+        else if (word & 2)
+            p->err = hec_class_profiler_piece(p->profiler, &piece);
     }
-    return err;
+}
+
+static void play_states(void *player) {
+    play(player, false);
+}
+
+static void play_classes(void *player) {
+    play(player, true);
+}
+
+/* States and classes share nothing but the tape, which is long: at once where the input can. */
+static int play_all(const struct hec_summary_input *input, struct supply *s, const struct hec_tape *tape) {
+    struct player states = {.tape = tape, .supply = s}, classes = {.tape = tape, .profiler = s->profiler};
+    struct hec_task tasks[2];
+    size_t count = 0;
+    if (s->unmix)
+        tasks[count++] = (struct hec_task){play_states, &states};
+    if (s->profiler)
+        tasks[count++] = (struct hec_task){play_classes, &classes};
+    if (input->together)
+        input->together(tasks, count);
+    for (size_t i = 0; i < count && !input->together; i++)
+        tasks[i].run(tasks[i].context);
+    return states.err ? states.err : classes.err;
 }
 
 /* ---- the whole ---- */
@@ -251,7 +284,7 @@ int hec_watts_price(const struct hec_summary_input *input, const struct hec_time
     bool unused = ledger->basis == HEC_LEDGER_UNUSED;
     int err = read_supply(input, timeline, &s, why);
     if (!err)
-        err = play(&s, tape ? tape : &none);
+        err = play_all(input, &s, tape ? tape : &none);
     if (!err && unused)
         price_unused(ledger, &device->energy, out->why, out->how);
     else if (!err)
