@@ -4,6 +4,7 @@
 #include "diagnose/kernel_class.h"
 #include "diagnose/steady.h"
 #include "diagnose/timeline_tables.h"
+#include "diagnose/traced.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ struct device {
     int index;
     bool used;
     struct hec_steady span;
-    int64_t first_ns, traced_ns;
+    int64_t first_ns;
     int64_t from_ns, to_ns; /* the span, as the device sees it: from the end of what was launched before it, to that of
                                what was launched in it */
     int64_t copies;         /* so far */
@@ -67,6 +68,10 @@ struct hec_calls {
     struct device *devices;
     size_t device_count;
     struct use *uses; /* process x device */
+    struct covered {
+        int index;
+        struct hec_intervals traced, tail;
+    } * covered; /* as devices; apart, for pieces may come from another thread */
 };
 
 /* ---- before ---- */
@@ -96,10 +101,11 @@ static int place_tracks(struct hec_calls *c) {
     int err = hec_timeline_devices(c->tables, &indices, &c->device_count);
     c->devices = err ? NULL : calloc(c->device_count + 1, sizeof *c->devices);
     c->uses = err ? NULL : calloc((c->track_count + 1) * (c->device_count + 1), sizeof *c->uses);
-    for (size_t i = 0; c->devices && i < c->device_count; i++)
-        c->devices[i].index = c->devices[i].facts.device = indices[i];
+    c->covered = err ? NULL : calloc(c->device_count + 1, sizeof *c->covered);
+    for (size_t i = 0; c->devices && c->covered && i < c->device_count; i++)
+        c->devices[i].index = c->devices[i].facts.device = c->covered[i].index = indices[i];
     free(indices);
-    if (!c->devices || !c->uses) {
+    if (!c->devices || !c->uses || !c->covered) {
         c->device_count = 0;
         return HEC_ERR_NOMEM;
     }
@@ -339,15 +345,14 @@ void hec_calls_activities(struct hec_calls *c, const struct hec_activity *a, siz
     }
 }
 
-void hec_calls_piece(struct hec_calls *c, int device, const struct hec_state_piece *piece) {
-    struct device *d = device_of(c, device);
-    int64_t start = piece->start_ns, end = piece->end_ns;
-    if (!d || !piece->traced || (!d->span.known && piece->state == HEC_STATE_TAIL))
-        return;
-    int64_t from = d->span.known ? d->from_ns : d->first_ns;
-    start = start < from ? from : start;
-    end = d->span.known && end > d->to_ns ? d->to_ns : end;
-    d->traced_ns += end > start && d->used ? end - start : 0;
+int hec_calls_piece(struct hec_calls *c, int device, const struct hec_state_piece *piece) {
+    struct covered *covered = c->covered, *end = covered + c->device_count;
+    while (covered < end && covered->index != device)
+        covered++;
+    if (covered == end || !piece->traced)
+        return 0;
+    bool tail = piece->state == HEC_STATE_TAIL;
+    return hec_intervals_append(tail ? &covered->tail : &covered->traced, piece->start_ns, piece->end_ns);
 }
 
 /* ---- after ---- */
@@ -382,6 +387,17 @@ static void add_process(const struct process *p, const struct use *use, struct h
     out->late_load_s += p->late.seconds;
 }
 
+/* Of the span; where it is not known, from the first on the device to the last. */
+static int64_t traced_ns(const struct hec_calls *c, const struct device *d) {
+    struct covered *covered = &c->covered[d - c->devices];
+    if (!d->used)
+        return 0;
+    if (!d->span.known)
+        return hec_intervals_within(&covered->traced, d->first_ns, HEC_TIMELINE_TIME_MAX);
+    return hec_intervals_within(&covered->traced, d->from_ns, d->to_ns) +
+           hec_intervals_within(&covered->tail, d->from_ns, d->to_ns);
+}
+
 void hec_calls_of(const struct hec_calls *c, int device, struct hec_call_facts *out) {
     const struct device *d = device_of(c, device);
     *out = (struct hec_call_facts){.device = device, .chain_mean = NAN};
@@ -393,9 +409,10 @@ void hec_calls_of(const struct hec_calls *c, int device, struct hec_call_facts *
         if (use->any)
             add_process(&c->processes[i], use, out);
     }
-    out->traced_s = (double)d->traced_ns / HEC_NS_PER_S;
+    int64_t traced = traced_ns(c, d);
+    out->traced_s = (double)traced / HEC_NS_PER_S;
     if (d->span.known && d->to_ns > d->from_ns)
-        out->steps = (double)d->span.steps * (double)d->traced_ns / (double)(d->to_ns - d->from_ns);
+        out->steps = (double)d->span.steps * (double)traced / (double)(d->to_ns - d->from_ns);
     out->chain_mean = out->chains ? (double)d->chained / (double)out->chains : NAN;
     if (out->small_copies)
         out->small_call_s *= d->small_known ? (double)out->small_copies / (double)d->small_known : NAN;
@@ -404,6 +421,11 @@ void hec_calls_of(const struct hec_calls *c, int device, struct hec_call_facts *
 void hec_calls_free(struct hec_calls *c) {
     if (!c)
         return;
+    for (size_t i = 0; c->covered && i < c->device_count; i++) {
+        hec_intervals_free(&c->covered[i].traced);
+        hec_intervals_free(&c->covered[i].tail);
+    }
+    free(c->covered);
     free(c->tracks);
     free(c->processes);
     free(c->devices);

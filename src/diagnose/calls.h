@@ -51,7 +51,7 @@ struct hec_call_facts {
     int64_t graph_launches;
 };
 
-/* Fed beside the states, in this order. */
+/* Fed beside the states: activities and pieces share nothing, and may come from two threads. */
 struct hec_calls;
 struct hec_device_steps;
 struct hec_state_piece;
@@ -62,7 +62,7 @@ struct hec_calls *hec_calls_begin(const struct hec_timeline_tables *tables);
 void hec_calls_steps(struct hec_calls *calls, const struct hec_device_steps *steps);
 /* All kinds but WINDOW and STEP, in ascending start over all tracks. */
 void hec_calls_activities(struct hec_calls *calls, const struct hec_activity *activities, size_t count);
-void hec_calls_piece(struct hec_calls *calls, int device, const struct hec_state_piece *piece);
+int hec_calls_piece(struct hec_calls *calls, int device, const struct hec_state_piece *piece); /* 0 or HEC_ERR_NOMEM */
 /* Closes what is open; to be called once, before hec_calls_of. */
 void hec_calls_end(struct hec_calls *calls);
 /* What was gathered of a device; all zero (chain_mean NAN) where it has no streams. */

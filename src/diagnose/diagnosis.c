@@ -69,7 +69,8 @@ static int give_piece(struct build *b, int device, const struct hec_state_piece 
         return err;
     if (inside)
         err = hec_gaps_piece(&b->gaps, device, inside, steady->known);
-    hec_calls_piece(b->calls, device, piece);
+    if (!err)
+        err = hec_calls_piece(b->calls, device, piece);
     return !err && b->tapes && bit_of(device) ? hec_tape_add(&b->tape[device], piece, seen) : err;
 }
 
@@ -111,7 +112,7 @@ static int take_calls(void *context, const struct hec_activity *activities, size
     return 0;
 }
 
-/* Two consumers of the pass: the calls, before the states that come of them. */
+/* Two consumers of the pass: the calls, and the states. */
 static int start(struct build *b, const struct hec_pass *pass, bool widens, struct hec_pass_consumer consumers[2]) {
     const struct hec_state_visitor visitor = {b, take_piece, widens ? NULL : take_sample};
     b->pass = pass;
@@ -122,7 +123,7 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
         b->source = hec_source_begin(&pass->tables);
         b->steady_source = hec_source_begin(&pass->tables);
         b->calls = hec_calls_begin(&pass->tables);
-        consumers[0] = (struct hec_pass_consumer){b->calls, HEC_ACTIVITY_ALL, take_calls};
+        consumers[0] = (struct hec_pass_consumer){b->calls, HEC_ACTIVITY_ALL, take_calls, .apart = true};
     }
     if (!b->ledger || !b->steady_ledger || (!widens && !(b->source && b->steady_source && b->calls)) ||
         hec_device_steps_choose(&pass->survey, &pass->tables, &b->steps))

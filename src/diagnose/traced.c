@@ -69,7 +69,7 @@ void hec_intervals_pieces(struct hec_intervals *intervals, int64_t start_ns, int
     }
 }
 
-int hec_intervals_append(struct hec_intervals *in, int64_t start_ns, int64_t end_ns) {
+int hec_intervals_append_new(struct hec_intervals *in, int64_t start_ns, int64_t end_ns) {
     struct hec_interval *last = in->count ? &in->list[in->count - 1] : NULL;
     if (last && start_ns < last->end_ns)
         start_ns = last->end_ns;

@@ -23,7 +23,14 @@ struct hec_intervals {
 void hec_intervals_free(struct hec_intervals *intervals);
 /* An interval that starts no earlier than those before it; what they overlap counts once, what touches is joined. 0 or
  * HEC_ERR_NOMEM. */
-int hec_intervals_append(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns);
+int hec_intervals_append_new(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns);
+static inline int hec_intervals_append(struct hec_intervals *intervals, int64_t start_ns, int64_t end_ns) {
+    struct hec_interval *last = intervals->count ? &intervals->list[intervals->count - 1] : NULL;
+    if (!last || start_ns != last->end_ns || end_ns < start_ns)
+        return hec_intervals_append_new(intervals, start_ns, end_ns);
+    last->end_ns = end_ns;
+    return 0;
+}
 /* Length of all intervals up to t; differences of it are what matters. O(1) for questions that go on in time. */
 int64_t hec_intervals_until(struct hec_intervals *intervals, int64_t t_ns);
 /* Length of what of [start, end] is inside; _search where it is not simply the interval of the last question. */
