@@ -81,8 +81,8 @@ static int give_inferred(struct build *b, int device, const struct hec_state_pie
 /* Of kernels that nobody saw, so much is communication as of those in the glimpse. */
 static int take_inferred(struct build *b, int device, const struct hec_state_piece *piece) {
     struct hec_state_piece compute = *piece, comm = *piece;
-    bool seen = piece->state != HEC_STATE_COMPUTE ||
-                hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
+    bool seen =
+        piece->state != HEC_STATE_COMPUTE || hec_inferred_seen(b->inferred, device, piece->start_ns, piece->end_ns);
     double share = seen ? 0 : comm_share(b->reported, device);
     if (!(share > 0))
         return give_inferred(b, device, piece);

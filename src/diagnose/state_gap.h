@@ -13,7 +13,7 @@ struct hec_state_gap {
     const struct hec_host_thread *thread; /* decides; NULL: unknown */
     const struct hec_host_thread *main;   /* of the process; NULL: unknown */
     /* By hec_state_gap_look. */
-    bool waits;                           /* the thread was in a call of rule 11 when the gap began: */
+    bool waits; /* the thread was in a call of rule 11 when the gap began: */
     int64_t wait_start_ns, wait_end_ns;
     uint32_t hidden_us; /* so long it had been at what it did when the gap began, while the device was busy */
 };

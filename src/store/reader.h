@@ -89,7 +89,7 @@ int hec_reader_activities(struct hec_reader *reader, uint32_t kinds,
                           void *context, struct hec_why *why);
 /* All of them to each visitor, at least one, in threads of their own (the first in the caller's): they wait for each other
  * only where one is far ahead. When one stops, the others stop somewhere. */
-int hec_reader_activities_beside(struct hec_reader *reader, uint32_t kinds,
-                                 const struct hec_activity_visitor *visitors, size_t count, struct hec_why *why);
+int hec_reader_activities_beside(struct hec_reader *reader, uint32_t kinds, const struct hec_activity_visitor *visitors,
+                                 size_t count, struct hec_why *why);
 
 #endif

@@ -290,8 +290,8 @@ static int merge_blocks(struct pass *pass, const struct hec_activity_visitor *vi
     return err;
 }
 
-int hec_reader_activities_beside(struct hec_reader *reader, uint32_t kinds,
-                                 const struct hec_activity_visitor *visitors, size_t count, struct hec_why *why) {
+int hec_reader_activities_beside(struct hec_reader *reader, uint32_t kinds, const struct hec_activity_visitor *visitors,
+                                 size_t count, struct hec_why *why) {
     int err = hec_reading_limits(reader, why);
     struct pass pass = {.reader = reader};
     if (!err)

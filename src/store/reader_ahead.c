@@ -11,9 +11,9 @@
 struct taker {
     struct hec_ahead *ahead;
     const struct hec_activity_visitor *visitors; /* called one after the other */
-    size_t count;   /* 0: it takes none */
-    unsigned taken; /* chunks since the start */
-    int stop;       /* what a visitor answered */
+    size_t count;                                /* 0: it takes none */
+    unsigned taken;                              /* chunks since the start */
+    int stop;                                    /* what a visitor answered */
     pthread_t thread;
 };
 

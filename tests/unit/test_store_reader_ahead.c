@@ -57,7 +57,8 @@ static void an_error_comes_after_what_was_good(void **unused) {
         struct source source = {.chunks = lengths[i], .err = HEC_ERR_CORRUPT};
         struct seen seen = {.in_order = true};
         struct hec_why why = {""};
-        assert_int_equal(hec_ahead_run(give, &source, &(struct hec_activity_visitor){&seen, see}, 1, &why), HEC_ERR_CORRUPT);
+        assert_int_equal(hec_ahead_run(give, &source, &(struct hec_activity_visitor){&seen, see}, 1, &why),
+                         HEC_ERR_CORRUPT);
         assert_int_equal(seen.next, lengths[i] * HEC_AHEAD_CHUNK + 3);
         assert_string_equal(why.text, "the end");
     }
@@ -72,6 +73,39 @@ static void a_visitor_stops_it(void **unused) {
         assert_int_equal(seen.next, at * HEC_AHEAD_CHUNK);
         assert_true(source.refused && source.next < (at + 40) * HEC_AHEAD_CHUNK);
     }
+}
+
+#define VISITORS 3
+
+static void each_visitor_sees_all(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < LENGTHS; i++) {
+        struct source source = {.chunks = lengths[i]};
+        struct seen seen[VISITORS] = {{.in_order = true}, {.in_order = true}, {.in_order = true}};
+        const struct hec_activity_visitor visitors[VISITORS] = {{&seen[0], see}, {&seen[1], see}, {&seen[2], see}};
+        assert_int_equal(hec_ahead_run(give, &source, visitors, VISITORS, NULL), 0);
+        for (int v = 0; v < VISITORS; v++) {
+            assert_int_equal(seen[v].next, lengths[i] * HEC_AHEAD_CHUNK + 3);
+            assert_true(seen[v].in_order);
+        }
+        assert_false(source.refused);
+    }
+}
+
+static void the_visitor_that_stops_stops_all(void **unused) {
+    (void)unused;
+    for (int which = 0; which < VISITORS; which++)
+        for (int64_t at = 1; at <= 40; at += 13) {
+            struct source source = {.chunks = 1000, .err = HEC_ERR_CORRUPT};
+            struct seen seen[VISITORS] = {{.in_order = true}, {.in_order = true}, {.in_order = true}};
+            const struct hec_activity_visitor visitors[VISITORS] = {{&seen[0], see}, {&seen[1], see}, {&seen[2], see}};
+            seen[which].stop_at = at * HEC_AHEAD_CHUNK;
+            assert_int_equal(hec_ahead_run(give, &source, visitors, VISITORS, NULL), 42);
+            assert_int_equal(seen[which].next, at * HEC_AHEAD_CHUNK);
+            for (int v = 0; v < VISITORS; v++)
+                assert_true(seen[v].in_order && seen[v].next < (at + 40) * HEC_AHEAD_CHUNK);
+            assert_true(source.refused);
+        }
 }
 
 static int ask_more(void *context, const struct hec_activity *activities, size_t count) {
@@ -108,6 +142,8 @@ int main(void) {
         cmocka_unit_test(all_in_order),
         cmocka_unit_test(an_error_comes_after_what_was_good),
         cmocka_unit_test(a_visitor_stops_it),
+        cmocka_unit_test(each_visitor_sees_all),
+        cmocka_unit_test(the_visitor_that_stops_stops_all),
         cmocka_unit_test(the_reader_answers_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,21 @@ static void same_activities(void **unused) {
     hec_reader_close(reader);
 }
 
+static void each_visitor_sees_all(void **unused) {
+    (void)unused;
+    struct store_list list = {0}, one = {0}, other = {0};
+    struct hec_reader *reader = file(&list, 20000);
+    const struct hec_activity_visitor visitors[] = {{&one, store_list_collect}, {&other, store_list_collect}};
+    assert_int_equal(hec_reader_activities_beside(reader, HEC_ACTIVITY_ALL, visitors, 2, NULL), 0);
+    assert_int_equal(one.count, list.count);
+    assert_int_equal(other.count, list.count);
+    assert_memory_equal(one.all, other.all, one.count * sizeof *one.all);
+    store_list_free(&one);
+    store_list_free(&other);
+    store_list_free(&list);
+    hec_reader_close(reader);
+}
+
 static int stop(void *context, const struct hec_activity *activities, size_t count) {
     (void)activities, (void)count;
     ++*(int *)context;
@@ -53,6 +68,7 @@ static void visitors_may_stop(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_activities),
+        cmocka_unit_test(each_visitor_sees_all),
         cmocka_unit_test(visitors_may_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
