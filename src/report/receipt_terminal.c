@@ -10,7 +10,7 @@ static void put_commands(struct hec_page *page, const struct hec_receipt *r) {
             continue;
         hec_buf_init(&line, 1 << 20);
         hec_shell_line(r->command[side].list, &line);
-        hec_page_line(page, 2, hec_receipt_side_name(side), HEC_TONE_PLAIN, "%s", hec_buf_text(&line));
+        hec_page_row(page, 2, hec_receipt_side_name(side), HEC_TONE_PLAIN, "%s", hec_buf_text(&line));
         hec_buf_free(&line);
     }
 }
