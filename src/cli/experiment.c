@@ -111,7 +111,7 @@ static void say(struct hec_experiment_run *run, const struct hec_ab_outcome *so_
     if (isfinite(r->look.high))
         snprintf(interval, sizeof interval, " (%.3f to %.3f)", r->look.low, r->look.high);
     if (r->look.pairs_left > 0)
-        snprintf(left, sizeof left, "; about %d pairs more", r->look.pairs_left);
+        snprintf(left, sizeof left, "; about %d more pair%s", r->look.pairs_left, r->look.pairs_left == 1 ? "" : "s");
     hec_progress_end(&run->progress);
     if (so_far->pair < 0)
         fprintf(stderr, "hec: warm-up of %c: %.1f s\n", "AB"[so_far->side], so_far -> end.seconds);
