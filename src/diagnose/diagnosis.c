@@ -57,21 +57,33 @@ static double comm_share(const struct hec_timeline *reported, int device) {
     return 0;
 }
 
-static int give_piece(struct build *b, int device, const struct hec_state_piece *piece, bool seen) {
-    const struct hec_steady *steady = steady_of(b, device);
-    struct hec_state_piece clipped;
-    const struct hec_state_piece *inside = hec_steady_clip(steady, piece, &clipped);
-    b->active |= bit_of(device);
+/* inside: the part in the steady part of the run; NULL: none. */
+static inline int give_parts(struct build *b, int device, const struct hec_state_piece *piece,
+                             const struct hec_state_piece *inside, bool seen) {
+    uint64_t bit = bit_of(device);
+    b->active |= bit;
     int err = hec_ledger_piece(b->ledger, device, piece);
     if (!err && inside)
         err = hec_ledger_piece(b->steady_ledger, device, inside);
     if (!b->calls || err)
         return err;
     if (inside)
-        err = hec_gaps_piece(&b->gaps, device, inside, steady->known);
+        err = hec_gaps_piece(&b->gaps, device, inside, steady_of(b, device)->known);
     if (!err)
         err = hec_calls_piece(b->calls, device, piece);
-    return !err && b->tapes && bit_of(device) ? hec_tape_add(&b->tape[device], piece, seen) : err;
+    return !err && b->tapes && bit ? hec_tape_add(&b->tape[device], piece, seen) : err;
+}
+
+static __attribute__((noinline)) int give_clipped(struct build *b, int device, const struct hec_state_piece *piece,
+                                                  bool seen) {
+    struct hec_state_piece inside;
+    bool any = hec_steady_clip(steady_of(b, device), piece, &inside);
+    return give_parts(b, device, piece, any ? &inside : NULL, seen);
+}
+
+static int give_piece(struct build *b, int device, const struct hec_state_piece *piece, bool seen) {
+    return hec_steady_holds(steady_of(b, device), piece) ? give_parts(b, device, piece, piece, seen)
+                                                         : give_clipped(b, device, piece, seen);
 }
 
 static int give_inferred(struct build *b, int device, const struct hec_state_piece *piece) {

@@ -149,7 +149,7 @@ static void add_to_steps(struct device *d, const struct hec_step_list *steps, co
         d->before_ns[i] = traced_so_far(d, i);
 }
 
-static void add_traced(struct device *d, const struct hec_state_piece *piece) {
+static inline void add_traced(struct device *d, const struct hec_state_piece *piece) {
     struct stratum *s = &d->strata[piece->phase];
     int64_t length = piece->end_ns - piece->start_ns;
     d->to_ns = piece->end_ns;

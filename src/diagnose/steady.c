@@ -19,10 +19,12 @@ struct hec_steady hec_steady_counted(const struct hec_step_list *steps) {
     return after(steps, steps->count < 4 * HEC_STEADY_SKIPPED ? steps->count / 4 : HEC_STEADY_SKIPPED);
 }
 
-const struct hec_state_piece *hec_steady_cut(const struct hec_steady *steady, const struct hec_state_piece *piece,
-                                             struct hec_state_piece *room) {
-    *room = *piece;
-    room->start_ns = piece->start_ns > steady->from_ns ? piece->start_ns : steady->from_ns;
-    room->end_ns = piece->end_ns < steady->to_ns ? piece->end_ns : steady->to_ns;
-    return room->start_ns < room->end_ns ? room : NULL;
+bool hec_steady_clip(const struct hec_steady *steady, const struct hec_state_piece *piece,
+                     struct hec_state_piece *out) {
+    *out = *piece;
+    if (!steady->known)
+        return true;
+    out->start_ns = piece->start_ns > steady->from_ns ? piece->start_ns : steady->from_ns;
+    out->end_ns = piece->end_ns < steady->to_ns ? piece->end_ns : steady->to_ns;
+    return out->start_ns < out->end_ns;
 }

@@ -21,15 +21,11 @@ struct hec_steady hec_steady_counted(const struct hec_step_list *steps);
 static inline bool hec_steady_at(const struct hec_steady *steady, int64_t t_ns) {
     return !steady->known || (t_ns >= steady->from_ns && t_ns < steady->to_ns);
 }
-/* The part of a piece inside: as a rule the piece itself, else in *room; NULL: none of it. Where it is not known everything is
- * inside. */
-const struct hec_state_piece *hec_steady_cut(const struct hec_steady *steady, const struct hec_state_piece *piece,
-                                             struct hec_state_piece *room);
-static inline const struct hec_state_piece *hec_steady_clip(const struct hec_steady *steady,
-                                                            const struct hec_state_piece *piece,
-                                                            struct hec_state_piece *room) {
-    bool whole = !steady->known || (piece->start_ns >= steady->from_ns && piece->end_ns <= steady->to_ns);
-    return whole ? piece : hec_steady_cut(steady, piece, room);
+/* A piece is inside, as most are: inline, so that nothing is copied. */
+static inline bool hec_steady_holds(const struct hec_steady *steady, const struct hec_state_piece *piece) {
+    return !steady->known || (piece->start_ns >= steady->from_ns && piece->end_ns <= steady->to_ns);
 }
+/* The part of a piece inside; false: none of it. Where it is not known everything is inside. */
+bool hec_steady_clip(const struct hec_steady *steady, const struct hec_state_piece *piece, struct hec_state_piece *out);
 
 #endif
