@@ -48,7 +48,7 @@ static uint64_t own_namespace(void) {
 
 /* Of a keeper that is gone. */
 static bool is_orphan(const char *mark) {
-    struct keeper_id id;
+    struct keeper_id id = {0};
     return sscanf(mark, "%" SCNu64 ":%d:%llu", &id.namespace, &id.pid, &id.start) == 3 &&
            id.namespace == own_namespace() && hec_process_start(id.pid) != id.start;
 }
