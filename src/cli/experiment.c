@@ -113,10 +113,11 @@ static void say(struct hec_experiment_run *run, const struct hec_ab_outcome *so_
     if (r->look.pairs_left > 0)
         snprintf(left, sizeof left, "; about %d more pair%s", r->look.pairs_left, r->look.pairs_left == 1 ? "" : "s");
     hec_progress_end(&run->progress);
+    double seconds = so_far->end.seconds;
     if (so_far->pair < 0)
-        fprintf(stderr, "hec: warm-up of %c: %.1f s\n", "AB"[so_far->side], so_far -> end.seconds);
+        fprintf(stderr, "hec: warm-up of %c: %.1f s\n", "AB"[so_far->side], seconds);
     else if (!run->ab.command[1])
-        fprintf(stderr, "hec: trial %d of %d: %.1f s\n", so_far->pair + 1, run->ab.plan.pairs, so_far->end.seconds);
+        fprintf(stderr, "hec: trial %d of %d: %.1f s\n", so_far->pair + 1, run->ab.plan.pairs, seconds);
     else if (r->pairs == so_far->pair + 1)
         fprintf(stderr, "hec: pair %d: B / A %.4f%s%s\n", r->pairs, r->look.ratio, interval, left);
 }
