@@ -86,8 +86,8 @@ static int parse(struct ab *ab, int argc, char **argv) {
 /* ---- a trial ---- */
 
 /* The run of a trial that counts is kept until the end: what moved in the ledger is of all of them. */
-static int keep(void *context, const struct hec_ab_outcome *so_far, struct hec_summary *run, struct hec_why *why) {
-    struct ab *ab = context;
+static int keep(struct hec_experiment_run *run, const struct hec_ab_outcome *so_far, struct hec_why *why) {
+    struct ab *ab = (struct ab *)run; /* its first member */
     int side = so_far->side;
     if (so_far->pair < 0)
         return HEC_OK;
@@ -95,8 +95,8 @@ static int keep(void *context, const struct hec_ab_outcome *so_far, struct hec_s
     if (!grown)
         return hec_fail(why, HEC_ERR_NOMEM, "no memory for the trials' analyses");
     ab->runs[side] = grown;
-    grown[ab->counts[side]++] = *run;
-    *run = (struct hec_summary){0};
+    grown[ab->counts[side]++] = run->measure.summary;
+    run->measure.summary = (struct hec_summary){0};
     return HEC_OK;
 }
 
@@ -137,7 +137,6 @@ int hec_verb_ab(int argc, char **argv) {
     struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
     ab.run.options.session.trace = HEC_TRACE_OFF;
     ab.run.after = keep;
-    ab.run.context = &ab;
     int err = parse(&ab, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
     if (err == HEC_OK) {
         status = hec_experiment_run(&ab.run, &outcome);

@@ -32,6 +32,7 @@ void hec_experiment_follow(struct hec_experiment_run *run, const struct hec_rece
     struct hec_session_options *session = &run->options.session;
     struct hec_args *args = &run->args;
     bool units = hec_args_has(args, HEC_OPT_UNITS);
+    run->follows = receipt;
     session->stop.steps = receipt->steps;
     session->stop.after_ns = (int64_t)(receipt->seconds * HEC_NS_PER_S);
     session->trace = (enum hec_trace_mode)receipt->trace;
@@ -131,7 +132,7 @@ static int after(void *context, const struct hec_ab_outcome *so_far, struct hec_
                         "nothing to compare: trials that are ended early need steps (hooks or marks) or --units, and "
                         "joules or time of both");
     hec_receipt_fill_facts(&run->receipt, &run->measure.summary);
-    int err = run->after ? run->after(run->context, so_far, &run->measure.summary, why) : HEC_OK;
+    int err = run->after ? run->after(run, so_far, why) : HEC_OK;
     if (err < 0)
         return err;
     err = hec_receipt_fill_trials(&run->receipt, &so_far->plan, so_far->trials, so_far->count);

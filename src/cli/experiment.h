@@ -17,10 +17,10 @@ struct hec_experiment_run {
     struct hec_ab ab; /* without command B: trials of A alone, `pairs` of them */
     struct hec_trials_options options;
     struct hec_receipt receipt;
-    char path[PATH_MAX]; /* of the receipt, which is written after each trial; "": nowhere */
-    /* A trial has ended well; it may take `run` away, and leave it empty. */
-    int (*after)(void *context, const struct hec_ab_outcome *so_far, struct hec_summary *run, struct hec_why *why);
-    void *context;
+    char path[PATH_MAX];               /* of the receipt, which is written after each trial; "": nowhere */
+    const struct hec_receipt *follows; /* its trials run as those of this one did; NULL: none */
+    /* A trial has ended well: measure.summary is its run, which may be taken away. NULL is fine. */
+    int (*after)(struct hec_experiment_run *run, const struct hec_ab_outcome *so_far, struct hec_why *why);
     struct hec_trial_measure measure;
     struct hec_progress progress;
 };

@@ -118,7 +118,9 @@ static int check_figures(struct verify *v, const json_t *root) {
     json_object_del(again, "digest");
     const char *key;
     json_t *item;
-    json_object_foreach(again, key, item) compare(v, json_object_get(root, key), item, key);
+    json_object_foreach(again, key, item) {
+        compare(v, json_object_get(root, key), item, key);
+    }
     json_decref(again);
     return HEC_OK;
 }

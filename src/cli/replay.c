@@ -11,11 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-struct replay {
-    struct hec_experiment_run *run;
-    const struct hec_receipt *receipt;
-};
-
 /* ---- before ---- */
 
 static void say_command(const struct hec_receipt *receipt, int side) {
@@ -60,14 +55,11 @@ static int check_environment(const struct hec_receipt *receipt) {
 /* ---- the first trial ---- */
 
 /* On something else it is another experiment. */
-static int check_machine(void *context, const struct hec_ab_outcome *so_far, struct hec_summary *run,
-                         struct hec_why *why) {
-    struct replay *replay = context;
+static int check_machine(struct hec_experiment_run *run, const struct hec_ab_outcome *so_far, struct hec_why *why) {
     struct hec_unlikes unlikes;
-    (void)run;
-    if (so_far->count > 1 || hec_args_has(&replay->run->args, HEC_OPT_UNLIKE))
+    if (so_far->count > 1 || hec_args_has(&run->args, HEC_OPT_UNLIKE))
         return HEC_OK;
-    hec_receipt_unlikes(replay->receipt, &replay->run->receipt, &unlikes);
+    hec_receipt_unlikes(run->follows, &run->receipt, &unlikes);
     const struct hec_unlike *first = &unlikes.list[0];
     return unlikes.grave ? hec_fail(why, HEC_ERR_UNSUPPORTED,
                                     "%s: %.150s in the receipt, %.150s now; --unlike replays it all the same",
@@ -97,7 +89,6 @@ static int compare(const struct hec_receipt *then, const struct hec_receipt *now
 }
 
 int hec_replay(struct hec_experiment_run *run, const struct hec_receipt *receipt) {
-    struct replay replay = {run, receipt};
     struct hec_ab_outcome outcome;
     if (hec_receipt_is_baseline(receipt)) {
         hec_error("verify: a baseline has no verdict to replay; `hec check` compares with it");
@@ -115,7 +106,6 @@ int hec_replay(struct hec_experiment_run *run, const struct hec_receipt *receipt
         say_command(receipt, side);
     }
     run->after = check_machine;
-    run->context = &replay;
     int status = hec_experiment_run(run, &outcome);
     if (!status)
         status = compare(receipt, &run->receipt);

@@ -8,16 +8,14 @@
 
 /* ---- filling ---- */
 
-/* Room for one more and a NULL; false: there is none. */
-static bool room(struct hec_receipt *receipt, void **list, int count, size_t size, int most) {
-    int err = count >= most ? HEC_ERR_LIMIT : HEC_OK;
-    if (!err && (count & (count + 1)) == 0) { /* 0, 1, 3, 7: doubles */
-        void *more = realloc(*list, ((size_t)count * 2 + 2) * size);
-        err = more ? HEC_OK : HEC_ERR_NOMEM;
-        *list = more ? more : *list;
-    }
-    receipt->error = receipt->error ? receipt->error : err;
-    return !err;
+/* The list with room for one more and a NULL; NULL: there is none, and the list is as it was. */
+static void *room(struct hec_receipt *receipt, void *list, int count, size_t size, int most) {
+    if (count < most && (count & (count + 1)) != 0) /* it doubles at 0, 1, 3, 7 */
+        return list;
+    void *grown = count < most ? realloc(list, ((size_t)count * 2 + 2) * size) : NULL;
+    if (!grown && !receipt->error)
+        receipt->error = count < most ? HEC_ERR_NOMEM : HEC_ERR_LIMIT;
+    return grown;
 }
 
 static char *copy(struct hec_receipt *receipt, const char *text) {
@@ -33,26 +31,29 @@ void hec_receipt_set(struct hec_receipt *receipt, char **text, const char *value
 }
 
 void hec_receipt_add_word(struct hec_receipt *receipt, struct hec_receipt_words *words, const char *word) {
-    void *list = words->list;
-    bool fits = room(receipt, &list, words->count, sizeof *words->list, LISTED_MOST);
-    words->list = list;
-    char *made = fits ? copy(receipt, word) : NULL;
-    if (!made)
+    char **list = room(receipt, words->list, words->count, sizeof *list, LISTED_MOST);
+    if (!list)
         return;
-    words->list[words->count++] = made;
-    words->list[words->count] = NULL;
+    words->list = list;
+    list[words->count] = copy(receipt, word);
+    if (list[words->count])
+        list[++words->count] = NULL;
 }
 
 void hec_receipt_add_fact(struct hec_receipt *receipt, struct hec_receipt_facts *facts, const char *name,
                           const char *value) {
-    void *list = facts->list;
-    bool fits = room(receipt, &list, facts->count, sizeof *facts->list, LISTED_MOST);
+    struct hec_receipt_fact *list = room(receipt, facts->list, facts->count, sizeof *list, LISTED_MOST);
+    if (!list)
+        return;
     facts->list = list;
-    char *names = fits ? copy(receipt, name) : NULL, *values = names ? copy(receipt, value) : NULL;
-    if (values)
-        facts->list[facts->count++] = (struct hec_receipt_fact){names, values};
-    else
-        free(names);
+    struct hec_receipt_fact *fact = &list[facts->count];
+    *fact = (struct hec_receipt_fact){copy(receipt, name), copy(receipt, value)};
+    if (fact->name && fact->value) {
+        facts->count++;
+    } else {
+        free(fact->name);
+        free(fact->value);
+    }
 }
 
 void hec_receipt_add_fact_of_trial(struct hec_receipt *receipt, const char *name, const char *value) {
@@ -75,11 +76,12 @@ void hec_receipt_add_fact_of_trial(struct hec_receipt *receipt, const char *name
 
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial) {
     struct hec_experiment_trial copied = *trial; /* it may be one of the list */
-    void *list = receipt->trials;
-    bool fits = room(receipt, &list, receipt->trial_count, sizeof *receipt->trials, HEC_RECEIPT_TRIALS_MOST);
+    struct hec_experiment_trial *list =
+        room(receipt, receipt->trials, receipt->trial_count, sizeof *list, HEC_RECEIPT_TRIALS_MOST);
+    if (!list)
+        return;
     receipt->trials = list;
-    if (fits)
-        receipt->trials[receipt->trial_count++] = copied;
+    list[receipt->trial_count++] = copied;
 }
 
 static void free_words(struct hec_receipt_words *words) {

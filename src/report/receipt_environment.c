@@ -34,7 +34,7 @@ static bool matters(const char *name) {
 static bool is_secret(const char *name) {
     char upper[256];
     size_t length = 0;
-    for (; name[length] && length < sizeof upper - 1; length++)
+    for (; length < sizeof upper - 1 && name[length]; length++)
         upper[length] = (char)toupper((unsigned char)name[length]);
     upper[length] = '\0';
     if (name[length])
