@@ -142,6 +142,12 @@ void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[
     case HEC_ALIKE_HOST:
         add(out, "", s->hostname);
         break;
+    case HEC_ALIKE_PYTHON:
+        add(out, "", s->python);
+        break;
+    case HEC_ALIKE_KERNEL:
+        add(out, "", s->kernel);
+        break;
     case HEC_ALIKE_OS:
         add(out, "", s->os);
         break;

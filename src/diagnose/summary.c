@@ -394,7 +394,9 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->cpu, sizeof out->cpu, in->cpu);
     copy(out->os, sizeof out->os, in->os);
     copy(out->stopped, sizeof out->stopped, in->stopped);
+    copy(out->kernel, sizeof out->kernel, in->kernel);
     copy(out->pytorch, sizeof out->pytorch, in->pytorch);
+    copy(out->python, sizeof out->python, in->python);
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;
     out->ranks = in->ranks;

@@ -153,7 +153,7 @@ struct hec_summary {
     char file[512];
     char hec_version[32];
     char hostname[128];
-    char cpu[96], os[96], pytorch[48];
+    char cpu[96], os[96], kernel[96], pytorch[48], python[24];
     double seconds;
     int exit_code;                /* -1: unknown, the run was cut off */
     char stopped[16];             /* hec ended the command after its "steps" or "time"; empty: it ended by itself */
@@ -230,7 +230,7 @@ struct hec_summary_input {
 
     struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
 
-    const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *pytorch;
+    const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python;
     const char *imported;  /* what the run was imported from ("kineto", "nsys"); NULL: it was measured */
     const char *simulated; /* profile; NULL or "" on real hardware */
     int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */

@@ -161,6 +161,11 @@ static void test_alike(void **unused) {
     runs[0].complete = runs[1].complete = false;
     runs[1].in_progress = true;
     assert_unlike(HEC_ALIKE_OUTCOME, "cut off", "still in progress");
+    begin(1, 1);
+    strcpy(runs[0].python, "3.11.2");
+    strcpy(runs[1].kernel, "Linux 6.1.0");
+    assert_unlike(HEC_ALIKE_PYTHON, "3.11.2", "unknown");
+    assert_unlike(HEC_ALIKE_KERNEL, "unknown", "Linux 6.1.0");
     begin(2, 1); /* within a side; listed, and no reason to refuse */
     strcpy(runs[1].command, "python other.py");
     runs[2].events[0] = (struct hec_event_summary){.kind = HEC_EVENT_KNOB, .text = "batch=64"};
