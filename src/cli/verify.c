@@ -3,10 +3,10 @@
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
 #include "cli/replay.h"
+#include "launch/keeper.h"
 #include "report/receipt_words.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 static void put_verified(const struct hec_receipt *receipt, const char *path, const json_t *root, struct hec_buf *out) {
     struct hec_answer answer = hec_receipt_answer(receipt);
@@ -85,7 +85,7 @@ static int replay(struct hec_experiment_run *run) {
     hec_receipt_free(&receipt);
     json_decref(root);
     fflush(NULL);
-    _exit(status); /* an abandoned driver thread must not hold the exit up */
+    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
 }
 
 int hec_verb_verify(int argc, char **argv) {
