@@ -251,7 +251,7 @@ int main(int argc, char **argv) {
     restore_times();
     fingerprint(expected);
     if (shell("cd home/project && '%s' ab --sim h200 --warm-up 0 --pairs 2 -u 1 -f -o " RECEIPT
-              " -- true ::: true >../../out 2>&1 && rm " RECEIPT,
+              " -- true ::: true >../../first 2>&1 && rm " RECEIPT,
               hec))
         return 77;
     for (int i = 0; i < rounds; i++)
