@@ -226,7 +226,7 @@ static int report(struct machine *m, const struct hec_inferred_part *part, int64
         launch.start_ns = launch.end_ns = start_ns; /* it goes on with what it has */
         return put_busy(m, start_ns, start_ns + (int64_t)(busy * (double)(end_ns - start_ns)), &launch);
     default:
-        if (m->share.shared)
+        if (m->share.shared && busy < 1)
             return put_turn(m, part, start_ns, end_ns, busy, 1);
         if (launch.end_ns < start_ns - HEC_INFERRED_QUEUED_NS)
             launch.start_ns = launch.end_ns = start_ns;
@@ -444,7 +444,7 @@ static int find_source(const struct hec_summary_input *summary, struct machine *
     const struct hec_inferred_use *use = m->use;
     int err = read_levels(summary, HEC_GPM_GR_ACTIVE, use->device, share, why);
     bool engine = share->count > 1;
-    share->source = share->shared ? HEC_INFERRED_USE : HEC_INFERRED_ENGINE;
+    share->source = HEC_INFERRED_ENGINE;
     if (err || (engine && !share->shared))
         return err;
     share->waited = use->rest_ns > 0 ? use->waited_ns / use->rest_ns : 0;

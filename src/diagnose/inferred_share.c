@@ -95,6 +95,11 @@ static bool most(const struct hec_inferred_share *s) {
     return s->variant == HEC_INFERRED_MOST_BETWEEN || s->variant == HEC_INFERRED_MOST_WITHIN;
 }
 
+/* Others have their turns. With the engine's counter alone they are taken to be idle at the best guess, as neighbours mostly are. */
+static bool takes_turns(const struct hec_inferred_share *s) {
+    return s->shared && (s->source != HEC_INFERRED_ENGINE || least(s) || most(s));
+}
+
 static double open_of(const struct hec_inferred_interval *i) {
     return i->ns[HEC_INFERRED_LAUNCHING] + i->ns[HEC_INFERRED_RUNNING];
 }
@@ -108,9 +113,10 @@ static void fill(const struct hec_inferred_share *s, struct hec_inferred_interva
         {HEC_INFERRED_BUSY, HEC_INFERRED_LAUNCHING, HEC_INFERRED_RUNNING},
     };
     bool within = s->variant == HEC_INFERRED_LEAST_WITHIN || s->variant == HEC_INFERRED_MOST_WITHIN;
-    bool waits = s->shared && s->variant == HEC_INFERRED_LEAST_WITHIN, even = s->shared && !least(s) && !most(s);
+    bool turns = takes_turns(s), waits = turns && s->variant == HEC_INFERRED_LEAST_WITHIN;
+    bool even = turns && !least(s) && !most(s);
     double all = open_of(i) + i->ns[HEC_INFERRED_BUSY], idle = fmax(0, all - fmax(0, busy_ns)), left = idle;
-    for (int k = 0; k < (s->shared ? 3 : 2); k++) {
+    for (int k = 0; k < (turns ? 3 : 2); k++) {
         enum hec_inferred_class class = orders[waits ? 2 : within][k];
         double takes = even ? idle * i->ns[class] / fmax(1, all) : fmin(left, i->ns[class]);
         i->busy[class] = part_of(i->ns[class] - takes, i->ns[class]);
@@ -139,7 +145,7 @@ static void guess(const struct hec_inferred_share *s, struct hec_inferred_interv
     }
     if (s->shared && least(s))
         i->busy[HEC_INFERRED_BUSY] = 0;
-    if (s->source == HEC_INFERRED_USE) {
+    if (s->source != HEC_INFERRED_NOTHING) {
         double high = fmin(1, i->level + USE_BAND) * fmax(0, i->ns[HEC_INFERRED_IDLE] + i->ns[HEC_INFERRED_BUSY] +
                                                                  i->ns[HEC_INFERRED_COPYING] + open_of(i));
         double now = i->busy[HEC_INFERRED_LAUNCHING] * i->ns[HEC_INFERRED_LAUNCHING] +
@@ -161,7 +167,7 @@ void hec_inferred_share_end(struct hec_inferred_share *s) {
         }
         bool whole = k && k + 1 < s->count; /* the ends are as long as what was counted of them */
         double length = whole ? (double)(i->end_ns - s->list[k - 1].end_ns) : counted;
-        if (s->source == HEC_INFERRED_ENGINE) {
+        if (s->source == HEC_INFERRED_ENGINE && !takes_turns(s)) {
             fill_engine(s, i, length);
         } else if (s->source == HEC_INFERRED_LAUNCHES) {
             double seen = counted > 0 ? i->seen_ns / counted : 0,

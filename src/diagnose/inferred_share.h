@@ -24,8 +24,9 @@ enum hec_inferred_variant {
 };
 
 /* On a device where others work, or may (shared), the engine and the driver say how busy all of them keep it: the process
- * itself no more. There work that was launched also waits for their turns: of what the host waited through the device was
- * the process's own for a part, and where it rested it may have had work. */
+ * itself no more. So launches go first there, and the engine is believed at the best guess alone. Work that was launched also
+ * waits for the others' turns: of what the host waited through the device was the process's own for a part, and where it
+ * rested it may have had work. */
 enum hec_inferred_source { HEC_INFERRED_NOTHING, HEC_INFERRED_USE, HEC_INFERRED_LAUNCHES, HEC_INFERRED_ENGINE };
 
 struct hec_inferred_interval {

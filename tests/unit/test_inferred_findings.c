@@ -419,13 +419,34 @@ static void test_idle_neighbour(void **state) {
     }
 }
 
+/* The same where CUPTI never looks: who works on the device is not known, and the finding is the same, less sure. */
+static void test_unknown_neighbour(void **state) {
+    const struct program *p = &programs[3];
+    struct hec_summary alone, beside;
+    (void)state;
+    simulate(&world, p, ENGINE, 7);
+    summarise_beside(&world.view, false, &alone);
+    summarise_beside(&world.view, true, &beside);
+    const struct hec_ledger_row *one = alone.diagnosis.ledger.devices[0].rows;
+    const struct hec_ledger_row *other = beside.diagnosis.ledger.devices[0].rows;
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        assert_true(one[s].ns == other[s].ns);
+    assert_true(one[HEC_STATE_COMPUTE].seconds_low > 1 && other[HEC_STATE_COMPUTE].seconds_low < 0.1);
+    assert_true(one[HEC_STATE_UNKNOWN].seconds_high < 0.1 && other[HEC_STATE_UNKNOWN].seconds_high > 1);
+    assert_int_equal(first(&beside), p->cause);
+    assert_true(beside.findings.list[0].confidence < alone.findings.list[0].confidence);
+    hec_summary_free(&alone);
+    hec_summary_free(&beside);
+    inferred_free(&world);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_engine),         cmocka_unit_test(test_glimpse),
         cmocka_unit_test(test_neither),        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_fixes),          cmocka_unit_test(records_are_read_once),
         cmocka_unit_test(test_busy_neighbour), cmocka_unit_test(test_unseen_neighbour),
-        cmocka_unit_test(test_idle_neighbour),
+        cmocka_unit_test(test_idle_neighbour), cmocka_unit_test(test_unknown_neighbour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
