@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef char text[HEC_FORMAT_SIZE];
-enum { SENTENCE = 640, LABEL = 96, REASON = 1200 };
+enum { SENTENCE = 1100, LABEL = 96, REASON = 1200 };
 
 static const char *const states[] = {"within", "regressed", "could not say"};
 
@@ -100,7 +100,7 @@ static char *sentence(char out[SENTENCE], const struct hec_check_report *r) {
         return out;
     }
     for (int i = 0; i < HEC_CHECKS; i++) {
-        char part[300];
+        char part[512];
         if (!r->check.part[i].asked || r->check.part[i].state != state)
             continue;
         part_words(part, sizeof part, r, i);
