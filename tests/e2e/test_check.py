@@ -63,7 +63,7 @@ def test_receipt_of_an_experiment(made):
 def test_changed_receipts_do_not_hold(made):
     hec, _ = made
     receipt = json.loads((hec.folder / "ab.json").read_text())
-    receipt["trials"][0]["steady"]["joules"] *= 1.001
+    next(trial for trial in receipt["trials"] if trial["side"] == "A")["steady"]["joules"] *= 1.001
     (hec.folder / "changed.json").write_text(json.dumps(receipt))
     done = hec("verify", "changed.json")
     assert done.returncode == 1 and "digest" in done.stderr and "joules_per_unit" not in done.stdout
