@@ -80,7 +80,8 @@ static void put_trials(struct hec_buf *out, const struct hec_receipt *r) {
 }
 
 static void put_facts(struct hec_buf *out, const char *title, const struct hec_receipt_facts *facts) {
-    hec_buf_printf(out, facts->count ? "\n%s:\n\n" : "", title);
+    if (facts->count)
+        hec_buf_printf(out, "\n%s:\n\n", title);
     for (int i = 0; i < facts->count; i++)
         put_item(out, "", facts->list[i].name, facts->list[i].value);
 }

@@ -9,8 +9,10 @@
  *     fork=1       do it in a child that was forked before CUDA was used; =2: the parent uses CUDA, forks, and the child
  *                  only exits                exec=1      do it in this program executed again
  *     seconds=S    repeat the batches for so long instead of kernels=N           device=N   ordinal (0)
- *     die=N        by signal N, when the work is done
+ *     die=N        by signal N, when the work is done               mark=N     each batch is a marked step of N samples
  *     by=1         launch through a pointer from dlsym; =2: from cuGetProcAddress; =3: from what dlsym gave for that */
+#define HEC_HEADER_ONLY
+#include "hec/hec.h"
 #include "sim/cuda/exports.h"
 #include "sim/cuda/hook.h"
 
@@ -50,7 +52,7 @@ struct program {
     CUgraphExec exec;
     CUdeviceptr memory;
     void *pinned, *pageable;
-    long kernels, ns, streams_used, h2d, pageable_bytes, d2h, memset, batch, sleep_us, graph, seconds, device;
+    long kernels, ns, streams_used, h2d, pageable_bytes, d2h, memset, batch, sleep_us, graph, seconds, device, mark;
 };
 
 /* A function of the driver, as runtimes and other languages get it. */
@@ -137,6 +139,8 @@ static void work(struct program *p) {
         for (long i = 0; i < step && (p->seconds || done + i < p->kernels); i++)
             launch(p, i);
         end_batch(p);
+        if (p->mark)
+            hec_step((double)p->mark);
     }
 }
 
@@ -174,6 +178,7 @@ int main(int argc, char **argv) {
                         .sleep_us = option(argv, "sleep_us", 0),
                         .graph = option(argv, "graph", 0),
                         .seconds = option(argv, "seconds", 0),
+                        .mark = option(argv, "mark", 0),
                         .device = option(argv, "device", 0)};
     long forks = option(argv, "fork", 0);
     if (p.streams_used < 1 || p.streams_used > STREAMS_MAX)
