@@ -313,7 +313,7 @@ static void test_in_memory(void **state) {
         .home = "home",
         .in_memory = true,
         .mounts =
-            "exec 9<$B; mount -t tmpfs tmpfs /tmp; mount -t tmpfs tmpfs /var/tmp; chmod 1777 /tmp /var/tmp; mkdir -p $B; mount "
+            "exec 9<$B; mount -t tmpfs tmpfs /tmp; mount -t tmpfs tmpfs /var/tmp; chmod 1777 /tmp /var/tmp; mkdir -p $B; mount -c "
             "--bind /proc/self/fd/9 $B; mount -t tmpfs tmpfs $B/tmp; chmod 1777 $B/tmp",
         .script = change_all};
     one(&t);
