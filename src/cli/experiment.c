@@ -57,8 +57,7 @@ int hec_experiment_options(struct hec_experiment_run *run) {
     if ((err = hec_args_number(args, HEC_OPT_STEPS, 6, 1e9, &steps)) < 0 ||
         (err = hec_args_number(args, HEC_OPT_SECONDS, 1, 1e6, &seconds)) < 0 ||
         (err = hec_args_number(args, HEC_OPT_WARM_UP, 0, 100, &warm_up)) < 0 ||
-        (err = hec_load_tracing(args, session)) < 0 || (err = hec_load_price(args, &run->price)) < 0 ||
-        (err = hec_load_style(args, STDOUT_FILENO, &run->style)) < 0)
+        (err = hec_load_tracing(args, session)) < 0 || (err = hec_load_style(args, STDOUT_FILENO, &run->style)) < 0)
         return err;
     session->stop.steps = (int64_t)steps;
     session->stop.after_ns = (int64_t)(seconds * (double)HEC_NS_PER_S);
@@ -181,8 +180,7 @@ int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *ou
         hec_error("%s: %s", run->verb, why.text);
         return hec_err_exit_status(err);
     }
-    run->measure = (struct hec_trial_measure){
-        .args = &run->args, .price = &run->price, .stop_steps = run->options.session.stop.steps};
+    run->measure = (struct hec_trial_measure){.args = &run->args, .stop_steps = run->options.session.stop.steps};
     hec_progress_begin(&run->progress);
     hec_receipt_begin(&run->receipt, run->ab.command[0], run->ab.command[1], &run->options, run->ab.warm_up, trials);
     hec_receipt_fill_units(&run->receipt, &run->args);

@@ -12,7 +12,6 @@
 struct hec_experiment_run {
     const char *verb; /* for messages */
     struct hec_args args;
-    struct hec_price price;
     struct hec_report_style style;
     struct hec_ab ab; /* without command B: trials of A alone, `pairs` of them */
     struct hec_trials_options options;
@@ -28,7 +27,7 @@ struct hec_experiment_run {
 /* Trials run as those of a receipt did, which outlives the run; but for where they write: in a layer. Before the options, which may say
  * otherwise. */
 void hec_experiment_follow(struct hec_experiment_run *run, const struct hec_receipt *receipt);
-/* The options of trials: --steps, --seconds, --warm-up, --trace, --hooks, --caches, --in-place, --sim, --price, --color ... HEC_ERR_USAGE after printing. */
+/* The options of trials: --steps, --seconds, --warm-up, --trace, --hooks, --caches, --in-place, --sim, --color ... HEC_ERR_USAGE after printing. */
 int hec_experiment_options(struct hec_experiment_run *run);
 /* "1.5" or "+1.5%" becomes 0.015; untouched where it is not given. HEC_ERR_USAGE after printing. */
 int hec_experiment_percent(const struct hec_args *args, enum hec_option option, double *out);

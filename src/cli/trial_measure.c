@@ -34,13 +34,14 @@ static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, s
 int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *session,
                       const struct hec_session_result *result, int64_t loss_steps, struct hec_experiment_trial *out,
                       int64_t *steps, struct hec_why *why) {
+    struct hec_price price = hec_price_default(); /* no cost of a trial is printed */
     struct hec_reader *reader;
     struct hec_trial trial;
     struct hec_trial_block blocks[HEC_PACED_MAX];
     hec_summary_free(&m->summary);
     int err = hec_session_open_run(session, &reader, why);
     if (err == HEC_OK)
-        err = hec_load_summary_reader(reader, result->path, m->args, m->price, &m->summary, why);
+        err = hec_load_summary_reader(reader, result->path, m->args, &price, &m->summary, why);
     if (err < 0)
         return err;
     hec_trial_of(&m->summary, blocks, &trial);

@@ -7,7 +7,6 @@
 
 struct hec_trial_measure {
     const struct hec_args *args;
-    const struct hec_price *price;
     int64_t stop_steps;         /* a trial is ended after so many; 0: not by them */
     struct hec_summary summary; /* of the last trial; freed by the next one */
 };

@@ -25,7 +25,7 @@ struct device {
     struct stratum strata[HEC_STATE_PHASE_COUNT];
     size_t step; /* the first that ends after the last piece */
     bool step_untraced;
-    /* Pieces that end before it change nothing of which step is at hand: what they add to it is told from the sums. */
+    /* Pieces that end before it change nothing of which step is at hand: what they add to it follows from the sums. */
     int64_t same_step_ns;
     bool in_step;
     int64_t before_ns[HEC_STATE_COUNT]; /* the sums of what the step at hand has already, or does not have */
