@@ -159,7 +159,7 @@ static bool abandoned(const char *parent) {
 static const char *left(const char *marker) {
     if (processes(marker) > 0)
         return "a process is left";
-    if (abandoned("/var/tmp") || shell("test -z \"$(ls -A '%s/tmp' '%s/run' | grep hec)\"", base, base) != 0)
+    if (abandoned("/var/tmp") || shell("ls -A '%s/tmp' '%s/run' | grep -qE '^\\.?hec-'", base, base) == 0)
         return "a scratch folder is left";
     if (shell("! grep -qF ' %s/' /proc/self/mountinfo && ! ls /dev/shm/trials9-* >/dev/null 2>&1", base) != 0)
         return "a mount is left, or a file in /dev/shm";
