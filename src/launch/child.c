@@ -98,6 +98,8 @@ static void tie(pid_t hec) {
 static _Noreturn void be_command(struct hec_child *child, pid_t hec, int report, char **argv, char **envp) {
     struct failure failure = {0};
     restore_signals(child);
+    if (child->placement)
+        hec_placement_take(child->placement);
     if (child->tied)
         tie(hec);
     if (child->inherited_path) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "launch/layer.h"
+#include "launch/placement.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@ struct hec_child {
     struct sigaction chld, pipe, xfsz;
     const struct hec_layer *layer;            /* the command runs in it; NULL: none */
     const char *also[HEC_LAYER_ALSO_MAX + 1]; /* what is not covered by the layer; NULL-terminated */
+    const struct hec_placement *placement;    /* it begins there, where the system allows it; NULL: where hec is */
     bool tied;                                /* it is killed where hec is */
     int inherited;        /* a descriptor that it keeps, whose path in /proc it writes into inherited_path */
     char *inherited_path; /* in its environment; NULL: there is none */

@@ -127,6 +127,10 @@ static void record_start(struct hec_session *s) {
     put_meta(s, "started", "%s", started);
     if (s->simulation)
         put_meta(s, "simulated", "%s", s->options.simulated);
+    if (s->options.levers)
+        s->sink->meta(s->sink->context, "levers", s->options.levers);
+    for (const char *const *fact = s->options.facts; fact && fact[0]; fact += 2)
+        s->sink->meta(s->sink->context, fact[0], fact[1]);
 }
 
 static void record_end(struct hec_session *s) {
@@ -227,6 +231,7 @@ int hec_session_start(const struct hec_session_options *options, struct hec_sess
     s->child.stopped = job_control;
     s->child.context = s;
     s->child.layer = options->layer;
+    s->child.placement = options->placement;
     s->child.tied = options->tied;
     s->child.output = options->command_output;
     hec_child_prepare(&s->child);

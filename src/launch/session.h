@@ -17,11 +17,14 @@
 
 #include "base/trace.h"
 #include "launch/layer.h"
+#include "launch/placement.h"
 #include "launch/run_file.h"
 #include "launch/stopper.h"
 #include "store/reader.h"
 
 #include <stdint.h>
+
+#define HEC_SESSION_FACT 160
 
 /* All texts must live until the session is closed. */
 struct hec_session_options {
@@ -33,7 +36,10 @@ struct hec_session_options {
     enum hec_trace_mode trace; /* what is recorded of CUDA */
     double trace_memory_mb;    /* that tracing may take in each process */
     bool hooks;                /* the Python hooks */
-    const char *knobs;         /* as hec_marks_knob_add makes it; NULL: none */
+    const char *levers;        /* what is changed of the command, for the record (act/apply.h); NULL: nothing */
+    const char *const *facts;  /* key, text ... NULL: recorded as they are; NULL: none */
+    const struct hec_placement *placement; /* of the command; NULL: this process's */
+    const char *knobs;                     /* as hec_marks_knob_add makes it; NULL: none */
     const char *units;     /* "NAME=N;NAME=N": they replace what the program marks under the same name; NULL: none */
     int64_t gpm_window_ns; /* of the hardware counters; 0: as short as the CPU share allows */
     struct hec_stop stop;  /* when to end the command; all 0: it ends by itself */

@@ -11,6 +11,8 @@ docs/hooks.md describes all of it.
 import atexit
 import os
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any
 
 from . import core, library, loader, losses, modules, optimizers, process, profiler, saves, stacks
 
@@ -20,6 +22,12 @@ _HOOKS = (profiler, optimizers, losses, modules, loader, saves)
 
 def start(name: str) -> None:
     """At the end of the import of torch, or of another package that uses CUDA."""
+    _start(name)
+    if core.library is not None and os.environ.get("HEC_LEVERS"):
+        core.guard("levers", lambda: _levers().start(name))
+
+
+def _start(name: str) -> None:
     if core.torch is not None or (core.library is not None and name != "torch"):
         return
     if core.library is None and not _load():
@@ -31,6 +39,20 @@ def start(name: str) -> None:
     core.facts["torch"] = str(core.torch.__version__)
     core.guard("torch.compile", core.keep_from_compiling)
     resume()
+
+
+def _levers() -> Any:
+    """The package beside this one, under a name of its own."""
+    if "_hec_levers" not in sys.modules:
+        folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "levers")
+        spec = spec_from_file_location(
+            "_hec_levers", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        )
+        assert spec is not None and spec.loader is not None
+        module = module_from_spec(spec)
+        sys.modules["_hec_levers"] = module
+        spec.loader.exec_module(module)
+    return sys.modules["_hec_levers"]
 
 
 def _load() -> bool:

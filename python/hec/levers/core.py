@@ -1,0 +1,53 @@
+"""What levers share: their reports, and the patches of the hooks."""
+
+import sys
+from typing import Any, Callable
+
+hooks: Any = sys.modules["_hec_hooks.core"]
+Patch = hooks.Patch
+Patches = hooks.Patches
+
+# From the weakest to the strongest: what is said later counts only if it is as strong.
+_STATES = ("nothing", "already", "on", "failed")
+
+
+class Lever:
+    """One that was asked for, in this process."""
+
+    def __init__(self, name: str, value: str = "") -> None:
+        self.name, self.value = name, value
+        self.state = ""
+        self.text = ""
+
+    def on(self, text: str) -> None:
+        """It changed something that the program uses; text says what, with the number of things seen so far."""
+        self._say("on", text)
+
+    def already(self, text: str) -> None:
+        """The program has it without the lever."""
+        self._say("already", text)
+
+    def nothing(self, text: str) -> None:
+        """Why it can do nothing, as far as was seen: other processes of the program may differ."""
+        self._say("nothing", text)
+
+    def failed(self, text: str) -> None:
+        self._say("failed", text)
+
+    def broke(self, error: BaseException, revert: "Callable[[], None]") -> None:
+        """In the `except` of a lever: it is taken out, and the program goes on without it."""
+        try:
+            revert()
+        except Exception:
+            pass
+        self.failed("%s: %s" % (type(error).__name__, error))
+
+    def _say(self, state: str, text: str) -> None:
+        if self.state and _STATES.index(state) < _STATES.index(self.state):
+            return
+        if (state, text) == (self.state, self.text):
+            return
+        self.state, self.text = state, text
+        # one that does nothing here may be on in another process of the program: their facts have one name
+        key = "lever.%s%s" % (self.name, ".why" if state == "nothing" else "")
+        hooks.library.fact(key, text if state == "nothing" else "%s: %s" % (state, text))

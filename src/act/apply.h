@@ -1,0 +1,27 @@
+/* A set of levers on the way into a command: its environment, its place, and what is recorded of both. */
+#ifndef HEC_ACT_APPLY_H
+#define HEC_ACT_APPLY_H
+
+#include "act/levers.h"
+#include "launch/environ.h"
+#include "launch/session.h"
+
+#define HEC_LEVERS_ENV "HEC_LEVERS" /* names and values for python/hec/levers */
+
+struct hec_applied {
+    char text[HEC_LEVERS_TEXT];
+    struct hec_environ environ;
+    struct hec_placement placement;
+    bool placed;
+    char facts_text[HEC_LEVERS_MAX][2][HEC_SESSION_FACT];
+    const char *facts[2 * HEC_LEVERS_MAX + 1]; /* key, text ... NULL: how each lever of the environment took effect */
+};
+
+/* For a command that has the environment `from` so far. HEC_ERR_UNSUPPORTED: what a lever needs is not here, or the user has set what it
+ * would change. Free it in any case. */
+int hec_apply(const struct hec_lever_set *set, char *const *from, struct hec_applied *out, struct hec_why *why);
+/* Into a session, which it has to outlive. */
+void hec_apply_to(const struct hec_applied *applied, struct hec_session_options *session);
+void hec_applied_free(struct hec_applied *applied);
+
+#endif

@@ -1,0 +1,161 @@
+#include "act/levers.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum id {
+#define HEC_LEVER_ROW(id, ...) ROW_##id,
+#define HEC_LEVER_VARIABLE(...)
+#include "act/levers.def"
+#undef HEC_LEVER_ROW
+#undef HEC_LEVER_VARIABLE
+    ROWS
+};
+
+#define A(id) (UINT64_C(1) << HEC_LEVER_##id)
+#define ALWAYS (UINT64_C(1) << HEC_LEVER_COUNT)
+static const struct hec_lever_row rows[] = {
+#define HEC_LEVER_ROW(id, name, place, risk, family, value, answers, what, needs, code)                                \
+    {name,                                                                                                             \
+     HEC_LEVER_PLACE_##place,                                                                                          \
+     HEC_LEVER_RISK_##risk,                                                                                            \
+     family,                                                                                                           \
+     value,                                                                                                            \
+     (answers) & ~ALWAYS,                                                                                              \
+     ((answers)&ALWAYS) != 0,                                                                                          \
+     what,                                                                                                             \
+     needs,                                                                                                            \
+     code},
+#define HEC_LEVER_VARIABLE(...)
+#include "act/levers.def"
+#undef HEC_LEVER_ROW
+#undef HEC_LEVER_VARIABLE
+};
+#undef A
+#undef ALWAYS
+_Static_assert(HEC_LEVER_COUNT < 64, "bits of answers");
+
+static const struct {
+    enum id id;
+    struct hec_lever_variable variable;
+} variables[] = {
+#define HEC_LEVER_ROW(...)
+#define HEC_LEVER_VARIABLE(id, name, how, value) {ROW_##id, {name, HEC_LEVER_##how, value}},
+#include "act/levers.def"
+#undef HEC_LEVER_ROW
+#undef HEC_LEVER_VARIABLE
+};
+enum { VARIABLES = sizeof variables / sizeof variables[0] };
+
+const struct hec_lever_row *hec_lever_row(int i) {
+    return i >= 0 && i < ROWS ? &rows[i] : NULL;
+}
+
+const struct hec_lever_row *hec_lever_find(const char *name) {
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+const char *hec_lever_place_name(enum hec_lever_place place) {
+    static const char *const names[] = {"program", "pytorch", "jax", "tensorflow"};
+    return (unsigned)place < HEC_LEVER_PLACES ? names[place] : "?";
+}
+
+const char *hec_lever_risk_name(enum hec_lever_risk risk) {
+    static const char *const names[] = {"exact", "ulp", "numerics", "semantics"};
+    return (unsigned)risk < HEC_LEVER_RISKS ? names[risk] : "?";
+}
+
+const struct hec_lever_variable *hec_lever_variable(const struct hec_lever_row *row, int i) {
+    for (int v = 0; v < VARIABLES; v++)
+        if (&rows[variables[v].id] == row && i-- == 0)
+            return &variables[v].variable;
+    return NULL;
+}
+
+bool hec_lever_needs_value(const struct hec_lever_row *row) {
+    const struct hec_lever_variable *variable = hec_lever_variable(row, 0);
+    return variable && strcmp(variable->value, "%s") == 0;
+}
+
+/* ---- sets ---- */
+
+/* "N" and "BYTES": a whole number above 0; "a|b": one of those. */
+static bool value_fits(const char *kinds, const char *value) {
+    size_t length = strlen(value);
+    if (isupper((unsigned char)kinds[0])) {
+        char *end;
+        long long number = strtoll(value, &end, 10);
+        return isdigit((unsigned char)value[0]) && !*end && number > 0 && number < INT64_C(1) << 40;
+    }
+    for (const char *at = kinds; *at;) {
+        size_t word = strcspn(at, "|");
+        if (word == length && strncmp(at, value, length) == 0)
+            return true;
+        at += word + (at[word] == '|');
+    }
+    return false;
+}
+
+bool hec_lever_set_takes(const struct hec_lever_set *set, const struct hec_lever_row *row) {
+    for (int i = 0; i < set->count; i++) {
+        const struct hec_lever_row *other = set->list[i].row;
+        if (other == row || (row->family[0] && strcmp(other->family, row->family) == 0))
+            return false;
+    }
+    return set->count < HEC_LEVERS_MAX;
+}
+
+static int add(struct hec_lever_set *set, char *word, struct hec_why *why) {
+    char *equals = strchr(word, '=');
+    if (equals)
+        *equals++ = '\0';
+    const struct hec_lever_row *row = hec_lever_find(word);
+    if (!row)
+        return hec_fail(why, HEC_ERR_USAGE, "there is no lever \"%s\"; `hec levers` lists them", word);
+    if (equals && (!row->value[0] || strlen(equals) >= HEC_LEVER_VALUE || !value_fits(row->value, equals)))
+        return hec_fail(why, HEC_ERR_USAGE, "%s takes %s%s, not \"%s\"", word, row->value[0] ? "=" : "no value",
+                        row->value, equals);
+    if (!equals && hec_lever_needs_value(row))
+        return hec_fail(why, HEC_ERR_USAGE, "%s needs a value: %s=%s", word, word, row->value);
+    for (int i = 0; i < set->count; i++)
+        if (set->list[i].row == row)
+            return hec_fail(why, HEC_ERR_USAGE, "%s is there twice", word);
+        else if (row->family[0] && strcmp(set->list[i].row->family, row->family) == 0)
+            return hec_fail(why, HEC_ERR_USAGE, "%s and %s exclude each other", set->list[i].row->name, word);
+    if (set->count == HEC_LEVERS_MAX)
+        return hec_fail(why, HEC_ERR_USAGE, "more than %d levers", HEC_LEVERS_MAX);
+    struct hec_lever_use *use = &set->list[set->count++];
+    *use = (struct hec_lever_use){.row = row};
+    snprintf(use->value, sizeof use->value, "%s", equals ? equals : "");
+    return HEC_OK;
+}
+
+int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_why *why) {
+    char *copy = strdup(text), *rest = copy, *word;
+    int err = copy ? HEC_OK : hec_fail(why, HEC_ERR_NOMEM, "no memory for the levers");
+    while (err == HEC_OK && (word = strsep(&rest, ",")))
+        if (*word)
+            err = add(set, word, why);
+    free(copy);
+    return err;
+}
+
+void hec_lever_set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TEXT]) {
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; i < set->count && length < HEC_LEVERS_TEXT; i++)
+        length += (size_t)snprintf(text + length, HEC_LEVERS_TEXT - length, "%s%s%s%s", i ? "," : "",
+                                   set->list[i].row->name, set->list[i].value[0] ? "=" : "", set->list[i].value);
+}
+
+const struct hec_lever_use *hec_lever_set_find(const struct hec_lever_set *set, const char *name) {
+    for (int i = 0; i < set->count; i++)
+        if (strcmp(set->list[i].row->name, name) == 0)
+            return &set->list[i];
+    return NULL;
+}

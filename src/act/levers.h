@@ -1,0 +1,73 @@
+/* Levers: what HEC changes of a command from outside. The table is levers.def; those of a framework are applied by
+ * python/hec/levers in the program, all others by variables and placement of the command. Nothing outlives the command. */
+#ifndef HEC_ACT_LEVERS_H
+#define HEC_ACT_LEVERS_H
+
+#include "base/error.h"
+#include "diagnose/finding.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hec_lever_place {
+    HEC_LEVER_PLACE_PROGRAM,
+    HEC_LEVER_PLACE_TORCH,
+    HEC_LEVER_PLACE_JAX,
+    HEC_LEVER_PLACE_TENSORFLOW,
+    HEC_LEVER_PLACES
+};
+enum hec_lever_risk {
+    HEC_LEVER_RISK_EXACT,
+    HEC_LEVER_RISK_ULP,
+    HEC_LEVER_RISK_NUMERICS,
+    HEC_LEVER_RISK_SEMANTICS,
+    HEC_LEVER_RISKS
+};
+
+struct hec_lever_row {
+    const char *name;
+    enum hec_lever_place place;
+    enum hec_lever_risk risk;
+    const char *family, *value;
+    uint64_t answers; /* bits (1 << enum hec_lever_id) of what findings ask for */
+    bool always;      /* worth a trial without a finding */
+    const char *what, *needs, *code;
+};
+
+const struct hec_lever_row *hec_lever_row(int i); /* NULL: there are no more */
+const struct hec_lever_row *hec_lever_find(const char *name);
+const char *hec_lever_place_name(enum hec_lever_place place); /* "program", "pytorch" ... */
+const char *hec_lever_risk_name(enum hec_lever_risk risk);    /* "exact" ... */
+
+/* A variable that it sets, and how that joins what is there; NULL: no more. */
+enum hec_lever_how { HEC_LEVER_SET, HEC_LEVER_LIST /* after a comma */, HEC_LEVER_PATHS /* after a colon */ };
+struct hec_lever_variable {
+    const char *name;
+    enum hec_lever_how how;
+    const char *value; /* %s: the lever's */
+};
+const struct hec_lever_variable *hec_lever_variable(const struct hec_lever_row *row, int i);
+bool hec_lever_needs_value(const struct hec_lever_row *row);
+
+#define HEC_LEVERS_MAX 16
+#define HEC_LEVER_VALUE 24
+#define HEC_LEVERS_TEXT 512
+
+struct hec_lever_use {
+    const struct hec_lever_row *row;
+    char value[HEC_LEVER_VALUE]; /* "": it chooses */
+};
+struct hec_lever_set {
+    struct hec_lever_use list[HEC_LEVERS_MAX];
+    int count;
+};
+
+/* "tf32,loader_workers=8" after what is in the set. HEC_ERR_USAGE: no such lever, a value that it does not take, one that is in
+ * the set, or another of its family. */
+int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_why *why);
+/* Whether a set of both is one: no lever and no family twice. */
+bool hec_lever_set_takes(const struct hec_lever_set *set, const struct hec_lever_row *row);
+void hec_lever_set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TEXT]);
+const struct hec_lever_use *hec_lever_set_find(const struct hec_lever_set *set, const char *name);
+
+#endif
