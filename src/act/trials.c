@@ -1,5 +1,6 @@
 #include "act/trials.h"
 
+#include "act/apply.h"
 #include "base/scratch.h"
 #include "launch/environ.h"
 #include "launch/keeper.h"
@@ -128,24 +129,30 @@ static int run(const struct hec_session_options *options,
     return err;
 }
 
-int hec_trials_run(struct hec_trials *t, char **command,
+int hec_trials_run(struct hec_trials *t, char **command, const struct hec_lever_set *levers,
                    int (*measure)(void *context, const struct hec_session *session,
                                   const struct hec_session_result *result, struct hec_why *why),
                    void *context, struct hec_trial_end *end, struct hec_why *why) {
+    struct hec_applied applied = {.text = ""};
     memset(end, 0, sizeof *end);
     int err = renew(t, why);
     if (err < 0)
         return err;
     struct hec_session_options options = t->options.session;
     t->count++;
-    FILE *output = tmpfile();
-    if (!output)
-        return hec_fail(why, hec_err_from_errno(errno), "no file for what the command prints: %s", strerror(errno));
-    options.command = command;
-    options.command_output = fileno(output);
-    err = run(&options, measure, context, end, why);
-    read_tail(output, end->tail);
-    fclose(output);
+    if (levers && levers->count && (err = hec_apply(levers, options.environment, &applied, why)) == HEC_OK)
+        hec_apply_to(&applied, &options);
+    FILE *output = err == HEC_OK ? tmpfile() : NULL;
+    if (output) {
+        options.command = command;
+        options.command_output = fileno(output);
+        err = run(&options, measure, context, end, why);
+        read_tail(output, end->tail);
+        fclose(output);
+    } else if (err == HEC_OK) {
+        err = hec_fail(why, hec_err_from_errno(errno), "no file for what the command prints: %s", strerror(errno));
+    }
+    hec_applied_free(&applied);
     return err;
 }
 

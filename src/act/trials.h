@@ -2,7 +2,7 @@
  *
  *     struct hec_trials_options options = {.session = hec_session_defaults()};
  *     hec_trials_open(&options, &trials, &why)
- *     hec_trials_run(trials, argv, measure, context, &end, &why) ...
+ *     hec_trials_run(trials, argv, NULL, measure, context, &end, &why) ...
  *     hec_trials_close(trials)
  *
  * A process that opens trials has begun with hec_keeper_start: what it starts ends with it. */
@@ -10,6 +10,7 @@
 #define HEC_ACT_TRIALS_H
 
 #include "act/caches.h"
+#include "act/levers.h"
 #include "launch/layer.h"
 #include "launch/session.h"
 
@@ -40,9 +41,9 @@ struct hec_trial_end {
     char tail[HEC_TRIAL_TAIL]; /* the last of what it printed */
 };
 
-/* One trial. `measure` reads what it came to from the session, which has ended; what it returns is returned. Nothing of
+/* One trial, under levers (NULL: none). `measure` reads what it came to from the session, which has ended; what it returns is returned. Nothing of
  * the command is left when this returns. */
-int hec_trials_run(struct hec_trials *trials, char **command,
+int hec_trials_run(struct hec_trials *trials, char **command, const struct hec_lever_set *levers,
                    int (*measure)(void *context, const struct hec_session *session,
                                   const struct hec_session_result *result, struct hec_why *why),
                    void *context, struct hec_trial_end *end, struct hec_why *why);

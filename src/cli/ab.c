@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/experiment.h"
+#include "cli/with.h"
 #include "launch/keeper.h"
 #include "report/compare.h"
 
@@ -16,6 +17,7 @@
 
 struct ab {
     struct hec_experiment_run run;
+    struct hec_lever_set levers; /* of B */
     struct hec_summary *runs[2]; /* of complete pairs, and of the one at hand */
     int counts[2];
 };
@@ -24,15 +26,17 @@ struct ab {
 
 static int split(struct hec_ab *ab, char **words) {
     int at = 0;
+    ab->command[0] = ab->command[1] = words; /* under levers */
     while (words[at] && strcmp(words[at], SEPARATOR) != 0)
         at++;
+    if (at && !words[at] && ab->levers)
+        return HEC_OK;
     if (!at || !words[at] || !words[at + 1]) {
         hec_error("ab: two commands with " SEPARATOR " between them; usage: hec ab %s",
                   hec_verb_info(HEC_VERB_AB)->usage);
         return HEC_ERR_USAGE;
     }
     words[at] = NULL;
-    ab->command[0] = words;
     ab->command[1] = words + at + 1;
     for (int i = at + 1; words[i]; i++)
         if (strcmp(words[i], SEPARATOR) == 0) {
@@ -77,6 +81,9 @@ static int parse(struct ab *ab, int argc, char **argv) {
     int err = hec_args_parse(HEC_VERB_AB, argc, argv, &run->args);
     if (err != HEC_OK)
         return err;
+    if ((err = hec_with_parse(&run->args, &ab->levers)) < 0)
+        return err;
+    run->ab.levers = ab->levers.count ? &ab->levers : NULL;
     if ((err = split(&run->ab, run->args.rest)) < 0 || (err = parse_plan(run)) < 0 ||
         (err = hec_experiment_options(run)) < 0)
         return err;

@@ -14,6 +14,14 @@ static const struct hec_verb_info verbs[] = {
 #undef HEC_VERB
 };
 
+#define HEC_LEVER_ROW(id, name, ...) name " "
+#define HEC_LEVER_VARIABLE(...)
+static const char lever_names[] =
+#include "act/levers.def"
+    ;
+#undef HEC_LEVER_ROW
+#undef HEC_LEVER_VARIABLE
+
 static const struct hec_option_info options[] = {
 #define HEC_OPTION(id, letter, name, argument, values, verbs_, help) {letter, name, argument, values, verbs_, help},
 #include "cli/options.def"

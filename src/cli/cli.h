@@ -29,6 +29,7 @@ enum hec_operand {
     HEC_OPERAND_FILE,
     HEC_OPERAND_CASE,  /* of hec sim */
     HEC_OPERAND_CAUSE, /* of hec explain */
+    HEC_OPERAND_LEVER, /* of hec levers */
 };
 
 struct hec_verb_info {
@@ -84,6 +85,8 @@ int hec_columns(int fd);
 /* The word of a list that is probably meant: a letter away or two, or begun; NULL: none. NULL ends the list. */
 const char *hec_nearest(const char *word, const char *const *list);
 
+/* Print text folded at the width of the terminal, each line but the first indented; column is where the cursor is. */
+void hec_help_fold(const char *text, int indent, int column);
 void hec_help_print(void);              /* hec --help */
 void hec_help_verb(enum hec_verb verb); /* hec VERB --help */
 int hec_help_man(const char *page);     /* troff: "hec" or a verb; hidden verb __man, used by the build */

@@ -1,4 +1,5 @@
 /* Completion for bash and zsh, made from the tables of verbs and options. */
+#include "act/levers.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "diagnose/finding.h"
@@ -20,6 +21,9 @@ static void print_words(enum hec_operand operand) {
     if (operand == HEC_OPERAND_CAUSE)
         for (int i = 0; i < HEC_CAUSE_COUNT; i++)
             printf("%s%s", i ? " " : "", hec_cause_name((enum hec_cause)i));
+    if (operand == HEC_OPERAND_LEVER)
+        for (int i = 0; hec_lever_row(i); i++)
+            printf("%s%s", i ? " " : "", hec_lever_row(i)->name);
     if (operand == HEC_OPERAND_CASE)
         for (int i = 0; i < sim_case_count(); i++)
             printf("%s%s", i ? " " : "", sim_case_at(i)->name);
@@ -178,7 +182,7 @@ static void zsh_operands(enum hec_operand operand) {
         puts(" \\\n        '*:file:_files' ;;");
         break;
     default:
-        printf(" \\\n        '1:%s:(", operand == HEC_OPERAND_CASE ? "case" : "cause");
+        printf(" \\\n        '1:%s:(", operand == HEC_OPERAND_CASE ? "case" : operand == HEC_OPERAND_LEVER ? "lever" : "cause");
         print_words(operand);
         puts(")' ;;");
     }

@@ -182,7 +182,7 @@ int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *ou
     }
     run->measure = (struct hec_trial_measure){.args = &run->args, .stop_steps = run->options.session.stop.steps};
     hec_progress_begin(&run->progress);
-    hec_receipt_begin(&run->receipt, run->ab.command[0], run->ab.command[1], &run->options, run->ab.warm_up, trials);
+    hec_receipt_begin(&run->receipt, &run->ab, &run->options, trials);
     hec_receipt_fill_units(&run->receipt, &run->args);
     int status = experiment(run, trials, outcome);
     hec_trials_close(trials);

@@ -10,8 +10,7 @@
 #define WIDTH 80       /* where nothing says how wide lines are */
 #define WIDTH_LEAST 60 /* options have a column of 28 */
 
-/* Print text folded, each line but the first indented; column is where the cursor is. */
-static void fold(const char *text, int indent, int column) {
+void hec_help_fold(const char *text, int indent, int column) {
     int width = hec_columns(STDOUT_FILENO);
     width = width == 0 ? WIDTH : width < WIDTH_LEAST ? WIDTH_LEAST : width;
     bool first = true;
@@ -51,7 +50,7 @@ static void option_text(const struct hec_option_info *option, char *text, size_t
 void hec_help_verb(enum hec_verb verb) {
     const struct hec_verb_info *info = hec_verb_info(verb);
     printf("Usage: hec %s %s\n\n", info->name, info->usage);
-    fold(info->description, 0, 0);
+    hec_help_fold(info->description, 0, 0);
     puts("\nOptions:");
     for (int i = 0; i < HEC_OPT_COUNT; i++) {
         const struct hec_option_info *option = hec_option_info((enum hec_option)i);
@@ -60,7 +59,7 @@ void hec_help_verb(enum hec_verb verb) {
         char text[64];
         option_text(option, text, sizeof text);
         printf("  %-24s  ", text);
-        fold(option->help, 28, 28);
+        hec_help_fold(option->help, 28, 28);
     }
 }
 

@@ -1,6 +1,8 @@
 /* The adapter between a run file and the analysis. */
 #include "cli/load.h"
 
+#include "cli/load_levers.h"
+
 #include "cli/calibration.h"
 #include "store/record.h"
 
@@ -92,6 +94,9 @@ static int beside(void *context, uint32_t kinds, const struct hec_activity_visit
     return hec_reader_activities_beside(reader_of(context), kinds, visitors, count, why);
 }
 
+static int levers(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]) {
+    return hec_load_levers(reader_of(context), list);
+}
 static const char *left_out(void *context) {
     return hec_reader_left_out(reader_of(context));
 }
@@ -233,6 +238,7 @@ static int use_input(struct hec_reader *reader, const char *path, const struct h
         .units = units,
         .phases = phases,
         .left_out = left_out,
+        .levers = levers,
         .peaks = peaks,
         .together = together,
         .timeline =

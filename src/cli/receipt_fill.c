@@ -40,20 +40,26 @@ static void add_where(struct hec_receipt *r, const struct hec_trials *trials) {
                              "what they left in /dev/shm is there: beside NVIDIA's MPS it is the system's");
 }
 
-void hec_receipt_begin(struct hec_receipt *r, char *const *a, char *const *b, const struct hec_trials_options *options,
-                       int warm_up, const struct hec_trials *trials) {
+void hec_receipt_begin(struct hec_receipt *r, const struct hec_ab *ab, const struct hec_trials_options *options,
+                       const struct hec_trials *trials) {
     const struct hec_session_options *session = &options->session;
-    char folder[PATH_MAX];
+    const struct hec_lever_set *levers = ab->levers;
+    char folder[PATH_MAX], word[64];
     hec_facts_wall_time(hec_clock_wall_ns(), r->created);
     snprintf(r->hec_version, sizeof r->hec_version, "%s", HEC_VERSION);
     if (getcwd(folder, sizeof folder))
         hec_receipt_set(r, &r->folder, folder);
-    add_words(r, &r->command[0], a);
-    add_words(r, &r->command[1], b);
+    add_words(r, &r->command[0], ab->command[0]);
+    add_words(r, &r->command[1], ab->command[1]);
+    for (int i = 0; levers && i < levers->count; i++) {
+        snprintf(word, sizeof word, "%s%s%s", levers->list[i].row->name, levers->list[i].value[0] ? "=" : "",
+                 levers->list[i].value);
+        hec_receipt_add_word(r, &r->levers, word);
+    }
     hec_receipt_add_environment(r, session->environment ? session->environment : environ);
     r->steps = session->stop.steps;
     r->seconds = (double)session->stop.after_ns / HEC_NS_PER_S;
-    r->warm_up = warm_up;
+    r->warm_up = ab->warm_up;
     if (session->simulated)
         hec_receipt_set(r, &r->simulated, session->simulated);
     add_where(r, trials);
@@ -66,7 +72,7 @@ void hec_receipt_begin(struct hec_receipt *r, char *const *a, char *const *b, co
 void hec_receipt_fill_facts(struct hec_receipt *r, const struct hec_summary *run) {
     char value[HEC_ALIKE_VALUE];
     for (int what = 0; what < HEC_ALIKE_COUNT; what++) {
-        if (what == HEC_ALIKE_COMMAND || what == HEC_ALIKE_HEC) /* the receipt has them */
+        if (what == HEC_ALIKE_COMMAND || what == HEC_ALIKE_LEVERS || what == HEC_ALIKE_HEC) /* the receipt has them */
             continue;
         hec_alike_value(run, what, value);
         hec_receipt_add_fact_of_trial(r, hec_alike_name(what), value);

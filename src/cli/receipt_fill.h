@@ -7,9 +7,9 @@
 #include "diagnose/alike.h"
 #include "report/receipt.h"
 
-/* What is known before the first trial. b NULL: a baseline. */
-void hec_receipt_begin(struct hec_receipt *receipt, char *const *a, char *const *b,
-                       const struct hec_trials_options *options, int warm_up, const struct hec_trials *trials);
+/* What is known before the first trial. Without command B: a baseline. */
+void hec_receipt_begin(struct hec_receipt *receipt, const struct hec_ab *ab, const struct hec_trials_options *options,
+                       const struct hec_trials *trials);
 /* Units of work of the command line. */
 void hec_receipt_fill_units(struct hec_receipt *receipt, const struct hec_args *args);
 /* What a run of a trial says of the machine and the program; of each trial, for all should say the same. */

@@ -155,6 +155,7 @@ static void read_all(struct read *r, const json_t *root) {
     string(r, root, "unit", out->unit, sizeof out->unit);
     words(r, at(at(root, "commands"), "a"), &out->command[0]);
     words(r, at(at(root, "commands"), "b"), &out->command[1]);
+    words(r, at(at(root, "commands"), "levers"), &out->levers);
     words(r, at(root, "withheld"), &out->withheld);
     facts(r, at(root, "facts"), &out->facts);
     facts(r, at(root, "environment"), &out->environment);

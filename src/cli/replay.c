@@ -1,7 +1,6 @@
 #include "cli/replay.h"
 
 #include "base/log.h"
-#include "base/shell.h"
 #include "base/text.h"
 #include "report/check_report.h"
 #include "report/receipt_words.h"
@@ -17,7 +16,7 @@ static void say_command(const struct hec_receipt *receipt, int side) {
     struct hec_buf line;
     char clean[1024];
     hec_buf_init(&line, 1 << 20);
-    hec_shell_line(receipt->command[side].list, &line);
+    hec_receipt_command(&line, receipt, side);
     fprintf(stderr, "hec: %c: %s\n", "AB"[side],
             hec_text_clean(clean, sizeof clean, hec_buf_text(&line), line.length, true));
     hec_buf_free(&line);
@@ -90,6 +89,8 @@ static int compare(const struct hec_receipt *then, const struct hec_receipt *now
 
 int hec_replay(struct hec_experiment_run *run, const struct hec_receipt *receipt) {
     struct hec_ab_outcome outcome;
+    struct hec_lever_set levers = {.count = 0};
+    struct hec_why why = {""};
     if (hec_receipt_is_baseline(receipt)) {
         hec_error("verify: a baseline has no verdict to replay; `hec check` compares with it");
         return hec_err_exit_status(HEC_ERR_USAGE);
@@ -105,6 +106,12 @@ int hec_replay(struct hec_experiment_run *run, const struct hec_receipt *receipt
         run->ab.command[side] = receipt->command[side].list;
         say_command(receipt, side);
     }
+    for (int i = 0; i < receipt->levers.count; i++)
+        if ((err = hec_lever_set_add(&levers, receipt->levers.list[i], &why)) < 0) {
+            hec_error("verify: %s", why.text);
+            return hec_err_exit_status(err);
+        }
+    run->ab.levers = levers.count ? &levers : NULL;
     run->after = check_machine;
     int status = hec_experiment_run(run, &outcome);
     if (!status)

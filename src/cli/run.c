@@ -2,8 +2,10 @@
  * unless what failed was asked for by name (an output file, a simulated GPU). */
 #include "base/clock.h"
 #include "base/log.h"
+#include "act/apply.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/with.h"
 #include "launch/session.h"
 #include "observe/marks/marks.h"
 
@@ -18,6 +20,7 @@ struct run {
     struct hec_report_style style;
     struct hec_session_options options;
     struct hec_buf knobs, units;
+    struct hec_applied applied;
     char output[PATH_MAX];
 };
 
@@ -46,6 +49,21 @@ static int parse_lists(struct run *run) {
     return HEC_OK;
 }
 
+/* What was asked for by name is there, or the command does not run. */
+static int put_levers(struct run *run) {
+    struct hec_lever_set set;
+    struct hec_why why = {""};
+    int err = hec_with_parse(&run->args, &set);
+    if (err < 0 || !set.count)
+        return err;
+    err = hec_apply(&set, environ, &run->applied, &why);
+    if (err < 0)
+        hec_error("run: %s", why.text);
+    else
+        hec_apply_to(&run->applied, &run->options);
+    return err;
+}
+
 static int parse(struct run *run, int argc, char **argv) {
     struct hec_session_options *options = &run->options;
     int err = hec_args_parse(HEC_VERB_RUN, argc, argv, &run->args);
@@ -58,7 +76,8 @@ static int parse(struct run *run, int argc, char **argv) {
     double gpm_window_ms = 0;
     if ((err = hec_load_tracing(&run->args, options)) < 0 || (err = hec_load_price(&run->args, &run->price)) < 0 ||
         (err = hec_load_style(&run->args, STDERR_FILENO, &run->style)) < 0 || (err = parse_lists(run)) < 0 ||
-        (err = hec_args_number(&run->args, HEC_OPT_GPM_WINDOW, 110, 10000, &gpm_window_ms)) < 0)
+        (err = hec_args_number(&run->args, HEC_OPT_GPM_WINDOW, 110, 10000, &gpm_window_ms)) < 0 ||
+        (err = put_levers(run)) < 0)
         return err;
     options->command = run->args.rest;
     options->overwrite = hec_args_has(&run->args, HEC_OPT_FORCE);
@@ -124,5 +143,6 @@ int hec_verb_run(int argc, char **argv) {
     int status = err < 0 ? hec_err_exit_status(err) : err > 0 ? 0 : observe(&run);
     hec_buf_free(&run.knobs);
     hec_buf_free(&run.units);
+    hec_applied_free(&run.applied);
     return status;
 }

@@ -75,6 +75,13 @@ static void of_devices(const struct hec_summary *s, enum hec_alike what, value o
         add(out, "", "none");
 }
 
+static void of_levers(const struct hec_summary *s, value out) {
+    for (int i = 0; i < s->lever_count; i++) {
+        add(out, ",", s->levers[i].name);
+        add(out, s->levers[i].value[0] ? "=" : "", s->levers[i].value);
+    }
+}
+
 static void of_knobs(const struct hec_summary *s, value out) {
     for (int i = 0; i < s->event_count; i++)
         if (s->events[i].kind == HEC_EVENT_KNOB && !strstr(out, s->events[i].text))
@@ -132,6 +139,9 @@ void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[
     case HEC_ALIKE_KNOBS:
         of_knobs(s, out);
         break;
+    case HEC_ALIKE_LEVERS:
+        of_levers(s, out);
+        break;
     case HEC_ALIKE_PYTORCH:
         add(out, "", s->pytorch);
         break;
@@ -161,7 +171,7 @@ void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[
         break;
     }
     if (!out[0])
-        add(out, "", what == HEC_ALIKE_KNOBS ? "none" : "unknown");
+        add(out, "", what == HEC_ALIKE_KNOBS || what == HEC_ALIKE_LEVERS ? "none" : "unknown");
 }
 
 /* Each value once, in the order of the runs. */

@@ -383,6 +383,11 @@ static int derive_end(struct build *b, struct hec_why *why) {
     return 0;
 }
 
+const char *hec_attest_name(enum hec_attest attest) {
+    static const char *const names[] = {"nothing", "set", "already", "on", "failed"};
+    return (unsigned)attest < HEC_ATTESTS ? names[attest] : "?";
+}
+
 static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->command, sizeof out->command, in->command);
     copy(out->started, sizeof out->started, in->started);
@@ -397,6 +402,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->kernel, sizeof out->kernel, in->kernel);
     copy(out->pytorch, sizeof out->pytorch, in->pytorch);
     copy(out->python, sizeof out->python, in->python);
+    out->lever_count = in->levers ? in->levers(in->context, out->levers) : 0;
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;
     out->ranks = in->ranks;

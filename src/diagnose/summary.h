@@ -143,6 +143,24 @@ struct hec_event_summary {
     char text[256];
 };
 
+/* A lever that the command ran under, and whether it took effect, as it says itself. */
+enum hec_attest {
+    HEC_ATTEST_NOTHING, /* nothing in the program answered to it */
+    HEC_ATTEST_SET,     /* its variables were set: only a comparison shows what that does */
+    HEC_ATTEST_ALREADY, /* the program has it without the lever */
+    HEC_ATTEST_ON,      /* it changed what the program uses */
+    HEC_ATTEST_FAILED,
+    HEC_ATTESTS
+};
+const char *hec_attest_name(enum hec_attest attest); /* "nothing": stable, in JSON */
+
+struct hec_lever_summary {
+    char name[32], value[24]; /* value "": it chose */
+    enum hec_attest attest;
+    char text[160]; /* what it saw; "": nothing more is known */
+};
+
+#define HEC_SUMMARY_LEVERS_MAX 16
 #define HEC_SUMMARY_UNITS_MAX 16
 #define HEC_SUMMARY_PHASES_MAX 32
 #define HEC_SUMMARY_EVENTS_MAX 64
@@ -173,6 +191,8 @@ struct hec_summary {
     int phase_count;
     struct hec_event_summary events[HEC_SUMMARY_EVENTS_MAX];
     int event_count, events_omitted;
+    struct hec_lever_summary levers[HEC_SUMMARY_LEVERS_MAX];
+    int lever_count;
     double joules, bound_joules; /* of the used devices; NAN unless all of them are valid */
     double dollars, grams_co2;   /* of that energy (and GPU hours, where priced) */
     struct hec_price price;
@@ -231,6 +251,9 @@ struct hec_summary_input {
     struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
 
     const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python;
+    /* The levers that it ran under. NULL: none. */
+    int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
+
     const char *imported;  /* what the run was imported from ("kineto", "nsys"); NULL: it was measured */
     const char *simulated; /* profile; NULL or "" on real hardware */
     int64_t end_ns;        /* length of the run; <= 0: unknown (hec was killed), taken from the last readings */

@@ -104,6 +104,7 @@ void hec_receipt_free(struct hec_receipt *receipt) {
     free_words(&receipt->command[0]);
     free_words(&receipt->command[1]);
     free_facts(&receipt->environment);
+    free_words(&receipt->levers);
     free_words(&receipt->withheld);
     free_facts(&receipt->facts);
     free_words(&receipt->units);

@@ -39,6 +39,7 @@ struct hec_receipt {
     char hec_version[32];
     char *folder;                        /* where the commands ran; NULL: unknown */
     struct hec_receipt_words command[2]; /* A, B; of a baseline B has no words */
+    struct hec_receipt_words levers;     /* that B ran under: NAME or NAME=VALUE */
 
     struct hec_receipt_facts environment; /* what of it matters: receipt_environment.def */
     struct hec_receipt_words withheld;    /* names whose values look like secrets */

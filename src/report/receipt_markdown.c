@@ -1,5 +1,4 @@
 /* A receipt as Markdown, for a pull request: the verdict first, then what it rests on. */
-#include "base/shell.h"
 #include "report/answer_print.h"
 #include "report/markdown.h"
 #include "report/receipt_digest.h"
@@ -24,7 +23,7 @@ static void put_commands(struct hec_buf *out, const struct hec_receipt *r) {
         if (!r->command[side].count)
             continue;
         hec_buf_init(&line, 1 << 20);
-        hec_shell_line(r->command[side].list, &line);
+        hec_receipt_command(&line, r, side);
         put_item(out, side ? "" : "\n", hec_receipt_side_name(side), hec_buf_text(&line));
         hec_buf_free(&line);
     }

@@ -1,5 +1,4 @@
 /* The verdict of a receipt for people. */
-#include "base/shell.h"
 #include "report/answer_print.h"
 #include "report/receipt_words.h"
 
@@ -9,7 +8,7 @@ static void put_commands(struct hec_page *page, const struct hec_receipt *r) {
         if (!r->command[side].count)
             continue;
         hec_buf_init(&line, 1 << 20);
-        hec_shell_line(r->command[side].list, &line);
+        hec_receipt_command(&line, r, side);
         hec_page_row(page, 2, hec_receipt_side_name(side), HEC_TONE_PLAIN, "%s", hec_buf_text(&line));
         hec_buf_free(&line);
     }

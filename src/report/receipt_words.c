@@ -1,5 +1,7 @@
 #include "report/receipt_words.h"
 
+#include "base/shell.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -215,4 +217,14 @@ int hec_receipt_notes(const struct hec_receipt *r, char out[HEC_RECEIPT_LINES][H
     if (!r->unit[0])
         snprintf(out[count++], HEC_RECEIPT_LINE, "no unit of work is known of all trials: figures are of whole trials");
     return count;
+}
+
+void hec_receipt_command(struct hec_buf *out, const struct hec_receipt *r, int side) {
+    if (side && r->levers.count) {
+        hec_buf_puts(out, "hec run --with ");
+        for (int i = 0; i < r->levers.count; i++)
+            hec_buf_printf(out, "%s%s", i ? "," : "", r->levers.list[i]);
+        hec_buf_puts(out, " -- ");
+    }
+    hec_shell_line(r->command[side].list, out);
 }

@@ -29,4 +29,7 @@ const char *hec_receipt_writes_name(enum hec_receipt_writes writes);
 const char *hec_receipt_caches_name(enum hec_receipt_caches caches);
 const char *hec_receipt_side_name(int side);
 
+/* The command line of a side, B's with its levers: hec run --with tf32,compile -- python train.py */
+void hec_receipt_command(struct hec_buf *out, const struct hec_receipt *receipt, int side);
+
 #endif

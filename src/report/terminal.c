@@ -159,6 +159,18 @@ static void put_cost(struct hec_page *page, const struct hec_summary *s) {
 
 /* ---- host, phases, events, HEC ---- */
 
+/* Whether each lever took effect: first of all after what the run took, for it says what was run. */
+static void put_levers(struct hec_page *page, const struct hec_summary *s) {
+    static const char *const words[HEC_ATTESTS] = {
+        "did nothing", "set", "nothing to do: the program has it", "on", "failed, and was taken out"};
+    for (int i = 0; i < s->lever_count; i++) {
+        const struct hec_lever_summary *l = &s->levers[i];
+        enum hec_tone tone = l->attest == HEC_ATTEST_ON || l->attest == HEC_ATTEST_SET ? HEC_TONE_PLAIN : HEC_TONE_WARN;
+        hec_page_row(page, 2, i ? "" : "levers", tone, "%s%s%s: %s%s%s%s", l->name, l->value[0] ? "=" : "", l->value,
+                     words[l->attest], l->text[0] ? " (" : "", l->text, l->text[0] ? ")" : "");
+    }
+}
+
 static void put_host(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_host_summary *h = &s->host;
     text busy, memory, read, written, cpu, dram;
@@ -266,6 +278,7 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     put_energy(page, s);
     put_units(page, s, 1);
     put_cost(page, s);
+    put_levers(page, s);
     hec_terminal_brief_finding(page, s);
     bool apart = page->lines + (used > 2 ? 3 : used) < BRIEF_LINES;
     if (used > 1 && !apart)
@@ -306,6 +319,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     put_energy(&page, summary);
     put_units(&page, summary, HEC_SUMMARY_UNITS_MAX);
     put_cost(&page, summary);
+    put_levers(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
         if (summary->devices[i].used)
             hec_terminal_ledger(&page, summary, summary->devices[i].device.index);

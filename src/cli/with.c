@@ -1,0 +1,41 @@
+#include "cli/with.h"
+
+#include "base/log.h"
+#include "cli/receipt_read.h"
+
+#include <string.h>
+
+/* Those that a receipt has proven. */
+static int add_proven(const char *path, struct hec_lever_set *set, struct hec_why *why) {
+    struct hec_receipt receipt;
+    json_t *root;
+    int err = hec_receipt_load(path, &receipt, &root, why);
+    if (err < 0)
+        return err;
+    if (!receipt.levers.count)
+        err = hec_fail(why, HEC_ERR_USAGE, "%.300s is of commands alone, without levers", path);
+    for (int i = 0; i < receipt.levers.count && err == HEC_OK; i++)
+        err = hec_lever_set_add(set, receipt.levers.list[i], why);
+    hec_receipt_free(&receipt);
+    json_decref(root);
+    return err;
+}
+
+int hec_with_parse(const struct hec_args *args, struct hec_lever_set *set) {
+    struct hec_why why = {""};
+    int err = HEC_OK;
+    set->count = 0;
+    for (int i = 0; i < args->given_count && err == HEC_OK; i++) {
+        const char *value = args->given[i].value;
+        if (args->given[i].option == HEC_OPT_WITH)
+            err = value[0] == '@' ? add_proven(value + 1, set, &why) : hec_lever_set_add(set, value, &why);
+    }
+    for (int i = 0; i < set->count && err == HEC_OK; i++)
+        if (set->list[i].row->place != HEC_LEVER_PLACE_PROGRAM && hec_args_value(args, HEC_OPT_HOOKS) &&
+            strcmp(hec_args_value(args, HEC_OPT_HOOKS), "off") == 0)
+            err = hec_fail(&why, HEC_ERR_USAGE, "%s comes in by the Python hooks: not with --hooks=off",
+                           set->list[i].row->name);
+    if (err < 0)
+        hec_error("--with: %s", why.text);
+    return err;
+}
