@@ -1,0 +1,177 @@
+#include "prove/search.h"
+
+#include "prove/student.h"
+
+#include <math.h>
+#include <stddef.h>
+
+enum figure { COST, SPEED };
+
+static double log_of(const struct hec_search_trial *t, enum figure figure) {
+    return t->fate == HEC_SEARCH_FAILED ? NAN : log(figure == COST ? t->cost : t->speed);
+}
+
+/* ---- against the base ---- */
+
+static bool is_base(const struct hec_search_trial *t, enum figure figure) {
+    return t->set == 0 && isfinite(log_of(t, figure));
+}
+
+/* The base as it was when trial `at` ran: between its neighbours in time. */
+static double base_at(const struct hec_search_trial *trials, int count, int at, enum figure figure) {
+    int before = at, after = at;
+    while (before >= 0 && !is_base(&trials[before], figure))
+        before--;
+    while (after < count && !is_base(&trials[after], figure))
+        after++;
+    double left = before >= 0 ? log_of(&trials[before], figure) : NAN;
+    double right = after < count ? log_of(&trials[after], figure) : NAN;
+    if (isnan(left) || isnan(right) || after == before)
+        return isnan(left) ? right : left;
+    return left + (right - left) * (at - before) / (after - before);
+}
+
+/* Standard deviation of a trial of the base; *freedom 0: not known. */
+static double spread(const struct hec_search_trial *trials, int count, enum figure figure, int *freedom) {
+    double sum = 0, squares = 0;
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (is_base(&trials[i], figure)) {
+            sum += log_of(&trials[i], figure);
+            n++;
+        }
+    for (int i = 0; i < count; i++)
+        if (is_base(&trials[i], figure))
+            squares += pow(log_of(&trials[i], figure) - sum / n, 2);
+    *freedom = n > 1 ? n - 1 : 0;
+    return n > 1 ? sqrt(squares / (n - 1)) : NAN;
+}
+
+/* Mean log of a set's figure by the base's; NAN: none. */
+static double mean_of(const struct hec_search_trial *trials, int count, uint32_t set, enum figure figure, int *n) {
+    double sum = 0;
+    *n = 0;
+    for (int i = 0; i < count; i++) {
+        double effect = trials[i].set == set ? log_of(&trials[i], figure) - base_at(trials, count, i, figure) : NAN;
+        if (isnan(effect))
+            continue;
+        sum += effect;
+        ++*n;
+    }
+    return *n ? sum / *n : NAN;
+}
+
+static struct hec_search_ratio ratio_of(const struct hec_search_trial *trials, int count, uint32_t set,
+                                        enum figure figure) {
+    struct hec_search_ratio out = {.low = NAN, .high = NAN};
+    int freedom;
+    double mean = mean_of(trials, count, set, figure, &out.trials);
+    double s = spread(trials, count, figure, &freedom);
+    out.best = exp(mean);
+    if (freedom && set && out.trials) { /* the base beside it is known from one or two trials of its own */
+        double half = hec_student_quantile(0.975, freedom) * s * sqrt(1.0 / out.trials + 0.5);
+        out.low = exp(mean - half);
+        out.high = exp(mean + half);
+    }
+    return out;
+}
+
+struct hec_search_ratio hec_search_cost(const struct hec_search_trial *trials, int count, uint32_t set) {
+    return ratio_of(trials, count, set, COST);
+}
+
+struct hec_search_ratio hec_search_speed(const struct hec_search_trial *trials, int count, uint32_t set) {
+    return ratio_of(trials, count, set, SPEED);
+}
+
+/* ---- what follows ---- */
+
+static const struct hec_search_trial *find(const struct hec_search_trial *trials, int count, uint32_t set) {
+    for (int i = 0; i < count; i++)
+        if (trials[i].set == set)
+            return &trials[i];
+    return NULL;
+}
+
+/* Log of its cost by the base's; NAN: it was not tried, failed, or is slower than allowed. */
+static double effect_of(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count,
+                        uint32_t set) {
+    const struct hec_search_trial *t = find(trials, count, set);
+    int n;
+    if (set == 0)
+        return 0;
+    if (!t || t->fate != HEC_SEARCH_RAN ||
+        mean_of(trials, count, set, SPEED, &n) < log(1 - plan->slowdown_most))
+        return NAN;
+    return mean_of(trials, count, set, COST, &n);
+}
+
+/* Those that may join, the best alone first. */
+static int rank(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count,
+                int order[HEC_SEARCH_MOST]) {
+    double alone[HEC_SEARCH_MOST];
+    int ranked = 0;
+    for (int c = 0; c < plan->candidates; c++) {
+        const struct hec_search_trial *t = find(trials, count, UINT32_C(1) << c);
+        int n;
+        double effect = t ? mean_of(trials, count, t->set, COST, &n) : NAN;
+        if (!t || t->fate != HEC_SEARCH_RAN || !(effect <= HEC_SEARCH_WORSE))
+            continue;
+        int at = ranked++;
+        for (; at > 0 && alone[at - 1] > effect; at--) {
+            alone[at] = alone[at - 1];
+            order[at] = order[at - 1];
+        }
+        alone[at] = effect;
+        order[at] = c;
+    }
+    return ranked;
+}
+
+static uint32_t best_tried(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count) {
+    uint32_t best = 0;
+    double least = -HEC_SEARCH_GAIN;
+    for (int i = 0; i < count; i++) {
+        double effect = effect_of(plan, trials, count, trials[i].set);
+        if (effect < least) {
+            least = effect;
+            best = trials[i].set;
+        }
+    }
+    return best;
+}
+
+static struct hec_search_step try_set(const struct hec_search_trial *trials, int count, uint32_t set) {
+    int since = count;
+    for (int i = 0; i < count; i++)
+        if (trials[i].set == 0)
+            since = count - 1 - i;
+    return (struct hec_search_step){.set = since >= HEC_SEARCH_BASE_EVERY || count == 0 ? 0 : set};
+}
+
+struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
+                                       int count, bool spent) {
+    int order[HEC_SEARCH_MOST];
+    uint32_t set = 0;
+    if (spent)
+        return (struct hec_search_step){true, best_tried(plan, trials, count)};
+    for (int c = 0; c < plan->candidates; c++)
+        if (!find(trials, count, UINT32_C(1) << c))
+            return try_set(trials, count, UINT32_C(1) << c);
+    int ranked = rank(plan, trials, count, order);
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (int i = 0; i < ranked; i++) {
+            uint32_t joined = set | UINT32_C(1) << order[i];
+            if (joined == set || (plan->excludes[order[i]] & set))
+                continue;
+            if (!find(trials, count, joined))
+                return try_set(trials, count, joined);
+            if (effect_of(plan, trials, count, joined) < effect_of(plan, trials, count, set) - HEC_SEARCH_GAIN) {
+                set = joined;
+                grew = true;
+            }
+        }
+    }
+    return (struct hec_search_step){true, set};
+}

@@ -1,0 +1,56 @@
+/* Which set of levers to try next, and which is best: from the table of trials so far. Pure: who runs the search asks after each trial.
+ *
+ * Singles first, each against the command as it is (the base), which is tried again after every few trials so that drift cancels. Then
+ * greedy combinations, the best single first: a lever joins where the set with it is better by more than HEC_SEARCH_GAIN; those that did not
+ * join are asked again once the set has grown. What fails, does nothing, or is worse than HEC_SEARCH_WORSE alone, is out.
+ * The search proves nothing: it picks the best of many noisy figures, which are better than they should be for that alone. What it picks is
+ * proven by trials of its own (prove/experiment.h). */
+#ifndef HEC_PROVE_SEARCH_H
+#define HEC_PROVE_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HEC_SEARCH_MOST 16 /* candidates: bits of a set */
+#define HEC_SEARCH_BASE_EVERY 4
+#define HEC_SEARCH_GAIN 0.005 /* of joules by unit: half of what one trial is known to, at the noise of a real card (docs/prove.md) */
+#define HEC_SEARCH_WORSE 0.15 /* alone; a layout or a compiler may cost that, and pay beside half precision */
+
+enum hec_search_fate {
+    HEC_SEARCH_RAN,
+    HEC_SEARCH_IDLE,  /* a lever did nothing, or the program has it already */
+    HEC_SEARCH_FAILED /* crashed, out of memory, too slow, or its results are no numbers */
+};
+
+struct hec_search_trial {
+    uint32_t set; /* bits of candidates; 0: the base */
+    enum hec_search_fate fate;
+    double cost;  /* joules by unit, or what stands for them: less is better; NAN: not known */
+    double speed; /* units a second, or what stands for them; NAN: not known */
+};
+
+struct hec_search_plan {
+    int candidates;
+    uint32_t excludes[HEC_SEARCH_MOST]; /* the others that it cannot be with */
+    double slowdown_most;               /* 0.05: the speed may fall by so much */
+};
+
+struct hec_search_step {
+    bool done;
+    uint32_t set; /* to try next; done: the best one, 0 where nothing helps */
+};
+
+/* spent: no trial may follow, what is known has to do. */
+struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
+                                       int count, bool spent);
+
+/* Of a set by the base: 0.5 is half. low and high are 95 % bounds by how trials of the base differ among themselves; NAN: fewer than
+ * two of them, or not known. */
+struct hec_search_ratio {
+    int trials;
+    double best, low, high;
+};
+struct hec_search_ratio hec_search_cost(const struct hec_search_trial *trials, int count, uint32_t set);
+struct hec_search_ratio hec_search_speed(const struct hec_search_trial *trials, int count, uint32_t set);
+
+#endif
