@@ -45,7 +45,8 @@ static bool one(struct run *run, int side, int pair, int *err, struct hec_why *w
     out->side = side;
     out->pair = pair;
     run->watch->begin(run->watch->context, out);
-    *err = hec_trials_run(run->trials, run->ab->command[side], side ? run->ab->levers : NULL, measure, run, &out->end, why);
+    *err = hec_trials_run(run->trials, run->ab->command[side], side ? run->ab->levers : NULL, measure, run, &out->end,
+                          why);
     if (!go_on(run, err))
         return false;
     if (!hec_list_room(out->trials, out->count, out->capacity, 16))

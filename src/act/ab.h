@@ -7,7 +7,7 @@
 
 struct hec_ab {
     const struct hec_lever_set *levers; /* of B; NULL: none */
-    char **command[2]; /* B NULL: trials of A alone, plan.pairs of them */
+    char **command[2];                  /* B NULL: trials of A alone, plan.pairs of them */
     struct hec_experiment_plan plan;
     int warm_up; /* trials of each side before the first pair: they fill caches and warm the device, and count for the cost alone */
 };

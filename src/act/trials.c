@@ -93,6 +93,10 @@ static int renew(struct hec_trials *t, struct hec_why *why) {
     return t->options.caches == HEC_CACHES_FRESH ? make_caches(t, why) : HEC_OK;
 }
 
+struct hec_session_options *hec_trials_session(struct hec_trials *t) {
+    return &t->options.session;
+}
+
 const struct hec_layer *hec_trials_layer(const struct hec_trials *t) {
     return t->layer;
 }

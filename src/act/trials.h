@@ -29,6 +29,8 @@ struct hec_trials;
 /* Where the system allows no layer: HEC_ERR_UNSUPPORTED or what hec_layer_open says, with its sentence. */
 int hec_trials_open(const struct hec_trials_options *options, struct hec_trials **out, struct hec_why *why);
 void hec_trials_close(struct hec_trials *trials);
+/* What may change between trials: when one is ended, what is recorded. */
+struct hec_session_options *hec_trials_session(struct hec_trials *trials);
 /* NULL: they run in place. */
 const struct hec_layer *hec_trials_layer(const struct hec_trials *trials);
 

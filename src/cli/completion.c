@@ -182,7 +182,9 @@ static void zsh_operands(enum hec_operand operand) {
         puts(" \\\n        '*:file:_files' ;;");
         break;
     default:
-        printf(" \\\n        '1:%s:(", operand == HEC_OPERAND_CASE ? "case" : operand == HEC_OPERAND_LEVER ? "lever" : "cause");
+        printf(" \\\n        '1:%s:(", operand == HEC_OPERAND_CASE    ? "case"
+                                       : operand == HEC_OPERAND_LEVER ? "lever"
+                                                                      : "cause");
         print_words(operand);
         puts(")' ;;");
     }

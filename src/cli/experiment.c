@@ -169,22 +169,31 @@ static int experiment(struct hec_experiment_run *run, struct hec_trials *trials,
                                                   : 0;
 }
 
-int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *outcome) {
-    struct hec_trials *trials;
+int hec_experiment_open(struct hec_experiment_run *run, struct hec_trials **trials) {
     struct hec_why why = {""};
     int err = hec_keeper_start(&run->options.layer, NULL, &why);
-    *outcome = (struct hec_ab_outcome){.state = HEC_AB_FAILED};
     if (err == HEC_OK)
-        err = hec_trials_open(&run->options, &trials, &why);
-    if (err < 0) {
+        err = hec_trials_open(&run->options, trials, &why);
+    if (err < 0)
         hec_error("%s: %s", run->verb, why.text);
-        return hec_err_exit_status(err);
-    }
-    run->measure = (struct hec_trial_measure){.args = &run->args, .stop_steps = run->options.session.stop.steps};
     hec_progress_begin(&run->progress);
+    run->measure = (struct hec_trial_measure){.args = &run->args, .stop_steps = run->options.session.stop.steps};
+    return err;
+}
+
+int hec_experiment_go(struct hec_experiment_run *run, struct hec_trials *trials, struct hec_ab_outcome *outcome) {
     hec_receipt_begin(&run->receipt, &run->ab, &run->options, trials);
     hec_receipt_fill_units(&run->receipt, &run->args);
-    int status = experiment(run, trials, outcome);
+    return experiment(run, trials, outcome);
+}
+
+int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *outcome) {
+    struct hec_trials *trials;
+    int err = hec_experiment_open(run, &trials);
+    *outcome = (struct hec_ab_outcome){.state = HEC_AB_FAILED};
+    if (err < 0)
+        return hec_err_exit_status(err);
+    int status = hec_experiment_go(run, trials, outcome);
     hec_trials_close(trials);
     return status;
 }

@@ -34,6 +34,11 @@ int hec_experiment_percent(const struct hec_args *args, enum hec_option option, 
 /* Of the receipt, from --output, into path: "" where it is not given. What is there is kept, unless --force is given. HEC_ERR_USAGE after printing. */
 int hec_experiment_path(struct hec_experiment_run *run);
 
+/* Trials can be run: the keeper is started, and the layer lies. HEC_ERR_* after an error message. */
+int hec_experiment_open(struct hec_experiment_run *run, struct hec_trials **trials);
+/* The experiment on open trials, which are left open; as hec_experiment_run. */
+int hec_experiment_go(struct hec_experiment_run *run, struct hec_trials *trials, struct hec_ab_outcome *outcome);
+
 /* The exit status: 0 where it came to its end, 128+N where signal N asked for it; else after an error message. Free the outcome
  * (hec_ab_free) in any case. */
 int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *outcome);

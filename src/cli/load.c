@@ -204,6 +204,7 @@ static void fill_facts(const struct source *source, const char *path, struct hec
     input->kernel = hec_reader_meta(reader, "kernel");
     input->pytorch = hec_reader_meta(reader, "python.torch");
     input->python = hec_reader_meta(reader, "python.version");
+    input->framework = hec_reader_meta(reader, "python.framework");
     input->complete = hec_reader_meta(reader, "complete") != NULL;
     input->in_progress = !input->complete && hec_reader_live(reader);
     input->end_ns = fact_integer(source, "duration_ns", 0, HEC_RECORD_TIME_MAX_NS, 0);

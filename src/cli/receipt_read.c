@@ -96,10 +96,12 @@ static void read_plan(struct read *r, const json_t *plan) {
     p->pairs_most = (int)integer(r, plan, "pairs_most", PAIRS_MOST);
     p->until = number(plan, "until");
     p->margin = number(plan, "margin");
+    p->spent_joules = number(plan, "spent_joules");
+    p->spent_seconds = number(plan, "spent_seconds");
     p->loss_steps = integer(r, plan, "loss_steps", STEPS_MOST);
     r->receipt->warm_up = (int)integer(r, plan, "warm_up", PAIRS_MOST);
-    if (isnan(p->until) || isnan(p->margin))
-        fault(r, "plan", "has no precision or no margin");
+    if (isnan(p->until) || isnan(p->margin) || isnan(p->spent_seconds))
+        fault(r, "plan", "has no precision, no margin or no time before it");
 }
 
 static void read_conditions(struct read *r, const json_t *c) {
@@ -128,6 +130,31 @@ static struct hec_trial_block block_of(const json_t *block) {
                                     .steps = number(block, "steps")};
 }
 
+static const char *tried_name(int i) {
+    return hec_tried_name((enum hec_tried)i);
+}
+
+static void range(const json_t *list, double out[3]) {
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *value = json_array_get(list, i);
+        out[i] = json_is_number(value) ? json_number_value(value) : NAN;
+    }
+}
+
+static void read_tried(struct read *r, const json_t *t) {
+    struct hec_receipt_tried tried = {
+        .outcome = (enum hec_tried)place(t, "outcome", tried_name, HEC_TRIEDS),
+        .trials = (int)integer(r, t, "trials", PAIRS_MOST),
+        .joules_per_unit = number(t, "joules_per_unit"),
+        .units_per_second = number(t, "units_per_second"),
+    };
+    string(r, t, "levers", tried.levers, sizeof tried.levers);
+    string(r, t, "text", tried.text, sizeof tried.text);
+    range(at(t, "joules"), tried.joules);
+    range(at(t, "rate"), tried.rate);
+    hec_receipt_add_tried(r->receipt, &tried);
+}
+
 static void read_trial(struct read *r, const json_t *t) {
     struct hec_experiment_trial trial = {
         .pair = json_is_null(at(t, "pair")) ? -1 : (int)integer(r, t, "pair", PAIRS_MOST),
@@ -148,7 +175,7 @@ static void read_trial(struct read *r, const json_t *t) {
 
 static void read_all(struct read *r, const json_t *root) {
     struct hec_receipt *out = r->receipt;
-    const json_t *trials = at(root, "trials");
+    const json_t *trials = at(root, "trials"), *tried = at(root, "tried");
     const char *folder = json_string_value(at(root, "folder"));
     string(r, root, "created", out->created, sizeof out->created);
     string(r, root, "hec_version", out->hec_version, sizeof out->hec_version);
@@ -163,6 +190,8 @@ static void read_all(struct read *r, const json_t *root) {
         hec_receipt_set(out, &out->folder, folder);
     read_plan(r, at(root, "plan"));
     read_conditions(r, at(root, "conditions"));
+    for (size_t i = 0; i < json_array_size(tried) && !out->error; i++)
+        read_tried(r, json_array_get(tried, i));
     for (size_t i = 0; i < json_array_size(trials) && !out->error; i++)
         read_trial(r, json_array_get(trials, i));
     if (!r->err && !out->command[0].count)

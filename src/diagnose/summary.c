@@ -402,6 +402,7 @@ static void label(const struct hec_summary_input *in, struct hec_summary *out) {
     copy(out->kernel, sizeof out->kernel, in->kernel);
     copy(out->pytorch, sizeof out->pytorch, in->pytorch);
     copy(out->python, sizeof out->python, in->python);
+    copy(out->framework, sizeof out->framework, in->framework);
     out->lever_count = in->levers ? in->levers(in->context, out->levers) : 0;
     out->exit_code = in->exit_code;
     out->loader_workers = in->loader_workers;

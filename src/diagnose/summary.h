@@ -172,6 +172,7 @@ struct hec_summary {
     char hec_version[32];
     char hostname[128];
     char cpu[96], os[96], kernel[96], pytorch[48], python[24];
+    char framework[24]; /* beside PyTorch, through which it uses its devices ("jax"); empty: unknown */
     double seconds;
     int exit_code;                /* -1: unknown, the run was cut off */
     char stopped[16];             /* hec ended the command after its "steps" or "time"; empty: it ended by itself */
@@ -250,7 +251,7 @@ struct hec_summary_input {
 
     struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
 
-    const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python;
+    const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
     /* The levers that it ran under. NULL: none. */
     int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
 

@@ -142,7 +142,10 @@ static int judge_quality(const struct hec_experiment_plan *plan, const struct he
 
 /* ---- the whole ---- */
 
-static void add_cost(const struct hec_experiment_trial *trials, int count, struct hec_experiment_result *out) {
+static void add_cost(const struct hec_experiment_plan *plan, const struct hec_experiment_trial *trials, int count,
+                     struct hec_experiment_result *out) {
+    out->cost_joules = plan->spent_joules;
+    out->cost_seconds = plan->spent_seconds;
     for (int i = 0; i < count; i++) {
         out->cost_joules += trials[i].run.joules;
         out->cost_seconds += trials[i].run.seconds;
@@ -173,7 +176,7 @@ int hec_experiment_judge(const struct hec_experiment_plan *plan, const struct he
         err = judge_quality(plan, trials, count, &out->quality);
     if (!err) {
         struct hec_comparison unit = inverse(&out->quantity[HEC_QUANTITY_UNITS_PER_SECOND]);
-        add_cost(trials, count, out);
+        add_cost(plan, trials, count, out);
         out->joules = hec_breakeven_after(out->cost_joules, &out->quantity[HEC_QUANTITY_JOULES_PER_UNIT]);
         out->seconds = hec_breakeven_after(out->cost_seconds, &unit);
     }

@@ -20,8 +20,9 @@ struct hec_experiment_plan {
     double
         until; /* of the ratio, 0.01 is 1 % to either side: stop only when known so precisely; 0: as soon as anything is shown, or
                       when known to HEC_EXPERIMENT_UNTIL and nothing is */
-    int pairs_most;     /* without `pairs`; 0: HEC_EXPERIMENT_PAIRS_MOST */
-    double margin;      /* of the quality gate; 0: HEC_QUALITY_MARGIN */
+    int pairs_most;                     /* without `pairs`; 0: HEC_EXPERIMENT_PAIRS_MOST */
+    double margin;                      /* of the quality gate; 0: HEC_QUALITY_MARGIN */
+    double spent_joules, spent_seconds; /* before the first trial, by a search: charged; joules NAN: not known */
     int64_t loss_steps; /* the losses' parts are of the first so many steps of each trial; 0: no losses */
 };
 

@@ -100,8 +100,7 @@ static double effect_of(const struct hec_search_plan *plan, const struct hec_sea
     int n;
     if (set == 0)
         return 0;
-    if (!t || t->fate != HEC_SEARCH_RAN ||
-        mean_of(trials, count, set, SPEED, &n) < log(1 - plan->slowdown_most))
+    if (!t || t->fate != HEC_SEARCH_RAN || mean_of(trials, count, set, SPEED, &n) < log(1 - plan->slowdown_most))
         return NAN;
     return mean_of(trials, count, set, COST, &n);
 }

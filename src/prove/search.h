@@ -13,7 +13,8 @@
 
 #define HEC_SEARCH_MOST 16 /* candidates: bits of a set */
 #define HEC_SEARCH_BASE_EVERY 4
-#define HEC_SEARCH_GAIN 0.005 /* of joules by unit: half of what one trial is known to, at the noise of a real card (docs/prove.md) */
+#define HEC_SEARCH_GAIN                                                                                                \
+    0.005 /* of joules by unit: half of what one trial is known to, at the noise of a real card (docs/prove.md) */
 #define HEC_SEARCH_WORSE 0.15 /* alone; a layout or a compiler may cost that, and pay beside half precision */
 
 enum hec_search_fate {

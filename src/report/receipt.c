@@ -74,6 +74,20 @@ void hec_receipt_add_fact_of_trial(struct hec_receipt *receipt, const char *name
     hec_receipt_add_fact(receipt, facts, name, value);
 }
 
+const char *hec_tried_name(enum hec_tried tried) {
+    static const char *const names[] = {"base", "kept", "better", "no_gain", "slower", "nothing", "failed"};
+    return (unsigned)tried < HEC_TRIEDS ? names[tried] : "?";
+}
+
+void hec_receipt_add_tried(struct hec_receipt *receipt, const struct hec_receipt_tried *tried) {
+    struct hec_receipt_tried *list =
+        room(receipt, receipt->tried, receipt->tried_count, sizeof *list, HEC_RECEIPT_TRIALS_MOST);
+    if (!list)
+        return;
+    receipt->tried = list;
+    receipt->tried[receipt->tried_count++] = *tried;
+}
+
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial) {
     struct hec_experiment_trial copied = *trial; /* it may be one of the list */
     struct hec_experiment_trial *list =
@@ -110,6 +124,7 @@ void hec_receipt_free(struct hec_receipt *receipt) {
     free_words(&receipt->units);
     free_words(&receipt->covered);
     free_words(&receipt->left);
+    free(receipt->tried);
     free(receipt->trials);
     *receipt = (struct hec_receipt){.error = HEC_OK};
 }

@@ -12,6 +12,8 @@
 
 #define HEC_RECEIPT_SCHEMA "hec.receipt/1"
 #define HEC_RECEIPT_TRIALS_MOST 4096
+#define HEC_RECEIPT_LEVERS 512
+#define HEC_RECEIPT_TRIED 400
 
 /* Lists own their texts; hec_receipt_add_* fill them. A failed one makes the receipt's `error`, so that who fills it checks once. */
 struct hec_receipt_words {
@@ -23,6 +25,27 @@ struct hec_receipt_facts {
         char *name, *value;
     } * list;
     int count;
+};
+
+/* What `hec try` found of a set of levers before the experiment: rows in the order in which they were first tried. */
+enum hec_tried {
+    HEC_TRIED_BASE,
+    HEC_TRIED_KEPT,    /* the set of the experiment */
+    HEC_TRIED_BETTER,  /* helps, and is part of the set or was passed over for a better one */
+    HEC_TRIED_NO_GAIN, /* no better than without it */
+    HEC_TRIED_SLOWER,  /* slower than is allowed */
+    HEC_TRIED_NOTHING, /* it did nothing, or the program has it already */
+    HEC_TRIED_FAILED,  /* the command failed under it, or took too long, or its results are wrong */
+    HEC_TRIEDS
+};
+const char *hec_tried_name(enum hec_tried tried); /* "base": stable, in JSON */
+struct hec_receipt_tried {
+    char levers[HEC_RECEIPT_LEVERS]; /* "tf32,compile"; "": the base */
+    enum hec_tried outcome;
+    int trials;
+    double joules_per_unit, units_per_second; /* NAN: not known */
+    double joules[3], rate[3];                /* by the base: low, best, high; NAN: not known */
+    char text[HEC_RECEIPT_TRIED];             /* what it saw, or why it failed; "": nothing */
 };
 
 enum hec_receipt_writes { HEC_RECEIPT_IN_PLACE, HEC_RECEIPT_ON_DISK, HEC_RECEIPT_IN_MEMORY, HEC_RECEIPT_WRITES };
@@ -59,7 +82,9 @@ struct hec_receipt {
     double trace_memory_mb;
     bool hooks;
 
-    char unit[64]; /* of work; "": none known of all trials */
+    char unit[64];                   /* of work; "": none known of all trials */
+    struct hec_receipt_tried *tried; /* by `hec try`; owned */
+    int tried_count;
     struct hec_experiment_plan plan;
     struct hec_experiment_trial *trials; /* in the order in which they ran; owned */
     int trial_count;
@@ -76,6 +101,7 @@ void hec_receipt_add_fact(struct hec_receipt *receipt, struct hec_receipt_facts 
                           const char *value);
 /* Of NAME=VALUE, NULL at the end, those that matter, in order of their names; secrets by name alone. */
 void hec_receipt_add_environment(struct hec_receipt *receipt, char *const *variables);
+void hec_receipt_add_tried(struct hec_receipt *receipt, const struct hec_receipt_tried *tried);
 void hec_receipt_add_trial(struct hec_receipt *receipt, const struct hec_experiment_trial *trial);
 
 /* The same of a trial, of which the others say the same: each value once, joined by "; ". */

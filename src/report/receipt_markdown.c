@@ -3,6 +3,7 @@
 #include "report/markdown.h"
 #include "report/receipt_digest.h"
 #include "report/receipt_words.h"
+#include "report/tried.h"
 
 #include <math.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static void put_details(struct hec_buf *out, const struct hec_receipt *r) {
              : r->caches == HEC_RECEIPT_CACHES_FRESH ? "fresh for each trial"
                                                      : "the user's own");
     put_trials(out, r);
+    hec_tried_markdown(out, r);
     put_facts(out, "Machine and versions", &r->facts);
     put_facts(out, "Environment", &r->environment);
     put_words(out, "Set too, values left out: ", &r->withheld);

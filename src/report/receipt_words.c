@@ -122,12 +122,14 @@ char *hec_quality_sentence(char out[HEC_QUALITY_SENTENCE], const struct hec_qual
 
 char *hec_receipt_cost(char out[HEC_RECEIPT_LINE], const struct hec_receipt *r) {
     text joules, seconds;
+    const char *search = r->plan.spent_seconds > 0 ? "the search and " : "";
     if (isfinite(r->result.cost_joules))
-        snprintf(out, HEC_RECEIPT_LINE, "%s and %s in %d trials", hec_format_si(joules, r->result.cost_joules, 4, "J"),
-                 hec_format_seconds(seconds, r->result.cost_seconds), r->trial_count);
+        snprintf(out, HEC_RECEIPT_LINE, "%s and %s in %s%d trials",
+                 hec_format_si(joules, r->result.cost_joules, 4, "J"),
+                 hec_format_seconds(seconds, r->result.cost_seconds), search, r->trial_count);
     else
-        snprintf(out, HEC_RECEIPT_LINE, "%s in %d trials; joules are not known of all of them",
-                 hec_format_seconds(seconds, r->result.cost_seconds), r->trial_count);
+        snprintf(out, HEC_RECEIPT_LINE, "%s in %s%d trials; joules are not known of all of them",
+                 hec_format_seconds(seconds, r->result.cost_seconds), search, r->trial_count);
     return out;
 }
 

@@ -161,8 +161,8 @@ static void put_cost(struct hec_page *page, const struct hec_summary *s) {
 
 /* Whether each lever took effect: first of all after what the run took, for it says what was run. */
 static void put_levers(struct hec_page *page, const struct hec_summary *s) {
-    static const char *const words[HEC_ATTESTS] = {
-        "did nothing", "set", "nothing to do: the program has it", "on", "failed, and was taken out"};
+    static const char *const words[HEC_ATTESTS] = {"did nothing", "set", "nothing to do: the program has it", "on",
+                                                   "failed, and was taken out"};
     for (int i = 0; i < s->lever_count; i++) {
         const struct hec_lever_summary *l = &s->levers[i];
         enum hec_tone tone = l->attest == HEC_ATTEST_ON || l->attest == HEC_ATTEST_SET ? HEC_TONE_PLAIN : HEC_TONE_WARN;

@@ -47,6 +47,36 @@ static inline void receipt_make(struct hec_receipt *r, int pairs) {
     receipt_add_words(r, &r->command[0], a);
     if (pairs)
         receipt_add_words(r, &r->command[1], b);
+    if (pairs) {
+        struct hec_receipt_tried base = {.outcome = HEC_TRIED_BASE,
+                                         .trials = 2,
+                                         .joules_per_unit = 0.1,
+                                         .units_per_second = 5000,
+                                         .joules = {NAN, NAN, NAN},
+                                         .rate = {NAN, NAN, NAN}};
+        struct hec_receipt_tried kept = {.levers = "bf16_autocast",
+                                         .outcome = HEC_TRIED_KEPT,
+                                         .trials = 1,
+                                         .joules_per_unit = 0.09,
+                                         .units_per_second = 5100,
+                                         .joules = {0.88, 0.9, 0.92},
+                                         .rate = {NAN, 1.02, NAN},
+                                         .text = "on: 1 module"};
+        struct hec_receipt_tried failed = {.levers = "compile",
+                                           .outcome = HEC_TRIED_FAILED,
+                                           .trials = 1,
+                                           .joules_per_unit = NAN,
+                                           .units_per_second = NAN,
+                                           .joules = {NAN, NAN, NAN},
+                                           .rate = {NAN, NAN, NAN},
+                                           .text = "exit status 1: a | b"};
+        hec_receipt_add_word(r, &r->levers, "bf16_autocast");
+        hec_receipt_add_tried(r, &base);
+        hec_receipt_add_tried(r, &kept);
+        hec_receipt_add_tried(r, &failed);
+        r->plan.spent_joules = 1200;
+        r->plan.spent_seconds = 100;
+    }
     hec_receipt_add_environment(r, (char *const *)variables);
     hec_receipt_add_fact(r, &r->facts, "device", "NVIDIA H100 80GB HBM3");
     hec_receipt_add_fact(r, &r->facts, "driver", "580.95");

@@ -49,7 +49,8 @@ static struct hec_search_trial run(struct world *w, uint32_t set, int at) {
     return t;
 }
 
-static uint32_t search(struct world *w, const struct hec_search_plan *plan, struct hec_search_trial *trials, int *count) {
+static uint32_t search(struct world *w, const struct hec_search_plan *plan, struct hec_search_trial *trials,
+                       int *count) {
     struct hec_search_step step;
     *count = 0;
     while (!(step = hec_search_next(plan, trials, *count, *count == TRIALS)).done) {
@@ -113,7 +114,8 @@ static void test_family_slowdown_idle_and_budget(void **state) {
     };
     struct hec_search_step step = hec_search_next(&plan, trials, 4, false);
     (void)state;
-    assert_false(step.done); /* 2 is too slow, 1 is the best, 4 beside it is asked for; after four trials the base first */
+    assert_false(
+        step.done); /* 2 is too slow, 1 is the best, 4 beside it is asked for; after four trials the base first */
     assert_int_equal(step.set, 5);
     trials[4] = (struct hec_search_trial){.set = 0, .cost = 1, .speed = 10};
     step = hec_search_next(&plan, trials, 5, true);

@@ -355,7 +355,8 @@ static void hostile(void **state) {
     assert_refused_with("\"pairs_most\": 0", "\"pairs_most\": 99999999999", HEC_ERR_CORRUPT, "pairs_most is too large");
     assert_refused_with("\"pairs_most\": 0", "\"pairs_most\": 1e99999", HEC_ERR_CORRUPT, "no JSON");
     assert_refused_with("\"pairs_most\": 0", "\"pairs_most\": 0.5", HEC_ERR_CORRUPT, "plan.pairs_most is not integer");
-    assert_refused_with("\"margin\": 0.0", "\"margin\": null", HEC_ERR_CORRUPT, "no precision or no margin");
+    assert_refused_with("\"margin\": 0.0", "\"margin\": null", HEC_ERR_CORRUPT,
+                        "no precision, no margin or no time before it");
     assert_refused_with("\"hooks\": true", "\"hooks\": 1", HEC_ERR_CORRUPT, "conditions.hooks is not boolean");
     assert_refused_with("\"hooks\": true", "\"hooks\": true, \"hooks\": true", HEC_ERR_CORRUPT, "no JSON");
     assert_refused_with("\"hooks\": true", "\"hooks\": true, \"more\": 1", HEC_ERR_CORRUPT,

@@ -33,6 +33,7 @@ def _start(name: str) -> None:
     if core.library is None and not _load():
         return
     if name != "torch":
+        core.facts["framework"] = name
         core.guard(stacks.NAME, stacks.start)
         return
     core.torch = sys.modules["torch"]

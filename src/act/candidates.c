@@ -1,0 +1,102 @@
+#include "act/candidates.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AMPERE 8 /* the first compute capability with TF32 and bf16 */
+
+/* ---- what the program is ---- */
+
+static bool uses(const struct hec_summary *run, enum hec_lever_place place) {
+    switch (place) {
+    case HEC_LEVER_PLACE_TORCH:
+        return run->pytorch[0] != '\0';
+    case HEC_LEVER_PLACE_JAX:
+        return strcmp(run->framework, "jax") == 0;
+    case HEC_LEVER_PLACE_TENSORFLOW:
+        return strcmp(run->framework, "tensorflow") == 0;
+    default:
+        return true;
+    }
+}
+
+/* All of its devices have the formats of which numerics levers make use. */
+static bool has_half_formats(const struct hec_summary *run) {
+    bool all = true;
+    for (int i = 0; i < run->device_count; i++)
+        if (run->devices[i].used && run->devices[i].device.cuda_major > 0)
+            all &= run->devices[i].device.cuda_major >= AMPERE;
+    return all;
+}
+
+static bool can(const struct hec_summary *run, const struct hec_lever_row *row) {
+    return row->risk != HEC_LEVER_RISK_SEMANTICS && uses(run, row->place) &&
+           (row->risk != HEC_LEVER_RISK_NUMERICS || has_half_formats(run));
+}
+
+/* ---- the list ---- */
+
+static void add(struct hec_candidates *out, const struct hec_lever_row *row, double value, enum hec_cause cause) {
+    for (int i = 0; i < out->count; i++)
+        if (out->list[i].use.row == row)
+            return;
+    bool number = strcmp(row->value, "N") == 0 && value >= 1;
+    if (out->count == HEC_SEARCH_MOST || (hec_lever_needs_value(row) && !number))
+        return;
+    struct hec_candidate *candidate = &out->list[out->count++];
+    *candidate = (struct hec_candidate){.use.row = row, .cause = cause};
+    if (number)
+        snprintf(candidate->use.value, sizeof candidate->use.value, "%.0f", value);
+}
+
+/* The number of a lever from that of the finding's answer, where the two mean the same; 0: it chooses. */
+static double number_for(const struct hec_lever_row *row, const struct hec_summary *run,
+                         const struct hec_lever *answer) {
+    if (strcmp(row->name, "loader_workers") == 0 &&
+        (answer->id == HEC_LEVER_LOADER_WORKERS || answer->id == HEC_LEVER_LOADER_ALL_CORES))
+        return answer->value[0];
+    if (strcmp(row->name, "threads") == 0)
+        return run->host.cores_usable > 1 ? run->host.cores_usable : 0;
+    return 0;
+}
+
+void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *out) {
+    const struct hec_lever_row *row;
+    out->count = 0;
+    for (int f = 0; f < run->findings.count; f++) {
+        const struct hec_finding *finding = &run->findings.list[f];
+        for (int i = 0; (row = hec_lever_row(i)); i++)
+            if ((row->answers & (UINT64_C(1) << finding->lever.id)) && can(run, row))
+                add(out, row, number_for(row, run, &finding->lever), finding->cause);
+    }
+    for (int i = 0; (row = hec_lever_row(i)); i++)
+        if (row->always && can(run, row))
+            add(out, row, 0, HEC_CAUSE_COUNT);
+}
+
+void hec_candidates_of(const struct hec_lever_set *set, struct hec_candidates *out) {
+    out->count = 0;
+    for (int i = 0; i < set->count && i < HEC_SEARCH_MOST; i++)
+        out->list[out->count++] = (struct hec_candidate){.use = set->list[i], .cause = HEC_CAUSE_COUNT};
+}
+
+/* ---- sets ---- */
+
+void hec_candidates_plan(const struct hec_candidates *candidates, struct hec_search_plan *plan) {
+    plan->candidates = candidates->count;
+    for (int i = 0; i < candidates->count; i++) {
+        const char *family = candidates->list[i].use.row->family;
+        plan->excludes[i] = 0;
+        for (int k = 0; k < candidates->count; k++)
+            if (k != i && family[0] && strcmp(candidates->list[k].use.row->family, family) == 0)
+                plan->excludes[i] |= UINT32_C(1) << k;
+    }
+}
+
+void hec_candidates_set(const struct hec_candidates *candidates, uint32_t bits, struct hec_lever_set *out) {
+    out->count = 0;
+    for (int i = 0; i < candidates->count; i++)
+        if (bits & (UINT32_C(1) << i))
+            out->list[out->count++] = candidates->list[i].use;
+}

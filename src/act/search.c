@@ -1,0 +1,188 @@
+#include "act/search.h"
+
+#include "base/clock.h"
+#include "base/list.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    struct hec_trials *trials;
+    const struct hec_search *search;
+    const struct hec_search_watch *watch;
+    struct hec_search_outcome *out;
+    struct hec_search_seen seen;
+    struct hec_searched now; /* the trial at hand */
+};
+
+/* ---- figures ---- */
+
+/* What is least and what is most of a trial: of a unit of work, of a step, of the whole, by what is known. */
+static void fill_figures(const struct hec_experiment_trial *m, struct hec_search_trial *out) {
+    const struct hec_trial_block *steady = &m->steady, *whole = &m->run;
+    double work = isfinite(steady->units) ? steady->units : steady->steps;
+    if (work > 0 && steady->seconds > 0) {
+        out->speed = work / steady->seconds;
+        out->cost = steady->joules / work;
+    } else if (!m->stopped) {
+        out->speed = 1 / whole->seconds;
+        out->cost = whole->joules;
+    }
+    if (isnan(out->cost)) /* joules are not known: then time decides */
+        out->cost = 1 / out->speed;
+}
+
+static bool is_number(const struct hec_experiment_trial *m) {
+    for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
+        if (isinf(m->loss[i]))
+            return false;
+    return true;
+}
+
+/* Whether the losses are those of other work, by the gate of experiments: for that there are trials of the base. */
+static bool fails_quality(const struct run *run, char text[HEC_SEARCH_TEXT]) {
+    const struct hec_search_outcome *out = run->out;
+    struct hec_experiment_plan plan = {.margin = run->search->margin, .loss_steps = run->search->loss_steps};
+    struct hec_experiment_result result;
+    struct hec_experiment_trial *list = calloc(out->count + 1, sizeof *list);
+    int count = 0;
+    for (size_t i = 0; list && i < out->count; i++)
+        if (out->trials[i].set == 0 && out->trials[i].trial.fate == HEC_SEARCH_RAN)
+            list[count++] = out->trials[i].measured;
+    if (!list)
+        return false;
+    list[count] = run->now.measured;
+    list[count++].side = 1;
+    bool fails =
+        hec_experiment_judge(&plan, list, count, &result) == HEC_OK && result.quality.verdict == HEC_QUALITY_FAIL;
+    if (fails)
+        snprintf(text, HEC_SEARCH_TEXT, "its losses are off by %.0f %% of what they fall by",
+                 fabs(result.quality.parts[result.quality.part].difference) * 100);
+    free(list);
+    return fails;
+}
+
+/* ---- a trial ---- */
+
+static int measure(void *context, const struct hec_session *session, const struct hec_session_result *result,
+                   struct hec_why *why) {
+    struct run *run = context;
+    const struct hec_trial_block unknown = {NAN, NAN, NAN, NAN};
+    struct hec_experiment_trial *m = &run->now.measured;
+    *m = (struct hec_experiment_trial){.pair = -1, .steady = unknown, .run = unknown};
+    for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
+        m->loss[i] = NAN;
+    int err = run->watch->measure(run->watch->context, session, result, m, &run->seen, why);
+    return result->exit_status && !result->stopped ? HEC_OK : err; /* of one that failed, what it cost is enough */
+}
+
+/* What the command printed last, as one line. */
+static void say_end(const struct hec_trial_end *end, char text[HEC_SEARCH_TEXT]) {
+    const char *tail = end->tail, *from = tail + strlen(tail);
+    while (from > tail && from[-1] == '\n')
+        from--;
+    size_t length = (size_t)(from - tail);
+    while (from > tail && from[-1] != '\n')
+        from--;
+    length -= (size_t)(from - tail);
+    snprintf(text, HEC_SEARCH_TEXT, "exit status %d%s%.*s", end->exit_status, length ? ": " : "",
+             (int)(length < 300 ? length : 300), from);
+}
+
+static void judge(struct run *run, const struct hec_trial_end *end, bool by_steps) {
+    struct hec_searched *now = &run->now;
+    now->trial = (struct hec_search_trial){.set = now->set, .cost = NAN, .speed = NAN, .fate = HEC_SEARCH_FAILED};
+    now->slow = end->stopped == HEC_STOPPED_TIME && by_steps;
+    if (hec_trial_failed(end)) {
+        say_end(end, now->text);
+        return;
+    }
+    fill_figures(&now->measured, &now->trial);
+    snprintf(now->text, sizeof now->text, "%s", run->seen.text);
+    if (now->slow)
+        snprintf(now->text, sizeof now->text, "not done after %.0f s%s%.300s", end->seconds,
+                 run->seen.text[0] ? "; " : "", run->seen.text);
+    else if (!is_number(&now->measured))
+        snprintf(now->text, sizeof now->text, "a loss is not finite");
+    else if (!run->seen.failed && !(now->set && fails_quality(run, now->text)))
+        now->trial.fate = run->seen.idle ? HEC_SEARCH_IDLE : HEC_SEARCH_RAN;
+}
+
+/* A trial that failed before its energy was known is charged at the power of the command as it is, which does more. */
+static void charge(struct hec_search_outcome *out, const struct hec_trial_block *whole, double seconds) {
+    const struct hec_trial_block *base = &out->trials[0].measured.run;
+    double joules = isfinite(whole->joules) ? whole->joules : base->joules / base->seconds * seconds;
+    out->joules += joules;
+    out->seconds += seconds;
+}
+
+static int one(struct run *run, uint32_t set, struct hec_trial_end *end, struct hec_why *why) {
+    struct hec_search_outcome *out = run->out;
+    struct hec_lever_set levers;
+    hec_candidates_set(&run->search->candidates, set, &levers);
+    run->now = (struct hec_searched){.set = set};
+    run->seen = (struct hec_search_seen){.text = ""};
+    run->watch->begin(run->watch->context, &levers, (int)out->count);
+    int err = hec_trials_run(run->trials, run->search->command, &levers, measure, run, end, why);
+    if (err == HEC_ERR_UNSUPPORTED && set) { /* a lever that cannot be had here */
+        snprintf(run->now.text, sizeof run->now.text, "%.*s", HEC_SEARCH_TEXT - 1, why->text);
+        run->now.trial = (struct hec_search_trial){.set = set, .cost = NAN, .speed = NAN, .fate = HEC_SEARCH_IDLE};
+        run->now.measured.run = (struct hec_trial_block){NAN, NAN, NAN, NAN};
+        run->now.measured.run.seconds = run->now.measured.run.joules = 0;
+        err = HEC_OK;
+    } else if (err == HEC_OK) {
+        judge(run, end, hec_trials_session(run->trials)->stop.steps > 0);
+    }
+    if (err < 0 || end->asked) /* one that was cut short says nothing */
+        return err;
+    if (!hec_list_room(out->trials, out->count, out->capacity, 16))
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the table of trials");
+    out->trials[out->count++] = run->now;
+    charge(out, &run->now.measured.run, end->seconds);
+    run->watch->after(run->watch->context, &levers, &run->now);
+    return HEC_OK;
+}
+
+struct hec_search_trial *hec_search_table(const struct hec_search_outcome *outcome) {
+    struct hec_search_trial *table = calloc(outcome->count + 1, sizeof *table);
+    for (size_t i = 0; table && i < outcome->count; i++)
+        table[i] = outcome->trials[i].trial;
+    return table;
+}
+
+int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
+                   struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why) {
+    struct run run = {.trials = trials, .search = search, .watch = watch, .out = out};
+    struct hec_search_plan plan = {.slowdown_most = search->slowdown_most};
+    struct hec_search_step step = {.done = false};
+    double longest_s = 0;
+    *out = (struct hec_search_outcome){0};
+    hec_candidates_plan(&search->candidates, &plan);
+    for (int err = HEC_OK; !step.done;) {
+        struct hec_search_trial *table = hec_search_table(out);
+        if (!table)
+            return hec_fail(why, HEC_ERR_NOMEM, "no memory for the table of trials");
+        out->spent = out->count && hec_clock_mono_ns() + (int64_t)(longest_s * HEC_NS_PER_S) > search->until_ns;
+        step = hec_search_next(&plan, table, (int)out->count, out->spent || out->asked);
+        free(table);
+        if (step.done)
+            break;
+        if ((err = one(&run, step.set, end, why)) < 0)
+            return err;
+        if ((out->asked = end->asked) != 0)
+            continue;
+        if (step.set == 0 && run.now.trial.fate == HEC_SEARCH_FAILED)
+            return hec_fail(why, HEC_ERR_IO, "the command as it is fails: %.300s", run.now.text);
+        if (step.set == 0)
+            longest_s = fmax(longest_s, end->seconds);
+    }
+    out->best = step.set;
+    return HEC_OK;
+}
+
+void hec_search_free(struct hec_search_outcome *outcome) {
+    free(outcome->trials);
+    memset(outcome, 0, sizeof *outcome);
+}

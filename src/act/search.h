@@ -1,0 +1,62 @@
+/* A search for the levers that save joules: trials of the sets that prove/search.h asks for, one after another. */
+#ifndef HEC_ACT_SEARCH_H
+#define HEC_ACT_SEARCH_H
+
+#include "act/candidates.h"
+#include "act/trials.h"
+#include "prove/experiment.h"
+
+#define HEC_SEARCH_TEXT 400
+
+struct hec_search {
+    char **command;
+    struct hec_candidates candidates;
+    double slowdown_most; /* 0.05: units a second may fall by so much */
+    double margin;        /* of the quality gate; 0: HEC_QUALITY_MARGIN */
+    int64_t loss_steps;   /* as in hec_experiment_plan */
+    int64_t until_ns;     /* monotonic: no trial begins that is not expected to end before */
+};
+
+/* One trial, the base's too. */
+struct hec_searched {
+    uint32_t set; /* bits of candidates */
+    struct hec_search_trial trial;
+    struct hec_experiment_trial measured; /* unless the command failed */
+    bool slow;                            /* ended for it did not come to its end in time */
+    char text[HEC_SEARCH_TEXT];           /* what its levers saw, or why it failed */
+};
+
+/* What measure found out beside the figures. */
+struct hec_search_seen {
+    bool idle, failed;          /* a lever did nothing or the program has it; a lever failed */
+    char text[HEC_SEARCH_TEXT]; /* what they saw */
+};
+
+struct hec_search_watch {
+    /* A trial of this set begins. */
+    void (*begin)(void *context, const struct hec_lever_set *set, int trials);
+    int (*measure)(void *context, const struct hec_session *session, const struct hec_session_result *result,
+                   struct hec_experiment_trial *out, struct hec_search_seen *seen, struct hec_why *why);
+    void (*after)(void *context, const struct hec_lever_set *set, const struct hec_searched *trial);
+    void *context;
+};
+
+struct hec_search_outcome {
+    struct hec_searched *trials;
+    size_t count, capacity;
+    uint32_t best;          /* bits; 0: nothing helps */
+    bool spent;             /* the time ran out before all was tried */
+    int asked;              /* the signal by which a user asked to end it; 0: none */
+    double joules, seconds; /* of all trials; joules NAN: not measured in all */
+};
+
+/* The base has run once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: *failed is its end. Free
+ * the outcome in any case. */
+int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
+                   struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why);
+void hec_search_free(struct hec_search_outcome *outcome);
+
+/* The table of the search, as prove/search.h reads it: free it. NULL: no memory. */
+struct hec_search_trial *hec_search_table(const struct hec_search_outcome *outcome);
+
+#endif

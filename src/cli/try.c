@@ -1,0 +1,358 @@
+/* hec try: a first trial, traced, says what is worth trying; trials of levers find the best set; an experiment proves it. */
+#include "cli/try_tried.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/experiment.h"
+#include "cli/receipt_fill.h"
+#include "cli/with.h"
+#include "launch/keeper.h"
+#include "report/findings_words.h"
+#include "report/try.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BUDGET_S 360.0
+#define SEARCH_SHARE 0.6 /* of the budget; the rest is for the proof */
+#define FIRST_S 25.0     /* of the first trial, which does not have to come to its end */
+#define STEADY_S 8.0     /* of a trial; the energy counter is read every 0.1 s */
+#define STEPS_LEAST 36   /* for the quality gate */
+#define PATIENCE 3.0 /* times what the command takes as it is, and a minute for compiling: then a trial has failed */
+#define PATIENCE_S 60.0
+#define SLOWDOWN 0.05
+#define PAIRS_LEAST 3
+
+struct try {
+    struct hec_experiment_run run;
+    struct hec_search search;
+    struct hec_search_outcome found;
+    struct hec_lever_set asked, kept;
+    struct hec_trials *trials;
+    double budget_s, first_joules, first_seconds;
+    int64_t begin_ns;
+    bool interrupted;
+    bool by_user; /* --steps or --seconds say when a trial ends */
+    char headline[512];
+};
+
+static double spent_s(const struct try *t) {
+    return (double)(hec_clock_mono_ns() - t->begin_ns) / HEC_NS_PER_S;
+}
+
+/* ---- the command line ---- */
+
+static int choose_path(struct try *t) {
+    time_t now = time(NULL);
+    struct tm local;
+    int err = hec_experiment_path(&t->run);
+    if (err == HEC_OK && !t->run.path[0])
+        strftime(t->run.path, sizeof t->run.path, "try-%Y%m%d-%H%M%S.json", localtime_r(&now, &local));
+    return err;
+}
+
+static int parse(struct try *t, int argc, char **argv) {
+    struct hec_experiment_run *run = &t->run;
+    struct hec_why why = {""};
+    double seed = (double)(hec_clock_wall_ns() & 0xffffffff);
+    int err = hec_args_parse(HEC_VERB_TRY, argc, argv, &run->args);
+    if (err != HEC_OK)
+        return err;
+    if (!run->args.rest_count) {
+        hec_error("try: no command; usage: hec try %s", hec_verb_info(HEC_VERB_TRY)->usage);
+        return HEC_ERR_USAGE;
+    }
+    const char *levers = hec_args_value(&run->args, HEC_OPT_LEVERS);
+    if (levers && (err = hec_lever_set_add(&t->asked, levers, &why)) < 0) {
+        hec_error("try: --levers: %s", why.text);
+        return err;
+    }
+    if ((err = hec_args_number(&run->args, HEC_OPT_BUDGET, 10, 1e6, &t->budget_s)) < 0 ||
+        (err = hec_args_number(&run->args, HEC_OPT_SEED, 0, 4294967295.0, &seed)) < 0 ||
+        (err = hec_experiment_percent(&run->args, HEC_OPT_SLOWDOWN, &t->search.slowdown_most)) < 0 ||
+        (err = hec_experiment_percent(&run->args, HEC_OPT_MARGIN, &run->ab.plan.margin)) < 0 ||
+        (err = hec_experiment_options(run)) < 0)
+        return err;
+    run->ab.plan.seed = (uint64_t)seed;
+    run->ab.command[0] = run->ab.command[1] = t->search.command = run->args.rest;
+    run->ab.warm_up = 0; /* the search has warmed device and caches */
+    t->search.margin = run->ab.plan.margin;
+    t->by_user = run->options.session.stop.steps || run->options.session.stop.after_ns;
+    return choose_path(t);
+}
+
+/* ---- the first trial ---- */
+
+static int measure_first(void *context, const struct hec_session *session, const struct hec_session_result *result,
+                         struct hec_why *why) {
+    struct try *t = context;
+    struct hec_experiment_trial trial;
+    int64_t steps;
+    t->first_seconds = (double)(result->end_ns - result->start_ns) / HEC_NS_PER_S;
+    t->first_joules = NAN;
+    if (result->exit_status && !result->stopped)
+        return HEC_OK;
+    int err = hec_trial_measure(&t->run.measure, session, result, 0, &trial, &steps, why);
+    if (err == HEC_OK)
+        t->first_joules = trial.run.joules;
+    return err;
+}
+
+/* Trials do the same work: so many steps that the steady part takes a while, or, of a short command, all of it. */
+static int choose_end(struct try *t, bool ended, struct hec_why *why) {
+    const struct hec_summary *first = &t->run.measure.summary;
+    struct hec_stop *stop = &hec_trials_session(t->trials)->stop;
+    double seconds = t->first_seconds;
+    if (!t->by_user) {
+        stop->steps = stop->after_ns = 0;
+        double step_s = first->paced.count && first->paced.whole.steps > 0
+                            ? first->paced.whole.seconds / first->paced.whole.steps
+                            : NAN;
+        double steps = fmax(STEPS_LEAST, ceil(STEADY_S / step_s) + 3);
+        bool long_enough = steps < (double)first->timeline.steps.count || !ended;
+        if (isnan(step_s) && !ended)
+            return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                            "after %.0f s the command has not ended, and no steps are known by which trials could be "
+                            "ended: mark them (docs/marks.md), or give it less to do",
+                            FIRST_S);
+        if (isfinite(step_s) && long_enough) {
+            stop->steps = (int64_t)steps;
+            seconds = fmin(seconds, steps * step_s + 15);
+        }
+    }
+    if (stop->steps || ended)
+        stop->after_ns = (int64_t)((PATIENCE * seconds + PATIENCE_S) * HEC_NS_PER_S);
+    t->run.measure.stop_steps = stop->steps;
+    t->run.options.session.stop = *stop;
+    t->search.loss_steps = t->run.ab.plan.loss_steps = stop->steps;
+    return HEC_OK;
+}
+
+static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
+    struct hec_session_options *session = hec_trials_session(t->trials);
+    hec_progress_now(&t->run.progress, "first trial, traced");
+    session->trace = HEC_TRACE_FULL;
+    if (!t->by_user)
+        session->stop.after_ns = (int64_t)(FIRST_S * HEC_NS_PER_S);
+    int err = hec_trials_run(t->trials, t->search.command, NULL, measure_first, t, end, why);
+    session->trace = t->run.options.session.trace;
+    hec_progress_end(&t->run.progress);
+    if (err < 0 || end->asked || hec_trial_failed(end))
+        return err;
+    hec_headline(t->headline, sizeof t->headline, &t->run.measure.summary);
+    fprintf(stderr, "hec: first trial, traced: %.1f s: %s\n", end->seconds,
+            t->headline[0] ? t->headline : "nothing found");
+    if (t->asked.count)
+        hec_candidates_of(&t->asked, &t->search.candidates);
+    else
+        hec_candidates_find(&t->run.measure.summary, &t->search.candidates);
+    return choose_end(t, !end->stopped, why);
+}
+
+/* ---- the search ---- */
+
+static void begin(void *context, const struct hec_lever_set *set, int trials) {
+    struct try *t = context;
+    char text[HEC_LEVERS_TEXT], line[HEC_LEVERS_TEXT + 64];
+    hec_lever_set_text(set, text);
+    snprintf(line, sizeof line, "trial %d: %s", trials + 1, set->count ? text : "as it is");
+    hec_progress_now(&t->run.progress, line);
+}
+
+static int measure(void *context, const struct hec_session *session, const struct hec_session_result *result,
+                   struct hec_experiment_trial *out, struct hec_search_seen *seen, struct hec_why *why) {
+    struct try *t = context;
+    int64_t steps = 0;
+    int err = hec_trial_measure(&t->run.measure, session, result, t->search.loss_steps, out, &steps, why);
+    if (err == HEC_OK)
+        hec_try_seen(&t->run.measure.summary, seen);
+    if (!t->search.loss_steps)
+        t->search.loss_steps = t->run.ab.plan.loss_steps = steps;
+    return err;
+}
+
+static void after(void *context, const struct hec_lever_set *set, const struct hec_searched *trial) {
+    struct try *t = context;
+    char text[HEC_LEVERS_TEXT];
+    struct hec_search_trial *table = hec_search_table(&t->found);
+    hec_progress_end(&t->run.progress);
+    hec_lever_set_text(set, text);
+    if (!table)
+        return;
+    struct hec_search_ratio cost = hec_search_cost(table, (int)t->found.count, trial->set);
+    struct hec_search_ratio speed = hec_search_speed(table, (int)t->found.count, trial->set);
+    free(table);
+    if (trial->trial.fate == HEC_SEARCH_FAILED)
+        fprintf(stderr, "hec: %s: out: %s\n", set->count ? text : "as it is", trial->text);
+    else if (trial->trial.fate == HEC_SEARCH_IDLE)
+        fprintf(stderr, "hec: %s: nothing to do here\n", text);
+    else if (set->count)
+        fprintf(stderr, "hec: %s: %.3f of the joules, %.2f of the speed\n", text, cost.best, speed.best);
+    else
+        fprintf(stderr, "hec: as it is: %.1f s\n", trial->measured.run.seconds);
+}
+
+static int search(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
+    struct hec_search_watch watch = {begin, measure, after, t};
+    t->search.until_ns = t->begin_ns + (int64_t)(SEARCH_SHARE * t->budget_s * HEC_NS_PER_S);
+    return hec_search_run(t->trials, &t->search, &watch, &t->found, end, why);
+}
+
+/* ---- the proof ---- */
+
+/* The riskiest of them goes, of two alike the last. */
+static void drop_riskiest(uint32_t *bits, const struct hec_candidates *candidates) {
+    int worst = -1;
+    for (int i = 0; i < candidates->count; i++)
+        if ((*bits & (UINT32_C(1) << i)) &&
+            (worst < 0 || candidates->list[i].use.row->risk >= candidates->list[worst].use.row->risk))
+            worst = i;
+    *bits &= ~(UINT32_C(1) << worst);
+}
+
+static void plan(struct try *t) {
+    double pair_s = 0;
+    int base = 0;
+    for (size_t i = 0; i < t->found.count; i++)
+        if (t->found.trials[i].set == 0) {
+            pair_s += 2 * t->found.trials[i].measured.run.seconds;
+            base++;
+        }
+    pair_s /= base ? base : 1;
+    double left = (t->budget_s - spent_s(t)) / fmax(pair_s, 0.1);
+    t->run.ab.plan.pairs_most = (int)fmax(PAIRS_LEAST, fmin(left, HEC_EXPERIMENT_PAIRS_MOST));
+    t->run.ab.levers = &t->kept;
+}
+
+/* What is proven passes the gate of quality, else it is tried again without its riskiest lever. */
+static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) {
+    struct hec_experiment_run *run = &t->run;
+    run->ab.plan.spent_joules = t->found.joules + t->first_joules;
+    for (;;) {
+        run->ab.plan.spent_seconds = spent_s(t);
+        hec_candidates_set(&t->search.candidates, *best, &t->kept);
+        plan(t);
+        hec_receipt_free(&run->receipt);
+        run->receipt = (struct hec_receipt){.error = HEC_OK};
+        if (hec_try_fill(&run->receipt, &t->search, &t->found, *best) < 0)
+            return hec_err_exit_status(HEC_ERR_NOMEM);
+        int status = hec_experiment_go(run, t->trials, outcome);
+        if (status || outcome->result.quality.verdict != HEC_QUALITY_FAIL || t->kept.count < 2 ||
+            spent_s(t) > t->budget_s)
+            return status;
+        fprintf(stderr, "hec: the losses are not those of the command as it is: again without the riskiest lever\n");
+        run->ab.plan.spent_joules = outcome->result.cost_joules;
+        hec_ab_free(outcome);
+        drop_riskiest(best, &t->search.candidates);
+    }
+}
+
+/* Nothing helps: the trials of the command as it is are a baseline, with what was tried. */
+static int keep_nothing(struct try *t) {
+    struct hec_experiment_run *run = &t->run;
+    struct hec_experiment_plan *p = &run->ab.plan;
+    struct hec_experiment_trial *list = calloc(t->found.count + 1, sizeof *list);
+    struct hec_why why = {""};
+    int count = 0;
+    for (size_t i = 0; list && i < t->found.count; i++)
+        if (t->found.trials[i].set == 0 && t->found.trials[i].trial.fate == HEC_SEARCH_RAN) {
+            list[count] = t->found.trials[i].measured;
+            list[count].pair = count;
+            count++;
+        }
+    run->ab.command[1] = NULL;
+    run->ab.levers = NULL;
+    p->pairs = count;
+    p->spent_joules = t->found.joules + t->first_joules;
+    p->spent_seconds = spent_s(t);
+    hec_receipt_begin(&run->receipt, &run->ab, &run->options, t->trials);
+    hec_receipt_fill_units(&run->receipt, &run->args);
+    hec_receipt_fill_facts(&run->receipt, &run->measure.summary);
+    int err = list ? hec_try_fill(&run->receipt, &t->search, &t->found, 0) : HEC_ERR_NOMEM;
+    if (err == HEC_OK)
+        err = hec_receipt_fill_trials(&run->receipt, p, list, (size_t)count);
+    free(list);
+    if (err == HEC_OK && hec_args_has(&run->args, HEC_OPT_OUTPUT))
+        err = hec_receipt_write(&run->receipt, run->path, &why);
+    if (err < 0)
+        hec_error("try: %s", why.text[0] ? why.text : hec_err_text(err));
+    return hec_err_exit_status(err);
+}
+
+/* ---- the whole ---- */
+
+static int print(const struct try *t) {
+    const struct hec_receipt *receipt = &t->run.receipt;
+    struct hec_try_report report = {
+        .receipt = receipt,
+        .headline = t->headline,
+        .path = hec_receipt_is_baseline(receipt) ? NULL : t->run.path,
+        .spent = t->found.spent,
+        .interrupted = t->interrupted,
+        .budget_s = t->budget_s,
+    };
+    for (int i = 0; i < t->kept.count && !hec_receipt_is_baseline(receipt); i++)
+        report.keep[report.keep_count++] = (struct hec_try_keep){t->kept.list[i].row->name, t->kept.list[i].row->code};
+    struct hec_buf out;
+    hec_buf_init(&out, 16u << 20);
+    int err = hec_args_has(&t->run.args, HEC_OPT_JSON)       ? hec_receipt_json(receipt, &out)
+              : hec_args_has(&t->run.args, HEC_OPT_MARKDOWN) ? hec_receipt_markdown(receipt, &out)
+                                                             : hec_try_terminal(&report, &t->run.style, &out);
+    if (err == HEC_OK)
+        err = hec_print(&out);
+    hec_buf_free(&out);
+    return err;
+}
+
+static int say_failed(const char *when, const struct hec_trial_end *end) {
+    hec_error("try: the command %s failed: exit status %d%s", when, end->exit_status,
+              end->tail[0] ? "; the last of what it printed:" : ", and it printed nothing");
+    fprintf(stderr, "%s", end->tail);
+    return 1;
+}
+
+static int run_all(struct try *t, struct hec_ab_outcome *outcome) {
+    struct hec_trial_end end = {.exit_status = 0};
+    struct hec_why why = {""};
+    int err = first_trial(t, &end, &why);
+    if (err == HEC_OK && hec_trial_failed(&end))
+        return say_failed("as it is", &end);
+    if (err == HEC_OK && !end.asked)
+        err = search(t, &end, &why);
+    if (err < 0) {
+        hec_error("try: %s", why.text[0] ? why.text : hec_err_text(err));
+        return hec_err_exit_status(err);
+    }
+    uint32_t best = t->found.best;
+    t->interrupted = end.asked != 0;
+    int status = best && !t->interrupted ? prove(t, &best, outcome) : keep_nothing(t);
+    if (status == 0 || outcome->result.pairs > 0)
+        err = print(t);
+    return t->interrupted ? 128 + end.asked : status ? status : hec_err_exit_status(err);
+}
+
+int hec_verb_try(int argc, char **argv) {
+    struct try t = {
+        .run = {.verb = "try", .options = {.session = hec_session_defaults()}},
+        .search = {.slowdown_most = SLOWDOWN},
+        .budget_s = BUDGET_S,
+        .begin_ns = hec_clock_mono_ns(),
+    };
+    struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
+    t.run.options.session.trace = HEC_TRACE_OFF;
+    int err = parse(&t, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
+    if (err == HEC_OK && (err = hec_experiment_open(&t.run, &t.trials)) < 0)
+        status = hec_err_exit_status(err);
+    else if (err == HEC_OK)
+        status = run_all(&t, &outcome);
+    hec_trials_close(t.trials);
+    hec_ab_free(&outcome);
+    hec_search_free(&t.found);
+    hec_experiment_free(&t.run);
+    fflush(NULL);
+    hec_keeper_exit(status); /* an abandoned driver thread must not hold the exit up */
+}

@@ -1,0 +1,87 @@
+#include "cli/try_tried.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hec_try_seen(const struct hec_summary *trial, struct hec_search_seen *out) {
+    size_t length = 0;
+    for (int i = 0; i < trial->lever_count; i++) {
+        const struct hec_lever_summary *l = &trial->levers[i];
+        out->failed |= l->attest == HEC_ATTEST_FAILED;
+        out->idle |= l->attest == HEC_ATTEST_NOTHING || l->attest == HEC_ATTEST_ALREADY;
+        if (length < sizeof out->text)
+            length += (size_t)snprintf(out->text + length, sizeof out->text - length, "%s%s %s%s%s", i ? "; " : "",
+                                       l->name, hec_attest_name(l->attest), l->text[0] ? ": " : "", l->text);
+    }
+}
+
+/* ---- rows ---- */
+
+static enum hec_tried outcome_of(const struct hec_search *search, const struct hec_searched *t, uint32_t kept,
+                                 struct hec_search_ratio cost, struct hec_search_ratio speed) {
+    if (t->set == 0)
+        return HEC_TRIED_BASE;
+    if (t->trial.fate != HEC_SEARCH_RAN)
+        return t->trial.fate == HEC_SEARCH_IDLE ? HEC_TRIED_NOTHING : HEC_TRIED_FAILED;
+    if (t->set == kept)
+        return HEC_TRIED_KEPT;
+    if (speed.best < 1 - search->slowdown_most)
+        return HEC_TRIED_SLOWER;
+    return cost.best < 1 - HEC_SEARCH_GAIN ? HEC_TRIED_BETTER : HEC_TRIED_NO_GAIN;
+}
+
+static void put_range(struct hec_search_ratio ratio, bool base, double out[3]) {
+    out[0] = ratio.low;
+    out[1] = base ? NAN : ratio.best;
+    out[2] = ratio.high;
+}
+
+/* Of units of work alone: where none is known, costs are of steps or trials, and rates too. */
+static double mean(const struct hec_search_trial *table, int count, uint32_t set, bool cost) {
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (table[i].set == set && table[i].fate != HEC_SEARCH_FAILED) {
+            sum += cost ? table[i].cost : table[i].speed;
+            n++;
+        }
+    return n ? sum / n : NAN;
+}
+
+static void add_row(struct hec_receipt *receipt, const struct hec_search *search, const struct hec_searched *t,
+                    const struct hec_search_trial *table, int count, uint32_t kept) {
+    struct hec_lever_set levers;
+    struct hec_search_ratio cost = hec_search_cost(table, count, t->set);
+    struct hec_search_ratio speed = hec_search_speed(table, count, t->set);
+    struct hec_receipt_tried row = {
+        .outcome = outcome_of(search, t, kept, cost, speed),
+        .joules_per_unit = isfinite(t->measured.run.joules) ? mean(table, count, t->set, true) : NAN,
+        .units_per_second = mean(table, count, t->set, false),
+    };
+    for (int i = 0; i < count; i++)
+        row.trials += table[i].set == t->set;
+    hec_candidates_set(&search->candidates, t->set, &levers);
+    hec_lever_set_text(&levers, row.levers);
+    put_range(cost, t->set == 0, row.joules);
+    put_range(speed, t->set == 0, row.rate);
+    snprintf(row.text, sizeof row.text, "%s", t->text);
+    hec_receipt_add_tried(receipt, &row);
+}
+
+int hec_try_fill(struct hec_receipt *receipt, const struct hec_search *search, const struct hec_search_outcome *outcome,
+                 uint32_t kept) {
+    struct hec_search_trial *table = hec_search_table(outcome);
+    if (!table)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < outcome->count; i++) {
+        bool before = false;
+        for (size_t k = 0; k < i; k++)
+            before |= outcome->trials[k].set == outcome->trials[i].set;
+        if (!before)
+            add_row(receipt, search, &outcome->trials[i], table, (int)outcome->count, kept);
+    }
+    free(table);
+    return receipt->error;
+}

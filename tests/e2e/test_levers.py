@@ -1,0 +1,102 @@
+"""`hec levers`, `--with` and `hec try` on the simulated GPU."""
+import json
+import pathlib
+
+import pytest
+
+from conftest import BINARY, ROOT
+from test_ab import layers_work
+
+# A command that does other work under a lever, as the program of a library that reads the variable does.
+PROGRAM = f"""
+case "$NVIDIA_TF32_OVERRIDE$OMP_NUM_THREADS" in
+1*) exec {BINARY} sim layout-nchw --marks --seconds 1.5 ;;
+7) sleep 100 ;;
+9) echo out of luck >&2; exit 3 ;;
+*) exec {BINARY} sim fp32 --marks --seconds 1.5 ;;
+esac
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "program.sh").write_text(PROGRAM)
+    return ["sh", "program.sh"]
+
+
+@pytest.fixture
+def place(hec):
+    return [] if layers_work(hec) else ["--in-place"]
+
+
+def test_each_lever_of_a_framework_has_its_module(hec):
+    levers = json.loads(hec("levers", "--json").stdout)["levers"]
+    modules = {path.stem for path in (ROOT / "python/hec/levers").glob("*.py")} - {"__init__", "core"}
+    rows = {lever["name"] for lever in levers}
+    assert len(rows) == len(levers) and modules <= rows, modules - rows
+    for lever in levers:
+        where = lever["for"] == "program" or lever["name"] in modules or lever["risk"] == "semantics" or lever["variables"]
+        assert where, lever["name"]
+
+
+def test_list_and_one(hec):
+    done = hec("levers")
+    assert done.returncode == 0 and "bf16_autocast" in done.stdout and max(map(len, done.stdout.splitlines())) <= 80
+    assert "torch.backends.cudnn.benchmark = True" in hec("levers", "cudnn_benchmark").stdout
+    done = hec("levers", "compil")
+    assert done.returncode == 2 and 'did you mean "compile"?' in done.stderr
+
+
+def test_run_with(hec):
+    done = hec("run", "--sim", "h200", "-o", "x.hec", "--with", "keep_heap", "--with", "threads=2", "--", "sh", "-c",
+               "echo $OMP_NUM_THREADS $MALLOC_TOP_PAD_ $HEC_LEVERS")
+    assert done.stdout.split() == ["2", "67108864", "keep_heap,threads=2"]
+    assert "threads=2: set (OMP_NUM_THREADS=2" in done.stderr
+    levers = hec.report("x.hec")["levers"]
+    assert [(lever["name"], lever["value"], lever["attest"]) for lever in levers] == [
+        ("keep_heap", None, "set"), ("threads", "2", "set")]
+    done = hec("run", "--with", "tf32", "-o", "y.hec", "--", "true")
+    assert "tf32: did nothing" in done.stderr
+    for words, sentence in ((["tf33"], "no lever"), (["compile", "--hooks", "off"], "--hooks=off"), (["@none.json"], "none.json")):
+        done = hec("run", "--with", *words, "--", "touch", "ran")
+        assert done.returncode and sentence in done.stderr and done.stderr.count("\n") == 1
+    assert not (hec.folder / "ran").exists()
+
+
+def test_try_finds_proves_and_keeps(hec, program, place):
+    receipt = hec.folder.parent / f"{hec.folder.name}-try.json"
+    done = hec("try", "--sim", "h200", *place, "--seed", 1, "-o", receipt, "--budget", 40, "--levers",
+               "tf32_override,threads=9,keep_heap", "--", *program, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "saved: B takes 6" in done.stdout and "NVIDIA_TF32_OVERRIDE=1" in done.stdout
+    data = json.loads(receipt.read_text())
+    assert data["commands"]["levers"] == ["tf32_override"]
+    outcomes = {row["levers"]: row["outcome"] for row in data["tried"]}
+    assert outcomes == {"": "base", "tf32_override": "kept", "threads=9": "failed", "keep_heap": "no_gain",
+                        "tf32_override,keep_heap": outcomes.get("tf32_override,keep_heap")}
+    assert next(row["text"] for row in data["tried"] if row["levers"] == "threads=9") == "exit status 3: out of luck"
+    # the search is charged
+    trials = sum(trial["run"]["joules"] for trial in data["trials"])
+    assert data["verdict"]["cost"]["joules"] == pytest.approx(trials + data["plan"]["spent_joules"])
+    assert data["plan"]["spent_joules"] > 4 * min(trial["run"]["joules"] for trial in data["trials"])
+    assert hec("verify", receipt).returncode == 0
+    done = hec("run", "--sim", "h200", "--with", f"@{receipt}", "-o", "kept.hec", "--", *program)
+    assert hec.report("kept.hec")["levers"][0]["name"] == "tf32_override"
+
+
+def test_try_keeps_nothing(hec, place):
+    done = hec("try", "--sim", "h200", *place, "--budget", 30, "--json", "--levers", "keep_heap", "--", BINARY, "sim",
+               "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["verdict"] is None and data["commands"]["b"] == [] and data["tried"][1]["outcome"] == "no_gain"
+    assert not list(pathlib.Path(hec.folder).glob("*.json"))
+    done = hec("try", "--sim", "h200", *place, "--", "sh", "-c", "echo no; exit 4", timeout=60)
+    assert done.returncode == 1 and "exit status 4" in done.stderr
+
+
+def test_ab_with(hec, program, place):
+    done = hec("ab", "--sim", "h200", *place, "--with", "tf32_override", "--pairs", 2, "--warm-up", 0, "-o",
+               hec.folder.parent / f"{hec.folder.name}-ab.json", "--", *program, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "hec run --with tf32_override -- sh program.sh" in done.stdout and "saved: B takes 6" in done.stdout

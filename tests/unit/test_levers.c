@@ -1,0 +1,204 @@
+/* Levers: their table, sets of them, what they set in an environment, where they place a command, and which are worth a trial. */
+#include "act/apply.h"
+#include "act/candidates.h"
+#include "act/place.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static void test_table(void **state) {
+    (void)state;
+    for (int i = 0; hec_lever_row(i); i++) {
+        const struct hec_lever_row *row = hec_lever_row(i);
+        assert_ptr_equal(hec_lever_find(row->name), row);
+        assert_true(strlen(row->name) <= 20 && row->what[0] && row->code[0]);
+        /* what changes semantics is only suggested, so it answers nothing by itself */
+        assert_true(row->risk != HEC_LEVER_RISK_SEMANTICS || (!row->answers && !row->always));
+        if (row->place == HEC_LEVER_PLACE_PROGRAM && strcmp(row->name, "numa") != 0)
+            assert_non_null(hec_lever_variable(row, 0));
+    }
+}
+
+static void test_sets(void **state) {
+    static const char *const wrong[][2] = {
+        {"tf33", "there is no lever \"tf33\"; `hec levers` lists them"},
+        {"tf32=1", "tf32 takes no value, not \"1\""},
+        {"tf32,tf32", "tf32 is there twice"},
+        {"compile,cuda_graphs", "compile and cuda_graphs exclude each other"},
+        {"threads", "threads needs a value: threads=N"},
+        {"threads=0", "threads takes =N, not \"0\""},
+        {"threads=-1", "threads takes =N, not \"-1\""},
+        {"threads=8x", "threads takes =N, not \"8x\""},
+        {"attention=fast", "attention takes =flash|efficient|cudnn|math, not \"fast\""},
+        {"attention=flash|efficient", "attention takes =flash|efficient|cudnn|math, not \"flash|efficient\""},
+    };
+    struct hec_why why;
+    char text[HEC_LEVERS_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct hec_lever_set set = {.count = 0};
+        assert_int_equal(hec_lever_set_add(&set, wrong[i][0], &why), HEC_ERR_USAGE);
+        assert_string_equal(why.text, wrong[i][1]);
+    }
+    struct hec_lever_set set = {.count = 0};
+    assert_int_equal(hec_lever_set_add(&set, "tf32,,loader_workers=8,", &why), HEC_OK);
+    assert_int_equal(hec_lever_set_add(&set, "attention=efficient", &why), HEC_OK);
+    hec_lever_set_text(&set, text);
+    assert_string_equal(text, "tf32,loader_workers=8,attention=efficient");
+    assert_false(hec_lever_set_takes(&set, hec_lever_find("tf32_override")));
+    assert_true(hec_lever_set_takes(&set, hec_lever_find("compile")));
+}
+
+static const char *value_of(const struct hec_applied *applied, const char *name) {
+    const char *value = hec_environ_get(&applied->environ, name);
+    return value ? value : "";
+}
+
+static int apply(const char *levers, char **from, struct hec_applied *out, struct hec_why *why) {
+    struct hec_lever_set set = {.count = 0};
+    assert_int_equal(hec_lever_set_add(&set, levers, why), HEC_OK);
+    return hec_apply(&set, from, out, why);
+}
+
+static void test_environment(void **state) {
+    char *from[] = {"HOME=/x", "GLIBC_TUNABLES=glibc.malloc.check=3", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64",
+                    "CUDA_MODULE_LOADING=LAZY", NULL};
+    struct hec_applied applied;
+    struct hec_session_options session = {0};
+    struct hec_why why;
+    (void)state;
+    assert_int_equal(apply("threads=3,huge_pages,expandable_segments,lazy_modules,tf32", from, &applied, &why), HEC_OK);
+    assert_string_equal(value_of(&applied, "OMP_NUM_THREADS"), "3");
+    assert_string_equal(value_of(&applied, "HOME"), "/x");
+    assert_string_equal(value_of(&applied, "GLIBC_TUNABLES"), "glibc.malloc.check=3:glibc.malloc.hugetlb=1");
+    assert_string_equal(value_of(&applied, "PYTORCH_CUDA_ALLOC_CONF"), "max_split_size_mb:64,expandable_segments:True");
+    assert_string_equal(value_of(&applied, "HEC_LEVERS"), "threads=3,huge_pages,expandable_segments,lazy_modules,tf32");
+    hec_apply_to(&applied, &session);
+    assert_string_equal(session.facts[0], "lever.threads");
+    assert_string_equal(session.facts[1], "set: OMP_NUM_THREADS=3 MKL_NUM_THREADS=3 OPENBLAS_NUM_THREADS=3");
+    assert_string_equal(session.facts[7], "already: CUDA_MODULE_LOADING=LAZY");
+    assert_null(session.facts[8]); /* tf32 says it itself */
+    assert_null(session.placement);
+    hec_applied_free(&applied);
+}
+
+/* What the user has set to something else stays, and is said. */
+static void test_conflicts(void **state) {
+    char *from[] = {"OMP_NUM_THREADS=4", "GLIBC_TUNABLES=glibc.malloc.hugetlb=0", NULL};
+    struct hec_applied applied;
+    struct hec_why why;
+    (void)state;
+    assert_int_equal(apply("threads=3", from, &applied, &why), HEC_ERR_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "would set OMP_NUM_THREADS=3, which is 4 already"));
+    hec_applied_free(&applied);
+    assert_int_equal(apply("huge_pages", from, &applied, &why), HEC_ERR_UNSUPPORTED);
+    hec_applied_free(&applied);
+    assert_int_equal(apply("threads=4", from, &applied, &why), HEC_OK);
+    assert_string_equal(value_of(&applied, "MKL_NUM_THREADS"), "4");
+    hec_applied_free(&applied);
+}
+
+/* ---- placement, on machines made of files ---- */
+
+static void put(const char *path, const char *text) {
+    char command[1024];
+    snprintf(command, sizeof command, "mkdir -p \"$(dirname '%s')\" && printf '%%s\\n' '%s' > '%s'", path, text, path);
+    assert_int_equal(system(command), 0);
+}
+
+static void put_device(const char *root, const char *address, const char *vendor, const char *node, const char *cpus) {
+    const char *const files[][2] = {
+        {"vendor", vendor}, {"class", "0x030200"}, {"numa_node", node}, {"local_cpulist", cpus}};
+    for (size_t i = 0; i < 4; i++) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/bus/pci/devices/%s/%s", root, address, files[i][0]);
+        put(path, files[i][1]);
+    }
+}
+
+static int place(const char *root, const char *visible, struct hec_placement *out, struct hec_why *why) {
+    char variable[64], what[HEC_PLACE_TEXT];
+    char *from[] = {variable, NULL};
+    struct hec_environ environ;
+    snprintf(variable, sizeof variable, "CUDA_VISIBLE_DEVICES=%s", visible);
+    assert_int_equal(hec_environ_copy(&environ, from), HEC_OK);
+    int err = hec_place_beside_devices(&environ, root, out, what, why);
+    hec_environ_free(&environ);
+    return err;
+}
+
+static void test_placement(void **state) {
+    struct hec_placement placement;
+    struct hec_why why;
+    (void)state;
+    assert_int_equal(system("rm -rf machine one"), 0);
+    put("one/devices/system/node/node0/cpulist", "0-7");
+    assert_int_equal(place("one", "0", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "one NUMA node"));
+    put("machine/devices/system/node/node1/cpulist", "0");
+    put_device("machine", "0000:01:00.0", "0x8086", "0", "1");
+    put_device("machine", "0000:41:00.0", "0x10de", "1", "0-1");
+    put_device("machine", "0000:81:00.0", "0x10de", "0", "900-950");
+    assert_int_equal(place("machine", "0", &placement, &why), HEC_OK);
+    assert_int_equal(placement.node, 1);
+    assert_true(CPU_ISSET(0, &placement.cpus));
+    assert_int_equal(place("machine", "0,1", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "several nodes"));
+    assert_int_equal(place("machine", "1", &placement, &why), HEC_ERR_UNSUPPORTED); /* none of its CPUs is ours */
+    put_device("machine", "0000:81:00.0", "0x10de", "-1", "0");
+    assert_int_equal(place("machine", "1", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "does not say"));
+}
+
+/* ---- candidates ---- */
+
+static bool has(const struct hec_candidates *list, const char *name, const char *value) {
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->list[i].use.row->name, name) == 0)
+            return strcmp(list->list[i].use.value, value) == 0;
+    return false;
+}
+
+static void test_candidates(void **state) {
+    struct hec_finding findings[] = {
+        {.cause = HEC_CAUSE_DATA, .lever = HEC_ANSWER(LOADER_WORKERS, 6, 10)},
+        {.cause = HEC_CAUSE_PRECISION, .lever = HEC_ANSWER(TENSOR_CORES)},
+    };
+    struct hec_device_summary device = {.used = true, .device = {.cuda_major = 9}};
+    struct hec_summary run = {.findings = {.list = findings, .count = 2}, .devices = &device, .device_count = 1};
+    struct hec_candidates list;
+    struct hec_search_plan plan;
+    (void)state;
+    hec_candidates_find(&run, &list); /* no framework: what any process has */
+    assert_true(has(&list, "tf32_override", "") && !has(&list, "tf32", "") && !has(&list, "loader_workers", "6"));
+    strcpy(run.pytorch, "2.6.0");
+    hec_candidates_find(&run, &list);
+    assert_string_equal(list.list[0].use.row->name, "loader_workers"); /* the largest saving first */
+    assert_true(has(&list, "loader_workers", "6") && has(&list, "bf16_autocast", "") && has(&list, "compile", ""));
+    assert_false(has(&list, "accumulate", ""));
+    hec_candidates_plan(&list, &plan);
+    for (int i = 0; i < list.count; i++)
+        for (int k = 0; k < list.count; k++) {
+            const struct hec_lever_row *a = list.list[i].use.row, *b = list.list[k].use.row;
+            bool excludes = (plan.excludes[i] >> k) & 1;
+            assert_int_equal(excludes, i != k && a->family[0] && strcmp(a->family, b->family) == 0);
+        }
+    device.device.cuda_major = 6; /* Pascal has neither TF32 nor bf16 */
+    hec_candidates_find(&run, &list);
+    assert_false(has(&list, "tf32", "") || has(&list, "bf16_autocast", ""));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),     cmocka_unit_test(test_sets),      cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_conflicts), cmocka_unit_test(test_placement), cmocka_unit_test(test_candidates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
