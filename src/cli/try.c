@@ -73,7 +73,7 @@ static int parse(struct try *t, int argc, char **argv) {
     }
     if ((err = hec_args_number(&run->args, HEC_OPT_BUDGET, 10, 1e6, &t->budget_s)) < 0 ||
         (err = hec_args_number(&run->args, HEC_OPT_SEED, 0, 4294967295.0, &seed)) < 0 ||
-        (err = hec_experiment_percent(&run->args, HEC_OPT_SLOWDOWN, &t->search.slowdown_most)) < 0 ||
+        (err = hec_experiment_percent(&run->args, HEC_OPT_MAX_SLOWDOWN, &t->search.slowdown_most)) < 0 ||
         (err = hec_experiment_percent(&run->args, HEC_OPT_MARGIN, &run->ab.plan.margin)) < 0 ||
         (err = hec_experiment_options(run)) < 0)
         return err;

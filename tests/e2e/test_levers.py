@@ -65,7 +65,7 @@ def test_run_with(hec):
 
 def test_try_finds_proves_and_keeps(hec, program, place):
     receipt = hec.folder.parent / f"{hec.folder.name}-try.json"
-    done = hec("try", "--sim", "h200", *place, "--seed", 1, "-o", receipt, "--budget", 40, "--levers",
+    done = hec("try", "--sim", "h200", *place, "--seed", 1, "-o", receipt, "--budget-seconds", 40, "--levers",
                "tf32_override,threads=9,keep_heap", "--", *program, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "saved: B takes 6" in done.stdout and "NVIDIA_TF32_OVERRIDE=1" in done.stdout
@@ -85,7 +85,7 @@ def test_try_finds_proves_and_keeps(hec, program, place):
 
 
 def test_try_keeps_nothing(hec, place):
-    done = hec("try", "--sim", "h200", *place, "--budget", 30, "--json", "--levers", "keep_heap", "--", BINARY, "sim",
+    done = hec("try", "--sim", "h200", *place, "--budget-seconds", 30, "--json", "--levers", "keep_heap", "--", BINARY, "sim",
                "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
