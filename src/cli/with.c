@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cli/receipt_read.h"
+#include "report/receipt_words.h"
 
 #include <string.h>
 
@@ -12,8 +13,11 @@ static int add_proven(const char *path, struct hec_lever_set *set, struct hec_wh
     int err = hec_receipt_load(path, &receipt, &root, why);
     if (err < 0)
         return err;
+    const char *why_not;
     if (!receipt.levers.count)
         err = hec_fail(why, HEC_ERR_USAGE, "%.300s is of commands alone, without levers", path);
+    else if (!hec_receipt_proves(&receipt, &why_not))
+        err = hec_fail(why, HEC_ERR_USAGE, "%.300s proves nothing: %s", path, why_not);
     for (int i = 0; i < receipt.levers.count && err == HEC_OK; i++)
         err = hec_lever_set_add(set, receipt.levers.list[i], why);
     hec_receipt_free(&receipt);

@@ -1,6 +1,7 @@
 #include "report/try.h"
 
 #include "report/page.h"
+#include "report/receipt_words.h"
 #include "report/tried.h"
 
 static void put_keep(struct hec_page *page, const struct hec_try_report *report) {
@@ -23,7 +24,7 @@ int hec_try_terminal(const struct hec_try_report *report, const struct hec_repor
     if (report->spent)
         hec_page_row(&page, 2, "", HEC_TONE_WARN, "the budget of %.0f s ran out before all was tried (--budget-seconds)",
                      report->budget_s);
-    if (hec_receipt_is_baseline(report->receipt)) {
+    if (hec_receipt_is_baseline(report->receipt)) { /* nothing to prove */
         hec_page_row(&page, 0, "Kept", HEC_TONE_BOLD, "nothing: %s",
                      report->interrupted                ? "it was interrupted before anything was proven"
                      : report->receipt->tried_count > 1 ? "no lever that was tried saves joules here"
@@ -31,7 +32,11 @@ int hec_try_terminal(const struct hec_try_report *report, const struct hec_repor
         return hec_buf_error(out);
     }
     hec_page_blank(&page);
+    const char *why_not;
     int err = hec_receipt_terminal(report->receipt, style, out);
-    put_keep(&page, report);
+    if (hec_receipt_proves(report->receipt, &why_not))
+        put_keep(&page, report);
+    else
+        hec_page_row(&page, 0, "Kept", HEC_TONE_BOLD, "nothing: %s", why_not);
     return err < 0 ? err : hec_buf_error(out);
 }
