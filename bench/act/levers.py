@@ -73,7 +73,7 @@ def bf16():
 KINDS = {
     "zero_outputs": lambda: around_forward(lambda outputs: outputs * 0),
     "nan_outputs": lambda: around_forward(lambda outputs: outputs * float("nan")),
-    "coarse_outputs": lambda: around_forward(lambda outputs: outputs + (outputs.detach() * 0.4).round() / 0.4 - outputs.detach()),
+    "clamped_outputs": lambda: around_forward(lambda outputs: outputs.clamp(-0.5, 0.5)),
     "dropped_gradient": lambda: each_gradient(lambda i, p: p.grad.zero_() if i < 3 else None),
     "noisy_gradient": lambda: each_gradient(lambda i, p: p.grad.add_(torch.randn_like(p.grad) * 4 * p.grad.std())),
     "small_gradient": lambda: each_gradient(lambda i, p: p.grad.mul_(0.3)),
