@@ -1,5 +1,7 @@
 #include "sim/case.h"
 
+#include "sim/dvfs.h"
+
 #include <string.h>
 
 #define SEG(activity, us) {SIM_##activity, us, 1},
@@ -77,12 +79,9 @@ void sim_truth_add(struct sim_truth *truth, enum sim_activity activity, const st
     }
 }
 
-int32_t sim_case_cap_mw(const struct sim_case *workload, const struct sim_profile *profile, int32_t cap_mw) {
-    if (cap_mw == 0)
-        cap_mw = profile->power_default_mw;
-    if (workload->cap_mw == 0)
-        return cap_mw;
-    return workload->cap_mw < profile->power_min_mw   ? profile->power_min_mw
+int32_t sim_case_cap_mw(const struct sim_case *workload, const struct sim_profile *profile) {
+    return workload->cap_mw == 0                      ? 0
+           : workload->cap_mw < profile->power_min_mw ? profile->power_min_mw
            : workload->cap_mw > profile->power_max_mw ? profile->power_max_mw
                                                       : workload->cap_mw;
 }
@@ -95,13 +94,16 @@ int sim_case_walk(const struct sim_case *workload, double seconds, const struct 
     /* the controller has not been over the cap for long */
     struct sim_controller controller = {-2 * SIM_CONTROLLER_PAUSE_NS, 0};
     int64_t t = 0, end = (int64_t)(seconds * 1e9 + 0.5);
-    cap_mw = sim_case_cap_mw(workload, profile, cap_mw);
+    struct sim_limits limits = {cap_mw ? cap_mw : profile->power_default_mw, sim_case_cap_mw(workload, profile), 0};
+    if (limits.own_mw && limits.own_mw < limits.cap_mw)
+        limits.cap_mw = limits.own_mw;
     sim_cursor_init(&cursor, workload, seed);
     while (t < end) {
         struct sim_span span = sim_cursor_next(&cursor);
+        span.duration_ns = sim_lasts_ns(profile, &limits, &controller, span.activity, t, span.duration_ns);
         int64_t stop = t + span.duration_ns < end ? t + span.duration_ns : end;
         struct sim_piece pieces[2];
-        int count = sim_power_split(profile, cap_mw, &controller, span.activity, t, stop, pieces);
+        int count = sim_power_split(profile, &limits, &controller, span.activity, t, stop, pieces);
         t += span.duration_ns;
         walk->visit(walk->context, &span, pieces, count, t <= end);
     }

@@ -62,8 +62,8 @@ struct sim_truth {
 void sim_truth_add(struct sim_truth *truth, enum sim_activity activity, const struct sim_piece *piece);
 
 /* Each span of playing a case for `seconds` alone on a device of that profile, without playing it, with the pieces that its
- * power splits it in; the last one is cut. cap_mw 0: the profile's default; the case's own limit wins, raised to the
- * profile's minimum. HEC_ERR_USAGE. */
+ * power splits it in; the last one is cut. cap_mw 0: the profile's default; a case's own limit holds where it is
+ * lower, raised to the profile's minimum. HEC_ERR_USAGE. */
 struct sim_walk {
     void *context;
     /* whole: the span was not cut */
@@ -76,7 +76,7 @@ int sim_case_walk(const struct sim_case *workload, double seconds, const struct 
 int sim_case_truth(const struct sim_case *workload, double seconds, const struct sim_profile *profile, int32_t cap_mw,
                    uint64_t seed, struct sim_truth *truth);
 
-/* The limit under which a case runs: its own within the profile's range, else cap_mw. */
-int32_t sim_case_cap_mw(const struct sim_case *workload, const struct sim_profile *profile, int32_t cap_mw);
+/* The limit that a case brings with it, within the profile's range; 0: none. */
+int32_t sim_case_cap_mw(const struct sim_case *workload, const struct sim_profile *profile);
 
 #endif

@@ -1,10 +1,12 @@
 #include "sim/model.h"
 
+#include "sim/dvfs.h"
+
 #include <string.h>
 
 static const struct sim_activity_info activities[] = {
 #define SIM_ACTIVITY(id, name, mw, work, measured, util, memutil, gr, sm, occ, integer, tensor, dfma, hmma, dmma,      \
-                     imma, dram, fp64, fp32, fp16, tx, rx, nvrx, nvtx, clock, meaning)                                 \
+                     imma, dram, fp64, fp32, fp16, tx, rx, nvrx, nvtx, clock, share, meaning)                          \
     {name,                                                                                                             \
      mw,                                                                                                               \
      work,                                                                                                             \
@@ -12,6 +14,7 @@ static const struct sim_activity_info activities[] = {
      {util, memutil, gr, sm, occ, integer, tensor, dfma, hmma, dmma, imma, dram, fp64, fp32, fp16, tx, rx, nvrx,       \
       nvtx},                                                                                                           \
      clock,                                                                                                            \
+     share,                                                                                                            \
      meaning},
 #include "sim/activities.def"
 #undef SIM_ACTIVITY
@@ -68,22 +71,31 @@ int64_t sim_energy_of(int32_t power_mw, int64_t duration_ns) {
     return (int64_t)((__int128)power_mw * duration_ns / 1000);
 }
 
-int sim_power_split(const struct sim_profile *profile, int32_t cap_mw, struct sim_controller *controller,
-                    enum sim_activity activity, int64_t start_ns, int64_t end_ns, struct sim_piece pieces[2]) {
-    int32_t wanted = sim_activity_power_mw(profile, activity);
+int64_t sim_burst_left_ns(const struct sim_profile *profile, const struct sim_controller *controller,
+                          int64_t start_ns) {
+    int64_t burst_ns = profile->burst_ms * INT64_C(1000000);
+    int64_t over_ns = start_ns - controller->end_ns <= SIM_CONTROLLER_PAUSE_NS ? controller->over_ns : 0;
+    return over_ns < burst_ns ? burst_ns - over_ns : 0;
+}
+
+int sim_power_split(const struct sim_profile *profile, const struct sim_limits *limits,
+                    struct sim_controller *controller, enum sim_activity activity, int64_t start_ns, int64_t end_ns,
+                    struct sim_piece pieces[2]) {
+    int32_t wanted = sim_wanted_mw(profile, limits, activity);
     int count = 0;
-    if (wanted <= cap_mw) {
+    if (wanted <= limits->cap_mw) {
         pieces[count++] = (struct sim_piece){start_ns, end_ns, 0, wanted, false};
     } else {
         int64_t burst_ns = profile->burst_ms * INT64_C(1000000);
-        int64_t over_ns = start_ns - controller->end_ns <= SIM_CONTROLLER_PAUSE_NS ? controller->over_ns : 0;
-        int64_t split_ns = start_ns + (over_ns < burst_ns ? burst_ns - over_ns : 0);
+        int64_t left_ns = sim_burst_left_ns(profile, controller, start_ns);
+        int64_t over_ns = burst_ns - left_ns, split_ns = start_ns + left_ns;
         if (split_ns > end_ns)
             split_ns = end_ns;
         if (split_ns > start_ns)
             pieces[count++] = (struct sim_piece){start_ns, split_ns, over_ns + split_ns - start_ns, wanted, false};
         if (end_ns > split_ns)
-            pieces[count++] = (struct sim_piece){split_ns, end_ns, burst_ns, sim_held_power_mw(profile, cap_mw), true};
+            pieces[count++] =
+                (struct sim_piece){split_ns, end_ns, burst_ns, sim_held_power_mw(profile, limits->cap_mw), true};
     }
     /* light work and waiting leave the controller's memory alone: only the length of the pause matters */
     if (count && pieces[count - 1].over_ns > 0)

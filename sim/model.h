@@ -26,7 +26,7 @@ struct sim_activity_info {
     bool work;
     int measured; /* 1 alone, 2 as the mean of a training loop, 0 modelled */
     struct sim_counters counters;
-    int sm_clock_permille;
+    int sm_clock_permille, clock_share_permille;
     const char *meaning;
 };
 
@@ -52,6 +52,8 @@ int sim_profile_count(void);
 const struct sim_profile *sim_profile_at(int index);
 const struct sim_profile *sim_profile_find(const char *name); /* NULL if unknown */
 
+struct sim_limits; /* sim/dvfs.h */
+
 /* Power of an activity with no cap. */
 int32_t sim_activity_power_mw(const struct sim_profile *profile, enum sim_activity activity);
 /* Power at which the controller holds an activity that would exceed the cap. */
@@ -75,10 +77,14 @@ struct sim_piece {
     bool held;
 };
 
+/* How long an activity that starts then may exceed the limit. */
+int64_t sim_burst_left_ns(const struct sim_profile *profile, const struct sim_controller *controller, int64_t start_ns);
+
 /* Split [start, end) of an activity into at most two pieces of constant power: the burst above the cap, and the rest
  * that is held under it. Returns the number of pieces and advances *controller. */
-int sim_power_split(const struct sim_profile *profile, int32_t cap_mw, struct sim_controller *controller,
-                    enum sim_activity activity, int64_t start_ns, int64_t end_ns, struct sim_piece pieces[2]);
+int sim_power_split(const struct sim_profile *profile, const struct sim_limits *limits,
+                    struct sim_controller *controller, enum sim_activity activity, int64_t start_ns, int64_t end_ns,
+                    struct sim_piece pieces[2]);
 
 /* Mean counters of a window from the time spent in each activity; window_ns > 0. PCIe rates scale with the link. */
 void sim_counters_mean(const struct sim_profile *profile, const int64_t active_ns[SIM_ACTIVITY_COUNT],

@@ -109,8 +109,10 @@ static int feed(struct player *player, int64_t now_ns) {
     while (player->next_ns < player->end_ns && player->next_ns < now_ns + LOOKAHEAD_NS &&
            player->head - player->tail + 2 <= STEPS_PENDING_MAX) {
         struct sim_span span = sim_cursor_next(&player->cursor);
-        bool whole = player->next_ns + span.duration_ns <= player->end_ns;
-        int64_t duration = whole ? span.duration_ns : player->end_ns - player->next_ns;
+        int64_t lasts =
+            sim_segment_lasts_ns(player->world, player->device, span.activity, player->next_ns, span.duration_ns);
+        bool whole = player->next_ns + lasts <= player->end_ns;
+        int64_t duration = whole ? lasts : player->end_ns - player->next_ns;
         struct sim_piece pieces[2];
         int count = sim_segment_append(player->world, player->device, player->pid, span.activity, player->next_ns,
                                        duration, pieces);
@@ -186,9 +188,7 @@ static int play(struct player *player, int instance, struct hec_why *why) {
     const struct sim_case *workload = player->workload;
     struct sim_world *world = player->world;
     int64_t start, end, planned = wait_for_phase(player);
-    int32_t cap = sim_world_cap_mw(world, player->device);
-    if (workload->cap_mw)
-        sim_world_set_cap_mw(world, player->device, sim_case_cap_mw(workload, sim_world_profile(world), cap));
+    sim_world_set_own_mw(world, player->device, sim_case_cap_mw(workload, sim_world_profile(world)));
     sim_show_begin(player->show, workload->memory_mib << 20, sim_world_now_ns(world));
     int err = sim_context_open(world, player->device, instance, player->pid, workload->memory_mib << 20, &start);
     if (err == HEC_OK) {
@@ -204,8 +204,7 @@ static int play(struct player *player, int instance, struct hec_why *why) {
         sim_context_close(world, player->device, player->pid, &end);
         settle(player, end);
     }
-    if (workload->cap_mw)
-        sim_world_set_cap_mw(world, player->device, cap);
+    sim_world_set_own_mw(world, player->device, 0);
     if (err)
         return hec_fail(why, err, "device %d of the simulated machine: %s", player->device,
                         err == HEC_ERR_FULL ? "too many contexts" : "the context was closed from outside");

@@ -87,10 +87,9 @@ void sim_sensor_counters(struct sim_world *world, int device, int64_t t0_ns, int
 int sim_sensor_sm_clock_mhz(struct sim_world *world, int device, int64_t t_ns) {
     const struct sim_profile *profile = sim_world_profile(world);
     struct sim_instant instant = sim_world_at(world, device, t_ns);
-    double clock = profile->sm_clock_mhz * sim_activity_info(instant.activity)->sm_clock_permille / 1000.0;
-    if (instant.held) /* dynamic power goes about with the cube of the clock */
-        clock *= cbrt((double)instant.power_mw / sim_activity_power_mw(profile, instant.activity));
-    return (int)clock;
+    struct sim_limits limits = sim_world_limits(world, device);
+    int clock = (int)(sim_clock_mhz(profile, instant.activity, instant.power_mw) + 1e-6);
+    return limits.clock_mhz && clock > limits.clock_mhz ? limits.clock_mhz : clock;
 }
 
 int sim_sensor_temperature_c(struct sim_world *world, int device, int64_t t_ns) {
@@ -99,9 +98,10 @@ int sim_sensor_temperature_c(struct sim_world *world, int device, int64_t t_ns) 
 
 unsigned long long sim_sensor_throttle(struct sim_world *world, int device, int64_t t_ns) {
     struct sim_instant instant = sim_world_at(world, device, t_ns);
+    unsigned long long set = sim_world_limits(world, device).clock_mhz ? 2 : 0; /* "applications clocks setting" */
     if (instant.held)
-        return 4;
-    return sim_activity_info(instant.activity)->work ? 0 : 1;
+        return set | 4;
+    return set | (sim_activity_info(instant.activity)->work ? 0 : 1);
 }
 
 int64_t sim_sensor_memory_bytes(struct sim_world *world, int device) {

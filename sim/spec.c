@@ -160,13 +160,22 @@ static int parse_lose(const char *value, struct sim_spec *spec, struct hec_why *
     return HEC_OK;
 }
 
-static int parse_cap(const char *value, struct sim_spec *spec, struct hec_why *why) {
+static int parse_limit(const char *key, const char *value, const struct sim_spec *spec, int32_t *mw,
+                       struct hec_why *why) {
     const struct sim_profile *profile = sim_profile_find(spec->profile);
-    int err = parse_watts("cap", value, profile->power_max_mw / 1000.0, &spec->cap_mw, why);
-    if (err == HEC_OK && spec->cap_mw < profile->power_min_mw)
-        return hec_fail(why, HEC_ERR_USAGE, "cap=%.40s: the %s takes %d to %d W", value, spec->profile,
+    int err = parse_watts(key, value, profile->power_max_mw / 1000.0, mw, why);
+    if (err == HEC_OK && *mw < profile->power_min_mw)
+        return hec_fail(why, HEC_ERR_USAGE, "%s=%.40s: the %s takes %d to %d W", key, value, spec->profile,
                         profile->power_min_mw / 1000, profile->power_max_mw / 1000);
     return err;
+}
+
+static int parse_state(const char *value, struct sim_spec *spec, struct hec_why *why) {
+    if (value[0] != '/' || strlen(value) >= sizeof spec->state)
+        return hec_fail(why, HEC_ERR_USAGE, "state=%.40s: should be an absolute path of at most %zu characters", value,
+                        sizeof spec->state - 1);
+    snprintf(spec->state, sizeof spec->state, "%s", value);
+    return HEC_OK;
 }
 
 static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
@@ -195,7 +204,11 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
         if (strcmp(word, "lose") == 0)
             return parse_lose(value, spec, why);
         if (strcmp(word, "cap") == 0)
-            return parse_cap(value, spec, why);
+            return parse_limit("cap", value, spec, &spec->cap_mw, why);
+        if (strcmp(word, "outside") == 0)
+            return parse_limit("outside", value, spec, &spec->outside_mw, why);
+        if (strcmp(word, "state") == 0)
+            return parse_state(value, spec, why);
         if (strcmp(word, "mig") == 0 && (strcmp(value, "0") == 0 || strcmp(value, "1") == 0)) {
             spec->mig = *value == '1';
             return HEC_OK;
@@ -211,12 +224,17 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
     } else if (strcmp(word, "nopower") == 0) {
         spec->no_power = true;
         return HEC_OK;
+    } else if (strcmp(word, "norights") == 0) {
+        spec->no_rights = true;
+        return HEC_OK;
     }
-    return hec_fail(why, HEC_ERR_USAGE,
-                    "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, slow=FUNCTION:MS, hang=FUNCTION, "
-                    "fail=FUNCTION, nopower, noise=W, sensor=MS[:MS], lose=N, cap=W, driver=450, mig=1, clock=virtual, "
-                    "cupti=VERSION, badrecord=KIND, nobuffer=N, slowflush=MS, cuptiskew=PPM, tracecost=NS, holder=NAME",
-                    word, separator ? (char[]){separator, '\0'} : "", value ? value : "");
+    return hec_fail(
+        why, HEC_ERR_USAGE,
+        "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, slow=FUNCTION:MS, hang=FUNCTION, "
+        "fail=FUNCTION, nopower, noise=W, sensor=MS[:MS], lose=N, cap=W, outside=W, norights, state=PATH, driver=450, "
+        "mig=1, clock=virtual, "
+        "cupti=VERSION, badrecord=KIND, nobuffer=N, slowflush=MS, cuptiskew=PPM, tracecost=NS, holder=NAME",
+        word, separator ? (char[]){separator, '\0'} : "", value ? value : "");
 }
 
 int sim_spec_parse(const char *text, struct sim_spec *spec, struct hec_why *why) {

@@ -66,12 +66,15 @@ struct sim_trace_spec {
 struct sim_spec {
     char profile[16];
     int count;
-    int driver;        /* 580 or 450 */
-    bool mig;          /* device 0 is divided in two */
-    bool virtual_time; /* the clock stands still until it is set */
-    bool no_power;     /* no power history */
-    int32_t noise_mw;  /* standard deviation added to power readings, never to the counter */
-    int32_t cap_mw;    /* 0: the profile's default limit */
+    int driver;         /* 580 or 450 */
+    bool mig;           /* device 0 is divided in two */
+    bool virtual_time;  /* the clock stands still until it is set */
+    bool no_power;      /* no power history */
+    int32_t noise_mw;   /* standard deviation added to power readings, never to the counter */
+    int32_t cap_mw;     /* 0: the profile's default limit */
+    int32_t outside_mw; /* a limit from outside the driver, which holds where it is lower; 0: none */
+    bool no_rights;     /* limits and clocks cannot be set */
+    char state[256];    /* path of the file that keeps the machine's limits; "": they go with the run */
     /* Of the power history: a sample is a mean of so much, and so late; 0: its own 20 ms. */
     int64_t sensor_window_ns, sensor_lag_ns;
     int lose; /* one in so many samples is not there; 0: all are */

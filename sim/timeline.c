@@ -106,12 +106,13 @@ static int64_t present_ns(const struct sim_timeline *timeline, int64_t t_ns) {
     return 0;
 }
 
-int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
-                        enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
+int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile *profile,
+                        const struct sim_limits *limits, pid_t pid, enum sim_activity activity, int64_t start_ns,
+                        int64_t duration_ns, struct sim_piece pieces[2]) {
     if (timeline->head && at(timeline, timeline->head - 1)->end_ns > start_ns)
         start_ns = at(timeline, timeline->head - 1)->end_ns;
     int count =
-        sim_power_split(profile, cap_mw, &timeline->controller, activity, start_ns, start_ns + duration_ns, pieces);
+        sim_power_split(profile, limits, &timeline->controller, activity, start_ns, start_ns + duration_ns, pieces);
     for (int i = 0; i < count; i++)
         push(timeline, profile,
              (struct sim_segment){pieces[i].start_ns, pieces[i].end_ns, 0, pieces[i].over_ns, pieces[i].power_mw, pid,
@@ -119,17 +120,20 @@ int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile 
     return count;
 }
 
-int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
-                        enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
+int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile,
+                        const struct sim_limits *limits, pid_t pid, enum sim_activity activity, int64_t start_ns,
+                        int64_t duration_ns, struct sim_piece pieces[2]) {
     struct sim_segment *last = timeline->head ? at(timeline, timeline->head - 1) : NULL;
     /* a burst above the cap has a length of its own: only what is held or below the cap can be lengthened */
     bool can =
         last && last->pid == pid && (last->held || last->over_ns == 0) && start_ns <= last->end_ns + SIM_EXTEND_GAP_NS;
-    bool same = can && last->activity == (int16_t)activity &&
-                (last->held || sim_activity_power_mw(profile, activity) <= cap_mw);
+    int32_t wanted = sim_wanted_mw(profile, limits, activity);
+    bool over = wanted > limits->cap_mw;
+    bool same = can && last->activity == (int16_t)activity && (last->held || !over) &&
+                last->power_mw == (over ? sim_held_power_mw(profile, limits->cap_mw) : wanted);
     bool brief = can && duration_ns < SIM_EXTEND_SHORT_NS && last->end_ns - last->start_ns < SIM_EXTEND_LONG_NS;
     if (!same && !brief)
-        return sim_timeline_append(timeline, profile, cap_mw, pid, activity, start_ns, duration_ns, pieces);
+        return sim_timeline_append(timeline, profile, limits, pid, activity, start_ns, duration_ns, pieces);
     int64_t from = last->end_ns;
     int64_t end = (start_ns > from ? start_ns : from) + duration_ns;
     __atomic_store_n(&last->end_ns, end, __ATOMIC_RELEASE);

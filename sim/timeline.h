@@ -10,7 +10,7 @@
 #ifndef HEC_SIM_TIMELINE_H
 #define HEC_SIM_TIMELINE_H
 
-#include "sim/model.h"
+#include "sim/dvfs.h"
 
 #include <sys/types.h>
 
@@ -56,8 +56,9 @@ void sim_timeline_leave(struct sim_timeline *timeline, int64_t t_ns);
 
 /* Append an activity; start_ns is moved behind the last segment if it lies before its end. Returns the pieces (see
  * sim_power_split) as they were placed. duration_ns > 0. */
-int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
-                        enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]);
+int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile *profile,
+                        const struct sim_limits *limits, pid_t pid, enum sim_activity activity, int64_t start_ns,
+                        int64_t duration_ns, struct sim_piece pieces[2]);
 
 /* The same for the many short pieces of a program: what follows the last segment of the same process within
  * SIM_EXTEND_GAP_NS lengthens it, the pause included, instead of taking a place in the ring, if it is the same activity,
@@ -67,8 +68,9 @@ int sim_timeline_append(struct sim_timeline *timeline, const struct sim_profile 
 #define SIM_EXTEND_GAP_NS INT64_C(150000)
 #define SIM_EXTEND_SHORT_NS INT64_C(1000000)
 #define SIM_EXTEND_LONG_NS INT64_C(10000000)
-int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
-                        enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]);
+int sim_timeline_extend(struct sim_timeline *timeline, const struct sim_profile *profile,
+                        const struct sim_limits *limits, pid_t pid, enum sim_activity activity, int64_t start_ns,
+                        int64_t duration_ns, struct sim_piece pieces[2]);
 
 /* Take back what pid would do from t on. */
 void sim_timeline_cut(struct sim_timeline *timeline, const struct sim_profile *profile, pid_t pid, int64_t t_ns);

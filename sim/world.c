@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "sim/file.h"
+#include "sim/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,8 @@
 #define WORLD_MAGIC UINT64_C(0x31444c524f574348) /* "HCWORLD1" */
 
 struct sim_device {
-    int32_t cap_mw;
+    struct sim_setting setting; /* where the machine has no file of its state */
+    int32_t own_mw;
     struct sim_context contexts[SIM_CONTEXT_MAX]; /* pid 0: free */
     struct sim_timeline timeline;
 };
@@ -27,6 +29,7 @@ struct sim_page {
     int64_t epoch_ns, wall_offset_ns, virtual_now_ns;
     int64_t swept_ns;
     struct sim_spec spec;
+    char boot[SIM_BOOT_SIZE];
     pthread_mutex_t lock;
     struct sim_device devices[];
 };
@@ -35,6 +38,7 @@ struct sim_world {
     struct sim_page *page;
     const struct sim_profile *profile;
     struct sim_file file;
+    int state; /* the file of the machine's state; -1: it has none */
 };
 
 /* Contexts of dead processes are looked for at most this often. */
@@ -65,6 +69,18 @@ static int init_lock(pthread_mutex_t *lock) {
     return err;
 }
 
+/* The path is kept whole: processes with another working folder open it, too. */
+static int find_state(struct sim_page *page, const struct sim_setting *first, struct sim_world *world,
+                      struct hec_why *why) {
+    const char *given = getenv(SIM_STATE_ENV);
+    struct sim_spec *spec = &page->spec;
+    world->state = -1;
+    if (!spec->state[0] && given && given[0] == '/')
+        snprintf(spec->state, sizeof spec->state, "%s", given);
+    sim_boot_draw(page->boot);
+    return spec->state[0] ? sim_state_open(spec->state, spec->profile, first, &world->state, page->boot, why) : HEC_OK;
+}
+
 int sim_world_create(const struct sim_spec *spec, struct sim_world **result, struct hec_why *why) {
     const struct sim_profile *profile = sim_profile_find(spec->profile);
     if (!profile || spec->count < 1 || spec->count > SIM_DEVICE_MAX)
@@ -79,14 +95,19 @@ int sim_world_create(const struct sim_spec *spec, struct sim_world **result, str
         return err;
     }
     struct sim_page *page = world->page = world->file.memory;
+    struct sim_setting first = {spec->cap_mw ? spec->cap_mw : profile->power_default_mw, 0};
     page->size = world->file.size;
     page->layout = layout();
     page->spec = *spec;
     page->epoch_ns = page->virtual_now_ns = real_clock(CLOCK_MONOTONIC);
     page->wall_offset_ns = real_clock(CLOCK_REALTIME) - real_clock(CLOCK_MONOTONIC);
     for (int i = 0; i < spec->count; i++) {
-        page->devices[i].cap_mw = spec->cap_mw ? spec->cap_mw : profile->power_default_mw;
+        page->devices[i].setting = first;
         sim_timeline_init(&page->devices[i].timeline, page->epoch_ns);
+    }
+    if ((err = find_state(page, &first, world, why)) < 0) {
+        sim_world_destroy(world);
+        return err;
     }
     if (init_lock(&page->lock)) {
         sim_world_destroy(world);
@@ -104,6 +125,7 @@ static int check_page(const struct sim_page *page, size_t size, struct hec_why *
         return hec_fail(why, HEC_ERR_VERSION, "it was made by another version of hec");
     if (page->size != size || page->spec.count < 1 || page->spec.count > SIM_DEVICE_MAX ||
         page_size(page->spec.count) != size || page->spec.fault_count < 0 || page->spec.fault_count > SIM_FAULT_MAX ||
+        !memchr(page->spec.state, '\0', sizeof page->spec.state) ||
         !memchr(page->spec.profile, '\0', sizeof page->spec.profile) || !sim_profile_find(page->spec.profile))
         return hec_fail(why, HEC_ERR_CORRUPT, "it is damaged");
     return HEC_OK;
@@ -133,6 +155,7 @@ int sim_world_attach(const char *path, struct sim_world **result, struct hec_why
         return err;
     }
     world->profile = sim_profile_find(world->page->spec.profile);
+    world->state = world->page->spec.state[0] ? sim_state_attach(world->page->spec.state) : -1;
     *result = world;
     return HEC_OK;
 }
@@ -140,6 +163,8 @@ int sim_world_attach(const char *path, struct sim_world **result, struct hec_why
 void sim_world_detach(struct sim_world *world) {
     if (!world)
         return;
+    if (world->state >= 0)
+        close(world->state);
     sim_file_close(&world->file);
     free(world);
 }
@@ -272,8 +297,33 @@ static void unlock(struct sim_world *world) {
     pthread_mutex_unlock(&world->page->lock);
 }
 
+/* Under the lock, which guards nothing against other machines of the same file: a setting is written and read as a whole. */
+static struct sim_setting setting_of(struct sim_world *world, int device) {
+    struct sim_setting setting = world->page->devices[device].setting;
+    if (world->state >= 0)
+        sim_state_read(world->state, device, &setting);
+    return setting;
+}
+
+static int change(struct sim_world *world, int device, const struct sim_setting *setting) {
+    world->page->devices[device].setting = *setting;
+    return world->page->spec.state[0] ? sim_state_write(world->page->spec.state, device, setting) : HEC_OK;
+}
+
+static struct sim_limits limits_of(struct sim_world *world, int device) {
+    struct sim_setting setting = setting_of(world, device);
+    struct sim_limits limits = {setting.cap_mw, world->page->devices[device].own_mw, setting.clock_mhz};
+    int32_t outside_mw = world->page->spec.outside_mw;
+    if (outside_mw && outside_mw < limits.cap_mw)
+        limits.cap_mw = outside_mw;
+    if (limits.own_mw && limits.own_mw < limits.cap_mw)
+        limits.cap_mw = limits.own_mw;
+    return limits;
+}
+
 int32_t sim_world_cap_mw(struct sim_world *world, int device) {
-    int32_t cap = lock(world, device)->cap_mw;
+    lock(world, device);
+    int32_t cap = setting_of(world, device).cap_mw;
     unlock(world);
     return cap;
 }
@@ -281,9 +331,49 @@ int32_t sim_world_cap_mw(struct sim_world *world, int device) {
 int sim_world_set_cap_mw(struct sim_world *world, int device, int32_t cap_mw) {
     if (cap_mw < world->profile->power_min_mw || cap_mw > world->profile->power_max_mw)
         return HEC_ERR_USAGE;
-    lock(world, device)->cap_mw = cap_mw;
+    lock(world, device);
+    struct sim_setting setting = setting_of(world, device);
+    setting.cap_mw = cap_mw;
+    int err = change(world, device, &setting);
     unlock(world);
-    return HEC_OK;
+    return err;
+}
+
+int sim_world_set_clock_mhz(struct sim_world *world, int device, int32_t clock_mhz) {
+    if (clock_mhz < 0 || clock_mhz > world->profile->sm_clock_mhz)
+        return HEC_ERR_USAGE;
+    lock(world, device);
+    struct sim_setting setting = setting_of(world, device);
+    setting.clock_mhz = clock_mhz;
+    int err = change(world, device, &setting);
+    unlock(world);
+    return err;
+}
+
+void sim_world_set_own_mw(struct sim_world *world, int device, int32_t own_mw) {
+    lock(world, device)->own_mw = own_mw;
+    unlock(world);
+}
+
+struct sim_limits sim_world_limits(struct sim_world *world, int device) {
+    lock(world, device);
+    struct sim_limits limits = limits_of(world, device);
+    unlock(world);
+    return limits;
+}
+
+const char *sim_world_boot(const struct sim_world *world) {
+    return world->page->boot;
+}
+
+int64_t sim_segment_lasts_ns(struct sim_world *world, int device_index, enum sim_activity activity, int64_t start_ns,
+                             int64_t duration_ns) {
+    struct sim_device *device = lock(world, device_index);
+    struct sim_limits limits = limits_of(world, device_index);
+    int64_t lasts =
+        sim_lasts_ns(world->profile, &limits, &device->timeline.controller, activity, start_ns, duration_ns);
+    unlock(world);
+    return lasts;
 }
 
 static struct sim_context *find_context(struct sim_device *device, pid_t pid) {
@@ -325,8 +415,9 @@ int sim_context_close(struct sim_world *world, int device_index, pid_t pid, int6
     return err;
 }
 
-typedef int (*placer)(struct sim_timeline *timeline, const struct sim_profile *profile, int32_t cap_mw, pid_t pid,
-                      enum sim_activity activity, int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]);
+typedef int (*placer)(struct sim_timeline *timeline, const struct sim_profile *profile, const struct sim_limits *limits,
+                      pid_t pid, enum sim_activity activity, int64_t start_ns, int64_t duration_ns,
+                      struct sim_piece pieces[2]);
 
 static int place(placer how, struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity,
                  int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
@@ -334,7 +425,8 @@ static int place(placer how, struct sim_world *world, int device_index, pid_t pi
     int count = HEC_ERR_NOTFOUND;
     if (find_context(device, pid)) {
         int64_t now = sim_world_now_ns(world);
-        count = how(&device->timeline, world->profile, device->cap_mw, pid, activity, start_ns < now ? now : start_ns,
+        struct sim_limits limits = limits_of(world, device_index);
+        count = how(&device->timeline, world->profile, &limits, pid, activity, start_ns < now ? now : start_ns,
                     duration_ns, pieces);
     }
     unlock(world);

@@ -9,6 +9,7 @@
 #ifndef HEC_SIM_WORLD_H
 #define HEC_SIM_WORLD_H
 
+#include "sim/dvfs.h"
 #include "sim/spec.h"
 #include "sim/timeline.h"
 
@@ -38,9 +39,17 @@ void sim_world_set_now_ns(struct sim_world *world, int64_t now_ns);
 /* Let time pass for a call: sleeps, spins where a sleep would be too coarse, and does nothing in virtual time. */
 void sim_world_spend(const struct sim_world *world, int64_t duration_ns);
 
-/* Power limit. HEC_ERR_USAGE outside the profile's range. Applies to what is appended afterwards. */
+/* What a machine keeps beyond a run, where it has a file of its state (sim/state.h), and what holds of it. HEC_ERR_USAGE
+ * outside the profile's range, HEC_ERR_IO where the file cannot be written. Applies to what is appended afterwards. */
 int32_t sim_world_cap_mw(struct sim_world *world, int device);
 int sim_world_set_cap_mw(struct sim_world *world, int device, int32_t cap_mw);
+/* The SM clock locked to at most so much; 0: not any more. */
+int sim_world_set_clock_mhz(struct sim_world *world, int device, int32_t clock_mhz);
+/* A limit that comes from neither: a workload brings it with it (as of a device that somebody else has capped). 0: none. */
+void sim_world_set_own_mw(struct sim_world *world, int device, int32_t own_mw);
+/* The lowest of all limits, and the lock. */
+struct sim_limits sim_world_limits(struct sim_world *world, int device);
+const char *sim_world_boot(const struct sim_world *world); /* drawn anew when the machine starts */
 
 /* A context of process pid on a device; instance is the MIG instance, 0 without MIG. Opens at now (given back).
  * HEC_ERR_FULL when SIM_CONTEXT_MAX are open. A process has at most one context on a device: opening again is counted. */
@@ -48,6 +57,10 @@ int sim_context_open(struct sim_world *world, int device, int instance, pid_t pi
                      int64_t *now_ns);
 /* Closes at now (given back) and takes back what the process would still do. */
 int sim_context_close(struct sim_world *world, int device, pid_t pid, int64_t *now_ns);
+
+/* How long it takes from start_ns on, under the limits, what is written as duration_ns (sim/dvfs.h). */
+int64_t sim_segment_lasts_ns(struct sim_world *world, int device, enum sim_activity activity, int64_t start_ns,
+                             int64_t duration_ns);
 
 /* Append an activity at start_ns, or as soon after it as the device is free and the time is not past. Returns the
  * number of pieces of constant power (at most 2), or HEC_ERR_NOTFOUND when pid has no context on the device. */

@@ -87,7 +87,8 @@ static void place(struct CUstream_st *stream, const struct sim_work *work, int64
                                                     : NULL;
     if (engine && *engine > start)
         start = *engine;
-    int64_t end = start + duration_of(work);
+    int64_t end =
+        start + sim_segment_lasts_ns(sim_cu.world, device->world_device, activity_of(work), start, duration_of(work));
     if (engine)
         *engine = end;
     stream->tail_ns = end;

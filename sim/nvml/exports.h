@@ -60,6 +60,8 @@ sim_nvml_ret nvmlDeviceGetPowerManagementDefaultLimit(sim_nvml_device device, un
 sim_nvml_ret nvmlDeviceGetPowerManagementLimitConstraints(sim_nvml_device device, unsigned *min_mw, unsigned *max_mw);
 sim_nvml_ret nvmlDeviceGetEnforcedPowerLimit(sim_nvml_device device, unsigned *limit_mw);
 sim_nvml_ret nvmlDeviceSetPowerManagementLimit(sim_nvml_device device, unsigned limit_mw);
+sim_nvml_ret nvmlDeviceSetGpuLockedClocks(sim_nvml_device device, unsigned min_mhz, unsigned max_mhz);
+sim_nvml_ret nvmlDeviceResetGpuLockedClocks(sim_nvml_device device);
 
 /* state.c */
 sim_nvml_ret nvmlDeviceGetUtilizationRates(sim_nvml_device device, struct sim_nvml_utilization *utilization);

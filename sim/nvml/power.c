@@ -80,8 +80,10 @@ static void field(struct sim_world *world, int device, struct sim_nvml_field *f)
         f->value.ui = (unsigned)profile->power_default_mw;
         return;
     case 190:
-    case 192:
         f->value.ui = (unsigned)sim_world_cap_mw(world, device);
+        return;
+    case 192:
+        f->value.ui = (unsigned)sim_world_limits(world, device).cap_mw;
         return;
     default:
         break;
@@ -128,7 +130,7 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetEnforcedPowerLimit(sim_nvml_device device, 
     SIM_ENTER_WHOLE(nvmlDeviceGetEnforcedPowerLimit, device);
     if (!limit_mw)
         return SIM_NVML_INVALID_ARGUMENT;
-    *limit_mw = (unsigned)sim_world_cap_mw(world, device->device);
+    *limit_mw = (unsigned)sim_world_limits(world, device->device).cap_mw;
     return SIM_NVML_SUCCESS;
 }
 
@@ -150,9 +152,32 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetPowerManagementLimitConstraints(sim_nvml_de
     return SIM_NVML_SUCCESS;
 }
 
+static sim_nvml_ret set_result(int err) {
+    return err == HEC_OK ? SIM_NVML_SUCCESS : err == HEC_ERR_USAGE ? SIM_NVML_INVALID_ARGUMENT : SIM_NVML_UNKNOWN;
+}
+
 SIM_EXPORT sim_nvml_ret nvmlDeviceSetPowerManagementLimit(sim_nvml_device device, unsigned limit_mw) {
     SIM_ENTER_WHOLE(nvmlDeviceSetPowerManagementLimit, device);
-    if (limit_mw > INT32_MAX || sim_world_set_cap_mw(world, device->device, (int32_t)limit_mw) != HEC_OK)
+    if (sim_world_spec(world)->no_rights)
+        return SIM_NVML_NO_PERMISSION;
+    if (limit_mw > INT32_MAX)
         return SIM_NVML_INVALID_ARGUMENT;
-    return SIM_NVML_SUCCESS;
+    return set_result(sim_world_set_cap_mw(world, device->device, (int32_t)limit_mw));
+}
+
+/* Of the two bounds the upper one is modelled. As NVML, it has no call that reads the lock. */
+SIM_EXPORT sim_nvml_ret nvmlDeviceSetGpuLockedClocks(sim_nvml_device device, unsigned min_mhz, unsigned max_mhz) {
+    SIM_ENTER_WHOLE(nvmlDeviceSetGpuLockedClocks, device);
+    if (sim_world_spec(world)->no_rights)
+        return SIM_NVML_NO_PERMISSION;
+    if (min_mhz > max_mhz || max_mhz == 0 || max_mhz > INT32_MAX)
+        return SIM_NVML_INVALID_ARGUMENT;
+    return set_result(sim_world_set_clock_mhz(world, device->device, (int32_t)max_mhz));
+}
+
+SIM_EXPORT sim_nvml_ret nvmlDeviceResetGpuLockedClocks(sim_nvml_device device) {
+    SIM_ENTER_WHOLE(nvmlDeviceResetGpuLockedClocks, device);
+    if (sim_world_spec(world)->no_rights)
+        return SIM_NVML_NO_PERMISSION;
+    return set_result(sim_world_set_clock_mhz(world, device->device, 0));
 }

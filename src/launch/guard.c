@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "base/trace.h"
 #include "launch/keep.h"
+#include "launch/paths.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -56,17 +57,7 @@ void hec_guard_driver(bool simulated, char driver[48]) {
 /* ---- where ---- */
 
 int hec_guard_path(char path[PATH_MAX], struct hec_why *why) {
-    const char *given = getenv("HEC_STATE_DIR"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int length;
-    if (given && given[0])
-        length = snprintf(path, PATH_MAX, "%s/guard.json", given);
-    else if (state && state[0] == '/') /* the specification ignores relative ones */
-        length = snprintf(path, PATH_MAX, "%s/hec/guard.json", state);
-    else if (home && home[0] == '/')
-        length = snprintf(path, PATH_MAX, "%s/.local/state/hec/guard.json", home);
-    else
-        return hec_fail(why, HEC_ERR_NOTFOUND, "no place to remember anything: HOME is not set");
-    return length < PATH_MAX - 16 ? HEC_OK : hec_fail(why, HEC_ERR_LIMIT, "the state folder's name is too long");
+    return hec_path_state("guard.json", path, why);
 }
 
 /* ---- the entries ---- */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int make_folders(const char *path) {
+int hec_keep_folders(const char *path) {
     char folder[PATH_MAX];
     if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder) {
         errno = ENAMETOOLONG;
@@ -76,7 +76,7 @@ int hec_keep_write(const char *path, const char *text, bool for_others, struct h
     char temporary[PATH_MAX + 16] = "";
     int fd = -1;
     size_t length = strlen(text);
-    bool done = make_folders(path) == 0, ended = length && text[length - 1] == '\n';
+    bool done = hec_keep_folders(path) == 0, ended = length && text[length - 1] == '\n';
     if (done) {
         fd = open_new(path, temporary);
         done = fd >= 0 && (!for_others || give_rights(fd) == 0) && write_text(fd, text) == 0 &&

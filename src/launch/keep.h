@@ -12,6 +12,9 @@
  * and not followed. Makes its folders, for this user only. */
 int hec_keep_write(const char *path, const char *text, bool for_others, struct hec_why *why);
 
+/* Make the folders of path, for this user only. 0, or -1 with errno. */
+int hec_keep_folders(const char *path);
+
 /* *text is malloc'ed (not NUL-terminated), NULL on failure. HEC_ERR_NOTFOUND: there is none; CORRUPT: no plain file, or
  * more than bytes_max. */
 int hec_keep_read(const char *path, size_t bytes_max, char **text, size_t *length, struct hec_why *why);

@@ -112,6 +112,20 @@ void hec_path_sweep(void) {
             hec_scratch_sweep(scratch_parent(i));
 }
 
+int hec_path_state(const char *name, char path[PATH_MAX], struct hec_why *why) {
+    const char *given = getenv("HEC_STATE_DIR"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    int length;
+    if (given && given[0])
+        length = snprintf(path, PATH_MAX, "%s/%s", given, name);
+    else if (is_folder(state)) /* the specification ignores relative ones */
+        length = snprintf(path, PATH_MAX, "%s/hec/%s", state, name);
+    else if (is_folder(home))
+        length = snprintf(path, PATH_MAX, "%s/.local/state/hec/%s", home, name);
+    else
+        return hec_fail(why, HEC_ERR_NOTFOUND, "no place to remember anything: HOME is not set");
+    return length < PATH_MAX - 16 ? HEC_OK : hec_fail(why, HEC_ERR_LIMIT, "the state folder's name is too long");
+}
+
 /* Not in XDG_RUNTIME_DIR: it goes when the user logs out. */
 bool hec_path_kept_folder(int number, char path[PATH_MAX]) {
     const char *const parents[] = {getenv("TMPDIR"), "/tmp", "/var/tmp"};

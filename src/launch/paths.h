@@ -31,6 +31,10 @@ int hec_path_scratch(struct hec_scratch *scratch, struct hec_why *why);
 /* Remove those that killed processes left. */
 void hec_path_sweep(void);
 
+/* The file of that name among what hec remembers from run to run: in HEC_STATE_DIR, else $XDG_STATE_HOME/hec, else
+ * ~/.local/state/hec. HEC_ERR_NOTFOUND, HEC_ERR_LIMIT with a sentence. */
+int hec_path_state(const char *name, char path[PATH_MAX], struct hec_why *why);
+
 /* A new folder for a run file that has no other place: number 0, 1, ... of those where one can be made, for this user
  * only. path is "" where that one cannot; false: there are no more. */
 bool hec_path_kept_folder(int number, char path[PATH_MAX]);

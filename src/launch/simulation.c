@@ -1,6 +1,7 @@
 #include "launch/simulation.h"
 
 #include "launch/paths.h"
+#include "sim/state.h"
 #include "sim/world.h"
 
 #include <stdio.h>
@@ -51,6 +52,25 @@ const char *hec_simulation_cuda(const struct hec_simulation *simulation) {
 
 const char *hec_simulation_cupti(const struct hec_simulation *simulation) {
     return simulation->cupti;
+}
+
+int hec_simulation_spec(const struct hec_simulation *simulation, char text[HEC_SIMULATION_SPEC]) {
+    const struct sim_spec *spec = sim_world_spec(simulation->world);
+    if (!spec->state[0])
+        return HEC_ERR_NOTFOUND;
+    snprintf(text, HEC_SIMULATION_SPEC, "%sx%d,state=%s", spec->profile, spec->count, spec->state);
+    return HEC_OK;
+}
+
+const char *hec_simulation_boot(const struct hec_simulation *simulation) {
+    return sim_world_boot(simulation->world);
+}
+
+void hec_simulation_keep_state(const char *path) {
+    if (path)
+        setenv(SIM_STATE_ENV, path, 1);
+    else
+        unsetenv(SIM_STATE_ENV);
 }
 
 /* The folder of a file, in front of those where the command's libraries are looked for. */

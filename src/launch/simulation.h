@@ -13,6 +13,14 @@ const char *hec_simulation_nvml(const struct hec_simulation *simulation);
 const char *hec_simulation_cuda(const struct hec_simulation *simulation);
 /* The folder of libcupti; "": this machine has none. */
 const char *hec_simulation_cupti(const struct hec_simulation *simulation);
+/* "h200x2,state=PATH": by it another process finds the same devices with the limits that they have; HEC_ERR_NOTFOUND where
+ * the machine keeps nothing. */
+#define HEC_SIMULATION_SPEC 400
+int hec_simulation_spec(const struct hec_simulation *simulation, char spec[HEC_SIMULATION_SPEC]);
+/* As /proc/sys/kernel/random/boot_id. */
+const char *hec_simulation_boot(const struct hec_simulation *simulation);
+/* Machines that this process makes from now on, and name no file of their state, have this one. NULL: none. */
+void hec_simulation_keep_state(const char *path);
 /* Let a command see the machine. */
 int hec_simulation_environ(const struct hec_simulation *simulation, struct hec_environ *env);
 /* The same for one that may not look into this process, as it is in a user namespace of its own: it has to inherit the descriptor, and

@@ -14,6 +14,8 @@
 
 #define MS INT64_C(1000000)
 
+static const struct sim_limits full = {.cap_mw = 700000};
+
 static const struct sim_profile *h200(void) {
     return sim_profile_find("h200");
 }
@@ -58,7 +60,7 @@ static void cap_lets_a_burst_through_and_then_holds(void **state) {
     (void)state;
     struct sim_controller controller = {-1000 * MS, 0};
     struct sim_piece pieces[2];
-    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 0, 200 * MS, pieces), 2);
+    assert_int_equal(sim_power_split(h200(), &full, &controller, SIM_GEMM_BF16, 0, 200 * MS, pieces), 2);
     assert_int_equal(pieces[0].power_mw, 846000);
     assert_int_equal(pieces[0].end_ns, 50 * MS);
     assert_false(pieces[0].held);
@@ -66,23 +68,25 @@ static void cap_lets_a_burst_through_and_then_holds(void **state) {
     assert_int_equal(pieces[1].end_ns, 200 * MS);
     assert_true(pieces[1].held);
     /* goes on: held from the start */
-    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 202 * MS, 210 * MS, pieces), 1);
+    assert_int_equal(sim_power_split(h200(), &full, &controller, SIM_GEMM_BF16, 202 * MS, 210 * MS, pieces), 1);
     assert_true(pieces[0].held);
     /* light work does not reset it while the pause is short */
-    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_SMALL_KERNELS, 210 * MS, 214 * MS, pieces), 1);
+    assert_int_equal(sim_power_split(h200(), &full, &controller, SIM_SMALL_KERNELS, 210 * MS, 214 * MS, pieces), 1);
     assert_int_equal(pieces[0].power_mw, 124000);
-    sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 214 * MS, 216 * MS, pieces);
+    sim_power_split(h200(), &full, &controller, SIM_GEMM_BF16, 214 * MS, 216 * MS, pieces);
     assert_true(pieces[0].held);
     /* after a longer pause there is a new burst, which several short activities share */
-    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 230 * MS, 260 * MS, pieces), 1);
+    assert_int_equal(sim_power_split(h200(), &full, &controller, SIM_GEMM_BF16, 230 * MS, 260 * MS, pieces), 1);
     assert_false(pieces[0].held);
-    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_BF16, 260 * MS, 290 * MS, pieces), 2);
+    assert_int_equal(sim_power_split(h200(), &full, &controller, SIM_GEMM_BF16, 260 * MS, 290 * MS, pieces), 2);
     assert_int_equal(pieces[0].end_ns, 280 * MS);
     /* what stays below the cap is left alone */
-    assert_int_equal(sim_power_split(h200(), 700000, &controller, SIM_GEMM_FP32, 400 * MS, 900 * MS, pieces), 1);
+    assert_int_equal(sim_power_split(h200(), &full, &controller, SIM_GEMM_FP32, 400 * MS, 900 * MS, pieces), 1);
     assert_int_equal(pieces[0].power_mw, 652000);
     /* a lower cap holds it */
-    assert_int_equal(sim_power_split(h200(), 400000, &controller, SIM_GEMM_FP32, 1000 * MS, 1900 * MS, pieces), 2);
+    assert_int_equal(sim_power_split(h200(), &(struct sim_limits){.cap_mw = 400000}, &controller, SIM_GEMM_FP32,
+                                     1000 * MS, 1900 * MS, pieces),
+                     2);
     assert_int_equal(pieces[1].power_mw, 394800);
 }
 
@@ -104,7 +108,7 @@ static void energy_equals_the_integral_of_power(void **state) {
             struct sim_piece pieces[2];
             int64_t duration = grid * (1 + next(&seed, 9000));
             enum sim_activity activity = SIM_WAIT_DATA + next(&seed, SIM_ACTIVITY_COUNT - SIM_WAIT_DATA);
-            int count = sim_timeline_append(timeline, h200(), 700000, 1, activity, t, duration, pieces);
+            int count = sim_timeline_append(timeline, h200(), &full, 1, activity, t, duration, pieces);
             t = pieces[count - 1].end_ns + (next(&seed, 2) ? grid * next(&seed, 3000) : 0);
         }
         sim_timeline_leave(timeline, t);
@@ -135,8 +139,8 @@ static void segments_queue_and_never_overlap(void **state) {
     struct sim_timeline *timeline = fresh(0);
     struct sim_piece pieces[2];
     sim_timeline_arrive(timeline, 0);
-    sim_timeline_append(timeline, h200(), 700000, 1, SIM_GEMM_FP32, 10 * MS, 20 * MS, pieces);
-    assert_int_equal(sim_timeline_append(timeline, h200(), 700000, 2, SIM_ELEMENTWISE, 15 * MS, 20 * MS, pieces), 1);
+    sim_timeline_append(timeline, h200(), &full, 1, SIM_GEMM_FP32, 10 * MS, 20 * MS, pieces);
+    assert_int_equal(sim_timeline_append(timeline, h200(), &full, 2, SIM_ELEMENTWISE, 15 * MS, 20 * MS, pieces), 1);
     assert_int_equal(pieces[0].start_ns, 30 * MS);
     assert_int_equal(pieces[0].end_ns, 50 * MS);
     assert_int_equal(sim_timeline_busy_ns(timeline, 1, 0, 100 * MS), 20 * MS);
@@ -154,13 +158,13 @@ static void cut_takes_back_only_the_future_of_one_process(void **state) {
     for (int i = 0; i < 200; i++) {
         pid_t pid = 1 + i % 2;
         int64_t start = i * 10 * MS, length = 8 * MS;
-        sim_timeline_append(a, h200(), 700000, pid, SIM_GEMM_FP32, start, length, pieces);
+        sim_timeline_append(a, h200(), &full, pid, SIM_GEMM_FP32, start, length, pieces);
         /* b never had what a loses: process 1 from 1.003 s on, where it was 3 ms into a segment */
         int64_t cut = 1003 * MS;
         if (pid == 1 && start + length > cut)
             length = start < cut ? cut - start : 0;
         if (length > 0)
-            sim_timeline_append(b, h200(), 700000, pid, SIM_GEMM_FP32, start, length, pieces);
+            sim_timeline_append(b, h200(), &full, pid, SIM_GEMM_FP32, start, length, pieces);
     }
     sim_timeline_cut(a, h200(), 1, 1003 * MS);
     assert_true(a->head < 200);
@@ -172,7 +176,7 @@ static void cut_takes_back_only_the_future_of_one_process(void **state) {
         assert_memory_equal(active_a, active_b, sizeof active_a);
     }
     /* and appending goes on */
-    assert_int_equal(sim_timeline_append(a, h200(), 700000, 1, SIM_GEMM_FP32, 0, MS, pieces), 1);
+    assert_int_equal(sim_timeline_append(a, h200(), &full, 1, SIM_GEMM_FP32, 0, MS, pieces), 1);
     assert_int_equal(pieces[0].start_ns, 1998 * MS);
     free(a);
     free(b);
@@ -183,11 +187,11 @@ static void cut_gives_the_controller_back_its_memory(void **state) {
     struct sim_timeline *timeline = fresh(0);
     struct sim_piece pieces[2];
     sim_timeline_arrive(timeline, 0);
-    sim_timeline_append(timeline, h200(), 700000, 1, SIM_GEMM_BF16, 0, 20 * MS, pieces);
-    sim_timeline_append(timeline, h200(), 700000, 2, SIM_GEMM_BF16, 20 * MS, 100 * MS, pieces);
+    sim_timeline_append(timeline, h200(), &full, 1, SIM_GEMM_BF16, 0, 20 * MS, pieces);
+    sim_timeline_append(timeline, h200(), &full, 2, SIM_GEMM_BF16, 20 * MS, 100 * MS, pieces);
     sim_timeline_cut(timeline, h200(), 2, 20 * MS);
     /* 20 ms of the burst of 50 are spent */
-    assert_int_equal(sim_timeline_append(timeline, h200(), 700000, 1, SIM_GEMM_BF16, 20 * MS, 100 * MS, pieces), 2);
+    assert_int_equal(sim_timeline_append(timeline, h200(), &full, 1, SIM_GEMM_BF16, 20 * MS, 100 * MS, pieces), 2);
     assert_int_equal(pieces[0].end_ns, 50 * MS);
     free(timeline);
 }
@@ -203,7 +207,7 @@ static void rings_wrap(void **state) {
         if (i % 100 == 0)
             sim_timeline_arrive(timeline, i * MS);
         enum sim_activity activity = i % 3 ? SIM_GEMM_FP32 : SIM_ELEMENTWISE;
-        sim_timeline_append(timeline, h200(), 700000, 1, activity, i * MS, MS / 2, pieces);
+        sim_timeline_append(timeline, h200(), &full, 1, activity, i * MS, MS / 2, pieces);
         expected += sim_energy_of(sim_activity_power_mw(h200(), activity), MS / 2) + sim_energy_of(120000, MS / 2);
         if (i % 100 == 99) {
             sim_timeline_leave(timeline, (i + 1) * MS);
