@@ -53,25 +53,31 @@ static int release(struct guardian *g, struct hec_buf *said, struct hec_why *why
     return result;
 }
 
-/* Everything that can be known before the first write. */
-static int prepare(struct guardian *g, struct lease *lease, const struct power_request *request, struct hec_why *why) {
+/* What a lease left whose holder and guardian were killed, under the lock. A damaged entry is an error: what was there before is
+ * not known. */
+static int put_back_left(const struct guardian *g, const struct lease *lease, struct hec_why *why) {
     struct hec_power_entry left;
     struct hec_buf said;
-    const char *uuid = lease->device.uuid;
-    int err = hec_power_device_check(&g->machine, &lease->device, request->knob, request->value, why);
-    if (err == HEC_OK && lease->lock < 0)
-        err = hec_power_journal_lock(uuid, g->machine.name, &lease->lock, why);
-    if (err < 0 || lease->written[request->knob])
-        return err;
-    err = hec_power_journal_read(uuid, g->machine.name, request->knob, &left, why);
-    if (err == HEC_ERR_NOTFOUND)
-        return HEC_OK;
-    if (err < 0) /* damaged: what was there before is not known */
-        return err;
+    int err = HEC_OK;
     hec_buf_init(&said, SAID_MAX);
-    err = hec_power_restore_entry(&g->machine, &left, &said, why);
+    for (int k = 0; k < HEC_POWER_KNOB_COUNT && err >= 0; k++) {
+        err = hec_power_journal_read(lease->device.uuid, g->machine.name, (enum hec_power_knob)k, &left, why);
+        if (err == HEC_OK)
+            err = hec_power_restore_entry(&g->machine, &left, &said, why);
+        else if (err == HEC_ERR_NOTFOUND)
+            err = HEC_OK;
+    }
     hec_buf_free(&said);
     return err < 0 ? err : HEC_OK;
+}
+
+/* Everything that can be known before the first write. */
+static int prepare(struct guardian *g, struct lease *lease, const struct power_request *request, struct hec_why *why) {
+    int err = hec_power_device_check(&g->machine, &lease->device, request->knob, request->value, why);
+    if (err < 0 || lease->lock >= 0)
+        return err;
+    err = hec_power_journal_lock(lease->device.uuid, g->machine.name, &lease->lock, why);
+    return err < 0 ? err : put_back_left(g, lease, why);
 }
 
 static int write_one(struct guardian *g, struct lease *lease, const struct power_request *request,

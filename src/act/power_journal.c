@@ -16,11 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SCHEMA_FAMILY "hec.power/"
 #define FILE_BYTES_MAX (16 << 10)
 #define PREFIX "power-"
+/* A guardian needs milliseconds to put back, a driver that wakes a device seconds. */
+#define LOCK_ATTEMPTS 300
+#define LOCK_ATTEMPT_NS 10000000L
 #define LIMIT_MAX INT64_C(100000000) /* 100 kW in mW, and far beyond any clock */
 #define UUID_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 
@@ -230,39 +234,74 @@ int hec_power_journal_read(const char *uuid, const char *machine, enum hec_power
     return err < 0 ? err : read_entry(path, entry, why);
 }
 
-static void name_holder(const char *uuid, const char *machine, char words[256]) {
-    struct hec_power_entry entry;
-    snprintf(words, 256, "another hec");
+/* Who locks a device, by its journal. */
+static bool find_holder(const char *uuid, const char *machine, struct hec_power_entry *entry) {
     for (int k = 0; k < HEC_POWER_KNOB_COUNT; k++)
-        if (hec_power_journal_read(uuid, machine, (enum hec_power_knob)k, &entry, NULL) == HEC_OK) {
-            bool alive = hec_process_start((pid_t)entry.holder) == (unsigned long long)entry.holder_start;
-            snprintf(words, 256, alive ? "process %lld (%s)" : "the guardian of process %lld (%s), which has ended,",
-                     (long long)entry.holder, entry.program);
-        }
+        if (hec_power_journal_read(uuid, machine, (enum hec_power_knob)k, entry, NULL) == HEC_OK)
+            return true;
+    return false;
+}
+
+static bool is_alive(const struct hec_power_entry *holder) {
+    return hec_process_start((pid_t)holder->holder) == (unsigned long long)holder->holder_start;
+}
+
+/* The guardian of a process that is gone is putting back, or is just dying itself. */
+static bool wait_for_lock(int fd, const char *uuid, const char *machine) {
+    struct hec_power_entry holder;
+    for (int i = 0; i < LOCK_ATTEMPTS; i++) {
+        if (hec_live_hold(fd))
+            return true;
+        if (find_holder(uuid, machine, &holder) && is_alive(&holder))
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_ATTEMPT_NS}, NULL);
+    }
+    return false;
 }
 
 int hec_power_journal_lock(const char *uuid, const char *machine, int *fd, struct hec_why *why) {
-    char path[PATH_MAX], holder[256];
+    char path[PATH_MAX];
+    struct hec_power_entry holder;
     int err = path_of(uuid, machine, ".lock", path, why);
     if (err < 0)
         return err;
     *fd = hec_keep_folders(path) != 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (*fd < 0)
         return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
-    if (hec_live_hold(*fd))
+    if (wait_for_lock(*fd, uuid, machine))
         return HEC_OK;
     bool held = hec_live_held(*fd);
     close(*fd);
     *fd = -1;
     if (!held)
         return hec_fail(why, HEC_ERR_UNSUPPORTED, "the file system of %s has no locks", path);
-    name_holder(uuid, machine, holder);
-    return hec_fail(why, HEC_ERR_BUSY, "%s already holds the limits of %s", holder, uuid);
+    if (!find_holder(uuid, machine, &holder))
+        return hec_fail(why, HEC_ERR_BUSY, "another hec is about to change the limits of %s", uuid);
+    return hec_fail(why, HEC_ERR_BUSY, "process %lld (%s)%s already holds the limits of %s", (long long)holder.holder,
+                    holder.program, is_alive(&holder) ? "" : ", which has ended and whose guardian puts them back,",
+                    uuid);
 }
 
 static bool is_entry(const char *name) {
     size_t length = strlen(name);
     return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && length > 5 && strcmp(name + length - 5, ".json") == 0;
+}
+
+/* What a process that was killed has left while it wrote: its name has not become that of an entry. */
+static void tidy(const char *folder, const char *name) {
+    char path[PATH_MAX];
+    const char *end = strstr(name, ".json.");
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || !end)
+        return;
+    while (end > name && *end != '-')
+        end--;
+    if (snprintf(path, sizeof path, "%s/%.*s.lock", folder, (int)(end - name), name) >= PATH_MAX)
+        return;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && hec_live_hold(fd) && snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX)
+        unlink(path);
+    if (fd >= 0)
+        close(fd);
 }
 
 static void each_in(const char *folder, hec_power_seen seen, void *context) {
@@ -271,6 +310,7 @@ static void each_in(const char *folder, hec_power_seen seen, void *context) {
         char path[PATH_MAX];
         struct hec_power_entry entry;
         struct hec_why why = {""};
+        tidy(folder, file->d_name);
         if (!is_entry(file->d_name) || snprintf(path, sizeof path, "%s/%s", folder, file->d_name) >= PATH_MAX)
             continue;
         int err = read_entry(path, &entry, &why);

@@ -46,7 +46,8 @@ int hec_power_journal_remove(const struct hec_power_entry *entry, struct hec_why
 /* HEC_ERR_NOTFOUND: there is none. An entry that is not of this device is damaged. */
 int hec_power_journal_read(const char *uuid, const char *machine, enum hec_power_knob knob,
                            struct hec_power_entry *entry, struct hec_why *why);
-/* The lock of a device; a descriptor that holds it. HEC_ERR_BUSY: another process does; the sentence names it. */
+/* The lock of a device; a descriptor that holds it. HEC_ERR_BUSY: another process does, or a guardian is
+ * not done with putting back after 3 s; the sentence names it. */
 int hec_power_journal_lock(const char *uuid, const char *machine, int *fd, struct hec_why *why);
 
 /* Every entry of every folder that this user has: whole (err HEC_OK), or the reason why not, and its path. */

@@ -1,0 +1,241 @@
+/* kill -9 of a process that sets power caps, of its guardian, of both, of neither, at random moments while they are set. The exact limits
+ * that were there before are back: at once, or, where both were killed, when the next process that uses the guard has started.
+ * guard9 [ROUNDS [SEED [UID]]], in the current folder; "guard9 hold STATE SEED" is the process. */
+#include "act/power_guard.h"
+#include "base/clock.h"
+#include "sim/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEVICES 2
+#define LEAST_MW 200000
+#define MOST_MW 700000
+#define MARKER "GUARD9_ROUND"
+#define REFUSED 3  /* exit status of a holder whose guardian was killed before it was ready */
+#define WORDLESS 7 /* of one that ends without a word to its guardian */
+#define PATIENCE_NS (20 * HEC_NS_PER_S)
+
+static uint64_t state = 1;
+
+static uint64_t random_below(uint64_t limit) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % limit;
+}
+
+static void pause_us(uint64_t us) {
+    nanosleep(&(struct timespec){(time_t)(us / 1000000), (long)(us % 1000000) * 1000}, NULL);
+}
+
+static void spec_of(const char *path, char spec[400]) {
+    snprintf(spec, 400, "h200x%d,state=%s", DEVICES, path);
+}
+
+/* ---- the holder ---- */
+
+static int hold(const char *path) {
+    char spec[400];
+    struct hec_power_guard *guard;
+    struct hec_why why = {""};
+    spec_of(path, spec);
+    int err = hec_power_guard_open(&(struct hec_power_options){.simulated = spec}, &guard, &why);
+    if (err < 0)
+        return err == HEC_ERR_LOST ? REFUSED : (fprintf(stderr, "open: %s\n", why.text), 6);
+    uint64_t sets = 1 + random_below(12);
+    for (uint64_t i = 0; i < sets && err == HEC_OK; i++) {
+        if (random_below(4) == 0)
+            err = hec_power_guard_set(guard, HEC_POWER_CLOCK, (int64_t)(600 + random_below(1300)), &why);
+        else
+            err = hec_power_guard_set(guard, HEC_POWER_CAP, (int64_t)(LEAST_MW + 1000 * random_below(500)), &why);
+        if (err == HEC_OK && random_below(5) == 0)
+            err = hec_power_guard_clear(guard, &why);
+        pause_us(random_below(3000));
+    }
+    if (err < 0 && err != HEC_ERR_LOST)
+        fprintf(stderr, "set: %s\n", why.text);
+    if (random_below(8) == 0)
+        _exit(WORDLESS);
+    int closed = hec_power_guard_close(guard, &why);
+    if (closed < 0)
+        fprintf(stderr, "close: %s\n", why.text);
+    return closed < 0 ? 5 : err < 0 && err != HEC_ERR_LOST ? 4 : 0;
+}
+
+/* ---- the rounds ---- */
+
+static pid_t start(const char *self, const char *path, const char *marker, uid_t user) {
+    char seed[32];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)random_below(UINT64_C(1) << 62) + 1);
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    putenv(strdup(marker));
+    if (user && (setgroups(0, NULL) != 0 || setgid(user) != 0 || setuid(user) != 0))
+        _exit(101);
+    execl(self, self, "hold", path, seed, NULL);
+    _exit(103);
+}
+
+/* The process that has the guardian's name and this round's mark; 0: there is none (yet, or any more). */
+static pid_t guardian_of(const char *marker) {
+    static char text[1 << 17];
+    DIR *folder = opendir("/proc");
+    pid_t found = 0;
+    for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+        char path[300];
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+            continue;
+        snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
+        int fd = open(path, O_RDONLY);
+        ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text);
+        if (fd >= 0)
+            close(fd);
+        if (length < 10 || memcmp(text, "hec-power\n", 10) != 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%s/environ", entry->d_name);
+        fd = open(path, O_RDONLY);
+        length = fd < 0 ? 0 : read(fd, text, sizeof text);
+        if (fd >= 0)
+            close(fd);
+        if (length > 0 && memmem(text, (size_t)length, marker, strlen(marker)))
+            found = atoi(entry->d_name);
+    }
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+static void read_settings(const char *path, struct sim_setting found[DEVICES]) {
+    int fd = sim_state_attach(path);
+    for (int i = 0; i < DEVICES; i++) {
+        found[i] = (struct sim_setting){-1, -1};
+        sim_state_read(fd, i, &found[i]);
+    }
+    close(fd);
+}
+
+static int entries(const char *folder) {
+    DIR *list = opendir(folder);
+    int count = 0;
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        count += strstr(entry->d_name, ".json") != NULL;
+    if (list)
+        closedir(list);
+    return count;
+}
+
+enum victim { HOLDER, GUARDIAN, BOTH, NEITHER, VICTIMS };
+static const char *const victims[VICTIMS] = {"the holder", "the guardian", "both", "neither"};
+static int actuating, killed[VICTIMS];
+
+/* Nobody of this round is left, so that what is not back never will be by itself. */
+static bool wait_for_guardian(const char *marker) {
+    int64_t until_ns = hec_clock_mono_ns() + PATIENCE_NS;
+    while (guardian_of(marker) && hec_clock_mono_ns() < until_ns)
+        pause_us(1000);
+    return guardian_of(marker) == 0;
+}
+
+static const char *judge(const char *path, const struct sim_setting *prior, const char *folder) {
+    struct sim_setting found[DEVICES];
+    read_settings(path, found);
+    for (int i = 0; i < DEVICES; i++) {
+        if (found[i].cap_mw != prior[i].cap_mw)
+            return "a cap is not as it was";
+        if (found[i].clock_mhz != prior[i].clock_mhz)
+            return printf("device %d: %d\n", i, found[i].clock_mhz), "a lock of clocks is left";
+    }
+    return entries(folder) ? "the journal has entries" : "";
+}
+
+static const char *one_round(const char *self, const char *path, const char *folder, int number, uid_t user) {
+    char marker[64];
+    struct sim_setting prior[DEVICES], found[DEVICES];
+    enum victim victim = (enum victim)random_below(VICTIMS);
+    int status;
+    snprintf(marker, sizeof marker, MARKER "=%d-%d-", (int)getpid(), number);
+    for (int i = 0; i < DEVICES; i++) {
+        prior[i] = (struct sim_setting){LEAST_MW + (int32_t)random_below(MOST_MW - LEAST_MW), 0};
+        sim_state_write(path, i, &prior[i]);
+    }
+    pid_t holder = start(self, path, marker, user), guardian = 0;
+    if (victim != NEITHER) {
+        pause_us(random_below(4) ? 2000 + random_below(30000) : random_below(4000));
+        kill(holder, SIGSTOP); /* for both at once */
+        guardian = victim == HOLDER ? 0 : guardian_of(marker);
+        if (guardian)
+            kill(guardian, SIGKILL);
+        read_settings(path, found);
+        actuating += memcmp(found, prior, sizeof found) != 0;
+        kill(holder, victim == GUARDIAN ? SIGCONT : SIGKILL);
+    }
+    waitpid(holder, &status, 0);
+    killed[victim]++;
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (code != 0 && code != WORDLESS && !(guardian && code == REFUSED) && code != -1)
+        return "the holder failed";
+    if (!wait_for_guardian(marker))
+        return "the guardian does not end";
+    /* nobody is left who could put anything back */
+    if (victim == BOTH || (guardian && code == WORDLESS)) {
+        waitpid(start(self, path, "GUARD9_NEXT=1", user), &status, 0);
+        if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != WORDLESS) ||
+            !wait_for_guardian("GUARD9_NEXT=1"))
+            return "the next one failed";
+    }
+    const char *what = judge(path, prior, folder);
+    if (*what)
+        printf("%s killed (guardian %d), status %x\n", victims[victim], (int)guardian, (unsigned)status);
+    return what;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 4 && strcmp(argv[1], "hold") == 0) {
+        state = strtoull(argv[3], NULL, 10) | 1;
+        return hold(argv[2]);
+    }
+    int rounds = argc > 1 ? atoi(argv[1]) : 10, failures = 0;
+    state = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)hec_clock_mono_ns() | 1;
+    uid_t user = argc > 3 ? (uid_t)atoi(argv[3]) : 0;
+    char base[200], path[256], folder[256], self[512] = "", boot[SIM_BOOT_SIZE];
+    struct hec_why why = {""};
+    int fd;
+    if (!getcwd(base, sizeof base) || readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        return 2;
+    snprintf(folder, sizeof folder, "%s/guard9", base);
+    snprintf(path, sizeof path, "%s/guard9/machine", base);
+    setenv("HEC_STATE_DIR", folder, 1);
+    if ((mkdir(folder, 0700) != 0 && errno != EEXIST) || (unlink(path) != 0 && errno != ENOENT) ||
+        sim_state_open(path, "h200", &(struct sim_setting){MOST_MW, 0}, &fd, boot, &why) != HEC_OK) {
+        fprintf(stderr, "%s\n", why.text);
+        return 2;
+    }
+    close(fd);
+    if (user && (chown(folder, user, user) != 0 || chown(path, user, user) != 0))
+        return 2;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("seed %llu\n", (unsigned long long)state);
+    for (int i = 0; i < rounds; i++) {
+        const char *what = one_round(self, path, folder, i, user);
+        failures += *what != '\0';
+        if (*what)
+            printf("round %d: %s\n", i, what);
+    }
+    printf("%d of %d rounds left something behind; killed:", failures, rounds);
+    for (int v = 0; v < VICTIMS; v++)
+        printf(" %s %d%s", victims[v], killed[v], v + 1 < VICTIMS ? "," : "");
+    printf("; limits were changed at %d kills\n", actuating);
+    return failures > 0;
+}
