@@ -122,7 +122,9 @@ static void answer(struct guardian *g, const struct power_request *request, stru
     struct hec_buf said;
     struct hec_why late = {""};
     hec_buf_init(&said, SAID_MAX);
-    *reply = (struct power_reply){.err = request->wish == POWER_SET ? set(g, request, &reply->why) : HEC_OK};
+    *reply = (struct power_reply){.err = HEC_OK};
+    if (request->wish == POWER_SET)
+        reply->err = set(g, request, &reply->why);
     if (request->wish != POWER_SET || reply->err < 0) {
         int err = release(g, &said, &late);
         if (err < 0)

@@ -91,7 +91,7 @@ static int take(const json_t *root, struct hec_power_entry *entry, struct hec_wh
     char key[HEC_POWER_KEY];
     if (strncmp(name, SCHEMA_FAMILY, strlen(SCHEMA_FAMILY)) == 0 && strcmp(name, HEC_POWER_SCHEMA) != 0)
         return hec_fail(why, HEC_ERR_VERSION, "it is of another version of HEC");
-    bool good = name[0] && json_is_string(knob);
+    bool good = strcmp(name, HEC_POWER_SCHEMA) == 0 && json_is_string(knob);
     int found = 0;
     while (good && found < HEC_POWER_KNOB_COUNT && strcmp(knobs[found], json_string_value(knob)) != 0)
         found++;

@@ -1,0 +1,523 @@
+/* The power guard: its journal against hostile files, one device against a table of functions, leases on the simulated GPU.
+ * What kills do is in tests/e2e/guard9.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "act/power_guard.h"
+#include "act/power_restore.h"
+#include "sim/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[200], machine_path[256], machine_spec[320];
+
+static int begin(void **state) {
+    (void)state;
+    char base[128];
+    assert_non_null(getcwd(base, sizeof base));
+    snprintf(folder, sizeof folder, "%s/state-%d", base, (int)getpid());
+    snprintf(machine_path, sizeof machine_path, "%s/machine", folder);
+    snprintf(machine_spec, sizeof machine_spec, "h200x2,state=%s", machine_path);
+    setenv("HEC_STATE_DIR", folder, 1);
+    return mkdir(folder, 0700) == 0 || errno == EEXIST ? 0 : -1;
+}
+
+static int end(void **state) {
+    (void)state;
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static struct hec_power_entry example(void) {
+    return (struct hec_power_entry){.uuid = "GPU-51a1ed00-0000-4000-8000-000000000000",
+                                    .boot = "b-1",
+                                    .driver = "580.1",
+                                    .prior = 613001,
+                                    .value = 400000,
+                                    .before = 350000,
+                                    .holder = 4711,
+                                    .holder_start = 99,
+                                    .program = "hec run --with power_cap=400"};
+}
+
+static bool there(const struct hec_power_entry *entry) {
+    struct hec_power_entry found;
+    return hec_power_journal_read(entry->uuid, entry->machine, entry->knob, &found, NULL) == HEC_OK;
+}
+
+/* ---- the journal ---- */
+
+static void text_of(const struct hec_power_entry *entry, struct hec_buf *text) {
+    hec_buf_init(text, 65536);
+    assert_int_equal(hec_power_entry_print(entry, text), HEC_OK);
+}
+
+static void entries_are_read_as_written(void **state) {
+    (void)state;
+    struct hec_power_entry entry = example(), found;
+    struct hec_buf text;
+    text_of(&entry, &text);
+    assert_int_equal(hec_power_entry_parse(text.data, text.length, &found, NULL), HEC_OK);
+    assert_memory_equal(&entry, &found, sizeof entry);
+    for (size_t length = 0; length < text.length; length++) { /* of a file that was cut, no part is believed */
+        char *cut = malloc(length ? length : 1);
+        memcpy(cut, text.data, length);
+        assert_int_equal(hec_power_entry_parse(cut, length, &found, NULL), HEC_ERR_CORRUPT);
+        free(cut);
+    }
+    hec_buf_free(&text);
+}
+
+static void hostile_entries_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to; /* what is replaced in a good one */
+        int err;
+    } cases[] = {
+        {"hec.power/1", "hec.power/2", HEC_ERR_VERSION},
+        {"hec.power/1", "other/1", HEC_ERR_CORRUPT},
+        {"\"cap\"", "\"fan\"", HEC_ERR_CORRUPT},
+        {"\"cap\"", "7", HEC_ERR_CORRUPT},
+        {"\"cap\"", "\"clock\"", HEC_ERR_CORRUPT}, /* of clocks only "not locked" can be put back */
+        {"613001", "-1", HEC_ERR_CORRUPT},
+        {"613001", "0", HEC_ERR_CORRUPT},
+        {"613001", "1e5", HEC_ERR_CORRUPT},
+        {"613001", "99999999999", HEC_ERR_CORRUPT},
+        {"613001", "\"613001\"", HEC_ERR_CORRUPT},
+        {"400000", "0", HEC_ERR_CORRUPT},
+        {"GPU-51a1ed00-0000", "../../etc/passwd", HEC_ERR_CORRUPT},
+        {"GPU-51a1ed00-0000", "GPU-\\u0000", HEC_ERR_CORRUPT},
+        {"GPU-51a1ed00-0000-4000-8000-000000000000", "x", HEC_ERR_CORRUPT},
+        {"\"machine\": \"\"", "\"machine\": \"h200\"", HEC_ERR_CORRUPT}, /* keeps nothing: it cannot have an entry */
+        {"b-1", "b-\\u001b[2J", HEC_ERR_CORRUPT},
+        {"4711", "0", HEC_ERR_CORRUPT},
+        {"\"driver\"", "\"uuid\"", HEC_ERR_CORRUPT}, /* twice */
+        {"\"prior\"", "\"Prior\"", HEC_ERR_CORRUPT},
+        {"hec run --with power_cap=400", "\\u001b]0;x\\u0007", HEC_OK}, /* words for people: cleaned */
+    };
+    struct hec_power_entry entry = example(), found;
+    struct hec_buf good;
+    text_of(&entry, &good);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_buf bad;
+        struct hec_why why = {""};
+        const char *at = strstr(good.data, cases[i].from);
+        assert_non_null(at);
+        hec_buf_init(&bad, 65536);
+        hec_buf_printf(&bad, "%.*s%s%s", (int)(at - good.data), good.data, cases[i].to, at + strlen(cases[i].from));
+        if (hec_power_entry_parse(bad.data, bad.length, &found, &why) != cases[i].err)
+            fail_msg("%s -> %s: %s", cases[i].from, cases[i].to, why.text);
+        assert_true(cases[i].err == HEC_OK ? !strchr(found.program, '\033') : why.text[0] != '\0');
+        hec_buf_free(&bad);
+    }
+    hec_buf_free(&good);
+}
+
+static void count_seen(void *context, const char *path, int err, const struct hec_power_entry *entry, const char *why) {
+    int *counts = context;
+    (void)path, (void)entry;
+    counts[err == HEC_OK ? 0 : 1]++;
+    assert_true(err == HEC_OK || strlen(why) > 10);
+}
+
+/* An entry under the name of another device is none of that device's. */
+static void an_entry_speaks_of_its_own_device(void **state) {
+    (void)state;
+    struct hec_power_entry entry = example();
+    char from[300], to[300];
+    int counts[2] = {0, 0};
+    assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
+    snprintf(from, sizeof from, "%s/power-%s-cap.json", folder, entry.uuid);
+    snprintf(to, sizeof to, "%s/power-GPU-00000000-cap.json", folder);
+    assert_int_equal(link(from, to), 0);
+    hec_power_journal_each(count_seen, counts);
+    assert_int_equal(counts[0], 1);
+    assert_int_equal(counts[1], 1);
+    assert_int_equal(unlink(to), 0);
+    assert_int_equal(hec_power_journal_remove(&entry, NULL), HEC_OK);
+    assert_false(there(&entry));
+}
+
+/* ---- one device, against a table of functions ---- */
+
+static struct {
+    unsigned limit, least, most, enforced; /* enforced 0: as the limit */
+    unsigned long long reasons;
+    int set_code, writes;
+    unsigned wrong; /* the driver sets so much more than it is asked to */
+} fake;
+
+static int fake_count(unsigned *count) {
+    *count = 1;
+    return HEC_NVML_SUCCESS;
+}
+static int fake_by_index(unsigned index, hec_nvml_device *device) {
+    *device = (hec_nvml_device)&fake;
+    return index ? HEC_NVML_INVALID_ARGUMENT : HEC_NVML_SUCCESS;
+}
+static int fake_name(hec_nvml_device device, char *name, unsigned length) {
+    (void)device;
+    snprintf(name, length, "H200");
+    return HEC_NVML_SUCCESS;
+}
+static int fake_uuid(hec_nvml_device device, char *uuid, unsigned length) {
+    (void)device;
+    snprintf(uuid, length, "%s", example().uuid);
+    return HEC_NVML_SUCCESS;
+}
+static int fake_limit(hec_nvml_device device, unsigned *mw) {
+    (void)device;
+    *mw = fake.limit;
+    return HEC_NVML_SUCCESS;
+}
+static int fake_enforced(hec_nvml_device device, unsigned *mw) {
+    (void)device;
+    *mw = fake.enforced && fake.enforced < fake.limit ? fake.enforced : fake.limit;
+    return HEC_NVML_SUCCESS;
+}
+static int fake_range(hec_nvml_device device, unsigned *least, unsigned *most) {
+    (void)device;
+    *least = fake.least;
+    *most = fake.most;
+    return HEC_NVML_SUCCESS;
+}
+static int fake_set(hec_nvml_device device, unsigned mw) {
+    (void)device;
+    fake.writes++;
+    if (fake.set_code == HEC_NVML_SUCCESS)
+        fake.limit = mw + fake.wrong;
+    return fake.set_code;
+}
+
+static struct hec_power_machine fake_machine(const char *boot, unsigned limit) {
+    struct hec_power_machine machine = {.nvml = {.device_count = fake_count,
+                                                 .device_by_index = fake_by_index,
+                                                 .device_name = fake_name,
+                                                 .device_uuid = fake_uuid,
+                                                 .power_limit = fake_limit,
+                                                 .power_limit_enforced = fake_enforced,
+                                                 .power_limit_range = fake_range,
+                                                 .power_limit_set = fake_set}};
+    snprintf(machine.boot, sizeof machine.boot, "%s", boot);
+    memset(&fake, 0, sizeof fake);
+    fake.limit = limit;
+    fake.least = 200000;
+    fake.most = 700000;
+    return machine;
+}
+
+static void what_was_there_is_put_back(void **state) {
+    (void)state;
+    static const struct {
+        const char *boot;
+        unsigned found, expected; /* mW */
+        int result;
+        bool words;
+    } cases[] = {
+        {"b-1", 400000, 613001, 1, false}, /* what hec wrote */
+        {"b-1", 350000, 613001, 1, false}, /* what it wrote before, killed before it wrote this */
+        {"b-1", 613001, 613001, 0, false}, /* killed before it wrote anything */
+        {"b-1", 500000, 500000, 0, true},  /* somebody else has been here */
+        {"b-2", 700000, 700000, 0, false}, /* a restart: the driver's default */
+        {"b-2", 400000, 613001, 1, false}, /* a restart that kept it */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_power_machine machine = fake_machine(cases[i].boot, cases[i].found);
+        struct hec_power_entry entry = example();
+        struct hec_buf said;
+        hec_buf_init(&said, 4096);
+        assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
+        assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, NULL), cases[i].result);
+        assert_int_equal(fake.limit, cases[i].expected);
+        assert_int_equal(fake.writes, cases[i].result);
+        assert_true(cases[i].words == (said.length > 0));
+        assert_false(there(&entry));
+        hec_buf_free(&said);
+    }
+}
+
+static void what_cannot_be_put_back_stays_in_the_journal(void **state) {
+    (void)state;
+    struct hec_power_entry entry = example();
+    struct hec_power_machine machine = fake_machine("b-1", 400000);
+    struct hec_why why = {""};
+    struct hec_buf said;
+    hec_buf_init(&said, 4096);
+    assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
+    fake.set_code = HEC_NVML_NO_PERMISSION;
+    assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, &why), HEC_ERR_PERMISSION);
+    assert_non_null(strstr(why.text, "root"));
+    fake.set_code = HEC_NVML_SUCCESS;
+    fake.wrong = 1; /* mW */
+    assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, &why), HEC_ERR_FAILED);
+    assert_true(there(&entry));
+    fake.wrong = 0;
+    fake.limit = 400000;
+    snprintf(entry.uuid, sizeof entry.uuid, "GPU-another-one"); /* not there now */
+    assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, &why), HEC_ERR_NOTFOUND);
+    entry = example();
+    assert_int_equal(hec_power_restore_entry(&machine, &entry, &said, &why), 1);
+    hec_buf_free(&said);
+}
+
+static void writing_reads_back(void **state) {
+    (void)state;
+    struct hec_power_machine machine = fake_machine("b-1", 700000);
+    struct hec_power_device device;
+    struct hec_why why = {""};
+    assert_int_equal(hec_power_devices(&machine, NULL, &device, &why), 1);
+    assert_int_equal(hec_power_device_check(&machine, &device, HEC_POWER_CAP, 199999, &why), HEC_ERR_USAGE);
+    assert_non_null(strstr(why.text, "200 W to 700 W"));
+    assert_int_equal(hec_power_device_check(&machine, &device, HEC_POWER_CAP, 700001, &why), HEC_ERR_USAGE);
+    assert_int_equal(hec_power_device_check(&machine, &device, HEC_POWER_CAP, 700000, &why), HEC_OK);
+    assert_int_equal(hec_power_device_check(&machine, &device, HEC_POWER_CLOCK, 1000, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(hec_power_device_write(&machine, &device, HEC_POWER_CAP, 400000, true, &why), HEC_OK);
+    fake.enforced = 300000; /* a limit of the chassis */
+    assert_int_equal(hec_power_device_write(&machine, &device, HEC_POWER_CAP, 400000, true, &why), HEC_ERR_FAILED);
+    assert_non_null(strstr(why.text, "at 300 W, not at 400 W"));
+    assert_int_equal(hec_power_device_write(&machine, &device, HEC_POWER_CAP, 250000, true, &why), HEC_OK);
+    fake.wrong = 5000; /* a driver that takes what it likes */
+    assert_int_equal(hec_power_device_write(&machine, &device, HEC_POWER_CAP, 400000, false, &why), HEC_ERR_FAILED);
+    assert_int_equal(hec_power_devices(&machine, "1", &device, &why), HEC_ERR_NOTFOUND);
+}
+
+/* ---- leases on the simulated GPU ---- */
+
+static struct sim_setting setting(int device) {
+    struct sim_setting found = {-1, -1};
+    int fd = sim_state_attach(machine_path);
+    sim_state_read(fd, device, &found);
+    close(fd);
+    return found;
+}
+
+static void new_machine(int32_t cap_mw) {
+    char boot[SIM_BOOT_SIZE];
+    int fd;
+    unlink(machine_path);
+    assert_int_equal(sim_state_open(machine_path, "h200", &(struct sim_setting){cap_mw, 0}, &fd, boot, NULL), HEC_OK);
+    close(fd);
+}
+
+static struct hec_power_guard *open_on(const char *spec, const char *visible) {
+    struct hec_power_guard *guard;
+    struct hec_why why = {""};
+    if (hec_power_guard_open(&(struct hec_power_options){.simulated = spec, .visible = visible}, &guard, &why) !=
+        HEC_OK)
+        fail_msg("%s", why.text);
+    return guard;
+}
+
+static void a_lease_puts_back_exactly(void **state) {
+    (void)state;
+    struct hec_why why = {""};
+    new_machine(456789);
+    struct hec_power_guard *guard = open_on(machine_spec, "1");
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 300000, &why), HEC_OK);
+    assert_int_equal(setting(0).cap_mw, 456789); /* not visible */
+    assert_int_equal(setting(1).cap_mw, 300000);
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 250000, &why), HEC_OK);
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CLOCK, 1200, &why), HEC_OK);
+    assert_int_equal(setting(1).clock_mhz, 1200);
+    assert_int_equal(hec_power_guard_clear(guard, &why), HEC_OK);
+    assert_int_equal(setting(1).cap_mw, 456789);
+    assert_int_equal(setting(1).clock_mhz, 0);
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 200000, &why), HEC_OK);
+    /* what a device does not take ends the lease, and leaves no half of it */
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 900000, &why), HEC_ERR_USAGE);
+    assert_non_null(strstr(why.text, "200 W to 700 W"));
+    assert_int_equal(setting(1).cap_mw, 456789);
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 222000, &why), HEC_OK);
+    why.text[0] = '\0';
+    assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
+    assert_string_equal(why.text, "");
+    assert_int_equal(setting(1).cap_mw, 456789);
+}
+
+static void somebody_elses_change_is_left_alone(void **state) {
+    (void)state;
+    struct hec_why why = {""};
+    new_machine(500000);
+    struct hec_power_guard *guard = open_on(machine_spec, NULL);
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 300000, &why), HEC_OK);
+    sim_state_write(machine_path, 0, &(struct sim_setting){650000, 0});
+    assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
+    assert_non_null(strstr(why.text, "somebody has set 650 W"));
+    assert_int_equal(setting(0).cap_mw, 650000);
+    assert_int_equal(setting(1).cap_mw, 500000);
+}
+
+static void a_second_lease_is_refused_by_name(void **state) {
+    (void)state;
+    struct hec_why why = {""};
+    char pid[24];
+    new_machine(500000);
+    struct hec_power_guard *first = open_on(machine_spec, "1"), *second = open_on(machine_spec, NULL);
+    assert_int_equal(hec_power_guard_set(first, HEC_POWER_CAP, 300000, &why), HEC_OK);
+    assert_int_equal(hec_power_guard_set(second, HEC_POWER_CAP, 400000, &why), HEC_ERR_BUSY);
+    snprintf(pid, sizeof pid, "process %d", (int)getpid());
+    assert_non_null(strstr(why.text, pid));
+    assert_non_null(strstr(why.text, "test_power_guard"));
+    assert_int_equal(setting(0).cap_mw, 500000); /* the one device that it could have had */
+    assert_int_equal(setting(1).cap_mw, 300000);
+    assert_int_equal(hec_power_guard_close(first, &why), HEC_OK);
+    assert_int_equal(hec_power_guard_set(second, HEC_POWER_CAP, 400000, &why), HEC_OK);
+    assert_int_equal(hec_power_guard_close(second, &why), HEC_OK);
+    assert_int_equal(setting(1).cap_mw, 500000);
+}
+
+static void without_rights_it_says_so(void **state) {
+    (void)state;
+    struct hec_power_guard *guard;
+    struct hec_why why = {""};
+    assert_int_equal(hec_power_guard_open(&(struct hec_power_options){0}, &guard, &why), HEC_ERR_PERMISSION);
+    assert_non_null(strstr(why.text, "--allow-power"));
+    guard = open_on("h200,norights", NULL);
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 300000, &why), HEC_ERR_PERMISSION);
+    assert_non_null(strstr(why.text, "root"));
+    assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
+    guard = open_on("h200,outside=350", NULL);
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 400000, &why), HEC_ERR_FAILED);
+    assert_non_null(strstr(why.text, "from outside the driver"));
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 300000, &why), HEC_OK);
+    assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
+}
+
+/* Whoever limits clocks already set something that could not be put back. */
+static void clocks_that_are_limited_are_left_alone(void **state) {
+    (void)state;
+    struct hec_why why = {""};
+    new_machine(700000);
+    sim_state_write(machine_path, 0, &(struct sim_setting){700000, 1500});
+    struct hec_power_guard *guard = open_on(machine_spec, "0");
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CLOCK, 1200, &why), HEC_ERR_BUSY);
+    assert_int_equal(setting(0).clock_mhz, 1500);
+    assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
+}
+
+static pid_t run_lease(void (*what)(void)) {
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        what();
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    return pid;
+}
+
+static void lease_and_leave(void) {
+    struct hec_power_guard *guard = open_on(machine_spec, NULL);
+    hec_power_guard_set(guard, HEC_POWER_CAP, 300000, NULL);
+}
+
+/* Without a word: the guardian sees that its client is gone. */
+static void an_exit_ends_the_lease(void **state) {
+    (void)state;
+    int left;
+    struct hec_buf said;
+    new_machine(432100);
+    run_lease(lease_and_leave);
+    hec_buf_init(&said, 4096);
+    assert_true(hec_power_restore(&left, &said, NULL) >= 0); /* waits for a guardian that is putting back */
+    assert_int_equal(left, 0);
+    assert_int_equal(setting(0).cap_mw, 432100);
+    assert_int_equal(setting(1).cap_mw, 432100);
+    hec_buf_free(&said);
+}
+
+/* What nobody put back: as after a power failure, with the boot's id in the file or another one. */
+static void the_next_one_puts_back(void **state) {
+    (void)state;
+    struct hec_power_entry entry = example();
+    struct hec_power_machine machine;
+    struct hec_buf said;
+    int left;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        new_machine(611000);
+        assert_int_equal(hec_power_machine_open(machine_spec, &machine, NULL), HEC_OK);
+        memcpy(entry.machine, machine.name, sizeof entry.machine);
+        memcpy(entry.boot, machine.boot, sizeof entry.boot);
+        hec_power_machine_close(&machine);
+        assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
+        sim_state_write(machine_path, 0, &(struct sim_setting){400000, 0});
+        if (restarted)
+            assert_int_equal(sim_state_restart(machine_path, &(struct sim_setting){700000, 0}), HEC_OK);
+        hec_buf_init(&said, 4096);
+        assert_int_equal(hec_power_restore(&left, &said, NULL), !restarted);
+        assert_int_equal(left, 0);
+        assert_int_equal(setting(0).cap_mw, restarted ? 700000 : 613001);
+        assert_false(there(&entry));
+        hec_buf_free(&said);
+    }
+    /* a simulated machine that is gone took its limits with it */
+    assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
+    unlink(machine_path);
+    hec_buf_init(&said, 4096);
+    assert_int_equal(hec_power_restore(&left, &said, NULL), 0);
+    assert_int_equal(left, 0);
+    assert_false(there(&entry));
+    hec_buf_free(&said);
+}
+
+static void a_damaged_journal_blocks_its_device(void **state) {
+    (void)state;
+    struct hec_power_entry entry = example();
+    struct hec_power_machine machine;
+    struct hec_why why = {""};
+    struct hec_buf said;
+    char path[400], key[HEC_POWER_KEY];
+    int left;
+    new_machine(500000);
+    assert_int_equal(hec_power_machine_open(machine_spec, &machine, NULL), HEC_OK);
+    assert_int_equal(hec_power_entry_key(entry.uuid, machine.name, key), HEC_OK);
+    hec_power_machine_close(&machine);
+    snprintf(path, sizeof path, "%s/power-%s-cap.json", folder, key);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write(fd, "{\"schema\": \"hec.power/1\"", 24), 24);
+    close(fd);
+    struct hec_power_guard *guard = open_on(machine_spec, NULL);
+    assert_int_equal(hec_power_guard_set(guard, HEC_POWER_CAP, 300000, &why), HEC_ERR_CORRUPT);
+    assert_non_null(strstr(why.text, path));
+    assert_int_equal(setting(0).cap_mw, 500000);
+    assert_int_equal(hec_power_guard_close(guard, &why), HEC_OK);
+    hec_buf_init(&said, 4096);
+    assert_int_equal(hec_power_restore(&left, &said, NULL), 0);
+    assert_int_equal(left, 1);
+    assert_non_null(strstr(said.data, path));
+    hec_buf_free(&said);
+    assert_int_equal(unlink(path), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_are_read_as_written),
+        cmocka_unit_test(hostile_entries_are_refused),
+        cmocka_unit_test(an_entry_speaks_of_its_own_device),
+        cmocka_unit_test(what_was_there_is_put_back),
+        cmocka_unit_test(what_cannot_be_put_back_stays_in_the_journal),
+        cmocka_unit_test(writing_reads_back),
+        cmocka_unit_test(a_lease_puts_back_exactly),
+        cmocka_unit_test(somebody_elses_change_is_left_alone),
+        cmocka_unit_test(a_second_lease_is_refused_by_name),
+        cmocka_unit_test(without_rights_it_says_so),
+        cmocka_unit_test(clocks_that_are_limited_are_left_alone),
+        cmocka_unit_test(an_exit_ends_the_lease),
+        cmocka_unit_test(the_next_one_puts_back),
+        cmocka_unit_test(a_damaged_journal_blocks_its_device),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
