@@ -166,6 +166,43 @@ static void playing_leaves_the_energy_that_truth_says(void **state) {
     }
 }
 
+/* A cap has its price: fewer units a second; and its gain: fewer joules a unit, until it is too low. Where the device waits for the host
+ * most of the time, it has neither. */
+static void a_cap_has_its_price(void **state) {
+    (void)state;
+    const struct sim_profile *h200 = sim_profile_find("h200");
+    const struct sim_case *tuned = sim_case_find("healthy-train"), *starved = sim_case_find("data-starved");
+    struct sim_truth full, low, least;
+    assert_int_equal(sim_case_truth(tuned, 60, h200, 0, 0, &full), HEC_OK);
+    assert_int_equal(sim_case_truth(tuned, 60, h200, 350000, 0, &low), HEC_OK);
+    assert_int_equal(sim_case_truth(tuned, 60, h200, 200000, 0, &least), HEC_OK);
+    near(full.seconds, low.seconds, 1e-6);
+    assert_true(low.units < 0.9 * full.units && low.units > 0.5 * full.units);
+    assert_true(low.joules / low.units < 0.85 * full.joules / full.units);
+    assert_true(least.joules / least.units > low.joules / low.units);
+    assert_int_equal(sim_case_truth(starved, 60, h200, 0, 0, &full), HEC_OK);
+    assert_int_equal(sim_case_truth(starved, 60, h200, 350000, 0, &low), HEC_OK);
+    near(low.units, full.units, 0);
+    near(low.joules, full.joules, 1e-6);
+}
+
+static void playing_under_a_cap_is_exact_too(void **state) {
+    (void)state;
+    struct sim_world *world = make("h200x2,cap=300");
+    struct sim_play_options options = {.seconds = 0.4, .device = 1, .world_path = sim_world_path(world)};
+    struct sim_truth truth, predicted;
+    struct hec_why why = {""};
+    if (sim_play("fp32", &options, &truth, &why) != HEC_OK)
+        fail_msg("%s", why.text);
+    check_against_world(world, 1, &truth);
+    sim_case_truth(sim_case_find("fp32"), 0.4, sim_world_profile(world), 300000, 0, &predicted);
+    if (truth.late_seconds == 0) {
+        near(truth.work_joules, predicted.work_joules, 1e-6);
+        near(truth.units, predicted.units, 0);
+    }
+    sim_world_destroy(world);
+}
+
 static void take_start(void *context, const char *name, int64_t start_ns, int64_t end_ns) {
     int64_t *first_ns = context;
     (void)name, (void)end_ns;
@@ -333,6 +370,8 @@ int main(void) {
         cmocka_unit_test(seeds_jitter_and_reproduce),
         cmocka_unit_test(a_seed_decides_where_the_sensors_are),
         cmocka_unit_test(playing_leaves_the_energy_that_truth_says),
+        cmocka_unit_test(a_cap_has_its_price),
+        cmocka_unit_test(playing_under_a_cap_is_exact_too),
         cmocka_unit_test(early_end_is_exact_too),
         cmocka_unit_test(sigterm_ends_a_play),
         cmocka_unit_test(refuses),

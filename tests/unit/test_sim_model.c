@@ -248,6 +248,51 @@ static void counters_are_means(void **state) {
     assert_true(fabs(mean.pcie_rx - 26000.25 / 4) < 1e-6); /* generation 3 against 5 */
 }
 
+static int64_t lasts(const struct sim_limits *limits, enum sim_activity activity, int64_t duration_ns) {
+    struct sim_controller controller = {1000 * MS, 50 * MS}; /* the burst is over */
+    return sim_lasts_ns(h200(), limits, &controller, activity, 1000 * MS, duration_ns);
+}
+
+/* Without a limit everything lasts as it is written; under one, what the clock drives lasts longer, the lower the longer; what waits
+ * does not. */
+static void limits_slow_what_the_clock_drives(void **state) {
+    (void)state;
+    for (int a = 0; a < SIM_ACTIVITY_COUNT; a++) {
+        enum sim_activity activity = (enum sim_activity)a;
+        bool waits = sim_activity_info(activity)->counters.util == 0; /* the host, or a copy */
+        int64_t before = 100 * MS;
+        assert_int_equal(waits, sim_activity_info(activity)->clock_share_permille == 0);
+        assert_int_equal(lasts(&full, activity, before), before);
+        assert_int_equal(lasts(&(struct sim_limits){.cap_mw = 400000, .own_mw = 400000}, activity, before), before);
+        for (int32_t cap = 700000; cap >= 200000; cap -= 50000) {
+            struct sim_limits limits = {.cap_mw = cap};
+            int64_t now = lasts(&limits, activity, 100 * MS);
+            assert_true(now >= before);
+            assert_true(now == 100 * MS || (!waits && sim_wanted_mw(h200(), &full, activity) > cap));
+            before = now;
+        }
+        for (int32_t clock = 1900, last = 0; clock >= 300; clock -= 200) {
+            struct sim_limits limits = {.cap_mw = 700000, .clock_mhz = clock};
+            int32_t power = sim_wanted_mw(h200(), &limits, activity);
+            assert_true(last == 0 || power <= last);
+            assert_true(lasts(&limits, activity, 100 * MS) >= 100 * MS);
+            if (!waits && power < sim_wanted_mw(h200(), &full, activity)) /* what it draws tells its clock */
+                assert_true(fabs(sim_clock_mhz(h200(), activity, power) - clock) < 2);
+            last = power;
+        }
+    }
+    /* 350 W: products in fp32 pay with more of their pace than element-wise work, which waits for memory */
+    struct sim_limits low = {.cap_mw = 350000};
+    assert_true(lasts(&low, SIM_GEMM_FP32, 100 * MS) > 130 * MS);
+    assert_true(lasts(&low, SIM_ELEMENTWISE, 100 * MS) < 120 * MS);
+    assert_true(lasts(&low, SIM_ELEMENTWISE, 100 * MS) > 105 * MS);
+    /* a burst goes at full speed, and what follows does not */
+    struct sim_controller rested = {-1000 * MS, 0};
+    assert_int_equal(sim_lasts_ns(h200(), &low, &rested, SIM_GEMM_FP32, 0, 40 * MS), 40 * MS);
+    assert_int_equal(sim_lasts_ns(h200(), &low, &rested, SIM_GEMM_FP32, 0, 150 * MS) - 50 * MS,
+                     lasts(&low, SIM_GEMM_FP32, 100 * MS));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_sane),
@@ -258,6 +303,7 @@ int main(void) {
         cmocka_unit_test(cut_gives_the_controller_back_its_memory),
         cmocka_unit_test(rings_wrap),
         cmocka_unit_test(counters_are_means),
+        cmocka_unit_test(limits_slow_what_the_clock_drives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,10 @@ static void accepts(void **state) {
     assert_int_equal(spec.noise_mw, 2500);
     assert_true(spec.no_power && spec.mig && spec.virtual_time);
     assert_int_equal(spec.cap_mw, 300000);
+    spec = good("h200x2,outside=450.5,norights,state=/tmp/a b@1=x");
+    assert_int_equal(spec.outside_mw, 450500);
+    assert_true(spec.no_rights);
+    assert_string_equal(spec.state, "/tmp/a b@1=x");
     spec = good("h200,sensor=100:12.5,lose=20");
     assert_int_equal(spec.sensor_window_ns, 100000000);
     assert_int_equal(spec.sensor_lag_ns, 12500000);
@@ -109,6 +113,10 @@ static void refuses_with_a_sentence(void **state) {
         {"h200,noise=loud", "watts"},
         {"h200,cap=100", "200 to 700"},
         {"h200,cap=701", "700"},
+        {"h200,outside=100", "outside=100: the h200 takes 200 to 700"},
+        {"h200,state=here", "absolute"},
+        {"h200,state=", "absolute"},
+        {"h200,norights=1", "is not known"},
         {"h200,driver=1", "450 and 580"},
         {"h200,mig=2", "mig=1"},
         {"h200,clock=sand", "clock=virtual"},

@@ -8,6 +8,7 @@
 
 #include "diagnose/sensor_response.h"
 #include "sim/sensor.h"
+#include "sim/state.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -156,6 +157,50 @@ static void a_killed_maker_leaves_nothing(void **state) {
     sim_world_detach(used);
     close(ready[0]);
     close(ready[1]);
+}
+
+/* Machines of one file have one power limit, now and later; what a workload brings with it goes with the run. */
+static void limits_outlive_a_run(void **state) {
+    (void)state;
+    char path[200], spec[240], base[128];
+    assert_non_null(getcwd(base, sizeof base));
+    snprintf(path, sizeof path, "%s/state-%d", base, (int)getpid());
+    snprintf(spec, sizeof spec, "h200x2,cap=600,outside=500,state=%s", path);
+    struct sim_world *one = make(spec), *other = make(spec), *seen;
+    assert_int_equal(sim_world_attach(sim_world_path(other), &seen, NULL), HEC_OK);
+    assert_int_equal(sim_world_set_cap_mw(one, 1, 456789), HEC_OK);
+    assert_int_equal(sim_world_set_clock_mhz(one, 1, 1200), HEC_OK);
+    sim_world_set_own_mw(one, 0, 300000);
+    sim_world_destroy(one);
+    assert_int_equal(sim_world_cap_mw(other, 1), 456789);
+    assert_int_equal(sim_world_limits(seen, 1).cap_mw, 456789);
+    assert_int_equal(sim_world_limits(seen, 1).clock_mhz, 1200);
+    assert_int_equal(sim_world_cap_mw(seen, 0), 600000);
+    assert_int_equal(sim_world_limits(seen, 0).cap_mw, 500000); /* outside */
+    sim_world_set_own_mw(other, 0, 300000);
+    assert_int_equal(sim_world_limits(seen, 0).cap_mw, 300000);
+    assert_int_equal(sim_world_cap_mw(seen, 0), 600000);
+    sim_world_detach(seen);
+    sim_world_destroy(other);
+    one = make(spec);
+    char boot[64];
+    snprintf(boot, sizeof boot, "%s", sim_world_boot(one));
+    assert_int_equal(sim_world_cap_mw(one, 1), 456789);
+    sim_world_destroy(one);
+    assert_int_equal(sim_state_restart(path, &(struct sim_setting){700000, 0}), HEC_OK);
+    one = make(spec);
+    assert_int_equal(sim_world_cap_mw(one, 1), 700000);
+    assert_string_not_equal(sim_world_boot(one), boot);
+    sim_world_destroy(one);
+    /* not a state; of other devices */
+    struct sim_spec wrong;
+    struct hec_why why;
+    snprintf(spec, sizeof spec, "a100,state=%s", path);
+    assert_int_equal(sim_spec_parse(spec, &wrong, &why), HEC_OK);
+    assert_int_equal(sim_world_create(&wrong, &one, &why), HEC_ERR_USAGE);
+    assert_int_equal(truncate(path, 100), 0);
+    assert_int_equal(sim_world_create(&wrong, &one, &why), HEC_ERR_CORRUPT);
+    unlink(path);
 }
 
 static void contexts_raise_the_idle_power(void **state) {
@@ -422,6 +467,7 @@ int main(void) {
         cmocka_unit_test(refuses_foreign_files),
         cmocka_unit_test(cannot_be_cut_off),
         cmocka_unit_test(a_killed_maker_leaves_nothing),
+        cmocka_unit_test(limits_outlive_a_run),
         cmocka_unit_test(contexts_raise_the_idle_power),
         cmocka_unit_test(the_past_is_not_rewritten),
         cmocka_unit_test(a_killed_process_loses_its_context),
