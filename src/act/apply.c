@@ -1,6 +1,7 @@
 #include "act/apply.h"
 
 #include "act/place.h"
+#include "act/power_levers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +74,11 @@ int hec_apply(const struct hec_lever_set *set, char *const *from, struct hec_app
     for (int i = 0; err == HEC_OK && i < set->count; i++) {
         const struct hec_lever_use *use = &set->list[i];
         char what[HEC_SESSION_FACT];
-        if (strcmp(use->row->name, "numa") == 0) {
+        if (use->row->place ==
+            HEC_LEVER_PLACE_DEVICE) { /* set and read back by the guard, or the command does not run */
+            hec_power_lever_words(use, what);
+            fact(out, use->row->name, "set", what);
+        } else if (strcmp(use->row->name, "numa") == 0) {
             out->placed = true;
             if ((err = hec_place_beside_devices(&out->environ, NULL, &out->placement, what, why)) == HEC_OK)
                 fact(out, use->row->name, "set", what);

@@ -61,7 +61,7 @@ const struct hec_lever_row *hec_lever_find(const char *name) {
 }
 
 const char *hec_lever_place_name(enum hec_lever_place place) {
-    static const char *const names[] = {"program", "pytorch", "jax", "tensorflow"};
+    static const char *const names[] = {"program", "device", "pytorch", "jax", "tensorflow"};
     return (unsigned)place < HEC_LEVER_PLACES ? names[place] : "?";
 }
 
@@ -79,12 +79,12 @@ const struct hec_lever_variable *hec_lever_variable(const struct hec_lever_row *
 
 bool hec_lever_needs_value(const struct hec_lever_row *row) {
     const struct hec_lever_variable *variable = hec_lever_variable(row, 0);
-    return variable && strcmp(variable->value, "%s") == 0;
+    return row->place == HEC_LEVER_PLACE_DEVICE || (variable && strcmp(variable->value, "%s") == 0);
 }
 
 /* ---- sets ---- */
 
-/* "N" and "BYTES": a whole number above 0; "a|b": one of those. */
+/* "N", "BYTES", "W": a whole number above 0; "a|b": one of those. */
 static bool value_fits(const char *kinds, const char *value) {
     size_t length = strlen(value);
     if (isupper((unsigned char)kinds[0])) {

@@ -1,6 +1,7 @@
 #include "act/trials.h"
 
 #include "act/apply.h"
+#include "act/power_levers.h"
 #include "base/scratch.h"
 #include "launch/environ.h"
 #include "launch/keeper.h"
@@ -133,6 +134,15 @@ static int run(const struct hec_session_options *options,
     return err;
 }
 
+/* A trial under limits that somebody else has changed meanwhile is none. */
+static int lift(struct hec_power_guard *guard, int err, struct hec_why *why) {
+    struct hec_why late = {""};
+    int lifted = hec_power_guard_clear(guard, &late);
+    if (lifted == HEC_OK && late.text[0])
+        lifted = HEC_ERR_BUSY;
+    return err == HEC_OK && lifted < 0 ? hec_fail(why, lifted, "%s", late.text) : err;
+}
+
 int hec_trials_run(struct hec_trials *t, char **command, const struct hec_lever_set *levers,
                    int (*measure)(void *context, const struct hec_session *session,
                                   const struct hec_session_result *result, struct hec_why *why),
@@ -144,6 +154,9 @@ int hec_trials_run(struct hec_trials *t, char **command, const struct hec_lever_
         return err;
     struct hec_session_options options = t->options.session;
     t->count++;
+    bool capped = hec_power_levers_in(levers);
+    if (capped && (err = hec_power_levers_set(t->options.guard, levers, why)) < 0)
+        return err;
     if (levers && levers->count && (err = hec_apply(levers, options.environment, &applied, why)) == HEC_OK)
         hec_apply_to(&applied, &options);
     FILE *output = err == HEC_OK ? tmpfile() : NULL;
@@ -157,7 +170,7 @@ int hec_trials_run(struct hec_trials *t, char **command, const struct hec_lever_
         err = hec_fail(why, hec_err_from_errno(errno), "no file for what the command prints: %s", strerror(errno));
     }
     hec_applied_free(&applied);
-    return err;
+    return capped ? lift(t->options.guard, err, why) : err;
 }
 
 bool hec_trial_failed(const struct hec_trial_end *end) {

@@ -21,7 +21,8 @@ struct hec_trials_options {
         session; /* of every trial; its command is given with each, its run file is made by this */
     struct hec_layer_options layer;
     enum hec_caches caches;
-    bool in_place; /* no layer: trials write where the command writes */
+    bool in_place;                 /* no layer: trials write where the command writes */
+    struct hec_power_guard *guard; /* for levers of devices: opened before hec_keeper_start; NULL: there are none */
 };
 
 struct hec_trials;

@@ -1,4 +1,5 @@
-/* Whether what enters a command is here: rows for `hec doctor`, areas "trace" and "python". */
+/* Whether what enters a command is here: rows for `hec doctor`, areas "trace" and "python"; and what hec itself
+ * has left. */
 #ifndef HEC_CLI_CHECKS_H
 #define HEC_CLI_CHECKS_H
 
@@ -11,6 +12,8 @@
 void hec_check_trace(const char *cuda_path, const char *cupti_folder, struct hec_check_list *list);
 /* What the guard (launch/guard.h) remembers; forget: drops it first. simulated: of simulated GPUs. */
 void hec_check_guard(bool simulated, bool forget, struct hec_check_list *list);
+/* What hec has changed of power limits and clocks (act/power_journal.h), area "power"; put_back: tries that first. */
+void hec_check_power(bool put_back, struct hec_check_list *list);
 void hec_check_python(struct hec_check_list *list);
 
 #endif

@@ -78,6 +78,7 @@ int hec_verb_doctor(int argc, char **argv) {
     if (err != HEC_OK)
         return err > 0 ? 0 : hec_err_exit_status(err);
     struct hec_check_list list = {0};
+    hec_check_power(hec_args_has(&look.args, HEC_OPT_RESTORE), &list); /* before this process opens a driver itself */
     hec_nvml_check(look.nvml_path, look.visible, &list);
     hec_rapl_check(NULL, NULL, &list);
     hec_procfs_check(NULL, NULL, &list);

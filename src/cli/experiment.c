@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/output.h"
 #include "cli/receipt_fill.h"
+#include "cli/with.h"
 #include "launch/keeper.h"
 
 #include <math.h>
@@ -169,15 +170,29 @@ static int experiment(struct hec_experiment_run *run, struct hec_trials *trials,
                                                   : 0;
 }
 
-int hec_experiment_open(struct hec_experiment_run *run, struct hec_trials **trials) {
+int hec_experiment_open(struct hec_experiment_run *run, const struct hec_lever_set *levers,
+                        struct hec_trials **trials) {
     struct hec_why why = {""};
-    int err = hec_keeper_start(&run->options.layer, NULL, &why);
+    int err = hec_with_guard(&run->args, levers, run->options.session.simulated, &run->options.guard);
+    *trials = NULL;
+    if (err < 0)
+        return err;
+    err = hec_keeper_start(&run->options.layer, NULL, &why);
     if (err == HEC_OK)
         err = hec_trials_open(&run->options, trials, &why);
-    if (err < 0)
+    if (err < 0) {
         hec_error("%s: %s", run->verb, why.text);
+        hec_experiment_close(run, NULL);
+    }
     hec_progress_begin(&run->progress);
     run->measure = (struct hec_trial_measure){.args = &run->args, .stop_steps = run->options.session.stop.steps};
+    return err;
+}
+
+int hec_experiment_close(struct hec_experiment_run *run, struct hec_trials *trials) {
+    hec_trials_close(trials);
+    int err = hec_with_guard_close(run->options.guard);
+    run->options.guard = NULL;
     return err;
 }
 
@@ -189,13 +204,13 @@ int hec_experiment_go(struct hec_experiment_run *run, struct hec_trials *trials,
 
 int hec_experiment_run(struct hec_experiment_run *run, struct hec_ab_outcome *outcome) {
     struct hec_trials *trials;
-    int err = hec_experiment_open(run, &trials);
+    int err = hec_experiment_open(run, run->ab.levers, &trials);
     *outcome = (struct hec_ab_outcome){.state = HEC_AB_FAILED};
     if (err < 0)
         return hec_err_exit_status(err);
     int status = hec_experiment_go(run, trials, outcome);
-    hec_trials_close(trials);
-    return status;
+    err = hec_experiment_close(run, trials);
+    return status == 0 && err < 0 ? hec_err_exit_status(err) : status;
 }
 
 void hec_experiment_free(struct hec_experiment_run *run) {

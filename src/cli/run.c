@@ -21,6 +21,7 @@ struct run {
     struct hec_session_options options;
     struct hec_buf knobs, units;
     struct hec_applied applied;
+    struct hec_power_guard *guard;
     char output[PATH_MAX];
 };
 
@@ -56,7 +57,11 @@ static int put_levers(struct run *run) {
     int err = hec_with_parse(&run->args, &set);
     if (err < 0 || !set.count)
         return err;
-    err = hec_apply(&set, environ, &run->applied, &why);
+    if ((err = hec_with_guard(&run->args, &set, hec_args_value(&run->args, HEC_OPT_SIM), &run->guard)) < 0)
+        return err;
+    err = run->guard ? hec_power_levers_set(run->guard, &set, &why) : HEC_OK;
+    if (err == HEC_OK)
+        err = hec_apply(&set, environ, &run->applied, &why);
     if (err < 0)
         hec_error("run: %s", why.text);
     else
@@ -127,6 +132,8 @@ static int observe(struct run *run) {
         return status;
     }
     hec_session_wait(session, &result);
+    hec_with_guard_close(run->guard);
+    run->guard = NULL;
     if (result.note.text[0])
         hec_log(result.note.level, "%s", result.note.text);
     if (result.readable && !hec_args_has(&run->args, HEC_OPT_QUIET))
@@ -141,6 +148,7 @@ int hec_verb_run(int argc, char **argv) {
     run.options.begin_ns = hec_clock_mono_ns();
     int err = parse(&run, argc, argv);
     int status = err < 0 ? hec_err_exit_status(err) : err > 0 ? 0 : observe(&run);
+    hec_with_guard_close(run.guard);
     hec_buf_free(&run.knobs);
     hec_buf_free(&run.units);
     hec_applied_free(&run.applied);

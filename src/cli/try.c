@@ -345,11 +345,12 @@ int hec_verb_try(int argc, char **argv) {
     struct hec_ab_outcome outcome = {.state = HEC_AB_FAILED};
     t.run.options.session.trace = HEC_TRACE_OFF;
     int err = parse(&t, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
-    if (err == HEC_OK && (err = hec_experiment_open(&t.run, &t.trials)) < 0)
+    if (err == HEC_OK && (err = hec_experiment_open(&t.run, &t.asked, &t.trials)) < 0)
         status = hec_err_exit_status(err);
     else if (err == HEC_OK)
         status = run_all(&t, &outcome);
-    hec_trials_close(t.trials);
+    if ((err = hec_experiment_close(&t.run, t.trials)) < 0 && status == 0)
+        status = hec_err_exit_status(err);
     hec_ab_free(&outcome);
     hec_search_free(&t.found);
     hec_experiment_free(&t.run);

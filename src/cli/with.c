@@ -4,6 +4,7 @@
 #include "cli/receipt_read.h"
 #include "report/receipt_words.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Those that a receipt has proven. */
@@ -35,11 +36,34 @@ int hec_with_parse(const struct hec_args *args, struct hec_lever_set *set) {
             err = value[0] == '@' ? add_proven(value + 1, set, &why) : hec_lever_set_add(set, value, &why);
     }
     for (int i = 0; i < set->count && err == HEC_OK; i++)
-        if (set->list[i].row->place != HEC_LEVER_PLACE_PROGRAM && hec_args_value(args, HEC_OPT_HOOKS) &&
+        if (set->list[i].row->place > HEC_LEVER_PLACE_DEVICE && hec_args_value(args, HEC_OPT_HOOKS) &&
             strcmp(hec_args_value(args, HEC_OPT_HOOKS), "off") == 0)
             err = hec_fail(&why, HEC_ERR_USAGE, "%s comes in by the Python hooks: not with --hooks=off",
                            set->list[i].row->name);
     if (err < 0)
         hec_error("--with: %s", why.text);
+    return err;
+}
+
+int hec_with_guard(const struct hec_args *args, const struct hec_lever_set *set, const char *simulated,
+                   struct hec_power_guard **guard) {
+    const struct hec_power_options options = {.simulated = simulated,
+                                              .visible = getenv("CUDA_VISIBLE_DEVICES"),
+                                              .allowed = hec_args_has(args, HEC_OPT_ALLOW_POWER)};
+    struct hec_why why = {""};
+    *guard = NULL;
+    int err = hec_power_levers_in(set) ? hec_power_guard_open(&options, guard, &why) : HEC_OK;
+    if (err < 0)
+        hec_error("--with: %s", why.text);
+    return err;
+}
+
+int hec_with_guard_close(struct hec_power_guard *guard) {
+    struct hec_why why = {""};
+    int err = hec_power_guard_close(guard, &why);
+    if (err < 0)
+        hec_error("%s; `hec doctor --restore` tries again", why.text);
+    else if (why.text[0])
+        hec_warn("%s", why.text);
     return err;
 }
