@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #define SAID_MAX (64 << 10)
 
@@ -46,7 +45,7 @@ static int release(struct guardian *g, struct hec_buf *said, struct hec_why *why
                 result = hec_fail(why, err, "%.300s", reason.text);
         }
         if (!kept && lease->lock >= 0) {
-            close(lease->lock);
+            hec_power_journal_unlock(lease->device.uuid, g->machine.name, lease->lock);
             lease->lock = -1;
         }
     }

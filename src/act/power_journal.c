@@ -246,17 +246,42 @@ static bool is_alive(const struct hec_power_entry *holder) {
     return hec_process_start((pid_t)holder->holder) == (unsigned long long)holder->holder_start;
 }
 
-/* The guardian of a process that is gone is putting back, or is just dying itself. */
-static bool wait_for_lock(int fd, const char *uuid, const char *machine) {
-    struct hec_power_entry holder;
-    for (int i = 0; i < LOCK_ATTEMPTS; i++) {
-        if (hec_live_hold(fd))
-            return true;
-        if (find_holder(uuid, machine, &holder) && is_alive(&holder))
-            return false;
-        nanosleep(&(struct timespec){.tv_nsec = LOCK_ATTEMPT_NS}, NULL);
+/* Holders remove the file before they let it go: what was locked has to be what is there. */
+static bool is_there(int fd, const char *path) {
+    struct stat mine, theirs;
+    return fstat(fd, &mine) == 0 && stat(path, &theirs) == 0 && mine.st_ino == theirs.st_ino &&
+           mine.st_dev == theirs.st_dev;
+}
+
+/* -1 with errno: EAGAIN where another process has it. */
+static int try_lock(const char *path) {
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+            return -1;
+        bool held = hec_live_hold(fd), foreign = !held && hec_live_held(fd);
+        if (held && is_there(fd, path))
+            return fd;
+        close(fd);
+        errno = foreign ? EAGAIN : ENOLCK;
+        if (!held)
+            return -1;
     }
-    return false;
+}
+
+/* The guardian of a process that is gone is putting back, or is just dying itself. */
+static int wait_for_lock(const char *path, const char *uuid, const char *machine) {
+    struct hec_power_entry holder;
+    int fd = -1;
+    for (int i = 0; i < LOCK_ATTEMPTS && (fd = try_lock(path)) < 0 && errno == EAGAIN; i++) {
+        bool leased = find_holder(uuid, machine, &holder) && is_alive(&holder);
+        if (!leased)
+            nanosleep(&(struct timespec){.tv_nsec = LOCK_ATTEMPT_NS}, NULL);
+        errno = EAGAIN;
+        if (leased)
+            break;
+    }
+    return fd;
 }
 
 int hec_power_journal_lock(const char *uuid, const char *machine, int *fd, struct hec_why *why) {
@@ -265,21 +290,25 @@ int hec_power_journal_lock(const char *uuid, const char *machine, int *fd, struc
     int err = path_of(uuid, machine, ".lock", path, why);
     if (err < 0)
         return err;
-    *fd = hec_keep_folders(path) != 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (*fd < 0)
-        return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
-    if (wait_for_lock(*fd, uuid, machine))
+    *fd = hec_keep_folders(path) != 0 ? -1 : wait_for_lock(path, uuid, machine);
+    if (*fd >= 0)
         return HEC_OK;
-    bool held = hec_live_held(*fd);
-    close(*fd);
-    *fd = -1;
-    if (!held)
+    if (errno == ENOLCK)
         return hec_fail(why, HEC_ERR_UNSUPPORTED, "the file system of %s has no locks", path);
+    if (errno != EAGAIN)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
     if (!find_holder(uuid, machine, &holder))
         return hec_fail(why, HEC_ERR_BUSY, "another hec is about to change the limits of %s", uuid);
     return hec_fail(why, HEC_ERR_BUSY, "process %lld (%s)%s already holds the limits of %s", (long long)holder.holder,
                     holder.program, is_alive(&holder) ? "" : ", which has ended and whose guardian puts them back,",
                     uuid);
+}
+
+void hec_power_journal_unlock(const char *uuid, const char *machine, int fd) {
+    char path[PATH_MAX];
+    if (path_of(uuid, machine, ".lock", path, NULL) == HEC_OK)
+        unlink(path);
+    close(fd);
 }
 
 static bool is_entry(const char *name) {
@@ -297,11 +326,13 @@ static void tidy(const char *folder, const char *name) {
         end--;
     if (snprintf(path, sizeof path, "%s/%.*s.lock", folder, (int)(end - name), name) >= PATH_MAX)
         return;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0 && hec_live_hold(fd) && snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX)
+    int fd = try_lock(path);
+    if (fd < 0)
+        return;
+    unlink(path);
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX)
         unlink(path);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
 }
 
 static void each_in(const char *folder, hec_power_seen seen, void *context) {

@@ -2,8 +2,8 @@
  * setting is. Pure but for hec_power_journal_*, which are the files.
  *
  * Folder: of a real machine, as root, /var/lib/hec (/run/hec where that cannot be written); else the state folder (hec_path_state).
- * HEC_STATE_DIR goes before both. KEY-cap.json and KEY-clock.json hold the entries; KEY.lock is locked while the guardian of the
- * lease lives (base/live.h), and never removed: so no two processes lock two files of one name. */
+ * HEC_STATE_DIR goes before both. power-KEY-cap.json and power-KEY-clock.json hold the entries; power-KEY.lock is locked while the
+ * guardian of the lease lives (base/live.h). */
 #ifndef HEC_ACT_POWER_JOURNAL_H
 #define HEC_ACT_POWER_JOURNAL_H
 
@@ -49,6 +49,7 @@ int hec_power_journal_read(const char *uuid, const char *machine, enum hec_power
 /* The lock of a device; a descriptor that holds it. HEC_ERR_BUSY: another process does, or a guardian is
  * not done with putting back after 3 s; the sentence names it. */
 int hec_power_journal_lock(const char *uuid, const char *machine, int *fd, struct hec_why *why);
+void hec_power_journal_unlock(const char *uuid, const char *machine, int fd);
 
 /* Every entry of every folder that this user has: whole (err HEC_OK), or the reason why not, and its path. */
 typedef void (*hec_power_seen)(void *context, const char *path, int err, const struct hec_power_entry *entry,

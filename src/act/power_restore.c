@@ -93,7 +93,7 @@ static void visit(void *context, const char *path, int err, const struct hec_pow
         } else if (err == HEC_ERR_NOTFOUND) {
             err = HEC_OK;
         }
-        close(lock);
+        hec_power_journal_unlock(seen->uuid, seen->machine, lock);
     }
     if (err < 0)
         leave(sweep, path, why.text);
