@@ -88,29 +88,30 @@ static pid_t start(const char *self, const char *path, const char *marker, uid_t
     _exit(103);
 }
 
-/* The process that has the guardian's name and this round's mark; 0: there is none (yet, or any more). */
-static pid_t guardian_of(const char *marker) {
+static ssize_t read_file(const char *process, const char *name, char *text, size_t size) {
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%s/%s", process, name);
+    int fd = open(path, O_RDONLY);
+    ssize_t length = fd < 0 ? 0 : read(fd, text, size);
+    if (fd >= 0)
+        close(fd);
+    return length;
+}
+
+/* A process of this round, or only the one that has the guardian's name; 0: there is none (yet, or any more). */
+static pid_t process_of(const char *marker, bool guardian) {
     static char text[1 << 17];
     DIR *folder = opendir("/proc");
     pid_t found = 0;
     for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
-        char path[300];
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+        const char *process = entry->d_name;
+        if (process[0] < '1' || process[0] > '9')
             continue;
-        snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
-        int fd = open(path, O_RDONLY);
-        ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text);
-        if (fd >= 0)
-            close(fd);
-        if (length < 10 || memcmp(text, "hec-power\n", 10) != 0)
+        if (guardian && (read_file(process, "comm", text, sizeof text) != 10 || memcmp(text, "hec-power\n", 10) != 0))
             continue;
-        snprintf(path, sizeof path, "/proc/%s/environ", entry->d_name);
-        fd = open(path, O_RDONLY);
-        length = fd < 0 ? 0 : read(fd, text, sizeof text);
-        if (fd >= 0)
-            close(fd);
+        ssize_t length = read_file(process, "environ", text, sizeof text);
         if (length > 0 && memmem(text, (size_t)length, marker, strlen(marker)))
-            found = atoi(entry->d_name);
+            found = atoi(process);
     }
     if (folder)
         closedir(folder);
@@ -141,11 +142,12 @@ static const char *const victims[VICTIMS] = {"the holder", "the guardian", "both
 static int actuating, killed[VICTIMS];
 
 /* Nobody of this round is left, so that what is not back never will be by itself. */
-static bool wait_for_guardian(const char *marker) {
+static bool wait_for_all(const char *marker) {
     int64_t until_ns = hec_clock_mono_ns() + PATIENCE_NS;
-    while (guardian_of(marker) && hec_clock_mono_ns() < until_ns)
+    pid_t left;
+    while ((left = process_of(marker, false)) && hec_clock_mono_ns() < until_ns)
         pause_us(1000);
-    return guardian_of(marker) == 0;
+    return left == 0;
 }
 
 static const char *judge(const char *path, const struct sim_setting *prior, const char *folder) {
@@ -155,7 +157,7 @@ static const char *judge(const char *path, const struct sim_setting *prior, cons
         if (found[i].cap_mw != prior[i].cap_mw)
             return "a cap is not as it was";
         if (found[i].clock_mhz != prior[i].clock_mhz)
-            return printf("device %d: %d\n", i, found[i].clock_mhz), "a lock of clocks is left";
+            return "a lock of clocks is left";
     }
     return entries(folder) ? "the journal has entries" : "";
 }
@@ -174,7 +176,7 @@ static const char *one_round(const char *self, const char *path, const char *fol
     if (victim != NEITHER) {
         pause_us(random_below(4) ? 2000 + random_below(30000) : random_below(4000));
         kill(holder, SIGSTOP); /* for both at once */
-        guardian = victim == HOLDER ? 0 : guardian_of(marker);
+        guardian = victim == HOLDER ? 0 : process_of(marker, true);
         if (guardian)
             kill(guardian, SIGKILL);
         read_settings(path, found);
@@ -186,19 +188,16 @@ static const char *one_round(const char *self, const char *path, const char *fol
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (code != 0 && code != WORDLESS && !(guardian && code == REFUSED) && code != -1)
         return "the holder failed";
-    if (!wait_for_guardian(marker))
-        return "the guardian does not end";
+    if (!wait_for_all(marker))
+        return "a process is left";
     /* nobody is left who could put anything back */
     if (victim == BOTH || (guardian && code == WORDLESS)) {
         waitpid(start(self, path, "GUARD9_NEXT=1", user), &status, 0);
         if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != WORDLESS) ||
-            !wait_for_guardian("GUARD9_NEXT=1"))
+            !wait_for_all("GUARD9_NEXT=1"))
             return "the next one failed";
     }
-    const char *what = judge(path, prior, folder);
-    if (*what)
-        printf("%s killed (guardian %d), status %x\n", victims[victim], (int)guardian, (unsigned)status);
-    return what;
+    return judge(path, prior, folder);
 }
 
 int main(int argc, char **argv) {
