@@ -36,8 +36,7 @@ int hec_experiment_path(struct hec_experiment_run *run);
 
 /* Trials can be run: the keeper is started, and the layer lies; under levers as well that need a guard of a device's limits (levers:
  * all that may be applied; NULL: none). HEC_ERR_* after an error message. */
-int hec_experiment_open(struct hec_experiment_run *run, const struct hec_lever_set *levers,
-                        struct hec_trials **trials);
+int hec_experiment_open(struct hec_experiment_run *run, const struct hec_lever_set *levers, struct hec_trials **trials);
 /* After both. An error, after a message, where limits could not be put back. */
 int hec_experiment_close(struct hec_experiment_run *run, struct hec_trials *trials);
 /* The experiment on open trials, which are left open; as hec_experiment_run. */

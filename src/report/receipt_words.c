@@ -235,7 +235,7 @@ bool hec_receipt_proves(const struct hec_receipt *r, const char **why_not) {
     struct hec_answer answer = hec_receipt_answer(r);
     enum hec_verdict verdict = hec_receipt_is_baseline(r) ? HEC_VERDICT_NOT_SHOWN : hec_answer_verdict(&answer);
     bool saves = verdict == HEC_VERDICT_SAVED || verdict == HEC_VERDICT_FASTER;
-    *why_not = !saves                                             ? "no saving is shown"
+    *why_not = !saves                                          ? "no saving is shown"
                : r->result.quality.verdict == HEC_QUALITY_FAIL ? "its losses are not those of the command as it is"
                                                                : NULL;
     return !*why_not;

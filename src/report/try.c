@@ -22,8 +22,8 @@ int hec_try_terminal(const struct hec_try_report *report, const struct hec_repor
         hec_page_row(&page, 0, "Found", HEC_TONE_PLAIN, "%s", report->headline);
     hec_tried_page(&page, report->receipt);
     if (report->spent)
-        hec_page_row(&page, 2, "", HEC_TONE_WARN, "the budget of %.0f s ran out before all was tried (--budget-seconds)",
-                     report->budget_s);
+        hec_page_row(&page, 2, "", HEC_TONE_WARN,
+                     "the budget of %.0f s ran out before all was tried (--budget-seconds)", report->budget_s);
     if (hec_receipt_is_baseline(report->receipt)) { /* nothing to prove */
         hec_page_row(&page, 0, "Kept", HEC_TONE_BOLD, "nothing: %s",
                      report->interrupted                ? "it was interrupted before anything was proven"
