@@ -101,6 +101,13 @@ def test_a_signal_ends_the_lease(hec, machine, started, number):
     assert limit(hec, machine) == 456
 
 
+def test_without_guardian_hec_puts_back(hec, machine, started):
+    os.kill(guardian(hec), signal.SIGKILL)
+    started.communicate("")
+    assert started.returncode == 1, "the command's: it read no line"
+    assert limit(hec, machine) == 456
+
+
 def test_without_hec_and_guardian_doctor_puts_back(hec, machine, started):
     assert limit(hec, machine) == 300
     os.kill(guardian(hec), signal.SIGKILL)

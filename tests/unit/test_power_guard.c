@@ -137,7 +137,7 @@ static void count_seen(void *context, const char *path, int err, const struct he
 static void an_entry_speaks_of_its_own_device(void **state) {
     (void)state;
     struct hec_power_entry entry = example();
-    char from[300], to[300];
+    char from[400], to[400];
     int counts[2] = {0, 0};
     assert_int_equal(hec_power_journal_write(&entry, NULL), HEC_OK);
     snprintf(from, sizeof from, "%s/power-%s-cap.json", folder, entry.uuid);
