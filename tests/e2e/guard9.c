@@ -150,6 +150,14 @@ static bool wait_for_all(const char *marker) {
     return left == 0;
 }
 
+/* Until the first setting is about to be written, or the holder has ended. */
+static void wait_for_lease(pid_t holder, const char *marker, const char *folder) {
+    siginfo_t ended = {0};
+    while (entries(folder) == 0 && process_of(marker, false) &&
+           waitid(P_PID, (id_t)holder, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0)
+        pause_us(200);
+}
+
 static const char *judge(const char *path, const struct sim_setting *prior, const char *folder) {
     struct sim_setting found[DEVICES];
     read_settings(path, found);
@@ -174,13 +182,15 @@ static const char *one_round(const char *self, const char *path, const char *fol
     }
     pid_t holder = start(self, path, marker, user), guardian = 0;
     if (victim != NEITHER) {
-        pause_us(random_below(4) ? 2000 + random_below(30000) : random_below(4000));
+        if (random_below(8)) /* else while they start */
+            wait_for_lease(holder, marker, folder);
+        pause_us(random_below(20000));
         kill(holder, SIGSTOP); /* for both at once */
         guardian = victim == HOLDER ? 0 : process_of(marker, true);
         if (guardian)
             kill(guardian, SIGKILL);
         read_settings(path, found);
-        actuating += memcmp(found, prior, sizeof found) != 0;
+        actuating += memcmp(found, prior, sizeof found) != 0 || entries(folder) > 0;
         kill(holder, victim == GUARDIAN ? SIGCONT : SIGKILL);
     }
     waitpid(holder, &status, 0);
@@ -235,6 +245,6 @@ int main(int argc, char **argv) {
     printf("%d of %d rounds left something behind; killed:", failures, rounds);
     for (int v = 0; v < VICTIMS; v++)
         printf(" %s %d%s", victims[v], killed[v], v + 1 < VICTIMS ? "," : "");
-    printf("; limits were changed at %d kills\n", actuating);
+    printf("; settings were changed, or about to be, at %d kills\n", actuating);
     return failures > 0;
 }
