@@ -308,6 +308,29 @@ static void power(void **state) {
     }
 }
 
+/* Under a power limit kernels take longer, whoever launches them, and the device draws what it may. */
+static void a_limit_slows_kernels(void **state) {
+    (void)state;
+    int64_t lasted[2];
+    for (int i = 0; i < 2; i++) {
+        MUST(CU(cuCtxSynchronize)());
+        assert_int_equal(sim_world_set_cap_mw(world, 0, i ? 300000 : 700000), HEC_OK);
+        sim_world_set_now_ns(world, now_ns() + 20 * MS);
+        int64_t from = now_ns();
+        for (int k = 0; k < 100; k++)
+            launch(kernel, NULL, 2 * MS);
+        MUST(CU(cuCtxSynchronize)());
+        lasted[i] = now_ns() - from;
+        int64_t held = from + 100 * MS; /* the burst is over */
+        double watts = (double)(sim_world_energy_nj(world, 0, now_ns()) - sim_world_energy_nj(world, 0, held)) /
+                       (double)(now_ns() - held);
+        assert_true(i ? watts > 290 && watts < 300 : watts > 520 && watts < 535);
+    }
+    assert_int_equal(sim_world_set_cap_mw(world, 0, 700000), HEC_OK);
+    assert_true(lasted[0] > 200 * MS && lasted[0] < 202 * MS);
+    assert_true(lasted[1] > 240 * MS && lasted[1] < 300 * MS);
+}
+
 struct heard {
     int ops[SIM_OP_API + 1], calls[2];
     struct sim_op last[SIM_OP_API + 1];
@@ -409,6 +432,7 @@ int main(void) {
         cmocka_unit_test(graphs),
         cmocka_unit_test(functions),
         cmocka_unit_test(power),
+        cmocka_unit_test(a_limit_slows_kernels),
         cmocka_unit_test(listeners_hear_all),
         cmocka_unit_test(does_not_survive_a_fork),
         cmocka_unit_test(contexts),
