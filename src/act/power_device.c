@@ -193,7 +193,7 @@ static int write_code(const struct hec_nvml *nvml, const struct hec_power_device
 
 int hec_power_device_write(const struct hec_power_machine *machine, const struct hec_power_device *device,
                            enum hec_power_knob knob, int64_t value, bool enforced, struct hec_why *why) {
-    int64_t now;
+    int64_t now = 0;
     unsigned holds = 0;
     char asked[32], found[32];
     hec_power_value_words(knob, value, asked);

@@ -11,7 +11,9 @@
 #ifndef HEC_ACT_POWER_GUARD_H
 #define HEC_ACT_POWER_GUARD_H
 
-#include "act/power_journal.h"
+#include "act/power_entry.h"
+
+#include <stdbool.h>
 
 struct hec_power_options {
     const char *

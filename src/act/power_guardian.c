@@ -1,5 +1,6 @@
 #include "act/power_guardian.h"
 
+#include "act/power_journal.h"
 #include "act/power_restore.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 #include "act/power_restore.h"
 
+#include "act/power_journal.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -83,8 +83,9 @@ static void print_list(void) {
 }
 
 static void print_one(const struct hec_lever_row *row) {
-    printf("%s%s%s%s (%s; risk: %s)\n", row->name, row->value[0] ? "[=" : "", row->value, row->value[0] ? "]" : "",
-           hec_lever_place_name(row->place), hec_lever_risk_name(row->risk));
+    bool may = row->value[0] && !hec_lever_needs_value(row);
+    printf("%s%s%s%s%s (%s; risk: %s)\n", row->name, may ? "[" : "", row->value[0] ? "=" : "", row->value,
+           may ? "]" : "", hec_lever_place_name(row->place), hec_lever_risk_name(row->risk));
     printf("  what     ");
     hec_help_fold(row->what, 11, 11);
     if (row->needs[0]) {

@@ -1,6 +1,7 @@
 /* What the power guard has not put back, as rows for `hec doctor`, and putting it back. */
 #include "act/power_device.h"
 #include "act/power_guard.h"
+#include "act/power_journal.h"
 #include "cli/checks.h"
 #include "launch/descendants.h"
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "act/power_guard.h"
+#include "act/power_journal.h"
 #include "act/power_restore.h"
 #include "sim/state.h"
 
