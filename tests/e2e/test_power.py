@@ -23,7 +23,7 @@ def limit(hec, machine):
     return hec.report("limit.hec")["devices"][0]["power_w"]["limit"]
 
 
-def play(hec, *words, case="healthy-train", seconds=1):
+def play(hec, *words, case="healthy-train", seconds=0.6):
     done = hec("run", "-q", "-f", "-o", "run.hec", "--sim", *words, "--", BINARY, "sim", case, "--seconds", seconds, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), hec.report("run.hec")
