@@ -102,11 +102,24 @@ const struct hec_layer *hec_trials_layer(const struct hec_trials *t) {
     return t->layer;
 }
 
-static void read_tail(FILE *output, char tail[HEC_TRIAL_TAIL]) {
+#define OUTPUT_READ 65536 /* launchers of several processes print long summaries after the error itself */
+
+/* Why it failed, and the last of what it printed. */
+static int read_output(FILE *output, struct hec_trial_end *end, struct hec_why *why) {
+    char *text = calloc(1, OUTPUT_READ + 1);
     size_t got = 0;
-    if (fseek(output, -(HEC_TRIAL_TAIL - 1), SEEK_END) == 0 || fseek(output, 0, SEEK_SET) == 0)
-        got = fread(tail, 1, HEC_TRIAL_TAIL - 1, output);
-    tail[got] = '\0';
+    if (!text)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for what the command printed");
+    if (fseek(output, -OUTPUT_READ, SEEK_END) == 0 || fseek(output, 0, SEEK_SET) == 0)
+        got = fread(text, 1, OUTPUT_READ, output);
+    for (size_t i = 0; i < got; i++)
+        text[i] = text[i] ? text[i] : ' ';
+    size_t kept = got < HEC_TRIAL_TAIL ? got : HEC_TRIAL_TAIL - 1;
+    memcpy(end->tail, text + got - kept, kept + 1);
+    if (hec_trial_failed(end))
+        end->failure = hec_failure_of(end->exit_status, text);
+    free(text);
+    return HEC_OK;
 }
 
 static int run(const struct hec_session_options *options,
@@ -164,7 +177,8 @@ int hec_trials_run(struct hec_trials *t, char **command, const struct hec_lever_
         options.command = command;
         options.command_output = fileno(output);
         err = run(&options, measure, context, end, why);
-        read_tail(output, end->tail);
+        if (err >= 0)
+            err = read_output(output, end, why);
         fclose(output);
     } else if (err == HEC_OK) {
         err = hec_fail(why, hec_err_from_errno(errno), "no file for what the command prints: %s", strerror(errno));

@@ -10,6 +10,7 @@
 #define HEC_ACT_TRIALS_H
 
 #include "act/caches.h"
+#include "act/failure.h"
 #include "act/levers.h"
 #include "launch/layer.h"
 #include "launch/session.h"
@@ -40,6 +41,7 @@ struct hec_trial_end {
     int signal;
     enum hec_stopped stopped;  /* by options.session.stop: the exit status is then no failure */
     int asked;                 /* the signal by which a user asked to end it all; 0: none */
+    enum hec_failure failure;  /* why the command failed, where hec_trial_failed */
     double seconds;            /* of the command */
     char tail[HEC_TRIAL_TAIL]; /* the last of what it printed */
 };

@@ -3,10 +3,12 @@
 #include "base/clock.h"
 #include "diagnose/joules_between.h"
 #include "diagnose/pass.h"
+#include "diagnose/quantile.h"
 #include "diagnose/steady.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BLOCK_LEAST_NS (HEC_NS_PER_S / 4) /* 12 samples of a power history */
@@ -168,6 +170,23 @@ static int add_joules(const struct hec_summary_input *input, const struct hec_su
 
 /* ---- the whole ---- */
 
+/* Of the steps that the blocks hold. */
+static int time_steps(const struct part *part, const struct hec_steady *steady, struct hec_paced *out) {
+    size_t first = part->steps->count - steady->steps;
+    double *seconds = malloc(steady->steps * sizeof *seconds);
+    if (!seconds)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < steady->steps; i++) {
+        const struct hec_step *step = &part->steps->list[first + i];
+        seconds[i] = (double)(step->end_ns - step->start_ns) / HEC_NS_PER_S;
+    }
+    struct hec_quantiles of = hec_quantiles_of(seconds, steady->steps);
+    out->step_p50 = of.median;
+    out->step_p99 = of.p99;
+    free(seconds);
+    return HEC_OK;
+}
+
 int hec_paced_build(const struct hec_pass *pass, const struct hec_summary_input *input, const struct hec_summary *s,
                     int64_t end_ns, struct hec_paced *out, struct hec_why *why) {
     const struct hec_unit_summary *unit = s->unit_count && s->units[0].count > 0 ? &s->units[0] : NULL;
@@ -175,8 +194,12 @@ int hec_paced_build(const struct hec_pass *pass, const struct hec_summary_input 
     struct hec_steady steady = hec_steady_of(part.steps);
     int64_t from_ns = 0, to_ns = end_ns;
     memset(out, 0, sizeof *out);
+    out->step_p50 = out->step_p99 = NAN;
     if (steady.known) {
         by_steps(&part, s, &steady);
+        int err = time_steps(&part, &steady, out);
+        if (err)
+            return err;
     } else {
         part.steps = NULL;
         if (!unit)

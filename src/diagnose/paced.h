@@ -34,7 +34,8 @@ struct hec_paced {
     struct hec_paced_block whole; /* the sum of them */
     int count;                    /* 0: there is no such part */
     enum hec_paced_work work;
-    char unit[64]; /* what units count; "" unknown */
+    char unit[64];             /* what units count; "" unknown */
+    double step_p50, step_p99; /* durations of whole.steps, seconds; NAN: there are none */
 };
 
 /* For a pass that is open (pass.h) and a summary with devices, their use and energy, and units. 0, HEC_ERR_NOMEM or what the

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "prove/blocks.h"
-#include "prove/spread.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -144,9 +143,10 @@ static bool gather(struct side side[2], const struct quantity *q, const struct h
     return paired;
 }
 
-/* What the steps of one run say of its own figure, as the variance of its log. Of a whole run: by what a step, a unit or a second of
- * the steady part takes, for the share that this part has; what comes before and after is taken as it was. */
-static int within(const struct hec_trial *trial, const struct quantity *q, struct hec_spread *spread) {
+/* Of a whole run: by what a step, a unit or a second of the steady part takes, for the share that this part has; what comes before and
+ * after is taken as it was. */
+int hec_quantity_within(enum hec_quantity quantity, const struct hec_trial *trial, struct hec_spread *spread) {
+    const struct quantity *q = &quantities[quantity];
     enum column by = q->by;
     double share = 1;
     *spread = (struct hec_spread){NAN, NAN};
@@ -191,7 +191,7 @@ static int spreads(const struct side side[2], bool paired, const struct quantity
         if (side[k].count > 1)
             of[k] = hec_spread_mean(side[k].weight, side[k].residual, side[k].count);
         else
-            error = within(side[k].trial[0], q, &of[k]);
+            error = hec_quantity_within((enum hec_quantity)(q - quantities), side[k].trial[0], &of[k]);
         if (error)
             return error;
     }

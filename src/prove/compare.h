@@ -14,6 +14,7 @@
 #ifndef HEC_PROVE_COMPARE_H
 #define HEC_PROVE_COMPARE_H
 
+#include "prove/spread.h"
 #include "prove/trial.h"
 
 /* What is compared. Less is better, where nothing else is said. */
@@ -62,6 +63,8 @@ int hec_compare(const struct hec_trial *a, int count_a, const struct hec_trial *
 bool hec_quantity_of_whole_runs(enum hec_quantity quantity);
 /* What a trial says of it; NAN: not measured, or 0. */
 double hec_quantity_value(enum hec_quantity quantity, const struct hec_trial *trial);
+/* What the blocks of one trial say of its own figure: the variance of its log; NAN: nothing. HEC_ERR_NOMEM. */
+int hec_quantity_within(enum hec_quantity quantity, const struct hec_trial *trial, struct hec_spread *spread);
 /* 1: more is better; -1: less is; 0: neither. */
 int hec_quantity_better(enum hec_quantity quantity);
 

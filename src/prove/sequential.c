@@ -79,9 +79,30 @@ struct hec_look hec_sequential_look(const double *a, const double *b, int count,
     return look;
 }
 
-bool hec_sequential_b_first(uint64_t seed, int pair) {
-    uint64_t x = seed + (uint64_t)(pair / 2 + 1) * UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+static uint64_t draw(uint64_t *state) {
+    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return ((x ^ x >> 31) & 1) ^ (pair & 1);
+    return x ^ x >> 31;
+}
+
+bool hec_sequential_b_first(uint64_t seed, int pair) {
+    uint64_t state = seed + (uint64_t)(pair / 2) * UINT64_C(0x9e3779b97f4a7c15);
+    return (draw(&state) & 1) ^ (pair & 1);
+}
+
+void hec_sequential_order(uint64_t seed, int round, int arms, int *order) {
+    uint64_t state = seed + (uint64_t)(round / 2 + 1) * UINT64_C(0xd1342543de82ef95);
+    for (int i = 0; i < arms; i++)
+        order[i] = i;
+    for (int i = arms - 1; i > 0; i--) { /* Fisher and Yates; the bias of the modulus is below 1e-17 */
+        int with = (int)(draw(&state) % (uint64_t)(i + 1)), kept = order[i];
+        order[i] = order[with];
+        order[with] = kept;
+    }
+    for (int i = 0; i < arms / 2 && round % 2; i++) {
+        int kept = order[i];
+        order[i] = order[arms - 1 - i];
+        order[arms - 1 - i] = kept;
+    }
 }

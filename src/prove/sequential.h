@@ -49,4 +49,7 @@ struct hec_look hec_sequential_look(const double *a, const double *b, int count,
 /* Whether B goes first in this pair: drawn, one of either order in every two pairs, so that a steady drift cancels. */
 bool hec_sequential_b_first(uint64_t seed, int pair);
 
+/* The same for any number of arms: order[arms] of a round, drawn for every two rounds and reversed in the second. */
+void hec_sequential_order(uint64_t seed, int round, int arms, int *order);
+
 #endif

@@ -1,0 +1,27 @@
+/* Inside src/prove: the trials of a sweep by setting and round, and what they say of one setting or of two. */
+#ifndef HEC_PROVE_SWEEP_TABLE_H
+#define HEC_PROVE_SWEEP_TABLE_H
+
+#include "prove/sweep.h"
+
+#define HEC_SWEEP_CONFIDENCE 0.95
+#define HEC_SWEEP_ROUNDS_MOST 100
+
+struct hec_sweep_table {
+    const struct hec_sweep_plan *plan;
+    enum hec_sweep_objective objective;
+    bool by_run;
+    int rounds;
+    const struct hec_sweep_trial *at[HEC_SWEEP_ARMS_MOST][HEC_SWEEP_ROUNDS_MOST]; /* NULL: none that ran */
+};
+
+void hec_sweep_table_make(const struct hec_sweep_plan *plan, const struct hec_sweep_trial *trials, int count,
+                          struct hec_sweep_table *out);
+struct hec_sweep_interval hec_sweep_figure(const struct hec_sweep_table *table, enum hec_sweep_figure figure, int arm);
+/* Of `arm` by `to`, from the rounds that both ran in. */
+struct hec_sweep_interval hec_sweep_ratio(const struct hec_sweep_table *table, enum hec_sweep_figure figure, int arm,
+                                          int to, double confidence);
+/* Of a set: the one with the most (or, of what should be small, the least) in paired rounds; -1: it is known of none. */
+int hec_sweep_best(const struct hec_sweep_table *table, enum hec_sweep_figure figure, uint64_t set);
+
+#endif
