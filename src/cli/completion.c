@@ -69,6 +69,7 @@ static void bash_operands(int verb) {
         puts(";;");
         break;
     case HEC_OPERAND_COMMAND:
+    case HEC_OPERAND_SETTINGS:
         puts("COMPREPLY=($(compgen -c -f -- \"$cur\")) ;;");
         break;
     case HEC_OPERAND_RUN:
@@ -173,6 +174,7 @@ static void zsh_operands(enum hec_operand operand) {
         puts(" ;;");
         break;
     case HEC_OPERAND_COMMAND:
+    case HEC_OPERAND_SETTINGS:
         puts(" \\\n        '*::command:_normal' ;;");
         break;
     case HEC_OPERAND_RUN:
