@@ -91,7 +91,7 @@ static void estimate(const struct hec_sweep_table *table, struct hec_sweep_resul
     for (int i = 0; i < out->arms; i++)
         for (int f = 0; f < HEC_SWEEP_FIGURES; f++) {
             out->arm[i].figure[f] = hec_sweep_figure(table, f, i);
-            out->arm[i].to_first[f] = hec_sweep_ratio(table, f, i, 0, HEC_SWEEP_CONFIDENCE);
+            out->arm[i].to_first[f] = hec_sweep_ratio(table, f, i, 0, HEC_SWEEP_OF_ONE);
             out->measured |= f == HEC_SWEEP_OBJECTIVE && isfinite(out->arm[i].figure[f].value);
         }
 }
@@ -134,7 +134,7 @@ static void find_plateau(const struct hec_sweep_table *table, uint64_t ran, stru
         for (int at = place_of(line, line->best) + step; at >= 0 && at < line->count; at += step) {
             int arm = line->arm[at];
             struct hec_sweep_interval ratio =
-                hec_sweep_ratio(table, HEC_SWEEP_SPEED, arm, line->best, HEC_SWEEP_CONFIDENCE);
+                hec_sweep_ratio(table, HEC_SWEEP_SPEED, arm, line->best, HEC_SWEEP_OF_ONE);
             if (!(ran >> arm & 1) || ratio.high < least)
                 break;
             if (!isfinite(ratio.low)) {
@@ -164,10 +164,10 @@ static void find_cliff(const struct hec_sweep_table *table, uint64_t ran, uint64
         if (at > best_place && !runs)
             cliff = HEC_SWEEP_CLIFF_END;
         else if (at > best_place &&
-                 hec_sweep_ratio(table, HEC_SWEEP_SPEED, arm, line->best, HEC_SWEEP_CONFIDENCE).high < 1 - more)
+                 hec_sweep_ratio(table, HEC_SWEEP_SPEED, arm, line->best, HEC_SWEEP_OF_ONE).high < 1 - more)
             cliff = HEC_SWEEP_CLIFF_SPEED;
         else if (frugal_place >= 0 && at > frugal_place && runs &&
-                 hec_sweep_ratio(table, HEC_SWEEP_JOULES, arm, frugal, HEC_SWEEP_CONFIDENCE).low > 1 + more)
+                 hec_sweep_ratio(table, HEC_SWEEP_JOULES, arm, frugal, HEC_SWEEP_OF_ONE).low > 1 + more)
             cliff = HEC_SWEEP_CLIFF_JOULES;
         if (cliff && !line->cliff) {
             line->cliff = cliff;
@@ -218,7 +218,7 @@ static bool dominates(const struct hec_sweep_table *table, int by, int arm) {
     static const enum hec_sweep_figure figures[] = {HEC_SWEEP_JOULES, HEC_SWEEP_SPEED, HEC_SWEEP_P99};
     bool shown = false;
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        struct hec_sweep_interval r = hec_sweep_ratio(table, figures[i], by, arm, HEC_SWEEP_CONFIDENCE);
+        struct hec_sweep_interval r = hec_sweep_ratio(table, figures[i], by, arm, HEC_SWEEP_OF_ALL);
         bool more = figures[i] == HEC_SWEEP_SPEED;
         if (isnan(r.value) && isnan(hec_sweep_figure(table, figures[i], arm).value))
             continue; /* nothing is known of it that another could beat */
@@ -300,27 +300,24 @@ static bool at_most(const struct hec_sweep_plan *plan, int arm, int other) {
     return true;
 }
 
-/* At the confidence that all comparisons with the first setting share (Bonferroni), for the best was chosen among them. */
-static bool shown_better_than_first(const struct hec_sweep_table *table, uint64_t eligible, int arm) {
-    int others = __builtin_popcountll(eligible & ~UINT64_C(1));
-    double confidence = 1 - (1 - HEC_SWEEP_CONFIDENCE) / (others > 1 ? others : 1);
-    return hec_sweep_ratio(table, HEC_SWEEP_OBJECTIVE, arm, 0, confidence).high < 1;
+static bool shown_better_than_first(const struct hec_sweep_table *table, int arm) {
+    return hec_sweep_ratio(table, HEC_SWEEP_OBJECTIVE, arm, 0, HEC_SWEEP_OF_ALL).high < 1;
 }
 
 static void recommend(const struct hec_sweep_table *table, uint64_t eligible, struct hec_sweep_result *out) {
     double tie = 1 + hec_sweep_limit(HEC_SWEEP_TIE);
     out->best = out->recommended = hec_sweep_best(table, HEC_SWEEP_OBJECTIVE, eligible);
     for (int i = 0; i < out->arms && out->best >= 0; i++) {
-        struct hec_sweep_interval r = hec_sweep_ratio(table, HEC_SWEEP_OBJECTIVE, i, out->best, HEC_SWEEP_CONFIDENCE);
+        struct hec_sweep_interval r = hec_sweep_ratio(table, HEC_SWEEP_OBJECTIVE, i, out->best, HEC_SWEEP_OF_ONE);
         if (!(eligible >> i & 1) || r.low > 1)
             continue;
         out->alike |= UINT64_C(1) << i;
         if (r.value <= tie && at_most(table->plan, i, out->recommended))
             out->recommended = i;
     }
-    if (out->best < 0 || !(eligible & 1) || shown_better_than_first(table, eligible, out->recommended))
+    if (out->best < 0 || !(eligible & 1) || shown_better_than_first(table, out->recommended))
         return;
-    if (shown_better_than_first(table, eligible, out->best)) {
+    if (shown_better_than_first(table, out->best)) {
         out->recommended = out->best;
     } else if (out->recommended == 0 || !at_most(table->plan, out->recommended, 0)) {
         out->recommended = 0;
@@ -333,7 +330,7 @@ static void find_worse(const struct hec_sweep_table *table, uint64_t ran, struct
     for (int i = 1; i < out->arms && out->best >= 0; i++)
         out->arm[i].clearly_worse =
             ran >> i & 1 && out->arm[i].trials > 1 &&
-            hec_sweep_ratio(table, HEC_SWEEP_OBJECTIVE, i, out->best, HEC_SWEEP_CONFIDENCE).low > more;
+            hec_sweep_ratio(table, HEC_SWEEP_OBJECTIVE, i, out->best, HEC_SWEEP_OF_ONE).low > more;
 }
 
 void hec_sweep_judge(const struct hec_sweep_plan *plan, const struct hec_sweep_trial *trials, int count,

@@ -1,5 +1,7 @@
 #include "prove/sweep_table.h"
 
+#include "prove/student.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -136,6 +138,12 @@ void hec_sweep_table_make(const struct hec_sweep_plan *plan, const struct hec_sw
         out->at[t->arm][t->round] = t;
         out->rounds = t->round + 1 > out->rounds ? t->round + 1 : out->rounds;
     }
+    for (int of = 0; of < HEC_SWEEP_OF; of++) {
+        int comparisons = of == HEC_SWEEP_OF_ALL && plan->arms > 2 ? plan->arms - 1 : 1;
+        out->confidence[of] = 1 - (1 - HEC_SWEEP_CONFIDENCE) / comparisons;
+        for (int n = 2; n <= out->rounds; n++)
+            out->times[of][n] = hec_student_quantile((1 + out->confidence[of]) / 2, n - 1);
+    }
     out->by_run = goes_by_run(out);
     out->objective = plan->objective == HEC_SWEEP_BY_TIME || joules_known(out) ? plan->objective : HEC_SWEEP_BY_TIME;
 }
@@ -143,7 +151,8 @@ void hec_sweep_table_make(const struct hec_sweep_plan *plan, const struct hec_sw
 /* ---- settings ---- */
 
 /* From n logs: by how they differ; from one: by what is known within. */
-static struct hec_sweep_interval interval_of(const double *logs, int n, struct hec_spread one, double confidence) {
+static struct hec_sweep_interval interval_of(const struct hec_sweep_table *t, const double *logs, int n,
+                                             struct hec_spread one, enum hec_sweep_of of) {
     double weight[HEC_SWEEP_ROUNDS_MOST], residual[HEC_SWEEP_ROUNDS_MOST], mean = 0;
     if (!n)
         return NOTHING;
@@ -153,7 +162,8 @@ static struct hec_sweep_interval interval_of(const double *logs, int n, struct h
         weight[i] = 1.0 / n;
         residual[i] = logs[i] - mean;
     }
-    double half = hec_spread_half(n > 1 ? hec_spread_mean(weight, residual, n) : one, confidence);
+    double half = n > 1 ? t->times[of][n] * sqrt(hec_spread_mean(weight, residual, n).variance)
+                        : hec_spread_half(one, t->confidence[of]);
     if (half < ROUNDING) /* trials without any noise: simulated ones */
         half = ROUNDING;
     return (struct hec_sweep_interval){exp(mean), exp(mean - half), exp(mean + half)};
@@ -171,11 +181,11 @@ struct hec_sweep_interval hec_sweep_figure(const struct hec_sweep_table *t, enum
         one = t->at[arm][round];
     }
     struct hec_spread spread = n == 1 ? within_trial(t, one, figure) : (struct hec_spread){NAN, NAN};
-    return interval_of(logs, n, spread, HEC_SWEEP_CONFIDENCE);
+    return interval_of(t, logs, n, spread, HEC_SWEEP_OF_ONE);
 }
 
 struct hec_sweep_interval hec_sweep_ratio(const struct hec_sweep_table *t, enum hec_sweep_figure figure, int arm,
-                                          int to, double confidence) {
+                                          int to, enum hec_sweep_of of) {
     double logs[HEC_SWEEP_ROUNDS_MOST];
     int n = 0, last = 0;
     for (int round = 0; round < t->rounds; round++) {
@@ -191,7 +201,7 @@ struct hec_sweep_interval hec_sweep_ratio(const struct hec_sweep_table *t, enum 
     struct hec_spread spread = {NAN, NAN};
     if (n == 1)
         spread = hec_spread_sum(within_trial(t, t->at[arm][last], figure), within_trial(t, t->at[to][last], figure));
-    return interval_of(logs, n, spread, confidence);
+    return interval_of(t, logs, n, spread, of);
 }
 
 int hec_sweep_best(const struct hec_sweep_table *t, enum hec_sweep_figure figure, uint64_t set) {
@@ -207,7 +217,7 @@ int hec_sweep_best(const struct hec_sweep_table *t, enum hec_sweep_figure figure
         }
     }
     for (int arm = 0; arm < t->plan->arms && reference >= 0; arm++) {
-        double ratio = set >> arm & 1 ? hec_sweep_ratio(t, figure, arm, reference, HEC_SWEEP_CONFIDENCE).value : NAN;
+        double ratio = set >> arm & 1 ? hec_sweep_ratio(t, figure, arm, reference, HEC_SWEEP_OF_ONE).value : NAN;
         ratio = figure == HEC_SWEEP_SPEED ? 1 / ratio : ratio;
         if (ratio < least) {
             least = ratio;
