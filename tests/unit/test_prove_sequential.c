@@ -156,7 +156,36 @@ static void steps(void **state) {
     assert_true(first > 200 && first < 300);
 }
 
+/* Every arm once a round, reversed in every second one, drawn anew for every two: each is as often at each place. */
+static void orders(void **state) {
+    (void)state;
+    enum { ARMS = 7, ROUNDS = 7000 };
+    int order[ARMS], before[ARMS] = {0}, at[ARMS][ARMS] = {{0}}, same = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        bool seen[ARMS] = {false}, repeated = true;
+        hec_sequential_order(11, round, ARMS, order);
+        for (int i = 0; i < ARMS; i++) {
+            assert_true(order[i] >= 0 && order[i] < ARMS && !seen[order[i]]);
+            seen[order[i]] = true;
+            at[order[i]][i]++;
+            repeated &= order[i] == before[i];
+            if (round % 2)
+                assert_int_equal(order[i], before[ARMS - 1 - i]);
+        }
+        same += repeated;
+        for (int i = 0; i < ARMS; i++)
+            before[i] = order[i];
+    }
+    for (int i = 0; i < ARMS * ARMS; i++) /* 1000 expected; five standard deviations */
+        assert_true(at[i / ARMS][i % ARMS] > 800 && at[i / ARMS][i % ARMS] < 1200);
+    assert_true(same < 5);
+    hec_sequential_order(11, 0, ARMS, before);
+    hec_sequential_order(12, 0, ARMS, order);
+    assert_memory_not_equal(before, order, sizeof order);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rates), cmocka_unit_test(many_looks), cmocka_unit_test(steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rates), cmocka_unit_test(many_looks), cmocka_unit_test(steps),
+                                       cmocka_unit_test(orders)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
