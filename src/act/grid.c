@@ -16,7 +16,7 @@
 
 static int add_value(struct hec_grid_parameter *p, const char *text, size_t length, struct hec_why *why) {
     if (p->count == HEC_GRID_ARMS_MOST)
-        return hec_fail(why, HEC_ERR_LIMIT, "%s has more than %d values", p->name, HEC_GRID_ARMS_MOST);
+        return hec_fail(why, HEC_ERR_USAGE, "%s has more than %d values", p->name, HEC_GRID_ARMS_MOST);
     if (!length || length > VALUE_BYTES)
         return hec_fail(why, HEC_ERR_USAGE, "%s has %s", p->name,
                         length ? "a value that is too long" : "an empty value");
@@ -110,7 +110,7 @@ int hec_grid_add(struct hec_grid *grid, const char *text, struct hec_why *why) {
                         "\"%.100s\" is no NAME=VALUE,VALUE...; a name is at most %d letters, digits, '_' and '-'", text,
                         HEC_GRID_NAME - 1);
     if (grid->parameters == HEC_GRID_PARAMETERS_MOST)
-        return hec_fail(why, HEC_ERR_LIMIT, "more than %d parameters", HEC_GRID_PARAMETERS_MOST);
+        return hec_fail(why, HEC_ERR_USAGE, "more than %d parameters", HEC_GRID_PARAMETERS_MOST);
     memset(p, 0, sizeof *p);
     memcpy(p->name, text, length);
     if (find(grid, p->name) >= 0)
@@ -118,7 +118,7 @@ int hec_grid_add(struct hec_grid *grid, const char *text, struct hec_why *why) {
     if (strcmp(p->name, ACCUMULATE) == 0)
         return hec_fail(why, HEC_ERR_USAGE, "{" ACCUMULATE "} follows from --effective-batch and --batch");
     if (strcmp(p->name, "power") == 0 || strcmp(p->name, "clock") == 0)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+        return hec_fail(why, HEC_ERR_USAGE,
                         "%s is kept for the GPU's %s, which this version does not set; call the parameter otherwise",
                         p->name, p->name[0] == 'p' ? "power limit" : "clock");
     grid->parameters++; /* what it has so far is freed with it */
@@ -128,7 +128,7 @@ int hec_grid_add(struct hec_grid *grid, const char *text, struct hec_why *why) {
     order(p);
     int64_t arms = (int64_t)(grid->arms ? grid->arms : 1) * p->count;
     if (arms > HEC_GRID_ARMS_MOST)
-        return hec_fail(why, HEC_ERR_LIMIT,
+        return hec_fail(why, HEC_ERR_USAGE,
                         "%" PRId64 " settings and more: at most %d are tried, for each is run several times", arms,
                         HEC_GRID_ARMS_MOST);
     grid->arms = (int)arms;

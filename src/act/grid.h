@@ -30,7 +30,7 @@ struct hec_grid {
 };
 
 /* "NAME=V1,V2,...": a value is a text, or a range: "32..1024*2" (doubling), "0..16+4", "0..3". An empty grid is all 0. HEC_ERR_USAGE
- * or HEC_ERR_LIMIT with a sentence. */
+ * with a sentence. */
 int hec_grid_add(struct hec_grid *grid, const char *text, struct hec_why *why);
 void hec_grid_free(struct hec_grid *grid);
 /* The parameter of that name is given as a knob. */

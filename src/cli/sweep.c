@@ -197,6 +197,13 @@ static void begin(void *context, const struct hec_race_outcome *so_far) {
     hec_progress_now(&s->run.progress, line);
 }
 
+static bool ran_any(const struct sweep *s) {
+    bool any = false;
+    for (size_t i = 0; i < s->count; i++)
+        any |= s->trials[i].end == HEC_SWEEP_RAN;
+    return any;
+}
+
 /* The next row of the table; NULL: no memory. */
 static struct hec_sweep_trial *next(struct sweep *s) {
     return hec_list_room(s->trials, s->count, s->capacity, 16) ? &s->trials[s->count] : NULL;
@@ -241,7 +248,7 @@ static int after(void *context, const struct hec_race_outcome *so_far, struct he
         hec_sweep_trial_failed(trial);
         say_failure(s, so_far, label);
     } else {
-        hec_sweep_trial_fill(&s->run.receipt, &s->run.measure.summary, s->count == 0, trial);
+        hec_sweep_trial_fill(&s->run.receipt, &s->run.measure.summary, !ran_any(s), trial);
         fprintf(stderr, "hec: %s %d: %s: %.1f s\n", so_far->round < 0 ? "warm-up" : "round",
                 so_far->round < 0 ? so_far->trials : so_far->round + 1, label, so_far->end.seconds);
     }
@@ -274,13 +281,6 @@ static int save(struct sweep *s, struct hec_why *why) {
                   : hec_keep_write(s->run.path, hec_buf_text(&text), true, why);
     hec_buf_free(&text);
     return err;
-}
-
-static bool ran_any(const struct sweep *s) {
-    bool any = false;
-    for (size_t i = 0; i < s->count; i++)
-        any |= s->trials[i].end == HEC_SWEEP_RAN;
-    return any;
 }
 
 static int rounded(void *context, const struct hec_race_outcome *so_far, struct hec_why *why) {

@@ -25,7 +25,7 @@ static void find_memory(const struct hec_summary *s, struct hec_sweep_trial *out
         if (!d->used)
             continue;
         out->devices++;
-        if (total > 0 && 1 - used / total < least) {
+        if (used > 0 && total > 0 && 1 - used / total < least) { /* 0: read before the program began */
             least = 1 - used / total;
             out->memory_bytes = used;
             out->memory_total = total;

@@ -309,7 +309,7 @@ static void recommend(const struct hec_sweep_table *table, uint64_t eligible, st
     out->best = out->recommended = hec_sweep_best(table, HEC_SWEEP_OBJECTIVE, eligible);
     for (int i = 0; i < out->arms && out->best >= 0; i++) {
         struct hec_sweep_interval r = hec_sweep_ratio(table, HEC_SWEEP_OBJECTIVE, i, out->best, HEC_SWEEP_OF_ONE);
-        if (!(eligible >> i & 1) || r.low > 1)
+        if (!(eligible >> i & 1) || r.low > tie)
             continue;
         out->alike |= UINT64_C(1) << i;
         if (r.value <= tie && at_most(table->plan, i, out->recommended))

@@ -150,8 +150,8 @@ struct hec_sweep_result {
     struct hec_sweep_line line[HEC_SWEEP_LINES_MOST];
     int lines;
     int best;        /* of the eligible, by the measured objective; -1: none is */
-    uint64_t alike;  /* eligible ones that are not shown to differ from it, itself too */
-    int recommended; /* -1: none */
+    uint64_t alike;  /* eligible ones that are not shown to be worse by more than the tie, itself too */
+    int recommended; /* the smallest of those alike that is measured within the tie; -1: none */
     bool kept;       /* it is the first setting, and none is shown to be better (at 95 % for all of them together) */
     bool headroom_waived;             /* no setting that is else eligible has it */
     double cost_joules, cost_seconds; /* of all trials; joules NAN: not measured in all that ran */

@@ -107,16 +107,13 @@ static bool by_unit(const struct hec_sweep_trial *trial) {
     return positive(trial->steady.units) > 0 && positive(trial->steady.seconds) > 0;
 }
 
-/* By units of work where every trial that ran has them; else by whole runs, where one has none and came to its own end. */
+/* By whole runs only where no trial has units of work: beside one that counts them, what another did is not known. */
 static bool goes_by_run(const struct hec_sweep_table *t) {
-    bool units = true, whole = true;
     for (int arm = 0; arm < t->plan->arms; arm++)
-        for (int round = 0; round < t->rounds; round++) {
-            const struct hec_sweep_trial *trial = t->at[arm][round];
-            units &= !trial || by_unit(trial);
-            whole &= !trial || !trial->stopped;
-        }
-    return !units && whole;
+        for (int round = 0; round < t->rounds; round++)
+            if (t->at[arm][round] && by_unit(t->at[arm][round]))
+                return false;
+    return true;
 }
 
 static bool joules_known(const struct hec_sweep_table *t) {

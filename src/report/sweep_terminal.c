@@ -19,8 +19,10 @@ static void put_advice(struct hec_page *page, const struct hec_sweep_report *r) 
     hec_page_row(page, 2, "advice", tone, "%s", hec_sweep_advice(line, r));
     for (int i = 0; i < r->result.lines && i < LINES_SHOWN; i++)
         hec_page_row(page, 2, i ? "" : "plateau", HEC_TONE_PLAIN, "%s", hec_sweep_plateau(line, r, &r->result.line[i]));
-    for (int i = 0; i < r->result.lines && i < LINES_SHOWN; i++)
-        hec_page_row(page, 2, i ? "" : "cliff", HEC_TONE_PLAIN, "%s", hec_sweep_cliff(line, r, &r->result.line[i]));
+    for (int i = 0, put = 0; i < r->result.lines && put < LINES_SHOWN; i++)
+        if (r->result.line[i].cliff || r->result.lines == 1)
+            hec_page_row(page, 2, put++ ? "" : "cliff", HEC_TONE_PLAIN, "%s",
+                         hec_sweep_cliff(line, r, &r->result.line[i]));
     if (r->result.lines > LINES_SHOWN)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "%d lines more are in --json", r->result.lines - LINES_SHOWN);
     char notes[HEC_SWEEP_NOTES][HEC_SWEEP_LINE];
@@ -53,7 +55,7 @@ static void put_arm(struct hec_page *page, const struct hec_sweep_report *r, int
                   index == r->result.recommended      ? HEC_TONE_GOOD
                   : arm->passed == HEC_SWEEP_ELIGIBLE ? HEC_TONE_PLAIN
                                                       : HEC_TONE_DIM,
-                  "%9s %9s %8s %-14.14s %8s %5s%s", number(speed, arm->figure[HEC_SWEEP_SPEED].value, 3, "/s"),
+                  "%9s %9s %8s %-16.16s %8s %5s%s", number(speed, arm->figure[HEC_SWEEP_SPEED].value, 3, "/s"),
                   number(joules, arm->figure[HEC_SWEEP_JOULES].value, 4, "J"), index ? change : "first",
                   index ? range : "", number(p99, arm->figure[HEC_SWEEP_P99].value, 3, "s"),
                   hec_format_share(memory, 1 - arm->headroom),
@@ -71,7 +73,7 @@ static void put_table(struct hec_page *page, const struct hec_sweep_report *r) {
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "", r->parameter[i].name);
     hec_page_row(page, 0, "Settings", HEC_TONE_PLAIN, "%s; a unit is a %s; %d rounds%s", names, hec_sweep_unit(r),
                  r->result.rounds, r->result.between_runs ? "" : " (of each setting)");
-    hec_page_line(page, 0, "", HEC_TONE_DIM, "%9s %9s %8.8s %-14s %8s %5s", "units/s", "a unit",
+    hec_page_line(page, 0, "", HEC_TONE_DIM, "%9s %9s %8.8s %-16s %8s %5s", "units/s", "a unit",
                   of[r->result.objective], "95 % interval", "p99 step", "mem");
     for (int i = 0; i < r->result.arms; i++)
         put_arm(page, r, i);

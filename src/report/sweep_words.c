@@ -61,7 +61,7 @@ char *hec_sweep_values(char out[HEC_SWEEP_LABEL], const struct hec_sweep_report 
 
 void hec_sweep_change(text change, text range, const struct hec_sweep_interval *ratio) {
     double low = 100 * (ratio->low - 1), high = 100 * (ratio->high - 1), value = 100 * (ratio->value - 1);
-    int decimals = hec_change_decimals(low, high, value);
+    int decimals = hec_change_decimals(low, high, value) > 0;
     change[0] = range[0] = '\0';
     if (isnan(value))
         return;
@@ -123,7 +123,7 @@ static char *against_first(line_text out, const struct hec_sweep_report *r, int 
     const struct hec_sweep_interval *ratio = &r->result.arm[arm].to_first[HEC_SWEEP_OBJECTIVE];
     char first[HEC_SWEEP_LABEL];
     double less = 100 * (1 - ratio->value), low = 100 * (1 - ratio->high), high = 100 * (1 - ratio->low);
-    int decimals = hec_change_decimals(low, high, less);
+    int decimals = hec_change_decimals(low, high, less) > 0;
     hec_sweep_label(first, r, 0);
     if (!(ratio->high < 1))
         snprintf(out, HEC_SWEEP_LINE, "not shown to differ from %s in %s a %.64s", first, objective_words(r),
@@ -135,7 +135,7 @@ static char *against_first(line_text out, const struct hec_sweep_report *r, int 
     return out;
 }
 
-/* "; batch=512 and batch=1024 are not shown to differ from it": those that are alike, but for one. */
+/* "batch=512 and batch=1024 are": those that are alike, but for one; "" where there is no other. */
 static char *alike_words(line_text out, const struct hec_sweep_report *r, int but) {
     char label[HEC_SWEEP_LABEL];
     int count = 0, total = __builtin_popcountll(r->result.alike & ~(UINT64_C(1) << but));
@@ -145,11 +145,11 @@ static char *alike_words(line_text out, const struct hec_sweep_report *r, int bu
         if (i == but || !(r->result.alike >> i & 1) || length > HEC_SWEEP_LINE - 2 * HEC_SWEEP_LABEL)
             continue;
         count++;
-        length += (size_t)snprintf(out + length, HEC_SWEEP_LINE - length, "%s%s",
+        length += (size_t)snprintf(out + length, HEC_SWEEP_LINE - length, "%s%s%s",
                                    count == 1       ? ""
                                    : count == total ? " and "
                                                     : ", ",
-                                   hec_sweep_label(label, r, i));
+                                   hec_sweep_label(label, r, i), count < total ? "" : total > 1 ? " are" : " is");
     }
     return out;
 }
@@ -189,11 +189,11 @@ char *hec_sweep_advice(line_text out, const struct hec_sweep_report *r) {
                  r->result.between_runs ? "" : "; one round shows little, more would tell");
         return out;
     }
-    snprintf(out, HEC_SWEEP_LINE, "%s: %.350s%s%.350s%s%s", label, against_first(against, r, arm), alike[0] ? "; " : "",
-             alike, alike[0] ? (strstr(alike, " and ") ? " are" : " is") : "",
-             !alike[0]               ? ""
-             : arm == r->result.best ? " not shown to differ from it"
-                                     : " not shown to differ: the smaller is recommended");
+    size_t length = (size_t)snprintf(out, HEC_SWEEP_LINE, "%s: %.350s", label, against_first(against, r, arm));
+    if (alike[0])
+        snprintf(out + length, HEC_SWEEP_LINE - length, "; %.350s not shown to take over %.0f %% %s", alike,
+                 100 * hec_sweep_limit(HEC_SWEEP_TIE),
+                 arm == r->result.best ? "more" : "less: the smaller is recommended");
     return out;
 }
 
@@ -224,6 +224,9 @@ char *hec_sweep_plateau(line_text out, const struct hec_sweep_report *r, const s
     else if (line->plateau == line->plateau_to)
         snprintf(out + length, HEC_SWEEP_LINE - length,
                  "; every other is below it by more than %.0f %%, or does not run", tolerance);
+    else if (line->plateau == line->plateau_shown && line->plateau_to == line->best)
+        snprintf(out + length, HEC_SWEEP_LINE - length, "; from %s on it is shown to be within %.0f %% of that",
+                 value_of(r, line->plateau, p), tolerance);
     else if (line->plateau == line->plateau_shown)
         snprintf(out + length, HEC_SWEEP_LINE - length, "; from %s to %s not shown to be below it by more than %.0f %%",
                  value_of(r, line->plateau, p), value_of(r, line->plateau_to, p), tolerance);

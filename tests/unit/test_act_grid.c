@@ -92,7 +92,7 @@ static void test_bad_values(void **state) {
         hec_grid_free(&grid);
     }
     assert_int_equal(add("a=0..9"), HEC_OK);
-    assert_int_equal(add("b=0..6"), HEC_ERR_LIMIT); /* 70 */
+    assert_int_equal(add("b=0..6"), HEC_ERR_USAGE); /* 70 */
     assert_non_null(strstr(why.text, "70 settings"));
     hec_grid_free(&grid);
     assert_int_equal(add("a=1"), HEC_OK);
@@ -100,7 +100,7 @@ static void test_bad_values(void **state) {
     hec_grid_free(&grid);
     for (int i = 0; i < HEC_GRID_PARAMETERS_MOST; i++)
         assert_int_equal(add((char[]){'a' + (char)i, '=', '1', 0}), HEC_OK);
-    assert_int_equal(add("z=1"), HEC_ERR_LIMIT);
+    assert_int_equal(add("z=1"), HEC_ERR_USAGE);
     hec_grid_free(&grid);
 }
 

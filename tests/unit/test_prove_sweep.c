@@ -269,6 +269,11 @@ static void test_what_is_not_known(void **state) {
         table[i].stopped = false; /* whole runs then */
     judge();
     assert_true(result.by_run && result.measured);
+    table[0].steady.units = 4000; /* one counts them: what the others did is not known */
+    judge();
+    assert_false(result.by_run);
+    for (int i = 0; i < ARMS; i++)
+        assert_int_equal(result.arm[i].passed, i == table[0].arm ? HEC_SWEEP_ELIGIBLE : HEC_SWEEP_PASSED_UNKNOWN);
     count = 0;
     for (int i = 0; i < ARMS; i++)
         add(i, 0, HEC_SWEEP_FAILED);
