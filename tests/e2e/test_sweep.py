@@ -70,7 +70,7 @@ def test_plateau_cliff_and_advice(hec):
 def test_knobs_failures_and_hangs(hec):
     """Without a device, by time: a mode that breaks and one that hangs are left out, and their output is shown."""
     env = {"PYTHONPATH": str(ROOT / "python")}
-    done = sweep(hec, "-n", 2, "--trial-limit", 2, "-k", "mode", "-k", "size=3", "--json", "mode=slow,broken,fast,hangs", "--",
+    done = sweep(hec, "-n", 2, "--trial-limit", 1, "-k", "mode", "-k", "size=3", "--json", "mode=slow,broken,fast,hangs", "--",
                  sys.executable, "-c", KNOBS, env=env)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
