@@ -27,9 +27,9 @@ enum hec_operand {
     HEC_OPERAND_COMMAND,
     HEC_OPERAND_RUN, /* run files */
     HEC_OPERAND_FILE,
-    HEC_OPERAND_CASE,  /* of hec sim */
-    HEC_OPERAND_CAUSE, /* of hec explain */
-    HEC_OPERAND_LEVER, /* of hec levers */
+    HEC_OPERAND_CASE,     /* of hec sim */
+    HEC_OPERAND_CAUSE,    /* of hec explain */
+    HEC_OPERAND_LEVER,    /* of hec levers */
     HEC_OPERAND_SETTINGS, /* of hec sweep, and a command after "--" */
 };
 

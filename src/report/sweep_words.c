@@ -149,7 +149,10 @@ static char *alike_words(line_text out, const struct hec_sweep_report *r, int bu
                                    count == 1       ? ""
                                    : count == total ? " and "
                                                     : ", ",
-                                   hec_sweep_label(label, r, i), count < total ? "" : total > 1 ? " are" : " is");
+                                   hec_sweep_label(label, r, i),
+                                   count < total ? ""
+                                   : total > 1   ? " are"
+                                                 : " is");
     }
     return out;
 }

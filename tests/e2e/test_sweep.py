@@ -90,7 +90,7 @@ def test_knobs_failures_and_hangs(hec):
 def test_effective_batch_and_markdown(hec):
     """{accumulate} follows; whole runs are compared where nobody counts work; what is fastest is the first: it is kept."""
     done = sweep(hec, "-n", 2, "--effective-batch", 64, "--md", "batch=8,16", "--", "sh", "-c",
-                 "echo $1 >>seen; sleep 0.$2", "sh", "{batch}x{accumulate}", "{batch}")
+                 "echo $1 >>seen; sleep 0.0$2", "sh", "{batch}x{accumulate}", "{batch}")
     assert done.returncode == 0, done.stderr
     assert sorted((hec.folder / "seen").read_text().split()) == ["16x4"] * 2 + ["8x8"] * 2
     assert "| batch=16 |" in done.stdout and "whole runs" in done.stdout
