@@ -41,9 +41,10 @@ static void put_arm(struct hec_page *page, const struct hec_sweep_report *r, int
     char values[HEC_SWEEP_LABEL], label[HEC_SWEEP_LABEL];
     text speed, joules, change, range, p99, memory;
     line_text why;
-    hec_format_clean(label, sizeof label, hec_sweep_values(values, r, index), page->utf8);
+    hec_format_clean(label, sizeof label, hec_sweep_values(values, r, index),
+                     page->utf8); /* bytes, so never wider than it seems */
     if (strlen(label) > 10) {
-        hec_page_line(page, 2, label, HEC_TONE_PLAIN, "%s", "");
+        hec_page_line(page, 2, "", HEC_TONE_PLAIN, "%s", label);
         label[0] = '\0';
     }
     if (!arm->trials) {

@@ -157,24 +157,28 @@ static char *alike_words(line_text out, const struct hec_sweep_report *r, int bu
     return out;
 }
 
+/* By what most of those say that ran, or of all where none did. */
 static char *nothing_words(line_text out, const struct hec_sweep_report *r) {
-    int of[HEC_SWEEP_PASSED_COUNT] = {0}, most = HEC_SWEEP_PASSED_END, ran = 0;
-    line_text why;
-    for (int i = 0; i < r->result.arms; i++) {
-        of[r->result.arm[i].passed]++;
-        ran += r->result.arm[i].passed != HEC_SWEEP_PASSED_END;
-    }
-    for (int p = HEC_SWEEP_PASSED_UNKNOWN; p < HEC_SWEEP_PASSED_COUNT; p++)
-        most = of[p] > (ran && most == HEC_SWEEP_PASSED_END ? 0 : of[most]) ? p : most;
+    line_text why, other;
+    int most = 0;
+    bool ran = false;
     for (int i = 0; i < r->result.arms; i++)
-        if ((int)r->result.arm[i].passed == most) {
-            snprintf(out, HEC_SWEEP_LINE, "nothing: %d of %d settings: %.200s%s", of[most], r->result.arms,
-                     hec_sweep_why(why, r, i),
-                     most == HEC_SWEEP_PASSED_SLOW_OPEN || most == HEC_SWEEP_PASSED_P99_OPEN
-                         ? "; more rounds may show it"
-                         : "");
-            break;
-        }
+        ran |= r->result.arm[i].passed != HEC_SWEEP_PASSED_END;
+    out[0] = '\0';
+    for (int i = 0; i < r->result.arms; i++) {
+        enum hec_sweep_passed passed = r->result.arm[i].passed;
+        int alike = 0;
+        hec_sweep_why(why, r, i);
+        for (int k = 0; k < r->result.arms; k++)
+            alike += strcmp(why, hec_sweep_why(other, r, k)) == 0;
+        if (alike <= most || (ran && passed == HEC_SWEEP_PASSED_END))
+            continue;
+        most = alike;
+        snprintf(out, HEC_SWEEP_LINE, "nothing: %d of %d settings: %.300s%s", alike, r->result.arms, why,
+                 passed == HEC_SWEEP_PASSED_SLOW_OPEN || passed == HEC_SWEEP_PASSED_P99_OPEN
+                     ? "; more rounds may show it"
+                     : "");
+    }
     return out;
 }
 
@@ -293,9 +297,9 @@ int hec_sweep_notes(const struct hec_sweep_report *r, char out[HEC_SWEEP_NOTES][
         snprintf(
             out[count++], HEC_SWEEP_LINE,
             "one trial of each setting: intervals are from within trials, and do not contain what trials differ by");
-    if (result->objective != r->plan.objective)
+    if (result->measured && result->objective != r->plan.objective)
         snprintf(out[count++], HEC_SWEEP_LINE, "joules are not known: settings are judged by time");
-    if (result->by_run)
+    if (result->measured && result->by_run)
         snprintf(out[count++], HEC_SWEEP_LINE,
                  "no unit of work is known of all trials: figures are of whole runs, which must do the same work");
     else if (strcmp(r->conditions.unit, "step") == 0)

@@ -131,6 +131,8 @@ static void test_steps(void **state) {
         assert_near(paced.whole.units, 97 * 64, 1e-6);
         assert_near(paced.whole.seconds, 97 * 0.25, 1e-6);
         assert_near(paced.whole.joules, device_count * truth(3.7, 27.95), device_count * 8);
+        assert_near(paced.step_p50, 0.2, 1e-6);
+        assert_near(paced.step_p99, 0.2, 1e-6);
         double at = 3.7;
         for (int i = 0; i < paced.count; i++) {
             const struct hec_paced_block *b = &paced.block[i];
@@ -178,8 +180,8 @@ static void test_units_given(void **state) {
 static void test_odd_steps(void **state) {
     (void)state;
     begin(1, 1);
-    for (int k = 0; k < 10; k++)
-        step(10, 2 + 2.0 * k, 4.5 + 2.0 * k, 8);
+    for (int k = 0; k < 10; k++) /* those before the steady part are longer */
+        step(10, 2 + 2.0 * k - (k < 3), 4.5 + 2.0 * k, 8);
     units("sample", 80);
     build();
     assert_adds_up();
@@ -187,12 +189,14 @@ static void test_odd_steps(void **state) {
     assert_near(paced.whole.steps, 7, 0);
     assert_near(paced.whole.seconds, 14, 1e-6);
     assert_near(paced.whole.joules, truth(8.5, 22.5), 8);
+    assert_near(paced.step_p99, 2.5, 1e-6);
     begin(1, 1);
     for (int k = 0; k < 8; k++)
         step(10, 5, 5, 8);
     units("sample", 64);
     build();
     assert_int_equal(paced.work, HEC_PACED_EVENLY); /* no length: no steady part */
+    assert_true(isnan(paced.step_p50) && isnan(paced.step_p99));
     assert_adds_up();
 }
 

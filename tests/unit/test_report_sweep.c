@@ -1,0 +1,205 @@
+/* A sweep in words: what is recommended and why not, on a page, in Markdown and as JSON. */
+#include "report/sweep.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schema_keys.h"
+
+#define SETTINGS 6
+
+static char *command[] = {"python3", "train.py", "--batch", "{batch}", "--note", "a | b\n\033[31mred", NULL};
+static char *values[] = {"32", "64", "128", "256", "512", "1024"};
+static struct hec_sweep_trial trials[64];
+static struct hec_sweep_report report;
+
+static void add(int arm, int round, enum hec_sweep_end end, double speed, double joules) {
+    struct hec_sweep_trial *t = &trials[report.trial_count++];
+    double off = round ? 1.002 : 0.998;
+    *t = (struct hec_sweep_trial){.arm = arm,
+                                  .round = round,
+                                  .end = end,
+                                  .exit_status = end == HEC_SWEEP_FAILED ? 3 : 0,
+                                  .stopped = true,
+                                  .step_p50 = 0.02,
+                                  .step_p99 = 0.03 * off,
+                                  .steps_seen = 150,
+                                  .memory_bytes = 8e9 + 1e10 * arm,
+                                  .memory_total = 80e9,
+                                  .devices = 1};
+    t->steady = (struct hec_trial_block){10 * off, joules * speed * 10, speed * 10, 150};
+    t->run = (struct hec_trial_block){12, joules * speed * 10 + 100, speed * 11, 160};
+}
+
+/* Saturates at 256; 1024 does not fit. */
+static void begin(int rounds) {
+    static const double speed[] = {300, 590, 1150, 2000, 2010}, joules[] = {1, 0.6, 0.4, 0.300, 0.301};
+    report = (struct hec_sweep_report){.plan = {.parameters = 1, .arms = SETTINGS, .max_slowdown = NAN, .max_p99 = NAN},
+                                       .rounds = rounds,
+                                       .trials = trials,
+                                       .seed = UINT64_MAX};
+    report.parameter[0] = (struct hec_sweep_parameter){"batch", values, SETTINGS, false};
+    report.plan.parameter[0].count = SETTINGS;
+    report.plan.parameter[0].ordered = true;
+    for (int i = 0; i < SETTINGS; i++)
+        report.plan.parameter[0].value[i] = atof(values[i]);
+    strcpy(report.conditions.unit, "sample");
+    for (char **word = command; *word; word++)
+        hec_receipt_add_word(&report.conditions, &report.conditions.command[0], *word);
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < SETTINGS - 1; i++)
+            add(i, round, HEC_SWEEP_RAN, speed[i], joules[i]);
+    add(SETTINGS - 1, 0, HEC_SWEEP_DEVICE_MEMORY, NAN, NAN);
+    report.tail[SETTINGS - 1] = strdup("CUDA out of memory\n");
+}
+
+static void judge(void) {
+    hec_sweep_judge(&report.plan, trials, report.trial_count, &report.result);
+}
+
+static void end(void) {
+    for (int i = 0; i < HEC_SWEEP_ARMS_MOST; i++)
+        free(report.tail[i]);
+    hec_receipt_free(&report.conditions);
+}
+
+static int terminal(const struct hec_sweep_report *r, struct hec_buf *out) {
+    const struct hec_report_style style = {.columns = 80};
+    return hec_sweep_terminal(r, &style, out);
+}
+
+static char *text_of(int (*make)(const struct hec_sweep_report *, struct hec_buf *)) {
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 22);
+    assert_int_equal(make(&report, &out), 0);
+    char *text = strdup(hec_buf_text(&out));
+    hec_buf_free(&out);
+    assert_null(strchr(text, '\033'));
+    return text;
+}
+
+/* Lines are joined: where they break is the page's matter. */
+static void assert_says(int (*make)(const struct hec_sweep_report *, struct hec_buf *), const char *sentence) {
+    char *text = text_of(make), *to = text;
+    for (const char *from = text; *from; from++)
+        if ((*from != ' ' && *from != '\n') || (to > text && to[-1] != ' '))
+            *to++ = *from == '\n' ? ' ' : *from;
+    *to = '\0';
+    if (!strstr(text, sentence))
+        fail_msg("\"%s\" is not in: %s", sentence, text);
+    free(text);
+}
+
+static void test_advice(void **state) {
+    (void)state;
+    begin(2);
+    judge();
+    assert_says(terminal, "batch=256: 70.0 % less energy a sample than batch=32");
+    assert_says(terminal, "batch=512 is not shown to take over 2 % more");
+    assert_says(terminal, "batch: 1024 out of device memory");
+    assert_says(terminal, "the most units/s at 512; from 256 on it is shown to be within 5 % of that");
+    assert_says(hec_sweep_markdown, "**batch=256: 70.0 % less energy a sample than batch=32");
+    assert_says(hec_sweep_markdown, "a \\| b");
+    report.result.kept = true;
+    report.result.recommended = 0;
+    assert_says(terminal, "batch=32, the first setting: no other is shown to take less energy a sample");
+    end();
+}
+
+static void test_nothing(void **state) {
+    (void)state;
+    begin(2);
+    report.plan.max_p99 = 0.02;
+    judge();
+    assert_says(terminal, "nothing: 5 of 6 settings: p99 of a step over 20.0 ms");
+    report.plan.max_p99 = 0.03;
+    judge();
+    assert_says(terminal, "p99 of a step not shown to be within 30.0 ms; more rounds may show it");
+    end();
+    begin(0);
+    for (int i = 0; i < SETTINGS; i++)
+        add(i, 0, HEC_SWEEP_FAILED, NAN, NAN);
+    judge();
+    assert_says(terminal, "nothing: 5 of 6 settings: failed: exit status 3");
+    end();
+}
+
+static void test_notes(void **state) {
+    (void)state;
+    begin(1);
+    strcpy(report.conditions.unit, "step");
+    report.state = HEC_SWEEP_SPENT;
+    judge();
+    assert_says(terminal, "for its budget was spent");
+    assert_says(terminal, "do not contain what trials differ by");
+    assert_says(terminal, "settings that change what a step does are not comparable");
+    assert_says(terminal, "how far others are below is not known");
+    end();
+}
+
+/* Names and values as long as they may be, and what a terminal must not see. */
+static void test_page(void **state) {
+    (void)state;
+    static char *strange[] = {"\033[2Jx",
+                              "a|b",
+                              "*",
+                              "ö",
+                              "a value that is rather long, and then some more of it, up to two hundred bytes of it, "
+                              "which nobody would ever write but somebody's script, that is what scripts are for",
+                              "6"};
+    begin(2);
+    report.parameter[0] = (struct hec_sweep_parameter){"a-parameter-with-a-long-name-of-31", strange, SETTINGS, true};
+    report.plan.parameter[0].ordered = false;
+    judge();
+    char *page = text_of(terminal), *markdown = text_of(hec_sweep_markdown);
+    for (const char *line = page; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > 80)
+            fail_msg("%.*s", (int)strcspn(line, "\n"), line);
+    assert_non_null(strstr(markdown, "a\\|b"));
+    free(page);
+    free(markdown);
+    end();
+}
+
+/* docs/sweep.schema.json is what `hec sweep --schema` prints, and names what is printed. */
+static void test_json(void **state) {
+    (void)state;
+    struct hec_buf out;
+    hec_buf_init(&out, 1 << 20);
+    assert_int_equal(hec_sweep_schema(&out), 0);
+    json_t *made = json_loads(hec_buf_text(&out), 0, NULL), *all = json_object_get(made, "$defs");
+    json_t *published = json_load_file(HEC_SOURCE_DIR "/docs/sweep.schema.json", 0, NULL);
+    hec_buf_free(&out);
+    if (!published || !json_equal(made, published))
+        fail_msg("docs/sweep.schema.json is old: hec sweep --schema >docs/sweep.schema.json");
+    begin(2);
+    judge();
+    char *text = text_of(hec_sweep_json);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    assert_keys(root, json_object_get(all, "sweep"), all);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "result"), "recommended")), 3);
+    assert_int_equal(json_array_size(json_object_get(root, "trials")), 11);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(root, "plan"), "seed")),
+                        "18446744073709551615");
+    json_decref(root);
+    json_decref(made);
+    json_decref(published);
+    free(text);
+    end();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_advice), cmocka_unit_test(test_nothing), cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_page),   cmocka_unit_test(test_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
