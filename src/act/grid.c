@@ -1,5 +1,7 @@
 #include "act/grid.h"
 
+#include "act/levers.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -95,6 +97,25 @@ static void order(struct hec_grid_parameter *p) {
 
 /* ---- parameters ---- */
 
+/* Names of parameters that are levers. */
+static const struct {
+    const char *name, *lever, *what;
+} reserved[] = {{"power", "power_cap", "power limit"}, {"clock", "clock", "clock"}};
+
+static int reserve(struct hec_grid_parameter *p, struct hec_why *why) {
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
+        if (strcmp(p->name, reserved[i].name) != 0)
+            continue;
+        if (!hec_lever_find(reserved[i].lever))
+            return hec_fail(
+                why, HEC_ERR_USAGE,
+                "%s is kept for the GPU's %s, which this version does not set; call the parameter otherwise", p->name,
+                reserved[i].what);
+        p->lever = reserved[i].lever;
+    }
+    return HEC_OK;
+}
+
 static int find(const struct hec_grid *grid, const char *name) {
     for (int i = 0; i < grid->parameters; i++)
         if (strcmp(grid->parameter[i].name, name) == 0)
@@ -117,13 +138,11 @@ int hec_grid_add(struct hec_grid *grid, const char *text, struct hec_why *why) {
         return hec_fail(why, HEC_ERR_USAGE, "%s is given twice", p->name);
     if (strcmp(p->name, ACCUMULATE) == 0)
         return hec_fail(why, HEC_ERR_USAGE, "{" ACCUMULATE "} follows from --effective-batch and --batch");
-    if (strcmp(p->name, "power") == 0 || strcmp(p->name, "clock") == 0)
-        return hec_fail(why, HEC_ERR_USAGE,
-                        "%s is kept for the GPU's %s, which this version does not set; call the parameter otherwise",
-                        p->name, p->name[0] == 'p' ? "power limit" : "clock");
-    grid->parameters++; /* what it has so far is freed with it */
-    int err = add_values(p, text + length + 1, why);
+    int err = reserve(p, why);
     if (err < 0)
+        return err;
+    grid->parameters++; /* what it has so far is freed with it */
+    if ((err = add_values(p, text + length + 1, why)) < 0)
         return err;
     order(p);
     int64_t arms = (int64_t)(grid->arms ? grid->arms : 1) * p->count;
@@ -253,7 +272,7 @@ static bool mentioned(const char *name, char *const *words) {
 
 int hec_grid_check(const struct hec_grid *grid, char *const *words, struct hec_why *why) {
     for (int i = 0; i < grid->parameters; i++)
-        if (!grid->parameter[i].knob && !mentioned(grid->parameter[i].name, words))
+        if (!grid->parameter[i].knob && !grid->parameter[i].lever && !mentioned(grid->parameter[i].name, words))
             return hec_fail(why, HEC_ERR_USAGE,
                             "%s changes nothing: the command has no {%s}, and it is no knob (-k %s)",
                             grid->parameter[i].name, grid->parameter[i].name, grid->parameter[i].name);

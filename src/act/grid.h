@@ -19,7 +19,8 @@ struct hec_grid_parameter {
     int count;
     bool ordered; /* all of them are numbers, and differ: number[] */
     double number[HEC_GRID_ARMS_MOST];
-    bool knob; /* given as a knob of that name */
+    bool knob;         /* given as a knob of that name */
+    const char *lever; /* of the reserved names power (W) and clock (MHz): the lever that sets it; NULL: none */
 };
 
 struct hec_grid {

@@ -32,6 +32,7 @@ struct sweep {
     struct hec_race_arm arms[HEC_GRID_ARMS_MOST];
     bool out[HEC_GRID_ARMS_MOST];
     struct hec_buf knobs[HEC_GRID_ARMS_MOST];
+    struct hec_lever_set levers[HEC_GRID_ARMS_MOST];
     struct hec_sweep_report report;
     struct hec_sweep_trial *trials;
     size_t count, capacity;
@@ -155,10 +156,14 @@ static int make_arm(struct sweep *s, int arm, struct hec_why *why) {
         if (args->given[i].option == HEC_OPT_KNOB && strchr(args->given[i].value, '='))
             err = hec_marks_knob_add(&s->knobs[arm], args->given[i].value, why);
     for (int i = 0; i < s->grid.parameters && !err; i++) {
-        snprintf(text, sizeof text, "%s=%s", s->grid.parameter[i].name, hec_grid_value(&s->grid, arm, i));
-        if (s->grid.parameter[i].knob)
+        const struct hec_grid_parameter *p = &s->grid.parameter[i];
+        snprintf(text, sizeof text, "%s=%s", p->lever ? p->lever : p->name, hec_grid_value(&s->grid, arm, i));
+        if (p->lever)
+            err = hec_lever_set_add(&s->levers[arm], text, why);
+        else if (p->knob)
             err = hec_marks_knob_add(&s->knobs[arm], text, why);
     }
+    s->arms[arm].levers = s->levers[arm].count ? &s->levers[arm] : NULL;
     s->arms[arm].knobs = hec_buf_text(&s->knobs[arm]);
     return err;
 }

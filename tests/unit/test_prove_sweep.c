@@ -1,4 +1,5 @@
-/* What a sweep shows, on tables whose truth is known, and how often it says what is not so. The worlds' noise is skewed, goes on from
+/* What a sweep shows, on tables whose truth is known, and how often it says what is not so (HEC_TEST_RUNS, set for sanitizers: few
+ * tables, and rates are left to the whole). The worlds' noise is skewed, goes on from
  * block to block, differs from trial to trial, and the device drifts; the estimator models none of that but by trials and rounds. */
 #include "prove/sweep.h"
 
@@ -335,10 +336,17 @@ static void test_grid(void **state) {
 
 /* ---- how often it is wrong ---- */
 
-#define SWEEPS 300
+static int sweeps(void) {
+    return getenv("HEC_TEST_RUNS") ? 10 : 300;
+}
 
+/* The whole judges by it; few say nothing of a rate. */
 static double percent(int wrong) {
-    return 100.0 * wrong / SWEEPS;
+    return 100.0 * wrong / sweeps();
+}
+
+static bool few(void) {
+    return getenv("HEC_TEST_RUNS") != NULL;
 }
 
 /* All settings are alike: none may be called better than the first, nor left below the plateau, nor off the front. */
@@ -363,7 +371,7 @@ static void test_alike(void **state) {
                 d.memory[i] = 50;
             }
             plan_line(ARMS);
-            for (int n = 0; n < SWEEPS; n++) {
+            for (int n = 0; n < sweeps(); n++) {
                 draw(&d);
                 judge();
                 better += result.recommended != 0;
@@ -378,10 +386,10 @@ static void test_alike(void **state) {
                 "alike, %d rounds, drift %g: called better %.1f %%, off the plateau %.1f %%, cliff %.1f %%, a "
                 "setting off the front %.1f %%\n",
                 d.rounds, d.drift, percent(better), percent(off_plateau), percent(cliff), percent(off_front) / ARMS);
-            assert_true(percent(better) <= 5);
-            assert_true(percent(off_plateau) <= 5);
-            assert_true(percent(cliff) <= 5);
-            assert_true(percent(off_front) / ARMS <= 10);
+            assert_true(few() || percent(better) <= 5);
+            assert_true(few() || percent(off_plateau) <= 5);
+            assert_true(few() || percent(cliff) <= 5);
+            assert_true(few() || percent(off_front) / ARMS <= 10);
         }
 }
 
@@ -400,7 +408,7 @@ static void test_claims_hold(void **state) {
     d.joules[2] = 0.31;
     d.p99[2] = 0.1395;
     world_state = 77;
-    for (int n = 0; n < SWEEPS; n++) {
+    for (int n = 0; n < sweeps(); n++) {
         plan_line(ARMS);
         draw(&d);
         judge();
@@ -432,14 +440,14 @@ static void test_claims_hold(void **state) {
         "%.1f %%, advised under max-slowdown %.1f %%\n",
         percent(within), percent(below), 100.0 * covered / intervals, percent(dear), percent(slow), percent(p99), worse,
         percent(wide), percent(advised));
-    assert_true(percent(within) <= 5);
-    assert_true(percent(below) <= 5);
-    assert_true(100.0 * covered / intervals >= 93);
-    assert_true(percent(dear) <= 5);
-    assert_true(percent(slow) <= 5);
-    assert_true(percent(p99) <= 5);
-    assert_true(worse <= SWEEPS / 20);
-    assert_true(percent(advised) >= 30); /* it is of use */
+    assert_true(few() || percent(within) <= 5);
+    assert_true(few() || percent(below) <= 5);
+    assert_true(few() || 100.0 * covered / intervals >= 93);
+    assert_true(few() || percent(dear) <= 5);
+    assert_true(few() || percent(slow) <= 5);
+    assert_true(few() || percent(p99) <= 5);
+    assert_true(few() || worse <= sweeps() / 20);
+    assert_true(few() || percent(advised) >= 30); /* it is of use */
 }
 
 int main(void) {
