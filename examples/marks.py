@@ -1,6 +1,7 @@
 """Marks of a program in Python.
 
     hec run --knob batch=64 -- python3 marks.py
+    hec sweep -k batch batch=16..64*2 -- python3 marks.py     # which batch takes least time a sample
 
 Alone it does the same work, and the marks do nothing.
 """

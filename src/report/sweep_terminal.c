@@ -37,6 +37,7 @@ static const char *number(text out, double value, int digits, const char *unit) 
 
 /* Ten columns for the setting; a longer one stands on a line of its own. */
 static void put_arm(struct hec_page *page, const struct hec_sweep_report *r, int index) {
+    static const char *const marks[2][2] = {{"", " *"}, {" <", " <*"}}; /* recommended, on the front */
     const struct hec_sweep_arm *arm = &r->result.arm[index];
     char values[HEC_SWEEP_LABEL], label[HEC_SWEEP_LABEL];
     text speed, joules, change, range, p99, memory;
@@ -59,10 +60,7 @@ static void put_arm(struct hec_page *page, const struct hec_sweep_report *r, int
                   "%9s %9s %8s %-16.16s %8s %5s%s", number(speed, arm->figure[HEC_SWEEP_SPEED].value, 3, "/s"),
                   number(joules, arm->figure[HEC_SWEEP_JOULES].value, 4, "J"), index ? change : "first",
                   index ? range : "", number(p99, arm->figure[HEC_SWEEP_P99].value, 3, "s"),
-                  hec_format_share(memory, 1 - arm->headroom),
-                  index == r->result.recommended ? " <"
-                  : arm->front                   ? " *"
-                                                 : "");
+                  hec_format_share(memory, 1 - arm->headroom), marks[index == r->result.recommended][arm->front]);
     if (arm->passed)
         hec_page_row(page, 2, "", HEC_TONE_WARN, "passed over: %s", hec_sweep_why(why, r, index));
 }
