@@ -98,7 +98,8 @@ static struct hec_spread within_trial(const struct hec_sweep_table *t, const str
     if (!(joules_part > 0))
         return time;
     double deviation = joules_part * sqrt(joules.variance) + time_part * sqrt(time.variance);
-    return (struct hec_spread){deviation * deviation, fmin(joules.freedom, time.freedom)};
+    double freedom = fmin(joules.freedom, time.freedom);
+    return (struct hec_spread){deviation * deviation, freedom};
 }
 
 /* ---- the table ---- */
@@ -168,7 +169,7 @@ static struct hec_sweep_interval interval_of(const struct hec_sweep_table *t, co
 
 struct hec_sweep_interval hec_sweep_figure(const struct hec_sweep_table *t, enum hec_sweep_figure figure, int arm) {
     const struct hec_sweep_trial *one = NULL;
-    double logs[HEC_SWEEP_ROUNDS_MOST];
+    double logs[HEC_SWEEP_ROUNDS_MOST] = {0};
     int n = 0;
     for (int round = 0; round < t->rounds; round++) {
         double value = t->at[arm][round] ? value_of(t, t->at[arm][round], figure) : NAN;
@@ -183,7 +184,7 @@ struct hec_sweep_interval hec_sweep_figure(const struct hec_sweep_table *t, enum
 
 struct hec_sweep_interval hec_sweep_ratio(const struct hec_sweep_table *t, enum hec_sweep_figure figure, int arm,
                                           int to, enum hec_sweep_of of) {
-    double logs[HEC_SWEEP_ROUNDS_MOST];
+    double logs[HEC_SWEEP_ROUNDS_MOST] = {0};
     int n = 0, last = 0;
     for (int round = 0; round < t->rounds; round++) {
         const struct hec_sweep_trial *a = t->at[arm][round], *b = t->at[to][round];
