@@ -331,7 +331,7 @@ static int finish(struct sweep *s, const struct hec_race_outcome *outcome) {
 
 static int run(struct sweep *s) {
     const struct hec_race_watch watch = {begin, measure, after, rounded, s};
-    struct hec_race_outcome outcome;
+    struct hec_race_outcome outcome = {HEC_RACE_DONE};
     struct hec_trials *trials;
     struct hec_why why = {""};
     int err = make_arms(s);
