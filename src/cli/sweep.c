@@ -7,6 +7,7 @@
 #include "cli/experiment.h"
 #include "cli/receipt_fill.h"
 #include "cli/sweep_trial.h"
+#include "cli/with.h"
 #include "launch/keep.h"
 #include "launch/keeper.h"
 #include "observe/marks/marks.h"
@@ -32,7 +33,7 @@ struct sweep {
     struct hec_race_arm arms[HEC_GRID_ARMS_MOST];
     bool out[HEC_GRID_ARMS_MOST];
     struct hec_buf knobs[HEC_GRID_ARMS_MOST];
-    struct hec_lever_set levers[HEC_GRID_ARMS_MOST];
+    struct hec_lever_set with, levers[HEC_GRID_ARMS_MOST]; /* of all settings; of each, with those */
     struct hec_sweep_report report;
     struct hec_sweep_trial *trials;
     size_t count, capacity;
@@ -140,8 +141,10 @@ static int parse(struct sweep *s, int argc, char **argv) {
                   hec_verb_info(HEC_VERB_SWEEP)->usage);
         return HEC_ERR_USAGE;
     }
-    if ((err = parse_grid(s)) < 0 || (err = parse_plan(s)) < 0 || (err = hec_experiment_options(run)) < 0)
+    if ((err = hec_with_parse(&run->args, &s->with)) < 0 || (err = parse_grid(s)) < 0 || (err = parse_plan(s)) < 0 ||
+        (err = hec_experiment_options(run)) < 0)
         return err;
+    run->ab.levers = s->with.count ? &s->with : NULL;
     return hec_experiment_path(run);
 }
 
@@ -152,6 +155,7 @@ static int make_arm(struct sweep *s, int arm, struct hec_why *why) {
     char text[512];
     int err = hec_grid_words(&s->grid, arm, s->run.ab.command[0], &s->arms[arm].command);
     hec_buf_init(&s->knobs[arm], HEC_MARKS_KNOBS_MAX + 1);
+    s->levers[arm] = s->with;
     for (int i = 0; i < args->given_count && !err; i++)
         if (args->given[i].option == HEC_OPT_KNOB && strchr(args->given[i].value, '='))
             err = hec_marks_knob_add(&s->knobs[arm], args->given[i].value, why);
@@ -335,19 +339,20 @@ static int run(struct sweep *s) {
     struct hec_trials *trials;
     struct hec_why why = {""};
     int err = make_arms(s);
-    if (err < 0 || (err = hec_experiment_open(&s->run, &trials)) < 0)
+    if (err < 0 || (err = hec_experiment_open(&s->run, &s->levers[0], &trials)) < 0)
         return hec_err_exit_status(err);
     hec_receipt_begin(&s->run.receipt, &s->run.ab, &s->run.options, trials);
     hec_receipt_fill_units(&s->run.receipt, &s->run.args);
     err = hec_race_run(trials, &s->race, &watch, &outcome, &why);
     hec_progress_end(&s->run.progress);
-    hec_trials_close(trials);
+    int lifted = hec_experiment_close(&s->run, trials);
     if (err < 0) {
         bool started = outcome.end.seconds > 0 || !outcome.end.exit_status;
         hec_error("sweep: %s", why.text[0] ? why.text : hec_err_text(err));
         return started ? hec_err_exit_status(err) : outcome.end.exit_status;
     }
-    return finish(s, &outcome);
+    int status = finish(s, &outcome);
+    return status ? status : hec_err_exit_status(lifted);
 }
 
 static int print_schema(void) {

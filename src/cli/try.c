@@ -211,7 +211,8 @@ static void drop_riskiest(uint32_t *bits, const struct hec_candidates *candidate
         if ((*bits & (UINT32_C(1) << i)) &&
             (worst < 0 || candidates->list[i].use.row->risk >= candidates->list[worst].use.row->risk))
             worst = i;
-    *bits &= ~(UINT32_C(1) << worst);
+    if (worst >= 0)
+        *bits &= ~(UINT32_C(1) << worst);
 }
 
 static void plan(struct try *t) {

@@ -222,7 +222,7 @@ int hec_receipt_notes(const struct hec_receipt *r, char out[HEC_RECEIPT_LINES][H
 }
 
 void hec_receipt_command(struct hec_buf *out, const struct hec_receipt *r, int side) {
-    if (side && r->levers.count) {
+    if (r->levers.count && (side || hec_receipt_is_baseline(r))) {
         hec_buf_puts(out, "hec run --with ");
         for (int i = 0; i < r->levers.count; i++)
             hec_buf_printf(out, "%s%s", i ? "," : "", r->levers.list[i]);

@@ -32,7 +32,7 @@ const char *hec_receipt_side_name(int side);
 /* Whether it proves that B saves joules (time, where joules are not known) and still does the same work, as far as that can be judged; else why not. */
 bool hec_receipt_proves(const struct hec_receipt *receipt, const char **why_not);
 
-/* The command line of a side, B's with its levers: hec run --with tf32,compile -- python train.py */
+/* The command line of a side, B's (of one alone: its) with levers: hec run --with tf32,compile -- python train.py */
 void hec_receipt_command(struct hec_buf *out, const struct hec_receipt *receipt, int side);
 
 #endif

@@ -1,6 +1,6 @@
 /* A sweep as Markdown, for a pull request. */
-#include "base/shell.h"
 #include "report/markdown.h"
+#include "report/receipt_words.h"
 #include "report/sweep_words.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ int hec_sweep_markdown(const struct hec_sweep_report *r, struct hec_buf *out) {
     hec_markdown_text(out, hec_sweep_advice(line, r));
     hec_buf_puts(out, "**\n\n");
     hec_buf_init(&command, 1 << 20);
-    hec_shell_line(r->conditions.command[0].list, &command);
+    hec_receipt_command(&command, &r->conditions, 0);
     put_item(out, "command", hec_buf_text(&command));
     hec_buf_free(&command);
     for (int i = 0; i < r->result.lines; i++) {

@@ -1,5 +1,4 @@
 /* A sweep for people: what is recommended, then every setting. */
-#include "base/shell.h"
 #include "report/page.h"
 #include "report/receipt_words.h"
 #include "report/sweep_words.h"
@@ -87,7 +86,7 @@ int hec_sweep_terminal(const struct hec_sweep_report *r, const struct hec_report
     line_text line;
     hec_page_init(&page, style, out);
     hec_buf_init(&command, 1 << 20);
-    hec_shell_line(r->conditions.command[0].list, &command);
+    hec_receipt_command(&command, &r->conditions, 0);
     hec_page_row(&page, 2, "command", HEC_TONE_PLAIN, "%s", hec_buf_text(&command));
     hec_buf_free(&command);
     put_advice(&page, r);
