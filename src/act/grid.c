@@ -1,7 +1,5 @@
 #include "act/grid.h"
 
-#include "act/levers.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -98,22 +96,8 @@ static void order(struct hec_grid_parameter *p) {
 /* ---- parameters ---- */
 
 /* Names of parameters that are levers. */
-static const struct {
-    const char *name, *lever, *what;
-} reserved[] = {{"power", "power_cap", "power limit"}, {"clock", "clock", "clock"}};
-
-static int reserve(struct hec_grid_parameter *p, struct hec_why *why) {
-    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
-        if (strcmp(p->name, reserved[i].name) != 0)
-            continue;
-        if (!hec_lever_find(reserved[i].lever))
-            return hec_fail(
-                why, HEC_ERR_USAGE,
-                "%s is kept for the GPU's %s, which this version does not set; call the parameter otherwise", p->name,
-                reserved[i].what);
-        p->lever = reserved[i].lever;
-    }
-    return HEC_OK;
+static const char *lever_of(const char *name) {
+    return strcmp(name, "power") == 0 ? "power_cap" : strcmp(name, "clock") == 0 ? "clock" : NULL;
 }
 
 static int find(const struct hec_grid *grid, const char *name) {
@@ -138,11 +122,10 @@ int hec_grid_add(struct hec_grid *grid, const char *text, struct hec_why *why) {
         return hec_fail(why, HEC_ERR_USAGE, "%s is given twice", p->name);
     if (strcmp(p->name, ACCUMULATE) == 0)
         return hec_fail(why, HEC_ERR_USAGE, "{" ACCUMULATE "} follows from --effective-batch and --batch");
-    int err = reserve(p, why);
-    if (err < 0)
-        return err;
+    p->lever = lever_of(p->name);
     grid->parameters++; /* what it has so far is freed with it */
-    if ((err = add_values(p, text + length + 1, why)) < 0)
+    int err = add_values(p, text + length + 1, why);
+    if (err < 0)
         return err;
     order(p);
     int64_t arms = (int64_t)(grid->arms ? grid->arms : 1) * p->count;

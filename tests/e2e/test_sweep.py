@@ -87,6 +87,17 @@ def test_knobs_failures_and_hangs(hec):
     assert sorted(set(units)) == [45, 90]
 
 
+def test_power_limits(hec):
+    """A cap slows the simulated device: with no more than 5 % of slowdown allowed the low one is passed over."""
+    done = sweep(hec, "--sim", "h200", "-n", 2, "--max-slowdown", "5%", "--json", "power=700,300", "--", BINARY, "sim", "healthy-gemm",
+                 "--marks", "--seconds", 1)
+    assert done.returncode == 0, done.stderr
+    full, capped = json.loads(done.stdout)["settings"]
+    watts = [setting["figures"][2]["value"][1] for setting in (full, capped)]
+    assert watts[1] < 320 < 600 < watts[0], watts
+    assert capped["passed_over"] == "slow" and json.loads(done.stdout)["result"]["recommended"] == 0
+
+
 def test_effective_batch_and_markdown(hec):
     """{accumulate} follows; whole runs are compared where nobody counts work; what is fastest is the first: it is kept."""
     done = sweep(hec, "-n", 2, "--effective-batch", 64, "--md", "batch=8,16", "--", "sh", "-c",
@@ -103,7 +114,7 @@ def test_effective_batch_and_markdown(hec):
     (["batch", "--", "true"], "is no NAME=VALUE"),
     (["a=0..9", "b=0..9", "--", "echo", "{a}{b}"], "at most 64 are tried"),
     (["a=0..100", "--", "echo", "{a}"], "more than 64 values"),
-    (["power=300,400", "--", "echo", "{power}"], "power limit"),
+    (["power=300,lots", "--", "true"], "power_cap"),
     (["a=1,2", "-k", "b", "--", "echo", "{a}"], "no parameter b"),
     (["a=1,2", "--objective", "speed", "--", "echo", "{a}"], "joules, time, edp or cost"),
     (["a=1,2", "--max-p99", "20", "--", "echo", "{a}"], "such as 20ms"),

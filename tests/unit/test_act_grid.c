@@ -82,8 +82,6 @@ static void test_bad_values(void **state) {
         {"batch=1..1e300*1.0000001", "more than 64 values"},
         {"batch=1..2*1.00000000000001", "twice"},
         {"accumulate=1,2", "follows from"},
-        {"power=300,400", "power limit"},
-        {"clock=1000", "clock"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_true(add(cases[i].text) < 0);
@@ -131,6 +129,18 @@ static void test_words(void **state) {
     assert_int_equal(hec_grid_set_knob(&grid, "dtype", &why), HEC_OK);
     assert_int_equal(hec_grid_check(&grid, without, &why), HEC_OK);
     assert_int_equal(hec_grid_set_knob(&grid, "other", &why), HEC_ERR_USAGE);
+    hec_grid_free(&grid);
+}
+
+/* Limits of the GPU are levers: they are in no word. */
+static void test_levers(void **state) {
+    (void)state;
+    char *words[] = {"true", NULL};
+    assert_int_equal(add("power=300..700+200"), HEC_OK);
+    assert_int_equal(add("clock=1000"), HEC_OK);
+    assert_string_equal(grid.parameter[0].lever, "power_cap");
+    assert_string_equal(grid.parameter[1].lever, "clock");
+    assert_int_equal(hec_grid_check(&grid, words, &why), HEC_OK);
     hec_grid_free(&grid);
 }
 
@@ -182,7 +192,7 @@ static void test_failures(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),          cmocka_unit_test(test_bad_values), cmocka_unit_test(test_words),
-        cmocka_unit_test(test_effective_batch), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_effective_batch), cmocka_unit_test(test_failures),   cmocka_unit_test(test_levers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
