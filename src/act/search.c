@@ -78,8 +78,11 @@ static int measure(void *context, const struct hec_session *session, const struc
     return result->exit_status && !result->stopped ? HEC_OK : err; /* of one that failed, what it cost is enough */
 }
 
-/* What the command printed last, as one line. */
+/* Why it failed, and what the command printed last, as one line. */
 static void say_end(const struct hec_trial_end *end, char text[HEC_SEARCH_TEXT]) {
+    static const char *const known[] = {[HEC_FAILURE_DEVICE_MEMORY] = "out of the GPU's memory, ",
+                                        [HEC_FAILURE_HOST_MEMORY] = "out of memory, or killed, ",
+                                        [HEC_FAILURE_OTHER] = ""};
     const char *tail = end->tail, *from = tail + strlen(tail);
     while (from > tail && from[-1] == '\n')
         from--;
@@ -87,8 +90,8 @@ static void say_end(const struct hec_trial_end *end, char text[HEC_SEARCH_TEXT])
     while (from > tail && from[-1] != '\n')
         from--;
     length -= (size_t)(from - tail);
-    snprintf(text, HEC_SEARCH_TEXT, "exit status %d%s%.*s", end->exit_status, length ? ": " : "",
-             (int)(length < 300 ? length : 300), from);
+    snprintf(text, HEC_SEARCH_TEXT, "%sexit status %d%s%.*s", known[end->failure] ? known[end->failure] : "",
+             end->exit_status, length ? ": " : "", (int)(length < 300 ? length : 300), from);
 }
 
 static void judge(struct run *run, const struct hec_trial_end *end, bool by_steps) {

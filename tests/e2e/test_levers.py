@@ -12,7 +12,7 @@ PROGRAM = f"""
 case "$NVIDIA_TF32_OVERRIDE$OMP_NUM_THREADS" in
 1*) exec {BINARY} sim layout-nchw --marks --seconds 1.5 ;;
 7) sleep 100 ;;
-9) echo out of luck >&2; exit 3 ;;
+9) echo 'RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 3 ;;
 *) exec {BINARY} sim fp32 --marks --seconds 1.5 ;;
 esac
 """
@@ -74,7 +74,7 @@ def test_try_finds_proves_and_keeps(hec, program, place):
     outcomes = {row["levers"]: row["outcome"] for row in data["tried"]}
     assert outcomes == {"": "base", "tf32_override": "kept", "threads=9": "failed", "keep_heap": "no_gain",
                         "tf32_override,keep_heap": outcomes.get("tf32_override,keep_heap")}
-    assert next(row["text"] for row in data["tried"] if row["levers"] == "threads=9") == "exit status 3: out of luck"
+    assert next(row["text"] for row in data["tried"] if row["levers"] == "threads=9") .startswith("out of the GPU's memory, exit status 3: Runt")
     # the search is charged
     trials = sum(trial["run"]["joules"] for trial in data["trials"])
     assert data["verdict"]["cost"]["joules"] == pytest.approx(trials + data["plan"]["spent_joules"])
