@@ -1,6 +1,7 @@
 """What levers share: their reports, and the patches of the hooks."""
 
 import sys
+import warnings
 from typing import Any, Callable
 
 hooks: Any = sys.modules["_hec_hooks.core"]
@@ -51,3 +52,12 @@ class Lever:
         # one that does nothing here may be on in another process of the program: their facts have one name
         key = "lever.%s%s" % (self.name, ".why" if state == "nothing" else "")
         hooks.library.fact(key, text if state == "nothing" else "%s: %s" % (state, text))
+
+
+class quietly(warnings.catch_warnings):
+    """Warnings of what a lever does are not the program's. Python warns of a fork with threads, and CUDA has some."""
+
+    def __enter__(self) -> Any:
+        found = super().__enter__()
+        warnings.simplefilter("ignore")
+        return found
