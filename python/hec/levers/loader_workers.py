@@ -29,11 +29,15 @@ _known: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()  # l
 _loader: Any = None  # torch.utils.data.dataloader
 
 
+def _nobody() -> None:
+    return None
+
+
 class _Rest:
     """The sampler of the workers: what the iterator of the main process has not asked for yet."""
 
     def __init__(self) -> None:
-        self.iterator: Any = lambda: None
+        self.iterator: Any = _nobody  # whose pass it is
         self.pending: "collections.deque[Any]" = collections.deque()
         self.error: Optional[BaseException] = None
 
@@ -119,22 +123,30 @@ class _Pass:
     def __init__(self, loader: Any, iterator: Any) -> None:
         self.loader, self.iterator = weakref.ref(loader), weakref.ref(iterator)
         self.pool: Optional[_Pool] = _known.get(loader)
-        self.first = self.pool is None
+        self.first = True
         self.watched = (loader.dataset, loader.collate_fn)
 
     def next_data(self) -> Any:
         iterator = self.iterator()
         if self.first:
             self.first = False
-            return self._first(iterator)
+            if self.pool is None:
+                return self._first(iterator)
+            self._again(iterator)
         if self.pool is None or self.pool.workers is None:
             return self._here(iterator)
         try:
             data = self.pool.workers._next_data()
         except StopIteration:
-            if self.pool.rest.error is not None:
-                raise self.pool.rest.error from None
-            raise
+            rest, self.pool = self.pool.rest, None
+            rest.iterator = _nobody
+            error, rest.error = rest.error, None
+            if error is None:
+                raise
+            try:
+                raise error from None
+            finally:
+                del error  # and with it the frames, which would keep the iterator
         except Exception as error:
             if not _of_workers(error):
                 raise
@@ -144,6 +156,22 @@ class _Pass:
         self.pool.rest.pending.popleft()
         _tally.add("batches")
         return data
+
+    def _again(self, iterator: Any) -> None:
+        """Another pass. Not before its first batch is asked for: until then the sampler draws no random numbers."""
+        pool, self.pool = self.pool, None
+        if pool is None or pool.rest.iterator() is not None:  # another pass is under way
+            return
+        look = Look(*self.watched)
+        try:
+            if look.why:
+                pool.close()
+                _refuse(self.loader(), look.why)
+            else:
+                pool.begin(iterator, look.state)
+                self.pool = pool
+        except Exception as error:
+            self._failed(error)
 
     def _here(self, iterator: Any) -> Any:
         pending = self.pool.rest.pending if self.pool is not None else None
@@ -226,24 +254,12 @@ def _refuse(loader: Any, why: str) -> None:
 
 
 def _begin(loader: Any, iterator: Any) -> None:
-    pool = _known.get(loader)
-    if isinstance(pool, _Pool):
-        if pool.rest.iterator() is not None:  # another pass is under way
-            return
-        look = Look(loader.dataset, loader.collate_fn)
-        if look.why:
-            pool.close()
-            _refuse(loader, look.why)
-            return
-        pool.begin(iterator, look.state)
-    elif pool is not None:
-        return
-    else:
+    if loader not in _known:
         why = refusal(loader)
         if why or not hasattr(iterator, "_dataset_fetcher"):
             _refuse(loader, why or "a loader of another kind")
-            return
-    iterator._next_data = _Pass(loader, iterator).next_data
+    if _known.get(loader) != "":
+        iterator._next_data = _Pass(loader, iterator).next_data
 
 
 def _make_get_iterator(inner: Any) -> Any:
