@@ -195,7 +195,8 @@ DEVICE = """
 
     Pair = collections.namedtuple("Pair", "x y")
     shapes = {"list": lambda x: [x, x + 1], "tuple": lambda x: (x, {"a": [x + 1]}), "named": lambda x: Pair(x, "text"),
-              "user": lambda x: collections.UserDict(x=x, y=x * 2), "tensor": lambda x: x, "odd": lambda x: {1: x.to_sparse(), 2: None}}
+              "user": lambda x: collections.UserDict(x=x, y=x * 2), "tensor": lambda x: x, "odd": lambda x: {1: x.to_sparse(), 2: None},
+              "empty": lambda x: [x, x[:0]]}
 
     def tensors(batch):
         if isinstance(batch, torch.Tensor):
@@ -250,7 +251,7 @@ DEVICE = """
     for mode in ("", "written before", "written after", "left", "out"):
         compare("copy_ahead", "tuple", 1, mode)
     compare("copy_ahead", "list", 1, "", 17)
-    compare("copy_ahead", "odd", 1, "")
+    compare("copy_ahead", "empty", 1, "")
     torch.ones(1, requires_grad=True).sum().backward()
 """
 
@@ -264,6 +265,7 @@ pin_memory/named/0//True/True/on/{ALL.replace("40", "20")}
 pin_memory/user/0//True/True/on/{ALL}
 pin_memory/tensor/0//True/True/on/{ALL.replace("40", "20")}
 pin_memory/odd/0//True/True//
+pin_memory/empty/0//True/True/on/{ALL.replace("40", "20")}
 pin_memory/tuple/1//True/True/on/{ALL}
 pin_memory/list/0/written before/True/True/on/{ALL}
 pin_memory/list/0/written after/True/True/{WROTE}
@@ -273,7 +275,7 @@ copy_ahead/tuple/1/written after/True/True/{WROTE}
 copy_ahead/tuple/1/left/True/True/on/{AHEAD % 16}
 copy_ahead/tuple/1/out/True/True/on/{AHEAD % 6}
 copy_ahead/list/1//17/True/True/on/{AHEAD % 20}
-copy_ahead/odd/1//True/True//
+copy_ahead/empty/1//True/True//
 """
 
 
