@@ -122,7 +122,7 @@ def _copy_bytes(address: int, size: int) -> Any:
 
 @functools.lru_cache(None)
 def _takes_storages() -> bool:
-    """PyTorch 2.3 and newer write a storage without the GIL; before, they take its address."""
+    """PyTorch 2.3 and newer; before, the address of one."""
     return "Storage" in (core.hooks.torch._C.PyTorchFileWriter.write_record.__doc__ or "")
 
 
