@@ -7,21 +7,24 @@ import os
 import sys
 
 
-# Through which Python programs use CUDA; of the others than torch, the first is enough.
+# Through which Python programs use CUDA; of the others than torch, the first is enough, but each may have levers.
 _others = {"jax", "tensorflow", "cupy", "numba", "pycuda", "triton", "paddle", "onnxruntime", "tensorrt", "tinygrad", "warp"}
+_levers = bool(os.environ.get("HEC_LEVERS"))
+if _levers:
+    _others.add("keras")
 
 
 class _Finder:
-    """First in sys.meta_path until torch is imported; finds nothing itself."""
+    """First in sys.meta_path until torch is imported, with levers for ever; finds nothing itself."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name != "torch" and name not in _others:
             return None
         try:
-            if name == "torch":
+            if not _levers and name == "torch":
                 sys.meta_path.remove(_Finder)
-            else:
+            elif not _levers:
                 _others.clear()
             for finder in sys.meta_path:
                 spec = None if finder is _Finder else finder.find_spec(name, path, target)

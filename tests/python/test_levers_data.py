@@ -433,3 +433,98 @@ def test_killed_at_any_moment_the_old_or_the_new_checkpoint_is_there(observe, to
     assert (done.returncode, done.stdout) == (0, "killed while it wrote new\n"), done.stderr
     # what killed processes left is gone
     assert sorted(path.name for path in observe.folder.iterdir()) == ["c.pt", "program.py"]
+
+
+MEMORY = """
+    import sys, torch
+    levers = sys.modules["_hec_levers"]
+    plain = levers.async_checkpoint.behind.plain if hasattr(levers, "async_checkpoint") else None
+    free, calls, started = [50], [], [True]
+    module = levers.keep_memory
+    own = torch.cuda.empty_cache.__wrapped__
+    torch.cuda.is_initialized = lambda: started[0]
+    torch.cuda.mem_get_info = lambda: (free[0], 100)
+    module._patched.remove()
+    torch.cuda.memory.empty_cache = torch.cuda.empty_cache = real = lambda: calls.append(1)
+    levers._started["keep_memory"][1]._patched.__init__(module._patches)
+    module._patched.install()
+    assert torch.cuda.empty_cache is torch.cuda.memory.empty_cache
+    for free[0] in (50, 11, 10, 9, 60):
+        torch.cuda.empty_cache()
+    started[0] = False
+    torch.cuda.empty_cache()
+    print(len(calls))
+    module._tally.report()
+    # segments of the allocator, ten steps after the start
+    started[0] = True
+    torch.cuda.memory_snapshot = lambda: [{"is_expandable": k < 2, "total_size": 3 << 20} for k in range(5)]
+    w = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    library = sys.modules["_hec_hooks.core"].library
+    for k in range(15):
+        w.sum().backward()
+        optimizer.step()
+        if k == 5:
+            print("step" in library.__dict__, levers._started["expandable_segments"][0].state == "")
+    print(levers._started["expandable_segments"][0].state, library.step.__class__.__name__)
+    levers.revert()
+    assert torch.cuda.empty_cache is real is torch.cuda.memory.empty_cache
+"""
+
+
+def test_memory_is_kept_while_there_is_room(run):
+    found = run(MEMORY, "keep_memory,expandable_segments", alike=False)
+    assert found.printed.split() == ["3", "True", "True", "on", "_FuncPtr"]
+    assert found.facts["lever.keep_memory"] == "on: 3 of 6 calls of empty_cache() kept the memory"
+    assert found.facts["lever.expandable_segments"] == "on: 2 of 5 segments grow in place, 6 MB"
+
+
+def test_prefetch_keeps_workers_while_the_data_set_stays_the_same(run):
+    """The item says in which process it was loaded: as many for three passes as for one, until the data set changes."""
+    code = loader(options="num_workers=1", item="if i == 0: print('+', end='', flush=True, file=sys.stderr)")
+    found = run(code, "prefetch=3")
+    assert found.facts["lever.prefetch"] == "on: workers 3 batches ahead in 1 passes, kept for 2 more"
+    code = loader(options="num_workers=1, generator=torch.Generator()", state="n = 0", epoch="data.m = epoch // 2")
+    found = run(code, "prefetch")
+    assert found.facts["lever.prefetch"] == "on: workers 4 batches ahead in 2 passes, kept for 1 more"
+
+
+JAX = """
+    import os, sys, tomllib
+    import {package}
+    levers = sys.modules["_hec_levers"]
+    said = {name: (lever.state, lever.text) for name, (lever, _) in levers._started.items()}
+    print(said)
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of that name that does nothing: what is imported is watched, whatever it is."""
+
+    def make(name, text=""):
+        folder = tmp_path / "packages" / name
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text(text)
+        return str(tmp_path / "packages")
+
+    return make
+
+
+def test_with_levers_each_framework_is_seen(observe, package):
+    """Without levers the first of the others is enough."""
+    for name in ("cupy", "keras", "jax", "tensorflow"):
+        path = package(name)
+    code = """
+        import sys
+        started = []
+        import _hec_hooks_start
+        _hec_hooks_start.start = started.append
+        import importlib.util
+        importlib.util.find_spec("jax")
+        import cupy, tensorflow, keras, jax
+        print(started)
+    """
+    for levers, seen in (({}, []), (dict(HEC_LEVERS="jax_matmul"), ["cupy", "tensorflow", "keras", "jax"])):
+        done = observe.start("/usr/bin/python3", code, PYTHONPATH=path, **levers)
+        assert (done.returncode, done.stdout.strip()) == (0, repr(seen)), done.stderr
