@@ -1,5 +1,9 @@
 """Levers of the data path, memory and checkpoints: programs do and print the same with them, and the levers say what they saw."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 
@@ -438,10 +442,8 @@ def test_killed_at_any_moment_the_old_or_the_new_checkpoint_is_there(observe, to
 MEMORY = """
     import sys, torch
     levers = sys.modules["_hec_levers"]
-    plain = levers.async_checkpoint.behind.plain if hasattr(levers, "async_checkpoint") else None
     free, calls, started = [50], [], [True]
     module = levers.keep_memory
-    own = torch.cuda.empty_cache.__wrapped__
     torch.cuda.is_initialized = lambda: started[0]
     torch.cuda.mem_get_info = lambda: (free[0], 100)
     module._patched.remove()
@@ -480,22 +482,9 @@ def test_memory_is_kept_while_there_is_room(run):
 
 
 def test_prefetch_keeps_workers_while_the_data_set_stays_the_same(run):
-    """The item says in which process it was loaded: as many for three passes as for one, until the data set changes."""
-    code = loader(options="num_workers=1", item="if i == 0: print('+', end='', flush=True, file=sys.stderr)")
-    found = run(code, "prefetch=3")
-    assert found.facts["lever.prefetch"] == "on: workers 3 batches ahead in 1 passes, kept for 2 more"
     code = loader(options="num_workers=1, generator=torch.Generator()", state="n = 0", epoch="data.m = epoch // 2")
-    found = run(code, "prefetch")
-    assert found.facts["lever.prefetch"] == "on: workers 4 batches ahead in 2 passes, kept for 1 more"
-
-
-JAX = """
-    import os, sys, tomllib
-    import {package}
-    levers = sys.modules["_hec_levers"]
-    said = {name: (lever.state, lever.text) for name, (lever, _) in levers._started.items()}
-    print(said)
-"""
+    found = run(code, "prefetch=3")
+    assert found.facts["lever.prefetch"] == "on: workers 3 batches ahead in 2 passes, kept for 1 more"
 
 
 @pytest.fixture
@@ -526,5 +515,99 @@ def test_with_levers_each_framework_is_seen(observe, package):
         print(started)
     """
     for levers, seen in (({}, []), (dict(HEC_LEVERS="jax_matmul"), ["cupy", "tensorflow", "keras", "jax"])):
-        done = observe.start("/usr/bin/python3", code, PYTHONPATH=path, **levers)
+        done = observe.start(sys.executable, code, PYTHONPATH=path, **levers)
         assert (done.returncode, done.stdout.strip()) == (0, repr(seen)), done.stderr
+
+
+@pytest.fixture
+def other_python():
+    """An interpreter that has the package: this one, or the one that HEC_JAX_PYTHON or HEC_TENSORFLOW_PYTHON names."""
+
+    def find(package):
+        python = os.environ.get("HEC_%s_PYTHON" % package.upper(), sys.executable)
+        if subprocess.run([python, "-c", "import " + package], capture_output=True).returncode != 0:
+            pytest.skip(f"no {package} in {python}")
+        return python
+
+    return find
+
+
+JAX = """
+    import os, sys, jax
+    levers = sys.modules["_hec_levers"]
+    # these two are for GPUs; that there is none is found when XLA starts
+    print(os.environ["XLA_FLAGS"], jax.config.jax_default_matmul_precision)
+    from jax import numpy as jnp
+    print("precision=None" in str(jax.make_jaxpr(jnp.dot)(jnp.ones((2, 2)), jnp.ones((2, 2)))))
+    for name, (lever, _) in levers._started.items():
+        print(name, lever.state, lever.text, sep="/")
+    # a flag that this XLA does not know ends no process but the one that tries it
+    flag = levers.xla.Flag("--xla_no_such_flag=1")
+    lever = levers.Lever("xla_graphs")
+    bridge = sys.modules["jax._src.xla_bridge"]
+    started, bridge.backends_are_initialized = bridge.backends_are_initialized, lambda: False
+    flag.apply(lever)
+    print(lever.state, lever.text, sep="/")
+    # with a GPU
+    lever, flag = levers.Lever("xla_graphs"), levers.xla.Flag("--xla_gpu_graph_min_graph_size=2")
+    os.environ["XLA_FLAGS"] = ""
+    real = bridge.backends
+    bridge.backends = lambda: {"cuda": None, "cpu": None}
+    fake = bridge.backends
+    flag.apply(lever)
+    bridge.backends()
+    print(lever.state, lever.text, bridge.backends is fake, sep="/")
+    flag.revert()
+    bridge.backends, bridge.backends_are_initialized = real, started
+    os.environ["XLA_FLAGS"] = "--xla_gpu_graph_min_graph_size=1 --xla_gpu_enable_latency_hiding_scheduler=true --mine=1"
+    levers.revert()
+    print(os.environ["XLA_FLAGS"], jax.config.jax_default_matmul_precision, jax._src.lax.lax.canonicalize_precision.__name__,
+          hasattr(jax._src.lax.lax.canonicalize_precision, "__wrapped__"))
+"""
+
+JAX_SAYS = """\
+--xla_gpu_graph_min_graph_size=1 --xla_gpu_enable_latency_hiding_scheduler=true tensorfloat32
+False
+jax_matmul/on/1 products traced in tensorfloat32
+xla_graphs/nothing/no GPU among XLA's backends (cpu)
+xla_overlap/nothing/no GPU among XLA's backends (cpu)
+failed/this jaxlib does not know --xla_no_such_flag=1
+on/--xla_gpu_graph_min_graph_size=2 was there when XLA started (cpu, cuda)/True
+--mine=1 None canonicalize_precision False
+"""
+
+
+def test_jax(observe, other_python):
+    done = observe.start(other_python("jax"), JAX, HEC_LEVERS="jax_matmul,xla_graphs,xla_overlap", options=())
+    assert (done.returncode, done.stdout) == (0, JAX_SAYS), done.stderr
+
+
+TENSORFLOW = """
+    import sys
+    import tensorflow as tf
+    levers = sys.modules["_hec_levers"]
+    print(tf.config.optimizer.get_jit(), tf.keras.mixed_precision.global_policy().name)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(4), tf.keras.layers.Dense(2)])
+    print(model(tf.ones((2, 3))).dtype.name, model.layers[0].kernel.dtype)
+    f = tf.function(lambda x: x + 1)
+    f(tf.ones(1))
+    tf.config.list_physical_devices = lambda kind=None: [1]
+    f(tf.ones(1))
+    for name, (lever, _) in sorted(levers._started.items()):
+        print(name, lever.state, lever.text.split(" ", 1)[1], sep="/")
+    levers.revert()
+    print(repr(tf.config.optimizer.get_jit()), tf.keras.mixed_precision.global_policy().name)
+"""
+
+TENSORFLOW_SAYS = """\
+autoclustering mixed_bfloat16
+bfloat16 float32
+tf_mixed_bf16/on/layers compute in bfloat16
+tf_xla/on/calls of functions that XLA may compile
+'' float32
+"""
+
+
+def test_tensorflow(observe, other_python):
+    done = observe.start(other_python("tensorflow"), TENSORFLOW, HEC_LEVERS="tf_xla,tf_mixed_bf16", options=())
+    assert (done.returncode, done.stdout) == (0, TENSORFLOW_SAYS), done.stderr
