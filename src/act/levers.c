@@ -66,7 +66,7 @@ const char *hec_lever_place_name(enum hec_lever_place place) {
 }
 
 const char *hec_lever_risk_name(enum hec_lever_risk risk) {
-    static const char *const names[] = {"exact", "ulp", "numerics", "semantics"};
+    static const char *const names[] = {"exact", "ulp", "draws", "numerics", "semantics"};
     return (unsigned)risk < HEC_LEVER_RISKS ? names[risk] : "?";
 }
 

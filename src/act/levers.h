@@ -20,6 +20,7 @@ enum hec_lever_place {
 enum hec_lever_risk {
     HEC_LEVER_RISK_EXACT,
     HEC_LEVER_RISK_ULP,
+    HEC_LEVER_RISK_DRAWS,
     HEC_LEVER_RISK_NUMERICS,
     HEC_LEVER_RISK_SEMANTICS,
     HEC_LEVER_RISKS
