@@ -183,10 +183,11 @@ DEVICE = """
     def pin(tensor):
         pinned.append(tensor.clone())
         return pinned[-1]
-    def to(tensor, device, non_blocking=False):
+    def to(tensor, device=0, non_blocking=False):
         waited.append(not non_blocking)
         return tensor.clone()
     moves.DEVICE, moves.pin, moves.original = "cpu", pin, lambda name: to
+    moves.capturing = lambda: False
     moves.is_pinned = lambda tensor: any(tensor is other for other in pinned)
 
     class Data(Dataset):
@@ -240,12 +241,20 @@ DEVICE = """
         module.apply(lever)
         if name == "copy_ahead":
             module.copy = lambda tensor, device: (tensor.clone(), None)
-            module.take, module.capturing = lambda copy, event: None, lambda: False
+            module.take = lambda copy, event: None
             module._ready = lambda iterator: iterator._tasks_outstanding > 0 or iterator._rcvd_idx in iterator._task_info
         same = walk(*what) == without
         module._tally and module._tally.report()
         module.revert()
         print(name, *what, same, "to" not in torch.Tensor.__dict__, lever.state, lever.text, sep="/")
+
+    # a large tensor from elsewhere: what is written to it later is not in the copy
+    large, (lever, module) = torch.zeros(1 << 18), levers._started["pin_memory"]
+    module.apply(lever)
+    copy = [large.to("cpu"), torch.zeros(9).to("cpu"), large.int().cuda()]
+    large.add_(1)
+    print(copy[0].sum().item(), copy[2].dtype, waited, len(pinned), module._tally.numbers)
+    module.revert()
 
     for shape in shapes:
         compare("pin_memory", shape, 0, "")
@@ -263,6 +272,7 @@ ALL = "20 pinned batches, 40 copies to the device that did not wait"
 AHEAD = "%d copies made ahead, 4 of them compared with the program's"
 WROTE = "failed/the program wrote to a batch after it had copied it to the device"
 DEVICE_SAYS = f"""\
+0.0 torch.int32 [False, True, False] 2 {{'copies': 2}}
 pin_memory/list/0//True/True/on/{ALL}
 pin_memory/tuple/0//True/True/on/{ALL}
 pin_memory/named/0//True/True/on/{ALL.replace("40", "20")}

@@ -88,10 +88,6 @@ def take(found: Any, event: Any) -> None:
     found.record_stream(stream)
 
 
-def capturing() -> bool:
-    return bool(core.hooks.torch.cuda.is_current_stream_capturing())
-
-
 def _moving(tensor: Any, device: Any) -> Any:
     found, batch = _watched.get(id(tensor), (None, None))
     if found is None or batch is None or found() is not tensor:
@@ -102,7 +98,7 @@ def _moving(tensor: Any, device: Any) -> Any:
     if made is None:
         return None
     copied, event, there, version = made
-    if version != tensor._version or there != device or capturing():
+    if version != tensor._version or there != device or moves.capturing():
         return None
     take(copied, event)
     if _tally.numbers.get("compared", 0) < _COMPARED:
@@ -136,7 +132,7 @@ def _ahead(iterator: Any, state: _State, inner: Any) -> None:
     torch = core.hooks.torch
     if state.whole < _LEARNED or not iterator._pin_memory or torch.is_inference_mode_enabled():
         return
-    if capturing() or not _ready(iterator):
+    if moves.capturing() or not _ready(iterator):
         return
     try:
         data = inner(iterator)

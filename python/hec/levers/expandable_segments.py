@@ -14,7 +14,7 @@ _lever: Any = None
 
 def look() -> None:
     cuda = core.hooks.torch.cuda
-    if core.hooks.dormant or not cuda.is_initialized():
+    if not cuda.is_initialized():
         return
     segments = cuda.memory_snapshot()
     grows = [segment for segment in segments if segment.get("is_expandable")]

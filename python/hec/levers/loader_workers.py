@@ -121,7 +121,7 @@ class _Pass:
     """One pass over a loader, in place of the _next_data of its iterator."""
 
     def __init__(self, loader: Any, iterator: Any) -> None:
-        self.loader, self.iterator = weakref.ref(loader), weakref.ref(iterator)
+        self.loader, self.iterator = loader, weakref.ref(iterator)  # the program may drop the loader
         self.pool: Optional[_Pool] = _known.get(loader)
         self.first = True
         self.watched = (loader.dataset, loader.collate_fn)
@@ -166,7 +166,7 @@ class _Pass:
         try:
             if look.why:
                 pool.close()
-                _refuse(self.loader(), look.why)
+                _refuse(self.loader, look.why)
             else:
                 pool.begin(iterator, look.state)
                 self.pool = pool
@@ -189,9 +189,9 @@ class _Pass:
         look, states = Look(*self.watched), random_states()
         on_device = core.hooks.torch.cuda.is_initialized()
         data = self._fetch(iterator, index)
-        loader, draws = self.loader(), states != random_states()
+        loader, draws = self.loader, states != random_states()
         try:
-            if look.why or loader is None:
+            if look.why:
                 why = look.why
             elif Look(*self.watched).known != look.known:
                 why = "its data set changes as it is read"
@@ -248,8 +248,7 @@ def _of_workers(error: BaseException) -> bool:
 
 
 def _refuse(loader: Any, why: str) -> None:
-    if loader is not None:
-        _known[loader] = ""
+    _known[loader] = ""
     _lever.nothing(why)
 
 

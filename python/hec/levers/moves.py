@@ -11,6 +11,7 @@ from . import core
 from .dataset import each_tensor
 
 DEVICE = "cuda"
+STAGED_BYTES = 1 << 20  # below that a copy costs less than what is done about it
 
 _given: "dict[int, weakref.ref[Any]]" = {}  # pinned tensors of batches, by address
 _copied: "list[tuple[weakref.ref[Any], int]]" = []  # those that were copied without waiting, and their version then
@@ -30,7 +31,7 @@ class User:
         return data
 
     def given(self) -> None:
-        """A batch with pinned tensors."""
+        """A batch with pinned tensors was given."""
 
     def moved(self) -> None:
         """A copy was made without waiting."""
@@ -54,6 +55,10 @@ def pin(tensor: Any) -> Any:
 def original(name: str) -> Any:
     """The method of tensors that is written in C."""
     return getattr(core.hooks.torch._C._TensorBase, name)
+
+
+def capturing() -> bool:
+    return bool(core.hooks.torch.cuda.is_current_stream_capturing())
 
 
 def used() -> bool:
@@ -135,12 +140,38 @@ def _target(name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any
     return device if device.index is not None else torch.device(DEVICE, torch.cuda.current_device())
 
 
+def _staged(name: str, inner: Any, tensor: Any, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:
+    """A large tensor in ordinary memory, from wherever: copied to pinned memory at once, and from there without waiting. The program
+    may write to its own as soon as it has this, as ever."""
+    try:
+        pinned_copy = None
+        if (
+            plain(tensor)
+            and tensor.numel() * tensor.element_size() >= STAGED_BYTES
+            and tensor.device.type == "cpu"
+            and used()
+            and not core.hooks.in_mode()
+            and not capturing()
+            and _target(name, args, kwargs) is not None
+            and not is_pinned(tensor)
+        ):
+            pinned_copy = pin(tensor)
+    except Exception as error:
+        for user in list(_users):
+            user.broke(error)
+    if pinned_copy is None:
+        return inner(tensor, *args, **kwargs)
+    for user in _users:
+        user.moved()
+    return inner(pinned_copy, *args, non_blocking=True, **kwargs)
+
+
 def _make(name: str, inner: Any) -> Any:
     @functools.wraps(inner)
     def moved(self: Any, *args: Any, **kwargs: Any) -> Any:
         found = _given.get(id(self)) if _given else None
         if found is None or found() is not self:
-            return inner(self, *args, **kwargs)
+            return inner(self, *args, **kwargs) if self.is_cuda else _staged(name, inner, self, args, kwargs)
         try:
             device = _target(name, args, kwargs)
             if device is not None:

@@ -1,7 +1,8 @@
-"""Loaders give batches in pinned memory, from which the program's copies to the device do not wait.
+"""Loaders give batches in pinned memory, from which the program's copies to the device do not wait; other large tensors pass through
+pinned memory on their way.
 
-With workers, the thread of the loader's that PyTorch has for it pins them. Only tensors of a loader's batches are copied without
-waiting, never what the program pinned itself: it may reuse that."""
+With workers, the thread of the loader's that PyTorch has for it pins them. What the program pinned itself is copied as it says: it
+may be about to write to that."""
 
 import functools
 import queue
