@@ -298,9 +298,9 @@ def _more(loader: Any, inner: Any) -> Any:
 
 
 def _text(numbers: "dict[str, int]") -> str:
-    text = "%d loaders with up to %d workers, %d batches from them" % tuple(
-        numbers.get(name, 0) for name in ("loaders", "workers", "batches")
-    )
+    text = "%d loaders with up to %d workers" % (numbers.get("loaders", 0), numbers.get("workers", 0))
+    if numbers.get("batches"):  # not of those that had some
+        text += ", %d batches from them" % numbers["batches"]
     return text + ("; samples draw random numbers: others than in one process" if numbers.get("draws") else "")
 
 
