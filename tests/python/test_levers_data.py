@@ -340,12 +340,17 @@ CHECKPOINTS = """
     assert loaded["tied"][0].untyped_storage()._cdata == loaded["tied"][1].untyped_storage()._cdata if hasattr(tied, "untyped_storage") else True
     assert behind_of("out/a.pt", 2) and same("out/a.pt", 2)
 
+    barrier = all_reduce = lambda *a: behind.wait(False)
+    if torch.distributed.is_available():
+        from torch.distributed import all_reduce, barrier
+        torch.distributed.init_process_group("gloo", rank=0, world_size=1, init_method="file://" + os.path.abspath("meet"))
+
     looks = {
         "exists": lambda p: os.path.exists(p), "size": lambda p: os.path.getsize(p), "read": lambda p: pathlib.Path(p).read_bytes(),
         "copy": lambda p: shutil.copyfile(p, "out/copy"), "move": lambda p: os.replace(p, "out/moved"),
         "list": lambda p: os.listdir("out"), "glob": lambda p: list(pathlib.Path("out").glob("*")),
         "remove": lambda p: os.remove(p), "tree": lambda p: shutil.rmtree("out"), "command": lambda p: subprocess.run(["test", "-s", p], check=True),
-        "system": lambda p: os.system("test -s " + p), "fork": lambda p: os.fork() or os._exit(0), "save": lambda p: torch.save(1, "out/other"),
+        "system": lambda p: os.system("test -s " + p), "barrier": lambda p: barrier(), "reduce": lambda p: all_reduce(torch.ones(1)), "fork": lambda p: os.fork() or os._exit(0), "save": lambda p: torch.save(1, "out/other"),
     }
     for name, look in looks.items():
         os.makedirs("out", exist_ok=True)
