@@ -67,7 +67,7 @@ def test_workers_give_the_same_batches_and_leave_random_numbers_alone(run):
 
 
 HAZARDS = """
-    import io, os, random, sys, tempfile, threading, numpy, torch
+    import itertools, os, random, sys, threading, numpy, torch
     from torch.utils.data import DataLoader, Dataset, IterableDataset, WeightedRandomSampler
     levers = sys.modules["_hec_levers"]
     lever = levers.loader_workers
@@ -117,7 +117,7 @@ HAZARDS = """
         "lazy file": lambda: Data(opens, file=None),
         "generator": lambda: Data(rng=numpy.random.default_rng(1)),
         "nested": lambda: Data(inner=Data(inner=[{"a": torch.Generator()}])),
-        "iterator": lambda: Data(rest=(i for i in range(9))),
+        "iterator": lambda: Data(rest=itertools.count()),
         "device": lambda: Data(t=torch.ones(1, device="meta")),
         "device item": lambda: Data(lambda self, i: torch.ones(1, device="meta")),
         "counts": lambda: Data(counts, n=0),
@@ -443,7 +443,7 @@ KILLED = """
         new += k > last
         last = k
     torch.save(state(last), "c.pt")
-    print("killed while it wrote" if left > 5 else left, "new" if new > 5 else new)
+    print("killed while it wrote" if left else "", "new" if new else "")
 """
 
 

@@ -18,6 +18,7 @@ _BYTES_MAX = 1 << 20
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), range, slice, type(Ellipsis))
 _CODE = (type, types.ModuleType, types.BuiltinFunctionType, type(functools.lru_cache(lambda: 0)))
+_MEMORY = ("ImagingCore",)  # cannot be copied by Python, but is memory alone
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
@@ -37,7 +38,7 @@ class Look:
                 break
             waiting.extend(self._visit(waiting.pop()))
         self.known = tuple(self._found)
-        self.state = self.known if self._exact else None
+        self.state = self.known if self._exact and not self.why else None
         self._keep.clear()
 
     def _visit(self, value: Any) -> "list[Any]":
@@ -68,8 +69,8 @@ class Look:
             return []
         if isinstance(value, io.IOBase):
             return self._file(value)
-        if isinstance(value, types.GeneratorType):
-            self.why = "it holds a generator"
+        if hasattr(kind, "__next__"):
+            self.why = "it holds an iterator"
             return []
         return self._inside(value)
 
@@ -123,6 +124,8 @@ class Look:
         try:
             value.__reduce_ex__(2)
         except Exception:
+            if type(value).__name__ in _MEMORY:
+                return
             self.why = "it holds a %s.%s, which processes cannot share" % (type(value).__module__, type(value).__name__)
 
 
