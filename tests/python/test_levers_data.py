@@ -145,7 +145,7 @@ HAZARDS = """
                     if name == "broken off" and k == 2:
                         break
             except Exception as error:
-                seen.append((type(error), error.args))
+                seen.append((type(error), error.args, str(error.__context__)))
         known = lever._known.get(loader)
         return seen, random.random() if name != "draws" else 0, float(torch.rand(())), known
 

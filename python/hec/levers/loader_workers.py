@@ -135,23 +135,27 @@ class _Pass:
             self._again(iterator)
         if self.pool is None or self.pool.workers is None:
             return self._here(iterator)
+        failure = failed_sampler = None
         try:
             data = self.pool.workers._next_data()
         except StopIteration:
             rest, self.pool = self.pool.rest, None
             rest.iterator = _nobody
-            error, rest.error = rest.error, None
-            if error is None:
+            if rest.error is None:
                 raise
-            try:
-                raise error from None
-            finally:
-                del error  # and with it the frames, which would keep the iterator
+            failed_sampler, rest.error = rest.error, None
         except Exception as error:
             if not _of_workers(error):
                 raise
-            data = self._here(iterator)  # an error of the program's is raised once more
-            self._failed(error)
+            failure = error.with_traceback(None)
+        if failed_sampler is not None:
+            try:
+                raise failed_sampler
+            finally:
+                del failed_sampler  # and with it the frames, which would keep the iterator
+        if failure is not None:
+            data = self._here(iterator)  # an error of the program's is raised once more, as its own
+            self._failed(failure)
             return data
         self.pool.rest.pending.popleft()
         _tally.add("batches")
