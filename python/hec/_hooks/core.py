@@ -44,7 +44,7 @@ def failed(name: str, error: Exception, most: int = ERRORS_MAX) -> None:
     """Called in the `except` of a hook. An exception that a signal handler of the program raised while the hook ran is
     the program's, and goes on its way."""
     global steady
-    if not _ours(error):
+    if not is_ours(error):
         raise error
     count = _errors[name] = _errors.get(name, 0) + 1
     if count < most or name in off:
@@ -57,9 +57,9 @@ def failed(name: str, error: Exception, most: int = ERRORS_MAX) -> None:
         pass
 
 
-def _ours(error: Exception) -> bool:
-    """Whether it arose in the hooks, or in what they called in PyTorch or Python's library."""
-    known = (_here, os.path.dirname(torch.__file__ if torch else __file__))
+def is_ours(error: Exception) -> bool:
+    """Whether it arose in the hooks or levers, or in what they called in PyTorch or Python's library."""
+    known = (os.path.dirname(_here), os.path.dirname(torch.__file__ if torch else __file__))
     standard = (os.path.dirname(os.__file__), "<frozen")
     traceback = error.__traceback__
     while traceback is not None:
@@ -193,8 +193,8 @@ def find_is_compiling() -> Callable[[], bool]:
     return getattr(compiler, "is_compiling", is_compiling)
 
 
-def keep_from_compiling() -> None:
-    """The frames of the hooks run as they are, also where torch.compile is on: it compiles what they call, as ever."""
+def keep_from_compiling(package: str = _package) -> None:
+    """The frames of the hooks, or of another package of ours, run as they are, also where torch.compile is on: it compiles what they call, as ever."""
     frames = getattr(torch._C._dynamo, "eval_frame", None) if hasattr(torch._C, "_dynamo") else None
     skip = getattr(frames, "skip_code", None)  # until PyTorch 2.6
     if skip is None and hasattr(frames, "set_code_exec_strategy"):
@@ -206,7 +206,7 @@ def keep_from_compiling() -> None:
     if skip is None:
         return
     for name, module in list(sys.modules.items()):
-        if name.startswith(_package + "."):
+        if name.startswith(package + "."):
             for value in list(module.__dict__.values()):
                 if getattr(value, "__module__", None) == name:
                     _each_code(value, skip)

@@ -31,6 +31,10 @@ def _give(t_ns: int, taken: Optional[int]) -> None:
 cycle = Cycle(_give)
 calls = 0  # of outermost modules
 
+# Of levers: each is called as around(module, call, args, kwargs), where call(args, kwargs) goes on inwards. The first is the
+# outermost of them.
+arounds: "list[Callable[[Any, Callable[[tuple, dict], Any], tuple, dict], Any]]" = []
+
 _local = threading.local()  # .inside: an outermost module is being called
 _is_compiling: Callable[[], bool] = core.is_compiling
 _Module: Any = None
@@ -43,12 +47,13 @@ _roots: "list[weakref.ref[Any]]" = []
 class RootCall:
     """Stands in the place of an outermost module. Holds no strong reference to it: that would be a cycle."""
 
-    __slots__ = ("ref", "compiled", "sequences")
+    __slots__ = ("ref", "compiled", "sequences", "levers")
 
     def __init__(self, module: Any, compiled: Any = None) -> None:
         self.ref = weakref.ref(module)
         self.sequences = batches.sequence_first(module)
         self.compiled = compiled  # what Module.compile put there
+        self.levers: "dict[Any, Any]" = {}  # what those of `arounds` know of this module
 
     def __reduce__(self) -> Any:
         """In a pickle or copy of a module's raw dictionary: None, as if it had never been there."""
@@ -66,11 +71,20 @@ class RootCall:
             return inner(*args, **kwargs)
         _local.inside = True
         try:
-            result = inner(*args, **kwargs)
+            result = _through(module, inner, args, kwargs) if arounds else inner(*args, **kwargs)
         finally:
             _local.inside = False
         _called(module, args, kwargs, self.sequences)
         return result
+
+
+def _through(module: Any, inner: Any, args: tuple, kwargs: dict) -> Any:
+    def call(args: tuple, kwargs: dict) -> Any:
+        return inner(*args, **kwargs)
+
+    for around in reversed(arounds):
+        call = functools.partial(around, module, call)
+    return call(args, kwargs)
 
 
 def _called(module: Any, args: tuple, kwargs: dict, sequences: bool) -> None:
@@ -115,7 +129,10 @@ def _search(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _adopt(module: Any, compiled: Any = None) -> RootCall:
+    before = module.__dict__.get(PLACE)
     call = module.__dict__[PLACE] = RootCall(module, compiled)
+    if isinstance(before, RootCall):
+        call.levers = before.levers
     _roots[:] = [ref for ref in _roots if ref() is not None and ref() is not module]
     _roots.append(weakref.ref(module))
     return call

@@ -3,7 +3,7 @@ backward pass is a step, once there were more of them than anybody accumulates g
 
 import functools
 import sys
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from . import core, library, process
 from .steps import Cycle, Samples
@@ -11,6 +11,10 @@ from .steps import Cycle, Samples
 NAME = "the optimizer's step"
 
 BACKWARDS_MAX = 100  # without an optimizer's step
+
+# Of levers: called with each optimizer before it steps, and afterwards.
+befores: "list[Callable[[Any], None]]" = []
+afters: "list[Callable[[Any], None]]" = []
 
 samples = Samples()
 _backwards = 0
@@ -30,7 +34,7 @@ def _give(t_ns: int, taken: Optional[int]) -> None:
 
 
 cycle = Cycle(_give)
-_handle: Any = None
+_handles: "list[Any]" = []
 
 
 def passed_back(t_ns: int) -> None:
@@ -46,9 +50,16 @@ def passed_back(t_ns: int) -> None:
         cycle.ended(samples, t_ns, samples.take)
 
 
+def _steps(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
+    for before in befores:
+        before(optimizer)
+
+
 def _stepped(optimizer: Any, args: Any = None, kwargs: Any = None) -> None:
     global _optimizer
     t_ns = core.now_ns()
+    for after in afters:
+        after(optimizer)
     try:
         _optimizer = True
         if not core.steady:
@@ -76,6 +87,8 @@ def _patch_old() -> "list[core.Patch]":
 
                 @functools.wraps(step)
                 def wrapper(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+                    if core.installed:
+                        _steps(optimizer)
                     value = step(optimizer, *args, **kwargs)
                     if core.installed:
                         _stepped(optimizer)
@@ -94,17 +107,32 @@ _old = core.Patches(_patch_old)
 
 
 def install() -> None:
-    global _handle
-    register = getattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook", None)
-    if register is None:
+    remove()
+    module: Any = sys.modules["torch.optim.optimizer"]
+    if not hasattr(module, "register_optimizer_step_post_hook"):
         _old.install()
-    else:
-        _handle = register(_stepped)
+        return
+    if befores:
+        _handles.append(module.register_optimizer_step_pre_hook(_steps))
+    _handles.append(module.register_optimizer_step_post_hook(_stepped))
 
 
 def remove() -> None:
-    global _handle
-    if _handle is not None:
-        _handle.remove()
-        _handle = None
+    while _handles:
+        _handles.pop().remove()
     _old.remove()
+
+
+def around_steps(before: "Optional[Callable[[Any], None]]", after: "Optional[Callable[[Any], None]]" = None) -> None:
+    """Of a lever, until it leaves them."""
+    if before is not None:
+        befores.append(before)
+    if after is not None:
+        afters.append(after)
+    if core.installed:
+        install()
+
+
+def leave_steps(*hooks: "Callable[[Any], None]") -> None:
+    befores[:] = [hook for hook in befores if hook not in hooks]
+    afters[:] = [hook for hook in afters if hook not in hooks]

@@ -17,7 +17,7 @@ import sys
 from importlib import import_module
 from typing import Any, Dict, List, Tuple
 
-from .core import Lever
+from .core import Lever, hooks
 
 _started: "Dict[str, Tuple[Lever, Any]]" = {}
 
@@ -39,6 +39,8 @@ def start(framework: str) -> None:
             continue
         lever = Lever(name, value)
         _started[name] = lever, module
+        if framework == "torch":
+            hooks.guard("torch.compile", lambda: hooks.keep_from_compiling(__name__))
         try:
             module.apply(lever)
         except Exception as error:

@@ -7,6 +7,7 @@ from typing import Any, Callable
 hooks: Any = sys.modules["_hec_hooks.core"]
 Patch = hooks.Patch
 Patches = hooks.Patches
+optimizers: Any = sys.modules["_hec_hooks.optimizers"]
 
 # From the weakest to the strongest: what is said later counts only if it is as strong.
 _STATES = ("nothing", "already", "on", "failed")
@@ -41,7 +42,7 @@ class Lever:
             revert()
         except Exception:
             pass
-        self.failed("%s: %s" % (type(error).__name__, error))
+        self.failed("%s: %s" % (type(error).__name__, (str(error).strip().splitlines() or [""])[0][:200]))
 
     def _say(self, state: str, text: str) -> None:
         if self.state and _STATES.index(state) < _STATES.index(self.state):
@@ -51,7 +52,16 @@ class Lever:
         self.state, self.text = state, text
         # one that does nothing here may be on in another process of the program: their facts have one name
         key = "lever.%s%s" % (self.name, ".why" if state == "nothing" else "")
-        hooks.library.fact(key, text if state == "nothing" else "%s: %s" % (state, text))
+        text = text if state == "nothing" else "%s: %s" % (state, text)
+        if hooks.dormant:
+            hooks.facts[key] = text  # a helper of the program, so far: reported when it proves to be more
+        else:
+            hooks.library.fact(key, text)
+
+
+def seldom(count: int) -> bool:
+    """Whether a lever says how often it did something: at powers of two, as a fact is no counter."""
+    return count & (count - 1) == 0
 
 
 class quietly(warnings.catch_warnings):
