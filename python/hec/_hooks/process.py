@@ -9,6 +9,7 @@ from . import core
 # (workers of a data loader, but also ranks), compiler processes, and the launcher of the ranks.
 _WORDS = (b"--multiprocessing-fork", b"torch._inductor.compile_worker", b"torch.distributed.run", b"torchrun",
           b"torch.distributed.launch")  # fmt: skip
+_COMPILER = b"/torch/_inductor/compile_worker/"
 _CODE = (b"multiprocessing.forkserver", b"torch._inductor.compile_worker")
 
 
@@ -19,8 +20,10 @@ def starts_dormant() -> bool:
     except OSError:
         return False
     names = [word.rsplit(b"/", 1)[-1] for word in words]
-    return any(word in names for word in _WORDS) or any(
-        code in word for word in words if b"import" in word for code in _CODE
+    return (
+        any(word in names for word in _WORDS)
+        or any(code in word for word in words if b"import" in word for code in _CODE)
+        or any(_COMPILER in word for word in words)
     )
 
 

@@ -1,6 +1,7 @@
 """Which kernel scaled_dot_product_attention uses: the one that was asked for (without a value cuDNN's, else flash) comes first, the
 others remain for what it cannot take."""
 
+import functools
 from typing import Any, List, Optional
 
 from . import calls, core, watch
@@ -46,17 +47,26 @@ def _fit(lever: core.Lever, module: Any) -> "Optional[calls.Run]":
     seen: "dict[tuple[str, str], int]" = {}  # the kernel without the lever and with it: calls
     looked = False
 
-    def see(name: str, args: tuple, kwargs: dict, result: Any) -> None:
-        if name == "scaled_dot_product_attention":
+    def make(inner: Any) -> Any:
+        @functools.wraps(inner)
+        def scaled_dot_product_attention(*args: Any, **kwargs: Any) -> Any:
             chosen = tuple(_chosen(order, args, kwargs) for order in (_before, _order(lever.value)))
             seen[chosen] = seen.get(chosen, 0) + 1  # type: ignore[index, arg-type]
+            return inner(*args, **kwargs)
+
+        return scaled_dot_product_attention
 
     def run(call: "calls.Call", args: tuple, kwargs: dict) -> Any:
         nonlocal looked
         if looked or not _before:
             return call(args, kwargs)
         looked = True
-        result = watch.watched(call, args, kwargs, see)
+        looks = core.Patch(core.hooks.torch.nn.functional, "scaled_dot_product_attention", make)
+        looks.install()
+        try:
+            result = call(args, kwargs)
+        finally:
+            looks.remove()
         for (without, used), count in seen.items():
             if used != without:
                 lever.on("%s instead of %s in %d calls of a forward pass" % (used, without, count))

@@ -16,6 +16,7 @@ Run = Callable[[Call, tuple, dict], Any]
 # What a module raises when a lever is at fault; what a signal's handler raises (TimeoutError) is not among them.
 _FAULTS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, Warning)
 _chain: "List[Calls]" = []  # those that are in, by their order
+watches = 0  # modes of our own that look on (watch.py)
 
 
 def LATER(call: Call, args: tuple, kwargs: dict) -> Any:
@@ -95,7 +96,7 @@ class Calls:
         place = module.__dict__.get(outermost.PLACE)
         if not isinstance(place, outermost.RootCall) or place.ref() is not module:  # a replica of DataParallel, inside its call
             return call(args, kwargs)
-        if core.hooks.in_mode() or _in_transform():
+        if in_mode() or _in_transform():
             return call(args, kwargs)
         # a graph that is being captured goes on using the memory that the weights have now
         entry = Module(module, None if is_capturing() else self._fit(module))
@@ -183,6 +184,11 @@ class State:
 def is_capturing() -> bool:
     cuda = core.hooks.torch.cuda
     return cuda.is_initialized() and cuda.is_current_stream_capturing()
+
+
+def in_mode() -> bool:
+    """Whether a mode of the program looks on."""
+    return core.hooks.in_mode() and core.hooks.torch._C._len_torch_dispatch_stack() > watches
 
 
 def _in_transform() -> bool:

@@ -98,9 +98,8 @@ def _run(lever: core.Lever, weights: int, watches: bool) -> "calls.Run":
         return tensor.contiguous(memory_format=torch.channels_last) if image else tensor
 
     def see(name: str, args: tuple, kwargs: dict, result: Any) -> None:
-        if name in ("conv2d", "conv_transpose2d"):
-            given = args[0] if args else kwargs.get("input")
-            count["last" if given.dim() == 4 and _is_last(given) and _is_last(result) else "others"] += 1
+        if name in watch.CONVOLUTIONS and args[0].dim() == 4:
+            count["last" if _is_last(args[0]) and _is_last(result) else "others"] += 1
 
     def run(call: "calls.Call", args: tuple, kwargs: dict) -> Any:
         own = any(tensor.dim() == 4 and not tensor.is_contiguous() and _is_last(tensor) for tensor in tensors.each((args, kwargs)))

@@ -99,6 +99,9 @@ def _fit(lever: core.Lever, module: Any, options: "Dict[str, Any]", attest: Any,
     if calls.is_sharded(module):
         lever.nothing("the module's weights are sharded (FSDP)")
         return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module("torch._inductor.compile_fx")
     compiler = Compiler(options)
     compiled = torch.compile(_function(module), backend=compiler)
     count = compiled_in = 0

@@ -91,7 +91,7 @@ def _look(weights: "list[Any]") -> None:
     global _said
     torch = core.hooks.torch
     found = next((weight for weight in weights if weight.is_cuda and weight.dtype == torch.float32), None)
-    if found is None or _said or _before is None or _lever is None or core.hooks.in_mode() or calls.is_capturing():
+    if found is None or _said or _before is None or _lever is None or calls.in_mode() or calls.is_capturing():
         return
     _said = True
     if not rounds(found.device):
