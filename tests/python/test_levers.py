@@ -103,7 +103,7 @@ for make in (sgd, adamw):
     assert close(plain, fused, 1e-5), (plain[0], fused[0])
     state, text = fused[2]["fused_optimizer"]
     if VERSION >= (2, 3):
-        assert (state, text) == ("on", "1 optimizers (%s), 4 steps" % {sgd: "SGD", adamw: "AdamW"}[make]), text
+        assert (state, text) == ("on", "4 fused steps of %s" % {sgd: "SGD", adamw: "AdamW"}[make]), text
     else:
         assert state == "nothing", text
 if VERSION >= (2, 3):
@@ -352,7 +352,7 @@ if VERSION >= (2, 6):
     with levers("attention=efficient") as said:
         layer(torch.randn(2, 7, 32)).sum().backward()
     torch._fused_sdp_choice = kept
-    assert said["attention"] == ("on", "efficient instead of flash in 1 calls of a forward pass"), said
+    assert said["attention"] == ("on", "efficient instead of flash; calls in a forward pass: 1"), said
     assert torch._C._get_sdp_priority_order() == order and F.scaled_dot_product_attention.__module__ != "attention"
 with levers("attention=fastest") as said:
     pass
@@ -479,7 +479,7 @@ assert close(plain, found, 1e-4), (plain[0], found[0])
 assert torch.equal(plain[1][-1], found[1][-1])
 assert graphs == [False, True], graphs
 state, text = found[2]["compile"]
-assert state == "on" and text.startswith("1 graphs, compiled in 1 of 4 calls, ") and text.endswith(" s; 0 graph breaks"), text
+assert state == "on" and text.startswith("graphs: 1, compiled in 1 of 4 calls, ") and text.endswith(" s; graph breaks: 0"), text
 
 for inner in (no_forward, no_backward):
     torch._dynamo.reset()
@@ -512,7 +512,7 @@ for forever in (0, 1):
     assert close(plain, found, 1e-4)
     state, text = found[2]["compile"]
     assert state == ("failed" if forever else "on"), text
-    assert text.startswith("9 graphs, compiled in 9 of 9 calls" if forever else "1 graphs, compiled in 1 of "), text
+    assert text.startswith("graphs: 9, compiled in 9 of 9 calls" if forever else "graphs: 1, compiled in 1 of "), text
 
 # with others, and where the program compiles itself
 torch._dynamo.reset()

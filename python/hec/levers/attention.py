@@ -69,7 +69,7 @@ def _fit(lever: core.Lever, module: Any) -> "Optional[calls.Run]":
             looks.remove()
         for (without, used), count in seen.items():
             if used != without:
-                lever.on("%s instead of %s in %d calls of a forward pass" % (used, without, count))
+                lever.on("%s instead of %s; calls in a forward pass: %d" % (used, without, count))
             elif used == lever.value or not lever.value:
                 lever.already("PyTorch uses %s without it" % used)
             else:

@@ -26,7 +26,7 @@ def apply(lever: core.Lever) -> None:
 
 def _attest(lever: core.Lever, module: Any, words: str) -> None:
     breaks = sum(sys.modules["torch._dynamo.utils"].counters["graph_break"].values())
-    lever.on("%s; %d graph breaks" % (words, breaks))
+    lever.on("%s; graph breaks: %d" % (words, breaks))
 
 
 def put(lever: core.Lever, options: "Dict[str, Any]", attest: Any = _attest, finish: Any = lambda result: result) -> None:
@@ -115,7 +115,7 @@ def _fit(lever: core.Lever, module: Any, options: "Dict[str, Any]", attest: Any,
         if compiler.graphs != graphs:
             compiled_in += 1
             seconds += time.monotonic() - started
-        words = "%d graphs, compiled in %d of %d calls, %.1f s" % (compiler.graphs, compiled_in, count, seconds)
+        words = "graphs: %d, compiled in %d of %d calls, %.1f s" % (compiler.graphs, compiled_in, count, seconds)
         if compiler.faults or compiled_in > COMPILED_MAX or not compiler.graphs:
             if _put is not None:
                 _put.forget(module)

@@ -25,6 +25,6 @@ def _attest(lever: core.Lever, module: Any, words: str) -> None:
     recorded = sum(len(roots) for roots in manager.roots.values()) if manager is not None else 0
     skipped = sys.modules["torch._dynamo.utils"].counters["inductor"]["cudagraph_skips"]
     if recorded:
-        lever.on("%s; %d trees of CUDA graphs, %d graphs not captured" % (words, recorded, skipped))
+        lever.on("%s; trees of CUDA graphs: %d, not captured: %d" % (words, recorded, skipped))
     else:
-        lever.nothing("compiled (%s), but no CUDA graph was captured yet; %d could not be" % (words, skipped))
+        lever.nothing("compiled (%s), but no CUDA graph was captured yet; could not be: %d" % (words, skipped))

@@ -34,6 +34,7 @@ def apply(lever: core.Lever) -> None:
         return
     core.optimizers.around_steps(_before_step, _after_step)
     _patched.install()
+    lever.nothing("no step of an optimizer seen")
 
 
 def revert() -> None:
@@ -93,10 +94,9 @@ def _after_step(optimizer: Any) -> None:
         if use.counter is not None:
             use.counter.remove()
             use.counter = None
-            known = [other for other in _known.values() if other.called]
             words = ", ".join(sorted({type(one).__name__ for one, other in _known.items() if other.called}))
-            if known:
-                _lever.on("%d optimizers (%s), %d steps" % (len(known), words, sum(other.steps for other in known)))
+            if words:
+                _lever.on("%d fused steps of %s" % (sum(other.steps for other in _known.values() if other.called), words))
             elif use.steps == 1:
                 _lever.nothing("a step called no fused kernel")
     except Exception as error:

@@ -46,7 +46,7 @@ def inference_only(lever: core.Lever, put: "calls.Calls") -> core.Patches:
 def _out(lever: core.Lever, put: "calls.Calls") -> None:
     try:
         put.take()
-        lever.nothing("the program trains: it has an optimizer")
+        (lever.failed if lever.state == "on" else lever.nothing)("the program trains: it has an optimizer")
     except Exception as error:
         lever.broke(error, lambda: None)
 

@@ -20,6 +20,7 @@ def apply(lever: core.Lever) -> None:
     _lever, _calls = lever, 0
     _patched.install()
     core.optimizers.around_steps(_before_step, _after_step)
+    lever.nothing("no call of zero_grad() seen")
 
 
 def revert() -> None:
@@ -40,10 +41,13 @@ def _fill(weight: Any) -> None:
 def _before_step(optimizer: Any) -> None:
     global _stepping
     _stepping = True
-    if _dropped:
-        for group in optimizer.param_groups:
+    try:
+        for group in optimizer.param_groups if _dropped else ():
             for weight in group["params"]:
                 _fill(weight)
+    except Exception as error:
+        if _lever is not None:
+            _lever.broke(error, revert)
 
 
 def _after_step(optimizer: Any) -> None:
