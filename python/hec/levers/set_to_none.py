@@ -58,15 +58,13 @@ def _after_step(optimizer: Any) -> None:
 def _drop(weights: "list[Any]") -> bool:
     """Whether it did: not where a gradient is part of a larger buffer, or leads on to others."""
     global _calls
+    weights = [weight for weight in weights if weight.grad is not None]
+    if any(weight.grad.is_sparse or weight.grad.requires_grad or weight.grad._is_view() for weight in weights):
+        return False
     for weight in weights:
-        gradient = weight.grad
-        if gradient is not None and (gradient.is_sparse or gradient.requires_grad or gradient._is_view()):
-            return False
-    for weight in weights:
-        if weight.grad is not None:
-            weight.grad = None
-            _dropped[id(weight)] = weakref.ref(weight)
-    _calls += 1
+        weight.grad = None
+        _dropped[id(weight)] = weakref.ref(weight)
+    _calls += bool(weights)
     return True
 
 
@@ -82,7 +80,7 @@ def _make(inner: Any) -> Any:
                         _dropped.pop(id(weight), None)
                     _lever.already("zero_grad() drops gradients without it")
                 elif _drop(_weights(self)):
-                    if core.seldom(_calls):
+                    if _calls and core.seldom(_calls):
                         _lever.on("%d calls of zero_grad()" % _calls)
                     return None
                 else:
