@@ -322,8 +322,11 @@ with torch.no_grad():
 for leave in (lambda: model(x).sum().backward(), lambda: nn.Sequential(model).state_dict(), lambda: sgd(model)):
     with levers("bf16_weights") as said:
         with torch.no_grad():
-            model(x)
-        assert model[0].weight.dtype == torch.bfloat16
+            model[3](model[:3](x))
+            assert model[3].weight.dtype == torch.bfloat16 and model[7].weight.dtype == torch.float32
+            model(x)  # the whole of what was called in parts, and a part of it
+            assert (model[0](x).float() - model[0].weight.new_zeros(1)).dtype == torch.float32
+        assert model[0].weight.dtype == model[7].weight.dtype == torch.bfloat16
         leave()
         assert model[0].weight.dtype == torch.float32
         with torch.no_grad():

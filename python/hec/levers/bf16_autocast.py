@@ -28,10 +28,9 @@ def is_autocast(device: str) -> bool:
     return torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled()
 
 
-def why_not(module: Any) -> "tuple[str, str]":
-    """A state and why, or two empty words."""
+def why_not(module: Any, kinds: "set[Any]") -> "tuple[str, str]":
+    """A state and why, or two empty words; kinds: the types of its weights."""
     torch = core.hooks.torch
-    kinds = calls.floating(module)
     if kinds != {torch.float32}:
         words = "weights are " + ", ".join(sorted(str(kind).rpartition(".")[2] for kind in kinds))
         return "already" if torch.bfloat16 in kinds or torch.float16 in kinds else "nothing", words
@@ -52,7 +51,7 @@ def as_before(result: Any) -> Any:
 
 
 def fit(lever: core.Lever, module: Any, watches: bool) -> "Optional[calls.Run]":
-    state, why = why_not(module)
+    state, why = why_not(module, calls.floating(module))
     if state:
         (lever.already if state == "already" else lever.nothing)(why)
         return None

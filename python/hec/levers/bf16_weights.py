@@ -44,8 +44,15 @@ def _matrices(module: Any) -> "list[Any]":
     return list(found.values())
 
 
+def _is_ours(weight: Any) -> bool:
+    ref, _ = _originals.get(id(weight), (None, None))
+    return ref is not None and ref() is weight
+
+
 def _restore(module: Any) -> None:
     for part in module.modules():
+        if isinstance(part.__dict__.get(calls.outermost.PLACE), Part):
+            del part.__dict__[calls.outermost.PLACE]
         for weight in part.parameters(recurse=False):
             ref, values = _originals.pop(id(weight), (None, None))
             if ref is not None and ref() is weight:
@@ -53,17 +60,22 @@ def _restore(module: Any) -> None:
 
 
 def _fit(lever: core.Lever, module: Any) -> "Optional[calls.Run]":
-    state, why = bf16_autocast.why_not(module)
+    kinds = {weight.dtype for weight in module.parameters() if weight.is_floating_point() and not _is_ours(weight)}
+    state, why = bf16_autocast.why_not(module, kinds or {core.hooks.torch.float32})
     if state == "" and calls.is_sharded(module):
         state, why = "nothing", "the module's weights are sharded (FSDP)"
     if state == "" and (module.training or core.hooks.torch.is_grad_enabled()):
         state, why = "nothing", "the module is called for training, or with gradients"
     if state:
+        if any(_is_ours(weight) for weight in module.parameters()):  # of another module that it is part of, or has as a part
+            _restore(module)
+            lever.failed(why)
         (lever.already if state == "already" else lever.nothing)(why)
         return None
     weights = _matrices(module)
     size = sum(4 * weight.numel() for weight in weights)
-    if not weights or not all(calls.owns(weight) for weight in weights):
+    ours = any(_is_ours(weight) for weight in module.parameters())
+    if not (weights or ours) or not all(calls.owns(weight) for weight in weights):
         lever.nothing("no matrices of its own")
         return None
     if size > _available_bytes() // 2:
@@ -84,6 +96,9 @@ def _run(lever: core.Lever, module: Any, weights: "list[Any]", size: int) -> "ca
         _originals[id(weight)] = weakref.ref(weight), weight.data.cpu()
         weight.data = weight.data.to(torch.bfloat16)
     del weights[:]
+    for part in module.modules():
+        if calls.outermost.PLACE not in part.__dict__ and any(_is_ours(weight) for weight in part.parameters(recurse=False)):
+            part.__dict__[calls.outermost.PLACE] = Part(part, device)
     count = 0
 
     def run(call: "calls.Call", args: tuple, kwargs: dict) -> Any:
@@ -98,6 +113,24 @@ def _run(lever: core.Lever, module: Any, weights: "list[Any]", size: int) -> "ca
         return bf16_autocast.as_before(result)
 
     return run
+
+
+class Part:
+    """In the place of a part whose weights are in bf16: the program may call it by itself, with fp32."""
+
+    __slots__ = ("ref", "device", "compiled")
+
+    def __init__(self, part: Any, device: str) -> None:
+        self.ref, self.device, self.compiled = weakref.ref(part), device, None
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = self.ref()._call_impl
+        if bf16_autocast.is_autocast(self.device):
+            return call(*args, **kwargs)
+        return bf16_autocast.as_before(bf16_autocast.under(self.device, lambda args, kwargs: call(*args, **kwargs), args, kwargs))
 
 
 def _leave(module: Any, why: str) -> None:

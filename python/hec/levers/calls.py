@@ -162,7 +162,8 @@ class State:
     def __init__(self, module: Any) -> None:
         torch = core.hooks.torch
         self.cpu = torch.get_rng_state()
-        self.cuda = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
+        self.device = next(module.parameters()).device
+        self.cuda = torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None
         with torch.no_grad():
             self.buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers() if type(buffer) is torch.Tensor]
         self.attributes = [(names, dict(names)) for part in module.modules() for names in (part._buffers, part.__dict__)]
@@ -171,7 +172,7 @@ class State:
         torch = core.hooks.torch
         torch.set_rng_state(self.cpu)
         if self.cuda is not None:
-            torch.cuda.set_rng_state(self.cuda)
+            torch.cuda.set_rng_state(self.cuda, self.device)
         with torch.no_grad():
             for buffer, value in self.buffers:
                 buffer.copy_(value)
@@ -228,8 +229,7 @@ def is_compiled(module: Any) -> bool:
     """By the program: torch.compile(module), or module.compile() of any part."""
     for part in module.modules():
         place = part.__dict__.get(outermost.PLACE)
-        place = place.compiled if isinstance(place, outermost.RootCall) else place
-        if place is not None or type(part).__name__ == "OptimizedModule":
+        if getattr(place, "compiled", place) is not None or type(part).__name__ == "OptimizedModule":
             return True
     return False
 

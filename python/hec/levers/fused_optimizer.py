@@ -2,6 +2,7 @@
 the length of each step: a checkpoint of theirs looks as it does without."""
 
 import functools
+import sys
 import weakref
 from typing import Any, Optional
 
@@ -130,7 +131,8 @@ def _kernel(optimizer: Any, lever: core.Lever) -> str:
 def _unfit(optimizer: Any) -> str:
     """Why the fused kernel would refuse these weights, or their gradients."""
     torch = core.hooks.torch
-    kinds = torch.utils._foreach_utils._get_fused_kernels_supported_devices()
+    supported = getattr(sys.modules.get("torch.utils._foreach_utils"), "_get_fused_kernels_supported_devices", lambda: ["cuda"])
+    kinds = supported()
     for group in optimizer.param_groups:
         for weight in group["params"]:
             if type(weight) not in (torch.nn.Parameter, torch.Tensor):
