@@ -133,6 +133,8 @@ def part(torch, hooks, options, name, names):
     rate = options.steps / (time.monotonic() - begun)
     said = {name: [lever.state, lever.text] for name, (lever, _) in levers._started.items()}
     levers.revert()
+    if "torch._dynamo" in sys.modules:  # it counts what it compiled of a class, whatever the part
+        torch._dynamo.reset()
     if strict:
         torch.backends.cudnn.allow_tf32 = True
     left = sorted({f"{weight.dtype} {weight.is_contiguous()}" for weight in model.parameters()})

@@ -61,7 +61,8 @@ def fit(lever: core.Lever, module: Any, watches: bool) -> "Optional[calls.Run]":
     def see(name: str, args: tuple, kwargs: dict, result: Any) -> None:
         if name in watch.PRODUCTS:
             for tensor in tensors.each(result):
-                count["bf16" if tensor.dtype == torch.bfloat16 else "others"] += 1
+                if tensor.is_floating_point():
+                    count["bf16" if tensor.dtype == torch.bfloat16 else "others"] += 1
 
     def run(call: "calls.Call", args: tuple, kwargs: dict) -> Any:
         if is_autocast(device):
