@@ -117,6 +117,9 @@ static int add(struct hec_lever_set *set, char *word, struct hec_why *why) {
     const struct hec_lever_row *row = hec_lever_find(word);
     if (!row)
         return hec_fail(why, HEC_ERR_USAGE, "there is no lever \"%s\"; `hec levers` lists them", word);
+    if (row->risk == HEC_LEVER_RISK_SEMANTICS)
+        return hec_fail(why, HEC_ERR_USAGE,
+                        "%s changes what is computed, so it is yours to make: `hec levers %s` shows how", word, word);
     if (equals && (!row->value[0] || strlen(equals) >= HEC_LEVER_VALUE || !value_fits(row->value, equals)))
         return hec_fail(why, HEC_ERR_USAGE, "%s takes %s%s, not \"%s\"", word, row->value[0] ? "=" : "no value",
                         row->value, equals);

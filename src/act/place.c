@@ -89,7 +89,7 @@ static int common_node(char *const *devices, int count, const char *visible, cha
     return node;
 }
 
-int hec_place_beside_devices(const struct hec_environ *environ, const char *sysfs, struct hec_placement *out,
+int hec_place_beside_devices(const struct hec_environ *environment, const char *sysfs, struct hec_placement *out,
                              char what[HEC_PLACE_TEXT], struct hec_why *why) {
     char *devices[DEVICES_MAX], cpus[512] = "", second[PATH_MAX];
     cpu_set_t ours;
@@ -98,7 +98,7 @@ int hec_place_beside_devices(const struct hec_environ *environ, const char *sysf
     if (access(second, F_OK) != 0)
         return hec_fail(why, HEC_ERR_UNSUPPORTED, "lever numa: this machine has one NUMA node");
     int count = find_devices(sysfs, devices);
-    int node = common_node(devices, count, hec_environ_get(environ, "CUDA_VISIBLE_DEVICES"), cpus);
+    int node = common_node(devices, count, hec_environ_get(environment, "CUDA_VISIBLE_DEVICES"), cpus);
     for (int i = 0; i < count; i++)
         free(devices[i]);
     if (node < 0)

@@ -35,7 +35,7 @@ def test_each_lever_of_a_framework_has_its_module(hec):
     rows = {lever["name"] for lever in levers}
     assert len(rows) == len(levers) and modules <= rows, modules - rows
     for lever in levers:
-        where = lever["for"] == "program" or lever["name"] in modules or lever["risk"] == "semantics" or lever["variables"]
+        where = lever["for"] in ("program", "device") or lever["name"] in modules or lever["risk"] == "semantics" or lever["variables"]
         assert where, lever["name"]
 
 

@@ -33,6 +33,8 @@ static void test_sets(void **state) {
         {"tf32,tf32", "tf32 is there twice"},
         {"compile,cuda_graphs", "compile and cuda_graphs exclude each other"},
         {"threads", "threads needs a value: threads=N"},
+        {"accumulate=4",
+         "accumulate changes what is computed, so it is yours to make: `hec levers accumulate` shows how"},
         {"threads=0", "threads takes =N, not \"0\""},
         {"threads=-1", "threads takes =N, not \"-1\""},
         {"threads=8x", "threads takes =N, not \"8x\""},

@@ -147,13 +147,9 @@ static void test_notes(void **state) {
 /* Names and values as long as they may be, and what a terminal must not see. */
 static void test_page(void **state) {
     (void)state;
-    static char *strange[] = {"\033[2Jx",
-                              "a|b",
-                              "*",
-                              "ö",
-                              "a value that is rather long, and then some more of it, up to two hundred bytes of it, "
-                              "which nobody would ever write but somebody's script, that is what scripts are for",
-                              "6"};
+    static char rather_long[] = "a value that is rather long, and then some more of it, up to two hundred bytes of it, "
+                                "which nobody would ever write but somebody's script, that is what scripts are for";
+    static char *strange[] = {"\033[2Jx", "a|b", "*", "ö", rather_long, "6"};
     begin(2);
     report.parameter[0] = (struct hec_sweep_parameter){"a-parameter-with-a-long-name-of-31", strange, SETTINGS, true};
     report.plan.parameter[0].ordered = false;
