@@ -64,6 +64,8 @@ static void add_row(struct hec_receipt *receipt, const struct hec_search *search
         row.trials += table[i].set == t->set;
     hec_candidates_set(&search->candidates, t->set, &levers);
     hec_lever_set_text(&levers, row.levers);
+    if (isnan(row.joules_per_unit)) /* then time stood for them */
+        cost = (struct hec_search_ratio){.best = NAN, .low = NAN, .high = NAN};
     put_range(cost, t->set == 0, row.joules);
     put_range(speed, t->set == 0, row.rate);
     snprintf(row.text, sizeof row.text, "%s", t->text);

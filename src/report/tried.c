@@ -53,7 +53,7 @@ static int trials_of(const struct hec_receipt *r) {
 static void put_row(struct hec_page *page, const struct hec_receipt_tried *t) {
     text joules, rate, change, interval;
     enum hec_tone tone = outcomes[(unsigned)t->outcome < HEC_TRIEDS ? t->outcome : HEC_TRIED_FAILED].tone;
-    put_change(t->joules, change, interval);
+    put_change(isnan(t->joules[1]) ? t->rate : t->joules, change, interval);
     hec_page_line(page, 2, "", tone, "%s", t->levers[0] ? t->levers : "as it is");
     hec_page_line(page, 2, "", tone, "  %9s %9s/s %8s %-14s %s", amount(joules, t->joules_per_unit, "J"),
                   amount(rate, t->units_per_second, ""), change, interval, words_of(t));
