@@ -67,9 +67,10 @@ void hec_tried_page(struct hec_page *page, const struct hec_receipt *r) {
         return;
     hec_page_row(
         page, 0, "Tried", HEC_TONE_PLAIN,
-        "%d sets of levers in %d trials of %s; joules by %s, units a second, and joules against the command as it is",
-        r->tried_count - 1, trials_of(r), hec_format_seconds(seconds, r->plan.spent_seconds),
-        r->unit[0] ? r->unit : "trial");
+        "%d set%s of levers in %d trials of %s; joules by %s, units a second, and %s against the command as it is",
+        r->tried_count - 1, r->tried_count == 2 ? "" : "s", trials_of(r),
+        hec_format_seconds(seconds, r->plan.spent_seconds), r->unit[0] ? r->unit : "trial",
+        isnan(r->tried[0].joules_per_unit) ? "speed" : "joules");
     for (int i = 0; i < r->tried_count; i++)
         put_row(page, &r->tried[i]);
 }
@@ -79,11 +80,12 @@ void hec_tried_markdown(struct hec_buf *out, const struct hec_receipt *r) {
         return;
     hec_buf_printf(out, "\n%d sets of levers were tried before, in %d trials:\n\n", r->tried_count - 1, trials_of(r));
     hec_buf_puts(
-        out, "| levers | joules a unit | units a second | joules | | |\n| --- | ---: | ---: | ---: | --- | --- |\n");
+        out,
+        "| levers | joules a unit | units a second | joules, or speed where they are not known | | |\n| --- | ---: | ---: | ---: | --- | --- |\n");
     for (int i = 0; i < r->tried_count; i++) {
         const struct hec_receipt_tried *t = &r->tried[i];
         text joules, rate, change, interval;
-        put_change(t->joules, change, interval);
+        put_change(isnan(t->joules[1]) ? t->rate : t->joules, change, interval);
         hec_buf_puts(out, "| ");
         hec_markdown_text(out, t->levers[0] ? t->levers : "as it is");
         hec_buf_printf(out, " | %s | %s | %s %s | %s | ", amount(joules, t->joules_per_unit, "J"),
