@@ -19,8 +19,9 @@ struct run {
 
 /* ---- figures ---- */
 
-/* What is least and what is most of a trial: of a unit of work, of a step, of the whole, by what is known. */
-static void fill_figures(const struct hec_experiment_trial *m, struct hec_search_trial *out) {
+/* What is least and what is most of a trial: of a unit of work, of a step, of the whole, by what is known. True: joules are not, and time
+ * decides. */
+static bool fill_figures(const struct hec_experiment_trial *m, struct hec_search_trial *out) {
     const struct hec_trial_block *steady = &m->steady, *whole = &m->run;
     double work = isfinite(steady->units) ? steady->units : steady->steps;
     if (work > 0 && steady->seconds > 0) {
@@ -30,8 +31,10 @@ static void fill_figures(const struct hec_experiment_trial *m, struct hec_search
         out->speed = 1 / whole->seconds;
         out->cost = whole->joules;
     }
-    if (isnan(out->cost)) /* joules are not known: then time decides */
+    bool timed = isnan(out->cost);
+    if (timed)
         out->cost = 1 / out->speed;
+    return timed;
 }
 
 static bool is_number(const struct hec_experiment_trial *m) {
@@ -102,7 +105,7 @@ static void judge(struct run *run, const struct hec_trial_end *end, bool by_step
         say_end(end, now->text);
         return;
     }
-    fill_figures(&now->measured, &now->trial);
+    now->timed = fill_figures(&now->measured, &now->trial);
     snprintf(now->text, sizeof now->text, "%s", run->seen.text);
     if (now->slow)
         snprintf(now->text, sizeof now->text, "not done after %.0f s%s%.300s", end->seconds,

@@ -22,6 +22,7 @@ struct hec_searched {
     uint32_t set; /* bits of candidates */
     struct hec_search_trial trial;
     struct hec_experiment_trial measured; /* unless the command failed */
+    bool timed;                           /* its joules are not known: time stands for them */
     bool slow;                            /* ended for it did not come to its end in time */
     char text[HEC_SEARCH_TEXT];           /* what its levers saw, or why it failed */
 };

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/experiment.h"
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
@@ -115,10 +116,12 @@ static int choose_end(struct try *t, bool ended, struct hec_why *why) {
         double steps = fmax(STEPS_LEAST, ceil(STEADY_S / step_s) + 3);
         bool long_enough = steps < (double)first->timeline.steps.count || !ended;
         if (isnan(step_s) && !ended)
-            return hec_fail(why, HEC_ERR_UNSUPPORTED,
-                            "after %.0f s the command has not ended, and no steps are known by which trials could be "
-                            "ended: mark them (docs/marks.md), or give it less to do",
-                            FIRST_S);
+            return hec_fail(
+                why, HEC_ERR_UNSUPPORTED,
+                "after %.0f s the command has not ended, and no steps are known by which trials could be "
+                "ended: give --steps N where it only starts slowly, mark steps (docs/marks.md), or give it less "
+                "to do",
+                FIRST_S);
         if (isfinite(step_s) && long_enough) {
             stop->steps = (int64_t)steps;
             seconds = fmin(seconds, steps * step_s + 15);
@@ -177,7 +180,7 @@ static int measure(void *context, const struct hec_session *session, const struc
 
 static void after(void *context, const struct hec_lever_set *set, const struct hec_searched *trial) {
     struct try *t = context;
-    char text[HEC_LEVERS_TEXT];
+    char text[HEC_LEVERS_TEXT], why[HEC_SEARCH_TEXT];
     struct hec_search_trial *table = hec_search_table(&t->found);
     hec_progress_end(&t->run.progress);
     hec_lever_set_text(set, text);
@@ -187,9 +190,12 @@ static void after(void *context, const struct hec_lever_set *set, const struct h
     struct hec_search_ratio speed = hec_search_speed(table, (int)t->found.count, trial->set);
     free(table);
     if (trial->trial.fate == HEC_SEARCH_FAILED)
-        fprintf(stderr, "hec: %s: out: %s\n", set->count ? text : "as it is", trial->text);
+        fprintf(stderr, "hec: %s: out: %s\n", set->count ? text : "as it is",
+                hec_text_clean(why, sizeof why, trial->text, strlen(trial->text), true));
     else if (trial->trial.fate == HEC_SEARCH_IDLE)
         fprintf(stderr, "hec: %s: nothing to do here\n", text);
+    else if (set->count && trial->timed)
+        fprintf(stderr, "hec: %s: %.2f of the speed\n", text, speed.best);
     else if (set->count)
         fprintf(stderr, "hec: %s: %.3f of the joules, %.2f of the speed\n", text, cost.best, speed.best);
     else

@@ -57,7 +57,7 @@ static void add_row(struct hec_receipt *receipt, const struct hec_search *search
     struct hec_search_ratio speed = hec_search_speed(table, count, t->set);
     struct hec_receipt_tried row = {
         .outcome = outcome_of(search, t, kept, cost, speed),
-        .joules_per_unit = isfinite(t->measured.run.joules) ? mean(table, count, t->set, true) : NAN,
+        .joules_per_unit = !t->timed ? mean(table, count, t->set, true) : NAN,
         .units_per_second = mean(table, count, t->set, false),
     };
     for (int i = 0; i < count; i++)
