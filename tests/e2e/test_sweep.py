@@ -27,9 +27,9 @@ if mode == "broken":
     sys.exit("no such mode")
 if mode == "hangs":
     time.sleep(100)
-for n in range(15):
+for n in range(30):
     time.sleep(0.01)
-    hec.step(size * (2 if mode == "fast" else 1))
+    hec.step(size * (8 if mode == "fast" else 1))
 """
 
 
@@ -70,7 +70,7 @@ def test_plateau_cliff_and_advice(hec):
 def test_knobs_failures_and_hangs(hec):
     """Without a device, by time: a mode that breaks and one that hangs are left out, and their output is shown."""
     env = {"PYTHONPATH": str(ROOT / "python")}
-    done = sweep(hec, "-n", 2, "--trial-limit", 1, "-k", "mode", "-k", "size=3", "--json", "mode=slow,broken,fast,hangs", "--",
+    done = sweep(hec, "-n", 3, "--trial-limit", 3, "-k", "mode", "-k", "size=3", "--json", "mode=slow,broken,fast,hangs", "--",
                  sys.executable, "-c", KNOBS, env=env)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -82,9 +82,9 @@ def test_knobs_failures_and_hangs(hec):
     assert any("joules are not known" in note for note in result["result"]["notes"])
     assert not result["lines"]  # no numbers
     low, ratio, high = result["settings"][2]["figures"][0]["to_first"]
-    assert 1.6 < ratio < 2.4
+    assert 5 < ratio < 12
     units = [trial["run"]["units"] for trial in result["trials"] if trial["end"] == "ran"]
-    assert sorted(set(units)) == [45, 90]
+    assert sorted(set(units)) == [90, 720]
 
 
 def test_power_limits(hec):
