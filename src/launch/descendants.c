@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define QUIET_SCANS 3
 #define PATIENCE_NS (30 * HEC_NS_PER_S)
 
 struct process {
@@ -96,9 +97,11 @@ static void nap(int turn) {
     nanosleep(&(struct timespec){.tv_nsec = (turn < 10 ? 1 : 20) * HEC_NS_PER_MS}, NULL);
 }
 
+/* A scan misses a process that is forked behind it by one that then ends: only no child at all, or several scans that find nobody, mean that
+ * there is nobody. Children that took other rights stay, so having some means nothing. */
 bool hec_descendants_kill(bool reap) {
     int64_t until_ns = hec_clock_mono_ns() + PATIENCE_NS;
-    for (int turn = 0;; turn++) {
+    for (int turn = 0, quiet = 0;; turn++) {
         struct process *list;
         size_t count = all(&list), alive = 0;
         mark_below(list, count, getpid());
@@ -107,9 +110,11 @@ bool hec_descendants_kill(bool reap) {
             if (list[i].below && !list[i].ended && kill(list[i].pid, SIGKILL) == 0)
                 alive++;
         free(list);
-        while (reap && waitpid(-1, NULL, WNOHANG) > 0) {
+        pid_t reaped = 0;
+        while (reap && (reaped = waitpid(-1, NULL, WNOHANG)) > 0) {
         }
-        if (alive == 0)
+        quiet = alive ? 0 : quiet + 1;
+        if (quiet == QUIET_SCANS || (quiet && reap && reaped < 0 && errno == ECHILD))
             return true;
         if (hec_clock_mono_ns() > until_ns)
             return false;
