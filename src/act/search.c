@@ -132,7 +132,7 @@ static int one(struct run *run, uint32_t set, struct hec_trial_end *end, struct 
     run->seen = (struct hec_search_seen){.text = ""};
     run->watch->begin(run->watch->context, &levers, (int)out->count);
     int err = hec_trials_run(run->trials, run->search->command, &levers, measure, run, end, why);
-    if (err == HEC_ERR_UNSUPPORTED && set) { /* a lever that cannot be had here */
+    if (err == HEC_ERR_UNSUPPORTED && set) { /* a lever that this machine does not allow */
         snprintf(run->now.text, sizeof run->now.text, "%.*s", HEC_SEARCH_TEXT - 1, why->text);
         run->now.trial = (struct hec_search_trial){.set = set, .cost = NAN, .speed = NAN, .fate = HEC_SEARCH_IDLE};
         run->now.measured.run = (struct hec_trial_block){NAN, NAN, NAN, NAN};

@@ -26,7 +26,7 @@
 #define PATIENCE 3.0 /* times what the command takes as it is, and a minute for compiling: then a trial has failed */
 #define PATIENCE_S 60.0
 #define SLOWDOWN 0.05
-#define PAIRS_LEAST 3
+#define PAIRS_LEAST 4 /* fewer can show nothing: prove/sequential.h */
 
 struct try {
     struct hec_experiment_run run;

@@ -173,7 +173,7 @@ static int check(const struct hec_dvfs_point *points, int count, struct hec_dvfs
     return different >= HEC_DVFS_POINTS_LEAST
                ? HEC_OK
                : hec_fail(why, HEC_ERR_UNSUPPORTED,
-                          "%d points at different clocks are too few to tell of others: at least %d", different,
+                          "%d points at different clocks are too few to predict others: at least %d", different,
                           HEC_DVFS_POINTS_LEAST);
 }
 

@@ -53,7 +53,7 @@ def shared_memory_bytes() -> int:
 
 
 def memory_bytes() -> int:
-    """Memory that can be had without swapping."""
+    """Memory that is available without swapping."""
     try:
         with open("/proc/meminfo") as file:
             lines = dict(line.split(":", 1) for line in file if ":" in line)

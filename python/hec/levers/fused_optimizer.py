@@ -1,4 +1,4 @@
-"""Optimizers whose class has a fused kernel use it, unless the program says by fused= or foreach= what it wants. They are told so for
+"""Optimizers whose class has a fused kernel use it, unless the program says by fused= or foreach= what it wants. The switch is set for
 the length of each step: a checkpoint of theirs looks as it does without."""
 
 import functools
