@@ -32,6 +32,7 @@ static bool has_half_formats(const struct hec_summary *run) {
 
 static bool can(const struct hec_summary *run, const struct hec_lever_row *row) {
     return row->risk != HEC_LEVER_RISK_SEMANTICS && uses(run, row->place) &&
+           !(row->inference && run->timeline.steps.source == HEC_STEP_OPTIMIZER) &&
            (row->risk != HEC_LEVER_RISK_NUMERICS || has_half_formats(run));
 }
 

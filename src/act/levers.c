@@ -16,6 +16,7 @@ enum id {
 
 #define A(id) (UINT64_C(1) << HEC_LEVER_##id)
 #define ALWAYS (UINT64_C(1) << HEC_LEVER_COUNT)
+#define INFERENCE (UINT64_C(2) << HEC_LEVER_COUNT)
 static const struct hec_lever_row rows[] = {
 #define HEC_LEVER_ROW(id, name, place, risk, family, value, answers, what, needs, code)                                \
     {name,                                                                                                             \
@@ -23,8 +24,9 @@ static const struct hec_lever_row rows[] = {
      HEC_LEVER_RISK_##risk,                                                                                            \
      family,                                                                                                           \
      value,                                                                                                            \
-     (answers) & ~ALWAYS,                                                                                              \
+     (answers) & (ALWAYS - 1),                                                                                         \
      ((answers)&ALWAYS) != 0,                                                                                          \
+     ((answers)&INFERENCE) != 0,                                                                                       \
      what,                                                                                                             \
      needs,                                                                                                            \
      code},
@@ -34,6 +36,7 @@ static const struct hec_lever_row rows[] = {
 #undef HEC_LEVER_VARIABLE
 };
 #undef A
+#undef INFERENCE
 #undef ALWAYS
 _Static_assert(HEC_LEVER_COUNT < 64, "bits of answers");
 

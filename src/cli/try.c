@@ -19,10 +19,11 @@
 #include <unistd.h>
 
 #define BUDGET_S 360.0
-#define SEARCH_SHARE 0.6 /* of the budget; the rest is for the proof */
-#define FIRST_S 25.0     /* of the first trial, which does not have to come to its end */
-#define STEADY_S 8.0     /* of a trial; the energy counter is read every 0.1 s */
-#define STEPS_LEAST 36   /* for the quality gate */
+#define SEARCH_SHARE 0.55 /* of the budget at most; the rest is for the proof */
+#define FIRST_S 25.0      /* of the first trial, which does not have to come to its end */
+#define SEARCH_S 4.0      /* steady, of a trial of the search; the energy counter is read every 0.1 s ... */
+#define PROOF_S 7.0       /* ... and of the proof */
+#define STEPS_LEAST 36    /* for the quality gate */
 #define PATIENCE 3.0 /* times what the command takes as it is, and a minute for compiling: then a trial has failed */
 #define PATIENCE_S 60.0
 #define SLOWDOWN 0.05
@@ -35,9 +36,10 @@ struct try {
     struct hec_lever_set asked, kept;
     struct hec_trials *trials;
     double budget_s, first_joules, first_seconds;
+    double step_s; /* as the first trial paces it; NAN: trials come to their end */
     int64_t begin_ns;
     bool interrupted;
-    bool by_user; /* --steps or --seconds say when a trial ends */
+    bool by_user, by_seconds; /* --steps or --seconds say when a trial ends; --seconds does */
     char headline[512];
 };
 
@@ -82,7 +84,8 @@ static int parse(struct try *t, int argc, char **argv) {
     run->ab.command[0] = run->ab.command[1] = t->search.command = run->args.rest;
     run->ab.warm_up = 0; /* the search has warmed device and caches */
     t->search.margin = run->ab.plan.margin;
-    t->by_user = run->options.session.stop.steps || run->options.session.stop.after_ns;
+    t->by_seconds = run->options.session.stop.after_ns > 0;
+    t->by_user = run->options.session.stop.steps || t->by_seconds;
     return choose_path(t);
 }
 
@@ -104,34 +107,35 @@ static int measure_first(void *context, const struct hec_session *session, const
 }
 
 /* Trials do the same work: so many steps that the steady part takes a while, or, of a short command, all of it. */
-static int choose_end(struct try *t, bool ended, struct hec_why *why) {
-    const struct hec_summary *first = &t->run.measure.summary;
+static void set_end(struct try *t, double steady_s) {
     struct hec_stop *stop = &hec_trials_session(t->trials)->stop;
     double seconds = t->first_seconds;
-    if (!t->by_user) {
-        stop->steps = stop->after_ns = 0;
-        double step_s = first->paced.count && first->paced.whole.steps > 0
-                            ? first->paced.whole.seconds / first->paced.whole.steps
-                            : NAN;
-        double steps = fmax(STEPS_LEAST, ceil(STEADY_S / step_s) + 3);
-        bool long_enough = steps < (double)first->timeline.steps.count || !ended;
-        if (isnan(step_s) && !ended)
-            return hec_fail(
-                why, HEC_ERR_UNSUPPORTED,
-                "after %.0f s the command has not ended, and no steps are known by which trials could be "
-                "ended: give --steps N where it only starts slowly, mark steps (docs/marks.md), or give it less "
-                "to do",
-                FIRST_S);
-        if (isfinite(step_s) && long_enough) {
-            stop->steps = (int64_t)steps;
-            seconds = fmin(seconds, steps * step_s + 15);
-        }
+    if (isfinite(t->step_s) && !t->by_user) {
+        stop->steps = (int64_t)fmax(STEPS_LEAST, ceil(steady_s / t->step_s) + 3);
+        seconds = fmin(seconds, (double)stop->steps * t->step_s + 15);
     }
-    if (stop->steps || ended)
+    if (!t->by_seconds)
         stop->after_ns = (int64_t)((PATIENCE * seconds + PATIENCE_S) * HEC_NS_PER_S);
     t->run.measure.stop_steps = stop->steps;
     t->run.options.session.stop = *stop;
     t->search.loss_steps = t->run.ab.plan.loss_steps = stop->steps;
+}
+
+/* ended: the command, by itself. */
+static int choose_end(struct try *t, bool ended, struct hec_why *why) {
+    const struct hec_summary *first = &t->run.measure.summary;
+    t->step_s = first->paced.count && first->paced.whole.steps > 0
+                    ? first->paced.whole.seconds / first->paced.whole.steps
+                    : NAN;
+    if (isnan(t->step_s) && !ended && !t->by_user)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                        "after %.0f s the command has not ended, and no steps are known by which trials could be "
+                        "ended: give --steps N where it only starts slowly, mark steps (docs/marks.md), or give it "
+                        "less to do",
+                        FIRST_S);
+    if (ended && ceil(PROOF_S / t->step_s) + 3 >= (double)first->timeline.steps.count)
+        t->step_s = NAN; /* it is short: trials are the whole of it */
+    set_end(t, SEARCH_S);
     return HEC_OK;
 }
 
@@ -226,7 +230,7 @@ static void plan(struct try *t) {
     int base = 0;
     for (size_t i = 0; i < t->found.count; i++)
         if (t->found.trials[i].set == 0) {
-            pair_s += 2 * t->found.trials[i].measured.run.seconds;
+            pair_s += 2 * (t->found.trials[i].measured.run.seconds + (isfinite(t->step_s) ? PROOF_S - SEARCH_S : 0));
             base++;
         }
     pair_s /= base ? base : 1;
@@ -239,6 +243,7 @@ static void plan(struct try *t) {
 static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) {
     struct hec_experiment_run *run = &t->run;
     run->ab.plan.spent_joules = t->found.joules + t->first_joules;
+    set_end(t, PROOF_S);
     for (;;) {
         run->ab.plan.spent_seconds = spent_s(t);
         hec_candidates_set(&t->search.candidates, *best, &t->kept);

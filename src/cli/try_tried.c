@@ -19,17 +19,28 @@ void hec_try_seen(const struct hec_summary *trial, struct hec_search_seen *out) 
 
 /* ---- rows ---- */
 
+/* Of the sets that ran before this one first did, the base among them: the least cost by the base's. */
+static double least_before(const struct hec_search_trial *table, int count, uint32_t set) {
+    double least = 1;
+    for (int i = 0; i < count && table[i].set != set; i++)
+        if (table[i].fate == HEC_SEARCH_RAN)
+            least = fmin(least, hec_search_cost(table, count, table[i].set).best);
+    return least;
+}
+
 static enum hec_tried outcome_of(const struct hec_search *search, const struct hec_searched *t, uint32_t kept,
-                                 struct hec_search_ratio cost, struct hec_search_ratio speed) {
+                                 const struct hec_search_trial *table, int count) {
     if (t->set == 0)
         return HEC_TRIED_BASE;
     if (t->trial.fate != HEC_SEARCH_RAN)
         return t->trial.fate == HEC_SEARCH_IDLE ? HEC_TRIED_NOTHING : HEC_TRIED_FAILED;
     if (t->set == kept)
         return HEC_TRIED_KEPT;
-    if (speed.best < 1 - search->slowdown_most)
+    if (hec_search_speed(table, count, t->set).best < 1 - search->slowdown_most)
         return HEC_TRIED_SLOWER;
-    return cost.best < 1 - HEC_SEARCH_GAIN ? HEC_TRIED_BETTER : HEC_TRIED_NO_GAIN;
+    return log(hec_search_cost(table, count, t->set).best) < log(least_before(table, count, t->set)) - HEC_SEARCH_GAIN
+               ? HEC_TRIED_BETTER
+               : HEC_TRIED_NO_GAIN;
 }
 
 static void put_range(struct hec_search_ratio ratio, bool base, double out[3]) {
@@ -56,7 +67,7 @@ static void add_row(struct hec_receipt *receipt, const struct hec_search *search
     struct hec_search_ratio cost = hec_search_cost(table, count, t->set);
     struct hec_search_ratio speed = hec_search_speed(table, count, t->set);
     struct hec_receipt_tried row = {
-        .outcome = outcome_of(search, t, kept, cost, speed),
+        .outcome = outcome_of(search, t, kept, table, count),
         .joules_per_unit = !t->timed ? mean(table, count, t->set, true) : NAN,
         .units_per_second = mean(table, count, t->set, false),
     };

@@ -105,26 +105,17 @@ static double effect_of(const struct hec_search_plan *plan, const struct hec_sea
     return mean_of(trials, count, set, COST, &n);
 }
 
-/* Those that may join, the best alone first. */
-static int rank(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count,
-                int order[HEC_SEARCH_MOST]) {
-    double alone[HEC_SEARCH_MOST];
-    int ranked = 0;
-    for (int c = 0; c < plan->candidates; c++) {
-        const struct hec_search_trial *t = find(trials, count, UINT32_C(1) << c);
-        int n;
-        double effect = t ? mean_of(trials, count, t->set, COST, &n) : NAN;
-        if (!t || t->fate != HEC_SEARCH_RAN || !(effect <= HEC_SEARCH_WORSE))
-            continue;
-        int at = ranked++;
-        for (; at > 0 && alone[at - 1] > effect; at--) {
-            alone[at] = alone[at - 1];
-            order[at] = order[at - 1];
-        }
-        alone[at] = effect;
-        order[at] = c;
-    }
-    return ranked;
+/* With lever c, and without those that exclude it. */
+static uint32_t joined(const struct hec_search_plan *plan, uint32_t set, int c) {
+    return (set & ~plan->excludes[c]) | UINT32_C(1) << c;
+}
+
+/* The lever that joined a set failed, did nothing, or cost so much that it is not asked again. */
+static bool is_out(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count, uint32_t set,
+                   uint32_t with) {
+    int n;
+    return find(trials, count, with)->fate != HEC_SEARCH_RAN ||
+           mean_of(trials, count, with, COST, &n) > effect_of(plan, trials, count, set) + HEC_SEARCH_WORSE;
 }
 
 static uint32_t best_tried(const struct hec_search_plan *plan, const struct hec_search_trial *trials, int count) {
@@ -150,24 +141,21 @@ static struct hec_search_step try_set(const struct hec_search_trial *trials, int
 
 struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
                                        int count, bool spent) {
-    int order[HEC_SEARCH_MOST];
-    uint32_t set = 0;
+    uint32_t set = 0, out = 0;
     if (spent)
         return (struct hec_search_step){true, best_tried(plan, trials, count)};
-    for (int c = 0; c < plan->candidates; c++)
-        if (!find(trials, count, UINT32_C(1) << c))
-            return try_set(trials, count, UINT32_C(1) << c);
-    int ranked = rank(plan, trials, count, order);
     for (bool grew = true; grew;) {
         grew = false;
-        for (int i = 0; i < ranked; i++) {
-            uint32_t joined = set | UINT32_C(1) << order[i];
-            if (joined == set || (plan->excludes[order[i]] & set))
+        for (int c = 0; c < plan->candidates; c++) {
+            uint32_t with = joined(plan, set, c);
+            if (with == set || (out & UINT32_C(1) << c))
                 continue;
-            if (!find(trials, count, joined))
-                return try_set(trials, count, joined);
-            if (effect_of(plan, trials, count, joined) < effect_of(plan, trials, count, set) - HEC_SEARCH_GAIN) {
-                set = joined;
+            if (!find(trials, count, with))
+                return try_set(trials, count, with);
+            if (is_out(plan, trials, count, set, with))
+                out |= UINT32_C(1) << c;
+            else if (effect_of(plan, trials, count, with) < effect_of(plan, trials, count, set) - HEC_SEARCH_GAIN) {
+                set = with;
                 grew = true;
             }
         }

@@ -31,8 +31,8 @@ struct hec_receipt_facts {
 enum hec_tried {
     HEC_TRIED_BASE,
     HEC_TRIED_KEPT,    /* the set of the experiment */
-    HEC_TRIED_BETTER,  /* helps, and is part of the set or was passed over for a better one */
-    HEC_TRIED_NO_GAIN, /* no better than without it */
+    HEC_TRIED_BETTER,  /* less than all before it: the search went on from it */
+    HEC_TRIED_NO_GAIN, /* no better than the best before it */
     HEC_TRIED_SLOWER,  /* slower than is allowed */
     HEC_TRIED_NOTHING, /* it did nothing, or the program has it already */
     HEC_TRIED_FAILED,  /* the command failed under it, or took too long, or its results are wrong */

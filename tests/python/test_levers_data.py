@@ -293,6 +293,37 @@ copy_ahead/empty/1//True/True//
 """
 
 
+LAZY = """
+    import sys, warnings
+    warnings.simplefilter("ignore")  # lazy modules are "under heavy development"
+    import torch
+    moves = sys.modules["_hec_levers"].moves
+    user = moves.User(None, lambda: None)
+    moves.install(user)
+    net = torch.nn.Sequential(torch.nn.LazyLinear(2)).to("cpu")
+    asked = []
+    class Named(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            asked.append(function is torch._C._TensorBase.to)
+            return super().__torch_function__(function, types, args, kwargs or {})
+    kind = type(torch.ones(2).as_subclass(Named).to(torch.float64)).__name__
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            asked.append(function is torch._C._TensorBase.to)
+            return function(*args, **(kwargs or {}))
+    with Mode():
+        torch.ones(2).to("cpu")
+    print(tuple(net(torch.ones(1, 3)).shape), kind, asked[0], asked[-1], "to" in torch.Tensor.__dict__)
+    moves.remove(user)
+    print("to" in torch.Tensor.__dict__)
+"""
+
+
+def test_other_kinds_of_tensors_know_pytorchs_own_methods(run):
+    assert run(LAZY, "pin_memory", alike=False).printed.splitlines() == ["(1, 2) Named True True True", "False"]
+
+
 def test_batches_on_their_way_to_the_device(run):
     found = run(DEVICE, "pin_memory,copy_ahead", alike=False)
     assert found.printed.splitlines() == DEVICE_SAYS.splitlines()

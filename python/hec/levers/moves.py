@@ -167,8 +167,12 @@ def _staged(name: str, inner: Any, tensor: Any, args: "tuple[Any, ...]", kwargs:
 
 
 def _make(name: str, inner: Any) -> Any:
+    overrides = core.hooks.torch.overrides
+
     @functools.wraps(inner)
     def moved(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if overrides.has_torch_function_unary(self):  # lazy parameters, fake tensors, modes: they know PyTorch's own method, not this
+            return overrides.handle_torch_function(inner, (self,), self, *args, **kwargs)
         found = _given.get(id(self)) if _given else None
         if found is None or found() is not self:
             return inner(self, *args, **kwargs) if self.is_cuda else _staged(name, inner, self, args, kwargs)
