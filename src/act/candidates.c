@@ -38,10 +38,20 @@ static bool can(const struct hec_summary *run, const struct hec_lever_row *row) 
 
 /* ---- the list ---- */
 
+/* Of a family, one in the framework is better than one around the program: it sees what it does. */
+static bool is_covered(const struct hec_candidates *out, const struct hec_lever_row *row) {
+    for (int i = 0; i < out->count; i++) {
+        const struct hec_lever_row *other = out->list[i].use.row;
+        if (other == row || (row->place == HEC_LEVER_PLACE_PROGRAM && other->place != row->place && row->family[0] &&
+                             strcmp(row->family, other->family) == 0))
+            return true;
+    }
+    return false;
+}
+
 static void add(struct hec_candidates *out, const struct hec_lever_row *row, double value, enum hec_cause cause) {
-    for (int i = 0; i < out->count; i++)
-        if (out->list[i].use.row == row)
-            return;
+    if (is_covered(out, row))
+        return;
     bool number = strcmp(row->value, "N") == 0 && value >= 1;
     if (out->count == HEC_SEARCH_MOST || (hec_lever_needs_value(row) && !number))
         return;

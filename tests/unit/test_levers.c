@@ -184,7 +184,11 @@ static void test_candidates(void **state) {
     hec_candidates_find(&run, &list);
     assert_string_equal(list.list[0].use.row->name, "loader_workers"); /* the largest saving first */
     assert_true(has(&list, "loader_workers", "6") && has(&list, "bf16_autocast", "") && has(&list, "compile", ""));
-    assert_false(has(&list, "accumulate", ""));
+    assert_false(has(&list, "accumulate", "") || has(&list, "tf32_override", "")); /* tf32 covers it */
+    assert_true(has(&list, "bf16_weights", ""));
+    run.timeline.steps.source = HEC_STEP_OPTIMIZER;
+    hec_candidates_find(&run, &list);
+    assert_false(has(&list, "bf16_weights", "") || has(&list, "inference_mode", ""));
     hec_candidates_plan(&list, &plan);
     for (int i = 0; i < list.count; i++)
         for (int k = 0; k < list.count; k++) {
