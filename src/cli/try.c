@@ -22,7 +22,8 @@
 #define SEARCH_SHARE 0.55 /* of the budget at most; the rest is for the proof */
 #define FIRST_S 25.0      /* of the first trial, which does not have to come to its end */
 #define SEARCH_S 4.0      /* steady, of a trial of the search; the energy counter is read every 0.1 s ... */
-#define PROOF_S 7.0       /* ... and of the proof */
+#define PROOF_S 7.0       /* ... and of the proof, up to twice as long ... */
+#define PROOF_FAST_S 2.5  /* ... so that what is proven runs for so long: losses of its last 0.2 s are not seen */
 #define STEPS_LEAST 36    /* for the quality gate */
 #define PATIENCE 3.0 /* times what the command takes as it is, and a minute for compiling: then a trial has failed */
 #define PATIENCE_S 60.0
@@ -239,11 +240,19 @@ static void plan(struct try *t) {
     t->run.ab.levers = &t->kept;
 }
 
+/* Steady seconds of the command as it is, in the proof. */
+static double proof_s(const struct try *t, uint32_t best) {
+    struct hec_search_trial *table = hec_search_table(&t->found);
+    double faster = table ? hec_search_speed(table, (int)t->found.count, best).best : NAN;
+    free(table);
+    return isfinite(faster) ? fmax(PROOF_S, fmin(2 * PROOF_S, PROOF_FAST_S * faster)) : PROOF_S;
+}
+
 /* What is proven passes the gate of quality, else it is tried again without its riskiest lever. */
 static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) {
     struct hec_experiment_run *run = &t->run;
     run->ab.plan.spent_joules = t->found.joules + t->first_joules;
-    set_end(t, PROOF_S);
+    set_end(t, proof_s(t, *best));
     for (;;) {
         run->ab.plan.spent_seconds = spent_s(t);
         hec_candidates_set(&t->search.candidates, *best, &t->kept);

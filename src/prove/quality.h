@@ -21,7 +21,7 @@ enum hec_quality_why {
     HEC_QUALITY_NOTHING,      /* cannot judge: less than HEC_QUALITY_VALUES_LEAST values in common */
     HEC_QUALITY_FEW_RERUNS,   /* cannot judge: less than two of A */
     HEC_QUALITY_A_NOT_FINITE, /* cannot judge */
-    HEC_QUALITY_A_FLAT,       /* cannot judge: A's loss does not fall, or all of its outputs are the same */
+    HEC_QUALITY_A_FLAT,       /* cannot judge: A's loss hardly falls, or all of its outputs are the same */
     HEC_QUALITY_SPREAD        /* cannot judge: reruns differ too much for the margin; more of them, or a wider one */
 };
 

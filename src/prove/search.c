@@ -144,11 +144,12 @@ struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const
     uint32_t set = 0, out = 0;
     if (spent)
         return (struct hec_search_step){true, best_tried(plan, trials, count)};
-    for (bool grew = true; grew;) {
+    for (bool grew = true, replace = false; grew || !replace;) {
+        replace = !grew; /* what has no place yet goes first */
         grew = false;
         for (int c = 0; c < plan->candidates; c++) {
             uint32_t with = joined(plan, set, c);
-            if (with == set || (out & UINT32_C(1) << c))
+            if (with == set || (out & UINT32_C(1) << c) || (!replace && (plan->excludes[c] & set)))
                 continue;
             if (!find(trials, count, with))
                 return try_set(trials, count, with);

@@ -76,7 +76,7 @@ static const char *more_words(const struct hec_quality *q) {
     case HEC_QUALITY_A_NOT_FINITE:
         return "losses of A itself are not finite";
     case HEC_QUALITY_A_FLAT:
-        return "the loss of A does not fall by more than its reruns differ by; longer trials would help";
+        return "the loss of A does not fall by 1 % of itself and more than its reruns differ by; longer trials would help";
     case HEC_QUALITY_SPREAD:
         return "reruns differ too much for this margin; more pairs would help, or a wider margin";
     case HEC_QUALITY_WITHIN:

@@ -266,6 +266,12 @@ static void what_cannot_be_judged(void **state) {
     assert_why(b.losses, RERUNS, a.losses, RERUNS, 0, HEC_QUALITY_A_NOT_FINITE);
     rerun(&b, (struct setting){NO_GRADIENT, 1}, 1); /* what does not learn is nothing to compare with */
     assert_why(b.losses, RERUNS, a.losses, RERUNS, 0, HEC_QUALITY_A_FLAT);
+    for (int k = 0; k < RERUNS; k++) /* alike bit for bit, and less than bf16 tells apart */
+        for (int i = 0; i < STEPS; i++) {
+            a.loss[k][i] = 2.26e-5 * (1 - 1e-6 * i);
+            b.loss[k][i] = 1.004 * a.loss[k][i];
+        }
+    assert_why(a.losses, RERUNS, b.losses, RERUNS, 0, HEC_QUALITY_A_FLAT);
 }
 
 int main(int argc, char **argv) {
