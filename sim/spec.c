@@ -73,14 +73,23 @@ static int parse_profile(char *word, struct sim_spec *spec, struct hec_why *why)
     return hec_fail(why, HEC_ERR_USAGE, "there is no simulated device '%.40s'; known are %s", word, known);
 }
 
-/* SECONDS[:DEVICE] */
+/* SECONDS[-UNTIL] */
+static bool parse_span(char *text, struct sim_fault *fault) {
+    char *until = strchr(text, '-');
+    if (until)
+        *until++ = '\0';
+    return parse_seconds(text, &fault->at_ns) && (!until || parse_seconds(until, &fault->until_ns)) &&
+           fault->until_ns > fault->at_ns;
+}
+
+/* SECONDS[-UNTIL][:DEVICE] */
 static int parse_device_fault(const char *key, char *value, struct sim_spec *spec, struct sim_fault *fault,
                               struct hec_why *why) {
     double device = 0;
     char *colon = strchr(value, ':');
     if (colon)
         *colon++ = '\0';
-    if (!parse_seconds(value, &fault->at_ns) ||
+    if (!parse_span(value, fault) || (fault->kind == SIM_FAULT_RESET && fault->until_ns != INT64_MAX) ||
         (colon && (!sim_spec_number(colon, spec->count - 1, &device) || device != floor(device))))
         return hec_fail(why, HEC_ERR_USAGE, "'%s@%.40s' should be %s@SECONDS or %s@SECONDS:DEVICE, as in %s@2", key,
                         value, key, key, key);
@@ -88,13 +97,13 @@ static int parse_device_fault(const char *key, char *value, struct sim_spec *spe
     return HEC_OK;
 }
 
-/* FUNCTION[:MS][@SECONDS] */
+/* FUNCTION[:MS][@SECONDS[-UNTIL]] */
 static int parse_call_fault(const char *key, char *value, struct sim_fault *fault, struct hec_why *why) {
     const char *form = fault->kind == SIM_FAULT_SLOW ? "FUNCTION:MILLISECONDS" : "FUNCTION";
     char *at = strchr(value, '@');
     if (at) {
         *at++ = '\0';
-        if (!parse_seconds(at, &fault->at_ns))
+        if (!parse_span(at, fault))
             return hec_fail(why, HEC_ERR_USAGE, "%s: '%.40s' is not a number of seconds", key, at);
     }
     char *colon = strchr(value, ':');
@@ -113,7 +122,7 @@ static int parse_call_fault(const char *key, char *value, struct sim_fault *faul
 
 static int add_fault(enum sim_fault_kind kind, const char *key, char *value, struct sim_spec *spec,
                      struct hec_why *why) {
-    struct sim_fault fault = {.kind = kind, .call = SIM_CALL_COUNT};
+    struct sim_fault fault = {.kind = kind, .call = SIM_CALL_COUNT, .until_ns = INT64_MAX};
     if (spec->fault_count == SIM_FAULT_MAX)
         return hec_fail(why, HEC_ERR_USAGE, "more than %d faults", SIM_FAULT_MAX);
     int err = kind <= SIM_FAULT_RESET ? parse_device_fault(key, value, spec, &fault, why)

@@ -32,6 +32,7 @@ struct sim_fault {
     enum sim_call call; /* SLOW, HANG, FAIL */
     int device;         /* LOST, RESET */
     int64_t at_ns;      /* from then on; 0: from the start */
+    int64_t until_ns;   /* INT64_MAX: for ever */
     int64_t delay_ns;   /* SLOW */
 };
 

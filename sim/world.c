@@ -480,7 +480,8 @@ bool sim_world_lost(const struct sim_world *world, int device, int64_t t_ns) {
     const struct sim_spec *spec = &world->page->spec;
     for (int i = 0; i < spec->fault_count; i++)
         if (spec->faults[i].kind == SIM_FAULT_LOST && spec->faults[i].device == device &&
-            t_ns >= world->page->epoch_ns + spec->faults[i].at_ns)
+            t_ns - world->page->epoch_ns >= spec->faults[i].at_ns &&
+            t_ns - world->page->epoch_ns < spec->faults[i].until_ns)
             return true;
     return false;
 }

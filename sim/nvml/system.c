@@ -36,7 +36,7 @@ static sim_nvml_ret apply_faults(enum sim_call call, struct sim_world *world) {
     sim_nvml_ret ret = SIM_NVML_SUCCESS;
     for (int i = 0; i < spec->fault_count; i++) {
         const struct sim_fault *fault = &spec->faults[i];
-        if (fault->call != call || since < fault->at_ns)
+        if (fault->call != call || since < fault->at_ns || since >= fault->until_ns)
             continue;
         if (fault->kind == SIM_FAULT_SLOW)
             sim_world_spend(world, fault->delay_ns);

@@ -70,9 +70,10 @@ struct hec_gpu_process {
     int device;
     int32_t pid;
     int64_t first_ns, last_ns;
-    int64_t memory_max_kib; /* < 0 unknown */
-    int sm_util_permille;   /* mean where the driver gives it, else -1 */
-    int visible;            /* 1: the pid exists in this pid namespace */
+    int64_t memory_max_kib;                        /* < 0 unknown */
+    int sm_util_permille;                          /* mean where the driver gives it, else -1 */
+    int64_t sm_util_sum_permille, sm_util_samples; /* what it is the mean of: differences are those of an interval */
+    int visible;                                   /* 1: the pid exists in this pid namespace */
 };
 
 /* Where recorded data goes; the store implements it, tests may. Every function may be called from any thread,

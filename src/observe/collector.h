@@ -24,6 +24,10 @@ struct hec_observe_options {
     int trace_mode;                   /* as asked for: enum hec_trace_mode of base/trace.h */
     struct hec_device_table *devices; /* of this run (observe/devices.h); set by the recorder, NULL without one */
     int64_t gpm_window_ns;            /* 0: as short as the CPU share allows */
+    /* Of an observer that never ends: everything is read so often, all devices at once, and as cheaply as the figures of a
+     * node need (no power history, no search for the counter's pace, nothing kept of processes that are gone). 0: as the
+     * figures of one run need it */
+    int64_t interval_ns;
     /* is shown every row about a traced process that goes to the sink, from the trace's thread; NULL: nobody */
     void (*tracer_seen)(void *context, const struct hec_tracer *tracer);
     void *tracer_context;

@@ -529,6 +529,48 @@ static void test_power_without_history(void **state) {
     assert_non_null(strstr(got.last_event[HEC_EVENT_NOTE], "average"));
 }
 
+/* For an observer that never ends: one wake-up an interval for all devices and sensors, the counter read plainly, and no
+ * process kept that is gone. */
+static void test_paced(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.count = DEVICES;
+    fake.run_process = true;
+    fake.energy_cost = 30 * MS;
+    options.interval_ns = HEC_NS_PER_S;
+    begin(&table);
+    int polls = 0;
+    for (int64_t next = fake.now; next < START + 20 * HEC_NS_PER_S + 500 * MS; polls++) {
+        fake.now = next > fake.now ? next : fake.now;
+        next = hec_collector_nvml.poll(collector, fake.now);
+    }
+    assert_int_equal(polls, 21);
+    for (int device = 0; device < DEVICES; device++) {
+        assert_int_equal(samples_of(HEC_GPU_ENERGY, device), 21);
+        assert_int_equal(samples_of(HEC_GPU_POWER, device), 21);
+        assert_int_equal(samples_of(HEC_GPU_UTIL, device), 21);
+        assert_int_equal(samples_of(HEC_GPM_SM_ACTIVE, device), 20);
+        assert_int_equal(samples_of(HEC_GPU_POWER_INSTANT, device), 0);
+    }
+    assert_int_equal(got.events[HEC_EVENT_NOTE], 0);
+    assert_int_equal(fake.energy_calls, 21 * DEVICES);
+    assert_int_equal(got.process_reports, 21 * DEVICES);
+    assert_true(got.process.sm_util_samples > 10);
+    assert_int_equal(got.process.sm_util_sum_permille, 500 * got.process.sm_util_samples);
+    int64_t last = got.process.last_ns;
+    fake.run_process = false;
+    run_until(START + 25 * HEC_NS_PER_S);
+    assert_int_equal(got.process_reports, 22 * DEVICES); /* gone: said once */
+    assert_int_equal(got.process.last_ns, last);
+    assert_int_equal(last_value(HEC_GPU_CONTEXTS, 0), 0);
+    struct nvml_observer *observer = collector;
+    assert_int_equal(observer->devices[0].processes.count, 0);
+    fake.reset_at = fake.now;
+    run_until(START + 27 * HEC_NS_PER_S);
+    assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], DEVICES);
+    end();
+}
+
 /* The four mandatory functions and nothing else. */
 static void test_oldest_driver(void **state) {
     (void)state;
@@ -601,6 +643,7 @@ int main(void) {
         TEST(test_slow_call_is_reported_once),
         TEST(test_gpm_windows_are_never_short),
         TEST(test_odd_gpm_values),
+        TEST(test_paced),
         TEST(test_power_without_history),
         TEST(test_oldest_driver),
         TEST(test_energy_not_supported),

@@ -57,6 +57,12 @@ static void accepts(void **state) {
     assert_int_equal(spec.faults[3].kind, SIM_FAULT_HANG);
     assert_int_equal(spec.faults[3].at_ns, 4000000000);
     assert_int_equal(spec.faults[4].call, SIM_CALL_nvmlInit_v2);
+    assert_int_equal(spec.faults[4].until_ns, INT64_MAX);
+    spec = good("h200x4,lost@2-5.5:3,fail=nvmlInit_v2@3-4");
+    assert_int_equal(spec.faults[0].at_ns, 2000000000);
+    assert_int_equal(spec.faults[0].until_ns, 5500000000);
+    assert_int_equal(spec.faults[0].device, 3);
+    assert_int_equal(spec.faults[1].until_ns, 4000000000);
 }
 
 static void accepts_what_concerns_tracing(void **state) {
@@ -100,6 +106,8 @@ static void refuses_with_a_sentence(void **state) {
         {"h200,lost=2", "lost@S"},
         {"h200,lost@", "lost@SECONDS"},
         {"h200,lost@-1", "lost@SECONDS"},
+        {"h200,lost@2-1", "lost@SECONDS"},
+        {"h200,reset@1-2", "reset@SECONDS"},
         {"h200,lost@nan", "lost@SECONDS"},
         {"h200,lost@1e3", "lost@SECONDS"},
         {"h200,lost@0x10", "lost@SECONDS"},

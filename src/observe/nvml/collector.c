@@ -43,6 +43,8 @@ static void open_device(struct nvml_observer *observer, int index) {
         nvml_event(device, code == HEC_NVML_GPU_IS_LOST ? HEC_EVENT_DEVICE_LOST : HEC_EVENT_SOURCE_UNAVAILABLE,
                    "cannot be opened: %s", hec_nvml_code_text(code));
     }
+    if (observer->options->interval_ns)
+        device->info.has_power_history = 0; /* not read: power as the driver gives it at the moment will do */
     nvml_energy_begin(device);
     nvml_gpm_begin(device);
 }
@@ -89,7 +91,7 @@ static int open_devices(struct nvml_observer *observer, unsigned count, struct h
     for (unsigned i = 0; i < count; i++) {
         sink->device(sink->context, infos[i]);
         for (int a = 0; a < NVML_ACTIVITY_COUNT; a++)
-            observer->devices[i].due_ns[a] = now + (int64_t)i * STAGGER_NS;
+            observer->devices[i].due_ns[a] = now + (observer->options->interval_ns ? 0 : (int64_t)i * STAGGER_NS);
     }
     return HEC_OK;
 }
@@ -138,14 +140,24 @@ static int collector_open(const struct hec_observe_options *options, const struc
     return err == HEC_OK ? nvml_observer_open(&nvml, options, sink, self, why) : err;
 }
 
+/* Paced: what is due at about the same time is done at one time, so that the thread wakes once an interval. */
+static int64_t on_tick(int64_t now_ns, int64_t due_ns, int64_t interval_ns) {
+    if (due_ns == INT64_MAX)
+        return due_ns;
+    int64_t ticks = (due_ns - now_ns + interval_ns / 2) / interval_ns;
+    return now_ns + (ticks > 1 ? ticks : 1) * interval_ns;
+}
+
 static int64_t collector_poll(void *self, int64_t now_ns) {
     struct nvml_observer *observer = self;
-    int64_t next = INT64_MAX;
+    int64_t next = INT64_MAX, interval_ns = observer->options->interval_ns;
     for (int i = 0; i < observer->count; i++) {
         struct nvml_device *device = &observer->devices[i];
         for (int a = 0; a < NVML_ACTIVITY_COUNT && !device->lost; a++) {
-            if (device->due_ns[a] <= now_ns)
-                device->due_ns[a] = activities[a](device, hec_clock_mono_ns());
+            if (device->due_ns[a] <= now_ns) {
+                int64_t due_ns = activities[a](device, hec_clock_mono_ns());
+                device->due_ns[a] = interval_ns ? on_tick(now_ns, due_ns, interval_ns) : due_ns;
+            }
             if (device->due_ns[a] < next)
                 next = device->due_ns[a];
         }

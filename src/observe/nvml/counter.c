@@ -14,6 +14,8 @@ static void emit(void *context, int64_t t_ns, int64_t slack_ns, int64_t value_mj
 
 void nvml_energy_begin(struct nvml_device *device) {
     nvml_tracker_init(&device->tracker, emit, device);
+    if (device->observer->options->interval_ns)
+        device->tracker.interval_ns = device->observer->options->interval_ns;
 }
 
 /* Some drivers spin inside the call, some sleep: what counts is the CPU time, shared among all devices. */
@@ -24,12 +26,23 @@ static void pace(struct nvml_device *device, int64_t cpu_ns) {
     for (int i = 0; i < observer->count; i++)
         if (!observer->devices[i].lost)
             total += observer->devices[i].energy_cpu_ns;
-    int64_t interval = (int64_t)((double)total / HEC_TUNE_ENERGY_CPU_SHARE);
-    if (interval < HEC_TUNE_ENERGY_INTERVAL_NS)
-        interval = HEC_TUNE_ENERGY_INTERVAL_NS;
-    if (interval > HEC_TUNE_ENERGY_INTERVAL_MAX_NS)
-        interval = HEC_TUNE_ENERGY_INTERVAL_MAX_NS;
+    bool paced = observer->options->interval_ns > 0;
+    int64_t interval = (int64_t)((double)total / (paced ? HEC_TUNE_PACED_ENERGY_SHARE : HEC_TUNE_ENERGY_CPU_SHARE));
+    int64_t shortest = nvml_interval(device, HEC_TUNE_ENERGY_INTERVAL_NS);
+    int64_t longest = shortest > HEC_TUNE_ENERGY_INTERVAL_MAX_NS ? shortest : HEC_TUNE_ENERGY_INTERVAL_MAX_NS;
+    if (interval < shortest)
+        interval = shortest;
+    if (interval > longest)
+        interval = longest;
     device->tracker.interval_ns = interval;
+}
+
+/* Paced: the reading itself, as old as a value may be. */
+static void take_plainly(struct nvml_device *device, int64_t t0_ns, int64_t t1_ns, int64_t value_mj, bool *reset) {
+    *reset = value_mj < device->energy_mj;
+    device->energy_mj = value_mj;
+    emit(device, t1_ns, t1_ns - t0_ns + HEC_TUNE_ENERGY_QUANTUM_NS, value_mj);
+    device->tracker.next_ns = t1_ns + device->tracker.interval_ns;
 }
 
 static bool read_counter(struct nvml_device *device) {
@@ -48,9 +61,14 @@ static bool read_counter(struct nvml_device *device) {
     }
     if (before > 0) /* the first call of a driver may wake the device */
         pace(device, cpu);
+    bool paced = device->observer->options->interval_ns > 0, reset;
     int64_t old = device->tracker.held_count ? device->tracker.held[device->tracker.held_count - 1].value_mj : 0;
-    bool reset;
-    nvml_tracker_add(&device->tracker, t0, t1, value, &reset);
+    if (paced) {
+        old = device->energy_mj;
+        take_plainly(device, t0, t1, value, &reset);
+    } else {
+        nvml_tracker_add(&device->tracker, t0, t1, value, &reset);
+    }
     if (reset)
         nvml_event(device, HEC_EVENT_COUNTER_RESET, "the energy counter went back from %.3f J to %.3f J",
                    (double)old / 1e3, (double)value / 1e3);
@@ -74,6 +92,8 @@ int64_t nvml_run_energy(struct nvml_device *device, int64_t now_ns) {
     bool resting = device->tracker.state == NVML_TRACKER_RESTING && device->tracker.rest_until_ns > 0;
     if (!read_counter(device))
         return health->off ? INT64_MAX : health->retry_ns;
+    if (device->observer->options->interval_ns)
+        return device->tracker.next_ns;
     if (!resting && device->tracker.state == NVML_TRACKER_RESTING)
         nvml_event(device, HEC_EVENT_NOTE,
                    "the energy counter has no regular pace of %d ms: its readings are placed to within %.0f ms",

@@ -106,16 +106,19 @@ static void not_here(struct nvml_device *device) {
 static int64_t window_ns(const struct nvml_device *device) {
     const struct nvml_observer *observer = device->observer;
     int64_t wanted = observer->options->gpm_window_ns, least = HEC_TUNE_GPM_WINDOW_LEAST_NS + HEC_NS_PER_MS;
+    int64_t paced = observer->options->interval_ns;
     if (wanted > 0)
         return wanted > least ? wanted : least;
     int64_t cpu_ns = 0;
     for (int i = 0; i < observer->count; i++)
         if (!observer->devices[i].lost && observer->devices[i].info.has_gpm)
             cpu_ns += observer->devices[i].gpm.cpu_ns;
-    int64_t window = (int64_t)((double)cpu_ns / HEC_TUNE_GPM_CPU_SHARE);
-    if (window > HEC_TUNE_GPM_WINDOW_MAX_NS)
-        window = HEC_TUNE_GPM_WINDOW_MAX_NS;
-    return window > HEC_TUNE_GPM_WINDOW_NS ? window : HEC_TUNE_GPM_WINDOW_NS;
+    int64_t window = (int64_t)((double)cpu_ns / (paced ? HEC_TUNE_PACED_GPM_SHARE : HEC_TUNE_GPM_CPU_SHARE));
+    int64_t longest = paced ? HEC_TUNE_PACED_GPM_MAX_NS : HEC_TUNE_GPM_WINDOW_MAX_NS;
+    int64_t shortest = paced > HEC_TUNE_GPM_WINDOW_NS ? paced : HEC_TUNE_GPM_WINDOW_NS;
+    if (window > longest)
+        window = longest;
+    return window > shortest ? window : shortest;
 }
 
 static void swap_samples(struct nvml_gpm *gpm, int64_t end_ns) {

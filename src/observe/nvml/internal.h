@@ -30,8 +30,7 @@ struct nvml_power_history {
 
 struct nvml_process {
     struct hec_gpu_process record;
-    int64_t util_sum, util_count; /* permille */
-    int64_t memory_kib;           /* in the present poll, -1 unknown */
+    int64_t memory_kib; /* in the present poll, -1 unknown */
     int64_t reported_ns;
     bool seen, was_seen; /* in the present poll, in the one before */
     bool changed;
@@ -42,6 +41,7 @@ struct nvml_processes {
     int count, capacity;
     uint64_t last_us; /* newest utilisation sample */
     int64_t util_due_ns;
+    int64_t util_cpu_ns; /* CPU time of one call for them */
     bool overflowed;
 };
 
@@ -75,6 +75,7 @@ struct nvml_device {
     int64_t due_ns[NVML_ACTIVITY_COUNT];
     struct nvml_tracker tracker;
     int64_t energy_cpu_ns; /* CPU time of one energy call */
+    int64_t energy_mj;     /* paced: the latest reading */
     bool quantum_reported;
     struct nvml_power_history history;
     struct nvml_processes processes;
@@ -108,6 +109,8 @@ bool nvml_code_is_unsupported(int code);
 
 /* CPU time of this thread, to pace calls that spin. */
 int64_t nvml_thread_cpu_ns(void);
+/* How often to do what is done every `usual_ns` for a run. */
+int64_t nvml_interval(const struct nvml_device *device, int64_t usual_ns);
 
 void nvml_emit(struct nvml_device *device, enum hec_metric metric, int64_t t_ns, int64_t value);
 void nvml_missing(struct nvml_device *device, enum hec_metric metric, int64_t t_ns);

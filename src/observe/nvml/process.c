@@ -101,6 +101,21 @@ static bool read_list(struct nvml_device *device, enum nvml_sensor sensor) {
     return true;
 }
 
+/* The driver keeps the samples. Paced: as often as the CPU share allows, so that shares follow what processes do. */
+static int64_t utilization_interval(const struct nvml_observer *observer) {
+    if (!observer->options->interval_ns)
+        return HEC_TUNE_PROCESS_UTIL_NS;
+    int64_t cpu_ns = 0;
+    for (int i = 0; i < observer->count; i++)
+        cpu_ns += observer->devices[i].processes.util_cpu_ns;
+    int64_t interval = (int64_t)((double)cpu_ns / HEC_TUNE_PACED_PROCESS_UTIL_SHARE);
+    if (interval > HEC_TUNE_PACED_PROCESS_UTIL_MAX_NS)
+        interval = HEC_TUNE_PACED_PROCESS_UTIL_MAX_NS;
+    /* a little less than a multiple of the interval, so that it is due when the lists are read */
+    return interval / observer->options->interval_ns * observer->options->interval_ns +
+           observer->options->interval_ns / 2;
+}
+
 static void read_utilization(struct nvml_device *device) {
     const struct hec_nvml *nvml = &device->observer->nvml;
     int64_t t0 = hec_clock_mono_ns();
@@ -108,11 +123,13 @@ static void read_utilization(struct nvml_device *device) {
     if (t0 < device->processes.util_due_ns || !nvml_call_due(device, NVML_SENSOR_PROCESS_UTIL, t0) ||
         !nvml_buffer(device->observer, count * sizeof(struct hec_nvml_process_utilization)))
         return;
-    device->processes.util_due_ns = t0 + HEC_TUNE_PROCESS_UTIL_NS;
     struct hec_nvml_process_utilization *samples = device->observer->buffer;
+    int64_t cpu = nvml_thread_cpu_ns();
     int code = HEC_NVML_FUNCTION_NOT_FOUND;
     if (nvml->process_utilization)
         code = nvml->process_utilization(device->handle, samples, &count, device->processes.last_us);
+    device->processes.util_cpu_ns = nvml_thread_cpu_ns() - cpu;
+    device->processes.util_due_ns = t0 + utilization_interval(device->observer);
     if (code == HEC_NVML_NOT_FOUND || code == HEC_NVML_INSUFFICIENT_SIZE) { /* nothing ran, or more than fits */
         code = HEC_NVML_SUCCESS;
         count = 0;
@@ -126,31 +143,42 @@ static void read_utilization(struct nvml_device *device) {
             newest = samples[i].time_us;
         if (!process || samples[i].sm > 100 || samples[i].time_us <= device->processes.last_us)
             continue;
-        process->util_sum += (int64_t)samples[i].sm * 10;
-        process->util_count++;
+        process->record.sm_util_sum_permille += (int64_t)samples[i].sm * 10;
+        process->record.sm_util_samples++;
     }
     device->processes.last_us = newest;
 }
 
 static void report(struct nvml_device *device, struct nvml_process *process, int64_t now_ns) {
     const struct hec_sink *sink = device->observer->sink;
-    if (process->util_count > 0)
-        process->record.sm_util_permille = (int)(process->util_sum / process->util_count);
+    if (process->record.sm_util_samples > 0)
+        process->record.sm_util_permille =
+            (int)(process->record.sm_util_sum_permille / process->record.sm_util_samples);
     sink->gpu_process(sink->context, &process->record);
     process->reported_ns = now_ns;
     process->changed = false;
 }
 
-/* Reported when new, when gone, when its memory grew by more than a sixteenth, and every 10 s. */
+/* Reported when new, when gone, when its memory grew by more than a sixteenth, and every 10 s; paced: always. */
 static void settle(struct nvml_device *device, struct nvml_process *process, int64_t now_ns) {
     struct hec_gpu_process *record = &process->record;
     if (process->memory_kib > record->memory_max_kib) {
         process->changed |= process->memory_kib > record->memory_max_kib + record->memory_max_kib / 16;
         record->memory_max_kib = process->memory_kib;
     }
-    bool due = process->seen && now_ns >= process->reported_ns + HEC_TUNE_PROCESS_REPORT_NS;
+    bool paced = device->observer->options->interval_ns > 0;
+    bool due = process->seen && (paced || now_ns >= process->reported_ns + HEC_TUNE_PROCESS_REPORT_NS);
     if (process->changed || due || (process->was_seen && !process->seen))
         report(device, process, now_ns);
+}
+
+/* Paced: those that are gone were reported, and a node sees any number of them. */
+static void forget_gone(struct nvml_processes *table) {
+    int kept = 0;
+    for (int i = 0; i < table->count; i++)
+        if (table->items[i].seen)
+            table->items[kept++] = table->items[i];
+    table->count = kept;
 }
 
 int64_t nvml_run_processes(struct nvml_device *device, int64_t now_ns) {
@@ -168,11 +196,13 @@ int64_t nvml_run_processes(struct nvml_device *device, int64_t now_ns) {
             present += table->items[i].seen;
             settle(device, &table->items[i], now_ns);
         }
+        if (device->observer->options->interval_ns)
+            forget_gone(table);
         nvml_emit(device, HEC_GPU_CONTEXTS, hec_clock_mono_ns(), present);
     }
     if (device->lost || (device->health[NVML_SENSOR_COMPUTE].off && device->health[NVML_SENSOR_GRAPHICS].off))
         return INT64_MAX;
-    return now_ns + HEC_TUNE_PROCESS_INTERVAL_NS;
+    return now_ns + nvml_interval(device, HEC_TUNE_PROCESS_INTERVAL_NS);
 }
 
 void nvml_processes_finish(struct nvml_device *device) {

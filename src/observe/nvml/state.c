@@ -118,7 +118,7 @@ int64_t nvml_run_state(struct nvml_device *device, int64_t now_ns) {
         nvml_event(device, HEC_EVENT_NOTE, "this driver counts the memory it reserves for itself as memory in use");
         device->reserved_reported = true;
     }
-    return now_ns + HEC_TUNE_STATE_INTERVAL_NS;
+    return now_ns + nvml_interval(device, HEC_TUNE_STATE_INTERVAL_NS);
 }
 
 /* Beside a history only to compare with; without one, what power is known by. */
@@ -127,10 +127,10 @@ int64_t nvml_run_instant(struct nvml_device *device, int64_t now_ns) {
     bool good = take(device, NVML_SENSOR_INSTANT, history ? HEC_GPU_POWER_INSTANT : HEC_GPU_POWER, HEC_METRIC_COUNT);
     if (device->health[NVML_SENSOR_INSTANT].off)
         return INT64_MAX;
-    if (good && first && !history)
+    if (good && first && !history && !device->observer->options->interval_ns)
         nvml_event(device, HEC_EVENT_NOTE, "no power history: power is read every %d ms",
                    (int)(HEC_TUNE_INSTANT_INTERVAL_NS / HEC_NS_PER_MS));
-    return now_ns + (history ? HEC_TUNE_STATE_INTERVAL_NS : HEC_TUNE_INSTANT_INTERVAL_NS);
+    return now_ns + nvml_interval(device, history ? HEC_TUNE_STATE_INTERVAL_NS : HEC_TUNE_INSTANT_INTERVAL_NS);
 }
 
 /* Only where there is neither a history nor instant power. */
@@ -142,5 +142,6 @@ int64_t nvml_run_usage(struct nvml_device *device, int64_t now_ns) {
     if (good && first)
         nvml_event(device, HEC_EVENT_NOTE,
                    "no power history and no instant power: power is the driver's average, over 1 s on newer parts");
-    return device->health[NVML_SENSOR_USAGE].off ? INT64_MAX : now_ns + HEC_TUNE_USAGE_INTERVAL_NS;
+    return device->health[NVML_SENSOR_USAGE].off ? INT64_MAX
+                                                 : now_ns + nvml_interval(device, HEC_TUNE_USAGE_INTERVAL_NS);
 }

@@ -46,6 +46,14 @@
                                                                   the metrics of a window spins for 1.4-1.9 ms */
 #define HEC_TUNE_GPM_WINDOW_LEAST_NS (100 * HEC_NS_PER_MS) /* windows must be longer: shorter ones read as 0 */
 
+/* Beside an observer that never ends: shares of one core, for all devices together. At these rates a reading of eight
+ * counters of 4.5 ms comes every 36 s where the driver spins, every interval where it sleeps. */
+#define HEC_TUNE_PACED_ENERGY_SHARE 0.001
+#define HEC_TUNE_PACED_GPM_SHARE 0.0005
+#define HEC_TUNE_PACED_GPM_MAX_NS (60 * HEC_NS_PER_S)
+#define HEC_TUNE_PACED_PROCESS_UTIL_SHARE 0.0005
+#define HEC_TUNE_PACED_PROCESS_UTIL_MAX_NS (10 * HEC_NS_PER_S)
+
 /* Faults. */
 #define HEC_TUNE_BACKOFF_MIN_NS (1 * HEC_NS_PER_S) /* first retry of a failed sensor; doubles up to ... */
 #define HEC_TUNE_BACKOFF_MAX_NS (60 * HEC_NS_PER_S)

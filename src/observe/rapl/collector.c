@@ -161,7 +161,7 @@ static int rapl_open(const struct hec_observe_options *options, const struct hec
     if (!self)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     self->sink = sink;
-    self->period_ns = PERIOD_NS;
+    self->period_ns = options->interval_ns ? options->interval_ns : PERIOD_NS;
     int packages = 0, drams = 0, dram_zones = 0;
     const struct hec_rapl_zone *denied = NULL, *failed = NULL;
     for (int i = 0; i < count; i++) {
