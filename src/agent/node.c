@@ -1,0 +1,355 @@
+#include "agent/node.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No sample of a device for so long, and for some intervals: it does not answer. One slow call of the driver is no loss. */
+#define SILENT_NS (5 * HEC_NS_PER_S)
+#define SILENT_INTERVALS 3
+
+/* More than this between two readings was not drawn: the counter was set. Devices exceed their limit for milliseconds. */
+#define POWER_FACTOR 3
+#define POWER_UNKNOWN_MW INT64_C(2000000)
+#define POWER_SLACK_MJ INT64_C(2000000) /* one late value of a counter, and what a wrong limit makes of short times */
+
+static const char *const total_names[] = {
+#define HEC_NODE_TOTAL(id, name) name,
+#include "agent/totals.def"
+#undef HEC_NODE_TOTAL
+};
+
+/* Clocks event reasons of NVML (nvmlClocksEventReason*). */
+static const uint64_t throttle_bits[HEC_AGENT_THROTTLES] = {
+    [HEC_AGENT_THROTTLE_POWER] = 0x4,
+    [HEC_AGENT_THROTTLE_THERMAL] = 0x20 | 0x40,
+    [HEC_AGENT_THROTTLE_HARDWARE] = 0x8 | 0x80,
+};
+
+static const struct {
+    enum hec_metric metric; /* KiB/s */
+    enum hec_node_total total;
+} integrals[] = {
+    {HEC_GPM_PCIE_TX, HEC_NODE_PCIE_TX},
+    {HEC_GPM_PCIE_RX, HEC_NODE_PCIE_RX},
+    {HEC_GPM_NVLINK_TX, HEC_NODE_NVLINK_TX},
+    {HEC_GPM_NVLINK_RX, HEC_NODE_NVLINK_RX},
+};
+
+const char *hec_node_total_name(enum hec_node_total total) {
+    return total_names[total];
+}
+
+static int64_t newest(const struct hec_node_device *device, enum hec_metric metric) {
+    return device->newest[metric].t_ns == INT64_MIN ? -1 : device->newest[metric].value;
+}
+
+static enum hec_agent_state state_of(const struct hec_node_device *device) {
+    if (!device->up)
+        return HEC_AGENT_STATE_UNOBSERVED;
+    if (newest(device, HEC_GPU_UTIL) > 0)
+        return HEC_AGENT_STATE_BUSY;
+    return newest(device, HEC_GPU_CONTEXTS) > 0 ? HEC_AGENT_STATE_IDLE_ALLOCATED : HEC_AGENT_STATE_IDLE_FREE;
+}
+
+/* The time since the last call, by what the device does now. */
+static void account_time(struct hec_node_device *device, int64_t now_ns) {
+    int64_t past_ns = now_ns - device->accounted_ns;
+    if (past_ns <= 0)
+        return;
+    device->total[HEC_NODE_BUSY_NS + (int)state_of(device)] += past_ns;
+    int64_t reasons = device->up ? newest(device, HEC_GPU_THROTTLE) : 0;
+    for (int i = 0; i < HEC_AGENT_THROTTLES && reasons > 0; i++)
+        if ((uint64_t)reasons & throttle_bits[i])
+            device->total[HEC_NODE_THROTTLED_POWER_NS + i] += past_ns;
+    device->accounted_ns = now_ns;
+}
+
+static bool drawn(const struct hec_node_device *device, int64_t mj, int64_t past_ns) {
+    int64_t limit_mw = device->info.power_limit_mw > 0 ? device->info.power_limit_mw : POWER_UNKNOWN_MW;
+    return (double)mj <= (double)limit_mw * POWER_FACTOR * (double)past_ns / 1e9 + (double)POWER_SLACK_MJ;
+}
+
+static void take_counter(struct hec_node_device *device, int64_t t_ns, int64_t value_mj) {
+    if (device->counter_ns != INT64_MIN) {
+        int64_t added_mj = value_mj - device->counter_mj;
+        bool back = added_mj < 0;
+        if (back)
+            added_mj = value_mj;
+        bool leap = !drawn(device, added_mj, t_ns - device->counter_ns);
+        device->total[HEC_NODE_RESETS] += back || leap;
+        if (!leap) {
+            enum hec_agent_state state = device->gap ? HEC_AGENT_STATE_UNOBSERVED : state_of(device);
+            device->total[HEC_NODE_ENERGY_MJ] += added_mj;
+            device->total[HEC_NODE_BUSY_MJ + (int)state] += added_mj;
+        }
+    }
+    device->counter_mj = value_mj;
+    device->counter_ns = t_ns;
+    device->gap = false;
+}
+
+/* A mean over the window that ends at t: the window began where the one before ended. */
+static void integrate(struct hec_node_device *device, enum hec_metric metric, int64_t t_ns, int64_t value) {
+    int64_t before_ns = device->newest[metric].t_ns;
+    for (size_t i = 0; i < sizeof integrals / sizeof integrals[0]; i++)
+        if (integrals[i].metric == metric && before_ns != INT64_MIN && t_ns > before_ns && !device->gap)
+            device->total[integrals[i].total] += (int64_t)((double)value * 1024 * (double)(t_ns - before_ns) / 1e9);
+}
+
+static struct hec_node_device *device_at(struct hec_node *node, int index) {
+    return index >= 0 && index < HEC_DEVICE_MAX ? node->devices[index] : NULL;
+}
+
+static void answers(struct hec_node_device *device, int64_t t_ns) {
+    if (!device->up) {
+        account_time(device, t_ns);
+        device->up = true;
+    }
+    device->sampled_ns = t_ns;
+}
+
+static void take_domain(struct hec_node *node, enum hec_metric metric, int index, int64_t value_uj) {
+    struct hec_node_domain *domain = NULL;
+    for (int i = 0; i < node->domain_count && !domain; i++)
+        if (node->domains[i].metric == metric && node->domains[i].index == index)
+            domain = &node->domains[i];
+    if (!domain && node->domain_count < HEC_NODE_DOMAINS_MAX) {
+        domain = &node->domains[node->domain_count++];
+        *domain = (struct hec_node_domain){.metric = metric, .index = index};
+    }
+    if (!domain)
+        return;
+    if (domain->fresh && value_uj > domain->counter_uj)
+        domain->total_uj += value_uj - domain->counter_uj;
+    domain->counter_uj = value_uj;
+    domain->fresh = true;
+}
+
+static void sink_sample(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns, int64_t value) {
+    struct hec_node *node = context;
+    pthread_mutex_lock(&node->lock);
+    struct hec_node_device *device =
+        hec_metric_info(metric)->subject == HEC_SUBJECT_DEVICE ? device_at(node, subject) : NULL;
+    if (device) {
+        answers(device, t_ns);
+        if (metric == HEC_GPU_UTIL || metric == HEC_GPU_THROTTLE || metric == HEC_GPU_CONTEXTS)
+            account_time(device, t_ns);
+        if (metric == HEC_GPU_ENERGY)
+            take_counter(device, t_ns, value);
+        integrate(device, metric, t_ns, value);
+        device->newest[metric] = (struct hec_node_value){t_ns, value};
+    } else if (metric == HEC_RAPL_PACKAGE_ENERGY || metric == HEC_RAPL_DRAM_ENERGY) {
+        take_domain(node, metric, subject, value);
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
+static void sink_missing(void *context, enum hec_metric metric, int32_t subject, int64_t t_ns) {
+    struct hec_node *node = context;
+    (void)t_ns;
+    pthread_mutex_lock(&node->lock);
+    struct hec_node_device *device =
+        hec_metric_info(metric)->subject == HEC_SUBJECT_DEVICE ? device_at(node, subject) : NULL;
+    if (device && metric != HEC_GPU_ENERGY)
+        device->newest[metric].t_ns = INT64_MIN; /* missing is absent, not what it was */
+    pthread_mutex_unlock(&node->lock);
+}
+
+static void lose(struct hec_node_device *device, int64_t now_ns) {
+    account_time(device, now_ns);
+    device->up = false;
+    device->gap = true;
+    device->process_count = 0;
+    for (int i = 0; i < HEC_METRIC_COUNT; i++)
+        device->newest[i].t_ns = INT64_MIN;
+}
+
+static void sink_event(void *context, enum hec_event_kind kind, int index, int64_t t_ns, const char *text) {
+    struct hec_node *node = context;
+    pthread_mutex_lock(&node->lock);
+    struct hec_node_device *device = device_at(node, index);
+    if (kind == HEC_EVENT_DEVICE_LOST && device)
+        lose(device, t_ns);
+    if (kind == HEC_EVENT_SOURCE_UNAVAILABLE && index == HEC_DEVICE_NONE && strncmp(text, "nvml: ", 6) == 0)
+        snprintf(node->trouble, sizeof node->trouble, "%s", text + 6);
+    pthread_mutex_unlock(&node->lock);
+}
+
+static struct hec_node_kept *find_kept(struct hec_node *node, const char *uuid) {
+    for (int i = 0; i < node->kept_count; i++)
+        if (strcmp(node->kept[i].uuid, uuid) == 0)
+            return &node->kept[i];
+    return NULL;
+}
+
+static void keep(struct hec_node *node, const struct hec_node_device *device) {
+    struct hec_node_kept *kept = find_kept(node, device->info.uuid);
+    if (!kept && node->kept_count < HEC_DEVICE_MAX)
+        kept = &node->kept[node->kept_count++];
+    if (!kept || !device->info.uuid[0]) {
+        node->dropped_devices++;
+        return;
+    }
+    snprintf(kept->uuid, sizeof kept->uuid, "%s", device->info.uuid);
+    kept->counter_mj = device->counter_ns == INT64_MIN ? -1 : device->counter_mj;
+    memcpy(kept->total, device->total, sizeof kept->total);
+}
+
+/* A device goes on where it was when it was last seen: by an agent before this one, or at another index. */
+static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t now_ns) {
+    struct hec_node_kept *kept = find_kept(node, device->info.uuid);
+    memset(device->total, 0, sizeof device->total);
+    device->counter_ns = INT64_MIN;
+    device->accounted_ns = now_ns;
+    if (!kept)
+        return;
+    memcpy(device->total, kept->total, sizeof device->total);
+    device->total[HEC_NODE_UNOBSERVED_NS] += node->away_ns;
+    if (kept->counter_mj >= 0) {
+        device->counter_mj = kept->counter_mj;
+        device->counter_ns = now_ns - node->away_ns;
+    }
+    device->gap = true;
+    *kept = node->kept[--node->kept_count];
+}
+
+static void sink_device(void *context, const struct hec_device *info) {
+    struct hec_node *node = context;
+    int64_t now_ns = hec_clock_mono_ns();
+    if (info->index < 0 || info->index >= HEC_DEVICE_MAX)
+        return;
+    pthread_mutex_lock(&node->lock);
+    struct hec_node_device *device = node->devices[info->index];
+    if (!device) {
+        device = node->devices[info->index] = calloc(1, sizeof *device);
+        if (!device) {
+            node->dropped_devices++;
+            pthread_mutex_unlock(&node->lock);
+            return;
+        }
+        for (int i = 0; i < HEC_METRIC_COUNT; i++)
+            device->newest[i].t_ns = INT64_MIN;
+        device->counter_ns = INT64_MIN;
+        device->accounted_ns = device->sampled_ns = now_ns;
+        device->info = *info;
+    }
+    node->driver = true;
+    node->trouble[0] = '\0';
+    /* one that fell off the bus has no name: it is still the one that was there */
+    if (info->uuid[0] && (!device->seen || strcmp(info->uuid, device->info.uuid) != 0)) {
+        if (device->seen)
+            keep(node, device);
+        device->info = *info;
+        adopt(node, device, now_ns);
+        device->seen = true;
+    } else if (info->uuid[0]) {
+        device->info = *info;
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
+static void sink_gpu_process(void *context, const struct hec_gpu_process *process) {
+    struct hec_node *node = context;
+    pthread_mutex_lock(&node->lock);
+    struct hec_node_device *device = device_at(node, process->device);
+    int i = 0;
+    while (device && i < device->process_count && device->processes[i].pid != process->pid)
+        i++;
+    if (device && i < HEC_NODE_PROCESSES_MAX) {
+        device->processes[i] = *process;
+        device->process_count += i == device->process_count;
+    } else if (device) {
+        node->dropped_processes++;
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
+static void sink_process(void *context, const struct hec_process *process) {
+    (void)context;
+    (void)process;
+}
+static void sink_units(void *context, const char *name, double count) {
+    (void)context;
+    (void)name;
+    (void)count;
+}
+static void sink_meta(void *context, const char *key, const char *value) {
+    (void)context;
+    (void)key;
+    (void)value;
+}
+
+struct hec_node *hec_node_new(int64_t interval_ns) {
+    struct hec_node *node = calloc(1, sizeof *node);
+    if (!node)
+        return NULL;
+    pthread_mutex_init(&node->lock, NULL);
+    node->interval_ns = interval_ns;
+    /* nothing that it records draws a timeline: those functions are never called */
+    node->sink = (struct hec_sink){.context = node,
+                                   .sample = sink_sample,
+                                   .missing = sink_missing,
+                                   .event = sink_event,
+                                   .device = sink_device,
+                                   .process = sink_process,
+                                   .gpu_process = sink_gpu_process,
+                                   .units = sink_units,
+                                   .meta = sink_meta};
+    return node;
+}
+
+void hec_node_free(struct hec_node *node) {
+    if (!node)
+        return;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        free(node->devices[i]);
+    pthread_mutex_destroy(&node->lock);
+    free(node);
+}
+
+void hec_node_restart(struct hec_node *node) {
+    pthread_mutex_lock(&node->lock);
+    node->driver = false;
+    for (int i = 0; i < node->domain_count; i++)
+        node->domains[i].fresh = false;
+    pthread_mutex_unlock(&node->lock);
+}
+
+static int64_t silent_ns(const struct hec_node *node) {
+    return SILENT_NS + SILENT_INTERVALS * node->interval_ns;
+}
+
+/* Processes are reported at every reading of a device: who is not named any more has left it. */
+static void forget_gone(struct hec_node_device *device, int64_t before_ns) {
+    int kept = 0;
+    for (int i = 0; i < device->process_count; i++)
+        if (device->processes[i].last_ns >= before_ns)
+            device->processes[kept++] = device->processes[i];
+    device->process_count = kept;
+}
+
+void hec_node_tick(struct hec_node *node, int64_t now_ns) {
+    pthread_mutex_lock(&node->lock);
+    for (int i = 0; i < HEC_DEVICE_MAX; i++) {
+        struct hec_node_device *device = node->devices[i];
+        if (!device)
+            continue;
+        account_time(device, now_ns);
+        forget_gone(device, device->sampled_ns - node->interval_ns / 2);
+        if (device->up && now_ns - device->sampled_ns > silent_ns(node))
+            lose(device, now_ns);
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
+bool hec_node_troubled(struct hec_node *node) {
+    pthread_mutex_lock(&node->lock);
+    bool troubled = !node->driver;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        troubled |= node->devices[i] && !node->devices[i]->up;
+    pthread_mutex_unlock(&node->lock);
+    return troubled;
+}

@@ -1,0 +1,86 @@
+/* What the agent knows of its node: of each device the newest of every metric, who holds it, and totals that only grow. It is
+ * filled by a recorder (the sink may be called from any thread) and by the clock (hec_node_tick).
+ *
+ * Every joule of a device's counter, and every second since it was first seen, is in exactly one state. A counter that goes
+ * back counts from 0 where its value can have been drawn since the last reading, else from its value on; so does one that
+ * leaps ahead. What is drawn between two readings of which the device was lost, or the agent not there, is unobserved. */
+#ifndef HEC_AGENT_NODE_H
+#define HEC_AGENT_NODE_H
+
+#include "agent/metrics.h"
+#include "model/run.h"
+
+#include <pthread.h>
+
+#define HEC_NODE_PROCESSES_MAX 256 /* of a device; more are counted as dropped */
+#define HEC_NODE_DOMAINS_MAX 32    /* of RAPL */
+
+enum hec_node_total {
+#define HEC_NODE_TOTAL(id, name) HEC_NODE_##id,
+#include "agent/totals.def"
+#undef HEC_NODE_TOTAL
+    HEC_NODE_TOTAL_COUNT
+};
+
+const char *hec_node_total_name(enum hec_node_total total);
+
+struct hec_node_value {
+    int64_t t_ns; /* INT64_MIN: not known */
+    int64_t value;
+};
+
+struct hec_node_device {
+    struct hec_device info;
+    bool seen; /* the driver has named it */
+    bool up;   /* it answers */
+    bool gap;  /* it did not, since the last reading of its counter */
+    int64_t sampled_ns, accounted_ns;
+    struct hec_node_value newest[HEC_METRIC_COUNT];
+    int64_t counter_mj, counter_ns; /* the latest reading, counter_ns INT64_MIN: none yet */
+    int64_t total[HEC_NODE_TOTAL_COUNT];
+    struct hec_gpu_process processes[HEC_NODE_PROCESSES_MAX];
+    int process_count;
+};
+
+struct hec_node_domain {
+    enum hec_metric metric; /* HEC_RAPL_PACKAGE_ENERGY, HEC_RAPL_DRAM_ENERGY */
+    int index;
+    int64_t counter_uj; /* as the collector gives it: it begins anew with each recorder */
+    int64_t total_uj;
+    bool fresh; /* a reading of the present recorder is there */
+};
+
+/* What was kept of a device that has not been seen since the start, or no more. */
+struct hec_node_kept {
+    char uuid[96];
+    int64_t counter_mj;
+    int64_t total[HEC_NODE_TOTAL_COUNT];
+};
+
+struct hec_node {
+    pthread_mutex_t lock; /* of all that follows */
+    struct hec_sink sink;
+    int64_t interval_ns;
+    struct hec_node_device *devices[HEC_DEVICE_MAX]; /* by index; NULL: never seen */
+    struct hec_node_domain domains[HEC_NODE_DOMAINS_MAX];
+    int domain_count;
+    struct hec_node_kept kept[HEC_DEVICE_MAX];
+    int kept_count;
+    int64_t away_ns; /* how long the agent was away before it started: added to what is unobserved of a kept device */
+    bool driver;     /* some device was named since the recorder started */
+    char trouble[256]; /* why there is no driver; "": there is, or nothing is known yet */
+    uint64_t dropped_processes, dropped_devices;
+};
+
+/* NULL: no memory. Opens nothing. */
+struct hec_node *hec_node_new(int64_t interval_ns);
+void hec_node_free(struct hec_node *node);
+
+/* A recorder starts, and its readings begin anew. */
+void hec_node_restart(struct hec_node *node);
+/* Time goes on: what does not answer any more is down. */
+void hec_node_tick(struct hec_node *node, int64_t now_ns);
+/* Whether a new recorder might see more: no driver, or a device that does not answer. */
+bool hec_node_troubled(struct hec_node *node);
+
+#endif
