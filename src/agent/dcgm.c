@@ -1,0 +1,151 @@
+#include "agent/dcgm.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct hec_dcgm_field fields[] = {
+#define HEC_NONE HEC_METRIC_COUNT
+#define HEC_DCGM(name, kind, set, how, metric, plus, factor, help)                                                     \
+    {name, HEC_FAMILY_##kind, HEC_DCGM_##set, HEC_DCGM_##how, HEC_##metric, HEC_##plus, factor, help},
+#include "agent/dcgm.def"
+#undef HEC_DCGM
+#undef HEC_NONE
+};
+#define FIELDS (sizeof fields / sizeof fields[0])
+_Static_assert(FIELDS <= HEC_DCGM_MAX, "a list holds all fields");
+
+const struct hec_dcgm_field *hec_dcgm_field(size_t i) {
+    return i < FIELDS ? &fields[i] : NULL;
+}
+
+static bool has(const struct hec_dcgm_list *list, const struct hec_dcgm_field *field) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->chosen[i].field == field)
+            return true;
+    return false;
+}
+
+/* Cannot overflow: each field is there once at most. */
+static void choose(struct hec_dcgm_list *list, const struct hec_dcgm_field *field, enum hec_family_kind kind,
+                   const char *help, size_t length) {
+    struct hec_dcgm_chosen *chosen = &list->chosen[list->count++];
+    chosen->field = field;
+    chosen->kind = kind;
+    hec_text_clean(chosen->help, sizeof chosen->help, help, length, true);
+}
+
+static void add_set(struct hec_dcgm_list *list, enum hec_dcgm_set set) {
+    for (size_t i = 0; i < FIELDS; i++)
+        if (fields[i].set == set && !has(list, &fields[i]))
+            choose(list, &fields[i], fields[i].kind, fields[i].help, strlen(fields[i].help));
+}
+
+void hec_dcgm_list_default(struct hec_dcgm_list *list, bool old) {
+    memset(list, 0, sizeof *list);
+    add_set(list, HEC_DCGM_DEFAULT);
+    if (old)
+        add_set(list, HEC_DCGM_OLD);
+}
+
+struct piece {
+    const char *text;
+    size_t length;
+};
+
+static struct piece trimmed(const char *from, const char *to) {
+    while (from < to && (*from == ' ' || *from == '\t'))
+        from++;
+    while (to > from && (to[-1] == ' ' || to[-1] == '\t' || to[-1] == '\r'))
+        to--;
+    return (struct piece){from, (size_t)(to - from)};
+}
+
+static bool is(struct piece piece, const char *word) {
+    return strlen(word) == piece.length && memcmp(piece.text, word, piece.length) == 0;
+}
+
+/* The fields of a line, of which the last may stand in quotes (a help text with a comma); how many there are, 4 for more. */
+static int split(const char *line, const char *end, struct piece out[3]) {
+    int count = 0;
+    for (;;) {
+        struct piece rest = trimmed(line, end);
+        if (count == 2 && rest.length > 1 && rest.text[0] == '"' && rest.text[rest.length - 1] == '"' &&
+            !memchr(rest.text + 1, '"', rest.length - 2)) {
+            out[count] = (struct piece){rest.text + 1, rest.length - 2};
+            return 3;
+        }
+        const char *comma = memchr(line, ',', (size_t)(end - line));
+        if (count == 3)
+            return 4;
+        out[count++] = trimmed(line, comma ? comma : end);
+        if (!comma)
+            return count;
+        line = comma + 1;
+    }
+}
+
+static bool kind_of(struct piece type, enum hec_family_kind *kind) {
+    *kind = is(type, "label") ? HEC_FAMILY_INFO : is(type, "counter") ? HEC_FAMILY_COUNTER : HEC_FAMILY_GAUGE;
+    return *kind != HEC_FAMILY_GAUGE || is(type, "gauge");
+}
+
+static void skip(struct hec_dcgm_list *list, struct piece name) {
+    size_t used = strlen(list->skipped);
+    if (used + name.length + 3 < sizeof list->skipped)
+        snprintf(list->skipped + used, sizeof list->skipped - used, "%s%.*s", used ? ", " : "", (int)name.length,
+                 name.text);
+    list->skipped_count++;
+}
+
+static bool is_dcgm(struct piece name) {
+    for (size_t i = 0; i < name.length; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", name.text[i]) || !name.text[i])
+            return false;
+    return name.length > 5 && (memcmp(name.text, "DCGM_", 5) == 0 || memcmp(name.text, "dcgm_", 5) == 0);
+}
+
+static int take(struct hec_dcgm_list *list, const char *line, const char *end, size_t number, struct hec_why *why) {
+    struct piece row[3];
+    enum hec_family_kind kind;
+    if (split(line, end, row) != 3)
+        return hec_fail(why, HEC_ERR_CORRUPT, "line %zu: expected `field, type, help`", number);
+    if (!kind_of(row[1], &kind))
+        return hec_fail(why, HEC_ERR_CORRUPT, "line %zu: the type is none of gauge, counter, label", number);
+    if (!is_dcgm(row[0]) || row[0].length > 100)
+        return hec_fail(why, HEC_ERR_CORRUPT, "line %zu: this is no field of DCGM", number);
+    for (size_t i = 0; i < FIELDS; i++) {
+        const struct hec_dcgm_field *field = &fields[i];
+        if (!is(row[0], field->name))
+            continue;
+        if (has(list, field))
+            return hec_fail(why, HEC_ERR_CORRUPT, "line %zu: %s is there twice", number, field->name);
+        if ((kind == HEC_FAMILY_INFO) != (field->how == HEC_DCGM_LABEL))
+            return hec_fail(why, HEC_ERR_CORRUPT, "line %zu: %s is %s label", number, field->name,
+                            kind == HEC_FAMILY_INFO ? "no" : "a");
+        choose(list, field, kind, row[2].text, row[2].length);
+        return HEC_OK;
+    }
+    skip(list, row[0]);
+    return HEC_OK;
+}
+
+int hec_dcgm_list_parse(struct hec_dcgm_list *list, const char *text, size_t length, bool old, struct hec_why *why) {
+    const char *end = text + length;
+    memset(list, 0, sizeof *list);
+    for (size_t number = 1; text < end; number++) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        if (!stop)
+            stop = end;
+        if (*text != '#' && trimmed(text, stop).length > 0) {
+            int err = take(list, text, stop, number, why);
+            if (err)
+                return err;
+        }
+        text = stop < end ? stop + 1 : end;
+    }
+    if (old)
+        add_set(list, HEC_DCGM_OLD);
+    return HEC_OK;
+}

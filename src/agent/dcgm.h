@@ -1,0 +1,57 @@
+/* dcgm-exporter's fields (dcgm.def), and its list of those to show: lines of `NAME, type, help`, `#` begins a comment. */
+#ifndef HEC_AGENT_DCGM_H
+#define HEC_AGENT_DCGM_H
+
+#include "base/error.h"
+#include "model/metric.h"
+#include "report/exposition.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define HEC_DCGM_MAX 128       /* fields of a page */
+#define HEC_DCGM_HELP_SIZE 256 /* bytes of a help text from a file */
+#define HEC_DCGM_SKIPPED_SIZE 512
+
+/* The labels of each of its series, in its order; then those of pods and hpc_job. Hostname is hostname since its version 4.5.3. */
+#define HEC_DCGM_LABELS "gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE, GPU_I_ID, Hostname"
+
+enum hec_dcgm_set { HEC_DCGM_DEFAULT, HEC_DCGM_ASKED, HEC_DCGM_OLD };
+enum hec_dcgm_how { HEC_DCGM_VALUE, HEC_DCGM_TOTAL, HEC_DCGM_LABEL };
+
+/* Of `metric` and `plus`: there is none. */
+#define HEC_DCGM_NONE HEC_METRIC_COUNT
+
+struct hec_dcgm_field {
+    const char *name;
+    enum hec_family_kind kind;
+    enum hec_dcgm_set set;
+    enum hec_dcgm_how how;
+    enum hec_metric metric, plus;
+    double factor;
+    const char *help;
+};
+
+const struct hec_dcgm_field *hec_dcgm_field(size_t i); /* NULL: there are no more */
+
+/* What a page shows, in order. */
+struct hec_dcgm_chosen {
+    const struct hec_dcgm_field *field;
+    enum hec_family_kind kind; /* as the file says, else the field's */
+    char help[HEC_DCGM_HELP_SIZE];
+};
+
+struct hec_dcgm_list {
+    struct hec_dcgm_chosen chosen[HEC_DCGM_MAX];
+    size_t count;
+    size_t skipped_count;                /* fields of DCGM that HEC does not measure, */
+    char skipped[HEC_DCGM_SKIPPED_SIZE]; /* and their names, as many as fit */
+};
+
+void hec_dcgm_list_default(struct hec_dcgm_list *list, bool old);
+
+/* The list of a file's text instead, plus the older names where `old`. HEC_ERR_CORRUPT with the line: not three fields, a type
+ * that is none of gauge, counter, label, a name that cannot be a field of DCGM, one twice. */
+int hec_dcgm_list_parse(struct hec_dcgm_list *list, const char *text, size_t length, bool old, struct hec_why *why);
+
+#endif
