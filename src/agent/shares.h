@@ -1,0 +1,100 @@
+/* Whose joules they were: each increment of one device's energy counter is divided among the tenants that hold the device.
+ * Pure: the caller reads counters, processes and clocks, and passes what it read. One object a device, no threads.
+ *
+ * Joules are integers (uJ), divided by largest remainders: at any time the sum over all rows and parts is exactly the sum of
+ * what was added. What becomes of an increment:
+ *
+ *   idle          what the device draws while no kernel runs: the floor by the interval's length. It belongs in equal parts to the
+ *                 tenants that hold the device, and to nobody where there are none.
+ *   active        the rest, divided by SM utilisation. Where a tenant has been seen to run alone, its utilisation counts by the
+ *                 watts that it drew then, for two programs at the same utilisation may draw very different power.
+ *   unattributed  what nobody can say whose it was: the agent did not look, several tenants ran and the driver does not say how
+ *                 much each, or nobody is listed who may have run.
+ *
+ * The floor is an estimate: the lowest mean power, over some seconds that agree with each other, of intervals in which no kernel
+ * ran; one with a context on the device and one without. Until there is one, an increment is idle only where no kernel ran.
+ *
+ * Rows are bounded. A tenant that ended keeps its row, so that its last value is scraped; after HEC_SHARES_KEEP_NS the one that
+ * ended first makes room for a new tenant, and its joules go on in the row "(ended)". A tenant for whom there is no room shares
+ * the row "(other)". So no row's figures ever fall while it is there, and no joule leaves the sum. In Prometheus:
+ *   - sum without (...) of all series is the device's counter at every scrape, "(ended)" included;
+ *   - over time, increase() counts the joules of an evicted tenant twice where it includes command="(ended)", whose jumps are
+ *     old joules: leave it out there (the series of the tenant itself was counted while it was there);
+ *   - a tenant that comes back after its eviction begins at 0, which Prometheus takes for a reset of the counter, rightly. */
+#ifndef HEC_AGENT_SHARES_H
+#define HEC_AGENT_SHARES_H
+
+#include "agent/tenant.h"
+#include "base/clock.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HEC_SHARES_ROWS_MAX 64
+#define HEC_SHARES_KEEP_NS (300 * HEC_NS_PER_S) /* several scrapes of a slow Prometheus */
+#define HEC_SHARES_UNKNOWN (-1)
+#define HEC_SHARES_WHOLE (-1) /* not in a MIG instance */
+
+enum hec_shares_part { HEC_SHARES_ACTIVE, HEC_SHARES_IDLE, HEC_SHARES_UNATTRIBUTED, HEC_SHARES_PART_COUNT };
+
+extern const char *const hec_shares_part_names[HEC_SHARES_PART_COUNT]; /* "active", "idle", "unattributed" */
+
+/* A process with a context on the device, or (0 permille) an allocation to somebody who has no process there. */
+struct hec_shares_holder {
+    const struct hec_tenant *tenant;
+    int instance; /* id of its MIG instance (GPU instance), or HEC_SHARES_WHOLE */
+    int sm_permille; /* mean over the interval, of the whole device; HEC_SHARES_UNKNOWN. 0 where the driver says it did not run */
+};
+
+struct hec_shares_instance {
+    int id;
+    int sm_permille; /* mean over the interval, of the whole device: that of the instance by its share of the SMs; or UNKNOWN */
+};
+
+struct hec_shares_interval {
+    int64_t end_ns, duration_ns;
+    int64_t energy_mj; /* >= 0: by how much the counter grew */
+    bool observed;     /* false: what follows is not known (agent or device were away): all is unattributed */
+    int busy_permille; /* utilisation of the device over the interval, or UNKNOWN */
+    const struct hec_shares_holder *holders;
+    size_t holder_count;
+    const struct hec_shares_instance *instances; /* of a device under MIG */
+    size_t instance_count;
+};
+
+struct hec_shares_row {
+    struct hec_tenant tenant;
+    int64_t uj[HEC_SHARES_PART_COUNT];
+    int64_t held_ns;      /* end of the last interval in which it held the device */
+    double mw_a_permille; /* what it drew for its utilisation when it ran alone; 0: never seen alone */
+    int alone;            /* intervals in which it was */
+};
+
+struct hec_shares_floor {
+    int64_t free_mw, held_mw; /* without and with a context; HEC_SHARES_UNKNOWN */
+};
+
+struct hec_shares;
+
+/* HEC_ERR_NOMEM */
+int hec_shares_create(struct hec_shares **out);
+void hec_shares_free(struct hec_shares *shares); /* NULL is fine */
+
+/* An interval that makes no sense (a negative increment or duration) adds nothing and returns HEC_ERR_USAGE. */
+int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *interval);
+
+/* Rows 0 to count - 1; the first three are nobody (no labels: idle and unattributed), "(other)" and "(ended)", which are always
+ * there and may be all 0. */
+size_t hec_shares_count(const struct hec_shares *shares);
+const struct hec_shares_row *hec_shares_row(const struct hec_shares *shares, size_t i);
+int64_t hec_shares_total_uj(const struct hec_shares *shares); /* of all that was added or restored */
+struct hec_shares_floor hec_shares_floor(const struct hec_shares *shares);
+uint64_t hec_shares_refused(const struct hec_shares *shares); /* times that a tenant found no room in an interval */
+uint64_t hec_shares_evicted(const struct hec_shares *shares); /* tenants that became "(ended)" */
+
+/* After a restart: what the rows and the floor were. Joules of a tenant that finds no room go to "(ended)". Negative figures
+ * return HEC_ERR_CORRUPT and restore nothing. */
+int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *row);
+void hec_shares_restore_floor(struct hec_shares *shares, struct hec_shares_floor floor);
+
+#endif

@@ -1,0 +1,20 @@
+/* Whom joules belong to: the labels of one series. Every text is clean (hec_text_clean), so that two tenants with the same
+ * labels are the same tenant and no series stands twice on a page. An empty text is a label that is left out. */
+#ifndef HEC_AGENT_TENANT_H
+#define HEC_AGENT_TENANT_H
+
+#include <stdbool.h>
+
+/* Kubernetes allows 63 characters for a namespace and a container, 253 for a pod. */
+struct hec_tenant {
+    char pod_namespace[64];
+    char pod[254];
+    char container[64];
+    char job[64]; /* of Slurm */
+    char user[33];
+    char command[33];
+};
+
+bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b);
+
+#endif
