@@ -195,6 +195,8 @@ static void keep(struct hec_node *node, const struct hec_node_device *device) {
     }
     snprintf(kept->uuid, sizeof kept->uuid, "%s", device->info.uuid);
     kept->counter_mj = device->counter_ns == INT64_MIN ? -1 : device->counter_mj;
+    kept->counter_ns = device->counter_ns;
+    kept->accounted_ns = device->accounted_ns;
     memcpy(kept->total, device->total, sizeof kept->total);
 }
 
@@ -202,15 +204,17 @@ static void keep(struct hec_node *node, const struct hec_node_device *device) {
 static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t now_ns) {
     struct hec_node_kept *kept = find_kept(node, device->info.uuid);
     memset(device->total, 0, sizeof device->total);
+    device->up = false;
     device->counter_ns = INT64_MIN;
     device->accounted_ns = now_ns;
     if (!kept)
         return;
     memcpy(device->total, kept->total, sizeof device->total);
-    device->total[HEC_NODE_UNOBSERVED_NS] += node->away_ns;
+    device->accounted_ns = kept->accounted_ns;
+    account_time(device, now_ns); /* it is not up: unobserved */
     if (kept->counter_mj >= 0) {
         device->counter_mj = kept->counter_mj;
-        device->counter_ns = now_ns - node->away_ns;
+        device->counter_ns = kept->counter_ns;
     }
     device->gap = true;
     *kept = node->kept[--node->kept_count];

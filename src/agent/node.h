@@ -53,7 +53,8 @@ struct hec_node_domain {
 /* What was kept of a device that has not been seen since the start, or no more. */
 struct hec_node_kept {
     char uuid[96];
-    int64_t counter_mj;
+    int64_t counter_mj;               /* < 0: none */
+    int64_t counter_ns, accounted_ns; /* monotonic, also where that was before the start */
     int64_t total[HEC_NODE_TOTAL_COUNT];
 };
 
@@ -66,8 +67,7 @@ struct hec_node {
     int domain_count;
     struct hec_node_kept kept[HEC_DEVICE_MAX];
     int kept_count;
-    int64_t away_ns; /* how long the agent was away before it started: added to what is unobserved of a kept device */
-    bool driver;     /* some device was named since the recorder started */
+    bool driver;       /* some device was named since the recorder started */
     char trouble[256]; /* why there is no driver; "": there is, or nothing is known yet */
     uint64_t dropped_processes, dropped_devices;
 };

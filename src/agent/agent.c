@@ -1,0 +1,333 @@
+#include "agent/agent.h"
+
+#include "agent/http.h"
+#include "agent/page.h"
+#include "agent/sandbox.h"
+#include "agent/state_file.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "observe/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define OPEN_WAIT_NS (2 * HEC_NS_PER_S) /* a driver that is slower is waited for beside the serving */
+#define STOP_WAIT_NS (2 * HEC_NS_PER_S)
+#define RETRY_MIN_NS (1 * HEC_NS_PER_S)
+#define RETRY_MAX_NS (300 * HEC_NS_PER_S)
+#define ABANDONED_MAX 8 /* threads that hang in a driver; then it is left alone */
+#define STALE_INTERVALS 5
+#define STALE_NS (30 * HEC_NS_PER_S) /* without a turn of its loop for so long it is not healthy */
+#define SYNC_NS (60 * HEC_NS_PER_S)
+#define FIELDS_FILE_MAX (1u << 20)
+
+static const struct hec_collector *const collectors[] = {&hec_collector_nvml, &hec_collector_rapl, NULL};
+
+struct agent {
+    const struct hec_agent_options *options;
+    struct hec_web_config web;
+    struct hec_dcgm_list dcgm;
+    char hostname[256];
+    struct hec_page_options page;
+    struct hec_node *node;
+    struct hec_state_file state;
+    struct hec_observe_options observe;
+    struct hec_recorder *recorder;
+    int abandoned;
+    int64_t retry_ns, backoff_ns;
+    char trouble[256]; /* what was last said of it */
+    struct hec_http *http;
+    int signals;
+    struct hec_buf text;    /* of the server's thread */
+    pthread_mutex_t saving; /* of the state file, and what follows */
+    bool state_failing;
+    int64_t synced_ns; /* of the main thread */
+};
+
+static int64_t next_tick(int64_t after_ns, int64_t now_ns, int64_t interval_ns) {
+    int64_t next_ns = after_ns + interval_ns;
+    return next_ns > now_ns ? next_ns : now_ns + interval_ns; /* late: those that passed are left out */
+}
+
+/* ---- the recorder: started, and started again while something does not answer ---- */
+
+static void start_recorder(struct agent *agent) {
+    struct hec_why why;
+    hec_node_restart(agent->node);
+    agent->observe = (struct hec_observe_options){.nvml_path = agent->options->nvml_path,
+                                                  .interval_ns = agent->options->interval_ns};
+    if (hec_recorder_start(collectors, &agent->observe, &agent->node->sink, &agent->recorder, &why) < 0) {
+        agent->recorder = NULL;
+        hec_warn("%s", why.text);
+    }
+}
+
+static void stop_recorder(struct agent *agent) {
+    if (agent->recorder)
+        agent->abandoned += hec_recorder_stop(agent->recorder, hec_clock_mono_ns(), STOP_WAIT_NS);
+    agent->recorder = NULL;
+}
+
+static void tell_trouble(struct agent *agent) {
+    char now[sizeof agent->trouble] = "";
+    pthread_mutex_lock(&agent->node->lock);
+    if (!agent->node->driver)
+        snprintf(now, sizeof now, "%s", agent->node->trouble);
+    for (int i = 0; i < HEC_DEVICE_MAX && !now[0]; i++)
+        if (agent->node->devices[i] && !agent->node->devices[i]->up)
+            snprintf(now, sizeof now, "GPU %d does not answer", i % HEC_VENDOR_DEVICES_MAX);
+    pthread_mutex_unlock(&agent->node->lock);
+    if (now[0] && strcmp(now, agent->trouble) != 0)
+        hec_warn("%s; tried again from time to time", now);
+    else if (!now[0] && agent->trouble[0])
+        hec_info("every GPU answers again");
+    memcpy(agent->trouble, now, sizeof now);
+}
+
+/* A lane that hangs in a driver is given up at each try, so there are few of those. */
+static void look_after_recorder(struct agent *agent, int64_t now_ns) {
+    bool troubled = hec_node_troubled(agent->node);
+    if (!troubled) {
+        agent->backoff_ns = 0;
+        agent->retry_ns = now_ns + RETRY_MIN_NS;
+    } else if (now_ns < agent->retry_ns) {
+        return;
+    }
+    tell_trouble(agent);
+    hec_http_ready(agent->http, true); /* what there is, is served */
+    if (!troubled || agent->abandoned >= ABANDONED_MAX)
+        return;
+    stop_recorder(agent);
+    start_recorder(agent);
+    agent->backoff_ns = agent->backoff_ns ? 2 * agent->backoff_ns : RETRY_MIN_NS;
+    if (agent->backoff_ns > RETRY_MAX_NS)
+        agent->backoff_ns = RETRY_MAX_NS;
+    agent->retry_ns = hec_clock_mono_ns() + OPEN_WAIT_NS + agent->backoff_ns;
+}
+
+/* ---- pages ---- */
+
+static double resident_bytes(void) {
+    char text[128];
+    long size, resident;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return sscanf(text, "%ld %ld", &size, &resident) == 2 ? (double)resident * (double)sysconf(_SC_PAGESIZE) : -1;
+}
+
+static void describe_self(struct agent *agent, struct hec_page_agent *self) {
+    struct rusage usage;
+    struct hec_http_counts http;
+    getrusage(RUSAGE_SELF, &usage);
+    hec_http_counts(agent->http, &http);
+    *self = (struct hec_page_agent){
+        .cpu_seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+        .resident_bytes = resident_bytes(),
+        .state_saved = agent->state.folder < 0 ? -1 : agent->state.saved,
+    };
+    hec_page_drop(self, "http_connections", http.cut);
+    hec_page_drop(self, "http_requests", http.refused);
+    hec_page_drop(self, "http_unauthorized", http.unauthorized);
+    hec_page_drop(self, "state_writes", agent->state.failed);
+    hec_page_drop(self, "processes", agent->node->dropped_processes);
+    hec_page_drop(self, "devices", agent->node->dropped_devices);
+    hec_page_drop(self, "driver_threads", (uint64_t)agent->abandoned);
+}
+
+static void save(struct agent *agent, bool synced) {
+    int err = hec_state_file_save(&agent->state, agent->node, synced);
+    bool failing = err < 0 && err != HEC_ERR_NOTFOUND;
+    if (failing && !agent->state_failing)
+        hec_warn("the state cannot be kept: %s; counters go on, and are lost at the end", hec_err_text(err));
+    else if (!failing && agent->state_failing)
+        hec_info("the state is kept again");
+    agent->state_failing = failing;
+}
+
+/* In the thread of the server. What is shown was saved: no counter of a page is lower after a restart. */
+static void make(void *context, enum hec_http_page page) {
+    struct agent *agent = context;
+    struct hec_page_agent self;
+    int64_t now_ns = hec_clock_mono_ns();
+    pthread_mutex_lock(&agent->saving);
+    hec_node_tick(agent->node, now_ns);
+    save(agent, false);
+    describe_self(agent, &self);
+    pthread_mutex_unlock(&agent->saving);
+    int err;
+    if (page == HEC_HTTP_HTML)
+        err = hec_page_html(agent->node, &agent->page, &self, now_ns, &agent->text);
+    else
+        err = hec_page_make(agent->node, &agent->page, &self,
+                            page == HEC_HTTP_PROMETHEUS ? HEC_EXPOSITION_PROMETHEUS : HEC_EXPOSITION_OPENMETRICS,
+                            now_ns, &agent->text);
+    if (err == HEC_OK)
+        hec_http_publish(agent->http, page, agent->text.data, agent->text.length);
+}
+
+static void tick(struct agent *agent, int64_t now_ns) {
+    hec_node_tick(agent->node, now_ns);
+    look_after_recorder(agent, now_ns);
+    if (now_ns - agent->synced_ns >= SYNC_NS) {
+        pthread_mutex_lock(&agent->saving);
+        save(agent, true);
+        save(agent, false);
+        pthread_mutex_unlock(&agent->saving);
+        agent->synced_ns = now_ns;
+    }
+    int64_t stale_ns = STALE_INTERVALS * agent->options->interval_ns;
+    hec_http_tick(agent->http, now_ns, stale_ns > STALE_NS ? stale_ns : STALE_NS);
+}
+
+/* Until a signal to end. */
+static void serve(struct agent *agent) {
+    int64_t due_ns = hec_clock_mono_ns();
+    for (;;) {
+        int64_t now_ns = hec_clock_mono_ns();
+        if (now_ns >= due_ns) {
+            tick(agent, now_ns);
+            due_ns = next_tick(due_ns, hec_clock_mono_ns(), agent->options->interval_ns);
+            continue;
+        }
+        struct timespec wait = {(due_ns - now_ns) / HEC_NS_PER_S, (due_ns - now_ns) % HEC_NS_PER_S};
+        struct pollfd fds[] = {{.fd = agent->signals, .events = POLLIN}};
+        if (ppoll(fds, 1, &wait, NULL) > 0 && fds[0].revents)
+            return;
+    }
+}
+
+/* ---- beginning and end ---- */
+
+static int read_fields(struct agent *agent, struct hec_why *why) {
+    const char *path = agent->options->fields;
+    hec_dcgm_list_default(&agent->dcgm, agent->options->old_names);
+    if (!path)
+        return HEC_OK;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+    char *text = malloc(FIELDS_FILE_MAX);
+    size_t length = text ? fread(text, 1, FIELDS_FILE_MAX, file) : 0;
+    struct hec_why reason = {""};
+    int err = !text ? HEC_ERR_NOMEM : length == FIELDS_FILE_MAX ? HEC_ERR_LIMIT : HEC_OK;
+    fclose(file);
+    if (err == HEC_OK)
+        err = hec_dcgm_list_parse(&agent->dcgm, text, length, agent->options->old_names, &reason);
+    free(text);
+    if (err < 0)
+        return hec_fail(why, err, "%s: %s", path, reason.text[0] ? reason.text : hec_err_text(err));
+    if (agent->dcgm.skipped_count)
+        hec_info("%s: %zu fields are not measured, and absent: %s", path, agent->dcgm.skipped_count,
+                 agent->dcgm.skipped);
+    return HEC_OK;
+}
+
+static int open_state(struct agent *agent, struct hec_why *why) {
+    agent->state.folder = agent->state.lock = -1;
+    if (!agent->options->state_dir)
+        return HEC_OK;
+    int err = hec_state_file_open(&agent->state, agent->options->state_dir, why);
+    if (err < 0)
+        return err;
+    struct hec_why reason = {""};
+    err = hec_state_file_load(&agent->state, agent->node, &reason);
+    if (err < 0 && err != HEC_ERR_NOTFOUND)
+        hec_warn("%s: counters begin at 0", reason.text);
+    return HEC_OK;
+}
+
+static int watch_signals(struct agent *agent, struct hec_why *why) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* in the threads that follow too */
+    signal(SIGPIPE, SIG_IGN);
+    agent->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return agent->signals >= 0 ? HEC_OK
+                               : hec_fail(why, hec_err_from_errno(errno), "cannot watch signals: %s", strerror(errno));
+}
+
+static int begin(struct agent *agent, struct hec_why *why) {
+    const struct hec_agent_options *options = agent->options;
+    int fd = -1, err = watch_signals(agent, why);
+    if (err == HEC_OK && options->web_config)
+        err = hec_web_config_read(options->web_config, &agent->web, why);
+    if (err == HEC_OK)
+        err = read_fields(agent, why);
+    agent->node = hec_node_new(options->interval_ns);
+    if (err == HEC_OK && !agent->node)
+        err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    if (err == HEC_OK)
+        err = open_state(agent, why);
+    if (err == HEC_OK)
+        err = hec_http_listen(options->listen, &fd, why);
+    struct hec_sandbox_options sandbox = {.user = options->user,
+                                          .writable = {agent->state.folder, -1, -1, -1},
+                                          .others_may_look = options->nvml_path != NULL};
+    if (err == HEC_OK && !options->no_sandbox && (err = hec_sandbox_enter(&sandbox, why)) < 0)
+        close(fd);
+    if (err == HEC_OK)
+        err = hec_http_start(fd, options->web_config ? &agent->web : NULL,
+                             &(struct hec_http_maker){make, agent, options->interval_ns}, &agent->http, why);
+    return err;
+}
+
+static void end(struct agent *agent) {
+    stop_recorder(agent);
+    if (agent->http) {
+        hec_http_stop(agent->http);
+        save(agent, true);
+        save(agent, false);
+    }
+    hec_state_file_close(&agent->state);
+    if (agent->abandoned == 0)
+        hec_node_free(agent->node);
+    hec_web_config_free(&agent->web);
+    hec_buf_free(&agent->text);
+    if (agent->signals >= 0)
+        close(agent->signals);
+}
+
+__attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent_options *options) {
+    /* threads whose heaps would each take their own pages */
+    mallopt(M_ARENA_MAX, 1);
+    static struct agent agent; /* a thread that was given up may still refer to it */
+    struct hec_why why = {""};
+    agent = (struct agent){.options = options, .signals = -1, .state = {.folder = -1, .lock = -1}};
+    agent.page = (struct hec_page_options){&agent.dcgm, "Hostname", agent.hostname};
+    hec_buf_init(&agent.text, HEC_PAGE_LENGTH_MAX);
+    pthread_mutex_init(&agent.saving, NULL);
+    agent.synced_ns = hec_clock_mono_ns();
+    hec_log_set_level(options->verbose ? HEC_LOG_DEBUG : HEC_LOG_INFO);
+    if (!options->no_hostname)
+        gethostname(agent.hostname, sizeof agent.hostname - 1);
+    int err = begin(&agent, &why);
+    if (err < 0) {
+        hec_error("agent: %s", why.text[0] ? why.text : hec_err_text(err));
+        end(&agent);
+        return hec_err_exit_status(err);
+    }
+    start_recorder(&agent);
+    if (agent.recorder)
+        hec_recorder_wait_ready(agent.recorder, OPEN_WAIT_NS);
+    agent.retry_ns = hec_clock_mono_ns() + STOP_WAIT_NS;
+    hec_info("agent: %s/metrics", hec_http_url(agent.http));
+    serve(&agent);
+    end(&agent);
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* The node agent: samples, sums up, serves. It lives in a library of its own (lib/hec/libhecagent.so), so that nothing else
+ * pays for the libraries that it needs; src/cli/agent.c loads it. */
+#ifndef HEC_AGENT_AGENT_H
+#define HEC_AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HEC_AGENT_LIBRARY "hec/libhecagent.so"
+#define HEC_AGENT_ENTRY "hec_agent_main"
+#define HEC_AGENT_LISTEN "127.0.0.1:9400"
+
+struct hec_agent_options {
+    const char *listen; /* as hec_http_listen */
+    int64_t interval_ns;
+    const char *state_dir;  /* NULL: nothing is kept */
+    const char *web_config; /* NULL: neither TLS nor passwords */
+    const char *fields;     /* dcgm-exporter's file of fields; NULL: its default ones */
+    bool old_names;         /* and those of its version 1 */
+    bool no_hostname;
+    const char *user; /* become this one; NULL: stay */
+    bool no_sandbox;
+    const char *nvml_path; /* of the simulated machine; NULL: the system's */
+    bool verbose;
+};
+
+/* Until SIGTERM or SIGINT. Returns the exit status. */
+int hec_agent_main(const struct hec_agent_options *options);
+
+#endif

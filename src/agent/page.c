@@ -1,0 +1,320 @@
+#include "agent/page.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A value that was not renewed for so many intervals is not the newest any more. GPM and the counter are read more rarely,
+ * by what they cost: up to a minute. */
+#define STALE_NS (120 * HEC_NS_PER_S)
+
+#define LABELS_MAX 16
+
+struct maker {
+    struct hec_node *node;
+    const struct hec_page_options *options;
+    const struct hec_page_agent *agent;
+    struct hec_exposition out;
+    int64_t now_ns;
+};
+
+/* The labels of one device; what they point to lives as long. */
+struct device_labels {
+    struct hec_label label[LABELS_MAX];
+    size_t count;
+    char gpu[16], device[24];
+};
+
+static void add(struct device_labels *labels, const char *name, const char *value) {
+    if (labels->count < LABELS_MAX)
+        labels->label[labels->count++] = (struct hec_label){name, value};
+}
+
+/* GPU_I_PROFILE and GPU_I_ID are those of MIG instances, which have no counter of their own. */
+static void label_device(const struct hec_node_device *device, struct device_labels *labels) {
+    int ordinal = device->info.index % HEC_VENDOR_DEVICES_MAX;
+    labels->count = 0;
+    snprintf(labels->gpu, sizeof labels->gpu, "%d", ordinal);
+    snprintf(labels->device, sizeof labels->device, "nvidia%d", ordinal);
+    add(labels, "gpu", labels->gpu);
+    add(labels, "UUID", device->info.uuid);
+}
+
+static void label_identity(const struct hec_node_device *device, struct device_labels *labels) {
+    add(labels, "pci_bus_id", device->info.pci_bus_id);
+    add(labels, "device", labels->device);
+    add(labels, "modelName", device->info.name);
+}
+
+static void begin(struct maker *m, enum hec_agent_metric metric) {
+    const struct hec_agent_metric_info *info = hec_agent_metric_info(metric);
+    hec_exposition_family(&m->out, info->name, info->kind, info->unit, info->help);
+}
+
+/* Every device that was seen. */
+#define FOR_DEVICES(m, device_)                                                                                        \
+    for (int index_ = 0; index_ < HEC_DEVICE_MAX; index_++)                                                            \
+        for (const struct hec_node_device *device_ = (m)->node->devices[index_]; device_ && device_->seen;             \
+             device_ = NULL)
+
+static double value_of(const struct maker *m, const struct hec_node_device *device, enum hec_metric metric) {
+    if (metric >= HEC_METRIC_COUNT || device->newest[metric].t_ns == INT64_MIN ||
+        m->now_ns - device->newest[metric].t_ns > STALE_NS + 3 * m->node->interval_ns)
+        return NAN;
+    return (double)device->newest[metric].value;
+}
+
+static double total_of(const struct hec_node_device *device, enum hec_metric metric) {
+    switch ((int)metric) {
+    case HEC_GPM_PCIE_TX:
+        return (double)device->total[HEC_NODE_PCIE_TX] / 1024;
+    case HEC_GPM_PCIE_RX:
+        return (double)device->total[HEC_NODE_PCIE_RX] / 1024;
+    case HEC_GPM_NVLINK_TX:
+        return (double)device->total[HEC_NODE_NVLINK_TX] / 1024;
+    case HEC_GPM_NVLINK_RX:
+        return (double)device->total[HEC_NODE_NVLINK_RX] / 1024;
+    default:
+        return NAN;
+    }
+}
+
+/* ---- dcgm-exporter's ---- */
+
+static double field_value(const struct maker *m, const struct hec_node_device *device,
+                          const struct hec_dcgm_field *field) {
+    if (field->metric == HEC_DCGM_NONE)
+        return NAN;
+    bool total = field->how == HEC_DCGM_TOTAL;
+    /* a total only of what the device has: one that was never read stays away */
+    double value = value_of(m, device, field->metric), more = 0;
+    if (total && !isnan(value))
+        value = total_of(device, field->metric);
+    if (field->plus != HEC_DCGM_NONE) {
+        more = value_of(m, device, field->plus);
+        if (total && !isnan(more))
+            more = total_of(device, field->plus);
+    }
+    return (value + more) * field->factor;
+}
+
+static void put_dcgm(struct maker *m) {
+    const struct hec_dcgm_list *list = m->options->dcgm;
+    bool driver = false;
+    for (size_t i = 0; i < list->count; i++)
+        driver |= list->chosen[i].field->how == HEC_DCGM_LABEL;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct hec_dcgm_chosen *chosen = &list->chosen[i];
+        if (chosen->field->how == HEC_DCGM_LABEL)
+            continue;
+        hec_exposition_family(&m->out, chosen->field->name, chosen->kind, NULL, chosen->help);
+        FOR_DEVICES(m, device) {
+            struct device_labels labels;
+            label_device(device, &labels);
+            label_identity(device, &labels);
+            add(&labels, m->options->hostname_label, m->options->hostname);
+            if (driver)
+                add(&labels, "DCGM_FI_DRIVER_VERSION", device->info.driver);
+            hec_exposition_sample(&m->out, labels.label, labels.count, field_value(m, device, chosen->field));
+        }
+    }
+}
+
+/* ---- our own ---- */
+
+static void put_device(struct maker *m, enum hec_agent_metric metric,
+                       double (*value)(const struct maker *, const struct hec_node_device *)) {
+    begin(m, metric);
+    FOR_DEVICES(m, device) {
+        struct device_labels labels;
+        label_device(device, &labels);
+        if (metric == HEC_AGENT_METRIC_DEVICE_INFO) {
+            label_identity(device, &labels);
+            add(&labels, "driver", device->info.driver);
+        }
+        hec_exposition_sample(&m->out, labels.label, labels.count, value(m, device));
+    }
+}
+
+static double one(const struct maker *m, const struct hec_node_device *device) {
+    (void)m;
+    (void)device;
+    return 1;
+}
+static double up(const struct maker *m, const struct hec_node_device *device) {
+    (void)m;
+    return device->up;
+}
+static double energy(const struct maker *m, const struct hec_node_device *device) {
+    (void)m;
+    return device->counter_ns == INT64_MIN ? NAN : (double)device->total[HEC_NODE_ENERGY_MJ] / 1e3;
+}
+static double energy_age(const struct maker *m, const struct hec_node_device *device) {
+    return device->counter_ns == INT64_MIN ? NAN : (double)(m->now_ns - device->counter_ns) / 1e9;
+}
+static double resets(const struct maker *m, const struct hec_node_device *device) {
+    (void)m;
+    return device->counter_ns == INT64_MIN ? NAN : (double)device->total[HEC_NODE_RESETS];
+}
+static double power(const struct maker *m, const struct hec_node_device *device) {
+    return value_of(m, device, HEC_GPU_POWER) / 1e3;
+}
+static double power_limit(const struct maker *m, const struct hec_node_device *device) {
+    return value_of(m, device, HEC_GPU_POWER_LIMIT) / 1e3;
+}
+
+/* One family with a label that has a list of values, each of which is a total of the node. */
+static void put_totals(struct maker *m, enum hec_agent_metric metric, const char *label, int count, int first,
+                       double factor, const char *(*name)(int)) {
+    begin(m, metric);
+    FOR_DEVICES(m, device) {
+        if (metric == HEC_AGENT_METRIC_DEVICE_STATE_JOULES && device->counter_ns == INT64_MIN)
+            continue;
+        if (metric == HEC_AGENT_METRIC_DEVICE_THROTTLED && isnan(value_of(m, device, HEC_GPU_THROTTLE)))
+            continue;
+        for (int i = 0; i < count; i++) {
+            struct device_labels labels;
+            label_device(device, &labels);
+            add(&labels, label, name(i));
+            hec_exposition_sample(&m->out, labels.label, labels.count, (double)device->total[first + i] * factor);
+        }
+    }
+}
+
+static const char *state_name(int state) {
+    return hec_agent_state_name((enum hec_agent_state)state);
+}
+static const char *throttle_name(int reason) {
+    return hec_agent_throttle_name((enum hec_agent_throttle)reason);
+}
+
+static void put_devices(struct maker *m) {
+    put_device(m, HEC_AGENT_METRIC_DEVICE_INFO, one);
+    put_device(m, HEC_AGENT_METRIC_DEVICE_UP, up);
+    put_device(m, HEC_AGENT_METRIC_DEVICE_ENERGY, energy);
+    put_device(m, HEC_AGENT_METRIC_DEVICE_ENERGY_AGE, energy_age);
+    put_device(m, HEC_AGENT_METRIC_DEVICE_ENERGY_RESETS, resets);
+    put_device(m, HEC_AGENT_METRIC_DEVICE_POWER, power);
+    put_device(m, HEC_AGENT_METRIC_DEVICE_POWER_LIMIT, power_limit);
+    put_totals(m, HEC_AGENT_METRIC_DEVICE_STATE_JOULES, "state", HEC_AGENT_STATES, HEC_NODE_BUSY_MJ, 1e-3, state_name);
+    put_totals(m, HEC_AGENT_METRIC_DEVICE_STATE_SECONDS, "state", HEC_AGENT_STATES, HEC_NODE_BUSY_NS, 1e-9, state_name);
+    put_totals(m, HEC_AGENT_METRIC_DEVICE_THROTTLED, "reason", HEC_AGENT_THROTTLES, HEC_NODE_THROTTLED_POWER_NS, 1e-9,
+               throttle_name);
+}
+
+static void put_host(struct maker *m) {
+    begin(m, HEC_AGENT_METRIC_HOST_ENERGY);
+    for (int i = 0; i < m->node->domain_count; i++) {
+        const struct hec_node_domain *domain = &m->node->domains[i];
+        char name[32];
+        snprintf(name, sizeof name, "%s-%d", domain->metric == HEC_RAPL_DRAM_ENERGY ? "dram" : "package",
+                 domain->index);
+        hec_exposition_sample(&m->out, &(struct hec_label){"domain", name}, 1, (double)domain->total_uj / 1e6);
+    }
+}
+
+static void put_one(struct maker *m, enum hec_agent_metric metric, double value) {
+    begin(m, metric);
+    if (value >= 0)
+        hec_exposition_sample(&m->out, NULL, 0, value);
+}
+
+static void put_agent(struct maker *m) {
+    begin(m, HEC_AGENT_METRIC_BUILD_INFO);
+    hec_exposition_sample(&m->out, &(struct hec_label){"version", HEC_VERSION}, 1, 1);
+    put_one(m, HEC_AGENT_METRIC_AGENT_CPU, m->agent->cpu_seconds);
+    put_one(m, HEC_AGENT_METRIC_AGENT_RESIDENT, m->agent->resident_bytes);
+    put_one(m, HEC_AGENT_METRIC_AGENT_INTERVAL, (double)m->node->interval_ns / 1e9);
+    put_one(m, HEC_AGENT_METRIC_AGENT_STATE_SAVED, m->agent->state_saved);
+    begin(m, HEC_AGENT_METRIC_AGENT_DROPPED);
+    for (int i = 0; i < m->agent->dropped_count; i++)
+        hec_exposition_sample(&m->out, &(struct hec_label){"what", m->agent->dropped[i].what}, 1,
+                              (double)m->agent->dropped[i].count);
+}
+
+void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t count) {
+    if (agent->dropped_count < HEC_PAGE_DROPPED_MAX) {
+        agent->dropped[agent->dropped_count].what = what;
+        agent->dropped[agent->dropped_count++].count = count;
+    }
+}
+
+int hec_page_make(struct hec_node *node, const struct hec_page_options *options, const struct hec_page_agent *agent,
+                  enum hec_exposition_format format, int64_t now_ns, struct hec_buf *out) {
+    struct maker m = {.node = node, .options = options, .agent = agent, .now_ns = now_ns};
+    hec_buf_clear(out);
+    hec_exposition_begin(&m.out, out, format);
+    pthread_mutex_lock(&node->lock);
+    put_dcgm(&m);
+    put_devices(&m);
+    put_host(&m);
+    pthread_mutex_unlock(&node->lock);
+    put_agent(&m);
+    hec_exposition_end(&m.out);
+    return hec_buf_error(out);
+}
+
+/* ---- for a person ---- */
+
+static void put_text(struct hec_buf *out, const char *text) {
+    for (; *text; text++) {
+        if (strchr("<>&\"'", *text))
+            hec_buf_printf(out, "&#%d;", *text);
+        else
+            hec_buf_add(out, text, 1);
+    }
+}
+
+static void put_cell(struct hec_buf *out, double value, const char *format) {
+    hec_buf_puts(out, "<td>");
+    if (isfinite(value))
+        hec_buf_printf(out, format, value); /* NOLINT: one of the formats below */
+    else
+        hec_buf_puts(out, "-");
+}
+
+static void html_row(const struct maker *m, const struct hec_node_device *device, struct hec_buf *out) {
+    hec_buf_printf(out, "<tr><td>%d<td>", device->info.index % HEC_VENDOR_DEVICES_MAX);
+    put_text(out, device->info.name);
+    if (device->info.simulated)
+        hec_buf_puts(out, " (simulated)");
+    hec_buf_puts(out, device->up ? "<td>up" : "<td>does not answer");
+    put_cell(out, power(m, device), "%.1f W");
+    put_cell(out, value_of(m, device, HEC_GPU_UTIL) / 10, "%.0f %%");
+    put_cell(out, value_of(m, device, HEC_GPU_CONTEXTS), "%.0f");
+    put_cell(out, value_of(m, device, HEC_GPU_MEM_USED) / 1024, "%.0f MiB");
+    put_cell(out, energy(m, device) / 1e3, "%.3f kJ");
+    for (int i = 0; i < HEC_AGENT_STATES; i++)
+        put_cell(out, device->counter_ns == INT64_MIN ? NAN : (double)device->total[HEC_NODE_BUSY_MJ + i] / 1e6,
+                 "%.3f kJ");
+    hec_buf_puts(out, "</tr>\n");
+}
+
+int hec_page_html(struct hec_node *node, const struct hec_page_options *options, const struct hec_page_agent *agent,
+                  int64_t now_ns, struct hec_buf *out) {
+    struct maker m = {.node = node, .options = options, .agent = agent, .now_ns = now_ns};
+    hec_buf_clear(out);
+    hec_buf_puts(out, "<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=5>"
+                      "<title>hec agent</title><style>body{font:14px sans-serif;margin:2em}td,th{padding:2px 10px;"
+                      "text-align:right;border-bottom:1px solid #ccc}</style><h1>");
+    put_text(out, options->hostname);
+    hec_buf_puts(out, "</h1><table><tr><th>GPU<th>device<th>state<th>power<th>utilisation<th>contexts<th>memory"
+                      "<th>energy");
+    for (int i = 0; i < HEC_AGENT_STATES; i++)
+        hec_buf_printf(out, "<th>%s", hec_agent_state_name((enum hec_agent_state)i));
+    hec_buf_puts(out, "</tr>\n");
+    pthread_mutex_lock(&node->lock);
+    FOR_DEVICES(&m, device)
+    html_row(&m, device, out);
+    hec_buf_puts(out, "</table>");
+    if (!node->driver && node->trouble[0]) {
+        hec_buf_puts(out, "<p>No GPU is measured: ");
+        put_text(out, node->trouble);
+    }
+    pthread_mutex_unlock(&node->lock);
+    hec_buf_printf(out, "<p>hec %s, every %g s, %.1f s of CPU time, %.1f MB. <a href=/metrics>metrics</a></html>\n",
+                   HEC_VERSION, (double)node->interval_ns / 1e9, agent->cpu_seconds, agent->resident_bytes / 1e6);
+    return hec_buf_error(out);
+}

@@ -1,0 +1,37 @@
+/* The page that Prometheus scrapes: the node, by the tables of metrics. */
+#ifndef HEC_AGENT_PAGE_H
+#define HEC_AGENT_PAGE_H
+
+#include "agent/dcgm.h"
+#include "agent/node.h"
+
+#define HEC_PAGE_DROPPED_MAX 16
+#define HEC_PAGE_LENGTH_MAX (16u << 20) /* bytes; 32 devices with all their tenants take 1 MB */
+
+/* Of the agent itself. Numbers < 0 are not known, and absent. */
+struct hec_page_agent {
+    double cpu_seconds, resident_bytes, state_saved;
+    struct {
+        const char *what;
+        uint64_t count;
+    } dropped[HEC_PAGE_DROPPED_MAX];
+    int dropped_count;
+};
+
+struct hec_page_options {
+    const struct hec_dcgm_list *dcgm;
+    const char *hostname_label; /* "Hostname" or "hostname" */
+    const char *hostname;
+};
+
+void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t count);
+
+/* HEC_ERR_NOMEM, HEC_ERR_LIMIT. */
+int hec_page_make(struct hec_node *node, const struct hec_page_options *options, const struct hec_page_agent *agent,
+                  enum hec_exposition_format format, int64_t now_ns, struct hec_buf *out);
+
+/* The same figures for a person: HTML that loads nothing and renews itself. */
+int hec_page_html(struct hec_node *node, const struct hec_page_options *options, const struct hec_page_agent *agent,
+                  int64_t now_ns, struct hec_buf *out);
+
+#endif

@@ -1,0 +1,286 @@
+#include "agent/state_file.h"
+
+#include "base/clock.h"
+#include "base/live.h"
+#include "base/sha256.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAGIC "hec-agent-state"
+#define VERSION 1
+#define LENGTH_MAX (4u << 20)
+#define STATE "state"
+#define SYNCED "state.synced"
+#define FRESH "state.new"
+#define AWAY_MAX_NS (INT64_C(3650) * 86400 * HEC_NS_PER_S) /* a clock that was wrong */
+#define DIGEST "sha256 "
+#define TAIL (sizeof DIGEST - 1 + HEC_SHA256_TEXT) /* with its newline */
+
+static void boot_id(char id[64]) {
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, id, 63);
+    if (fd >= 0)
+        close(fd);
+    id[length > 0 ? length : 0] = '\0';
+    id[strcspn(id, "\n")] = '\0';
+    if (!id[0])
+        strcpy(id, "-");
+}
+
+/* Time that goes on while the machine sleeps. */
+static int64_t boot_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (int64_t)ts.tv_sec * HEC_NS_PER_S + ts.tv_nsec;
+}
+
+int hec_state_file_open(struct hec_state_file *file, const char *folder, struct hec_why *why) {
+    *file = (struct hec_state_file){.folder = -1, .lock = -1};
+    hec_buf_init(&file->text, LENGTH_MAX);
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot make %s: %s", folder, strerror(errno));
+    file->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file->folder >= 0)
+        file->lock = openat(file->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file->lock < 0) {
+        int errnum = errno;
+        hec_state_file_close(file);
+        return hec_fail(why, hec_err_from_errno(errnum), "cannot keep state in %s: %s", folder, strerror(errnum));
+    }
+    if (!hec_live_hold(file->lock) && hec_live_held(file->lock)) {
+        hec_state_file_close(file);
+        return hec_fail(why, HEC_ERR_BUSY, "another agent keeps its state in %s", folder);
+    }
+    return HEC_OK;
+}
+
+void hec_state_file_close(struct hec_state_file *file) {
+    if (file->lock >= 0)
+        close(file->lock);
+    if (file->folder >= 0)
+        close(file->folder);
+    hec_buf_free(&file->text);
+    file->folder = file->lock = -1;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    struct hec_node *node;
+    struct hec_node_kept *device; /* the latest line "device" */
+    int64_t saved_ns;             /* monotonic */
+    bool same_boot;
+};
+
+static bool take_saved(struct reading *r, const char *line) {
+    char id[64], here[64];
+    int64_t wall, boot;
+    if (sscanf(line, "saved %" SCNd64 " %" SCNd64 " %63s", &wall, &boot, id) != 3)
+        return false;
+    boot_id(here);
+    r->same_boot = strcmp(id, here) == 0;
+    int64_t away = r->same_boot ? boot_ns() - boot : hec_clock_wall_ns() - wall;
+    r->saved_ns = hec_clock_mono_ns() - (away < 0 ? 0 : away > AWAY_MAX_NS ? AWAY_MAX_NS : away);
+    return true;
+}
+
+static bool take_device(struct reading *r, const char *uuid) {
+    struct hec_node *node = r->node;
+    if (node->kept_count == HEC_DEVICE_MAX || !*uuid || strlen(uuid) >= sizeof node->kept->uuid)
+        return false;
+    r->device = &node->kept[node->kept_count++];
+    *r->device = (struct hec_node_kept){.counter_mj = -1, .counter_ns = r->saved_ns, .accounted_ns = r->saved_ns};
+    strcpy(r->device->uuid, uuid);
+    return true;
+}
+
+static bool take_domain(struct hec_node *node, const char *line) {
+    char name[32];
+    struct hec_node_domain domain = {0};
+    if (sscanf(line, "domain %31s %d %" SCNd64, name, &domain.index, &domain.total_uj) != 3 || domain.total_uj < 0 ||
+        node->domain_count == HEC_NODE_DOMAINS_MAX)
+        return false;
+    bool dram = strcmp(name, "dram") == 0;
+    domain.metric = dram ? HEC_RAPL_DRAM_ENERGY : HEC_RAPL_PACKAGE_ENERGY;
+    node->domains[node->domain_count++] = domain;
+    return dram || strcmp(name, "package") == 0;
+}
+
+static bool take_number(struct reading *r, const char *line) {
+    char name[64];
+    int64_t value;
+    if (!r->device || sscanf(line, "%63s %" SCNd64, name, &value) != 2 || value < 0)
+        return false;
+    if (strcmp(name, "counter") == 0) {
+        /* a driver's counter begins at 0 with the machine: all of it was drawn since */
+        r->device->counter_mj = r->same_boot ? value : 0;
+        r->device->total[HEC_NODE_RESETS] += !r->same_boot;
+        return true;
+    }
+    for (int i = 0; i < HEC_NODE_TOTAL_COUNT; i++)
+        if (strcmp(name, hec_node_total_name((enum hec_node_total)i)) == 0) {
+            r->device->total[i] += value;
+            return true;
+        }
+    return true; /* of a newer version that keeps more */
+}
+
+static bool take_line(struct reading *r, const char *line) {
+    if (strncmp(line, "saved ", 6) == 0)
+        return take_saved(r, line);
+    if (strncmp(line, "device ", 7) == 0)
+        return take_device(r, line + 7);
+    if (strncmp(line, "domain ", 7) == 0)
+        return take_domain(r->node, line);
+    return take_number(r, line);
+}
+
+static int parse(char *text, size_t length, struct hec_node *node, struct hec_why *why) {
+    char digest[HEC_SHA256_TEXT];
+    int version;
+    if (length < TAIL || text[length - 1] != '\n' || strlen(text) != length)
+        return hec_fail(why, HEC_ERR_CORRUPT, "the kept state is cut short");
+    size_t body = length - TAIL;
+    hec_sha256(digest, text, body);
+    if (strncmp(text + body, DIGEST, sizeof DIGEST - 1) != 0 ||
+        strncmp(text + body + sizeof DIGEST - 1, digest, HEC_SHA256_TEXT - 1) != 0)
+        return hec_fail(why, HEC_ERR_CORRUPT, "the kept state is damaged: it does not have the digest that it names");
+    text[body] = '\0';
+    struct reading r = {.node = node};
+    char *line = strsep(&text, "\n");
+    if (sscanf(line, MAGIC " %d", &version) != 1 || version != VERSION)
+        return hec_fail(why, HEC_ERR_VERSION, "the kept state is of another version: \"%.40s\"", line);
+    while ((line = strsep(&text, "\n")) != NULL)
+        if (*line && !take_line(&r, line))
+            return hec_fail(why, HEC_ERR_CORRUPT, "the kept state has a line that means nothing: \"%.80s\"", line);
+    return HEC_OK;
+}
+
+static int read_all(int folder, const char *name, char **out, size_t *length) {
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return hec_err_from_errno(errno);
+    char *text = malloc(LENGTH_MAX + 1);
+    ssize_t got = 0;
+    *length = 0;
+    while (text && *length < LENGTH_MAX && (got = read(fd, text + *length, LENGTH_MAX - *length)) > 0)
+        *length += (size_t)got;
+    int err = !text ? HEC_ERR_NOMEM : got < 0 ? hec_err_from_errno(errno) : HEC_OK;
+    close(fd);
+    if (err < 0) {
+        free(text);
+        return err;
+    }
+    text[*length] = '\0';
+    *out = text;
+    return HEC_OK;
+}
+
+static int load(int folder, const char *name, struct hec_node *node, struct hec_why *why) {
+    char *text = NULL;
+    size_t length = 0;
+    int err = read_all(folder, name, &text, &length);
+    if (err < 0)
+        return hec_fail(why, err, "the kept state cannot be read: %s", hec_err_text(err));
+    err = parse(text, length, node, why);
+    free(text);
+    if (err < 0) /* nothing of it is believed */
+        node->kept_count = node->domain_count = 0;
+    return err;
+}
+
+int hec_state_file_load(struct hec_state_file *file, struct hec_node *node, struct hec_why *why) {
+    int err = load(file->folder, STATE, node, why);
+    if (err == HEC_OK || load(file->folder, SYNCED, node, NULL) == HEC_OK)
+        return HEC_OK;
+    renameat(file->folder, STATE, file->folder, STATE ".damaged");
+    return err;
+}
+
+/* ---- writing ---- */
+
+static void put_device(struct hec_buf *out, const char *uuid, int64_t counter_mj,
+                       const int64_t total[HEC_NODE_TOTAL_COUNT]) {
+    if (!uuid[0])
+        return; /* one without a name cannot be known again */
+    hec_buf_printf(out, "device %s\n", uuid);
+    if (counter_mj >= 0)
+        hec_buf_printf(out, "counter %" PRId64 "\n", counter_mj);
+    for (int i = 0; i < HEC_NODE_TOTAL_COUNT; i++)
+        if (total[i])
+            hec_buf_printf(out, "%s %" PRId64 "\n", hec_node_total_name((enum hec_node_total)i), total[i]);
+}
+
+static void put_node(struct hec_buf *out, struct hec_node *node) {
+    char id[64], digest[HEC_SHA256_TEXT];
+    boot_id(id);
+    hec_buf_clear(out);
+    hec_buf_printf(out, MAGIC " %d\n", VERSION);
+    hec_buf_printf(out, "saved %" PRId64 " %" PRId64 " %s\n", hec_clock_wall_ns(), boot_ns(), id);
+    pthread_mutex_lock(&node->lock);
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        if (node->devices[i] && node->devices[i]->seen) {
+            const struct hec_node_device *device = node->devices[i];
+            put_device(out, device->info.uuid, device->counter_ns == INT64_MIN ? -1 : device->counter_mj,
+                       device->total);
+        }
+    for (int i = 0; i < node->kept_count; i++)
+        put_device(out, node->kept[i].uuid, node->kept[i].counter_mj, node->kept[i].total);
+    for (int i = 0; i < node->domain_count; i++)
+        hec_buf_printf(out, "domain %s %d %" PRId64 "\n",
+                       node->domains[i].metric == HEC_RAPL_DRAM_ENERGY ? "dram" : "package", node->domains[i].index,
+                       node->domains[i].total_uj);
+    pthread_mutex_unlock(&node->lock);
+    if (hec_buf_error(out) == HEC_OK)
+        hec_buf_printf(out, DIGEST "%s\n", hec_sha256(digest, out->data, out->length));
+}
+
+static int write_all(int fd, const char *text, size_t length) {
+    while (length > 0) {
+        ssize_t written = write(fd, text, length);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return hec_err_from_errno(written < 0 ? errno : ENOSPC);
+        text += written;
+        length -= (size_t)written;
+    }
+    return HEC_OK;
+}
+
+static int replace(const struct hec_state_file *file, const char *name, bool sync) {
+    int fd = openat(file->folder, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return hec_err_from_errno(errno);
+    int err = write_all(fd, file->text.data, file->text.length);
+    if (err == HEC_OK && sync && fdatasync(fd) != 0)
+        err = hec_err_from_errno(errno);
+    close(fd);
+    if (err == HEC_OK && renameat(file->folder, FRESH, file->folder, name) != 0)
+        err = hec_err_from_errno(errno);
+    if (err < 0)
+        unlinkat(file->folder, FRESH, 0);
+    else if (sync)
+        fsync(file->folder);
+    return err;
+}
+
+int hec_state_file_save(struct hec_state_file *file, struct hec_node *node, bool synced) {
+    if (file->folder < 0)
+        return HEC_ERR_NOTFOUND;
+    put_node(&file->text, node);
+    int err = hec_buf_error(&file->text);
+    if (err == HEC_OK)
+        err = replace(file, synced ? SYNCED : STATE, synced);
+    file->saved = err == HEC_OK;
+    file->failed += err < 0;
+    return err;
+}

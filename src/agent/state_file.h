@@ -1,0 +1,27 @@
+/* What the agent sums up, kept over its restarts: a text file, replaced as a whole, with a digest that is checked on reading.
+ * "state" is written before a page is shown, so that no counter that was scraped is lower after a restart, kill -9 included.
+ * Nobody waits for a disk for that: "state.synced", written once a minute and at the end, is the one that a crash of the
+ * machine leaves whole. */
+#ifndef HEC_AGENT_STATE_FILE_H
+#define HEC_AGENT_STATE_FILE_H
+
+#include "agent/node.h"
+#include "base/error.h"
+
+struct hec_state_file {
+    int folder, lock; /* -1: nothing is kept */
+    bool saved;       /* the last write worked */
+    uint64_t failed;  /* writes that did not */
+    struct hec_buf text;
+};
+
+/* Makes the folder where it is missing. HEC_ERR_BUSY: another agent keeps its state there; errors with a sentence. */
+int hec_state_file_open(struct hec_state_file *file, const char *folder, struct hec_why *why);
+/* Into a node that has seen nothing. HEC_ERR_NOTFOUND: there is none yet; HEC_ERR_CORRUPT, _VERSION, with a sentence: neither is
+ * whole, and the first was set aside as state.damaged. */
+int hec_state_file_load(struct hec_state_file *file, struct hec_node *node, struct hec_why *why);
+/* synced: "state.synced", and wait until the disk has it. */
+int hec_state_file_save(struct hec_state_file *file, struct hec_node *node, bool synced);
+void hec_state_file_close(struct hec_state_file *file);
+
+#endif

@@ -1,0 +1,36 @@
+/* The file of --web-config: that of Prometheus' exporters (exporter-toolkit), TLS and basic auth. What it holds and HEC does not
+ * do is refused: a server is never less protected than its file says. */
+#ifndef HEC_AGENT_WEB_CONFIG_H
+#define HEC_AGENT_WEB_CONFIG_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HEC_WEB_USERS_MAX 64
+#define HEC_WEB_HASH_SIZE 64 /* bcrypt: 60 characters */
+
+struct hec_web_config {
+    char *cert, *key; /* PEM; NULL: no TLS */
+    bool tls13;       /* nothing older */
+    struct {
+        char *name;
+        char hash[HEC_WEB_HASH_SIZE];
+        char known[64]; /* keyed digest of the password that was right, once `proven` */
+        bool proven;
+    } users[HEC_WEB_USERS_MAX];
+    int user_count;  /* 0: anybody */
+    int64_t next_ns; /* no password is tried before: trying one takes 0.1 s of CPU time */
+};
+
+/* HEC_ERR_NOTFOUND, HEC_ERR_PERMISSION, HEC_ERR_USAGE with a sentence. */
+int hec_web_config_read(const char *path, struct hec_web_config *config, struct hec_why *why);
+void hec_web_config_free(struct hec_web_config *config);
+
+/* Whether the name has this password. One thread. A password that was right is known again without the work; after one that was
+ * wrong there is no other try for a second. */
+bool hec_web_config_allows(struct hec_web_config *config, const char *name, const char *password);
+
+#endif

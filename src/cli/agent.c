@@ -1,0 +1,94 @@
+/* hec agent: what the command line says, for the library of the agent. */
+#include "agent/agent.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "launch/paths.h"
+#include "launch/simulation.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int load(int (**entry)(const struct hec_agent_options *), struct hec_why *why) {
+    char path[PATH_MAX];
+    int err = hec_path_lib(HEC_AGENT_LIBRARY, path, why);
+    if (err < 0)
+        return err;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library ? dlsym(library, HEC_AGENT_ENTRY) : NULL;
+    if (!symbol)
+        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the agent cannot be loaded: %s", dlerror());
+    memcpy(entry, &symbol, sizeof *entry);
+    return HEC_OK;
+}
+
+/* The first that is given of an option of ours and dcgm-exporter's of the same meaning. */
+static const char *either(const struct hec_args *args, enum hec_option ours, enum hec_option theirs) {
+    const char *value = hec_args_value(args, ours);
+    return value ? value : hec_args_value(args, theirs);
+}
+
+static int choose(const struct hec_args *args, struct hec_agent_options *options) {
+    double interval_s = 1, interval_ms = 0;
+    if (hec_args_number(args, HEC_OPT_INTERVAL, 0.2, 3600, &interval_s) < 0 ||
+        hec_args_number(args, HEC_OPT_COLLECT_INTERVAL, 200, 3.6e6, &interval_ms) < 0)
+        return HEC_ERR_USAGE;
+    if (!hec_args_has(args, HEC_OPT_INTERVAL) && interval_ms > 0)
+        interval_s = interval_ms / 1e3;
+    const char *listen = either(args, HEC_OPT_LISTEN, HEC_OPT_ADDRESS);
+    *options = (struct hec_agent_options){
+        .listen = listen ? listen : HEC_AGENT_LISTEN,
+        .interval_ns = (int64_t)(interval_s * (double)HEC_NS_PER_S),
+        .web_config = hec_args_value(args, HEC_OPT_WEB_CONFIG),
+        .fields = hec_args_value(args, HEC_OPT_COLLECTORS),
+        .old_names = hec_args_has(args, HEC_OPT_OLD_NAMES),
+        .no_hostname = hec_args_has(args, HEC_OPT_NO_HOSTNAME),
+        .user = hec_args_value(args, HEC_OPT_USER),
+        .no_sandbox = hec_args_has(args, HEC_OPT_NO_SANDBOX),
+        .verbose = hec_args_has(args, HEC_OPT_VERBOSE),
+    };
+    return HEC_OK;
+}
+
+/* As asked for, as systemd gives it, or where hec remembers things; of a simulated machine only as asked for. */
+static int find_state(const struct hec_args *args, char path[PATH_MAX], const char **out, struct hec_why *why) {
+    const char *given = hec_args_value(args, HEC_OPT_STATE_DIR), *systemd = getenv("STATE_DIRECTORY");
+    *out = given ? given : systemd;
+    if (*out || hec_args_has(args, HEC_OPT_SIM))
+        return HEC_OK;
+    *out = path;
+    return hec_path_state("agent", path, why);
+}
+
+int hec_verb_agent(int argc, char **argv) {
+    struct hec_args args;
+    struct hec_agent_options options;
+    int (*entry)(const struct hec_agent_options *) = NULL;
+    char state[PATH_MAX];
+    struct hec_why why = {""};
+    int err = hec_args_parse(HEC_VERB_AGENT, argc, argv, &args);
+    if (err > 0)
+        return 0;
+    if (err == HEC_OK && args.rest_count > 0) {
+        hec_error("agent takes no operand: \"%s\"", args.rest[0]);
+        err = HEC_ERR_USAGE;
+    }
+    if (err == HEC_OK)
+        err = choose(&args, &options);
+    if (err < 0)
+        return hec_err_exit_status(err);
+    const char *spec = hec_args_value(&args, HEC_OPT_SIM);
+    struct hec_simulation *simulation = NULL;
+    err = find_state(&args, state, &options.state_dir, &why);
+    if (err == HEC_OK && spec && (err = hec_simulation_begin(spec, &simulation, &why)) == HEC_OK)
+        options.nvml_path = hec_simulation_nvml(simulation);
+    if (err == HEC_OK)
+        err = load(&entry, &why);
+    if (err < 0)
+        hec_error("agent: %s", why.text);
+    int status = err < 0 ? hec_err_exit_status(err) : entry(&options);
+    hec_simulation_end(simulation);
+    return status;
+}
