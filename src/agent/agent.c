@@ -21,7 +21,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define OPEN_WAIT_NS (2 * HEC_NS_PER_S) /* a driver that is slower is waited for beside the serving */
+#define SLOW_NS                                                                                                        \
+    (60 * HEC_NS_PER_S) /* to open a driver, until it is taken to hang: eight devices that were asleep take 10 s */
 #define STOP_WAIT_NS (2 * HEC_NS_PER_S)
 #define RETRY_MIN_NS (1 * HEC_NS_PER_S)
 #define RETRY_MAX_NS (300 * HEC_NS_PER_S)
@@ -44,12 +45,12 @@ struct agent {
     struct hec_observe_options observe;
     struct hec_recorder *recorder;
     int abandoned;
-    int64_t retry_ns, backoff_ns;
-    char trouble[256]; /* what was last said of it */
+    int64_t started_ns, retry_ns, backoff_ns; /* of the recorder */
+    char trouble[256];                        /* what was last said of it */
     struct hec_http *http;
     int signals;
-    struct hec_buf text;    /* of the server's thread */
-    pthread_mutex_t saving; /* of the state file, and what follows */
+    pthread_mutex_t making; /* a page: of the state file, and what follows */
+    struct hec_buf text;
     bool state_failing;
     int64_t synced_ns; /* of the main thread */
 };
@@ -64,6 +65,7 @@ static int64_t next_tick(int64_t after_ns, int64_t now_ns, int64_t interval_ns) 
 static void start_recorder(struct agent *agent) {
     struct hec_why why;
     hec_node_restart(agent->node);
+    agent->started_ns = hec_clock_mono_ns();
     agent->observe = (struct hec_observe_options){.nvml_path = agent->options->nvml_path,
                                                   .interval_ns = agent->options->interval_ns};
     if (hec_recorder_start(collectors, &agent->observe, &agent->node->sink, &agent->recorder, &why) < 0) {
@@ -107,12 +109,14 @@ static void look_after_recorder(struct agent *agent, int64_t now_ns) {
     hec_http_ready(agent->http, true); /* what there is, is served */
     if (!troubled || agent->abandoned >= ABANDONED_MAX)
         return;
+    if (agent->recorder && now_ns - agent->started_ns < SLOW_NS && hec_recorder_wait_ready(agent->recorder, 0) > 0)
+        return; /* the driver is still being opened */
     stop_recorder(agent);
     start_recorder(agent);
     agent->backoff_ns = agent->backoff_ns ? 2 * agent->backoff_ns : RETRY_MIN_NS;
     if (agent->backoff_ns > RETRY_MAX_NS)
         agent->backoff_ns = RETRY_MAX_NS;
-    agent->retry_ns = hec_clock_mono_ns() + OPEN_WAIT_NS + agent->backoff_ns;
+    agent->retry_ns = hec_clock_mono_ns() + agent->backoff_ns;
 }
 
 /* ---- pages ---- */
@@ -158,16 +162,15 @@ static void save(struct agent *agent, bool synced) {
     agent->state_failing = failing;
 }
 
-/* In the thread of the server. What is shown was saved: no counter of a page is lower after a restart. */
+/* What is shown was saved: no counter of a page is lower after a restart. */
 static void make(void *context, enum hec_http_page page) {
     struct agent *agent = context;
     struct hec_page_agent self;
     int64_t now_ns = hec_clock_mono_ns();
-    pthread_mutex_lock(&agent->saving);
+    pthread_mutex_lock(&agent->making);
     hec_node_tick(agent->node, now_ns);
     save(agent, false);
     describe_self(agent, &self);
-    pthread_mutex_unlock(&agent->saving);
     int err;
     if (page == HEC_HTTP_HTML)
         err = hec_page_html(agent->node, &agent->page, &self, now_ns, &agent->text);
@@ -177,16 +180,17 @@ static void make(void *context, enum hec_http_page page) {
                             now_ns, &agent->text);
     if (err == HEC_OK)
         hec_http_publish(agent->http, page, agent->text.data, agent->text.length);
+    pthread_mutex_unlock(&agent->making);
 }
 
 static void tick(struct agent *agent, int64_t now_ns) {
     hec_node_tick(agent->node, now_ns);
     look_after_recorder(agent, now_ns);
     if (now_ns - agent->synced_ns >= SYNC_NS) {
-        pthread_mutex_lock(&agent->saving);
+        pthread_mutex_lock(&agent->making);
         save(agent, true);
         save(agent, false);
-        pthread_mutex_unlock(&agent->saving);
+        pthread_mutex_unlock(&agent->making);
         agent->synced_ns = now_ns;
     }
     int64_t stale_ns = STALE_INTERVALS * agent->options->interval_ns;
@@ -257,6 +261,7 @@ static int watch_signals(struct agent *agent, struct hec_why *why) {
     sigaddset(&set, SIGINT);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* in the threads that follow too */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a disk that is full */
     agent->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return agent->signals >= 0 ? HEC_OK
                                : hec_fail(why, hec_err_from_errno(errno), "cannot watch signals: %s", strerror(errno));
@@ -276,9 +281,7 @@ static int begin(struct agent *agent, struct hec_why *why) {
         err = open_state(agent, why);
     if (err == HEC_OK)
         err = hec_http_listen(options->listen, &fd, why);
-    struct hec_sandbox_options sandbox = {.user = options->user,
-                                          .writable = {agent->state.folder, -1, -1, -1},
-                                          .others_may_look = options->nvml_path != NULL};
+    struct hec_sandbox_options sandbox = {.user = options->user, .others_may_look = options->nvml_path != NULL};
     if (err == HEC_OK && !options->no_sandbox && (err = hec_sandbox_enter(&sandbox, why)) < 0)
         close(fd);
     if (err == HEC_OK)
@@ -311,7 +314,7 @@ __attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent
     agent = (struct agent){.options = options, .signals = -1, .state = {.folder = -1, .lock = -1}};
     agent.page = (struct hec_page_options){&agent.dcgm, "Hostname", agent.hostname};
     hec_buf_init(&agent.text, HEC_PAGE_LENGTH_MAX);
-    pthread_mutex_init(&agent.saving, NULL);
+    pthread_mutex_init(&agent.making, NULL);
     agent.synced_ns = hec_clock_mono_ns();
     hec_log_set_level(options->verbose ? HEC_LOG_DEBUG : HEC_LOG_INFO);
     if (!options->no_hostname)
@@ -323,9 +326,7 @@ __attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent
         return hec_err_exit_status(err);
     }
     start_recorder(&agent);
-    if (agent.recorder)
-        hec_recorder_wait_ready(agent.recorder, OPEN_WAIT_NS);
-    agent.retry_ns = hec_clock_mono_ns() + STOP_WAIT_NS;
+    agent.retry_ns = hec_clock_mono_ns() + RETRY_MIN_NS;
     hec_info("agent: %s/metrics", hec_http_url(agent.http));
     serve(&agent);
     end(&agent);

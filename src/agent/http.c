@@ -33,11 +33,11 @@ struct hec_http {
     struct MHD_Daemon *daemon;
     char url[128];
     bool tls;
-    struct hec_web_config *web; /* this and what follows: used by the thread alone */
+    struct hec_web_config *web; /* used by the thread alone */
     struct hec_http_maker maker;
-    int64_t made_ns[HEC_HTTP_PAGES];
     pthread_mutex_t lock; /* of what follows */
     struct MHD_Response *pages[HEC_HTTP_PAGES];
+    int64_t asked_ns[HEC_HTTP_PAGES], made_ns[HEC_HTTP_PAGES]; /* 0: never */
     bool ready;
     int64_t tick_ns, stale_ns;
     struct hec_http_counts counts;
@@ -132,10 +132,12 @@ static enum MHD_Result say(struct MHD_Connection *is, unsigned status, const cha
 
 static enum MHD_Result show(struct hec_http *http, struct MHD_Connection *is, enum hec_http_page page) {
     int64_t now_ns = hec_clock_mono_ns();
-    if (http->made_ns[page] == 0 || now_ns - http->made_ns[page] >= http->maker.age_ns) {
+    pthread_mutex_lock(&http->lock);
+    http->asked_ns[page] = now_ns;
+    bool old = http->made_ns[page] == 0 || now_ns - http->made_ns[page] > http->maker.age_ns + http->maker.age_ns / 2;
+    pthread_mutex_unlock(&http->lock);
+    if (old)
         http->maker.make(http->maker.context, page);
-        http->made_ns[page] = now_ns;
-    }
     pthread_mutex_lock(&http->lock);
     struct MHD_Response *response = http->pages[page];
     enum MHD_Result result = response ? MHD_queue_response(is, MHD_HTTP_OK, response) : MHD_NO;
@@ -329,6 +331,7 @@ int hec_http_publish(struct hec_http *http, enum hec_http_page page, const char 
     pthread_mutex_lock(&http->lock);
     struct MHD_Response *old = http->pages[page];
     http->pages[page] = response;
+    http->made_ns[page] = hec_clock_mono_ns();
     pthread_mutex_unlock(&http->lock);
     if (old)
         MHD_destroy_response(old); /* who reads it still has it */
@@ -350,7 +353,13 @@ void hec_http_tick(struct hec_http *http, int64_t now_ns, int64_t stale_ns) {
         if (c->since_ns != INT64_MAX && now_ns - c->since_ns > (c->served ? IDLE_S * HEC_NS_PER_S : REQUEST_NS))
             cut(http, c);
     }
+    bool wanted[HEC_HTTP_PAGES];
+    for (int page = 0; page < HEC_HTTP_PAGES; page++)
+        wanted[page] = http->asked_ns[page] != 0 && now_ns - http->asked_ns[page] <= http->maker.age_ns;
     pthread_mutex_unlock(&http->lock);
+    for (int page = 0; page < HEC_HTTP_PAGES; page++)
+        if (wanted[page])
+            http->maker.make(http->maker.context, (enum hec_http_page)page);
 }
 
 void hec_http_counts(struct hec_http *http, struct hec_http_counts *counts) {

@@ -140,6 +140,7 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
         if (metric == HEC_GPU_ENERGY)
             take_counter(device, t_ns, value);
         integrate(device, metric, t_ns, value);
+        device->throttles |= metric == HEC_GPU_THROTTLE;
         device->newest[metric] = (struct hec_node_value){t_ns, value};
     } else if (metric == HEC_RAPL_PACKAGE_ENERGY || metric == HEC_RAPL_DRAM_ENERGY) {
         take_domain(node, metric, subject, value);

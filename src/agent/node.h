@@ -31,9 +31,10 @@ struct hec_node_value {
 
 struct hec_node_device {
     struct hec_device info;
-    bool seen; /* the driver has named it */
-    bool up;   /* it answers */
-    bool gap;  /* it did not, since the last reading of its counter */
+    bool seen;      /* the driver has named it */
+    bool up;        /* it answers */
+    bool gap;       /* it did not, since the last reading of its counter */
+    bool throttles; /* it says why clocks are low */
     int64_t sampled_ns, accounted_ns;
     struct hec_node_value newest[HEC_METRIC_COUNT];
     int64_t counter_mj, counter_ns; /* the latest reading, counter_ns INT64_MIN: none yet */

@@ -172,7 +172,7 @@ static void put_totals(struct maker *m, enum hec_agent_metric metric, const char
     FOR_DEVICES(m, device) {
         if (metric == HEC_AGENT_METRIC_DEVICE_STATE_JOULES && device->counter_ns == INT64_MIN)
             continue;
-        if (metric == HEC_AGENT_METRIC_DEVICE_THROTTLED && isnan(value_of(m, device, HEC_GPU_THROTTLE)))
+        if (metric == HEC_AGENT_METRIC_DEVICE_THROTTLED && !device->throttles)
             continue;
         for (int i = 0; i < count; i++) {
             struct device_labels labels;

@@ -6,11 +6,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/landlock.h>
 #include <pwd.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,36 +46,17 @@ static int drop_capabilities(struct hec_why *why) {
     return HEC_OK;
 }
 
-#define WRITING                                                                                                        \
-    (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |                  \
-     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |                        \
-     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |                     \
-     LANDLOCK_ACCESS_FS_MAKE_SYM)
-
-static bool permit(int rules, int folder, uint64_t what) {
-    struct landlock_path_beneath_attr rule = {.allowed_access = what, .parent_fd = folder};
-    return syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
-}
-
-/* Of kernels before 5.13, or where it is switched off, there is none. */
-static int restrict_writing(const struct hec_sandbox_options *options, struct hec_why *why) {
-    struct landlock_ruleset_attr attributes = {.handled_access_fs = WRITING};
-    int rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
-    if (rules < 0) {
-        hec_info("this kernel has no Landlock: nothing but its user keeps the agent from writing elsewhere");
-        return HEC_OK;
-    }
-    int devices = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    bool good = devices < 0 || permit(rules, devices, LANDLOCK_ACCESS_FS_WRITE_FILE);
-    for (int i = 0; i < 4; i++)
-        if (options->writable[i] >= 0)
-            good = good && permit(rules, options->writable[i], WRITING);
-    good = good && syscall(SYS_landlock_restrict_self, rules, 0) == 0;
-    int errnum = errno;
-    if (devices >= 0)
-        close(devices);
-    close(rules);
-    return good ? HEC_OK : hec_fail(why, HEC_ERR_FAILED, "cannot restrict writing: %s", strerror(errnum));
+/* Every file system read-only, for this process: where it may. A container's runtime does so itself, and so does systemd.
+ * Descriptors that are open stay writable, and so do devices. (Landlock would do without rights, but it also forbids to read the
+ * environment of other processes.) */
+static void write_nowhere(void) {
+    struct {
+        uint64_t set, clear, propagation, userns; /* struct mount_attr, which older libcs do not have */
+    } read_only = {.set = 1 /* MOUNT_ATTR_RDONLY */};
+    bool done = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
+                syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &read_only, sizeof read_only) == 0;
+    if (!done)
+        hec_debug("file systems cannot be made read-only from here: %s", strerror(errno));
 }
 
 static int forbid(scmp_filter_ctx filter, bool may_start) {
@@ -110,13 +92,12 @@ static int filter_calls(const struct hec_sandbox_options *options, struct hec_wh
 }
 
 int hec_sandbox_enter(const struct hec_sandbox_options *options, struct hec_why *why) {
+    write_nowhere();
     int err = options->user ? become(options->user, why) : HEC_OK;
     if (err == HEC_OK)
         err = drop_capabilities(why);
     if (err == HEC_OK && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         err = hec_fail(why, HEC_ERR_FAILED, "cannot give up new rights: %s", strerror(errno));
-    if (err == HEC_OK)
-        err = restrict_writing(options, why);
     if (err == HEC_OK)
         err = filter_calls(options, why);
     if (err == HEC_OK)

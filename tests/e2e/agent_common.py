@@ -1,0 +1,134 @@
+"""A running agent, and what it shows."""
+import http.client
+import os
+import re
+import signal
+import subprocess
+import time
+
+import conftest
+
+SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$')
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
+
+
+def parse(text):
+    """[(name, {label: value}, number)], in order."""
+    samples = []
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            name, labels, number = SAMPLE.match(line).groups()
+            samples.append((name, dict(LABEL.findall(labels or "")), float(number)))
+    return samples
+
+
+class Page:
+    def __init__(self, text):
+        self.text, self.samples = text, parse(text)
+
+    def all(self, name, **labels):
+        return [(found, value) for key, found, value in self.samples
+                if key == name and all(found.get(label) == want for label, want in labels.items())]
+
+    def sum(self, name, **labels):
+        return sum(value for _, value in self.all(name, **labels))
+
+    def one(self, name, **labels):
+        (_, value), = self.all(name, **labels)
+        return value
+
+
+class Machine:
+    """A simulated machine that outlives the agents on it."""
+
+    def __init__(self, hec, spec):
+        self.hec = hec
+        self.run = hec.popen("run", "-q", "-f", "-o", "machine.hec", "--trace", "off", "--hooks", "off", "--sim", spec, "--",
+                             "sleep", "300", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.env = None
+        while not self.env:
+            assert self.run.poll() is None
+            time.sleep(0.01)
+            for pid in children(self.run.pid):
+                with open(f"/proc/{pid}/environ", encoding="utf-8") as file:
+                    env = dict(entry.split("=", 1) for entry in file.read().split("\0") if "=" in entry)
+                if open(f"/proc/{pid}/comm", encoding="utf-8").read() == "sleep\n":
+                    self.env = env
+
+    def play(self, case, seconds, *arguments):
+        return self.hec.popen("sim", case, "--seconds", str(seconds), *arguments, env=self.env,
+                              stdout=subprocess.DEVNULL)
+
+    def stop(self):
+        self.run.terminate()
+        self.run.wait(30)
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+            return [int(word) for word in file.read().split()]
+    except FileNotFoundError:
+        return []
+
+
+class Agent:
+    def __init__(self, hec, *arguments, env=None, **options):
+        self.log = hec.folder / f"agent-{time.monotonic_ns()}.log"
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen([hec.path, "agent", "--listen", "127.0.0.1:0", "--interval", "0.2", *map(str, arguments)],
+                                            stderr=log, cwd=hec.folder, env=env, **options)
+        found = None
+        while not found:
+            assert self.process.poll() is None, self.said
+            time.sleep(0.01)
+            found = re.search(r"(https?)://([\d.]+):(\d+)/metrics", self.said)
+        self.scheme, self.host, self.port = found[1], found[2], int(found[3])
+
+    @property
+    def said(self):
+        return self.log.read_text(encoding="utf-8")
+
+    def ask(self, path="/metrics", method="GET", headers=None, context=None):
+        """(status, headers, text)"""
+        if self.scheme == "https":
+            connection = http.client.HTTPSConnection("localhost", self.port, timeout=20, context=context)
+        else:
+            connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
+        try:
+            connection.request(method, path, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, dict(response.getheaders()), response.read().decode()
+        finally:
+            connection.close()
+
+    def page(self):
+        status, _, text = self.ask()
+        assert status == 200
+        return Page(text)
+
+    def until(self, what, seconds=20):
+        """The first page of which `what` is true."""
+        end = time.monotonic() + seconds
+        while True:
+            page = self.page()
+            if what(page):
+                return page
+            assert time.monotonic() < end, (self.said, page.text)
+            time.sleep(0.05)
+
+    def until_ready(self, seconds=20):
+        end = time.monotonic() + seconds
+        while self.ask("/readyz")[0] != 200:
+            assert time.monotonic() < end, self.said
+            time.sleep(0.05)
+
+    def stop(self, how=signal.SIGTERM):
+        """The exit status."""
+        self.process.send_signal(how)
+        status = self.process.wait(30)
+        assert "Sanitizer" not in self.said and "runtime error" not in self.said, self.said
+        return status
+
+
+SANITIZED = os.path.join("build", "asan") in conftest.BINARY or os.path.join("build", "tsan") in conftest.BINARY

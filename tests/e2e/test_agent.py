@@ -1,0 +1,224 @@
+"""The node agent on the simulated GPU: what it serves, what its counters do when it or a device goes and comes back."""
+import contextlib
+import http.client
+import resource
+import signal
+import socket
+import time
+
+import pytest
+from agent_common import Agent, Machine
+
+STATES = {"busy", "idle_allocated", "idle_free", "unobserved"}
+ENERGY, JOULES, SECONDS = ("hec_device_energy_joules_total", "hec_device_state_joules_total",
+                           "hec_device_state_seconds_total")
+
+
+@pytest.fixture
+def started(hec):
+    """Starts agents, and sees that they end well."""
+    with contextlib.ExitStack() as stack:
+        def start(*arguments, **options):
+            agent = Agent(hec, *arguments, **options)
+            stack.callback(lambda: agent.process.poll() is None and agent.stop())
+            return agent
+        yield start
+
+
+@pytest.fixture
+def machine(hec):
+    with contextlib.ExitStack() as stack:
+        def make(spec):
+            made = Machine(hec, spec)
+            stack.callback(made.stop)
+            return made
+        yield make
+
+
+def assert_adds_up(page):
+    """Every joule of a counter is in one state."""
+    for labels, joules in page.all(ENERGY):
+        states = page.all(JOULES, gpu=labels["gpu"])
+        assert {found["state"] for found, _ in states} >= STATES
+        assert sum(value for _, value in states) == pytest.approx(joules, abs=1e-6, rel=1e-9)
+
+
+def assert_grew(before, after):
+    """No counter is lower, and none is gone."""
+    kinds = {line.split()[2] for line in before.text.splitlines() if line.startswith("# TYPE") and line.endswith(" counter")}
+    later = {(name, tuple(labels.items())): value for name, labels, value in after.samples}
+    for name, labels, value in before.samples:
+        # dcgm-exporter's own begin again with the driver; what is of the process, with the process
+        if name in kinds and name.startswith("hec_") and not name.startswith("hec_agent_"):
+            assert later[name, tuple(labels.items())] >= value, (name, labels)
+
+
+def test_serves(started):
+    agent = started("--sim", "h200x2", "--state-dir", "kept")
+    agent.until(lambda page: len(page.all(ENERGY)) == 2)
+    status, headers, text = agent.ask(headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
+    assert status == 200 and headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert text.endswith("# EOF\n")
+    status, headers, text = agent.ask(headers={"Accept": "text/plain"})
+    assert status == 200 and headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8" and "# EOF" not in text
+    agent.until_ready()
+    assert agent.ask("/healthz")[0] == 200
+    status, headers, text = agent.ask("/")
+    assert status == 200 and "NVIDIA H200 (simulated)" in text and "default-src 'none'" in headers["Content-Security-Policy"]
+    assert agent.ask("/metrics", "HEAD")[::2] == (200, "")
+    assert agent.ask("/nothing")[0] == 404 and agent.ask("/../etc/passwd")[0] == 404
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
+        status, headers, _ = agent.ask(method=method)
+        assert status == 405 and headers["Allow"] == "GET, HEAD"
+    connection = http.client.HTTPConnection(agent.host, agent.port, timeout=20)
+    for _ in range(3):
+        connection.request("GET", "/metrics")
+        sock = connection.sock
+        assert connection.getresponse().read() and connection.sock is sock, "the connection is kept"
+    connection.close()
+    page = agent.until(lambda page: page.sum("hec_agent_dropped_total", what="http_requests") == 7)
+    assert page.one("hec_build_info") == 1
+    assert 0 < page.one("hec_agent_resident_bytes") and 0 < page.one("hec_agent_cpu_seconds_total") < 20
+    assert page.one("DCGM_FI_DEV_POWER_USAGE", gpu="1") == 82
+    assert_adds_up(page)
+    assert agent.stop() == 0
+    assert agent.said.count("\n") == 1, "nothing is said but where it listens"
+
+
+def test_options_of_dcgm_exporter(started, hec):
+    (hec.folder / "fields.csv").write_text("DCGM_FI_DEV_GPU_TEMP, gauge, how warm\nDCGM_FI_DEV_XID_ERRORS, gauge, errors\n")
+    agent = started("--sim", "h200", "-f", "fields.csv", "-o", "-n", "-c", 300, "-k")
+    page = agent.until(lambda page: page.all("DCGM_FI_DEV_GPU_TEMP"))
+    assert "# HELP DCGM_FI_DEV_GPU_TEMP how warm" in page.text
+    assert page.all("dcgm_gpu_temp") and not page.all("DCGM_FI_DEV_POWER_USAGE")
+    assert "Hostname" not in page.text
+    assert not page.all("DCGM_FI_DEV_XID_ERRORS"), "not measured: absent"
+    assert page.one("hec_agent_interval_seconds") == 0.2, "--interval before -c"
+
+
+def test_refuses(hec):
+    for arguments, words in ((["--interval", "0"], "--interval needs a number from 0.2"),
+                             (["--listen", "nowhere:x"], "--listen needs ADDRESS:PORT"),
+                             (["--web-config", "none.yml"], "cannot read none.yml"),
+                             (["--collectors", "none.csv"], "cannot read none.csv"),
+                             (["--user", "no-such-user"], "there is no user"),
+                             (["more"], "takes no operand")):
+        done = hec("agent", "--sim", "h200", "--listen", "0", *arguments)
+        assert done.returncode != 0 and words in done.stderr, done.stderr
+
+
+def test_a_load(started, machine):
+    here = machine("h200x2")
+    agent = started("--state-dir", "kept", env=here.env)
+    player = here.play("healthy-train", 1.5)
+    page = agent.until(lambda page: page.sum(JOULES, gpu="0", state="busy") > 300)
+    assert_adds_up(page)
+    assert page.sum(SECONDS, gpu="0", state="busy") > 0.3
+    assert page.sum(JOULES, gpu="1", state="busy") == 0 and page.sum(JOULES, gpu="1", state="idle_free") > 20
+    assert page.one("DCGM_FI_PROF_SM_ACTIVE", gpu="0") > 0.3 if page.all("DCGM_FI_PROF_SM_ACTIVE") else True
+    assert player.wait(30) == 0
+    agent.until(lambda page: page.one("DCGM_FI_DEV_GPU_UTIL", gpu="0") == 0)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_counters_go_on(started, machine, how):
+    """Over a restart, killed or not: what was drawn meanwhile is unobserved, and nothing is lost."""
+    here = machine("h200x2")
+    first = started("--state-dir", "kept", env=here.env)
+    before = first.until(lambda page: all(value > 40 for _, value in page.all(ENERGY)) and page.all(ENERGY))
+    assert first.stop(how) == (0 if how == signal.SIGTERM else -signal.SIGKILL)
+    raw = before.one("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", gpu="0")
+    time.sleep(0.6)
+    second = started("--state-dir", "kept", env=here.env)
+    after = second.until(lambda page: page.sum(JOULES, gpu="0", state="unobserved") > 0.6 * 80
+                         and page.all("hec_device_throttled_seconds_total", gpu="1"))
+    assert_grew(before, after)
+    assert_adds_up(after)
+    grown = after.one("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", gpu="0") - raw
+    assert after.one(ENERGY, gpu="0") - before.one(ENERGY, gpu="0") == pytest.approx(grown / 1e3, abs=0.01)
+    assert 0.6 <= after.sum(SECONDS, gpu="0", state="unobserved") <= 30
+    assert after.one("hec_device_energy_resets_total", gpu="0") == 0
+
+
+def test_another_agent_has_the_state(started, hec):
+    started("--sim", "h200", "--state-dir", "kept")
+    done = hec("agent", "--sim", "h200", "--listen", "0", "--state-dir", "kept")
+    assert done.returncode == 75 and "another agent keeps its state in kept" in done.stderr
+
+
+def test_damaged_state(started, hec):
+    kept = hec.folder / "kept"
+    kept.mkdir()
+    (kept / "state").write_text("hec-agent-state 1\nenergy_mj 99999\nsha256 " + "0" * 64 + "\n")
+    agent = started("--sim", "h200", "--state-dir", "kept")
+    assert "does not have the digest that it names" in agent.said and (kept / "state.damaged").exists()
+    assert agent.until(lambda page: page.all(ENERGY)).one(ENERGY) < 9000
+
+
+def test_full_disk(started, hec):
+    """The agent goes on, says so once and in a metric, and keeps the state again when there is room."""
+    def full():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+    agent = started("--sim", "h200x8", "--state-dir", "kept", preexec_fn=full)
+    page = agent.until(lambda page: page.sum("hec_agent_dropped_total", what="state_writes") > 2)
+    assert page.one("hec_agent_state_saved") == 0 and len(page.all(ENERGY)) == 8
+    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    agent.until(lambda page: page.one("hec_agent_state_saved") == 1)
+    assert agent.stop() == 0 and agent.said.count("cannot be kept") == 1
+    assert "sha256 " in (hec.folder / "kept" / "state").read_text()
+
+
+def test_faults(started):
+    """The driver comes late, a device is lost and comes back, a counter is reset: the others go on, and no joule is
+    invented."""
+    agent = started("--sim", "h200x3,fail=nvmlInit_v2@0-0.5,lost@2-2.7:0,reset@2.5:1")
+    assert agent.ask("/healthz")[0] == 200
+    agent.until(lambda page: len(page.all(ENERGY)) == 3)
+    before = agent.until(lambda page: page.one("hec_device_up", gpu="0") == 0)
+    assert before.one("hec_device_up", gpu="2") == 1 and not before.all("DCGM_FI_DEV_POWER_USAGE", gpu="0")
+    after = agent.until(lambda page: page.one("hec_device_up", gpu="0") == 1
+                        and page.sum(JOULES, gpu="0", state="unobserved") > 0)
+    after = agent.until(lambda page: page.sum("hec_device_energy_resets_total", gpu="1") == 1)
+    assert_grew(before, after)
+    assert_adds_up(after)
+    idle = 82 * after.sum(SECONDS, gpu="2")
+    for gpu in "012":
+        assert after.one(ENERGY, gpu=gpu) == pytest.approx(idle, rel=0.25), "a reset loses what was drawn since the last reading"
+    assert after.sum("hec_device_energy_resets_total", gpu="0") == 0
+    assert "the NVIDIA driver does not start" in agent.said and "GPU 0 does not answer" in agent.said
+    assert agent.said.count("every GPU answers again") == 2
+
+
+def test_a_driver_that_hangs(started):
+    """It keeps serving what it can."""
+    agent = started("--sim", "h200,hang=nvmlInit_v2")
+    agent.until_ready()
+    assert agent.ask("/healthz")[0] == 200
+    page = agent.page()
+    assert page.one("hec_build_info") == 1 and not page.all(ENERGY)
+    assert agent.stop() == 0
+
+
+def test_silent_and_garbage(started):
+    """Who connects and says nothing, or nonsense, keeps nobody out."""
+    agent = started("--sim", "h200")
+    address = (agent.host, agent.port)
+    silent = [socket.create_connection(address, timeout=20) for _ in range(90)]
+    for connection in silent[::2]:
+        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+    assert agent.page().one("hec_build_info") == 1
+    for bytes_ in (b"\0" * 5000, b"GET " + b"/" * 20000 + b" HTTP/1.1\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 100,
+                   b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000 + b"\r\n",
+                   b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\nxxxx",
+                   b"GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+                   b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 50):
+        with contextlib.suppress(ConnectionError, TimeoutError), socket.create_connection(address, timeout=0.3) as connection:
+            connection.sendall(bytes_)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65536):
+                pass
+    page = agent.page()
+    assert page.one("hec_build_info") == 1
+    assert page.sum("hec_agent_dropped_total", what="http_connections") >= 20, "the longest silent made room"
+    for connection in silent:
+        connection.close()
