@@ -6,8 +6,9 @@
  *
  *   idle          what the device draws while no kernel runs: the floor by the interval's length. It belongs in equal parts to the
  *                 tenants that hold the device, and to nobody where there are none.
- *   active        the rest, divided by SM utilisation. Where a tenant has been seen to run alone, its utilisation counts by the
- *                 watts that it drew then, for two programs at the same utilisation may draw very different power.
+ *   active        the rest, divided by SM utilisation. That of a tenant counts by the watts that go with it, where power has shown
+ *                 them (agent/draws.h). Counter and utilisation are not of quite the same time: what a tenant got too much or
+ *                 too little of in one interval is made good in the next ones.
  *   unattributed  what nobody can say whose it was: the agent did not look, several tenants ran and the driver does not say how
  *                 much each, or nobody is listed who may have run.
  *
@@ -24,13 +25,14 @@
 #ifndef HEC_AGENT_SHARES_H
 #define HEC_AGENT_SHARES_H
 
+#include "agent/draws.h"
 #include "agent/tenant.h"
 #include "base/clock.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define HEC_SHARES_ROWS_MAX 64
+#define HEC_SHARES_ROWS_MAX HEC_DRAWS_MAX
 #define HEC_SHARES_KEEP_NS (300 * HEC_NS_PER_S) /* several scrapes of a slow Prometheus */
 #define HEC_SHARES_UNKNOWN (-1)
 #define HEC_SHARES_WHOLE (-1) /* not in a MIG instance */
@@ -39,9 +41,10 @@ enum hec_shares_part { HEC_SHARES_ACTIVE, HEC_SHARES_IDLE, HEC_SHARES_UNATTRIBUT
 
 extern const char *const hec_shares_part_names[HEC_SHARES_PART_COUNT]; /* "active", "idle", "unattributed" */
 
-/* A process with a context on the device, or (0 permille) an allocation to somebody who has no process there. */
+/* A process that was listed at the beginning or at the end of the interval, or somebody to whom the device was given. */
 struct hec_shares_holder {
     const struct hec_tenant *tenant;
+    bool context; /* a process has a context on the device; false: only allocated */
     int instance; /* id of its MIG instance (GPU instance), or HEC_SHARES_WHOLE */
     int sm_permille; /* mean over the interval, of the whole device; HEC_SHARES_UNKNOWN. 0 where the driver says it did not run */
 };
@@ -66,8 +69,7 @@ struct hec_shares_row {
     struct hec_tenant tenant;
     int64_t uj[HEC_SHARES_PART_COUNT];
     int64_t held_ns;      /* end of the last interval in which it held the device */
-    double mw_a_permille; /* what it drew for its utilisation when it ran alone; 0: never seen alone */
-    int alone;            /* intervals in which it was */
+    double mw_a_permille; /* what it draws for its utilisation, as fitted (agent/draws.h); 0: not known yet */
 };
 
 struct hec_shares_floor {

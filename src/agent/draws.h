@@ -1,0 +1,33 @@
+/* How much power each tenant of a device draws for its utilisation. Two programs that keep the SMs busy for the same time may
+ * differ by a factor of five, and which draws what shows in how the power changes with who runs: a recursive least-squares fit
+ * of power above the idle floor = sum of (mW a permille of the tenant) x (its permille), over blocks of some seconds. Every
+ * tenant begins at the device's usual figure, so that two who always ran in the same proportion share by utilisation. */
+#ifndef HEC_AGENT_DRAWS_H
+#define HEC_AGENT_DRAWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HEC_DRAWS_MAX 64
+
+struct hec_draws {
+    double usual;                                    /* mW a permille of all together; 0: not known yet */
+    double mean[HEC_DRAWS_MAX];                      /* of each; 0: begins at the usual */
+    double covariance[HEC_DRAWS_MAX][HEC_DRAWS_MAX]; /* of their errors */
+    double block_permille[HEC_DRAWS_MAX];            /* x ns, so far in this block */
+    double block_uj;
+    int64_t block_ns;
+    int blocks;
+};
+
+/* Tenant i is another one from now on; mean 0: not known. */
+void hec_draws_set(struct hec_draws *draws, size_t i, double mean);
+/* An interval in which all that ran is known: energy above the floor, and utilisation of each. */
+void hec_draws_add(struct hec_draws *draws, int64_t active_uj, int64_t duration_ns,
+                   const double permille[HEC_DRAWS_MAX]);
+/* An interval of which that is not known: the block begins anew. */
+void hec_draws_break(struct hec_draws *draws);
+/* mW a permille; 1 for all until something is known. */
+double hec_draws_of(const struct hec_draws *draws, size_t i);
+
+#endif

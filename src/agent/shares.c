@@ -1,0 +1,398 @@
+#include "agent/shares.h"
+
+#include "agent/floor.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUPS_MAX 9    /* the whole device and eight MIG instances; NVIDIA divides into seven */
+#define ABOVE_FLOOR 1.1 /* without a kernel: more than this is something else than idling (copies, a codec) */
+#define OWED_MAX_NS (HEC_NS_PER_S / 5) /* the counter's value is up to 0.1 s old at both ends of an interval */
+#define DUE_NS (10 * HEC_NS_PER_S)     /* of a tenant's power: what is made good later, at most */
+#define UJ_A_MW_NS 1e-6
+
+enum { NOBODY, OTHER, ENDED, NAMED };
+
+const char *const hec_shares_part_names[HEC_SHARES_PART_COUNT] = {"active", "idle", "unattributed"};
+
+struct hec_shares {
+    struct hec_shares_row rows[HEC_SHARES_ROWS_MAX];
+    size_t count;
+    int64_t total_uj;
+    int64_t idle_owed_uj; /* of the floor, where the counter lagged behind */
+    struct hec_floor free, held;
+    struct hec_draws draws;             /* by row */
+    double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
+    bool idle_before, held_before;
+    uint64_t refused, evicted;
+};
+
+int hec_shares_create(struct hec_shares **out) {
+    struct hec_shares *shares = calloc(1, sizeof *shares);
+    if (!shares)
+        return HEC_ERR_NOMEM;
+    shares->count = NAMED;
+    strcpy(shares->rows[OTHER].tenant.command, "(other)");
+    strcpy(shares->rows[ENDED].tenant.command, "(ended)");
+    *out = shares;
+    return HEC_OK;
+}
+
+void hec_shares_free(struct hec_shares *shares) {
+    free(shares);
+}
+
+static size_t find_row(const struct hec_shares *shares, const struct hec_tenant *tenant) {
+    size_t i = 0;
+    while (i < shares->count && !hec_tenant_equal(&shares->rows[i].tenant, tenant))
+        i++;
+    return i;
+}
+
+/* The row that ended first, long enough ago; NOBODY: there is none. */
+static size_t evictable(const struct hec_shares *shares, int64_t now_ns) {
+    size_t oldest = NOBODY;
+    for (size_t i = NAMED; i < shares->count; i++)
+        if (now_ns - shares->rows[i].held_ns >= HEC_SHARES_KEEP_NS &&
+            (oldest == NOBODY || shares->rows[i].held_ns < shares->rows[oldest].held_ns))
+            oldest = i;
+    return oldest;
+}
+
+/* A row for a tenant who has none; OTHER when there is no room. */
+static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant, int64_t now_ns) {
+    size_t i = shares->count;
+    if (i < HEC_SHARES_ROWS_MAX) {
+        shares->count++;
+    } else if ((i = evictable(shares, now_ns)) != NOBODY) {
+        for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+            shares->rows[ENDED].uj[part] += shares->rows[i].uj[part];
+        shares->evicted++;
+    } else {
+        shares->refused++;
+        return OTHER;
+    }
+    shares->rows[i] = (struct hec_shares_row){.tenant = *tenant};
+    shares->due_uj[i] = 0;
+    hec_draws_set(&shares->draws, i, 0);
+    return i;
+}
+
+/* What the rows say of one group (an instance, or the whole device), and then of all. */
+struct claim {
+    int sm_permille;
+    bool context, allocated, unknown;
+};
+
+struct claims {
+    struct claim of[GROUPS_MAX][HEC_SHARES_ROWS_MAX];
+    int id[GROUPS_MAX], sm_permille[GROUPS_MAX];
+    size_t groups;
+    struct claim row[HEC_SHARES_ROWS_MAX]; /* summed over the groups; NOBODY: what is nobody's */
+    bool contexts[GROUPS_MAX], any_context;
+};
+
+static size_t group_of(struct claims *claims, int id) {
+    size_t g = 0;
+    while (g < claims->groups && claims->id[g] != id)
+        g++;
+    if (g == GROUPS_MAX)
+        return 0;
+    if (g == claims->groups) {
+        claims->id[claims->groups++] = id;
+        claims->sm_permille[g] = HEC_SHARES_UNKNOWN;
+    }
+    return g;
+}
+
+static void add_holder(struct claims *claims, size_t row, const struct hec_shares_holder *holder) {
+    size_t g = group_of(claims, holder->instance);
+    struct claim *claim = &claims->of[g][row];
+    claim->allocated |= !holder->context;
+    claim->context |= holder->context;
+    claim->unknown |= holder->context && holder->sm_permille < 0;
+    claim->sm_permille += holder->sm_permille > 0 ? holder->sm_permille : 0;
+    claims->contexts[g] |= holder->context;
+    claims->any_context |= holder->context;
+}
+
+/* Rows that exist are found before any is made, so that no tenant that holds the device is evicted for another. */
+static void gather(struct hec_shares *shares, const struct hec_shares_interval *interval, struct claims *claims) {
+    group_of(claims, HEC_SHARES_WHOLE);
+    for (size_t i = 0; i < interval->instance_count; i++)
+        claims->sm_permille[group_of(claims, interval->instances[i].id)] = interval->instances[i].sm_permille;
+    for (size_t i = 0; i < interval->holder_count; i++) {
+        size_t row = find_row(shares, interval->holders[i].tenant);
+        if (row < shares->count)
+            shares->rows[row].held_ns = interval->end_ns;
+    }
+    for (size_t i = 0; i < interval->holder_count; i++) {
+        size_t row = find_row(shares, interval->holders[i].tenant);
+        if (row == shares->count)
+            row = new_row(shares, interval->holders[i].tenant, interval->end_ns);
+        shares->rows[row].held_ns = interval->end_ns;
+        add_holder(claims, row, &interval->holders[i]);
+    }
+}
+
+static void add_claim(struct claims *claims, size_t row, int sm_permille) {
+    claims->row[row].context = true;
+    claims->row[row].unknown |= sm_permille < 0;
+    claims->row[row].sm_permille += sm_permille > 0 ? sm_permille : 0;
+}
+
+/* Who ran in a group, and how much. Where the driver does not say it by process, as under MIG, an instance of one tenant is
+ * that tenant's, and one of several is nobody's. */
+static void settle_group(struct claims *claims, size_t g) {
+    size_t tenants = 0, last = NOBODY;
+    bool unknown = false;
+    /* who has no process there did not run, if anybody has one; in another pid namespace nobody has */
+    bool hidden = !claims->contexts[g] && (claims->sm_permille[g] >= 0 || !claims->any_context);
+    for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++) {
+        struct claim *claim = &claims->of[g][row];
+        claims->row[row].allocated |= claim->allocated || claim->context;
+        if (!claim->context && !(hidden && claim->allocated))
+            continue;
+        tenants++;
+        last = row;
+        unknown |= claim->unknown || !claim->context;
+    }
+    if (tenants == 0 && claims->sm_permille[g] > 0)
+        add_claim(claims, NOBODY, claims->sm_permille[g]);
+    else if (tenants == 1 && unknown)
+        add_claim(claims, last, claims->sm_permille[g]);
+    else if (unknown)
+        add_claim(claims, NOBODY, claims->sm_permille[g]);
+    for (size_t row = 0; row < HEC_SHARES_ROWS_MAX && !unknown; row++)
+        if (claims->of[g][row].context)
+            add_claim(claims, row, claims->of[g][row].sm_permille);
+}
+
+/* Integers of total in the proportion of weights that are not all 0, by largest remainders. */
+static void apportion(int64_t total, const double weight[HEC_SHARES_ROWS_MAX], int64_t out[HEC_SHARES_ROWS_MAX]) {
+    double sum = 0, rest[HEC_SHARES_ROWS_MAX];
+    int64_t left = total;
+    for (size_t i = 0; i < HEC_SHARES_ROWS_MAX; i++)
+        sum += weight[i];
+    for (size_t i = 0; i < HEC_SHARES_ROWS_MAX; i++) {
+        double share = (double)total * (weight[i] / sum);
+        out[i] = (int64_t)share < left ? (int64_t)share : left;
+        rest[i] = weight[i] > 0 ? share - (double)out[i] : -1;
+        left -= out[i];
+    }
+    while (left > 0) {
+        size_t largest = 0;
+        for (size_t i = 1; i < HEC_SHARES_ROWS_MAX; i++)
+            if (rest[i] > rest[largest])
+                largest = i;
+        int64_t more = rest[largest] > 1 ? (int64_t)rest[largest] : 1; /* above 1 only where a double is too short */
+        more = more < left ? more : left;
+        out[largest] += more;
+        rest[largest] -= (double)more;
+        left -= more;
+    }
+}
+
+static void give(struct hec_shares *shares, enum hec_shares_part part, int64_t total_uj,
+                 const double weight[HEC_SHARES_ROWS_MAX], int64_t out[HEC_SHARES_ROWS_MAX]) {
+    apportion(total_uj, weight, out);
+    for (size_t i = 0; i < shares->count; i++)
+        shares->rows[i].uj[i == NOBODY && part == HEC_SHARES_ACTIVE ? HEC_SHARES_UNATTRIBUTED : part] += out[i];
+}
+
+static void give_idle(struct hec_shares *shares, int64_t idle_uj, const struct claims *claims) {
+    double weight[HEC_SHARES_ROWS_MAX] = {0};
+    size_t holders = 0;
+    for (size_t row = OTHER; row < HEC_SHARES_ROWS_MAX; row++)
+        if (claims->row[row].allocated) {
+            weight[row] = 1;
+            holders++;
+        }
+    weight[NOBODY] = holders == 0;
+    give(shares, HEC_SHARES_IDLE, idle_uj, weight, (int64_t[HEC_SHARES_ROWS_MAX]){0});
+}
+
+/* The one claimant there is, or NOBODY; *count: how many there are. */
+static size_t claimants(const struct claims *claims, size_t *count, bool *unknown) {
+    size_t last = NOBODY;
+    *count = 0;
+    *unknown = false;
+    for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++)
+        if (claims->row[row].context) {
+            ++*count;
+            last = row;
+            *unknown |= claims->row[row].unknown;
+        }
+    return *count == 1 ? last : NOBODY;
+}
+
+/* Several tenants of which it is known how much each ran: by what that comes to, and what is due from before. */
+static void give_by_use(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns,
+                        const struct claims *claims) {
+    double comes_to[HEC_SHARES_ROWS_MAX], weight[HEC_SHARES_ROWS_MAX], sum = 0, weights = 0;
+    int64_t out[HEC_SHARES_ROWS_MAX];
+    for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++) {
+        comes_to[row] = claims->row[row].sm_permille * hec_draws_of(&shares->draws, row);
+        sum += comes_to[row];
+    }
+    for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++) {
+        comes_to[row] = sum > 0 ? comes_to[row] * (double)active_uj / sum : 0;
+        weight[row] = claims->row[row].context ? fmax(0, comes_to[row] + shares->due_uj[row]) : 0;
+        weights += weight[row];
+    }
+    if (!(weights > 0))
+        weight[NOBODY] = 1;
+    give(shares, HEC_SHARES_ACTIVE, active_uj, weight, out);
+    for (size_t row = OTHER; row < HEC_SHARES_ROWS_MAX; row++) {
+        double most_uj = (double)active_uj * DUE_NS / (double)duration_ns;
+        shares->due_uj[row] = fmax(-most_uj, fmin(most_uj, shares->due_uj[row] + comes_to[row] - (double)out[row]));
+    }
+}
+
+static void give_active(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns,
+                        const struct claims *claims) {
+    size_t count;
+    bool unknown;
+    size_t only = claimants(claims, &count, &unknown);
+    if (count > 1 && !unknown) {
+        give_by_use(shares, active_uj, duration_ns, claims);
+        return;
+    }
+    double weight[HEC_SHARES_ROWS_MAX] = {0};
+    weight[only] = 1;
+    give(shares, HEC_SHARES_ACTIVE, active_uj, weight, (int64_t[HEC_SHARES_ROWS_MAX]){0});
+}
+
+static void learn(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns, const struct claims *claims) {
+    double permille[HEC_SHARES_ROWS_MAX];
+    size_t count;
+    bool unknown;
+    claimants(claims, &count, &unknown);
+    if (unknown || count == 0 || claims->row[NOBODY].context ||
+        (hec_floor_mw(&shares->held) < 0 && hec_floor_mw(&shares->free) < 0)) {
+        hec_draws_break(&shares->draws);
+        return;
+    }
+    for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++)
+        permille[row] = claims->row[row].sm_permille;
+    hec_draws_add(&shares->draws, active_uj, duration_ns, permille);
+    for (size_t row = NAMED; row < shares->count; row++)
+        shares->rows[row].mw_a_permille = shares->draws.mean[row];
+}
+
+static bool no_kernel(const struct hec_shares_interval *interval) {
+    bool known = interval->busy_permille == 0 || (interval->busy_permille < 0 && interval->instance_count > 0);
+    for (size_t i = 0; i < interval->holder_count; i++)
+        if (interval->holders[i].sm_permille > 0)
+            return false;
+    for (size_t i = 0; i < interval->instance_count; i++)
+        if (interval->instances[i].sm_permille != 0 && interval->busy_permille != 0)
+            return false;
+    return known && interval->busy_permille <= 0;
+}
+
+/* How much of the increment is what the device draws anyway. */
+static int64_t idle_of(struct hec_shares *shares, const struct hec_shares_interval *interval, bool idle, bool held) {
+    int64_t energy_uj = interval->energy_mj * 1000;
+    int64_t floor_mw = hec_floor_mw(held ? &shares->held : &shares->free);
+    if (floor_mw < 0 && held && !idle)
+        floor_mw = hec_floor_mw(&shares->free); /* a context adds to it */
+    if (floor_mw < 0)
+        return idle ? energy_uj : 0;
+    double floor_uj = (double)floor_mw * (double)interval->duration_ns * UJ_A_MW_NS;
+    if (idle) {
+        shares->idle_owed_uj = 0;
+        return (double)energy_uj <= ABOVE_FLOOR * floor_uj ? energy_uj : (int64_t)floor_uj;
+    }
+    int64_t owed_uj = shares->idle_owed_uj + (int64_t)floor_uj;
+    int64_t idle_uj = owed_uj < energy_uj ? owed_uj : energy_uj;
+    int64_t most_uj = (int64_t)((double)floor_mw * (double)OWED_MAX_NS * UJ_A_MW_NS);
+    shares->idle_owed_uj = owed_uj - idle_uj < most_uj ? owed_uj - idle_uj : most_uj;
+    return idle_uj;
+}
+
+static void add_unobserved(struct hec_shares *shares, int64_t energy_uj) {
+    shares->rows[NOBODY].uj[HEC_SHARES_UNATTRIBUTED] += energy_uj;
+    hec_draws_break(&shares->draws);
+    shares->idle_before = false;
+    shares->idle_owed_uj = 0;
+}
+
+int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *interval) {
+    int64_t energy_uj;
+    if (interval->energy_mj < 0 || interval->duration_ns < 0 ||
+        __builtin_mul_overflow(interval->energy_mj, 1000, &energy_uj) ||
+        __builtin_add_overflow(shares->total_uj, energy_uj, &(int64_t){0}))
+        return HEC_ERR_USAGE;
+    shares->total_uj += energy_uj;
+    if (!interval->observed || interval->duration_ns == 0) {
+        add_unobserved(shares, energy_uj);
+        return HEC_OK;
+    }
+    struct claims claims = {0};
+    gather(shares, interval, &claims);
+    for (size_t g = 0; g < claims.groups; g++)
+        settle_group(&claims, g);
+    bool idle = no_kernel(interval), held = claims.any_context || !idle;
+    int64_t idle_uj = idle_of(shares, interval, idle, held);
+    if (idle && shares->idle_before && held == shares->held_before)
+        hec_floor_add(held ? &shares->held : &shares->free, energy_uj, interval->duration_ns);
+    shares->idle_before = idle;
+    shares->held_before = held;
+    give_idle(shares, idle_uj, &claims);
+    give_active(shares, energy_uj - idle_uj, interval->duration_ns, &claims);
+    learn(shares, energy_uj - idle_uj, interval->duration_ns, &claims);
+    return HEC_OK;
+}
+
+size_t hec_shares_count(const struct hec_shares *shares) {
+    return shares->count;
+}
+
+const struct hec_shares_row *hec_shares_row(const struct hec_shares *shares, size_t i) {
+    return &shares->rows[i];
+}
+
+int64_t hec_shares_total_uj(const struct hec_shares *shares) {
+    return shares->total_uj;
+}
+
+struct hec_shares_floor hec_shares_floor(const struct hec_shares *shares) {
+    return (struct hec_shares_floor){hec_floor_mw(&shares->free), hec_floor_mw(&shares->held)};
+}
+
+uint64_t hec_shares_refused(const struct hec_shares *shares) {
+    return shares->refused;
+}
+
+uint64_t hec_shares_evicted(const struct hec_shares *shares) {
+    return shares->evicted;
+}
+
+int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *row) {
+    int64_t total_uj = shares->total_uj;
+    for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+        if (row->uj[part] < 0 || __builtin_add_overflow(total_uj, row->uj[part], &total_uj))
+            return HEC_ERR_CORRUPT;
+    size_t i = find_row(shares, &row->tenant);
+    if (i == shares->count)
+        i = shares->count < HEC_SHARES_ROWS_MAX ? shares->count++ : ENDED;
+    struct hec_shares_row *here = &shares->rows[i];
+    if (i >= NAMED) {
+        here->tenant = row->tenant;
+        here->held_ns = row->held_ns;
+        hec_draws_set(&shares->draws, i, row->mw_a_permille);
+        here->mw_a_permille = shares->draws.mean[i];
+    }
+    for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+        here->uj[part] += row->uj[part];
+    shares->total_uj = total_uj;
+    return HEC_OK;
+}
+
+void hec_shares_restore_floor(struct hec_shares *shares, struct hec_shares_floor floor) {
+    hec_floor_set(&shares->free, floor.free_mw);
+    hec_floor_set(&shares->held, floor.held_mw);
+}

@@ -1,0 +1,242 @@
+/* Shares of a device's joules: sums, rows that come and go, the floor. Their error is in test_agent_shares_truth.c. */
+#include "agent/shares.h"
+#include "base/error.h"
+#include "bench/uniform.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND HEC_NS_PER_S
+
+static struct hec_tenant named(const char *command) {
+    struct hec_tenant tenant = {.user = "ann"};
+    snprintf(tenant.command, sizeof tenant.command, "%s", command);
+    return tenant;
+}
+
+static const struct hec_shares_row *row_of(const struct hec_shares *shares, const char *command) {
+    for (size_t i = 0; i < hec_shares_count(shares); i++)
+        if (strcmp(hec_shares_row(shares, i)->tenant.command, command) == 0)
+            return hec_shares_row(shares, i);
+    return NULL;
+}
+
+static int64_t sum_of(const struct hec_shares *shares) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < hec_shares_count(shares); i++)
+        for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+            sum += hec_shares_row(shares, i)->uj[part];
+    return sum;
+}
+
+/* `seconds` of intervals of 1 s at so many watts; sm_permille < 0: unknown. */
+static void play(struct hec_shares *shares, int seconds, int watts, int busy_permille,
+                 const struct hec_shares_holder *holders, size_t count) {
+    static int64_t now_ns;
+    for (int i = 0; i < seconds; i++) {
+        now_ns += SECOND;
+        struct hec_shares_interval interval = {.end_ns = now_ns,
+                                               .duration_ns = SECOND,
+                                               .energy_mj = watts * INT64_C(1000),
+                                               .observed = true,
+                                               .busy_permille = busy_permille,
+                                               .holders = holders,
+                                               .holder_count = count};
+        assert_int_equal(hec_shares_add(shares, &interval), HEC_OK);
+        assert_int_equal(sum_of(shares), hec_shares_total_uj(shares));
+    }
+}
+
+static void floor_is_measured_and_idle_belongs_to_holders(void **state) {
+    (void)state;
+    struct hec_shares *shares;
+    assert_int_equal(hec_shares_create(&shares), HEC_OK);
+    struct hec_tenant a = named("a"), b = named("b");
+    struct hec_shares_holder both[] = {{&a, true, HEC_SHARES_WHOLE, 0}, {&b, true, HEC_SHARES_WHOLE, 0}};
+
+    /* busy from the start: no floor, and nothing is called idle */
+    both[0].sm_permille = 500;
+    both[1].sm_permille = 250;
+    play(shares, 10, 600, 900, both, 2);
+    assert_int_equal(hec_shares_floor(shares).held_mw, HEC_SHARES_UNKNOWN);
+    assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_ACTIVE], INT64_C(4000000000));
+    assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_ACTIVE], INT64_C(2000000000));
+
+    /* no kernel: all is idle, in equal parts, and after some seconds that agree the floor is known */
+    both[0].sm_permille = both[1].sm_permille = 0;
+    play(shares, 12, 120, 0, both, 2);
+    assert_int_equal(hec_shares_floor(shares).held_mw, 120000);
+    assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_IDLE], INT64_C(720000000));
+    assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_IDLE], INT64_C(720000000));
+
+    both[0].sm_permille = 500;
+    play(shares, 10, 520, 500, both, 2);
+    assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_ACTIVE], INT64_C(8000000000));
+    assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_ACTIVE], INT64_C(2000000000));
+    assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_IDLE], INT64_C(1320000000));
+
+    /* nobody holds it: idle of nobody, with a floor of its own */
+    play(shares, 12, 80, 0, NULL, 0);
+    assert_int_equal(hec_shares_floor(shares).free_mw, 80000);
+    assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_IDLE], INT64_C(960000000));
+    /* and if it works, nobody knows for whom */
+    play(shares, 10, 620, 900, NULL, 0);
+    assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_UNATTRIBUTED], INT64_C(5000000000));
+    hec_shares_free(shares);
+}
+
+static void what_nobody_can_say_is_unattributed(void **state) {
+    (void)state;
+    struct hec_shares *shares;
+    assert_int_equal(hec_shares_create(&shares), HEC_OK);
+    struct hec_tenant a = named("a"), b = named("b"), pod = {.pod = "p", .pod_namespace = "n"};
+    struct hec_shares_holder holders[] = {{&a, true, HEC_SHARES_WHOLE, HEC_SHARES_UNKNOWN},
+                                          {&b, true, HEC_SHARES_WHOLE, 400}};
+    play(shares, 1, 100, HEC_SHARES_UNKNOWN, holders, 2); /* one of two is unknown */
+    assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_UNATTRIBUTED], 100000000);
+    play(shares, 1, 100, HEC_SHARES_UNKNOWN, holders, 1); /* alone: it was it, whatever it did */
+    assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_ACTIVE], 100000000);
+    struct hec_shares_holder given[] = {{&pod, false, HEC_SHARES_WHOLE, 0}, {&b, true, HEC_SHARES_WHOLE, 400}};
+    play(shares, 1, 100, 500, given, 1); /* busy, and no process to be seen: the pod that it was given to */
+    assert_int_equal(row_of(shares, "")->uj[HEC_SHARES_UNATTRIBUTED], 100000000);
+    assert_int_equal(hec_shares_row(shares, hec_shares_count(shares) - 1)->uj[HEC_SHARES_ACTIVE], 100000000);
+    play(shares, 1, 100, 500, given, 2); /* a process is there: the pod did not run */
+    assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_ACTIVE], 100000000);
+    struct hec_shares_interval blind = {
+        .end_ns = 1, .duration_ns = SECOND, .energy_mj = 5, .holders = holders, .holder_count = 2};
+    assert_int_equal(hec_shares_add(shares, &blind), HEC_OK);
+    assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_UNATTRIBUTED], 100005000);
+    blind.energy_mj = -1;
+    assert_int_equal(hec_shares_add(shares, &blind), HEC_ERR_USAGE);
+    blind.energy_mj = INT64_MAX / 1000 + 1;
+    assert_int_equal(hec_shares_add(shares, &blind), HEC_ERR_USAGE);
+    assert_int_equal(sum_of(shares), hec_shares_total_uj(shares));
+    hec_shares_free(shares);
+}
+
+static void instances_are_divided_by_what_they_did(void **state) {
+    (void)state;
+    struct hec_shares *shares;
+    assert_int_equal(hec_shares_create(&shares), HEC_OK);
+    struct hec_tenant a = named("a"), b = named("b"), c = named("c");
+    struct hec_shares_holder holders[] = {{&a, true, 1, HEC_SHARES_UNKNOWN},
+                                          {&b, true, 2, HEC_SHARES_UNKNOWN},
+                                          {&c, true, 3, HEC_SHARES_UNKNOWN},
+                                          {&a, true, 3, HEC_SHARES_UNKNOWN}};
+    struct hec_shares_instance instances[] = {{1, 300}, {2, 100}, {3, 100}};
+    struct hec_shares_interval interval = {.end_ns = SECOND,
+                                           .duration_ns = SECOND,
+                                           .energy_mj = 100,
+                                           .observed = true,
+                                           .busy_permille = HEC_SHARES_UNKNOWN,
+                                           .holders = holders,
+                                           .holder_count = 4,
+                                           .instances = instances,
+                                           .instance_count = 3};
+    assert_int_equal(hec_shares_add(shares, &interval), HEC_OK);
+    assert_int_equal(row_of(shares, "a")->uj[HEC_SHARES_ACTIVE], 60000);
+    assert_int_equal(row_of(shares, "b")->uj[HEC_SHARES_ACTIVE], 20000);
+    assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_UNATTRIBUTED], 20000); /* of a and c: who knows */
+    instances[1].sm_permille = HEC_SHARES_UNKNOWN;
+    assert_int_equal(hec_shares_add(shares, &interval), HEC_OK);
+    assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_UNATTRIBUTED], 120000);
+    for (int i = 0; i < 3; i++)
+        instances[i].sm_permille = 0;
+    assert_int_equal(hec_shares_add(shares, &interval), HEC_OK);
+    assert_int_equal(row_of(shares, "c")->uj[HEC_SHARES_IDLE],
+                     33333 + (row_of(shares, "c")->uj[HEC_SHARES_IDLE] > 33333));
+    assert_int_equal(sum_of(shares), 300000);
+    hec_shares_free(shares);
+}
+
+struct seen {
+    struct hec_tenant tenant;
+    int64_t uj[HEC_SHARES_PART_COUNT];
+};
+
+/* Tenants without end, more at a time than there is room for, anything as utilisation: no row that stays ever falls, and no
+ * tenant has two rows. */
+static void no_row_falls_and_no_joule_is_lost(void **state) {
+    (void)state;
+    struct hec_shares *shares;
+    assert_int_equal(hec_shares_create(&shares), HEC_OK);
+    static struct seen before[HEC_SHARES_ROWS_MAX];
+    size_t before_count = 0;
+    int64_t now_ns = 0, given_mj = 0;
+    static struct hec_tenant tenants[200];
+    for (int step = 0; step < 4000; step++) {
+        struct hec_shares_holder holders[200];
+        size_t count = (size_t)(uniform() * (step % 500 < 30 ? 200 : 20));
+        int first = step / 6;
+        for (size_t i = 0; i < count; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "%d", first + (int)(uniform() * (double)(count + 1)));
+            tenants[i] = named(name);
+            holders[i] =
+                (struct hec_shares_holder){&tenants[i], uniform() < 0.9, uniform() < 0.8 ? -1 : (int)(uniform() * 12),
+                                           uniform() < 0.8 ? (int)(uniform() * 1000) : HEC_SHARES_UNKNOWN};
+        }
+        struct hec_shares_interval interval = {.duration_ns = (int64_t)(uniform() * 30e9),
+                                               .energy_mj = (int64_t)(uniform() * 7e5) - (step % 97 == 0) * 3000000,
+                                               .observed = uniform() < 0.97,
+                                               .busy_permille = uniform() < 0.3 ? 0 : (int)(uniform() * 1000),
+                                               .holders = holders,
+                                               .holder_count = count};
+        interval.end_ns = now_ns += interval.duration_ns;
+        if (hec_shares_add(shares, &interval) == HEC_OK)
+            given_mj += interval.energy_mj;
+        assert_int_equal(sum_of(shares), given_mj * 1000);
+        assert_int_equal(hec_shares_total_uj(shares), given_mj * 1000);
+        assert_true(hec_shares_count(shares) <= HEC_SHARES_ROWS_MAX);
+        for (size_t i = 0; i < hec_shares_count(shares); i++) {
+            const struct hec_shares_row *row = hec_shares_row(shares, i);
+            for (size_t j = 0; j < i; j++)
+                assert_false(hec_tenant_equal(&row->tenant, &hec_shares_row(shares, j)->tenant));
+            for (size_t j = 0; j < before_count; j++)
+                for (int part = 0; part < HEC_SHARES_PART_COUNT && hec_tenant_equal(&before[j].tenant, &row->tenant);
+                     part++)
+                    assert_true(row->uj[part] >= before[j].uj[part]);
+        }
+        before_count = hec_shares_count(shares);
+        for (size_t i = 0; i < before_count; i++) {
+            before[i].tenant = hec_shares_row(shares, i)->tenant;
+            memcpy(before[i].uj, hec_shares_row(shares, i)->uj, sizeof before[i].uj);
+        }
+    }
+    assert_true(hec_shares_evicted(shares) > 100);
+    assert_true(hec_shares_refused(shares) > 100);
+    assert_true(row_of(shares, "(other)")->uj[HEC_SHARES_ACTIVE] > 0);
+    assert_true(row_of(shares, "(ended)")->uj[HEC_SHARES_ACTIVE] > 0);
+
+    struct hec_shares *again;
+    assert_int_equal(hec_shares_create(&again), HEC_OK);
+    for (size_t i = 0; i < before_count; i++)
+        assert_int_equal(hec_shares_restore(again, hec_shares_row(shares, i)), HEC_OK);
+    hec_shares_restore_floor(again, hec_shares_floor(shares));
+    assert_int_equal(hec_shares_count(again), before_count);
+    assert_int_equal(sum_of(again), given_mj * 1000);
+    assert_int_equal(hec_shares_floor(again).held_mw, hec_shares_floor(shares).held_mw);
+    struct hec_shares_row more = {.tenant = named("one more"), .uj = {7, 0, 0}}, bad = {.uj = {5, -1, 0}};
+    assert_int_equal(hec_shares_restore(again, &more), HEC_OK);
+    assert_int_equal(hec_shares_restore(again, &bad), HEC_ERR_CORRUPT);
+    assert_int_equal(sum_of(again), given_mj * 1000 + 7);
+    assert_int_equal(row_of(again, "(ended)")->uj[HEC_SHARES_ACTIVE],
+                     row_of(shares, "(ended)")->uj[HEC_SHARES_ACTIVE] + 7);
+    hec_shares_free(again);
+    hec_shares_free(shares);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floor_is_measured_and_idle_belongs_to_holders),
+        cmocka_unit_test(what_nobody_can_say_is_unattributed),
+        cmocka_unit_test(instances_are_divided_by_what_they_did),
+        cmocka_unit_test(no_row_falls_and_no_joule_is_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

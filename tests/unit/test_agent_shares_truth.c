@@ -1,0 +1,199 @@
+/* How wrong are the shares? A world of its own: processes that take turns on the device in slices of 10 ms, each at its own
+ * watts, which drift; power that lags behind them; a counter with a quantum; utilisation in whole percents, on a grid of its
+ * own, noisy. A process loads for some seconds before its first kernel. Truth is what each slice drew above the idle level, which drifts as well. */
+#include "agent/shares.h"
+#include "base/error.h"
+#include "bench/uniform.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SLICES_A_SECOND 100
+#define SECONDS 900
+#define PROCESSES_MAX 6
+#define WORLDS 60
+
+struct process {
+    struct hec_tenant tenant;
+    double watts;        /* above the idle level, while it runs */
+    double duty, period; /* it wants the device for this part of each period (s), in bursts */
+    double phase;
+    double from, loads, until;            /* s: when it comes, for how long it loads, when it ends */
+    double truth, shared, by_utilisation; /* J */
+    double slices;
+    int permille; /* as the driver says, of its last second */
+};
+
+struct world {
+    struct process processes[PROCESSES_MAX];
+    int count;
+    double free_watts, held_watts; /* idle */
+    double lag;                    /* s, of the power behind the work */
+};
+
+static struct world drawn_world(int number) {
+    struct world world = {
+        .count = 2 + (int)(uniform() * (PROCESSES_MAX - 1)), .free_watts = 60 + 40 * uniform(), .lag = 0.3 * uniform()};
+    world.held_watts = world.free_watts + 20 + 30 * uniform();
+    for (int i = 0; i < world.count; i++) {
+        struct process *process = &world.processes[i];
+        *process = (struct process){.watts = 100 + 480 * uniform(),
+                                    .duty = 0.1 + 0.9 * uniform(),
+                                    .period = exp(log(0.2) + uniform() * log(300)),
+                                    .phase = 1000 * uniform(),
+                                    .loads = 8 + 12 * uniform(),
+                                    .from = number % 3 ? 30 + 200 * uniform() : 30,
+                                    .until = number % 3 ? SECONDS - 300 * uniform() : SECONDS};
+        snprintf(process->tenant.command, sizeof process->tenant.command, "p%d", i);
+        snprintf(process->tenant.user, sizeof process->tenant.user, "u");
+    }
+    return world;
+}
+
+static bool wants(const struct process *process, double t) {
+    return t >= process->from + process->loads && t < process->until &&
+           fmod(t + process->phase, process->period) < process->duty * process->period;
+}
+
+/* The process that runs in this slice; NULL: none. In turns. */
+static struct process *running(struct world *world, double t, int *turn) {
+    for (int i = 0; i < world->count; i++) {
+        int next = (*turn + 1 + i) % world->count;
+        if (wants(&world->processes[next], t)) {
+            *turn = next;
+            return &world->processes[next];
+        }
+    }
+    return NULL;
+}
+
+static void play(struct world *world, struct hec_shares *shares) {
+    double joules = 0, above = 0, counter = 0, taken = 0, t_counter = -0.1 * uniform(), busy = 0, t_util = -uniform();
+    double last_s = 0, next_s = 1;
+    int turn = 0, busy_permille = 0;
+    int64_t given_mj = 0;
+    for (int slice = 0; slice < SECONDS * SLICES_A_SECOND; slice++) {
+        double t = (double)slice / SLICES_A_SECOND, step = 1.0 / SLICES_A_SECOND;
+        bool held = false;
+        for (int i = 0; i < world->count; i++)
+            held |= t >= world->processes[i].from && t < world->processes[i].until;
+        struct process *process = running(world, t, &turn);
+        double drift = 1 + 0.05 * sin(t / 40),
+               idle = (held ? world->held_watts : world->free_watts) * (1 + 0.02 * sin(t / 100));
+        double watts = process ? process->watts * drift : 0;
+        above += (watts - above) * fmin(1, step / (world->lag + step));
+        joules += (idle + above) * step;
+        if (process) {
+            process->truth += watts * step;
+            process->slices++;
+            busy++;
+        }
+        if (t - t_counter >= 0.09994) { /* the counter's value becomes current */
+            t_counter += 0.09994;
+            counter = joules;
+        }
+        if (t - t_util >= 1) { /* the driver's utilisation, of the last second */
+            t_util += 1;
+            busy_permille = (int)(1000 * busy / SLICES_A_SECOND);
+            busy = 0;
+            for (int i = 0; i < world->count; i++) {
+                double percent = 100 * world->processes[i].slices / SLICES_A_SECOND;
+                percent += percent > 0 ? 2 * uniform() - 1 : 0;
+                world->processes[i].permille = 10 * (int)fmin(100, fmax(0, round(percent)));
+                world->processes[i].slices = 0;
+            }
+        }
+        if (t < next_s)
+            continue;
+        struct hec_shares_holder holders[PROCESSES_MAX];
+        struct process *of[PROCESSES_MAX];
+        size_t count = 0;
+        double sum = 0;
+        for (int i = 0; i < world->count; i++)
+            if (last_s < world->processes[i].until && t >= world->processes[i].from) {
+                of[count] = &world->processes[i];
+                sum += of[count]->permille;
+                holders[count++] = (struct hec_shares_holder){&world->processes[i].tenant, true, HEC_SHARES_WHOLE,
+                                                              world->processes[i].permille};
+            }
+        int64_t now_mj = (int64_t)(counter * 1000);
+        struct hec_shares_interval interval = {.end_ns = (int64_t)(t * 1e9),
+                                               .duration_ns = (int64_t)((t - last_s) * 1e9),
+                                               .energy_mj = now_mj - given_mj,
+                                               .observed = true,
+                                               .busy_permille = busy_permille,
+                                               .holders = holders,
+                                               .holder_count = count};
+        assert_int_equal(hec_shares_add(shares, &interval), HEC_OK);
+        given_mj = now_mj;
+        double active = counter - taken - world->held_watts * (t - last_s); /* what plain utilisation would say */
+        for (size_t i = 0; i < count && sum > 0; i++)
+            of[i]->by_utilisation += fmax(0, active) * of[i]->permille / sum;
+        taken = counter;
+        last_s = t;
+        next_s = t + 1 + 0.01 * uniform();
+    }
+    assert_int_equal(hec_shares_total_uj(shares), given_mj * 1000);
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void shares_are_near_the_truth(void **state) {
+    (void)state;
+    static double wrong[WORLDS * PROCESSES_MAX], plain[WORLDS * PROCESSES_MAX], moved[WORLDS], floors[WORLDS];
+    int processes = 0;
+    for (int number = 0; number < WORLDS; number++) {
+        struct world world = drawn_world(number);
+        struct hec_shares *shares;
+        assert_int_equal(hec_shares_create(&shares), HEC_OK);
+        play(&world, shares);
+        double total = 0, away = 0;
+        int64_t sum = 0;
+        for (size_t i = 0; i < hec_shares_count(shares); i++) {
+            const struct hec_shares_row *row = hec_shares_row(shares, i);
+            for (int p = 0; p < world.count; p++)
+                if (hec_tenant_equal(&row->tenant, &world.processes[p].tenant))
+                    world.processes[p].shared = (double)row->uj[HEC_SHARES_ACTIVE] * 1e-6;
+            for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+                sum += row->uj[part];
+        }
+        assert_int_equal(sum, hec_shares_total_uj(shares));
+        for (int p = 0; p < world.count; p++) {
+            struct process *process = &world.processes[p];
+            total += process->truth;
+            away += fabs(process->shared - process->truth) / 2;
+            wrong[processes] = fabs(process->shared / process->truth - 1);
+            plain[processes++] = fabs(process->by_utilisation / process->truth - 1);
+        }
+        moved[number] = away / total;
+        floors[number] = fabs((double)hec_shares_floor(shares).free_mw / 1000 / world.free_watts - 1);
+        hec_shares_free(shares);
+    }
+    qsort(wrong, (size_t)processes, sizeof *wrong, ascending);
+    qsort(plain, (size_t)processes, sizeof *plain, ascending);
+    qsort(moved, WORLDS, sizeof *moved, ascending);
+    qsort(floors, WORLDS, sizeof *floors, ascending);
+    printf("joules of %d processes in %d worlds: off by %.1f %% (median), %.1f %% (90 in 100), %.1f %% (worst); "
+           "by utilisation alone %.1f, %.1f, %.1f %%; joules given to others: %.1f %% (median), %.1f %% (worst); "
+           "floor off by %.1f %% (worst)\n",
+           processes, WORLDS, 100 * wrong[processes / 2], 100 * wrong[processes * 9 / 10], 100 * wrong[processes - 1],
+           100 * plain[processes / 2], 100 * plain[processes * 9 / 10], 100 * plain[processes - 1],
+           100 * moved[WORLDS / 2], 100 * moved[WORLDS - 1], 100 * floors[WORLDS - 1]);
+    assert_true(wrong[processes / 2] < 0.10);
+    assert_true(moved[WORLDS / 2] < 0.05);
+    assert_true(floors[WORLDS - 1] < 0.05);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shares_are_near_the_truth)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
