@@ -8,7 +8,7 @@
 #define BLOCK_NS (5 * HEC_NS_PER_S) /* the driver's utilisation is of up to a second ago: a fifth of a block at most */
 #define SPREAD 0.6                  /* of a tenant's figure around the usual, before anything is known of it */
 #define NOISE 0.10       /* of a block's power: what utilisation in whole percents and of another time makes */
-#define WANDERS 0.02     /* of the usual, a block: programs change */
+#define KEEPS 0.999      /* a block: what is known fades back to the usual, as programs change (half in an hour) */
 #define LEAST 0.05       /* of the usual: nothing runs for nothing */
 #define MEMORY 100       /* blocks over which the usual is averaged */
 #define IDLE_PERMILLE 20 /* a block with less says nothing */
@@ -34,9 +34,22 @@ double hec_draws_of(const struct hec_draws *draws, size_t i) {
     return draws->mean[i] > 0 ? draws->mean[i] : draws->usual > 0 ? draws->usual : 1;
 }
 
+/* Of directions that nothing is seen of, no more than was assumed at first is ever in doubt. */
+static void fade(struct hec_draws *draws, double variance) {
+    for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
+        if (!(draws->mean[i] > 0))
+            continue;
+        draws->mean[i] += (1 - KEEPS) * (draws->usual - draws->mean[i]);
+        for (size_t j = 0; j < HEC_DRAWS_MAX; j++)
+            draws->covariance[i][j] *= KEEPS * KEEPS;
+        draws->covariance[i][i] += (1 - KEEPS * KEEPS) * variance;
+    }
+}
+
 /* One step of the filter: x is the mean utilisation of the block, y its power. */
 static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y) {
     double usual = draws->usual, spread = SPREAD * usual, through[HEC_DRAWS_MAX], predicted = 0, variance = 0;
+    fade(draws, spread * spread);
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         if (!(x[i] > 0))
             continue;
@@ -44,7 +57,6 @@ static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y
             draws->mean[i] = usual;
             draws->covariance[i][i] = spread * spread;
         }
-        draws->covariance[i][i] += WANDERS * usual * WANDERS * usual;
         predicted += draws->mean[i] * x[i];
     }
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {

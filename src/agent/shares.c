@@ -270,8 +270,7 @@ static void learn(struct hec_shares *shares, int64_t active_uj, int64_t duration
     size_t count;
     bool unknown;
     claimants(claims, &count, &unknown);
-    if (unknown || count == 0 || claims->row[NOBODY].context ||
-        (hec_floor_mw(&shares->held) < 0 && hec_floor_mw(&shares->free) < 0)) {
+    if (unknown || count == 0 || claims->row[NOBODY].context || hec_floor_mw(&shares->held) < 0) {
         hec_draws_break(&shares->draws);
         return;
     }
