@@ -1,0 +1,250 @@
+#include "agent/identity.h"
+
+#include "agent/cgroup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "observe/procfs/file.h"
+#include "observe/procfs/parse.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEPT_MAX 256 /* one place a pid, by its last bits */
+#define KEPT_NS (60 * HEC_NS_PER_S)
+#define TEXT_MAX 65536 /* of a file of /proc; an environment may be longer, what is behind is not seen */
+#define FIRST_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO of Linux */
+#define ENTRIES_MAX 16384                  /* of a folder that is searched */
+
+struct kept {
+    int32_t pid;
+    int64_t start_ticks, found_ns;
+    struct hec_tenant tenant;
+    bool unnamed_pod; /* only its uid is known: the holder's names are better */
+};
+
+struct hec_identity {
+    int proc;
+    struct hec_identity_options options;
+    struct kept kept[KEPT_MAX];
+    char text[TEXT_MAX];
+};
+
+int hec_identity_open(const struct hec_identity_options *options, struct hec_identity **out) {
+    struct hec_identity *identity = calloc(1, sizeof *identity);
+    if (!identity)
+        return HEC_ERR_NOMEM;
+    identity->options = *options;
+    identity->proc = open(options->proc_path ? options->proc_path : "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (identity->proc < 0) {
+        free(identity);
+        return HEC_ERR_IO;
+    }
+    *out = identity;
+    return HEC_OK;
+}
+
+void hec_identity_close(struct hec_identity *identity) {
+    if (identity)
+        close(identity->proc);
+    free(identity);
+}
+
+const char *hec_identity_proof(const char *proc_path) {
+    char path[512], link[64] = "";
+    snprintf(path, sizeof path, "%s/self/ns/pid", proc_path ? proc_path : "/proc");
+    ssize_t length = readlink(path, link, sizeof link - 1);
+    return length > 0 && strcmp(link, FIRST_NAMESPACE) == 0 ? NULL : "/dev/nvidia";
+}
+
+/* Has it a file open whose name begins so? */
+static bool holds_device(int process, const char *prefix) {
+    int fd = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    bool found = false;
+    if (!folder) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    int left = ENTRIES_MAX;
+    for (struct dirent *entry = readdir(folder); entry && !found && left-- > 0; entry = readdir(folder)) {
+        char name[256];
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, name, sizeof name - 1);
+        name[length > 0 ? length : 0] = '\0';
+        found = strncmp(name, prefix, strlen(prefix)) == 0;
+    }
+    closedir(folder);
+    return found;
+}
+
+/* Names of Kubernetes: lower case, digits, '-' and '.'; never empty. */
+static bool take_name(char *out, size_t size, const char *text, size_t length) {
+    if (length == 0 || length >= size)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!islower((unsigned char)text[i]) && !isdigit((unsigned char)text[i]) && text[i] != '-' && text[i] != '.')
+            return false;
+    memcpy(out, text, length);
+    out[length] = '\0';
+    return true;
+}
+
+/* POD_NAMESPACE_CONTAINER-ID.log */
+static bool take_log_name(const char *name, const char *id, struct hec_tenant *out) {
+    size_t length = strlen(name), tail = 1 + HEC_CONTAINER_ID + strlen(".log");
+    if (length <= tail || name[length - tail] != '-' || memcmp(name + length - tail + 1, id, HEC_CONTAINER_ID) != 0 ||
+        strcmp(name + length - 4, ".log") != 0)
+        return false;
+    const char *first = strchr(name, '_'), *second = first ? strchr(first + 1, '_') : NULL;
+    struct hec_tenant found = {0};
+    if (!second || !take_name(found.pod, sizeof found.pod, name, (size_t)(first - name)) ||
+        !take_name(found.pod_namespace, sizeof found.pod_namespace, first + 1, (size_t)(second - first - 1)) ||
+        !take_name(found.container, sizeof found.container, second + 1, (size_t)(name + length - tail - second - 1)))
+        return false;
+    *out = found;
+    return true;
+}
+
+static bool find_container(const struct hec_identity *identity, const char *id, struct hec_tenant *out) {
+    const char *path = identity->options.containers_path;
+    DIR *folder = opendir(path ? path : "/var/log/containers");
+    bool found = false;
+    int left = ENTRIES_MAX;
+    if (!folder)
+        return false;
+    for (struct dirent *entry = readdir(folder); entry && !found && left-- > 0; entry = readdir(folder))
+        found = take_log_name(entry->d_name, id, out);
+    closedir(folder);
+    return found;
+}
+
+static void take_user(const struct hec_identity *identity, int64_t uid, char out[33]) {
+    const char *path = identity->options.passwd_path;
+    FILE *file = fopen(path ? path : "/etc/passwd", "re");
+    snprintf(out, 33, "%lld", (long long)uid);
+    if (!file)
+        return;
+    for (struct passwd *entry = fgetpwent(file); entry; entry = fgetpwent(file))
+        if ((int64_t)entry->pw_uid == uid) {
+            hec_text_clean(out, 33, entry->pw_name, strlen(entry->pw_name), true);
+            break;
+        }
+    fclose(file);
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The program; of Python the script or the module, which says more. arguments: each ends with NUL, the last at `end`. */
+static void take_command(const char *arguments, const char *end, const char *name, char out[33]) {
+    const char *shown = name;
+    if (arguments < end && strncmp(base_name(arguments), "python", 6) == 0)
+        for (const char *at = arguments + strlen(arguments) + 1; at < end; at += strlen(at) + 1) {
+            if (strcmp(at, "-c") == 0)
+                break;
+            bool module = strcmp(at, "-m") == 0 && at + 3 < end;
+            if (*at == '-' && !module)
+                continue;
+            shown = module ? at + 3 : base_name(at);
+            break;
+        }
+    hec_text_clean(out, 33, *shown ? shown : name, strlen(*shown ? shown : name), true);
+}
+
+/* The number in SLURM_JOB_ID, which a step's processes have where there are no cgroups of jobs. */
+static void take_job(const char *environment, const char *end, char *out, size_t size) {
+    static const char name[] = "SLURM_JOB_ID=";
+    for (const char *at = environment; at < end; at += strlen(at) + 1) {
+        if (strncmp(at, name, sizeof name - 1) != 0)
+            continue;
+        const char *number = at + sizeof name - 1;
+        size_t length = strspn(number, "0123456789");
+        if (length > 0 && length < size && number[length] == '\0')
+            memcpy(out, number, length + 1);
+        return;
+    }
+}
+
+/* A file of the process into identity->text; its end, or text when there is none. */
+static const char *read_text(struct hec_identity *identity, int process, const char *name) {
+    ssize_t length = hec_proc_read(process, name, identity->text, sizeof identity->text);
+    if (length < 0)
+        identity->text[0] = '\0';
+    return identity->text + (length > 0 ? length : 0);
+}
+
+static bool find(struct hec_identity *identity, int process, const char *name, struct kept *kept) {
+    struct hec_tenant *tenant = &kept->tenant;
+    struct hec_cgroup cgroup;
+    if (identity->options.device_prefix && !holds_device(process, identity->options.device_prefix))
+        return false;
+    if (read_text(identity, process, "cgroup") == identity->text)
+        return false;
+    hec_cgroup_parse(identity->text, &cgroup);
+    if (cgroup.pod_uid[0]) {
+        kept->unnamed_pod = !cgroup.container[0] || !find_container(identity, cgroup.container, tenant);
+        if (kept->unnamed_pod) {
+            memcpy(tenant->pod, cgroup.pod_uid, sizeof cgroup.pod_uid);
+            snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup.container);
+        }
+        return true;
+    }
+    read_text(identity, process, "status");
+    int64_t uid = hec_proc_parse_field(identity->text, "Uid:");
+    if (uid < 0)
+        return false;
+    take_user(identity, uid, tenant->user);
+    memcpy(tenant->job, cgroup.job, sizeof cgroup.job);
+    if (!cgroup.job[0]) {
+        const char *end = read_text(identity, process, "environ");
+        take_job(identity->text, end, tenant->job, sizeof cgroup.job);
+    }
+    if (tenant->job[0])
+        return true;
+    snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup.container); /* as `docker ps` shows it */
+    const char *end = read_text(identity, process, "cmdline");
+    take_command(identity->text, end, name, tenant->command);
+    return true;
+}
+
+/* What is kept of the process, found anew when it is another one or old; NULL: it cannot be seen. */
+static const struct kept *look_up(struct hec_identity *identity, int32_t pid, int64_t now_ns) {
+    char path[16];
+    struct hec_proc_stat stat;
+    struct kept *kept = &identity->kept[(uint32_t)pid % KEPT_MAX];
+    snprintf(path, sizeof path, "%d", pid);
+    int process = pid > 0 ? openat(identity->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (process < 0)
+        return NULL;
+    read_text(identity, process, "stat");
+    bool known = hec_proc_parse_stat(identity->text, &stat);
+    bool good = known && kept->pid == pid && kept->start_ticks == stat.start_ticks && now_ns - kept->found_ns < KEPT_NS;
+    if (known && !good) {
+        *kept = (struct kept){.pid = pid, .start_ticks = stat.start_ticks, .found_ns = now_ns};
+        good = find(identity, process, stat.name, kept);
+        kept->pid = good ? pid : 0;
+    }
+    close(process);
+    return good ? kept : NULL;
+}
+
+void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct hec_tenant *holder, int64_t now_ns,
+                     struct hec_tenant *out) {
+    const struct kept *kept = look_up(identity, pid, now_ns);
+    if (holder && (!kept || kept->unnamed_pod))
+        *out = *holder;
+    else if (kept)
+        *out = kept->tenant;
+    else
+        *out = (struct hec_tenant){.user = "(unknown)"};
+}

@@ -1,0 +1,42 @@
+/* Whom a process works for: process -> cgroups -> pod and container, or Slurm job, else user and command.
+ *
+ * Everything is read below one open descriptor of /proc/PID, so that a pid that is used again meanwhile gives nothing instead of
+ * another process' names. What was found is kept by pid and start time for a minute: processes are moved between cgroups.
+ *
+ * Names of pods are not in cgroups, which have only ids. They come from the kubelet's links in /var/log/containers
+ * (POD_NAMESPACE_CONTAINER-ID.log), else from whoever holds the device alone by the kubelet (agent/kubelet.h).
+ *
+ * What may be forged: a process writes its own name and environment, so a user can call a program anything and, where Slurm makes
+ * no cgroups, claim the number of another's job; the label "user" beside it is the kernel's. */
+#ifndef HEC_AGENT_IDENTITY_H
+#define HEC_AGENT_IDENTITY_H
+
+#include "agent/tenant.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hec_identity_options {
+    const char *proc_path;       /* NULL: /proc */
+    const char *passwd_path;     /* NULL: /etc/passwd. No other source of names is asked: they may hang on a network */
+    const char *containers_path; /* NULL: /var/log/containers */
+    /* Only who has a file of this name open is believed to be the process that the driver means; NULL: all. For a pid
+     * namespace that is not the machine's first, where the driver's pids may be others' (hec_identity_proof). */
+    const char *device_prefix;
+};
+
+struct hec_identity;
+
+/* HEC_ERR_NOMEM; HEC_ERR_IO: there is no /proc. */
+int hec_identity_open(const struct hec_identity_options *options, struct hec_identity **out);
+void hec_identity_close(struct hec_identity *identity); /* NULL is fine */
+
+/* device_prefix for this process' pid namespace: "/dev/nvidia", or NULL in the first one. */
+const char *hec_identity_proof(const char *proc_path);
+
+/* holder: who holds the device (or the instance that the process uses) alone by the kubelet; NULL: nobody, or several.
+ * A process that cannot be seen is the holder's, or user="(unknown)". */
+void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct hec_tenant *holder, int64_t now_ns,
+                     struct hec_tenant *out);
+
+#endif

@@ -1,0 +1,290 @@
+/* Process -> pod, job or user: cgroup paths as runtimes make them, and a /proc of files. */
+#include "agent/cgroup.h"
+#include "agent/identity.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER_ID "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+#define UID "1a2b3c4d-0001-4002-8003-a0b0c0d0e0f0"
+#define UID_ "1a2b3c4d_0001_4002_8003_a0b0c0d0e0f0"
+#define STATIC_UID "00112233445566778899aabbccddeeff"
+
+static const struct {
+    const char *text, *pod_uid, *container, *job;
+} paths[] = {
+    /* Kubernetes: systemd and cgroupfs drivers; Docker, containerd, CRI-O; both versions */
+    {"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_ ".slice/cri-containerd-" ID ".scope\n",
+     UID, ID, ""},
+    {"0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope", UID, ID, ""},
+    {"12:pids:/kubepods/besteffort/pod" UID "/" ID "\n11:cpu,cpuacct:/kubepods/besteffort/pod" UID "/" ID "\n", UID, ID,
+     ""},
+    {"1:name=systemd:/system.slice/containerd.service/kubepods-burstable-pod" UID_ ".slice:cri-containerd:" ID, UID, ID,
+     ""},
+    {"0::/kubepods/burstable/pod" STATIC_UID "/" ID, STATIC_UID, ID, ""},
+    {"0::/docker/" OTHER_ID "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" UID_
+     ".slice/cri-containerd-" ID ".scope",
+     UID, ID, ""}, /* kind: Kubernetes in Docker */
+    {"0::/system.slice/docker-" ID ".scope", "", ID, ""},
+    {"0::/machine.slice/libpod-" ID ".scope/container", "", ID, ""},
+    /* Slurm: versions 1 and 2, with several daemons a machine */
+    {"9:devices:/slurm/uid_1000/job_42/step_0/task_0\n3:cpu:/user.slice\n", "", "", "42"},
+    {"9:devices:/slurm_node7/uid_0/job_7/step_batch", "", "", "7"},
+    {"0::/system.slice/slurmstepd.scope/job_123/step_0/user/task_0", "", "", "123"},
+    {"0::/system.slice/node7_slurmstepd.scope/job_124/step_extern/user/task_special", "", "", "124"},
+    /* neither */
+    {"0::/user.slice/user-1000.slice/session-2.scope", "", "", ""},
+    {"0::/", "", "", ""},
+    {"", "", "", ""},
+    {":", "", "", ""},
+    {"::", "", "", ""},
+    /* what a user may make below his own */
+    {"0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_1/x", "", "", ""},
+    {"0::/user.slice/user-1000.slice/user@1000.service/kubepods-pod" UID_ ".slice/crio-" ID ".scope", "", "", ""},
+    /* near misses */
+    {"0::/system.slice/slurmstepd.scope/job_12a/step_0", "", "", ""},
+    {"0::/system.slice/slurmstepd.scope/job_/step_0", "", "", ""},
+    {"0::/system.slice/slurmstepd.scope/job_123456789012345678901/step_0", "", "", ""},
+    {"0::/other/uid_1/job_5", "", "", ""},
+    {"0::/job_5", "", "", ""},
+    {"0::/kubepods/tripod" UID "/x", "", "", ""},
+    {"0::/kubepods/pod" UID "0/x", "", "", ""},
+    {"0::/kubepods/pod1a2b3c4d-0001-4002-8003-a0b0c0d0e0g0/x", "", "", ""},
+    {"0::/docker/" ID "0", "", "", ""},
+};
+
+static void cgroups_say_pod_container_and_job(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct hec_cgroup got;
+        hec_cgroup_parse(paths[i].text, &got);
+        if (strcmp(got.pod_uid, paths[i].pod_uid) != 0 || strcmp(got.container, paths[i].container) != 0 ||
+            strcmp(got.job, paths[i].job) != 0)
+            fail_msg("%s: pod '%s' container '%s' job '%s'", paths[i].text, got.pod_uid, got.container, got.job);
+    }
+}
+
+struct fixture {
+    char folder[64];
+    struct hec_identity *identity;
+};
+
+static void put(const struct fixture *fixture, const char *path, const char *bytes, size_t length) {
+    char full[512];
+    snprintf(full, sizeof full, "%s/%s", fixture->folder, path);
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void put_folder(const struct fixture *fixture, const char *path) {
+    char full[512];
+    snprintf(full, sizeof full, "%s/%s", fixture->folder, path);
+    assert_true(mkdir(full, 0700) == 0 || access(full, X_OK) == 0);
+}
+
+/* A process; arguments and environment hold their own NULs. */
+static void put_process(const struct fixture *fixture, int pid, int start, const char *cgroup, const char *arguments,
+                        size_t arguments_length, const char *environment, size_t environment_length) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "%d", pid);
+    put_folder(fixture, path);
+    snprintf(path, sizeof path, "%d/fd", pid);
+    put_folder(fixture, path);
+    snprintf(path, sizeof path, "%d/stat", pid);
+    snprintf(text, sizeof text, "%d (wor) ker) S 1 1 1 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 %d 1000 100 0 0\n", pid, start);
+    put(fixture, path, text, strlen(text));
+    snprintf(path, sizeof path, "%d/cgroup", pid);
+    put(fixture, path, cgroup, strlen(cgroup));
+    snprintf(path, sizeof path, "%d/status", pid);
+    snprintf(text, sizeof text, "Name:\tworker\nUmask:\t0022\nUid:\t1234\t1234\t1234\t1234\n");
+    put(fixture, path, text, strlen(text));
+    snprintf(path, sizeof path, "%d/cmdline", pid);
+    put(fixture, path, arguments, arguments_length);
+    snprintf(path, sizeof path, "%d/environ", pid);
+    put(fixture, path, environment, environment_length);
+}
+#define PUT(pid, start, cgroup, arguments, environment)                                                                \
+    put_process(fixture, pid, start, cgroup, arguments, sizeof arguments - 1, environment, sizeof environment - 1)
+
+static int set_up(void **state) {
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    snprintf(fixture->folder, sizeof fixture->folder, "identity.XXXXXX");
+    assert_non_null(mkdtemp(fixture->folder));
+    put_folder(fixture, "logs");
+    static const char passwd[] = "root:x:0:0::/:/bin/sh\nann:x:1234:1::/:/bin/sh\n";
+    put(fixture, "passwd", passwd, sizeof passwd - 1);
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *fixture = *state;
+    char command[128];
+    hec_identity_close(fixture->identity);
+    snprintf(command, sizeof command, "rm -r %s", fixture->folder);
+    assert_int_equal(system(command), 0);
+    free(fixture);
+    return 0;
+}
+
+static void begin(struct fixture *fixture, const char *device_prefix) {
+    static char passwd[128], logs[128];
+    snprintf(passwd, sizeof passwd, "%s/passwd", fixture->folder);
+    snprintf(logs, sizeof logs, "%s/logs", fixture->folder);
+    struct hec_identity_options options = {
+        .proc_path = fixture->folder, .passwd_path = passwd, .containers_path = logs, .device_prefix = device_prefix};
+    assert_int_equal(hec_identity_open(&options, &fixture->identity), HEC_OK);
+}
+
+static struct hec_tenant of(struct fixture *fixture, int pid, const struct hec_tenant *holder, int64_t now_ns) {
+    struct hec_tenant tenant;
+    memset(&tenant, 'x', sizeof tenant);
+    hec_identity_of(fixture->identity, pid, holder, now_ns, &tenant);
+    return tenant;
+}
+
+#define USERS_CGROUP "0::/user.slice/user-1234.slice/session-2.scope\n"
+
+static void processes_are_known_by_user_and_command(void **state) {
+    struct fixture *fixture = *state;
+    begin(fixture, NULL);
+    PUT(10, 1, USERS_CGROUP, "/opt/bin/solver\0--token=secret\0", "A=b\0");
+    PUT(11, 1, USERS_CGROUP, "/usr/bin/python3.11\0-u\0/home/ann/train.py\0--password\0secret\0", "");
+    PUT(12, 1, USERS_CGROUP, "python3\0-m\0torch.distributed.run\0x\0", "");
+    PUT(13, 1, USERS_CGROUP, "python3\0-c\0import secret\0", "");
+    PUT(14, 1, USERS_CGROUP, "", "");
+    PUT(15, 1, "0::/system.slice/docker-" ID ".scope\n", "a\0", "");
+    PUT(16, 1, USERS_CGROUP, "python3\0\xff\xfe\x1b[31m\"\\\n a name that is longer than a label may be\0", "");
+    PUT(17, 1, USERS_CGROUP, "python3\0-m\0", "");
+    PUT(18, 1, USERS_CGROUP, "python3", ""); /* cut */
+    assert_string_equal(of(fixture, 10, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(fixture, 10, NULL, 0).user, "ann");
+    assert_string_equal(of(fixture, 11, NULL, 0).command, "train.py");
+    assert_string_equal(of(fixture, 12, NULL, 0).command, "torch.distributed.run");
+    assert_string_equal(of(fixture, 13, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(fixture, 14, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(fixture, 15, NULL, 0).container, "0123456789ab");
+    assert_string_equal(of(fixture, 15, NULL, 0).user, "ann");
+    assert_string_equal(of(fixture, 16, NULL, 0).command, "???[31m\"\\? a name that is longer");
+    assert_string_equal(of(fixture, 17, NULL, 0).command, "wor) ker");
+    assert_string_equal(of(fixture, 18, NULL, 0).command, "wor) ker");
+    static const int nobodys[] = {99, 0, -1};
+    for (int i = 0; i < 3; i++) {
+        struct hec_tenant none = of(fixture, nobodys[i], NULL, 0);
+        assert_string_equal(none.user, "(unknown)");
+        assert_string_equal(none.command, "");
+    }
+}
+
+static void jobs_are_known_by_cgroup_else_environment(void **state) {
+    struct fixture *fixture = *state;
+    begin(fixture, NULL);
+    PUT(20, 1, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", "a\0", "SLURM_JOB_ID=1\0");
+    PUT(21, 1, USERS_CGROUP, "a\0", "PATH=/bin\0XSLURM_JOB_ID=5\0SLURM_JOB_ID=78\0");
+    PUT(22, 1, USERS_CGROUP, "a\0", "SLURM_JOB_ID=78\"}\0");
+    PUT(23, 1, USERS_CGROUP, "a\0", "SLURM_JOB_ID=123456789012345678901\0");
+    struct hec_tenant job = of(fixture, 20, NULL, 0);
+    assert_string_equal(job.job, "77");
+    assert_string_equal(job.user, "ann");
+    assert_string_equal(job.command, "");
+    assert_string_equal(of(fixture, 21, NULL, 0).job, "78");
+    assert_string_equal(of(fixture, 22, NULL, 0).job, "");
+    assert_string_equal(of(fixture, 23, NULL, 0).job, "");
+}
+
+static void pods_are_known_by_their_logs_else_by_who_holds_the_device(void **state) {
+    struct fixture *fixture = *state;
+    begin(fixture, NULL);
+    static const char pod[] = "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n";
+    PUT(30, 1, pod, "a\0", "SLURM_JOB_ID=1\0");
+    PUT(31, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" OTHER_ID ".scope\n", "a\0", "");
+    put(fixture, "logs/train-0_ml_main-" ID ".log", "", 0);
+    put(fixture, "logs/Bad\"name_ml_main-" OTHER_ID ".log", "", 0);
+    put(fixture, "logs/short.log", "", 0);
+    struct hec_tenant holder = {.pod_namespace = "ml", .pod = "held", .container = "c"};
+    struct hec_tenant known = of(fixture, 30, &holder, 0);
+    assert_string_equal(known.pod, "train-0");
+    assert_string_equal(known.pod_namespace, "ml");
+    assert_string_equal(known.container, "main");
+    assert_string_equal(known.user, "");
+    assert_string_equal(known.job, "");
+    assert_true(
+        hec_tenant_equal(&holder, &(struct hec_tenant){.pod_namespace = "ml", .pod = "held", .container = "c"}));
+    struct hec_tenant held = of(fixture, 31, &holder, 0), unnamed = of(fixture, 31, NULL, 0),
+                      away = of(fixture, 99, &holder, 0);
+    assert_true(hec_tenant_equal(&held, &holder));
+    assert_true(hec_tenant_equal(&away, &holder));
+    assert_string_equal(unnamed.pod, UID);
+    assert_string_equal(unnamed.pod_namespace, "");
+}
+
+static void a_pid_that_is_used_again_is_somebody_else(void **state) {
+    struct fixture *fixture = *state;
+    begin(fixture, NULL);
+    PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_1/step_0\n", "a\0", "");
+    assert_string_equal(of(fixture, 40, NULL, 0).job, "1");
+    PUT(40, 1, "0::/system.slice/slurmstepd.scope/job_2/step_0\n", "a\0", "");
+    assert_string_equal(of(fixture, 40, NULL, HEC_NS_PER_S).job, "1");      /* kept: the same process */
+    assert_string_equal(of(fixture, 40, NULL, 61 * HEC_NS_PER_S).job, "2"); /* moved meanwhile */
+    PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "");
+    assert_string_equal(of(fixture, 40, NULL, 62 * HEC_NS_PER_S).job, "3"); /* another start time */
+    PUT(40 + 256, 2, "0::/system.slice/slurmstepd.scope/job_4/step_0\n", "a\0", "");
+    assert_string_equal(of(fixture, 40 + 256, NULL, 62 * HEC_NS_PER_S).job, "4"); /* the same place in the table */
+    assert_string_equal(of(fixture, 40, NULL, 62 * HEC_NS_PER_S).job, "3");
+}
+
+static void in_another_pid_namespace_only_who_has_the_device_open_is_believed(void **state) {
+    struct fixture *fixture = *state;
+    begin(fixture, "/dev/nvidia");
+    PUT(50, 1, USERS_CGROUP, "a\0", "");
+    PUT(51, 1, USERS_CGROUP, "a\0", "");
+    char path[128];
+    snprintf(path, sizeof path, "%s/51/fd/3", fixture->folder);
+    assert_int_equal(symlink("/dev/nvidia0", path), 0);
+    assert_string_equal(of(fixture, 50, NULL, 0).user, "(unknown)");
+    assert_string_equal(of(fixture, 51, NULL, 0).user, "ann");
+    put_folder(fixture, "self");
+    put_folder(fixture, "self/ns");
+    snprintf(path, sizeof path, "%s/self/ns/pid", fixture->folder);
+    assert_int_equal(symlink("pid:[4026531836]", path), 0);
+    assert_null(hec_identity_proof(fixture->folder));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("pid:[4026532000]", path), 0);
+    assert_string_equal(hec_identity_proof(fixture->folder), "/dev/nvidia");
+}
+
+static void this_process_is_known(void **state) {
+    struct fixture *fixture = *state;
+    struct hec_identity_options options = {0};
+    assert_int_equal(hec_identity_open(&options, &fixture->identity), HEC_OK);
+    struct hec_tenant tenant = of(fixture, getpid(), NULL, 0);
+    assert_true(tenant.user[0] || tenant.pod[0]);
+    assert_string_not_equal(tenant.user, "(unknown)");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cgroups_say_pod_container_and_job),
+        cmocka_unit_test_setup_teardown(processes_are_known_by_user_and_command, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(jobs_are_known_by_cgroup_else_environment, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_pid_that_is_used_again_is_somebody_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(in_another_pid_namespace_only_who_has_the_device_open_is_believed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(this_process_is_known, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
