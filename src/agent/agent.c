@@ -274,7 +274,12 @@ static int begin(struct agent *agent, struct hec_why *why) {
         err = hec_web_config_read(options->web_config, &agent->web, why);
     if (err == HEC_OK)
         err = read_fields(agent, why);
-    agent->node = hec_node_new(options->interval_ns);
+    struct hec_identity *identity = NULL;
+    if (err == HEC_OK &&
+        hec_identity_open(&(struct hec_identity_options){.device_prefix = hec_identity_proof(NULL)}, &identity) < 0)
+        hec_warn("/proc cannot be read: joules are nobody's");
+    if (err == HEC_OK)
+        agent->node = hec_node_new(options->interval_ns, identity);
     if (err == HEC_OK && !agent->node)
         err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     if (err == HEC_OK)

@@ -46,20 +46,25 @@ static int64_t newest(const struct hec_node_device *device, enum hec_metric metr
     return device->newest[metric].t_ns == INT64_MIN ? -1 : device->newest[metric].value;
 }
 
-static enum hec_agent_state state_of(const struct hec_node_device *device) {
-    if (!device->up)
-        return HEC_AGENT_STATE_UNOBSERVED;
-    if (newest(device, HEC_GPU_UTIL) > 0)
-        return HEC_AGENT_STATE_BUSY;
-    return newest(device, HEC_GPU_CONTEXTS) > 0 ? HEC_AGENT_STATE_IDLE_ALLOCATED : HEC_AGENT_STATE_IDLE_FREE;
+/* Adds to one of the states from `first` on (joules or time), and divides it where the device was busy for a part of it. */
+static void add_to_states(struct hec_node_device *device, enum hec_node_total first, int64_t amount, int64_t busy,
+                          bool observed) {
+    bool held = newest(device, HEC_GPU_CONTEXTS) > 0;
+    if (!observed) {
+        device->total[first + HEC_AGENT_STATE_UNOBSERVED] += amount;
+        return;
+    }
+    device->total[first + HEC_AGENT_STATE_BUSY] += busy;
+    device->total[first + (held ? HEC_AGENT_STATE_IDLE_ALLOCATED : HEC_AGENT_STATE_IDLE_FREE)] += amount - busy;
 }
 
 /* The time since the last call, by what the device does now. */
 static void account_time(struct hec_node_device *device, int64_t now_ns) {
-    int64_t past_ns = now_ns - device->accounted_ns;
+    int64_t past_ns = now_ns - device->accounted_ns, util = newest(device, HEC_GPU_UTIL);
     if (past_ns <= 0)
         return;
-    device->total[HEC_NODE_BUSY_NS + (int)state_of(device)] += past_ns;
+    int64_t busy_ns = util <= 0 ? 0 : util >= 1000 ? past_ns : (int64_t)((double)past_ns * (double)util / 1000);
+    add_to_states(device, HEC_NODE_BUSY_NS, past_ns, busy_ns, device->up);
     int64_t reasons = device->up ? newest(device, HEC_GPU_THROTTLE) : 0;
     for (int i = 0; i < HEC_AGENT_THROTTLES && reasons > 0; i++)
         if ((uint64_t)reasons & throttle_bits[i])
@@ -67,12 +72,80 @@ static void account_time(struct hec_node_device *device, int64_t now_ns) {
     device->accounted_ns = now_ns;
 }
 
+/* ---- joules ---- */
+
+/* Who holds the device, and how much of it each used since the last division. A process that the driver gives no utilisation
+ * of did not run, where it gives that of others. */
+static size_t list_holders(struct hec_node *node, struct hec_node_device *device, int64_t now_ns) {
+    bool told = false;
+    for (int i = 0; i < device->process_count; i++)
+        told |= device->processes[i].now.sm_util_samples > 0;
+    for (int i = 0; i < device->process_count; i++) {
+        struct hec_node_process *process = &device->processes[i];
+        int64_t sum = process->now.sm_util_sum_permille - process->util_sum;
+        int64_t samples = process->now.sm_util_samples - process->util_samples;
+        memset(&node->tenants[i], 0, sizeof node->tenants[i]);
+        if (node->identity)
+            hec_identity_of(node->identity, process->now.pid, NULL, now_ns, &node->tenants[i]);
+        node->holders[i] = (struct hec_shares_holder){
+            .tenant = &node->tenants[i],
+            .context = true,
+            .instance = HEC_SHARES_WHOLE,
+            .sm_permille = samples > 0 ? (int)(sum / samples)
+                           : told      ? 0
+                                       : HEC_SHARES_UNKNOWN,
+        };
+        process->util_sum = process->now.sm_util_sum_permille;
+        process->util_samples = process->now.sm_util_samples;
+    }
+    return (size_t)device->process_count;
+}
+
+/* The part of an increment that is above what the device draws without work, for the time in which it had none. */
+static int64_t busy_part(const struct hec_node_device *device, const struct hec_node_increment *increment, int util) {
+    struct hec_shares_floor floor = {HEC_SHARES_UNKNOWN, HEC_SHARES_UNKNOWN};
+    if (util <= 0)
+        return 0;
+    if (device->shares)
+        floor = hec_shares_floor(device->shares);
+    int64_t floor_mw = floor.held_mw != HEC_SHARES_UNKNOWN ? floor.held_mw : floor.free_mw;
+    if (floor_mw <= 0 || util >= 1000)
+        return increment->mj;
+    double idle_s = (double)(increment->end_ns - increment->begin_ns) / 1e9 * (1000 - util) / 1000;
+    int64_t idle_mj = (int64_t)((double)floor_mw * idle_s);
+    return idle_mj < increment->mj ? increment->mj - idle_mj : 0;
+}
+
+/* The processes are those of the reading; listed: they are known. */
+static void settle(struct hec_node *node, struct hec_node_device *device, bool listed) {
+    struct hec_node_increment *increment = &device->increment;
+    if (!increment->waits)
+        return;
+    bool observed = !increment->gap;
+    int util = increment->util_count ? (int)(increment->util_sum / increment->util_count) : HEC_SHARES_UNKNOWN;
+    device->total[HEC_NODE_ENERGY_MJ] += increment->mj;
+    add_to_states(device, HEC_NODE_BUSY_MJ, increment->mj, busy_part(device, increment, util), observed);
+    if (device->shares)
+        hec_shares_add(device->shares, &(struct hec_shares_interval){
+                                           .end_ns = increment->end_ns,
+                                           .duration_ns = increment->end_ns - increment->begin_ns,
+                                           .energy_mj = increment->mj,
+                                           .observed = observed && listed,
+                                           .busy_permille = util,
+                                           .holders = node->holders,
+                                           .holder_count = list_holders(node, device, increment->end_ns),
+                                       });
+    device->settled_mj = device->counter_mj;
+    *increment = (struct hec_node_increment){0};
+}
+
 static bool drawn(const struct hec_node_device *device, int64_t mj, int64_t past_ns) {
     int64_t limit_mw = device->info.power_limit_mw > 0 ? device->info.power_limit_mw : POWER_UNKNOWN_MW;
     return (double)mj <= (double)limit_mw * POWER_FACTOR * (double)past_ns / 1e9 + (double)POWER_SLACK_MJ;
 }
 
-static void take_counter(struct hec_node_device *device, int64_t t_ns, int64_t value_mj) {
+static void take_counter(struct hec_node *node, struct hec_node_device *device, int64_t t_ns, int64_t value_mj) {
+    settle(node, device, false); /* the processes of the last reading were never listed */
     if (device->counter_ns != INT64_MIN) {
         int64_t added_mj = value_mj - device->counter_mj;
         bool back = added_mj < 0;
@@ -80,11 +153,13 @@ static void take_counter(struct hec_node_device *device, int64_t t_ns, int64_t v
             added_mj = value_mj;
         bool leap = !drawn(device, added_mj, t_ns - device->counter_ns);
         device->total[HEC_NODE_RESETS] += back || leap;
-        if (!leap) {
-            enum hec_agent_state state = device->gap ? HEC_AGENT_STATE_UNOBSERVED : state_of(device);
-            device->total[HEC_NODE_ENERGY_MJ] += added_mj;
-            device->total[HEC_NODE_BUSY_MJ + (int)state] += added_mj;
-        }
+        device->increment.waits = true;
+        device->increment.gap = device->gap;
+        device->increment.mj = leap ? 0 : added_mj;
+        device->increment.begin_ns = device->counter_ns;
+        device->increment.end_ns = t_ns;
+    } else {
+        device->settled_mj = value_mj;
     }
     device->counter_mj = value_mj;
     device->counter_ns = t_ns;
@@ -138,10 +213,16 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
         if (metric == HEC_GPU_UTIL || metric == HEC_GPU_THROTTLE || metric == HEC_GPU_CONTEXTS)
             account_time(device, t_ns);
         if (metric == HEC_GPU_ENERGY)
-            take_counter(device, t_ns, value);
+            take_counter(node, device, t_ns, value);
         integrate(device, metric, t_ns, value);
         device->throttles |= metric == HEC_GPU_THROTTLE;
         device->newest[metric] = (struct hec_node_value){t_ns, value};
+        if (metric == HEC_GPU_UTIL) {
+            device->increment.util_sum += value;
+            device->increment.util_count++;
+        }
+        if (metric == HEC_GPU_CONTEXTS) /* the last of a round of readings */
+            settle(node, device, true);
     } else if (metric == HEC_RAPL_PACKAGE_ENERGY || metric == HEC_RAPL_DRAM_ENERGY) {
         take_domain(node, metric, subject, value);
     }
@@ -159,8 +240,9 @@ static void sink_missing(void *context, enum hec_metric metric, int32_t subject,
     pthread_mutex_unlock(&node->lock);
 }
 
-static void lose(struct hec_node_device *device, int64_t now_ns) {
+static void lose(struct hec_node *node, struct hec_node_device *device, int64_t now_ns) {
     account_time(device, now_ns);
+    settle(node, device, false);
     device->up = false;
     device->gap = true;
     device->process_count = 0;
@@ -173,7 +255,7 @@ static void sink_event(void *context, enum hec_event_kind kind, int index, int64
     pthread_mutex_lock(&node->lock);
     struct hec_node_device *device = device_at(node, index);
     if (kind == HEC_EVENT_DEVICE_LOST && device)
-        lose(device, t_ns);
+        lose(node, device, t_ns);
     if (kind == HEC_EVENT_SOURCE_UNAVAILABLE && index == HEC_DEVICE_NONE && strncmp(text, "nvml: ", 6) == 0)
         snprintf(node->trouble, sizeof node->trouble, "%s", text + 6);
     pthread_mutex_unlock(&node->lock);
@@ -186,7 +268,7 @@ static struct hec_node_kept *find_kept(struct hec_node *node, const char *uuid) 
     return NULL;
 }
 
-static void keep(struct hec_node *node, const struct hec_node_device *device) {
+static void keep(struct hec_node *node, struct hec_node_device *device) {
     struct hec_node_kept *kept = find_kept(node, device->info.uuid);
     if (!kept && node->kept_count < HEC_DEVICE_MAX)
         kept = &node->kept[node->kept_count++];
@@ -195,7 +277,10 @@ static void keep(struct hec_node *node, const struct hec_node_device *device) {
         return;
     }
     snprintf(kept->uuid, sizeof kept->uuid, "%s", device->info.uuid);
-    kept->counter_mj = device->counter_ns == INT64_MIN ? -1 : device->counter_mj;
+    hec_shares_free(kept->shares);
+    kept->shares = device->shares;
+    device->shares = NULL;
+    kept->counter_mj = device->counter_ns == INT64_MIN ? -1 : device->settled_mj;
     kept->counter_ns = device->counter_ns;
     kept->accounted_ns = device->accounted_ns;
     memcpy(kept->total, device->total, sizeof kept->total);
@@ -208,13 +293,18 @@ static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t
     device->up = false;
     device->counter_ns = INT64_MIN;
     device->accounted_ns = now_ns;
+    device->increment = (struct hec_node_increment){0};
+    hec_shares_free(device->shares);
+    device->shares = kept ? kept->shares : NULL;
+    if (!device->shares && hec_shares_create(&device->shares) < 0)
+        device->shares = NULL;
     if (!kept)
         return;
     memcpy(device->total, kept->total, sizeof device->total);
     device->accounted_ns = kept->accounted_ns;
     account_time(device, now_ns); /* it is not up: unobserved */
     if (kept->counter_mj >= 0) {
-        device->counter_mj = kept->counter_mj;
+        device->counter_mj = device->settled_mj = kept->counter_mj;
         device->counter_ns = kept->counter_ns;
     }
     device->gap = true;
@@ -261,10 +351,13 @@ static void sink_gpu_process(void *context, const struct hec_gpu_process *proces
     pthread_mutex_lock(&node->lock);
     struct hec_node_device *device = device_at(node, process->device);
     int i = 0;
-    while (device && i < device->process_count && device->processes[i].pid != process->pid)
+    while (device && i < device->process_count && device->processes[i].now.pid != process->pid)
         i++;
     if (device && i < HEC_NODE_PROCESSES_MAX) {
-        device->processes[i] = *process;
+        /* sums that begin anew are another process' with the same number, or another recorder's */
+        if (i == device->process_count || process->sm_util_samples < device->processes[i].util_samples)
+            device->processes[i] = (struct hec_node_process){0};
+        device->processes[i].now = *process;
         device->process_count += i == device->process_count;
     } else if (device) {
         node->dropped_processes++;
@@ -287,10 +380,13 @@ static void sink_meta(void *context, const char *key, const char *value) {
     (void)value;
 }
 
-struct hec_node *hec_node_new(int64_t interval_ns) {
+struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity) {
     struct hec_node *node = calloc(1, sizeof *node);
-    if (!node)
+    if (!node) {
+        hec_identity_close(identity);
         return NULL;
+    }
+    node->identity = identity;
     pthread_mutex_init(&node->lock, NULL);
     node->interval_ns = interval_ns;
     /* nothing that it records draws a timeline: those functions are never called */
@@ -309,8 +405,14 @@ struct hec_node *hec_node_new(int64_t interval_ns) {
 void hec_node_free(struct hec_node *node) {
     if (!node)
         return;
-    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+    for (int i = 0; i < HEC_DEVICE_MAX; i++) {
+        if (node->devices[i])
+            hec_shares_free(node->devices[i]->shares);
         free(node->devices[i]);
+    }
+    for (int i = 0; i < node->kept_count; i++)
+        hec_shares_free(node->kept[i].shares);
+    hec_identity_close(node->identity);
     pthread_mutex_destroy(&node->lock);
     free(node);
 }
@@ -331,7 +433,7 @@ static int64_t silent_ns(const struct hec_node *node) {
 static void forget_gone(struct hec_node_device *device, int64_t before_ns) {
     int kept = 0;
     for (int i = 0; i < device->process_count; i++)
-        if (device->processes[i].last_ns >= before_ns)
+        if (device->processes[i].now.last_ns >= before_ns)
             device->processes[kept++] = device->processes[i];
     device->process_count = kept;
 }
@@ -343,9 +445,10 @@ void hec_node_tick(struct hec_node *node, int64_t now_ns) {
         if (!device)
             continue;
         account_time(device, now_ns);
-        forget_gone(device, device->sampled_ns - node->interval_ns / 2);
+        if (!device->increment.waits)
+            forget_gone(device, device->sampled_ns - node->interval_ns / 2);
         if (device->up && now_ns - device->sampled_ns > silent_ns(node))
-            lose(device, now_ns);
+            lose(node, device, now_ns);
     }
     pthread_mutex_unlock(&node->lock);
 }

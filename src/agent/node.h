@@ -1,13 +1,16 @@
 /* What the agent knows of its node: of each device the newest of every metric, who holds it, and totals that only grow. It is
  * filled by a recorder (the sink may be called from any thread) and by the clock (hec_node_tick).
  *
- * Every joule of a device's counter, and every second since it was first seen, is in exactly one state. A counter that goes
+ * Every joule of a device's counter, and every second since it was first seen, is in exactly one state, and every joule has one
+ * owner (agent/shares.h): both are made from the same increments, when the processes of the same reading are known. A counter that goes
  * back counts from 0 where its value can have been drawn since the last reading, else from its value on; so does one that
  * leaps ahead. What is drawn between two readings of which the device was lost, or the agent not there, is unobserved. */
 #ifndef HEC_AGENT_NODE_H
 #define HEC_AGENT_NODE_H
 
+#include "agent/identity.h"
 #include "agent/metrics.h"
+#include "agent/shares.h"
 #include "model/run.h"
 
 #include <pthread.h>
@@ -29,6 +32,18 @@ struct hec_node_value {
     int64_t value;
 };
 
+struct hec_node_process {
+    struct hec_gpu_process now;
+    int64_t util_sum, util_samples; /* as they were when joules were divided last */
+};
+
+/* An increment of the counter that waits for the processes of its reading. */
+struct hec_node_increment {
+    bool waits, gap; /* gap: the device did not answer meanwhile */
+    int64_t mj, begin_ns, end_ns;
+    int64_t util_sum, util_count; /* utilisation in it so far, permille */
+};
+
 struct hec_node_device {
     struct hec_device info;
     bool seen;      /* the driver has named it */
@@ -38,8 +53,11 @@ struct hec_node_device {
     int64_t sampled_ns, accounted_ns;
     struct hec_node_value newest[HEC_METRIC_COUNT];
     int64_t counter_mj, counter_ns; /* the latest reading, counter_ns INT64_MIN: none yet */
+    int64_t settled_mj;             /* the reading that the totals go up to */
+    struct hec_node_increment increment;
     int64_t total[HEC_NODE_TOTAL_COUNT];
-    struct hec_gpu_process processes[HEC_NODE_PROCESSES_MAX];
+    struct hec_shares *shares;
+    struct hec_node_process processes[HEC_NODE_PROCESSES_MAX];
     int process_count;
 };
 
@@ -57,6 +75,7 @@ struct hec_node_kept {
     int64_t counter_mj;               /* < 0: none */
     int64_t counter_ns, accounted_ns; /* monotonic, also where that was before the start */
     int64_t total[HEC_NODE_TOTAL_COUNT];
+    struct hec_shares *shares;
 };
 
 struct hec_node {
@@ -71,10 +90,13 @@ struct hec_node {
     bool driver;       /* some device was named since the recorder started */
     char trouble[256]; /* why there is no driver; "": there is, or nothing is known yet */
     uint64_t dropped_processes, dropped_devices;
+    struct hec_identity *identity;                     /* NULL: who processes belong to is not asked */
+    struct hec_tenant tenants[HEC_NODE_PROCESSES_MAX]; /* room for one division */
+    struct hec_shares_holder holders[HEC_NODE_PROCESSES_MAX];
 };
 
-/* NULL: no memory. Opens nothing. */
-struct hec_node *hec_node_new(int64_t interval_ns);
+/* NULL: no memory. Opens nothing; takes identity over, which may be NULL. */
+struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity);
 void hec_node_free(struct hec_node *node);
 
 /* A recorder starts, and its readings begin anew. */

@@ -190,6 +190,38 @@ static const char *throttle_name(int reason) {
     return hec_agent_throttle_name((enum hec_agent_throttle)reason);
 }
 
+/* Of each tenant that ever had some: the sum of all is the device's counter. */
+static void put_energy(struct maker *m) {
+    begin(m, HEC_AGENT_METRIC_ENERGY);
+    FOR_DEVICES(m, device) {
+        for (size_t row = 0; device->shares && row < hec_shares_count(device->shares); row++) {
+            const struct hec_shares_row *share = hec_shares_row(device->shares, row);
+            for (int part = 0; part < HEC_SHARES_PART_COUNT; part++) {
+                struct device_labels labels;
+                if (share->uj[part] == 0)
+                    continue;
+                label_device(device, &labels);
+                add(&labels, "part", hec_shares_part_names[part]);
+                add(&labels, "namespace", share->tenant.pod_namespace);
+                add(&labels, "pod", share->tenant.pod);
+                add(&labels, "container", share->tenant.container);
+                add(&labels, "hpc_job", share->tenant.job);
+                add(&labels, "user", share->tenant.user);
+                add(&labels, "command", share->tenant.command);
+                hec_exposition_sample(&m->out, labels.label, labels.count, (double)share->uj[part] / 1e6);
+            }
+        }
+    }
+}
+
+static double idle_power(const struct maker *m, const struct hec_node_device *device) {
+    struct hec_shares_floor floor = {HEC_SHARES_UNKNOWN, HEC_SHARES_UNKNOWN};
+    if (device->shares)
+        floor = hec_shares_floor(device->shares);
+    int64_t mw = value_of(m, device, HEC_GPU_CONTEXTS) > 0 ? floor.held_mw : floor.free_mw;
+    return mw == HEC_SHARES_UNKNOWN ? NAN : (double)mw / 1e3;
+}
+
 static void put_devices(struct maker *m) {
     put_device(m, HEC_AGENT_METRIC_DEVICE_INFO, one);
     put_device(m, HEC_AGENT_METRIC_DEVICE_UP, up);
@@ -198,6 +230,8 @@ static void put_devices(struct maker *m) {
     put_device(m, HEC_AGENT_METRIC_DEVICE_ENERGY_RESETS, resets);
     put_device(m, HEC_AGENT_METRIC_DEVICE_POWER, power);
     put_device(m, HEC_AGENT_METRIC_DEVICE_POWER_LIMIT, power_limit);
+    put_device(m, HEC_AGENT_METRIC_DEVICE_IDLE_POWER, idle_power);
+    put_energy(m);
     put_totals(m, HEC_AGENT_METRIC_DEVICE_STATE_JOULES, "state", HEC_AGENT_STATES, HEC_NODE_BUSY_MJ, 1e-3, state_name);
     put_totals(m, HEC_AGENT_METRIC_DEVICE_STATE_SECONDS, "state", HEC_AGENT_STATES, HEC_NODE_BUSY_NS, 1e-9, state_name);
     put_totals(m, HEC_AGENT_METRIC_DEVICE_THROTTLED, "reason", HEC_AGENT_THROTTLES, HEC_NODE_THROTTLED_POWER_NS, 1e-9,

@@ -99,7 +99,7 @@ static bool take_device(struct reading *r, const char *uuid) {
     r->device = &node->kept[node->kept_count++];
     *r->device = (struct hec_node_kept){.counter_mj = -1, .counter_ns = r->saved_ns, .accounted_ns = r->saved_ns};
     strcpy(r->device->uuid, uuid);
-    return true;
+    return hec_shares_create(&r->device->shares) == HEC_OK;
 }
 
 static bool take_domain(struct hec_node *node, const char *line) {
@@ -133,6 +133,45 @@ static bool take_number(struct reading *r, const char *line) {
     return true; /* of a newer version that keeps more */
 }
 
+static bool take_share(struct reading *r, const char *line) {
+    struct hec_shares_row row = {0};
+    struct hec_tenant *tenant = &row.tenant;
+    const struct {
+        char *text;
+        size_t size;
+    } names[] = {
+        {tenant->pod_namespace, sizeof tenant->pod_namespace},
+        {tenant->pod, sizeof tenant->pod},
+        {tenant->container, sizeof tenant->container},
+        {tenant->job, sizeof tenant->job},
+        {tenant->user, sizeof tenant->user},
+        {tenant->command, sizeof tenant->command},
+    };
+    int64_t age_ns;
+    if (!r->device || !r->device->shares ||
+        sscanf(line, "share %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %lf", &row.uj[HEC_SHARES_ACTIVE],
+               &row.uj[HEC_SHARES_IDLE], &row.uj[HEC_SHARES_UNATTRIBUTED], &age_ns, &row.mw_a_permille) != 5)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *tab = strchr(line, '\t');
+        if (!tab)
+            return false;
+        line = tab + 1;
+        snprintf(names[i].text, names[i].size, "%.*s", (int)strcspn(line, "\t"), line);
+    }
+    row.held_ns = r->saved_ns - age_ns;
+    return hec_shares_restore(r->device->shares, &row) == HEC_OK;
+}
+
+static bool take_floor(struct reading *r, const char *line) {
+    struct hec_shares_floor floor;
+    if (!r->device || !r->device->shares ||
+        sscanf(line, "floor %" SCNd64 " %" SCNd64, &floor.free_mw, &floor.held_mw) != 2)
+        return false;
+    hec_shares_restore_floor(r->device->shares, floor);
+    return true;
+}
+
 static bool take_line(struct reading *r, const char *line) {
     if (strncmp(line, "saved ", 6) == 0)
         return take_saved(r, line);
@@ -140,6 +179,10 @@ static bool take_line(struct reading *r, const char *line) {
         return take_device(r, line + 7);
     if (strncmp(line, "domain ", 7) == 0)
         return take_domain(r->node, line);
+    if (strncmp(line, "share ", 6) == 0)
+        return take_share(r, line);
+    if (strncmp(line, "floor ", 6) == 0)
+        return take_floor(r, line);
     return take_number(r, line);
 }
 
@@ -192,8 +235,15 @@ static int load(int folder, const char *name, struct hec_node *node, struct hec_
         return hec_fail(why, err, "the kept state cannot be read: %s", hec_err_text(err));
     err = parse(text, length, node, why);
     free(text);
-    if (err < 0) /* nothing of it is believed */
-        node->kept_count = node->domain_count = 0;
+    for (int i = 0; err == HEC_OK && i < node->kept_count; i++)
+        if (hec_shares_total_uj(node->kept[i].shares) != 1000 * node->kept[i].total[HEC_NODE_ENERGY_MJ])
+            err = hec_fail(why, HEC_ERR_CORRUPT, "the kept state does not add up");
+    if (err < 0) { /* nothing of it is believed */
+        while (node->kept_count > 0)
+            hec_shares_free(node->kept[--node->kept_count].shares);
+        memset(node->kept, 0, sizeof node->kept);
+        node->domain_count = 0;
+    }
     return err;
 }
 
@@ -207,8 +257,23 @@ int hec_state_file_load(struct hec_state_file *file, struct hec_node *node, stru
 
 /* ---- writing ---- */
 
+/* Names hold no tab and no newline: they are clean (agent/tenant.h). */
+static void put_shares(struct hec_buf *out, const struct hec_shares *shares) {
+    int64_t now_ns = hec_clock_mono_ns();
+    struct hec_shares_floor floor = hec_shares_floor(shares);
+    hec_buf_printf(out, "floor %" PRId64 " %" PRId64 "\n", floor.free_mw, floor.held_mw);
+    for (size_t i = 0; i < hec_shares_count(shares); i++) {
+        const struct hec_shares_row *row = hec_shares_row(shares, i);
+        const struct hec_tenant *tenant = &row->tenant;
+        hec_buf_printf(out, "share %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %.6g\t%s\t%s\t%s\t%s\t%s\t%s\n",
+                       row->uj[HEC_SHARES_ACTIVE], row->uj[HEC_SHARES_IDLE], row->uj[HEC_SHARES_UNATTRIBUTED],
+                       now_ns - row->held_ns, row->mw_a_permille, tenant->pod_namespace, tenant->pod, tenant->container,
+                       tenant->job, tenant->user, tenant->command);
+    }
+}
+
 static void put_device(struct hec_buf *out, const char *uuid, int64_t counter_mj,
-                       const int64_t total[HEC_NODE_TOTAL_COUNT]) {
+                       const int64_t total[HEC_NODE_TOTAL_COUNT], const struct hec_shares *shares) {
     if (!uuid[0])
         return; /* one without a name cannot be known again */
     hec_buf_printf(out, "device %s\n", uuid);
@@ -217,6 +282,8 @@ static void put_device(struct hec_buf *out, const char *uuid, int64_t counter_mj
     for (int i = 0; i < HEC_NODE_TOTAL_COUNT; i++)
         if (total[i])
             hec_buf_printf(out, "%s %" PRId64 "\n", hec_node_total_name((enum hec_node_total)i), total[i]);
+    if (shares)
+        put_shares(out, shares);
 }
 
 static void put_node(struct hec_buf *out, struct hec_node *node) {
@@ -229,11 +296,11 @@ static void put_node(struct hec_buf *out, struct hec_node *node) {
     for (int i = 0; i < HEC_DEVICE_MAX; i++)
         if (node->devices[i] && node->devices[i]->seen) {
             const struct hec_node_device *device = node->devices[i];
-            put_device(out, device->info.uuid, device->counter_ns == INT64_MIN ? -1 : device->counter_mj,
-                       device->total);
+            put_device(out, device->info.uuid, device->counter_ns == INT64_MIN ? -1 : device->settled_mj, device->total,
+                       device->shares);
         }
     for (int i = 0; i < node->kept_count; i++)
-        put_device(out, node->kept[i].uuid, node->kept[i].counter_mj, node->kept[i].total);
+        put_device(out, node->kept[i].uuid, node->kept[i].counter_mj, node->kept[i].total, node->kept[i].shares);
     for (int i = 0; i < node->domain_count; i++)
         hec_buf_printf(out, "domain %s %d %" PRId64 "\n",
                        node->domains[i].metric == HEC_RAPL_DRAM_ENERGY ? "dram" : "package", node->domains[i].index,

@@ -36,11 +36,12 @@ def machine(hec):
 
 
 def assert_adds_up(page):
-    """Every joule of a counter is in one state."""
+    """Every joule of a counter is in one state, and somebody's or nobody's."""
     for labels, joules in page.all(ENERGY):
         states = page.all(JOULES, gpu=labels["gpu"])
         assert {found["state"] for found, _ in states} >= STATES
         assert sum(value for _, value in states) == pytest.approx(joules, abs=1e-6, rel=1e-9)
+        assert page.sum("hec_energy_joules_total", gpu=labels["gpu"]) == pytest.approx(joules, abs=1e-6, rel=1e-9)
 
 
 def assert_grew(before, after):
@@ -116,6 +117,7 @@ def test_a_load(started, machine):
     assert page.sum(SECONDS, gpu="0", state="busy") > 0.3
     assert page.sum(JOULES, gpu="1", state="busy") == 0 and page.sum(JOULES, gpu="1", state="idle_free") > 20
     assert page.one("DCGM_FI_PROF_SM_ACTIVE", gpu="0") > 0.3 if page.all("DCGM_FI_PROF_SM_ACTIVE") else True
+    assert page.sum("hec_energy_joules_total", gpu="0", part="active", command="hec") > 100
     assert player.wait(30) == 0
     agent.until(lambda page: page.one("DCGM_FI_DEV_GPU_UTIL", gpu="0") == 0)
 

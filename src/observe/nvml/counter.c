@@ -30,6 +30,8 @@ static void pace(struct nvml_device *device, int64_t cpu_ns) {
     int64_t interval = (int64_t)((double)total / (paced ? HEC_TUNE_PACED_ENERGY_SHARE : HEC_TUNE_ENERGY_CPU_SHARE));
     int64_t shortest = nvml_interval(device, HEC_TUNE_ENERGY_INTERVAL_NS);
     int64_t longest = shortest > HEC_TUNE_ENERGY_INTERVAL_MAX_NS ? shortest : HEC_TUNE_ENERGY_INTERVAL_MAX_NS;
+    if (paced && shortest < nvml_utilization_interval(observer))
+        shortest = nvml_utilization_interval(observer); /* joules are divided by it */
     if (interval < shortest)
         interval = shortest;
     if (interval > longest)

@@ -111,6 +111,8 @@ bool nvml_code_is_unsupported(int code);
 int64_t nvml_thread_cpu_ns(void);
 /* How often to do what is done every `usual_ns` for a run. */
 int64_t nvml_interval(const struct nvml_device *device, int64_t usual_ns);
+/* How often the utilisation of processes is read. */
+int64_t nvml_utilization_interval(const struct nvml_observer *observer);
 
 void nvml_emit(struct nvml_device *device, enum hec_metric metric, int64_t t_ns, int64_t value);
 void nvml_missing(struct nvml_device *device, enum hec_metric metric, int64_t t_ns);

@@ -102,7 +102,7 @@ static bool read_list(struct nvml_device *device, enum nvml_sensor sensor) {
 }
 
 /* The driver keeps the samples. Paced: as often as the CPU share allows, so that shares follow what processes do. */
-static int64_t utilization_interval(const struct nvml_observer *observer) {
+int64_t nvml_utilization_interval(const struct nvml_observer *observer) {
     if (!observer->options->interval_ns)
         return HEC_TUNE_PROCESS_UTIL_NS;
     int64_t cpu_ns = 0;
@@ -129,7 +129,7 @@ static void read_utilization(struct nvml_device *device) {
     if (nvml->process_utilization)
         code = nvml->process_utilization(device->handle, samples, &count, device->processes.last_us);
     device->processes.util_cpu_ns = nvml_thread_cpu_ns() - cpu;
-    device->processes.util_due_ns = t0 + utilization_interval(device->observer);
+    device->processes.util_due_ns = t0 + nvml_utilization_interval(device->observer);
     if (code == HEC_NVML_NOT_FOUND || code == HEC_NVML_INSUFFICIENT_SIZE) { /* nothing ran, or more than fits */
         code = HEC_NVML_SUCCESS;
         count = 0;
