@@ -1,0 +1,399 @@
+/* The node's sums, fed by hand: every joule and every second in one state, whatever counters, devices and clocks do. */
+#include "agent/node.h"
+#include "agent/state_file.h"
+#include "base/clock.h"
+#include "observe/lane.h"
+#include "sim/world.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define S HEC_NS_PER_S
+#define UUID "GPU-00000000-0000-0000-0000-000000000001"
+
+static int64_t now_ns, wall_ns;
+static int64_t fake_mono(void) {
+    return now_ns;
+}
+static int64_t fake_wall(void) {
+    return wall_ns + now_ns;
+}
+static const struct hec_clock_source fake_clock = {fake_mono, fake_wall};
+
+static struct hec_node *node;
+
+static int set_up(void **state) {
+    (void)state;
+    now_ns = 1000 * S;
+    wall_ns = INT64_C(1700000000) * S;
+    hec_clock_set_source(&fake_clock);
+    node = hec_node_new(S, NULL);
+    return node ? 0 : -1;
+}
+static int tear_down(void **state) {
+    (void)state;
+    hec_node_free(node);
+    hec_clock_set_source(NULL);
+    return 0;
+}
+
+static void see(int index, const char *uuid) {
+    struct hec_device device = {.index = index, .power_limit_mw = 700000};
+    snprintf(device.uuid, sizeof device.uuid, "%s", uuid);
+    node->sink.device(node, &device);
+}
+
+/* One round of readings, `seconds` after the last. util in permille; contexts < 0: the lists failed. */
+static void reads(int index, double seconds, int64_t counter_mj, int util, int contexts) {
+    now_ns += (int64_t)(seconds * 1e9);
+    node->sink.sample(node, HEC_GPU_ENERGY, index, now_ns, counter_mj);
+    node->sink.sample(node, HEC_GPU_UTIL, index, now_ns, util);
+    if (contexts >= 0)
+        node->sink.sample(node, HEC_GPU_CONTEXTS, index, now_ns, contexts);
+    hec_node_tick(node, now_ns);
+}
+
+static int64_t total(int index, enum hec_node_total which) {
+    return node->devices[index]->total[which];
+}
+
+/* What must hold at any time. since_ns: when the device was first seen. */
+static void adds_up(int index, int64_t since_ns) {
+    int64_t mj = 0, ns = 0;
+    for (int i = 0; i < HEC_AGENT_STATES; i++) {
+        assert_true(total(index, HEC_NODE_BUSY_MJ + i) >= 0 && total(index, HEC_NODE_BUSY_NS + i) >= 0);
+        mj += total(index, HEC_NODE_BUSY_MJ + i);
+        ns += total(index, HEC_NODE_BUSY_NS + i);
+    }
+    assert_int_equal(mj, total(index, HEC_NODE_ENERGY_MJ));
+    assert_int_equal(ns, now_ns - since_ns);
+    assert_int_equal(hec_shares_total_uj(node->devices[index]->shares), 1000 * total(index, HEC_NODE_ENERGY_MJ));
+}
+
+static void test_states(void **state) {
+    (void)state;
+    int64_t since = now_ns;
+    see(0, UUID);
+    reads(0, 0, 5000000, 0, 0);
+    for (int i = 1; i <= 10; i++)
+        reads(0, 1, 5000000 + i * 80000, 0, 0); /* 80 W, nobody there */
+    for (int i = 1; i <= 10; i++)
+        reads(0, 1, 5800000 + i * 120000, 0, 1); /* 120 W, somebody there */
+    for (int i = 1; i <= 10; i++)
+        reads(0, 1, 7000000 + i * 600000, 1000, 1); /* busy */
+    adds_up(0, since);
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 8000000);
+    assert_int_equal(total(0, HEC_NODE_IDLE_FREE_MJ), 800000);
+    assert_int_equal(total(0, HEC_NODE_IDLE_ALLOCATED_MJ), 1200000);
+    assert_int_equal(total(0, HEC_NODE_BUSY_MJ), 6000000);
+    assert_in_range(total(0, HEC_NODE_BUSY_NS), 9 * S, 10 * S);
+    assert_int_equal(total(0, HEC_NODE_UNOBSERVED_MJ), 0);
+    /* busy for half of the time: the floor that was seen is what the other half drew */
+    int64_t busy = total(0, HEC_NODE_BUSY_MJ);
+    reads(0, 10, 13000000 + 3600000, 500, 1); /* 360 W = (600 + 120) / 2 */
+    assert_in_range(total(0, HEC_NODE_BUSY_MJ) - busy, 2900000, 3100000);
+    adds_up(0, since);
+}
+
+/* Back to 0, back a little, a leap: no joule is invented, and what can have been drawn is counted. */
+static void test_counter_set(void **state) {
+    (void)state;
+    int64_t since = now_ns;
+    see(0, UUID);
+    reads(0, 0, 900000000, 0, 0);
+    reads(0, 1, 900100000, 0, 0);
+    reads(0, 1, 50000, 0, 0); /* began again: 50 J since */
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 150000);
+    reads(0, 1, 150000, 0, 0);
+    reads(0, 1, 900400000, 0, 0); /* no device draws 900 kJ in a second */
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 250000);
+    reads(0, 1, 900500000, 0, 0);
+    reads(0, 1, 900499000, 0, 0); /* an odd counter that runs back by a joule */
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 350000);
+    assert_int_equal(total(0, HEC_NODE_RESETS), 3);
+    adds_up(0, since);
+}
+
+static void test_lost_and_back(void **state) {
+    (void)state;
+    int64_t since = now_ns;
+    see(0, UUID);
+    reads(0, 0, 1000000, 1000, 1);
+    reads(0, 1, 1500000, 1000, 1);
+    assert_false(hec_node_troubled(node));
+    now_ns += S;
+    node->sink.event(node, HEC_EVENT_DEVICE_LOST, 0, now_ns, "gone");
+    assert_true(hec_node_troubled(node));
+    assert_false(node->devices[0]->up);
+    assert_true(node->devices[0]->newest[HEC_GPU_UTIL].t_ns == INT64_MIN);
+    now_ns += 60 * S;
+    hec_node_tick(node, now_ns);
+    hec_node_restart(node);
+    see(0, ""); /* opened, and lost at once: it has no name */
+    assert_string_equal(node->devices[0]->info.uuid, UUID);
+    now_ns += 60 * S;
+    see(0, UUID);
+    reads(0, 1, 1500000 + 122 * 80000, 0, 0);
+    assert_int_equal(total(0, HEC_NODE_UNOBSERVED_MJ), 122 * 80000);
+    assert_in_range(total(0, HEC_NODE_UNOBSERVED_NS), 120 * S, 122 * S);
+    assert_int_equal(total(0, HEC_NODE_BUSY_MJ), 500000);
+    adds_up(0, since);
+    assert_false(hec_node_troubled(node));
+    /* one that only falls silent */
+    now_ns += 7 * S;
+    hec_node_tick(node, now_ns);
+    assert_true(node->devices[0]->up);
+    now_ns += 20 * S;
+    hec_node_tick(node, now_ns);
+    assert_false(node->devices[0]->up);
+    adds_up(0, since);
+}
+
+/* Lists of processes that fail: the joules are still counted, and are nobody's. */
+static void test_no_lists(void **state) {
+    (void)state;
+    int64_t since = now_ns;
+    see(0, UUID);
+    for (int i = 0; i <= 10; i++)
+        reads(0, 1, 1000000 + i * 300000, 1000, -1);
+    reads(0, 1, 1000000 + 11 * 300000, 1000, 0);
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 11 * 300000);
+    adds_up(0, since);
+}
+
+/* Another device at the same index, and the first one again: each goes on where it was. */
+static void test_exchanged(void **state) {
+    (void)state;
+    see(0, UUID);
+    reads(0, 0, 1000000, 0, 0);
+    reads(0, 1, 1080000, 0, 0);
+    see(0, "GPU-other");
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 0);
+    reads(0, 1, 77000000, 0, 0);
+    reads(0, 1, 77080000, 0, 0);
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 80000);
+    see(0, UUID);
+    reads(0, 1, 1400000, 0, 0);
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 80000 + 320000);
+    assert_int_equal(total(0, HEC_NODE_UNOBSERVED_MJ), 320000);
+}
+
+/* More than it takes, of things that never end. */
+static void test_bounds(void **state) {
+    (void)state;
+    see(-1, UUID);
+    see(HEC_DEVICE_MAX, UUID);
+    see(0, UUID);
+    node->sink.sample(node, HEC_GPU_ENERGY, 63, now_ns, 1);
+    node->sink.sample(node, HEC_GPU_ENERGY, -5, now_ns, 1);
+    for (int pid = 1; pid <= HEC_NODE_PROCESSES_MAX + 10; pid++)
+        node->sink.gpu_process(node, &(struct hec_gpu_process){.device = 0, .pid = pid, .last_ns = now_ns});
+    assert_int_equal(node->devices[0]->process_count, HEC_NODE_PROCESSES_MAX);
+    assert_int_equal(node->dropped_processes, 10);
+    reads(0, 0, 1, 0, 1);
+    reads(0, 5, 1, 0, 1);
+    assert_int_equal(node->devices[0]->process_count, 0);
+    for (int i = 0; i < 3 * HEC_DEVICE_MAX; i++) {
+        char uuid[32];
+        snprintf(uuid, sizeof uuid, "GPU-%d", i);
+        see(0, uuid);
+        now_ns += S;
+    }
+    assert_true(node->kept_count <= HEC_DEVICE_MAX && node->dropped_devices > 0);
+    for (int i = 0; i < 2 * HEC_NODE_DOMAINS_MAX; i++)
+        node->sink.sample(node, HEC_RAPL_PACKAGE_ENERGY, i, now_ns, 1);
+    assert_int_equal(node->domain_count, HEC_NODE_DOMAINS_MAX);
+}
+
+/* ---- the state file ---- */
+
+static struct hec_state_file file;
+
+static void renew(void) {
+    hec_node_free(node);
+    node = hec_node_new(S, NULL);
+    assert_non_null(node);
+}
+
+static void remove_folder(const char *folder) {
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(folder);
+}
+
+static void open_file(const char *folder) {
+    struct hec_why why;
+    if (hec_state_file_open(&file, folder, &why) < 0)
+        fail_msg("%s", why.text);
+}
+
+/* The wall clock is set by hours, forth and back, between two lives: time that the agent was away is the kernel's, not the
+ * clock's; and a device that is not there now is not forgotten. */
+static void test_kept(void **state) {
+    (void)state;
+    remove_folder("kept");
+    open_file("kept");
+    see(0, UUID);
+    see(1, "GPU-two");
+    reads(0, 0, 1000000, 0, 0);
+    reads(1, 0, 2000000, 0, 0);
+    reads(0, 1, 1080000, 0, 0);
+    reads(1, 0, 2090000, 0, 0);
+    node->sink.sample(node, HEC_RAPL_PACKAGE_ENERGY, 0, now_ns, 500);
+    node->sink.sample(node, HEC_RAPL_PACKAGE_ENERGY, 0, now_ns, 1500);
+    for (int life = 0; life < 3; life++) {
+        assert_int_equal(hec_state_file_save(&file, node, life == 1), HEC_OK);
+        assert_int_equal(hec_state_file_save(&file, node, false), HEC_OK);
+        wall_ns += (life ? -5 : 3) * 3600 * S;
+        renew();
+        struct hec_why why = {""};
+        if (hec_state_file_load(&file, node, &why) < 0)
+            fail_msg("%s", why.text);
+        assert_int_equal(node->kept_count, 2);
+        assert_int_equal(node->domains[0].total_uj, 1000);
+    }
+    see(0, UUID);
+    reads(0, 1, 1200000, 0, 0);
+    assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 200000);
+    assert_int_equal(total(0, HEC_NODE_UNOBSERVED_MJ), 120000);
+    assert_in_range(total(0, HEC_NODE_UNOBSERVED_NS), S, 3 * S); /* the lives took no time but this second */
+    assert_int_equal(node->kept_count, 1);
+    assert_int_equal(node->kept[0].total[HEC_NODE_ENERGY_MJ], 90000);
+    node->sink.sample(node, HEC_RAPL_PACKAGE_ENERGY, 0, now_ns, 9000); /* a recorder's first reading adds nothing */
+    assert_int_equal(node->domains[0].total_uj, 1000);
+    hec_state_file_close(&file);
+    remove_folder("kept");
+}
+
+static size_t slurp(const char *path, char *text, size_t size) {
+    FILE *in = fopen(path, "re");
+    assert_non_null(in);
+    size_t length = fread(text, 1, size - 1, in);
+    fclose(in);
+    text[length] = '\0';
+    return length;
+}
+
+static void spit(const char *path, const char *text, size_t length) {
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    assert_int_equal(fwrite(text, 1, length, out), length);
+    fclose(out);
+}
+
+/* Every byte that is changed, and every length: never believed, never a crash; the other file is read instead. */
+static void test_damaged(void **state) {
+    (void)state;
+    static char text[4096], copy[4096];
+    remove_folder("damaged");
+    open_file("damaged");
+    see(0, UUID);
+    reads(0, 0, 1000000, 0, 0);
+    reads(0, 1, 1080000, 0, 0);
+    hec_state_file_save(&file, node, false);
+    size_t length = slurp("damaged/state", text, sizeof text);
+    assert_in_range(length, 100, sizeof text - 2);
+    for (size_t i = 0; i < 2 * length; i++) {
+        memcpy(copy, text, length);
+        if (i < length)
+            copy[i] ^= 0x11;
+        spit("damaged/state", copy, i < length ? length : i - length);
+        renew();
+        assert_true(hec_state_file_load(&file, node, NULL) < 0);
+        assert_int_equal(node->kept_count, 0);
+    }
+    spit("damaged/state.synced", text, length);
+    spit("damaged/state", copy, 50);
+    renew();
+    assert_int_equal(hec_state_file_load(&file, node, NULL), HEC_OK);
+    assert_int_equal(node->kept_count, 1);
+    hec_state_file_close(&file);
+    remove_folder("damaged");
+}
+
+/* ---- days ---- */
+
+static struct sim_world *world;
+static int64_t sim_mono(void) {
+    return sim_world_now_ns(world);
+}
+static int64_t sim_wall(void) {
+    return sim_world_now_ns(world) + sim_world_wall_offset_ns(world);
+}
+
+/* A day of two simulated GPUs through the real collector, with load that comes and goes, against the truth of the simulation. */
+static void test_day(void **state) {
+    (void)state;
+    static const struct hec_collector *const all[] = {&hec_collector_nvml, NULL};
+    static const struct hec_clock_source simulated = {sim_mono, sim_wall};
+    struct sim_spec spec;
+    struct hec_why why;
+    assert_int_equal(sim_spec_parse("h200x2,clock=virtual", &spec, &why), HEC_OK);
+    assert_int_equal(sim_world_create(&spec, &world, &why), HEC_OK);
+    setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
+    hec_clock_set_source(&simulated);
+    renew();
+    struct hec_observe_options options = {.nvml_path = HEC_BINARY_DIR "/lib/hec/sim/libnvidia-ml.so.1",
+                                          .interval_ns = 10 * S};
+    node->interval_ns = options.interval_ns;
+    struct hec_lane_set lane;
+    int64_t t = sim_mono(), begin = t, busy_until = t, opened;
+    hec_lane_open(&lane, HEC_LANE_GPU, all, &options, &node->sink);
+    assert_int_equal(sim_context_open(world, 0, 0, getpid(), 1 << 20, &opened), HEC_OK);
+    for (int round = 0; t < begin + 86400 * S; round++) {
+        struct sim_piece pieces[2];
+        if (round % 7 < 3 && busy_until <= t) {
+            assert_true(sim_segment_append(world, 0, getpid(), SIM_GEMM_BF16, t, 25 * S, pieces) >= 0);
+            busy_until = t + 25 * S;
+        }
+        int64_t due = hec_lane_poll(&lane, t);
+        now_ns = t;
+        t = due > t ? due : t + S;
+        sim_world_set_now_ns(world, t);
+        hec_node_tick(node, t);
+    }
+    now_ns = t;
+    for (int device = 0; device < 2; device++) {
+        struct hec_node_device *d = node->devices[device];
+        assert_true(d->up && d->total[HEC_NODE_RESETS] == 0 && d->total[HEC_NODE_UNOBSERVED_MJ] == 0);
+        int64_t mj = 0, ns = 0;
+        for (int i = 0; i < HEC_AGENT_STATES; i++) {
+            mj += d->total[HEC_NODE_BUSY_MJ + i];
+            ns += d->total[HEC_NODE_BUSY_NS + i];
+        }
+        assert_int_equal(mj, d->total[HEC_NODE_ENERGY_MJ]);
+        assert_int_equal(hec_shares_total_uj(d->shares), 1000 * mj);
+        assert_in_range(ns, 86390 * S, 86420 * S);
+    }
+    /* no sample was lost: the sum is the counter's own difference, from the first reading to the last */
+    assert_in_range(node->devices[1]->total[HEC_NODE_IDLE_FREE_MJ], 82000 * INT64_C(86380), 82000 * INT64_C(86420));
+    assert_true(node->devices[0]->total[HEC_NODE_BUSY_MJ] >
+                10 * node->devices[0]->total[HEC_NODE_IDLE_ALLOCATED_MJ] / 10);
+    hec_lane_close(&lane);
+    unsetenv(SIM_WORLD_ENV);
+    sim_world_destroy(world);
+    hec_clock_set_source(&fake_clock);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_states), TEST(test_counter_set), TEST(test_lost_and_back), TEST(test_no_lists), TEST(test_exchanged),
+        TEST(test_bounds), TEST(test_kept),        TEST(test_damaged),       TEST(test_day),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
