@@ -1,9 +1,13 @@
 """The node agent on the simulated GPU: what it serves, what its counters do when it or a device goes and comes back."""
+import base64
 import contextlib
 import http.client
+import os
+import pathlib
 import resource
 import signal
 import socket
+import ssl
 import time
 
 import pytest
@@ -199,6 +203,52 @@ def test_a_driver_that_hangs(started):
     page = agent.page()
     assert page.one("hec_build_info") == 1 and not page.all(ENERGY)
     assert agent.stop() == 0
+
+
+HASH = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"  # of "correct horse"
+TLS = pathlib.Path(__file__).with_name("agent_tls")
+
+
+def test_tls_and_passwords(started, hec):
+    """As a file of Prometheus' exporters asks for them; an orchestrator's probes need no password."""
+    (hec.folder / "web.yml").write_text(f"tls_server_config:\n  cert_file: {TLS}/cert.pem\n  key_file: {TLS}/key.pem\n"
+                                        f"basic_auth_users:\n  prometheus: {HASH}\n")
+    agent = started("--sim", "h200", "--web-config", "web.yml")
+    assert agent.scheme == "https"
+    context = ssl.create_default_context(cafile=TLS / "cert.pem")
+
+    def status(path, name=None):
+        token = base64.b64encode((name or "").encode()).decode()
+        return agent.ask(path, headers={"Authorization": f"Basic {token}"} if name else {}, context=context)[0]
+    assert status("/metrics") == status("/") == 401
+    assert status("/metrics", "prometheus:correct horse") == 200
+    assert status("/metrics", "prometheus:wrong") == status("/", "eve:correct horse") == 401
+    assert status("/metrics", "prometheus:correct horse") == 200, "others who try do not keep it out"
+    assert status("/healthz") == 200
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(OSError):
+        agent.ask("/healthz", context=old)
+    with socket.create_connection((agent.host, agent.port), timeout=5) as plain:
+        plain.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        with contextlib.suppress(OSError):
+            assert b"hec_" not in plain.recv(65536)
+
+
+def test_gives_up_rights(started):
+    """No new rights, no new programs, no capability but to read what processes say of themselves, and no file to write."""
+    agent = started("--sim", "h200", "--state-dir", "kept")
+    with open(f"/proc/{agent.process.pid}/status", encoding="ascii") as file:
+        status = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
+    assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
+    assert int(status["CapEff"], 16) | int(status["CapPrm"], 16) in (0, 1 << 19)
+    if os.geteuid() == 0:
+        assert int(status["CapBnd"], 16) in (0, 1 << 19)
+        with open(f"/proc/{agent.process.pid}/mountinfo", encoding="utf-8") as file:
+            options = {line.split()[4]: line.split()[5] for line in file}
+        assert options["/"].split(",")[0] == "ro"
+    agent.until(lambda page: page.one("hec_agent_state_saved") == 1)
 
 
 def test_silent_and_garbage(started):

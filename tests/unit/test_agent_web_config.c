@@ -1,0 +1,117 @@
+/* The file of --web-config: what is taken, and that what is not understood is refused. */
+#include "agent/web_config.h"
+#include "base/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* "correct horse", at the lowest cost there is */
+#define HASH "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
+#define TLS "tls_server_config:\n  cert_file: " HEC_SOURCE_DIR "/tests/e2e/agent_tls/cert.pem\n"
+#define KEY "  key_file: " HEC_SOURCE_DIR "/tests/e2e/agent_tls/key.pem\n"
+
+static int64_t now_ns = 1;
+static int64_t fake_now(void) {
+    return now_ns;
+}
+static const struct hec_clock_source fake_clock = {fake_now, fake_now};
+
+static int read_text(const char *text, struct hec_web_config *config, struct hec_why *why) {
+    FILE *file = fopen("web.yml", "we");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    return hec_web_config_read("web.yml", config, why);
+}
+
+static void takes(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int users;
+        bool tls, tls13;
+    } good[] = {
+        {"", 0, false, false},
+        {"# nothing\n", 0, false, false},
+        {"basic_auth_users:\n", 0, false, false},
+        {"basic_auth_users:\n  alice: " HASH "\n  'bob: b': \"" HASH "\"\n", 2, false, false},
+        {TLS KEY, 0, true, false},
+        {TLS KEY "  min_version: TLS13\n  client_auth_type: NoClientCert\n  client_ca_file: \"\"\n", 0, true, true},
+        {"http_server_config:\n  http2: true\n", 0, false, false},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        struct hec_web_config config;
+        struct hec_why why = {""};
+        if (read_text(good[i].text, &config, &why) < 0)
+            fail_msg("%s\n%s", good[i].text, why.text);
+        assert_int_equal(config.user_count, good[i].users);
+        assert_true(good[i].tls == (config.cert && config.key) && good[i].tls13 == config.tls13);
+        hec_web_config_free(&config);
+    }
+}
+
+static void refuses(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"- a\n", "not a mapping"},
+        {"{", "not YAML"},
+        {"basic_auth_users: [a]\n", "not a mapping: \"basic_auth_users\""},
+        {"basic_auth_users:\n  alice: secret\n", "needs a bcrypt hash"},
+        {"basic_auth_users:\n  alice: $1$abcdefgh$aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+         "needs a bcrypt hash"},
+        {"basic_auth_users:\n  alice:\n    more: 1\n", "needs a bcrypt hash"},
+        {"basic_auth_user:\n  alice: " HASH "\n", "hec does not do: \"basic_auth_user\""},
+        {TLS, "go together"},
+        {TLS KEY "  client_auth_type: RequireAndVerifyClientCert\n", "client_auth_type"},
+        {TLS KEY "  client_ca_file: ca.pem\n", "client_ca_file"},
+        {TLS KEY "  cipher_suites: [a]\n", "cipher_suites"},
+        {TLS KEY "  min_version: TLS10\n", "min_version"},
+        {"tls_server_config:\n  cert_file: none.pem\n", "cannot read none.pem"},
+        {"http_server_config:\n  headers:\n    a: b\n", "headers"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct hec_web_config config;
+        struct hec_why why = {""};
+        if (read_text(bad[i][0], &config, &why) >= 0)
+            fail_msg("taken: %s", bad[i][0]);
+        if (!strstr(why.text, bad[i][1]))
+            fail_msg("%s\n%s", bad[i][0], why.text);
+        assert_null(config.cert);
+    }
+}
+
+static void passwords(void **state) {
+    (void)state;
+    struct hec_web_config config;
+    hec_clock_set_source(&fake_clock);
+    assert_int_equal(read_text("basic_auth_users:\n  alice: " HASH "\n  bob: " HASH "\n", &config, NULL), HEC_OK);
+    assert_true(hec_web_config_allows(&config, "alice", "correct horse"));
+    assert_false(hec_web_config_allows(&config, "alice", "correct hors"));
+    assert_true(hec_web_config_allows(&config, "alice", "correct horse")); /* known */
+    assert_false(hec_web_config_allows(&config, "bob", "correct horse"));  /* no try so soon after a wrong one */
+    now_ns += 2 * HEC_NS_PER_S;
+    assert_true(hec_web_config_allows(&config, "bob", "correct horse"));
+    assert_false(hec_web_config_allows(&config, "eve", "correct horse"));
+    now_ns += 2 * HEC_NS_PER_S;
+    assert_false(hec_web_config_allows(&config, "", ""));
+    now_ns += 2 * HEC_NS_PER_S;
+    char lengthy[4096];
+    memset(lengthy, 'a', sizeof lengthy - 1);
+    lengthy[sizeof lengthy - 1] = '\0';
+    assert_false(hec_web_config_allows(&config, "alice", lengthy));
+    hec_web_config_free(&config);
+    hec_clock_set_source(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(passwords),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
