@@ -213,7 +213,7 @@ bool hec_web_config_allows(struct hec_web_config *config, const char *name, cons
     static struct crypt_data data;
     /* a name that does not exist takes as long */
     const char *hash = config->users[known ? user : 0].hash;
-    const char *got = crypt_r(password, hash, &data);
+    const char *got = crypt_rn(password, hash, &data, sizeof data);
     bool right = known && got && strlen(got) == strlen(hash) && same(got, hash, strlen(hash));
     explicit_bzero(&data, sizeof data);
     if (right) {

@@ -8,6 +8,8 @@ import time
 
 import conftest
 
+# the search for leaks at the end needs ptrace
+SANITIZED = any(os.path.join("build", kind) in conftest.BINARY for kind in ("asan", "tsan"))
 SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 
@@ -76,7 +78,8 @@ class Agent:
     def __init__(self, hec, *arguments, env=None, **options):
         self.log = hec.folder / f"agent-{time.monotonic_ns()}.log"
         with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen([hec.path, "agent", "--listen", "127.0.0.1:0", "--interval", "0.2", *map(str, arguments)],
+            self.process = subprocess.Popen([hec.path, "agent", "--listen", "127.0.0.1:0", "--interval", "0.2",
+                                             *(["--no-sandbox"] if SANITIZED else []), *map(str, arguments)],
                                             stderr=log, cwd=hec.folder, env=env, **options)
         found = None
         while not found:
@@ -129,6 +132,3 @@ class Agent:
         status = self.process.wait(30)
         assert "Sanitizer" not in self.said and "runtime error" not in self.said, self.said
         return status
-
-
-SANITIZED = os.path.join("build", "asan") in conftest.BINARY or os.path.join("build", "tsan") in conftest.BINARY

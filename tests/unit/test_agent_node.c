@@ -336,20 +336,25 @@ static int64_t sim_wall(void) {
     return sim_world_now_ns(world) + sim_world_wall_offset_ns(world);
 }
 
-/* A day of two simulated GPUs through the real collector, with load that comes and goes, against the truth of the simulation. */
+/* A day of simulated GPUs through the real collector, with load that comes and goes, against the truth of the simulation: two
+ * every 10 s, or with HEC_AGENT_DAY=N so many every second (bench/agent/idle). */
 static void test_day(void **state) {
     (void)state;
     static const struct hec_collector *const all[] = {&hec_collector_nvml, NULL};
     static const struct hec_clock_source simulated = {sim_mono, sim_wall};
     struct sim_spec spec;
     struct hec_why why;
-    assert_int_equal(sim_spec_parse("h200x2,clock=virtual", &spec, &why), HEC_OK);
+    const char *asked = getenv("HEC_AGENT_DAY");
+    int devices = asked ? atoi(asked) : 2;
+    char text[64];
+    snprintf(text, sizeof text, "h200x%d,clock=virtual", devices);
+    assert_int_equal(sim_spec_parse(text, &spec, &why), HEC_OK);
     assert_int_equal(sim_world_create(&spec, &world, &why), HEC_OK);
     setenv(SIM_WORLD_ENV, sim_world_path(world), 1);
     hec_clock_set_source(&simulated);
     renew();
     struct hec_observe_options options = {.nvml_path = HEC_BINARY_DIR "/lib/hec/sim/libnvidia-ml.so.1",
-                                          .interval_ns = 10 * S};
+                                          .interval_ns = asked ? S : 10 * S};
     node->interval_ns = options.interval_ns;
     struct hec_lane_set lane;
     int64_t t = sim_mono(), begin = t, busy_until = t, opened;
@@ -368,7 +373,7 @@ static void test_day(void **state) {
         hec_node_tick(node, t);
     }
     now_ns = t;
-    for (int device = 0; device < 2; device++) {
+    for (int device = 0; device < devices; device++) {
         struct hec_node_device *d = node->devices[device];
         assert_true(d->up && d->total[HEC_NODE_RESETS] == 0 && d->total[HEC_NODE_UNOBSERVED_MJ] == 0);
         int64_t mj = 0, ns = 0;
