@@ -1,8 +1,11 @@
 """A running agent, and what it shows."""
+import contextlib
 import http.client
 import os
+import random
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -132,3 +135,34 @@ class Agent:
         status = self.process.wait(30)
         assert "Sanitizer" not in self.said and "runtime error" not in self.said, self.said
         return status
+
+
+NASTY = (b"", b"\0" * 5000, b"GET " + b"/" * 20000 + b" HTTP/1.1\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 100, b"GET\r\n\r\n",
+         b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000 + b"\r\n",
+         b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 100000 + b"\r\n\r\n",
+         b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\nxxxx",
+         b"GET /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+         b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"z" * 1000,
+         b"GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+         b"GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+         b"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Basic ////\r\n\r\n",
+         b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: " + b"application/openmetrics-text;" * 40 + b"\r\n\r\n",
+         b"GET /%00%ff%2e%2e/metrics?a=%s%n HTTP/1.1\r\nHost: a\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x41" * 200, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 50)
+
+
+def hostile(address, count, seed=1):
+    """So many connections: the requests above, whole, cut, with bytes changed, some that hang up in the middle of the answer."""
+    draw = random.Random(seed)
+    for i in range(count):
+        request = bytearray(NASTY[i % len(NASTY)])
+        if i >= len(NASTY):
+            for _ in range(draw.choice((0, 1, 5, 50))):
+                if request:
+                    request[draw.randrange(len(request))] = draw.randrange(256)
+            request = request[:draw.randrange(len(request) + 1)] if draw.random() < 0.3 else request
+        with contextlib.suppress(OSError), socket.create_connection(address, timeout=5) as connection:
+            connection.sendall(request)
+            connection.settimeout(0.01)
+            while draw.random() < 0.8 and connection.recv(65536):
+                pass
