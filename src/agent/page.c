@@ -42,10 +42,10 @@ static void label_device(const struct hec_node_device *device, struct device_lab
     add(labels, "UUID", device->info.uuid);
 }
 
-static void label_identity(const struct hec_node_device *device, struct device_labels *labels) {
+static void label_identity(const struct hec_node_device *device, struct device_labels *labels, const char *model) {
     add(labels, "pci_bus_id", device->info.pci_bus_id);
     add(labels, "device", labels->device);
-    add(labels, "modelName", device->info.name);
+    add(labels, model, device->info.name);
 }
 
 static void begin(struct maker *m, enum hec_agent_metric metric) {
@@ -113,7 +113,7 @@ static void put_dcgm(struct maker *m) {
         FOR_DEVICES(m, device) {
             struct device_labels labels;
             label_device(device, &labels);
-            label_identity(device, &labels);
+            label_identity(device, &labels, "modelName");
             add(&labels, m->options->hostname_label, m->options->hostname);
             if (driver)
                 add(&labels, "DCGM_FI_DRIVER_VERSION", device->info.driver);
@@ -131,7 +131,7 @@ static void put_device(struct maker *m, enum hec_agent_metric metric,
         struct device_labels labels;
         label_device(device, &labels);
         if (metric == HEC_AGENT_METRIC_DEVICE_INFO) {
-            label_identity(device, &labels);
+            label_identity(device, &labels, "model");
             add(&labels, "driver", device->info.driver);
         }
         hec_exposition_sample(&m->out, labels.label, labels.count, value(m, device));

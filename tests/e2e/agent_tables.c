@@ -1,0 +1,53 @@
+/* The tables of docs/metrics.md, in Markdown. */
+#include "agent/dcgm.h"
+#include "agent/metrics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put_own(void) {
+    puts("| name | type | labels | help |\n| --- | --- | --- | --- |");
+    for (int i = 0; i < HEC_AGENT_METRIC_COUNT; i++) {
+        const struct hec_agent_metric_info *m = hec_agent_metric_info((enum hec_agent_metric)i);
+        printf("| `%s` | %s | %s | %s |\n", m->name, hec_family_kind_name(m->kind), m->labels, m->help);
+    }
+}
+
+static void put_values(void) {
+    puts("\n| label | value | meaning |\n| --- | --- | --- |");
+#define HEC_AGENT_PART(id, value, meaning) puts("| part | `" value "` | " meaning " |");
+#define HEC_AGENT_STATE(id, value, meaning) puts("| state | `" value "` | " meaning " |");
+#define HEC_AGENT_VERDICT(id, value, meaning) puts("| verdict | `" value "` | " meaning " |");
+#define HEC_AGENT_THROTTLE(id, value, meaning) puts("| reason | `" value "` | " meaning " |");
+#include "agent/values.def"
+}
+
+static const char *source_of(const struct hec_dcgm_field *field, char *text, size_t size) {
+    if (field->how == HEC_DCGM_LABEL)
+        return "a label of the others";
+    if (field->metric == HEC_DCGM_NONE)
+        return "not measured: absent";
+    const char *plus = field->plus == HEC_DCGM_NONE ? NULL : hec_metric_info(field->plus)->name;
+    snprintf(text, size, "%s%s%s%s", field->how == HEC_DCGM_TOTAL ? "integral of " : "",
+             hec_metric_info(field->metric)->name, plus ? " + " : "", plus ? plus : "");
+    return text;
+}
+
+static void put_dcgm(void) {
+    static const char *const sets[] = {
+        [HEC_DCGM_DEFAULT] = "by default", [HEC_DCGM_ASKED] = "by `-f`", [HEC_DCGM_OLD] = "by the option, or `-f`"};
+    const struct hec_dcgm_field *field;
+    char text[128];
+    puts("\n| name | type | shown | from | help |\n| --- | --- | --- | --- | --- |");
+    for (size_t i = 0; (field = hec_dcgm_field(i)); i++)
+        printf("| `%s` | %s | %s | %s | %s |\n", field->name,
+               field->how == HEC_DCGM_LABEL ? "label" : hec_family_kind_name(field->kind), sets[field->set],
+               source_of(field, text, sizeof text), field->help);
+}
+
+int main(void) {
+    put_own();
+    put_values();
+    put_dcgm();
+    return 0;
+}
