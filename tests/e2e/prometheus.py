@@ -1,0 +1,102 @@
+"""A real Prometheus (Debian's) on a port of its own, and the expressions that people ask it."""
+import contextlib
+import json
+import pathlib
+import re
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+SECONDS = 120  # a machine may be busy: what is not there then never comes
+
+
+class Prometheus:
+    def __init__(self, folder, targets, rules=True, interval="1s", more=()):
+        """targets: lists for static_configs. Rules are evaluated every `interval`, instead of once a minute."""
+        self.folder = pathlib.Path(folder)
+        files = []
+        for path in DEPLOY.glob("prometheus/*.yml") if rules else []:
+            content = yaml.safe_load(path.read_text())
+            if "groups" in content and "tests" not in content:
+                for group in content["groups"]:
+                    group["interval"] = interval
+                (self.folder / path.name).write_text(yaml.safe_dump(content))
+                files.append(path.name)
+        config = {"global": {"scrape_interval": interval, "evaluation_interval": interval}, "rule_files": files,
+                  "scrape_configs": [{"job_name": "hec", "static_configs": targets}]}
+        (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        self.log = open(self.folder / "prometheus.log", "w+")
+        self.process = subprocess.Popen(
+            ["prometheus", f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/tsdb",
+             "--web.listen-address=127.0.0.1:0", *more], stdout=self.log, stderr=self.log)
+        self.address = "http://" + self.wait(lambda: re.search(r'msg="Listening on" address=(\S+)', self.text()),
+                                             "it does not listen").group(1)
+        self.wait(self.ready, "it does not get ready")
+
+    def text(self):
+        return (self.folder / "prometheus.log").read_text()
+
+    def ready(self):
+        with contextlib.suppress(OSError):
+            return urllib.request.urlopen(self.address + "/-/ready", timeout=10).status == 200
+
+    def wait(self, what, why):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            assert self.process.poll() is None, self.text()
+            found = what()
+            if found:
+                return found
+            time.sleep(0.1)
+        raise AssertionError(f"{why() if callable(why) else why}\n{self.text()[-4000:]}")
+
+    def get(self, path, **query):
+        url = f"{self.address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return json.load(answer)["data"]
+
+    def ask(self, expression, **query):
+        return self.get("query", query=expression, **query)["result"]
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(30)
+        self.log.close()
+
+
+def dashboard_expressions(variables, folder=DEPLOY / "grafana"):
+    """(where, expression) of each panel, and of each variable what its values are taken from."""
+    for path in sorted(folder.glob("*.json")):
+        made = json.loads(path.read_text())
+        for panel in made["panels"]:
+            for target in panel["targets"]:
+                yield f"{path.name}: {panel['title']}", filled(target["expr"], variables)
+        for variable in made["templating"]["list"]:
+            match = re.fullmatch(r"label_values\((.*), *(\w+)\)", variable.get("definition", ""))
+            if match:
+                yield f"{path.name}: {variable['name']}", filled(f"count by ({match[2]}) ({match[1]})", variables)
+
+
+def filled(expression, variables):
+    for name, value in {"__range": "5m", "__rate_interval": "1m", "instance": ".*", "gpu": ".*", **variables}.items():
+        expression = expression.replace("$" + name, value)
+    return expression
+
+
+def rule_expressions():
+    for path in sorted(DEPLOY.glob("prometheus/*.yml")):
+        content = yaml.safe_load(path.read_text())
+        for group in content.get("groups", []):
+            for rule in group["rules"]:
+                yield f"{path.name}: {rule.get('record') or rule['alert']}", rule["expr"]
+
+
+def published_expressions():
+    for line in (ROOT / "tests" / "data" / "dashboard-expressions.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            yield "dashboard-expressions.txt", filled(line, {})

@@ -1,0 +1,108 @@
+"""deploy/: rules, alerts and dashboards, and the page, before the real promtool and a real Prometheus."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import BINARY
+from prometheus import (DEPLOY, ROOT, Prometheus, dashboard_expressions, published_expressions, rule_expressions)
+
+PAGES = pathlib.Path(os.environ.get("HEC_BINARY_DIR", str(ROOT / "build"))) / "tests" / "bin" / "fleet_pages"
+
+
+def run(*command, **options):
+    return subprocess.run(list(map(str, command)), text=True, capture_output=True, timeout=120, **options)
+
+
+def page(node=0, seconds=100, gpus="8+"):
+    done = run(PAGES, gpus, "page", node, seconds)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def complaints(text):
+    """What promtool says of a page, but for dcgm-exporter's own names and labels, which are no matter of ours."""
+    done = run("promtool", "check", "metrics", input=text)
+    assert "error" not in done.stderr.lower(), done.stderr
+    return [line for line in done.stderr.splitlines() if line and not line.lower().startswith("dcgm_")]
+
+
+def test_promtool_has_nothing_against_the_page():
+    assert complaints(page()) == []
+    assert complaints("# TYPE hec_x_total gauge\nhec_x_total 1\n") != []
+
+
+@pytest.mark.parametrize("command", [
+    ["check", "config", "prometheus.yml"], ["check", "rules", "rules.yml", "alerts.yml"], ["test", "rules", "rules_test.yml"],
+])
+def test_promtool_has_nothing_against_the_rules(command):
+    done = run("promtool", *command, cwd=DEPLOY / "prometheus")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_has_a_test():
+    tested = re.findall(r"alertname: (\w+)", (DEPLOY / "prometheus" / "rules_test.yml").read_text())
+    named = re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus" / "alerts.yml").read_text())
+    assert named and set(named) == set(tested)
+
+
+def test_dashboards_are_what_their_source_makes(tmp_path):
+    done = run(DEPLOY / "grafana" / "make", tmp_path)
+    assert done.returncode == 0, done.stderr
+    for made in tmp_path.iterdir():
+        assert made.read_text() == (DEPLOY / "grafana" / made.name).read_text(), f"run deploy/grafana/make for {made.name}"
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in (DEPLOY / "grafana").glob("*.json")}
+
+
+def test_the_document_has_the_tables_of_the_program():
+    text = (ROOT / "docs" / "metrics.md").read_text()
+    tables = re.search(r"<!-- tables:begin[^\n]*-->\n(.*)<!-- tables:end -->", text, re.S).group(1)
+    assert tables == run(BINARY, "__metrics").stdout
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """Three nodes in eight ways of use: the first has lost a counter, the second cannot save, the third drops; a fourth is down."""
+    pages = subprocess.Popen([PAGES, "8+", "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    port = int(pages.stdout.readline())
+    nodes = [{"targets": [f"127.0.0.1:{port}"], "labels": {"__metrics_path__": f"/{node}/metrics", "instance": f"node-{node}"}}
+             for node in range(3)]
+    nodes.append({"targets": ["127.0.0.1:1"], "labels": {"instance": "down"}})
+    server = Prometheus(tmp_path_factory.mktemp("prometheus"), nodes)
+    yield server
+    server.close()
+    pages.stdin.close()
+    pages.wait(30)
+
+
+def expressions():
+    yield from dashboard_expressions({"team": "speech", "tenant": "asr-0"})
+    yield from rule_expressions()
+    yield from published_expressions()
+
+
+def test_every_expression_returns_data(fleet):
+    left = list(expressions())
+    assert len(left) > 60
+
+    def all_there():
+        left[:] = [row for row in left if not fleet.ask(row[1])]
+        return not left
+
+    fleet.wait(all_there, lambda: f"no data: {left}")
+
+
+def test_what_prometheus_keeps_adds_up(fleet):
+    """OpenMetrics was asked for, names are as in the text format, and each joule is in one series of each kind."""
+    fleet.wait(lambda: fleet.ask("hec_device_energy_joules_total"), "no joules")
+    device = "sum by (instance, UUID) (hec_device_energy_joules_total)"
+    for parts in ("hec_energy_joules_total", "hec_device_state_joules_total"):
+        off = fleet.ask(f"abs(sum by (instance, UUID) ({parts}) - {device})")
+        assert len(off) == 24 and all(float(series["value"][1]) < 1e-3 for series in off), parts
+    targets = fleet.get("targets")["activeTargets"]
+    assert [target["health"] for target in targets].count("up") == 3, targets
+    kinds = fleet.get("metadata", metric="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")
+    assert kinds["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"][0]["type"] == "unknown"
+    assert fleet.get("metadata", metric="hec_device_energy_joules")["hec_device_energy_joules"][0]["unit"] == "joules"
