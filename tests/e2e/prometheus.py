@@ -16,7 +16,7 @@ SECONDS = 120  # a machine may be busy: what is not there then never comes
 
 
 class Prometheus:
-    def __init__(self, folder, targets, rules=True, interval="1s", more=()):
+    def __init__(self, folder, targets, rules=True, interval="300ms", more=()):
         """targets: lists for static_configs. Rules are evaluated every `interval`, instead of once a minute."""
         self.folder = pathlib.Path(folder)
         files = []
