@@ -1,8 +1,10 @@
 """deploy/: rules, alerts and dashboards, and the page, before the real promtool and a real Prometheus."""
+import collections
 import os
 import pathlib
 import re
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -59,7 +61,7 @@ def test_dashboards_are_what_their_source_makes(tmp_path):
 def test_the_document_has_the_tables_of_the_program():
     text = (ROOT / "docs" / "metrics.md").read_text()
     tables = re.search(r"<!-- tables:begin[^\n]*-->\n(.*)<!-- tables:end -->", text, re.S).group(1)
-    assert tables == run(BINARY, "__metrics").stdout
+    assert tables == run(PAGES.with_name("agent_tables")).stdout
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +108,66 @@ def test_what_prometheus_keeps_adds_up(fleet):
     kinds = fleet.get("metadata", metric="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")
     assert kinds["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"][0]["type"] == "unknown"
     assert fleet.get("metadata", metric="hec_device_energy_joules")["hec_device_energy_joules"][0]["unit"] == "joules"
+
+
+@pytest.fixture(scope="module")
+def agent():
+    """A real agent of a simulated node with eight GPUs: the address of its page."""
+    process = subprocess.Popen([BINARY, "agent", "--sim", "h200x8", "--listen", "127.0.0.1:0", "--use-old-namespace",
+                                "--interval", "0.2"], stderr=subprocess.PIPE, text=True)
+    yield re.search(r"http://(\S+)/metrics", process.stderr.readline()).group(1)
+    process.terminate()
+    process.wait(30)
+    process.stderr.close()
+
+
+def read(address):
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+        return answer.read().decode()
+
+
+@pytest.fixture(scope="module")
+def watched(agent, tmp_path_factory):
+    server = Prometheus(tmp_path_factory.mktemp("watched"), [{"targets": [agent]}])
+    yield server
+    server.close()
+
+
+def families(text):
+    """Name of each family: its type, its help, and the names of its labels."""
+    found = collections.defaultdict(set)
+    for line in text.splitlines():
+        if line.startswith("# "):
+            found[line.split()[2]].add(line)
+        else:
+            name, labels = re.fullmatch(r"(\w+)(\{.*\})? \S+", line).groups()
+            found[name].update(re.findall(r'(\w+)="', labels or ""))
+    return found
+
+
+def test_published_dashboards_show_the_agent(watched):
+    left = [*published_expressions(), *((where, expression) for where, expression in dashboard_expressions({})
+                                        if where.startswith("dcgm.json"))]
+    assert len(left) > 25
+
+    def all_there():
+        left[:] = [row for row in left if not watched.ask(row[1])]
+        return not left
+
+    watched.wait(all_there, lambda: f"no data: {left}")
+    assert watched.ask("count(DCGM_FI_DEV_POWER_USAGE)")[0]["value"][1] == "8"
+
+
+def test_pages_that_are_made_up_are_like_real_ones(agent, watched):
+    watched.wait(lambda: watched.ask("hec_device_power_watts"), "no power")  # the page is complete
+    real, made = families(read(agent)), families(page())
+    assert complaints(read(agent)) == []
+    assert set(real) <= set(made)
+    for name, what in real.items():
+        assert what <= made[name], name
+
+
+def test_states_of_the_agent_add_up(watched):
+    off = watched.wait(lambda: watched.ask("abs(sum by (UUID) (hec_device_state_joules_total)"
+                                           " - on (UUID) hec_device_energy_joules_total)"), "no joules")
+    assert len(off) == 8 and all(float(series["value"][1]) < 1e-3 for series in off), off

@@ -234,20 +234,42 @@ static void each_device(struct page *page, enum hec_agent_metric metric, figure 
     }
 }
 
-/* By state, of devices or of the jobs that report; joules add up to those of the device. */
+static double share_of(const struct way *way, const char *state) {
+    for (int i = 0; i < SHARE_MAX && way->states[i]; i++)
+        if (strcmp(way->states[i], state) == 0)
+            return way->shares[i];
+    return 0;
+}
+
+static bool is_own(const char *state) {
+    for (int i = 0; i < HEC_AGENT_STATES; i++)
+        if (strcmp(hec_agent_state_name((enum hec_agent_state)i), state) == 0)
+            return true;
+    return false;
+}
+
+/* Of devices: the agent's own states, those that do not occur as well, and the ledger's. Of jobs: the latter. The last one gets
+ * what rounding left, so that they add up to the device's figure. */
 static void each_state(struct page *page, enum hec_agent_metric metric, bool of_jobs, bool in_joules) {
     begin(page, metric);
     for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
         struct device d;
+        const char *states[HEC_AGENT_STATES + SHARE_MAX];
         const struct way *way = device_of(page, gpu, &d);
-        double left = in_joules ? joules(way->watts, d.seconds) : d.seconds;
-        for (int i = 0; i < SHARE_MAX && way->states[i] && (!of_jobs || way->cause); i++) {
+        double rate = in_joules ? way->watts : 1, left = in_joules ? joules(rate, d.seconds) : d.seconds;
+        int count = 0;
+        for (int i = 0; i < HEC_AGENT_STATES && !of_jobs; i++)
+            states[count++] = hec_agent_state_name((enum hec_agent_state)i);
+        for (int i = 0; i < SHARE_MAX && way->states[i] && (!of_jobs || way->cause); i++)
+            if (!is_own(way->states[i]))
+                states[count++] = way->states[i];
+        for (int i = 0; i < count; i++) {
             struct hec_label labels[LABELS_MAX];
-            bool last = i == SHARE_MAX - 1 || !way->states[i + 1];
-            double part = last ? left : joules(way->shares[i] * (in_joules ? way->watts : 1), d.seconds);
+            double part =
+                fmin(left, i == count - 1 && way->cause ? left : joules(share_of(way, states[i]) * rate, d.seconds));
             size_t n = of_jobs ? label_tenant(labels, 0, &d, 0) : label_device(labels, &d);
-            left = fmax(0, left - part);
-            n = add(labels, n, "state", way->states[i]);
+            left -= part;
+            n = add(labels, n, "state", states[i]);
             hec_exposition_sample(&page->to, labels, n, of_jobs ? 0.1 * part : part);
         }
     }
