@@ -16,24 +16,24 @@ SECONDS = 120  # a machine may be busy: what is not there then never comes
 
 
 class Prometheus:
-    def __init__(self, folder, targets, rules=True, interval="300ms", more=()):
-        """targets: lists for static_configs. Rules are evaluated every `interval`, instead of once a minute."""
+    def __init__(self, folder, targets, interval="300ms", rules_interval="300ms"):
+        """targets: of static_configs. The rules of deploy/ are evaluated, every rules_interval instead of once a minute."""
         self.folder = pathlib.Path(folder)
         files = []
-        for path in DEPLOY.glob("prometheus/*.yml") if rules else []:
+        for path in DEPLOY.glob("prometheus/*.yml"):
             content = yaml.safe_load(path.read_text())
             if "groups" in content and "tests" not in content:
                 for group in content["groups"]:
-                    group["interval"] = interval
+                    group["interval"] = rules_interval
                 (self.folder / path.name).write_text(yaml.safe_dump(content))
                 files.append(path.name)
-        config = {"global": {"scrape_interval": interval, "evaluation_interval": interval}, "rule_files": files,
+        config = {"global": {"scrape_interval": interval, "evaluation_interval": rules_interval}, "rule_files": files,
                   "scrape_configs": [{"job_name": "hec", "static_configs": targets}]}
         (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         self.log = open(self.folder / "prometheus.log", "w+")
         self.process = subprocess.Popen(
             ["prometheus", f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/tsdb",
-             "--web.listen-address=127.0.0.1:0", *more], stdout=self.log, stderr=self.log)
+             "--web.listen-address=127.0.0.1:0"], stdout=self.log, stderr=self.log)
         self.address = "http://" + self.wait(lambda: re.search(r'msg="Listening on" address=(\S+)', self.text()),
                                              "it does not listen").group(1)
         self.wait(self.ready, "it does not get ready")
