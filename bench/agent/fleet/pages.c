@@ -248,8 +248,8 @@ static bool is_own(const char *state) {
     return false;
 }
 
-/* Of devices: the agent's own states, those that do not occur as well, and the ledger's. Of jobs: the latter. The last one gets
- * what rounding left, so that they add up to the device's figure. */
+/* Of devices: the agent's own states, those that do not occur as well, and the ledger's. Of jobs: the latter. The last that
+ * occurs gets what rounding left, so that they add up to the device's figure. */
 static void each_state(struct page *page, enum hec_agent_metric metric, bool of_jobs, bool in_joules) {
     begin(page, metric);
     for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
@@ -263,12 +263,14 @@ static void each_state(struct page *page, enum hec_agent_metric metric, bool of_
         for (int i = 0; i < SHARE_MAX && way->states[i] && (!of_jobs || way->cause); i++)
             if (!is_own(way->states[i]))
                 states[count++] = way->states[i];
+        int last = 0;
+        for (int i = 0; i < count; i++)
+            last = share_of(way, states[i]) > 0 ? i : last;
         for (int i = 0; i < count; i++) {
             struct hec_label labels[LABELS_MAX];
-            double part =
-                fmin(left, i == count - 1 && way->cause ? left : joules(share_of(way, states[i]) * rate, d.seconds));
+            double part = i == last ? left : joules(share_of(way, states[i]) * rate, d.seconds);
             size_t n = of_jobs ? label_tenant(labels, 0, &d, 0) : label_device(labels, &d);
-            left -= part;
+            left = i == last ? 0 : left - part;
             n = add(labels, n, "state", states[i]);
             hec_exposition_sample(&page->to, labels, n, of_jobs ? 0.1 * part : part);
         }
