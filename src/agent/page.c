@@ -151,6 +151,13 @@ static double energy(const struct maker *m, const struct hec_node_device *device
     (void)m;
     return device->counter_ns == INT64_MIN ? NAN : (double)device->total[HEC_NODE_ENERGY_MJ] / 1e3;
 }
+static double seconds(const struct maker *m, const struct hec_node_device *device) {
+    int64_t sum_ns = 0;
+    (void)m;
+    for (int state = 0; state < HEC_AGENT_STATES; state++)
+        sum_ns += device->total[HEC_NODE_BUSY_NS + state];
+    return (double)sum_ns / 1e9;
+}
 static double energy_age(const struct maker *m, const struct hec_node_device *device) {
     return device->counter_ns == INT64_MIN ? NAN : (double)(m->now_ns - device->counter_ns) / 1e9;
 }
@@ -226,6 +233,7 @@ static void put_devices(struct maker *m) {
     put_device(m, HEC_AGENT_METRIC_DEVICE_INFO, one);
     put_device(m, HEC_AGENT_METRIC_DEVICE_UP, up);
     put_device(m, HEC_AGENT_METRIC_DEVICE_ENERGY, energy);
+    put_device(m, HEC_AGENT_METRIC_DEVICE_SECONDS, seconds);
     put_device(m, HEC_AGENT_METRIC_DEVICE_ENERGY_AGE, energy_age);
     put_device(m, HEC_AGENT_METRIC_DEVICE_ENERGY_RESETS, resets);
     put_device(m, HEC_AGENT_METRIC_DEVICE_POWER, power);

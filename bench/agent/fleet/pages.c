@@ -194,6 +194,9 @@ static double up(const struct device *d) {
 static double energy(const struct device *d) {
     return joules(d->way->watts, d->seconds);
 }
+static double device_seconds(const struct device *d) {
+    return d->seconds;
+}
 static double age(const struct device *d) {
     return d->lost ? 900 : 0.3;
 }
@@ -400,6 +403,7 @@ static void make(const struct fleet *fleet, int node, double seconds, enum hec_e
     each_device(&page, HEC_AGENT_METRIC_DEVICE_INFO, one);
     each_device(&page, HEC_AGENT_METRIC_DEVICE_UP, up);
     each_device(&page, HEC_AGENT_METRIC_DEVICE_ENERGY, energy);
+    each_device(&page, HEC_AGENT_METRIC_DEVICE_SECONDS, device_seconds);
     each_device(&page, HEC_AGENT_METRIC_DEVICE_ENERGY_AGE, age);
     each_device(&page, HEC_AGENT_METRIC_DEVICE_ENERGY_RESETS, resets);
     each_device(&page, HEC_AGENT_METRIC_DEVICE_POWER, power);
