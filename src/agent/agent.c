@@ -2,6 +2,7 @@
 
 #include "agent/http.h"
 #include "agent/page.h"
+#include "agent/push.h"
 #include "agent/sandbox.h"
 #include "agent/state_file.h"
 #include "base/clock.h"
@@ -31,6 +32,7 @@
 #define STALE_NS (30 * HEC_NS_PER_S) /* without a turn of its loop for so long it is not healthy */
 #define SYNC_NS (60 * HEC_NS_PER_S)
 #define FIELDS_FILE_MAX (1u << 20)
+#define PUSH_NS (60 * HEC_NS_PER_S) /* OpenTelemetry's default */
 
 static const struct hec_collector *const collectors[] = {&hec_collector_nvml, &hec_collector_rapl, NULL};
 
@@ -48,6 +50,7 @@ struct agent {
     int64_t started_ns, retry_ns, backoff_ns; /* of the recorder */
     char trouble[256];                        /* what was last said of it */
     struct hec_http *http;
+    struct hec_push *push;
     int signals;
     pthread_mutex_t making; /* a page: of the state file, and what follows */
     struct hec_buf text;
@@ -150,6 +153,8 @@ static void describe_self(struct agent *agent, struct hec_page_agent *self) {
     hec_page_drop(self, "processes", agent->node->dropped_processes);
     hec_page_drop(self, "devices", agent->node->dropped_devices);
     hec_page_drop(self, "driver_threads", (uint64_t)agent->abandoned);
+    if (agent->push)
+        hec_page_drop(self, "otlp_pages", hec_push_failed(agent->push));
 }
 
 static void save(struct agent *agent, bool synced) {
@@ -181,6 +186,33 @@ static void make(void *context, enum hec_http_page page) {
     if (err == HEC_OK)
         hec_http_publish(agent->http, page, agent->text.data, agent->text.length);
     pthread_mutex_unlock(&agent->making);
+}
+
+static int make_otlp(void *context, struct hec_buf *out) {
+    struct agent *agent = context;
+    struct hec_page_agent self;
+    int64_t now_ns = hec_clock_mono_ns();
+    pthread_mutex_lock(&agent->making);
+    hec_node_tick(agent->node, now_ns);
+    save(agent, false);
+    describe_self(agent, &self);
+    int err = hec_page_make(agent->node, &agent->page, &self, HEC_EXPOSITION_OTLP, now_ns, out);
+    pthread_mutex_unlock(&agent->making);
+    return err;
+}
+
+static int start_push(struct agent *agent, struct hec_why *why) {
+    const char *text = getenv("OTEL_METRIC_EXPORT_INTERVAL");
+    char *end = NULL;
+    long ms = text ? strtol(text, &end, 10) : 0;
+    if (text && (end == text || *end || ms < 100 || ms > 86400000))
+        return hec_fail(why, HEC_ERR_USAGE, "OTEL_METRIC_EXPORT_INTERVAL is no number of milliseconds from 100 on");
+    return hec_push_start(&(struct hec_push_options){.url = agent->options->otlp,
+                                                     .headers = getenv("OTEL_EXPORTER_OTLP_HEADERS"),
+                                                     .interval_ns = text ? ms * HEC_NS_PER_MS : PUSH_NS,
+                                                     .make = make_otlp,
+                                                     .context = agent},
+                          &agent->push, why);
 }
 
 static void tick(struct agent *agent, int64_t now_ns) {
@@ -292,10 +324,13 @@ static int begin(struct agent *agent, struct hec_why *why) {
     if (err == HEC_OK)
         err = hec_http_start(fd, options->web_config ? &agent->web : NULL,
                              &(struct hec_http_maker){make, agent, options->interval_ns}, &agent->http, why);
+    if (err == HEC_OK && options->otlp)
+        err = start_push(agent, why);
     return err;
 }
 
 static void end(struct agent *agent) {
+    hec_push_stop(agent->push);
     stop_recorder(agent);
     if (agent->http) {
         hec_http_stop(agent->http);

@@ -18,6 +18,7 @@ struct hec_agent_options {
     const char *fields;     /* dcgm-exporter's file of fields; NULL: its default ones */
     bool old_names;         /* and those of its version 1 */
     bool no_hostname;
+    const char *otlp; /* URL that metrics are pushed to; NULL: nowhere */
     const char *user; /* become this one; NULL: stay */
     bool no_sandbox;
     const char *nvml_path; /* of the simulated machine; NULL: the system's */

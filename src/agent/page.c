@@ -287,7 +287,11 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
                   enum hec_exposition_format format, int64_t now_ns, struct hec_buf *out) {
     struct maker m = {.node = node, .options = options, .agent = agent, .now_ns = now_ns};
     hec_buf_clear(out);
-    hec_exposition_begin(&m.out, out, format);
+    struct hec_label resource[] = {{"service.name", "hec-agent"}, {"host.name", options->hostname}};
+    if (format == HEC_EXPOSITION_OTLP)
+        hec_exposition_begin_otlp(&m.out, out, resource, 2, hec_clock_wall_ns());
+    else
+        hec_exposition_begin(&m.out, out, format);
     pthread_mutex_lock(&node->lock);
     put_dcgm(&m);
     put_devices(&m);

@@ -45,6 +45,7 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         .fields = hec_args_value(args, HEC_OPT_COLLECTORS),
         .old_names = hec_args_has(args, HEC_OPT_OLD_NAMES),
         .no_hostname = hec_args_has(args, HEC_OPT_NO_HOSTNAME),
+        .otlp = hec_args_value(args, HEC_OPT_OTLP),
         .user = hec_args_value(args, HEC_OPT_USER),
         .no_sandbox = hec_args_has(args, HEC_OPT_NO_SANDBOX),
         .verbose = hec_args_has(args, HEC_OPT_VERBOSE),

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,70 @@ void hec_exposition_begin(struct hec_exposition *page, struct hec_buf *out, enum
     page->format = format;
 }
 
+static void put_escaped(struct hec_buf *out, const char *text, bool quotes);
+
+static void put_clean(struct hec_buf *out, const char *value) {
+    char clean[HEC_EXPOSITION_VALUE_SIZE];
+    hec_text_clean(clean, sizeof clean, value, strnlen(value, sizeof clean + 4), true);
+    put_escaped(out, clean, true);
+}
+
+/* ---- OTLP: https://github.com/open-telemetry/opentelemetry-proto, by protobuf's rules for JSON ---- */
+
+static void put_attributes(struct hec_buf *out, const struct hec_label *labels, size_t count) {
+    const char *comma = "";
+    hec_buf_puts(out, "\"attributes\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (!labels[i].value || !*labels[i].value)
+            continue;
+        hec_buf_printf(out, "%s{\"key\":\"%s\",\"value\":{\"stringValue\":\"", comma, labels[i].name);
+        put_clean(out, labels[i].value);
+        hec_buf_puts(out, "\"}}");
+        comma = ",";
+    }
+    hec_buf_puts(out, "]");
+}
+
+void hec_exposition_begin_otlp(struct hec_exposition *page, struct hec_buf *out, const struct hec_label *resource,
+                               size_t count, int64_t time_ns) {
+    hec_exposition_begin(page, out, HEC_EXPOSITION_OTLP);
+    page->time_ns = time_ns;
+    hec_buf_puts(out, "{\"resourceMetrics\":[{\"resource\":{");
+    put_attributes(out, resource, count);
+    hec_buf_puts(out,
+                 "},\"scopeMetrics\":[{\"scope\":{\"name\":\"hec\",\"version\":\"" HEC_VERSION "\"},\"metrics\":[");
+}
+
+/* OTLP names units as UCUM does. */
+static const char *ucum(const char *unit) {
+    static const char *const units[][2] = {
+        {"joules", "J"}, {"seconds", "s"}, {"watts", "W"}, {"bytes", "By"}, {"ratio", "1"}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(unit, units[i][0]) == 0)
+            return units[i][1];
+    return "";
+}
+
+static void close_otlp(struct hec_exposition *page) {
+    if (page->format == HEC_EXPOSITION_OTLP && page->described)
+        hec_buf_puts(page->out, "]}}");
+    page->any |= page->described;
+    page->described = false;
+}
+
+static void describe_otlp(struct hec_exposition *page) {
+    hec_buf_printf(page->out, "%s{\"name\":\"%s\",\"description\":\"", page->any ? ",\n" : "\n", page->name);
+    put_escaped(page->out, page->help, true);
+    hec_buf_printf(page->out, "\",\"unit\":\"%s\",%s\"dataPoints\":[", ucum(page->unit),
+                   page->kind == HEC_FAMILY_COUNTER ? "\"sum\":{\"aggregationTemporality\":2,\"isMonotonic\":true,"
+                                                    : "\"gauge\":{");
+}
+
+/* ---- text ---- */
+
 void hec_exposition_family(struct hec_exposition *page, const char *name, enum hec_family_kind kind, const char *unit,
                            const char *help) {
+    close_otlp(page);
     page->name = name;
     page->kind = kind;
     page->unit = unit ? unit : "";
@@ -54,8 +117,8 @@ static void put_escaped(struct hec_buf *out, const char *text, bool quotes) {
     }
 }
 
-/* The family as its header names it: OpenMetrics leaves out what a kind adds to the samples. */
-static void describe(struct hec_exposition *page) {
+/* The family as its header names it; OpenMetrics leaves out what a kind adds to the samples. */
+static void describe_text(struct hec_exposition *page) {
     bool open = page->format == HEC_EXPOSITION_OPENMETRICS;
     size_t all = strlen(page->name), length = all, bare;
     const char *type = page->kind == HEC_FAMILY_INFO ? "gauge" : kinds[page->kind];
@@ -72,21 +135,18 @@ static void describe(struct hec_exposition *page) {
     bare = without(page->name, length, page->unit);
     if (open && bare < length && page->name[bare - 1] == '_')
         hec_buf_printf(page->out, "# UNIT %.*s %s\n", (int)length, page->name, page->unit);
-    page->described = true;
 }
 
 static void put_labels(struct hec_buf *out, const struct hec_label *labels, size_t count) {
-    char clean[HEC_EXPOSITION_VALUE_SIZE];
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         const char *value = labels[i].value;
         if (!value || !*value)
             continue;
-        hec_text_clean(clean, sizeof clean, value, strnlen(value, sizeof clean + 4), true);
         hec_buf_puts(out, any ? "," : "{");
         hec_buf_puts(out, labels[i].name);
         hec_buf_puts(out, "=\"");
-        put_escaped(out, clean, true);
+        put_clean(out, value);
         hec_buf_puts(out, "\"");
         any = true;
     }
@@ -115,11 +175,19 @@ static void put_value(struct hec_buf *out, double value) {
     hec_buf_puts(out, text);
 }
 
-void hec_exposition_sample(struct hec_exposition *page, const struct hec_label *labels, size_t count, double value) {
-    if (!isfinite(value) || (page->kind == HEC_FAMILY_COUNTER && value < 0))
-        return;
+static void sample_otlp(struct hec_exposition *page, const struct hec_label *labels, size_t count, double value) {
     if (!page->described)
-        describe(page);
+        describe_otlp(page);
+    hec_buf_puts(page->out, page->described ? ",{" : "{");
+    put_attributes(page->out, labels, count);
+    hec_buf_printf(page->out, ",\"timeUnixNano\":\"%" PRId64 "\",\"asDouble\":", page->time_ns);
+    put_value(page->out, value);
+    hec_buf_puts(page->out, "}");
+}
+
+static void sample_text(struct hec_exposition *page, const struct hec_label *labels, size_t count, double value) {
+    if (!page->described)
+        describe_text(page);
     hec_buf_puts(page->out, page->name);
     put_labels(page->out, labels, count);
     hec_buf_puts(page->out, " ");
@@ -127,7 +195,21 @@ void hec_exposition_sample(struct hec_exposition *page, const struct hec_label *
     hec_buf_puts(page->out, "\n");
 }
 
+void hec_exposition_sample(struct hec_exposition *page, const struct hec_label *labels, size_t count, double value) {
+    if (!isfinite(value) || (page->kind == HEC_FAMILY_COUNTER && value < 0))
+        return;
+    if (page->format == HEC_EXPOSITION_OTLP)
+        sample_otlp(page, labels, count, value);
+    else
+        sample_text(page, labels, count, value);
+    page->described = true;
+}
+
 void hec_exposition_end(struct hec_exposition *page) {
-    if (page->format == HEC_EXPOSITION_OPENMETRICS)
+    if (page->format == HEC_EXPOSITION_OPENMETRICS) {
         hec_buf_puts(page->out, "# EOF\n");
+    } else if (page->format == HEC_EXPOSITION_OTLP) {
+        close_otlp(page);
+        hec_buf_puts(page->out, "]}]}]}\n");
+    }
 }

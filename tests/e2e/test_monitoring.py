@@ -1,9 +1,13 @@
 """deploy/: rules, alerts and dashboards, and the page, before the real promtool and a real Prometheus."""
 import collections
+import http.server
+import json
 import os
 import pathlib
 import re
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -180,3 +184,54 @@ def test_pages_that_are_made_up_are_like_real_ones(agent, watched):
 def test_what_prometheus_keeps_of_the_agent_adds_up(watched):
     watched.wait(lambda: len(watched.ask("hec_device_energy_joules_total")) == 8, "no joules")
     assert_adds_up(watched, 8)
+
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    """Takes pages, but for the first, which it refuses."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append((self.path, dict(self.headers), json.loads(body)))
+        self.send_response(503 if len(self.server.got) == 1 else 200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_metrics_are_pushed(tmp_path):
+    """The page's samples, all of them, as OTLP has them; what a collector refuses is counted."""
+    with http.server.HTTPServer(("127.0.0.1", 0), Collector) as collector:
+        collector.got = []
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{collector.server_port}/v1/metrics"
+        agent = Agent(Hec(BINARY, tmp_path), "--sim", "h200x2", "--otlp", url,
+                      env={**os.environ, "OTEL_EXPORTER_OTLP_HEADERS": "x-scope=a b,authorization=Bearer t",
+                           "OTEL_METRIC_EXPORT_INTERVAL": "1000"})
+        page = agent.until(lambda page: page.all("hec_agent_dropped_total", what="otlp_pages")[0][1] == 1 and len(collector.got) > 1, 60)
+        assert agent.stop() == 0
+        collector.shutdown()
+    path, headers, made = collector.got[1]
+    assert path == "/v1/metrics" and headers["Content-Type"] == "application/json"
+    assert headers["x-scope"] == "a b" and headers["authorization"] == "Bearer t"
+    (resource,) = made["resourceMetrics"]
+    attributes = {entry["key"]: entry["value"]["stringValue"] for entry in resource["resource"]["attributes"]}
+    assert attributes["service.name"] == "hec-agent" and attributes["host.name"]
+    metrics = {metric["name"]: metric for scope in resource["scopeMetrics"] for metric in scope["metrics"]}
+    assert set(metrics) == {name for name, _, _ in page.samples}
+    energy = metrics["hec_device_energy_joules_total"]
+    assert energy["unit"] == "J" and energy["sum"]["isMonotonic"] and energy["sum"]["aggregationTemporality"] == 2
+    for point, (labels, _) in zip(energy["sum"]["dataPoints"], page.all("hec_device_energy_joules_total")):
+        assert {entry["key"]: entry["value"]["stringValue"] for entry in point["attributes"]} == labels
+        assert point["asDouble"] > 0 and abs(int(point["timeUnixNano"]) / 1e9 - time.time()) < 600
+    assert "sum" in metrics["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"] and "gauge" in metrics["DCGM_FI_DEV_GPU_TEMP"]
+
+
+@pytest.mark.parametrize("url, env, why", [
+    ("collector:4318", {}, "begins with http://"), ("http://c/", {"OTEL_EXPORTER_OTLP_HEADERS": "x"}, "no list of NAME=VALUE"),
+    ("http://c/", {"OTEL_METRIC_EXPORT_INTERVAL": "1s"}, "no number of milliseconds"),
+])
+def test_a_push_that_cannot_be_is_refused(url, env, why):
+    done = run(BINARY, "agent", "--sim", "h200", "--listen", "127.0.0.1:0", "--otlp", url, env={**os.environ, **env})
+    assert done.returncode == 2 and why in done.stderr

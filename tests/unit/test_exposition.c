@@ -147,6 +147,32 @@ static void test_values(void **state) {
         assert_true(strtod(value_of(i / 1000.0), NULL) == i / 1000.0);
 }
 
+static void test_otlp(void **state) {
+    (void)state;
+    struct hec_exposition page;
+    struct hec_label labels[] = {{"gpu", "0"}, {"pod", NULL}, {"command", "a\"\n\\"}};
+    hec_buf_clear(&out);
+    hec_exposition_begin_otlp(&page, &out, &(struct hec_label){"host.name", "n1"}, 1, 1700000000000000001);
+    hec_exposition_family(&page, "none", HEC_FAMILY_GAUGE, "", "Nothing of it.");
+    hec_exposition_sample(&page, NULL, 0, NAN);
+    hec_exposition_family(&page, "e_joules_total", HEC_FAMILY_COUNTER, "joules", "Said \"so\".");
+    hec_exposition_sample(&page, labels, 3, 1.5);
+    hec_exposition_sample(&page, labels, 1, 2);
+    hec_exposition_family(&page, "b_info", HEC_FAMILY_INFO, "", "B.");
+    hec_exposition_sample(&page, NULL, 0, 1);
+    hec_exposition_end(&page);
+    assert_string_equal(
+        hec_buf_text(&out),
+        "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"key\":\"host.name\",\"value\":{\"stringValue\":\"n1\"}}]},"
+        "\"scopeMetrics\":[{\"scope\":{\"name\":\"hec\",\"version\":\"" HEC_VERSION "\"},\"metrics\":[\n"
+        "{\"name\":\"e_joules_total\",\"description\":\"Said \\\"so\\\".\",\"unit\":\"J\",\"sum\":{\"aggregationTemporality\":2,"
+        "\"isMonotonic\":true,\"dataPoints\":[{\"attributes\":[{\"key\":\"gpu\",\"value\":{\"stringValue\":\"0\"}},"
+        "{\"key\":\"command\",\"value\":{\"stringValue\":\"a\\\"?\\\\\"}}],\"timeUnixNano\":\"1700000000000000001\",\"asDouble\":1.5},"
+        "{\"attributes\":[{\"key\":\"gpu\",\"value\":{\"stringValue\":\"0\"}}],\"timeUnixNano\":\"1700000000000000001\",\"asDouble\":2}]}},\n"
+        "{\"name\":\"b_info\",\"description\":\"B.\",\"unit\":\"\",\"gauge\":{\"dataPoints\":[{\"attributes\":[],"
+        "\"timeUnixNano\":\"1700000000000000001\",\"asDouble\":1}]}}]}]}]}\n");
+}
+
 static bool is_name(const char *name) {
     return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(name);
 }
@@ -249,10 +275,11 @@ static void test_dcgm_flood(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),   cmocka_unit_test(test_openmetrics_names),
-        cmocka_unit_test(test_absent),    cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_dcgm_list), cmocka_unit_test(test_dcgm_flood),
+        cmocka_unit_test(test_formats),    cmocka_unit_test(test_openmetrics_names),
+        cmocka_unit_test(test_absent),     cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_otlp),
+        cmocka_unit_test(test_tables),     cmocka_unit_test(test_dcgm_list),
+        cmocka_unit_test(test_dcgm_flood),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
