@@ -64,6 +64,10 @@ sim_nvml_ret nvmlDeviceSetGpuLockedClocks(sim_nvml_device device, unsigned min_m
 sim_nvml_ret nvmlDeviceResetGpuLockedClocks(sim_nvml_device device);
 
 /* state.c */
+sim_nvml_ret nvmlDeviceGetEncoderUtilization(sim_nvml_device device, unsigned *percent, unsigned *period_us);
+sim_nvml_ret nvmlDeviceGetDecoderUtilization(sim_nvml_device device, unsigned *percent, unsigned *period_us);
+sim_nvml_ret nvmlDeviceGetRemappedRows(sim_nvml_device device, unsigned *correctable, unsigned *uncorrectable,
+                                       unsigned *pending, unsigned *failed);
 sim_nvml_ret nvmlDeviceGetUtilizationRates(sim_nvml_device device, struct sim_nvml_utilization *utilization);
 sim_nvml_ret nvmlDeviceGetClockInfo(sim_nvml_device device, int type, unsigned *mhz);
 sim_nvml_ret nvmlDeviceGetMaxClockInfo(sim_nvml_device device, int type, unsigned *mhz);

@@ -19,6 +19,40 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetUtilizationRates(sim_nvml_device device,
     return SIM_NVML_SUCCESS;
 }
 
+static sim_nvml_ret no_codec(const struct sim_world *world, unsigned *percent, unsigned *period_us) {
+    (void)world;
+    if (!percent || !period_us)
+        return SIM_NVML_INVALID_ARGUMENT;
+    *percent = 0; /* nothing simulated encodes or decodes */
+    *period_us = 167000;
+    return SIM_NVML_SUCCESS;
+}
+
+SIM_EXPORT sim_nvml_ret nvmlDeviceGetEncoderUtilization(sim_nvml_device device, unsigned *percent,
+                                                        unsigned *period_us) {
+    SIM_ENTER_WHOLE(nvmlDeviceGetEncoderUtilization, device);
+    return no_codec(world, percent, period_us);
+}
+
+SIM_EXPORT sim_nvml_ret nvmlDeviceGetDecoderUtilization(sim_nvml_device device, unsigned *percent,
+                                                        unsigned *period_us) {
+    SIM_ENTER_WHOLE(nvmlDeviceGetDecoderUtilization, device);
+    return no_codec(world, percent, period_us);
+}
+
+/* A sound card, but for its first device: what a card has after years. */
+SIM_EXPORT sim_nvml_ret nvmlDeviceGetRemappedRows(sim_nvml_device device, unsigned *correctable,
+                                                  unsigned *uncorrectable, unsigned *pending, unsigned *failed) {
+    SIM_ENTER_WHOLE(nvmlDeviceGetRemappedRows, device);
+    if (!correctable || !uncorrectable || !pending || !failed)
+        return SIM_NVML_INVALID_ARGUMENT;
+    (void)world;
+    *correctable = device->device == 0 ? 2 : 0;
+    *uncorrectable = device->device == 0;
+    *pending = *failed = 0;
+    return SIM_NVML_SUCCESS;
+}
+
 SIM_EXPORT sim_nvml_ret nvmlDeviceGetClockInfo(sim_nvml_device device, int type, unsigned *mhz) {
     SIM_ENTER_WHOLE(nvmlDeviceGetClockInfo, device);
     if (!mhz || type < 0 || type > 3)

@@ -59,6 +59,7 @@ enum nvml_activity {
     NVML_ACTIVITY_INSTANT,
     NVML_ACTIVITY_USAGE,
     NVML_ACTIVITY_STATE,
+    NVML_ACTIVITY_MONITORED,
     NVML_ACTIVITY_PROCESSES,
     NVML_ACTIVITY_COUNT
 };
@@ -128,7 +129,7 @@ int nvml_find_visible(const struct hec_nvml *nvml, const hec_nvml_device *handle
                       const char *visible_devices, bool *by_ordinal);
 
 /* One driver call each; SUCCESS and a value in the metric's unit, or NVML's code. FUNCTION_NOT_FOUND where the driver
- * lacks the function. *second is set by utilisation only. */
+ * lacks the function. *second is set where the sensor has a second metric. */
 int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sensor sensor, int64_t *value,
               int64_t *second);
 int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigned field, int64_t *value);
@@ -140,6 +141,7 @@ int64_t nvml_run_history(struct nvml_device *device, int64_t now_ns);
 int64_t nvml_run_instant(struct nvml_device *device, int64_t now_ns);
 int64_t nvml_run_usage(struct nvml_device *device, int64_t now_ns);
 int64_t nvml_run_state(struct nvml_device *device, int64_t now_ns);
+int64_t nvml_run_monitored(struct nvml_device *device, int64_t now_ns); /* only where it is paced */
 int64_t nvml_run_processes(struct nvml_device *device, int64_t now_ns);
 
 void nvml_energy_begin(struct nvml_device *device);

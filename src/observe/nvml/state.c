@@ -17,17 +17,25 @@ int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigne
     return *value < 0 ? HEC_NVML_UNKNOWN : HEC_NVML_SUCCESS;
 }
 
-static int read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, int64_t *value) {
-    struct hec_nvml_memory_v2 v2 = {.version = HEC_NVML_MEMORY_V2};
-    int code = nvml->memory_v2 ? nvml->memory_v2(handle, &v2) : HEC_NVML_FUNCTION_NOT_FOUND;
-    if (code == HEC_NVML_SUCCESS)
-        *value = (int64_t)(v2.used / 1024);
+static int read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, struct hec_nvml_memory_v2 *memory) {
+    *memory = (struct hec_nvml_memory_v2){.version = HEC_NVML_MEMORY_V2};
+    int code = nvml->memory_v2 ? nvml->memory_v2(handle, memory) : HEC_NVML_FUNCTION_NOT_FOUND;
     if (!nvml_code_is_unsupported(code) || !nvml->memory_v1)
         return code;
-    struct hec_nvml_memory_v1 v1;
+    struct hec_nvml_memory_v1 v1 = {0};
     code = nvml->memory_v1(handle, &v1);
-    if (code == HEC_NVML_SUCCESS)
-        *value = (int64_t)(v1.used / 1024);
+    memory->used = v1.used;
+    memory->free = v1.free;
+    return code;
+}
+
+/* *reserved stays as it is where the driver counts it as used. */
+static int read_free(const struct hec_nvml *nvml, hec_nvml_device handle, int64_t *free, int64_t *reserved) {
+    struct hec_nvml_memory_v2 memory;
+    int code = read_memory(nvml, handle, &memory);
+    *free = (int64_t)(memory.free / 1024);
+    if (nvml->memory_v2)
+        *reserved = (int64_t)(memory.reserved / 1024);
     return code;
 }
 
@@ -36,7 +44,8 @@ static int read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, int6
 int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sensor sensor, int64_t *value,
               int64_t *second) {
     struct hec_nvml_utilization utilization = {0};
-    unsigned number = 0;
+    struct hec_nvml_memory_v2 memory;
+    unsigned number = 0, other = 0, pending = 0, failed = 0;
     unsigned long long wide = 0;
     int code;
 
@@ -55,7 +64,28 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
         *second = (int64_t)utilization.memory * 10;
         return code;
     case NVML_SENSOR_MEMORY:
-        return read_memory(nvml, handle, value);
+        code = read_memory(nvml, handle, &memory);
+        *value = (int64_t)(memory.used / 1024);
+        return code;
+    case NVML_SENSOR_MEM_FREE:
+        return read_free(nvml, handle, value, second);
+    case NVML_SENSOR_ENCODER:
+        code = CALL(nvml->encoder_utilization, handle, &number, &other);
+        *value = (int64_t)number * 10;
+        return code;
+    case NVML_SENSOR_DECODER:
+        code = CALL(nvml->decoder_utilization, handle, &number, &other);
+        *value = (int64_t)number * 10;
+        return code;
+    case NVML_SENSOR_ROWS:
+    case NVML_SENSOR_ROWS_FAILED:
+        code = CALL(nvml->remapped_rows, handle, &number, &other, &pending, &failed);
+        *value = sensor == NVML_SENSOR_ROWS ? number : failed != 0;
+        *second = other;
+        return code;
+    case NVML_SENSOR_PCIE_REPLAYS:
+        code = CALL(nvml->pcie_replays, handle, &number);
+        break;
     case NVML_SENSOR_THROTTLE:
         code = CALL(nvml->clocks_event_reasons, handle, &wide);
         *value = (int64_t)wide;
@@ -82,10 +112,11 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
     return code;
 }
 
-static const struct {
+struct reading {
     enum nvml_sensor sensor;
     enum hec_metric metric, second;
-} readings[] = {
+};
+static const struct reading readings[] = {
     {NVML_SENSOR_UTIL, HEC_GPU_UTIL, HEC_GPU_MEM_UTIL},
     {NVML_SENSOR_SM_CLOCK, HEC_GPU_SM_CLOCK, HEC_METRIC_COUNT},
     {NVML_SENSOR_MEM_CLOCK, HEC_GPU_MEM_CLOCK, HEC_METRIC_COUNT},
@@ -95,10 +126,19 @@ static const struct {
     {NVML_SENSOR_MEM_TEMPERATURE, HEC_GPU_MEM_TEMPERATURE, HEC_METRIC_COUNT},
     {NVML_SENSOR_LIMIT, HEC_GPU_POWER_LIMIT, HEC_METRIC_COUNT},
 };
+/* Of a device that is watched for ever: what its operators look at. */
+static const struct reading monitored[] = {
+    {NVML_SENSOR_MEM_FREE, HEC_GPU_MEM_FREE, HEC_GPU_MEM_RESERVED},
+    {NVML_SENSOR_ENCODER, HEC_GPU_ENCODER_UTIL, HEC_METRIC_COUNT},
+    {NVML_SENSOR_DECODER, HEC_GPU_DECODER_UTIL, HEC_METRIC_COUNT},
+    {NVML_SENSOR_PCIE_REPLAYS, HEC_GPU_PCIE_REPLAYS, HEC_METRIC_COUNT},
+    {NVML_SENSOR_ROWS, HEC_GPU_ROWS_CORRECTABLE, HEC_GPU_ROWS_UNCORRECTABLE},
+    {NVML_SENSOR_ROWS_FAILED, HEC_GPU_ROWS_FAILED, HEC_METRIC_COUNT},
+};
 
 /* One reading, if it is due; true when it was good. */
 static bool take(struct nvml_device *device, enum nvml_sensor sensor, enum hec_metric metric, enum hec_metric second) {
-    int64_t t0 = hec_clock_mono_ns(), value = 0, value2 = 0;
+    int64_t t0 = hec_clock_mono_ns(), value = 0, value2 = -1;
     if (!nvml_call_due(device, sensor, t0))
         return false;
     int code = nvml_read(&device->observer->nvml, device->handle, sensor, &value, &value2);
@@ -106,7 +146,7 @@ static bool take(struct nvml_device *device, enum nvml_sensor sensor, enum hec_m
         return false;
     int64_t now = hec_clock_mono_ns();
     nvml_emit(device, metric, now, value);
-    if (second != HEC_METRIC_COUNT)
+    if (second != HEC_METRIC_COUNT && value2 >= 0)
         nvml_emit(device, second, now, value2);
     return true;
 }
@@ -119,6 +159,14 @@ int64_t nvml_run_state(struct nvml_device *device, int64_t now_ns) {
         device->reserved_reported = true;
     }
     return now_ns + nvml_interval(device, HEC_TUNE_STATE_INTERVAL_NS);
+}
+
+int64_t nvml_run_monitored(struct nvml_device *device, int64_t now_ns) {
+    if (!device->observer->options->interval_ns)
+        return INT64_MAX;
+    for (size_t i = 0; i < sizeof monitored / sizeof monitored[0]; i++)
+        take(device, monitored[i].sensor, monitored[i].metric, monitored[i].second);
+    return now_ns + nvml_interval(device, HEC_TUNE_MONITORED_INTERVAL_NS);
 }
 
 /* Beside a history only to compare with; without one, what power is known by. */
