@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from agent_common import Agent, Machine
+from agent_common import SANITIZED, Agent, Machine
 from conftest import BINARY, Hec
 from prometheus import (DEPLOY, ROOT, Prometheus, dashboard_expressions, published_expressions, rule_expressions)
 
@@ -233,5 +233,6 @@ def test_metrics_are_pushed(tmp_path):
     ("http://c/", {"OTEL_METRIC_EXPORT_INTERVAL": "1s"}, "no number of milliseconds"),
 ])
 def test_a_push_that_cannot_be_is_refused(url, env, why):
-    done = run(BINARY, "agent", "--sim", "h200", "--listen", "127.0.0.1:0", "--otlp", url, env={**os.environ, **env})
+    done = run(BINARY, "agent", "--sim", "h200", "--listen", "127.0.0.1:0", "--otlp", url,
+               *(["--no-sandbox"] if SANITIZED else []), env={**os.environ, **env})
     assert done.returncode == 2 and why in done.stderr
