@@ -1,6 +1,8 @@
 """deploy/: what would be installed on nodes says what the program understands, and asks for no more than it needs."""
+import pathlib
 import re
 import shutil
+import socket
 import stat
 import subprocess
 
@@ -95,3 +97,22 @@ def test_the_epilog_adds_up_a_job(tmp_path, job, said):
     assert done.returncode == 0
     log = tmp_path / "log"
     assert (log.read_text().strip() if log.exists() else None) == (said and f"-t hec {said}")
+
+
+@pytest.mark.parametrize("change, speaks", [
+    ({}, True), ({"CUDA_VISIBLE_DEVICES": ""}, False), ({"CUDA_INJECTION64_PATH": "/theirs.so"}, False),
+    ({"HEC_AGENT_SOCKET": "/nowhere"}, False),
+])
+def test_a_step_reports_where_it_can(tmp_path, change, speaks):
+    """What the prolog exports is there, in a tree of HEC; no step without a GPU or agent, or beside another tool, is changed."""
+    prefix = pathlib.Path(BINARY).resolve().parents[1]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "agent.sock"))
+        environment = {"PATH": "/usr/bin:/bin", "HEC_PREFIX": str(prefix), "HEC_AGENT_SOCKET": str(tmp_path / "agent.sock"),
+                       "CUDA_VISIBLE_DEVICES": "0", "PYTHONPATH": "/mine", **change}
+        done = subprocess.run([DEPLOY / "slurm" / "task_prolog.sh"], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and bool(done.stdout) == speaks
+    exported = dict(re.fullmatch(r"export (\w+)=(.*)", line).groups() for line in done.stdout.splitlines())
+    for name in ("CUDA_INJECTION64_PATH", "HEC_LIB", "PYTHONPATH") if speaks else ():
+        assert pathlib.Path(exported[name].partition(":")[0]).exists(), name
+    assert not speaks or exported["PYTHONPATH"].endswith(":/mine")
