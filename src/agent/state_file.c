@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/live.h"
 #include "base/sha256.h"
+#include "launch/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +46,7 @@ static int64_t boot_ns(void) {
 int hec_state_file_open(struct hec_state_file *file, const char *folder, struct hec_why *why) {
     *file = (struct hec_state_file){.folder = -1, .lock = -1};
     hec_buf_init(&file->text, LENGTH_MAX);
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+    if (hec_keep_folders(folder) < 0 || (mkdir(folder, 0700) != 0 && errno != EEXIST))
         return hec_fail(why, hec_err_from_errno(errno), "cannot make %s: %s", folder, strerror(errno));
     file->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->folder >= 0)
