@@ -66,3 +66,15 @@ function(hec_library name)
   list(TRANSFORM ARG_USES PREPEND hec_)
   target_link_libraries(hec_${name} PUBLIC ${ARG_USES} ${ARG_LIBS})
 endfunction()
+
+# hec_protobuf(LIBRARY NAME): the code that protoc-c makes of src/LIBRARY/NAME.proto, in the folder's library.
+function(hec_protobuf library name)
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/proto/${name}.pb-c)
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/proto)
+  add_custom_command(
+    OUTPUT ${made}.c ${made}.h
+    COMMAND ${HEC_PROTOC_C} --c_out=${CMAKE_CURRENT_BINARY_DIR}/proto -I${CMAKE_SOURCE_DIR}/src/${library} ${name}.proto
+    DEPENDS ${CMAKE_SOURCE_DIR}/src/${library}/${name}.proto VERBATIM)
+  target_sources(hec_${library} PRIVATE ${made}.c ${made}.h)
+  target_include_directories(hec_${library} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/proto)
+endfunction()

@@ -1,0 +1,178 @@
+"""The kubelet's list of devices, against a server of stock gRPC, and against servers that are none."""
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+import grpc
+
+sys.path.insert(0, os.path.dirname(__file__))
+from fake_kubelet import CLASSES, Kubelet, response  # noqa: E402
+
+PROGRAM = os.path.join(os.environ["HEC_BINARY_DIR"], "tests/bin/kubelet_list")
+GPU = "GPU-51a1ed00-0000-4000-8000-000000000001"
+MIG = "MIG-51a1ed00-0000-4001-8000-000000000001"
+PODS = [
+    ("ml", "train-0", {"main": {"nvidia.com/gpu": [GPU]}, "side": {"example.com/nic": ["eth0"]}}),
+    ("ml", "mig", {"a": {"nvidia.com/mig-3g.71gb": [MIG]}, "b": {"nvidia.com/gpu": ["MIG-" + GPU + "/2/0"]}}),
+    ("gke", "shared", {"c": {"nvidia.com/gpu": ["nvidia3/gi2", "nvidia4/vgpu0", "nvidia5/gi1/vgpu2", "nvidia6"]}}),
+    ("serve", "slices", {"d": {"nvidia.com/gpu.shared": [GPU + "::0", GPU + "::11"]}}),
+    ("x", "odd", {"e": {"nvidia.com/gpu": ["", "GPU", "nvidia", "nvidia0/gi", "nvidia1234567", GPU + "/1/0 ", "GPU-" + "a" * 200]}}),
+    ("x", 'bad"name', {"f": {"nvidia.com/gpu": [GPU]}}),
+    ("x", "none", {}),
+]
+ROWS = [
+    f"{GPU} -1 -1 ml train-0 main",
+    f"{MIG} -1 -1 ml mig a",
+    f"{GPU} -1 2 ml mig b",
+    "- 3 2 gke shared c",
+    "- 4 -1 gke shared c",
+    "- 5 1 gke shared c",
+    "- 6 -1 gke shared c",
+    f"{GPU} -1 -1 serve slices d",
+    f"{GPU} -1 -1 serve slices d",
+]
+
+
+def start(path, results=1, speed=1):
+    return subprocess.Popen([PROGRAM, path, str(results), str(speed)], stdout=subprocess.PIPE, text=True)
+
+
+def ask(path, results=1, speed=1):
+    program = start(path, results, speed)
+    lines = program.communicate(timeout=60)[0].splitlines()
+    assert program.returncode == 0
+    return lines
+
+
+def sock(tmp_path):
+    return os.path.relpath(tmp_path / "k.sock")  # a path of a socket is at most 107 bytes long
+
+
+def test_list_of_stock_grpc(tmp_path):
+    with Kubelet(sock(tmp_path), PODS):
+        lines = ask(sock(tmp_path))
+    assert lines == ROWS + [f"list {len(ROWS)} 8"]
+
+
+def test_long_list_and_empty_one(tmp_path):
+    many = [("ns", f"pod-{i}", {"c": {"nvidia.com/gpu": [GPU + f"::{i}"], "x.com/y": ["z" * 900]}}) for i in range(2100)]
+    with Kubelet(sock(tmp_path), many):
+        lines = ask(sock(tmp_path))
+    assert lines[-1] == "list 2048 52" and lines[2047].split()[4] == "pod-2047"
+    with Kubelet(sock(tmp_path), []):
+        assert ask(sock(tmp_path)) == ["list 0 0"]
+
+
+def test_too_long_a_list(tmp_path):
+    with Kubelet(sock(tmp_path), [("n", "p", {"c": {"x.com/y": ["z" * 5_000_000]}})]):
+        lines = ask(sock(tmp_path))
+    assert "longer than 4 MiB" in lines[0]
+
+
+def list_of(program):
+    """The next list; errors before it, of a server that is not there or slow, are passed over."""
+    rows = []
+    for line in program.stdout:
+        if line.startswith("list "):
+            return rows
+        if not line.startswith("error "):
+            rows.append(line.rstrip())
+
+
+def test_kubelet_that_restarts(tmp_path):
+    program = start(sock(tmp_path), 10**6, speed=50)
+    for pods, rows in (PODS[:1], ROWS[:1]), (PODS[2:3], ROWS[3:7]):
+        with Kubelet(sock(tmp_path), pods):
+            assert list_of(program) == rows
+        while not program.stdout.readline().startswith("error "):
+            pass
+    program.kill()
+    program.communicate()
+
+
+def test_kubelet_that_refuses_or_hangs(tmp_path):
+    def refuses(context):
+        context.abort(grpc.StatusCode.UNAVAILABLE, "not now")
+
+    with Kubelet(sock(tmp_path), refuses):
+        lines = ask(sock(tmp_path))
+    assert "gRPC status 14" in lines[0]
+
+    released = threading.Event()
+
+    def hangs(context):
+        released.wait(60)
+        return CLASSES["ListPodResourcesResponse"]()
+
+    with Kubelet(sock(tmp_path), hangs):
+        lines = ask(sock(tmp_path), speed=50)
+        released.set()
+    assert "no answer in 10 s" in lines[0]
+    assert ask(sock(tmp_path / "absent"), 2, speed=100)[1].startswith("error -6 ")  # and asked once a minute
+
+
+def frame(kind, flags, stream, payload):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+SETTINGS = frame(4, 0, 0, b"")
+OK = frame(1, 4, 1, b"\x88")  # :status 200
+
+
+def data(message, flags=0, length=None, compressed=0):
+    size = len(message) if length is None else length
+    return frame(0, flags, 1, bytes([compressed]) + size.to_bytes(4, "big") + message)
+
+
+TRAILERS = frame(1, 5, 1, b"\x00\x0bgrpc-status\x010")
+GOOD = response(PODS[:1]).SerializeToString()
+
+
+def test_servers_that_are_none(tmp_path):
+    cases = [
+        (SETTINGS + OK + data(GOOD) + TRAILERS, None),  # the same bytes are an answer when nothing is wrong
+        (b"HTTP/1.1 200 OK\r\n\r\n", "error"),
+        (os.urandom(100_000), "error"),
+        (b"", "error"),
+        (SETTINGS + OK + data(GOOD), "error"),
+        (SETTINGS + data(GOOD) + TRAILERS, "error"),
+        (SETTINGS + OK + data(GOOD, length=1 << 31) + TRAILERS, "not one plain message"),
+        (SETTINGS + OK + data(GOOD, compressed=1) + TRAILERS, "not one plain message"),
+        (SETTINGS + OK + data(GOOD + GOOD, length=len(GOOD)) + TRAILERS, "not one plain message"),
+        (SETTINGS + OK + data(b"\xff" * 40) + TRAILERS, "cannot be read"),
+        (SETTINGS + OK + b"".join(frame(0, 0, 1, b"\0" * 16384) for _ in range(300)), "error"),
+        (SETTINGS * 3_000_000, "error"),
+        (SETTINGS + OK + frame(9, 0, 1, b"\0" * 16000) * 9, "error"),
+        (SETTINGS + frame(7, 0, 0, b"\0" * 8), "error"),
+        (SETTINGS + OK + data(b"\x0a\x00" * 8000) * 1 + TRAILERS, None),
+    ]
+    path = sock(tmp_path)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(64)
+    for answer, expected in cases:
+        program = start(path)
+
+        def serve(answer=answer):
+            peer = listener.accept()[0]
+            peer.settimeout(30)
+            try:
+                peer.recv(4096)
+                peer.sendall(answer)
+            except OSError:
+                pass
+            peer.close()
+
+        server = threading.Thread(target=serve)
+        server.start()
+        first = program.stdout.readline()
+        server.join()
+        program.kill()
+        program.communicate()
+        if expected is None:
+            assert not first.startswith("error"), (answer[:60], first)
+        else:
+            assert expected in first, (answer[:60], first)
+    listener.close()
