@@ -224,8 +224,8 @@ static const struct kept *look_up(struct hec_identity *identity, int32_t pid, in
     struct kept *kept = &identity->kept[(uint32_t)pid % KEPT_MAX];
     snprintf(path, sizeof path, "%d", pid);
     int process = pid > 0 ? openat(identity->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (process < 0)
-        return NULL;
+    if (process < 0) /* it has ended: nobody else has its number, and its last joules are still its own */
+        return pid > 0 && errno == ENOENT && kept->pid == pid && now_ns - kept->found_ns < 2 * KEPT_NS ? kept : NULL;
     read_text(identity, process, "stat");
     bool known = hec_proc_parse_stat(identity->text, &stat);
     bool good = known && kept->pid == pid && kept->start_ticks == stat.start_ticks && now_ns - kept->found_ns < KEPT_NS;

@@ -241,6 +241,12 @@ static void a_pid_that_is_used_again_is_somebody_else(void **state) {
     assert_string_equal(of(fixture, 40, NULL, 61 * HEC_NS_PER_S).job, "2"); /* moved meanwhile */
     PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "");
     assert_string_equal(of(fixture, 40, NULL, 62 * HEC_NS_PER_S).job, "3"); /* another start time */
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s/40", fixture->folder);
+    assert_int_equal(system(command), 0);
+    assert_string_equal(of(fixture, 40, NULL, 63 * HEC_NS_PER_S).job, "3"); /* it has ended, and was seen before */
+    assert_string_equal(of(fixture, 40, NULL, 190 * HEC_NS_PER_S).user, "(unknown)");
+    PUT(40, 2, "0::/system.slice/slurmstepd.scope/job_3/step_0\n", "a\0", "");
     PUT(40 + 256, 2, "0::/system.slice/slurmstepd.scope/job_4/step_0\n", "a\0", "");
     assert_string_equal(of(fixture, 40 + 256, NULL, 62 * HEC_NS_PER_S).job, "4"); /* the same place in the table */
     assert_string_equal(of(fixture, 40, NULL, 62 * HEC_NS_PER_S).job, "3");
