@@ -8,6 +8,7 @@
 #define BLOCK_NS (5 * HEC_NS_PER_S) /* the driver's utilisation is of up to a second ago: a fifth of a block at most */
 #define SPREAD 0.6                  /* of a tenant's figure around the usual, before anything is known of it */
 #define NOISE 0.10       /* of a block's power: what utilisation in whole percents and of another time makes */
+#define ROUGH_NOISE 0.50 /* and where a context adds to the floor that is known */
 #define KEEPS 0.999      /* a block: what is known fades back to the usual, as programs change (half in an hour) */
 #define LEAST 0.05       /* of the usual: nothing runs for nothing */
 #define MEMORY 100       /* blocks over which the usual is averaged */
@@ -17,6 +18,7 @@
 void hec_draws_break(struct hec_draws *draws) {
     memset(draws->block_permille, 0, sizeof draws->block_permille);
     draws->block_uj = 0;
+    draws->block_rough = false;
     draws->block_ns = 0;
 }
 
@@ -47,7 +49,7 @@ static void fade(struct hec_draws *draws, double variance) {
 }
 
 /* One step of the filter: x is the mean utilisation of the block, y its power. */
-static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y) {
+static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y, bool rough) {
     double usual = draws->usual, spread = SPREAD * usual, through[HEC_DRAWS_MAX], predicted = 0, variance = 0;
     fade(draws, spread * spread);
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
@@ -65,7 +67,7 @@ static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y
             through[i] += draws->covariance[i][j] * x[j];
         variance += through[i] * x[i];
     }
-    double noise = NOISE * fmax(y, predicted);
+    double noise = (rough ? ROUGH_NOISE : NOISE) * fmax(y, predicted);
     variance += noise * noise;
     if (!(variance > 0))
         return;
@@ -84,18 +86,20 @@ static void end_block(struct hec_draws *draws) {
         x[i] = draws->block_permille[i] / (double)draws->block_ns;
         sum += x[i];
     }
+    bool rough = draws->block_rough;
     hec_draws_break(draws);
     if (sum < IDLE_PERMILLE || !(y > 0))
         return;
     draws->blocks += draws->blocks < MEMORY;
     draws->usual += (y / sum - draws->usual) / draws->blocks;
-    fit(draws, x, y);
+    fit(draws, x, y, rough);
 }
 
 void hec_draws_add(struct hec_draws *draws, int64_t active_uj, int64_t duration_ns,
-                   const double permille[HEC_DRAWS_MAX]) {
+                   const double permille[HEC_DRAWS_MAX], bool rough) {
     draws->block_uj += (double)active_uj;
     draws->block_ns += duration_ns;
+    draws->block_rough |= rough;
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++)
         draws->block_permille[i] += permille[i] * (double)duration_ns;
     if (draws->block_ns >= BLOCK_NS)

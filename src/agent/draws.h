@@ -5,6 +5,7 @@
 #ifndef HEC_AGENT_DRAWS_H
 #define HEC_AGENT_DRAWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,15 +17,17 @@ struct hec_draws {
     double covariance[HEC_DRAWS_MAX][HEC_DRAWS_MAX]; /* of their errors */
     double block_permille[HEC_DRAWS_MAX];            /* x ns, so far in this block */
     double block_uj;
+    bool block_rough;
     int64_t block_ns;
     int blocks;
 };
 
 /* Tenant i is another one from now on; mean 0: not known. */
 void hec_draws_set(struct hec_draws *draws, size_t i, double mean);
-/* An interval in which all that ran is known: energy above the floor, and utilisation of each. */
+/* An interval in which all that ran is known: energy above the floor, and utilisation of each. rough: the floor is only a lower
+ * bound of the true one. */
 void hec_draws_add(struct hec_draws *draws, int64_t active_uj, int64_t duration_ns,
-                   const double permille[HEC_DRAWS_MAX]);
+                   const double permille[HEC_DRAWS_MAX], bool rough);
 /* An interval of which that is not known: the block begins anew. */
 void hec_draws_break(struct hec_draws *draws);
 /* mW a permille; 1 for all until something is known. */

@@ -270,13 +270,14 @@ static void learn(struct hec_shares *shares, int64_t active_uj, int64_t duration
     size_t count;
     bool unknown;
     claimants(claims, &count, &unknown);
-    if (unknown || count == 0 || claims->row[NOBODY].context || hec_floor_mw(&shares->held) < 0) {
+    bool measured = hec_floor_mw(&shares->held) >= 0;
+    if (unknown || count == 0 || claims->row[NOBODY].context || (!measured && hec_floor_mw(&shares->free) < 0)) {
         hec_draws_break(&shares->draws);
         return;
     }
     for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++)
         permille[row] = claims->row[row].sm_permille;
-    hec_draws_add(&shares->draws, active_uj, duration_ns, permille);
+    hec_draws_add(&shares->draws, active_uj, duration_ns, permille, !measured);
     for (size_t row = NAMED; row < shares->count; row++)
         shares->rows[row].mw_a_permille = shares->draws.mean[row];
 }
