@@ -10,7 +10,7 @@ import urllib.request
 
 HEC = os.environ["HEC"]
 # case, seconds, begins after: one that has the device and does nothing, then two that overlap for 22 s
-LOADS = [("idle-allocated", 12, 0), ("healthy-gemm", 30, 16), ("memory-bound", 30, 24)]
+LOADS = [("idle-allocated", 12, 0), ("fp32", 30, 16), ("memory-bound", 30, 24)]
 IDLE_WATTS = 120  # of the simulated H200 with a context
 
 

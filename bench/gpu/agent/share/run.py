@@ -1,0 +1,190 @@
+"""Two processes share one real GPU: are the agent's shares right? About 110 s; python3 and PyTorch, nothing else.
+
+    python3 bench/gpu/agent/share/run.py --hec HEC --out FILE.json
+    HEC run --sim h200 -- python3 bench/gpu/agent/share/run.py --hec HEC --out FILE.json --loads sim:fp32,sim:memory-bound
+
+Both processes have a context all the time. First nothing runs (the idle floor), then each runs alone: joules above the floor a
+step, read here from the device's counter. Then both run at once beside each other. What is compared is over that time alone:
+what the agent gave each (its active part), and the steps that each did times its joules a step alone. That is not quite a
+truth: programs that share a device may draw more or less than alone (`sum_ratio` says how much, all in all), so
+`error_scaled` is against shares that add up to what was drawn. `by_utilisation` is what utilisation without watts would give.
+"""
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+IDLE_S, ALONE_S, GAP_S, TOGETHER_S = 12, 10, 7, 30
+
+
+class Sample(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("time_us", ctypes.c_ulonglong), ("sm", ctypes.c_uint), ("memory", ctypes.c_uint),
+                ("encoder", ctypes.c_uint), ("decoder", ctypes.c_uint)]
+
+
+class Device:
+    """The counter and the processes' utilisation, without HEC."""
+
+    def __init__(self):
+        self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        self.handle = ctypes.c_void_p()
+        self.check(self.nvml.nvmlInit_v2())
+        self.check(self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.handle)))
+        self.last_us = 0
+
+    @staticmethod
+    def check(code):
+        if code != 0:
+            raise RuntimeError(f"NVML says {code}")
+
+    def name(self):
+        text = ctypes.create_string_buffer(96)
+        self.check(self.nvml.nvmlDeviceGetName(self.handle, text, 96))
+        return text.value.decode()
+
+    def joules(self):
+        value = ctypes.c_ulonglong()
+        self.check(self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.handle, ctypes.byref(value)))
+        return value.value / 1e3
+
+    def utilisation(self):
+        """[(pid, per cent)] since the last call"""
+        samples, count = (Sample * 256)(), ctypes.c_uint(256)
+        if self.nvml.nvmlDeviceGetProcessUtilization(self.handle, samples, ctypes.byref(count),
+                                                     ctypes.c_ulonglong(self.last_us)) != 0:
+            return []
+        got = [s for s in samples[: count.value] if s.time_us > self.last_us and s.sm <= 100]
+        self.last_us = max([self.last_us] + [s.time_us for s in got])
+        return [(s.pid, s.sm) for s in got]
+
+
+class Program:
+    def __init__(self, load, job):
+        self.load, self.job = load, job
+        self.process = subprocess.Popen([sys.executable, str(HERE / "program.py"), load], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, env={**os.environ, "SLURM_JOB_ID": job})
+
+    def ready(self):
+        if self.process.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{self.load} did not start")
+
+    def begin(self, seconds):
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+
+    def steps(self):
+        return json.loads(self.process.stdout.readline())["steps"]
+
+
+class Agent:
+    def __init__(self, hec, folder):
+        self.process = subprocess.Popen([hec, "agent", "--listen", "127.0.0.1:0", "--state-dir", folder],
+                                        stderr=subprocess.PIPE, text=True)
+        self.url = re.search(r"http://[\d.:]+", self.process.stderr.readline())[0]
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def read(self):
+        """joules of device 0: {"device", "parts", (job, part)...}"""
+        page = urllib.request.urlopen(self.url + "/metrics", timeout=10).read().decode()
+        got = {"device": 0.0, "parts": 0.0}
+        for match in re.finditer(r'^(hec_device_energy_joules_total|hec_energy_joules_total)\{(.*)\} (\S+)$', page, re.M):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', match[2]))
+            if labels["gpu"] != "0":
+                continue
+            if match[1] == "hec_device_energy_joules_total":
+                got["device"] += float(match[3])
+            else:
+                key = (labels.get("hpc_job", "-"), labels["part"])
+                got["parts"] += float(match[3])
+                got[key] = got.get(key, 0.0) + float(match[3])
+        return got
+
+    def settled(self):
+        """After a gap: when its readings of the counter have come."""
+        time.sleep(GAP_S)
+        return self.read()
+
+
+def counted(device, action, seconds):
+    before, began = device.joules(), time.monotonic()
+    result = action()
+    left = began + seconds - time.monotonic()
+    if left > 0:
+        time.sleep(left)
+    return result, device.joules() - before, time.monotonic() - began
+
+
+def alone(program, seconds):
+    program.begin(seconds)
+    return program.steps()
+
+
+def together(programs, device, seconds, seen):
+    for program in programs:
+        program.begin(seconds)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end - 1:
+        time.sleep(1)
+        for pid, percent in device.utilisation():
+            seen[pid] = seen.get(pid, 0) + percent
+    return [program.steps() for program in programs]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hec", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--loads", default="gemm,elementwise")
+    options = parser.parse_args()
+    os.environ["HEC"] = os.path.abspath(options.hec)
+    began = time.monotonic()
+    device = Device()
+    with tempfile.TemporaryDirectory() as folder:
+        agent = Agent(os.environ["HEC"], folder)
+        programs = [Program(load, str(9001 + i)) for i, load in enumerate(options.loads.split(","))]
+        for program in programs:
+            program.ready()
+        _, idle_j, idle_s = counted(device, lambda: None, IDLE_S)
+        floor_w = idle_j / idle_s
+        out = {"device": device.name(), "floor_watts": floor_w, "loads": []}
+        for program in programs:
+            steps, joules, seconds = counted(device, lambda p=program: alone(p, ALONE_S), ALONE_S)
+            out["loads"].append({"load": program.load, "alone_steps": steps, "alone_watts": joules / seconds,
+                                 "joules_a_step": (joules - floor_w * seconds) / steps})
+            before = agent.settled()
+        device.utilisation()
+        seen = {}
+        steps, joules, seconds = counted(device, lambda: together(programs, device, TOGETHER_S, seen), TOGETHER_S)
+        after = agent.settled()
+        for program in programs:
+            program.process.kill()
+        agent.process.terminate()
+        agent.process.wait()
+    drawn = joules - floor_w * seconds
+    expected = [load["joules_a_step"] * count for load, count in zip(out["loads"], steps)]
+    out |= {"together_seconds": seconds, "together_watts": joules / seconds, "sum_ratio": sum(expected) / drawn,
+            "sum_of_parts_error": after["parts"] / after["device"] - 1,
+            "unattributed_joules": sum(after[key] - before.get(key, 0) for key in after if key[1] == "unattributed"),
+            "seconds": time.monotonic() - began}
+    for load, program, count, truth in zip(out["loads"], programs, steps, expected):
+        key = (program.job, "active")
+        given = after.get(key, 0) - before.get(key, 0)
+        percent = seen.get(program.process.pid, 0)
+        load |= {"together_steps": count, "alone_measured_joules": truth, "agent_joules": given, "error": given / truth - 1,
+                 "error_scaled": given / (truth / out["sum_ratio"]) - 1,
+                 "by_utilisation_joules": drawn * percent / sum(seen.values()) if percent else None}
+    pathlib.Path(options.out).write_text(json.dumps(out, indent=1) + "\n")
+    print(json.dumps(out, indent=1))
+
+
+if __name__ == "__main__":
+    main()
