@@ -152,6 +152,7 @@ static void describe_self(struct agent *agent, struct hec_page_agent *self) {
     hec_page_drop(self, "state_writes", agent->state.failed);
     hec_page_drop(self, "processes", agent->node->dropped_processes);
     hec_page_drop(self, "devices", agent->node->dropped_devices);
+    hec_page_drop(self, "pods", agent->node->kubelet ? hec_kubelet_devices(agent->node->kubelet)->left_out : 0);
     hec_page_drop(self, "driver_threads", (uint64_t)agent->abandoned);
     if (agent->push)
         hec_page_drop(self, "otlp_pages", hec_push_failed(agent->push));
@@ -314,6 +315,8 @@ static int begin(struct agent *agent, struct hec_why *why) {
         agent->node = hec_node_new(options->interval_ns, identity);
     if (err == HEC_OK && !agent->node)
         err = hec_fail(why, HEC_ERR_NOMEM, "out of memory");
+    if (err == HEC_OK && (err = hec_kubelet_create(options->kubelet, &agent->node->kubelet)) < 0)
+        hec_fail(why, err, "%s: not a path of a socket", options->kubelet);
     if (err == HEC_OK)
         err = open_state(agent, why);
     if (err == HEC_OK)

@@ -15,6 +15,7 @@ struct hec_agent_options {
     int64_t interval_ns;
     const char *state_dir;  /* NULL: nothing is kept */
     const char *web_config; /* NULL: neither TLS nor passwords */
+    const char *kubelet;    /* its socket; NULL: the usual one */
     const char *fields;     /* dcgm-exporter's file of fields; NULL: its default ones */
     bool old_names;         /* and those of its version 1 */
     bool no_hostname;

@@ -31,6 +31,9 @@ struct hec_identity;
 int hec_identity_open(const struct hec_identity_options *options, struct hec_identity **out);
 void hec_identity_close(struct hec_identity *identity); /* NULL is fine */
 
+/* The driver's pids are those of this namespace: HEC's double of it is one program among the others. */
+void hec_identity_trust(struct hec_identity *identity);
+
 /* device_prefix for this process' pid namespace: "/dev/nvidia", or NULL in the first one. */
 const char *hec_identity_proof(const char *proc_path);
 

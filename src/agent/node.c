@@ -1,6 +1,7 @@
 #include "agent/node.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,31 +75,60 @@ static void account_time(struct hec_node_device *device, int64_t now_ns) {
 
 /* ---- joules ---- */
 
-/* Who holds the device, and how much of it each used since the last division. A process that the driver gives no utilisation
- * of did not run, where it gives that of others. */
-static size_t list_holders(struct hec_node *node, struct hec_node_device *device, int64_t now_ns) {
-    bool told = false;
-    for (int i = 0; i < device->process_count; i++)
-        told |= device->processes[i].now.sm_util_samples > 0;
-    for (int i = 0; i < device->process_count; i++) {
+/* How much of the device a process used since the last division. The driver gives new samples every few seconds: before they
+ * come, what they were. Then one without any did not run, where there are some of others. */
+static int used(struct hec_node_process *process, bool fresh, bool ran) {
+    int64_t sum = process->now.sm_util_sum_permille - process->util_sum;
+    int64_t samples = process->now.sm_util_samples - process->util_samples;
+    process->util_sum = process->now.sm_util_sum_permille;
+    process->util_samples = process->now.sm_util_samples;
+    if (samples > 0)
+        process->sm_permille = (int)(sum / samples);
+    else if (fresh || !ran)
+        process->sm_permille = 0;
+    return process->sm_permille;
+}
+
+/* To whom the kubelet gave the device: into holders from `first` on. *only: the one there is, or NULL. */
+static size_t list_pods(struct hec_node *node, const struct hec_node_device *device, size_t first,
+                        const struct hec_tenant **only) {
+    const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
+    struct hec_device_place place = {.uuid = device->info.uuid, .minor = device->info.index, .instance = -1};
+    size_t count = 0;
+    if (node->kubelet)
+        count = hec_pod_devices_find(hec_kubelet_devices(node->kubelet), &place, pods, HEC_NODE_PODS_MAX);
+    *only = count == 1 ? pods[0] : NULL;
+    count = count < HEC_NODE_PODS_MAX ? count : HEC_NODE_PODS_MAX;
+    for (size_t i = 0; i < count; i++)
+        node->holders[first + i] = (struct hec_shares_holder){.tenant = pods[i], .instance = HEC_SHARES_WHOLE};
+    return count;
+}
+
+/* Who holds the device, and how much of it each used since the last division. util: of the device. */
+static size_t list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns) {
+    size_t count = (size_t)device->process_count;
+    const struct hec_tenant *only;
+    bool told = false, fresh = false;
+    size_t pods = list_pods(node, device, count, &only);
+    for (size_t i = 0; i < count; i++) {
+        const struct hec_node_process *process = &device->processes[i];
+        told |= process->now.sm_util_samples > 0;
+        fresh |= process->now.sm_util_samples > process->util_samples;
+    }
+    for (size_t i = 0; i < count; i++) {
         struct hec_node_process *process = &device->processes[i];
-        int64_t sum = process->now.sm_util_sum_permille - process->util_sum;
-        int64_t samples = process->now.sm_util_samples - process->util_samples;
+        int permille = used(process, fresh, util != 0);
         memset(&node->tenants[i], 0, sizeof node->tenants[i]);
         if (node->identity)
-            hec_identity_of(node->identity, process->now.pid, NULL, now_ns, &node->tenants[i]);
+            hec_identity_of(node->identity, process->now.pid, only, now_ns, &node->tenants[i]);
         node->holders[i] = (struct hec_shares_holder){
             .tenant = &node->tenants[i],
             .context = true,
             .instance = HEC_SHARES_WHOLE,
-            .sm_permille = samples > 0 ? (int)(sum / samples)
-                           : told      ? 0
-                                       : HEC_SHARES_UNKNOWN,
+            .sm_permille = told ? permille : HEC_SHARES_UNKNOWN,
         };
-        process->util_sum = process->now.sm_util_sum_permille;
-        process->util_samples = process->now.sm_util_samples;
     }
-    return (size_t)device->process_count;
+    return count + pods;
 }
 
 /* The part of an increment that is above what the device draws without work, for the time in which it had none. */
@@ -133,7 +163,7 @@ static void settle(struct hec_node *node, struct hec_node_device *device, bool l
                                            .observed = observed && listed,
                                            .busy_permille = util,
                                            .holders = node->holders,
-                                           .holder_count = list_holders(node, device, increment->end_ns),
+                                           .holder_count = list_holders(node, device, util, increment->end_ns),
                                        });
     device->settled_mj = device->counter_mj;
     *increment = (struct hec_node_increment){0};
@@ -332,6 +362,8 @@ static void sink_device(void *context, const struct hec_device *info) {
         device->info = *info;
     }
     node->driver = true;
+    if (info->simulated && node->identity)
+        hec_identity_trust(node->identity);
     node->trouble[0] = '\0';
     /* one that fell off the bus has no name: it is still the one that was there */
     if (info->uuid[0] && (!device->seen || strcmp(info->uuid, device->info.uuid) != 0)) {
@@ -413,6 +445,7 @@ void hec_node_free(struct hec_node *node) {
     for (int i = 0; i < node->kept_count; i++)
         hec_shares_free(node->kept[i].shares);
     hec_identity_close(node->identity);
+    hec_kubelet_free(node->kubelet);
     pthread_mutex_destroy(&node->lock);
     free(node);
 }
@@ -438,8 +471,21 @@ static void forget_gone(struct hec_node_device *device, int64_t before_ns) {
     device->process_count = kept;
 }
 
+/* Said once: it is asked again and again. Where there is no kubelet there is nothing to say. */
+static void ask_kubelet(struct hec_node *node, int64_t now_ns) {
+    struct hec_why why;
+    int got = node->kubelet ? hec_kubelet_poll(node->kubelet, now_ns, &why) : 0;
+    if (got < 0 && got != HEC_ERR_NOTFOUND && !node->pods_failing)
+        hec_warn("which pod holds which device is not known: %s", why.text);
+    if (got == 1 && node->pods_failing)
+        hec_info("the kubelet answers again");
+    if (got != 0)
+        node->pods_failing = got < 0;
+}
+
 void hec_node_tick(struct hec_node *node, int64_t now_ns) {
     pthread_mutex_lock(&node->lock);
+    ask_kubelet(node, now_ns);
     for (int i = 0; i < HEC_DEVICE_MAX; i++) {
         struct hec_node_device *device = node->devices[i];
         if (!device)

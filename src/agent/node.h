@@ -9,6 +9,7 @@
 #define HEC_AGENT_NODE_H
 
 #include "agent/identity.h"
+#include "agent/kubelet.h"
 #include "agent/metrics.h"
 #include "agent/shares.h"
 #include "model/run.h"
@@ -16,6 +17,7 @@
 #include <pthread.h>
 
 #define HEC_NODE_PROCESSES_MAX 256 /* of a device; more are counted as dropped */
+#define HEC_NODE_PODS_MAX 16       /* containers that hold one device; of more none is known to hold it alone */
 #define HEC_NODE_DOMAINS_MAX 32    /* of RAPL */
 
 enum hec_node_total {
@@ -35,6 +37,7 @@ struct hec_node_value {
 struct hec_node_process {
     struct hec_gpu_process now;
     int64_t util_sum, util_samples; /* as they were when joules were divided last */
+    int sm_permille;                /* of that time */
 };
 
 /* An increment of the counter that waits for the processes of its reading. */
@@ -91,8 +94,10 @@ struct hec_node {
     char trouble[256]; /* why there is no driver; "": there is, or nothing is known yet */
     uint64_t dropped_processes, dropped_devices;
     struct hec_identity *identity;                     /* NULL: who processes belong to is not asked */
+    struct hec_kubelet *kubelet;                       /* NULL: not asked; hec_node_free frees it */
+    bool pods_failing;                                 /* the kubelet does not answer as it should */
     struct hec_tenant tenants[HEC_NODE_PROCESSES_MAX]; /* room for one division */
-    struct hec_shares_holder holders[HEC_NODE_PROCESSES_MAX];
+    struct hec_shares_holder holders[HEC_NODE_PROCESSES_MAX + HEC_NODE_PODS_MAX];
 };
 
 /* NULL: no memory. Opens nothing; takes identity over, which may be NULL. */

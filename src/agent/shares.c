@@ -299,16 +299,16 @@ static int64_t idle_of(struct hec_shares *shares, const struct hec_shares_interv
     int64_t floor_mw = hec_floor_mw(held ? &shares->held : &shares->free);
     if (floor_mw < 0 && held && !idle)
         floor_mw = hec_floor_mw(&shares->free); /* a context adds to it */
-    if (floor_mw < 0)
+    if (floor_mw < 0) {
+        shares->idle_owed_uj = idle ? INT64_MAX / 2 : 0; /* as much as there may be, once the floor is known */
         return idle ? energy_uj : 0;
-    double floor_uj = (double)floor_mw * (double)interval->duration_ns * UJ_A_MW_NS;
-    if (idle) {
-        shares->idle_owed_uj = 0;
-        return (double)energy_uj <= ABOVE_FLOOR * floor_uj ? energy_uj : (int64_t)floor_uj;
     }
-    int64_t owed_uj = shares->idle_owed_uj + (int64_t)floor_uj;
-    int64_t idle_uj = owed_uj < energy_uj ? owed_uj : energy_uj;
+    double floor_uj = (double)floor_mw * (double)interval->duration_ns * UJ_A_MW_NS;
     int64_t most_uj = (int64_t)((double)floor_mw * (double)OWED_MAX_NS * UJ_A_MW_NS);
+    if (idle != shares->idle_before)
+        shares->idle_owed_uj = idle ? most_uj : 0;
+    int64_t owed_uj = shares->idle_owed_uj + (int64_t)(idle ? ABOVE_FLOOR * floor_uj : floor_uj);
+    int64_t idle_uj = owed_uj < energy_uj ? owed_uj : energy_uj;
     shares->idle_owed_uj = owed_uj - idle_uj < most_uj ? owed_uj - idle_uj : most_uj;
     return idle_uj;
 }

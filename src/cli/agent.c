@@ -41,6 +41,7 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
     *options = (struct hec_agent_options){
         .listen = listen ? listen : HEC_AGENT_LISTEN,
         .interval_ns = (int64_t)(interval_s * (double)HEC_NS_PER_S),
+        .kubelet = hec_args_value(args, HEC_OPT_KUBELET),
         .web_config = hec_args_value(args, HEC_OPT_WEB_CONFIG),
         .fields = hec_args_value(args, HEC_OPT_COLLECTORS),
         .old_names = hec_args_has(args, HEC_OPT_OLD_NAMES),

@@ -2,13 +2,12 @@
 import os
 import socket
 import subprocess
-import sys
 import threading
 
 import grpc
 
-sys.path.insert(0, os.path.dirname(__file__))
-from fake_kubelet import CLASSES, Kubelet, response  # noqa: E402
+from agent_common import Agent, Machine
+from fake_kubelet import CLASSES, Kubelet, response
 
 PROGRAM = os.path.join(os.environ["HEC_BINARY_DIR"], "tests/bin/kubelet_list")
 GPU = "GPU-51a1ed00-0000-4000-8000-000000000001"
@@ -176,3 +175,28 @@ def test_servers_that_are_none(tmp_path):
         else:
             assert expected in first, (answer[:60], first)
     listener.close()
+
+
+def test_pod_that_has_a_device_and_does_nothing(tmp_path, hec):
+    """Allocated and idle: its joules are the pod's, of whichever replica; a process that is no pod's shares them."""
+    uuid = "GPU-51a1ed00-0000-4000-8000-000000000000"
+    machine = Machine(hec, "h200x2")
+    pods = [("ml", "notebook-0", {"main": {"nvidia.com/gpu.shared": [uuid + "::0", uuid + "::1"]}})]
+    with Kubelet(sock(tmp_path), pods):
+        path = os.path.relpath(tmp_path / "k.sock", hec.folder)
+        agent = Agent(hec, "--state-dir", "kept", "--pod-resources-kubelet-socket", path, env=machine.env)
+        held = {"gpu": "0", "pod": "notebook-0", "namespace": "ml", "container": "main"}
+        page = agent.until(lambda page: page.sum("hec_energy_joules_total", part="idle", **held) > 0)
+        assert page.all("hec_energy_joules_total", gpu="1", pod="notebook-0") == []
+        load = machine.play("idle-allocated", 60)
+        before = page.sum("hec_energy_joules_total", **held)
+        page = agent.until(lambda page: page.sum("hec_energy_joules_total", command="hec", part="idle") > 60)
+        assert page.sum("hec_energy_joules_total", **held) > before + 50
+        assert page.sum("hec_energy_joules_total", gpu="1", part="unattributed") == 0
+        for gpu in "01":
+            whole = page.one("hec_device_energy_joules_total", gpu=gpu)
+            assert abs(page.sum("hec_energy_joules_total", gpu=gpu) - whole) < 0.001 * whole
+        load.kill()
+        load.wait()
+        assert agent.stop() == 0
+    machine.stop()

@@ -262,6 +262,8 @@ static void in_another_pid_namespace_only_who_has_the_device_open_is_believed(vo
     assert_int_equal(symlink("/dev/nvidia0", path), 0);
     assert_string_equal(of(fixture, 50, NULL, 0).user, "(unknown)");
     assert_string_equal(of(fixture, 51, NULL, 0).user, "ann");
+    hec_identity_trust(fixture->identity);
+    assert_string_equal(of(fixture, 50, NULL, 0).user, "ann");
     put_folder(fixture, "self");
     put_folder(fixture, "self/ns");
     snprintf(path, sizeof path, "%s/self/ns/pid", fixture->folder);

@@ -90,6 +90,22 @@ static void floor_is_measured_and_idle_belongs_to_holders(void **state) {
     hec_shares_free(shares);
 }
 
+/* Readings of 0.2 s of a counter that steps every 0.1 s: 82 W come as 0, 8 or 25 J. All of it is idling. */
+static void steps_of_the_counter_are_not_work(void **state) {
+    (void)state;
+    struct hec_shares *shares;
+    assert_int_equal(hec_shares_create(&shares), HEC_OK);
+    static const int steps[] = {2, 2, 1, 3, 2, 2, 3, 1, 2, 2, 1, 2, 3, 2};
+    for (int i = 0; i < 500; i++) {
+        struct hec_shares_interval interval = {
+            .end_ns = i * SECOND / 5, .duration_ns = SECOND / 5, .observed = true, .energy_mj = 8200 * steps[i % 14]};
+        assert_int_equal(hec_shares_add(shares, &interval), HEC_OK);
+    }
+    assert_in_range(hec_shares_floor(shares).free_mw, 81000, 83000);
+    assert_int_equal(hec_shares_row(shares, 0)->uj[HEC_SHARES_IDLE], hec_shares_total_uj(shares));
+    hec_shares_free(shares);
+}
+
 static void what_nobody_can_say_is_unattributed(void **state) {
     (void)state;
     struct hec_shares *shares;
@@ -234,6 +250,7 @@ static void no_row_falls_and_no_joule_is_lost(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floor_is_measured_and_idle_belongs_to_holders),
+        cmocka_unit_test(steps_of_the_counter_are_not_work),
         cmocka_unit_test(what_nobody_can_say_is_unattributed),
         cmocka_unit_test(instances_are_divided_by_what_they_did),
         cmocka_unit_test(no_row_falls_and_no_joule_is_lost),
