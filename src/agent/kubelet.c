@@ -87,7 +87,7 @@ static int receive(struct hec_kubelet *kubelet, struct hec_why *why) {
             return hec_fail(why, HEC_ERR_IO, "%s: the connection ended before the answer", kubelet->address.sun_path);
         err = hec_grpc_input(kubelet->call, bytes, (size_t)length, why);
         if (err == HEC_OK && !hec_grpc_done(kubelet->call))
-            err = send_all(kubelet, why);
+            send_all(kubelet, NULL); /* to one who has hung up: what it sent before may be all that is needed */
     }
     return err;
 }
