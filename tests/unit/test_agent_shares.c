@@ -185,7 +185,7 @@ static void no_row_falls_and_no_joule_is_lost(void **state) {
     size_t before_count = 0;
     int64_t now_ns = 0, given_mj = 0;
     static struct hec_tenant tenants[200];
-    for (int step = 0; step < 4000; step++) {
+    for (int step = 0; step < 2000; step++) {
         struct hec_shares_holder holders[200];
         size_t count = (size_t)(uniform() * (step % 500 < 30 ? 200 : 20));
         int first = step / 6;
