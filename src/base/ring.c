@@ -68,7 +68,14 @@ static int address_of(const char *path, struct sockaddr_un *address) {
     return HEC_OK;
 }
 
-int hec_ring_send(const char *path, enum hec_ring_role role, int fd) {
+uint32_t hec_ring_tag(const char *text) {
+    uint32_t tag = 0;
+    for (; text && *text >= '0' && *text <= '9'; text++)
+        tag = tag * 10 + (uint32_t)(*text - '0');
+    return tag;
+}
+
+int hec_ring_send(const char *path, enum hec_ring_role role, uint32_t tag, int fd) {
     struct sockaddr_un address;
     int err = address_of(path, &address);
     if (err)
@@ -76,7 +83,7 @@ int hec_ring_send(const char *path, enum hec_ring_role role, int fd) {
     int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (connection < 0)
         return HEC_ERR_NOTFOUND;
-    struct hec_ring_hello hello = {HEC_RING_MAGIC, HEC_RING_ABI, (uint32_t)role, (uint32_t)getpid(), 0};
+    struct hec_ring_hello hello = {HEC_RING_MAGIC, HEC_RING_ABI, (uint32_t)role, (uint32_t)getpid(), tag};
     struct iovec part = {&hello, sizeof hello};
     union {
         struct cmsghdr align;
@@ -123,6 +130,19 @@ void hec_ring_drop(struct hec_ring *ring, uint64_t count) {
 
 bool hec_ring_closed(const struct hec_ring *ring) {
     return __atomic_load_n(&ring->header->closed, __ATOMIC_RELAXED) != 0;
+}
+
+uint32_t hec_ring_window(const struct hec_ring *ring) {
+    return __atomic_load_n(&ring->header->window, __ATOMIC_ACQUIRE);
+}
+
+void hec_ring_abandon(struct hec_ring *ring, uint32_t seen) {
+    __atomic_compare_exchange_n(&ring->header->window, &seen, seen | 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+uint64_t hec_ring_unread(const struct hec_ring *ring, uint64_t *tail) {
+    *tail = __atomic_load_n(&ring->header->tail, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&ring->header->head, __ATOMIC_RELAXED) - *tail;
 }
 
 void hec_ring_unmap(struct hec_ring *ring) {
@@ -252,14 +272,33 @@ bool hec_ring_skip(struct hec_ring_reader *reader) {
 }
 
 uint64_t hec_ring_lost(const struct hec_ring_reader *reader) {
-    uint64_t dropped = __atomic_load_n(&reader->header->dropped, __ATOMIC_RELAXED);
+    uint64_t dropped = __atomic_load_n(&reader->header->dropped, __ATOMIC_RELAXED) - reader->lost_before;
     return dropped + reader->skipped < dropped ? UINT64_MAX : dropped + reader->skipped;
 }
 
-void hec_ring_close(struct hec_ring_reader *reader) {
-    if (reader->header) {
-        __atomic_store_n(&reader->header->closed, 1, __ATOMIC_RELAXED);
+void hec_ring_begin(struct hec_ring_reader *reader) {
+    struct hec_ring_header *header = reader->header;
+    reader->borrowed = true;
+    reader->lost_before = __atomic_load_n(&header->dropped, __ATOMIC_RELAXED);
+    reader->tail = reader->released = __atomic_load_n(&header->head, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&header->tail, reader->tail, __ATOMIC_RELEASE);
+    __atomic_store_n(&header->window, (__atomic_load_n(&header->window, __ATOMIC_RELAXED) | 1) + 1, __ATOMIC_RELEASE);
+}
+
+void hec_ring_pause(struct hec_ring_reader *reader) {
+    __atomic_fetch_or(&reader->header->window, 1, __ATOMIC_RELAXED);
+}
+
+void hec_ring_leave(struct hec_ring_reader *reader) {
+    if (reader->header)
         munmap(reader->header, reader->bytes);
-    }
     memset(reader, 0, sizeof *reader);
+}
+
+void hec_ring_close(struct hec_ring_reader *reader) {
+    if (reader->header && reader->borrowed)
+        hec_ring_pause(reader);
+    else if (reader->header)
+        __atomic_store_n(&reader->header->closed, 1, __ATOMIC_RELAXED);
+    hec_ring_leave(reader);
 }

@@ -25,7 +25,11 @@
 #define HEC_RING_HEADER_BYTES 4096u
 #define HEC_RING_NAME_PIECE 32u /* bytes of a name in one record */
 
-enum hec_ring_role { HEC_RING_MARKS = 1, HEC_RING_TRACE = 2 };
+/* A REQUEST is no ring: the descriptor is one end of a socket, for an agent (jobs/request.h). */
+enum hec_ring_role { HEC_RING_MARKS = 1, HEC_RING_TRACE = 2, HEC_RING_REQUEST = 3 };
+
+/* A number up to 2^32 - 1: see hec_ring_hello.tag. */
+#define HEC_RING_ENV_JOB "HEC_JOB"
 
 /* Kinds of records. Numbers are the ABI: never reused. 1..15 belong to the ring, 16..63 to marks, 64.. to the tracer. */
 enum hec_ring_kind {
@@ -132,6 +136,9 @@ struct hec_ring_header {
     _Alignas(64) uint64_t tail;    /* next position to read (reader) */
     _Alignas(64) uint64_t dropped; /* records lost because the ring was full (writers) */
     _Alignas(64) uint32_t closed;  /* the reader has gone: writers may stop */
+    /* Even: somebody reads; odd: nobody does just now, and writers leave it. It grows by one at each change (the reader
+     * makes it, but for a writer who saw nobody read for long): what was defined under another number is unknown to who reads. */
+    uint32_t window;
 };
 
 /* Sent with the memfd, as one datagram. */
@@ -140,7 +147,7 @@ struct hec_ring_hello {
     uint32_t abi;
     uint32_t role;
     uint32_t pid;
-    uint32_t reserved;
+    uint32_t tag; /* HEC_RING_ENV_JOB: what belongs together, to who reads rings of many; 0: nothing is said */
 };
 
 _Static_assert(sizeof(struct hec_ring_record) == 64, "the record is ABI");
@@ -161,7 +168,9 @@ struct hec_ring {
 int hec_ring_create(uint32_t records, enum hec_ring_role role, struct hec_ring *ring, int *fd);
 
 /* Hand fd over to whoever listens at path. Never blocks, raises no SIGPIPE. HEC_ERR_NOTFOUND when nobody listens. */
-int hec_ring_send(const char *path, enum hec_ring_role role, int fd);
+int hec_ring_send(const char *path, enum hec_ring_role role, uint32_t tag, int fd);
+/* What HEC_RING_ENV_JOB says; NULL or no number: 0. */
+uint32_t hec_ring_tag(const char *text);
 
 /* Append a copy of *record (sequence is set by the ring). false: the ring was full, the record is dropped and counted.
  * Safe from any thread and from a signal handler; never blocks. */
@@ -173,6 +182,13 @@ void hec_ring_drop(struct hec_ring *ring, uint64_t count);
 /* Whether the reader said that it has gone. */
 bool hec_ring_closed(const struct hec_ring *ring);
 
+/* The number of the window; odd: nobody reads, and nothing is to be written. */
+uint32_t hec_ring_window(const struct hec_ring *ring);
+/* Nobody has read for so long that nobody will: the window `seen` ends. */
+void hec_ring_abandon(struct hec_ring *ring, uint32_t seen);
+/* How many records nobody has read yet. */
+uint64_t hec_ring_unread(const struct hec_ring *ring, uint64_t *tail);
+
 /* Unmap. No thread may be writing. */
 void hec_ring_unmap(struct hec_ring *ring);
 
@@ -183,9 +199,11 @@ struct hec_ring_reader {
     const struct hec_ring_record *slots;
     uint64_t tail, mask;
     size_t bytes;
-    uint64_t released; /* tail when the pages were last given back */
-    uint64_t skipped;  /* reserved slots that were never committed */
+    uint64_t released;    /* tail when the pages were last given back */
+    uint64_t skipped;     /* reserved slots that were never committed */
+    uint64_t lost_before; /* dropped by writers before the window */
     uint32_t role;
+    bool borrowed; /* for a window: the ring outlives this reader */
 };
 
 /* Listen at path (removed first if it is a stale socket). *fd is non-blocking and close-on-exec.
@@ -211,7 +229,15 @@ uint64_t hec_ring_pending(const struct hec_ring_reader *reader);
 /* Lost so far: dropped by writers (as they say) and skipped. */
 uint64_t hec_ring_lost(const struct hec_ring_reader *reader);
 
-/* Signal to the writers that nobody reads any more, and unmap. */
+/* For a reader of one window of a ring that somebody else keeps: passes over what is in the ring, and lets the writers
+ * write. */
+void hec_ring_begin(struct hec_ring_reader *reader);
+/* For who keeps a ring and maps it only now: nobody reads it just now. */
+void hec_ring_pause(struct hec_ring_reader *reader);
+
+/* Signal to the writers that nobody reads any more (borrowed: for now), and unmap. */
 void hec_ring_close(struct hec_ring_reader *reader);
+/* Unmap without a word. */
+void hec_ring_leave(struct hec_ring_reader *reader);
 
 #endif

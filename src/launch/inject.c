@@ -3,8 +3,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/ring.h"
+#include "launch/guard_watch.h"
 #include "launch/paths.h"
 #include "model/trace.h"
+#include "observe/marks/marks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +43,7 @@ static void report_outer(const struct hec_environ *env) {
     struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .kind = HEC_TRACE_PROCESS};
     memcpy(record.u.bytes, payload.bytes, sizeof record.u.bytes);
     if (write_name(&ring, payload.process.why, HEC_TRACE_WHY_NESTED) && hec_ring_write(&ring, &record))
-        hec_ring_send(socket, HEC_RING_TRACE, fd);
+        hec_ring_send(socket, HEC_RING_TRACE, 0, fd);
     hec_ring_unmap(&ring);
     close(fd);
 }
@@ -79,6 +81,22 @@ void hec_inject_tracer(struct hec_inject *inject, const char *socket, struct hec
 void hec_inject_no_cupti(const char *why, struct hec_environ *env) {
     if (why[0] || hec_environ_get(env, HEC_TRACE_ENV_NO_CUPTI))
         hec_environ_set(env, HEC_TRACE_ENV_NO_CUPTI, why);
+}
+
+void hec_inject_for_agent(struct hec_inject *inject, const char *socket, uint32_t tag, struct hec_environ *env) {
+    struct hec_guard_watch guard;
+    struct hec_why why;
+    char library[PATH_MAX], number[16];
+    hec_environ_set(env, HEC_MARKS_ENV_SOCKET, socket);
+    if (hec_path_lib("libhec.so.0", library, &why) == HEC_OK)
+        hec_environ_set(env, HEC_MARKS_ENV_LIBRARY, library);
+    hec_inject_hooks(inject, env);
+    hec_inject_tracer(inject, socket, env);
+    hec_guard_watch_begin(&guard, inject->mode, false);
+    hec_inject_no_cupti(guard.out, env);
+    snprintf(number, sizeof number, "%u", (unsigned)tag);
+    if (tag)
+        hec_environ_set(env, HEC_RING_ENV_JOB, number);
 }
 
 void hec_inject_record(const struct hec_inject *inject, pid_t root, int64_t start_ns, const struct hec_sink *sink) {

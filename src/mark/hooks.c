@@ -58,6 +58,13 @@ int hec_hook_stack(uint32_t tid, uint32_t frame, uint32_t period_us) {
     return put(&record, HEC_RING_STACK, NULL, NULL, false, NULL, NULL);
 }
 
+int hec_hook_window(void) {
+    struct hec_ring *ring = hec_mark_enter();
+    int window = ring ? (int)(hec_ring_window(ring) & ~1u & INT32_MAX) : -1;
+    hec_mark_leave();
+    return window;
+}
+
 int hec_hook_fact(const char *key, const char *text) {
     if (!key || !key[0])
         return 0;

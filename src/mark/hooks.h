@@ -29,6 +29,10 @@ int hec_hook_frame(uint32_t id, uint32_t parent, const char *file, const char *f
 /* Thread tid was at `frame` now; the sample stands for period_us. */
 int hec_hook_stack(uint32_t tid, uint32_t frame, uint32_t period_us);
 
+/* The number of the window in which HEC reads: even; what was defined in another one is to be defined again. -1: nobody
+ * reads just now. */
+int hec_hook_window(void);
+
 /* A fact about the program; texts keep their last 255 bytes. */
 int hec_hook_fact(const char *key, const char *text);
 

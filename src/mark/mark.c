@@ -23,6 +23,7 @@ static uint32_t generation = 1;
 static uint64_t early; /* marks lost while another thread was connecting */
 static struct hec_ring ring;
 static char socket_path[108];
+static uint32_t job; /* HEC_RING_ENV_JOB */
 
 static __thread struct {
     uint32_t tid;
@@ -50,6 +51,7 @@ __attribute__((constructor)) static void loaded(void) {
     if (!path || !path[0] || strlen(path) >= sizeof socket_path || pthread_atfork(NULL, NULL, forked) != 0)
         return;
     strcpy(socket_path, path);
+    job = hec_ring_tag(secure_getenv(HEC_RING_ENV_JOB));
     __atomic_store_n(&state, STATE_NEW, __ATOMIC_RELEASE);
 }
 
@@ -68,7 +70,7 @@ static void connect_now(void) {
     int fd;
     int err = hec_ring_create(HEC_RING_RECORDS_DEFAULT, HEC_RING_MARKS, &ring, &fd);
     if (!err) {
-        err = hec_ring_send(socket_path, HEC_RING_MARKS, fd);
+        err = hec_ring_send(socket_path, HEC_RING_MARKS, job, fd);
         close(fd);
         if (err)
             hec_ring_unmap(&ring);
@@ -103,7 +105,7 @@ struct hec_ring *hec_mark_enter(void) {
         __atomic_store_n(&state, STATE_OFF, __ATOMIC_RELEASE);
         return NULL;
     }
-    return &ring;
+    return hec_ring_window(&ring) & 1 ? NULL : &ring;
 }
 
 void hec_mark_leave(void) {
@@ -115,8 +117,9 @@ int hec_mark_is_on(void) {
     return __atomic_load_n(&state, __ATOMIC_RELAXED) != STATE_OFF;
 }
 
+/* Equal only where the ring and the window are: generations are few. */
 uint32_t hec_mark_generation(void) {
-    return generation;
+    return (generation << 20) + hec_ring_window(&ring);
 }
 
 static int64_t now_ns(void) {

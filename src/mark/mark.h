@@ -9,15 +9,16 @@
 #include "hec/hec.h"
 #pragma GCC visibility pop
 
-/* The ring of this process, connecting first when that has not been tried. NULL: marks are off, or another thread is
- * connecting just now (the mark is counted as dropped). Every enter is followed by one leave, in the same thread. */
+/* The ring of this process, connecting first when that has not been tried. NULL: marks are off, nobody reads just now, or
+ * another thread is connecting (then the mark is counted as dropped). Every enter is followed by one leave, in the same thread. */
 struct hec_ring *hec_mark_enter(void);
 void hec_mark_leave(void);
 
 /* 0 once marks are off for good. */
 int hec_mark_is_on(void);
 
-/* Changes whenever the process gets another ring (fork): names must be defined anew. */
+/* Between enter and leave. Changes whenever the process gets another ring (fork) and whenever somebody begins to read: names
+ * must be defined anew. */
 uint32_t hec_mark_generation(void);
 
 /* Append a record, of this thread and with the time of now unless it has others. false: dropped, and counted. */

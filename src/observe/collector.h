@@ -13,6 +13,12 @@ enum hec_lane { HEC_LANE_HOST, HEC_LANE_GPU, HEC_LANE_TRACE, HEC_LANE_COUNT };
 
 struct hec_device_table;
 
+/* A ring that somebody else keeps, to be read for a while. */
+struct hec_observe_ring {
+    int fd; /* the caller's */
+    pid_t pid;
+};
+
 struct hec_observe_options {
     pid_t root;                       /* the command; 0 while it has not started */
     const char *nvml_path;            /* NULL: the system's libnvidia-ml.so.1 */
@@ -34,6 +40,9 @@ struct hec_observe_options {
     /* is shown every step, marked or found (enum hec_step_source), from the marks' thread; NULL: nobody */
     void (*step_seen)(void *context, pid_t pid, int source);
     void *step_context;
+    /* instead of sockets: rings of a window (launch/running.h); the count is atomic: 0 until it begins, then wake the lanes */
+    const struct hec_observe_ring *rings;
+    int ring_count;
 };
 
 struct hec_collector {

@@ -37,21 +37,35 @@ struct receiver {
     int64_t now_ns;
 };
 
-/* The ring of a new process, in fd (closed here). */
-static bool adopt(const struct hec_intake *intake, int connection, int fd, const struct receiver *to) {
-    struct hec_intake_ring arrived;
+int hec_intake_process(pid_t pid) {
+    return pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+static bool map(const struct hec_intake *intake, int fd, struct hec_ring_reader *ring) {
+    if (hec_ring_map(fd, ring))
+        return false;
+    if ((intake->everybody || ring->role == (uint32_t)intake->role) && ring->mask < intake->records_max)
+        return true;
+    hec_ring_close(ring); /* asks the process to stop writing */
+    return false;
+}
+
+/* The ring of a new process, in fd, or its request (closed here unless it is handed on). */
+static bool adopt(const struct hec_intake *intake, int connection, int fd, const struct hec_ring_hello *hello,
+                  const struct receiver *to) {
+    struct hec_intake_ring arrived = {.fd = fd, .role = hello->role, .tag = hello->tag};
     struct ucred peer;
-    int err = hec_ring_map(fd, &arrived.ring);
-    close(fd);
-    if (err)
-        return false;
-    if (!credentials(connection, &peer) || arrived.ring.role != intake->role ||
-        arrived.ring.mask >= intake->records_max) {
-        hec_ring_close(&arrived.ring); /* asks the process to stop writing */
-        return false;
+    bool request = intake->everybody && hello->role == HEC_RING_REQUEST;
+    bool good = credentials(connection, &peer) && (request || map(intake, fd, &arrived.ring));
+    if (!good || !intake->everybody) {
+        close(fd);
+        arrived.fd = -1;
     }
+    if (!good)
+        return false;
     arrived.pid = peer.pid;
-    arrived.pid_fd = peer.pid > 0 ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1;
+    arrived.uid = peer.uid;
+    arrived.pid_fd = hec_intake_process(peer.pid);
     return to->take(to->context, &arrived, to->now_ns);
 }
 
@@ -63,7 +77,7 @@ static bool receive(struct hec_intake *intake, int connection, const struct rece
     if (err == HEC_ERR_BUSY)
         return false;
     if (!err)
-        intake->refused += !adopt(intake, connection, fd, to);
+        intake->refused += !adopt(intake, connection, fd, &hello, to);
     else if (err != HEC_ERR_LOST)
         intake->refused++;
     return true;
@@ -117,7 +131,7 @@ static void take_new(struct hec_intake *intake, const struct receiver *to) {
         struct ucred peer;
         if (connection < 0)
             return;
-        if (!credentials(connection, &peer) || peer.uid != geteuid()) {
+        if (!credentials(connection, &peer) || (!intake->everybody && peer.uid != geteuid())) {
             intake->strangers++;
             close(connection);
         } else if (receive(intake, connection, to)) {
@@ -133,6 +147,8 @@ void hec_intake_poll(struct hec_intake *intake, int64_t now_ns,
                      bool (*take)(void *context, const struct hec_intake_ring *arrived, int64_t now_ns),
                      void *context) {
     const struct receiver to = {take, context, now_ns};
+    if (intake->listener < 0)
+        return;
     take_waiting(intake, &to);
     take_new(intake, &to);
 }
@@ -149,6 +165,8 @@ void hec_intake_finish(struct hec_intake *intake, int64_t now_ns,
 void hec_intake_close(struct hec_intake *intake) {
     while (intake->waiting_count > 0)
         forget(intake, intake->waiting_count - 1);
+    if (intake->listener < 0)
+        return;
     close(intake->listener);
     unlink(intake->path);
 }

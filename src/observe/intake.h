@@ -1,5 +1,5 @@
-/* Where the rings of observed processes arrive (base/ring.h): a socket that a collector listens on. Takes what comes
- * from this user only, waits for nobody, and is bounded for any peer. */
+/* Where the rings of observed processes arrive (base/ring.h): a socket that a collector, or an agent, listens on. Takes what
+ * comes from this user only, unless it is for everybody, waits for nobody, and is bounded for any peer. */
 #ifndef HEC_OBSERVE_INTAKE_H
 #define HEC_OBSERVE_INTAKE_H
 
@@ -26,15 +26,20 @@ struct hec_intake {
     uint64_t refused;   /* rings that were not acceptable */
     uint64_t silent;    /* connections that were given up before they brought one */
     uint64_t strangers; /* connections of another user */
-    bool crowded;       /* so many connected at once that the kernel may have turned some away */
+    bool
+        everybody; /* set after opening: other users' rings, of any role, and requests are taken as well; descriptors are kept */
+    bool crowded; /* so many connected at once that the kernel may have turned some away */
 };
 
 /* A ring that arrived. pid 0: a process of another pid namespace, not visible from here; pid_fd -1: the kernel gave
- * none. Ring and pid_fd are the receiver's. */
+ * none. Ring, fd and pid_fd are the receiver's. */
 struct hec_intake_ring {
-    struct hec_ring_reader ring;
+    struct hec_ring_reader ring; /* of a request: empty */
+    int fd;                      /* of the ring's file, where the intake is for everybody, or of the request; else -1 */
     pid_t pid;
+    uid_t uid;
     int pid_fd;
+    uint32_t role, tag;
 };
 
 /* path must outlive the intake. The errors of hec_ring_listen, with a sentence ("cannot listen on ..."). */
@@ -50,6 +55,8 @@ void hec_intake_finish(struct hec_intake *intake, int64_t now_ns,
                        void *context);
 void hec_intake_close(struct hec_intake *intake);
 
+/* A pidfd, or -1. */
+int hec_intake_process(pid_t pid);
 /* Whether a process has ended; a pid that is not visible from here never does. */
 bool hec_intake_process_ended(pid_t pid, int pid_fd);
 

@@ -104,7 +104,10 @@ void hec_peer_end(struct hec_peers *peers, struct hec_peer *peer, int64_t end_ns
 int hec_peers_open(struct hec_peers *peers, const struct hec_peers_kind *kind, void *run, struct hec_reporter *reporter,
                    const char *path, struct hec_why *why) {
     *peers = (struct hec_peers){.kind = kind, .run = run, .reporter = reporter};
-    return hec_intake_open(&peers->intake, path, kind->role, kind->records_max, why);
+    if (path)
+        return hec_intake_open(&peers->intake, path, kind->role, kind->records_max, why);
+    peers->intake.listener = -1;
+    return HEC_OK;
 }
 
 static void end_at(struct hec_peers *peers, int at, int64_t end_ns) {
@@ -138,6 +141,29 @@ static bool take_ring(void *context, const struct hec_intake_ring *arrived, int6
     if (peer)
         peers->peer[peers->count++] = peer;
     return peer != NULL; /* the intake counts it */
+}
+
+bool hec_peers_borrow(struct hec_peers *peers, const struct hec_observe_options *options, int64_t now_ns) {
+    const struct hec_observe_ring *rings = options->rings;
+    int count = __atomic_load_n(&options->ring_count, __ATOMIC_ACQUIRE);
+    if (peers->borrowed || count == 0)
+        return false;
+    peers->borrowed = true;
+    for (int i = 0; i < count; i++) {
+        struct hec_intake_ring arrived = {.fd = -1, .pid = rings[i].pid, .pid_fd = -1};
+        bool mapped = hec_ring_map(rings[i].fd, &arrived.ring) == HEC_OK;
+        if (mapped && arrived.ring.role == (uint32_t)peers->kind->role &&
+            arrived.ring.mask < peers->kind->records_max) {
+            hec_ring_begin(&arrived.ring);
+            arrived.pid_fd = hec_intake_process(arrived.pid);
+            peers->intake.refused += !take_ring(peers, &arrived, now_ns);
+        } else if (mapped) {
+            hec_ring_leave(&arrived.ring); /* of another kind */
+        } else {
+            peers->intake.refused++;
+        }
+    }
+    return true;
 }
 
 int64_t hec_peers_poll(struct hec_peers *peers, int64_t now_ns) {

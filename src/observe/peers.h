@@ -52,13 +52,17 @@ struct hec_peers {
     struct hec_intake intake;
     struct hec_peer *peer[HEC_PEERS_MAX]; /* the oldest first */
     int count;
+    bool borrowed;        /* the window has begun */
     uint64_t rings;       /* that arrived */
     uint64_t rings_ended; /* of processes with more than rings_max */
 };
 
-/* kind, run and teller, which must outlive it, and an open socket at path. As hec_intake_open. */
+/* kind, run and teller, which must outlive it, and an open socket at path (NULL: none). As hec_intake_open. */
 int hec_peers_open(struct hec_peers *peers, const struct hec_peers_kind *kind, void *run, struct hec_reporter *reporter,
                    const char *path, struct hec_why *why);
+/* Instead of a socket (path NULL): the rings of a window that are of this kind, once it begins: true then. A bad one is counted
+ * as refused. */
+bool hec_peers_borrow(struct hec_peers *peers, const struct hec_observe_options *options, int64_t now_ns);
 /* Take what has arrived, read every ring; returns when to be called next. */
 int64_t hec_peers_poll(struct hec_peers *peers, int64_t now_ns);
 /* Take what is left, end all, and say what was refused. */

@@ -189,6 +189,15 @@ void hec_attach_report(bool open) {
     report(open, open ? hec_out_now_ns() : hec_tracer.close_ns);
 }
 
+static uint64_t calls_before; /* hec_attach_begin_counts */
+
+void hec_attach_begin_counts(void) {
+    struct hec_callers_totals calls;
+    hec_callers_read(&calls);
+    calls_before = calls.calls;
+    hec_tracer.begin_ns = hec_out_now_ns();
+}
+
 void hec_attach_report_counts(void) {
     struct hec_records_totals totals = hec_records_totals();
     struct hec_callers_totals calls;
@@ -201,7 +210,9 @@ void hec_attach_report_counts(void) {
     out->threads_left_out = hec_callers_left_out();
     out->records = totals.device;
     out->self_ns = totals.self_ns;
-    double ppm = elapsed_ns > 0 ? (double)calls.calls * hec_tracer.cost_ps * 1e-3 / (double)elapsed_ns * 1e6 : 0;
+    double ppm = elapsed_ns > 0
+                     ? (double)(calls.calls - calls_before) * hec_tracer.cost_ps * 1e-3 / (double)elapsed_ns * 1e6
+                     : 0;
     out->estimate_ppm = ppm > 1e6 ? 1000000 : (uint32_t)(ppm + 0.5);
     hec_out_lock();
     hec_out_write(&record, HEC_TRACE_COUNTS);
@@ -317,4 +328,5 @@ void hec_attach_forget(void) {
     pthread_mutex_init(&first.lock, NULL);
     pthread_cond_init(&first.done, NULL);
     first.asked = first.answered = false;
+    calls_before = 0;
 }

@@ -242,6 +242,10 @@ void hec_callers_open(void) {
     hec_callers_hot.counter = hec_ticks.counter;
     hec_callers_hot.limits =
         (struct hec_callers_limits){ticks_of(PAUSE_NS), ticks_of(APART_NS), ticks_of(BLOCKED_NS), ticks_of(BURST_NS)};
+    hec_callers_define();
+}
+
+void hec_callers_define(void) {
     hec_out_lock();
     for (uint32_t i = 0; i < hec_trampolines_count(); i++)
         names[i] = hec_intern_name(hec_trampolines_name(i));

@@ -102,8 +102,9 @@ void hec_caller_moved(void *context);
 
 /* ---- for the tracer's thread ---- */
 
-/* Defines the names of all trampolines in the ring. */
 void hec_callers_open(void);
+/* Defines the names of all trampolines in the ring. */
+void hec_callers_define(void);
 void hec_callers_record(bool on);
 /* Each launch as a record of its own, while device activity is traced. */
 void hec_callers_single(bool on);

@@ -45,7 +45,7 @@ bool hec_device_report(void) {
             get_uuid(out->uuid, device);
         if (get_bus && get_bus(out->pci_bus_id, (int)sizeof out->pci_bus_id, device) != 0)
             out->pci_bus_id[0] = '\0';
-        if (!hec_out_write(&record, HEC_TRACE_DEVICE))
+        if (!hec_out_write(&record, HEC_TRACE_DEVICE) && hec_out_read_now())
             return false;
     }
     return reported = true;

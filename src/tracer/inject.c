@@ -76,7 +76,24 @@ static enum hec_trace_mode mode_of(const char *text) {
     return strcmp(text, "full") == 0 ? HEC_TRACE_FULL : strcmp(text, "graph") == 0 ? HEC_TRACE_GRAPH : HEC_TRACE_OFF;
 }
 
+static char last_why[640]; /* of our own thread, and of the one that called cuInit before that began */
+
+void hec_inject_introduce(void) {
+    struct hec_tracer *t = &hec_tracer;
+    if (t->attach != HEC_ATTACH_ON && !t->draining)
+        t->attached_ns = 0; /* it records the device no more */
+    hec_inject_report(last_why);
+    hec_out_lock();
+    hec_device_forget();
+    hec_device_report();
+    hec_out_unlock();
+    hec_callers_define();
+    hec_attach_begin_counts();
+}
+
 void hec_inject_report(const char *why) {
+    if (why != last_why)
+        snprintf(last_why, sizeof last_why, "%s", why);
     struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
     struct hec_trace_process *out = &hec_out_payload(&record)->process;
     const struct hec_library *library = &hec_tracer.library;
@@ -116,7 +133,7 @@ static bool start(void) {
     handlers = true;
     if (hec_intern_open() != 0)
         return false;
-    if (hec_out_open(socket) != 0) {
+    if (hec_out_open(socket, secure_getenv(HEC_RING_ENV_JOB)) != 0) {
         hec_intern_forget();
         return false;
     }
@@ -156,7 +173,7 @@ void hec_trace_resume(void) {
     if (!hec_inject_live() || !hec_hold_enter())
         return;
     if (hec_hold.paused > 0 && --hec_hold.paused == 0)
-        hec_callers_record(true);
+        hec_callers_record(!hec_tracer.quiet);
     hec_hold_leave();
 }
 

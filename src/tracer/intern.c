@@ -14,7 +14,7 @@
 struct slot {
     uint64_t hash; /* 0: free */
     uint32_t id;
-    bool defined;
+    uint32_t defined; /* the window in which it was, plus 1; 0: never */
 };
 
 static struct tables {
@@ -75,6 +75,10 @@ static struct slot *find(struct slot *slots, uint32_t count, uint64_t hash) {
     return &slots[at];
 }
 
+static bool defined(const struct slot *slot) {
+    return slot->defined == hec_out_window() + 1;
+}
+
 static bool define_name(uint32_t id, const char *text, size_t length) {
     size_t pieces = length ? (length + HEC_RING_NAME_PIECE - 1) / HEC_RING_NAME_PIECE : 1;
     for (size_t i = 0; i < pieces; i++) {
@@ -104,11 +108,11 @@ static uint32_t name_of_hash(const char *text, uint64_t hash, size_t length) {
         }
         slot->hash = hash;
         slot->id = ++tables->name_count;
-        slot->defined = false;
+        slot->defined = 0;
     }
-    if (!slot->defined)
-        slot->defined = define_name(slot->id, text, length);
-    return slot->defined ? slot->id : 0;
+    if (!defined(slot) && define_name(slot->id, text, length))
+        slot->defined = hec_out_window() + 1;
+    return defined(slot) ? slot->id : 0;
 }
 
 uint32_t hec_intern_name(const char *text) {
@@ -134,14 +138,15 @@ static uint64_t hash_pointer(const char *text) {
 
 static uint32_t define_config(struct slot *slot, struct hec_trace_config *config, const char *name,
                               uint64_t name_hash) {
-    if (!slot->defined) {
+    if (!defined(slot)) {
         struct hec_ring_record record = {.t_ns = hec_out_now_ns()};
         config->id = slot->id;
         config->name = name_of_hash(name, name_hash, strnlen(name, NAME_BYTES_MAX));
         hec_out_payload(&record)->config = *config;
-        slot->defined = config->name != 0 && hec_out_write(&record, HEC_TRACE_CONFIG);
+        if (config->name != 0 && hec_out_write(&record, HEC_TRACE_CONFIG))
+            slot->defined = hec_out_window() + 1;
     }
-    return slot->defined ? slot->id : 0;
+    return defined(slot) ? slot->id : 0;
 }
 
 uint32_t hec_intern_config(struct hec_trace_config *config, const char *name) {
@@ -170,7 +175,7 @@ uint32_t hec_intern_config(struct hec_trace_config *config, const char *name) {
         }
         slot->hash = hash ? hash : 1;
         slot->id = ++tables->config_count;
-        slot->defined = false;
+        slot->defined = 0;
     }
     return define_config(slot, config, name, name_hash);
 }

@@ -5,14 +5,18 @@
 #include <unistd.h>
 
 static struct hec_ring ring;
+static uint32_t window; /* in which the process has introduced itself: others get no records */
+static uint64_t full_tail;
+static int64_t full_since_ns; /* nobody reads a full ring since then; 0: it is not so */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-int hec_out_open(const char *socket) {
+int hec_out_open(const char *socket, const char *tag) {
     int fd;
     int err = hec_ring_create(HEC_TRACER_RING_RECORDS, HEC_RING_TRACE, &ring, &fd);
     if (err)
         return err;
-    err = hec_ring_send(socket, HEC_RING_TRACE, fd);
+    err = hec_ring_send(socket, HEC_RING_TRACE, hec_ring_tag(tag), fd);
+    window = 0;
     close(fd);
     if (err)
         hec_ring_unmap(&ring);
@@ -48,18 +52,54 @@ union hec_trace_payload *hec_out_payload(struct hec_ring_record *record) {
     return (union hec_trace_payload *)(void *)&record->u;
 }
 
+bool hec_out_read_now(void) {
+    return ring.header && hec_ring_window(&ring) == __atomic_load_n(&window, __ATOMIC_RELAXED);
+}
+
 bool hec_out_write(struct hec_ring_record *record, enum hec_trace_kind kind) {
     record->kind = (uint16_t)kind;
-    return ring.header && hec_ring_write(&ring, record);
+    return hec_out_read_now() && hec_ring_write(&ring, record);
 }
 
 bool hec_out_write_ring_kind(struct hec_ring_record *record, enum hec_ring_kind kind) {
     record->kind = (uint16_t)kind;
-    return ring.header && hec_ring_write(&ring, record);
+    return hec_out_read_now() && hec_ring_write(&ring, record);
+}
+
+uint32_t hec_out_window(void) {
+    return __atomic_load_n(&window, __ATOMIC_RELAXED);
+}
+
+/* An agent that was killed in a window reads no more, and says nothing. */
+static void abandon(uint32_t seen, int64_t now_ns) {
+    uint64_t tail, unread = hec_ring_unread(&ring, &tail);
+    if (seen == 0 || unread <= ring.mask) {
+        full_since_ns = 0;
+    } else if (full_since_ns == 0 || tail != full_tail) {
+        full_since_ns = now_ns;
+        full_tail = tail;
+    } else if (now_ns - full_since_ns >= HEC_OUT_ABANDON_NS) {
+        hec_ring_abandon(&ring, seen);
+    }
+}
+
+enum hec_out_reader hec_out_reader(int64_t now_ns) {
+    uint32_t seen = ring.header ? hec_ring_window(&ring) : 1;
+    if (seen & 1)
+        return HEC_OUT_NOBODY;
+    if (seen == hec_out_window()) {
+        abandon(seen, now_ns);
+        return HEC_OUT_SAME;
+    }
+    hec_out_lock();
+    __atomic_store_n(&window, seen, __ATOMIC_RELAXED);
+    hec_out_unlock();
+    full_since_ns = 0;
+    return HEC_OUT_NEW;
 }
 
 void hec_out_drop(void) {
-    if (ring.header)
+    if (hec_out_read_now())
         hec_ring_drop(&ring, 1);
 }
 

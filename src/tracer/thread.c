@@ -63,7 +63,8 @@ void hec_thread_fork_parent(void) {
 /* Mode auto has not decided yet. */
 static bool watching(void) {
     const struct hec_tracer *t = &hec_tracer;
-    return t->mode == HEC_TRACE_AUTO && t->calls && !t->staying && t->attach != HEC_ATTACH_QUIET && !t->no_cupti;
+    return !t->quiet && t->mode == HEC_TRACE_AUTO && t->calls && !t->staying && t->attach != HEC_ATTACH_QUIET &&
+           !t->no_cupti;
 }
 
 static void leave(const char *why) {
@@ -86,11 +87,12 @@ static void step_on(struct hec_tracer *t, int64_t now) {
             leave(NULL);
     } else if (now - t->flushed_ns >= FLUSH_NS) {
         hec_attach_flush(0);
+        hec_attach_report(true); /* the reader of a window may leave before it closes */
     }
 }
 
 static void step_not(struct hec_tracer *t, int64_t now, bool asked) {
-    if (t->no_cupti || hec_hold.paused > 0)
+    if (t->no_cupti || t->quiet || hec_hold.paused > 0)
         return;
     if (t->mode != HEC_TRACE_AUTO) {
         /* where no call can ask for it, when cuInit is through */
@@ -101,9 +103,27 @@ static void step_not(struct hec_tracer *t, int64_t now, bool asked) {
     }
 }
 
+/* Somebody reads from now on, or nobody: then calls pass as if they were not timed. The look at the device ends with the
+ * window that it was in. */
+static void follow(struct hec_tracer *t, int64_t now) {
+    enum hec_out_reader reader = hec_out_reader(now);
+    if (reader == HEC_OUT_NEW) {
+        hec_inject_introduce();
+        t->quiet = false;
+        hec_callers_record(hec_hold.paused == 0);
+    } else if (reader == HEC_OUT_NOBODY && !t->quiet) {
+        t->quiet = true;
+        hec_callers_record(false);
+        hec_callers_sweep(true); /* a burst that began in this window is none of the next */
+        if (t->mode == HEC_TRACE_AUTO && t->attach == HEC_ATTACH_ON)
+            leave(NULL);
+    }
+}
+
 void hec_thread_step(int64_t now) {
     struct hec_tracer *t = &hec_tracer;
     struct hec_callers_totals calls;
+    follow(t, now);
     bool asked = hec_attach_asked(); /* who asks later than now is answered next time */
     if (__atomic_exchange_n(&hec_hold.missed, false, __ATOMIC_ACQ_REL))
         hec_hold_stand_down("another user of CUPTI", 0);

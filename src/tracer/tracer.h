@@ -37,8 +37,18 @@
 
 /* ---- out.c: the ring ---- */
 
-/* Make the ring and hand it over to whoever listens at `socket`. 0, or negative: no tracing here. */
-int hec_out_open(const char *socket);
+/* Make the ring and hand it over to whoever listens at `socket`; tag: HEC_RING_ENV_JOB, or NULL. 0, or negative: no tracing
+ * here. */
+int hec_out_open(const char *socket, const char *tag);
+/* Who reads just now: nobody (nothing is written), the same as when it was last asked, or somebody new, to whom the process has to
+ * introduce itself and everything is to be defined again: from now on records are written for them. */
+enum hec_out_reader { HEC_OUT_NOBODY, HEC_OUT_SAME, HEC_OUT_NEW };
+enum hec_out_reader hec_out_reader(int64_t now_ns);
+/* The window in which that was, and whether it is the present one: else nothing is written. */
+uint32_t hec_out_window(void);
+bool hec_out_read_now(void);
+/* A ring that is full for so long, within a window of an agent's, has no reader any more. */
+#define HEC_OUT_ABANDON_NS (30 * HEC_NS_PER_S)
 /* Around a fork: nobody else writes definitions then. In the child the ring is the parent's: forgotten. */
 void hec_out_fork_prepare(void);
 void hec_out_fork_parent(void);
@@ -200,7 +210,7 @@ int64_t hec_lead_complete_ns(int64_t limit_ns);
 
 /* Write the DEVICE records, once cuInit is through; under hec_out_lock. true once they are written. */
 bool hec_device_report(void);
-void hec_device_forget(void);
+void hec_device_forget(void); /* they are to be written again */
 uint32_t hec_device_driver_version(void);
 
 /* ---- attach.c: CUPTI on, and off; under the control lock ---- */
@@ -232,6 +242,7 @@ struct hec_tracer {
     bool graphs;           /* whole graphs are traced: decided before any can exist */
     bool whole;            /* attached at the program's first call: the window lacks nothing */
     bool staying;          /* mode auto: it was seen to cost nothing */
+    bool quiet;            /* nobody reads just now: nothing is recorded, and CUPTI stays out */
     bool draining;         /* the window is closed, but CUPTI still has buffers of it, and it is not reported yet */
     struct hec_watch watch;
     int64_t begin_ns;
@@ -264,6 +275,8 @@ bool hec_attach_blind(void);
 bool hec_attach_full(void);
 void hec_attach_report(bool open);
 void hec_attach_report_counts(void);
+/* What timing calls cost is counted from now on. */
+void hec_attach_begin_counts(void);
 void hec_attach_forget(void);
 /* By a thread of the program, at its first call: have CUPTI attached now, by our own thread. Waits for at most
  * HEC_ATTACH_AWAIT_MS. */
@@ -345,5 +358,7 @@ void hec_inject_end(void);
 void hec_inject_initialised(void);
 /* Write the PROCESS record: the first of a process, and again when `why` has changed; "": it is traced. */
 void hec_inject_report(const char *why);
+/* To who reads from now on: what an earlier reader was told when it began. */
+void hec_inject_introduce(void);
 
 #endif

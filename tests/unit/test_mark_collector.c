@@ -296,11 +296,11 @@ static void garbage_and_silence_are_refused_and_reported(void **state) {
     struct hec_ring trace;
     int fd;
     assert_int_equal(hec_ring_create(64, HEC_RING_TRACE, &trace, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_TRACE, fd), HEC_OK); /* another collector's */
+    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_TRACE, 0, fd), HEC_OK); /* another collector's */
     close(fd);
     struct hec_ring huge;
     assert_int_equal(hec_ring_create(1 << 17, HEC_RING_MARKS, &huge, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, fd), HEC_OK);
+    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, 0, fd), HEC_OK);
     close(fd);
     fixture_poll(&fixture);
     for (int i = 0; i < 40; i++)
@@ -353,7 +353,7 @@ static void rings_keep_nobody_out(void **state) {
     for (int i = 0; i < RINGS; i++) {
         int fd;
         assert_int_equal(hec_ring_create(64, HEC_RING_MARKS, &rings[i], &fd), HEC_OK);
-        assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, fd), HEC_OK);
+        assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, 0, fd), HEC_OK);
         close(fd);
         struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .tid = 1, .kind = HEC_RING_UNITS};
         record.u.mark.value = 1;
@@ -417,7 +417,7 @@ static void impossible_records_are_counted(void **state) {
     struct hec_ring ring;
     int fd;
     assert_int_equal(hec_ring_create(64, HEC_RING_MARKS, &ring, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, fd), HEC_OK);
+    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, 0, fd), HEC_OK);
     close(fd);
     const int64_t now_ns = hec_clock_mono_ns();
     const double values[] = {-1, NAN, INFINITY, 1e300};
@@ -451,7 +451,7 @@ static void a_slot_left_uncommitted_delays_but_does_not_stop(void **state) {
     struct hec_ring ring;
     int fd;
     assert_int_equal(hec_ring_create(64, HEC_RING_MARKS, &ring, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, fd), HEC_OK);
+    assert_int_equal(hec_ring_send(fixture.socket, HEC_RING_MARKS, 0, fd), HEC_OK);
     close(fd);
     ring.header->head++; /* a thread of this live process was cancelled amid a mark */
     struct hec_ring_record record = {.t_ns = hec_clock_mono_ns(), .kind = HEC_RING_STEP};

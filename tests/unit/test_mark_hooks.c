@@ -258,7 +258,7 @@ static struct hec_ring ring_to(const struct fixture *fixture, uint32_t records) 
     struct hec_ring ring;
     int fd;
     assert_int_equal(hec_ring_create(records, HEC_RING_MARKS, &ring, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(fixture->socket, HEC_RING_MARKS, fd), HEC_OK);
+    assert_int_equal(hec_ring_send(fixture->socket, HEC_RING_MARKS, 0, fd), HEC_OK);
     close(fd);
     return ring;
 }

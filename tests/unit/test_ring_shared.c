@@ -296,7 +296,7 @@ static void rings_are_handed_over_even_by_a_process_that_is_gone(void **state) {
     if (pid == 0) {
         struct hec_ring ring;
         int fd;
-        if (hec_ring_create(SMALL, HEC_RING_TRACE, &ring, &fd) || hec_ring_send(name, HEC_RING_TRACE, fd))
+        if (hec_ring_create(SMALL, HEC_RING_TRACE, &ring, &fd) || hec_ring_send(name, HEC_RING_TRACE, 0, fd))
             _exit(1);
         close(fd);
         for (int i = 0; i < 10; i++)
@@ -321,7 +321,7 @@ static void rings_are_handed_over_even_by_a_process_that_is_gone(void **state) {
     close(connection);
     close(listener);
     unlink(name);
-    assert_int_equal(hec_ring_send(name, HEC_RING_MARKS, 0), HEC_ERR_NOTFOUND);
+    assert_int_equal(hec_ring_send(name, HEC_RING_MARKS, 0, 0), HEC_ERR_NOTFOUND);
     rmdir(path);
 }
 

@@ -53,7 +53,7 @@ static void write_kernels(struct hec_ring *ring, int count) {
 static void connect_ring(struct hec_ring *ring, uint32_t records, enum hec_ring_role role) {
     int fd;
     assert_int_equal(hec_ring_create(records, role, ring, &fd), HEC_OK);
-    assert_int_equal(hec_ring_send(path, role, fd), HEC_OK);
+    assert_int_equal(hec_ring_send(path, role, 0, fd), HEC_OK);
     close(fd);
 }
 

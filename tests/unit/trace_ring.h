@@ -61,7 +61,7 @@ static void ring_open(void) {
     snprintf(path, sizeof path, "tracer.%d", (int)getpid());
     assert_int_equal(hec_ring_listen(path, &listener), 0);
     assert_int_equal(hec_intern_open(), 0);
-    assert_int_equal(hec_out_open(path), 0);
+    assert_int_equal(hec_out_open(path, NULL), 0);
     connection = accept4(listener, NULL, NULL, 0);
     assert_true(connection >= 0);
     assert_int_equal(hec_ring_receive(connection, &hello, &fd), 0);

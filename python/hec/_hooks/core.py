@@ -93,6 +93,13 @@ def report_facts() -> None:
             library.fact(key, text)
 
 
+def forget_facts() -> None:
+    """Somebody else reads now."""
+    global _ranks_reported
+    _facts_reported.clear()
+    _ranks_reported = False
+
+
 def spent(start_ns: int) -> None:
     """At the end of a hook that began at start_ns."""
     global timed, timed_ns, events
@@ -132,9 +139,9 @@ def report_cost() -> None:
 
 
 def reset_after_fork() -> None:
-    global _ranks_reported, timed, timed_ns, events, started_ns, profiling
-    _facts_reported.clear()
-    _ranks_reported = profiling = False
+    global timed, timed_ns, events, started_ns, profiling
+    forget_facts()
+    profiling = False
     timed = timed_ns = events = 0
     started_ns = now_ns()
 

@@ -27,6 +27,7 @@ class Library:
         self._frame = function("hec_hook_frame", u32, u32, text, text, u32)
         self.stack = function("hec_hook_stack", u32, u32, u32)
         self._fact = function("hec_hook_fact", text, text)
+        self.window = function("hec_hook_window")
 
     def value(self, name: bytes, value: float, t_ns: int) -> None:
         self._value(name, value, t_ns)

@@ -42,6 +42,7 @@ _codes: "Dict[int, Any]" = {}
 _next_node = 1
 _ticks = 0
 _calls_seen = 0
+_window = 0  # in which HEC reads; each has a tree of its own
 
 
 def _rate() -> float:
@@ -83,11 +84,16 @@ def stop() -> None:
 
 def forked() -> None:
     """In the child: it has no such thread, and its ring knows no frames."""
-    global _stop, _tid, _pid, _next_node, samples, cost_ns
+    global _stop, _tid, _pid, samples, cost_ns
     _pid = os.getpid()
     core.awake = core.steady = False
     _stop = allocate_lock()
     _tid = samples = cost_ns = 0
+    _forget_tree()
+
+
+def _forget_tree() -> None:
+    global _next_node
     _next_node = 1
     _nodes.clear()
     _places.clear()
@@ -111,6 +117,10 @@ def _run(hz: float, lock: Any) -> None:
             core.dormant = False  # who uses a GPU is no mere helper
         core.report_facts()
         while not lock.acquire(timeout=period_s):
+            if not _listened():
+                if not core.library.active():
+                    break
+                continue
             start_ns = core.now_ns()
             _sample(main, int(period_s * 1e6))
             took_ns = core.now_ns() - start_ns
@@ -146,6 +156,18 @@ def _tick(now_ns: int) -> bool:
     if elapsed_s in (10, 60) or elapsed_s % 600 == 0:
         core.report_cost()
     return bool(core.library.active())
+
+
+def _listened() -> bool:
+    """Whether somebody reads just now. Who begins to knows nothing of what was reported before."""
+    global _window
+    window = core.library.window()
+    if window >= 0 and window != _window:
+        _window = window
+        _forget_tree()
+        core.forget_facts()
+        core.report_facts()
+    return window >= 0
 
 
 def _sample(thread: Any, period_us: int) -> None:

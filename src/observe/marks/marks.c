@@ -9,17 +9,19 @@
 
 struct marks {
     struct hec_marks_run run;
+    const struct hec_observe_options *options;
     struct hec_peers peers;
 };
 
 static int marks_open(const struct hec_observe_options *options, const struct hec_sink *sink, void **self,
                       struct hec_why *why) {
-    if (!options->mark_socket)
+    if (!options->mark_socket && !options->rings)
         return hec_fail(why, HEC_ERR_UNSUPPORTED, "marks are off: there is no socket for them");
     struct marks *marks = calloc(1, sizeof *marks);
     if (!marks)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory for marks");
     hec_marks_run_init(&marks->run, sink, hec_clock_mono_ns());
+    marks->options = options;
     marks->run.step_seen = options->step_seen;
     marks->run.step_context = options->step_context;
     int err =
@@ -34,6 +36,8 @@ static int marks_open(const struct hec_observe_options *options, const struct he
 
 static int64_t marks_poll(void *self, int64_t now_ns) {
     struct marks *marks = self;
+    if (hec_peers_borrow(&marks->peers, marks->options, now_ns))
+        marks->run.opened_ns = now_ns;
     int64_t next_ns = hec_peers_poll(&marks->peers, now_ns);
     hec_marks_units_flush(&marks->run.units, marks->run.sink);
     return next_ns;

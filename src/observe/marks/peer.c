@@ -74,9 +74,24 @@ static bool knob(struct hec_marks_peer *peer, struct hec_marks_run *run, const s
 
 /* ---- records ---- */
 
-static void take(void *context, struct hec_peer *process, const struct hec_ring_record *record, int64_t now_ns) {
+/* The part of an interval that lies in a window which began within it; false: there is none. */
+static bool cut_interval(const struct hec_marks_run *run, struct hec_ring_record *record) {
+    int64_t before_ns = record->t_ns > 0 ? run->opened_ns - record->t_ns : 0;
+    bool reaches = before_ns > 0 && record->u.interval.duration_ns > before_ns;
+    if (reaches) {
+        record->t_ns += before_ns;
+        record->u.interval.duration_ns -= before_ns;
+    }
+    return reaches || before_ns <= 0;
+}
+
+static void take(void *context, struct hec_peer *process, const struct hec_ring_record *read, int64_t now_ns) {
     struct hec_marks_run *run = context;
     struct hec_marks_peer *peer = (struct hec_marks_peer *)process;
+    struct hec_ring_record cut = *read;
+    const struct hec_ring_record *record = &cut;
+    if (process->ring.borrowed && cut.kind == HEC_RING_INTERVAL && !cut_interval(run, &cut))
+        return;
     if (record->kind == HEC_RING_NAME) {
         process->bad += hec_ring_names_add(&peer->names, &record->u.name) != HEC_OK;
         return;

@@ -49,6 +49,7 @@ struct hec_marks_peer {
         char unit[HEC_MARKS_NAME_BYTES];
     } found[HEC_STEP_SOURCE_COUNT];
     /* phases */
+    bool phases_seen;
     int phase_count;
     uint64_t phase_overflow; /* begun while HEC_MARKS_PHASES_MAX were open */
     struct {

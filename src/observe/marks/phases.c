@@ -34,13 +34,17 @@ static void begin(struct hec_marks_peer *peer, uint32_t tid, uint32_t name, int6
     peer->phase[at].start_ns = t_ns;
 }
 
-static void end(struct hec_marks_peer *peer, uint32_t tid, uint32_t name, int64_t t_ns) {
+/* since_ns: of one that was open when the window began, and whose beginning nobody read; INT64_MAX: there is none. */
+static void end(struct hec_marks_peer *peer, uint32_t tid, uint32_t name, int64_t since_ns, int64_t t_ns) {
     int outer = peer->phase_count - 1;
     while (outer >= 0 &&
            !(peer->phase[outer].tid == tid && (name == 0 || same_name(peer, peer->phase[outer].name, name))))
         outer--;
-    if (outer < 0)
+    if (outer < 0) {
+        if (name && since_ns <= t_ns)
+            give(peer, tid, name, since_ns, t_ns, 0);
         return;
+    }
     /* what the same thread opened inside it and did not close (an exception, a return) ends with it, inner first */
     for (int i = peer->phase_count - 1; i >= outer; i--) {
         if (peer->phase[i].tid != tid)
@@ -59,7 +63,8 @@ bool hec_marks_phases_take(struct hec_marks_peer *peer, struct hec_marks_run *ru
     if (record->kind == HEC_RING_PHASE_BEGIN) {
         begin(peer, record->tid, name, record->t_ns);
     } else if (record->kind == HEC_RING_PHASE_END) {
-        end(peer, record->tid, name, record->t_ns);
+        bool open = peer->process.ring.borrowed && !peer->phases_seen;
+        end(peer, record->tid, name, open ? run->opened_ns : INT64_MAX, record->t_ns);
     } else {
         int64_t duration_ns = record->u.interval.duration_ns;
         if (name == 0 || duration_ns < 0 || duration_ns > now_ns - record->t_ns)
@@ -67,6 +72,7 @@ bool hec_marks_phases_take(struct hec_marks_peer *peer, struct hec_marks_run *ru
         int64_t end_ns = record->t_ns + duration_ns;
         give(peer, record->tid, name, record->t_ns, end_ns < run->end_ns ? end_ns : run->end_ns, HEC_ACTIVITY_FOUND);
     }
+    peer->phases_seen = true;
     return true;
 }
 

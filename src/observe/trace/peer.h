@@ -28,8 +28,8 @@ struct hec_trace_peer {
     struct hec_trace_window window; /* the open one */
     int64_t window_ns;              /* its start */
     bool window_open;
-    int64_t device_last_ns;  /* end of the last activity of a device */
-    int64_t holder_since_ns; /* 0: nobody has CUPTI */
+    int64_t device_first_ns, device_last_ns; /* start of the first and end of the last activity of a device; 0: none */
+    int64_t holder_since_ns;                 /* 0: nobody has CUPTI */
     /* what did not fit */
     uint64_t received, windows_left_out;
     uint64_t counted_bad;      /* by the tracer */

@@ -197,6 +197,8 @@ static bool on_device(const struct taking *t, const struct hec_activity *activit
         return false;
     if (activity->end_ns > t->peer->device_last_ns)
         t->peer->device_last_ns = activity->end_ns;
+    if (t->peer->device_first_ns == 0 || activity->start_ns < t->peer->device_first_ns)
+        t->peer->device_first_ns = activity->start_ns;
     struct hec_trace_track *track = hec_trace_stream(tracks, t->run, device->device, device->context, device->stream);
     device->start_ns = activity->start_ns;
     device->end_ns = activity->end_ns;
@@ -375,7 +377,14 @@ static bool take_burst(const struct taking *t) {
 
 /* ---- what the tracer reports of itself ---- */
 
+/* Who reads for a while may leave before a window is told of: then it began with what was recorded first. */
 void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
+    if (peer->process.ring.borrowed && !peer->window_open && peer->tracer.windows == 0 &&
+        peer->device_last_ns > peer->device_first_ns) {
+        peer->window = (struct hec_trace_window){.mode = (uint32_t)peer->tracer.mode};
+        peer->window_ns = peer->device_first_ns;
+        peer->window_open = true;
+    }
     if (peer->device_last_ns > peer->window_ns + peer->window.duration_ns)
         peer->window.duration_ns = peer->device_last_ns - peer->window_ns;
     hec_trace_close_window(peer, run);

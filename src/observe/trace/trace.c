@@ -12,7 +12,7 @@ struct trace {
 
 static int trace_open(const struct hec_observe_options *options, const struct hec_sink *sink, void **self,
                       struct hec_why *why) {
-    if (!options->trace_socket)
+    if (!options->trace_socket && !options->rings)
         return hec_fail(why, HEC_ERR_UNSUPPORTED, "the trace is off: there is no socket for it");
     struct trace *trace = calloc(1, sizeof *trace);
     if (!trace)
@@ -33,6 +33,8 @@ static int trace_open(const struct hec_observe_options *options, const struct he
 
 static int64_t trace_poll(void *self, int64_t now_ns) {
     struct trace *trace = self;
+    if (hec_peers_borrow(&trace->peers, trace->options, now_ns))
+        trace->run.opened_ns = now_ns;
     int64_t next_ns = hec_peers_poll(&trace->peers, now_ns);
     hec_trace_flush(&trace->run);
     return next_ns;
