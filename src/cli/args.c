@@ -36,6 +36,10 @@ const struct hec_option_info *hec_option_info(enum hec_option option) {
     return &options[option];
 }
 
+bool hec_option_optional(const struct hec_option_info *option) {
+    return option->argument && option->argument[0] == '[';
+}
+
 enum hec_verb hec_verb_find(const char *name) {
     for (int i = 0; i < HEC_VERB_COUNT; i++)
         if (strcmp(verbs[i].name, name) == 0)
@@ -65,8 +69,10 @@ static void getopt_tables(enum hec_verb verb, char *letters, struct option *long
     for (int i = 0; i < HEC_OPT_COUNT; i++) {
         if (!(options[i].verbs & (1u << verb)))
             continue;
-        *longs++ = (struct option){options[i].name, options[i].argument ? required_argument : no_argument, NULL,
-                                   LONG_BASE + i};
+        int takes = !options[i].argument               ? no_argument
+                    : hec_option_optional(&options[i]) ? optional_argument
+                                                       : required_argument;
+        *longs++ = (struct option){options[i].name, takes, NULL, LONG_BASE + i};
         if (!options[i].letter)
             continue;
         *letters++ = (char)options[i].letter;

@@ -36,7 +36,7 @@ static void bash_valued(int verb) {
     printf("    %s) valued='", hec_verb_info((enum hec_verb)verb)->name);
     for (int i = 0; i < HEC_OPT_COUNT; i++) {
         const struct hec_option_info *option = hec_option_info((enum hec_option)i);
-        if (!takes(verb, option) || !option->argument)
+        if (!takes(verb, option) || !option->argument || hec_option_optional(option))
             continue;
         printf(" --%s", option->name);
         if (option->letter)
@@ -157,7 +157,7 @@ static void zsh_option(const struct hec_option_info *option) {
     printf(" \\\n        '--%s[", option->name);
     zsh_text(option->help);
     putchar(']');
-    if (option->argument) {
+    if (option->argument && !hec_option_optional(option)) {
         putchar(':');
         zsh_text(option->argument);
         if (option->values)

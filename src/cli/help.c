@@ -43,8 +43,8 @@ static void option_text(const struct hec_option_info *option, char *text, size_t
     char letter[8] = "    ";
     if (option->letter)
         snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    snprintf(text, size, "%s--%s%s%s", letter, option->name, option->argument ? " " : "",
-             option->argument ? option->argument : "");
+    snprintf(text, size, "%s--%s%s%s", letter, option->name,
+             option->argument && !hec_option_optional(option) ? " " : "", option->argument ? option->argument : "");
 }
 
 void hec_help_verb(enum hec_verb verb) {
@@ -145,7 +145,8 @@ int hec_help_man(const char *page) {
         fputs("\\-\\-", stdout);
         troff(option->name);
         if (option->argument) {
-            putchar(' ');
+            if (!hec_option_optional(option))
+                putchar(' ');
             troff(option->argument);
         }
         putchar('\n');

@@ -1,5 +1,7 @@
+#include "jobs/window.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/window.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +51,8 @@ static int dispatch(int argc, char **argv) {
         return help(argv[2]);
     if (strcmp(word, "__man") == 0 && argc == 3)
         return hec_help_man(argv[2]);
+    if (strcmp(word, HEC_WINDOW_VERB) == 0 && argc == 2)
+        return hec_window_main();
     if (strcmp(word, "__completion") == 0 && argc == 3)
         return hec_completion(argv[2]);
     if (is(word, "-v", "--verbose", NULL)) {

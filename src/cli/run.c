@@ -6,9 +6,13 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/with.h"
+#include "jobs/jobs.h"
+#include "launch/environ.h"
+#include "launch/inject.h"
 #include "launch/session.h"
 #include "observe/marks/marks.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,11 +147,48 @@ static int observe(struct run *run) {
     _exit(result.exit_status); /* an abandoned driver thread must not hold the exit up */
 }
 
+/* COMMAND takes this process's place: nothing of HEC stands between it and who started it. Returns where it cannot be run. */
+static int hand_over(struct run *run) {
+    static const bool fits[HEC_OPT_COUNT] = {
+        [HEC_OPT_AGENT] = true, [HEC_OPT_TRACE] = true, [HEC_OPT_TRACE_MEMORY] = true, [HEC_OPT_HOOKS] = true,
+        [HEC_OPT_KNOB] = true,  [HEC_OPT_WITH] = true,  [HEC_OPT_VERBOSE] = true,
+    };
+    const struct hec_session_options *options = &run->options;
+    const char *given = hec_args_value(&run->args, HEC_OPT_AGENT), *socket = given ? given : HEC_JOBS_SOCKET;
+    struct hec_inject inject = {.mode = options->trace, .memory_mb = options->trace_memory_mb, .hooks = options->hooks};
+    struct hec_environ env;
+    uint32_t tag = (uint32_t)getpid();
+    for (int i = 0; i < run->args.given_count; i++)
+        if (!fits[run->args.given[i].option]) {
+            hec_error("run: --%s is for a run of its own, not with --agent",
+                      hec_option_info(run->args.given[i].option)->name);
+            return hec_err_exit_status(HEC_ERR_USAGE);
+        }
+    if (socket[0] != '/' || hec_environ_copy(&env, options->environment ? options->environment : environ) < 0) {
+        hec_error("run: --agent needs the absolute path of a socket");
+        return hec_err_exit_status(HEC_ERR_USAGE);
+    }
+    if (options->knobs && options->knobs[0])
+        hec_environ_set(&env, HEC_MARKS_ENV_KNOBS, options->knobs);
+    if (access(socket, W_OK) == 0)
+        hec_inject_for_agent(&inject, socket, tag, &env);
+    else
+        hec_info("no agent listens at %s: the command runs as without HEC", socket);
+    execvpe(options->command[0], options->command, env.list);
+    int errnum = errno;
+    hec_error("%s: %s", options->command[0], errnum == ENOENT ? "command not found" : strerror(errnum));
+    hec_environ_free(&env);
+    return errnum == ENOENT || errnum == ENOTDIR ? 127 : 126;
+}
+
 int hec_verb_run(int argc, char **argv) {
     struct run run = {.options = hec_session_defaults()};
     run.options.begin_ns = hec_clock_mono_ns();
     int err = parse(&run, argc, argv);
-    int status = err < 0 ? hec_err_exit_status(err) : err > 0 ? 0 : observe(&run);
+    int status = err < 0                                  ? hec_err_exit_status(err)
+                 : err > 0                                ? 0
+                 : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run)
+                                                          : observe(&run);
     hec_with_guard_close(run.guard);
     hec_buf_free(&run.knobs);
     hec_buf_free(&run.units);

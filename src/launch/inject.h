@@ -30,6 +30,10 @@ void hec_inject_no_cupti(const char *why, struct hec_environ *env);
 /* Let the Python hooks in, where inject->hooks. */
 void hec_inject_hooks(const struct hec_inject *inject, struct hec_environ *env);
 
+/* The environment of a job that reports to the agent of this node, which listens at `socket`: tracer, marks and hooks hand their
+ * rings over there. Whatever is missing is left out. tag: what belongs together, 0: nothing is said. */
+void hec_inject_for_agent(struct hec_inject *inject, const char *socket, uint32_t tag, struct hec_environ *env);
+
 /* A command that was not given the tracer: the run says why. */
 void hec_inject_record(const struct hec_inject *inject, pid_t root, int64_t start_ns, const struct hec_sink *sink);
 

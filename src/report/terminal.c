@@ -57,6 +57,8 @@ static void put_headline(struct hec_page *page, const struct hec_summary *s, boo
         snprintf(outcome, sizeof outcome, "so far: the run is in progress");
     else if (!s->complete)
         snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
+    else if (strcmp(s->stopped, "window") == 0)
+        snprintf(outcome, sizeof outcome, "a window of it, by the agent of its node");
     else if (s->stopped[0])
         snprintf(outcome, sizeof outcome, "ended by hec after its %s", s->stopped);
     else if (s->exit_code < 0)

@@ -1,0 +1,89 @@
+/* hec record: a run file of some seconds of a job, from the agent of this node (jobs/request.h). */
+#include "jobs/jobs.h"
+#include "jobs/request.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "store/create.h"
+#include "store/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX ((off_t)1 << 30)
+
+/* What the agent hands over goes to the output as it is; `hec report` trusts no run file. */
+static int keep(int file, const char *path, bool overwrite, struct hec_why *why) {
+    struct stat status;
+    if (fstat(file, &status) != 0 || status.st_size <= 0 || status.st_size > FILE_MAX)
+        return hec_fail(why, HEC_ERR_CORRUPT, "the agent handed over no run file");
+    struct hec_image image = {.bytes = malloc((size_t)status.st_size), .length = (size_t)status.st_size};
+    if (!image.bytes)
+        return hec_fail(why, HEC_ERR_NOMEM, "no memory for the run file");
+    int err = HEC_OK;
+    for (size_t at = 0; at < image.length && err == HEC_OK;) {
+        ssize_t got = pread(file, image.bytes + at, image.length - at, (off_t)at);
+        if (got <= 0)
+            err = hec_fail(why, HEC_ERR_IO, "the run file cannot be read from the agent");
+        at += got > 0 ? (size_t)got : 0;
+    }
+    if (err == HEC_OK)
+        err = hec_create_write(path, overwrite, &image, why);
+    free(image.bytes);
+    return err;
+}
+
+static int ask(const struct hec_args *args, const struct hec_request *request, const char *path, struct hec_why *why) {
+    const char *given = hec_args_value(args, HEC_OPT_AGENT);
+    struct hec_answer answer;
+    int file, fd = hec_request_send(given ? given : HEC_JOBS_SOCKET, request, why);
+    if (fd < 0)
+        return fd;
+    int err = hec_request_await(fd, -1, &answer, &file);
+    close(fd);
+    if (err < 0)
+        return hec_fail(why, err, "the agent has gone");
+    if (answer.err < 0)
+        return hec_fail(why, answer.err, "%.500s", answer.text);
+    if (!request->job[0])
+        fputs(answer.text[0] ? answer.text : "no job of yours reports to the agent\n", stdout);
+    else
+        err = keep(file, path, hec_args_has(args, HEC_OPT_FORCE), why);
+    if (file >= 0)
+        close(file);
+    return err;
+}
+
+int hec_verb_record(int argc, char **argv) {
+    struct hec_args args;
+    struct hec_why why = {""};
+    struct hec_request request = {.magic = HEC_REQUEST_MAGIC, .seconds = 5};
+    char path[PATH_MAX];
+    int err = hec_args_parse(HEC_VERB_RECORD, argc, argv, &args);
+    if (err != HEC_OK)
+        return err < 0 ? hec_err_exit_status(err) : 0;
+    const char *job = hec_args_value(&args, HEC_OPT_JOB);
+    if (hec_args_number(&args, HEC_OPT_SECONDS, 0.1, HEC_WINDOW_SECONDS_MAX, &request.seconds) < 0)
+        return hec_err_exit_status(HEC_ERR_USAGE);
+    err = hec_output_path(&args, false, path, &why);
+    if (err == HEC_OK && args.rest_count > 0)
+        err = hec_fail(&why, HEC_ERR_USAGE, "%s is no option; usage: hec record %s", args.rest[0],
+                       hec_verb_info(HEC_VERB_RECORD)->usage);
+    if (err == HEC_OK && job && (!job[0] || strlen(job) >= sizeof request.job))
+        err = hec_fail(&why, HEC_ERR_USAGE, "--job needs the id of a job; `hec record` lists them");
+    if (err == HEC_OK && job && !path[0])
+        err = hec_fail(&why, HEC_ERR_USAGE, "--job needs -o FILE too");
+    if (err == HEC_OK && job)
+        err = hec_create_check(path, hec_args_has(&args, HEC_OPT_FORCE), &why);
+    if (job)
+        snprintf(request.job, sizeof request.job, "%s", job);
+    if (err == HEC_OK)
+        err = ask(&args, &request, path, &why);
+    if (err < 0)
+        hec_error("record: %s", why.text);
+    return err < 0 ? hec_err_exit_status(err) : 0;
+}

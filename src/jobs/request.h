@@ -1,0 +1,31 @@
+/* What `hec record` asks of the node's agent: a run file of a window of a job, or which jobs there are. It goes over the socket
+ * on which rings arrive: the descriptor that comes with the hello (role HEC_RING_REQUEST) is one end of a socket of the
+ * asker's, in which the request lies; the answer comes on it. Who asks is known by the credentials of the connection. */
+#ifndef HEC_JOBS_REQUEST_H
+#define HEC_JOBS_REQUEST_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+#define HEC_REQUEST_MAGIC UINT64_C(0x31514552434548) /* changes with either struct */
+
+struct hec_request {
+    uint64_t magic;
+    char job[352]; /* its id, or the pid of a process of it; "": a list of the jobs */
+    double seconds;
+};
+
+struct hec_answer {
+    uint64_t magic;
+    int32_t err;     /* enum hec_err; HEC_OK with a descriptor: the run file, in memory */
+    char text[4096]; /* the list, one job a line; or why not */
+};
+
+/* Ask the agent that listens at socket; returns the descriptor on which the answer comes. HEC_ERR_NOTFOUND: no agent there. */
+int hec_request_send(const char *socket, const struct hec_request *request, struct hec_why *why);
+/* Waits for at most timeout_ms (-1: for ever). HEC_ERR_BUSY: nothing has come; HEC_ERR_LOST: the agent has gone. *file: the
+ * run file, or -1. */
+int hec_request_await(int fd, int timeout_ms, struct hec_answer *answer, int *file);
+
+#endif

@@ -1,0 +1,23 @@
+/* A window of a job that runs already: what a run of it would have recorded in that time. The job is not touched. */
+#ifndef HEC_LAUNCH_RUNNING_H
+#define HEC_LAUNCH_RUNNING_H
+
+#include "observe/collector.h"
+#include "store/image.h"
+
+struct hec_running_options {
+    const struct hec_observe_ring *rings; /* of its processes */
+    int ring_count;
+    pid_t root; /* the process that stands above the others; 0: not known */
+    double seconds;
+    const char *job;                   /* its id: what the run is called */
+    const char *simulated, *nvml_path; /* NULL: real */
+};
+
+/* Returns when the time is up, or every process that handed over a ring has ended: the run file, in memory (64 MB at most:
+ * what comes beyond is dropped and counted), and how long it observed. image->bytes is to be freed. A lane that a driver holds up
+ * may still run then: leave by _exit. */
+int hec_running_record(const struct hec_running_options *options, struct hec_image *image, double *seconds,
+                       struct hec_why *why);
+
+#endif

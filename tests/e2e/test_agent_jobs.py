@@ -1,0 +1,324 @@
+"""Jobs that report to the agent of their node: windows of them on the simulated GPU against the truth of what is played there, and what
+becomes of both where one is killed or hostile. The agent is its registry of jobs alone (jobs_keeper.c)."""
+import array
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from conftest import BINARY, Hec
+
+KEEPER = pathlib.Path(BINARY).parent.parent / "tests" / "bin" / "jobs_keeper"
+MAGIC, MARKS, TRACE, REQUEST = 0x31474E4952434548, 1, 2, 3
+REQUEST_MAGIC = 0x31514552434548
+PLANTED = {"data-starved": ("data", "data"), "host-bound": ("host", "host"), "healthy-train": ("none", "compute")}  # cause, state
+SHARE_WITHIN = 0.13  # kernels are not seen in a window of two seconds, and it cuts a step of up to 0.3 s at both ends
+WAIT_S = 40
+TRIES = 8
+
+
+class Keeper:
+    """A registry, and what it said so far."""
+
+    def __init__(self, folder, window=0.0, period=60.0):
+        self.socket = str(folder / "agent.sock")
+        self.lines, self.env = [], dict(os.environ)
+        self.process = subprocess.Popen([KEEPER, BINARY, self.socket, "h200x2", str(window), str(period)], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for line in iter(lambda: self.process.stdout.readline().strip(), ""):
+            name, value = line.split("=", 1)
+            self.env[name] = value
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with contextlib.suppress(ValueError):  # cut off where it was killed
+                self.lines.append(json.loads(line))
+
+    def until(self, seen):
+        """The first line of which it holds, from now on or before."""
+        deadline, at = time.monotonic() + WAIT_S, 0
+        while time.monotonic() < deadline:
+            for line in self.lines[at:]:
+                at += 1
+                if seen(line):
+                    return line
+            assert self.process.poll() is None, "the registry has ended"
+            time.sleep(0.02)
+        raise AssertionError(self.lines[-2:])
+
+    def state(self, holds):
+        """The state, once it is so."""
+        begun = len(self.lines)
+        return self.until(lambda line: "jobs" in line and line in self.lines[begun:] and holds(line))
+
+    def job(self, *command, **options):
+        return subprocess.Popen([BINARY, "run", f"--agent={self.socket}", "--", *map(str, command)], text=True,
+                                env=self.env, stdout=subprocess.PIPE, **options)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(WAIT_S)
+        self.reader.join()
+        return self.process.returncode
+
+
+@contextlib.contextmanager
+def keeper(folder, **options):
+    kept = Keeper(folder, **options)
+    try:
+        yield kept
+        assert kept.close() == 0
+    finally:
+        kept.process.kill()
+        kept.reader.join()
+
+
+def windows_of(case, folder):
+    """As below, from a play that this machine was not too busy for."""
+    for attempt in range(TRIES):
+        truth, windows = windows_of_play(case, folder / f"{case}-{attempt}")
+        if truth["late_seconds"] == 0 and len(windows) == 2 and not any(window["lost"] for window in windows):
+            break
+    return truth, windows
+
+
+def windows_of_play(case, folder):
+    """Every window of a case that plays to its end, and its truth."""
+    folder.mkdir()
+    with keeper(folder, window=2.2, period=2.6) as kept:
+        job = kept.job(BINARY, "sim", case, "--device", 1, "--seconds", 6.8, "--marks", "--json")
+        truth = json.loads(job.communicate(timeout=WAIT_S)[0])
+        assert job.returncode == 0
+        kept.state(lambda line: not line["jobs"])
+    return truth, [line for line in kept.lines if "window" in line and line["seconds"] > 2.1]
+
+
+@pytest.fixture(scope="module")
+def observed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("windows")
+    with concurrent.futures.ThreadPoolExecutor(len(PLANTED)) as pool:
+        return dict(zip(PLANTED, pool.map(windows_of, PLANTED, [folder] * len(PLANTED))))
+
+
+@pytest.mark.parametrize("case", PLANTED)
+def test_windows_say_what_was_planted(observed, case):
+    (truth, windows), (cause, state) = observed[case], PLANTED[case]
+    assert len(windows) == 2  # what was defined in the first one is known in the second
+    played = sum(state["seconds"] for state in truth["states"].values())
+    watts = sum(state["joules"] for state in truth["states"].values()) / played
+    for window in windows:
+        assert window["cause"] == cause, window
+        assert window["recoverable"] == 0 if cause == "none" else 0.05 < window["recoverable"] < 0.9, window
+        (device,) = window["devices"]
+        assert device["uuid"].startswith("GPU-51a1ed01-")
+        assert sum(device["seconds"].values()) == pytest.approx(window["seconds"], rel=0.01)
+        assert sum(device["joules"].values()) == pytest.approx(watts * window["seconds"], rel=0.08)
+        share = truth["states"][state]["seconds"] / played
+        assert device["seconds"][state] / window["seconds"] == pytest.approx(share, abs=SHARE_WITHIN), device
+        assert device["seconds"]["startup"] == device["seconds"]["tail"] == 0
+        assert window["units"]["unit"] > 0 and window["lost"] == 0
+
+
+def test_a_job_is_killed_in_its_window(tmp_path):
+    with keeper(tmp_path, window=20, period=1) as kept:
+        job = kept.job(BINARY, "sim", "data-starved", "--seconds", 60)
+        kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"])
+        time.sleep(1)
+        job.send_signal(signal.SIGKILL)
+        window = kept.until(lambda line: "window" in line)
+        assert 0 < window["seconds"] < 20
+        kept.state(lambda line: not line["jobs"])
+        assert job.wait() == -signal.SIGKILL
+
+
+def test_the_agent_is_killed(tmp_path):
+    """The job goes on, and reports to nobody any more; new ones report to the new agent."""
+    first = Keeper(tmp_path, window=1, period=1)
+    job = first.job(BINARY, "sim", "healthy-train", "--seconds", 3, "--json")
+    first.until(lambda line: "window" in line)
+    first.process.kill()
+    first.reader.join()
+    with keeper(tmp_path) as second:
+        assert json.loads(job.communicate(timeout=WAIT_S)[0])["late_seconds"] < 4
+        assert job.returncode == 0
+        next_job = second.job(BINARY, "sim", "healthy-train", "--seconds", 2)
+        state = second.state(lambda line: line["jobs"])
+        assert [entry["pid"] for entry in state["jobs"]] == [next_job.pid]
+        next_job.communicate(timeout=WAIT_S)
+
+
+def test_what_records_a_window_is_killed(tmp_path):
+    """It counts as failed, and the next one is recorded."""
+    with keeper(tmp_path, window=1.5, period=2) as kept:
+        job = kept.job(BINARY, "sim", "healthy-train", "--seconds", 60)
+        deadline = time.monotonic() + WAIT_S
+        helper = None
+        while not helper and time.monotonic() < deadline:
+            children = pathlib.Path(f"/proc/{kept.process.pid}/task/{kept.process.pid}/children").read_text().split()
+            helper = children[0] if children else None
+        os.kill(int(helper), signal.SIGKILL)
+        kept.state(lambda line: line["jobs"] and line["jobs"][0]["failed"] == 1)
+        assert kept.until(lambda line: "window" in line)["seconds"] > 1
+        job.kill()
+        job.wait()
+
+
+def connect(path):
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    peer.connect(path)
+    return peer
+
+
+def hello(role, magic=MAGIC):
+    return struct.pack("<QIIII", magic, 1, role, os.getpid(), 7)
+
+
+def hand_over(path, role, fd, magic=MAGIC):
+    with connect(path) as peer:
+        peer.sendmsg([hello(role, magic)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+
+
+def ring(role=TRACE, records=64, seal=True):
+    """As base/ring.h has it; its reader trusts nothing in it."""
+    import fcntl
+
+    fd = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
+    os.truncate(fd, 4096 + 64 * records)
+    os.pwrite(fd, struct.pack("<QIIIIII", MAGIC, 1, 4096, 64, records, role, 1), 0)
+    if seal:
+        fcntl.fcntl(fd, 1033, 0x7)  # F_ADD_SEALS: seal, shrink, grow
+    return fd
+
+
+def test_hostile_peers(tmp_path):
+    with keeper(tmp_path) as kept:
+        job = kept.job(BINARY, "sim", "idle-allocated", "--seconds", 60, stderr=subprocess.DEVNULL)
+        before = kept.state(lambda line: line["jobs"])
+        silent = [connect(kept.socket) for _ in range(100)]
+        read, write = os.pipe()
+        for fd in (ring(seal=False), read, os.open("/dev/null", os.O_RDONLY)):
+            hand_over(kept.socket, TRACE, fd)
+        hand_over(kept.socket, MARKS, ring(TRACE))  # it is not what the hello says
+        hand_over(kept.socket, 99, ring(99))
+        hand_over(kept.socket, TRACE, ring(), magic=1)
+        with connect(kept.socket) as peer:
+            peer.send(b"x" * 60000)
+        for request in (b"", b"x", struct.pack("<Q352sd", REQUEST_MAGIC, b"j" * 352, 5.0),
+                        struct.pack("<Q352sd", REQUEST_MAGIC, b"nobody", float("nan"))):
+            mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            mine.send(request)
+            hand_over(kept.socket, REQUEST, theirs.fileno())
+        hand_over(kept.socket, REQUEST, write)
+        for _ in range(300):  # of one process: four of a role are kept
+            fd = ring()
+            hand_over(kept.socket, TRACE, fd)
+            os.close(fd)
+        after = kept.state(lambda line: line["silent"] >= 100 and line["refused"] >= 6)
+        assert after["rings"] >= before["rings"] + 300
+        assert sorted(entry["rings"] for entry in after["jobs"]) in ([1, 4], [2, 4])
+        flood = next(entry for entry in after["jobs"] if entry["rings"] == 4)
+        assert flood["processes"] == 1
+        assert len(os.listdir(f"/proc/{kept.process.pid}/fd")) < 60
+        for peer in silent:
+            peer.close()
+        job.kill()
+        job.wait()
+
+
+def headers(kept):
+    """(role, head, dropped, window) of the rings that it keeps (base/ring.h)."""
+    found = []
+    for entry in pathlib.Path(f"/proc/{kept.process.pid}/fd").iterdir():
+        if os.readlink(entry).startswith("/memfd:hec-ring"):
+            with open(entry, "rb") as file:
+                header = file.read(4096)
+            found.append((*struct.unpack_from("<I", header, 24), *struct.unpack_from("<Q", header, 64),
+                          *struct.unpack_from("<Q", header, 192), *struct.unpack_from("<I", header, 260)))
+    return sorted(found)
+
+
+def test_nothing_is_written_while_nobody_reads(tmp_path):
+    hec = Hec(BINARY, tmp_path)
+    with keeper(tmp_path) as kept:
+        job = kept.job(BINARY, "sim", "small-kernels", "--seconds", 60, "--marks")
+        kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 2)
+        time.sleep(0.3)  # the tracer's thread looks every 0.1 s
+        before = headers(kept)
+        assert [role for role, *_ in before] == [MARKS, TRACE] and all(window % 2 for *_, window in before), before
+        time.sleep(0.5)
+        assert headers(kept) == before
+        assert hec("record", f"--agent={kept.socket}", "--job", job.pid, "-s", 0.5, "-o", "x.hec").returncode == 0
+        time.sleep(0.3)
+        after = headers(kept)
+        assert all(now[1] > then[1] and now[3] == then[3] + 2 for now, then in zip(after, before)), (before, after)
+        time.sleep(0.5)
+        assert headers(kept) == after
+        job.kill()
+        job.wait()
+
+
+def test_a_run_file_of_a_window(tmp_path):
+    hec = Hec(BINARY, tmp_path)
+    with keeper(tmp_path) as kept:
+        agent = f"--agent={kept.socket}"
+        job = kept.job(BINARY, "sim", "data-starved", "--seconds", 60, "--marks")
+        (entry,) = kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 2)["jobs"]
+        listed = hec("record", agent)
+        assert listed.returncode == 0 and listed.stdout.startswith(f"{entry['id']}: process {job.pid},")
+        done = hec("record", agent, "--job", entry["id"], "-s", 2, "-o", "window.hec")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        report = hec.report("window.hec")
+        assert report["run"]["seconds"] == pytest.approx(2, abs=0.5) and report["findings"][0]["cause"] == "data"
+        assert report["devices"][0]["energy"]["valid"]
+        assert "a window of it" in hec("report", "window.hec").stdout
+        assert hec("record", agent, "--job", job.pid, "-o", "window.hec").returncode == 2  # it is there
+        none = hec("record", agent, "--job", "slurm-1", "-o", "none.hec")
+        assert none.returncode != 0 and "no such job" in none.stderr and not (tmp_path / "none.hec").exists()
+        job.kill()
+        job.wait()
+    gone = hec("record", agent, "--job", "1", "-o", "none.hec")
+    assert gone.returncode != 0 and "no agent listens" in gone.stderr
+
+
+def test_without_an_agent_the_command_runs_as_without_hec(hec):
+    agent = f"--agent={hec.folder}/nobody"
+    script = "env | grep -c -e ^HEC_SOCKET= -e ^CUDA_INJECTION64_PATH= ; exit 7"
+    done = hec("run", agent, "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "0\n", "")
+    assert hec("run", agent, "--", "hec-no-such-command").returncode == 127
+    wrong = hec("run", agent, "-o", "x.hec", "--", "true")
+    assert wrong.returncode == 2 and "--output" in wrong.stderr
+
+
+def test_stacks_of_every_window(tmp_path):
+    """The hooks define the tree of stacks anew for each reader, and the facts of the program too."""
+    hec = Hec(BINARY, tmp_path)
+    (tmp_path / "jax.py").write_text("import ctypes\n\ndef device_put():\n    ctypes.CDLL('libcuda.so.1')\n")
+    (tmp_path / "program.py").write_text("import jax, time\n\ndef busy():\n    time.sleep(0.05)\n\njax.device_put()\n"
+                                         "while True:\n    busy()\n")
+    with keeper(tmp_path) as kept:
+        job = kept.job(sys.executable, tmp_path / "program.py")
+        kept.state(lambda line: line["jobs"] and line["jobs"][0]["rings"] == 1)
+        for window in ("first.hec", "second.hec"):
+            done = hec("record", f"--agent={kept.socket}", "--job", job.pid, "-s", 0.7, "-o", window)
+            assert done.returncode == 0, done.stderr
+            with contextlib.closing(sqlite3.connect(tmp_path / window)) as run:
+                names = {name for name, in run.execute("select text from trace_name")}
+                assert {"busy", str(tmp_path / "program.py")} <= names, names
+                assert run.execute("select value from meta where key = 'python.framework'").fetchall() == [("jax",)]
+                assert not run.execute("select text from event where kind = 'note'").fetchall()
+        job.kill()
+        job.wait()

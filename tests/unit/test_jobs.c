@@ -1,0 +1,228 @@
+/* The registry of jobs without processes that record: who may ask for what, bounds on rings, what a result may be, and that nobody writes
+ * into a ring that nobody reads. What windows say is tested in e2e/test_agent_jobs.py. */
+#include "base/clock.h"
+#include "base/ring.h"
+#include "jobs/parts.h"
+#include "jobs/request.h"
+#include "jobs/window.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct hec_window_result good_result(void) {
+    struct hec_window_result result = {.magic = HEC_WINDOW_MAGIC,
+                                       .seconds = 5,
+                                       .device_count = 1,
+                                       .cause = HEC_CAUSE_DATA,
+                                       .recoverable = 0.3,
+                                       .confidence = NAN,
+                                       .unit_count = 1};
+    result.device[0].seconds[HEC_STATE_DATA] = 5;
+    result.device[0].joules[HEC_STATE_DATA] = NAN;
+    snprintf(result.unit[0].name, sizeof result.unit[0].name, "sample");
+    return result;
+}
+
+static void test_results_are_checked(void **state) {
+    struct hec_window_result result = good_result();
+    (void)state;
+    assert_true(hec_window_valid(&result));
+#define REFUSED(change)                                                                                                \
+    do {                                                                                                               \
+        result = good_result();                                                                                        \
+        change;                                                                                                        \
+        assert_false(hec_window_valid(&result));                                                                       \
+    } while (0)
+    REFUSED(result.magic++);
+    REFUSED(result.seconds = NAN);
+    REFUSED(result.seconds = -1);
+    REFUSED(result.device_count = HEC_WINDOW_DEVICES + 1);
+    REFUSED(result.device_count = -1);
+    REFUSED(result.device[0].seconds[HEC_STATE_HOST] = INFINITY);
+    REFUSED(result.device[0].joules[HEC_STATE_HOST] = -1);
+    REFUSED(result.device[0].index = -1);
+    REFUSED(memset(result.device[0].uuid, 'x', sizeof result.device[0].uuid));
+    REFUSED(memset(result.why, 'x', sizeof result.why));
+    REFUSED(result.cause = HEC_CAUSE_COUNT);
+    REFUSED(result.cause = -2);
+    REFUSED(result.recoverable = 1.5);
+    REFUSED(result.confidence = -0.1);
+    REFUSED(result.unit_count = HEC_WINDOW_UNITS + 1);
+    REFUSED(memset(result.unit[0].name, 'x', sizeof result.unit[0].name));
+    REFUSED(result.unit[0].count = NAN);
+}
+
+/* ---- a registry, and rings by hand ---- */
+
+struct fixture {
+    char folder[32], socket[64];
+    struct hec_jobs *jobs;
+};
+
+static int set_up(void **state) {
+    static struct fixture fixture;
+    struct hec_jobs_options options = hec_jobs_defaults();
+    snprintf(fixture.folder, sizeof fixture.folder, "/tmp/hec-jobs-XXXXXX");
+    assert_non_null(mkdtemp(fixture.folder));
+    snprintf(fixture.socket, sizeof fixture.socket, "%s/agent", fixture.folder);
+    options.socket = fixture.socket;
+    options.window_s = 0;
+    assert_int_equal(hec_jobs_open(&options, &fixture.jobs, NULL), HEC_OK);
+    *state = &fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *fixture = *state;
+    hec_jobs_close(fixture->jobs);
+    return rmdir(fixture->folder);
+}
+
+static struct hec_ring hand_over(const struct fixture *fixture, enum hec_ring_role role, uint32_t tag) {
+    struct hec_ring ring;
+    int fd;
+    assert_int_equal(hec_ring_create(HEC_RING_RECORDS_MIN, role, &ring, &fd), HEC_OK);
+    assert_int_equal(hec_ring_send(fixture->socket, role, tag, fd), HEC_OK);
+    close(fd);
+    return ring;
+}
+
+/* Who is told that nobody reads writes nothing; who begins to read begins after what was there. */
+static void test_nobody_reads(void **state) {
+    struct fixture *fixture = *state;
+    struct hec_ring ring = hand_over(fixture, HEC_RING_MARKS, 1);
+    struct hec_ring_record record = {.t_ns = 1, .kind = HEC_RING_STEP}, read;
+    assert_int_equal(hec_ring_window(&ring), 0);
+    assert_true(hec_ring_write(&ring, &record)); /* before it was taken in */
+    hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
+    assert_true(hec_ring_window(&ring) & 1);
+    struct hec_ring_reader reader;
+    for (int window = 1; window <= 2; window++) {
+        uint32_t before = hec_ring_window(&ring);
+        assert_int_equal(hec_ring_map(fixture->jobs->ring[0].fd, &reader), HEC_OK);
+        hec_ring_begin(&reader);
+        assert_int_equal(hec_ring_window(&ring) & 1, 0);
+        assert_true(hec_ring_window(&ring) > before);
+        assert_int_equal(hec_ring_read(&reader, &read, 1), 0);
+        record.t_ns = 10 * window;
+        assert_true(hec_ring_write(&ring, &record));
+        assert_int_equal(hec_ring_read(&reader, &read, 1), 1);
+        assert_int_equal(read.t_ns, 10 * window);
+        assert_true(hec_ring_write(&ring, &record)); /* the next reader does not see it */
+        hec_ring_close(&reader);
+        assert_true(hec_ring_window(&ring) & 1);
+        assert_false(hec_ring_closed(&ring));
+    }
+    hec_ring_abandon(&ring, hec_ring_window(&ring) + 1); /* not that one */
+    assert_true(hec_ring_window(&ring) & 1);
+    hec_ring_unmap(&ring);
+}
+
+static void test_jobs_are_told_apart(void **state) {
+    struct fixture *fixture = *state;
+    char mine[HEC_JOB_ID];
+    struct hec_ring one = hand_over(fixture, HEC_RING_MARKS, 4294967295u), two = hand_over(fixture, HEC_RING_TRACE, 7),
+                    three = hand_over(fixture, HEC_RING_TRACE, 0);
+    hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
+    assert_int_equal(hec_jobs_count(fixture->jobs), 3);
+    snprintf(mine, sizeof mine, "run-%u-4294967295", (unsigned)getuid());
+    assert_string_equal(hec_jobs_at(fixture->jobs, 0)->id, mine);
+    snprintf(mine, sizeof mine, "session-%u-%d", (unsigned)getuid(), (int)getsid(0));
+    assert_string_equal(hec_jobs_at(fixture->jobs, 2)->id, mine);
+    assert_int_equal(hec_jobs_at(fixture->jobs, 0)->pid, getpid());
+    assert_false(fixture->jobs->job[0]->traced); /* no window of it is worth its cost */
+    assert_true(fixture->jobs->job[1]->traced);
+    hec_ring_unmap(&one);
+    hec_ring_unmap(&two);
+    hec_ring_unmap(&three);
+}
+
+/* More jobs than there is room for, all of one process: its own are replaced, and the figures add up. */
+static void test_a_flood_is_bounded(void **state) {
+    struct fixture *fixture = *state;
+    struct hec_jobs_counts counts;
+    struct hec_ring ring[1000];
+    for (int i = 0; i < 1000; i++) {
+        ring[i] = hand_over(fixture, HEC_RING_TRACE, (uint32_t)i + 1);
+        if (i % 100 == 99)
+            hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
+    }
+    hec_jobs_poll(fixture->jobs, hec_clock_mono_ns() + 10 * HEC_NS_PER_S); /* jobs without rings are forgotten */
+    hec_jobs_counts(fixture->jobs, &counts);
+    assert_int_equal(fixture->jobs->ring_count, 4);
+    assert_int_equal(hec_jobs_count(fixture->jobs), 4);
+    assert_int_equal(counts.rings + counts.refused, 1000);
+    int closed = 0;
+    for (int i = 0; i < 1000; i++) {
+        closed += hec_ring_closed(&ring[i]);
+        hec_ring_unmap(&ring[i]);
+    }
+    assert_int_equal(closed, 996); /* who is not listened to is told so */
+}
+
+/* ---- requests ---- */
+
+static int ask(struct fixture *fixture, const char *job, double seconds, uid_t uid, char text[4096]) {
+    struct hec_request request = {.magic = HEC_REQUEST_MAGIC, .seconds = seconds};
+    struct hec_answer answer;
+    int pair[2], file;
+    snprintf(request.job, sizeof request.job, "%s", job);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(send(pair[0], &request, sizeof request, 0), sizeof request);
+    hec_jobs_ask(fixture->jobs, pair[1], uid);
+    int err = hec_request_await(pair[0], 0, &answer, &file);
+    close(pair[0]);
+    if (err < 0)
+        return err;
+    assert_int_equal(file, -1);
+    snprintf(text, 4096, "%s", answer.text);
+    return answer.err;
+}
+
+static void test_who_may_record(void **state) {
+    struct fixture *fixture = *state;
+    struct hec_ring ring = hand_over(fixture, HEC_RING_TRACE, 5);
+    char text[4096], id[HEC_JOB_ID], pid[16];
+    hec_jobs_poll(fixture->jobs, hec_clock_mono_ns());
+    struct hec_job_entry *entry = fixture->jobs->job[0];
+    snprintf(id, sizeof id, "%s", entry->job.id);
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    entry->job.uid = 4711; /* of somebody else than this process */
+    assert_int_equal(ask(fixture, "", 5, 4711, text), HEC_OK);
+    assert_non_null(strstr(text, id));
+    assert_int_equal(ask(fixture, "", 5, 4712, text), HEC_OK);
+    assert_string_equal(text, ""); /* jobs of others are not named */
+    assert_int_equal(ask(fixture, id, 5, 4712, text), HEC_ERR_NOTFOUND);
+    assert_int_equal(ask(fixture, "none", 5, 4711, text), HEC_ERR_NOTFOUND);
+    assert_int_equal(ask(fixture, id, 0, 4711, text), HEC_ERR_USAGE);
+    assert_int_equal(ask(fixture, id, NAN, 4711, text), HEC_ERR_USAGE);
+    assert_int_equal(ask(fixture, id, 1e9, 0, text), HEC_ERR_USAGE);
+    assert_int_equal(entry->request, -1);
+    entry->job.mixed = true; /* processes of several users: root's alone */
+    assert_int_equal(ask(fixture, id, 5, 4711, text), HEC_ERR_NOTFOUND);
+    assert_int_equal(ask(fixture, pid, 5, 0, text), HEC_ERR_BUSY); /* no answer yet: it waits for its window */
+    assert_true(entry->request >= 0);
+    assert_int_equal(ask(fixture, id, 5, 0, text), HEC_ERR_BUSY);
+    assert_non_null(strstr(text, "asked for already"));
+    hec_ring_unmap(&ring);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_results_are_checked),
+        cmocka_unit_test_setup_teardown(test_nobody_reads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_jobs_are_told_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_flood_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_may_record, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
