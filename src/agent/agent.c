@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include "agent/causes.h"
 #include "agent/http.h"
 #include "agent/page.h"
 #include "agent/push.h"
@@ -44,6 +45,7 @@ struct agent {
     struct hec_page_options page;
     struct hec_node *node;
     struct hec_state_file state;
+    struct hec_causes *causes; /* NULL: no jobs */
     struct hec_observe_options observe;
     struct hec_recorder *recorder;
     int abandoned;
@@ -156,6 +158,15 @@ static void describe_self(struct agent *agent, struct hec_page_agent *self) {
     hec_page_drop(self, "driver_threads", (uint64_t)agent->abandoned);
     if (agent->push)
         hec_page_drop(self, "otlp_pages", hec_push_failed(agent->push));
+    if (agent->causes) {
+        struct hec_jobs_counts jobs;
+        hec_causes_counts(agent->causes, &jobs);
+        self->cpu_seconds += jobs.window_cpu_seconds;
+        hec_page_drop(self, "job_rings", jobs.refused);
+        hec_page_drop(self, "job_connections", jobs.silent);
+        hec_page_drop(self, "job_requests", jobs.requests_refused);
+        hec_page_drop(self, "job_windows", jobs.windows_failed);
+    }
 }
 
 static void save(struct agent *agent, bool synced) {
@@ -232,7 +243,7 @@ static void tick(struct agent *agent, int64_t now_ns) {
 
 /* Until a signal to end. */
 static void serve(struct agent *agent) {
-    int64_t due_ns = hec_clock_mono_ns();
+    int64_t due_ns = hec_clock_mono_ns(), jobs_ns = agent->causes ? due_ns : INT64_MAX;
     for (;;) {
         int64_t now_ns = hec_clock_mono_ns();
         if (now_ns >= due_ns) {
@@ -240,10 +251,16 @@ static void serve(struct agent *agent) {
             due_ns = next_tick(due_ns, hec_clock_mono_ns(), agent->options->interval_ns);
             continue;
         }
-        struct timespec wait = {(due_ns - now_ns) / HEC_NS_PER_S, (due_ns - now_ns) % HEC_NS_PER_S};
-        struct pollfd fds[] = {{.fd = agent->signals, .events = POLLIN}};
-        if (ppoll(fds, 1, &wait, NULL) > 0 && fds[0].revents)
+        if (now_ns >= jobs_ns)
+            jobs_ns = hec_causes_poll(agent->causes, now_ns);
+        int64_t left_ns = (jobs_ns < due_ns ? jobs_ns : due_ns) - now_ns;
+        struct timespec wait = {left_ns > 0 ? left_ns / HEC_NS_PER_S : 0, left_ns > 0 ? left_ns % HEC_NS_PER_S : 0};
+        struct pollfd fds[] = {{.fd = agent->signals, .events = POLLIN},
+                               {.fd = agent->causes ? hec_causes_fd(agent->causes) : -1, .events = POLLIN}};
+        if (ppoll(fds, 2, &wait, NULL) > 0 && fds[0].revents)
             return;
+        if (fds[1].revents)
+            jobs_ns = 0;
     }
 }
 
@@ -287,6 +304,22 @@ static int open_state(struct agent *agent, struct hec_why *why) {
     return HEC_OK;
 }
 
+/* Before rights are given up: the socket's folder may be root's. */
+static int open_jobs(struct agent *agent, struct hec_why *why) {
+    const struct hec_agent_options *options = agent->options;
+    struct hec_jobs_options jobs = hec_jobs_defaults();
+    if (!options->jobs)
+        return HEC_OK;
+    jobs.socket = options->jobs;
+    jobs.window_s = options->window_s;
+    jobs.period_s = options->window_every_s;
+    jobs.simulated = options->simulated;
+    jobs.nvml_path = options->nvml_path;
+    int err = hec_causes_open(&jobs, agent->node, &agent->causes, why);
+    agent->page.causes = agent->causes;
+    return err;
+}
+
 static int watch_signals(struct agent *agent, struct hec_why *why) {
     sigset_t set;
     sigemptyset(&set);
@@ -321,7 +354,10 @@ static int begin(struct agent *agent, struct hec_why *why) {
         err = open_state(agent, why);
     if (err == HEC_OK)
         err = hec_http_listen(options->listen, &fd, why);
-    struct hec_sandbox_options sandbox = {.user = options->user, .others_may_look = options->nvml_path != NULL};
+    if (err == HEC_OK)
+        err = open_jobs(agent, why);
+    struct hec_sandbox_options sandbox = {
+        .may_start = agent->causes != NULL, .user = options->user, .others_may_look = options->nvml_path != NULL};
     if (err == HEC_OK && !options->no_sandbox && (err = hec_sandbox_enter(&sandbox, why)) < 0)
         close(fd);
     if (err == HEC_OK)
@@ -341,6 +377,7 @@ static void end(struct agent *agent) {
         save(agent, false);
     }
     hec_state_file_close(&agent->state);
+    hec_causes_close(agent->causes);
     if (agent->abandoned == 0)
         hec_node_free(agent->node);
     hec_web_config_free(&agent->web);

@@ -23,6 +23,9 @@ struct hec_agent_options {
     const char *user; /* become this one; NULL: stay */
     bool no_sandbox;
     const char *nvml_path; /* of the simulated machine; NULL: the system's */
+    const char *simulated; /* what it is; NULL: none */
+    const char *jobs;      /* socket on which jobs report; NULL: they do not */
+    double window_s, window_every_s;
     bool verbose;
 };
 

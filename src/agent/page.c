@@ -297,6 +297,8 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
     put_devices(&m);
     put_host(&m);
     pthread_mutex_unlock(&node->lock);
+    if (options->causes)
+        hec_causes_put(options->causes, &m.out);
     put_agent(&m);
     hec_exposition_end(&m.out);
     return hec_buf_error(out);

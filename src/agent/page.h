@@ -2,6 +2,7 @@
 #ifndef HEC_AGENT_PAGE_H
 #define HEC_AGENT_PAGE_H
 
+#include "agent/causes.h"
 #include "agent/dcgm.h"
 #include "agent/node.h"
 
@@ -22,6 +23,7 @@ struct hec_page_options {
     const struct hec_dcgm_list *dcgm;
     const char *hostname_label; /* "Hostname" or "hostname" */
     const char *hostname;
+    struct hec_causes *causes; /* NULL: no jobs report */
 };
 
 void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t count);

@@ -4,12 +4,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "jobs/jobs.h"
+#include "launch/inject.h"
 #include "launch/paths.h"
+#include "launch/session.h"
 #include "launch/simulation.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int load(int (**entry)(const struct hec_agent_options *), struct hec_why *why) {
     char path[PATH_MAX];
@@ -30,6 +35,29 @@ static const char *either(const struct hec_args *args, enum hec_option ours, enu
     return value ? value : hec_args_value(args, theirs);
 }
 
+/* As asked for; else the usual place, where there is such a folder (systemd's RuntimeDirectory=hec) and the machine is real. */
+static const char *jobs_socket(const struct hec_args *args) {
+    const char *given = hec_args_value(args, HEC_OPT_JOBS);
+    if (given)
+        return given[0] ? given : NULL;
+    return !hec_args_has(args, HEC_OPT_SIM) && access(HEC_JOBS_FOLDER, W_OK) == 0 ? HEC_JOBS_SOCKET : NULL;
+}
+
+/* What a job's environment has to hold, a variable a line. */
+static int print_job_environment(const struct hec_args *args) {
+    const struct hec_session_options defaults = hec_session_defaults();
+    struct hec_inject inject = {.mode = defaults.trace, .memory_mb = defaults.trace_memory_mb, .hooks = defaults.hooks};
+    const char *given = hec_args_value(args, HEC_OPT_JOBS);
+    char *nothing[] = {NULL};
+    struct hec_environ env;
+    int err = hec_environ_copy(&env, nothing);
+    hec_inject_for_agent(&inject, given && given[0] ? given : HEC_JOBS_SOCKET, 0, &env);
+    for (size_t i = 0; i < env.count; i++)
+        puts(env.list[i]);
+    hec_environ_free(&env);
+    return err;
+}
+
 static int choose(const struct hec_args *args, struct hec_agent_options *options) {
     double interval_s = 1, interval_ms = 0;
     if (hec_args_number(args, HEC_OPT_INTERVAL, 0.2, 3600, &interval_s) < 0 ||
@@ -37,6 +65,10 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         return HEC_ERR_USAGE;
     if (!hec_args_has(args, HEC_OPT_INTERVAL) && interval_ms > 0)
         interval_s = interval_ms / 1e3;
+    double window_s = 5, every_s = 60;
+    if (hec_args_number(args, HEC_OPT_WINDOW, 0, 60, &window_s) < 0 ||
+        hec_args_number(args, HEC_OPT_WINDOW_EVERY, 1, 86400, &every_s) < 0)
+        return HEC_ERR_USAGE;
     const char *listen = either(args, HEC_OPT_LISTEN, HEC_OPT_ADDRESS);
     *options = (struct hec_agent_options){
         .listen = listen ? listen : HEC_AGENT_LISTEN,
@@ -50,6 +82,10 @@ static int choose(const struct hec_args *args, struct hec_agent_options *options
         .user = hec_args_value(args, HEC_OPT_USER),
         .no_sandbox = hec_args_has(args, HEC_OPT_NO_SANDBOX),
         .verbose = hec_args_has(args, HEC_OPT_VERBOSE),
+        .simulated = hec_args_value(args, HEC_OPT_SIM),
+        .jobs = jobs_socket(args),
+        .window_s = window_s,
+        .window_every_s = every_s,
     };
     return HEC_OK;
 }
@@ -81,6 +117,8 @@ int hec_verb_agent(int argc, char **argv) {
         err = choose(&args, &options);
     if (err < 0)
         return hec_err_exit_status(err);
+    if (hec_args_has(&args, HEC_OPT_JOB_ENVIRONMENT))
+        return hec_err_exit_status(print_job_environment(&args));
     const char *spec = hec_args_value(&args, HEC_OPT_SIM);
     struct hec_simulation *simulation = NULL;
     err = find_state(&args, state, &options.state_dir, &why);

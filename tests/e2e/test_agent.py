@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import ssl
+import subprocess
 import time
 
 import pytest
@@ -269,3 +270,37 @@ def test_silent_and_garbage(started):
     page = agent.until(lambda page: page.one("hec_agent_resident_bytes") < before + (400e6 if SANITIZED else 2e6))
     for connection in silent:
         connection.close()
+
+
+def test_jobs_that_report_show_their_causes(hec, machine, started):
+    """A job's windows become counters by state, and its finding a prediction; the agent's sandbox lets it start what records them."""
+    node = machine("h200")
+    path = hec.folder / "jobs.sock"
+    agent = started("--jobs", path, "--window", 2.5, "--window-every", 3, "--state-dir", hec.folder, env=node.env)
+    job = hec.popen("run", f"--agent={path}", "--", hec.path, "sim", "data-starved", "--seconds", 60, "--marks",
+                    env=node.env, stdout=subprocess.DEVNULL)
+    page = agent.until(lambda page: page.all("hec_job_state_seconds_total", state="data"))
+    command = page.all("hec_job_state_seconds_total")[0][0]["command"]
+    observed = page.sum("hec_job_state_seconds_total")
+    assert observed == pytest.approx(2.5, abs=0.5)
+    assert page.one("hec_job_state_seconds_total", state="data") / observed == pytest.approx(0.67, abs=0.25)  # less a step at each end
+    assert page.sum("hec_job_state_joules_total") == pytest.approx(222 * observed, rel=0.25)
+    assert page.one("hec_job_seconds_total", command=command) >= observed
+    assert 0.1 < page.one("hec_job_finding_recoverable_ratio", cause="data") < 0.6
+    assert page.one("hec_job_units_total", unit="unit") > 0
+    later = agent.until(lambda later: later.sum("hec_job_seconds_total") > page.sum("hec_job_seconds_total"))
+    assert_grew(page, later)
+    listed = hec("record", f"--agent={path}")
+    assert listed.returncode == 0 and f"process {job.pid}" in listed.stdout, listed
+    job.kill()
+    job.wait()
+    gone = agent.until(lambda page: not page.all("hec_job_finding_recoverable_ratio"))
+    assert gone.sum("hec_job_state_seconds_total") >= later.sum("hec_job_state_seconds_total")
+
+
+def test_the_environment_of_a_job(hec):
+    lines = hec("agent", "--job-environment", "--jobs", "/run/x/agent.sock").stdout.splitlines()
+    env = dict(line.split("=", 1) for line in lines)
+    assert env["HEC_SOCKET"] == env["HEC_TRACE_SOCKET"] == "/run/x/agent.sock" and env["HEC_TRACE_MODE"] == "auto"
+    for name in ("CUDA_INJECTION64_PATH", "HEC_LIB", "PYTHONPATH"):
+        assert pathlib.Path(env[name]).exists(), (name, env)

@@ -1,0 +1,27 @@
+/* Where the joules of jobs that report to the agent went: the registry of jobs (jobs/jobs.h), and the sums of their windows by tenant,
+ * for the page. Jobs of one tenant are one row, since their labels are the same. */
+#ifndef HEC_AGENT_CAUSES_H
+#define HEC_AGENT_CAUSES_H
+
+#include "agent/node.h"
+#include "jobs/jobs.h"
+#include "report/exposition.h"
+
+#define HEC_CAUSES_ROWS_MAX HEC_JOBS_MAX /* tenants; the one whose last job ended first makes room */
+
+struct hec_causes;
+
+/* node says whom processes belong to; it must outlive it. Of jobs, the callbacks are not read. Strings must outlive it. */
+int hec_causes_open(const struct hec_jobs_options *jobs, struct hec_node *node, struct hec_causes **out,
+                    struct hec_why *why);
+void hec_causes_close(struct hec_causes *causes); /* NULL is fine */
+
+/* In one thread: as hec_jobs_fd and hec_jobs_poll. */
+int hec_causes_fd(const struct hec_causes *causes);
+int64_t hec_causes_poll(struct hec_causes *causes, int64_t now_ns);
+
+/* From any thread. */
+void hec_causes_counts(struct hec_causes *causes, struct hec_jobs_counts *counts);
+void hec_causes_put(struct hec_causes *causes, struct hec_exposition *page);
+
+#endif
