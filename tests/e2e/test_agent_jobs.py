@@ -23,7 +23,7 @@ KEEPER = pathlib.Path(BINARY).parent.parent / "tests" / "bin" / "jobs_keeper"
 MAGIC, MARKS, TRACE, REQUEST = 0x31474E4952434548, 1, 2, 3
 REQUEST_MAGIC = 0x31514552434548
 PLANTED = {"data-starved": ("data", "data"), "host-bound": ("host", "host"), "healthy-train": ("none", "compute")}  # cause, state
-SHARE_WITHIN = 0.13  # kernels are not seen in a window of two seconds, and it cuts a step of up to 0.3 s at both ends
+SHARE_WITHIN = 0.1  # kernels are not seen in a window of two seconds
 WAIT_S = 40
 TRIES = 8
 
@@ -127,7 +127,9 @@ def test_windows_say_what_was_planted(observed, case):
         assert sum(device["seconds"].values()) == pytest.approx(window["seconds"], rel=0.01)
         assert sum(device["joules"].values()) == pytest.approx(watts * window["seconds"], rel=0.08)
         share = truth["states"][state]["seconds"] / played
-        assert device["seconds"][state] / window["seconds"] == pytest.approx(share, abs=SHARE_WITHIN), device
+        known, unknown = device["seconds"][state] / window["seconds"], device["seconds"]["unknown"] / window["seconds"]
+        # a step that the window cuts at its ends is unknown
+        assert known - SHARE_WITHIN <= share <= known + unknown + SHARE_WITHIN and unknown < 0.3, device
         assert device["seconds"]["startup"] == device["seconds"]["tail"] == 0
         assert window["units"]["unit"] > 0 and window["lost"] == 0
 
