@@ -59,6 +59,18 @@ static void add_to_states(struct hec_node_device *device, enum hec_node_total fi
     device->total[first + (held ? HEC_AGENT_STATE_IDLE_ALLOCATED : HEC_AGENT_STATE_IDLE_FREE)] += amount - busy;
 }
 
+/* What was drawn in the part of the time that a full clock, the highest one seen, would have spared. An estimate: work does not
+ * follow the clock everywhere. */
+static int64_t throttle_lost_uj(const struct hec_node_device *device, int64_t reasons, int64_t past_ns) {
+    int64_t clock_mhz = newest(device, HEC_GPU_SM_CLOCK), power_mw = newest(device, HEC_GPU_POWER);
+    uint64_t slowed = throttle_bits[HEC_AGENT_THROTTLE_THERMAL] | throttle_bits[HEC_AGENT_THROTTLE_HARDWARE];
+    if (reasons <= 0 || !((uint64_t)reasons & slowed) || clock_mhz < 0 || power_mw <= 0 ||
+        clock_mhz >= device->clock_most_mhz)
+        return 0;
+    double lost_s = (double)past_ns / 1e9 * (1 - (double)clock_mhz / (double)device->clock_most_mhz);
+    return (int64_t)((double)power_mw * 1e3 * lost_s);
+}
+
 /* The time since the last call, by what the device does now. */
 static void account_time(struct hec_node_device *device, int64_t now_ns) {
     int64_t past_ns = now_ns - device->accounted_ns, util = newest(device, HEC_GPU_UTIL);
@@ -67,6 +79,7 @@ static void account_time(struct hec_node_device *device, int64_t now_ns) {
     int64_t busy_ns = util <= 0 ? 0 : util >= 1000 ? past_ns : (int64_t)((double)past_ns * (double)util / 1000);
     add_to_states(device, HEC_NODE_BUSY_NS, past_ns, busy_ns, device->up);
     int64_t reasons = device->up ? newest(device, HEC_GPU_THROTTLE) : 0;
+    device->total[HEC_NODE_THROTTLE_LOST_UJ] += throttle_lost_uj(device, reasons, past_ns);
     for (int i = 0; i < HEC_AGENT_THROTTLES && reasons > 0; i++)
         if ((uint64_t)reasons & throttle_bits[i])
             device->total[HEC_NODE_THROTTLED_POWER_NS + i] += past_ns;
@@ -245,6 +258,9 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
         if (metric == HEC_GPU_ENERGY)
             take_counter(node, device, t_ns, value);
         integrate(device, metric, t_ns, value);
+        hec_verdict_add(&device->verdict, metric, t_ns, value);
+        if (metric == HEC_GPU_SM_CLOCK && value > device->clock_most_mhz)
+            device->clock_most_mhz = value;
         device->throttles |= metric == HEC_GPU_THROTTLE;
         device->newest[metric] = (struct hec_node_value){t_ns, value};
         if (metric == HEC_GPU_UTIL) {
@@ -320,6 +336,8 @@ static void keep(struct hec_node *node, struct hec_node_device *device) {
 static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t now_ns) {
     struct hec_node_kept *kept = find_kept(node, device->info.uuid);
     memset(device->total, 0, sizeof device->total);
+    hec_verdict_clear(&device->verdict);
+    device->clock_most_mhz = 0;
     device->up = false;
     device->counter_ns = INT64_MIN;
     device->accounted_ns = now_ns;

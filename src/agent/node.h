@@ -12,6 +12,7 @@
 #include "agent/kubelet.h"
 #include "agent/metrics.h"
 #include "agent/shares.h"
+#include "agent/verdict.h"
 #include "model/run.h"
 
 #include <pthread.h>
@@ -60,6 +61,8 @@ struct hec_node_device {
     struct hec_node_increment increment;
     int64_t total[HEC_NODE_TOTAL_COUNT];
     struct hec_shares *shares;
+    struct hec_verdict verdict;
+    int64_t clock_most_mhz; /* the highest SM clock that was seen */
     struct hec_node_process processes[HEC_NODE_PROCESSES_MAX];
     int process_count;
 };

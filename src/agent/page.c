@@ -246,6 +246,28 @@ static void put_devices(struct maker *m) {
                throttle_name);
 }
 
+static void put_verdicts(struct maker *m) {
+    begin(m, HEC_AGENT_METRIC_DEVICE_VERDICT);
+    FOR_DEVICES(m, device) {
+        struct device_labels labels;
+        int verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, m->now_ns) : HEC_VERDICT_UNKNOWN;
+        if (verdict == HEC_VERDICT_UNKNOWN)
+            continue;
+        label_device(device, &labels);
+        add(&labels, "verdict", hec_agent_verdict_name((enum hec_agent_verdict)verdict));
+        hec_exposition_sample(&m->out, labels.label, labels.count, 1);
+    }
+    begin(m, HEC_AGENT_METRIC_DEVICE_THROTTLE_LOST);
+    FOR_DEVICES(m, device) {
+        struct device_labels labels;
+        if (!device->throttles)
+            continue;
+        label_device(device, &labels);
+        hec_exposition_sample(&m->out, labels.label, labels.count,
+                              (double)device->total[HEC_NODE_THROTTLE_LOST_UJ] / 1e6);
+    }
+}
+
 static void put_host(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_HOST_ENERGY);
     for (int i = 0; i < m->node->domain_count; i++) {
@@ -295,6 +317,7 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
     pthread_mutex_lock(&node->lock);
     put_dcgm(&m);
     put_devices(&m);
+    put_verdicts(&m);
     put_host(&m);
     pthread_mutex_unlock(&node->lock);
     if (options->causes)

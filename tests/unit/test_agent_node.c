@@ -108,6 +108,60 @@ static void test_states(void **state) {
 }
 
 /* Back to 0, back a little, a leap: no joule is invented, and what can have been drawn is counted. */
+/* A reading a second for so long: engine, SMs and occupancy in permille, bytes from the host in KiB/s, watts. */
+static int verdict_after(int seconds, int engine, int sm, int occupancy, int rx_kib, int watts, int reasons,
+                         int contexts) {
+    const struct {
+        enum hec_metric metric;
+        int64_t value;
+    } shown[] = {{HEC_GPU_UTIL, engine},        {HEC_GPM_GR_ACTIVE, engine},
+                 {HEC_GPM_SM_ACTIVE, sm},       {HEC_GPM_SM_OCCUPANCY, occupancy},
+                 {HEC_GPM_PCIE_RX, rx_kib},     {HEC_GPM_PCIE_TX, 0},
+                 {HEC_GPU_POWER, watts * 1000}, {HEC_GPU_THROTTLE, reasons},
+                 {HEC_GPU_CONTEXTS, contexts}};
+    for (int s = 0; s < seconds; s++) {
+        now_ns += S;
+        for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
+            node->sink.sample(node, shown[i].metric, 0, now_ns, shown[i].value);
+    }
+    return hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns);
+}
+
+static void test_verdicts(void **state) {
+    (void)state;
+    see(0, UUID);
+    assert_int_equal(verdict_after(2, 0, 0, 0, 0, 70, 0, 0), HEC_VERDICT_UNKNOWN); /* too few */
+    assert_int_equal(verdict_after(1, 0, 0, 0, 0, 70, 0, 0), HEC_AGENT_VERDICT_IDLE_FREE);
+    assert_int_equal(verdict_after(90, 0, 0, 0, 0, 115, 0, 1), HEC_AGENT_VERDICT_IDLE_ALLOCATED);
+    assert_int_equal(verdict_after(90, 990, 950, 400, 0, 600, 0, 1), HEC_AGENT_VERDICT_HEALTHY);
+    assert_int_equal(verdict_after(90, 990, 950, 400, 0, 600, 0x40, 1), HEC_AGENT_VERDICT_THROTTLED);
+    assert_int_equal(verdict_after(90, 500, 300, 200, 20 << 20, 250, 0, 1), HEC_AGENT_VERDICT_TRANSFER_BOUND);
+    assert_int_equal(verdict_after(90, 600, 100, 30, 0, 150, 0, 1), HEC_AGENT_VERDICT_OVERHEAD_BOUND);
+    assert_int_equal(verdict_after(90, 100, 80, 60, 0, 150, 0, 1), HEC_AGENT_VERDICT_STARVED);
+    assert_int_equal(verdict_after(90, 700, 600, 300, 0, 400, 0, 1), HEC_VERDICT_UNKNOWN); /* none of them */
+    assert_int_equal(verdict_after(90, 990, 950, 400, 0, 600, 0, 1), HEC_AGENT_VERDICT_HEALTHY);
+    assert_int_equal(verdict_after(20, 0, 0, 0, 0, 115, 0, 1),
+                     HEC_VERDICT_UNKNOWN); /* of the minute, not of the moment */
+    now_ns += 61 * S;
+    assert_int_equal(hec_verdict_of(&node->devices[0]->verdict, &node->devices[0]->info, now_ns), HEC_VERDICT_UNKNOWN);
+}
+
+/* 400 W at three quarters of the clock for 10 s, slowed by heat: a quarter of 4 kJ. */
+static void test_throttle_lost(void **state) {
+    (void)state;
+    see(0, UUID);
+    node->sink.sample(node, HEC_GPU_SM_CLOCK, 0, now_ns, 2000);
+    node->sink.sample(node, HEC_GPU_POWER, 0, now_ns, 400000);
+    node->sink.sample(node, HEC_GPU_THROTTLE, 0, now_ns, 0x4); /* by the power limit: that is no loss */
+    node->sink.sample(node, HEC_GPU_SM_CLOCK, 0, now_ns, 1500);
+    reads(0, 1, 1000, 990, 1);
+    assert_int_equal(total(0, HEC_NODE_THROTTLE_LOST_UJ), 0);
+    node->sink.sample(node, HEC_GPU_THROTTLE, 0, now_ns, 0x20);
+    for (int i = 0; i < 10; i++)
+        reads(0, 1, 2000 + i, 990, 1);
+    assert_int_equal(total(0, HEC_NODE_THROTTLE_LOST_UJ), 1000000000);
+}
+
 static void test_counter_set(void **state) {
     (void)state;
     int64_t since = now_ns;
@@ -398,8 +452,9 @@ static void test_day(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_states), TEST(test_counter_set), TEST(test_lost_and_back), TEST(test_no_lists), TEST(test_exchanged),
-        TEST(test_bounds), TEST(test_kept),        TEST(test_damaged),       TEST(test_day),
+        TEST(test_states),        TEST(test_verdicts), TEST(test_throttle_lost), TEST(test_counter_set),
+        TEST(test_lost_and_back), TEST(test_no_lists), TEST(test_exchanged),     TEST(test_bounds),
+        TEST(test_kept),          TEST(test_damaged),  TEST(test_day),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

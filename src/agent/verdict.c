@@ -1,0 +1,105 @@
+#include "agent/verdict.h"
+
+#include "base/clock.h"
+#include "diagnose/use.h"
+
+#include <math.h>
+#include <string.h>
+
+#define HALF_NS (30 * HEC_NS_PER_S)
+#define THROTTLED_SHARE 0.5               /* of readings: for most of the time */
+#define SLOWED (0x8 | 0x20 | 0x40 | 0x80) /* clocks event reasons of NVML: heat and hardware */
+
+enum input { UTIL, ENGINE, SM, OCCUPANCY, RX, TX, POWER, SLOW, HELD };
+
+static const struct {
+    enum hec_metric metric;
+    double factor;
+} inputs[HEC_VERDICT_INPUTS] = {
+    [UTIL] = {HEC_GPU_UTIL, 1e-3},    [ENGINE] = {HEC_GPM_GR_ACTIVE, 1e-3},
+    [SM] = {HEC_GPM_SM_ACTIVE, 1e-3}, [OCCUPANCY] = {HEC_GPM_SM_OCCUPANCY, 1e-3},
+    [RX] = {HEC_GPM_PCIE_RX, 1024},   [TX] = {HEC_GPM_PCIE_TX, 1024},
+    [POWER] = {HEC_GPU_POWER, 1e-3},  [SLOW] = {HEC_GPU_THROTTLE, 1},
+    [HELD] = {HEC_GPU_CONTEXTS, 1},
+};
+
+void hec_verdict_clear(struct hec_verdict *verdict) {
+    *verdict = (struct hec_verdict){.begun_ns = INT64_MIN};
+}
+
+static void turn(struct hec_verdict *verdict, int64_t t_ns) {
+    if (verdict->begun_ns != INT64_MIN && t_ns - verdict->begun_ns < HALF_NS)
+        return;
+    bool follows = verdict->begun_ns != INT64_MIN && t_ns - verdict->begun_ns < 2 * HALF_NS;
+    if (follows)
+        memcpy(verdict->half[0], verdict->half[1], sizeof verdict->half[0]);
+    else
+        memset(verdict->half[0], 0, sizeof verdict->half[0]);
+    memset(verdict->half[1], 0, sizeof verdict->half[1]);
+    verdict->begun_ns = follows ? verdict->begun_ns + HALF_NS : t_ns;
+}
+
+void hec_verdict_add(struct hec_verdict *verdict, enum hec_metric metric, int64_t t_ns, int64_t value) {
+    for (int i = 0; i < HEC_VERDICT_INPUTS; i++)
+        if (inputs[i].metric == metric) {
+            turn(verdict, t_ns);
+            verdict->half[1][i].sum += i == SLOW ? (value & SLOWED) != 0 : (double)value * inputs[i].factor;
+            verdict->half[1][i].count++;
+        }
+}
+
+static int64_t count_of(const struct hec_verdict *verdict, enum input input) {
+    return verdict->half[0][input].count + verdict->half[1][input].count;
+}
+
+static double mean_of(const struct hec_verdict *verdict, enum input input) {
+    int64_t count = count_of(verdict, input);
+    return count ? (verdict->half[0][input].sum + verdict->half[1][input].sum) / (double)count : NAN;
+}
+
+/* Counters where there are enough of them, else the driver's utilisation. */
+static void fill(const struct hec_verdict *verdict, const struct hec_device *device, struct hec_device_summary *out) {
+    bool gpm = count_of(verdict, ENGINE) >= HEC_USE_READINGS;
+    *out = (struct hec_device_summary){.device = *device, .others = HEC_OTHERS_IDLE};
+    out->power_limit_w = device->power_limit_mw > 0 ? (double)device->power_limit_mw / 1000 : NAN;
+    out->metric[HEC_GPM_GR_ACTIVE].mean = mean_of(verdict, ENGINE);
+    out->metric[HEC_GPU_UTIL].mean = mean_of(verdict, UTIL);
+    out->energy.window_s = 2.0 * HALF_NS / HEC_NS_PER_S;
+    out->activity = (struct hec_use){
+        .to_s = 2.0 * HALF_NS / HEC_NS_PER_S,
+        .has_gpm = gpm,
+        .readings = count_of(verdict, gpm ? ENGINE : UTIL),
+        .engine = mean_of(verdict, gpm ? ENGINE : UTIL),
+        .sm = gpm ? mean_of(verdict, SM) : NAN,
+        .occupancy = gpm ? mean_of(verdict, OCCUPANCY) : NAN,
+        .pcie_rx = gpm ? mean_of(verdict, RX) : NAN,
+        .pcie_tx = gpm ? mean_of(verdict, TX) : NAN,
+        .power_w = mean_of(verdict, POWER),
+    };
+}
+
+int hec_verdict_of(const struct hec_verdict *verdict, const struct hec_device *device, int64_t now_ns) {
+    static const struct {
+        double (*holds)(const struct hec_device_summary *device);
+        enum hec_agent_verdict verdict;
+    } patterns[] = {
+        {hec_use_full, HEC_AGENT_VERDICT_HEALTHY},
+        {hec_use_transfers, HEC_AGENT_VERDICT_TRANSFER_BOUND},
+        {hec_use_thin, HEC_AGENT_VERDICT_OVERHEAD_BOUND},
+        {hec_use_waits, HEC_AGENT_VERDICT_STARVED},
+    };
+    struct hec_device_summary summary;
+    if (verdict->begun_ns == INT64_MIN || now_ns - verdict->begun_ns >= 2 * HALF_NS)
+        return HEC_VERDICT_UNKNOWN;
+    fill(verdict, device, &summary);
+    if (summary.activity.readings < HEC_USE_READINGS)
+        return HEC_VERDICT_UNKNOWN;
+    if (mean_of(verdict, SLOW) >= THROTTLED_SHARE)
+        return HEC_AGENT_VERDICT_THROTTLED;
+    if (hec_use_engine(&summary) < HEC_USE_NOTHING_MEAN)
+        return mean_of(verdict, HELD) > 0 ? HEC_AGENT_VERDICT_IDLE_ALLOCATED : HEC_AGENT_VERDICT_IDLE_FREE;
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        if (patterns[i].holds(&summary) > 0)
+            return patterns[i].verdict;
+    return HEC_VERDICT_UNKNOWN;
+}
