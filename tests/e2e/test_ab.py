@@ -16,12 +16,14 @@ STEPS = """
 import hec, pathlib, signal, sys, time
 def end(number, frame):
     pathlib.Path("asked").write_text(str(number))
+    pathlib.Path("steps").write_text(str(n))
     sys.exit(7)
+n = 0
 signal.signal(signal.SIGTERM, end)
-for n in range(100000):
+while n < 100000:
     time.sleep(0.01)
+    n += 1
     hec.step(1)
-    pathlib.Path("steps").write_text(str(n + 1))
 """
 
 
