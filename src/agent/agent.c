@@ -179,15 +179,20 @@ static void save(struct agent *agent, bool synced) {
     agent->state_failing = failing;
 }
 
-/* What is shown was saved: no counter of a page is lower after a restart. */
-static void make(void *context, enum hec_http_page page) {
-    struct agent *agent = context;
-    struct hec_page_agent self;
+/* What is shown was saved: no counter of a page is lower after a restart. Locks `making`. */
+static int64_t begin_page(struct agent *agent, struct hec_page_agent *self) {
     int64_t now_ns = hec_clock_mono_ns();
     pthread_mutex_lock(&agent->making);
     hec_node_tick(agent->node, now_ns);
     save(agent, false);
-    describe_self(agent, &self);
+    describe_self(agent, self);
+    return now_ns;
+}
+
+static void make(void *context, enum hec_http_page page) {
+    struct agent *agent = context;
+    struct hec_page_agent self;
+    int64_t now_ns = begin_page(agent, &self);
     int err;
     if (page == HEC_HTTP_HTML)
         err = hec_page_html(agent->node, &agent->page, &self, now_ns, &agent->text);
@@ -203,11 +208,7 @@ static void make(void *context, enum hec_http_page page) {
 static int make_otlp(void *context, struct hec_buf *out) {
     struct agent *agent = context;
     struct hec_page_agent self;
-    int64_t now_ns = hec_clock_mono_ns();
-    pthread_mutex_lock(&agent->making);
-    hec_node_tick(agent->node, now_ns);
-    save(agent, false);
-    describe_self(agent, &self);
+    int64_t now_ns = begin_page(agent, &self);
     int err = hec_page_make(agent->node, &agent->page, &self, HEC_EXPOSITION_OTLP, now_ns, out);
     pthread_mutex_unlock(&agent->making);
     return err;

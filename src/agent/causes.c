@@ -15,7 +15,7 @@ struct row {
     int64_t ended_ns; /* the last of them */
     double device_s;  /* devices by time */
     double seconds[HEC_STATE_COUNT], joules[HEC_STATE_COUNT];
-    bool priced; /* joules were told apart at least once */
+    bool priced; /* joules were divided among the states at least once */
     int cause;
     double recoverable;
     int unit_count;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "diagnose/telemetry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +23,10 @@ static const char *const total_names[] = {
 #undef HEC_NODE_TOTAL
 };
 
-/* Clocks event reasons of NVML (nvmlClocksEventReason*). */
-static const uint64_t throttle_bits[HEC_AGENT_THROTTLES] = {
-    [HEC_AGENT_THROTTLE_POWER] = 0x4,
-    [HEC_AGENT_THROTTLE_THERMAL] = 0x20 | 0x40,
-    [HEC_AGENT_THROTTLE_HARDWARE] = 0x8 | 0x80,
-};
+_Static_assert((int)HEC_AGENT_THROTTLE_POWER == HEC_THROTTLE_POWER &&
+                   (int)HEC_AGENT_THROTTLE_THERMAL == HEC_THROTTLE_THERMAL &&
+                   (int)HEC_AGENT_THROTTLE_HARDWARE == HEC_THROTTLE_HARDWARE,
+               "reasons are numbered alike");
 
 static const struct {
     enum hec_metric metric; /* KiB/s */
@@ -63,7 +62,7 @@ static void add_to_states(struct hec_node_device *device, enum hec_node_total fi
  * follow the clock everywhere. */
 static int64_t throttle_lost_uj(const struct hec_node_device *device, int64_t reasons, int64_t past_ns) {
     int64_t clock_mhz = newest(device, HEC_GPU_SM_CLOCK), power_mw = newest(device, HEC_GPU_POWER);
-    uint64_t slowed = throttle_bits[HEC_AGENT_THROTTLE_THERMAL] | throttle_bits[HEC_AGENT_THROTTLE_HARDWARE];
+    uint64_t slowed = hec_throttle_bits[HEC_THROTTLE_THERMAL] | hec_throttle_bits[HEC_THROTTLE_HARDWARE];
     if (reasons <= 0 || !((uint64_t)reasons & slowed) || clock_mhz < 0 || power_mw <= 0 ||
         clock_mhz >= device->clock_most_mhz)
         return 0;
@@ -81,7 +80,7 @@ static void account_time(struct hec_node_device *device, int64_t now_ns) {
     int64_t reasons = device->up ? newest(device, HEC_GPU_THROTTLE) : 0;
     device->total[HEC_NODE_THROTTLE_LOST_UJ] += throttle_lost_uj(device, reasons, past_ns);
     for (int i = 0; i < HEC_AGENT_THROTTLES && reasons > 0; i++)
-        if ((uint64_t)reasons & throttle_bits[i])
+        if ((uint64_t)reasons & hec_throttle_bits[i])
             device->total[HEC_NODE_THROTTLED_POWER_NS + i] += past_ns;
     device->accounted_ns = now_ns;
 }
@@ -121,11 +120,11 @@ static size_t list_pods(struct hec_node *node, const struct hec_node_device *dev
 static size_t list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns) {
     size_t count = (size_t)device->process_count;
     const struct hec_tenant *only;
-    bool told = false, fresh = false;
+    bool known = false, fresh = false;
     size_t pods = list_pods(node, device, count, &only);
     for (size_t i = 0; i < count; i++) {
         const struct hec_node_process *process = &device->processes[i];
-        told |= process->now.sm_util_samples > 0;
+        known |= process->now.sm_util_samples > 0;
         fresh |= process->now.sm_util_samples > process->util_samples;
     }
     for (size_t i = 0; i < count; i++) {
@@ -138,7 +137,7 @@ static size_t list_holders(struct hec_node *node, struct hec_node_device *device
             .tenant = &node->tenants[i],
             .context = true,
             .instance = HEC_SHARES_WHOLE,
-            .sm_permille = told ? permille : HEC_SHARES_UNKNOWN,
+            .sm_permille = known ? permille : HEC_SHARES_UNKNOWN,
         };
     }
     return count + pods;

@@ -1,14 +1,15 @@
 #include "agent/verdict.h"
 
 #include "base/clock.h"
+#include "diagnose/telemetry.h"
 #include "diagnose/use.h"
 
 #include <math.h>
 #include <string.h>
 
 #define HALF_NS (30 * HEC_NS_PER_S)
-#define THROTTLED_SHARE 0.5               /* of readings: for most of the time */
-#define SLOWED (0x8 | 0x20 | 0x40 | 0x80) /* clocks event reasons of NVML: heat and hardware */
+#define THROTTLED_SHARE 0.5 /* of readings: for most of the time */
+#define SLOWED (hec_throttle_bits[HEC_THROTTLE_THERMAL] | hec_throttle_bits[HEC_THROTTLE_HARDWARE])
 
 enum input { UTIL, ENGINE, SM, OCCUPANCY, RX, TX, POWER, SLOW, HELD };
 
@@ -43,7 +44,7 @@ void hec_verdict_add(struct hec_verdict *verdict, enum hec_metric metric, int64_
     for (int i = 0; i < HEC_VERDICT_INPUTS; i++)
         if (inputs[i].metric == metric) {
             turn(verdict, t_ns);
-            verdict->half[1][i].sum += i == SLOW ? (value & SLOWED) != 0 : (double)value * inputs[i].factor;
+            verdict->half[1][i].sum += i == SLOW ? ((uint64_t)value & SLOWED) != 0 : (double)value * inputs[i].factor;
             verdict->half[1][i].count++;
         }
 }

@@ -169,8 +169,7 @@ int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, st
     return err ? err : span_series(input, end_ns, HEC_GPM_PCIE_TX, pcie, summary, &span, why);
 }
 
-/* NVML's clocks event reasons, by nvml.h. */
-static const uint64_t throttle_bits[HEC_THROTTLE_COUNT] = {
+const uint64_t hec_throttle_bits[HEC_THROTTLE_COUNT] = {
     [HEC_THROTTLE_POWER] = 0x04,                /* software power cap */
     [HEC_THROTTLE_THERMAL] = 0x20 | 0x40,       /* software and hardware thermal slowdown */
     [HEC_THROTTLE_HARDWARE] = 0x08 | 0x80,      /* hardware slowdown, power brake */
@@ -187,7 +186,7 @@ static void throttle_reading(void *context, int64_t t_ns, int64_t value, bool va
         return;
     throttle->count++;
     for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
-        throttle->hits[i] += ((uint64_t)value & throttle_bits[i]) != 0;
+        throttle->hits[i] += ((uint64_t)value & hec_throttle_bits[i]) != 0;
 }
 
 /* Series of devices that are no bit masks and no totals; power is done with the energy, in the same pass. */

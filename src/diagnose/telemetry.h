@@ -25,4 +25,7 @@ int hec_telemetry_span(const struct hec_summary_input *input, int64_t end_ns, st
 int hec_telemetry_fill(const struct hec_summary_input *input, int64_t end_ns, struct hec_telemetry *telemetry,
                        struct hec_device_summary *summary, struct hec_why *why);
 
+/* Of metric gpu_throttle: bits of NVML's clocks event reasons (nvml.h). */
+extern const uint64_t hec_throttle_bits[HEC_THROTTLE_COUNT];
+
 #endif

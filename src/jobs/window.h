@@ -38,7 +38,7 @@ struct hec_window_device {
     double seconds
         [HEC_STATE_COUNT]; /* What lies before the first and after the last activity in the window is unknown: it is
                                         neither startup nor tail of the job. */
-    double joules[HEC_STATE_COUNT]; /* NAN, all of them: they could not be told apart */
+    double joules[HEC_STATE_COUNT]; /* NAN, all of them: they could not be divided */
 };
 
 struct hec_window_result {

@@ -358,7 +358,7 @@ void hec_inject_end(void);
 void hec_inject_initialised(void);
 /* Write the PROCESS record: the first of a process, and again when `why` has changed; "": it is traced. */
 void hec_inject_report(const char *why);
-/* To who reads from now on: what an earlier reader was told when it began. */
+/* For a new reader: what an earlier one got when it began. */
 void hec_inject_introduce(void);
 
 #endif

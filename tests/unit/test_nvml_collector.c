@@ -571,6 +571,33 @@ static void test_paced(void **state) {
     end();
 }
 
+static int f_memory_v1(hec_nvml_device device, struct hec_nvml_memory_v1 *memory) {
+    (void)device;
+    *memory = (struct hec_nvml_memory_v1){8 << 20, 5 << 20, 3 << 20};
+    return HEC_NVML_SUCCESS;
+}
+static int f_memory_v2_refused(hec_nvml_device device, struct hec_nvml_memory_v2 *memory) {
+    (void)device;
+    (void)memory;
+    return HEC_NVML_NOT_SUPPORTED;
+}
+
+/* A device for which the driver refuses the call that says it: reserved memory is missing, not 0. */
+static void test_reserved_memory_unknown(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    table.memory_v1 = f_memory_v1;
+    table.memory_v2 = f_memory_v2_refused;
+    fake.count = 1;
+    options.interval_ns = HEC_NS_PER_S;
+    begin(&table);
+    run_until(START + 12 * HEC_NS_PER_S);
+    assert_int_equal(last_value(HEC_GPU_MEM_USED, 0), 3 << 10);
+    assert_int_equal(last_value(HEC_GPU_MEM_FREE, 0), 5 << 10);
+    assert_int_equal(samples_of(HEC_GPU_MEM_RESERVED, 0), 0);
+    end();
+}
+
 /* The four mandatory functions and nothing else. */
 static void test_oldest_driver(void **state) {
     (void)state;
@@ -644,6 +671,7 @@ int main(void) {
         TEST(test_gpm_windows_are_never_short),
         TEST(test_odd_gpm_values),
         TEST(test_paced),
+        TEST(test_reserved_memory_unknown),
         TEST(test_power_without_history),
         TEST(test_oldest_driver),
         TEST(test_energy_not_supported),

@@ -17,6 +17,7 @@ int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigne
     return *value < 0 ? HEC_NVML_UNKNOWN : HEC_NVML_SUCCESS;
 }
 
+/* version is 0 where reserved is not known: the driver counts it as used. */
 static int read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, struct hec_nvml_memory_v2 *memory) {
     *memory = (struct hec_nvml_memory_v2){.version = HEC_NVML_MEMORY_V2};
     int code = nvml->memory_v2 ? nvml->memory_v2(handle, memory) : HEC_NVML_FUNCTION_NOT_FOUND;
@@ -24,17 +25,16 @@ static int read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, stru
         return code;
     struct hec_nvml_memory_v1 v1 = {0};
     code = nvml->memory_v1(handle, &v1);
-    memory->used = v1.used;
-    memory->free = v1.free;
+    *memory = (struct hec_nvml_memory_v2){.total = v1.total, .free = v1.free, .used = v1.used};
     return code;
 }
 
-/* *reserved stays as it is where the driver counts it as used. */
+/* *reserved stays as it is where it is not known. */
 static int read_free(const struct hec_nvml *nvml, hec_nvml_device handle, int64_t *free, int64_t *reserved) {
     struct hec_nvml_memory_v2 memory;
     int code = read_memory(nvml, handle, &memory);
     *free = (int64_t)(memory.free / 1024);
-    if (nvml->memory_v2)
+    if (memory.version)
         *reserved = (int64_t)(memory.reserved / 1024);
     return code;
 }

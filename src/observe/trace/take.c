@@ -377,7 +377,7 @@ static bool take_burst(const struct taking *t) {
 
 /* ---- what the tracer reports of itself ---- */
 
-/* Who reads for a while may leave before a window is told of: then it began with what was recorded first. */
+/* A reader that stays for a while may leave before a window is reported: then it began with what was recorded first. */
 void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
     if (peer->process.ring.borrowed && !peer->window_open && peer->tracer.windows == 0 &&
         peer->device_last_ns > peer->device_first_ns) {
