@@ -98,8 +98,13 @@ static void step_not(struct hec_tracer *t, int64_t now, bool asked) {
         /* where no call can ask for it, when cuInit is through */
         if (hec_hold_free() && (asked || !t->calls))
             hec_attach_on(t->calls);
-    } else if (t->calls && hec_hold_free() && hec_watch_may_look(&t->watch, now)) {
-        hec_attach_on(false);
+    } else if (t->calls && hec_hold_free()) {
+        bool began = t->watch.first_ns != 0 && !t->steal_read;
+        bool may = hec_watch_may_look(&t->watch, now, 0);
+        double stolen = began || may ? hec_delay_stolen(now) : 1;
+        t->steal_read = t->steal_read || began;
+        if (may && hec_watch_may_look(&t->watch, now, stolen))
+            hec_attach_on(false);
     }
 }
 

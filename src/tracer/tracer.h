@@ -117,6 +117,10 @@ void hec_slots_again(void);
 
 /* How long threads with a slot waited for a core since they were first seen, in stretches in which they called something. */
 int64_t hec_delay_ns(void);
+/* Share of a thread's time that the host of a virtual machine may have taken over the last one to three seconds, at most; 0 where
+ * there is none. 1: not known yet, ask again. Reads a file of the kernel's that takes a millisecond on
+ * large machines: for who would act on it, and once before. */
+double hec_delay_stolen(int64_t now_ns);
 void hec_delay_forget(void);
 
 /* ---- watch.c: whether mode auto may look at the device; pure ---- */
@@ -132,8 +136,8 @@ struct hec_watch {
 /* Samples closer than HEC_WATCH_SAMPLE_NS are left out. */
 void hec_watch_sample(struct hec_watch *watch, const struct hec_callers_totals *sample);
 /* 2 s after the first launch: whether over the last second the host waited for the device so much that what CUPTI costs
- * a launch is hidden behind it. */
-bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns);
+ * a launch is hidden behind it. stolen: share of the time that may have been no waiting, hec_delay_stolen. */
+bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns, double stolen);
 /* Whether since opened_ns the program launched as fast as in a stretch of the same length before. */
 bool hec_watch_free(const struct hec_watch *watch, int64_t opened_ns, int64_t now_ns);
 
@@ -245,6 +249,7 @@ struct hec_tracer {
     bool quiet;            /* nobody reads just now: nothing is recorded, and CUPTI stays out */
     bool draining;         /* the window is closed, but CUPTI still has buffers of it, and it is not reported yet */
     struct hec_watch watch;
+    bool steal_read; /* since the first launch: what is read at the look is of the time after it */
     int64_t begin_ns;
     int64_t attached_ns; /* 0: never */
     int64_t open_ns, close_ns;

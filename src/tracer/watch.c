@@ -28,7 +28,7 @@ void hec_watch_sample(struct hec_watch *watch, const struct hec_callers_totals *
         watch->samples[watch->count++ % HEC_WATCH_SAMPLES] = *sample;
 }
 
-bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns) {
+bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns, double stolen) {
     uint32_t kept = watch->count < HEC_WATCH_SAMPLES ? watch->count : HEC_WATCH_SAMPLES, back = 0;
     if (watch->first_ns == 0 || now_ns - watch->first_ns < WARM_NS || kept < 2)
         return false;
@@ -36,7 +36,8 @@ bool hec_watch_may_look(const struct hec_watch *watch, int64_t now_ns) {
     while (back + 1 < kept && last->t_ns - at(watch, back)->t_ns < LOOK_NS)
         back++;
     const struct hec_callers_totals *first = at(watch, back);
-    double ns = (double)(last->t_ns - first->t_ns), waited = (double)(last->waited_ns - first->waited_ns);
+    double ns = (double)(last->t_ns - first->t_ns);
+    double waited = (double)(last->waited_ns - first->waited_ns) - stolen * ns;
     double cost = (double)(last->launches - first->launches + last->copies - first->copies) * LAUNCH_COST_NS +
                   (double)(last->graphs - first->graphs) * GRAPH_COST_NS;
     return ns >= LOOK_NS && waited >= WAITED_SHARE * ns && waited >= WAITED_TIMES * cost;

@@ -341,7 +341,7 @@ static void test_auto(void **state) {
     (void)state;
     struct reported reported;
     /* it waits for the device: 2 s after the first launch there is a window of 2 s */
-    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=5", "batch=10", "ns=50000");
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=6", "batch=10", "ns=50000");
     assert_int_equal(reported.windows_closed, 1);
     assert_int_equal(reported.why, 0);
     assert_true(reported.count[HEC_TRACE_KERNEL] > 100);
@@ -350,9 +350,9 @@ static void test_auto(void **state) {
     assert_int_equal(launches(&reported), number(&reported, "kernels"));
     assert_clean(&reported);
     /* the same in the child of a fork */
-    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=3", "batch=10", "ns=1000000", "fork=1");
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=10", "ns=1000000", "fork=1");
     assert_true(reported.count[HEC_TRACE_KERNEL] > 0);
-    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=3", "batch=10", "ns=1000000", "fork=2");
+    RUN(&reported, "auto", "cupti-13", NULL, "cuda_program", "seconds=4", "batch=10", "ns=1000000", "fork=2");
     assert_int_equal(reported.rings, 1);
     assert_true(reported.count[HEC_TRACE_KERNEL] > 0);
     /* the host sets the pace: CUPTI is never loaded, and the last PROCESS record says why */

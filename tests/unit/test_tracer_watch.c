@@ -17,6 +17,7 @@ struct part {
     int ms;
     double launches, graphs, copies; /* a second */
     double waited;                   /* share */
+    double stolen;                   /* of it, maybe */
 };
 
 struct player {
@@ -36,7 +37,7 @@ static int64_t play(struct player *p, const struct part *part, int64_t start_ns)
         p->now.copies = (uint64_t)(p->copies += part->copies * s);
         p->now.waited_ns = (int64_t)(p->waited_ns += part->waited * (double)tick);
         hec_watch_sample(&p->watch, &p->now);
-        if (hec_watch_may_look(&p->watch, p->now.t_ns))
+        if (hec_watch_may_look(&p->watch, p->now.t_ns, part->stolen))
             return (p->now.t_ns - start_ns) / MS;
     }
     return 0;
@@ -61,6 +62,9 @@ static const struct {
     {"a late start", {{30000, 0, 0, 0, 0}, {9000, 1000, 0, 0, 0.5}}, 32000, 32100},
     {"it only waited at first", {{900, 1000, 0, 0, 0.9}, {60000, 200000, 0, 0, 0}}, 0, 0},
     {"it waits later", {{20000, 200000, 0, 0, 0}, {9000, 1000, 0, 0, 0.9}}, 20100, 21100},
+    {"its core was stolen", {{60000, 1000, 0, 0, 0.3, 0.21}}, 0, 0},
+    {"it waited for longer than that", {{60000, 1000, 0, 0, 0.35, 0.21}}, 2000, 2100},
+    {"nobody knows yet", {{60000, 1000, 0, 0, 1, 1}}, 0, 0},
     {"it ends before", {{1900, 1000, 0, 0, 0.9}}, 0, 0},
 };
 
@@ -125,7 +129,7 @@ static void test_samples(void **state) {
     for (uint32_t i = 0; i < 3 * HEC_WATCH_SAMPLES; i++) {
         now.t_ns += HEC_WATCH_SAMPLE_NS;
         hec_watch_sample(&watch, &now);
-        hec_watch_may_look(&watch, now.t_ns); /* stays within the ring */
+        hec_watch_may_look(&watch, now.t_ns, 0); /* stays within the ring */
         hec_watch_free(&watch, now.t_ns - 20 * S, now.t_ns);
     }
     assert_int_equal(watch.count, 2 + 3 * HEC_WATCH_SAMPLES);
