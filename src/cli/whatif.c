@@ -1,0 +1,113 @@
+/* hec whatif: what a run would take, were its schedule another one. */
+#include "report/whatif.h"
+
+#include "base/log.h"
+#include "cli/load.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define QUESTIONS_MAX HEC_EDIT_COUNT
+
+struct session {
+    struct hec_args args;
+    struct hec_price price;
+    struct hec_report_style style;
+    struct hec_whatif_question questions[QUESTIONS_MAX];
+    size_t count;
+    struct hec_whatif whatif;
+};
+
+/* NAME or NAME=VALUE. */
+static int parse_edit(const char *text, struct hec_whatif_edit *out) {
+    size_t length = strcspn(text, "=");
+    out->edit = hec_edit_find(text, length);
+    out->value = NAN;
+    if (out->edit == HEC_EDIT_COUNT) {
+        hec_error("whatif: there is no edit \"%.*s\"; `hec whatif --list` lists them", (int)length, text);
+        return HEC_ERR_USAGE;
+    }
+    const struct hec_edit_info *info = hec_edit_info(out->edit);
+    char *end = NULL;
+    if (text[length])
+        out->value = strtod(text + length + 1, &end);
+    if ((text[length] && (!end || *end || end == text + length + 1 || !(out->value >= info->least) ||
+                          !(out->value <= info->most))) ||
+        (!text[length] && !isfinite(info->value))) {
+        hec_error("whatif: %s wants a number from %g to %g: %s", info->name, info->least, info->most, info->number);
+        return HEC_ERR_USAGE;
+    }
+    return HEC_OK;
+}
+
+/* Those that were given hold together; without any, each alone. */
+static int choose(struct session *s) {
+    struct hec_whatif_question *given = &s->questions[0];
+    for (int i = 0; i < s->args.given_count; i++) {
+        if (s->args.given[i].option != HEC_OPT_EDIT)
+            continue;
+        if (given->count == HEC_WHATIF_EDITS_MAX) {
+            hec_error("whatif: no more than %d edits, please", HEC_WHATIF_EDITS_MAX);
+            return HEC_ERR_USAGE;
+        }
+        if (parse_edit(s->args.given[i].value, &given->edits[given->count++]) < 0)
+            return HEC_ERR_USAGE;
+        s->count = 1;
+    }
+    for (int e = 0; e < HEC_EDIT_COUNT && !hec_args_has(&s->args, HEC_OPT_EDIT); e++)
+        if (isfinite(hec_edit_info((enum hec_edit)e)->value))
+            s->questions[s->count++] =
+                (struct hec_whatif_question){.edits = {{(enum hec_edit)e, NAN}}, .count = 1};
+    return HEC_OK;
+}
+
+static int ask(void *context, const struct hec_summary_input *input, struct hec_why *why) {
+    struct session *s = context;
+    struct hec_summary summary;
+    int err = hec_summary_build(input, &s->price, &summary, why);
+    if (err < 0)
+        return err;
+    err = hec_whatif_ask(input, &summary, s->questions, s->count, &s->whatif, why);
+    hec_summary_free(&summary);
+    return err;
+}
+
+static int print(const struct session *s, bool list) {
+    struct hec_buf out;
+    hec_buf_init(&out, 1u << 20);
+    int err = list ? hec_whatif_list(&s->style, &out)
+              : hec_args_has(&s->args, HEC_OPT_JSON)
+                  ? hec_whatif_json(&s->whatif, s->questions, &out)
+                  : hec_whatif_terminal(&s->whatif, s->questions, hec_args_has(&s->args, HEC_OPT_EDIT), &s->style, &out);
+    if (err == HEC_OK)
+        err = hec_print(&out);
+    hec_buf_free(&out);
+    return err;
+}
+
+int hec_verb_whatif(int argc, char **argv) {
+    static struct session s; /* of some KB */
+    struct hec_why why = {""};
+    int err = hec_args_parse(HEC_VERB_WHATIF, argc, argv, &s.args);
+    if (err > 0)
+        return 0;
+    bool list = err == HEC_OK && hec_args_has(&s.args, HEC_OPT_LIST);
+    if (err == HEC_OK && s.args.rest_count != (list ? 0 : 1)) {
+        hec_error("whatif: one run file, please; usage: hec whatif %s", hec_verb_info(HEC_VERB_WHATIF)->usage);
+        err = HEC_ERR_USAGE;
+    }
+    if (err == HEC_OK)
+        err = choose(&s);
+    if (err < 0 || (err = hec_load_price(&s.args, &s.price)) < 0 ||
+        (err = hec_load_style(&s.args, STDOUT_FILENO, &s.style)) < 0)
+        return hec_err_exit_status(err);
+    if (!list && (err = hec_load_input(s.args.rest[0], &s.args, ask, &s, &why)) < 0)
+        hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
+    if (err == HEC_OK)
+        err = print(&s, list);
+    hec_whatif_free(&s.whatif);
+    return hec_err_exit_status(err);
+}

@@ -1,0 +1,301 @@
+/* From calls and operations as they were taken to a schedule: whose call is whose, in which order, and what waits for what. */
+#include "diagnose/replay/parts.h"
+#include "diagnose/sorted.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_BACK 512          /* calls before an operation among which its own is looked for */
+#define LOOK_BACK_NS 100000000 /* and so long before: a queue holds about 10 ms */
+#define FINISHED_BACK 64       /* operations before the last that ended, for one that was launched before the wait */
+#define SWAPPED_MAX 64          /* operations of a stream that ran in another order than that of their calls */
+#define RUNNING_MAX 64         /* calls of one process at once; of more the first to end is taken to have ended */
+#define MEDIAN_OF 65536u
+
+static int order(struct hec_schedule *s) {
+    struct hec_sorted *by = malloc((s->count + 1) * sizeof *by);
+    struct hec_schedule_call *calls = malloc((s->count + 1) * sizeof *calls);
+    int err = by && calls ? HEC_OK : HEC_ERR_NOMEM;
+    for (size_t i = 0; i < s->count && !err; i++)
+        by[i] = (struct hec_sorted){s->calls[i].begin_ns, (uint32_t)i};
+    if (!err)
+        err = hec_sort_keys(by, s->count);
+    if (!err) {
+        for (size_t i = 0; i < s->count; i++)
+            calls[i] = s->calls[by[i].at];
+        free(s->calls);
+        s->calls = calls;
+        calls = NULL;
+    }
+    free(by);
+    free(calls);
+    return err;
+}
+
+static void drop(struct hec_schedule *s, bool (*gone)(const struct hec_schedule *s, size_t i)) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (!gone(s, i))
+            s->calls[kept++] = s->calls[i];
+    s->count = kept;
+}
+
+/* ---- whose call is whose ---- */
+
+static bool launches(const struct hec_schedule_call *c) {
+    return c->kind <= HEC_CALL_MEMSET;
+}
+
+/* A launch that was recorded as a call too: the operation says as much and more. */
+static bool twice(const struct hec_schedule *s, size_t i) {
+    const struct hec_schedule_call *c = &s->calls[i];
+    if (hec_call_launched(c) || !launches(c))
+        return false;
+    for (size_t k = i; k-- > 0 && s->calls[k].begin_ns == c->begin_ns;)
+        if (s->calls[k].process == c->process && hec_call_launched(&s->calls[k]))
+            return true;
+    for (size_t k = i + 1; k < s->count && s->calls[k].begin_ns == c->begin_ns; k++)
+        if (s->calls[k].process == c->process && hec_call_launched(&s->calls[k]))
+            return true;
+    return false;
+}
+
+static bool alike(const struct hec_schedule_call *call, const struct hec_schedule_call *operation) {
+    return call->process == operation->process && call->kind == operation->kind && !hec_call_launched(call) &&
+           (call->kind != HEC_CALL_COPY || (call->what == operation->what && call->from == operation->from));
+}
+
+/* The first call of its kind, and for copies of its size, that launched nothing yet. */
+static void find_call(struct hec_schedule *s, size_t at) {
+    struct hec_schedule_call *operation = &s->calls[at], *found = NULL;
+    for (size_t k = at; k-- > 0 && at - k <= LOOK_BACK;) {
+        struct hec_schedule_call *c = &s->calls[k];
+        if (operation->start_ns - c->begin_ns > LOOK_BACK_NS)
+            break;
+        if (alike(c, operation))
+            found = c;
+    }
+    if (!found)
+        return;
+    operation->begin_ns = found->begin_ns;
+    operation->end_ns = found->end_ns;
+    operation->flags &= (uint8_t)~HEC_CALL_GUESSED;
+    found->kind = HEC_CALL_KINDS;
+}
+
+static bool taken(const struct hec_schedule *s, size_t i) {
+    return s->calls[i].kind == HEC_CALL_KINDS;
+}
+
+/* ---- medians ---- */
+
+struct sample {
+    int64_t *list;
+    size_t count;
+};
+
+static void note(struct sample *sample, int64_t value) {
+    if (sample->count < MEDIAN_OF)
+        sample->list[sample->count++] = value;
+}
+
+static int ascending(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* And begins the next one. */
+static int64_t median(struct sample *sample, int64_t otherwise) {
+    size_t count = sample->count;
+    sample->count = 0;
+    if (count == 0)
+        return otherwise;
+    qsort(sample->list, count, sizeof *sample->list, ascending);
+    return sample->list[count / 2];
+}
+
+/* ---- what follows what ---- */
+
+/* Operations of each stream in order of start; those of which no call is known get one then. */
+static int connect_streams(struct hec_schedule *s, struct sample *sample) {
+    struct hec_sorted *by = malloc((s->count + 1) * sizeof *by);
+    uint32_t *last = malloc((s->stream_count + 1) * sizeof *last);
+    size_t n = 0;
+    int err = by && last ? HEC_OK : HEC_ERR_NOMEM;
+    for (size_t i = 0; i < s->count && !err; i++)
+        if (hec_call_launched(&s->calls[i]))
+            by[n++] = (struct hec_sorted){s->calls[i].start_ns, (uint32_t)i};
+    if (!err)
+        err = hec_sort_keys(by, n);
+    for (size_t k = 0; k < s->stream_count && !err; k++)
+        last[k] = HEC_SCHEDULE_NONE;
+    for (size_t k = 0; k < n && !err; k++) {
+        struct hec_schedule_call *c = &s->calls[by[k].at];
+        c->behind = last[c->stream];
+        last[c->stream] = by[k].at;
+        /* a replay goes by the calls: what two threads launched at once may have run the other way round */
+        for (int back = 0; c->behind != HEC_SCHEDULE_NONE && c->behind > by[k].at; back++)
+            c->behind = back < SWAPPED_MAX ? s->calls[c->behind].behind : HEC_SCHEDULE_NONE;
+        if (!(c->flags & HEC_CALL_GUESSED) && c->behind != HEC_SCHEDULE_NONE &&
+            s->calls[c->behind].finish_ns <= c->begin_ns)
+            note(sample, c->start_ns - c->begin_ns);
+    }
+    s->launch_ns = median(sample, 8000);
+    for (size_t k = 0; k < n && !err; k++) {
+        const struct hec_schedule_call *c = &s->calls[by[k].at];
+        if (c->behind != HEC_SCHEDULE_NONE && c->begin_ns + s->launch_ns < s->calls[c->behind].finish_ns)
+            note(sample, c->start_ns - s->calls[c->behind].finish_ns);
+    }
+    s->gap_ns = median(sample, 1000);
+    free(by);
+    free(last);
+    return err;
+}
+
+static void place_guessed(struct hec_schedule *s) {
+    for (size_t i = 0; i < s->count; i++) {
+        struct hec_schedule_call *c = &s->calls[i];
+        if (!(c->flags & HEC_CALL_GUESSED))
+            continue;
+        c->begin_ns = c->end_ns = c->start_ns - s->launch_ns;
+        s->guessed++;
+    }
+}
+
+/* The calls of one process that have not returned. */
+struct running {
+    uint32_t call[RUNNING_MAX];
+    int count;
+    uint32_t last; /* to return */
+};
+
+static void return_one(const struct hec_schedule *s, struct running *r, int k) {
+    uint32_t at = r->call[k];
+    if (r->last == HEC_SCHEDULE_NONE || s->calls[at].end_ns >= s->calls[r->last].end_ns)
+        r->last = at;
+    r->call[k] = r->call[--r->count];
+}
+
+static void connect_calls(struct hec_schedule *s, struct running *running) {
+    for (int p = 0; p < s->process_count; p++)
+        running[p] = (struct running){.last = HEC_SCHEDULE_NONE};
+    for (size_t i = 0; i < s->count; i++) {
+        struct hec_schedule_call *c = &s->calls[i];
+        struct running *r = &running[c->process];
+        int first = 0;
+        if (c->flags & HEC_CALL_GRAPHED && i > 0 && s->calls[i - 1].process == c->process &&
+            s->calls[i - 1].begin_ns == c->begin_ns && hec_call_launched(&s->calls[i - 1])) {
+            c->after = (uint32_t)i - 1; /* another node of one launch */
+            continue;
+        }
+        for (int k = r->count; k-- > 0;)
+            if (s->calls[r->call[k]].end_ns <= c->begin_ns)
+                return_one(s, r, k);
+        for (int k = 1; k < r->count; k++)
+            first = s->calls[r->call[k]].end_ns < s->calls[r->call[first]].end_ns ? k : first;
+        if (r->count == RUNNING_MAX)
+            return_one(s, r, first);
+        c->after = r->last;
+        r->call[r->count++] = (uint32_t)i;
+    }
+}
+
+/* What may return later than by itself. */
+static bool may_wait(const struct hec_schedule_call *c) {
+    return c->kind == HEC_CALL_WAIT || (hec_call_launched(c) && c->finish_ns <= c->end_ns) ||
+           (c->kind != HEC_CALL_OTHER && c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS);
+}
+
+static int connect_waits(struct hec_schedule *s, struct sample *sample) {
+    struct hec_sorted *waits = malloc((s->count + 1) * sizeof *waits), *ended = malloc((s->count + 1) * sizeof *ended);
+    size_t wait_count = 0, ended_count = 0, next = 0;
+    int err = waits && ended ? HEC_OK : HEC_ERR_NOMEM;
+    for (size_t i = 0; i < s->count && !err; i++) {
+        const struct hec_schedule_call *c = &s->calls[i];
+        if (hec_call_launched(c))
+            ended[ended_count++] = (struct hec_sorted){c->finish_ns, (uint32_t)i};
+        if (may_wait(c))
+            waits[wait_count++] = (struct hec_sorted){c->end_ns, (uint32_t)i};
+    }
+    if (!err && !(err = hec_sort_keys(waits, wait_count)))
+        err = hec_sort_keys(ended, ended_count);
+    for (size_t k = 0; k < wait_count && !err; k++) {
+        struct hec_schedule_call *c = &s->calls[waits[k].at];
+        while (next < ended_count && ended[next].key <= c->end_ns)
+            next++;
+        for (size_t back = 1; back <= FINISHED_BACK && back <= next; back++) {
+            const struct hec_schedule_call *o = &s->calls[ended[next - back].at];
+            if (o->process != c->process || ended[next - back].at > waits[k].at)
+                continue;
+            c->awaits = ended[next - back].at;
+            if (o->finish_ns > c->begin_ns)
+                c->flags |= HEC_CALL_WAITED;
+            break;
+        }
+        if (c->flags & HEC_CALL_WAITED)
+            note(sample, c->end_ns - s->calls[c->awaits].finish_ns);
+    }
+    s->wake_ns = median(sample, 5000);
+    free(waits);
+    free(ended);
+    return err;
+}
+
+/* ---- what the program did in between ---- */
+
+static int64_t overlap(int64_t a0, int64_t a1, int64_t b0, int64_t b1) {
+    int64_t from = a0 > b0 ? a0 : b0, to = a1 < b1 ? a1 : b1;
+    return to > from ? to - from : 0;
+}
+
+static uint32_t capped(int64_t ns) {
+    return ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+}
+
+/* Phases of one process and kind do not overlap each other as a rule; where they do, the gap is the bound. */
+static void label(struct hec_schedule *s, const struct hec_schedule_phase *phases, size_t count) {
+    size_t first = 0;
+    for (size_t i = 0; i < s->count && first < count; i++) {
+        struct hec_schedule_call *c = &s->calls[i];
+        int64_t from_ns = c->after == HEC_SCHEDULE_NONE ? c->begin_ns : s->calls[c->after].end_ns, in[2] = {0, 0};
+        while (first < count && phases[first].end_ns < from_ns)
+            first++;
+        for (size_t k = first; k < count && k < first + 16 && phases[k].start_ns < c->begin_ns; k++)
+            if (phases[k].process == c->process)
+                in[phases[k].data] += overlap(from_ns, c->begin_ns, phases[k].start_ns, phases[k].end_ns);
+        int64_t gap_ns = c->begin_ns - from_ns, data_ns = in[1] < gap_ns ? in[1] : gap_ns;
+        c->data_ns = capped(data_ns);
+        c->checkpoint_ns = capped(in[0] < gap_ns - data_ns ? in[0] : gap_ns - data_ns);
+    }
+}
+
+int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phases, size_t phase_count) {
+    struct sample sample = {.list = malloc(MEDIAN_OF * sizeof *sample.list)};
+    struct running *running = malloc(((size_t)s->process_count + 1) * sizeof *running);
+    int err = sample.list && running ? order(s) : HEC_ERR_NOMEM;
+    if (!err) {
+        drop(s, twice);
+        for (size_t i = 0; i < s->count; i++)
+            if (s->calls[i].flags & HEC_CALL_GUESSED)
+                find_call(s, i);
+        drop(s, taken);
+        err = connect_streams(s, &sample);
+    }
+    if (!err) {
+        place_guessed(s);
+        err = order(s);
+    }
+    if (!err && !(err = connect_streams(s, &sample))) { /* indices are others now */
+        connect_calls(s, running);
+        for (size_t i = 0; i < s->count; i++)
+            if (launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_CALL_LONG_NS)
+                note(&sample, s->calls[i].end_ns - s->calls[i].begin_ns);
+        s->call_ns = median(&sample, 5000);
+        err = connect_waits(s, &sample);
+    }
+    if (!err)
+        label(s, phases, phase_count);
+    free(sample.list);
+    free(running);
+    return err;
+}

@@ -1,0 +1,24 @@
+/* Inside diagnose/replay: a schedule in the making. */
+#ifndef HEC_DIAGNOSE_REPLAY_PARTS_H
+#define HEC_DIAGNOSE_REPLAY_PARTS_H
+
+#include "diagnose/replay/schedule.h"
+
+#define HEC_CALL_LONG_NS 50000 /* a launch takes 2 to 10 us; one of so much waited for room in the queue */
+
+/* A phase of a process that is told apart in the time between calls. */
+struct hec_schedule_phase {
+    int64_t start_ns, end_ns;
+    uint8_t process;
+    bool data; /* else checkpoint */
+};
+
+static inline bool hec_call_launched(const struct hec_schedule_call *call) {
+    return call->start_ns != HEC_TIME_UNKNOWN;
+}
+
+/* Finds the calls of operations that have none, drops calls that are there twice, orders and connects all. 0 or
+ * HEC_ERR_NOMEM. */
+int hec_schedule_connect(struct hec_schedule *schedule, struct hec_schedule_phase *phases, size_t phase_count);
+
+#endif

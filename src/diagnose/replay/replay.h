@@ -1,0 +1,49 @@
+/* Replays a schedule, as it was recorded or with edits: when each call would begin and return, and when each operation would run.
+ * One pass over the calls, in their recorded order; deterministic.
+ *
+ * What was recorded where the state is the same (how long the program computed between two calls, how long an operation took to
+ * start on a device that waits, how long after another on one that does not) is kept; where an edit makes the state another
+ * one, the schedule's medians stand for it. So an unchanged replay differs from the recording by what the schedule
+ * does not explain, and that is what `error` says. */
+#ifndef HEC_DIAGNOSE_REPLAY_REPLAY_H
+#define HEC_DIAGNOSE_REPLAY_REPLAY_H
+
+#include "diagnose/replay/schedule.h"
+
+/* A replay whose unchanged one is off by more is not used. */
+#define HEC_REPLAY_TRUST 0.02
+
+/* What an edit makes of a call and of what it launched. */
+struct hec_replay_change {
+    double code;       /* factor on the program's own time before the call, but for the two below */
+    double data;       /* on that in the phase "data" */
+    double checkpoint; /* on that in the phase "checkpoint" */
+    double call;       /* on the call's own time */
+    double operation;  /* on that of the operation */
+    bool waits;        /* false: it returns at once */
+    bool beside;       /* the operation runs beside the others of its stream, and nobody waits for it */
+    bool graphed;      /* it is a node of a graph: it starts right behind the one before it on its stream */
+};
+
+struct hec_replay_edit {
+    void (*apply)(const struct hec_schedule *schedule, const struct hec_schedule_call *call, double value,
+                  struct hec_replay_change *change);
+    double value; /* of the edit: edits.def */
+};
+
+struct hec_replay {
+    double recorded_s, seconds; /* from the begin of the first call to the last return or end of an operation */
+    double busy_s[HEC_DEVICE_MAX], recorded_busy_s[HEC_DEVICE_MAX]; /* of each device: the union of its operations */
+    double waited_s;                                                /* of the host, for devices */
+};
+
+/* Times of every call in a replay, for who shows it: count each; NULL: not wanted. */
+struct hec_replay_times {
+    int64_t *begin_ns, *end_ns, *start_ns, *finish_ns;
+};
+
+/* edits: applied one after the other. 0 or HEC_ERR_NOMEM. */
+int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
+                   const struct hec_replay_times *times, struct hec_replay *out);
+
+#endif

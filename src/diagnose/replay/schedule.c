@@ -1,0 +1,254 @@
+#include "diagnose/replay/schedule.h"
+
+#include "diagnose/replay/parts.h"
+#include "diagnose/steady.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KINDS                                                                                                          \
+    (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API) |                  \
+     HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE))
+#define PHASES_MAX (1u << 20)
+
+struct hec_schedule_builder {
+    const struct hec_pass *pass;
+    struct hec_schedule out;
+    size_t most, capacity;
+    struct hec_schedule_phase *phases;
+    size_t phase_count, phase_capacity;
+    uint32_t *stream_of; /* by track: stream + 1 */
+    uint8_t *process_of; /* by track: process */
+};
+
+/* ---- the stretch ---- */
+
+static void intersect(struct hec_schedule *out, int64_t from_ns, int64_t to_ns, int64_t start_ns, int64_t end_ns) {
+    start_ns = start_ns > from_ns ? start_ns : from_ns;
+    end_ns = end_ns < to_ns ? end_ns : to_ns;
+    if (end_ns - start_ns > out->to_ns - out->from_ns) {
+        out->from_ns = start_ns;
+        out->to_ns = end_ns;
+    }
+}
+
+/* From the end of a step to that of another. */
+static void snap(struct hec_schedule *out, const struct hec_step_list *steps) {
+    int64_t from_ns = 0, to_ns = 0, count = -1;
+    for (size_t i = 0; i < steps->count; i++) {
+        int64_t end_ns = steps->list[i].end_ns;
+        if (end_ns < out->from_ns || end_ns > out->to_ns)
+            continue;
+        if (count++ < 0)
+            from_ns = end_ns;
+        to_ns = end_ns;
+    }
+    if (count <= 0)
+        return;
+    out->from_ns = from_ns;
+    out->to_ns = to_ns;
+    out->steps = count;
+}
+
+/* The longest part of the steady steps that was traced. */
+static void choose(struct hec_schedule_builder *b) {
+    const struct hec_pass *pass = b->pass;
+    const struct hec_step_list *steps = hec_step_survey_best(&pass->survey, &pass->tables);
+    struct hec_steady steady = hec_steady_of(steps);
+    int64_t from_ns = steady.known ? steady.from_ns : 0, to_ns = steady.known ? steady.to_ns : INT64_MAX / 2;
+    for (size_t i = 0; i < pass->windows.count; i++) {
+        const struct hec_window *w = &pass->windows.list[i];
+        if (!steady.known || w->pid == steps->pid)
+            intersect(&b->out, from_ns, to_ns, w->start_ns, w->end_ns);
+    }
+    if (pass->windows.count == 0)
+        intersect(&b->out, from_ns, to_ns, from_ns, to_ns);
+    if (steady.known)
+        snap(&b->out, steps);
+}
+
+/* ---- taking ---- */
+
+static int grow(void **list, size_t count, size_t *capacity, size_t size) {
+    if (count < *capacity)
+        return HEC_OK;
+    size_t room = *capacity ? 2 * *capacity : 4096;
+    void *larger = realloc(*list, room * size);
+    if (!larger)
+        return HEC_ERR_NOMEM;
+    *list = larger;
+    *capacity = room;
+    return HEC_OK;
+}
+
+/* -1: no room for another. */
+static int process_of(struct hec_schedule_builder *b, const struct hec_track *track) {
+    if (b->process_of[track->id])
+        return b->process_of[track->id] - 1;
+    struct hec_schedule *out = &b->out;
+    int p = 0;
+    while (p < out->process_count && out->pid[p] != track->pid)
+        p++;
+    if (p == UINT8_MAX)
+        return -1;
+    if (p == out->process_count)
+        out->pid[out->process_count++] = track->pid;
+    b->process_of[track->id] = (uint8_t)(p + 1);
+    return p;
+}
+
+static int stream_of(struct hec_schedule_builder *b, const struct hec_track *track, uint16_t *stream) {
+    struct hec_schedule *out = &b->out;
+    if (!b->stream_of[track->id]) {
+        struct hec_schedule_stream *larger = realloc(out->streams, (out->stream_count + 1) * sizeof *larger);
+        if (!larger)
+            return HEC_ERR_NOMEM;
+        out->streams = larger;
+        out->streams[out->stream_count++] = (struct hec_schedule_stream){track->pid, track->device, track->id};
+        b->stream_of[track->id] = (uint32_t)out->stream_count;
+    }
+    *stream = (uint16_t)(b->stream_of[track->id] - 1);
+    return HEC_OK;
+}
+
+static uint32_t kib(double bytes) {
+    return bytes > 0 && bytes < 4e12 ? (uint32_t)((bytes + 1023) / 1024) : 0;
+}
+
+static uint8_t kind_of(const struct hec_activity *a) {
+    static const uint8_t device[HEC_ACTIVITY_KIND_COUNT] = {
+        [HEC_ACTIVITY_KERNEL] = HEC_CALL_KERNEL, [HEC_ACTIVITY_GRAPH] = HEC_CALL_KERNEL,
+        [HEC_ACTIVITY_COPY] = HEC_CALL_COPY,     [HEC_ACTIVITY_MEMSET] = HEC_CALL_MEMSET,
+        [HEC_ACTIVITY_SYNC] = HEC_CALL_WAIT,
+    };
+    static const uint8_t api[HEC_API_CLASS_COUNT] = {
+        [HEC_API_LAUNCH] = HEC_CALL_KERNEL, [HEC_API_GRAPH] = HEC_CALL_KERNEL, [HEC_API_COPY] = HEC_CALL_COPY,
+        [HEC_API_MEMSET] = HEC_CALL_MEMSET, [HEC_API_SYNC] = HEC_CALL_WAIT,    [HEC_API_ALLOC] = HEC_CALL_ALLOC,
+        [HEC_API_FREE] = HEC_CALL_ALLOC,    [HEC_API_MODULE] = HEC_CALL_OTHER, [HEC_API_OTHER] = HEC_CALL_OTHER,
+    };
+    if (a->kind == HEC_ACTIVITY_API)
+        return a->detail < HEC_API_CLASS_COUNT ? api[a->detail] : HEC_CALL_OTHER;
+    return device[a->kind];
+}
+
+static int add_call(struct hec_schedule_builder *b, const struct hec_activity *a, const struct hec_track *track) {
+    struct hec_schedule *out = &b->out;
+    bool device = HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind), known = device && a->launch_ns != HEC_TIME_UNKNOWN;
+    struct hec_schedule_call call = {
+        .begin_ns = known ? a->launch_ns : a->start_ns,
+        .end_ns = known    ? a->launch_end_ns > a->launch_ns ? a->launch_end_ns : a->launch_ns
+                  : device ? a->start_ns
+                           : a->end_ns,
+        .start_ns = device ? a->start_ns : HEC_TIME_UNKNOWN,
+        .finish_ns = device ? a->end_ns : HEC_TIME_UNKNOWN,
+        .after = HEC_SCHEDULE_NONE,
+        .behind = HEC_SCHEDULE_NONE,
+        .awaits = HEC_SCHEDULE_NONE,
+        .what = a->kind == HEC_ACTIVITY_KERNEL ? a->name : kib(a->amount),
+        .kind = kind_of(a),
+        .flags = (uint8_t)((device && !known ? HEC_CALL_GUESSED : 0) |
+                           (a->flags & HEC_ACTIVITY_IN_GRAPH ? HEC_CALL_GRAPHED : 0)),
+        .from = a->from,
+        .to = a->to,
+        .kernel_class = a->kind == HEC_ACTIVITY_KERNEL ? (uint8_t)hec_timeline_kernel_class(&b->pass->tables, a->name)
+                                                       : HEC_KERNEL_CLASS_OTHER,
+    };
+    if (call.begin_ns < out->from_ns || call.begin_ns >= out->to_ns)
+        return HEC_OK;
+    int process = process_of(b, track);
+    if (process < 0)
+        return HEC_OK;
+    call.process = (uint8_t)process;
+    if (out->count == b->most) {
+        out->cut = true;
+        out->to_ns = call.begin_ns;
+        return HEC_OK;
+    }
+    int err = device ? stream_of(b, track, &call.stream) : HEC_OK;
+    if (!err)
+        err = grow((void **)&out->calls, out->count, &b->capacity, sizeof call);
+    if (!err)
+        out->calls[out->count++] = call;
+    return err;
+}
+
+static int add_phase(struct hec_schedule_builder *b, const struct hec_activity *a, const struct hec_track *track) {
+    const char *name = hec_timeline_name(&b->pass->tables, a->name);
+    bool data = strcmp(name, "data") == 0;
+    if ((!data && strcmp(name, "checkpoint") != 0) || a->end_ns <= b->out.from_ns || a->start_ns >= b->out.to_ns ||
+        b->phase_count == PHASES_MAX)
+        return HEC_OK;
+    int process = process_of(b, track);
+    int err = grow((void **)&b->phases, b->phase_count, &b->phase_capacity, sizeof *b->phases);
+    if (process >= 0 && !err)
+        b->phases[b->phase_count++] = (struct hec_schedule_phase){a->start_ns, a->end_ns, (uint8_t)process, data};
+    return err;
+}
+
+static int take(void *to, const struct hec_activity *activities, size_t count) {
+    struct hec_schedule_builder *b = to;
+    int err = HEC_OK;
+    for (size_t i = 0; i < count && !err; i++) {
+        const struct hec_activity *a = &activities[i];
+        const struct hec_track *track = hec_timeline_track(&b->pass->tables, a->track);
+        if (!(KINDS & HEC_ACTIVITY_BIT(a->kind)) || !track || !hec_timeline_plausible(a) ||
+            (a->kind == HEC_ACTIVITY_SYNC && a->detail == HEC_SYNC_STREAM_WAIT))
+            continue;
+        err = a->kind == HEC_ACTIVITY_PHASE ? add_phase(b, a, track) : add_call(b, a, track);
+    }
+    return err;
+}
+
+int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_schedule_builder **out,
+                       struct hec_pass_consumer *consumer) {
+    struct hec_schedule_builder *b = calloc(1, sizeof *b);
+    *out = b;
+    *consumer = (struct hec_pass_consumer){0};
+    if (!b)
+        return HEC_ERR_NOMEM;
+    b->pass = pass;
+    b->most = most < HEC_SCHEDULE_CALLS_MAX ? most : HEC_SCHEDULE_CALLS_MAX;
+    b->stream_of = calloc(pass->tables.track_count + 1, sizeof *b->stream_of);
+    b->process_of = calloc(pass->tables.track_count + 1, sizeof *b->process_of);
+    if (!b->stream_of || !b->process_of) {
+        hec_schedule_abandon(b);
+        *out = NULL;
+        return HEC_ERR_NOMEM;
+    }
+    choose(b);
+    if (b->out.to_ns > b->out.from_ns)
+        *consumer = (struct hec_pass_consumer){b, KINDS, take, .apart = true};
+    return HEC_OK;
+}
+
+int hec_schedule_end(struct hec_schedule_builder *b, struct hec_schedule *out) {
+    const struct hec_step_list *steps = hec_step_survey_best(&b->pass->survey, &b->pass->tables);
+    if (b->out.cut && b->out.steps > 0)
+        snap(&b->out, steps);
+    int err = hec_schedule_connect(&b->out, b->phases, b->phase_count);
+    if (!err && b->out.stream_count == 0)
+        err = HEC_ERR_NOTFOUND;
+    *out = (struct hec_schedule){0};
+    if (!err) {
+        *out = b->out;
+        b->out = (struct hec_schedule){0};
+    }
+    hec_schedule_abandon(b);
+    return err;
+}
+
+void hec_schedule_abandon(struct hec_schedule_builder *b) {
+    if (!b)
+        return;
+    hec_schedule_free(&b->out);
+    free(b->phases);
+    free(b->stream_of);
+    free(b->process_of);
+    free(b);
+}
+
+void hec_schedule_free(struct hec_schedule *schedule) {
+    free(schedule->calls);
+    free(schedule->streams);
+    *schedule = (struct hec_schedule){0};
+}

@@ -1,0 +1,83 @@
+/* The schedule of a stretch of a run: every call that host threads made of the driver, what it launched, and what it waited
+ * for; made from a trace in which the device was seen (docs/replay.md). Plain data, in the order of the calls' begin.
+ *
+ * What depends on what is read from the recording:
+ *   a call        begins so long after the last call of its process that had returned (of any thread: where threads take turns,
+ *                 as PyTorch's main thread and its backward thread do, one goes on after the other)
+ *   an operation  of a device begins after the one before it on its stream, and after its call
+ *   a wait        (a synchronisation, a copy that blocks, a launch into a full queue, a free) returns after the last operation that
+ *                 had ended when it did
+ * Memory: 64 bytes a call. */
+#ifndef HEC_DIAGNOSE_REPLAY_SCHEDULE_H
+#define HEC_DIAGNOSE_REPLAY_SCHEDULE_H
+
+#include "diagnose/pass.h"
+
+#define HEC_SCHEDULE_CALLS_MAX (10u << 20)
+#define HEC_SCHEDULE_NONE UINT32_MAX
+
+enum hec_call_kind {
+    HEC_CALL_KERNEL, /* launches one; a graph is one too where its nodes were not recorded */
+    HEC_CALL_COPY,
+    HEC_CALL_MEMSET,
+    HEC_CALL_WAIT, /* launches nothing, from here on */
+    HEC_CALL_ALLOC, /* or freed */
+    HEC_CALL_OTHER,
+    HEC_CALL_KINDS
+};
+
+#define HEC_CALL_WAITED 1u /* its return waited for `awaits`: that ended while it lasted */
+#define HEC_CALL_GUESSED                                                                                               \
+    2u /* nobody recorded the call: it is put so long before what it launched as calls usually are */
+#define HEC_CALL_GRAPHED 4u /* a node of a graph */
+
+struct hec_schedule_call {
+    int64_t begin_ns, end_ns;    /* of the call */
+    int64_t start_ns, finish_ns; /* of what it launched; HEC_TIME_UNKNOWN: nothing */
+    uint32_t after;              /* the call whose end it follows; HEC_SCHEDULE_NONE: none, it is one of the first */
+    uint32_t behind;             /* the call whose operation is before its own on the stream; NONE */
+    uint32_t awaits;             /* the call whose operation its return comes after; NONE */
+    uint32_t what;               /* KERNEL: id of the kernel; COPY: KiB, rounded up */
+    uint32_t data_ns;            /* of the time between `after` and it: in the phase "data" */
+    uint32_t checkpoint_ns;      /* in the phase "checkpoint", and in no "data" */
+    uint16_t stream;             /* of the schedule: 0 to stream_count - 1 */
+    uint8_t process;             /* of the schedule */
+    uint8_t kind, flags;
+    uint8_t from, to;     /* COPY: enum hec_memory_kind */
+    uint8_t kernel_class; /* KERNEL: enum hec_kernel_class */
+};
+_Static_assert(sizeof(struct hec_schedule_call) == 64, "kept in arrays of millions");
+
+struct hec_schedule_stream {
+    int32_t pid, device;
+    uint32_t track;
+};
+
+struct hec_schedule {
+    struct hec_schedule_call *calls; /* malloc'ed, as the others */
+    size_t count;
+    struct hec_schedule_stream *streams;
+    size_t stream_count;
+    int32_t pid[256]; /* of processes; those after the 256th are left out */
+    int process_count;
+    int64_t from_ns, to_ns; /* the stretch: calls that begin in it */
+    int64_t steps;     /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
+    int64_t launch_ns; /* from the begin of a call to the start of what it launched, on a device that waits: median */
+    int64_t gap_ns;    /* between operations of a stream that is never empty: median */
+    int64_t wake_ns;   /* from the end of an operation to the return of who waits for it: median */
+    int64_t call_ns;   /* a launch: median */
+    int64_t guessed;   /* operations whose call is not known */
+    bool cut;          /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
+};
+
+struct hec_schedule_builder;
+
+/* A consumer of the pass. most: calls; the stretch is the steady part of the steps to go by, as far as it was traced. */
+int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_schedule_builder **out,
+                       struct hec_pass_consumer *consumer);
+/* 0; HEC_ERR_NOTFOUND: the device was not seen in the steady part, and *out is empty; HEC_ERR_NOMEM. Frees the builder. */
+int hec_schedule_end(struct hec_schedule_builder *builder, struct hec_schedule *out);
+void hec_schedule_abandon(struct hec_schedule_builder *builder); /* NULL is fine */
+void hec_schedule_free(struct hec_schedule *schedule);
+
+#endif

@@ -1,0 +1,44 @@
+/* What a run would take with edits of its schedule: the replay, checked against the recording, in seconds and joules. */
+#ifndef HEC_DIAGNOSE_REPLAY_WHATIF_H
+#define HEC_DIAGNOSE_REPLAY_WHATIF_H
+
+#include "diagnose/replay/edit.h"
+#include "diagnose/summary.h"
+
+#define HEC_WHATIF_EDITS_MAX 16
+
+/* A question: edits that hold together; count 0: the schedule as it was recorded. */
+struct hec_whatif_question {
+    struct hec_whatif_edit {
+        enum hec_edit edit;
+        double value; /* NAN: the edit's own */
+    } edits[HEC_WHATIF_EDITS_MAX];
+    int count;
+};
+
+struct hec_whatif_answer {
+    struct hec_replay replay;
+    double seconds; /* share of the stretch's time that is saved, against the unchanged replay; may be < 0 */
+    double joules;  /* the same of its joules, by the watts of what then runs; NAN unknown */
+};
+
+struct hec_whatif {
+    int64_t calls, guessed;
+    int64_t steps;      /* of the stretch; 0: none are known */
+    double from_s, to_s; /* the stretch, since the start of the run */
+    bool cut;           /* the replay is of its beginning */
+    double error;       /* of the unchanged replay: its time by the recorded, less 1 */
+    bool trusted;       /* |error| <= HEC_REPLAY_TRUST */
+    struct hec_whatif_answer unchanged;
+    struct hec_whatif_answer *answers; /* one a question; malloc'ed */
+    size_t count;
+};
+
+/* summary: of the same input, for the watts. 0; HEC_ERR_NOTFOUND with a sentence: no part of the run can be replayed;
+ * HEC_ERR_NOMEM, or what the input returned. */
+int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summary *summary,
+                   const struct hec_whatif_question *questions, size_t count, struct hec_whatif *out,
+                   struct hec_why *why);
+void hec_whatif_free(struct hec_whatif *whatif);
+
+#endif

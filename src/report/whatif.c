@@ -1,0 +1,140 @@
+#include "report/whatif.h"
+
+#include "report/format.h"
+#include "report/json_print.h"
+#include "report/page.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define CHANGES_NOTHING 0.001
+
+/* "waits + data=0.5". */
+static const char *name_of(const struct hec_whatif_question *question, char text[256]) {
+    int length = 0;
+    for (int i = 0; i < question->count && length < 200; i++) {
+        const struct hec_whatif_edit *e = &question->edits[i];
+        length += snprintf(text + length, 256 - (size_t)length, "%s%s", i ? " + " : "", hec_edit_info(e->edit)->name);
+        if (isfinite(e->value))
+            length += snprintf(text + length, 256 - (size_t)length, "=%g", e->value);
+    }
+    return text;
+}
+
+static double step_s(const struct hec_whatif *w, const struct hec_replay *r) {
+    return w->steps > 0 ? r->seconds / (double)w->steps : r->seconds;
+}
+
+static const char *percent(double share, char text[16]) {
+    if (isfinite(share))
+        snprintf(text, 16, "%.1f %%", 100 * share);
+    else
+        snprintf(text, 16, "-");
+    return text;
+}
+
+static void put_head(const struct hec_whatif *w, struct hec_page *page) {
+    char a[HEC_FORMAT_SIZE], b[HEC_FORMAT_SIZE];
+    if (w->steps > 0)
+        hec_page_row(page, 0, "Replay", HEC_TONE_PLAIN, "%lld steps of %s, %lld calls, from %.1f to %.1f s of the run%s",
+                     (long long)w->steps, hec_format_seconds(a, step_s(w, &w->unchanged.replay)), (long long)w->calls,
+                     w->from_s, w->to_s, w->cut ? " (its beginning: the trace has more calls than are replayed)" : "");
+    else
+        hec_page_row(page, 0, "Replay", HEC_TONE_PLAIN, "%s without known steps, %lld calls%s",
+                     hec_format_seconds(a, w->unchanged.replay.seconds), (long long)w->calls,
+                     w->cut ? " (the beginning of the trace)" : "");
+    hec_page_row(page, 2, "unchanged", w->trusted ? HEC_TONE_PLAIN : HEC_TONE_BAD,
+                 "%+.2f %% against the recorded %s%s", 100 * w->error,
+                 hec_format_seconds(b, w->unchanged.replay.recorded_s),
+                 w->trusted ? ""
+                            : ": the schedule does not explain this program, and nothing below is to be relied on");
+    if (w->guessed > 0)
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "the calls of %lld operations were not recorded: their time is a guess",
+                     (long long)w->guessed);
+}
+
+int hec_whatif_terminal(const struct hec_whatif *w, const struct hec_whatif_question *questions, bool all,
+                        const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    char name[256], time[HEC_FORMAT_SIZE], seconds[16], joules[16];
+    hec_page_init(&page, style, out);
+    put_head(w, &page);
+    hec_page_blank(&page);
+    hec_page_line(&page, 0, "What if", HEC_TONE_BOLD, "%10s %8s %8s  %s", w->steps > 0 ? "a step" : "all", "time",
+                  "joules", "edits");
+    for (size_t i = 0; i < w->count; i++) {
+        const struct hec_whatif_answer *a = &w->answers[i];
+        if (!all && fabs(a->seconds) < CHANGES_NOTHING)
+            continue;
+        hec_page_line(&page, 2, "", HEC_TONE_PLAIN, "%10s %8s %8s  %s",
+                      hec_format_seconds(time, step_s(w, &a->replay)), percent(-a->seconds, seconds),
+                      percent(-a->joules, joules), name_of(&questions[i], name));
+    }
+    hec_page_row(&page, 2, "", HEC_TONE_DIM,
+                 "predictions: the recorded schedule with the edits, joules by the watts that the ledger gives; hec ab "
+                 "and hec try prove");
+    return hec_buf_error(out);
+}
+
+int hec_whatif_list(const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    hec_page_init(&page, style, out);
+    for (int i = 0; i < HEC_EDIT_COUNT; i++) {
+        const struct hec_edit_info *info = hec_edit_info((enum hec_edit)i);
+        if (isfinite(info->value))
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, default %g)", info->asks,
+                         hec_cause_name(info->cause), info->number, info->value);
+        else
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, to be given)", info->asks,
+                         hec_cause_name(info->cause), info->number);
+    }
+    return hec_buf_error(out);
+}
+
+/* ---- JSON ---- */
+
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *replay_of(const struct hec_whatif *w, const struct hec_replay *r) {
+    json_t *object = json_object();
+    json_object_set_new(object, "seconds", number(r->seconds));
+    json_object_set_new(object, "step_seconds", w->steps > 0 ? number(step_s(w, r)) : json_null());
+    json_object_set_new(object, "host_waited_seconds", number(r->waited_s));
+    return object;
+}
+
+static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_question *question,
+                         const struct hec_whatif_answer *a) {
+    json_t *object = replay_of(w, &a->replay), *edits = json_array();
+    for (int i = 0; i < question->count; i++) {
+        const struct hec_whatif_edit *e = &question->edits[i];
+        const struct hec_edit_info *info = hec_edit_info(e->edit);
+        json_array_append_new(edits, json_pack("{s:s, s:f}", "name", info->name, "value",
+                                               isfinite(e->value) ? e->value : info->value));
+    }
+    json_object_set_new(object, "edits", edits);
+    json_object_set_new(object, "saves_seconds", number(a->seconds));
+    json_object_set_new(object, "saves_joules", number(a->joules));
+    return object;
+}
+
+int hec_whatif_json(const struct hec_whatif *w, const struct hec_whatif_question *questions, struct hec_buf *out) {
+    json_t *root = json_object(), *answers = json_array();
+    json_object_set_new(root, "schema", json_string(HEC_WHATIF_SCHEMA));
+    json_object_set_new(root, "calls", json_integer(w->calls));
+    json_object_set_new(root, "calls_guessed", json_integer(w->guessed));
+    json_object_set_new(root, "steps", w->steps > 0 ? json_integer(w->steps) : json_null());
+    json_object_set_new(root, "from_seconds", number(w->from_s));
+    json_object_set_new(root, "to_seconds", number(w->to_s));
+    json_object_set_new(root, "cut", json_boolean(w->cut));
+    json_object_set_new(root, "recorded_seconds", number(w->unchanged.replay.recorded_s));
+    json_object_set_new(root, "unchanged", replay_of(w, &w->unchanged.replay));
+    json_object_set_new(root, "error", number(w->error));
+    json_object_set_new(root, "trusted", json_boolean(w->trusted));
+    for (size_t i = 0; i < w->count; i++)
+        json_array_append_new(answers, answer_of(w, &questions[i], &w->answers[i]));
+    json_object_set_new(root, "answers", answers);
+    return hec_json_print(root, out);
+}

@@ -1,0 +1,287 @@
+/* The replay: programs as rows, played on a small machine of host threads and one device, as they are and with the change that an
+ * edit stands for. The machine is not the replay: it computes what happens from what the program does, where the replay has
+ * only what was recorded of it; but both know a queue and a wait, so how well it foretells real programs is
+ * for real ones to say (docs/replay.md). */
+#include "diagnose/replay/whatif.h"
+#include "fake_timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
+#define STEPS 30
+#define START (1000 * MS)
+
+/* A step: data, a copy to the device, kernels that two threads launch in turns or one does, each followed by what a layer does. */
+struct program {
+    const char *what;
+    int kernels, threads;
+    int64_t code, launch, kernel; /* ns of the host between launches, of a launch, of a kernel */
+    int64_t data, checkpoint;     /* ns a step */
+    int wait_every;               /* kernels; 0: never but at the end of a step where last_wait */
+    bool last_wait;
+    int64_t copy;     /* ns on the device a step; 0: none */
+    bool pageable;    /* then the call returns when it is done */
+    int alloc_every;  /* kernels: a call of 100 us that waits for the device */
+    int64_t own_code; /* ns a step, of the program's own code in one piece */
+};
+
+struct machine {
+    struct fake_timeline *t; /* NULL: only the time counts */
+    uint32_t process, thread[2], stream, kernel, data, checkpoint;
+    uint64_t random;
+    int64_t now, tail; /* of the host; of the stream */
+};
+
+/* +-20 %, the same sequence for the same program. */
+static int64_t jitter(struct machine *m, int64_t ns) {
+    m->random = m->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return ns * (int64_t)(800 + (m->random >> 33) % 401) / 1000;
+}
+
+static void spend(struct machine *m, int64_t ns, uint32_t phase, int64_t drawn) {
+    if (ns > 0 && phase && m->t)
+        fake_tl_add(m->t, HEC_ACTIVITY_PHASE, m->thread[0], m->now, m->now + drawn)->name = phase;
+    m->now += ns > 0 ? drawn : 0;
+}
+
+static void operate(struct machine *m, enum hec_activity_kind kind, int thread, int64_t call_ns, int64_t ns,
+                    bool blocks, bool pageable) {
+    int64_t begin = m->now, start = begin + 8 * US > m->tail + US ? begin + 8 * US : m->tail + US;
+    m->tail = start + ns;
+    m->now = blocks ? m->tail + 5 * US : begin + call_ns;
+    if (!m->t)
+        return;
+    struct hec_activity *a = fake_tl_add(m->t, kind, m->stream, start, m->tail);
+    a->launch_ns = begin;
+    a->launch_end_ns = m->now;
+    a->launch_track = m->thread[thread];
+    a->name = kind == HEC_ACTIVITY_KERNEL ? m->kernel : 0;
+    if (kind == HEC_ACTIVITY_COPY) {
+        a->amount = (double)ns * 10; /* 10 GB/s */
+        a->from = pageable ? HEC_MEMORY_PAGEABLE : HEC_MEMORY_PINNED;
+        a->to = HEC_MEMORY_DEVICE;
+        struct hec_activity *call = fake_tl_add(m->t, HEC_ACTIVITY_API, m->thread[thread], begin, m->now);
+        call->detail = HEC_API_COPY;
+        call->amount = (double)ns * 10;
+        call->from = pageable ? HEC_MEMORY_PAGEABLE : HEC_MEMORY_PINNED;
+        call->to = HEC_MEMORY_DEVICE;
+    }
+}
+
+static void wait_for(struct machine *m, enum hec_activity_kind kind, int thread, int64_t own_ns) {
+    int64_t begin = m->now;
+    m->now = begin + own_ns > m->tail + 5 * US ? begin + own_ns : m->tail + 5 * US;
+    if (m->t)
+        fake_tl_add(m->t, kind, m->thread[thread], begin, m->now)->detail =
+            kind == HEC_ACTIVITY_SYNC ? (uint8_t)HEC_SYNC_STREAM : (uint8_t)HEC_API_ALLOC;
+}
+
+/* Seconds from the end of the fourth step to that of the last, of host and device. */
+static double play(const struct program *p, struct fake_timeline *t) {
+    struct machine m = {.t = t, .random = 7, .now = START};
+    int64_t from = 0, ended = START, last = START;
+    if (t) {
+        fake_tl_init(t);
+        m.process = fake_tl_track(t, HEC_TRACK_PROCESS, 5, -1, 0);
+        m.thread[0] = fake_tl_track(t, HEC_TRACK_THREAD, 5, -1, 5);
+        m.thread[1] = fake_tl_track(t, HEC_TRACK_THREAD, 5, -1, 6);
+        m.stream = fake_tl_track(t, HEC_TRACK_STREAM, 5, 0, 7);
+        m.kernel = fake_tl_kernel(t, "sgemm", 128);
+        m.data = fake_tl_name(t, "data");
+        m.checkpoint = fake_tl_name(t, "checkpoint");
+    }
+    for (int step = 0; step < STEPS; step++) {
+        spend(&m, p->data, m.data, jitter(&m, p->data));
+        spend(&m, p->own_code, 0, jitter(&m, p->own_code));
+        int64_t copy = jitter(&m, p->copy ? p->copy : 1);
+        if (p->copy)
+            operate(&m, HEC_ACTIVITY_COPY, 0, 5 * US, copy, p->pageable, p->pageable);
+        for (int k = 0; k < p->kernels; k++) {
+            int thread = p->threads == 2 && k >= p->kernels / 2;
+            int64_t code = jitter(&m, p->code), launch = jitter(&m, p->launch), kernel = jitter(&m, p->kernel);
+            m.now += code;
+            operate(&m, HEC_ACTIVITY_KERNEL, thread, launch, kernel, false, false);
+            if (p->wait_every && k % p->wait_every == p->wait_every - 1)
+                wait_for(&m, HEC_ACTIVITY_SYNC, thread, 2 * US);
+            if (p->alloc_every && k % p->alloc_every == p->alloc_every - 1)
+                wait_for(&m, HEC_ACTIVITY_API, thread, 100 * US);
+        }
+        if (p->last_wait)
+            wait_for(&m, HEC_ACTIVITY_SYNC, 0, 2 * US);
+        spend(&m, p->checkpoint, m.checkpoint, jitter(&m, p->checkpoint));
+        if (t)
+            fake_tl_add(t, HEC_ACTIVITY_STEP, m.process, ended, m.now)->detail = HEC_STEP_OPTIMIZER;
+        ended = m.now;
+        last = m.now > m.tail ? m.now : m.tail;
+        from = step == 3 ? last : from;
+    }
+    return (double)(last - from) * 1e-9;
+}
+
+static double ask(struct fake_timeline *t, const struct hec_whatif_question *question, struct hec_whatif *out) {
+    struct hec_summary_input input = {.timeline = t->input};
+    static struct hec_summary summary; /* no ledger: joules are not known */
+    struct hec_why why = {""};
+    summary.seconds = 100;
+    assert_int_equal(hec_whatif_ask(&input, &summary, question, 1, out, &why), 0);
+    double saved = out->answers[0].seconds;
+    if (!out->trusted || fabs(out->error) > 0.002)
+        fail_msg("unchanged: off by %.4f", out->error);
+    assert_true(out->steps >= STEPS - 5);
+    assert_true(isnan(out->answers[0].joules));
+    return saved;
+}
+
+static const struct {
+    struct program program;
+    enum hec_edit edit;
+    double value;
+    struct program changed; /* what differs in it */
+} rows[] = {
+    {{"a wait after each layer", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 1, .last_wait = true},
+     HEC_EDIT_WAITS, NAN,
+     {"", 40, 1, 30 * US, 5 * US, 50 * US}},
+    {{"a wait after each layer, by two threads in turns", 40, 2, 30 * US, 5 * US, 50 * US, .wait_every = 2},
+     HEC_EDIT_WAITS, NAN,
+     {"", 40, 2, 30 * US, 5 * US, 50 * US}},
+    {{"one wait a step, which costs nothing", 40, 1, 10 * US, 5 * US, 200 * US, .last_wait = true},
+     HEC_EDIT_WAITS, NAN,
+     {"", 40, 1, 10 * US, 5 * US, 200 * US}},
+    {{"starved", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true},
+     HEC_EDIT_DATA, 0,
+     {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
+    {{"a loader of half the time", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true},
+     HEC_EDIT_DATA, 0.5,
+     {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 4 * MS, .last_wait = true}},
+    {{"a loader that the device hides", 20, 1, 10 * US, 5 * US, 400 * US, .data = 2 * MS},
+     HEC_EDIT_DATA, 0,
+     {"", 20, 1, 10 * US, 5 * US, 400 * US}},
+    {{"checkpoints", 20, 1, 10 * US, 5 * US, 100 * US, .checkpoint = 5 * MS, .last_wait = true},
+     HEC_EDIT_CHECKPOINT, NAN,
+     {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
+    {{"tiny kernels", 200, 1, 10 * US, 6 * US, 4 * US, .last_wait = true},
+     HEC_EDIT_GRAPHS, NAN,
+     {"", 200, 1, 0, 0, 4 * US, .last_wait = true}},
+    {{"the program's own code", 20, 1, 10 * US, 5 * US, 100 * US, .own_code = 5 * MS, .last_wait = true},
+     HEC_EDIT_HOST, NAN,
+     {"", 20, 1, 10 * US, 5 * US, 100 * US, .last_wait = true}},
+    {{"pageable copies", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 4 * MS, .pageable = true, .last_wait = true},
+     HEC_EDIT_PINNED, 50,
+     {"", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 800 * US, .last_wait = true}},
+    {{"allocations", 20, 1, 10 * US, 5 * US, 100 * US, .alloc_every = 2},
+     HEC_EDIT_ALLOC, NAN,
+     {"", 20, 1, 10 * US, 5 * US, 100 * US}},
+    {{"kernels of half the time where the host sets the pace", 100, 1, 20 * US, 5 * US, 10 * US},
+     HEC_EDIT_COMPUTE, 0.5,
+     {"", 100, 1, 20 * US, 5 * US, 5 * US}},
+    {{"and where the device does", 100, 1, 2 * US, 5 * US, 100 * US, .last_wait = true},
+     HEC_EDIT_PRODUCTS, 0.5,
+     {"", 100, 1, 2 * US, 5 * US, 50 * US, .last_wait = true}},
+};
+
+static void test_programs(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fake_timeline t;
+        struct hec_whatif whatif;
+        struct hec_whatif_question question = {.edits = {{rows[i].edit, rows[i].value}}, .count = 1};
+        print_message("%s\n", rows[i].program.what);
+        double before = play(&rows[i].program, &t), after = play(&rows[i].changed, NULL);
+        double saved = ask(&t, &question, &whatif), truth = 1 - after / before;
+        if (fabs(saved - truth) > 0.02)
+            fail_msg("%s: saves %.3f, and %.3f by the replay", rows[i].program.what, truth, saved);
+        hec_whatif_free(&whatif);
+        fake_tl_free(&t);
+    }
+}
+
+/* Two causes: each alone saves less than both together, and both together what the machine says. */
+static void test_together(void **state) {
+    (void)state;
+    static const struct program both = {"", 40, 1, 30 * US, 5 * US, 50 * US, .data = 2 * MS, .wait_every = 1},
+                                neither = {"", 40, 1, 30 * US, 5 * US, 50 * US};
+    struct fake_timeline t;
+    struct hec_whatif whatif;
+    struct hec_whatif_question question = {.edits = {{HEC_EDIT_WAITS, NAN}, {HEC_EDIT_DATA, NAN}}, .count = 2};
+    double truth = 1 - play(&neither, NULL) / play(&both, &t);
+    assert_true(fabs(ask(&t, &question, &whatif) - truth) < 0.02);
+    hec_whatif_free(&whatif);
+    fake_tl_free(&t);
+}
+
+/* A share of the waits stays. */
+static void test_share(void **state) {
+    (void)state;
+    static const struct program p = {"", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 1};
+    struct fake_timeline t;
+    double last = 1;
+    play(&p, &t);
+    for (int tenths = 0; tenths <= 10; tenths += 5) {
+        struct hec_whatif whatif;
+        struct hec_whatif_question question = {.edits = {{HEC_EDIT_WAITS, tenths / 10.0}}, .count = 1};
+        double saved = ask(&t, &question, &whatif);
+        assert_true(saved < last && (tenths < 10 || fabs(saved) < 1e-9));
+        last = saved;
+        hec_whatif_free(&whatif);
+    }
+    fake_tl_free(&t);
+}
+
+/* Without the calls of half of the operations, and with times that make no sense: an answer, or a sentence. */
+static void test_damaged(void **state) {
+    (void)state;
+    static const struct program p = {"", 40, 2, 30 * US, 5 * US, 50 * US, .data = MS, .wait_every = 4, .copy = MS};
+    struct hec_whatif_question question = {.edits = {{HEC_EDIT_GRAPHS, NAN}}, .count = 1};
+    static struct hec_summary summary;
+    uint64_t random = 3;
+    summary.seconds = 100;
+    for (int round = 0; round < 50; round++) {
+        struct fake_timeline t;
+        struct hec_whatif whatif;
+        struct hec_why why = {""};
+        play(&p, &t);
+        for (size_t i = 0; i < t.count; i++) {
+            struct hec_activity *a = &t.activities[i];
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+            switch (random >> 60) {
+            case 0:
+                a->launch_ns = a->launch_end_ns = HEC_TIME_UNKNOWN;
+                break;
+            case 1:
+                a->launch_ns = (int64_t)(random >> 8) - (INT64_C(1) << 54);
+                break;
+            case 2:
+                a->end_ns = a->start_ns + (int64_t)(random >> 20);
+                break;
+            case 3:
+                a->detail = (uint8_t)(random >> 8);
+                a->from = a->to = (uint8_t)(random >> 16);
+                break;
+            case 4:
+                a->amount = round % 2 ? NAN : -1e300;
+                a->flags = HEC_ACTIVITY_IN_GRAPH;
+                break;
+            default:
+                break;
+            }
+        }
+        struct hec_summary_input input = {.timeline = t.input};
+        int err = hec_whatif_ask(&input, &summary, &question, 1, &whatif, &why);
+        assert_true(err == 0 || (err == HEC_ERR_NOTFOUND && why.text[0]));
+        if (err == 0)
+            assert_true(whatif.calls > 0 && whatif.answers[0].replay.seconds >= 0);
+        hec_whatif_free(&whatif);
+        fake_tl_free(&t);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs), cmocka_unit_test(test_together),
+                                       cmocka_unit_test(test_share), cmocka_unit_test(test_damaged)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
