@@ -34,8 +34,8 @@ static int parse_edit(const char *text, struct hec_whatif_edit *out) {
     char *end = NULL;
     if (text[length])
         out->value = strtod(text + length + 1, &end);
-    if ((text[length] && (!end || *end || end == text + length + 1 || !(out->value >= info->least) ||
-                          !(out->value <= info->most))) ||
+    if ((text[length] &&
+         (!end || *end || end == text + length + 1 || !(out->value >= info->least) || !(out->value <= info->most))) ||
         (!text[length] && !isfinite(info->value))) {
         hec_error("whatif: %s wants a number from %g to %g: %s", info->name, info->least, info->most, info->number);
         return HEC_ERR_USAGE;
@@ -59,8 +59,7 @@ static int choose(struct session *s) {
     }
     for (int e = 0; e < HEC_EDIT_COUNT && !hec_args_has(&s->args, HEC_OPT_EDIT); e++)
         if (isfinite(hec_edit_info((enum hec_edit)e)->value))
-            s->questions[s->count++] =
-                (struct hec_whatif_question){.edits = {{(enum hec_edit)e, NAN}}, .count = 1};
+            s->questions[s->count++] = (struct hec_whatif_question){.edits = {{(enum hec_edit)e, NAN}}, .count = 1};
     return HEC_OK;
 }
 
@@ -78,10 +77,11 @@ static int ask(void *context, const struct hec_summary_input *input, struct hec_
 static int print(const struct session *s, bool list) {
     struct hec_buf out;
     hec_buf_init(&out, 1u << 20);
-    int err = list ? hec_whatif_list(&s->style, &out)
-              : hec_args_has(&s->args, HEC_OPT_JSON)
-                  ? hec_whatif_json(&s->whatif, s->questions, &out)
-                  : hec_whatif_terminal(&s->whatif, s->questions, hec_args_has(&s->args, HEC_OPT_EDIT), &s->style, &out);
+    int err =
+        list ? hec_whatif_list(&s->style, &out)
+        : hec_args_has(&s->args, HEC_OPT_JSON)
+            ? hec_whatif_json(&s->whatif, s->questions, &out)
+            : hec_whatif_terminal(&s->whatif, s->questions, hec_args_has(&s->args, HEC_OPT_EDIT), &s->style, &out);
     if (err == HEC_OK)
         err = hec_print(&out);
     hec_buf_free(&out);

@@ -36,16 +36,16 @@ static const char *percent(double share, char text[16]) {
 static void put_head(const struct hec_whatif *w, struct hec_page *page) {
     char a[HEC_FORMAT_SIZE], b[HEC_FORMAT_SIZE];
     if (w->steps > 0)
-        hec_page_row(page, 0, "Replay", HEC_TONE_PLAIN, "%lld steps of %s, %lld calls, from %.1f to %.1f s of the run%s",
-                     (long long)w->steps, hec_format_seconds(a, step_s(w, &w->unchanged.replay)), (long long)w->calls,
-                     w->from_s, w->to_s, w->cut ? " (its beginning: the trace has more calls than are replayed)" : "");
+        hec_page_row(page, 0, "Replay", HEC_TONE_PLAIN,
+                     "%lld steps of %s, %lld calls, from %.1f to %.1f s of the run%s", (long long)w->steps,
+                     hec_format_seconds(a, step_s(w, &w->unchanged.replay)), (long long)w->calls, w->from_s, w->to_s,
+                     w->cut ? " (its beginning: the trace has more calls than are replayed)" : "");
     else
         hec_page_row(page, 0, "Replay", HEC_TONE_PLAIN, "%s without known steps, %lld calls%s",
                      hec_format_seconds(a, w->unchanged.replay.seconds), (long long)w->calls,
                      w->cut ? " (the beginning of the trace)" : "");
-    hec_page_row(page, 2, "unchanged", w->trusted ? HEC_TONE_PLAIN : HEC_TONE_BAD,
-                 "%+.2f %% against the recorded %s%s", 100 * w->error,
-                 hec_format_seconds(b, w->unchanged.replay.recorded_s),
+    hec_page_row(page, 2, "unchanged", w->trusted ? HEC_TONE_PLAIN : HEC_TONE_BAD, "%+.2f %% against the recorded %s%s",
+                 100 * w->error, hec_format_seconds(b, w->unchanged.replay.recorded_s),
                  w->trusted ? ""
                             : ": the schedule does not explain this program, and nothing below is to be relied on");
     if (w->guessed > 0)
@@ -66,9 +66,8 @@ int hec_whatif_terminal(const struct hec_whatif *w, const struct hec_whatif_ques
         const struct hec_whatif_answer *a = &w->answers[i];
         if (!all && fabs(a->seconds) < CHANGES_NOTHING)
             continue;
-        hec_page_line(&page, 2, "", HEC_TONE_PLAIN, "%10s %8s %8s  %s",
-                      hec_format_seconds(time, step_s(w, &a->replay)), percent(-a->seconds, seconds),
-                      percent(-a->joules, joules), name_of(&questions[i], name));
+        hec_page_line(&page, 2, "", HEC_TONE_PLAIN, "%10s %8s %8s  %s", hec_format_seconds(time, step_s(w, &a->replay)),
+                      percent(-a->seconds, seconds), percent(-a->joules, joules), name_of(&questions[i], name));
     }
     hec_page_row(&page, 2, "", HEC_TONE_DIM,
                  "predictions: the recorded schedule with the edits, joules by the watts that the ledger gives; hec ab "
@@ -111,8 +110,8 @@ static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_que
     for (int i = 0; i < question->count; i++) {
         const struct hec_whatif_edit *e = &question->edits[i];
         const struct hec_edit_info *info = hec_edit_info(e->edit);
-        json_array_append_new(edits, json_pack("{s:s, s:f}", "name", info->name, "value",
-                                               isfinite(e->value) ? e->value : info->value));
+        json_array_append_new(
+            edits, json_pack("{s:s, s:f}", "name", info->name, "value", isfinite(e->value) ? e->value : info->value));
     }
     json_object_set_new(object, "edits", edits);
     json_object_set_new(object, "saves_seconds", number(a->seconds));

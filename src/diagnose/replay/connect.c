@@ -1,6 +1,5 @@
 /* From calls and operations as they were taken to a schedule: whose call is whose, in which order, and what waits for what. */
 #include "diagnose/replay/parts.h"
-#include "diagnose/sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,29 +7,9 @@
 #define LOOK_BACK 512          /* calls before an operation among which its own is looked for */
 #define LOOK_BACK_NS 100000000 /* and so long before: a queue holds about 10 ms */
 #define FINISHED_BACK 64       /* operations before the last that ended, for one that was launched before the wait */
-#define SWAPPED_MAX 64          /* operations of a stream that ran in another order than that of their calls */
+#define SWAPPED_MAX 64         /* operations of a stream that ran in another order than that of their calls */
 #define RUNNING_MAX 64         /* calls of one process at once; of more the first to end is taken to have ended */
 #define MEDIAN_OF 65536u
-
-static int order(struct hec_schedule *s) {
-    struct hec_sorted *by = malloc((s->count + 1) * sizeof *by);
-    struct hec_schedule_call *calls = malloc((s->count + 1) * sizeof *calls);
-    int err = by && calls ? HEC_OK : HEC_ERR_NOMEM;
-    for (size_t i = 0; i < s->count && !err; i++)
-        by[i] = (struct hec_sorted){s->calls[i].begin_ns, (uint32_t)i};
-    if (!err)
-        err = hec_sort_keys(by, s->count);
-    if (!err) {
-        for (size_t i = 0; i < s->count; i++)
-            calls[i] = s->calls[by[i].at];
-        free(s->calls);
-        s->calls = calls;
-        calls = NULL;
-    }
-    free(by);
-    free(calls);
-    return err;
-}
 
 static void drop(struct hec_schedule *s, bool (*gone)(const struct hec_schedule *s, size_t i)) {
     size_t kept = 0;
@@ -116,25 +95,26 @@ static int64_t median(struct sample *sample, int64_t otherwise) {
 
 /* ---- what follows what ---- */
 
+static bool by_start(const struct hec_schedule_call *call, int64_t *key) {
+    *key = call->start_ns;
+    return hec_call_launched(call);
+}
+
 /* Operations of each stream in order of start; those of which no call is known get one then. */
 static int connect_streams(struct hec_schedule *s, struct sample *sample) {
-    struct hec_sorted *by = malloc((s->count + 1) * sizeof *by);
+    uint64_t *by = NULL;
     uint32_t *last = malloc((s->stream_count + 1) * sizeof *last);
     size_t n = 0;
-    int err = by && last ? HEC_OK : HEC_ERR_NOMEM;
-    for (size_t i = 0; i < s->count && !err; i++)
-        if (hec_call_launched(&s->calls[i]))
-            by[n++] = (struct hec_sorted){s->calls[i].start_ns, (uint32_t)i};
-    if (!err)
-        err = hec_sort_keys(by, n);
+    int err = last ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
     for (size_t k = 0; k < s->stream_count && !err; k++)
         last[k] = HEC_SCHEDULE_NONE;
     for (size_t k = 0; k < n && !err; k++) {
-        struct hec_schedule_call *c = &s->calls[by[k].at];
+        uint32_t at = hec_order_at(by[k]);
+        struct hec_schedule_call *c = &s->calls[at];
         c->behind = last[c->stream];
-        last[c->stream] = by[k].at;
+        last[c->stream] = at;
         /* a replay goes by the calls: what two threads launched at once may have run the other way round */
-        for (int back = 0; c->behind != HEC_SCHEDULE_NONE && c->behind > by[k].at; back++)
+        for (int back = 0; c->behind != HEC_SCHEDULE_NONE && c->behind > at; back++)
             c->behind = back < SWAPPED_MAX ? s->calls[c->behind].behind : HEC_SCHEDULE_NONE;
         if (!(c->flags & HEC_CALL_GUESSED) && c->behind != HEC_SCHEDULE_NONE &&
             s->calls[c->behind].finish_ns <= c->begin_ns)
@@ -142,7 +122,7 @@ static int connect_streams(struct hec_schedule *s, struct sample *sample) {
     }
     s->launch_ns = median(sample, 8000);
     for (size_t k = 0; k < n && !err; k++) {
-        const struct hec_schedule_call *c = &s->calls[by[k].at];
+        const struct hec_schedule_call *c = &s->calls[hec_order_at(by[k])];
         if (c->behind != HEC_SCHEDULE_NONE && c->begin_ns + s->launch_ns < s->calls[c->behind].finish_ns)
             note(sample, c->start_ns - s->calls[c->behind].finish_ns);
     }
@@ -206,28 +186,33 @@ static bool may_wait(const struct hec_schedule_call *c) {
            (c->kind != HEC_CALL_OTHER && c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS);
 }
 
+static bool by_return(const struct hec_schedule_call *call, int64_t *key) {
+    *key = call->end_ns;
+    return may_wait(call);
+}
+
+static bool by_finish(const struct hec_schedule_call *call, int64_t *key) {
+    *key = call->finish_ns;
+    return hec_call_launched(call);
+}
+
 static int connect_waits(struct hec_schedule *s, struct sample *sample) {
-    struct hec_sorted *waits = malloc((s->count + 1) * sizeof *waits), *ended = malloc((s->count + 1) * sizeof *ended);
+    uint64_t *waits = NULL, *ended = NULL;
     size_t wait_count = 0, ended_count = 0, next = 0;
-    int err = waits && ended ? HEC_OK : HEC_ERR_NOMEM;
-    for (size_t i = 0; i < s->count && !err; i++) {
-        const struct hec_schedule_call *c = &s->calls[i];
-        if (hec_call_launched(c))
-            ended[ended_count++] = (struct hec_sorted){c->finish_ns, (uint32_t)i};
-        if (may_wait(c))
-            waits[wait_count++] = (struct hec_sorted){c->end_ns, (uint32_t)i};
-    }
-    if (!err && !(err = hec_sort_keys(waits, wait_count)))
-        err = hec_sort_keys(ended, ended_count);
+    int err = hec_order_calls(s, by_return, &waits, &wait_count);
+    if (!err)
+        err = hec_order_calls(s, by_finish, &ended, &ended_count);
     for (size_t k = 0; k < wait_count && !err; k++) {
-        struct hec_schedule_call *c = &s->calls[waits[k].at];
-        while (next < ended_count && ended[next].key <= c->end_ns)
+        uint32_t at = hec_order_at(waits[k]);
+        struct hec_schedule_call *c = &s->calls[at];
+        while (next < ended_count && s->calls[hec_order_at(ended[next])].finish_ns <= c->end_ns)
             next++;
         for (size_t back = 1; back <= FINISHED_BACK && back <= next; back++) {
-            const struct hec_schedule_call *o = &s->calls[ended[next - back].at];
-            if (o->process != c->process || ended[next - back].at > waits[k].at)
+            uint32_t operation = hec_order_at(ended[next - back]);
+            const struct hec_schedule_call *o = &s->calls[operation];
+            if (o->process != c->process || operation > at)
                 continue;
-            c->awaits = ended[next - back].at;
+            c->awaits = operation;
             if (o->finish_ns > c->begin_ns)
                 c->flags |= HEC_CALL_WAITED;
             break;
@@ -269,23 +254,35 @@ static void label(struct hec_schedule *s, const struct hec_schedule_phase *phase
     }
 }
 
+/* Finds the calls of operations without; whether there are such operations. */
+static bool find_calls(struct hec_schedule *s) {
+    bool any = false;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->calls[i].flags & HEC_CALL_GUESSED) {
+            find_call(s, i);
+            any = true;
+        }
+    drop(s, taken);
+    return any;
+}
+
 int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phases, size_t phase_count) {
     struct sample sample = {.list = malloc(MEDIAN_OF * sizeof *sample.list)};
     struct running *running = malloc(((size_t)s->process_count + 1) * sizeof *running);
-    int err = sample.list && running ? order(s) : HEC_ERR_NOMEM;
+    int err = sample.list && running ? hec_order_by_begin(s) : HEC_ERR_NOMEM;
+    bool moved = false;
     if (!err) {
         drop(s, twice);
-        for (size_t i = 0; i < s->count; i++)
-            if (s->calls[i].flags & HEC_CALL_GUESSED)
-                find_call(s, i);
-        drop(s, taken);
+        moved = find_calls(s);
         err = connect_streams(s, &sample);
     }
-    if (!err) {
+    if (!err && moved) {
         place_guessed(s);
-        err = order(s);
+        err = hec_order_by_begin(s);
+        if (!err)
+            err = connect_streams(s, &sample); /* the numbers of the calls are others now */
     }
-    if (!err && !(err = connect_streams(s, &sample))) { /* indices are others now */
+    if (!err) {
         connect_calls(s, running);
         for (size_t i = 0; i < s->count; i++)
             if (launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_CALL_LONG_NS)

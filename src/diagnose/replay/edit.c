@@ -11,8 +11,7 @@
                      struct hec_replay_change *change)
 
 static int64_t code_ns(const struct hec_schedule *s, const struct hec_schedule_call *c) {
-    return c->after == HEC_SCHEDULE_NONE ? 0
-                                         : c->begin_ns - s->calls[c->after].end_ns - c->data_ns - c->checkpoint_ns;
+    return c->after == HEC_SCHEDULE_NONE ? 0 : c->begin_ns - s->calls[c->after].end_ns - c->data_ns - c->checkpoint_ns;
 }
 
 static bool of_host(const struct hec_schedule_call *c, enum hec_memory_kind kind) {

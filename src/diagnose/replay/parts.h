@@ -21,4 +21,13 @@ static inline bool hec_call_launched(const struct hec_schedule_call *call) {
  * HEC_ERR_NOMEM. */
 int hec_schedule_connect(struct hec_schedule *schedule, struct hec_schedule_phase *phases, size_t phase_count);
 
+/* ---- order.c ---- */
+
+/* Calls in the order of a key, those left out for which it returns false. *list is malloc'ed, also where it fails (NULL: no memory). 0 or
+ * HEC_ERR_NOMEM. */
+int hec_order_calls(const struct hec_schedule *schedule,
+                    bool (*key)(const struct hec_schedule_call *call, int64_t *key), uint64_t **list, size_t *count);
+uint32_t hec_order_at(uint64_t place); /* the call of an entry of the list */
+int hec_order_by_begin(struct hec_schedule *schedule);
+
 #endif

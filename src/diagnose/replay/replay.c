@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define QUEUED_NS 20000    /* an operation that started so soon after the one before it had been waiting for it */
-#define NODE_GAP_NS 1000  /* between nodes of a graph at most: H100, CUDA 13 */
+#define NODE_GAP_NS 1000   /* between nodes of a graph at most: H100, CUDA 13 */
 #define LEAST_CALL_NS 2000 /* of a wait that finds nothing to wait for */
 
 struct replay {
@@ -41,7 +41,7 @@ static int64_t start_of(const struct replay *r, const struct hec_schedule_call *
     if (change->beside)
         return begin_ns + usual_ns;
     if (c->behind == HEC_SCHEDULE_NONE) /* the first: it may have come behind what was launched before the stretch */
-        return later(begin_ns + usual_ns, c->start_ns);
+        return begin_ns + delay_ns;
     int64_t recorded_ns = r->s->calls[c->behind].finish_ns, before_ns = r->finish_ns[c->behind];
     int64_t gap_ns = r->s->gap_ns;
     if (change->graphed)

@@ -20,7 +20,7 @@ enum hec_call_kind {
     HEC_CALL_KERNEL, /* launches one; a graph is one too where its nodes were not recorded */
     HEC_CALL_COPY,
     HEC_CALL_MEMSET,
-    HEC_CALL_WAIT, /* launches nothing, from here on */
+    HEC_CALL_WAIT,  /* launches nothing, from here on */
     HEC_CALL_ALLOC, /* or freed */
     HEC_CALL_OTHER,
     HEC_CALL_KINDS

@@ -24,11 +24,11 @@ struct hec_whatif_answer {
 
 struct hec_whatif {
     int64_t calls, guessed;
-    int64_t steps;      /* of the stretch; 0: none are known */
+    int64_t steps;       /* of the stretch; 0: none are known */
     double from_s, to_s; /* the stretch, since the start of the run */
-    bool cut;           /* the replay is of its beginning */
-    double error;       /* of the unchanged replay: its time by the recorded, less 1 */
-    bool trusted;       /* |error| <= HEC_REPLAY_TRUST */
+    bool cut;            /* the replay is of its beginning */
+    double error;        /* of the unchanged replay: its time by the recorded, less 1 */
+    bool trusted;        /* |error| <= HEC_REPLAY_TRUST */
     struct hec_whatif_answer unchanged;
     struct hec_whatif_answer *answers; /* one a question; malloc'ed */
     size_t count;
