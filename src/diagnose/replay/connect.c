@@ -290,8 +290,10 @@ int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phas
         s->call_ns = median(&sample, 5000);
         err = connect_waits(s, &sample);
     }
-    if (!err)
+    if (!err) {
         label(s, phases, phase_count);
+        err = hec_schedule_collectives(s);
+    }
     free(sample.list);
     free(running);
     return err;

@@ -21,6 +21,11 @@ static inline bool hec_call_launched(const struct hec_schedule_call *call) {
  * HEC_ERR_NOMEM. */
 int hec_schedule_connect(struct hec_schedule *schedule, struct hec_schedule_phase *phases, size_t phase_count);
 
+/* ---- collectives.c ---- */
+
+/* Which operations of several processes are one collective: they communicate, run at once, and end together. 0 or HEC_ERR_NOMEM. */
+int hec_schedule_collectives(struct hec_schedule *schedule);
+
 /* ---- order.c ---- */
 
 /* Calls in the order of a key, those left out for which it returns false. *list is malloc'ed, also where it fails (NULL: no memory). 0 or

@@ -13,7 +13,11 @@
 
 struct replay {
     const struct hec_schedule *s;
-    int64_t *end_ns, *finish_ns; /* of each call, and of its operation */
+    const struct hec_replay_edit *edits;
+    size_t edit_count;
+    int64_t *end_ns, *finish_ns;       /* of each call, and of its operation */
+    int64_t last_ns, recorded_last_ns; /* return, or end of an operation */
+    int64_t busy_until_ns[HEC_DEVICE_MAX], work_until_ns[HEC_DEVICE_MAX];
 };
 
 static int64_t scaled(int64_t ns, double factor) {
@@ -88,57 +92,168 @@ static void remember(const struct hec_replay_times *times, size_t i, int64_t beg
     times->finish_ns[i] = finish_ns;
 }
 
-static void replay(struct replay *r, const struct hec_replay_edit *edits, size_t edit_count,
-                   const struct hec_replay_times *times, struct hec_replay *out) {
+/* A call on its way: begun, and what it launches has begun. */
+struct begun {
+    size_t at;
+    bool node; /* of a graph, and not the first: it has no call of its own */
+    int64_t begin_ns, start_ns, lasts_ns;
+    struct hec_replay_change change;
+};
+
+static void begin(struct replay *r, size_t i, struct begun *b) {
     const struct hec_schedule *s = r->s;
-    int64_t until[HEC_DEVICE_MAX], recorded_until[HEC_DEVICE_MAX], first = s->count ? s->calls[0].begin_ns : 0;
-    int64_t last = first, recorded_last = first;
-    for (int d = 0; d < HEC_DEVICE_MAX; d++)
-        until[d] = recorded_until[d] = INT64_MIN;
-    for (size_t i = 0; i < s->count; i++) {
-        const struct hec_schedule_call *c = &s->calls[i];
-        struct hec_replay_change change = {1, 1, 1, 1, 1, .waits = true};
-        for (size_t k = 0; k < edit_count; k++)
-            edits[k].apply(s, c, edits[k].value, &change);
-        bool node =
-            c->flags & HEC_CALL_GRAPHED && c->after != HEC_SCHEDULE_NONE && s->calls[c->after].begin_ns == c->begin_ns;
-        int64_t begin_ns =
-            node ? r->end_ns[c->after] - (s->calls[c->after].end_ns - c->begin_ns) : begin_of(r, c, &change);
-        r->finish_ns[i] = HEC_TIME_UNKNOWN;
-        int64_t start_ns = HEC_TIME_UNKNOWN;
-        if (hec_call_launched(c)) {
-            int device = s->streams[c->stream].device;
-            start_ns = start_of(r, c, begin_ns, &change);
-            r->finish_ns[i] = start_ns + scaled(c->finish_ns - c->start_ns, change.operation);
-            if (device >= 0 && device < HEC_DEVICE_MAX) {
-                busy(&out->busy_s[device], &until[device], start_ns, r->finish_ns[i]);
-                busy(&out->recorded_busy_s[device], &recorded_until[device], c->start_ns, c->finish_ns);
-            }
-            last = later(last, r->finish_ns[i]);
-            recorded_last = later(recorded_last, c->finish_ns);
-        }
-        r->end_ns[i] = node ? r->end_ns[c->after] : return_of(r, c, begin_ns, &change);
-        if (c->flags & HEC_CALL_WAITED)
-            out->waited_s += (double)(r->end_ns[i] - begin_ns) / HEC_NS_PER_S;
-        last = later(last, r->end_ns[i]);
-        recorded_last = later(recorded_last, c->end_ns);
-        if (change.beside && hec_call_launched(c)) /* who comes behind it on the stream comes behind the one before */
-            r->finish_ns[i] = c->behind == HEC_SCHEDULE_NONE ? begin_ns : r->finish_ns[c->behind];
-        remember(times, i, begin_ns, r->end_ns[i], start_ns, r->finish_ns[i]);
+    const struct hec_schedule_call *c = &s->calls[i];
+    *b = (struct begun){.at = i, .change = {1, 1, 1, 1, 1, .waits = true}};
+    for (size_t k = 0; k < r->edit_count; k++)
+        r->edits[k].apply(s, c, r->edits[k].value, &b->change);
+    b->node =
+        c->flags & HEC_CALL_GRAPHED && c->after != HEC_SCHEDULE_NONE && s->calls[c->after].begin_ns == c->begin_ns;
+    b->begin_ns =
+        b->node ? r->end_ns[c->after] - (s->calls[c->after].end_ns - c->begin_ns) : begin_of(r, c, &b->change);
+    b->start_ns = HEC_TIME_UNKNOWN;
+    if (hec_call_launched(c)) {
+        b->start_ns = start_of(r, c, b->begin_ns, &b->change);
+        b->lasts_ns = scaled(c->finish_ns - c->start_ns, b->change.operation);
     }
-    out->recorded_s = (double)(recorded_last - first) / HEC_NS_PER_S;
-    out->seconds = (double)(last - first) / HEC_NS_PER_S;
+}
+
+static void end(struct replay *r, const struct begun *b, const struct hec_replay_times *times, struct hec_replay *out) {
+    const struct hec_schedule_call *c = &r->s->calls[b->at];
+    r->finish_ns[b->at] = HEC_TIME_UNKNOWN;
+    if (hec_call_launched(c)) {
+        int device = r->s->streams[c->stream].device;
+        r->finish_ns[b->at] = b->start_ns + b->lasts_ns;
+        if (device >= 0 && device < HEC_DEVICE_MAX) {
+            busy(&out->busy_s[device], &r->busy_until_ns[device], b->start_ns, r->finish_ns[b->at]);
+            if (c->kind != HEC_CALL_KERNEL || c->kernel_class != HEC_KERNEL_CLASS_COMM)
+                busy(&out->work_s[device], &r->work_until_ns[device], b->start_ns, r->finish_ns[b->at]);
+        }
+        r->last_ns = later(r->last_ns, r->finish_ns[b->at]);
+        r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns);
+    }
+    r->end_ns[b->at] = b->node ? r->end_ns[c->after] : return_of(r, c, b->begin_ns, &b->change);
+    if (c->flags & HEC_CALL_WAITED)
+        out->waited_s += (double)(r->end_ns[b->at] - b->begin_ns) / HEC_NS_PER_S;
+    r->last_ns = later(r->last_ns, r->end_ns[b->at]);
+    r->recorded_last_ns = later(r->recorded_last_ns, c->end_ns);
+    if (b->change.beside && hec_call_launched(c)) /* who comes behind it on the stream comes behind the one before */
+        r->finish_ns[b->at] = c->behind == HEC_SCHEDULE_NONE ? b->begin_ns : r->finish_ns[c->behind];
+    remember(times, b->at, b->begin_ns, r->end_ns[b->at], b->start_ns, r->finish_ns[b->at]);
+}
+
+/* ---- several processes that communicate ---- */
+
+/* Each process goes on until it has begun a collective; that ends when all of its processes have begun it. */
+struct ranks {
+    size_t next[UINT8_MAX]; /* call of each process; the count: it is at its end */
+    bool held[UINT8_MAX];   /* by a collective that it has begun */
+    struct begun begun[UINT8_MAX];
+};
+
+static size_t next_of(const struct hec_schedule *s, size_t from, int process) {
+    while (from < s->count && s->calls[from].process != process)
+        from++;
+    return from;
+}
+
+/* The process whose next call was recorded first; -1: none can go on. */
+static int first_of(const struct hec_schedule *s, const struct ranks *k) {
+    int first = -1;
+    for (int p = 0; p < s->process_count; p++)
+        if (!k->held[p] && k->next[p] < s->count && (first < 0 || k->next[p] < k->next[first]))
+            first = p;
+    return first;
+}
+
+static bool whole(const struct hec_schedule *s, const struct ranks *k, uint32_t group) {
+    int begun = 0;
+    for (int p = 0; p < s->process_count; p++)
+        begun += k->held[p] && s->calls[k->begun[p].at].what == group;
+    return begun == s->group_size[group];
+}
+
+/* It lasts from the last begin on as long as it took the one that waited least. */
+static void let_go(struct replay *r, struct ranks *k, uint32_t group, const struct hec_replay_times *times,
+                   struct hec_replay *out) {
+    int64_t last_ns = INT64_MIN, least_ns = INT64_MAX;
+    for (int p = 0; p < r->s->process_count; p++)
+        if (k->held[p] && r->s->calls[k->begun[p].at].what == group) {
+            last_ns = later(last_ns, k->begun[p].start_ns);
+            least_ns = k->begun[p].lasts_ns < least_ns ? k->begun[p].lasts_ns : least_ns;
+        }
+    for (int p = 0; p < r->s->process_count; p++)
+        if (k->held[p] && r->s->calls[k->begun[p].at].what == group) {
+            k->begun[p].lasts_ns = last_ns + least_ns - k->begun[p].start_ns;
+            end(r, &k->begun[p], times, out);
+            k->held[p] = false;
+            k->next[p] = next_of(r->s, k->begun[p].at + 1, p);
+        }
+}
+
+/* One whose processes have all begun it; where there is none, since they are in another order or the stretch cuts one, any. */
+static void let_one_go(struct replay *r, struct ranks *k, const struct hec_replay_times *times,
+                       struct hec_replay *out) {
+    int any = -1;
+    for (int p = 0; p < r->s->process_count; p++) {
+        if (!k->held[p])
+            continue;
+        any = any < 0 ? p : any;
+        if (whole(r->s, k, r->s->calls[k->begun[p].at].what)) {
+            any = p;
+            break;
+        }
+    }
+    if (any >= 0)
+        let_go(r, k, r->s->calls[k->begun[any].at].what, times, out);
+}
+
+static void replay_ranks(struct replay *r, struct ranks *k, const struct hec_replay_times *times,
+                         struct hec_replay *out) {
+    const struct hec_schedule *s = r->s;
+    bool more = true;
+    for (int p = 0; p < s->process_count; p++)
+        k->next[p] = next_of(s, 0, p);
+    while (more) {
+        int p = first_of(s, k);
+        if (p < 0) {
+            more = false;
+            for (int q = 0; q < s->process_count; q++)
+                more = more || k->held[q];
+            let_one_go(r, k, times, out);
+            continue;
+        }
+        begin(r, k->next[p], &k->begun[p]);
+        if (s->calls[k->next[p]].flags & HEC_CALL_COLLECTIVE && !k->begun[p].change.beside) {
+            k->held[p] = true;
+            continue;
+        }
+        end(r, &k->begun[p], times, out);
+        k->next[p] = next_of(s, k->next[p] + 1, p);
+    }
 }
 
 int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
                    const struct hec_replay_times *times, struct hec_replay *out) {
-    struct replay r = {.s = schedule};
+    int64_t first_ns = schedule->count ? schedule->calls[0].begin_ns : 0;
+    struct replay r = {
+        .s = schedule, .edits = edits, .edit_count = edit_count, .last_ns = first_ns, .recorded_last_ns = first_ns};
+    struct ranks *ranks = schedule->group_count ? calloc(1, sizeof *ranks) : NULL;
     *out = (struct hec_replay){0};
+    for (int d = 0; d < HEC_DEVICE_MAX; d++)
+        r.busy_until_ns[d] = r.work_until_ns[d] = INT64_MIN;
     r.end_ns = malloc((schedule->count + 1) * sizeof *r.end_ns);
     r.finish_ns = malloc((schedule->count + 1) * sizeof *r.finish_ns);
-    int err = r.end_ns && r.finish_ns ? HEC_OK : HEC_ERR_NOMEM;
-    if (!err)
-        replay(&r, edits, edit_count, times, out);
+    int err = r.end_ns && r.finish_ns && (ranks || !schedule->group_count) ? HEC_OK : HEC_ERR_NOMEM;
+    if (!err && ranks)
+        replay_ranks(&r, ranks, times, out);
+    for (size_t i = 0; i < schedule->count && !err && !ranks; i++) {
+        struct begun b;
+        begin(&r, i, &b);
+        end(&r, &b, times, out);
+    }
+    out->recorded_s = (double)(r.recorded_last_ns - first_ns) / HEC_NS_PER_S;
+    out->seconds = (double)(r.last_ns - first_ns) / HEC_NS_PER_S;
+    free(ranks);
     free(r.end_ns);
     free(r.finish_ns);
     return err;

@@ -250,5 +250,6 @@ void hec_schedule_abandon(struct hec_schedule_builder *b) {
 void hec_schedule_free(struct hec_schedule *schedule) {
     free(schedule->calls);
     free(schedule->streams);
+    free(schedule->group_size);
     *schedule = (struct hec_schedule){0};
 }

@@ -7,6 +7,7 @@
  *   an operation  of a device begins after the one before it on its stream, and after its call
  *   a wait        (a synchronisation, a copy that blocks, a launch into a full queue, a free) returns after the last operation that
  *                 had ended when it did
+ *   a collective  ends when the last of its processes has begun and the data went round: as long as it took the last one
  * Memory: 64 bytes a call. */
 #ifndef HEC_DIAGNOSE_REPLAY_SCHEDULE_H
 #define HEC_DIAGNOSE_REPLAY_SCHEDULE_H
@@ -30,6 +31,8 @@ enum hec_call_kind {
 #define HEC_CALL_GUESSED                                                                                               \
     2u /* nobody recorded the call: it is put so long before what it launched as calls usually are */
 #define HEC_CALL_GRAPHED 4u /* a node of a graph */
+#define HEC_CALL_COLLECTIVE                                                                                            \
+    8u /* communicates with an operation of each of several other processes: `what` is the group */
 
 struct hec_schedule_call {
     int64_t begin_ns, end_ns;    /* of the call */
@@ -37,7 +40,7 @@ struct hec_schedule_call {
     uint32_t after;              /* the call whose end it follows; HEC_SCHEDULE_NONE: none, it is one of the first */
     uint32_t behind;             /* the call whose operation is before its own on the stream; NONE */
     uint32_t awaits;             /* the call whose operation its return comes after; NONE */
-    uint32_t what;               /* KERNEL: id of the kernel; COPY: KiB, rounded up */
+    uint32_t what;               /* KERNEL: id of the kernel, or of the group; COPY: KiB, rounded up */
     uint32_t data_ns;            /* of the time between `after` and it: in the phase "data" */
     uint32_t checkpoint_ns;      /* in the phase "checkpoint", and in no "data" */
     uint16_t stream;             /* of the schedule: 0 to stream_count - 1 */
@@ -58,8 +61,10 @@ struct hec_schedule {
     size_t count;
     struct hec_schedule_stream *streams;
     size_t stream_count;
-    int32_t pid[256]; /* of processes; those after the 256th are left out */
+    int32_t pid[256]; /* of processes; those after the 255th are left out */
     int process_count;
+    uint8_t *group_size; /* processes that are in a collective */
+    size_t group_count;
     int64_t from_ns, to_ns; /* the stretch: calls that begin in it */
     int64_t steps;     /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
     int64_t launch_ns; /* from the begin of a call to the start of what it launched, on a device that waits: median */

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define ROUGH 0.5 /* width of the interval of watts, of them */
+
 static int replay(const struct hec_schedule *s, const struct hec_whatif_question *question, struct hec_replay *out) {
     struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
     for (int i = 0; i < question->count; i++)
@@ -12,23 +14,35 @@ static int replay(const struct hec_schedule *s, const struct hec_whatif_question
     return hec_replay_run(s, edits, (size_t)question->count, NULL, out);
 }
 
-/* Of a device while it computes, and while it waits for the host: the longest of such states says it best. NAN unknown. */
-static void watts_of(const struct hec_summary *summary, int device, double *busy, double *idle) {
+/* Of a device, NAN unknown: while it works, while it only communicates (0: it never does), while it waits for the host (the longest of
+ * such states says it best). */
+struct watts {
+    double work, comm, idle;
+};
+
+/* NAN also where they are known too roughly to say what they would add up to. */
+static double sure(const struct hec_ledger_row *row) {
+    return row->watts_high - row->watts_low <= ROUGH * row->watts ? row->watts : NAN;
+}
+
+static struct watts watts_of(const struct hec_summary *summary, int device) {
     static const enum hec_state waits[] = {HEC_STATE_DATA, HEC_STATE_HOST, HEC_STATE_SYNC, HEC_STATE_LAUNCH};
     const struct hec_ledger_row *longest = NULL;
     const struct hec_ledger *ledger = &summary->diagnosis.ledger;
-    *busy = *idle = NAN;
+    struct watts w = {NAN, NAN, NAN};
     for (int d = 0; d < ledger->device_count; d++) {
         const struct hec_ledger_row *rows = ledger->devices[d].rows;
         if (ledger->devices[d].device != device)
             continue;
-        *busy = rows[HEC_STATE_COMPUTE].watts;
+        w.work = sure(&rows[HEC_STATE_COMPUTE]);
+        w.comm = rows[HEC_STATE_COMM].ns > 0 ? sure(&rows[HEC_STATE_COMM]) : 0;
         for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
             if (isfinite(rows[waits[i]].watts) && (!longest || rows[waits[i]].ns > longest->ns))
                 longest = &rows[waits[i]];
     }
     if (longest)
-        *idle = longest->watts;
+        w.idle = sure(longest);
+    return w;
 }
 
 /* Of all devices that have work in the schedule. */
@@ -37,12 +51,12 @@ static double joules_of(const struct hec_summary *summary, const struct hec_sche
     bool seen[HEC_DEVICE_MAX] = {false};
     for (size_t i = 0; i < s->stream_count; i++) {
         int device = s->streams[i].device;
-        double busy_w, idle_w;
         if (device < 0 || device >= HEC_DEVICE_MAX || seen[device])
             continue;
         seen[device] = true;
-        watts_of(summary, device, &busy_w, &idle_w);
-        joules += r->busy_s[device] * busy_w + fmax(0, r->seconds - r->busy_s[device]) * idle_w;
+        struct watts w = watts_of(summary, device);
+        joules += r->work_s[device] * w.work + (r->busy_s[device] - r->work_s[device]) * w.comm +
+                  fmax(0, r->seconds - r->busy_s[device]) * w.idle;
     }
     return joules;
 }
