@@ -37,7 +37,10 @@ static int parse_edit(const char *text, struct hec_whatif_edit *out) {
     if ((text[length] &&
          (!end || *end || end == text + length + 1 || !(out->value >= info->least) || !(out->value <= info->most))) ||
         (!text[length] && !isfinite(info->value))) {
-        hec_error("whatif: %s wants a number from %g to %g: %s", info->name, info->least, info->most, info->number);
+        if (info->least == info->most)
+            hec_error("whatif: %s takes no number", info->name);
+        else
+            hec_error("whatif: %s wants a number from %g to %g: %s", info->name, info->least, info->most, info->number);
         return HEC_ERR_USAGE;
     }
     return HEC_OK;

@@ -80,7 +80,9 @@ int hec_whatif_list(const struct hec_report_style *style, struct hec_buf *out) {
     hec_page_init(&page, style, out);
     for (int i = 0; i < HEC_EDIT_COUNT; i++) {
         const struct hec_edit_info *info = hec_edit_info((enum hec_edit)i);
-        if (isfinite(info->value))
+        if (info->least == info->most)
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s)", info->asks, hec_cause_name(info->cause));
+        else if (isfinite(info->value))
             hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, default %g)", info->asks,
                          hec_cause_name(info->cause), info->number, info->value);
         else

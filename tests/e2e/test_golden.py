@@ -55,7 +55,7 @@ def default_prices(monkeypatch):
 
 def test_runs_and_expectations_are_there():
     assert {"resnet18", "copies", "small_kernels", "ddp", "cuda_fft", "jax_mnist"} <= set(NAMES)
-    expected = sorted(path.stem for path in GOLDEN.glob("*.json") if path.stem != "import")  # test_import_golden.py's
+    expected = sorted(path.stem for path in GOLDEN.glob("*.json") if path.stem not in ("import", "whatif"))  # test_import_golden.py's, and below
     assert NAMES == expected or os.environ.get("HEC_GOLDEN_UPDATE") == "1"
 
 
@@ -66,6 +66,35 @@ def test_report_is_as_expected(hec, name):
         path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         pytest.skip(f"{path.name} written anew")
     assert not list(differences(report, json.loads(path.read_text(encoding="utf-8"))))
+
+
+REPLAYED = ("copy_roundtrip", "cuda_fft", "ddp", "none_train")  # with kernels in their steady part
+
+
+def test_replays_are_as_expected(hec):
+    """Every edit of each, and the two of a pair together."""
+    path, found = GOLDEN / "whatif.json", {}
+    for name in REPLAYED:
+        run = shutil.copy(GOLDEN / f"{name}.hec", hec.folder)
+        found[name] = json.loads(hec("whatif", "--json", run).stdout)
+        together = json.loads(hec("whatif", "--json", "-e", "waits", "-e", "graphs", run).stdout)
+        found[name]["answers"] += together["answers"]
+        assert found[name]["trusted"] and abs(found[name]["error"]) < 0.001
+        assert [edit["name"] for edit in together["answers"][0]["edits"]] == ["waits", "graphs"]
+    if os.environ.get("HEC_GOLDEN_UPDATE") == "1":
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        pytest.skip(f"{path.name} written anew")
+    assert not list(differences(found, json.loads(path.read_text(encoding="utf-8"))))
+
+
+def test_what_cannot_be_replayed(hec):
+    run = shutil.copy(GOLDEN / "resnet18.hec", hec.folder)
+    none = hec("whatif", run)
+    assert none.returncode != 0 and "--trace=full" in none.stderr and not none.stdout
+    for wrong, word in (("nothing", "--list"), ("compute", "0 to 100"), ("data=x", "0 to 100"), ("comm=1", "no number")):
+        refused = hec("whatif", "-e", wrong, run)
+        assert refused.returncode == 2 and word in refused.stderr
+    assert hec("whatif", "--list").stdout.count("(") >= 12
 
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
