@@ -44,8 +44,9 @@ static void put_head(const struct hec_whatif *w, struct hec_page *page) {
         hec_page_row(page, 0, "Replay", HEC_TONE_PLAIN, "%s without known steps, %lld calls%s",
                      hec_format_seconds(a, w->unchanged.replay.seconds), (long long)w->calls,
                      w->cut ? " (the beginning of the trace)" : "");
-    hec_page_row(page, 2, "unchanged", w->trusted ? HEC_TONE_PLAIN : HEC_TONE_BAD, "%+.2f %% against the recorded %s%s",
-                 100 * w->error, hec_format_seconds(b, w->unchanged.replay.recorded_s),
+    hec_page_row(page, 2, "unchanged", w->trusted ? HEC_TONE_PLAIN : HEC_TONE_BAD,
+                 "%+.2f %% against the recorded %s, with usual delays%s", 100 * w->error,
+                 hec_format_seconds(b, w->unchanged.replay.recorded_s),
                  w->trusted ? ""
                             : ": the schedule does not explain this program, and nothing below is to be relied on");
     if (w->guessed > 0)

@@ -9,7 +9,11 @@
 #define FINISHED_BACK 64       /* operations before the last that ended, for one that was launched before the wait */
 #define SWAPPED_MAX 64         /* operations of a stream that ran in another order than that of their calls */
 #define RUNNING_MAX 64         /* calls of one process at once; of more the first to end is taken to have ended */
-#define MEDIAN_OF 65536u
+#define EVENT_LATE_NS 3000     /* a start later than that has a reason */
+#define EVENT_NEAR_NS 10000    /* and what ended so short before may be it */
+#define IDLE_NS 3000 /* a device that has ended what it did so soon after a call began would have waited for it */
+#define USUAL_OF 65536u
+#define USUAL_LEAST 16u /* of fewer calls of a shape the delay of kernels is taken */
 
 static void drop(struct hec_schedule *s, bool (*gone)(const struct hec_schedule *s, size_t i)) {
     size_t kept = 0;
@@ -66,16 +70,33 @@ static bool taken(const struct hec_schedule *s, size_t i) {
     return s->calls[i].kind == HEC_CALL_KINDS;
 }
 
-/* ---- medians ---- */
+/* ---- what is usual ---- */
 
+enum hec_call_shape hec_call_shape(const struct hec_schedule_call *c) {
+    switch (c->kind) {
+    case HEC_CALL_KERNEL:
+        return HEC_SHAPE_KERNEL;
+    case HEC_CALL_COPY:
+        return c->from == HEC_MEMORY_PAGEABLE ? HEC_SHAPE_PAGEABLE : HEC_SHAPE_COPY;
+    case HEC_CALL_MEMSET:
+        return HEC_SHAPE_COPY;
+    case HEC_CALL_WAIT:
+        return HEC_SHAPE_WAIT;
+    default:
+        return HEC_SHAPE_OTHER;
+    }
+}
+
+/* Of each shape the first so many. */
 struct sample {
-    int64_t *list;
-    size_t count;
+    int64_t *list; /* USUAL_OF each */
+    size_t count[HEC_CALL_SHAPES];
 };
 
-static void note(struct sample *sample, int64_t value) {
-    if (sample->count < MEDIAN_OF)
-        sample->list[sample->count++] = value;
+static void note(struct sample *sample, const struct hec_schedule_call *call, int64_t value) {
+    enum hec_call_shape shape = hec_call_shape(call);
+    if (sample->count[shape] < USUAL_OF)
+        sample->list[shape * USUAL_OF + sample->count[shape]++] = value;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -83,15 +104,24 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* And begins the next one. */
-static int64_t median(struct sample *sample, int64_t otherwise) {
-    size_t count = sample->count;
-    sample->count = 0;
-    if (count == 0)
+/* The mean of the middle 80 %: a median is less, since delays have a tail. Begins the next sample. */
+static int64_t usual(struct sample *sample, int shape, int64_t otherwise) {
+    size_t count = sample->count[shape];
+    int64_t *list = sample->list + shape * USUAL_OF;
+    sample->count[shape] = 0;
+    if (count < USUAL_LEAST)
         return otherwise;
-    qsort(sample->list, count, sizeof *sample->list, ascending);
-    return sample->list[count / 2];
+    qsort(list, count, sizeof *list, ascending);
+    int64_t sum = 0, n = 0;
+    for (size_t i = count / 10; i < count - count / 10; i++, n++)
+        sum += list[i];
+    return sum / n;
 }
+
+/* The first shape is that of kernels. */
+#define USUAL(s, sample, of, otherwise)                                                                                \
+    for (int shape_ = 0; shape_ < HEC_CALL_SHAPES; shape_++)                                                           \
+    (s)->usual[shape_].of = usual(sample, shape_, shape_ ? (s)->usual[0].of : (otherwise))
 
 /* ---- what follows what ---- */
 
@@ -117,16 +147,18 @@ static int connect_streams(struct hec_schedule *s, struct sample *sample) {
         for (int back = 0; c->behind != HEC_SCHEDULE_NONE && c->behind > at; back++)
             c->behind = back < SWAPPED_MAX ? s->calls[c->behind].behind : HEC_SCHEDULE_NONE;
         if (!(c->flags & HEC_CALL_GUESSED) && c->behind != HEC_SCHEDULE_NONE &&
-            s->calls[c->behind].finish_ns <= c->begin_ns)
-            note(sample, c->start_ns - c->begin_ns);
+            s->calls[c->behind].finish_ns <= c->begin_ns + IDLE_NS &&
+            s->calls[c->behind].finish_ns + 1000 < c->start_ns)
+            note(sample, c, c->start_ns - c->begin_ns);
     }
-    s->launch_ns = median(sample, 8000);
+    USUAL(s, sample, launch_ns, 8000);
     for (size_t k = 0; k < n && !err; k++) {
         const struct hec_schedule_call *c = &s->calls[hec_order_at(by[k])];
-        if (c->behind != HEC_SCHEDULE_NONE && c->begin_ns + s->launch_ns < s->calls[c->behind].finish_ns)
-            note(sample, c->start_ns - s->calls[c->behind].finish_ns);
+        if (c->behind != HEC_SCHEDULE_NONE &&
+            c->begin_ns + s->usual[hec_call_shape(c)].launch_ns < s->calls[c->behind].finish_ns)
+            note(sample, c, c->start_ns - s->calls[c->behind].finish_ns);
     }
-    s->gap_ns = median(sample, 1000);
+    USUAL(s, sample, gap_ns, 1000);
     free(by);
     free(last);
     return err;
@@ -137,7 +169,7 @@ static void place_guessed(struct hec_schedule *s) {
         struct hec_schedule_call *c = &s->calls[i];
         if (!(c->flags & HEC_CALL_GUESSED))
             continue;
-        c->begin_ns = c->end_ns = c->start_ns - s->launch_ns;
+        c->begin_ns = c->end_ns = c->start_ns - s->usual[hec_call_shape(c)].launch_ns;
         s->guessed++;
     }
 }
@@ -196,6 +228,34 @@ static bool by_finish(const struct hec_schedule_call *call, int64_t *key) {
     return hec_call_launched(call);
 }
 
+/* An operation that started late, and just when one of another stream of its process had ended, waited for an event. */
+static void connect_event(struct hec_schedule *s, const uint64_t *ended, size_t count, uint32_t at) {
+    struct hec_schedule_call *c = &s->calls[at];
+    int64_t free_ns = c->begin_ns + s->usual[hec_call_shape(c)].launch_ns;
+    if (c->behind != HEC_SCHEDULE_NONE && s->calls[c->behind].finish_ns > free_ns)
+        free_ns = s->calls[c->behind].finish_ns;
+    if (c->start_ns - free_ns < EVENT_LATE_NS)
+        return;
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->calls[hec_order_at(ended[middle])].finish_ns <= c->start_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t back = 1; back <= FINISHED_BACK && back <= low; back++) {
+        uint32_t operation = hec_order_at(ended[low - back]);
+        const struct hec_schedule_call *o = &s->calls[operation];
+        if (o->finish_ns < free_ns || c->start_ns - o->finish_ns > EVENT_NEAR_NS)
+            return;
+        if (o->process == c->process && o->stream != c->stream && operation < at) {
+            c->awaits = operation;
+            return;
+        }
+    }
+}
+
 static int connect_waits(struct hec_schedule *s, struct sample *sample) {
     uint64_t *waits = NULL, *ended = NULL;
     size_t wait_count = 0, ended_count = 0, next = 0;
@@ -218,9 +278,15 @@ static int connect_waits(struct hec_schedule *s, struct sample *sample) {
             break;
         }
         if (c->flags & HEC_CALL_WAITED)
-            note(sample, c->end_ns - s->calls[c->awaits].finish_ns);
+            note(sample, c, c->end_ns - s->calls[c->awaits].finish_ns);
     }
-    s->wake_ns = median(sample, 5000);
+    USUAL(s, sample, wake_ns, 5000);
+    for (size_t k = 0; k < s->count && !err; k++)
+        if (hec_call_launched(&s->calls[k]) && !(s->calls[k].flags & HEC_CALL_WAITED)) {
+            s->calls[k].awaits = HEC_SCHEDULE_NONE;
+            if (s->stream_count > 1)
+                connect_event(s, ended, ended_count, (uint32_t)k);
+        }
     free(waits);
     free(ended);
     return err;
@@ -267,7 +333,7 @@ static bool find_calls(struct hec_schedule *s) {
 }
 
 int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phases, size_t phase_count) {
-    struct sample sample = {.list = malloc(MEDIAN_OF * sizeof *sample.list)};
+    struct sample sample = {.list = malloc(HEC_CALL_SHAPES * USUAL_OF * sizeof *sample.list)};
     struct running *running = malloc(((size_t)s->process_count + 1) * sizeof *running);
     int err = sample.list && running ? hec_order_by_begin(s) : HEC_ERR_NOMEM;
     bool moved = false;
@@ -286,8 +352,8 @@ int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phas
         connect_calls(s, running);
         for (size_t i = 0; i < s->count; i++)
             if (launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_CALL_LONG_NS)
-                note(&sample, s->calls[i].end_ns - s->calls[i].begin_ns);
-        s->call_ns = median(&sample, 5000);
+                note(&sample, &s->calls[i], s->calls[i].end_ns - s->calls[i].begin_ns);
+        USUAL(s, &sample, call_ns, 5000);
         err = connect_waits(s, &sample);
     }
     if (!err) {

@@ -14,8 +14,9 @@ enum hec_edit {
 
 struct hec_edit_info {
     const char *name;
-    enum hec_cause cause;      /* whose answer it is */
-    double least, most, value; /* what may be given, and what holds where nothing is; NAN: something must be; least == most: nothing may be */
+    enum hec_cause cause; /* whose answer it is */
+    double least, most,
+        value; /* what may be given, and what holds where nothing is; NAN: something must be; least == most: nothing may be */
     const char *number, *asks;
 };
 

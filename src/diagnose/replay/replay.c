@@ -15,6 +15,7 @@ struct replay {
     const struct hec_schedule *s;
     const struct hec_replay_edit *edits;
     size_t edit_count;
+    bool usual;
     int64_t *end_ns, *finish_ns;       /* of each call, and of its operation */
     int64_t last_ns, recorded_last_ns; /* return, or end of an operation */
     int64_t busy_until_ns[HEC_DEVICE_MAX], work_until_ns[HEC_DEVICE_MAX];
@@ -26,6 +27,10 @@ static int64_t scaled(int64_t ns, double factor) {
 
 static int64_t later(int64_t a, int64_t b) {
     return a > b ? a : b;
+}
+
+static const struct hec_schedule_usual *usual_of(const struct replay *r, const struct hec_schedule_call *c) {
+    return &r->s->usual[hec_call_shape(c)];
 }
 
 static int64_t begin_of(const struct replay *r, const struct hec_schedule_call *c,
@@ -41,15 +46,24 @@ static int64_t begin_of(const struct replay *r, const struct hec_schedule_call *
 /* Of the operation of a call that begins at begin_ns. */
 static int64_t start_of(const struct replay *r, const struct hec_schedule_call *c, int64_t begin_ns,
                         const struct hec_replay_change *change) {
-    int64_t delay_ns = c->start_ns - c->begin_ns, usual_ns = r->s->launch_ns < delay_ns ? r->s->launch_ns : delay_ns;
+    int64_t delay_ns = c->start_ns - c->begin_ns, usual_ns = usual_of(r, c)->launch_ns;
+    if (!r->usual && delay_ns < usual_ns)
+        usual_ns = delay_ns;
     if (change->beside)
         return begin_ns + usual_ns;
     if (c->behind == HEC_SCHEDULE_NONE) /* the first: it may have come behind what was launched before the stretch */
         return begin_ns + delay_ns;
     int64_t recorded_ns = r->s->calls[c->behind].finish_ns, before_ns = r->finish_ns[c->behind];
-    int64_t gap_ns = r->s->gap_ns;
+    int64_t gap_ns = usual_of(r, c)->gap_ns;
     if (change->graphed)
         return later(begin_ns + usual_ns, before_ns + (gap_ns < NODE_GAP_NS ? gap_ns : NODE_GAP_NS));
+    if (c->awaits != HEC_SCHEDULE_NONE && !(c->flags & HEC_CALL_WAITED)) { /* an operation of another stream */
+        int64_t near_ns = r->usual ? gap_ns : c->start_ns - r->s->calls[c->awaits].finish_ns;
+        before_ns = later(before_ns + gap_ns, r->finish_ns[c->awaits] + near_ns);
+        return later(begin_ns + usual_ns, before_ns);
+    }
+    if (r->usual)
+        return later(begin_ns + usual_ns, before_ns + gap_ns);
     if (recorded_ns <= c->begin_ns) /* the device waited for this call */
         return later(begin_ns + delay_ns, before_ns + gap_ns);
     if (c->start_ns - recorded_ns <= QUEUED_NS) /* the call was ahead */
@@ -61,15 +75,17 @@ static int64_t return_of(const struct replay *r, const struct hec_schedule_call 
                          const struct hec_replay_change *change) {
     int64_t own_ns = c->end_ns - c->begin_ns;
     if (c->flags & HEC_CALL_WAITED) {
-        int64_t least_ns = own_ns < LEAST_CALL_NS ? own_ns : c->kind == HEC_CALL_WAIT ? LEAST_CALL_NS : r->s->call_ns;
-        int64_t wake_ns = c->end_ns - r->s->calls[c->awaits].finish_ns;
+        int64_t least_ns = own_ns < LEAST_CALL_NS     ? own_ns
+                           : c->kind == HEC_CALL_WAIT ? LEAST_CALL_NS
+                                                      : usual_of(r, c)->call_ns;
+        int64_t wake_ns = r->usual ? usual_of(r, c)->wake_ns : c->end_ns - r->s->calls[c->awaits].finish_ns;
         least_ns = begin_ns + scaled(least_ns < own_ns ? least_ns : own_ns, change->call);
         return change->waits ? later(least_ns, r->finish_ns[c->awaits] + wake_ns) : least_ns;
     }
     int64_t end_ns = begin_ns + scaled(own_ns, change->call);
     if (!change->waits || c->kind != HEC_CALL_WAIT || c->awaits == HEC_SCHEDULE_NONE)
         return end_ns;
-    int64_t wake_ns = r->s->wake_ns < own_ns ? r->s->wake_ns : own_ns;
+    int64_t wake_ns = usual_of(r, c)->wake_ns < own_ns ? usual_of(r, c)->wake_ns : own_ns;
     return later(end_ns, r->finish_ns[c->awaits] + wake_ns);
 }
 
@@ -233,10 +249,14 @@ static void replay_ranks(struct replay *r, struct ranks *k, const struct hec_rep
 }
 
 int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
-                   const struct hec_replay_times *times, struct hec_replay *out) {
+                   bool usual, const struct hec_replay_times *times, struct hec_replay *out) {
     int64_t first_ns = schedule->count ? schedule->calls[0].begin_ns : 0;
-    struct replay r = {
-        .s = schedule, .edits = edits, .edit_count = edit_count, .last_ns = first_ns, .recorded_last_ns = first_ns};
+    struct replay r = {.s = schedule,
+                       .edits = edits,
+                       .usual = usual,
+                       .edit_count = edit_count,
+                       .last_ns = first_ns,
+                       .recorded_last_ns = first_ns};
     struct ranks *ranks = schedule->group_count ? calloc(1, sizeof *ranks) : NULL;
     *out = (struct hec_replay){0};
     for (int d = 0; d < HEC_DEVICE_MAX; d++)

@@ -3,14 +3,14 @@
  *
  * What was recorded where the state is the same (how long the program computed between two calls, how long an operation took to
  * start on a device that waits, how long after another on one that does not) is kept; where an edit makes the state another
- * one, the schedule's medians stand for it. So an unchanged replay differs from the recording by what the schedule
- * does not explain, and that is what `error` says. */
+ * one, the schedule's usual delays stand for it. With `usual` they stand for it everywhere: a replay of that kind that gives the
+ * recorded time says that the schedule explains the program. */
 #ifndef HEC_DIAGNOSE_REPLAY_REPLAY_H
 #define HEC_DIAGNOSE_REPLAY_REPLAY_H
 
 #include "diagnose/replay/schedule.h"
 
-/* A replay whose unchanged one is off by more is not used. */
+/* Where an unchanged replay by usual delays is off by more, answers are not to be relied on. */
 #define HEC_REPLAY_TRUST 0.02
 
 /* What an edit makes of a call and of what it launched. */
@@ -44,8 +44,8 @@ struct hec_replay_times {
     int64_t *begin_ns, *end_ns, *start_ns, *finish_ns;
 };
 
-/* edits: applied one after the other. 0 or HEC_ERR_NOMEM. */
+/* edits: applied one after the other. usual: no delay is as it was recorded. 0 or HEC_ERR_NOMEM. */
 int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
-                   const struct hec_replay_times *times, struct hec_replay *out);
+                   bool usual, const struct hec_replay_times *times, struct hec_replay *out);
 
 #endif

@@ -5,6 +5,7 @@
  *   a call        begins so long after the last call of its process that had returned (of any thread: where threads take turns,
  *                 as PyTorch's main thread and its backward thread do, one goes on after the other)
  *   an operation  of a device begins after the one before it on its stream, and after its call
+ *                 and after one of another stream, where it started late and just when that had ended
  *   a wait        (a synchronisation, a copy that blocks, a launch into a full queue, a free) returns after the last operation that
  *                 had ended when it did
  *   a collective  ends when the last of its processes has begun and the data went round: as long as it took the last one
@@ -39,17 +40,37 @@ struct hec_schedule_call {
     int64_t start_ns, finish_ns; /* of what it launched; HEC_TIME_UNKNOWN: nothing */
     uint32_t after;              /* the call whose end it follows; HEC_SCHEDULE_NONE: none, it is one of the first */
     uint32_t behind;             /* the call whose operation is before its own on the stream; NONE */
-    uint32_t awaits;             /* the call whose operation its return comes after; NONE */
-    uint32_t what;               /* KERNEL: id of the kernel, or of the group; COPY: KiB, rounded up */
-    uint32_t data_ns;            /* of the time between `after` and it: in the phase "data" */
-    uint32_t checkpoint_ns;      /* in the phase "checkpoint", and in no "data" */
-    uint16_t stream;             /* of the schedule: 0 to stream_count - 1 */
-    uint8_t process;             /* of the schedule */
+    uint32_t
+        awaits;    /* the call whose operation its return comes after (where its own does not wait: the start of what it
+                                    launched, an event between streams); NONE */
+    uint32_t what; /* KERNEL: id of the kernel, or of the group; COPY: KiB, rounded up */
+    uint32_t data_ns;       /* of the time between `after` and it: in the phase "data" */
+    uint32_t checkpoint_ns; /* in the phase "checkpoint", and in no "data" */
+    uint16_t stream;        /* of the schedule: 0 to stream_count - 1 */
+    uint8_t process;        /* of the schedule */
     uint8_t kind, flags;
     uint8_t from, to;     /* COPY: enum hec_memory_kind */
     uint8_t kernel_class; /* KERNEL: enum hec_kernel_class */
 };
 _Static_assert(sizeof(struct hec_schedule_call) == 64, "kept in arrays of millions");
+
+/* What is alike enough for a usual delay: a copy from pageable memory goes by way of a buffer, and by parts. */
+enum hec_call_shape {
+    HEC_SHAPE_KERNEL,
+    HEC_SHAPE_PAGEABLE,
+    HEC_SHAPE_COPY,
+    HEC_SHAPE_WAIT,
+    HEC_SHAPE_OTHER,
+    HEC_CALL_SHAPES
+};
+
+/* Usual delays of calls of one shape. */
+struct hec_schedule_usual {
+    int64_t launch_ns; /* from the begin of a call to the start of what it launched, on a device that waits */
+    int64_t gap_ns;    /* from the operation before, on a stream that is never empty */
+    int64_t wake_ns;   /* from the end of an operation to the return of who waits for it */
+    int64_t call_ns;   /* the call, where it is short */
+};
 
 struct hec_schedule_stream {
     int32_t pid, device;
@@ -66,14 +87,13 @@ struct hec_schedule {
     uint8_t *group_size; /* processes that are in a collective */
     size_t group_count;
     int64_t from_ns, to_ns; /* the stretch: calls that begin in it */
-    int64_t steps;     /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
-    int64_t launch_ns; /* from the begin of a call to the start of what it launched, on a device that waits: median */
-    int64_t gap_ns;    /* between operations of a stream that is never empty: median */
-    int64_t wake_ns;   /* from the end of an operation to the return of who waits for it: median */
-    int64_t call_ns;   /* a launch: median */
-    int64_t guessed;   /* operations whose call is not known */
-    bool cut;          /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
+    int64_t steps; /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
+    struct hec_schedule_usual usual[HEC_CALL_SHAPES];
+    int64_t guessed; /* operations whose call is not known */
+    bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
 };
+
+enum hec_call_shape hec_call_shape(const struct hec_schedule_call *call);
 
 struct hec_schedule_builder;
 

@@ -7,11 +7,12 @@
 
 #define ROUGH 0.5 /* width of the interval of watts, of them */
 
-static int replay(const struct hec_schedule *s, const struct hec_whatif_question *question, struct hec_replay *out) {
+static int replay(const struct hec_schedule *s, const struct hec_whatif_question *question, bool usual,
+                  struct hec_replay *out) {
     struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
     for (int i = 0; i < question->count; i++)
         edits[i] = hec_edit_with(question->edits[i].edit, question->edits[i].value);
-    return hec_replay_run(s, edits, (size_t)question->count, NULL, out);
+    return hec_replay_run(s, edits, (size_t)question->count, usual, NULL, out);
 }
 
 /* Of a device, NAN unknown: while it works, while it only communicates (0: it never does), while it waits for the host (the longest of
@@ -63,11 +64,16 @@ static double joules_of(const struct hec_summary *summary, const struct hec_sche
 
 static int answer(const struct hec_summary *summary, const struct hec_schedule *s,
                   const struct hec_whatif_question *questions, size_t count, struct hec_whatif *out) {
-    int err = replay(s, &(struct hec_whatif_question){.count = 0}, &out->unchanged.replay);
+    static const struct hec_whatif_question unchanged = {.count = 0};
+    struct hec_replay by_usual;
+    int err = replay(s, &unchanged, false, &out->unchanged.replay);
+    if (!err)
+        err = replay(s, &unchanged, true, &by_usual);
+    out->error = by_usual.seconds / out->unchanged.replay.recorded_s - 1;
     double joules = joules_of(summary, s, &out->unchanged.replay);
     for (size_t i = 0; i < count && !err; i++) {
         struct hec_whatif_answer *a = &out->answers[i];
-        err = replay(s, &questions[i], &a->replay);
+        err = replay(s, &questions[i], false, &a->replay);
         a->seconds = 1 - a->replay.seconds / out->unchanged.replay.seconds;
         a->joules = 1 - joules_of(summary, s, &a->replay) / joules;
     }
@@ -112,7 +118,6 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
     out->cut = s.cut;
     out->from_s = (double)s.from_ns / HEC_NS_PER_S;
     out->to_s = (double)s.to_ns / HEC_NS_PER_S;
-    out->error = out->unchanged.replay.seconds / out->unchanged.replay.recorded_s - 1;
     out->trusted = fabs(out->error) <= HEC_REPLAY_TRUST;
     hec_schedule_free(&s);
     if (err)
