@@ -18,9 +18,11 @@ static bool is_file(const struct hec_option_info *option) {
 
 /* The words that an operand of this kind may be, separated by spaces; nothing: any, or none. */
 static void print_words(enum hec_operand operand) {
-    if (operand == HEC_OPERAND_CAUSE)
+    if (operand == HEC_OPERAND_CAUSE) {
         for (int i = 0; i < HEC_CAUSE_COUNT; i++)
-            printf("%s%s", i ? " " : "", hec_cause_name((enum hec_cause)i));
+            printf("%s ", hec_cause_name((enum hec_cause)i));
+        printf("words");
+    }
     if (operand == HEC_OPERAND_LEVER)
         for (int i = 0; hec_lever_row(i); i++)
             printf("%s%s", i ? " " : "", hec_lever_row(i)->name);

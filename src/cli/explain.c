@@ -5,6 +5,7 @@
 #include "cli/load.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static int unknown(const char *name) {
@@ -13,14 +14,14 @@ static int unknown(const char *name) {
     for (int i = 0; i < HEC_CAUSE_COUNT; i++)
         length += snprintf(names + length, sizeof names - (size_t)length, "%s%s", i ? ", " : "",
                            hec_cause_name((enum hec_cause)i));
-    hec_error("explain: there is no cause \"%s\"; there are %s", name, names);
+    hec_error("explain: there is no cause \"%s\"; there are %s, and words", name, names);
     return HEC_ERR_USAGE;
 }
 
-static int print(enum hec_cause cause, bool json, const struct hec_report_style *style) {
+static int print(enum hec_cause cause, bool words, bool json, const struct hec_report_style *style) {
     struct hec_buf out;
     hec_buf_init(&out, 1u << 20);
-    int err = hec_report_explain(cause, json, style, &out);
+    int err = words ? hec_report_words(json, style, &out) : hec_report_explain(cause, json, style, &out);
     if (err == HEC_OK)
         err = hec_print(&out);
     hec_buf_free(&out);
@@ -38,11 +39,12 @@ int hec_verb_explain(int argc, char **argv) {
         err = HEC_ERR_USAGE;
     }
     enum hec_cause cause = HEC_CAUSE_COUNT;
-    if (err == HEC_OK && args.rest_count == 1 && (cause = hec_cause_find(args.rest[0])) == HEC_CAUSE_COUNT)
+    bool words = err == HEC_OK && args.rest_count == 1 && strcmp(args.rest[0], "words") == 0;
+    if (err == HEC_OK && args.rest_count == 1 && !words && (cause = hec_cause_find(args.rest[0])) == HEC_CAUSE_COUNT)
         err = unknown(args.rest[0]);
     if (err == HEC_OK)
         err = hec_load_style(&args, STDOUT_FILENO, &style);
     if (err == HEC_OK)
-        err = print(cause, hec_args_has(&args, HEC_OPT_JSON), &style);
+        err = print(cause, words, hec_args_has(&args, HEC_OPT_JSON), &style);
     return hec_err_exit_status(err);
 }

@@ -52,6 +52,7 @@ enum hec_state {
 };
 
 const char *hec_state_name(enum hec_state state); /* "compute"; "?" out of range */
+const char *hec_state_meaning(enum hec_state state);
 bool hec_state_idle(enum hec_state state);
 
 /* What the program itself said of an instant; known outside of the windows too. */

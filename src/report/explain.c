@@ -69,7 +69,9 @@ static void print_table(struct hec_page *page) {
                           hec_cause_title(rule->cause), (int)strcspn(lever, ":;,("), lever);
     }
     hec_page_blank(page);
-    hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain CAUSE: what it means, its signs, what fixes it");
+    hec_page_row(page, 0, "", HEC_TONE_DIM,
+                 "hec explain CAUSE: what it means, its signs, what fixes it; hec explain words: what "
+                 "the words of a report mean");
 }
 
 static void print_limits(struct hec_page *page, const struct hec_rule *rule) {

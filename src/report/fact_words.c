@@ -33,10 +33,10 @@ static const char *const scale_words[HEC_SCALE_REASONS] = {
     [HEC_SCALE_NOT_SEEN] = "how busy the device was is not known",
     [HEC_SCALE_FAILED] = "the command failed: it may not have come to what it should do",
     [HEC_SCALE_SHARED] = "the device is shared, and what it would do for the command alone is not known",
-    [HEC_SCALE_IDLE] = "utilisation is {0:%} %, below {3:%} %: more devices would wait as well; tune first",
+    [HEC_SCALE_IDLE] = "busy {0:%} % of the time in use, below {3:%} %: more devices would wait as well; tune first",
     [HEC_SCALE_WASTE] =
-        "utilisation is {0:%} %, but about {1:%} % of the {2?joules are|time is} recoverable: tune first",
-    [HEC_SCALE_FULL] = "utilisation is {0:%} % and little is left to fix: add devices",
+        "busy {0:%} % of the time in use, but about {1:%} % of the {2?joules are|time is} recoverable: tune first",
+    [HEC_SCALE_FULL] = "busy {0:%} % of the time in use and little is left to fix: add devices",
 };
 
 /* For what the device waits: the end of "the device waits 2 ms a step". */

@@ -16,7 +16,7 @@ char *hec_lever_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding
 char *hec_lever_default_words(char out[HEC_FACT_SIZE], enum hec_lever_id id);
 /* Its snippet for PyTorch where that of the rule does not fit; NULL: it does. */
 const char *hec_lever_code(enum hec_lever_id id);
-/* "utilisation is 95 % and little is left to fix: add devices" */
+/* "busy 95 % of the time in use and little is left to fix: add devices" */
 char *hec_scale_words(char out[HEC_FACT_SIZE], const struct hec_scale_out *scale);
 /* "s/step": the unit of an evidence's first number. */
 char *hec_evidence_unit_words(char out[HEC_FACT_SIZE], const struct hec_finding *finding,

@@ -151,11 +151,18 @@ static void headline_without_finding(char *out, size_t size, const struct hec_su
     }
     double window = (double)ledger->window_ns / 1e9, idle = 0;
     bool shared = d->others != HEC_OTHERS_IDLE;
-    for (int i = 0; i < HEC_STATE_COUNT; i++)
+    int most = 0;
+    char mostly[96] = "";
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
         idle += hec_state_idle((enum hec_state)i) ? ledger->rows[i].seconds : 0;
-    snprintf(out, size, "no cause stands out: %s was busy%s %s of %s", hec_device_word(name, s, d->device.index),
+        most = ledger->rows[i].seconds > ledger->rows[most].seconds ? i : most;
+    }
+    if (hec_state_idle((enum hec_state)most))
+        snprintf(mostly, sizeof mostly, "; %s took %.16s", hec_state_name((enum hec_state)most),
+                 hec_format_share(busy, ledger->rows[most].seconds / window));
+    snprintf(out, size, "no cause stands out: %s was busy%s %s of %s%s", hec_device_word(name, s, d->device.index),
              shared ? " with the command's work" : "", hec_format_share(busy, 1 - idle / window),
-             hec_format_seconds(whole, window));
+             hec_format_seconds(whole, window), mostly);
 }
 
 /* Why set-up and loop are not separated, where there is a ledger; false: it is. */
@@ -203,7 +210,7 @@ int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
                  s->exit_code);
     count += unsteady(out[count], 160, s);
     if (without_counters(s))
-        snprintf(out[count++], 160, "without hardware counters utilisation and power alone show few causes");
+        snprintf(out[count++], 160, "without hardware counters driver utilisation and power alone show few causes");
     const struct hec_device_summary *shared = shared_one(s);
     text name;
     if (shared)
@@ -243,7 +250,9 @@ char *hec_place_words(char *out, size_t size, const char *from, int line, const 
         memmove(c, c + 9, strlen(c + 9) + 1);
     if (line > 0)
         snprintf(number, sizeof number, ":%d", line);
-    snprintf(tail, sizeof tail, "%s%s%.*s", number, function[0] ? " " : "", room / 2 - (int)strlen(number), function);
+    int half = room / 2, spare = room - 1 - (int)strlen(file); /* a short file leaves the function more */
+    snprintf(tail, sizeof tail, "%s%s%.*s", number, function[0] ? " " : "",
+             (spare > half ? spare : half) - (int)strlen(number), function);
     int left = room - (int)strlen(tail);
     const char *shown = file;
     if ((int)strlen(file) > left) {

@@ -273,7 +273,7 @@ static void put_self(struct hec_page *page, const struct hec_summary *s, bool br
 }
 
 /* About 12 lines: the answer, the line and the lever, what else needs a word (a line a device up to two where there
- * are several, what went wrong), HEC's cost. */
+ * are several, what went wrong), HEC's cost; and then what to type next. */
 static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     int shown = 0, used = used_count(s);
     put_headline(page, s, true);
@@ -308,6 +308,7 @@ static void put_brief(struct hec_page *page, const struct hec_summary *s) {
     }
     hec_terminal_brief(page, &s->timeline, 10 - page->lines);
     put_self(page, s, true);
+    hec_terminal_next(page, s, true);
 }
 
 int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out) {
@@ -322,17 +323,19 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     put_units(&page, summary, HEC_SUMMARY_UNITS_MAX);
     put_cost(&page, summary);
     put_levers(&page, summary);
+    uint64_t chapters = hec_terminal_chapters(summary, style->all);
+    hec_terminal_gpus(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].used)
+        if (chapters >> summary->devices[i].device.index & 1)
             hec_terminal_ledger(&page, summary, summary->devices[i].device.index);
     hec_terminal_findings(&page, summary, style->all);
     hec_terminal_scale_out(&page, &summary->findings);
     hec_terminal_latency(&page, &summary->findings.latency);
     hec_terminal_steps(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].used)
+        if (chapters >> summary->devices[i].device.index & 1)
             hec_terminal_device(&page, summary, &summary->devices[i]);
-    hec_terminal_kernels(&page, &summary->timeline);
+    hec_terminal_kernels(&page, &summary->timeline, chapters);
     if (used_count(summary) < summary->device_count)
         hec_page_blank(&page);
     hec_terminal_unused(&page, summary);
@@ -342,5 +345,6 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     put_events(&page, summary);
     hec_terminal_trace(&page, &summary->timeline);
     put_self(&page, summary, false);
+    hec_terminal_next(&page, summary, false);
     return hec_buf_error(out);
 }

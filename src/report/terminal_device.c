@@ -1,5 +1,6 @@
 #include "report/terminal_device.h"
 
+#include "report/findings_words.h"
 #include "report/format.h"
 #include "report/terminal_findings.h"
 #include "report/terminal_timeline.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TOGETHER_MOST 3 /* on one line */
 #define IDLE_SHOWN 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
 
 typedef char text[HEC_FORMAT_SIZE];
@@ -56,36 +56,46 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
     }
 }
 
-static void add_share(char *line, size_t size, const char *name, double share) {
-    text value;
-    if (isfinite(share))
-        snprintf(line + strlen(line), size - strlen(line), "%s%s %s", line[0] ? "   " : "", name,
-                 hec_format_share(value, share));
-}
+struct column {
+    const char *heading;
+    int metric; /* of the device */
+    int width;
+};
 
-static void add_rate(char *line, size_t size, const char *name, double bytes) {
+/* Two lines, headings and figures, of the columns that have one; false: none has. */
+static bool put_columns(struct hec_page *page, const struct hec_device_summary *d, const char *label,
+                        const struct column *columns, int count, bool rates) {
+    char headings[256] = "", figures[256] = "";
     text value;
-    if (isfinite(bytes))
-        snprintf(line + strlen(line), size - strlen(line), "%s%s %s", line[0] ? "   " : "", name,
-                 hec_format_bytes(value, bytes, "/s"));
+    for (int i = 0; i < count; i++) {
+        double mean = d->metric[columns[i].metric].mean;
+        if (!isfinite(mean))
+            continue;
+        snprintf(headings + strlen(headings), sizeof headings - strlen(headings), "%*s", columns[i].width,
+                 columns[i].heading);
+        snprintf(figures + strlen(figures), sizeof figures - strlen(figures), "%*s", columns[i].width,
+                 rates ? hec_format_bytes(value, mean, "/s") : hec_format_share(value, mean));
+    }
+    if (!headings[0])
+        return false;
+    hec_page_row(page, 4, label, HEC_TONE_DIM, "%s", headings);
+    hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", figures);
+    return true;
 }
 
 static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
-    char shares[256] = "", rates[256] = "";
-    add_share(shares, sizeof shares, "GPU", d->metric[HEC_GPU_UTIL].mean);
-    add_share(shares, sizeof shares, "SM", d->metric[HEC_GPM_SM_ACTIVE].mean);
-    add_share(shares, sizeof shares, "occupancy", d->metric[HEC_GPM_SM_OCCUPANCY].mean);
-    add_share(shares, sizeof shares, "tensor", d->metric[HEC_GPM_TENSOR_ACTIVE].mean);
-    add_share(shares, sizeof shares, "DRAM", d->metric[HEC_GPM_DRAM_ACTIVE].mean);
-    if (!isfinite(d->metric[HEC_GPM_DRAM_ACTIVE].mean))
-        add_share(shares, sizeof shares, "memory", d->metric[HEC_GPU_MEM_UTIL].mean);
-    add_rate(rates, sizeof rates, "PCIe in", d->metric[HEC_GPM_PCIE_RX].mean);
-    add_rate(rates, sizeof rates, "out", d->metric[HEC_GPM_PCIE_TX].mean);
-    add_rate(rates, sizeof rates, "NVLink in", d->metric[HEC_GPM_NVLINK_RX].mean);
-    add_rate(rates, sizeof rates, "out", d->metric[HEC_GPM_NVLINK_TX].mean);
-    hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "%s", shares[0] ? shares : "not recorded");
-    if (rates[0])
-        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", rates);
+    static const struct column shares[] = {
+        {"driver utilisation", HEC_GPU_UTIL, 18}, {"SM active", HEC_GPM_SM_ACTIVE, 11},
+        {"occupancy", HEC_GPM_SM_OCCUPANCY, 11},  {"tensor", HEC_GPM_TENSOR_ACTIVE, 9},
+        {"DRAM", HEC_GPM_DRAM_ACTIVE, 9},         {"memory", HEC_GPU_MEM_UTIL, 9}};
+    static const struct column rates[] = {{"PCIe in", HEC_GPM_PCIE_RX, 18},
+                                          {"PCIe out", HEC_GPM_PCIE_TX, 12},
+                                          {"NVLink in", HEC_GPM_NVLINK_RX, 12},
+                                          {"NVLink out", HEC_GPM_NVLINK_TX, 12}};
+    bool any = put_columns(page, d, "use", shares, isfinite(d->metric[HEC_GPM_DRAM_ACTIVE].mean) ? 5 : 6, false);
+    any |= put_columns(page, d, any ? "" : "use", rates, 4, true);
+    if (!any)
+        hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "not recorded");
 }
 
 static void put_power(struct hec_page *page, const struct hec_device_summary *d) {
@@ -147,50 +157,88 @@ void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, con
     hec_terminal_classes(page, &s->diagnosis, d->device.index);
 }
 
+static bool unused_alike(const struct hec_device_summary *a, const struct hec_device_summary *b) {
+    return !a->used && !b->used && strcmp(a->used_why, b->used_why) == 0 &&
+           (a->shared_with > 0) == (b->shared_with > 0) && a->energy.valid == b->energy.valid;
+}
+
 void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];
-        text gpu, joules;
-        if (d->used)
+        text gpus, joules;
+        uint64_t devices = 0;
+        double sum = 0;
+        bool before = d->used;
+        for (int k = 0; k < s->device_count; k++) {
+            if (!unused_alike(d, &s->devices[k]))
+                continue;
+            before |= k < i;
+            devices |= UINT64_C(1) << s->devices[k].device.index % HEC_DEVICE_MAX;
+            sum += s->devices[k].energy.joules;
+        }
+        if (before)
             continue;
-        const char *name = d->device.name[0] ? d->device.name : "no name";
-        hec_page_row(page, 0, hec_format_gpu(gpu, d->device.index), HEC_TONE_DIM, "not charged (%s%s): %s",
-                     d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : name,
-                     d->shared_with ? ", in use by others" : "", d->used_why);
+        bool several = devices & (devices - 1);
+        hec_page_row(page, 0, hec_devices_word(gpus, devices), HEC_TONE_DIM, "not charged (%s%s%s): %s",
+                     d->energy.valid     ? hec_format_si(joules, sum, 3, "J")
+                     : d->device.name[0] ? d->device.name
+                                         : "no name",
+                     several && d->energy.valid ? " in all" : "", d->shared_with ? ", in use by others" : "",
+                     d->used_why);
     }
 }
 
-void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *s) {
-    char row[256] = "";
-    int shown = 0, used = 0;
+/* "215 W (GPU 3) to 644 W" */
+static void add_range(char *line, size_t size, const struct hec_summary *s, bool busy) {
+    const struct hec_device_summary *least = NULL, *most = NULL;
+    double low = INFINITY, high = -INFINITY;
+    text from, to, gpu;
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];
-        const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
-        text watts, share, gpu;
-        used += d->used;
-        if (!d->used || shown == TOGETHER_MOST)
-            continue;
-        size_t length = strlen(row);
-        const char *name = hec_format_gpu(gpu, d->device.index);
-        snprintf(row + length, sizeof row - length, "%s%s: %s%s%s", shown++ ? "; " : "",
-                 strncmp(name, "GPU ", 4) == 0 ? name + 4 : name, /* the row is named "GPUs" */
-                 hec_format_si(watts, hec_terminal_watts(d), 3, "W"), t && t->traced_s > 0 ? ", busy " : "",
-                 t && t->traced_s > 0 ? hec_format_share(share, t->busy_s / t->traced_s) : "");
+        double value = !d->used ? NAN : busy ? hec_terminal_busy(s, d) : hec_terminal_watts(d);
+        if (value < low) {
+            low = value;
+            least = d;
+        }
+        if (value > high) {
+            high = value;
+            most = d;
+        }
     }
-    if (used > shown)
-        snprintf(row + strlen(row), sizeof row - strlen(row), "; and %d more", used - shown);
+    if (!least)
+        return;
+    if (busy) {
+        hec_format_share(from, low);
+        hec_format_share(to, high);
+    } else {
+        hec_format_si(from, low, 3, "W");
+        hec_format_si(to, high, 3, "W");
+    }
+    snprintf(line + strlen(line), size - strlen(line), ", %s%s", busy ? "busy " : "", from);
+    if (least != most && strcmp(from, to) != 0)
+        snprintf(line + strlen(line), size - strlen(line), " (%s) to %s", hec_format_gpu(gpu, least->device.index), to);
+}
+
+void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *s) {
+    char row[256];
+    int used = 0;
+    for (int i = 0; i < s->device_count; i++)
+        used += s->devices[i].used;
+    snprintf(row, sizeof row, "%d used", used);
+    add_range(row, sizeof row, s, false);
+    add_range(row, sizeof row, s, true);
     hec_page_line(page, 2, "GPUs", HEC_TONE_PLAIN, "%s", row);
 }
 
 void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
-    const struct hec_device_timeline *t = hec_timeline_of(&s->timeline, d->device.index);
     char idle[64] = "";
     text gpu, watts, share, part;
     if (d->energy.idle_context_joules >= IDLE_SHOWN * d->energy.joules)
         snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
                  hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
-    const char *what = t && t->traced_s > 0 ? ": busy " : ": engine active ";
-    double busy = t && t->traced_s > 0 ? t->busy_s / t->traced_s : d->activity.engine;
+    bool ledger = isfinite(hec_terminal_busy(s, d));
+    const char *what = ledger ? ": busy " : ": engine active ";
+    double busy = ledger ? hec_terminal_busy(s, d) : d->activity.engine;
     hec_page_row(page, 2, hec_format_gpu(gpu, d->device.index), HEC_TONE_PLAIN, "%s%s%s%s",
                  hec_format_si(watts, hec_terminal_watts(d), 3, "W"), isfinite(busy) ? what : "",
                  isfinite(busy) ? hec_format_share(part, busy) : "", idle);

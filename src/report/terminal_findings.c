@@ -6,6 +6,7 @@
 #include "report/findings_words.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,9 +29,12 @@ static bool used(const struct hec_summary *s) {
 }
 
 /* Once in a report, and only where it is true: where there was a trace, or another has its place, there is no advice. */
+static const char *command_of(const struct hec_summary *s) {
+    return s->command[0] && strlen(s->command) <= COMMAND_COLUMNS ? s->command : "...";
+}
+
 static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summary *s) {
     const struct hec_trace_cost *t = &s->timeline.trace;
-    const char *command = strlen(s->command) <= COMMAND_COLUMNS ? s->command : "...";
     bool tried = t->processes && t->mode != HEC_TRACE_OFF && t->why[0], simulated = s->simulated[0];
     if (hec_summary_traced(s) || s->imported[0] || (!tried && !used(s)))
         return;
@@ -46,7 +50,7 @@ static void put_what_a_trace_adds(struct hec_page *page, const struct hec_summar
         hec_page_row(page, 2, "trace", HEC_TONE_PLAIN,
                      "none. It would add the cause, the lines of the program and the savings: "
                      "hec run %s%s%s--trace auto -- %s",
-                     simulated ? "--sim " : "", s->simulated, simulated ? " " : "", command);
+                     simulated ? "--sim " : "", s->simulated, simulated ? " " : "", command_of(s));
 }
 
 void hec_terminal_headline(struct hec_page *page, const struct hec_summary *s) {
@@ -163,9 +167,6 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, b
     }
     if (more)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (hec report -v shows all, and all of each)", more);
-    if (shown && findings->list[0].cause != HEC_CAUSE_NONE)
-        hec_page_row(page, 0, "", HEC_TONE_DIM, "hec explain %s: its meaning, its signs, its answers",
-                     hec_cause_name(findings->list[0].cause));
 }
 
 /* ---- what stands above them ---- */
@@ -236,6 +237,48 @@ void hec_terminal_classes(struct hec_page *page, const struct hec_diagnosis *dia
     }
     if (line[0])
         hec_page_row(page, 4, "compute", HEC_TONE_PLAIN, "%s", line);
+}
+
+/* ---- what to type next ---- */
+
+#define COMMAND_LONGEST 160
+#define NEXT_COLUMNS 26 /* longer commands stand alone */
+
+struct next {
+    struct hec_page *page;
+    bool brief;
+    int shown;
+};
+
+/* A command alone can be copied with its line; what it is for stands beside short ones. */
+static void put_next(struct next *n, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void put_next(struct next *n, const char *what, const char *format, ...) {
+    char command[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(command, sizeof command, format, arguments);
+    va_end(arguments);
+    bool alone = n->brief || strlen(command) > NEXT_COLUMNS;
+    hec_page_row(n->page, n->brief ? 2 : 0,
+                 n->shown++ ? ""
+                 : n->brief ? "next"
+                            : "Next",
+                 HEC_TONE_PLAIN, "%-*s%s%s", alone ? 0 : NEXT_COLUMNS, command, alone ? "" : "  ", alone ? "" : what);
+}
+
+void hec_terminal_next(struct hec_page *page, const struct hec_summary *s, bool brief) {
+    const struct hec_finding *top = hec_findings_top(&s->findings);
+    struct next n = {page, brief, 0};
+    if (brief && s->file[0])
+        put_next(&n, "", "hec report %s", s->file);
+    if (top)
+        put_next(&n, "its meaning, its signs, its answers", "hec explain %s", hec_cause_name(top->cause));
+    if (top && s->command[0] && !s->imported[0])
+        put_next(&n, "what saves joules here, with proof", "hec try %s%s%s-- %s", s->simulated[0] ? "--sim " : "",
+                 s->simulated, s->simulated[0] ? " " : "",
+                 strlen(s->command) <= COMMAND_LONGEST ? s->command : "COMMAND");
+    if (!brief && used(s))
+        put_next(&n, "busy, host, SM active: in words", "hec explain words");
 }
 
 /* ---- the end of `hec run` ---- */

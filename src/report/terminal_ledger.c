@@ -8,7 +8,9 @@
 #include <string.h>
 
 #define BAR_COLUMNS 12
-#define LEAST_SHARE 0.0005 /* a row below prints as 0.0 % */
+#define MEANING_COLUMNS 110 /* from this width on each state says what it means */
+#define FIGURES_COLUMNS 53  /* in front of that */
+#define LEAST_SHARE 0.0005  /* a row below prints as 0.0 % */
 #define LINES_SHOWN 8
 #define LINES_LEAST 0.005 /* of the device's time */
 #define MODULES_SHOWN 5
@@ -33,9 +35,21 @@ static void bar_of(char *bar, const struct hec_page *page, double share) {
         strcat(bar, i < filled ? page->utf8 ? "\u2588" : "#" : page->utf8 ? "\u00b7" : ".");
 }
 
+/* On a wide page each state says what it means; on others `hec explain words` does. */
+static void put_with_meaning(struct hec_page *page, const char *label, enum hec_tone tone, const char *line,
+                             const char *meaning) {
+    int columns = 0;
+    for (const char *c = line; *c; c++)
+        columns += ((unsigned char)*c & 0xc0) != 0x80;
+    if (page->columns < MEANING_COLUMNS)
+        meaning = "";
+    int gap = meaning[0] && columns < FIGURES_COLUMNS ? FIGURES_COLUMNS - columns : 0;
+    hec_page_line(page, 2, label, tone, "%s%*s%s%s", line, gap, "", meaning[0] ? "  " : "", meaning);
+}
+
 static void put_row(struct hec_page *page, enum hec_state state, const struct hec_ledger_row *r, double share) {
     text seconds, part, joules, watts;
-    char bar[4 * BAR_COLUMNS + 1], energy[128] = "";
+    char bar[4 * BAR_COLUMNS + 1], energy[128] = "", line[384];
     bar_of(bar, page, share);
     if (isfinite(r->joules)) {
         double half = fmax(r->watts_high - r->watts, r->watts - r->watts_low);
@@ -45,8 +59,16 @@ static void put_row(struct hec_page *page, enum hec_state state, const struct he
             snprintf(watts, sizeof watts, "%4.0f W (rough)", r->watts);
         snprintf(energy, sizeof energy, " %9s  %s", hec_format_si(joules, r->joules, 3, "J"), watts);
     }
-    hec_page_line(page, 2, hec_state_name(state), HEC_TONE_PLAIN, "%s %8s %6s%s", bar,
-                  hec_format_si(seconds, r->seconds, 3, "s"), hec_format_share(part, share), energy);
+    snprintf(line, sizeof line, "%s %8s %6s%s", bar, hec_format_si(seconds, r->seconds, 3, "s"),
+             hec_format_share(part, share), energy);
+    put_with_meaning(page, hec_state_name(state), HEC_TONE_PLAIN, line, hec_state_meaning(state));
+}
+
+static void put_headings(struct hec_page *page, bool joules) {
+    char line[128];
+    snprintf(line, sizeof line, "%*s %8s %6s%s", BAR_COLUMNS, "", "time", "share",
+             joules ? "    energy    mean power" : "");
+    put_with_meaning(page, "", HEC_TONE_DIM, line, "meaning");
 }
 
 static void put_lines(struct hec_page *page, const struct hec_source_lines *source, const struct hec_ledger_device *d) {
@@ -70,7 +92,8 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
         hec_place_words(place, sizeof place, l->file, l->line, l->function,
                         page->columns - LABEL_COLUMNS - LINE_COLUMNS);
         if (!shown)
-            hec_page_row(page, 2, "", HEC_TONE_DIM, "idle at these lines of the program:");
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "%9s %9s  %s", "time", isfinite(l->joules) ? "energy" : "",
+                         "idle at these lines of the program");
         hec_page_line(page, 2, hec_state_name(l->state), HEC_TONE_PLAIN, "%9s %9s  %s",
                       hec_format_si(seconds, l->seconds, 3, "s"),
                       isfinite(l->joules) ? hec_format_si(joules, l->joules, 3, "J") : "", place);
@@ -89,7 +112,7 @@ static void put_modules(struct hec_page *page, const struct hec_source_modules *
             continue;
         hec_format_clean(name, sizeof name, m->name, false);
         if (!shown++)
-            hec_page_row(page, 2, "", HEC_TONE_DIM, "kernels launched by:");
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "%9s %9s  %s", "time", "share", "kernels launched by");
         hec_page_line(page, 2, "compute", HEC_TONE_PLAIN, "%9s %9s  %.*s", hec_format_si(seconds, m->seconds, 3, "s"),
                       hec_format_share(share, m->share), page->columns - LABEL_COLUMNS - LINE_COLUMNS, name);
     }
@@ -111,6 +134,7 @@ void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summar
         return;
     hec_page_blank(page);
     put_title(page, d, hec_device_word(name, summary, device));
+    put_headings(page, isfinite(d->joules));
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         double share = (double)d->rows[i].ns / (double)d->window_ns;
         if (share >= LEAST_SHARE)

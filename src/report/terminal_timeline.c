@@ -13,7 +13,7 @@
 #define ALIKE 0.1 /* ranks of one job make as many steps, but for those at its ends */
 #define BAR_COLUMNS 64
 #define LABEL_COLUMNS 13
-#define KERNEL_COLUMNS 36 /* in front of a kernel's name */
+#define KERNEL_COLUMNS 34 /* in front of a kernel's name */
 
 typedef char text[HEC_FORMAT_SIZE];
 
@@ -138,32 +138,35 @@ void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeli
 
 static void put_kernel(struct hec_page *page, const struct hec_kernel_row *k) {
     int room = page->columns - LABEL_COLUMNS - KERNEL_COLUMNS;
-    text time, share, count, mean, occupancy;
+    text label, time, share, count, mean, occupancy;
     char name[600];
-    snprintf(occupancy, sizeof occupancy, isfinite(k->occupancy_limit) ? "%3.0f %%" : "    -",
-             100 * k->occupancy_limit);
-    hec_page_row(page, 2, hec_format_si(time, k->seconds, 3, "s"), HEC_TONE_PLAIN, "%6s %9s x %8s  %s  %s",
-                 hec_format_share(share, k->share), hec_format_count(count, (double)k->count),
-                 hec_format_si(mean, k->mean_us / 1e6, 3, "s"), occupancy,
+    snprintf(label, sizeof label, "%9.9s", hec_format_si(time, k->seconds, 3, "s"));
+    snprintf(occupancy, sizeof occupancy, isfinite(k->occupancy_limit) ? "%.0f %%" : "-", 100 * k->occupancy_limit);
+    hec_page_row(page, 2, label, HEC_TONE_PLAIN, "%6s %7s %8s %8.8s  %s", hec_format_share(share, k->share),
+                 hec_format_count(count, (double)k->count), hec_format_si(mean, k->mean_us / 1e6, 3, "s"), occupancy,
                  hec_kernel_short(name, sizeof name, k->name, room < 8 ? 8 : room));
 }
 
-void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline) {
-    if (!timeline->kernel_count)
-        return;
-    hec_page_blank(page);
-    hec_page_row(page, 0, "Kernels", HEC_TONE_DIM, "%6s %9s   %8s  %5s  %s", "share", "count", "mean", "occ.", "name");
+void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline, uint64_t devices) {
     for (int d = 0; d < timeline->device_count; d++) {
-        int device = timeline->devices[d].device, rows = 0, most = KERNELS_SHOWN / timeline->device_count;
+        int device = timeline->devices[d].device, rows = 0;
         char gpu[HEC_FORMAT_SIZE];
-        most = most < 3 ? 3 : most;
-        if (timeline->device_count > 1)
-            hec_page_row(page, 1, hec_format_gpu(gpu, device), HEC_TONE_PLAIN, "%s", "");
-        for (int i = 0; i < timeline->kernel_count; i++)
-            if (timeline->kernels[i].device == device && rows++ < most)
-                put_kernel(page, &timeline->kernels[i]);
-        if (rows > most)
-            hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more (--json shows them)", rows - most);
+        if (!(devices >> device % HEC_DEVICE_MAX & 1))
+            continue;
+        for (int i = 0; i < timeline->kernel_count; i++) {
+            if (timeline->kernels[i].device != device || rows++ >= KERNELS_SHOWN)
+                continue;
+            if (rows == 1) {
+                hec_page_blank(page);
+                hec_page_row(page, 0, "Kernels", HEC_TONE_BOLD, "of %s, those that took longest",
+                             hec_format_gpu(gpu, device));
+                hec_page_row(page, 2, "     time", HEC_TONE_DIM, "%6s %7s %8s %8s  %s", "share", "count", "mean",
+                             "max occ", "name");
+            }
+            put_kernel(page, &timeline->kernels[i]);
+        }
+        if (rows > KERNELS_SHOWN)
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more (--json shows them)", rows - KERNELS_SHOWN);
     }
 }
 
@@ -205,13 +208,13 @@ static void put_steps(struct hec_page *page, const struct hec_step_summary *s, c
         add(more, sizeof more, "", hec_format_count(value, s->samples_per_step), unit);
     }
     if (isfinite(s->busy_share))
-        add(more, sizeof more, "GPU busy ", hec_format_share(value, s->busy_share), "");
+        add(more, sizeof more, "busy ", hec_format_share(value, s->busy_share), "");
     if (isfinite(s->data_s))
         add(more, sizeof more, "loader ", hec_format_share(value, hec_step_data_share(s)), "");
     if (s->examined < s->count)
         add(more, sizeof more, "all of the first ", hec_format_count(value, (double)s->examined), "");
     if (s->values > 1) {
-        snprintf(value, sizeof value, "%.4g to %.4g", s->value_first, s->value_last);
+        snprintf(value, sizeof value, "%.4g to %.4g", s->value_first + 0.0, s->value_last + 0.0); /* no -0 */
         add(more, sizeof more, "loss ", value, "");
     }
     if (more[0])
@@ -301,7 +304,7 @@ void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeli
     if (s->source != HEC_STEP_NONE && s->count && lines > 0)
         hec_page_row(page, 2, "steps", HEC_TONE_PLAIN, "%s: median %s, p99 %s%s%s; %s%s",
                      hec_format_count(count, (double)s->count), hec_format_seconds(median, s->duration.median),
-                     hec_format_seconds(p99, s->duration.p99), isfinite(s->busy_share) ? "; GPU busy " : "",
+                     hec_format_seconds(p99, s->duration.p99), isfinite(s->busy_share) ? "; busy " : "",
                      isfinite(s->busy_share) ? hec_format_share(busy, s->busy_share) : "", found_by(s->source),
                      confidence_of(confidence, s));
 }

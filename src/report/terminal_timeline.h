@@ -9,8 +9,8 @@
 void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeline *timeline, int device);
 /* What each state of one device took, and the lines that held it up (terminal_ledger.c). */
 void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary, int device);
-/* The kernels that take most time. */
-void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline);
+/* The kernels that take most time, of the devices that are bits (1 << hec_device.index). */
+void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline, uint64_t devices);
 /* Those to go by, and what other programs on other devices did. */
 void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary);
 /* How the run was traced and what it cost. */

@@ -57,6 +57,19 @@ def test_a_cause_says_all_that_it_must(hec, explained, name):
     assert json.loads(hec("explain", "--json", name).stdout)["causes"] == [cause]
 
 
+def test_words_of_the_reports(hec):
+    """Each word that a report uses for being busy is explained, and each state."""
+    known = json.loads(hec("explain", "--json", "words").stdout)
+    assert known["schema"] == "hec.words/1" and all(row["meaning"] for row in known["words"] + known["states"])
+    names = [row["word"] for row in known["words"]]
+    assert {"busy", "idle", "driver utilisation", "engine active", "SM active", "occupancy", "max occ"} <= set(names)
+    assert [row["state"] for row in known["states"] if row["busy"]] == ["compute", "comm", "copy"]
+    done = hec("explain", "words")
+    assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
+    words = " ".join(done.stdout.split())
+    assert all(f"{row['word']} {row['meaning']}" in words for row in known["words"])
+
+
 def test_unknown_cause_is_one_sentence_with_the_names(hec):
     done = hec("explain", "nonsense")
     assert done.returncode == 2 and done.stdout == ""

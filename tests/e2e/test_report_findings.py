@@ -48,7 +48,10 @@ def test_two_programs_are_not_told_of_each_other(hec):
     assert unit["devices"] == [0]
     assert unit["joules_per_unit"] == pytest.approx(first["energy"]["joules"] / unit["count"])
     assert "per unit, of GPU 0" in done.stderr
-    assert ("  GPU 0  " in done.stderr and "  GPU 1  " in done.stderr) or "  GPUs       0: " in done.stderr
+    text = hec("report", "two.hec", env={"LC_ALL": "C.UTF-8"}).stdout
+    table, ledger, chapter = (text.index(part) for part in ("\nGPUs         2 used: NVIDIA H200\n", "\nLedger ", "\nGPU 0 "))
+    assert table < ledger < chapter < text.index("\nGPU 1 ") and "  differs    GPU " in text[table:ledger] and "  energy   power    busy" in text
+    assert ("  GPU 0  " in done.stderr and "  GPU 1  " in done.stderr) or "  GPUs       2 used, " in done.stderr
 
 
 def test_a_starved_run_is_told_what_starves_it(starved):
@@ -62,7 +65,8 @@ def test_a_starved_run_is_told_what_starves_it(starved):
         assert "  found      starved for data: the H200 idled " in shown
         assert "  lever  " in shown and max(map(len, shown.splitlines())) <= 80
         assert "would add" not in shown and "A trace" not in shown, "there is one"
-    assert len(brief.splitlines()) <= 13
+    assert len(brief.splitlines()) <= 16
+    assert brief.splitlines()[-3].strip().startswith("next       hec report ") and "hec explain data" in brief and "hec try --sim h200 -- " in brief
     ledger, findings, scale = (text.index(part) for part in ("\nLedger ", "\nFindings  1  starved for data", "\nScale out?"))
     assert ledger < findings < scale < text.index("\nGPU 0 ") < text.index("\nKernels ")
     assert "hec explain data" in text 

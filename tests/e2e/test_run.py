@@ -248,7 +248,8 @@ def test_no_gpu_is_said_plainly(hec):
 def test_brief_report_is_short_and_on_stderr(hec):
     done = hec("run", "--sim", "h200", "-o", "s.hec", "--", hec.path, "sim", "healthy-gemm", "--seconds", "2")
     assert done.stdout == ""
-    assert len(done.stderr.splitlines()) <= 14
+    assert len(done.stderr.splitlines()) <= 15
+    assert "  next       hec report s.hec\n" in done.stderr
     assert re.search(r"\d J|kJ", done.stderr)
 
 

@@ -144,7 +144,7 @@ static void test_brief(void **state) {
     full_run();
     style.brief = true;
     print();
-    assert_true(lines(80) <= 12);
+    assert_true(lines(80) <= 15);
     assert_says("kJ \u00b1 ");
     assert_says("per sample");
     assert_says("found      healthy: ");
@@ -152,7 +152,7 @@ static void test_brief(void **state) {
     assert_says("hec's cost");
     run.events[run.event_count++] = (struct fake_event){HEC_EVENT_DEVICE_LOST, 0, 30000000000, "GPU 0 is lost"};
     print();
-    assert_true(lines(80) <= 12);
+    assert_true(lines(80) <= 15);
     assert_says("invalid: the device was lost at 30.00 s");
     finish();
 }
@@ -177,6 +177,19 @@ static void test_nothing_used(void **state) {
     run.devices[0].visible = 0;
     print();
     assert_says("none charged: the command used no GPU");
+    finish();
+}
+
+/* Devices that nobody used for the same reason share a row. */
+static void test_several_unused(void **state) {
+    (void)state;
+    full_run();
+    fake_worker(&run, 2, 150, 0, 0, 0);
+    fake_worker(&run, 3, 150, 0, 0, 0);
+    print();
+    assert_says("GPU 1 to 3   not charged (28.0 kJ in all): the command had no context on it");
+    assert_says("Next         hec explain words");
+    assert_says_not("\nGPUs");
     finish();
 }
 
@@ -229,6 +242,7 @@ int main(void) {
         cmocka_unit_test(test_brief),
         cmocka_unit_test(test_no_gpu),
         cmocka_unit_test(test_nothing_used),
+        cmocka_unit_test(test_several_unused),
         cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_hostile_text),
         cmocka_unit_test(test_buffer_too_small),

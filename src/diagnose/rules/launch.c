@@ -15,7 +15,7 @@ static const struct hec_rule_limit limits[] = {
      "an operator of PyTorch takes 10 to 100 us"},
     {100 * HEC_USE_THIN_ENGINE, "%", "least engine activity in the time in use, where nothing was traced",
      "measured on an H200: a loop of tiny kernels 31 %, a starved loop under 5 %"},
-    {100 * HEC_USE_FULL_DRIVER, "%", "the same of the driver's utilisation, without hardware counters",
+    {100 * HEC_USE_FULL_DRIVER, "%", "the same of driver utilisation, without hardware counters",
      "it counts any resident kernel, so only near 100 % says anything"},
     {100 * HEC_USE_THIN_POWER, "%", "most power against the limit then",
      "measured on an H200: small kernels 17 %, the least of training 57 %"},

@@ -12,7 +12,7 @@ static const struct hec_rule_limit limits[] = {
      "least share of the steps in which the device computes (of the time in use where there are no steps)",
      "sustained utilisation above 70 % is where scaling out is the honest answer"},
     {100 * HEC_USE_FULL_SM, "%", "least SM activity in the time in use, where nothing was traced", "the same"},
-    {100 * HEC_USE_FULL_DRIVER, "%", "least utilisation by the driver, without hardware counters",
+    {100 * HEC_USE_FULL_DRIVER, "%", "least driver utilisation, without hardware counters",
      "it counts any resident kernel, so only near 100 % says anything"},
     {100 * HEC_USE_FULL_POWER, "%", "least power against the limit then",
      "measured on an H200: training 57 to 97 %, small kernels 18 %"},
