@@ -34,7 +34,8 @@ static int print(const struct hec_args *args, const struct hec_report_style *sty
     for (size_t i = 0; i < count && !hec_args_has(args, HEC_OPT_JSON) && err == HEC_OK; i++) {
         if (i)
             hec_buf_puts(&out, "\n");
-        err = hec_report_terminal(&summaries[i], style, &out);
+        err = hec_args_has(args, HEC_OPT_MARKDOWN) ? hec_report_markdown(&summaries[i], &out)
+                                                   : hec_report_terminal(&summaries[i], style, &out);
     }
     if (err == HEC_OK)
         err = hec_print(&out);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define DOLLARS_SHOWN 0.01
+
 typedef char text[HEC_FORMAT_SIZE];
 
 bool hec_summary_traced(const struct hec_summary *summary) {
@@ -81,6 +83,22 @@ char *hec_saving_words(char out[HEC_FORMAT_SIZE], const struct hec_finding *f) {
     if (isfinite(s->best))
         snprintf(out, HEC_FORMAT_SIZE, "%.0f %% of the %s (%.0f to %.0f%s)", 100 * s->best, joules ? "joules" : "time",
                  100 * s->low, 100 * s->high, joules && f->estimated ? ", estimated" : "");
+    return out;
+}
+
+char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *s, const struct hec_finding *f) {
+    text saving, part;
+    out[0] = '\0';
+    if (!hec_saving_words(saving, f)[0] || f->cause == HEC_CAUSE_NONE)
+        return out;
+    int length = snprintf(out, HEC_SAVES_WORDS, "%s", saving);
+    if (f->saved_j > 0)
+        length += snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", about %s",
+                           hec_format_si(part, f->saved_j, 2, "J"));
+    double hours = f->saved_s / 3600 * s->price.dollars_per_gpu_hour;
+    double dollars = f->saved_j / 3.6e6 * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
+    if (dollars >= DOLLARS_SHOWN)
+        snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", %s", hec_format_dollars(part, dollars));
     return out;
 }
 
@@ -279,4 +297,13 @@ const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const 
             if (strcmp(rule->advice[i].framework, wanted[w]) == 0)
                 return &rule->advice[i];
     return NULL;
+}
+
+const char *hec_finding_code(const struct hec_summary *s, const struct hec_finding *f) {
+    const struct hec_rule *rule = hec_rule_of(f->cause);
+    const struct hec_rule_advice *advice = rule ? hec_advice_for(rule, s) : NULL;
+    const char *code = advice ? advice->code : NULL, *own = hec_lever_code(f->lever.id);
+    if (code && own) /* the rule's does not fit */
+        code = strcmp(advice->framework, "PyTorch") == 0 ? own : NULL;
+    return code;
 }

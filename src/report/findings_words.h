@@ -20,6 +20,9 @@ const char *hec_device_word(char text[HEC_FORMAT_SIZE], const struct hec_summary
 const struct hec_finding *hec_findings_top(const struct hec_findings *findings);
 /* "38 % of the joules (31 to 44)", of the time where the joules are unknown; "" where both are. */
 char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *finding);
+#define HEC_SAVES_WORDS 256
+/* The same, with the joules, and dollars where they are worth a word: "..., about 1.7 kJ, $0.03"; "" where nothing is saved. */
+char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *summary, const struct hec_finding *finding);
 /* What limits all that the findings say of this run: a command that failed, steps that are too few, counters that are missing, a profiler that slowed the
  * host. The number of sentences. */
 enum { HEC_CAVEATS_MAX = 5 };
@@ -30,5 +33,8 @@ void hec_headline(char *out, size_t size, const struct hec_summary *summary);
 char *hec_place_words(char *out, size_t size, const char *file, int line, const char *function, int room);
 /* The row of a rule's advice that fits what the run executes: with code first. NULL: none. */
 const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *summary);
+
+/* What to paste: the code of that row, or of the finding's own lever; NULL: none. */
+const char *hec_finding_code(const struct hec_summary *summary, const struct hec_finding *finding);
 
 #endif

@@ -13,3 +13,36 @@ void hec_markdown_text(struct hec_buf *out, const char *from) {
         hec_buf_add(out, c, 1);
     }
 }
+
+void hec_markdown_code(struct hec_buf *out, const char *from, bool cell) {
+    char clean[1100];
+    hec_format_clean(clean, sizeof clean, from, true);
+    hec_buf_puts(out, "`");
+    for (const char *c = clean; *c; c++) {
+        size_t slashes = strspn(c, "\\");
+        if (cell &&
+            (*c == '|' || (slashes && c[slashes] == '|'))) /* a pipe behind an even number of them ends the cell */
+            hec_buf_puts(out, "\\");
+        hec_buf_add(out, *c == '`' ? "'" : c, 1);
+    }
+    hec_buf_puts(out, clean[0] ? "`" : " `"); /* two backticks would open a longer span */
+}
+
+void hec_markdown_html(struct hec_buf *out, const char *from) {
+    char clean[1100];
+    hec_format_clean(clean, sizeof clean, from, true);
+    for (const char *c = clean; *c; c++)
+        switch (*c) {
+        case '&':
+            hec_buf_puts(out, "&amp;");
+            break;
+        case '<':
+            hec_buf_puts(out, "&lt;");
+            break;
+        case '>':
+            hec_buf_puts(out, "&gt;");
+            break;
+        default:
+            hec_buf_add(out, c, 1);
+        }
+}

@@ -4,7 +4,13 @@
 
 #include "base/buf.h"
 
+#include <stdbool.h>
+
 /* Text from outside: nothing in it is markup. */
 void hec_markdown_text(struct hec_buf *out, const char *from);
+/* The same as a code span, which makes no link and mentions nobody: ` becomes '. cell: inside a table. */
+void hec_markdown_code(struct hec_buf *out, const char *from, bool cell);
+/* The same where HTML is expected, within <summary>. */
+void hec_markdown_html(struct hec_buf *out, const char *from);
 
 #endif

@@ -17,6 +17,8 @@ struct hec_report_style {
 };
 
 int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out);
+/* Markdown, short enough for a comment of a pull request. */
+int hec_report_markdown(const struct hec_summary *summary, struct hec_buf *out);
 /* JSON of docs/report.schema.json; more than one summary makes an array. */
 int hec_report_json(const struct hec_summary *summaries, size_t count, struct hec_buf *out);
 /* That schema (JSON Schema, draft 2020-12), made from the table that makes the report: json.def. */

@@ -2,6 +2,7 @@
 #include "report/findings_words.h"
 #include "report/page.h"
 #include "report/report.h"
+#include "report/summary_words.h"
 #include "report/terminal_device.h"
 #include "report/terminal_findings.h"
 #include "report/terminal_timeline.h"
@@ -15,19 +16,6 @@
 #define BRIEF_LINES 12 /* the last is HEC's cost */
 
 typedef char text[HEC_FORMAT_SIZE];
-
-static int used_count(const struct hec_summary *s) {
-    int used = 0;
-    for (int i = 0; i < s->device_count; i++)
-        used += s->devices[i].used;
-    return used;
-}
-
-/* "samples" for any count but 1, unless the name is a plural already. */
-static const char *plural(const struct hec_unit_summary *u) {
-    size_t length = strlen(u->name);
-    return u->count == 1 || (length && u->name[length - 1] == 's') ? "" : "s";
-}
 
 /* ---- the answer ---- */
 
@@ -45,131 +33,44 @@ static void put_command(struct hec_page *page, const struct hec_summary *s, bool
 }
 
 static void put_headline(struct hec_page *page, const struct hec_summary *s, bool brief) {
-    text seconds;
-    char outcome[96];
+    char words[HEC_SUMMARY_WORDS];
     put_command(page, s, brief);
     hec_terminal_headline(page, s);
     if (!brief)
         hec_terminal_caveats(page, s);
-    if (s->imported[0])
-        snprintf(outcome, sizeof outcome, "imported (%s)", s->imported);
-    else if (s->in_progress)
-        snprintf(outcome, sizeof outcome, "so far: the run is in progress");
-    else if (!s->complete)
-        snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
-    else if (strcmp(s->stopped, "window") == 0)
-        snprintf(outcome, sizeof outcome, "a window of it, by the agent of its node");
-    else if (s->stopped[0])
-        snprintf(outcome, sizeof outcome, "ended by hec after its %s", s->stopped);
-    else if (s->exit_code < 0)
-        snprintf(outcome, sizeof outcome, "exit code unknown");
-    else
-        snprintf(outcome, sizeof outcome, "exit code %d", s->exit_code);
-    hec_page_row(page, 2, "time", HEC_TONE_PLAIN, "%s, %s%s%s", hec_format_seconds(seconds, s->seconds), outcome,
-                 s->simulated[0] ? ", on a simulated " : "", s->simulated);
-}
-
-static const char *why_no_total(const struct hec_summary *s) {
-    for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].used && !s->devices[i].energy.valid)
-            return s->devices[i].energy.why;
-    for (int i = 0; i < s->device_count; i++)
-        if (s->devices[i].use_unknown)
-            return s->devices[i].energy.why;
-    return "the command used no GPU";
+    hec_page_row(page, 2, "time", HEC_TONE_PLAIN, "%s", hec_outcome_words(words, s));
 }
 
 static void put_energy(struct hec_page *page, const struct hec_summary *s) {
-    text joules, watts, limit, share;
-    double mean = 0, most = 0;
-    int used = used_count(s);
-    if (!s->device_count || s->imported[0]) {
-        hec_page_row(page, 2, "energy", HEC_TONE_WARN, "unavailable: %s", s->energy_unavailable);
-        return;
-    }
-    if (!isfinite(s->joules)) {
-        bool unknown = false;
-        for (int i = 0; i < s->device_count; i++)
-            unknown |= s->devices[i].use_unknown;
-        hec_page_row(page, 2, "energy", used ? HEC_TONE_BAD : HEC_TONE_WARN, "%s%s",
-                     used      ? "invalid: "
-                     : unknown ? "unknown: "
-                               : "none charged: ",
-                     why_no_total(s));
-        return;
-    }
-    for (int i = 0; i < s->device_count; i++) {
-        if (!s->devices[i].used)
-            continue;
-        mean += hec_terminal_watts(&s->devices[i]);
-        most += s->devices[i].power_limit_w;
-    }
-    hec_format_bounded(joules, s->joules, s->bound_joules, "J", page->utf8);
-    hec_format_si(watts, mean, 3, "W");
-    if (isfinite(most) && most > 0)
-        hec_page_row(page, 2, "energy", HEC_TONE_BOLD, "%s, mean %s of %s (%s)%s", joules, watts,
-                     hec_format_si(limit, most, 3, "W"), hec_format_share(share, mean / most),
-                     used > 1 ? ", all GPUs used" : "");
-    else
-        hec_page_row(page, 2, "energy", HEC_TONE_BOLD, "%s, mean %s%s", joules, watts,
-                     used > 1 ? ", all GPUs used" : "");
-}
-
-/* ", of GPU 0, 2", where other programs used the others. */
-static const char *of_devices(char *out, size_t size, const struct hec_summary *s, const struct hec_unit_summary *u) {
-    const char *before = ", of GPU ";
-    out[0] = '\0';
-    for (int i = 0; i < s->device_count && u->part_of_devices; i++) {
-        int index = s->devices[i].device.index;
-        if (!s->devices[i].used || !(u->devices >> index & 1))
-            continue;
-        snprintf(out + strlen(out), size - strlen(out), "%s%d", before, index);
-        before = ", ";
-    }
-    return out;
+    static const enum hec_tone tones[] = {
+        [HEC_ENERGY_KNOWN] = HEC_TONE_BOLD, [HEC_ENERGY_ABSENT] = HEC_TONE_WARN, [HEC_ENERGY_INVALID] = HEC_TONE_BAD};
+    char words[HEC_SUMMARY_WORDS];
+    enum hec_energy_known known = hec_energy_words(words, s, page->utf8);
+    hec_page_row(page, 2, "energy", tones[known], "%s", words);
 }
 
 static void put_units(struct hec_page *page, const struct hec_summary *s, int most) {
-    for (int i = 0; i < s->unit_count && i < most; i++) {
-        const struct hec_unit_summary *u = &s->units[i];
-        text count, rate, joules;
-        char of[96];
-        if (u->is_default)
-            continue;
-        hec_format_bounded(joules, u->joules_per_unit, u->joules_per_unit_bound, "J", page->utf8);
-        hec_page_row(page, 2, i ? "" : "work", HEC_TONE_PLAIN, "%s %s%s, %s a second%s%s%s%s%s",
-                     hec_format_count(count, u->count), u->name, plural(u), hec_format_count(rate, u->per_second),
-                     isfinite(u->joules_per_unit) ? ", " : "", isfinite(u->joules_per_unit) ? joules : "",
-                     isfinite(u->joules_per_unit) ? " per " : "", isfinite(u->joules_per_unit) ? u->name : "",
-                     isfinite(u->joules_per_unit) ? of_devices(of, sizeof of, s, u) : "");
-    }
+    char words[HEC_SUMMARY_WORDS];
+    for (int i = 0; i < s->unit_count && i < most; i++)
+        if (!s->units[i].is_default)
+            hec_page_row(page, 2, i ? "" : "work", HEC_TONE_PLAIN, "%s",
+                         hec_unit_words(words, s, &s->units[i], page->utf8));
 }
 
 static void put_cost(struct hec_page *page, const struct hec_summary *s) {
-    text dollars, grams, hour = "";
-    const struct hec_price *p = &s->price;
-    bool both = p->dollars_default && p->carbon_default;
-    if (!isfinite(s->dollars))
-        return;
-    if (p->dollars_per_gpu_hour > 0)
-        snprintf(hour, sizeof hour, ", %.4g $ a GPU hour", p->dollars_per_gpu_hour);
-    hec_page_row(page, 2, "cost", HEC_TONE_PLAIN, "%s, %s CO2 (%s%.4g $/kWh%s, %.4g g/kWh%s%s)",
-                 hec_format_dollars(dollars, s->dollars), hec_format_si(grams, s->grams_co2, 3, "g"),
-                 both ? "defaults: " : "", p->dollars_per_kwh, p->dollars_default && !both ? " by default" : "",
-                 p->grams_co2_per_kwh, p->carbon_default && !both ? " by default" : "", hour);
+    char words[HEC_SUMMARY_WORDS];
+    if (hec_cost_words(words, s)[0])
+        hec_page_row(page, 2, "cost", HEC_TONE_PLAIN, "%s", words);
 }
 
 /* ---- host, phases, events, HEC ---- */
 
 /* Whether each lever took effect: first of all after what the run took, for it says what was run. */
 static void put_levers(struct hec_page *page, const struct hec_summary *s) {
-    static const char *const words[HEC_ATTESTS] = {"did nothing", "set", "nothing to do: the program has it", "on",
-                                                   "failed, and was taken out"};
+    char words[HEC_SUMMARY_WORDS];
     for (int i = 0; i < s->lever_count; i++) {
-        const struct hec_lever_summary *l = &s->levers[i];
-        enum hec_tone tone = l->attest == HEC_ATTEST_ON || l->attest == HEC_ATTEST_SET ? HEC_TONE_PLAIN : HEC_TONE_WARN;
-        hec_page_row(page, 2, i ? "" : "levers", tone, "%s%s%s: %s%s%s%s", l->name, l->value[0] ? "=" : "", l->value,
-                     words[l->attest], l->text[0] ? " (" : "", l->text, l->text[0] ? ")" : "");
+        bool took = hec_lever_took_words(words, &s->levers[i]);
+        hec_page_row(page, 2, i ? "" : "levers", took ? HEC_TONE_PLAIN : HEC_TONE_WARN, "%s", words);
     }
 }
 
@@ -275,7 +176,7 @@ static void put_self(struct hec_page *page, const struct hec_summary *s, bool br
 /* About 12 lines: the answer, the line and the lever, what else needs a word (a line a device up to two where there
  * are several, what went wrong), HEC's cost; and then what to type next. */
 static void put_brief(struct hec_page *page, const struct hec_summary *s) {
-    int shown = 0, used = used_count(s);
+    int shown = 0, used = hec_summary_used(s);
     put_headline(page, s, true);
     put_energy(page, s);
     put_units(page, s, 1);
@@ -336,7 +237,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
         if (chapters >> summary->devices[i].device.index & 1)
             hec_terminal_device(&page, summary, &summary->devices[i]);
     hec_terminal_kernels(&page, &summary->timeline, chapters);
-    if (used_count(summary) < summary->device_count)
+    if (hec_summary_used(summary) < summary->device_count)
         hec_page_blank(&page);
     hec_terminal_unused(&page, summary);
     if (!summary->imported[0])

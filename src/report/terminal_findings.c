@@ -12,7 +12,6 @@
 
 #define SHOWN 3
 #define LABEL_COLUMNS 13
-#define DOLLARS_SHOWN 0.01
 #define COMMAND_COLUMNS 48 /* longer ones are not repeated */
 #define CLASSES_SHOWN 4
 #define CLASS_LEAST 0.05 /* of compute */
@@ -73,19 +72,10 @@ void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *s) {
 
 /* ---- findings ---- */
 
-/* "38 % of the joules (31 to 44), about 1.7 kJ", and dollars where they are worth a word. */
 static void put_saving(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
-    text saving, joules;
-    char more[128] = "";
-    if (!hec_saving_words(saving, f)[0] || f->cause == HEC_CAUSE_NONE)
-        return;
-    if (f->saved_j > 0)
-        snprintf(more, sizeof more, ", about %s", hec_format_si(joules, f->saved_j, 2, "J"));
-    double hours = f->saved_s / 3600 * s->price.dollars_per_gpu_hour;
-    double dollars = f->saved_j / 3.6e6 * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
-    if (dollars >= DOLLARS_SHOWN)
-        snprintf(more + strlen(more), sizeof more - strlen(more), ", %s", hec_format_dollars(joules, dollars));
-    hec_page_row(page, 2, "saves", HEC_TONE_BOLD, "%s%s", saving, more);
+    char words[HEC_SAVES_WORDS];
+    if (hec_saves_words(words, s, f)[0])
+        hec_page_row(page, 2, "saves", HEC_TONE_BOLD, "%s", words);
 }
 
 static void put_line(struct hec_page *page, const char *label, const struct hec_finding_line *l) {
@@ -113,12 +103,8 @@ static int widest(const char *code) {
 }
 
 static void put_advice(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f) {
-    const struct hec_rule *rule = hec_rule_of(f->cause);
-    const struct hec_rule_advice *advice = rule ? hec_advice_for(rule, s) : NULL;
-    const char *code = advice ? advice->code : NULL, *own = hec_lever_code(f->lever.id);
+    const char *code = hec_finding_code(s, f);
     put_lever(page, f);
-    if (code && own) /* the rule's does not fit */
-        code = strcmp(advice->framework, "PyTorch") == 0 ? own : NULL;
     if (!code)
         return;
     int wide = widest(code);

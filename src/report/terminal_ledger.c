@@ -1,6 +1,7 @@
 /* The ledger in the report for people: where the time (and joules) of a device went, and which lines held it up. */
 #include "report/findings_words.h"
 #include "report/format.h"
+#include "report/summary_words.h"
 #include "report/terminal_timeline.h"
 
 #include <math.h>
@@ -52,12 +53,9 @@ static void put_row(struct hec_page *page, enum hec_state state, const struct he
     char bar[4 * BAR_COLUMNS + 1], energy[128] = "", line[384];
     bar_of(bar, page, share);
     if (isfinite(r->joules)) {
-        double half = fmax(r->watts_high - r->watts, r->watts - r->watts_low);
-        if (isfinite(half) && half < r->watts)
-            snprintf(watts, sizeof watts, "%4.0f W %s %.*f", r->watts, page->utf8 ? "\u00b1" : "+-", half < 0.95, half);
-        else
-            snprintf(watts, sizeof watts, "%4.0f W (rough)", r->watts);
-        snprintf(energy, sizeof energy, " %9s  %s", hec_format_si(joules, r->joules, 3, "J"), watts);
+        int digits = (int)strcspn(hec_state_watts_words(watts, r, page->utf8), " ");
+        snprintf(energy, sizeof energy, " %9s  %*s%s", hec_format_si(joules, r->joules, 3, "J"),
+                 digits < 4 ? 4 - digits : 0, "", watts);
     }
     snprintf(line, sizeof line, "%s %8s %6s%s", bar, hec_format_si(seconds, r->seconds, 3, "s"),
              hec_format_share(part, share), energy);

@@ -65,6 +65,16 @@ def test_terminal_fits_80_columns_and_obeys_no_color(hec, run_file):
     assert "\033" in hec("report", "--color", "always", run_file).stdout
 
 
+def test_markdown_says_what_the_terminal_says(hec, run_file):
+    done = hec("report", "--md", run_file, run_file, env={"LC_ALL": "C.UTF-8"})
+    text = " ".join(hec("report", run_file, env={"LC_ALL": "C.UTF-8"}).stdout.split())
+    headline = done.stdout.splitlines()[0]
+    assert done.returncode == 0 and headline.startswith("**") and headline.strip("*").replace("\\", "") in text
+    assert done.stdout.count(headline) == 2 and done.stdout.count("<details>") == done.stdout.count("</details>")
+    for row in re.findall(r"^\| (time|energy|work|cost) \| (.*) \|$", done.stdout, re.M):
+        assert " ".join(row) in text
+
+
 def test_price_is_labelled(hec, run_file):
     assert "default" in hec("report", run_file).stdout
     totals = hec.report(run_file, "--price", "0.25", "--carbon", "100", "--gpu-hour", "3")["totals"]

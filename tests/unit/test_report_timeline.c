@@ -53,6 +53,8 @@ static int lines(int widest) {
     return count;
 }
 
+static const char *second_kernel;
+
 /* A minute of steps of 100 ms: 60 ms of compute, 20 of communication (half behind compute), 10 of copies. */
 static void fill(int device) {
     struct fake_timeline *t = &timeline;
@@ -63,7 +65,7 @@ static void fill(int device) {
                        "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEENS_6detail5Array"
                        "IPcLi1EEEEEviT0_T1_",
                        256);
-    uint32_t nccl = fake_tl_kernel(t, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 544);
+    uint32_t nccl = fake_tl_kernel(t, second_kernel, 544);
     for (int64_t at = 0; at < 60000 * MS; at += 100 * MS) {
         struct hec_activity *a = fake_tl_add(t, HEC_ACTIVITY_COPY, stream, at, at + 10 * MS);
         a->from = HEC_MEMORY_PAGEABLE;
@@ -111,6 +113,7 @@ static int setup(void **state) {
     fake_init(&run, 60);
     fake_tl_init(&timeline);
     style = (struct hec_report_style){.utf8 = true};
+    second_kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
     return 0;
 }
 
@@ -270,6 +273,63 @@ static void json(void **state) {
     hec_buf_free(&text);
 }
 
+/* Cells of a row, and no markup but ours: pipes that end a cell, counted as readers of GitHub's Markdown do. */
+static int cells_of(const char *line, size_t length) {
+    static const char *const ours[] = {"<details>", "</details>", "<summary>", "</summary>"};
+    int cells = 0;
+    bool code = false;
+    for (size_t i = 0; i < length; i++) {
+        bool known = line[i] != '<' || code;
+        if (line[i] == '\\' && !(code && line[i + 1] == '`')) {
+            i++;
+            continue;
+        }
+        code ^= line[i] == '`';
+        cells += line[i] == '|';
+        for (size_t k = 0; k < sizeof ours / sizeof ours[0]; k++)
+            known |= strncmp(line + i, ours[k], strlen(ours[k])) == 0;
+        if (!known)
+            fail_msg("markup from outside in:\n%.*s", (int)length, line);
+    }
+    assert_false(code);
+    return cells;
+}
+
+static void markdown(void **state) {
+    struct hec_buf text;
+    int cells = 0;
+    bool before = false;
+    (void)state;
+    second_kernel = "nccl|All`Reduce\\|@somebody<script>alert(1)</script>\n| x | https://example.org\033[2J";
+    run.input.command = "a `|` b\n<img src=x onerror=alert(1)> @somebody";
+    fake_worker(&run, 0, 620, 1000, 920, 450);
+    fake_used(&run, 0, 4321);
+    run.units[run.unit_count].name = "s|<b>`x`";
+    run.units[run.unit_count++].count = 600;
+    fill(0);
+    fill_steps();
+    print();
+    hec_buf_init(&text, 1 << 20);
+    assert_int_equal(hec_report_markdown(&summary, &text), 0);
+    assert_true(strlen(hec_buf_text(&text)) < 8000);
+    for (const char *line = hec_buf_text(&text); *line; line += strcspn(line, "\n") + 1) {
+        size_t length = strcspn(line, "\n");
+        bool table = line[0] == '|';
+        int found = cells_of(line, length);
+        if (table && before)
+            assert_int_equal(found, cells);
+        assert_true(table || !strchr("#>", line[0]) || !length);
+        cells = found;
+        before = table;
+    }
+    assert_null(strchr(hec_buf_text(&text), '\033'));
+    assert_ptr_equal(strstr(hec_buf_text(&text), "**communication that nothing overlaps"), hec_buf_text(&text));
+    assert_non_null(
+        strstr(hec_buf_text(&text), "`vectorized_elementwise_kernel<4, FillFunctor<float>, Array<char*, 1>>` |"));
+    assert_non_null(strstr(hec_buf_text(&text), "`a '|' b?<img src=x onerror=alert(1)> @somebody`\n"));
+    hec_buf_free(&text);
+}
+
 static void names(void **state) {
     static const struct {
         const char *name;
@@ -336,7 +396,7 @@ static void names(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(measured),          TEST(imported), TEST(without_trace),
-                                       TEST(measured_slowdown), TEST(json),     TEST(names)};
+    const struct CMUnitTest tests[] = {TEST(measured), TEST(imported), TEST(without_trace), TEST(measured_slowdown),
+                                       TEST(json),     TEST(markdown), TEST(names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
