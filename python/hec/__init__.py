@@ -10,17 +10,22 @@
 
 Run by ``hec run -- python train.py``, the program reports to HEC what work it does, so that energy is given per sample.
 Run alone, the same program does the same: importing this package then imports nothing else, and every call returns
-at once. No function raises because of HEC, even if something is missing or broken; marks are dropped rather than waited for.
+at once. No mark raises because of HEC, even if something is missing or broken; marks are dropped rather than waited for.
+
+``hec.report("run.hec")`` is a run file as a notebook shows it, and as data.
 
 Functions may be called from any thread, and in forked children, which are seen as processes of their own.
 """
 
 import os
-from typing import Any, Callable, Optional, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union, overload
 
 from ._version import __version__
 
-__all__ = ["active", "knob", "phase", "step", "units", "__version__"]
+if TYPE_CHECKING:
+    from ._report import Report
+
+__all__ = ["active", "knob", "phase", "report", "step", "units", "__version__"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -139,3 +144,14 @@ def knob(name: str, default: Any) -> Any:
     if library is None:
         library = _bind()
     return library.knob(name, default) if library else default
+
+
+def report(file: "Union[str, os.PathLike[str]]") -> "Report":
+    """The report of a run file: ``.data`` (as ``hec report --json``), ``str()`` (as on a terminal), and what Jupyter shows.
+
+    It runs the command ``hec``: the one in the environment variable HEC_BIN, the one that was installed with this package,
+    or the one on the PATH. A file that cannot be read is a RuntimeError in hec's words.
+    """
+    from ._report import Report
+
+    return Report(file)
