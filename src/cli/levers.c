@@ -64,6 +64,7 @@ static int print_json(const struct hec_lever_row *const *rows, int count) {
 static void print_list(void) {
     static const char *const titles[HEC_LEVER_PLACES] = {
         [HEC_LEVER_PLACE_PROGRAM] = "Any program, by its environment:",
+        [HEC_LEVER_PLACE_DEVICE] = "A device, its power and clocks:",
         [HEC_LEVER_PLACE_TORCH] = "PyTorch, by HEC's hooks:",
         [HEC_LEVER_PLACE_JAX] = "JAX:",
         [HEC_LEVER_PLACE_TENSORFLOW] = "TensorFlow:",
