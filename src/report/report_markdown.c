@@ -177,11 +177,11 @@ int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
     if (hec_summary_used(s) > 1)
         put_devices(s, out);
     for (int i = 0; i < s->device_count; i++)
-        if (chapters >> s->devices[i].device.index & 1)
+        if (chapters & hec_terminal_bit(s->devices[i].device.index))
             put_ledger(s, s->devices[i].device.index, out);
     put_findings(s, out);
     for (int i = 0; i < s->device_count; i++)
-        if (chapters >> s->devices[i].device.index & 1)
+        if (chapters & hec_terminal_bit(s->devices[i].device.index))
             put_kernels(s, s->devices[i].device.index, out);
     return hec_buf_error(out);
 }

@@ -227,14 +227,14 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     uint64_t chapters = hec_terminal_chapters(summary, style->all);
     hec_terminal_gpus(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
-        if (chapters >> summary->devices[i].device.index & 1)
+        if (chapters & hec_terminal_bit(summary->devices[i].device.index))
             hec_terminal_ledger(&page, summary, summary->devices[i].device.index);
     hec_terminal_findings(&page, summary, style->all);
     hec_terminal_scale_out(&page, &summary->findings);
     hec_terminal_latency(&page, &summary->findings.latency);
     hec_terminal_steps(&page, summary);
     for (int i = 0; i < summary->device_count; i++)
-        if (chapters >> summary->devices[i].device.index & 1)
+        if (chapters & hec_terminal_bit(summary->devices[i].device.index))
             hec_terminal_device(&page, summary, &summary->devices[i]);
     hec_terminal_kernels(&page, &summary->timeline, chapters);
     if (hec_summary_used(summary) < summary->device_count)

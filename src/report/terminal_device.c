@@ -173,7 +173,7 @@ void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
             if (!unused_alike(d, &s->devices[k]))
                 continue;
             before |= k < i;
-            devices |= UINT64_C(1) << s->devices[k].device.index % HEC_DEVICE_MAX;
+            devices |= hec_terminal_bit(s->devices[k].device.index);
             sum += s->devices[k].energy.joules;
         }
         if (before)

@@ -10,6 +10,8 @@ void hec_terminal_gpus(struct hec_page *page, const struct hec_summary *summary)
 /* The devices that get a ledger, a chapter and kernels of their own, as bits (1 << hec_device.index): the one that is most
  * like the others and those that differ from it, a few; all: every one that was used. */
 uint64_t hec_terminal_chapters(const struct hec_summary *summary, bool all);
+/* 1 << index; 0 for what a damaged file may say. */
+uint64_t hec_terminal_bit(int device);
 double hec_terminal_busy(const struct hec_summary *summary,
                          const struct hec_device_summary *device);  /* share of the run, by the ledger; NAN unknown */
 double hec_terminal_watts(const struct hec_device_summary *device); /* mean over the run; NAN unknown */

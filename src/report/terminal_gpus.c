@@ -71,19 +71,19 @@ static const struct hec_device_summary *typical(const struct hec_summary *s) {
     return best;
 }
 
-static uint64_t bit_of(const struct hec_device_summary *d) {
-    return UINT64_C(1) << d->device.index % HEC_DEVICE_MAX;
+uint64_t hec_terminal_bit(int device) {
+    return device >= 0 && device < HEC_DEVICE_MAX ? UINT64_C(1) << device : 0;
 }
 
 uint64_t hec_terminal_chapters(const struct hec_summary *s, bool all) {
     const struct hec_device_summary *first = typical(s);
-    uint64_t out = first ? bit_of(first) : 0;
+    uint64_t out = first ? hec_terminal_bit(first->device.index) : 0;
     int count = 1;
     for (int i = 0; i < s->device_count; i++) {
         const struct hec_device_summary *d = &s->devices[i];
         if (!d->used || d == first || !(all || (count < CHAPTERS && apart(s, d, first).most > 1)))
             continue;
-        out |= bit_of(d);
+        out |= hec_terminal_bit(d->device.index);
         count++;
     }
     return out;
@@ -97,7 +97,7 @@ static void put_differences(struct hec_page *page, const struct hec_summary *s) 
         const struct hec_device_summary *d = &s->devices[i];
         struct apart by = d->used && d != first ? apart(s, d, first) : (struct apart){0};
         if (by.most <= 1) {
-            alike |= d->used ? bit_of(d) : 0;
+            alike |= d->used ? hec_terminal_bit(d->device.index) : 0;
             continue;
         }
         if (by.state < 0) {
@@ -111,7 +111,7 @@ static void put_differences(struct hec_page *page, const struct hec_summary *s) 
                      by.state < 0 ? "mean power" : hec_state_name((enum hec_state)by.state), here,
                      hec_format_gpu(other, first->device.index), there);
     }
-    if (alike != bit_of(first))
+    if (alike != hec_terminal_bit(first->device.index))
         hec_page_row(page, 2, "alike", HEC_TONE_DIM, "%s; below, %s stands for them (-v shows each)",
                      hec_devices_word(gpu, alike), hec_format_gpu(other, first->device.index));
 }

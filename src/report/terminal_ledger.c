@@ -90,8 +90,8 @@ static void put_lines(struct hec_page *page, const struct hec_source_lines *sour
         hec_place_words(place, sizeof place, l->file, l->line, l->function,
                         page->columns - LABEL_COLUMNS - LINE_COLUMNS);
         if (!shown)
-            hec_page_row(page, 2, "", HEC_TONE_DIM, "%9s %9s  %s", "time", isfinite(l->joules) ? "energy" : "",
-                         "idle at these lines of the program");
+            hec_page_line(page, 2, "", HEC_TONE_DIM, "%9s %9s  %s", "time", isfinite(l->joules) ? "energy" : "",
+                          "idle at these lines of the program");
         hec_page_line(page, 2, hec_state_name(l->state), HEC_TONE_PLAIN, "%9s %9s  %s",
                       hec_format_si(seconds, l->seconds, 3, "s"),
                       isfinite(l->joules) ? hec_format_si(joules, l->joules, 3, "J") : "", place);
@@ -110,7 +110,7 @@ static void put_modules(struct hec_page *page, const struct hec_source_modules *
             continue;
         hec_format_clean(name, sizeof name, m->name, false);
         if (!shown++)
-            hec_page_row(page, 2, "", HEC_TONE_DIM, "%9s %9s  %s", "time", "share", "kernels launched by");
+            hec_page_line(page, 2, "", HEC_TONE_DIM, "%9s %9s  %s", "time", "share", "kernels launched by");
         hec_page_line(page, 2, "compute", HEC_TONE_PLAIN, "%9s %9s  %.*s", hec_format_si(seconds, m->seconds, 3, "s"),
                       hec_format_share(share, m->share), page->columns - LABEL_COLUMNS - LINE_COLUMNS, name);
     }

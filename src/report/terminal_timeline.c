@@ -3,6 +3,7 @@
 #include "base/trace.h"
 #include "diagnose/facts.h"
 #include "report/format.h"
+#include "report/terminal_device.h"
 #include "report/timeline_words.h"
 
 #include <math.h>
@@ -151,7 +152,7 @@ void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *time
     for (int d = 0; d < timeline->device_count; d++) {
         int device = timeline->devices[d].device, rows = 0;
         char gpu[HEC_FORMAT_SIZE];
-        if (!(devices >> device % HEC_DEVICE_MAX & 1))
+        if (!(devices & hec_terminal_bit(device)))
             continue;
         for (int i = 0; i < timeline->kernel_count; i++) {
             if (timeline->kernels[i].device != device || rows++ >= KERNELS_SHOWN)

@@ -76,6 +76,10 @@ static size_t before_arguments(const char *name) {
 static void without_namespaces(char *name) {
     char *to = name;
     for (const char *c = name; *c; c++) {
+        if (strncmp(c, "::operator()", 12) == 0 && c > name) { /* of a lambda: it is called, what else */
+            c += 11;
+            continue;
+        }
         if (c[0] == ':' && c[1] == ':' && c[2] && c[2] != '{') {
             if (to > name && to[-1] == ')') /* (anonymous namespace) */
                 while (to > name && *to != '(')
