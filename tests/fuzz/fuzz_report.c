@@ -43,6 +43,8 @@ static void check_text(const struct hec_summary *summary, uint8_t how) {
     hec_buf_init(&out, 64u << 20);
     if (hec_report_terminal(summary, &style, &out) != HEC_OK)
         abort();
+    if (style.utf8 && hec_report_markdown(summary, &out) != HEC_OK)
+        abort();
     for (const unsigned char *c = (const unsigned char *)hec_buf_text(&out); *c; c++)
         if ((*c < 0x20 && *c != '\n') || *c == 0x7f || (*c >= 0x80 && !style.utf8))
             abort();

@@ -359,7 +359,7 @@ static void names(void **state) {
          "cublasGemvParamsEx<int, cublasGemvTensorStridedBatched<float const>, float>>",
          40, "gemvx::kernel<cublasGemvParamsEx>"},
         {"at::native::vectorized_elementwise_kernel<8, at::native::GeluCUDAKernelImpl::{lambda#2}::operator()::{lambda#4}>",
-         77, "vectorized_elementwise<GeluCUDAKernelImpl>"},
+         60, "vectorized_elementwise<GeluCUDAKernelImpl>"},
         {"at::native::vectorized_elementwise_kernel<8, at::native::GeluCUDAKernelImpl::{lambda#2}::operator()::{lambda#4}>",
          24, "vectorized_ele...elImpl>"},
         {"at::native::vectorized_elementwise_kernel<4, at::native::BinaryOpListAlphaFunctor<float, 2>, std::array<char*, 2>>",
