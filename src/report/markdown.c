@@ -3,6 +3,7 @@
 #include "report/format.h"
 
 #include <string.h>
+#include <strings.h>
 
 void hec_markdown_text(struct hec_buf *out, const char *from) {
     char clean[1100];
@@ -11,6 +12,8 @@ void hec_markdown_text(struct hec_buf *out, const char *from) {
         if (strchr("\\`*_{}[]<>#|~&", *c))
             hec_buf_puts(out, "\\");
         hec_buf_add(out, c, 1);
+        if (*c == '@' || strncmp(c, "://", 3) == 0 || strncasecmp(c, "www.", 4) == 0)
+            hec_buf_puts(out, "<!-- -->"); /* no mention, and no link that is made of bare text */
     }
 }
 

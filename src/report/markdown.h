@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Text from outside: nothing in it is markup. */
+/* Text from outside: nothing in it is markup, a link, or mentions anybody. */
 void hec_markdown_text(struct hec_buf *out, const char *from);
 /* The same as a code span, which makes no link and mentions nobody: ` becomes '. cell: inside a table. */
 void hec_markdown_code(struct hec_buf *out, const char *from, bool cell);

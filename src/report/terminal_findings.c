@@ -136,6 +136,12 @@ static void put_finding(struct hec_page *page, const struct hec_summary *s, cons
     put_advice(page, s, f);
 }
 
+/* It would print as "0 % (0 to 0)". */
+static bool saves_nothing(const struct hec_finding *f) {
+    const struct hec_saving *s = isfinite(f->joules.best) ? &f->joules : &f->seconds;
+    return f->cause != HEC_CAUSE_NONE && isfinite(s->high) && s->high < 0.005;
+}
+
 void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, bool all) {
     const struct hec_findings *findings = &s->findings;
     int shown = 0, more = 0;
@@ -143,7 +149,7 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, b
         const struct hec_finding *f = &findings->list[i];
         if (f->cause == HEC_CAUSE_NONE && i && hec_findings_top(findings)) /* busy, yet something is worth fixing */
             continue;
-        if (shown == SHOWN && !all) {
+        if (!all && (shown == SHOWN || (shown && saves_nothing(f)))) {
             more++;
             continue;
         }
