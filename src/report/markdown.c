@@ -5,6 +5,12 @@
 #include <string.h>
 #include <strings.h>
 
+/* Behind what would make a mention, or a link of bare text. */
+static void separate(struct hec_buf *out, const char *c) {
+    if (*c == '@' || strncmp(c, "://", 3) == 0 || strncasecmp(c, "www.", 4) == 0)
+        hec_buf_puts(out, "<!-- -->");
+}
+
 void hec_markdown_text(struct hec_buf *out, const char *from) {
     char clean[1100];
     hec_format_clean(clean, sizeof clean, from, true);
@@ -12,8 +18,7 @@ void hec_markdown_text(struct hec_buf *out, const char *from) {
         if (strchr("\\`*_{}[]<>#|~&", *c))
             hec_buf_puts(out, "\\");
         hec_buf_add(out, c, 1);
-        if (*c == '@' || strncmp(c, "://", 3) == 0 || strncasecmp(c, "www.", 4) == 0)
-            hec_buf_puts(out, "<!-- -->"); /* no mention, and no link that is made of bare text */
+        separate(out, c);
     }
 }
 
@@ -47,5 +52,6 @@ void hec_markdown_html(struct hec_buf *out, const char *from) {
             break;
         default:
             hec_buf_add(out, c, 1);
+            separate(out, c);
         }
 }

@@ -66,7 +66,8 @@ def test_a_starved_run_is_told_what_starves_it(starved):
         assert "  lever  " in shown and max(map(len, shown.splitlines())) <= 80
         assert "would add" not in shown and "A trace" not in shown, "there is one"
     assert len(brief.splitlines()) <= 16
-    assert brief.splitlines()[-3].strip().startswith("next       hec report ") and "hec explain data" in brief and "hec try --sim h200 -- " in brief
+    asked = brief[brief.index("\n  next       hec report "):].split("\n" + 13 * " ")
+    assert asked[1] == "hec explain data" and asked[2].startswith("hec try --sim h200 -- "), "what to type next is the end"
     ledger, findings, scale = (text.index(part) for part in ("\nLedger ", "\nFindings  1  starved for data", "\nScale out?"))
     assert ledger < findings < scale < text.index("\nGPU 0 ") < text.index("\nKernels ")
     assert "hec explain data" in text 
