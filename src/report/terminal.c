@@ -84,7 +84,7 @@ static void put_host(struct hec_page *page, const struct hec_summary *s) {
     else if (h->cores > 0)
         snprintf(row, sizeof row, "%d core%s", h->cores, h->cores == 1 ? "" : "s");
     if (isfinite(h->cpu_busy))
-        snprintf(row + strlen(row), sizeof row - strlen(row), "%s%.10s busy", row[0] ? ", " : "CPU ",
+        snprintf(row + strlen(row), sizeof row - strlen(row), "%sCPU utilisation %.10s", row[0] ? ", " : "",
                  hec_format_share(busy, h->cpu_busy));
     hec_page_row(page, 0, "Host", HEC_TONE_PLAIN, "%s", row[0] ? row : "not recorded");
     if (isfinite(h->tree_cpu_seconds))

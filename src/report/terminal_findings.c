@@ -263,6 +263,8 @@ void hec_terminal_next(struct hec_page *page, const struct hec_summary *s, bool 
     struct next n = {page, brief, 0};
     if (brief && s->file[0])
         put_next(&n, "", "hec report %s", s->file);
+    if (!s->device_count && !s->imported[0])
+        put_next(&n, "what can be measured here, and how", "hec doctor");
     if (top)
         put_next(&n, "its meaning, its signs, its answers", "hec explain %s", hec_cause_name(top->cause));
     if (top && s->command[0] && !s->imported[0])

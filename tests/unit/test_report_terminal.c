@@ -165,6 +165,7 @@ static void test_no_gpu(void **state) {
     print();
     assert_says("unavailable: there is no NVIDIA driver on this machine");
     assert_says("CPU energy");
+    assert_says("Next         hec doctor");
     assert_says_not(" 0.00 J");
     assert_says_not("nan");
     finish();
