@@ -176,24 +176,19 @@ static void put_self(struct hec_page *page, const struct hec_summary *s, bool br
 /* About 12 lines: the answer, the line and the lever, what else needs a word (a line a device up to two where there
  * are several, what went wrong), HEC's cost; and then what to type next. */
 static void put_brief(struct hec_page *page, const struct hec_summary *s) {
-    int shown = 0, used = hec_summary_used(s);
+    int used = hec_summary_used(s);
     put_headline(page, s, true);
     put_energy(page, s);
     put_units(page, s, 1);
     put_cost(page, s);
     put_levers(page, s);
     hec_terminal_brief_finding(page, s);
-    bool apart = page->lines + (used > 2 ? 3 : used) < BRIEF_LINES;
+    bool apart = used == 2 && page->lines + used < BRIEF_LINES;
     if (used > 1 && !apart)
         hec_terminal_brief_together(page, s);
-    for (int i = 0; i < s->device_count && shown < 2 && used > 1 && apart; i++) {
-        if (!s->devices[i].used)
-            continue;
-        hec_terminal_brief_device(page, s, &s->devices[i]);
-        shown++;
-    }
-    if (apart && used > 1 && used > shown)
-        hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more GPUs: hec report shows them", used - shown);
+    for (int i = 0; i < s->device_count && apart; i++)
+        if (s->devices[i].used)
+            hec_terminal_brief_device(page, s, &s->devices[i]);
     for (int i = 0, reported = 0; i < s->event_count && reported < 1 && page->lines < 11; i++) {
         if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
             s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
@@ -229,7 +224,7 @@ int hec_report_terminal(const struct hec_summary *summary, const struct hec_repo
     for (int i = 0; i < summary->device_count; i++)
         if (chapters & hec_terminal_bit(summary->devices[i].device.index))
             hec_terminal_ledger(&page, summary, summary->devices[i].device.index);
-    hec_terminal_findings(&page, summary, style->all);
+    hec_terminal_findings(&page, summary, chapters, style->all);
     hec_terminal_scale_out(&page, &summary->findings);
     hec_terminal_latency(&page, &summary->findings.latency);
     hec_terminal_steps(&page, summary);

@@ -32,7 +32,8 @@ static void put_device_energy(struct hec_page *page, const struct hec_device_sum
         return;
     char notes[256] = "";
     if (isfinite(e->disagreement))
-        snprintf(notes, sizeof notes, "; by the power samples %+.1f %%", 100 * e->disagreement);
+        snprintf(notes, sizeof notes, "; by the power samples %+.1f %%",
+                 round(1000 * e->disagreement) / 10 + 0.0); /* no -0 */
     if (e->gaps)
         snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d gap%s, %.2g s", e->gaps,
                  e->gaps == 1 ? "" : "s", e->gap_s);

@@ -112,18 +112,38 @@ static void put_advice(struct hec_page *page, const struct hec_summary *s, const
         hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, code);
 }
 
+/* The finding of the same cause on the device that stands for this one's; NULL: it stands for itself. */
+static const struct hec_finding *stands_for(const struct hec_findings *all, const struct hec_finding *f,
+                                            uint64_t chapters) {
+    for (int i = 0; i < all->count && !(f->devices & chapters); i++)
+        if (all->list[i].cause == f->cause && all->list[i].devices & chapters)
+            return &all->list[i];
+    return NULL;
+}
+
+static uint64_t alike_in(const struct hec_findings *all, const struct hec_finding *f, uint64_t chapters) {
+    uint64_t devices = 0;
+    for (int i = 0; i < all->count; i++)
+        if (stands_for(all, &all->list[i], chapters) == f)
+            devices |= all->list[i].devices;
+    return devices;
+}
+
 /* What is not worth acting on gets its title, unless all is asked for. */
 static void put_finding(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f, int number,
-                        bool whole) {
-    char label[24], saves[128] = "", words[HEC_FACT_SIZE];
-    text saving, devices = "";
+                        bool whole, uint64_t chapters) {
+    char label[24], saves[128] = "", words[HEC_FACT_SIZE], also[2 * HEC_FORMAT_SIZE] = "";
+    text saving, devices = "", others;
+    uint64_t like = alike_in(&s->findings, f, chapters);
     enum hec_tone tone = f->cause == HEC_CAUSE_NONE ? HEC_TONE_GOOD : f->actionable ? HEC_TONE_WARN : HEC_TONE_PLAIN;
     snprintf(label, sizeof label, "%s%d", number == 1 ? "Findings  " : "          ", number);
     if (s->timeline.device_count > 1)
         hec_devices_word(devices, f->devices);
+    if (like)
+        snprintf(also, sizeof also, " (and alike %s)", hec_devices_word(others, like));
     if (!whole && hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, ": %s", saving);
-    hec_page_row(page, 0, label, tone, "%s%s%s (confidence %.2f)%s", devices, devices[0] ? ": " : "",
+    hec_page_row(page, 0, label, tone, "%s%s%s%s (confidence %.2f)%s", devices, also, devices[0] ? ": " : "",
                  hec_title_words(words, f), f->confidence, saves);
     if (!whole)
         return;
@@ -142,12 +162,14 @@ static bool saves_nothing(const struct hec_finding *f) {
     return f->cause != HEC_CAUSE_NONE && isfinite(s->high) && s->high < 0.005;
 }
 
-void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, bool all) {
+void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, uint64_t chapters, bool all) {
     const struct hec_findings *findings = &s->findings;
     int shown = 0, more = 0;
     for (int i = 0; i < findings->count; i++) {
         const struct hec_finding *f = &findings->list[i];
         if (f->cause == HEC_CAUSE_NONE && i && hec_findings_top(findings)) /* busy, yet something is worth fixing */
+            continue;
+        if (stands_for(findings, f, chapters))
             continue;
         if (!all && (shown == SHOWN || (shown && saves_nothing(f)))) {
             more++;
@@ -155,7 +177,7 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, b
         }
         if (!shown)
             hec_page_blank(page);
-        put_finding(page, s, f, ++shown, all || f->actionable || f->cause == HEC_CAUSE_NONE);
+        put_finding(page, s, f, ++shown, all || f->actionable || f->cause == HEC_CAUSE_NONE, chapters);
     }
     if (more)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (hec report -v shows all, and all of each)", more);

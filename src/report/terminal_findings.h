@@ -9,8 +9,9 @@
 void hec_terminal_headline(struct hec_page *page, const struct hec_summary *summary);
 /* What limits what the findings say (findings_words.h). */
 void hec_terminal_caveats(struct hec_page *page, const struct hec_summary *summary);
-/* The first findings, or all: title, saving, evidence, lines, lever, code. */
-void hec_terminal_findings(struct hec_page *page, const struct hec_summary *summary, bool all);
+/* The first findings, or all: title, saving, evidence, lines, lever, code. Those of devices with no chapter of their own are named by
+ * the device that stands for them. */
+void hec_terminal_findings(struct hec_page *page, const struct hec_summary *summary, uint64_t chapters, bool all);
 /* Optimise or scale out; where a request's time goes. */
 void hec_terminal_scale_out(struct hec_page *page, const struct hec_findings *findings);
 void hec_terminal_latency(struct hec_page *page, const struct hec_latency *latency);

@@ -197,6 +197,28 @@ static void imported(void **state) {
     assert_true(isnan(summary.joules));
 }
 
+/* Two programs, two devices that are alike: two findings of one cause, one of which is shown for both. */
+static void findings_of_devices_that_are_alike(void **state) {
+    imported(state);
+    struct hec_findings *findings = &summary.findings;
+    struct hec_finding *two = calloc(2, sizeof *two);
+    assert_non_null(two);
+    two[0] = two[1] = findings->list[0];
+    two[0].devices = 1;
+    two[1].device = 1;
+    two[1].devices = 2;
+    free(findings->list);
+    findings->list = two;
+    findings->count = 2;
+    for (int all = 0; all < 2; all++) {
+        style.all = all;
+        hec_buf_clear(&out);
+        assert_int_equal(hec_report_terminal(&summary, &style, &out), 0);
+        says(all ? "Findings  1  GPU 0: held up by" : "Findings  1  GPU 0 (and alike GPU 1): held up by");
+        (all ? says : says_not)("          2  GPU 1: held up by");
+    }
+}
+
 /* A run without a trace says nothing about it; one whose trace failed says why. */
 static void without_trace(void **state) {
     (void)state;
@@ -397,7 +419,13 @@ static void names(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(measured), TEST(imported), TEST(without_trace), TEST(measured_slowdown),
-                                       TEST(json),     TEST(markdown), TEST(names)};
+    const struct CMUnitTest tests[] = {TEST(measured),
+                                       TEST(imported),
+                                       TEST(findings_of_devices_that_are_alike),
+                                       TEST(without_trace),
+                                       TEST(measured_slowdown),
+                                       TEST(json),
+                                       TEST(markdown),
+                                       TEST(names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
