@@ -307,3 +307,27 @@ const char *hec_finding_code(const struct hec_summary *s, const struct hec_findi
         code = strcmp(advice->framework, "PyTorch") == 0 ? own : NULL;
     return code;
 }
+
+const struct hec_finding *hec_finding_stands_for(const struct hec_findings *all, const struct hec_finding *f,
+                                                 uint64_t chapters) {
+    for (int i = 0; i < all->count && !(f->devices & chapters); i++)
+        if (all->list[i].cause == f->cause && all->list[i].devices & chapters)
+            return &all->list[i];
+    return NULL;
+}
+
+char *hec_finding_devices_words(char out[HEC_DEVICES_WORDS], const struct hec_summary *s, const struct hec_finding *f,
+                                uint64_t chapters) {
+    const struct hec_findings *all = &s->findings;
+    uint64_t like = 0;
+    text own, others;
+    out[0] = '\0';
+    if (s->timeline.device_count <= 1)
+        return out;
+    for (int i = 0; i < all->count; i++)
+        if (hec_finding_stands_for(all, &all->list[i], chapters) == f)
+            like |= all->list[i].devices;
+    snprintf(out, HEC_DEVICES_WORDS, "%s%s%s%s: ", hec_devices_word(own, f->devices), like ? " (and alike " : "",
+             like ? hec_devices_word(others, like) : "", like ? ")" : "");
+    return out;
+}

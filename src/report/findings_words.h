@@ -37,4 +37,13 @@ const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const 
 /* What to paste: the code of that row, or of the finding's own lever; NULL: none. */
 const char *hec_finding_code(const struct hec_summary *summary, const struct hec_finding *finding);
 
+/* The finding of the same cause that a device with a chapter (terminal_device.h) has, of one whose devices have none; NULL: it
+ * stands for itself. */
+const struct hec_finding *hec_finding_stands_for(const struct hec_findings *all, const struct hec_finding *finding,
+                                                 uint64_t chapters);
+#define HEC_DEVICES_WORDS (2 * HEC_FORMAT_SIZE + 32)
+/* "GPU 0 (and alike GPU 1 to 7): "; "" where one device was traced. */
+char *hec_finding_devices_words(char out[HEC_DEVICES_WORDS], const struct hec_summary *summary,
+                                const struct hec_finding *finding, uint64_t chapters);
+
 #endif

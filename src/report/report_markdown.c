@@ -111,13 +111,12 @@ static void put_kernels(const struct hec_summary *s, int device, struct hec_buf 
 
 /* ---- findings ---- */
 
-static void put_finding(const struct hec_summary *s, const struct hec_finding *f, struct hec_buf *out) {
-    char words[HEC_FACT_SIZE], saves[HEC_SAVES_WORDS], place[256];
-    text devices = "", share;
+static void put_finding(const struct hec_summary *s, const struct hec_finding *f, uint64_t chapters,
+                        struct hec_buf *out) {
+    char words[HEC_FACT_SIZE], saves[HEC_SAVES_WORDS], place[256], devices[HEC_DEVICES_WORDS];
+    text share;
     const char *code = hec_finding_code(s, f);
-    if (s->timeline.device_count > 1)
-        hec_devices_word(devices, f->devices);
-    hec_buf_printf(out, "\n<details><summary>%s%s", devices, devices[0] ? ": " : "");
+    hec_buf_printf(out, "\n<details><summary>%s", hec_finding_devices_words(devices, s, f, chapters));
     hec_markdown_html(out, hec_title_words(words, f));
     hec_buf_printf(out, " (confidence %.2f)", f->confidence);
     if (hec_saves_words(saves, s, f)[0])
@@ -144,15 +143,16 @@ static void put_finding(const struct hec_summary *s, const struct hec_finding *f
                    hec_cause_name(f->cause));
 }
 
-static void put_findings(const struct hec_summary *s, struct hec_buf *out) {
+static void put_findings(const struct hec_summary *s, uint64_t chapters, struct hec_buf *out) {
     static const char *const verdicts[] = {"unknown", "optimise first", "yes"};
     char words[HEC_FACT_SIZE];
     int shown = 0;
     for (int i = 0; i < s->findings.count && shown < FINDINGS_SHOWN; i++) {
         const struct hec_finding *f = &s->findings.list[i];
-        if (!f->actionable && !(f->cause == HEC_CAUSE_NONE && !i))
+        bool shown_already = hec_finding_stands_for(&s->findings, f, chapters);
+        if (shown_already || (!f->actionable && !(f->cause == HEC_CAUSE_NONE && !i)))
             continue;
-        put_finding(s, f, out);
+        put_finding(s, f, chapters, out);
         shown++;
     }
     if (s->findings.scale_out.verdict == HEC_SCALE_UNKNOWN)
@@ -179,7 +179,7 @@ int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
     for (int i = 0; i < s->device_count; i++)
         if (chapters & hec_terminal_bit(s->devices[i].device.index))
             put_ledger(s, s->devices[i].device.index, out);
-    put_findings(s, out);
+    put_findings(s, chapters, out);
     for (int i = 0; i < s->device_count; i++)
         if (chapters & hec_terminal_bit(s->devices[i].device.index))
             put_kernels(s, s->devices[i].device.index, out);

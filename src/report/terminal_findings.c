@@ -112,38 +112,16 @@ static void put_advice(struct hec_page *page, const struct hec_summary *s, const
         hec_page_code(page, wide <= page->columns - LABEL_COLUMNS - 2 ? LABEL_COLUMNS + 2 : 4, code);
 }
 
-/* The finding of the same cause on the device that stands for this one's; NULL: it stands for itself. */
-static const struct hec_finding *stands_for(const struct hec_findings *all, const struct hec_finding *f,
-                                            uint64_t chapters) {
-    for (int i = 0; i < all->count && !(f->devices & chapters); i++)
-        if (all->list[i].cause == f->cause && all->list[i].devices & chapters)
-            return &all->list[i];
-    return NULL;
-}
-
-static uint64_t alike_in(const struct hec_findings *all, const struct hec_finding *f, uint64_t chapters) {
-    uint64_t devices = 0;
-    for (int i = 0; i < all->count; i++)
-        if (stands_for(all, &all->list[i], chapters) == f)
-            devices |= all->list[i].devices;
-    return devices;
-}
-
 /* What is not worth acting on gets its title, unless all is asked for. */
 static void put_finding(struct hec_page *page, const struct hec_summary *s, const struct hec_finding *f, int number,
                         bool whole, uint64_t chapters) {
-    char label[24], saves[128] = "", words[HEC_FACT_SIZE], also[2 * HEC_FORMAT_SIZE] = "";
-    text saving, devices = "", others;
-    uint64_t like = alike_in(&s->findings, f, chapters);
+    char label[24], saves[128] = "", words[HEC_FACT_SIZE], devices[HEC_DEVICES_WORDS];
+    text saving;
     enum hec_tone tone = f->cause == HEC_CAUSE_NONE ? HEC_TONE_GOOD : f->actionable ? HEC_TONE_WARN : HEC_TONE_PLAIN;
     snprintf(label, sizeof label, "%s%d", number == 1 ? "Findings  " : "          ", number);
-    if (s->timeline.device_count > 1)
-        hec_devices_word(devices, f->devices);
-    if (like)
-        snprintf(also, sizeof also, " (and alike %s)", hec_devices_word(others, like));
     if (!whole && hec_saving_words(saving, f)[0])
         snprintf(saves, sizeof saves, ": %s", saving);
-    hec_page_row(page, 0, label, tone, "%s%s%s%s (confidence %.2f)%s", devices, also, devices[0] ? ": " : "",
+    hec_page_row(page, 0, label, tone, "%s%s (confidence %.2f)%s", hec_finding_devices_words(devices, s, f, chapters),
                  hec_title_words(words, f), f->confidence, saves);
     if (!whole)
         return;
@@ -169,7 +147,7 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, u
         const struct hec_finding *f = &findings->list[i];
         if (f->cause == HEC_CAUSE_NONE && i && hec_findings_top(findings)) /* busy, yet something is worth fixing */
             continue;
-        if (stands_for(findings, f, chapters))
+        if (hec_finding_stands_for(findings, f, chapters))
             continue;
         if (!all && (shown == SHOWN || (shown && saves_nothing(f)))) {
             more++;
