@@ -68,5 +68,5 @@ class Report:
                 return None  # the notebook shows the Markdown
             with open(path, encoding="utf-8") as page:
                 text = page.read()
-        return '<iframe sandbox="allow-scripts" title="HEC report" style="width: 100%%; height: %dpx; border: 0" srcdoc="%s"></iframe>' % (
+        return '<iframe sandbox="allow-scripts" allow="clipboard-write" title="HEC report" style="width: 100%%; height: %dpx; border: 0" srcdoc="%s"></iframe>' % (
             _HEIGHT, html.escape(text, quote=True))  # fmt: skip

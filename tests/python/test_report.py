@@ -40,8 +40,12 @@ def display(thing):
     return {kind: form for kind, form in made.items() if form is not None}
 
 
-def test_a_notebook_gets_markdown(run_file):
-    assert display(hec.report(str(run_file)))["text/markdown"] == said("--md", run_file)
+def test_a_notebook_gets_the_page_and_markdown(run_file):
+    shown = display(hec.report(str(run_file)))
+    assert shown["text/markdown"] == said("--md", run_file)
+    has_page = "--html" in subprocess.run([os.environ["HEC"], "report", "--help"], capture_output=True, text=True).stdout
+    assert ("text/html" in shown) == has_page
+    assert not has_page or "Content-Security-Policy" in shown["text/html"]
 
 
 PAGE = """#!/bin/sh
@@ -57,7 +61,7 @@ def test_the_page_is_in_a_frame_that_reaches_nothing(run_file, tmp_path, monkeyp
     (tmp_path / "page").chmod(0o755)
     monkeypatch.setenv("HEC_BIN", str(tmp_path / "page"))
     frame = display(hec.report(run_file))["text/html"]
-    assert re.fullmatch(r'<iframe sandbox="allow-scripts" [^<>]*></iframe>', frame), "all of the page is in one attribute"
+    assert re.fullmatch(r'<iframe sandbox="allow-scripts" allow="clipboard-write" [^<>]*></iframe>', frame), "all of the page is in one attribute"
     assert "allow-same-origin" not in frame
     assert 'srcdoc="&lt;script&gt;&quot;&amp;amp;&quot;&lt;/script&gt;&lt;p title=&quot;a&quot;&gt;"' in frame
 
