@@ -6,9 +6,9 @@
 #include "agent/push.h"
 #include "agent/sandbox.h"
 #include "agent/state_file.h"
+#include "agent/watch.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "observe/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +23,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define SLOW_NS                                                                                                        \
-    (60 * HEC_NS_PER_S) /* to open a driver, until it is taken to hang: eight devices that were asleep take 10 s */
-#define STOP_WAIT_NS (2 * HEC_NS_PER_S)
-#define RETRY_MIN_NS (1 * HEC_NS_PER_S)
-#define RETRY_MAX_NS (300 * HEC_NS_PER_S)
-#define ABANDONED_MAX 8 /* threads that hang in a driver; then it is left alone */
 #define STALE_INTERVALS 5
 #define STALE_NS (30 * HEC_NS_PER_S) /* without a turn of its loop for so long it is not healthy */
 #define SYNC_NS (60 * HEC_NS_PER_S)
@@ -46,11 +40,7 @@ struct agent {
     struct hec_node *node;
     struct hec_state_file state;
     struct hec_causes *causes; /* NULL: no jobs */
-    struct hec_observe_options observe;
-    struct hec_recorder *recorder;
-    int abandoned;
-    int64_t started_ns, retry_ns, backoff_ns; /* of the recorder */
-    char trouble[256];                        /* what was last said of it */
+    struct hec_watch watch;
     struct hec_http *http;
     struct hec_push *push;
     int signals;
@@ -63,65 +53,6 @@ struct agent {
 static int64_t next_tick(int64_t after_ns, int64_t now_ns, int64_t interval_ns) {
     int64_t next_ns = after_ns + interval_ns;
     return next_ns > now_ns ? next_ns : now_ns + interval_ns; /* late: those that passed are left out */
-}
-
-/* ---- the recorder: started, and started again while something does not answer ---- */
-
-static void start_recorder(struct agent *agent) {
-    struct hec_why why;
-    hec_node_restart(agent->node);
-    agent->started_ns = hec_clock_mono_ns();
-    agent->observe = (struct hec_observe_options){.nvml_path = agent->options->nvml_path,
-                                                  .interval_ns = agent->options->interval_ns};
-    if (hec_recorder_start(collectors, &agent->observe, &agent->node->sink, &agent->recorder, &why) < 0) {
-        agent->recorder = NULL;
-        hec_warn("%s", why.text);
-    }
-}
-
-static void stop_recorder(struct agent *agent) {
-    if (agent->recorder)
-        agent->abandoned += hec_recorder_stop(agent->recorder, hec_clock_mono_ns(), STOP_WAIT_NS);
-    agent->recorder = NULL;
-}
-
-static void tell_trouble(struct agent *agent) {
-    char now[sizeof agent->trouble] = "";
-    pthread_mutex_lock(&agent->node->lock);
-    if (!agent->node->driver)
-        snprintf(now, sizeof now, "%s", agent->node->trouble);
-    for (int i = 0; i < HEC_DEVICE_MAX && !now[0]; i++)
-        if (agent->node->devices[i] && !agent->node->devices[i]->up)
-            snprintf(now, sizeof now, "GPU %d does not answer", i % HEC_VENDOR_DEVICES_MAX);
-    pthread_mutex_unlock(&agent->node->lock);
-    if (now[0] && strcmp(now, agent->trouble) != 0)
-        hec_warn("%s; tried again from time to time", now);
-    else if (!now[0] && agent->trouble[0])
-        hec_info("every GPU answers again");
-    memcpy(agent->trouble, now, sizeof now);
-}
-
-/* A lane that hangs in a driver is given up at each try, so there are few of those. */
-static void look_after_recorder(struct agent *agent, int64_t now_ns) {
-    bool troubled = hec_node_troubled(agent->node);
-    if (!troubled) {
-        agent->backoff_ns = 0;
-        agent->retry_ns = now_ns + RETRY_MIN_NS;
-    } else if (now_ns < agent->retry_ns) {
-        return;
-    }
-    tell_trouble(agent);
-    hec_http_ready(agent->http, true); /* what there is, is served */
-    if (!troubled || agent->abandoned >= ABANDONED_MAX)
-        return;
-    if (agent->recorder && now_ns - agent->started_ns < SLOW_NS && hec_recorder_wait_ready(agent->recorder, 0) > 0)
-        return; /* the driver is still being opened */
-    stop_recorder(agent);
-    start_recorder(agent);
-    agent->backoff_ns = agent->backoff_ns ? 2 * agent->backoff_ns : RETRY_MIN_NS;
-    if (agent->backoff_ns > RETRY_MAX_NS)
-        agent->backoff_ns = RETRY_MAX_NS;
-    agent->retry_ns = hec_clock_mono_ns() + agent->backoff_ns;
 }
 
 /* ---- pages ---- */
@@ -155,7 +86,7 @@ static void describe_self(struct agent *agent, struct hec_page_agent *self) {
     hec_page_drop(self, "processes", agent->node->dropped_processes);
     hec_page_drop(self, "devices", agent->node->dropped_devices);
     hec_page_drop(self, "pods", agent->node->kubelet ? hec_kubelet_devices(agent->node->kubelet)->left_out : 0);
-    hec_page_drop(self, "driver_threads", (uint64_t)agent->abandoned);
+    hec_page_drop(self, "driver_threads", (uint64_t)agent->watch.abandoned);
     if (agent->push)
         hec_page_drop(self, "otlp_pages", hec_push_failed(agent->push));
     if (agent->causes) {
@@ -230,7 +161,8 @@ static int start_push(struct agent *agent, struct hec_why *why) {
 
 static void tick(struct agent *agent, int64_t now_ns) {
     hec_node_tick(agent->node, now_ns);
-    look_after_recorder(agent, now_ns);
+    if (hec_watch_poll(&agent->watch, now_ns))
+        hec_http_ready(agent->http, true); /* what there is, is served */
     if (now_ns - agent->synced_ns >= SYNC_NS) {
         pthread_mutex_lock(&agent->making);
         save(agent, true);
@@ -371,7 +303,7 @@ static int begin(struct agent *agent, struct hec_why *why) {
 
 static void end(struct agent *agent) {
     hec_push_stop(agent->push);
-    stop_recorder(agent);
+    hec_watch_stop(&agent->watch);
     if (agent->http) {
         hec_http_stop(agent->http);
         save(agent, true);
@@ -379,7 +311,7 @@ static void end(struct agent *agent) {
     }
     hec_state_file_close(&agent->state);
     hec_causes_close(agent->causes);
-    if (agent->abandoned == 0)
+    if (agent->watch.abandoned == 0)
         hec_node_free(agent->node);
     hec_web_config_free(&agent->web);
     hec_buf_free(&agent->text);
@@ -406,8 +338,7 @@ __attribute__((visibility("default"))) int hec_agent_main(const struct hec_agent
         end(&agent);
         return hec_err_exit_status(err);
     }
-    start_recorder(&agent);
-    agent.retry_ns = hec_clock_mono_ns() + RETRY_MIN_NS;
+    hec_watch_start(&agent.watch, agent.node, collectors, options->nvml_path);
     hec_info("agent: %s/metrics", hec_http_url(agent.http));
     serve(&agent);
     end(&agent);

@@ -28,6 +28,7 @@ struct kept {
     int64_t start_ticks, found_ns;
     struct hec_tenant tenant;
     bool unnamed_pod; /* only its uid is known: the holder's names are better */
+    char line[HEC_IDENTITY_LINE];
 };
 
 struct hec_identity {
@@ -165,6 +166,15 @@ static void take_command(const char *arguments, const char *end, const char *nam
     hec_text_clean(out, 33, *shown ? shown : name, strlen(*shown ? shown : name), true);
 }
 
+/* All words, with spaces between them; of a kernel thread or one that emptied it, the name. */
+static void take_line(char *arguments, const char *end, const char *name, char out[HEC_IDENTITY_LINE]) {
+    for (char *at = arguments; at + 1 < end; at++)
+        if (*at == '\0')
+            *at = ' ';
+    const char *shown = arguments < end && arguments[0] ? arguments : name;
+    hec_text_clean(out, HEC_IDENTITY_LINE, shown, strlen(shown), true);
+}
+
 /* The number in SLURM_JOB_ID, which a step's processes have where there are no cgroups of jobs. */
 static void take_job(const char *environment, const char *end, char *out, size_t size) {
     static const char name[] = "SLURM_JOB_ID=";
@@ -190,6 +200,7 @@ static const char *read_text(struct hec_identity *identity, int process, const c
 static bool find(struct hec_identity *identity, int process, const char *name, struct kept *kept) {
     struct hec_tenant *tenant = &kept->tenant;
     struct hec_cgroup cgroup;
+    bool each = identity->options.processes;
     if (identity->options.device_prefix && !holds_device(process, identity->options.device_prefix))
         return false;
     if (read_text(identity, process, "cgroup") == identity->text)
@@ -201,7 +212,8 @@ static bool find(struct hec_identity *identity, int process, const char *name, s
             memcpy(tenant->pod, cgroup.pod_uid, sizeof cgroup.pod_uid);
             snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup.container);
         }
-        return true;
+        if (!each)
+            return true;
     }
     read_text(identity, process, "status");
     int64_t uid = hec_proc_parse_field(identity->text, "Uid:");
@@ -209,15 +221,18 @@ static bool find(struct hec_identity *identity, int process, const char *name, s
         return false;
     take_user(identity, uid, tenant->user);
     memcpy(tenant->job, cgroup.job, sizeof cgroup.job);
-    if (!cgroup.job[0]) {
+    if (!cgroup.job[0] && !cgroup.pod_uid[0]) {
         const char *end = read_text(identity, process, "environ");
         take_job(identity->text, end, tenant->job, sizeof cgroup.job);
     }
-    if (tenant->job[0])
+    if (tenant->job[0] && !each)
         return true;
-    snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup.container); /* as `docker ps` shows it */
+    if (!tenant->job[0] && !cgroup.pod_uid[0])
+        snprintf(tenant->container, sizeof tenant->container, "%.12s", cgroup.container); /* as `docker ps` shows it */
     const char *end = read_text(identity, process, "cmdline");
     take_command(identity->text, end, name, tenant->command);
+    if (each)
+        take_line(identity->text, end, name, kept->line);
     return true;
 }
 
@@ -251,4 +266,11 @@ void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct he
         *out = kept->tenant;
     else
         *out = (struct hec_tenant){.user = "(unknown)"};
+    if (identity->options.processes)
+        out->pid = pid;
+}
+
+const char *hec_identity_line(const struct hec_identity *identity, int32_t pid) {
+    const struct kept *kept = &identity->kept[(uint32_t)pid % KEPT_MAX];
+    return kept->pid == pid ? kept->line : "";
 }

@@ -23,7 +23,11 @@ struct hec_identity_options {
     /* Only who has a file of this name open is believed to be the process that the driver means; NULL: all. For a pid
      * namespace that is not the machine's first, where the driver's pids may be others' (hec_identity_proof). */
     const char *device_prefix;
+    /* Each process is told apart: its pid, and its user and command also where its pod or job is known. */
+    bool processes;
 };
+
+#define HEC_IDENTITY_LINE 256
 
 struct hec_identity;
 
@@ -41,5 +45,8 @@ const char *hec_identity_proof(const char *proc_path);
  * A process that cannot be seen is the holder's, or user="(unknown)". */
 void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct hec_tenant *holder, int64_t now_ns,
                      struct hec_tenant *out);
+
+/* Its command line, clean, as it was when hec_identity_of found the process; "" where that did not or was not asked for processes. */
+const char *hec_identity_line(const struct hec_identity *identity, int32_t pid);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "diagnose/telemetry.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,10 @@
 /* No sample of a device for so long, and for some intervals: it does not answer. One slow call of the driver is no loss. */
 #define SILENT_NS (5 * HEC_NS_PER_S)
 #define SILENT_INTERVALS 3
+
+/* A value that was not renewed for so long, and for some intervals, is not the newest any more. GPM and the counter are read more
+ * rarely, by what they cost: up to a minute. */
+#define STALE_NS (120 * HEC_NS_PER_S)
 
 /* More than this between two readings was not drawn: the counter was set. Devices exceed their limit for milliseconds. */
 #define POWER_FACTOR 3
@@ -40,6 +45,14 @@ static const struct {
 
 const char *hec_node_total_name(enum hec_node_total total) {
     return total_names[total];
+}
+
+double hec_node_value_of(const struct hec_node *node, const struct hec_node_device *device, enum hec_metric metric,
+                         int64_t now_ns) {
+    if (metric >= HEC_METRIC_COUNT || device->newest[metric].t_ns == INT64_MIN ||
+        now_ns - device->newest[metric].t_ns > STALE_NS + SILENT_INTERVALS * node->interval_ns)
+        return NAN;
+    return (double)device->newest[metric].value;
 }
 
 static int64_t newest(const struct hec_node_device *device, enum hec_metric metric) {

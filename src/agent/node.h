@@ -103,6 +103,9 @@ struct hec_node {
     struct hec_shares_holder holders[HEC_NODE_PROCESSES_MAX + HEC_NODE_PODS_MAX];
 };
 
+/* The newest value of a metric; NAN where there is none, or none that is still of now. */
+double hec_node_value_of(const struct hec_node *node, const struct hec_node_device *device, enum hec_metric metric, int64_t now_ns);
+
 /* NULL: no memory. Opens nothing; takes identity over, which may be NULL. */
 struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity);
 void hec_node_free(struct hec_node *node);

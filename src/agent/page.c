@@ -6,10 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A value that was not renewed for so many intervals is not the newest any more. GPM and the counter are read more rarely,
- * by what they cost: up to a minute. */
-#define STALE_NS (120 * HEC_NS_PER_S)
-
 #define LABELS_MAX 16
 
 struct maker {
@@ -60,10 +56,7 @@ static void begin(struct maker *m, enum hec_agent_metric metric) {
              device_ = NULL)
 
 static double value_of(const struct maker *m, const struct hec_node_device *device, enum hec_metric metric) {
-    if (metric >= HEC_METRIC_COUNT || device->newest[metric].t_ns == INT64_MIN ||
-        m->now_ns - device->newest[metric].t_ns > STALE_NS + 3 * m->node->interval_ns)
-        return NAN;
-    return (double)device->newest[metric].value;
+    return hec_node_value_of(m->node, device, metric, m->now_ns);
 }
 
 static double total_of(const struct hec_node_device *device, enum hec_metric metric) {

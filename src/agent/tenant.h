@@ -4,6 +4,7 @@
 #define HEC_AGENT_TENANT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Kubernetes allows 63 characters for a namespace and a container, 253 for a pod. */
 struct hec_tenant {
@@ -13,6 +14,7 @@ struct hec_tenant {
     char job[64]; /* of Slurm */
     char user[33];
     char command[33];
+    int32_t pid; /* 0: processes are not told apart */
 };
 
 bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b);

@@ -71,6 +71,7 @@ struct hec_gpu_process {
     int32_t pid;
     int64_t first_ns, last_ns;
     int64_t memory_max_kib;                        /* < 0 unknown */
+    int64_t memory_kib;                            /* at last_ns, the same; not kept in run files */
     int sm_util_permille;                          /* mean where the driver gives it, else -1 */
     int64_t sm_util_sum_permille, sm_util_samples; /* what it is the mean of: differences are those of an interval */
     int visible;                                   /* 1: the pid exists in this pid namespace */

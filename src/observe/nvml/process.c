@@ -162,6 +162,7 @@ static void report(struct nvml_device *device, struct nvml_process *process, int
 /* Reported when new, when gone, when its memory grew by more than a sixteenth, and every 10 s; paced: always. */
 static void settle(struct nvml_device *device, struct nvml_process *process, int64_t now_ns) {
     struct hec_gpu_process *record = &process->record;
+    record->memory_kib = process->memory_kib;
     if (process->memory_kib > record->memory_max_kib) {
         process->changed |= process->memory_kib > record->memory_max_kib + record->memory_max_kib / 16;
         record->memory_max_kib = process->memory_kib;

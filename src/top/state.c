@@ -1,0 +1,198 @@
+#include "top/state.h"
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "diagnose/telemetry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void hec_top_begin(struct hec_top_state *state, int64_t now_ns, int64_t interval_ns) {
+    char host[sizeof state->host] = "";
+    memset(state, 0, sizeof *state);
+    gethostname(host, sizeof host - 1);
+    hec_text_clean(state->host, sizeof state->host, host, strlen(host), true);
+    state->begun_ns = state->now_ns = now_ns;
+    state->interval_ns = interval_ns;
+}
+
+static struct hec_top_device *place_of(struct hec_top_state *state, const struct hec_device *info) {
+    for (int i = 0; i < state->device_count; i++)
+        if (strcmp(state->devices[i].uuid, info->uuid) == 0)
+            return &state->devices[i];
+    if (state->device_count == HEC_DEVICE_MAX)
+        return NULL;
+    struct hec_top_device *device = &state->devices[state->device_count++];
+    *device = (struct hec_top_device){0};
+    for (int i = 0; i < HEC_TOP_COURSE; i++)
+        device->course[i] = NAN;
+    hec_text_clean(device->uuid, sizeof device->uuid, info->uuid, strlen(info->uuid), true);
+    hec_text_clean(device->name, sizeof device->name, info->name, strlen(info->name), true);
+    device->ordinal = info->index % HEC_VENDOR_DEVICES_MAX;
+    device->simulated = info->simulated > 0;
+    return device;
+}
+
+static int64_t throttle_of(double bits) {
+    int64_t reasons = 0;
+    for (int i = 0; i < HEC_AGENT_THROTTLES && !isnan(bits); i++)
+        reasons |= (int64_t)(((uint64_t)bits & hec_throttle_bits[i]) != 0) << i;
+    return isnan(bits) ? -1 : reasons;
+}
+
+static void take_figures(struct hec_top_device *out, const struct hec_node *node, const struct hec_node_device *device,
+                         int64_t now_ns) {
+    const struct {
+        enum hec_metric metric;
+        double factor;
+        double *out;
+    } figures[] = {
+        {HEC_GPU_POWER, 1e-3, &out->power_w},         {HEC_GPU_POWER_LIMIT, 1e-3, &out->limit_w},
+        {HEC_GPM_SM_ACTIVE, 1e-3, &out->sm},          {HEC_GPM_TENSOR_ACTIVE, 1e-3, &out->tensor},
+        {HEC_GPM_DRAM_ACTIVE, 1e-3, &out->dram},      {HEC_GPU_UTIL, 1e-3, &out->util},
+        {HEC_GPM_PCIE_RX, 1024, &out->pcie_in},       {HEC_GPM_PCIE_TX, 1024, &out->pcie_out},
+        {HEC_GPU_MEM_USED, 1024, &out->memory_used},  {HEC_GPU_TEMPERATURE, 1, &out->temperature_c},
+    };
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        *figures[i].out = hec_node_value_of(node, device, figures[i].metric, now_ns) * figures[i].factor;
+    if (isnan(out->limit_w) && device->up && device->info.power_limit_mw > 0)
+        out->limit_w = (double)device->info.power_limit_mw * 1e-3;
+    out->memory_total = device->info.memory_kib > 0 ? (double)device->info.memory_kib * 1024 : NAN;
+    out->throttle = throttle_of(hec_node_value_of(node, device, HEC_GPU_THROTTLE, now_ns));
+    out->verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, now_ns) : HEC_VERDICT_UNKNOWN;
+    memmove(out->course, out->course + 1, sizeof out->course - sizeof out->course[0]);
+    out->course[HEC_TOP_COURSE - 1] = out->power_w;
+}
+
+static int64_t sum_uj(const struct hec_shares_row *row) {
+    int64_t uj = 0;
+    for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+        uj += row->uj[part];
+    return uj;
+}
+
+static const struct hec_shares_row *row_of(const struct hec_node_device *device, int32_t pid) {
+    for (size_t i = 0; device->shares && i < hec_shares_count(device->shares); i++)
+        if (hec_shares_row(device->shares, i)->tenant.pid == pid)
+            return hec_shares_row(device->shares, i);
+    return NULL;
+}
+
+/* A pod by its name, a job by its number; of two that are known the narrower is meant. */
+static void name_work(struct hec_top_process *out) {
+    if (out->pod[0])
+        snprintf(out->work, sizeof out->work, "%.40s%s%.80s", out->pod_namespace, out->pod_namespace[0] ? "/" : "",
+                 out->pod);
+    else if (out->job[0])
+        snprintf(out->work, sizeof out->work, "job %s", out->job);
+    else
+        snprintf(out->work, sizeof out->work, "%s", out->container);
+}
+
+/* Watts are those between this reading of the counter and the one before; before a second one they are not known. */
+static void take_joules(struct hec_top_state *state, struct hec_top_process *out, const struct hec_shares_row *row) {
+    if (!row)
+        return;
+    out->uj = sum_uj(row);
+    out->held_ns = row->held_ns;
+    out->joules = (double)out->uj * 1e-6;
+    for (int i = 0; i < state->before_count; i++) {
+        const struct hec_top_process *before = &state->before[i];
+        if (before->pid != out->pid || before->device != out->device)
+            continue;
+        if (out->held_ns == before->held_ns)
+            out->watts = before->watts; /* no new reading yet */
+        else if (before->held_ns > 0)
+            out->watts = (double)(out->uj - before->uj) * 1e3 / (double)(out->held_ns - before->held_ns);
+    }
+}
+
+static void take_process(struct hec_top_state *state, struct hec_node *node, const struct hec_node_device *device,
+                         const struct hec_node_process *process, int place) {
+    const struct hec_shares_row *row = row_of(device, process->now.pid);
+    struct hec_tenant tenant = {.user = "(unknown)"};
+    if (state->process_count == HEC_TOP_PROCESSES_MAX) {
+        state->left_out++;
+        return;
+    }
+    if (row)
+        tenant = row->tenant;
+    else if (node->identity)
+        hec_identity_of(node->identity, process->now.pid, NULL, state->now_ns, &tenant);
+    struct hec_top_process *out = &state->processes[state->process_count++];
+    *out = (struct hec_top_process){.pid = process->now.pid, .device = place, .joules = NAN, .watts = NAN};
+    const char *line = node->identity ? hec_identity_line(node->identity, out->pid) : "";
+    if (!line[0])
+        line = tenant.command;
+    /* clean already, but for one that an agent's state would have given */
+    hec_text_clean(out->user, sizeof out->user, tenant.user, strlen(tenant.user), true);
+    hec_text_clean(out->pod_namespace, sizeof out->pod_namespace, tenant.pod_namespace, strlen(tenant.pod_namespace), true);
+    hec_text_clean(out->pod, sizeof out->pod, tenant.pod, strlen(tenant.pod), true);
+    hec_text_clean(out->container, sizeof out->container, tenant.container, strlen(tenant.container), true);
+    hec_text_clean(out->job, sizeof out->job, tenant.job, strlen(tenant.job), true);
+    hec_text_clean(out->command, sizeof out->command, line, strlen(line), true);
+    name_work(out);
+    out->sm = process->now.sm_util_samples > 0 ? process->sm_permille * 1e-3 : NAN;
+    out->memory = process->now.memory_kib >= 0 ? (double)process->now.memory_kib * 1024 : NAN;
+    take_joules(state, out, row);
+}
+
+/* What is of no process that is listed: rows without a pid are nobody's, the others' processes have ended. */
+static void take_rest(struct hec_top_device *out, const struct hec_node_device *device) {
+    int64_t nobody = 0, ended = 0;
+    for (size_t i = 0; device->shares && i < hec_shares_count(device->shares); i++) {
+        const struct hec_shares_row *row = hec_shares_row(device->shares, i);
+        bool listed = false;
+        for (int p = 0; p < device->process_count; p++)
+            listed |= device->processes[p].now.pid == row->tenant.pid;
+        if (row->tenant.pid == 0 && !row->tenant.command[0])
+            nobody += sum_uj(row);
+        else if (!listed)
+            ended += sum_uj(row);
+    }
+    out->nobody = isnan(out->joules) ? NAN : (double)nobody * 1e-6;
+    out->ended = isnan(out->joules) ? NAN : (double)ended * 1e-6;
+}
+
+void hec_top_take(struct hec_top_state *state, struct hec_node *node, int64_t now_ns) {
+    memcpy(state->before, state->processes, (size_t)state->process_count * sizeof state->processes[0]);
+    state->before_count = state->process_count;
+    state->process_count = 0;
+    state->left_out = 0;
+    state->now_ns = now_ns;
+    state->wall_ns = hec_clock_wall_ns();
+    pthread_mutex_lock(&node->lock);
+    hec_text_clean(state->trouble, sizeof state->trouble, node->trouble, strlen(node->trouble), true);
+    for (int i = 0; i < HEC_DEVICE_MAX; i++) {
+        const struct hec_node_device *device = node->devices[i];
+        struct hec_top_device *out = device && device->seen ? place_of(state, &device->info) : NULL;
+        if (!out)
+            continue;
+        out->up = device->up;
+        take_figures(out, node, device, now_ns);
+        out->joules = device->counter_ns == INT64_MIN ? NAN : (double)device->total[HEC_NODE_ENERGY_MJ] * 1e-3;
+        for (int p = 0; p < device->process_count; p++)
+            take_process(state, node, device, &device->processes[p], (int)(out - state->devices));
+        take_rest(out, device);
+    }
+    state->left_out += node->dropped_processes;
+    pthread_mutex_unlock(&node->lock);
+}
+
+const char *hec_top_throttle(const struct hec_top_device *device, char text[HEC_TOP_TEXT]) {
+    size_t used = 0;
+    snprintf(text, HEC_TOP_TEXT, "%s", device->throttle == 0 ? "none" : "");
+    for (int i = 0; i < HEC_AGENT_THROTTLES && device->throttle > 0; i++)
+        if (device->throttle >> i & 1)
+            used += (size_t)snprintf(text + used, HEC_TOP_TEXT - used, "%s%s", used ? "," : "",
+                                     hec_agent_throttle_name((enum hec_agent_throttle)i));
+    return text;
+}
+
+const char *hec_top_verdict(const struct hec_top_device *device) {
+    return !device->up                              ? "LOST"
+           : device->verdict == HEC_VERDICT_UNKNOWN ? ""
+                                                    : hec_agent_verdict_name((enum hec_agent_verdict)device->verdict);
+}

@@ -1,0 +1,56 @@
+/* What `hec top` shows: the agent's view of the node (agent/node.h) at one instant, with what takes two of them: watts of processes
+ * and the course of power. Figures that are not known are NAN, numbers < 0. */
+#ifndef HEC_TOP_STATE_H
+#define HEC_TOP_STATE_H
+
+#include "agent/node.h"
+
+#define HEC_TOP_COURSE 120 /* readings of power that are remembered of a device */
+#define HEC_TOP_PROCESSES_MAX 1024
+#define HEC_TOP_TEXT 128
+
+struct hec_top_device {
+    int ordinal; /* as users count them */
+    char uuid[96], name[96];
+    bool up, simulated; /* up: it answers; else it is lost */
+    double power_w, limit_w, sm, tensor, dram, util; /* shares of 1; util: the driver's, "a kernel was there" */
+    double pcie_in, pcie_out;                        /* bytes/s, as the device sees it */
+    double memory_used, memory_total;                /* bytes */
+    double temperature_c;
+    int verdict;        /* enum hec_agent_verdict, or HEC_VERDICT_UNKNOWN */
+    int64_t throttle;   /* bits by enum hec_agent_throttle; < 0: not known */
+    double joules;      /* by its counter, since top started */
+    double nobody;      /* of these those of no process: idle, or not attributed */
+    double ended;       /* and those of processes that are gone */
+    double course[HEC_TOP_COURSE]; /* W, the newest last */
+};
+
+struct hec_top_process {
+    int32_t pid;
+    int device; /* place in the list of devices */
+    char user[33], work[HEC_TOP_TEXT]; /* work: pod, container or job; "": none is known */
+    char pod_namespace[64], pod[254], container[64], job[64];
+    char command[HEC_IDENTITY_LINE];
+    double joules, watts, sm, memory; /* joules since top started; sm: a share of 1; memory in bytes */
+    int64_t uj, held_ns;              /* of the reading, for the next one's watts */
+};
+
+struct hec_top_state {
+    char host[65], trouble[256]; /* trouble: why there are no devices; "": nothing is known of that */
+    int64_t begun_ns, now_ns, wall_ns, interval_ns;
+    struct hec_top_device devices[HEC_DEVICE_MAX];
+    int device_count;
+    struct hec_top_process processes[HEC_TOP_PROCESSES_MAX], before[HEC_TOP_PROCESSES_MAX];
+    int process_count, before_count;
+    uint64_t left_out; /* processes for which there was no room */
+};
+
+void hec_top_begin(struct hec_top_state *state, int64_t now_ns, int64_t interval_ns);
+/* Takes the node's lock. */
+void hec_top_take(struct hec_top_state *state, struct hec_node *node, int64_t now_ns);
+/* "power, thermal"; "none"; "" where it is not known. */
+const char *hec_top_throttle(const struct hec_top_device *device, char text[HEC_TOP_TEXT]);
+/* "healthy" ..., "LOST" of a device that does not answer, "" where nothing can be said. */
+const char *hec_top_verdict(const struct hec_top_device *device);
+
+#endif
