@@ -13,7 +13,7 @@ add_custom_target(docs ALL DEPENDS ${HEC_SHARE}/docs.stamp)
 
 # Everything that is installed, and no test.
 get_property(doubles DIRECTORY ${CMAKE_SOURCE_DIR}/sim PROPERTY BUILDSYSTEM_TARGETS)
-add_custom_target(programs DEPENDS hec hec_agent_module docs hec_mark hec_trace ${doubles})
+add_custom_target(programs DEPENDS hec hec_agent_module hec_top_module docs hec_mark hec_trace ${doubles})
 
 # hec finds the Python side in the build tree where it finds it in the installed one.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/${CMAKE_INSTALL_DATADIR}/hec)

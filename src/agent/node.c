@@ -191,6 +191,7 @@ static void settle(struct hec_node *node, struct hec_node_device *device, bool l
                                            .holder_count = list_holders(node, device, util, increment->end_ns),
                                        });
     device->settled_mj = device->counter_mj;
+    device->settled_ns = increment->end_ns;
     *increment = (struct hec_node_increment){0};
 }
 
@@ -215,6 +216,7 @@ static void take_counter(struct hec_node *node, struct hec_node_device *device, 
         device->increment.end_ns = t_ns;
     } else {
         device->settled_mj = value_mj;
+        device->first_ns = device->settled_ns = t_ns;
     }
     device->counter_mj = value_mj;
     device->counter_ns = t_ns;

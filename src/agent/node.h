@@ -58,6 +58,7 @@ struct hec_node_device {
     struct hec_node_value newest[HEC_METRIC_COUNT];
     int64_t counter_mj, counter_ns; /* the latest reading, counter_ns INT64_MIN: none yet */
     int64_t settled_mj;             /* the reading that the totals go up to */
+    int64_t first_ns, settled_ns;   /* the first reading of this process' life, and that one */
     struct hec_node_increment increment;
     int64_t total[HEC_NODE_TOTAL_COUNT];
     struct hec_shares *shares;

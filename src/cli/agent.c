@@ -10,24 +10,9 @@
 #include "launch/session.h"
 #include "launch/simulation.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-static int load(int (**entry)(const struct hec_agent_options *), struct hec_why *why) {
-    char path[PATH_MAX];
-    int err = hec_path_lib(HEC_AGENT_LIBRARY, path, why);
-    if (err < 0)
-        return err;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *symbol = library ? dlsym(library, HEC_AGENT_ENTRY) : NULL;
-    if (!symbol)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the agent cannot be loaded: %s", dlerror());
-    memcpy(entry, &symbol, sizeof *entry);
-    return HEC_OK;
-}
 
 /* The first that is given of an option of ours and dcgm-exporter's of the same meaning. */
 static const char *either(const struct hec_args *args, enum hec_option ours, enum hec_option theirs) {
@@ -125,7 +110,7 @@ int hec_verb_agent(int argc, char **argv) {
     if (err == HEC_OK && spec && (err = hec_simulation_begin(spec, &simulation, &why)) == HEC_OK)
         options.nvml_path = hec_simulation_nvml(simulation);
     if (err == HEC_OK)
-        err = load(&entry, &why);
+        err = hec_module_load(HEC_AGENT_LIBRARY, HEC_AGENT_ENTRY, &entry, &why);
     if (err < 0)
         hec_error("agent: %s", why.text);
     int status = err < 0 ? hec_err_exit_status(err) : entry(&options);

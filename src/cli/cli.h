@@ -82,6 +82,9 @@ int hec_print(const struct hec_buf *text);
 /* Standard output could not be written, for the reason in errno: says so once, and returns HEC_ERR_IO. */
 int hec_print_failed(void);
 
+/* Loads a library of one verb (lib/NAME), whose libraries nothing else is to pay for; function: where the pointer to its entry goes. */
+int hec_module_load(const char *name, const char *entry, void *function, struct hec_why *why);
+
 /* How wide lines may be: COLUMNS, else the terminal's width; 0: neither is there. */
 int hec_columns(int fd);
 

@@ -1,5 +1,4 @@
-/* Schemas of what HEC prints as JSON, and that of the report, from json.def. */
-#define HEC_JSON_TABLE "report/json.def"
+/* Schemas of what HEC prints as JSON. */
 #include "report/json_schema.h"
 
 #include "report/json_print.h"
@@ -80,16 +79,4 @@ int hec_json_schema(const struct hec_json_row *rows, size_t count, const struct 
         json_object_set_new(root, "$ref", json_sprintf("#/$defs/%s", document->root));
     json_object_set_new(root, "$defs", objects);
     return hec_json_print(root, out);
-}
-
-int hec_report_schema(struct hec_buf *out) {
-    static const struct hec_json_document document = {
-        .id = "urn:hec:report:2",
-        .title = "HEC report",
-        .description = "What `hec report --json` prints: one report, or an array of reports when several files are "
-                       "given. Missing is null, never 0. Ratios are 0..1.",
-        .root = "report",
-        .or_list = true,
-    };
-    return hec_json_schema(hec_json_rows, sizeof hec_json_rows / sizeof hec_json_rows[0], &document, out);
 }

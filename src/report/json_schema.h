@@ -1,9 +1,11 @@
-/* Inside src/report: the rows of the table HEC_JSON_TABLE (json.def says how one is written), and a schema made of them (JSON
- * Schema, draft 2020-12). */
+/* Inside src/report and for tables like its own: the rows of the table HEC_JSON_TABLE (json.def says how one is written), and a schema
+ * made of them (JSON Schema, draft 2020-12). */
 #ifndef HEC_REPORT_JSON_SCHEMA_H
 #define HEC_REPORT_JSON_SCHEMA_H
 
-#include "report/json_names.h"
+#include "base/buf.h"
+
+#include <stdbool.h>
 
 enum hec_json_row_kind { BEGIN, VALUE, NAME, OBJECT, LIST };
 struct hec_json_row {
@@ -23,6 +25,9 @@ struct hec_json_document {
 int hec_json_schema(const struct hec_json_row *rows, size_t count, const struct hec_json_document *document,
                     struct hec_buf *out);
 
+#ifdef HEC_JSON_TABLE
+#include "report/json_names.h"
+
 static const struct hec_json_row hec_json_rows[] = {
 #define HEC_JSON_NAMES(id, function, type, count)
 #define HEC_JSON_BEGIN(object, parameters, meaning) {BEGIN, #object, meaning, false, NULL, NULL, 0},
@@ -37,5 +42,6 @@ static const struct hec_json_row hec_json_rows[] = {
 #define HEC_JSON_END
 #include HEC_JSON_TABLE
 };
+#endif
 
 #endif

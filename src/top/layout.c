@@ -31,7 +31,7 @@ void hec_top_fit(const struct hec_top_column *columns, int count, unsigned wante
 /* "hec top  node7  8 GPUs  2.91 kW of 5.6 kW  12.4 kJ in 4 min 12 s": joules of all devices, since it began. */
 static void put_head(const struct hec_top_state *state, const struct hec_top_view *view, struct hec_sheet *sheet) {
     char line[512], watts[HEC_FORMAT_SIZE], limit[HEC_FORMAT_SIZE], joules[HEC_FORMAT_SIZE], past[HEC_FORMAT_SIZE];
-    double power = 0, most = 0, sum = 0;
+    double power = 0, most = 0, sum = 0, span = 0;
     int lost = 0, simulated = 0, powers = 0, sums = 0;
     for (int i = 0; i < state->device_count; i++) {
         const struct hec_top_device *device = &state->devices[i];
@@ -42,6 +42,7 @@ static void put_head(const struct hec_top_state *state, const struct hec_top_vie
         power += isnan(device->power_w) ? 0 : device->power_w;
         most += isnan(device->limit_w) ? 0 : device->limit_w;
         sum += isnan(device->joules) ? 0 : device->joules;
+        span = fmax(span, device->joules_s);
     }
     int used = snprintf(line, sizeof line, "hec top %s  %d GPU%s", state->host, state->device_count,
                         state->device_count == 1 ? "" : "s");
@@ -52,9 +53,9 @@ static void put_head(const struct hec_top_state *state, const struct hec_top_vie
     if (powers && most > 0)
         used += snprintf(line + used, sizeof line - (size_t)used, "  %s of %s", hec_format_si(watts, power, 3, "W"),
                          hec_format_si(limit, most, 3, "W"));
-    if (sums)
+    if (sums && span > 0)
         used += snprintf(line + used, sizeof line - (size_t)used, "  %s in %s", hec_format_si(joules, sum, 3, "J"),
-                         hec_format_seconds(past, (double)(state->now_ns - state->begun_ns) / HEC_NS_PER_S));
+                         hec_format_seconds(past, span));
     snprintf(line + used, sizeof line - (size_t)used, "  every %.3g s", (double)state->interval_ns / HEC_NS_PER_S);
     hec_sheet_put(sheet, 0, 0, sheet->columns, false, HEC_TONE_BOLD, line);
     if (view->paused)
@@ -119,17 +120,10 @@ void hec_top_layout(const struct hec_top_state *state, struct hec_top_view *view
         hec_buf_free(&left_out);
         return;
     }
-    int wide[HEC_TOP_COLUMNS_MAX];
-    static const struct hec_top_column all[] = {
-#define HEC_TOP_DEVICE(id, heading, least, most, right, rank, label) {heading, least, most, right, rank, label},
-#include "top/columns.def"
-#undef HEC_TOP_DEVICE
-    };
-    int count = (int)(sizeof all / sizeof all[0]), lines = 1;
-    hec_top_fit(all, count, (1u << count) - 1, sheet->columns, wide);
-    for (int i = 0; i < count; i++)
-        if (!wide[i]) /* a second line a device, where processes keep a third of the rows */
-            lines = 1 + 2 * devices <= (view->devices_only ? room : room * 2 / 3) ? 2 : 1;
+    /* a second line a device, where processes keep a third of the rows */
+    bool second = hec_top_second_line(state, sheet->columns) &&
+                  1 + 2 * devices <= (view->devices_only ? room : room * 2 / 3);
+    int lines = second ? 2 : 1;
     if (view->devices_only) {
         view->page = (room - 1) / lines;
         if (view->scroll > devices - view->page)

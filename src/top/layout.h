@@ -25,6 +25,8 @@ struct hec_top_column {
 #define HEC_TOP_COLUMNS_MAX 16
 /* Which columns of the table find room side by side, and how wide each is; 0: none. wanted: bits of those to be shown. */
 void hec_top_fit(const struct hec_top_column *columns, int count, unsigned wanted, int room, int width[]);
+/* Whether devices have more to show than finds room side by side. */
+bool hec_top_second_line(const struct hec_top_state *state, int room);
 /* lines: rows a device may take, 1 or 2. Returns the next row; *left_out: bits of columns that are not shown. */
 int hec_top_put_devices(const struct hec_top_state *state, const struct hec_top_view *view, struct hec_sheet *sheet,
                         int row, int rows, int lines, struct hec_buf *left_out);

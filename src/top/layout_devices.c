@@ -43,7 +43,7 @@ static void text_of(const struct hec_top_device *device, enum column column, cha
         snprintf(text, HEC_FORMAT_SIZE, "%d", device->ordinal);
         break;
     case COLUMN_NAME:
-        snprintf(text, HEC_FORMAT_SIZE, "%s", device->name);
+        snprintf(text, HEC_FORMAT_SIZE, "%s", device->name[0] ? device->name : "-");
         break;
     case COLUMN_WATTS:
         part(text, device->power_w, device->limit_w, 1, 0);
@@ -137,8 +137,9 @@ static unsigned put_second(const struct hec_top_device *device, unsigned missing
         text_of(device, (enum column)i, text);
         snprintf(shown, sizeof shown, "%s%s%s", columns[i].label, columns[i].label[0] ? " " : "", text);
         int width = hec_sheet_width(sheet, shown);
-        if (i == COLUMN_NAME && width > columns[i].most)
-            width = columns[i].most;
+        int room = (columns[i].label[0] ? hec_sheet_width(sheet, columns[i].label) + 1 : 0) + columns[i].least;
+        if (width < room || i == COLUMN_NAME) /* one below the other; a name may be long */
+            width = room;
         if (at + width > sheet->columns) {
             left |= 1u << i;
             continue;
@@ -155,6 +156,25 @@ static unsigned put_second(const struct hec_top_device *device, unsigned missing
     return left;
 }
 
+/* The driver's utilisation only where a device has nothing better. */
+static unsigned wanted_of(const struct hec_top_state *state) {
+    unsigned all = (1u << COLUMN_COUNT) - 1;
+    for (int i = 0; i < state->device_count; i++)
+        if (isnan(state->devices[i].sm) && !isnan(state->devices[i].util))
+            return all;
+    return all & ~(1u << COLUMN_UTIL);
+}
+
+bool hec_top_second_line(const struct hec_top_state *state, int room) {
+    int width[HEC_TOP_COLUMNS_MAX];
+    unsigned wanted = wanted_of(state);
+    hec_top_fit(columns, COLUMN_COUNT, wanted, room, width);
+    for (int i = 0; i < COLUMN_COUNT; i++)
+        if (wanted >> i & 1 && !width[i])
+            return true;
+    return false;
+}
+
 static void name_left_out(unsigned left, struct hec_buf *out) {
     for (int i = 0; i < COLUMN_COUNT; i++)
         if (left >> i & 1)
@@ -165,30 +185,33 @@ int hec_top_put_devices(const struct hec_top_state *state, const struct hec_top_
                         int row, int rows, int lines, struct hec_buf *left_out) {
     int width[HEC_TOP_COLUMNS_MAX], end = row + rows, first = view->devices_only ? view->scroll : 0;
     unsigned missing = 0, left = 0;
-    hec_top_fit(columns, COLUMN_COUNT, (1u << COLUMN_COUNT) - 1, sheet->columns, width);
+    unsigned wanted = wanted_of(state);
+    hec_top_fit(columns, COLUMN_COUNT, wanted, sheet->columns, width);
     for (int i = 0, at = 0; i < COLUMN_COUNT; at += width[i] ? width[i] + 1 : 0, i++) {
-        missing |= (unsigned)(width[i] == 0) << i;
+        missing |= wanted & (unsigned)(width[i] == 0) << i;
         hec_sheet_put(sheet, row, at, width[i], columns[i].right, HEC_TONE_PLAIN, columns[i].heading);
     }
     hec_sheet_head(sheet, row++);
     if (lines == 1)
         left = missing;
-    for (int d = first; d < state->device_count && row < end; d++) {
+    int fit = (end - row) / lines, more = state->device_count - first - fit;
+    if (more > 0 && fit * lines + 1 > end - row && fit > 1) { /* a row to say so */
+        fit--;
+        more++;
+    }
+    for (int d = first; d < state->device_count && d < first + fit; d++, row += lines) {
         const struct hec_top_device *device = &state->devices[d];
-        bool last = row + lines >= end && d + 1 < state->device_count;
-        if (last && (rows > 2 || state->device_count - first > 1) && row + lines > end - 1 && d > first) {
-            char text[HEC_FORMAT_SIZE];
-            snprintf(text, sizeof text, "    %d more GPU%s: %s", state->device_count - d,
-                     state->device_count - d > 1 ? "s" : "", view->devices_only ? "arrow keys" : "d, then arrow keys");
-            hec_sheet_put(sheet, row++, 0, sheet->columns, false, HEC_TONE_WARN, text);
-            break;
-        }
         for (int i = 0, at = 0; i < COLUMN_COUNT; at += width[i] ? width[i] + 1 : 0, i++)
             if (width[i])
                 put(device, (enum column)i, sheet, row, at, width[i]);
         if (lines > 1 && missing)
             left |= put_second(device, missing, sheet, row + 1);
-        row += lines;
+    }
+    if (more > 0 && row < end) {
+        char text[HEC_FORMAT_SIZE];
+        snprintf(text, sizeof text, "    %d more GPU%s: %s", more, more > 1 ? "s" : "",
+                 view->devices_only ? "arrow keys" : "d, then arrow keys");
+        hec_sheet_put(sheet, row++, 0, sheet->columns, false, HEC_TONE_WARN, text);
     }
     if (state->device_count == 0) {
         char text[sizeof state->trouble + 16];

@@ -97,6 +97,15 @@ static void amount(char text[HEC_FORMAT_SIZE], double value, int decimals) {
     snprintf(text, HEC_FORMAT_SIZE, isnan(value) ? "-" : "%.*f", decimals, value);
 }
 
+/* The command without the folder of its program, which says the least. */
+static const char *program_of(const char *command) {
+    const char *shown = command;
+    for (const char *at = command; *at && *at != ' '; at++)
+        if (*at == '/' && at[1] && at[1] != ' ')
+            shown = at + 1;
+    return *shown ? shown : "-";
+}
+
 static const char *text_of(const struct hec_top_state *state, const struct hec_top_process *process, enum column column,
                            char text[HEC_FORMAT_SIZE]) {
     switch (column) {
@@ -106,7 +115,7 @@ static const char *text_of(const struct hec_top_state *state, const struct hec_t
     case COLUMN_USER:
         return process->user;
     case COLUMN_GPU:
-        snprintf(text, HEC_FORMAT_SIZE, "%d", state->devices[process->device].ordinal);
+        snprintf(text, HEC_FORMAT_SIZE, "%d", hec_top_device_at(state, process->device)->ordinal);
         break;
     case COLUMN_WATTS:
         amount(text, process->watts, process->watts < 10 ? 1 : 0);
@@ -125,7 +134,7 @@ static const char *text_of(const struct hec_top_state *state, const struct hec_t
     case COLUMN_WORK:
         return process->work[0] ? process->work : "-";
     default:
-        return process->command[0] ? process->command : "-";
+        return program_of(process->command);
     }
     return text;
 }

@@ -18,17 +18,32 @@ void hec_top_begin(struct hec_top_state *state, int64_t now_ns, int64_t interval
     state->interval_ns = interval_ns;
 }
 
+const struct hec_top_device *hec_top_device_at(const struct hec_top_state *state, int index) {
+    int i = 0;
+    while (i < state->device_count - 1 && state->devices[i].index != index)
+        i++;
+    return &state->devices[i];
+}
+
+/* In the order of their numbers. One that another took the number of begins anew; one that is lost may have no names. */
 static struct hec_top_device *place_of(struct hec_top_state *state, const struct hec_device *info) {
-    for (int i = 0; i < state->device_count; i++)
-        if (strcmp(state->devices[i].uuid, info->uuid) == 0)
-            return &state->devices[i];
-    if (state->device_count == HEC_DEVICE_MAX)
-        return NULL;
-    struct hec_top_device *device = &state->devices[state->device_count++];
-    *device = (struct hec_top_device){0};
-    for (int i = 0; i < HEC_TOP_COURSE; i++)
-        device->course[i] = NAN;
-    hec_text_clean(device->uuid, sizeof device->uuid, info->uuid, strlen(info->uuid), true);
+    int i = 0;
+    while (i < state->device_count && state->devices[i].index < info->index)
+        i++;
+    struct hec_top_device *device = &state->devices[i];
+    char uuid[sizeof device->uuid];
+    hec_text_clean(uuid, sizeof uuid, info->uuid, strlen(info->uuid), true);
+    bool known = i < state->device_count && device->index == info->index;
+    if (known && (strcmp(device->uuid, uuid) == 0 || !uuid[0]))
+        return device;
+    if (!known) {
+        memmove(device + 1, device, (size_t)(state->device_count - i) * sizeof *device);
+        state->device_count++;
+    }
+    *device = (struct hec_top_device){.index = info->index, .mean_w = NAN};
+    for (int c = 0; c < HEC_TOP_COURSE; c++)
+        device->course[c] = NAN;
+    memcpy(device->uuid, uuid, sizeof uuid);
     hec_text_clean(device->name, sizeof device->name, info->name, strlen(info->name), true);
     device->ordinal = info->index % HEC_VENDOR_DEVICES_MAX;
     device->simulated = info->simulated > 0;
@@ -40,6 +55,18 @@ static int64_t throttle_of(double bits) {
     for (int i = 0; i < HEC_AGENT_THROTTLES && !isnan(bits); i++)
         reasons |= (int64_t)(((uint64_t)bits & hec_throttle_bits[i]) != 0) << i;
     return isnan(bits) ? -1 : reasons;
+}
+
+/* Between two readings of the counter, so that processes' watts add up to it; the driver's own figure where there is none. */
+static void take_power(struct hec_top_device *out, const struct hec_node_device *device) {
+    double joules = (double)device->total[HEC_NODE_ENERGY_MJ] * 1e-3;
+    if (device->up && device->counter_ns != INT64_MIN && out->read_ns > 0 && device->settled_ns > out->read_ns)
+        out->mean_w = (joules - out->joules) * HEC_NS_PER_S / (double)(device->settled_ns - out->read_ns);
+    if (!device->up || device->counter_ns == INT64_MIN)
+        out->mean_w = NAN;
+    if (!isnan(out->mean_w))
+        out->power_w = out->mean_w;
+    out->read_ns = device->counter_ns == INT64_MIN ? 0 : device->settled_ns;
 }
 
 static void take_figures(struct hec_top_device *out, const struct hec_node *node, const struct hec_node_device *device,
@@ -60,6 +87,7 @@ static void take_figures(struct hec_top_device *out, const struct hec_node *node
     if (isnan(out->limit_w) && device->up && device->info.power_limit_mw > 0)
         out->limit_w = (double)device->info.power_limit_mw * 1e-3;
     out->memory_total = device->info.memory_kib > 0 ? (double)device->info.memory_kib * 1024 : NAN;
+    take_power(out, device);
     out->throttle = throttle_of(hec_node_value_of(node, device, HEC_GPU_THROTTLE, now_ns));
     out->verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, now_ns) : HEC_VERDICT_UNKNOWN;
     memmove(out->course, out->course + 1, sizeof out->course - sizeof out->course[0]);
@@ -81,14 +109,15 @@ static const struct hec_shares_row *row_of(const struct hec_node_device *device,
 }
 
 /* A pod by its name, a job by its number; of two that are known the narrower is meant. */
-static void name_work(struct hec_top_process *out) {
-    if (out->pod[0])
-        snprintf(out->work, sizeof out->work, "%.40s%s%.80s", out->pod_namespace, out->pod_namespace[0] ? "/" : "",
-                 out->pod);
-    else if (out->job[0])
-        snprintf(out->work, sizeof out->work, "job %s", out->job);
+static void name_work(const struct hec_tenant *tenant, struct hec_top_process *out) {
+    char work[sizeof tenant->pod_namespace + sizeof tenant->pod + 1];
+    if (tenant->pod[0])
+        snprintf(work, sizeof work, "%s%s%s", tenant->pod_namespace, tenant->pod_namespace[0] ? "/" : "", tenant->pod);
+    else if (tenant->job[0])
+        snprintf(work, sizeof work, "job %s", tenant->job);
     else
-        snprintf(out->work, sizeof out->work, "%s", out->container);
+        snprintf(work, sizeof work, "%s", tenant->container);
+    hec_text_clean(out->work, sizeof out->work, work, strlen(work), true);
 }
 
 /* Watts are those between this reading of the counter and the one before; before a second one they are not known. */
@@ -110,7 +139,7 @@ static void take_joules(struct hec_top_state *state, struct hec_top_process *out
 }
 
 static void take_process(struct hec_top_state *state, struct hec_node *node, const struct hec_node_device *device,
-                         const struct hec_node_process *process, int place) {
+                         const struct hec_node_process *process) {
     const struct hec_shares_row *row = row_of(device, process->now.pid);
     struct hec_tenant tenant = {.user = "(unknown)"};
     if (state->process_count == HEC_TOP_PROCESSES_MAX) {
@@ -122,7 +151,7 @@ static void take_process(struct hec_top_state *state, struct hec_node *node, con
     else if (node->identity)
         hec_identity_of(node->identity, process->now.pid, NULL, state->now_ns, &tenant);
     struct hec_top_process *out = &state->processes[state->process_count++];
-    *out = (struct hec_top_process){.pid = process->now.pid, .device = place, .joules = NAN, .watts = NAN};
+    *out = (struct hec_top_process){.pid = process->now.pid, .device = device->info.index, .joules = NAN, .watts = NAN};
     const char *line = node->identity ? hec_identity_line(node->identity, out->pid) : "";
     if (!line[0])
         line = tenant.command;
@@ -133,7 +162,7 @@ static void take_process(struct hec_top_state *state, struct hec_node *node, con
     hec_text_clean(out->container, sizeof out->container, tenant.container, strlen(tenant.container), true);
     hec_text_clean(out->job, sizeof out->job, tenant.job, strlen(tenant.job), true);
     hec_text_clean(out->command, sizeof out->command, line, strlen(line), true);
-    name_work(out);
+    name_work(&tenant, out);
     out->sm = process->now.sm_util_samples > 0 ? process->sm_permille * 1e-3 : NAN;
     out->memory = process->now.memory_kib >= 0 ? (double)process->now.memory_kib * 1024 : NAN;
     take_joules(state, out, row);
@@ -167,14 +196,15 @@ void hec_top_take(struct hec_top_state *state, struct hec_node *node, int64_t no
     hec_text_clean(state->trouble, sizeof state->trouble, node->trouble, strlen(node->trouble), true);
     for (int i = 0; i < HEC_DEVICE_MAX; i++) {
         const struct hec_node_device *device = node->devices[i];
-        struct hec_top_device *out = device && device->seen ? place_of(state, &device->info) : NULL;
-        if (!out)
+        if (!device)
             continue;
+        struct hec_top_device *out = place_of(state, &device->info);
         out->up = device->up;
         take_figures(out, node, device, now_ns);
         out->joules = device->counter_ns == INT64_MIN ? NAN : (double)device->total[HEC_NODE_ENERGY_MJ] * 1e-3;
+        out->joules_s = isnan(out->joules) ? NAN : (double)(device->settled_ns - device->first_ns) / HEC_NS_PER_S;
         for (int p = 0; p < device->process_count; p++)
-            take_process(state, node, device, &device->processes[p], (int)(out - state->devices));
+            take_process(state, node, device, &device->processes[p]);
         take_rest(out, device);
     }
     state->left_out += node->dropped_processes;

@@ -10,6 +10,7 @@
 #define HEC_TOP_TEXT 128
 
 struct hec_top_device {
+    int index;   /* hec_device.index */
     int ordinal; /* as users count them */
     char uuid[96], name[96];
     bool up, simulated; /* up: it answers; else it is lost */
@@ -20,14 +21,17 @@ struct hec_top_device {
     int verdict;        /* enum hec_agent_verdict, or HEC_VERDICT_UNKNOWN */
     int64_t throttle;   /* bits by enum hec_agent_throttle; < 0: not known */
     double joules;      /* by its counter, since top started */
+    double joules_s;    /* over so long: from its first reading to the newest */
     double nobody;      /* of these those of no process: idle, or not attributed */
     double ended;       /* and those of processes that are gone */
     double course[HEC_TOP_COURSE]; /* W, the newest last */
+    double mean_w;                 /* by its counter; NAN: not yet */
+    int64_t read_ns;               /* of the newest reading of the counter that power_w comes from */
 };
 
 struct hec_top_process {
     int32_t pid;
-    int device; /* place in the list of devices */
+    int device; /* its index */
     char user[33], work[HEC_TOP_TEXT]; /* work: pod, container or job; "": none is known */
     char pod_namespace[64], pod[254], container[64], job[64];
     char command[HEC_IDENTITY_LINE];
@@ -47,6 +51,8 @@ struct hec_top_state {
 
 void hec_top_begin(struct hec_top_state *state, int64_t now_ns, int64_t interval_ns);
 /* Takes the node's lock. */
+/* Of a process. */
+const struct hec_top_device *hec_top_device_at(const struct hec_top_state *state, int index);
 void hec_top_take(struct hec_top_state *state, struct hec_node *node, int64_t now_ns);
 /* "power, thermal"; "none"; "" where it is not known. */
 const char *hec_top_throttle(const struct hec_top_device *device, char text[HEC_TOP_TEXT]);

@@ -29,7 +29,10 @@ static bool type(struct hec_top_view *view, int key) {
     if (key == HEC_TOP_KEY_ENTER)
         view->typing = false;
     else if (key == HEC_TOP_KEY_ESCAPE)
-        view->typing = view->filter[0] = false;
+        *view = (struct hec_top_view){.sort = view->sort,
+                                      .backwards = view->backwards,
+                                      .devices_only = view->devices_only,
+                                      .paused = view->paused};
     else if (key == HEC_TOP_KEY_BACKSPACE && length > 0)
         view->filter[length - 1] = '\0';
     else if (key >= ' ' && key < 0x7f && length + 1 < sizeof view->filter)

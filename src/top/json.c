@@ -1,0 +1,17 @@
+#include "top/json.h"
+
+#include "top/layout.h"
+
+#define HEC_JSON_TABLE "top/json.def"
+#include "report/json_names.h"
+#include "report/json_print.h"
+#include "report/json_values.h"
+#include "report/json_objects.h"
+
+int hec_top_json(const struct hec_top_state *state, const struct hec_top_view *view, struct hec_buf *out) {
+    int order[HEC_TOP_PROCESSES_MAX], count = hec_top_order(state, view, order);
+    json_t *processes = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(processes, json_process(state, &state->processes[order[i]]));
+    return hec_json_print_line(json_top(state, processes), out);
+}
