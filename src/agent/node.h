@@ -105,7 +105,8 @@ struct hec_node {
 };
 
 /* The newest value of a metric; NAN where there is none, or none that is still of now. */
-double hec_node_value_of(const struct hec_node *node, const struct hec_node_device *device, enum hec_metric metric, int64_t now_ns);
+double hec_node_value_of(const struct hec_node *node, const struct hec_node_device *device, enum hec_metric metric,
+                         int64_t now_ns);
 
 /* NULL: no memory. Opens nothing; takes identity over, which may be NULL. */
 struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity);

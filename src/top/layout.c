@@ -121,8 +121,8 @@ void hec_top_layout(const struct hec_top_state *state, struct hec_top_view *view
         return;
     }
     /* a second line a device, where processes keep a third of the rows */
-    bool second = hec_top_second_line(state, sheet->columns) &&
-                  1 + 2 * devices <= (view->devices_only ? room : room * 2 / 3);
+    bool second =
+        hec_top_second_line(state, sheet->columns) && 1 + 2 * devices <= (view->devices_only ? room : room * 2 / 3);
     int lines = second ? 2 : 1;
     if (view->devices_only) {
         view->page = (room - 1) / lines;

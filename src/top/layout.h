@@ -11,8 +11,7 @@ void hec_top_layout(const struct hec_top_state *state, struct hec_top_view *view
 /* Rows by which nothing is left out for want of rows. */
 int hec_top_rows(const struct hec_top_state *state);
 /* The processes that pass the filter, in the order of the view: places in state->processes. Returns how many. */
-int hec_top_order(const struct hec_top_state *state, const struct hec_top_view *view,
-                  int order[HEC_TOP_PROCESSES_MAX]);
+int hec_top_order(const struct hec_top_state *state, const struct hec_top_view *view, int order[HEC_TOP_PROCESSES_MAX]);
 
 /* Inside src/top: blocks of rows from `row` on. */
 struct hec_top_column {
@@ -30,7 +29,7 @@ bool hec_top_second_line(const struct hec_top_state *state, int room);
 /* lines: rows a device may take, 1 or 2. Returns the next row; *left_out: bits of columns that are not shown. */
 int hec_top_put_devices(const struct hec_top_state *state, const struct hec_top_view *view, struct hec_sheet *sheet,
                         int row, int rows, int lines, struct hec_buf *left_out);
-int hec_top_put_processes(const struct hec_top_state *state, struct hec_top_view *view, struct hec_sheet *sheet, int row,
-                          int rows, struct hec_buf *left_out);
+int hec_top_put_processes(const struct hec_top_state *state, struct hec_top_view *view, struct hec_sheet *sheet,
+                          int row, int rows, struct hec_buf *left_out);
 
 #endif

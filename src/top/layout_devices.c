@@ -43,7 +43,11 @@ static void text_of(const struct hec_top_device *device, enum column column, cha
         snprintf(text, HEC_FORMAT_SIZE, "%d", device->ordinal);
         break;
     case COLUMN_NAME:
-        snprintf(text, HEC_FORMAT_SIZE, "%s", device->name[0] ? device->name : "-");
+        /* the vendor's name tells nothing apart */
+        snprintf(text, HEC_FORMAT_SIZE, "%s",
+                 strncmp(device->name, "NVIDIA ", 7) == 0 ? device->name + 7
+                 : device->name[0]                        ? device->name
+                                                          : "-");
         break;
     case COLUMN_WATTS:
         part(text, device->power_w, device->limit_w, 1, 0);
@@ -105,7 +109,7 @@ static enum hec_tone tone_of(const struct hec_top_device *device, enum column co
     if (column == COLUMN_VERDICT)
         return device->verdict == HEC_VERDICT_UNKNOWN ? HEC_TONE_DIM : verdicts[device->verdict];
     if (column == COLUMN_THROTTLE) /* a power cap is a choice, heat and brakes are not */
-        return device->throttle <= 0                              ? HEC_TONE_DIM
+        return device->throttle <= 0                               ? HEC_TONE_DIM
                : device->throttle == 1 << HEC_AGENT_THROTTLE_POWER ? HEC_TONE_WARN
                                                                    : HEC_TONE_BAD;
     return column == COLUMN_GPU ? HEC_TONE_BOLD : column == COLUMN_BAR ? HEC_TONE_GOOD : HEC_TONE_PLAIN;
@@ -170,7 +174,7 @@ bool hec_top_second_line(const struct hec_top_state *state, int room) {
     unsigned wanted = wanted_of(state);
     hec_top_fit(columns, COLUMN_COUNT, wanted, room, width);
     for (int i = 0; i < COLUMN_COUNT; i++)
-        if (wanted >> i & 1 && !width[i])
+        if (wanted >> i & 1 && !width[i] && i != COLUMN_JOULES && i != COLUMN_COURSE)
             return true;
     return false;
 }

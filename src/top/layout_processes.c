@@ -168,8 +168,8 @@ static int put_rest(const struct hec_top_state *state, const int width[], struct
     return row;
 }
 
-int hec_top_put_processes(const struct hec_top_state *state, struct hec_top_view *view, struct hec_sheet *sheet, int row,
-                          int rows, struct hec_buf *left_out) {
+int hec_top_put_processes(const struct hec_top_state *state, struct hec_top_view *view, struct hec_sheet *sheet,
+                          int row, int rows, struct hec_buf *left_out) {
     int width[HEC_TOP_COLUMNS_MAX], order[HEC_TOP_PROCESSES_MAX], end = row + rows;
     int count = hec_top_order(state, view, order);
     unsigned wanted = (1u << COLUMN_COUNT) - 1;

@@ -19,15 +19,17 @@ static bool colored;
 int hec_screen_open(bool color, struct hec_why *why) {
     const char *term = getenv("TERM");
     if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED, "standard input and output are no terminal: --once prints a snapshot, --json lines");
+        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                        "standard input and output are no terminal: --once prints a snapshot, --json lines");
     screen = term && *term ? newterm(NULL, stdout, stdin) : NULL;
     if (!screen)
-        return hec_fail(why, HEC_ERR_UNSUPPORTED, "nothing is known of the terminal \"%.40s\" (TERM): --once prints a snapshot",
+        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                        "nothing is known of the terminal \"%.40s\" (TERM): --once prints a snapshot",
                         term ? term : "");
     if (!tigetstr("cup")) {
         hec_screen_close();
-        return hec_fail(why, HEC_ERR_UNSUPPORTED, "the terminal \"%.40s\" (TERM) cannot move its cursor: --once prints a snapshot",
-                        term);
+        return hec_fail(why, HEC_ERR_UNSUPPORTED,
+                        "the terminal \"%.40s\" (TERM) cannot move its cursor: --once prints a snapshot", term);
     }
     set_escdelay(ESCAPE_MS);
     cbreak();
@@ -104,12 +106,23 @@ int hec_screen_key(void) {
     static const struct {
         int from, to;
     } keys[] = {
-        {KEY_UP, HEC_TOP_KEY_UP},        {KEY_DOWN, HEC_TOP_KEY_DOWN},           {KEY_PPAGE, HEC_TOP_KEY_PAGE_UP},
-        {KEY_NPAGE, HEC_TOP_KEY_PAGE_DOWN}, {KEY_HOME, HEC_TOP_KEY_HOME},        {KEY_END, HEC_TOP_KEY_END},
-        {KEY_LEFT, HEC_TOP_KEY_LEFT},    {KEY_RIGHT, HEC_TOP_KEY_RIGHT},         {KEY_BACKSPACE, HEC_TOP_KEY_BACKSPACE},
-        {0x7f, HEC_TOP_KEY_BACKSPACE},   {'\b', HEC_TOP_KEY_BACKSPACE},          {KEY_ENTER, HEC_TOP_KEY_ENTER},
-        {'\r', HEC_TOP_KEY_ENTER},       {'\n', HEC_TOP_KEY_ENTER},              {0x1b, HEC_TOP_KEY_ESCAPE},
-        {KEY_F(1), '?'},                 {KEY_F(10), 'q'},
+        {KEY_UP, HEC_TOP_KEY_UP},
+        {KEY_DOWN, HEC_TOP_KEY_DOWN},
+        {KEY_PPAGE, HEC_TOP_KEY_PAGE_UP},
+        {KEY_NPAGE, HEC_TOP_KEY_PAGE_DOWN},
+        {KEY_HOME, HEC_TOP_KEY_HOME},
+        {KEY_END, HEC_TOP_KEY_END},
+        {KEY_LEFT, HEC_TOP_KEY_LEFT},
+        {KEY_RIGHT, HEC_TOP_KEY_RIGHT},
+        {KEY_BACKSPACE, HEC_TOP_KEY_BACKSPACE},
+        {0x7f, HEC_TOP_KEY_BACKSPACE},
+        {'\b', HEC_TOP_KEY_BACKSPACE},
+        {KEY_ENTER, HEC_TOP_KEY_ENTER},
+        {'\r', HEC_TOP_KEY_ENTER},
+        {'\n', HEC_TOP_KEY_ENTER},
+        {0x1b, HEC_TOP_KEY_ESCAPE},
+        {KEY_F(1), '?'},
+        {KEY_F(10), 'q'},
     };
     int key = getch();
     if (key == ERR)

@@ -9,7 +9,7 @@
 #define HEC_SHEET_ROWS_MAX 4096
 
 struct hec_sheet_cell {
-    char text[14];     /* one character, with what combines with it; "": the cell is covered by the wide one before it */
+    char text[14]; /* one character, with what combines with it; "": the cell is covered by the wide one before it */
     unsigned char tone; /* enum hec_tone */
     bool bar;           /* of a heading: shown in reverse */
 };

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define WATTS_NS (2 * HEC_NS_PER_S) /* they are a mean over once to twice as long */
+
 void hec_top_begin(struct hec_top_state *state, int64_t now_ns, int64_t interval_ns) {
     char host[sizeof state->host] = "";
     memset(state, 0, sizeof *state);
@@ -40,7 +42,7 @@ static struct hec_top_device *place_of(struct hec_top_state *state, const struct
         memmove(device + 1, device, (size_t)(state->device_count - i) * sizeof *device);
         state->device_count++;
     }
-    *device = (struct hec_top_device){.index = info->index, .mean_w = NAN};
+    *device = (struct hec_top_device){.index = info->index};
     for (int c = 0; c < HEC_TOP_COURSE; c++)
         device->course[c] = NAN;
     memcpy(device->uuid, uuid, sizeof uuid);
@@ -57,18 +59,6 @@ static int64_t throttle_of(double bits) {
     return isnan(bits) ? -1 : reasons;
 }
 
-/* Between two readings of the counter, so that processes' watts add up to it; the driver's own figure where there is none. */
-static void take_power(struct hec_top_device *out, const struct hec_node_device *device) {
-    double joules = (double)device->total[HEC_NODE_ENERGY_MJ] * 1e-3;
-    if (device->up && device->counter_ns != INT64_MIN && out->read_ns > 0 && device->settled_ns > out->read_ns)
-        out->mean_w = (joules - out->joules) * HEC_NS_PER_S / (double)(device->settled_ns - out->read_ns);
-    if (!device->up || device->counter_ns == INT64_MIN)
-        out->mean_w = NAN;
-    if (!isnan(out->mean_w))
-        out->power_w = out->mean_w;
-    out->read_ns = device->counter_ns == INT64_MIN ? 0 : device->settled_ns;
-}
-
 static void take_figures(struct hec_top_device *out, const struct hec_node *node, const struct hec_node_device *device,
                          int64_t now_ns) {
     const struct {
@@ -76,18 +66,17 @@ static void take_figures(struct hec_top_device *out, const struct hec_node *node
         double factor;
         double *out;
     } figures[] = {
-        {HEC_GPU_POWER, 1e-3, &out->power_w},         {HEC_GPU_POWER_LIMIT, 1e-3, &out->limit_w},
-        {HEC_GPM_SM_ACTIVE, 1e-3, &out->sm},          {HEC_GPM_TENSOR_ACTIVE, 1e-3, &out->tensor},
-        {HEC_GPM_DRAM_ACTIVE, 1e-3, &out->dram},      {HEC_GPU_UTIL, 1e-3, &out->util},
-        {HEC_GPM_PCIE_RX, 1024, &out->pcie_in},       {HEC_GPM_PCIE_TX, 1024, &out->pcie_out},
-        {HEC_GPU_MEM_USED, 1024, &out->memory_used},  {HEC_GPU_TEMPERATURE, 1, &out->temperature_c},
+        {HEC_GPU_POWER, 1e-3, &out->power_w},        {HEC_GPU_POWER_LIMIT, 1e-3, &out->limit_w},
+        {HEC_GPM_SM_ACTIVE, 1e-3, &out->sm},         {HEC_GPM_TENSOR_ACTIVE, 1e-3, &out->tensor},
+        {HEC_GPM_DRAM_ACTIVE, 1e-3, &out->dram},     {HEC_GPU_UTIL, 1e-3, &out->util},
+        {HEC_GPM_PCIE_RX, 1024, &out->pcie_in},      {HEC_GPM_PCIE_TX, 1024, &out->pcie_out},
+        {HEC_GPU_MEM_USED, 1024, &out->memory_used}, {HEC_GPU_TEMPERATURE, 1, &out->temperature_c},
     };
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         *figures[i].out = hec_node_value_of(node, device, figures[i].metric, now_ns) * figures[i].factor;
     if (isnan(out->limit_w) && device->up && device->info.power_limit_mw > 0)
         out->limit_w = (double)device->info.power_limit_mw * 1e-3;
     out->memory_total = device->info.memory_kib > 0 ? (double)device->info.memory_kib * 1024 : NAN;
-    take_power(out, device);
     out->throttle = throttle_of(hec_node_value_of(node, device, HEC_GPU_THROTTLE, now_ns));
     out->verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, now_ns) : HEC_VERDICT_UNKNOWN;
     memmove(out->course, out->course + 1, sizeof out->course - sizeof out->course[0]);
@@ -120,22 +109,24 @@ static void name_work(const struct hec_tenant *tenant, struct hec_top_process *o
     hec_text_clean(out->work, sizeof out->work, work, strlen(work), true);
 }
 
-/* Watts are those between this reading of the counter and the one before; before a second one they are not known. */
+/* Watts are the mean of the last seconds: a counter has a new value every 0.1 s or so, which is much of one interval. Before a
+ * second reading they are not known. */
 static void take_joules(struct hec_top_state *state, struct hec_top_process *out, const struct hec_shares_row *row) {
+    struct hec_top_reading now = {row ? sum_uj(row) : 0, row ? row->held_ns : 0};
     if (!row)
         return;
-    out->uj = sum_uj(row);
-    out->held_ns = row->held_ns;
-    out->joules = (double)out->uj * 1e-6;
+    out->joules = (double)now.uj * 1e-6;
+    out->from = out->later = now;
     for (int i = 0; i < state->before_count; i++) {
         const struct hec_top_process *before = &state->before[i];
-        if (before->pid != out->pid || before->device != out->device)
+        if (before->pid != out->pid || before->device != out->device || before->from.t_ns == 0)
             continue;
-        if (out->held_ns == before->held_ns)
-            out->watts = before->watts; /* no new reading yet */
-        else if (before->held_ns > 0)
-            out->watts = (double)(out->uj - before->uj) * 1e3 / (double)(out->held_ns - before->held_ns);
+        bool turn = now.t_ns - before->later.t_ns >= WATTS_NS;
+        out->from = turn ? before->later : before->from;
+        out->later = turn ? now : before->later;
     }
+    if (now.t_ns > out->from.t_ns)
+        out->watts = (double)(now.uj - out->from.uj) * 1e3 / (double)(now.t_ns - out->from.t_ns);
 }
 
 static void take_process(struct hec_top_state *state, struct hec_node *node, const struct hec_node_device *device,
@@ -157,7 +148,8 @@ static void take_process(struct hec_top_state *state, struct hec_node *node, con
         line = tenant.command;
     /* clean already, but for one that an agent's state would have given */
     hec_text_clean(out->user, sizeof out->user, tenant.user, strlen(tenant.user), true);
-    hec_text_clean(out->pod_namespace, sizeof out->pod_namespace, tenant.pod_namespace, strlen(tenant.pod_namespace), true);
+    hec_text_clean(out->pod_namespace, sizeof out->pod_namespace, tenant.pod_namespace, strlen(tenant.pod_namespace),
+                   true);
     hec_text_clean(out->pod, sizeof out->pod, tenant.pod, strlen(tenant.pod), true);
     hec_text_clean(out->container, sizeof out->container, tenant.container, strlen(tenant.container), true);
     hec_text_clean(out->job, sizeof out->job, tenant.job, strlen(tenant.job), true);

@@ -13,30 +13,30 @@ struct hec_top_device {
     int index;   /* hec_device.index */
     int ordinal; /* as users count them */
     char uuid[96], name[96];
-    bool up, simulated; /* up: it answers; else it is lost */
+    bool up, simulated;                              /* up: it answers; else it is lost */
     double power_w, limit_w, sm, tensor, dram, util; /* shares of 1; util: the driver's, "a kernel was there" */
     double pcie_in, pcie_out;                        /* bytes/s, as the device sees it */
     double memory_used, memory_total;                /* bytes */
     double temperature_c;
-    int verdict;        /* enum hec_agent_verdict, or HEC_VERDICT_UNKNOWN */
-    int64_t throttle;   /* bits by enum hec_agent_throttle; < 0: not known */
-    double joules;      /* by its counter, since top started */
-    double joules_s;    /* over so long: from its first reading to the newest */
-    double nobody;      /* of these those of no process: idle, or not attributed */
-    double ended;       /* and those of processes that are gone */
+    int verdict;                   /* enum hec_agent_verdict, or HEC_VERDICT_UNKNOWN */
+    int64_t throttle;              /* bits by enum hec_agent_throttle; < 0: not known */
+    double joules;                 /* by its counter, since top started */
+    double joules_s;               /* over so long: from its first reading to the newest */
+    double nobody;                 /* of these those of no process: idle, or not attributed */
+    double ended;                  /* and those of processes that are gone */
     double course[HEC_TOP_COURSE]; /* W, the newest last */
-    double mean_w;                 /* by its counter; NAN: not yet */
-    int64_t read_ns;               /* of the newest reading of the counter that power_w comes from */
 };
 
 struct hec_top_process {
     int32_t pid;
-    int device; /* its index */
+    int device;                        /* its index */
     char user[33], work[HEC_TOP_TEXT]; /* work: pod, container or job; "": none is known */
     char pod_namespace[64], pod[254], container[64], job[64];
     char command[HEC_IDENTITY_LINE];
     double joules, watts, sm, memory; /* joules since top started; sm: a share of 1; memory in bytes */
-    int64_t uj, held_ns;              /* of the reading, for the next one's watts */
+    struct hec_top_reading {
+        int64_t uj, t_ns; /* t_ns 0: none */
+    } from, later;        /* watts are those since `from`, which becomes `later` from time to time */
 };
 
 struct hec_top_state {

@@ -37,8 +37,9 @@ struct hec_top_view {
     bool devices_only, paused, help, quit;
     bool typing; /* the filter */
     char filter[64];
-    int scroll, page; /* rows above the first that is shown; how many there were room for. Both as the layout left them */
-    bool plain;       /* for lines that do not go to a screen: no hints of keys */
+    int scroll,
+        page;   /* rows above the first that is shown; how many there were room for. Both as the layout left them */
+    bool plain; /* for lines that do not go to a screen: no hints of keys */
 };
 
 const char *hec_top_sort_name(enum hec_top_sort sort);
