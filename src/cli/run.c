@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "act/apply.h"
+#include "cli/live.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/with.h"
@@ -26,6 +27,7 @@ struct run {
     struct hec_buf knobs, units;
     struct hec_applied applied;
     struct hec_power_guard *guard;
+    struct hec_live *live;
     char output[PATH_MAX];
 };
 
@@ -120,6 +122,19 @@ static void print_report(struct run *run, const struct hec_session *session, con
     hec_summary_free(&summary);
 }
 
+/* A place that was named has to be there. Where there is no terminal the command runs all the same. */
+static int show_live(struct run *run, struct hec_why *why) {
+    const char *where = hec_args_value(&run->args, HEC_OPT_LIVE);
+    int err = hec_live_open(where, run->options.begin_ns, &run->live, why);
+    if (err < 0 && !(where && where[0])) {
+        hec_warn("%s", why->text);
+        return HEC_OK;
+    }
+    run->options.through = err < 0 ? NULL : hec_live_through;
+    run->options.through_context = run->live;
+    return err;
+}
+
 /* Returns only where the command could not be run. */
 static int observe(struct run *run) {
     struct hec_why why = {""};
@@ -127,15 +142,19 @@ static int observe(struct run *run) {
     struct hec_session_result result;
     int status, err = hec_output_path(&run->args, false, run->output, &why);
     run->options.output = run->output[0] ? run->output : NULL;
+    if (err == HEC_OK && hec_args_has(&run->args, HEC_OPT_LIVE))
+        err = show_live(run, &why);
     if (err < 0)
         status = hec_err_exit_status(err);
     else
         err = hec_session_start(&run->options, &session, &status, &why);
     if (err < 0) {
+        hec_live_end(run->live);
         hec_error("%s", why.text);
         return status;
     }
     hec_session_wait(session, &result);
+    hec_live_end(run->live);
     hec_with_guard_close(run->guard);
     run->guard = NULL;
     if (result.note.text[0])

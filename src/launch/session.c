@@ -170,6 +170,8 @@ static int start_observing(struct hec_session *s, struct hec_why *why) {
     if (err < 0)
         return err;
     s->sink = hec_writer_sink(s->file.writer);
+    if (options->through)
+        s->sink = options->through(options->through_context, s->sink);
     prepare_rings(s);
     if (options->knobs && options->knobs[0])
         hec_environ_set(&s->env, HEC_MARKS_ENV_KNOBS, options->knobs);
