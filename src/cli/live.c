@@ -279,8 +279,9 @@ static void add_units(struct hec_live *live, int64_t now_ns, double joules, char
     }
     if (now_ns > live->from.t_ns) {
         double rate = (units - live->from.units) * HEC_NS_PER_S / (double)(now_ns - live->from.t_ns);
-        hec_format_si(number, rate, 3, live->unit);
-        snprintf(text + strlen(text), size - strlen(text), "  %s/s", number);
+        hec_format_si(number, rate, 3, ""); /* "750 ", "1.2 k" */
+        bool prefix = number[strlen(number) - 1] != ' ';
+        snprintf(text + strlen(text), size - strlen(text), "  %s%s%s/s", number, prefix ? " " : "", live->unit);
     }
     if (now_ns - live->later.t_ns >= RATE_NS) {
         live->from = live->later;
