@@ -15,17 +15,17 @@
 #include <string.h>
 
 #define EVERY_NS HEC_NS_PER_S
-#define RATE_NS (2 * HEC_NS_PER_S)        /* rates are means over once to twice as long */
-#define END_NS (200 * HEC_NS_PER_MS)      /* a terminal that is stopped holds nothing up */
-#define LINES_IN_A_FILE 60                /* one a second, then so many in the time that the run has taken */
-#define TREE_MAX 4096                     /* processes of the command */
-#define NAMES_MAX 64                      /* of the timeline: the newest by their ids; those of units come early and seldom */
+#define RATE_NS (2 * HEC_NS_PER_S)   /* rates are means over once to twice as long */
+#define END_NS (200 * HEC_NS_PER_MS) /* a terminal that is stopped holds nothing up */
+#define LINES_IN_A_FILE 60           /* one a second, then so many in the time that the run has taken */
+#define TREE_MAX 4096                /* processes of the command */
+#define NAMES_MAX 64 /* of the timeline: the newest by their ids; those of units come early and seldom */
 
 struct live_device {
     bool seen, used;
     int64_t first_mj, last_mj; /* of its counter; first < 0: no reading */
     int64_t last_power_ns;
-    double integral_j;         /* of power, where there is no counter */
+    double integral_j; /* of power, where there is no counter */
     double watts_sum, watts;
     int64_t watts_count;
     struct hec_device info;
@@ -183,7 +183,10 @@ static void take_step(struct hec_live *live, const struct hec_activity *step) {
     if (live->marked > 0)
         return;
     bool named = known && live->names[step->name % NAMES_MAX].id == step->name && step->name;
-    snprintf(live->unit, sizeof live->unit, "%s", named ? live->names[step->name % NAMES_MAX].text : known ? "unit" : "step");
+    snprintf(live->unit, sizeof live->unit, "%s",
+             named   ? live->names[step->name % NAMES_MAX].text
+             : known ? "unit"
+                     : "step");
 }
 
 static void live_activities(void *context, const struct hec_activity *activities, size_t count) {

@@ -17,8 +17,8 @@ static unsigned terminal_of(int fd) {
 
 /* Terminals that show a title and keep it apart from the screen. Others could print it. */
 static bool has_title(void) {
-    static const char *const names[] = {"xterm", "screen", "tmux", "rxvt", "alacritty", "foot",    "kitty",
-                                        "konsole", "vte",  "gnome", "st-", "wezterm",  "contour", "putty"};
+    static const char *const names[] = {"xterm",   "screen", "tmux",  "rxvt", "alacritty", "foot",    "kitty",
+                                        "konsole", "vte",    "gnome", "st-",  "wezterm",   "contour", "putty"};
     const char *term = getenv("TERM");
     for (size_t i = 0; term && i < sizeof names / sizeof names[0]; i++)
         if (strncmp(term, names[i], strlen(names[i])) == 0)
@@ -36,7 +36,8 @@ static int open_given(const char *where, struct hec_why *why) {
     int fd = open(where, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0)
         return hec_fail(why, hec_err_from_errno(errno), "--live=%s: %s", where, strerror(errno));
-    if (isatty(fd) == 1) /* a part of a control sequence would take the program's text with it: all of it, or it waits */
+    if (isatty(fd) ==
+        1) /* a part of a control sequence would take the program's text with it: all of it, or it waits */
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     return fd;
 }
@@ -62,8 +63,9 @@ int hec_live_place_open(const char *where, struct hec_live_place *out, struct he
         return HEC_OK;
     close(fd);
     out->fd = -1;
-    return hec_fail(why, HEC_ERR_UNSUPPORTED,
-                    "--live: this terminal has no title, and its lines are the command's; --live=FILE, or another terminal, takes it");
+    return hec_fail(
+        why, HEC_ERR_UNSUPPORTED,
+        "--live: this terminal has no title, and its lines are the command's; --live=FILE, or another terminal, takes it");
 }
 
 /* One call of write: the terminal lets nothing of the program's between its bytes. */
