@@ -20,7 +20,7 @@ const struct hec_sink *hec_live_through(void *live, const struct hec_sink *to);
 void hec_live_end(struct hec_live *live);
 
 /* Inside: what is summed up, and where it is shown. */
-#define HEC_LIVE_TEXT 200
+#define HEC_LIVE_TEXT 512
 void hec_live_line(struct hec_live *live, int64_t now_ns, char text[HEC_LIVE_TEXT]);
 
 enum hec_live_how { HEC_LIVE_TITLE, HEC_LIVE_LINE, HEC_LIVE_FILE };
