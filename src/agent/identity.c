@@ -266,8 +266,13 @@ void hec_identity_of(struct hec_identity *identity, int32_t pid, const struct he
         *out = kept->tenant;
     else
         *out = (struct hec_tenant){.user = "(unknown)"};
-    if (identity->options.processes)
-        out->pid = pid;
+    if (!identity->options.processes)
+        return;
+    out->pid = pid;
+    if (kept) {
+        memcpy(out->user, kept->tenant.user, sizeof out->user);
+        memcpy(out->command, kept->tenant.command, sizeof out->command);
+    }
 }
 
 const char *hec_identity_line(const struct hec_identity *identity, int32_t pid) {

@@ -41,7 +41,7 @@ void hec_sheet_free(struct hec_sheet *sheet) {
 static size_t next(const struct hec_sheet *sheet, const char *text, char out[8], int *columns) {
     wchar_t wide = 0;
     mbstate_t state = {0};
-    size_t bytes = hec_text_character((const unsigned char *)text, strlen(text));
+    size_t bytes = hec_text_character((const unsigned char *)text, strnlen(text, 4));
     hec_text_clean(out, 8, text, bytes ? bytes : 1, sheet->utf8);
     size_t length = strlen(out);
     *columns = length <= 1 ? 1 : mbrtowc(&wide, out, length, &state) == length ? wcwidth(wide) : -1;

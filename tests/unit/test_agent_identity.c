@@ -231,6 +231,35 @@ static void pods_are_known_by_their_logs_else_by_who_holds_the_device(void **sta
     assert_string_equal(unnamed.pod_namespace, "");
 }
 
+static void each_process_is_told_apart_where_that_is_asked_for(void **state) {
+    struct fixture *fixture = *state;
+    begin(fixture, NULL);
+    PUT(40, 1, USERS_CGROUP, "/usr/bin/python3\0train.py\0--name\0\x1b[31mred\n\0", "SLURM_JOB_ID=5\0");
+    PUT(41, 1, "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" ID ".scope\n", "", "");
+    struct hec_tenant holder = {.pod_namespace = "ml", .pod = "held", .container = "c"};
+    assert_int_equal(of(fixture, 40, NULL, 0).pid, 0);
+    assert_string_equal(hec_identity_line(fixture->identity, 40), "");
+    hec_identity_close(fixture->identity);
+    char passwd[128];
+    snprintf(passwd, sizeof passwd, "%s/passwd", fixture->folder);
+    struct hec_identity_options options = {.proc_path = fixture->folder, .passwd_path = passwd, .processes = true};
+    assert_int_equal(hec_identity_open(&options, &fixture->identity), HEC_OK);
+    struct hec_tenant job = of(fixture, 40, NULL, 0), pod = of(fixture, 41, &holder, 0),
+                      gone = of(fixture, 42, NULL, 0);
+    assert_int_equal(job.pid, 40);
+    assert_string_equal(job.job, "5");
+    assert_string_equal(job.command, "train.py");
+    assert_string_equal(job.user, "ann");
+    assert_string_equal(hec_identity_line(fixture->identity, 40), "/usr/bin/python3 train.py --name ?[31mred?");
+    assert_string_equal(pod.pod, "held");
+    assert_string_equal(pod.user, "ann");
+    assert_string_equal(hec_identity_line(fixture->identity, 41), "wor) ker");
+    assert_int_equal(gone.pid, 42);
+    assert_string_equal(gone.user, "(unknown)");
+    assert_string_equal(hec_identity_line(fixture->identity, 42), "");
+    assert_false(hec_tenant_equal(&pod, &gone));
+}
+
 static void a_pid_that_is_used_again_is_somebody_else(void **state) {
     struct fixture *fixture = *state;
     begin(fixture, NULL);
@@ -289,6 +318,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(processes_are_known_by_user_and_command, set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_are_known_by_cgroup_else_environment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pods_are_known_by_their_logs_else_by_who_holds_the_device, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_process_is_told_apart_where_that_is_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_pid_that_is_used_again_is_somebody_else, set_up, tear_down),
         cmocka_unit_test_setup_teardown(in_another_pid_namespace_only_who_has_the_device_open_is_believed, set_up,
                                         tear_down),

@@ -122,8 +122,8 @@ static void any_size_will_do(void **unused) {
         add_device(i ? "NVIDIA H200" : "\u30c6\u30b9\u30c8 a\u0301 device with a long name", i ? 100 * i : NAN);
         add_process(100 + i, i, 10 * i, NAN, "\u30c6\u30b9\u30c8", "\u30c6\u30b9\u30c8 \u30c6\u30b9\u30c8");
     }
-    for (int rows = 1; rows < 45; rows++)
-        for (int columns = 1; columns < 230; columns += columns < 60 ? 1 : 7)
+    for (int rows = 1; rows < 45; rows += rows < 12 ? 1 : 8)
+        for (int columns = 1; columns < 230; columns += columns < 50 ? 3 : 36)
             for (int how = 0; how < 8; how++) {
                 struct hec_top_view view = {.devices_only = how & 1, .help = how & 2, .scroll = 3};
                 const char *shown = page(&view, rows, columns, how & 4);
