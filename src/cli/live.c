@@ -23,7 +23,8 @@
 
 struct live_device {
     bool seen, used;
-    int64_t first_mj, last_mj; /* of its counter; first < 0: no reading */
+    bool counted;
+    int64_t first_mj, last_mj; /* of its counter, where it is counted */
     int64_t last_power_ns;
     double integral_j; /* of power, where there is no counter */
     double watts_sum, watts;
@@ -89,8 +90,9 @@ static void live_sample(void *context, enum hec_metric metric, int32_t subject, 
     pthread_mutex_lock(&live->lock);
     struct live_device *device = &live->devices[subject];
     if (metric == HEC_GPU_ENERGY) {
-        if (device->first_mj < 0 || value < device->last_mj) /* the first, or it began anew: what was is kept */
-            device->first_mj = value - (device->first_mj < 0 ? 0 : device->last_mj - device->first_mj);
+        if (!device->counted || value < device->last_mj) /* the first, or it began anew: what was is kept */
+            device->first_mj = value - (device->counted ? device->last_mj - device->first_mj : 0);
+        device->counted = true;
         device->last_mj = value;
     } else if (metric == HEC_GPU_POWER) {
         sum_power(device, t_ns, (double)value * 1e-3);
@@ -250,14 +252,13 @@ static struct sums add_up(struct hec_live *live, int64_t now_ns) {
             device->watts = device->watts_sum / (double)device->watts_count;
         device->watts_sum = 0;
         device->watts_count = 0;
-        bool counted = device->first_mj >= 0;
-        double joules = counted                 ? (double)(device->last_mj - device->first_mj) * 1e-3
+        double joules = device->counted         ? (double)(device->last_mj - device->first_mj) * 1e-3
                         : device->last_power_ns ? device->integral_j
                                                 : NAN;
         int verdict = hec_verdict_of(&device->verdict, &device->info, now_ns);
         alike &= isnan(sums.joules) || verdict == sums.verdict;
         sums.verdict = verdict;
-        sums.about |= !counted;
+        sums.about |= !device->counted;
         sums.watts = isnan(sums.watts) ? device->watts : sums.watts + device->watts;
         sums.joules = isnan(sums.joules) ? joules : sums.joules + joules;
     }
@@ -364,7 +365,6 @@ int hec_live_open(const char *where, int64_t begin_ns, struct hec_live **out, st
     pthread_cond_init(&live->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
     for (int i = 0; i < HEC_DEVICE_MAX; i++) {
-        live->devices[i].first_mj = -1;
         live->devices[i].watts = NAN;
         hec_verdict_clear(&live->devices[i].verdict);
     }
