@@ -88,18 +88,21 @@ static void put_foot(const struct hec_top_state *state, const struct hec_top_vie
 
 static void put_help(struct hec_sheet *sheet) {
     static const char *const lines[] = {
-        "q           quit                   h ?    this page; any key leaves it",
-        "P J M N     sort by watts, joules, memory, pid   < >  by the column beside   R  turned",
-        "/           filter by command, user, pod or job; Esc clears it",
-        "d           devices only           space  pause",
-        "arrows, Page Up/Down, Home, End    scroll",
+        "q  leave            h ?  this page; any key leaves it    space  pause",
+        "P J M N             sort by watts, joules, memory, pid",
+        "< >                 sort by the column beside            R  turn the order",
+        "/                   filter by command, user, pod, job; Esc clears it",
+        "d                   devices only",
+        "arrows, pages       scroll",
         "",
-        "W, JOULES   of a process: its share of the GPU's energy counter, since top began (an estimate:",
-        "            by SM utilisation, and the idle floor in equal parts; docs/top.md)",
-        "SM% TENS%   SMs with a warp, tensor pipes and memory bandwidth in use (counters of the GPU;",
-        "DRAM%       \"-\" where it has none). UTIL%: some kernel was there, as nvidia-smi says it",
-        "VERDICT     what counters say of the last minute; THROTTLED: why clocks are low",
-        "-           not measured, never 0",
+        "W JOULES            of a process: its share of the GPU's energy counter since",
+        "                    top began; an estimate, by SM utilisation (docs/top.md)",
+        "SM% TENS% DRAM%     SMs with a warp, tensor pipes, memory bandwidth in use:",
+        "                    counters of the GPU, of all there is",
+        "UTIL%               some kernel was there: what nvidia-smi shows",
+        "VERDICT             what they say of the last minute",
+        "THROTTLED           why clocks are low",
+        "-                   not measured; never 0",
     };
     for (int i = 0; i < (int)(sizeof lines / sizeof lines[0]); i++)
         hec_sheet_put(sheet, 2 + i, 1, sheet->columns - 1, false, HEC_TONE_PLAIN, lines[i]);

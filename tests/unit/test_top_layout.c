@@ -219,6 +219,14 @@ static void sorts_and_filters(void **unused) {
     }
 }
 
+static void help_fits(void **unused) {
+    (void)unused;
+    struct hec_top_view view = {.help = true};
+    const char *shown = page(&view, 24, 80, true);
+    HAS(shown, "not measured; never 0");
+    LACKS(shown, "\u2026");
+}
+
 static void scrolls(void **unused) {
     (void)unused;
     struct hec_top_view view = {.sort = HEC_TOP_PID};
@@ -244,6 +252,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(missing_is_no_zero, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hostile_texts_are_shown_harmlessly, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sorts_and_filters, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(help_fits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scrolls, set_up, tear_down),
     };
     return !setlocale(LC_CTYPE, "C.UTF-8") || cmocka_run_group_tests(tests, NULL, NULL) > 0;
