@@ -10,6 +10,9 @@ import termios
 import threading
 import tty
 
+import pytest
+from conftest import BINARY, Hec
+
 TITLE = re.compile(rb"\x1b\]2;([^\x1b\x07]*)\x1b\\")
 PUSH, POP = b"\x1b[22;2t", b"\x1b[23;2t"
 LINE = rb"hec: (- W|[\d.]+ [mk]?W)  (- J|[\d.]+ [mk]?J)(  .*)?  \d+ s"
@@ -66,8 +69,13 @@ def run(hec, *arguments, term="xterm-256color", command=(sys.executable, "-c", B
     return status, screen.end()
 
 
-def test_on_its_own_terminal_the_line_is_the_title(hec):
-    _, plain = run(hec)
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """What the command writes by itself."""
+    return run(Hec(BINARY, tmp_path_factory.mktemp("plain")))[1]
+
+
+def test_on_its_own_terminal_the_line_is_the_title(hec, plain):
     status, live = run(hec, "--live")
     titles = TITLE.findall(live)
     assert status == 0 and titles and all(re.fullmatch(LINE, title) for title in titles), live
@@ -75,8 +83,7 @@ def test_on_its_own_terminal_the_line_is_the_title(hec):
     assert TITLE.sub(b"", live).replace(PUSH, b"").replace(POP, b"") == plain
 
 
-def test_a_file_or_another_terminal_takes_the_line(hec):
-    _, plain = run(hec)
+def test_a_file_or_another_terminal_takes_the_line(hec, plain):
     other = Screen()
     for where in ("live.txt", other.name):
         assert run(hec, f"--live={where}") == (0, plain)
