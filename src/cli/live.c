@@ -401,7 +401,6 @@ const struct hec_sink *hec_live_through(void *context, const struct hec_sink *to
     return &live->sink;
 }
 
-/* A lane or a write that hangs may still use it: it is freed only with the process. */
 void hec_live_end(struct hec_live *live) {
     if (!live || !live->runs)
         return;
@@ -411,6 +410,12 @@ void hec_live_end(struct hec_live *live) {
     pthread_mutex_unlock(&live->lock);
     int64_t until_ns = hec_clock_wall_ns() + END_NS;
     struct timespec until = {until_ns / HEC_NS_PER_S, until_ns % HEC_NS_PER_S};
-    pthread_timedjoin_np(live->thread, NULL, &until);
-    live->runs = false;
+    live->runs = pthread_timedjoin_np(live->thread, NULL, &until) != 0; /* a write that hangs still uses it */
+}
+
+void hec_live_free(struct hec_live *live) {
+    if (!live || live->runs)
+        return;
+    hec_live_place_close(&live->place);
+    free(live);
 }

@@ -18,6 +18,8 @@ int hec_live_open(const char *where, int64_t begin_ns, struct hec_live **out, st
 const struct hec_sink *hec_live_through(void *live, const struct hec_sink *to);
 /* The line is taken away: nothing of ours is left on a terminal. The sink goes on passing. */
 void hec_live_end(struct hec_live *live);
+/* After the end, where nothing uses the sink any more. */
+void hec_live_free(struct hec_live *live);
 
 /* Inside: what is summed up, and where it is shown. */
 #define HEC_LIVE_TEXT 512

@@ -209,6 +209,7 @@ int hec_verb_run(int argc, char **argv) {
                  : hec_args_has(&run.args, HEC_OPT_AGENT) ? hand_over(&run)
                                                           : observe(&run);
     hec_with_guard_close(run.guard);
+    hec_live_free(run.live);
     hec_buf_free(&run.knobs);
     hec_buf_free(&run.units);
     hec_applied_free(&run.applied);

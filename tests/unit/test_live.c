@@ -73,6 +73,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     (void)state;
     hec_live_end(live);
+    hec_live_free(live);
     return unlink(path);
 }
 
