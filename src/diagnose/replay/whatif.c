@@ -65,7 +65,7 @@ static double joules_of(const struct hec_summary *summary, const struct hec_sche
 static int answer(const struct hec_summary *summary, const struct hec_schedule *s,
                   const struct hec_whatif_question *questions, size_t count, struct hec_whatif *out) {
     static const struct hec_whatif_question unchanged = {.count = 0};
-    struct hec_replay by_usual;
+    struct hec_replay by_usual = {0};
     int err = replay(s, &unchanged, false, &out->unchanged.replay);
     if (!err)
         err = replay(s, &unchanged, true, &by_usual);
