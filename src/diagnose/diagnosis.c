@@ -5,6 +5,7 @@
 #include "diagnose/pass.h"
 #include "diagnose/summary.h"
 #include "diagnose/use.h"
+#include "diagnose/view.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct build {
     const struct hec_timeline *reported; /* where inferred is not NULL */
     struct hec_states *states;
     uint64_t active; /* bits of devices that have pieces */
+    struct hec_view *view; /* NULL: nobody looks, or it is a pass that only widens bounds */
     /* the rest is not of a pass that only widens bounds */
     struct hec_calls *calls; /* NULL: it is one */
     struct hec_gaps gaps;
@@ -63,6 +65,8 @@ static inline int give_parts(struct build *b, int device, const struct hec_state
     uint64_t bit = bit_of(device);
     b->active |= bit;
     int err = hec_ledger_piece(b->ledger, device, piece);
+    if (!err && b->view)
+        err = hec_view_piece(b->view, device, piece);
     if (!err && inside)
         err = hec_ledger_piece(b->steady_ledger, device, inside);
     if (!b->calls || err)
@@ -230,8 +234,10 @@ static int add_unused(struct build *b, const struct hec_device_summary *d, int64
         {.start_ns = held_ns, .end_ns = end_ns, .state = HEC_STATE_TAIL, .traced = true}};
     int err = 0;
     for (int k = 0; k < 2 && !err; k++)
-        if (pieces[k].start_ns < pieces[k].end_ns)
+        if (pieces[k].start_ns < pieces[k].end_ns) {
             err = hec_ledger_piece(b->ledger, d->device.index, &pieces[k]);
+            err = !err && b->view ? hec_view_piece(b->view, d->device.index, &pieces[k]) : err;
+        }
     return err;
 }
 
@@ -307,8 +313,8 @@ static int finish_lines(struct build *b, struct hec_diagnosis *out) {
     return err ? err : other;
 }
 
-int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_diagnosis_builder **out,
-                        struct hec_pass_consumer *consumers) {
+int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view *view,
+                        struct hec_diagnosis_builder **out, struct hec_pass_consumer *consumers) {
     struct hec_diagnosis_builder *b = *out = calloc(1, sizeof *b);
     memset(consumers, 0, HEC_DIAGNOSIS_CONSUMERS * sizeof *consumers);
     int err = b ? hec_inferred_begin(pass, &b->inferred, &consumers[0]) : HEC_ERR_NOMEM;
@@ -316,6 +322,7 @@ int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_diag
         err = HEC_ERR_NOMEM;
     if (!err) {
         b->main.tapes = watts;
+        b->main.view = view;
         err = start(&b->main, pass, false, &consumers[2]);
     }
     if (err) {
@@ -330,6 +337,7 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, const struct hec_summary_
                       struct hec_diagnosis *out, struct hec_why *why) {
     struct hec_source_modules_builder *modules = b->modules;
     bool any = false, tapes = b->main.tapes;
+    struct hec_view *view = b->main.view;
     memset(out, 0, sizeof *out);
     b->modules = NULL;
     int err = hec_source_modules_end(modules, HEC_DIAGNOSIS_MODULES, &out->modules);
@@ -337,7 +345,9 @@ int hec_diagnosis_end(struct hec_diagnosis_builder *b, const struct hec_summary_
         err = hec_inferred_decide(b->inferred, input, devices, device_count, &any, why);
     if (!err && any) { /* what CUPTI saw is not all */
         discard(&b->main);
-        b->main = (struct build){.inferred = b->inferred, .reported = timeline, .tapes = tapes};
+        b->main = (struct build){.inferred = b->inferred, .reported = timeline, .tapes = tapes, .view = view};
+        if (view)
+            hec_view_forget(view);
         err = run(&b->main, b->inferred, HEC_INFERRED_GUESS, false, why);
     }
     if (!err)

@@ -34,6 +34,7 @@ struct hec_diagnosis {
 
 struct hec_summary_input;
 struct hec_device_summary;
+struct hec_view;
 struct hec_diagnosis_builder;
 
 /* One pass (pass.h) feeds the ledger, the source lines and the watts. Seconds are always given; joules where the
@@ -46,7 +47,9 @@ struct hec_diagnosis_builder;
  * with what ledger.h, calls.h, source_lines.h, inferred.h and watts.h say, and 64 bytes a reading of at most 2.8 hours: of
  * longer runs every nth minute counts. 0 or HEC_ERR_NOMEM. */
 #define HEC_DIAGNOSIS_CONSUMERS 4
-int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_diagnosis_builder **out,
+/* view: gets the pieces that the ledger is made of, unless it is NULL. */
+int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view *view,
+                        struct hec_diagnosis_builder **out,
                         struct hec_pass_consumer *consumers); /* HEC_DIAGNOSIS_CONSUMERS of them */
 /* timeline: of the same pass, complete. devices: energies filled in. Frees the builder in any case: 0,
  * HEC_ERR_NOMEM or what the input returned; on failure *out is empty. */

@@ -13,6 +13,7 @@
 #include "diagnose/split.h"
 #include "diagnose/telemetry.h"
 #include "diagnose/use.h"
+#include "diagnose/view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +45,9 @@ void hec_summary_free(struct hec_summary *summary) {
     hec_timeline_free(&summary->timeline);
     hec_diagnosis_free(&summary->diagnosis);
     hec_findings_free(&summary->findings);
+    hec_view_free(summary->view);
     free(summary->devices);
+    summary->view = NULL;
     summary->devices = NULL;
     summary->device_count = 0;
 }
@@ -427,12 +430,14 @@ static void mark_used(struct hec_summary *out, int device, const char *why) {
 static int read_trace(struct build *b, struct hec_timeline_builder **timeline, struct hec_diagnosis_builder **diagnosis,
                       struct hec_why *why) {
     struct hec_summary *out = b->out;
-    struct hec_pass_consumer consumers[2 + HEC_DIAGNOSIS_CONSUMERS];
+    struct hec_pass_consumer consumers[3 + HEC_DIAGNOSIS_CONSUMERS] = {{0}};
     int err = hec_timeline_begin(&b->pass, timeline, &consumers[0]);
     if (!err)
         err = hec_phase_energy_begin(&b->pass.tables, b->end_ns, out, &b->phases, &consumers[1]);
     if (!err)
-        err = hec_diagnosis_begin(&b->pass, !out->imported[0], diagnosis, &consumers[2]);
+        err = hec_diagnosis_begin(&b->pass, !out->imported[0], out->view, diagnosis, &consumers[3]);
+    if (!err && out->view)
+        err = hec_view_begin(out->view, &b->pass, out->device_count, &consumers[2]);
     return err ? err : hec_pass_run(&b->pass, consumers, sizeof consumers / sizeof consumers[0], why);
 }
 
@@ -487,6 +492,8 @@ static int build_timeline(struct build *b, struct hec_why *why) {
         }
         if (!err)
             err = hec_paced_build(&b->pass, b->input, out, b->end_ns, &out->paced, why);
+        if (!err && out->view)
+            err = hec_view_end(out->view, &b->pass, b->input, out, why);
     }
     hec_timeline_abandon(timeline);
     hec_diagnosis_abandon(diagnosis);
@@ -557,7 +564,8 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
     for (int i = 0; i < HEC_DEVICE_MAX; i++)
         b->lost_ns[i] = INT64_MAX;
     label(input, out);
-    int err = build_all(b, price, why);
+    out->view = input->view ? hec_view_new(input->view) : NULL;
+    int err = input->view && !out->view ? HEC_ERR_NOMEM : build_all(b, price, why);
     hec_attribution_free(b->attribution);
     hec_phase_energy_free(b->phases);
     hec_telemetry_free(&b->telemetry);

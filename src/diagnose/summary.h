@@ -202,6 +202,7 @@ struct hec_summary {
     struct hec_diagnosis diagnosis; /* empty without a trace */
     struct hec_paced paced;         /* blocks of the steady part */
     struct hec_findings findings;   /* last of all, from what is above */
+    struct hec_view *view;          /* view.h; NULL: none was asked for */
 };
 
 /* The command ended with a status other than 0, by itself. */
@@ -254,6 +255,8 @@ struct hec_summary_input {
     const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
     /* The levers that it ran under. NULL: none. */
     int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
+
+    int view; /* how many runs share the page that shows this one; 0: there is none, and no view is made */
 
     const char *imported;  /* what the run was imported from ("kineto", "nsys"); NULL: it was measured */
     const char *simulated; /* profile; NULL or "" on real hardware */
