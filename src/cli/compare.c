@@ -1,8 +1,9 @@
 /* hec compare: two sets of run files, A and B. */
 #include "base/log.h"
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/trial_of.h"
-#include "report/compare.h"
+#include "report/html.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -66,13 +67,14 @@ static int refuse(const struct hec_unlikes *unlikes) {
 
 static int print(const struct hec_args *args, const struct hec_report_style *style, const struct hec_versus *versus) {
     struct hec_buf out;
-    hec_buf_init(&out, 16u << 20);
+    hec_buf_init(&out, HEC_HTML_MOST);
     int err = !versus                                ? hec_versus_schema(&out)
+              : hec_args_has(args, HEC_OPT_HTML)     ? hec_html_compare(versus, &out)
               : hec_args_has(args, HEC_OPT_JSON)     ? hec_versus_json(versus, &out)
               : hec_args_has(args, HEC_OPT_MARKDOWN) ? hec_versus_markdown(versus, &out)
                                                      : hec_versus_terminal(versus, style, &out);
     if (err == HEC_OK)
-        err = hec_print(&out);
+        err = hec_output_print(args, &out);
     hec_buf_free(&out);
     return err;
 }
@@ -138,6 +140,8 @@ int hec_verb_compare(int argc, char **argv) {
         return hec_err_exit_status(print(&args, NULL, NULL));
     if (err == HEC_OK && !(second = second_side(&args, after)))
         err = HEC_ERR_USAGE;
+    if (err == HEC_OK)
+        err = hec_output_check(&args);
     if (err == HEC_OK && (err = hec_load_style(&args, STDOUT_FILENO, &style)) == HEC_OK)
         err = compare_files(&args, second, &style);
     return hec_err_exit_status(err);

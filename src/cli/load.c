@@ -257,6 +257,8 @@ static int use_input(struct hec_reader *reader, const char *path, const struct h
     int err = collect_units(&source, args, why);
     if (err >= 0) {
         fill_facts(&source, path, &input);
+        bool page = args->verb == HEC_VERB_REPORT || args->verb == HEC_VERB_COMPARE;
+        input.view = page && hec_args_has(args, HEC_OPT_HTML) ? args->rest_count : 0;
         err = use(context, &input, why);
     }
     hec_reader_close(source.reader);

@@ -1,5 +1,8 @@
 #include "cli/output.h"
 
+#include "base/log.h"
+#include "launch/keep.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,4 +96,44 @@ int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         return hec_fail(why, HEC_ERR_USAGE, "%.300s is a directory", given);
     return HEC_OK;
+}
+
+int hec_output_check(const struct hec_args *args) {
+    char path[PATH_MAX];
+    struct hec_why why = {""};
+    int err = hec_output_path(args, true, path, &why);
+    if (err < 0) {
+        hec_error("%s", why.text);
+    } else if (hec_args_has(args, HEC_OPT_HTML) && !path[0] && isatty(STDOUT_FILENO) == 1) {
+        hec_error("a page is not for a terminal; -o FILE writes it to FILE, and `> FILE` does too");
+        err = HEC_ERR_USAGE;
+    }
+    return err;
+}
+
+/* What is no plain file is not replaced. */
+static int write_into(const char *path, const struct hec_buf *text, struct hec_why *why) {
+    FILE *out = fopen(path, "we");
+    bool done = out && fwrite(hec_buf_text(text), 1, text->length, out) == text->length;
+    int errnum = errno;
+    if (out && fclose(out) != 0 && done) {
+        errnum = errno;
+        done = false;
+    }
+    return done ? HEC_OK : hec_fail(why, hec_err_from_errno(errnum), "cannot write %s: %s", path, strerror(errnum));
+}
+
+int hec_output_print(const struct hec_args *args, const struct hec_buf *text) {
+    char path[PATH_MAX];
+    struct stat there;
+    struct hec_why why = {""};
+    int err = hec_buf_error(text) ? hec_buf_error(text) : hec_output_path(args, true, path, &why);
+    if (err == HEC_OK && (!path[0] || strcmp(path, "-") == 0))
+        return hec_print(text);
+    if (err == HEC_OK)
+        err = stat(path, &there) == 0 && !S_ISREG(there.st_mode) ? write_into(path, text, &why)
+                                                                 : hec_keep_write(path, hec_buf_text(text), true, &why);
+    if (err < 0)
+        hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
+    return err;
 }

@@ -11,4 +11,10 @@
  * name, a folder, and "-" unless a stream will do (then the path is "-"). */
 int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX], struct hec_why *why);
 
+/* What a verb prints, to --output or to standard output: a plain file is replaced by the whole of it or not at all, and a
+ * device or a pipe is written into. An error message is out on failure. */
+int hec_output_print(const struct hec_args *args, const struct hec_buf *text);
+/* Before the work: --html is not for a terminal, and -o has to be a name that can be written. An error message is out. */
+int hec_output_check(const struct hec_args *args);
+
 #endif

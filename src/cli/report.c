@@ -1,6 +1,8 @@
 /* hec report: print run files. */
 #include "base/log.h"
 #include "cli/load.h"
+#include "cli/output.h"
+#include "report/html.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,18 +29,17 @@ static int load_all(const struct hec_args *args, const struct hec_price *price, 
 static int print(const struct hec_args *args, const struct hec_report_style *style, const struct hec_summary *summaries,
                  size_t count) {
     struct hec_buf out;
-    hec_buf_init(&out, 64u << 20);
-    int err = HEC_OK;
-    if (hec_args_has(args, HEC_OPT_JSON))
-        err = hec_report_json(summaries, count, &out);
-    for (size_t i = 0; i < count && !hec_args_has(args, HEC_OPT_JSON) && err == HEC_OK; i++) {
+    bool json = hec_args_has(args, HEC_OPT_JSON), html = hec_args_has(args, HEC_OPT_HTML);
+    hec_buf_init(&out, HEC_HTML_MOST);
+    int err = html ? hec_html_report(summaries, count, &out) : json ? hec_report_json(summaries, count, &out) : HEC_OK;
+    for (size_t i = 0; i < count && !json && !html && err == HEC_OK; i++) {
         if (i)
             hec_buf_puts(&out, "\n");
         err = hec_args_has(args, HEC_OPT_MARKDOWN) ? hec_report_markdown(&summaries[i], &out)
                                                    : hec_report_terminal(&summaries[i], style, &out);
     }
     if (err == HEC_OK)
-        err = hec_print(&out);
+        err = hec_output_print(args, &out);
     hec_buf_free(&out);
     return err;
 }
@@ -67,7 +68,7 @@ int hec_verb_report(int argc, char **argv) {
         err = HEC_ERR_USAGE;
     }
     if (err < 0 || (err = hec_load_price(&args, &price)) < 0 ||
-        (err = hec_load_style(&args, STDOUT_FILENO, &style)) < 0)
+        (err = hec_load_style(&args, STDOUT_FILENO, &style)) < 0 || (err = hec_output_check(&args)) < 0)
         return hec_err_exit_status(err);
     style.all = hec_args_has(&args, HEC_OPT_VERBOSE);
     struct hec_summary *summaries = calloc((size_t)args.rest_count, sizeof *summaries);

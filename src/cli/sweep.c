@@ -11,7 +11,7 @@
 #include "launch/keep.h"
 #include "launch/keeper.h"
 #include "observe/marks/marks.h"
-#include "report/sweep.h"
+#include "report/html.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -139,6 +139,10 @@ static int parse(struct sweep *s, int argc, char **argv) {
     if (!run->ab.command[0] || !run->args.rest_count) {
         hec_error("sweep: %s; usage: hec sweep %s", run->ab.command[0] ? "no NAME=VALUE,..." : "no command after --",
                   hec_verb_info(HEC_VERB_SWEEP)->usage);
+        return HEC_ERR_USAGE;
+    }
+    if (hec_args_has(&run->args, HEC_OPT_HTML) && isatty(STDOUT_FILENO) == 1) {
+        hec_error("a page is not for a terminal; `> FILE` writes it to FILE");
         return HEC_ERR_USAGE;
     }
     if ((err = hec_with_parse(&run->args, &s->with)) < 0 || (err = parse_grid(s)) < 0 || (err = parse_plan(s)) < 0 ||
@@ -310,9 +314,11 @@ static int rounded(void *context, const struct hec_race_outcome *so_far, struct 
 
 static int print(struct sweep *s) {
     bool json = hec_args_has(&s->run.args, HEC_OPT_JSON), markdown = hec_args_has(&s->run.args, HEC_OPT_MARKDOWN);
+    bool html = hec_args_has(&s->run.args, HEC_OPT_HTML);
     struct hec_buf out;
-    hec_buf_init(&out, 256u << 20);
-    int err = json       ? hec_sweep_json(&s->report, &out)
+    hec_buf_init(&out, HEC_HTML_MOST);
+    int err = html       ? hec_html_sweep(&s->report, &out)
+              : json     ? hec_sweep_json(&s->report, &out)
               : markdown ? hec_sweep_markdown(&s->report, &out)
                          : hec_sweep_terminal(&s->report, &s->run.style, &out);
     err = err < 0 ? err : hec_print(&out);

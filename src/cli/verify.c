@@ -1,9 +1,11 @@
 /* hec verify: receipts against their own trials. */
 #include "base/log.h"
+#include "cli/output.h"
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
 #include "cli/replay.h"
 #include "launch/keeper.h"
+#include "report/html.h"
 #include "report/receipt_words.h"
 
 #include <stdio.h>
@@ -44,7 +46,9 @@ static int verify(const struct hec_args *args, const char *path, struct hec_buf 
     struct hec_receipt receipt;
     json_t *root;
     int err = load(path, &receipt, &root);
-    if (err == HEC_OK && hec_args_has(args, HEC_OPT_MARKDOWN))
+    if (err == HEC_OK && hec_args_has(args, HEC_OPT_HTML))
+        err = hec_html_receipt(&receipt, out);
+    else if (err == HEC_OK && hec_args_has(args, HEC_OPT_MARKDOWN))
         err = hec_receipt_markdown(&receipt, out);
     else if (err == HEC_OK)
         put_verified(&receipt, path, root, out);
@@ -56,12 +60,12 @@ static int verify(const struct hec_args *args, const char *path, struct hec_buf 
 static int verify_all(const struct hec_args *args) {
     struct hec_buf out;
     int first = HEC_OK, err;
-    hec_buf_init(&out, 64u << 20);
+    hec_buf_init(&out, HEC_HTML_MOST);
     for (int i = 0; i < args->rest_count; i++) {
         err = verify(args, args->rest[i], &out);
         first = first ? first : err;
     }
-    err = out.length ? hec_print(&out) : HEC_OK;
+    err = out.length ? hec_output_print(args, &out) : HEC_OK;
     hec_buf_free(&out);
     return hec_err_exit_status(first ? first : err);
 }
@@ -97,10 +101,17 @@ int hec_verb_verify(int argc, char **argv) {
         return err > 0 ? 0 : hec_err_exit_status(err);
     if (hec_args_has(args, HEC_OPT_SCHEMA))
         return print_schema();
+    if (hec_args_has(args, HEC_OPT_HTML) && (again || args->rest_count > 1)) {
+        hec_error("verify: --html is the page of one receipt, without --replay");
+        return hec_err_exit_status(HEC_ERR_USAGE);
+    }
     if (args->rest_count == 0 || (again && args->rest_count > 1)) {
         hec_error("verify: %s; usage: hec verify %s", again ? "one receipt to replay" : "which receipt?",
                   hec_verb_info(HEC_VERB_VERIFY)->usage);
         return hec_err_exit_status(HEC_ERR_USAGE);
     }
-    return again ? replay(&run) : verify_all(args);
+    if (again)
+        return replay(&run);
+    err = hec_output_check(args);
+    return err < 0 ? hec_err_exit_status(err) : verify_all(args);
 }

@@ -20,7 +20,7 @@ struct build {
     struct hec_inferred *inferred;       /* NULL: CUPTI saw all that is reported */
     const struct hec_timeline *reported; /* where inferred is not NULL */
     struct hec_states *states;
-    uint64_t active; /* bits of devices that have pieces */
+    uint64_t active;       /* bits of devices that have pieces */
     struct hec_view *view; /* NULL: nobody looks, or it is a pass that only widens bounds */
     /* the rest is not of a pass that only widens bounds */
     struct hec_calls *calls; /* NULL: it is one */

@@ -53,7 +53,8 @@ static bool inside_a_window(const struct hec_windows *windows, size_t *at, int64
 
 /* Of all runs of steps, the first whose length is the median's: the first that is not set-up's. Inside of a window of the
  * trace, where one holds any. */
-static int choose_steps(struct hec_view_detail *d, const struct hec_step_list *steps, const struct hec_windows *windows) {
+static int choose_steps(struct hec_view_detail *d, const struct hec_step_list *steps,
+                        const struct hec_windows *windows) {
     size_t run = steps->count < HEC_VIEW_STRETCH ? steps->count : HEC_VIEW_STRETCH, count = steps->count - run + 1;
     int64_t *lengths = malloc(count * sizeof *lengths), least = INT64_MAX;
     bool within = false;
@@ -116,7 +117,8 @@ static int take(void *context, const struct hec_activity *a, size_t count) {
     return 0;
 }
 
-int hec_view_begin(struct hec_view *view, const struct hec_pass *pass, int devices, struct hec_pass_consumer *consumer) {
+int hec_view_begin(struct hec_view *view, const struct hec_pass *pass, int devices,
+                   struct hec_pass_consumer *consumer) {
     struct hec_view_detail *d = &view->detail;
     size_t cells = HEC_VIEW_STATES_CELLS / (size_t)view->share / (size_t)(devices > 0 ? devices : 1);
     view->state_cells = cells > HEC_VIEW_CELLS_MOST    ? HEC_VIEW_CELLS_MOST

@@ -13,10 +13,10 @@
 #define HEC_VIEW_STATES_CELLS 16384
 #define HEC_VIEW_CELLS_MOST 4096
 #define HEC_VIEW_CELLS_LEAST 128
-#define HEC_VIEW_STEPS 4000   /* shown, of a run */
-#define HEC_VIEW_SPANS 5000   /* of the stretch: activities, and as many pieces of states */
-#define HEC_VIEW_STRETCH 3    /* steps of it */
-#define HEC_VIEW_DEVICES 64   /* with states */
+#define HEC_VIEW_STEPS 4000 /* shown, of a run */
+#define HEC_VIEW_SPANS 5000 /* of the stretch: activities, and as many pieces of states */
+#define HEC_VIEW_STRETCH 3  /* steps of it */
+#define HEC_VIEW_DEVICES 64 /* with states */
 #define HEC_VIEW_SERIES_MOST 1024
 
 /* Readings of a cell, by the time for which they hold. */

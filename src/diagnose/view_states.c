@@ -22,7 +22,7 @@ static struct hec_view_states *states_of(struct hec_view *view, int device, int6
     if (view->state_count == HEC_VIEW_DEVICES)
         return NULL;
     struct hec_view_states *s = &view->states[view->state_count++];
-    int64_t (*cells)[HEC_STATE_COUNT] = s->cells; /* of pieces that do not count any more */
+    int64_t(*cells)[HEC_STATE_COUNT] = s->cells; /* of pieces that do not count any more */
     *s = (struct hec_view_states){.device = device, .cells = cells, .capacity = view->state_cells};
     s->from_ns = from_ns < 0 ? from_ns : 0;
     int64_t length_ns = view->duration_ns - s->from_ns, count = (int64_t)view->state_cells;

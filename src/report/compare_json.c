@@ -3,6 +3,7 @@
 #include "report/compare_words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
+#include "report/json_roots.h"
 #include "report/json_values.h"
 
 #include <string.h>
@@ -18,7 +19,11 @@ static json_t *notes_of(const struct hec_versus *v) {
 
 #include "report/json_objects.h"
 
-int hec_versus_json(const struct hec_versus *versus, struct hec_buf *out) {
+json_t *hec_versus_root(const struct hec_versus *versus) {
     struct hec_answer answer = hec_versus_answer(versus);
-    return hec_json_print(json_comparison(versus, &answer), out);
+    return json_comparison(versus, &answer);
+}
+
+int hec_versus_json(const struct hec_versus *versus, struct hec_buf *out) {
+    return hec_json_print(hec_versus_root(versus), out);
 }

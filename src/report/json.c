@@ -4,6 +4,7 @@
 #include "report/findings_words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
+#include "report/json_roots.h"
 #include "report/json_values.h"
 
 #include <math.h>
@@ -124,6 +125,15 @@ static json_t *metrics_of(const struct hec_device_summary *d) {
             json_object_set_new(metrics, hec_metric_info((enum hec_metric)i)->name,
                                 json_statistics((enum hec_metric)i, &d->metric[i]));
     return metrics;
+}
+
+const char *hec_json_unit(enum hec_metric metric) {
+    const char *unit = unit_of(metric);
+    return strcmp(unit, "mW") == 0 ? "W" : unit;
+}
+
+json_t *hec_report_root(const struct hec_summary *summary) {
+    return json_report(summary);
 }
 
 int hec_report_json(const struct hec_summary *summaries, size_t count, struct hec_buf *out) {

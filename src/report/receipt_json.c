@@ -3,6 +3,7 @@
 #include "report/receipt_words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
+#include "report/json_roots.h"
 #include "report/receipt_digest.h"
 #include "report/receipt_values.h"
 
@@ -36,15 +37,21 @@ static json_t *losses_of(const struct hec_experiment_trial *t) {
 
 #include "report/json_objects.h"
 
-int hec_receipt_json(const struct hec_receipt *receipt, struct hec_buf *out) {
+json_t *hec_receipt_root(const struct hec_receipt *receipt) {
     char digest[HEC_SHA256_TEXT];
     struct hec_answer answer = hec_receipt_answer(receipt);
     json_t *root = receipt->error ? NULL : json_receipt(receipt, &answer);
-    int err = receipt->error ? receipt->error : root ? hec_receipt_digest(root, digest) : HEC_ERR_NOMEM;
-    if (!err) {
+    if (root && hec_receipt_digest(root, digest) == 0) {
         json_object_set_new(root, "digest", json_string(digest));
-        err = hec_json_print_rows(root, out);
+        return root;
     }
+    json_decref(root);
+    return NULL;
+}
+
+int hec_receipt_json(const struct hec_receipt *receipt, struct hec_buf *out) {
+    json_t *root = hec_receipt_root(receipt);
+    int err = receipt->error ? receipt->error : root ? hec_json_print_rows(root, out) : HEC_ERR_NOMEM;
     json_decref(root);
     return hec_buf_error(out) ? hec_buf_error(out) : err;
 }

@@ -5,6 +5,7 @@
 #include "report/sweep_words.h"
 #include "report/json_names.h"
 #include "report/json_print.h"
+#include "report/json_roots.h"
 #include "report/receipt_values.h"
 
 static json_t *range_of(const struct hec_sweep_interval *i) {
@@ -55,8 +56,12 @@ static json_t *notes_of(const struct hec_sweep_report *r) {
 
 #include "report/json_objects.h"
 
+json_t *hec_sweep_root(const struct hec_sweep_report *r) {
+    return r->conditions.error ? NULL : json_sweep(r);
+}
+
 int hec_sweep_json(const struct hec_sweep_report *r, struct hec_buf *out) {
-    json_t *root = r->conditions.error ? NULL : json_sweep(r);
+    json_t *root = hec_sweep_root(r);
     int err = r->conditions.error ? r->conditions.error : hec_json_print_rows(root, out);
     json_decref(root);
     return err;

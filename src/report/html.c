@@ -1,0 +1,185 @@
+#include "report/html.h"
+
+#include "base/sha256.h"
+#include "report/format.h"
+#include "report/html_bundle.h"
+#include "report/json_roots.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the policy ---- */
+
+static char *base64(char *out, const unsigned char *bytes, size_t length) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *at = out;
+    for (size_t i = 0; i < length; i += 3) {
+        unsigned left = (unsigned)(length - i), three = (unsigned)bytes[i] << 16;
+        three |= left > 1 ? (unsigned)bytes[i + 1] << 8 : 0;
+        three |= left > 2 ? bytes[i + 2] : 0;
+        *at++ = digits[three >> 18];
+        *at++ = digits[three >> 12 & 63];
+        *at++ = left > 1 ? digits[three >> 6 & 63] : '=';
+        *at++ = left > 2 ? digits[three & 63] : '=';
+    }
+    *at = '\0';
+    return out;
+}
+
+/* As a policy names it: 'sha256-...' without the quotes. */
+static char *hash(char out[64], struct hec_html_part part) {
+    char text[HEC_SHA256_TEXT];
+    unsigned char bytes[32];
+    hec_sha256(text, part.text, part.length);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        unsigned byte = 0;
+        sscanf(text + 2 * i, "%2x", &byte);
+        bytes[i] = (unsigned char)byte;
+    }
+    snprintf(out, 64, "sha256-");
+    base64(out + strlen(out), bytes, sizeof bytes);
+    return out;
+}
+
+char *hec_html_policy(char out[HEC_HTML_POLICY], bool live) {
+    char script[64], style[64];
+    snprintf(
+        out, HEC_HTML_POLICY,
+        "default-src 'none'; script-src '%s'; style-src '%s'; img-src data:%s; base-uri 'none'; form-action 'none'",
+        hash(script, hec_html_script()), hash(style, hec_html_style()), live ? "; connect-src 'self'" : "");
+    return out;
+}
+
+/* ---- text ---- */
+
+static void put_escaped(struct hec_buf *out, const char *text) {
+    for (; *text; text++) {
+        size_t plain = strcspn(text, "<>&\"'");
+        hec_buf_add(out, text, plain);
+        text += plain;
+        if (!*text)
+            break;
+        hec_buf_printf(out, "&#%d;", *text);
+    }
+}
+
+/* In a string of JSON, where alone they stand, what could end the element or a line of a script. */
+static int put_json(const char *data, size_t size, void *to) {
+    struct hec_buf *out = to;
+    for (size_t i = 0, plain = 0; i <= size; i++) {
+        bool special = i < size && (data[i] == '<' || data[i] == '>' || data[i] == '&');
+        if (!special && i < size)
+            continue;
+        hec_buf_add(out, data + plain, i - plain);
+        plain = i + 1;
+        if (special)
+            hec_buf_printf(out, "\\u%04x", (unsigned)data[i]);
+    }
+    return hec_buf_error(out) ? -1 : 0;
+}
+
+/* ---- the page ---- */
+
+/* Takes data away from the caller. JSON_ENSURE_ASCII: no character of it is anything but itself in any encoding. */
+static int put_page(json_t *data, const char *title, const char *text, bool live, struct hec_buf *out) {
+    struct hec_html_part script = hec_html_script(), style = hec_html_style();
+    char policy[HEC_HTML_POLICY], clean[512];
+    hec_buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                      "<meta http-equiv=\"Content-Security-Policy\" content=\"");
+    put_escaped(out, hec_html_policy(policy, live));
+    hec_buf_puts(out, "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                      "<meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n<title>");
+    put_escaped(out, hec_format_clean(clean, sizeof clean, title, true));
+    hec_buf_puts(out, "</title>\n<style>");
+    hec_buf_add(out, style.text, style.length);
+    hec_buf_puts(out, "</style>\n</head>\n<body>\n<div id=\"hec-root\"></div>\n<noscript><pre>");
+    put_escaped(out, text);
+    hec_buf_puts(out, "</pre></noscript>\n<script type=\"application/json\" id=\"hec-page\">");
+    int failed =
+        !data || json_dump_callback(data, put_json, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(10));
+    json_decref(data);
+    hec_buf_puts(out, "</script>\n<script>");
+    hec_buf_add(out, script.text, script.length);
+    hec_buf_puts(out, "</script>\n</body>\n</html>\n");
+    return hec_buf_error(out) ? hec_buf_error(out) : failed ? HEC_ERR_NOMEM : HEC_OK;
+}
+
+static json_t *page_of(const char *kind) {
+    return json_pack("{s:s, s:s, s:s}", "schema", HEC_HTML_SCHEMA, "kind", kind, "hec_version", HEC_VERSION);
+}
+
+static const struct hec_report_style plain = {.utf8 = true, .columns = 100, .brief = true};
+
+/* In the order of the runs; a run without a view has an empty one. */
+static void add_runs(json_t *page, const struct hec_summary *runs, size_t count) {
+    json_t *reports = json_object_get(page, "reports"), *views = json_object_get(page, "views");
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(reports, hec_report_root(&runs[i]));
+        json_array_append_new(views, runs[i].view ? hec_view_root(runs[i].view) : json_object());
+    }
+}
+
+static json_t *page_of_runs(const char *kind) {
+    json_t *page = page_of(kind);
+    json_object_set_new(page, "reports", json_array());
+    json_object_set_new(page, "views", json_array());
+    return page;
+}
+
+int hec_html_report(const struct hec_summary *summaries, size_t count, struct hec_buf *out) {
+    char title[512] = "hec report";
+    struct hec_buf text;
+    json_t *page = page_of_runs("report");
+    int err = HEC_OK;
+    hec_buf_init(&text, 16u << 20);
+    if (count == 1)
+        snprintf(title, sizeof title, "%.400s - hec report", summaries[0].command);
+    for (size_t i = 0; i < count && !err; i++)
+        err = hec_report_terminal(&summaries[i], &plain, &text);
+    add_runs(page, summaries, count);
+    err = err ? (json_decref(page), err) : put_page(page, title, hec_buf_text(&text), false, out);
+    hec_buf_free(&text);
+    return err;
+}
+
+int hec_html_compare(const struct hec_versus *versus, struct hec_buf *out) {
+    struct hec_buf text;
+    json_t *page = page_of_runs("compare");
+    hec_buf_init(&text, 16u << 20);
+    for (int i = 0; i < 2; i++)
+        add_runs(page, versus->side[i].runs, (size_t)versus->side[i].count);
+    json_object_set_new(page, "compare", hec_versus_root(versus));
+    int err = hec_versus_terminal(versus, &plain, &text);
+    err = err ? (json_decref(page), err) : put_page(page, "hec compare", hec_buf_text(&text), false, out);
+    hec_buf_free(&text);
+    return err;
+}
+
+int hec_html_receipt(const struct hec_receipt *receipt, struct hec_buf *out) {
+    struct hec_buf text;
+    json_t *page = page_of("receipt");
+    hec_buf_init(&text, 16u << 20);
+    json_object_set_new(page, "receipt", hec_receipt_root(receipt));
+    int err = hec_receipt_terminal(receipt, &plain, &text);
+    err = err ? (json_decref(page), err) : put_page(page, "hec receipt", hec_buf_text(&text), false, out);
+    hec_buf_free(&text);
+    return err;
+}
+
+int hec_html_sweep(const struct hec_sweep_report *report, struct hec_buf *out) {
+    struct hec_buf text;
+    json_t *page = page_of("sweep");
+    hec_buf_init(&text, 16u << 20);
+    json_object_set_new(page, "sweep", hec_sweep_root(report));
+    int err = hec_sweep_terminal(report, &plain, &text);
+    err = err ? (json_decref(page), err) : put_page(page, "hec sweep", hec_buf_text(&text), false, out);
+    hec_buf_free(&text);
+    return err;
+}
+
+int hec_html_live(const char *hostname, struct hec_buf *out) {
+    char title[512];
+    snprintf(title, sizeof title, "%.400s - hec agent", hostname);
+    return put_page(page_of("live"), title,
+                    "This page needs JavaScript. The same figures are in /metrics and /live.json.", true, out);
+}

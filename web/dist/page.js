@@ -1,0 +1,1 @@
+document.getElementById("hec-root").textContent = document.getElementById("hec-page").textContent;
