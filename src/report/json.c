@@ -34,6 +34,11 @@ static json_t *numbers_of(const char *names, const double *value) {
 /* Room for what report/fact_words.h puts together. */
 #define WORDS ((char[HEC_FACT_SIZE]){""})
 
+static const char *headline_of(const struct hec_summary *s, char words[HEC_FACT_SIZE]) {
+    hec_headline(words, HEC_FACT_SIZE, s);
+    return words;
+}
+
 static json_t *caveats_of(const struct hec_summary *s) {
     char text[HEC_CAVEATS_MAX][160];
     int count = hec_caveats(s, text);

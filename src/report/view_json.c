@@ -33,15 +33,23 @@ static json_t *seconds(int64_t ns) {
 
 static json_t *series_level(const struct hec_view_cell *cells, size_t count, int64_t step_ns, double scale) {
     json_t *mean = json_array(), *least = json_array(), *most = json_array();
+    bool differ = false;
     for (size_t i = 0; i < count; i++) {
         const struct hec_view_cell *c = &cells[i];
         bool known = c->weight_ns > 0;
+        differ |= known && c->maximum > c->minimum;
         json_array_append_new(mean, rounded(known ? c->sum / c->weight_ns * scale : NAN, 4));
         json_array_append_new(least, rounded(known ? c->minimum * scale : NAN, 4));
         json_array_append_new(most, rounded(known ? c->maximum * scale : NAN, 4));
     }
-    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "from_s", 0, "step_s", seconds(step_ns), "mean", mean, "min", least,
-                     "max", most);
+    json_t *level = json_pack("{s:i, s:o, s:o}", "from_s", 0, "step_s", seconds(step_ns), "mean", mean);
+    if (differ) {
+        json_object_set(level, "min", least);
+        json_object_set(level, "max", most);
+    }
+    json_decref(least);
+    json_decref(most);
+    return level;
 }
 
 static json_t *one_series(const struct hec_view_series *s) {
@@ -241,8 +249,8 @@ static json_t *detail_of(const struct hec_view *view) {
     free(d.ids);
     for (int i = 0; i < d.lane_count; i++)
         json_array_append_new(lanes, d.lanes[i].object);
-    return json_pack("{s:o, s:o, s:o, s:o}", "from_s", seconds(v->from_ns), "to_s", seconds(v->to_ns), "names", d.names,
-                     "lanes", lanes);
+    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "device", v->piece_count ? v->pieces[0].device : 0, "from_s",
+                     seconds(v->from_ns), "to_s", seconds(v->to_ns), "names", d.names, "lanes", lanes);
 }
 
 /* ---- the whole ---- */
