@@ -1,0 +1,280 @@
+/* A run in cells of time: nothing is lost, nothing is made up, and there is an end for any input. */
+#include "diagnose/ledger.h"
+#include "diagnose/steps.h"
+#include "diagnose/view.h"
+#include "fake_run.h"
+#include "fake_timeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define S INT64_C(1000000000)
+
+static uint64_t seed = 88172645463325252u;
+
+static int64_t below(int64_t most) {
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (int64_t)(seed >> 1) % most;
+}
+
+/* ---- states ---- */
+
+/* The ledger and the view get the same pieces: what both say of each state is the same, to the nanosecond. */
+static void check_sums(int64_t duration_ns, int64_t from_ns, int64_t longest_ns, int pieces, size_t cells) {
+    struct hec_view *view = hec_view_new(1);
+    struct hec_ledger_builder *builder = hec_ledger_begin();
+    struct hec_ledger ledger;
+    int64_t at[2] = {from_ns, 0};
+    view->duration_ns = duration_ns;
+    view->state_cells = cells;
+    for (int i = 0; i < pieces; i++) {
+        int device = i % 2;
+        struct hec_state_piece piece = {.start_ns = at[device],
+                                        .end_ns = at[device] + 1 + below(longest_ns),
+                                        .state = (uint8_t)below(HEC_STATE_COUNT),
+                                        .traced = below(10) > 0};
+        piece.state = piece.traced ? piece.state : HEC_STATE_UNKNOWN;
+        at[device] = piece.end_ns;
+        assert_int_equal(hec_ledger_piece(builder, device, &piece), 0);
+        assert_int_equal(hec_view_piece(view, device, &piece), 0);
+    }
+    assert_int_equal(hec_ledger_end(builder, &ledger), 0);
+    assert_int_equal(view->state_count, 2);
+    for (int device = 0; device < 2; device++) {
+        const struct hec_view_states *s = &view->states[device];
+        assert_in_range(s->count, 1, cells);
+        for (int state = 0; state < HEC_STATE_COUNT; state++) {
+            int64_t sum = 0;
+            for (size_t i = 0; i < s->count; i++) {
+                assert_true(s->cells[i][state] >= 0 && s->cells[i][state] <= s->step_ns);
+                sum += s->cells[i][state];
+            }
+            assert_int_equal(sum, ledger.devices[device].rows[state].traced_ns);
+        }
+        size_t count = hec_view_merge_states(view->states[device].cells, s->count, 4);
+        assert_int_equal(count, (s->count + 3) / 4);
+        for (int state = 0; state < HEC_STATE_COUNT; state++) {
+            int64_t sum = 0;
+            for (size_t i = 0; i < count; i++)
+                sum += s->cells[i][state];
+            assert_int_equal(sum, ledger.devices[device].rows[state].traced_ns);
+        }
+    }
+    hec_ledger_free(&ledger);
+    hec_view_free(view);
+}
+
+static void states_add_up_to_the_ledger(void **unused) {
+    (void)unused;
+    check_sums(10 * S, 0, 1000000, 20000, 4096);                     /* of a run whose end is known */
+    check_sums(10 * S, -3 * S, 1000000, 20000, 300);                 /* begins before it */
+    check_sums(0, 0, 1000000, 20000, 128);                           /* the end is not known: cells grow */
+    check_sums(S, 0, S, 500, 128);                                   /* goes on long after it */
+    check_sums(S, -(INT64_C(1) << 60), INT64_C(1) << 50, 1000, 128); /* a file that makes things up */
+    check_sums(5, 0, 3, 8, 4096);                                    /* fewer nanoseconds than cells */
+}
+
+static void what_does_not_count_is_gone(void **unused) {
+    struct hec_view *view = hec_view_new(1);
+    struct hec_state_piece piece = {.start_ns = 0, .end_ns = 100, .state = HEC_STATE_HOST, .traced = true};
+    (void)unused;
+    view->duration_ns = 1000;
+    view->state_cells = 128;
+    assert_int_equal(hec_view_piece(view, 3, &piece), 0);
+    hec_view_forget(view);
+    piece.state = HEC_STATE_COPY;
+    assert_int_equal(hec_view_piece(view, 5, &piece), 0);
+    assert_int_equal(view->state_count, 1);
+    assert_int_equal(view->states[0].device, 5);
+    int64_t host = 0, copy = 0;
+    for (size_t i = 0; i < view->states[0].count; i++) {
+        host += view->states[0].cells[i][HEC_STATE_HOST];
+        copy += view->states[0].cells[i][HEC_STATE_COPY];
+    }
+    assert_int_equal(host, 0);
+    assert_int_equal(copy, 100);
+    hec_view_free(view);
+}
+
+/* ---- steps ---- */
+
+static void steps_keep_their_extremes(void **unused) {
+    (void)unused;
+    for (size_t count = 0; count <= 30000; count = count ? count * 7 : 1) {
+        struct hec_step_list steps = {.beyond = 11};
+        struct hec_view_steps out = {0};
+        int64_t at = 0, least = INT64_MAX, greatest = 0;
+        for (size_t i = 0; i < count; i++) {
+            int64_t length = 1 + below(S);
+            assert_int_equal(hec_step_list_add(&steps, at, at + length, 1), 0);
+            at += length;
+            least = length < least ? length : least;
+            greatest = length > greatest ? length : greatest;
+        }
+        assert_int_equal(hec_view_thin_steps(&steps, 100, &out), 0);
+        assert_int_equal(out.total, count + 11);
+        assert_true(out.count == count || (count > 100 && out.count >= 50 && out.count <= 100));
+        int64_t seen_least = INT64_MAX, seen_greatest = 0;
+        for (size_t i = 0; i < out.count; i++) {
+            assert_true(i == 0 || out.start_ns[i] > out.start_ns[i - 1]);
+            seen_least = out.ns[i] < seen_least ? out.ns[i] : seen_least;
+            seen_greatest = out.ns[i] > seen_greatest ? out.ns[i] : seen_greatest;
+        }
+        assert_int_equal(seen_least, least);
+        assert_int_equal(seen_greatest, greatest);
+        free(out.start_ns);
+        free(out.ns);
+        free(steps.list);
+    }
+}
+
+/* ---- series ---- */
+
+static const struct hec_view_series *series_of(const struct hec_summary *s, enum hec_metric metric) {
+    for (size_t i = 0; i < s->view->series_count; i++)
+        if (s->view->series[i].metric == metric)
+            return &s->view->series[i];
+    fail_msg("the view has no such series");
+    return NULL;
+}
+
+static void build(struct fake_run *run, int view, struct hec_summary *out) {
+    struct hec_price price = hec_price_default();
+    struct hec_why why = {""};
+    run->input.view = view;
+    assert_int_equal(hec_summary_build(&run->input, &price, out, &why), 0);
+}
+
+/* 100 W for 100 s, a spike of one sample, and nothing from 40 to 60 s. */
+static void make_power(struct fake_run *run) {
+    fake_init(run, 100);
+    run->devices[run->device_count++] = fake_device(0);
+    fake_fill(run, HEC_GPU_POWER, 0, 0.02, 39.99, 0.02, 100000);
+    fake_fill(run, HEC_GPU_POWER, 0, 60.02, 100, 0.02, 100000);
+    run->series[0].v[1000] = 700000;
+    fake_fill(run, HEC_GPU_UTIL, 0, 0.5, 100, 0.5, 1000);
+    fake_fill(run, HEC_GPU_CONTEXTS, 0, 0.5, 100, 0.5, 1);
+}
+
+static void gaps_stay_and_extremes_are_kept(void **unused) {
+    struct fake_run run;
+    struct hec_summary s;
+    (void)unused;
+    make_power(&run);
+    build(&run, 1, &s);
+    const struct hec_view_series *power = series_of(&s, HEC_GPU_POWER);
+    assert_in_range(power->count, 1000, HEC_VIEW_CELLS_MOST);
+    size_t count = power->count;
+    for (int level = 0; level < 3; level++) { /* the finest, and two that are coarser */
+        double from_s = 0, step_s = (double)power->step_ns / 1e9 * (level == 0 ? 1 : level == 1 ? 4 : 16), most = 0;
+        int empty = 0;
+        for (size_t i = 0; i < count; i++, from_s += step_s) {
+            const struct hec_view_cell *c = &power->cells[i];
+            bool gap = from_s > 40.1 && from_s + step_s < 59.9, whole = from_s + step_s < 39.9 || from_s > 60.1;
+            assert_false(gap && c->weight_ns > 0);
+            assert_false(whole && !(c->weight_ns > 0));
+            empty += !(c->weight_ns > 0);
+            most = c->weight_ns > 0 ? fmax(most, c->maximum) : most;
+            if (c->weight_ns > 0) {
+                assert_true(c->minimum >= 100000 && c->sum / c->weight_ns <= c->maximum);
+                assert_true(c->minimum <= c->sum / c->weight_ns * (1 + 1e-12));
+            }
+        }
+        assert_true(empty > 0);
+        assert_true(most > 699999); /* one sample of 20 ms is there at each level */
+        count = hec_view_merge(power->cells, count, 4);
+    }
+    hec_summary_free(&s);
+    fake_free(&run);
+}
+
+static void the_same_run_gives_the_same_bits(void **unused) {
+    struct fake_run run;
+    struct hec_summary s[3];
+    (void)unused;
+    make_power(&run);
+    build(&run, 1, &s[0]);
+    build(&run, 1, &s[1]);
+    build(&run, 0, &s[2]);
+    assert_null(s[2].view); /* nothing is made where nobody looks */
+    assert_int_equal(s[0].view->series_count, s[1].view->series_count);
+    for (size_t i = 0; i < s[0].view->series_count; i++) {
+        const struct hec_view_series *a = &s[0].view->series[i], *b = &s[1].view->series[i];
+        assert_int_equal(a->count, b->count);
+        assert_memory_equal(a->cells, b->cells, a->count * sizeof *a->cells);
+    }
+    assert_memory_equal(&s[0].devices[0].energy.joules, &s[2].devices[0].energy.joules, sizeof(double));
+    for (int i = 0; i < 3; i++)
+        hec_summary_free(&s[i]);
+    fake_free(&run);
+}
+
+/* Runs that share a page have less of it each; no cells are made for a length that cannot be. */
+static void a_page_has_an_end(void **unused) {
+    struct fake_run run;
+    struct hec_summary s;
+    (void)unused;
+    make_power(&run);
+    build(&run, 1000, &s);
+    size_t cells = 0;
+    for (size_t i = 0; i < s.view->series_count; i++)
+        cells += s.view->series[i].count;
+    assert_in_range(cells, 1, s.view->series_count * HEC_VIEW_CELLS_LEAST);
+    hec_summary_free(&s);
+    run.input.end_ns = INT64_MAX / 4;
+    build(&run, 1, &s);
+    for (size_t i = 0; i < s.view->series_count; i++)
+        assert_in_range(s.view->series[i].count, 1, HEC_VIEW_CELLS_MOST);
+    hec_summary_free(&s);
+    run.input.end_ns = 1;
+    build(&run, 1, &s);
+    hec_summary_free(&s);
+    fake_free(&run);
+}
+
+/* ---- the stretch ---- */
+
+static void a_stretch_has_an_end(void **unused) {
+    struct fake_run run;
+    struct fake_timeline t;
+    struct hec_summary s;
+    (void)unused;
+    fake_init(&run, 1);
+    run.devices[run.device_count++] = fake_device(0);
+    fake_tl_init(&t);
+    uint32_t stream = fake_tl_track(&t, HEC_TRACK_STREAM, 1, 0, 7), kernel = fake_tl_kernel(&t, "gemm", 128);
+    for (int64_t i = 0; i < 100000; i++) /* 10000 of them in a stretch of 20 ms */
+        fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream, i * 2000, i * 2000 + 1000)->name = kernel;
+    run.input.timeline = t.input;
+    run.input.end_ns = 200000000;
+    build(&run, 1, &s);
+    const struct hec_view_detail *d = &s.view->detail;
+    assert_int_equal(d->activity_count, HEC_VIEW_SPANS);
+    assert_true(d->cut && d->to_ns > d->from_ns);
+    for (size_t i = 0; i < d->activity_count; i++)
+        assert_true(d->activities[i].end_ns > d->from_ns && d->activities[i].start_ns < d->to_ns);
+    assert_in_range(d->piece_count, 1, HEC_VIEW_SPANS);
+    hec_summary_free(&s);
+    fake_tl_free(&t);
+    fake_free(&run);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_add_up_to_the_ledger),
+        cmocka_unit_test(what_does_not_count_is_gone),
+        cmocka_unit_test(steps_keep_their_extremes),
+        cmocka_unit_test(gaps_stay_and_extremes_are_kept),
+        cmocka_unit_test(the_same_run_gives_the_same_bits),
+        cmocka_unit_test(a_page_has_an_end),
+        cmocka_unit_test(a_stretch_has_an_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
