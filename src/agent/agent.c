@@ -2,6 +2,7 @@
 
 #include "agent/causes.h"
 #include "agent/http.h"
+#include "agent/live.h"
 #include "agent/page.h"
 #include "agent/push.h"
 #include "agent/sandbox.h"
@@ -9,6 +10,7 @@
 #include "agent/watch.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "report/html.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +48,7 @@ struct agent {
     int signals;
     pthread_mutex_t making; /* a page: of the state file, and what follows */
     struct hec_buf text;
+    struct hec_live live;
     bool state_failing;
     int64_t synced_ns; /* of the main thread */
 };
@@ -125,8 +128,11 @@ static void make(void *context, enum hec_http_page page) {
     struct hec_page_agent self;
     int64_t now_ns = begin_page(agent, &self);
     int err;
+    hec_buf_clear(&agent->text);
     if (page == HEC_HTTP_HTML)
-        err = hec_page_html(agent->node, &agent->page, &self, now_ns, &agent->text);
+        err = hec_html_live(agent->hostname, &agent->text);
+    else if (page == HEC_HTTP_LIVE)
+        err = hec_live_make(&agent->live, agent->node, &agent->page, &self, now_ns, &agent->text);
     else
         err = hec_page_make(agent->node, &agent->page, &self,
                             page == HEC_HTTP_PROMETHEUS ? HEC_EXPOSITION_PROMETHEUS : HEC_EXPOSITION_OPENMETRICS,
@@ -161,6 +167,9 @@ static int start_push(struct agent *agent, struct hec_why *why) {
 
 static void tick(struct agent *agent, int64_t now_ns) {
     hec_node_tick(agent->node, now_ns);
+    pthread_mutex_lock(&agent->making);
+    hec_history_add(&agent->live.history, agent->node, now_ns);
+    pthread_mutex_unlock(&agent->making);
     if (hec_watch_poll(&agent->watch, now_ns))
         hec_http_ready(agent->http, true); /* what there is, is served */
     if (now_ns - agent->synced_ns >= SYNC_NS) {
@@ -315,6 +324,7 @@ static void end(struct agent *agent) {
         hec_node_free(agent->node);
     hec_web_config_free(&agent->web);
     hec_buf_free(&agent->text);
+    hec_history_free(&agent->live.history);
     if (agent->signals >= 0)
         close(agent->signals);
 }

@@ -16,6 +16,7 @@ struct row {
     double device_s;  /* devices by time */
     double seconds[HEC_STATE_COUNT], joules[HEC_STATE_COUNT];
     bool priced; /* joules were divided among the states at least once */
+    uint64_t devices;
     int cause;
     double recoverable;
     int unit_count;
@@ -86,6 +87,9 @@ static void add_unit(struct row *row, const char *name, double count) {
 }
 
 static void add_result(struct row *row, const struct hec_window_result *result) {
+    for (int i = 0; i < result->device_count; i++)
+        if (result->device[i].index >= 0 && result->device[i].index < 64)
+            row->devices |= UINT64_C(1) << result->device[i].index;
     for (int i = 0; i < result->device_count; i++)
         for (int state = 0; state < HEC_STATE_COUNT; state++) {
             double joules = result->device[i].joules[state];
@@ -232,5 +236,23 @@ void hec_causes_put(struct hec_causes *causes, struct hec_exposition *page) {
     for (size_t i = 0; i < causes->row_count; i++)
         for (int unit = 0; unit < causes->row[i]->unit_count; unit++)
             put(page, causes->row[i], "unit", causes->row[i]->unit[unit].name, causes->row[i]->unit[unit].count);
+    pthread_mutex_unlock(&causes->lock);
+}
+
+void hec_causes_visit(struct hec_causes *causes, void (*visit)(void *context, const struct hec_causes_job *job),
+                      void *context) {
+    pthread_mutex_lock(&causes->lock);
+    for (size_t i = 0; i < causes->row_count; i++) {
+        const struct row *row = causes->row[i];
+        visit(context, &(struct hec_causes_job){.tenant = &row->tenant,
+                                                .running = row->jobs > 0,
+                                                .devices = row->devices,
+                                                .device_s = row->device_s,
+                                                .seconds = row->seconds,
+                                                .joules = row->joules,
+                                                .priced = row->priced,
+                                                .cause = row->cause,
+                                                .recoverable = row->recoverable});
+    }
     pthread_mutex_unlock(&causes->lock);
 }

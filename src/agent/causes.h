@@ -23,5 +23,18 @@ int64_t hec_causes_poll(struct hec_causes *causes, int64_t now_ns);
 /* From any thread. */
 void hec_causes_counts(struct hec_causes *causes, struct hec_jobs_counts *counts);
 void hec_causes_put(struct hec_causes *causes, struct hec_exposition *page);
+/* The same for who shows it otherwise. */
+struct hec_causes_job {
+    const struct hec_tenant *tenant;
+    bool running;
+    uint64_t devices; /* bits of hec_device.index */
+    double device_s;
+    const double *seconds, *joules; /* by state, of its windows */
+    bool priced;                    /* joules are known */
+    int cause;                      /* -1: not known */
+    double recoverable;
+};
+void hec_causes_visit(struct hec_causes *causes, void (*visit)(void *context, const struct hec_causes_job *job),
+                      void *context);
 
 #endif

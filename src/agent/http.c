@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "report/exposition.h"
+#include "report/html.h"
 
 #define CONNECTIONS_MAX 64             /* one more, and who has been silent longest goes */
 #define CONNECTIONS_LIMIT 96           /* the library's own: what is being ended still counts */
@@ -49,6 +50,7 @@ static const char *const types[HEC_HTTP_PAGES] = {
     [HEC_HTTP_PROMETHEUS] = HEC_EXPOSITION_TYPE_PROMETHEUS,
     [HEC_HTTP_OPENMETRICS] = HEC_EXPOSITION_TYPE_OPENMETRICS,
     [HEC_HTTP_HTML] = "text/html; charset=utf-8",
+    [HEC_HTTP_LIVE] = "application/json",
 };
 
 /* ---- connections ---- */
@@ -203,8 +205,10 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *is, cons
     }
     if (strcmp(url, "/") == 0)
         return show(http, is, HEC_HTTP_HTML);
+    if (strcmp(url, "/live.json") == 0)
+        return show(http, is, HEC_HTTP_LIVE);
     count(http, &http->counts.refused);
-    return say(is, MHD_HTTP_NOT_FOUND, "not here: /metrics /healthz /readyz /\n", NULL, NULL);
+    return say(is, MHD_HTTP_NOT_FOUND, "not here: /metrics /healthz /readyz /live.json /\n", NULL, NULL);
 }
 
 /* ---- beginning and end ---- */
@@ -323,11 +327,13 @@ int hec_http_publish(struct hec_http *http, enum hec_http_page page, const char 
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, types[page]);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (page == HEC_HTTP_HTML)
-        MHD_add_response_header(response, "Content-Security-Policy",
-                                "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-    else
+    if (page == HEC_HTTP_HTML) {
+        char policy[HEC_HTML_POLICY], header[HEC_HTML_POLICY + 32];
+        snprintf(header, sizeof header, "%s; frame-ancestors 'none'", hec_html_policy(policy, true));
+        MHD_add_response_header(response, "Content-Security-Policy", header);
+    } else if (page != HEC_HTTP_LIVE) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT);
+    }
     pthread_mutex_lock(&http->lock);
     struct MHD_Response *old = http->pages[page];
     http->pages[page] = response;

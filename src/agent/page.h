@@ -32,8 +32,4 @@ void hec_page_drop(struct hec_page_agent *agent, const char *what, uint64_t coun
 int hec_page_make(struct hec_node *node, const struct hec_page_options *options, const struct hec_page_agent *agent,
                   enum hec_exposition_format format, int64_t now_ns, struct hec_buf *out);
 
-/* The same figures for a person: HTML that loads nothing and renews itself. */
-int hec_page_html(struct hec_node *node, const struct hec_page_options *options, const struct hec_page_agent *agent,
-                  int64_t now_ns, struct hec_buf *out);
-
 #endif

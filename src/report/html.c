@@ -1,9 +1,8 @@
-#include "report/html.h"
+#include "report/html_page.h"
 
 #include "base/sha256.h"
 #include "report/format.h"
 #include "report/html_bundle.h"
-#include "report/json_roots.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,8 +79,8 @@ static int put_json(const char *data, size_t size, void *to) {
 
 /* ---- the page ---- */
 
-/* Takes data away from the caller. JSON_ENSURE_ASCII: no character of it is anything but itself in any encoding. */
-static int put_page(json_t *data, const char *title, const char *text, bool live, struct hec_buf *out) {
+/* JSON_ENSURE_ASCII: no character of it is anything but itself in any encoding. */
+int hec_html_page(json_t *data, const char *title, const char *text, bool live, struct hec_buf *out) {
     struct hec_html_part script = hec_html_script(), style = hec_html_style();
     char policy[HEC_HTML_POLICY], clean[512];
     hec_buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -104,82 +103,13 @@ static int put_page(json_t *data, const char *title, const char *text, bool live
     return hec_buf_error(out) ? hec_buf_error(out) : failed ? HEC_ERR_NOMEM : HEC_OK;
 }
 
-static json_t *page_of(const char *kind) {
+json_t *hec_html_data(const char *kind) {
     return json_pack("{s:s, s:s, s:s}", "schema", HEC_HTML_SCHEMA, "kind", kind, "hec_version", HEC_VERSION);
-}
-
-static const struct hec_report_style plain = {.utf8 = true, .columns = 100, .brief = true};
-
-/* In the order of the runs; a run without a view has an empty one. */
-static void add_runs(json_t *page, const struct hec_summary *runs, size_t count) {
-    json_t *reports = json_object_get(page, "reports"), *views = json_object_get(page, "views");
-    for (size_t i = 0; i < count; i++) {
-        json_array_append_new(reports, hec_report_root(&runs[i]));
-        json_array_append_new(views, runs[i].view ? hec_view_root(runs[i].view) : json_object());
-    }
-}
-
-static json_t *page_of_runs(const char *kind) {
-    json_t *page = page_of(kind);
-    json_object_set_new(page, "reports", json_array());
-    json_object_set_new(page, "views", json_array());
-    return page;
-}
-
-int hec_html_report(const struct hec_summary *summaries, size_t count, struct hec_buf *out) {
-    char title[512] = "hec report";
-    struct hec_buf text;
-    json_t *page = page_of_runs("report");
-    int err = HEC_OK;
-    hec_buf_init(&text, 16u << 20);
-    if (count == 1)
-        snprintf(title, sizeof title, "%.400s - hec report", summaries[0].command);
-    for (size_t i = 0; i < count && !err; i++)
-        err = hec_report_terminal(&summaries[i], &plain, &text);
-    add_runs(page, summaries, count);
-    err = err ? (json_decref(page), err) : put_page(page, title, hec_buf_text(&text), false, out);
-    hec_buf_free(&text);
-    return err;
-}
-
-int hec_html_compare(const struct hec_versus *versus, struct hec_buf *out) {
-    struct hec_buf text;
-    json_t *page = page_of_runs("compare");
-    hec_buf_init(&text, 16u << 20);
-    for (int i = 0; i < 2; i++)
-        add_runs(page, versus->side[i].runs, (size_t)versus->side[i].count);
-    json_object_set_new(page, "compare", hec_versus_root(versus));
-    int err = hec_versus_terminal(versus, &plain, &text);
-    err = err ? (json_decref(page), err) : put_page(page, "hec compare", hec_buf_text(&text), false, out);
-    hec_buf_free(&text);
-    return err;
-}
-
-int hec_html_receipt(const struct hec_receipt *receipt, struct hec_buf *out) {
-    struct hec_buf text;
-    json_t *page = page_of("receipt");
-    hec_buf_init(&text, 16u << 20);
-    json_object_set_new(page, "receipt", hec_receipt_root(receipt));
-    int err = hec_receipt_terminal(receipt, &plain, &text);
-    err = err ? (json_decref(page), err) : put_page(page, "hec receipt", hec_buf_text(&text), false, out);
-    hec_buf_free(&text);
-    return err;
-}
-
-int hec_html_sweep(const struct hec_sweep_report *report, struct hec_buf *out) {
-    struct hec_buf text;
-    json_t *page = page_of("sweep");
-    hec_buf_init(&text, 16u << 20);
-    json_object_set_new(page, "sweep", hec_sweep_root(report));
-    int err = hec_sweep_terminal(report, &plain, &text);
-    err = err ? (json_decref(page), err) : put_page(page, "hec sweep", hec_buf_text(&text), false, out);
-    hec_buf_free(&text);
-    return err;
 }
 
 int hec_html_live(const char *hostname, struct hec_buf *out) {
     char title[512];
     snprintf(title, sizeof title, "%.400s - hec agent", hostname);
-    return put_page(page_of("live"), title,
+    return hec_html_page(hec_html_data("live"), title,
                     "This page needs JavaScript. The same figures are in /metrics and /live.json.", true, out);
 }

@@ -1,0 +1,296 @@
+#include "agent/live.h"
+
+#include "base/hash.h"
+#include "report/json_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WATTS_NS (10 * HEC_NS_PER_S) /* watts of a tenant are means of so long at least, twice as long at most */
+#define CAUSES_POINTS 100            /* at most */
+
+static json_t *rounded(double value) {
+    return isfinite(value) ? json_real(round(value * 100) / 100) : json_null();
+}
+
+/* ---- devices ---- */
+
+static json_t *history_of(const struct hec_history *history, int index) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < hec_history_count(history); i++) {
+        const struct hec_history_point *point = hec_history_at(history, index, i);
+        json_array_append_new(list, rounded(point ? point->power_w : NAN));
+    }
+    return list;
+}
+
+static json_t *device_of(const struct hec_live *live, const struct hec_node *node, const struct hec_node_device *d,
+                         int64_t now_ns) {
+    static const struct {
+        const char *key;
+        enum hec_metric metric;
+        double scale;
+    } values[] = {
+        {"power_w", HEC_GPU_POWER, 1e-3},
+        {"limit_w", HEC_GPU_POWER_LIMIT, 1e-3},
+        {"gpu", HEC_GPU_UTIL, 1e-3},
+        {"sm", HEC_GPM_SM_ACTIVE, 1e-3},
+        {"tensor", HEC_GPM_TENSOR_ACTIVE, 1e-3},
+        {"dram", HEC_GPM_DRAM_ACTIVE, 1e-3},
+        {"pcie_rx_bytes_per_s", HEC_GPM_PCIE_RX, 1024},
+        {"pcie_tx_bytes_per_s", HEC_GPM_PCIE_TX, 1024},
+        {"memory_used_bytes", HEC_GPU_MEM_USED, 1024},
+        {"temperature_c", HEC_GPU_TEMPERATURE, 1},
+    };
+    json_t *device = json_object();
+    int verdict = d->up ? hec_verdict_of(&d->verdict, &d->info, now_ns) : HEC_VERDICT_UNKNOWN;
+    json_object_set_new(device, "index", json_integer(d->info.index % HEC_VENDOR_DEVICES_MAX));
+    json_object_set_new(device, "name", of_TEXT(d->info.name));
+    json_object_set_new(device, "uuid", of_TEXT(d->info.uuid));
+    json_object_set_new(device, "simulated", json_boolean(d->info.simulated));
+    json_object_set_new(device, "up", json_boolean(d->up));
+    json_object_set_new(device, "verdict", verdict == HEC_VERDICT_UNKNOWN
+                                               ? json_null()
+                                               : json_string(hec_agent_verdict_name((enum hec_agent_verdict)verdict)));
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        json_object_set_new(device, values[i].key,
+                            of_NUMBER(hec_node_value_of(node, d, values[i].metric, now_ns) * values[i].scale));
+    json_object_set_new(device, "memory_total_bytes",
+                        d->info.memory_kib > 0 ? json_integer(1024 * d->info.memory_kib) : json_null());
+    json_object_set_new(device, "joules",
+                        d->counter_ns == INT64_MIN ? json_null()
+                                                   : json_real((double)d->total[HEC_NODE_ENERGY_MJ] / 1e3));
+    json_object_set_new(device, "power_history_w", history_of(&live->history, d->info.index));
+    return device;
+}
+
+/* ---- what it went into ---- */
+
+/* Of all devices that answer, over the points from `from` on; NAN: not known of one of them in any of these. */
+static double watts_of(const struct hec_live *live, const struct hec_node *node, size_t from, size_t points, int state) {
+    double sum = 0;
+    bool any = false;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++) {
+        const struct hec_node_device *d = node->devices[i];
+        double mean = 0;
+        for (size_t k = 0; k < points && d && d->seen && d->up; k++) {
+            const struct hec_history_point *point = hec_history_at(&live->history, i, from + k);
+            mean += (point ? (double)point->state_w[state] : NAN) / (double)points;
+            any = true;
+        }
+        sum += mean;
+    }
+    return any ? sum : NAN;
+}
+
+/* The newest points are left out until the counter has said what they drew. */
+static json_t *causes_of(const struct hec_live *live, const struct hec_node *node) {
+    size_t count = hec_history_count(&live->history), points = (count + CAUSES_POINTS - 1) / CAUSES_POINTS;
+    double interval_s = (double)live->history.interval_ns / HEC_NS_PER_S;
+    json_t *names = json_array(), *watts = json_array();
+    size_t known = 0;
+    if (!count)
+        points = 1;
+    for (int state = 0; state < HEC_AGENT_STATES; state++)
+        json_array_append_new(names, json_string(hec_agent_state_name((enum hec_agent_state)state)));
+    for (size_t from = 0; from + points <= count; from += points) {
+        json_t *cell = json_array();
+        for (int state = 0; state < HEC_AGENT_STATES; state++) {
+            double value = watts_of(live, node, from, points, state);
+            known = isfinite(value) ? json_array_size(watts) + 1 : known;
+            json_array_append_new(cell, rounded(value));
+        }
+        json_array_append_new(watts, cell);
+    }
+    while (json_array_size(watts) > known)
+        json_array_remove(watts, json_array_size(watts) - 1);
+    return json_pack("{s:f, s:f, s:o, s:o}", "from_s", -(double)count * interval_s, "step_s",
+                     (double)points * interval_s, "names", names, "watts", watts);
+}
+
+/* ---- tenants ---- */
+
+struct tenant {
+    const struct hec_tenant *of;
+    uint64_t id, devices;
+    int64_t uj[HEC_SHARES_PART_COUNT];
+};
+
+static uint64_t id_of(const struct hec_tenant *t) {
+    char text[sizeof *t + 8];
+    int length = snprintf(text, sizeof text, "%s\n%s\n%s\n%s\n%s\n%s", t->pod_namespace, t->pod, t->container, t->job,
+                          t->user, t->command);
+    return hec_hash(text, (size_t)length);
+}
+
+static int64_t sum_uj(const struct tenant *t) {
+    return t->uj[HEC_SHARES_ACTIVE] + t->uj[HEC_SHARES_IDLE] + t->uj[HEC_SHARES_UNATTRIBUTED];
+}
+
+/* Of all devices, without who has no name: nobody, others, the ended. */
+static size_t gather_tenants(const struct hec_node *node, struct tenant list[HEC_LIVE_TENANTS]) {
+    size_t count = 0;
+    for (int i = 0; i < HEC_DEVICE_MAX; i++) {
+        const struct hec_shares *shares = node->devices[i] ? node->devices[i]->shares : NULL;
+        for (size_t row = 3; shares && row < hec_shares_count(shares); row++) {
+            const struct hec_shares_row *share = hec_shares_row(shares, row);
+            uint64_t id = id_of(&share->tenant);
+            size_t at = 0;
+            while (at < count && list[at].id != id)
+                at++;
+            if (at == HEC_LIVE_TENANTS)
+                continue;
+            if (at == count)
+                list[count++] = (struct tenant){.of = &share->tenant, .id = id};
+            for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+                list[at].uj[part] += share->uj[part];
+            list[at].devices |= UINT64_C(1) << (i % 64);
+        }
+    }
+    return count;
+}
+
+static double watts_since(const struct hec_live_before *before, const struct tenant *t, int64_t now_ns) {
+    for (size_t i = 0; i < before->count && before->t_ns; i++)
+        if (before->row[i].tenant == t->id)
+            return (double)(sum_uj(t) - before->row[i].uj) / 1e6 / ((double)(now_ns - before->t_ns) / HEC_NS_PER_S);
+    return NAN;
+}
+
+static void remember(struct hec_live *live, const struct tenant *list, size_t count, int64_t now_ns) {
+    if (live->before[1].t_ns && now_ns - live->before[1].t_ns < WATTS_NS)
+        return;
+    live->before[0] = live->before[1];
+    live->before[1].t_ns = now_ns;
+    live->before[1].count = count;
+    for (size_t i = 0; i < count; i++) {
+        live->before[1].row[i].tenant = list[i].id;
+        live->before[1].row[i].uj = sum_uj(&list[i]);
+    }
+    if (now_ns - live->before[0].t_ns > 4 * WATTS_NS) /* nobody looked meanwhile */
+        live->before[0] = live->before[1];
+}
+
+static json_t *bits(uint64_t devices) {
+    json_t *list = json_array();
+    for (int i = 0; i < 64; i++)
+        if (devices >> i & 1)
+            json_array_append_new(list, json_integer(i));
+    return list;
+}
+
+char *hec_live_name(char out[HEC_LIVE_NAME], const struct hec_tenant *t, const char **kind) {
+    *kind = t->pod[0] ? "pod" : t->job[0] ? "job" : "user";
+    if (t->pod[0])
+        snprintf(out, HEC_LIVE_NAME, "%s/%s%s%s", t->pod_namespace, t->pod, t->container[0] ? "/" : "", t->container);
+    else if (t->job[0])
+        snprintf(out, HEC_LIVE_NAME, "job %s%s%s", t->job, t->command[0] ? ": " : "", t->command);
+    else
+        snprintf(out, HEC_LIVE_NAME, "%s%s%s", t->user, t->user[0] && t->command[0] ? ": " : "", t->command);
+    return out;
+}
+
+static json_t *tenants_of(struct hec_live *live, const struct hec_node *node, int64_t now_ns) {
+    struct tenant *list = calloc(HEC_LIVE_TENANTS, sizeof *list);
+    json_t *rows = json_array();
+    size_t count = list ? gather_tenants(node, list) : 0;
+    remember(live, list, count, now_ns);
+    for (size_t i = 0; i < count; i++) {
+        const char *kind;
+        char name[HEC_LIVE_NAME];
+        hec_live_name(name, list[i].of, &kind);
+        json_array_append_new(
+            rows, json_pack("{s:o, s:s, s:o, s:f, s:o, s:f}", "name", of_STRING(name), "kind", kind, "devices",
+                            bits(list[i].devices), "joules", (double)sum_uj(&list[i]) / 1e6, "watts",
+                            now_ns > live->before[0].t_ns ? rounded(watts_since(&live->before[0], &list[i], now_ns))
+                                                          : json_null(),
+                            "wasted_joules", (double)list[i].uj[HEC_SHARES_IDLE] / 1e6));
+    }
+    free(list);
+    return rows;
+}
+
+/* ---- jobs ---- */
+
+static void add_job(void *context, const struct hec_causes_job *job) {
+    const char *kind;
+    char name[HEC_LIVE_NAME];
+    double joules = 0, wasted = 0;
+    json_t *states = json_object(), *row = json_object();
+    for (int state = 0; state < HEC_STATE_COUNT; state++) {
+        if (!(job->seconds[state] > 0) || !job->priced)
+            continue;
+        joules += job->joules[state];
+        wasted += hec_state_idle((enum hec_state)state) ? job->joules[state] : 0;
+        json_object_set_new(states, hec_state_name((enum hec_state)state), json_real(job->joules[state]));
+    }
+    json_object_set_new(row, "name", of_STRING(hec_live_name(name, job->tenant, &kind)));
+    json_object_set_new(row, "kind", json_string(kind));
+    json_object_set_new(row, "command", of_TEXT(job->tenant->command));
+    json_object_set_new(row, "runs", json_boolean(job->running));
+    json_object_set_new(row, "devices", bits(job->devices));
+    json_object_set_new(row, "cause", job->cause >= 0 ? json_string(hec_cause_name((enum hec_cause)job->cause)) : json_null());
+    json_object_set_new(row, "recoverable", of_NUMBER(job->recoverable));
+    json_object_set_new(row, "seconds", json_real(job->device_s));
+    json_object_set_new(row, "joules", job->priced ? json_real(joules) : json_null());
+    json_object_set_new(row, "wasted_joules", job->priced ? json_real(wasted) : json_null());
+    json_object_set_new(row, "wasted_share", joules > 0 ? json_real(wasted / joules) : json_null());
+    json_object_set_new(row, "state_joules", states);
+    json_array_append_new(context, row);
+}
+
+static int by_waste(const void *one, const void *other) {
+    double a = json_number_value(json_object_get(*(json_t *const *)one, "wasted_joules"));
+    double b = json_number_value(json_object_get(*(json_t *const *)other, "wasted_joules"));
+    return (a < b) - (a > b);
+}
+
+static json_t *jobs_of(struct hec_causes *causes) {
+    json_t *found = json_array(), *sorted = json_array(), *list[HEC_CAUSES_ROWS_MAX];
+    size_t count = 0;
+    hec_causes_visit(causes, add_job, found);
+    for (; count < json_array_size(found) && count < HEC_CAUSES_ROWS_MAX; count++)
+        list[count] = json_array_get(found, count);
+    qsort(list, count, sizeof *list, by_waste);
+    for (size_t i = 0; i < count; i++)
+        json_array_append(sorted, list[i]);
+    json_decref(found);
+    return sorted;
+}
+
+/* ---- the whole ---- */
+
+static int add_bytes(const char *data, size_t size, void *out) {
+    return hec_buf_add(out, data, size) < 0 ? -1 : 0;
+}
+
+int hec_live_make(struct hec_live *live, struct hec_node *node, const struct hec_page_options *options,
+                  const struct hec_page_agent *agent, int64_t now_ns, struct hec_buf *out) {
+    char instant[40];
+    time_t wall = (time_t)(hec_clock_wall_ns() / HEC_NS_PER_S);
+    struct tm utc;
+    strftime(instant, sizeof instant, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&wall, &utc));
+    json_t *root = json_object(), *devices = json_array();
+    json_object_set_new(root, "hostname", of_TEXT(options->hostname));
+    json_object_set_new(root, "hec_version", json_string(HEC_VERSION));
+    json_object_set_new(root, "time", json_string(instant));
+    json_object_set_new(root, "interval_s", json_real((double)node->interval_ns / HEC_NS_PER_S));
+    pthread_mutex_lock(&node->lock);
+    for (int i = 0; i < HEC_DEVICE_MAX; i++)
+        if (node->devices[i] && node->devices[i]->seen)
+            json_array_append_new(devices, device_of(live, node, node->devices[i], now_ns));
+    json_object_set_new(root, "devices", devices);
+    json_object_set_new(root, "trouble", !node->driver ? of_TEXT(node->trouble) : json_null());
+    json_object_set_new(root, "tenants", tenants_of(live, node, now_ns));
+    json_object_set_new(root, "causes", causes_of(live, node));
+    pthread_mutex_unlock(&node->lock);
+    json_object_set_new(root, "jobs", options->causes ? jobs_of(options->causes) : json_array());
+    json_object_set_new(root, "self",
+                        json_pack("{s:f, s:o}", "cpu_seconds", agent->cpu_seconds, "resident_bytes",
+                                  agent->resident_bytes >= 0 ? json_real(agent->resident_bytes) : json_null()));
+    hec_buf_clear(out);
+    int failed = json_dump_callback(root, add_bytes, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
+    json_decref(root);
+    return hec_buf_error(out) ? hec_buf_error(out) : failed ? HEC_ERR_NOMEM : HEC_OK;
+}
