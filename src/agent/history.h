@@ -17,8 +17,9 @@ struct hec_history {
     uint64_t count; /* of points so far: the newest is (count - 1) % HEC_HISTORY_POINTS */
     struct hec_history_device {
         struct hec_history_point point[HEC_HISTORY_POINTS];
-        int64_t settled_mj[HEC_AGENT_STATES], settled_ns; /* what its states add up to, and since when; 0: not seen yet */
-        unsigned pending;                                 /* points since */
+        int64_t settled_mj[HEC_AGENT_STATES],
+            settled_ns;          /* what its states add up to, and since when; 0: not seen yet */
+        unsigned pending;        /* points since */
     } * devices[HEC_DEVICE_MAX]; /* NULL: never seen, or no memory */
 };
 

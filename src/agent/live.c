@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#define WATTS_NS (10 * HEC_NS_PER_S) /* watts of a tenant are means of so long at least, twice as long at most */
+#define WATTS_NS (10 * HEC_NS_PER_S) /* watts of a tenant are means of so long at least, twice as long at most; */
+#define WATTS_LEAST_NS HEC_NS_PER_S  /* of less where nobody looked before */
 #define CAUSES_POINTS 100            /* at most */
 
 static json_t *rounded(double value) {
@@ -50,9 +51,10 @@ static json_t *device_of(const struct hec_live *live, const struct hec_node *nod
     json_object_set_new(device, "uuid", of_TEXT(d->info.uuid));
     json_object_set_new(device, "simulated", json_boolean(d->info.simulated));
     json_object_set_new(device, "up", json_boolean(d->up));
-    json_object_set_new(device, "verdict", verdict == HEC_VERDICT_UNKNOWN
-                                               ? json_null()
-                                               : json_string(hec_agent_verdict_name((enum hec_agent_verdict)verdict)));
+    json_object_set_new(device, "verdict",
+                        verdict == HEC_VERDICT_UNKNOWN
+                            ? json_null()
+                            : json_string(hec_agent_verdict_name((enum hec_agent_verdict)verdict)));
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         json_object_set_new(device, values[i].key,
                             of_NUMBER(hec_node_value_of(node, d, values[i].metric, now_ns) * values[i].scale));
@@ -68,7 +70,8 @@ static json_t *device_of(const struct hec_live *live, const struct hec_node *nod
 /* ---- what it went into ---- */
 
 /* Of all devices that answer, over the points from `from` on; NAN: not known of one of them in any of these. */
-static double watts_of(const struct hec_live *live, const struct hec_node *node, size_t from, size_t points, int state) {
+static double watts_of(const struct hec_live *live, const struct hec_node *node, size_t from, size_t points,
+                       int state) {
     double sum = 0;
     bool any = false;
     for (int i = 0; i < HEC_DEVICE_MAX; i++) {
@@ -200,12 +203,13 @@ static json_t *tenants_of(struct hec_live *live, const struct hec_node *node, in
         const char *kind;
         char name[HEC_LIVE_NAME];
         hec_live_name(name, list[i].of, &kind);
-        json_array_append_new(
-            rows, json_pack("{s:o, s:s, s:o, s:f, s:o, s:f}", "name", of_STRING(name), "kind", kind, "devices",
-                            bits(list[i].devices), "joules", (double)sum_uj(&list[i]) / 1e6, "watts",
-                            now_ns > live->before[0].t_ns ? rounded(watts_since(&live->before[0], &list[i], now_ns))
-                                                          : json_null(),
-                            "wasted_joules", (double)list[i].uj[HEC_SHARES_IDLE] / 1e6));
+        json_array_append_new(rows, json_pack("{s:o, s:s, s:o, s:f, s:o, s:f}", "name", of_STRING(name), "kind", kind,
+                                              "devices", bits(list[i].devices), "joules",
+                                              (double)sum_uj(&list[i]) / 1e6, "watts",
+                                              now_ns - live->before[0].t_ns >= WATTS_LEAST_NS
+                                                  ? rounded(watts_since(&live->before[0], &list[i], now_ns))
+                                                  : json_null(),
+                                              "wasted_joules", (double)list[i].uj[HEC_SHARES_IDLE] / 1e6));
     }
     free(list);
     return rows;
@@ -230,7 +234,8 @@ static void add_job(void *context, const struct hec_causes_job *job) {
     json_object_set_new(row, "command", of_TEXT(job->tenant->command));
     json_object_set_new(row, "runs", json_boolean(job->running));
     json_object_set_new(row, "devices", bits(job->devices));
-    json_object_set_new(row, "cause", job->cause >= 0 ? json_string(hec_cause_name((enum hec_cause)job->cause)) : json_null());
+    json_object_set_new(row, "cause",
+                        job->cause >= 0 ? json_string(hec_cause_name((enum hec_cause)job->cause)) : json_null());
     json_object_set_new(row, "recoverable", of_NUMBER(job->recoverable));
     json_object_set_new(row, "seconds", json_real(job->device_s));
     json_object_set_new(row, "joules", job->priced ? json_real(joules) : json_null());

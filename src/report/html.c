@@ -111,5 +111,5 @@ int hec_html_live(const char *hostname, struct hec_buf *out) {
     char title[512];
     snprintf(title, sizeof title, "%.400s - hec agent", hostname);
     return hec_html_page(hec_html_data("live"), title,
-                    "This page needs JavaScript. The same figures are in /metrics and /live.json.", true, out);
+                         "This page needs JavaScript. The same figures are in /metrics and /live.json.", true, out);
 }

@@ -1,6 +1,7 @@
 """A running agent, and what it shows."""
 import contextlib
 import http.client
+import json
 import os
 import random
 import re
@@ -112,6 +113,12 @@ class Agent:
         status, _, text = self.ask()
         assert status == 200
         return Page(text)
+
+    def live(self):
+        """What the page for a browser is made of."""
+        status, _, text = self.ask("/live.json")
+        assert status == 200
+        return json.loads(text)
 
     def until(self, what, seconds=20):
         """The first page of which `what` is true."""

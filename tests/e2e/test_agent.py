@@ -1,7 +1,9 @@
 """The node agent on the simulated GPU: what it serves, what its counters do when it or a device goes and comes back."""
 import base64
 import contextlib
+import hashlib
 import http.client
+import json
 import os
 import pathlib
 import resource
@@ -70,7 +72,18 @@ def test_serves(started):
     agent.until_ready()
     assert agent.ask("/healthz")[0] == 200
     status, headers, text = agent.ask("/")
-    assert status == 200 and "NVIDIA H200 (simulated)" in text and "default-src 'none'" in headers["Content-Security-Policy"]
+    assert status == 200 and headers["Content-Type"].startswith("text/html") and '"kind":"live"' in text
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "connect-src 'self'" in policy and "frame-ancestors 'none'" in policy
+    for kind, inlined in (("script", text.rsplit("<script>", 1)[1].split("</script>")[0]),
+                          ("style", text.split("<style>")[1].split("</style>")[0])):
+        digest = base64.b64encode(hashlib.sha256(inlined.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy and "unsafe" not in policy
+    status, headers, text = agent.ask("/live.json")
+    live = json.loads(text)
+    assert status == 200 and headers["Content-Type"] == "application/json" and headers["Cache-Control"] == "no-store"
+    assert [(device["index"], device["name"], device["up"]) for device in live["devices"]] == [(i, "NVIDIA H200", True) for i in (0, 1)]
+    assert live["interval_s"] == 0.2 and live["jobs"] == [] and live["tenants"] == [] and live["trouble"] is None
     assert agent.ask("/metrics", "HEAD")[::2] == (200, "")
     assert agent.ask("/nothing")[0] == 404 and agent.ask("/../etc/passwd")[0] == 404
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
@@ -123,6 +136,13 @@ def test_a_load(started, machine):
     assert page.sum(JOULES, gpu="1", state="busy") == 0 and page.sum(JOULES, gpu="1", state="idle_free") > 20
     assert page.one("DCGM_FI_PROF_SM_ACTIVE", gpu="0") > 0.3 if page.all("DCGM_FI_PROF_SM_ACTIVE") else True
     assert page.sum("hec_energy_joules_total", gpu="0", part="active", command="hec") > 100
+    live = agent.live()
+    (tenant,), (busy, idle) = live["tenants"], live["devices"]
+    assert tenant["name"].endswith("hec") and tenant["devices"] == [0] and tenant["joules"] > 100
+    assert max(watts or 0 for watts in busy["power_history_w"]) > 200 and busy["limit_w"] == 700 and busy["joules"] > 300
+    assert idle["power_w"] == 82 and set(idle["power_history_w"]) <= {82, None} and 0 < idle["memory_total_bytes"]
+    watts = [dict(zip(live["causes"]["names"], cell)) for cell in live["causes"]["watts"]]
+    assert max(cell["busy"] or 0 for cell in watts) > 150 and watts[-1]["idle_free"] == pytest.approx(82, rel=0.2)
     assert player.wait(30) == 0
     agent.until(lambda page: page.one("DCGM_FI_DEV_GPU_UTIL", gpu="0") == 0)
 
@@ -221,7 +241,7 @@ def test_tls_and_passwords(started, hec):
     def status(path, name=None):
         token = base64.b64encode((name or "").encode()).decode()
         return agent.ask(path, headers={"Authorization": f"Basic {token}"} if name else {}, context=context)[0]
-    assert status("/metrics") == status("/") == 401
+    assert status("/metrics") == status("/") == status("/live.json") == 401
     assert status("/metrics", "prometheus:correct horse") == 200
     assert status("/metrics", "prometheus:wrong") == status("/", "eve:correct horse") == 401
     assert status("/metrics", "prometheus:correct horse") == 200, "others who try do not keep it out"
@@ -288,6 +308,11 @@ def test_jobs_that_report_show_their_causes(hec, machine, started):
     assert page.one("hec_job_seconds_total", command=command) >= observed
     assert 0.1 < page.one("hec_job_finding_recoverable_ratio", cause="data") < 0.6
     assert page.one("hec_job_units_total", unit="unit") > 0
+    (shown,) = agent.live()["jobs"]
+    assert shown["command"] == command and shown["runs"] and shown["cause"] == "data" and shown["devices"] == [0]
+    assert shown["joules"] == pytest.approx(sum(shown["state_joules"].values()), rel=1e-6) and shown["joules"] > 0
+    assert shown["wasted_joules"] == pytest.approx(shown["wasted_share"] * shown["joules"], rel=1e-6)
+    assert shown["state_joules"]["data"] <= shown["wasted_joules"] <= shown["joules"] - shown["state_joules"]["compute"]
     later = agent.until(lambda later: later.sum("hec_job_seconds_total") > page.sum("hec_job_seconds_total"))
     assert_grew(page, later)
     listed = hec("record", f"--agent={path}")

@@ -1,4 +1,5 @@
 /* The node's sums, fed by hand: every joule and every second in one state, whatever counters, devices and clocks do. */
+#include "agent/live.h"
 #include "agent/node.h"
 #include "agent/state_file.h"
 #include "base/clock.h"
@@ -8,6 +9,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -448,13 +451,67 @@ static void test_day(void **state) {
     hec_clock_set_source(&fake_clock);
 }
 
+/* The last minutes add up to the counter, what it has not said yet is not known, and their number has an end. */
+static void test_history(void **state) {
+    static struct hec_live live;
+    struct hec_history *history = &live.history;
+    (void)state;
+    memset(&live, 0, sizeof live);
+    see(0, UUID);
+    for (int i = 0; i < 9; i++) { /* the counter is read every third time */
+        now_ns += S;
+        if (i % 3 == 0)
+            reads(0, 0, INT64_C(300000) * (i + 1), 500, 1);
+        node->sink.sample(node, HEC_GPU_POWER, 0, now_ns, 100000 + i);
+        hec_history_add(history, node, now_ns);
+    }
+    assert_int_equal(hec_history_count(history), 9);
+    assert_null(hec_history_at(history, 1, 0));
+    double joules = 0;
+    for (size_t i = 0; i < 9; i++) {
+        const struct hec_history_point *p = hec_history_at(history, 0, i);
+        assert_true(fabs((double)p->power_w - 100 - (double)i / 1000) < 1e-4);
+        /* nothing is known before the first difference, and after the last value */
+        assert_int_equal(isfinite(p->state_w[HEC_AGENT_STATE_BUSY]), i >= 1 && i < 7);
+        for (int s = 0; s < HEC_AGENT_STATES && i >= 1 && i < 7; s++)
+            joules += (double)p->state_w[s];
+    }
+    assert_true(fabs(joules - 1800) < 0.1); /* 300 W, six seconds */
+
+    struct hec_buf text;
+    hec_buf_init(&text, HEC_PAGE_LENGTH_MAX);
+    const struct hec_page_options options = {.hostname = "<b>\x1b\xff"};
+    assert_int_equal(
+        hec_live_make(&live, node, &options, &(struct hec_page_agent){.resident_bytes = -1}, now_ns, &text), 0);
+    json_t *root = json_loads(hec_buf_text(&text), 0, NULL), *causes = json_object_get(root, "causes");
+    assert_non_null(root);
+    assert_string_equal(json_string_value(json_object_get(root, "hostname")), "<b>??");
+    assert_int_equal(json_array_size(json_object_get(causes, "watts")), 7); /* not what is not known yet */
+    assert_true(json_is_null(json_array_get(json_array_get(json_object_get(causes, "watts"), 0), 0)));
+    json_t *device = json_array_get(json_object_get(root, "devices"), 0);
+    assert_int_equal(json_array_size(json_object_get(device, "power_history_w")), 9);
+    assert_true(json_is_null(json_object_get(device, "temperature_c")));
+    assert_true(json_is_null(json_object_get(json_object_get(root, "self"), "resident_bytes")));
+    json_decref(root);
+    hec_buf_free(&text);
+
+    for (int i = 0; i < 2 * HEC_HISTORY_POINTS; i++)
+        hec_history_add(history, node, now_ns += S);
+    assert_int_equal(hec_history_count(history), HEC_HISTORY_POINTS);
+    assert_true(isnan(hec_history_at(history, 0, 0)->state_w[0]));
+    reads(0, 1, 4000000, 500, 1); /* what a counter says after that is of all points that are left */
+    hec_history_add(history, node, now_ns);
+    assert_true(isfinite(hec_history_at(history, 0, 0)->state_w[0]));
+    hec_history_free(history);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_states),        TEST(test_verdicts), TEST(test_throttle_lost), TEST(test_counter_set),
         TEST(test_lost_and_back), TEST(test_no_lists), TEST(test_exchanged),     TEST(test_bounds),
-        TEST(test_kept),          TEST(test_damaged),  TEST(test_day),
+        TEST(test_kept),          TEST(test_damaged),  TEST(test_day),           TEST(test_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
