@@ -126,7 +126,6 @@ int hec_args_parse(enum hec_verb verb, int argc, char **argv, struct hec_args *a
     struct option longs[HEC_OPT_COUNT + 1];
     getopt_tables(verb, letters, longs);
     memset(args, 0, sizeof *args);
-    args->verb = verb;
     opterr = 0;
     optind = 1;
     int value;

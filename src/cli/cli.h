@@ -57,7 +57,6 @@ int hec_verb_unknown(const char *word);        /* says so, and which is probably
 #define HEC_ARGS_MAX 256
 
 struct hec_args {
-    enum hec_verb verb;
     struct {
         enum hec_option option;
         const char *value; /* NULL for an option without argument */

@@ -95,10 +95,10 @@ static int check_once(const struct hec_args *args) {
 /* All of them, or none: a comparison without one of its runs is another one. */
 static int load(const struct hec_args *args, struct hec_summary *runs) {
     struct hec_price price = hec_price_default();
-    int first = check_once(args);
+    int first = check_once(args), view = hec_args_has(args, HEC_OPT_HTML) ? args->rest_count : 0;
     for (int i = 0; i < args->rest_count && first != HEC_ERR_USAGE; i++) {
         struct hec_why why = {""};
-        int err = hec_load_summary(args->rest[i], args, &price, &runs[i], &why);
+        int err = hec_load_summary(args->rest[i], args, &price, view, &runs[i], &why);
         if (err < 0)
             hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
         first = first == HEC_OK && err < 0 ? err : first;

@@ -133,7 +133,7 @@ static int print_report(struct session *s) {
     struct hec_summary summary = {0};
     struct hec_price price = hec_price_default();
     struct hec_buf text;
-    int err = hec_load_summary(s->path, &s->args, &price, &summary, &why);
+    int err = hec_load_summary(s->path, &s->args, &price, 0, &summary, &why);
     if (err < 0) {
         hec_error("the run cannot be reported: %s", why.text[0] ? why.text : hec_err_text(err));
         return err;

@@ -257,8 +257,6 @@ static int use_input(struct hec_reader *reader, const char *path, const struct h
     int err = collect_units(&source, args, why);
     if (err >= 0) {
         fill_facts(&source, path, &input);
-        bool page = args->verb == HEC_VERB_REPORT || args->verb == HEC_VERB_COMPARE;
-        input.view = page && hec_args_has(args, HEC_OPT_HTML) ? args->rest_count : 0;
         err = use(context, &input, why);
     }
     hec_reader_close(source.reader);
@@ -275,22 +273,25 @@ int hec_load_input(const char *path, const struct hec_args *args,
 
 struct build {
     const struct hec_price *price;
+    int view;
     struct hec_summary *summary;
 };
 
 static int build(void *context, const struct hec_summary_input *input, struct hec_why *why) {
     const struct build *to = context;
-    return hec_summary_build(input, to->price, to->summary, why);
+    struct hec_summary_input own = *input;
+    own.view = to->view;
+    return hec_summary_build(&own, to->price, to->summary, why);
 }
 
-int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
+int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price, int view,
                      struct hec_summary *summary, struct hec_why *why) {
-    struct build to = {price, summary};
+    struct build to = {price, view, summary};
     return hec_load_input(path, args, build, &to, why);
 }
 
 int hec_load_summary_reader(struct hec_reader *reader, const char *path, const struct hec_args *args,
                             const struct hec_price *price, struct hec_summary *summary, struct hec_why *why) {
-    struct build to = {price, summary};
+    struct build to = {price, 0, summary};
     return use_input(reader, path, args, build, &to, why);
 }

@@ -17,11 +17,11 @@ int hec_load_input(const char *path, const struct hec_args *args,
                    int (*use)(void *context, const struct hec_summary_input *input, struct hec_why *why), void *context,
                    struct hec_why *why);
 
-/* Read the file and analyse it. */
-int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price,
+/* Read the file and analyse it. view: how many runs share the page that shows it; 0: there is none. */
+int hec_load_summary(const char *path, const struct hec_args *args, const struct hec_price *price, int view,
                      struct hec_summary *summary, struct hec_why *why);
 
-/* The same of a run that is open; path is where it is, or "". Closes the reader. */
+/* The same of a run that is open, without a page; path is where it is, or "". Closes the reader. */
 int hec_load_summary_reader(struct hec_reader *reader, const char *path, const struct hec_args *args,
                             const struct hec_price *price, struct hec_summary *summary, struct hec_why *why);
 

@@ -11,10 +11,10 @@
 /* A file that cannot be read is named, and the others are still reported; the first failure gives the status. */
 static int load_all(const struct hec_args *args, const struct hec_price *price, struct hec_summary *summaries,
                     size_t *count) {
-    int first = HEC_OK;
+    int first = HEC_OK, view = hec_args_has(args, HEC_OPT_HTML) ? args->rest_count : 0;
     for (int i = 0; i < args->rest_count; i++) {
         struct hec_why why = {""};
-        int err = hec_load_summary(args->rest[i], args, price, &summaries[*count], &why);
+        int err = hec_load_summary(args->rest[i], args, price, view, &summaries[*count], &why);
         if (err >= 0) {
             ++*count;
             continue;

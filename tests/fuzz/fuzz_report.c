@@ -1,8 +1,9 @@
-/* Bytes as a run file (run_bytes.h), through what `hec report` makes of it: text without control characters and JSON that
- * is JSON. In a recorded run a GPU ran kernels of two streams, launched by two threads, beside readings of its power. */
+/* Bytes as a run file (run_bytes.h), through what `hec report` makes of it: text without control characters, JSON that is
+ * JSON, and a page. In a recorded run a GPU ran kernels of two streams, launched by two threads, beside readings of its power. */
 #include "run_bytes.h"
 
 #include "cli/load.h"
+#include "report/html.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -66,6 +67,24 @@ static void check_json(const struct hec_summary *summary) {
     hec_buf_free(&out);
 }
 
+/* The page is markup of ours alone, and its data is JSON of nothing but ASCII. */
+static void check_page(const struct hec_summary *summary) {
+    static const char begin[] = "id=\"hec-page\">", end[] = "</script>";
+    struct hec_buf out;
+    hec_buf_init(&out, HEC_HTML_MOST);
+    if (hec_html_report(summary, 1, &out) != HEC_OK)
+        abort();
+    const char *data = strstr(hec_buf_text(&out), begin), *to = data ? strstr(data, end) : NULL;
+    json_t *json = to ? json_loadb(data + sizeof begin - 1, (size_t)(to - data) - (sizeof begin - 1), 0, NULL) : NULL;
+    if (!json || !json_is_object(json_array_get(json_object_get(json, "views"), 0)))
+        abort();
+    for (const char *c = data + sizeof begin - 1; c < to; c++)
+        if (*c < 0x20 || *c == 0x7f || *c == '<' || *c == '>' || *c == '&')
+            abort();
+    json_decref(json);
+    hec_buf_free(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const struct hec_args args;
     if (size == 0)
@@ -74,13 +93,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct hec_summary summary = {0};
     struct hec_why why = {""};
     const struct hec_price price = hec_price_default();
-    int err = hec_load_summary(run_path, &args, &price, &summary, &why);
+    int err = hec_load_summary(run_path, &args, &price, 1, &summary, &why);
     if (err < 0 && !why.text[0])
         abort(); /* every error has a sentence */
     if (err < 0)
         return 0;
     check_text(&summary, data[size - 1]);
     check_json(&summary);
+    check_page(&summary);
     hec_summary_free(&summary);
     return 0;
 }
