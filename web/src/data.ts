@@ -1,0 +1,153 @@
+// hec.page/1: what a page is made of. What HEC prints as JSON elsewhere is in it unchanged (generated/schema.d.ts).
+// Absent or null: not measured.
+import type { Compare, Receipt, ReportReport, Sweep } from "../generated/schema";
+
+export type Maybe = number | null | undefined;
+/** Low, best, high. */
+export type Interval = readonly (number | null)[] | null | undefined;
+
+export interface Level {
+    from_s: number;
+    step_s: number;
+    mean: (number | null)[];
+    min?: (number | null)[];
+    max?: (number | null)[];
+}
+
+export interface Series {
+    device?: number | null;
+    metric: string;
+    name: string;
+    unit: string;
+    source?: string;
+    /** Coarse first; a finer one may cover less of the run. */
+    levels: Level[];
+}
+
+export interface StateLevel {
+    from_s: number;
+    step_s: number;
+    /** Per cell the share of each of `names`; null: not traced. */
+    shares: (number[] | null)[];
+}
+
+export interface States {
+    device: number;
+    names: string[];
+    levels: StateLevel[];
+}
+
+export interface Steps {
+    start_s: number[];
+    ms: number[];
+    total: number;
+}
+
+export interface Lane {
+    name: string;
+    kind: string;
+    start_us: number[];
+    us: number[];
+    name_index: number[];
+}
+
+/** A short stretch in full detail. */
+export interface Detail {
+    device: number;
+    from_s: number;
+    to_s: number;
+    names: string[];
+    lanes: Lane[];
+}
+
+export interface View {
+    duration_s: number;
+    series?: Series[];
+    states?: States[];
+    steps?: Steps;
+    detail?: Detail | Detail[];
+}
+
+export interface LiveDevice {
+    index: number;
+    name: string | null;
+    up: boolean;
+    verdict?: string | null;
+    power_w?: Maybe;
+    limit_w?: Maybe;
+    gpu?: Maybe;
+    sm?: Maybe;
+    tensor?: Maybe;
+    dram?: Maybe;
+    pcie_rx_bytes_per_s?: Maybe;
+    pcie_tx_bytes_per_s?: Maybe;
+    memory_used_bytes?: Maybe;
+    memory_total_bytes?: Maybe;
+    temperature_c?: Maybe;
+    joules?: Maybe;
+    /** Mean power of the last intervals, oldest first. */
+    power_history_w?: (number | null)[];
+}
+
+/** Somebody whose processes use GPUs: a pod, a Slurm job, a user. */
+export interface LiveTenant {
+    name: string;
+    kind?: string | null;
+    devices: number[];
+    joules?: Maybe;
+    watts?: Maybe;
+    /** Drawn while its processes held a GPU and did not use it. */
+    wasted_joules?: Maybe;
+}
+
+export interface LiveJob {
+    name: string;
+    command?: string | null;
+    devices: number[];
+    cause?: string | null;
+    joules?: Maybe;
+    wasted_joules?: Maybe;
+    seconds?: Maybe;
+    wasted_share?: Maybe;
+}
+
+/** Watts by cause over the last minutes. */
+export interface LiveCauses {
+    from_s: number;
+    step_s: number;
+    names: string[];
+    watts: (number | null)[][];
+}
+
+export interface Live {
+    hostname: string | null;
+    hec_version: string;
+    time: string;
+    interval_s: number;
+    devices: LiveDevice[];
+    tenants: LiveTenant[];
+    jobs: LiveJob[];
+    causes?: LiveCauses | null;
+    self?: { cpu_seconds?: Maybe; resident_bytes?: Maybe };
+}
+
+/** What the page shows beyond hec.report/2 of today. */
+export type Report = ReportReport & { headline?: string | null };
+
+export interface Page {
+    schema: "hec.page/1";
+    kind: "report" | "compare" | "receipt" | "sweep" | "live";
+    reports?: Report[];
+    views?: (View | null)[];
+    compare?: Compare;
+    receipt?: Receipt;
+    sweep?: Sweep;
+    live?: Live;
+}
+
+export function page_data(): Page {
+    const text = document.getElementById("hec-page")?.textContent ?? "";
+    const page = JSON.parse(text) as Page;
+    if (page.schema !== "hec.page/1") throw new Error(`this page is of another version: ${String(page.schema)}`);
+    return page;
+}

@@ -1,0 +1,87 @@
+// Elements. Strings become text nodes and nothing else: names of kernels, files and commands come from programs that HEC
+// does not trust. Characters that would not show, or would turn the text around, are shown by their number.
+
+export type Child = Node | string | number | null | undefined | false | readonly Child[];
+type Handler = (event: Event) => void;
+export type Attributes = Record<string, string | number | boolean | null | undefined | Handler>;
+
+// controls, line and paragraph separators, zero width, bidirectional
+// eslint-disable-next-line no-control-regex
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+export function plain(text: string): string {
+    return text.replace(HIDDEN, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function add(parent: Element, children: readonly Child[]): void {
+    for (const child of children) {
+        if (child === null || child === undefined || child === false) continue;
+        if (child instanceof Node) parent.append(child);
+        else if (typeof child === "object") add(parent, child);
+        else parent.append(plain(String(child)));
+    }
+}
+
+function set(element: Element, attributes: Attributes): void {
+    for (const [name, value] of Object.entries(attributes)) {
+        if (value === null || value === undefined || value === false) continue;
+        if (typeof value === "function") element.addEventListener(name, value);
+        // a page's policy forbids style attributes, not properties
+        else if (name.startsWith("--")) (element as HTMLElement).style.setProperty(name, String(value));
+        else element.setAttribute(name, value === true ? "" : plain(String(value)));
+    }
+}
+
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+    const element = document.createElement(tag);
+    set(element, attributes);
+    add(element, children);
+    return element;
+}
+
+export function svg(tag: string, attributes: Attributes = {}, ...children: Child[]): SVGElement {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    set(element, attributes);
+    add(element, children);
+    return element;
+}
+
+export function replace(parent: Element, ...children: Child[]): void {
+    parent.replaceChildren();
+    add(parent, children);
+}
+
+/** A section with a heading; null where there is nothing in it. */
+export function section(id: string, title: string, ...children: Child[]): HTMLElement | null {
+    const inside = children.flat(3).filter((c) => c !== null && c !== undefined && c !== false);
+    if (!inside.length) return null;
+    return h("section", { id, "aria-labelledby": `${id}-title` }, h("h2", { id: `${id}-title` }, title), ...inside);
+}
+
+export function note(...children: Child[]): HTMLElement {
+    return h("p", { class: "note" }, ...children);
+}
+
+/** A name of something else: a kernel, a file, a command. Its direction does not leak. */
+export function code(text: string | null | undefined, attributes: Attributes = {}): HTMLElement {
+    return h("code", { dir: "auto", ...attributes }, text ?? "—");
+}
+
+let groups = 0;
+/** One of a few: radio buttons, so that the arrow keys work. */
+export function choice<T extends string>(label: string, options: readonly { value: T; text: string }[], chosen: T, change: (value: T) => void): HTMLElement {
+    const name = `choice-${++groups}`;
+    return h("fieldset", { class: "choice" }, h("legend", {}, label),
+        options.map(({ value, text }) => h("label", {},
+            h("input", { type: "radio", name, value, checked: value === chosen, change: () => change(value) }), h("span", {}, text))));
+}
+
+export function details(summary: string, make: () => Child): HTMLElement {
+    let made = false;
+    const box = h("details", { class: "more", toggle: () => {
+        if (made || !box.open) return;
+        made = true;
+        add(box, [make()]);
+    } }, h("summary", {}, summary));
+    return box;
+}

@@ -1,0 +1,48 @@
+// Words and colours of states and causes. What the words mean is said by `hec explain` and in docs/ledger.md.
+
+interface Word { title: string; meaning: string }
+
+/** In the ledger's order. What the device does is in cool colours, what it waits for in warm ones (css/page.css). */
+export const STATES: Readonly<Record<string, Word>> = {
+    compute: { title: "compute", meaning: "a kernel runs" },
+    comm: { title: "communication", meaning: "communication kernels, with no compute beside them" },
+    copy: { title: "copies", meaning: "copies, with no kernel beside them" },
+    data: { title: "data", meaning: "idle: the program waits for its input" },
+    launch: { title: "launch", meaning: "idle: the host is launching work" },
+    sync: { title: "sync", meaning: "idle: the host waited for the device, and has not given it new work" },
+    host: { title: "host", meaning: "idle: the host does something else" },
+    alloc: { title: "alloc", meaning: "idle: device memory is allocated or freed" },
+    checkpoint: { title: "checkpoint", meaning: "idle: the program saves its state" },
+    startup: { title: "startup", meaning: "before the first work" },
+    tail: { title: "tail", meaning: "after the last work" },
+    unknown: { title: "unknown", meaning: "not known what the device waited for" },
+};
+
+export function state_title(name: string): string {
+    return STATES[name]?.title ?? name;
+}
+
+/** The class of a colour: of a state, else one of the row. */
+export function state_class(name: string): string {
+    return name in STATES ? `state-${name}` : "state-unknown";
+}
+
+export const BASIS: Readonly<Record<string, string>> = {
+    measured: "by CUPTI: every kernel was seen",
+    glimpse: "by a glimpse of the device, and calls",
+    calls: "by calls and telemetry: busy time is inferred",
+    unused: "by telemetry: next to nothing ran",
+};
+
+export const SHOWN: Readonly<Record<string, string>> = {
+    better: "better", worse: "worse", changed: "changed", not_shown: "no difference shown", unknown: "unknown",
+};
+
+export const VERDICTS: Readonly<Record<string, string>> = {
+    saved: "Saved", lost: "Lost", faster: "Faster", slower: "Slower", not_shown: "Not shown",
+};
+
+export const QUANTITIES: Readonly<Record<string, string>> = {
+    seconds: "time", joules: "energy", joules_per_unit: "energy per unit", units_per_second: "units per second",
+    seconds_per_step: "time per step", watts: "power", step_p50_seconds: "median step", step_p99_seconds: "p99 of steps", objective: "objective",
+};
