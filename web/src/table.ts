@@ -1,0 +1,98 @@
+// Tables: sorted by any column, filtered by words, shown in part where they are long.
+import { h, replace, type Child } from "./dom";
+import { known } from "./format";
+
+export interface Column<Row> {
+    title: string;
+    cell: (row: Row) => Child;
+    /** What it is sorted by; without it the column cannot be sorted. */
+    by?: (row: Row) => number | string | null | undefined;
+    numeric?: boolean;
+    wide?: boolean;
+}
+
+export interface Options<Row> {
+    caption: string;
+    columns: readonly Column<Row>[];
+    rows: readonly Row[];
+    /** What a filter is matched against; without it there is no filter. */
+    text?: (row: Row) => string;
+    /** Rows at first. */
+    shown?: number;
+    className?: string;
+    hide_caption?: boolean;
+}
+
+type Sorted = { column: number; descending: boolean } | null;
+
+function compare(a: number | string | null | undefined, b: number | string | null | undefined): number {
+    if (typeof a === "string" && typeof b === "string") return a.localeCompare(b);
+    // what is missing comes last, whichever way
+    const x = typeof a === "number" && known(a) ? a : -Infinity, y = typeof b === "number" && known(b) ? b : -Infinity;
+    return x === y ? 0 : x < y ? -1 : 1;
+}
+
+function order<Row>(options: Options<Row>, sorted: Sorted): Row[] {
+    const rows = [...options.rows];
+    const by = sorted ? options.columns[sorted.column]?.by : undefined;
+    if (!sorted || !by) return rows;
+    return rows.sort((a, b) => (sorted.descending ? -1 : 1) * compare(by(a), by(b)));
+}
+
+export function table<Row>(options: Options<Row>): HTMLElement {
+    const { columns, rows } = options;
+    const limit = options.shown ?? Infinity;
+    let sorted: Sorted = null, words: string[] = [], all = false;
+
+    const head = columns.map((column, index) => {
+        const numeric = column.numeric ? "number" : null;
+        if (!column.by) return h("th", { scope: "col", class: numeric }, column.title);
+        return h("th", { scope: "col", class: numeric }, h("button", { type: "button", class: "sort", click: () => {
+            const first = column.numeric ?? false;
+            sorted = { column: index, descending: sorted?.column === index ? !sorted.descending : first };
+            draw();
+        } }, column.title));
+    });
+    const body = h("tbody");
+    const status = h("span", { class: "status", role: "status" });
+    const more = h("button", { type: "button", class: "quiet", click: () => {
+        all = !all;
+        draw();
+    } });
+
+    function draw(): void {
+        head.forEach((cell, index) => {
+            if (sorted?.column === index) cell.setAttribute("aria-sort", sorted.descending ? "descending" : "ascending");
+            else cell.removeAttribute("aria-sort");
+        });
+        const matching = order(options, sorted).filter((row) => {
+            const text = words.length ? (options.text?.(row) ?? "").toLowerCase() : "";
+            return words.every((word) => text.includes(word));
+        });
+        const visible = all ? matching : matching.slice(0, limit);
+        replace(body, visible.map((row) => h("tr", {}, columns.map((column) =>
+            h("td", { class: [column.numeric ? "number" : "", column.wide ? "wide" : ""].join(" ").trim() || null }, column.cell(row))))));
+        status.textContent = words.length ? `${matching.length} of ${rows.length} rows match` : "";
+        more.hidden = matching.length <= limit;
+        more.textContent = all ? `Show the first ${limit}` : `Show all ${matching.length}`;
+    }
+
+    const filter = options.text && rows.length > 5 && h("label", { class: "filter" }, h("span", {}, "Filter"),
+        h("input", { type: "search", autocomplete: "off", spellcheck: "false", input: (event) => {
+            words = (event.target as HTMLInputElement).value.toLowerCase().split(/\s+/).filter(Boolean);
+            draw();
+        } }));
+    draw();
+    return h("div", { class: "tabular" },
+        filter ? h("div", { class: "tools" }, filter, status) : null,
+        h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": options.caption },
+            h("table", { class: options.className }, h("caption", { class: options.hide_caption ? "hidden" : null }, options.caption),
+                h("thead", {}, h("tr", {}, head)), body)),
+        limit < rows.length ? more : null);
+}
+
+/** Names and values. */
+export function facts(rows: readonly (readonly [string, Child] | null | false | undefined)[], caption: string): HTMLElement {
+    return h("table", { class: "facts" }, h("caption", { class: "hidden" }, caption), h("tbody", {},
+        rows.map((row) => row && h("tr", {}, h("th", { scope: "row" }, row[0]), h("td", {}, row[1])))));
+}
