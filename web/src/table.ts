@@ -21,6 +21,14 @@ export interface Options<Row> {
     shown?: number;
     className?: string;
     hide_caption?: boolean;
+    /** What is said where there is no row. */
+    empty?: string;
+}
+
+export interface Table<Row> {
+    element: HTMLElement;
+    /** Other rows; order, filter and focus stay. */
+    update: (rows: readonly Row[]) => void;
 }
 
 type Sorted = { column: number; descending: boolean } | null;
@@ -32,15 +40,15 @@ function compare(a: number | string | null | undefined, b: number | string | nul
     return x === y ? 0 : x < y ? -1 : 1;
 }
 
-function order<Row>(options: Options<Row>, sorted: Sorted): Row[] {
-    const rows = [...options.rows];
+function order<Row>(options: Options<Row>, rows: readonly Row[], sorted: Sorted): Row[] {
     const by = sorted ? options.columns[sorted.column]?.by : undefined;
-    if (!sorted || !by) return rows;
-    return rows.sort((a, b) => (sorted.descending ? -1 : 1) * compare(by(a), by(b)));
+    if (!sorted || !by) return [...rows];
+    return [...rows].sort((a, b) => (sorted.descending ? -1 : 1) * compare(by(a), by(b)));
 }
 
-export function table<Row>(options: Options<Row>): HTMLElement {
-    const { columns, rows } = options;
+export function live_table<Row>(options: Options<Row>): Table<Row> {
+    const { columns } = options;
+    let rows = options.rows;
     const limit = options.shown ?? Infinity;
     let sorted: Sorted = null, words: string[] = [], all = false;
 
@@ -65,30 +73,38 @@ export function table<Row>(options: Options<Row>): HTMLElement {
             if (sorted?.column === index) cell.setAttribute("aria-sort", sorted.descending ? "descending" : "ascending");
             else cell.removeAttribute("aria-sort");
         });
-        const matching = order(options, sorted).filter((row) => {
+        const matching = order(options, rows, sorted).filter((row) => {
             const text = words.length ? (options.text?.(row) ?? "").toLowerCase() : "";
             return words.every((word) => text.includes(word));
         });
         const visible = all ? matching : matching.slice(0, limit);
-        replace(body, visible.map((row) => h("tr", {}, columns.map((column) =>
+        replace(body, !rows.length && options.empty ? h("tr", {}, h("td", { colspan: columns.length, class: "note" }, options.empty)) : visible.map((row) => h("tr", {}, columns.map((column) =>
             h("td", { class: [column.numeric ? "number" : "", column.wide ? "wide" : ""].join(" ").trim() || null }, column.cell(row))))));
         status.textContent = words.length ? `${matching.length} of ${rows.length} rows match` : "";
         more.hidden = matching.length <= limit;
         more.textContent = all ? `Show the first ${limit}` : `Show all ${matching.length}`;
     }
 
-    const filter = options.text && rows.length > 5 && h("label", { class: "filter" }, h("span", {}, "Filter"),
+    const filter = options.text && (rows.length > 5 || options.empty) && h("label", { class: "filter" }, h("span", {}, "Filter"),
         h("input", { type: "search", autocomplete: "off", spellcheck: "false", input: (event) => {
             words = (event.target as HTMLInputElement).value.toLowerCase().split(/\s+/).filter(Boolean);
             draw();
         } }));
     draw();
-    return h("div", { class: "tabular" },
+    const element = h("div", { class: "tabular" },
         filter ? h("div", { class: "tools" }, filter, status) : null,
         h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": options.caption },
             h("table", { class: options.className }, h("caption", { class: options.hide_caption ? "hidden" : null }, options.caption),
                 h("thead", {}, h("tr", {}, head)), body)),
-        limit < rows.length ? more : null);
+        limit < Infinity ? more : null);
+    return { element, update: (next) => {
+        rows = next;
+        draw();
+    } };
+}
+
+export function table<Row>(options: Options<Row>): HTMLElement {
+    return live_table(options).element;
 }
 
 /** Names and values. */

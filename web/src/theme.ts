@@ -1,9 +1,25 @@
 // Light and dark: the system's choice, until the reader makes one. Paper is light.
 import { h } from "./dom";
 
+type Theme = "light" | "dark";
 const KEY = "hec-theme";
 const listeners = new Set<() => void>();
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const system = matchMedia("(prefers-color-scheme: dark)");
+let chosen: Theme | null = null;
+try {
+    const kept = localStorage.getItem(KEY);
+    if (kept === "light" || kept === "dark") chosen = kept;
+} catch { /* a file may not be allowed to keep anything */ }
+
+function now(): Theme {
+    return chosen ?? (system.matches ? "dark" : "light");
+}
+
+function show(theme: Theme): void {
+    document.documentElement.dataset["theme"] = theme;
+    for (const redraw of listeners) redraw();
+}
+show(now());
 
 /** Called after every change of colours. */
 export function on_theme(redraw: () => void): void {
@@ -15,38 +31,19 @@ export function colour(name: string): string {
     return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-function now(): "light" | "dark" {
-    const chosen = document.documentElement.dataset["theme"];
-    return chosen === "light" || chosen === "dark" ? chosen : dark.matches ? "dark" : "light";
-}
-
-function choose(theme: string | undefined): void {
-    if (theme) document.documentElement.dataset["theme"] = theme;
-    else delete document.documentElement.dataset["theme"];
-    for (const redraw of listeners) redraw();
-}
-
 export function theme_button(): HTMLElement {
-    try {
-        const kept = localStorage.getItem(KEY);
-        if (kept === "light" || kept === "dark") document.documentElement.dataset["theme"] = kept;
-    } catch { /* a file may not be allowed to keep anything */ }
-    const label = (): string => (now() === "dark" ? "Light theme" : "Dark theme");
     const button = h("button", { type: "button", class: "quiet theme", click: () => {
-        const theme = now() === "dark" ? "light" : "dark";
-        choose(theme);
-        button.textContent = label();
-        try { localStorage.setItem(KEY, theme); } catch { /* as above */ }
-    } }, label());
-    dark.addEventListener("change", () => {
-        button.textContent = label();
-        choose(document.documentElement.dataset["theme"]);
-    });
-    let before: string | undefined;
-    addEventListener("beforeprint", () => {
-        before = document.documentElement.dataset["theme"];
-        choose("light");
-    });
-    addEventListener("afterprint", () => choose(before));
+        chosen = now() === "dark" ? "light" : "dark";
+        try { localStorage.setItem(KEY, chosen); } catch { /* as above */ }
+        update();
+    } });
+    const update = (): void => {
+        button.textContent = now() === "dark" ? "Light theme" : "Dark theme";
+        show(now());
+    };
+    update();
+    system.addEventListener("change", update);
+    addEventListener("beforeprint", () => show("light"));
+    addEventListener("afterprint", () => show(now()));
     return button;
 }
