@@ -1,5 +1,5 @@
 // What a change saved: quantities with their intervals, what moved in the ledger, which findings went and came.
-import type { Interval, Page } from "./data";
+import { view_of, type Interval, type Page } from "./data";
 import type { Compare } from "../generated/schema";
 import { code, details, h, note, section, type Child } from "./dom";
 import { change, joules, known, reading, seconds, share, si } from "./format";
@@ -88,7 +88,7 @@ export function compare_page(page: Page): Child {
                 { title: "Time", cell: (r) => seconds(r.run.seconds), numeric: true }, { title: "Energy", cell: (r) => joules(r.run.joules), numeric: true },
                 { title: "Steady part", cell: (r) => `${seconds(r.run.steady.seconds)} in ${r.run.steady.blocks} blocks`, numeric: true },
             ],
-        }), (page.reports ?? []).map((report, i) => details(`Report of ${report.run.file ?? report.run.command}`, () => one_report(report, page.views?.[i] ?? null))),
+        }), (page.reports ?? []).map((report, i) => details(`Report of ${report.run.file ?? report.run.command}`, () => one_report(report, view_of(page, i)))),
         note("Intervals and verdicts: docs/compare.md.")),
     ];
 }

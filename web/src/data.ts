@@ -20,6 +20,7 @@ export interface Series {
     name: string;
     unit: string;
     source?: string;
+    meaning?: string;
     /** Coarse first; a finer one may cover less of the run. */
     levels: Level[];
 }
@@ -53,7 +54,6 @@ export interface Lane {
 
 /** A short stretch in full detail. */
 export interface Detail {
-    device: number;
     from_s: number;
     to_s: number;
     names: string[];
@@ -65,7 +65,7 @@ export interface View {
     series?: Series[];
     states?: States[];
     steps?: Steps;
-    detail?: Detail | Detail[];
+    detail?: Detail;
 }
 
 export interface LiveDevice {
@@ -137,12 +137,21 @@ export type Report = ReportReport & { headline?: string | null };
 export interface Page {
     schema: "hec.page/1";
     kind: "report" | "compare" | "receipt" | "sweep" | "live";
+    hec_version?: string;
     reports?: Report[];
-    views?: (View | null)[];
+    /** Of each report; {}: there is none. */
+    views?: (View | Record<string, never> | null)[];
     compare?: Compare;
     receipt?: Receipt;
+    /** Where there are several, the first of which is `receipt`. */
+    receipts?: Receipt[];
     sweep?: Sweep;
     live?: Live;
+}
+
+export function view_of(page: Page, index: number): View | null {
+    const view = page.views?.[index];
+    return view && typeof view.duration_s === "number" ? view as View : null;
 }
 
 export function page_data(): Page {

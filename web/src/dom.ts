@@ -51,11 +51,18 @@ export function replace(parent: Element, ...children: Child[]): void {
     add(parent, children);
 }
 
+let ids = 0;
+/** The id, or one like it where the page has it: several reports may be in one page. */
+export function free_id(id: string): string {
+    return document.getElementById(id) ? `${id}-${++ids}` : id;
+}
+
 /** A section with a heading; null where there is nothing in it. */
 export function section(id: string, title: string, ...children: Child[]): HTMLElement | null {
     const inside = children.flat(3).filter((c) => c !== null && c !== undefined && c !== false);
     if (!inside.length) return null;
-    return h("section", { id, "aria-labelledby": `${id}-title` }, h("h2", { id: `${id}-title` }, title), ...inside);
+    const own = free_id(id);
+    return h("section", { id: own, "aria-labelledby": `${own}-title` }, h("h2", { id: `${own}-title` }, title), ...inside);
 }
 
 export function note(...children: Child[]): HTMLElement {
@@ -74,6 +81,14 @@ export function choice<T extends string>(label: string, options: readonly { valu
     return h("fieldset", { class: "choice" }, h("legend", {}, label),
         options.map(({ value, text }) => h("label", {},
             h("input", { type: "radio", name, value, checked: value === chosen, change: () => change(value) }), h("span", {}, text))));
+}
+
+/** One of many, which is shown below. */
+export function pick(label: string, names: readonly string[], make: (index: number) => Child): Child {
+    const place = h("div");
+    const select = h("select", { change: () => replace(place, make(Number(select.value))) }, names.map((name, i) => h("option", { value: i }, name)));
+    replace(place, make(0));
+    return [h("div", { class: "tools pick" }, h("label", { class: "filter" }, h("span", {}, label), select)), place];
 }
 
 export function details(summary: string, make: () => Child): HTMLElement {

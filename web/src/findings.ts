@@ -1,6 +1,6 @@
 // Findings: what wasted time and joules, why HEC says so, at which lines, and what answers it.
 import type { Report } from "./data";
-import { code, h, note, section, type Child } from "./dom";
+import { code, free_id, h, note, section, type Child } from "./dom";
 import { interval_share, joules, known, share } from "./format";
 import { whisker } from "./whisker";
 
@@ -35,6 +35,7 @@ function saving(finding: Finding): Child {
     const scale = { low: 0, high: 1 };
     const row = (what: string, interval: (number | null)[] | null, more: string): Child => interval && known(interval[1]) && h("tr", {},
         h("th", { scope: "row" }, what), h("td", { class: "bars" }, whisker(interval, scale)), h("td", {}, interval_share(interval), more));
+    if (!known(joules_fraction?.[2] ?? seconds_fraction?.[2]) || !(joules_fraction?.[2] || seconds_fraction?.[2])) return null;
     const rows = [row("of the joules", joules_fraction, known(saved) ? `, about ${joules(saved)}${finding.estimated ? " (estimated)" : ""}` : ""),
         row("of the time", seconds_fraction, "")].filter(Boolean);
     return rows.length ? h("table", { class: "saving" }, h("caption", {}, "Fixing it would save"), h("tbody", {}, rows)) : null;
@@ -42,8 +43,9 @@ function saving(finding: Finding): Child {
 
 function card(finding: Finding, index: number): HTMLElement {
     const code_text = finding.code ?? finding.advice;
-    return h("article", { class: `finding ${finding.actionable ? "act" : ""}`, "aria-labelledby": `finding-${index}` },
-        h("h3", { id: `finding-${index}` }, h("span", { class: "chip" }, finding.cause === "none" ? "healthy" : finding.cause), " ", finding.title),
+    const id = free_id(`finding-${index}`);
+    return h("article", { class: `finding ${finding.actionable ? "act" : ""}`, "aria-labelledby": id },
+        h("h3", { id }, h("span", { class: "chip" }, finding.cause === "none" ? "healthy" : finding.cause), " ", finding.title),
         h("p", { class: "sure" }, `Confidence ${finding.confidence?.toFixed(2) ?? "—"}${finding.devices.length > 1 ? `, GPUs ${finding.devices.join(", ")}` : ""}`),
         saving(finding),
         finding.evidence.length ? [h("h4", {}, "Because"), h("ul", {}, finding.evidence.map((e) => h("li", {}, e.text)))] : null,

@@ -51,13 +51,17 @@ export function count(value: Maybe): string {
     return known(value) ? value.toLocaleString("en-GB", { maximumFractionDigits: 0 }).replaceAll(",", "\u202f") : NONE;
 }
 
-/** "2.7922 kJ ± 0.0019 kJ": as many places as the bound has two digits. */
+/** "2.7922 kJ" and "± 0.0019 kJ": the bound has one digit, two where it begins with 1, and is rounded up. */
+export function with_bound(value: Maybe, bound: Maybe, unit: string): [string, string] {
+    if (!known(value)) return [NONE, ""];
+    if (!known(bound) || bound <= 0) return [si(value, unit, 4), ""];
+    const [scale, prefix] = prefix_of(value), scaled = bound / scale, size = Math.floor(Math.log10(scaled));
+    const places = Math.max(0, Math.min(6, (scaled / 10 ** size < 2 ? 1 : 0) - size)), up = Math.ceil(scaled * 10 ** places - 1e-9) / 10 ** places;
+    return [`${(value / scale).toFixed(places)} ${prefix}${unit}`, `± ${up.toFixed(places)} ${prefix}${unit}`];
+}
+
 export function bounded(value: Maybe, bound: Maybe, unit: string): string {
-    if (!known(value)) return NONE;
-    if (!known(bound) || bound <= 0) return si(value, unit, 4);
-    const [scale, prefix] = prefix_of(value);
-    const places = Math.max(0, Math.min(6, 1 - Math.floor(Math.log10(bound / scale))));
-    return `${(value / scale).toFixed(places)} ± ${(bound / scale).toFixed(places)} ${prefix}${unit}`;
+    return with_bound(value, bound, unit).join(" ").trim();
 }
 
 /** "−12 % (−15 to −9)" of a ratio to 1. */
@@ -81,11 +85,14 @@ export function reading(value: Maybe, unit: string): string {
     switch (unit) {
         case "W": return watts(value);
         case "s": return seconds(value);
-        case "%": return `${digits(value, value < 10 ? 2 : 3)} %`;
-        case "1": case "": return digits(value);
+        case "1": return share(value);
+        case "count": case "": return digits(value);
+        case "bytes": return si(value, "B");
+        case "bytes/s": return si(value, "B/s");
         case "MHz": return `${value.toFixed(0)} MHz`;
         case "C": return `${value.toFixed(0)} °C`;
-        default: return /^(B|J|FLOP)/.test(unit) ? si(value, unit) : `${digits(value)} ${unit}`;
+        case "J": return si(value, "J");
+        default: return `${digits(value)} ${unit}`;
     }
 }
 

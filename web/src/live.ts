@@ -1,171 +1,126 @@
-// The agent's page: devices, who uses them, and what their joules were lost to; it asks the agent again and again.
-import uPlot from "uplot";
-import type { Live, LiveCauses, LiveDevice, LiveJob, LiveTenant, Maybe, Page } from "./data";
-import { code, h, note, section, svg, type Child } from "./dom";
-import { bytes, joules, known, seconds, share, watts } from "./format";
-import { fit, time_axis, value_axis } from "./plot";
-import { legend, state_colour } from "./ribbon";
-import { live_table } from "./table";
+// The agent's page: the devices of a node now, who wastes most, and what the last minutes went into. Fetched again every interval.
+import type { Live, LiveDevice, LiveJob, LiveTenant, Page } from "./data";
+import { code, details, h, note, replace, section, type Child } from "./dom";
+import { bytes, instant, joules, known, seconds, share, si, watts } from "./format";
 import { figures } from "./summary";
+import { table } from "./table";
+import { legend } from "./ribbon";
+import { spark, stack } from "./stack";
+import { state_title } from "./words";
 
-const SPARK = { wide: 120, tall: 26 };
+const sum = (values: readonly (number | null | undefined)[]): number | null =>
+    values.some(known) ? values.reduce<number>((all, v) => all + (known(v) ? v : 0), 0) : null;
 
-/** Power of the last intervals, from 0 to the limit; the figures stand beside it. */
-function sparkline(device: LiveDevice): Child {
-    const values = device.power_history_w ?? [], known_values = values.filter(known);
-    if (known_values.length < 2) return "—";
-    const most = Math.max(device.limit_w ?? 0, ...known_values) || 1, step = SPARK.wide / (values.length - 1);
-    const lines: string[] = [];
-    let line: string[] = [];
-    values.forEach((value, i) => {
-        if (known(value)) line.push(`${(i * step).toFixed(1)},${(SPARK.tall - (value / most) * (SPARK.tall - 2) - 1).toFixed(1)}`);
-        else if (line.length) { lines.push(line.join(" ")); line = []; }
-    });
-    if (line.length) lines.push(line.join(" "));
-    return svg("svg", { viewBox: `0 0 ${SPARK.wide} ${SPARK.tall}`, class: "spark", "aria-hidden": "true", preserveAspectRatio: "none" },
-        lines.map((points) => svg("polyline", { points })));
+function meter(part: number | null, text: string): HTMLElement {
+    return h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": Math.min(1, part ?? 0), "--swatch": "var(--line-0)" })), text);
 }
 
-function meter(value: Maybe): Child {
-    if (!known(value)) return "—";
-    return h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": Math.min(1, Math.max(0, value)), "--swatch": "var(--line-0)" })), share(value));
+function devices(live: Live): Child {
+    const most = Math.max(1, ...live.devices.flatMap((d) => [d.limit_w ?? 0, ...(d.power_history_w ?? []).filter(known)]));
+    const of_limit = (d: LiveDevice): number | null => (known(d.power_w) && known(d.limit_w) && d.limit_w > 0 ? d.power_w / d.limit_w : null);
+    return section("devices", "Devices", live.devices.length ? table<LiveDevice>({
+        caption: "GPUs of this node now, power against its limit", rows: live.devices, columns: [
+            { title: "GPU", cell: (d) => d.index, by: (d) => d.index, numeric: true },
+            { title: "Name", cell: (d) => [d.name ?? "—", d.up ? null : h("span", { class: "gone" }, " not answering")], by: (d) => d.name },
+            { title: "Power", cell: (d) => meter(of_limit(d), `${watts(d.power_w)} of ${watts(d.limit_w)}`), by: (d) => d.power_w },
+            { title: "Lately", cell: (d) => spark(d.power_history_w ?? [], most) },
+            { title: "Verdict", cell: (d) => d.verdict ?? "—", by: (d) => d.verdict },
+            { title: "Busy", cell: (d) => share(d.gpu), by: (d) => d.gpu, numeric: true },
+            { title: "SM", cell: (d) => share(d.sm), by: (d) => d.sm, numeric: true },
+            { title: "Tensor", cell: (d) => share(d.tensor), by: (d) => d.tensor, numeric: true },
+            { title: "DRAM", cell: (d) => share(d.dram), by: (d) => d.dram, numeric: true },
+            { title: "PCIe in, out", cell: (d) => `${si(d.pcie_rx_bytes_per_s, "B/s")}, ${si(d.pcie_tx_bytes_per_s, "B/s")}`, by: (d) => d.pcie_rx_bytes_per_s, numeric: true },
+            { title: "Memory", cell: (d) => `${bytes(d.memory_used_bytes)} of ${bytes(d.memory_total_bytes)}`, by: (d) => d.memory_used_bytes, numeric: true },
+            { title: "°C", cell: (d) => (known(d.temperature_c) ? d.temperature_c.toFixed(0) : "—"), by: (d) => d.temperature_c, numeric: true },
+        ],
+    }) : note("No GPU answers."));
 }
 
-function power(device: LiveDevice): Child {
-    return known(device.power_w) && known(device.limit_w) && device.limit_w > 0
-        ? [meter(device.power_w / device.limit_w), h("small", {}, `${watts(device.power_w)} of ${watts(device.limit_w)}`)] : watts(device.power_w);
+const by_waste = <Row extends { wasted_joules?: number | null | undefined }>(rows: readonly Row[]): Row[] =>
+    [...rows].sort((a, b) => (b.wasted_joules ?? -1) - (a.wasted_joules ?? -1));
+
+function jobs(live: Live): Child {
+    return section("jobs", "Jobs, by what they waste", live.jobs.length ? table<LiveJob>({
+        caption: "Jobs that report to the agent", rows: by_waste(live.jobs), shown: 20, text: (j) => `${j.name} ${j.command ?? ""} ${j.cause ?? ""}`, columns: [
+            { title: "Wasted", cell: (j) => joules(j.wasted_joules), by: (j) => j.wasted_joules, numeric: true },
+            { title: "Share", cell: (j) => share(j.wasted_share), by: (j) => j.wasted_share, numeric: true },
+            { title: "Cause", cell: (j) => (j.cause ? state_title(j.cause) : "—"), by: (j) => j.cause },
+            { title: "Job", cell: (j) => [code(j.name), j.command ? [" ", code(j.command)] : null], by: (j) => j.name, wide: true },
+            { title: "GPUs", cell: (j) => j.devices.join(", ") || "—" },
+            { title: "Energy", cell: (j) => joules(j.joules), by: (j) => j.joules, numeric: true },
+            { title: "Time", cell: (j) => seconds(j.seconds), by: (j) => j.seconds, numeric: true },
+        ],
+    }) : note("No job reports to this agent: start one with ", code("hec run --agent -- COMMAND"), "."));
 }
 
-const by_waste = <T extends { wasted_joules?: Maybe; joules?: Maybe }>(rows: readonly T[]): T[] =>
-    [...rows].sort((a, b) => (b.wasted_joules ?? -1) - (a.wasted_joules ?? -1) || (b.joules ?? -1) - (a.joules ?? -1));
-
-const devices_table = (live: Live): ReturnType<typeof live_table<LiveDevice>> => live_table<LiveDevice>({
-    caption: "Devices, their power against its limit", hide_caption: true, rows: live.devices, empty: "No device answers.", columns: [
-        { title: "GPU", cell: (d) => d.index, by: (d) => d.index, numeric: true },
-        { title: "Name", cell: (d) => d.name ?? "—", by: (d) => d.name },
-        { title: "Power of limit", cell: power, by: (d) => d.power_w },
-        { title: "Lately", cell: sparkline },
-        { title: "SM", cell: (d) => share(d.sm ?? d.gpu), by: (d) => d.sm ?? d.gpu, numeric: true },
-        { title: "Tensor", cell: (d) => share(d.tensor), by: (d) => d.tensor, numeric: true },
-        { title: "DRAM", cell: (d) => share(d.dram), by: (d) => d.dram, numeric: true },
-        { title: "Memory", cell: (d) => (known(d.memory_used_bytes) ? `${bytes(d.memory_used_bytes)} of ${bytes(d.memory_total_bytes)}` : "—"), by: (d) => d.memory_used_bytes, numeric: true },
-        { title: "Temperature", cell: (d) => (known(d.temperature_c) ? `${d.temperature_c.toFixed(0)} °C` : "—"), by: (d) => d.temperature_c, numeric: true },
-        { title: "Verdict", cell: (d) => (d.up ? d.verdict ?? "—" : h("strong", { class: "gone" }, "does not answer")), by: (d) => d.verdict },
-    ],
-});
-
-const tenants_table = (live: Live): ReturnType<typeof live_table<LiveTenant>> => live_table<LiveTenant>({
-    caption: "Who uses the devices, most waste first", hide_caption: true, rows: by_waste(live.tenants), shown: 20, empty: "Nobody uses a device.", text: (t) => `${t.name} ${t.kind ?? ""}`, columns: [
-        { title: "Name", cell: (t) => code(t.name), by: (t) => t.name, wide: true },
-        { title: "Kind", cell: (t) => t.kind ?? "—", by: (t) => t.kind },
-        { title: "GPUs", cell: (t) => t.devices.join(", ") || "—" },
-        { title: "Now", cell: (t) => watts(t.watts), by: (t) => t.watts, numeric: true },
-        { title: "Energy", cell: (t) => joules(t.joules), by: (t) => t.joules, numeric: true },
-        { title: "Held, unused", cell: (t) => joules(t.wasted_joules), by: (t) => t.wasted_joules, numeric: true },
-    ],
-});
-
-const jobs_table = (live: Live): ReturnType<typeof live_table<LiveJob>> => live_table<LiveJob>({
-    caption: "Jobs that report to the agent, most waste first", hide_caption: true, rows: by_waste(live.jobs), shown: 20, empty: "No job reports (hec run --agent).", text: (j) => `${j.name} ${j.command ?? ""} ${j.cause ?? ""}`, columns: [
-        { title: "Job", cell: (j) => [code(j.name), j.command ? h("small", {}, code(j.command)) : null], by: (j) => j.name, wide: true },
-        { title: "GPUs", cell: (j) => j.devices.join(", ") || "—" },
-        { title: "Cause", cell: (j) => j.cause ?? "—", by: (j) => j.cause },
-        { title: "Wasted", cell: (j) => joules(j.wasted_joules), by: (j) => j.wasted_joules, numeric: true },
-        { title: "Share", cell: (j) => meter(j.wasted_share), by: (j) => j.wasted_share, numeric: true },
-        { title: "Energy", cell: (j) => joules(j.joules), by: (j) => j.joules, numeric: true },
-        { title: "Observed", cell: (j) => seconds(j.seconds), by: (j) => j.seconds, numeric: true },
-    ],
-});
-
-/** Areas, each on those before it. */
-function stacked(causes: LiveCauses): uPlot.AlignedData {
-    const length = Math.max(0, ...causes.watts.map((row) => row.length));
-    const sums = Array.from({ length }, () => 0);
-    const rows = causes.watts.map((row) => sums.map((before, i) => {
-        const value = row[i];
-        sums[i] = before + (known(value) ? value : 0);
-        return causes.watts.some((r) => known(r[i])) ? sums[i] ?? null : null;
-    }));
-    return [sums.map((_, i) => causes.from_s + i * causes.step_s), ...rows] as uPlot.AlignedData;
+function tenants(live: Live): Child {
+    return live.tenants.length ? section("tenants", "Who uses the devices", table<LiveTenant>({
+        caption: "Pods, Slurm jobs and users, by what their processes draw while they hold a GPU and do not use it", rows: by_waste(live.tenants), shown: 20,
+        text: (t) => `${t.name} ${t.kind ?? ""}`, columns: [
+            { title: "Unused", cell: (t) => joules(t.wasted_joules), by: (t) => t.wasted_joules, numeric: true },
+            { title: "Who", cell: (t) => code(t.name), by: (t) => t.name, wide: true },
+            { title: "Kind", cell: (t) => t.kind ?? "—", by: (t) => t.kind },
+            { title: "GPUs", cell: (t) => t.devices.join(", ") || "—" },
+            { title: "Power", cell: (t) => watts(t.watts), by: (t) => t.watts, numeric: true },
+            { title: "Energy", cell: (t) => joules(t.joules), by: (t) => t.joules, numeric: true },
+        ],
+    })) : null;
 }
 
-function areas(causes: LiveCauses): { element: HTMLElement; update: (causes: LiveCauses) => void } {
-    const box = h("div", { class: "plot", role: "img", "aria-label": "Watts by cause over the last minutes, stacked; the legend follows, the table has the sums", "--height": "200px" });
-    const plot = new uPlot({
-        width: 640, height: 200, padding: [8, 12, 0, 0], legend: { show: false }, cursor: { show: false },
-        series: [{}, ...causes.names.map((name) => ({ stroke: () => state_colour(name), width: 1, points: { show: false },
-            ...(name === causes.names[0] ? { fill: () => state_colour(name) } : {}) }))],
-        bands: causes.names.slice(1).map((name, i) => ({ series: [i + 2, i + 1] as [number, number], fill: () => state_colour(name) })),
-        scales: { x: { time: false }, y: { range: (_, __, high) => [0, (high ?? 1) * 1.06 || 1] } }, axes: [time_axis(), value_axis("W")],
-    }, stacked(causes), box);
-    fit(plot, box);
-    return { element: h("div", {}, box, legend(causes.names)), update: (next) => plot.setData(stacked(next)) };
+function causes(live: Live): Child {
+    const c = live.causes;
+    if (!c || !c.watts.length) return null;
+    const shown = c.names.filter((_, n) => c.watts.some((cell) => (cell[n] ?? 0) > 0));
+    const total = c.names.map((name, n) => ({ name, watts: (sum(c.watts.map((cell) => cell[n])) ?? 0) / c.watts.length })).filter((r) => shown.includes(r.name));
+    return section("causes", "Causes over time",
+        h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Causes over time" }, stack(c)), legend(shown),
+        details("Values as a table", () => table<{ name: string; watts: number }>({
+            caption: `Mean power by cause over the last ${instant(c.watts.length * c.step_s, 1)}`, rows: total.sort((a, b) => b.watts - a.watts), columns: [
+                { title: "Cause", cell: (r) => state_title(r.name) }, { title: "Power", cell: (r) => watts(r.watts), numeric: true }],
+        })));
 }
 
-function causes_table(live: Live): ReturnType<typeof live_table<{ name: string; joules: number }>> {
-    return live_table({ caption: "Energy by cause in these minutes", rows: cause_sums(live.causes), empty: "Nothing was attributed yet.", columns: [
-        { title: "Cause", cell: (c) => c.name, by: (c) => c.name }, { title: "Energy", cell: (c) => joules(c.joules), by: (c) => c.joules, numeric: true }] });
-}
-
-function cause_sums(causes: LiveCauses | null | undefined): { name: string; joules: number }[] {
-    return (causes?.names ?? []).map((name, i) => ({ name, joules: (causes?.watts[i] ?? []).reduce((sum: number, w) => sum + (w ?? 0), 0) * (causes?.step_s ?? 0) }))
-        .filter((c) => c.joules > 0).sort((a, b) => b.joules - a.joules);
-}
-
-function top_figures(live: Live): HTMLElement {
-    const up = live.devices.filter((d) => d.up), sum = (of: (d: LiveDevice) => Maybe): number | null =>
-        (up.length && up.every((d) => known(of(d))) ? up.reduce((s, d) => s + (of(d) ?? 0), 0) : null);
-    const now = sum((d) => d.power_w), limit = sum((d) => d.limit_w), wasted = live.jobs.map((j) => j.wasted_joules).filter(known);
-    return figures([["Power now", watts(now), known(now) && limit ? `${share(now / limit)} of ${watts(limit)}` : null],
-        ["Devices", `${up.length}`, up.length < live.devices.length ? `${live.devices.length - up.length} do not answer` : null],
-        ["Jobs that report", `${live.jobs.length}`, wasted.length ? `${joules(wasted.reduce((a, b) => a + b, 0))} wasted` : null],
-        ["The agent's CPU time", seconds(live.self?.cpu_seconds), bytes(live.self?.resident_bytes)]]);
+function head(live: Live): Child {
+    const power = sum(live.devices.map((d) => d.power_w)), limit = sum(live.devices.map((d) => d.limit_w)), up = live.devices.filter((d) => d.up).length;
+    return figures([
+        ["Power", watts(power), known(power) && known(limit) && limit > 0 ? `${share(power / limit)} of ${watts(limit)}` : null],
+        ["Devices", `${up} of ${live.devices.length}`, "answer"],
+        ["Jobs", String(live.jobs.length)],
+        ["Agent", live.self?.cpu_seconds === undefined ? "—" : `${seconds(live.self.cpu_seconds)} of CPU`, live.self ? bytes(live.self.resident_bytes) : null],
+    ]);
 }
 
 export function live_page(page: Page): Child {
-    let live = page.live;
-    if (!live) return h("p", {}, "This page has no data of an agent.");
-    const said = h("p", { class: "poll", role: "status" }, `As of ${live.time}`);
-    const top = h("div", {}, top_figures(live));
-    const devices = devices_table(live), tenants = tenants_table(live), jobs = jobs_table(live), sums = causes_table(live);
-    const place = h("div", { class: "causes" });
-    let chart: ReturnType<typeof areas> | null = null, names = "";
-    const draw_causes = (causes: LiveCauses | null | undefined): void => {
-        if (!causes?.names.length) return;
-        if (chart && names === causes.names.join()) return chart.update(causes);
-        chart = areas(causes);
-        names = causes.names.join();
-        place.replaceChildren(chart.element);
-    };
-    draw_causes(live.causes);
-    const show = (next: Live): void => {
-        live = next;
-        top.replaceChildren(top_figures(next));
-        devices.update(next.devices);
-        tenants.update(by_waste(next.tenants));
-        jobs.update(by_waste(next.jobs));
-        sums.update(cause_sums(next.causes));
-        draw_causes(next.causes);
-        said.className = "poll";
-        said.textContent = `As of ${next.time}`;
-    };
-    const poll = async (): Promise<void> => {
-        try {
-            const answer = await fetch("live.json", { cache: "no-store" });
-            const next = answer.ok ? ((await answer.json()) as Page).live : undefined;
-            if (!next) throw new Error(String(answer.status));
-            show(next);
-        } catch {
-            said.className = "poll gone";
-            said.textContent = `The agent does not answer. This is as of ${live?.time ?? "—"}.`;
+    const status = h("p", { class: "status", role: "status" }, "Asking the agent…"), title = h("h1", { id: "answer" }, "This node");
+    // a part is made again only while nobody is at it: what has the focus, or was opened, stays
+    const parts = [head, devices, jobs, tenants, causes].map((make) => ({ make, place: h("div") }));
+    const draw = (live: Live): void => {
+        title.textContent = live.hostname ? `GPUs of ${live.hostname}` : "GPUs of this node";
+        for (const { make, place } of parts) {
+            const busy = place.contains(document.activeElement) && document.activeElement !== document.body;
+            if (!busy && !place.querySelector("details[open]")) replace(place, make(live));
         }
-        setTimeout(() => void poll(), Math.max(0.25, live?.interval_s ?? 1) * 1000);
     };
-    if (location.protocol.startsWith("http")) setTimeout(() => void poll(), Math.max(0.25, live.interval_s) * 1000);
-    return [
-        h("section", { class: "top", "aria-labelledby": "answer" }, h("h1", { id: "answer" }, live.hostname ?? "This node"), said, top),
-        section("devices", "Devices", devices.element), section("jobs", "Jobs by waste", jobs.element), section("tenants", "Who uses the devices", tenants.element),
-        section("causes", "Where the power went lately", place, sums.element),
-        note(`hec ${live.hec_version}, read every ${seconds(live.interval_s)}. `, h("a", { href: "metrics" }, "metrics")),
-    ];
+    let interval = 2000, gone = 0;
+    const again = async (): Promise<void> => {
+        try {
+            const answer = await fetch("live.json", { cache: "no-store", signal: AbortSignal.timeout(10000) });
+            if (!answer.ok) throw new Error(`it answered ${answer.status}`);
+            const got = await answer.json() as Live | Page, live = "kind" in got ? got.live : got;
+            if (!live) throw new Error("its answer holds nothing");
+            gone = 0;
+            interval = Math.max(500, (live.interval_s || 2) * 1000);
+            draw(live);
+            status.className = "status";
+            status.textContent = `As of ${live.time}, every ${seconds(live.interval_s)}.`;
+        } catch (error) {
+            gone++;
+            status.className = "status gone";
+            status.textContent = `The agent does not answer (${error instanceof Error ? error.message : "unknown"}). What stands here is as of its last answer.`;
+        }
+        setTimeout(() => void again(), Math.min(60000, interval * Math.max(1, gone)));
+    };
+    if (page.live) draw(page.live);
+    void again();
+    return [h("section", { class: "top", "aria-labelledby": "answer" }, title, status), parts.map((p) => p.place)];
 }

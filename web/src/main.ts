@@ -1,7 +1,7 @@
-// One page for everything that HEC shows: what it is stands in its data.
-import { compare_page } from "./compare";
+// The page: what it is of decides what is made of it.
 import { page_data, type Page } from "./data";
-import { h, plain, replace, type Child } from "./dom";
+import { compare_page } from "./compare";
+import { h, replace, type Child } from "./dom";
 import { live_page } from "./live";
 import { receipt_page } from "./receipt";
 import { report_page } from "./report";
@@ -9,29 +9,28 @@ import { sweep_page } from "./sweep";
 import { theme_button } from "./theme";
 
 const KINDS: Readonly<Record<Page["kind"], { title: string; make: (page: Page) => Child }>> = {
-    report: { title: "Report", make: report_page },
-    compare: { title: "Comparison", make: compare_page },
-    receipt: { title: "Receipt", make: receipt_page },
-    sweep: { title: "Sweep", make: sweep_page },
-    live: { title: "Agent", make: live_page },
+    report: { title: "report", make: report_page },
+    compare: { title: "comparison", make: compare_page },
+    receipt: { title: "receipt", make: receipt_page },
+    sweep: { title: "sweep", make: sweep_page },
+    live: { title: "agent", make: live_page },
 };
 
-function subject(page: Page): string {
-    return page.reports?.[0]?.run.command ?? page.live?.hostname ?? page.sweep?.command.join(" ") ?? page.receipt?.commands.a.join(" ") ?? page.compare?.a[0]?.command ?? "";
-}
-
-function start(): void {
-    const main = h("main", { id: "main", tabindex: -1 }), kind = h("span", { class: "kind" });
-    const header = h("header", {}, h("a", { class: "skip", href: "#main" }, "Skip to content"), h("span", { class: "mark" }, "HEC"), kind, theme_button());
+function start(root: Element): void {
+    let page: Page;
     try {
-        const page = page_data(), { title, make } = KINDS[page.kind] ?? { title: "", make: () => h("p", {}, "This page is of a kind that it does not know.") };
-        kind.textContent = title;
-        document.title = plain(`${subject(page).slice(0, 80)} · HEC ${title.toLowerCase()}`);
-        replace(main, make(page));
+        page = page_data();
     } catch (error) {
-        replace(main, h("p", { class: "caveat", role: "alert" }, `This page cannot be shown: ${error instanceof Error ? error.message : String(error)}`));
+        replace(root, h("main", {}, h("h1", {}, "This page cannot be read"), h("p", {}, String(error))));
+        return;
     }
-    document.body.append(header, main);
+    const kind = KINDS[page.kind];
+    replace(root,
+        h("a", { class: "skip", href: "#main" }, "Skip to the answer"),
+        h("header", { class: "bar-top" }, h("div", {}, h("strong", {}, "HEC"), " ", h("span", {}, kind.title)), theme_button()),
+        h("main", { id: "main", tabindex: -1 }, kind.make(page)),
+        h("footer", {}, `hec ${page.hec_version ?? ""}: joules, and where they went. "—": not measured.`));
 }
 
-start();
+const root = document.getElementById("hec-root");
+if (root) start(root);

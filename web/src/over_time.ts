@@ -7,17 +7,26 @@ import { plot, value_at, type Line } from "./plot";
 import { Range, time_frame } from "./range";
 import { legend, ribbon, states_at } from "./ribbon";
 import { table } from "./table";
-import { STATES, state_title } from "./words";
+import { METRICS, STATES, state_title } from "./words";
 
 type Device = Report["devices"][number];
 
 const POWER = "gpu_power";
 /** Counters that are shown at first; the others are one click away. */
-const FIRST = ["gpm_sm_active", "gpm_tensor_active", "gpm_dram_active", "gpu_util"];
+const FIRST = ["gpm_sm_active", "gpm_tensor_active", "gpm_dram_active"];
 const COLOURS = 8;
 
-function is_ratio(series: Series): boolean {
-    return series.unit === "%" || series.unit === "permille";
+function title_of(series: Series): string {
+    return METRICS[series.metric]?.title ?? series.name;
+}
+
+/** Counters in the order of what tells most; those that were 0 all the time last, and not among those shown at first. */
+function counter_lines(all: readonly Series[]): Line[] {
+    const order = Object.keys(METRICS), rank = (s: Series): number => (FIRST.includes(s.metric) ? -1 : order.includes(s.metric) ? order.indexOf(s.metric) : order.length);
+    const ratios = all.filter((s) => s.unit === "1").sort((a, b) => rank(a) - rank(b));
+    const lines = ratios.map((series, i) => ({ series, colour: `line-${METRICS[series.metric]?.line ?? i % COLOURS}`, shown: FIRST.includes(series.metric) }));
+    if (!lines.some((line) => line.shown)) lines.slice(0, 2).forEach((line) => { line.shown = true; });
+    return lines;
 }
 
 /** Lines that can be switched on and off, as check boxes with the colour of the line. */
@@ -26,7 +35,7 @@ function switches(lines: readonly Line[], changed: () => void): HTMLElement {
         h("label", { "--swatch": `var(--${line.colour})` }, h("input", { type: "checkbox", checked: line.shown, change: (event) => {
             line.shown = (event.target as HTMLInputElement).checked;
             changed();
-        } }), h("span", { class: "swatch" }), h("span", {}, line.series.name))));
+        } }), h("span", { class: "swatch" }), h("span", { title: line.series.meaning }, title_of(line.series)))));
 }
 
 interface Sample { time: number; values: (number | null)[]; states: string }
@@ -49,7 +58,7 @@ function values_table(view: View, range: Range, shown: readonly Series[], device
     return table<Sample>({
         caption: "The same in forty steps, means", rows: samples(view, range, shown, device), columns: [
             { title: "Time", cell: (r) => instant(r.time, (range.last - range.first) / 100), numeric: true },
-            ...shown.map((series, i) => ({ title: series.name, cell: (r: Sample) => reading(r.values[i], series.unit), numeric: true })),
+            ...shown.map((series, i) => ({ title: title_of(series), cell: (r: Sample) => reading(r.values[i], series.unit), numeric: true })),
             ...(view.states?.length ? [{ title: "States", cell: (r: Sample) => r.states || "—" }] : []),
         ],
     });
@@ -61,8 +70,8 @@ function other_plot(series: readonly Series[], range: Range, readout: (time: num
     const select = h("select", { change: () => {
         const chosen = series[Number(select.value)];
         place.replaceChildren();
-        if (chosen) place.append(plot({ label: chosen.name, lines: [{ series: chosen, colour: "line-5", shown: true }], range, height: 130, unit: chosen.unit, readout }).element);
-    } }, h("option", { value: "" }, "nothing more"), series.map((s, i) => h("option", { value: i }, s.name)));
+        if (chosen) place.append(plot({ label: title_of(chosen), lines: [{ series: chosen, colour: "line-5", shown: true }], range, height: 130, unit: chosen.unit, readout }).element);
+    } }, h("option", { value: "" }, "nothing more"), series.map((s, i) => h("option", { value: i }, title_of(s))));
     return h("div", {}, h("label", { class: "filter" }, h("span", {}, "Also show"), select), place);
 }
 
@@ -74,10 +83,7 @@ export function over_time(view: View, device: Device): HTMLElement | null {
     const range = new Range(0, view.duration_s, Math.max(Math.min(...steps) * 5, view.duration_s / 1e5));
 
     const power = all.find((s) => s.metric === POWER);
-    const ratios = all.filter((s) => is_ratio(s) && s !== power);
-    const others = all.filter((s) => !is_ratio(s) && s !== power);
-    const lines: Line[] = ratios.map((series, i) => ({ series, colour: `line-${(i + 1) % COLOURS}`, shown: FIRST.includes(series.metric) }));
-    if (lines.length && !lines.some((l) => l.shown)) lines.forEach((l, i) => { l.shown = i < 3; });
+    const lines = counter_lines(all), others = all.filter((s) => s.unit !== "1" && s !== power);
 
     const readout = h("p", { class: "readout", "aria-hidden": "true" });
     const hint = "Drag to zoom, double-click for the whole run.";
@@ -87,7 +93,7 @@ export function over_time(view: View, device: Device): HTMLElement | null {
             return;
         }
         const parts = [power && `${watts(value_at(power, time))}`,
-            ...lines.filter((l) => l.shown).map((l) => `${l.series.name} ${reading(value_at(l.series, time), l.series.unit)}`),
+            ...lines.filter((l) => l.shown).map((l) => `${title_of(l.series)} ${reading(value_at(l.series, time), l.series.unit)}`),
             states && states_at(states, time, (range.to - range.from) / 500)];
         readout.textContent = `${instant(time, (range.to - range.from) / 500)}:  ${parts.filter(Boolean).join("   ")}`;
     };
@@ -102,7 +108,7 @@ export function over_time(view: View, device: Device): HTMLElement | null {
             limit: known(limit) ? { value: limit, text: `limit ${watts(limit)}` } : null, top: limit, readout: say }).element);
     }
     if (lines.length) {
-        const counters = plot({ label: "Counters of the hardware over time; a table with their values follows", lines, range, height: 160, unit: "%", top: 100, readout: say });
+        const counters = plot({ label: "Counters of the hardware over time; a table with their values follows", lines, range, height: 160, unit: "1", top: 1, readout: say });
         charts.push(h("h3", {}, "Counters"), switches(lines, counters.redraw), counters.element);
     }
     if (states) {

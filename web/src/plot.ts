@@ -86,8 +86,8 @@ function draw_limit(plot: uPlot, limit: { value: number; text: string }): void {
     ctx.lineTo(bbox.left + bbox.width, y);
     ctx.stroke();
     ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.textAlign = "right";
-    ctx.fillText(limit.text, bbox.left + bbox.width - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+    ctx.textAlign = "left";
+    ctx.fillText(limit.text, bbox.left + 6 * devicePixelRatio, y - 5 * devicePixelRatio);
     ctx.restore();
 }
 

@@ -2,7 +2,7 @@
 import type { Page } from "./data";
 import type { Receipt } from "../generated/schema";
 import { quantities, verdict_head } from "./compare";
-import { code, h, note, section, svg, type Child } from "./dom";
+import { code, h, note, pick, section, svg, type Child } from "./dom";
 import { change, joules, known, seconds, si } from "./format";
 import { facts, table } from "./table";
 import { scale_of, whisker } from "./whisker";
@@ -40,8 +40,13 @@ function command(words: readonly string[]): HTMLElement {
 }
 
 export function receipt_page(page: Page): Child {
-    const r = page.receipt;
-    if (!r) return h("p", {}, "This page has no receipt.");
+    const all = page.receipts ?? [], first = page.receipt ?? all[0];
+    if (!first) return h("p", {}, "This page has no receipt.");
+    const name = (r: Receipt, i: number): string => `${i + 1}: ${r.verdict?.sentence ?? r.created}`;
+    return all.length > 1 ? pick(`Receipt, of ${all.length}`, all.map(name), (i) => one_receipt(all[i] ?? first)) : one_receipt(first);
+}
+
+function one_receipt(r: Receipt): Child {
     const v = r.verdict;
     const tried_scale = scale_of(r.tried.map((t) => t.joules), 1);
     const chart = pairs(r.trials);

@@ -1,6 +1,6 @@
 // The page of one run, or of several of which one is shown.
-import type { Page, Report, View } from "./data";
-import { choice, code, h, replace, section, type Child } from "./dom";
+import { view_of, type Page, type Report, type View } from "./data";
+import { choice, code, h, pick, replace, section, type Child } from "./dom";
 import { findings } from "./findings";
 import { seconds } from "./format";
 import { classes, kernels, modules, source } from "./kernels";
@@ -15,8 +15,7 @@ import { facts, table } from "./table";
 type Device = Report["devices"][number];
 
 function of_device(report: Report, view: View | null, device: Device): Child[] {
-    const details = view?.detail === undefined ? [] : Array.isArray(view.detail) ? view.detail : [view.detail];
-    const detail = details.find((d) => d.device === device.index && d.lanes.length);
+    const detail = view?.detail?.lanes.length ? view.detail : null;
     return [
         ledger(device), findings(report), view ? over_time(view, device) : null,
         detail ? section("detail", "A few steps in detail", lanes(detail)) : null,
@@ -71,15 +70,9 @@ export function report_page(page: Page): Child {
     const reports = page.reports ?? [];
     const first = reports[0];
     if (!first) return h("p", {}, "This page has no run.");
-    if (reports.length === 1) return one_report(first, page.views?.[0] ?? null);
-    const place = h("div");
-    const show = (index: number): void => {
-        const report = reports[index];
-        if (report) place.replaceChildren(one_report(report, page.views?.[index] ?? null));
-    };
-    show(0);
-    const select = h("select", { change: () => show(Number(select.value)) }, reports.map((r, i) => h("option", { value: i }, `${i + 1}: ${r.run.file ?? r.run.command}`)));
-    return [h("div", { class: "tools pick" }, h("label", { class: "filter" }, h("span", {}, `Run, of ${reports.length}`), select)), place,
+    if (reports.length === 1) return one_report(first, view_of(page, 0));
+    const names = reports.map((r, i) => `${i + 1}: ${r.run.file ?? r.run.command}`);
+    return [pick(`Run, of ${reports.length}`, names, (i) => one_report(reports[i] ?? first, view_of(page, i))),
         section("runs", "All runs", table<Report>({
             caption: "The runs of this page", hide_caption: true, rows: reports, columns: [
                 { title: "Run", cell: (r) => code(r.run.file ?? r.run.command), by: (r) => r.run.file },

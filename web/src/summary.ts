@@ -1,7 +1,7 @@
 // The top of a report: the answer in a sentence, and the figures that it rests on.
 import type { Report } from "./data";
 import { code, h, section, type Child } from "./dom";
-import { bounded, bytes, count, joules, known, seconds, share, si, watts } from "./format";
+import { bounded, with_bound, bytes, count, joules, known, seconds, share, si, watts } from "./format";
 import { facts, table } from "./table";
 
 type Device = Report["devices"][number];
@@ -9,6 +9,10 @@ type Device = Report["devices"][number];
 export function headline_of(report: Report): string {
     const first = report.findings[0];
     return report.headline ?? first?.title ?? "No finding: what this run recorded does not say what it waited for.";
+}
+
+function sentence(text: string): string {
+    return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /** Figures in boxes: name, figure, what it rests on. */
@@ -32,20 +36,21 @@ export function summary(report: Report): HTMLElement {
     const { run, totals, units } = report, devices = used(report);
     const mean = known(totals.joules) && known(run.seconds) && run.seconds > 0 ? totals.joules / run.seconds : null;
     const limit = devices.every((d) => known(d.power_w.limit)) ? devices.reduce((sum, d) => sum + (d.power_w.limit ?? 0), 0) : null;
+    const [all, bound] = with_bound(totals.joules, totals.bound_joules, "J");
     const rows: (readonly [string, string, Child?])[] = [
-        ["Energy", bounded(totals.joules, totals.bound_joules, "J"), provenance_of(report)],
+        ["Energy", all, [bound, bound && " ", provenance_of(report)]],
         ["Time", seconds(run.seconds), known(run.exit_code) ? `exit code ${run.exit_code}` : run.in_progress ? "in progress" : null],
         ["Mean power", watts(mean), known(mean) && limit ? `${share(mean / limit)} of ${watts(limit)}` : null],
     ];
     if (units && !units.is_default) {
-        rows.push([`Energy per ${units.name}`, bounded(units.joules_per_unit, units.joules_per_unit_bound, "J"),
-            `${count(units.count)} ${units.name}s`], [`${units.name}s per second`, si(units.per_second, "", 4)]);
+        const [each, within] = with_bound(units.joules_per_unit, units.joules_per_unit_bound, "J");
+        rows.push([`Energy per ${units.name}`, each, within], [`${units.name}s per second`, si(units.per_second, "", 4), `${count(units.count)} ${units.name}s`]);
     }
     rows.push(["Cost", known(totals.dollars) ? `$${totals.dollars < 0.01 ? totals.dollars.toFixed(5) : totals.dollars.toFixed(2)}` : "—",
         `${si(totals.grams_co2, "g")} CO₂${totals.price.dollars_per_kwh_is_default ? ", default prices" : ""}`]);
     return h("section", { class: "top", "aria-labelledby": "answer" },
         h("p", { class: "command" }, code(run.command)),
-        h("h1", { id: "answer" }, headline_of(report)),
+        h("h1", { id: "answer" }, sentence(headline_of(report))),
         report.caveats.map((text) => h("p", { class: "caveat" }, text)),
         run.simulated ? h("p", { class: "caveat" }, "Simulated GPU: ", code(run.simulated)) : null,
         figures(rows));

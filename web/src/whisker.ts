@@ -24,7 +24,7 @@ export function whisker(interval: Interval, scale: Scale, kind = "plain"): Eleme
     const x = (value: number): number => ((value - scale.low) / (scale.high - scale.low || 1)) * WIDE;
     if (!known(best)) return h("span", {}, "—");
     const middle = TALL / 2;
-    return svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, class: `whisker ${kind}`, "aria-hidden": "true", preserveAspectRatio: "none" },
+    return svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, class: `whisker ${kind}`, "aria-hidden": "true" },
         scale.zero === undefined ? null : svg("line", { class: "zero", x1: x(scale.zero), x2: x(scale.zero), y1: 0, y2: TALL }),
         known(low) && known(high) ? [
             svg("line", { class: "range", x1: x(low), x2: x(high), y1: middle, y2: middle }),

@@ -27,6 +27,17 @@ export function state_class(name: string): string {
     return name in STATES ? `state-${name}` : "state-unknown";
 }
 
+/** What a series is called on a chart, and its colour; others go by their own name. */
+export const METRICS: Readonly<Record<string, { title: string; line?: number }>> = {
+    gpu_power: { title: "power", line: 0 }, gpu_power_instant: { title: "power, instant" }, gpu_util: { title: "kernel resident", line: 7 }, gpu_mem_util: { title: "memory in use (driver)" },
+    gpu_sm_clock: { title: "SM clock" }, gpu_mem_clock: { title: "memory clock" }, gpu_mem_used: { title: "device memory" }, gpu_temperature: { title: "temperature" },
+    gpm_gr_active: { title: "engine" }, gpm_sm_active: { title: "SM", line: 3 }, gpm_sm_occupancy: { title: "occupancy", line: 4 }, gpm_tensor_active: { title: "tensor", line: 5 },
+    gpm_dram_active: { title: "DRAM", line: 2 }, gpm_fp32_active: { title: "FP32", line: 6 }, gpm_fp16_active: { title: "FP16" }, gpm_fp64_active: { title: "FP64" }, gpm_integer_active: { title: "integer" },
+    gpm_hmma_active: { title: "tensor, half precision" }, gpm_imma_active: { title: "tensor, integer" }, gpm_dmma_active: { title: "tensor, double precision" }, gpm_dfma_active: { title: "tensor, double FMA" },
+    gpm_pcie_rx: { title: "PCIe in" }, gpm_pcie_tx: { title: "PCIe out" }, gpm_nvlink_rx: { title: "NVLink in" }, gpm_nvlink_tx: { title: "NVLink out" },
+    host_cpu_busy: { title: "CPU of the host", line: 1 },
+};
+
 export const BASIS: Readonly<Record<string, string>> = {
     measured: "by CUPTI: every kernel was seen",
     glimpse: "by a glimpse of the device, and calls",
