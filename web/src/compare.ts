@@ -6,7 +6,7 @@ import { change, joules, known, reading, seconds, share, si } from "./format";
 import { one_report } from "./report";
 import { table } from "./table";
 import { scale_of, whisker } from "./whisker";
-import { QUANTITIES, SHOWN, state_title, VERDICTS } from "./words";
+import { QUANTITIES, SHOWN, state_swatch, state_title, VERDICTS } from "./words";
 
 interface Quantity {
     name: string;
@@ -48,7 +48,7 @@ function moved(c: Compare): Child {
     const per = c.ledger.per_unit ? ` per ${c.unit ?? "unit"}` : "", rows = c.ledger.states;
     const most = Math.max(...rows.flatMap((r) => [r.joules_a ?? r.seconds_a ?? 0, r.joules_b ?? r.seconds_b ?? 0])) || 1;
     const bars = (r: Row): Child => [[r.joules_a ?? r.seconds_a, "a"], [r.joules_b ?? r.seconds_b, "b"]].map(([value, side]) =>
-        h("span", { class: `bar side-${side}`, "aria-hidden": "true" }, h("span", { "--from": 0, "--part": Number(value ?? 0) / most, "--swatch": `var(--state-${r.state})` })));
+        h("span", { class: `bar side-${side}`, "aria-hidden": "true" }, h("span", { "--from": 0, "--part": Number(value ?? 0) / most, "--swatch": state_swatch(r.state) })));
     return rows.length ? section("moved", "What moved in the ledger", table<Row>({
         caption: `Energy and time${per} by state, A above B`, rows, columns: [
             { title: "State", cell: (r) => state_title(r.state) },

@@ -72,6 +72,7 @@ export interface LiveDevice {
     index: number;
     name: string | null;
     up: boolean;
+    simulated?: boolean;
     verdict?: string | null;
     power_w?: Maybe;
     limit_w?: Maybe;
@@ -104,7 +105,10 @@ export interface LiveJob {
     name: string;
     command?: string | null;
     devices: number[];
+    runs?: boolean;
     cause?: string | null;
+    /** Of its joules, by what is known of its cause. */
+    recoverable?: Maybe;
     joules?: Maybe;
     wasted_joules?: Maybe;
     seconds?: Maybe;
@@ -125,6 +129,8 @@ export interface Live {
     time: string;
     interval_s: number;
     devices: LiveDevice[];
+    /** Why there is none. */
+    trouble?: string | null;
     tenants: LiveTenant[];
     jobs: LiveJob[];
     causes?: LiveCauses | null;

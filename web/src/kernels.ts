@@ -4,7 +4,7 @@ import { code, h, note, section } from "./dom";
 import { count, joules, known, seconds, share, watts } from "./format";
 import { place } from "./findings";
 import { table } from "./table";
-import { state_title } from "./words";
+import { state_swatch, state_title } from "./words";
 
 type Device = Report["devices"][number];
 type Kernel = Report["kernels"][number];
@@ -16,7 +16,7 @@ function shape(kernel: Kernel): string {
 }
 
 function part(value: number | null): HTMLElement {
-    return h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": value ?? 0, "--swatch": "var(--state-compute)" })), share(value));
+    return h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": value ?? 0, "--swatch": state_swatch("compute") })), share(value));
 }
 
 export function kernels(report: Report, device: Device): HTMLElement | null {
@@ -65,7 +65,7 @@ export function source(device: Device): HTMLElement | null {
             { title: "Time", cell: (l) => seconds(l.seconds), by: (l) => l.seconds, numeric: true },
             { title: "Line", wide: true, by: (l) => place(l.file, l.line, l.function), cell: (l) => [
                 code(place(l.file, l.line, l.function)),
-                h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": (l.joules ?? l.seconds ?? 0) / most, "--swatch": `var(--state-${l.state})` }))] },
+                h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": (l.joules ?? l.seconds ?? 0) / most, "--swatch": state_swatch(l.state) }))] },
         ],
     }));
 }

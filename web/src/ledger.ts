@@ -2,7 +2,7 @@
 import type { Report } from "./data";
 import { choice, h, note, replace, section } from "./dom";
 import { joules, known, seconds, share, watts } from "./format";
-import { BASIS, STATES, state_title } from "./words";
+import { BASIS, STATES, state_swatch, state_title } from "./words";
 
 type Device = Report["devices"][number];
 type Row = Device["ledger"][number];
@@ -15,7 +15,7 @@ function watts_of(row: Row): string {
 }
 
 function bar(from: number, part: number, name: string): HTMLElement {
-    return h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": from, "--part": part, "--swatch": `var(--state-${name in STATES ? name : "unknown"})` }));
+    return h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": from, "--part": part, "--swatch": state_swatch(name) }));
 }
 
 function draw(body: HTMLElement, rows: readonly Row[], by: By): void {

@@ -24,7 +24,7 @@ function devices(live: Live): Child {
             { title: "Name", cell: (d) => [d.name ?? "—", d.up ? null : h("span", { class: "gone" }, " not answering")], by: (d) => d.name },
             { title: "Power", cell: (d) => meter(of_limit(d), `${watts(d.power_w)} of ${watts(d.limit_w)}`), by: (d) => d.power_w },
             { title: "Lately", cell: (d) => spark(d.power_history_w ?? [], most) },
-            { title: "Verdict", cell: (d) => d.verdict ?? "—", by: (d) => d.verdict },
+            { title: "Verdict", cell: (d) => d.verdict?.replaceAll("_", " ") ?? "—", by: (d) => d.verdict },
             { title: "Busy", cell: (d) => share(d.gpu), by: (d) => d.gpu, numeric: true },
             { title: "SM", cell: (d) => share(d.sm), by: (d) => d.sm, numeric: true },
             { title: "Tensor", cell: (d) => share(d.tensor), by: (d) => d.tensor, numeric: true },
@@ -33,7 +33,7 @@ function devices(live: Live): Child {
             { title: "Memory", cell: (d) => `${bytes(d.memory_used_bytes)} of ${bytes(d.memory_total_bytes)}`, by: (d) => d.memory_used_bytes, numeric: true },
             { title: "°C", cell: (d) => (known(d.temperature_c) ? d.temperature_c.toFixed(0) : "—"), by: (d) => d.temperature_c, numeric: true },
         ],
-    }) : note("No GPU answers."));
+    }) : note(live.trouble ?? "No GPU answers."));
 }
 
 const by_waste = <Row extends { wasted_joules?: number | null | undefined }>(rows: readonly Row[]): Row[] =>
@@ -43,9 +43,9 @@ function jobs(live: Live): Child {
     return section("jobs", "Jobs, by what they waste", live.jobs.length ? table<LiveJob>({
         caption: "Jobs that report to the agent", rows: by_waste(live.jobs), shown: 20, text: (j) => `${j.name} ${j.command ?? ""} ${j.cause ?? ""}`, columns: [
             { title: "Wasted", cell: (j) => joules(j.wasted_joules), by: (j) => j.wasted_joules, numeric: true },
-            { title: "Share", cell: (j) => share(j.wasted_share), by: (j) => j.wasted_share, numeric: true },
+            { title: "Of its own", cell: (j) => share(j.wasted_share), by: (j) => j.wasted_share, numeric: true },
             { title: "Cause", cell: (j) => (j.cause ? state_title(j.cause) : "—"), by: (j) => j.cause },
-            { title: "Job", cell: (j) => [code(j.name), j.command ? [" ", code(j.command)] : null], by: (j) => j.name, wide: true },
+            { title: "Job", cell: (j) => [code(j.name), j.runs === false ? h("span", { class: "note" }, " ended") : null], by: (j) => j.name, wide: true },
             { title: "GPUs", cell: (j) => j.devices.join(", ") || "—" },
             { title: "Energy", cell: (j) => joules(j.joules), by: (j) => j.joules, numeric: true },
             { title: "Time", cell: (j) => seconds(j.seconds), by: (j) => j.seconds, numeric: true },

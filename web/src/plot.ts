@@ -87,7 +87,8 @@ function draw_limit(plot: uPlot, limit: { value: number; text: string }): void {
     ctx.stroke();
     ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.textAlign = "left";
-    ctx.fillText(limit.text, bbox.left + 6 * devicePixelRatio, y - 5 * devicePixelRatio);
+    ctx.textBaseline = "top";
+    ctx.fillText(limit.text, bbox.left + 6 * devicePixelRatio, y + 4 * devicePixelRatio);
     ctx.restore();
 }
 

@@ -8,10 +8,10 @@ import { GUTTER } from "./plot";
 import { Range, time_frame } from "./range";
 import { table } from "./table";
 import { colour } from "./theme";
-import { STATES, state_title } from "./words";
+import { STATES, state_swatch, state_title, state_variable } from "./words";
 
 export function state_colour(name: string): string {
-    return colour(name in STATES ? `state-${name}` : "state-unknown");
+    return colour(state_variable(name));
 }
 
 function draw_cells(pen: Pen, states: States): void {
@@ -51,7 +51,7 @@ export function ribbon(states: States, range: Range, at: (time: number | null) =
 
 export function legend(names: readonly string[]): HTMLElement {
     return h("ul", { class: "legend", "aria-label": "States" }, names.map((name) =>
-        h("li", { title: STATES[name]?.meaning }, h("span", { class: "swatch", "--swatch": `var(--state-${name in STATES ? name : "unknown"})` }), state_title(name))));
+        h("li", { title: STATES[name]?.meaning }, h("span", { class: "swatch", "--swatch": state_swatch(name) }), state_title(name))));
 }
 
 const LANE = 26, LABEL = 13;

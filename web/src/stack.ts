@@ -2,7 +2,7 @@
 import type { LiveCauses } from "./data";
 import { svg } from "./dom";
 import { known, watts } from "./format";
-import { STATES } from "./words";
+import { state_swatch } from "./words";
 
 export function spark(values: readonly (number | null)[], most: number): Element {
     const lines: string[][] = [[]];
@@ -20,16 +20,19 @@ const WIDE = 860, TALL = 220, LEFT = 64, BOTTOM = 28, TOP = 10;
 export function stack(causes: LiveCauses): Element {
     const cells = causes.watts.length, most = Math.max(1, ...causes.watts.map((cell) => cell.reduce<number>((all, v) => all + (v ?? 0), 0))) * 1.05;
     const x = (i: number): number => LEFT + (i / Math.max(1, cells - 1)) * (WIDE - LEFT - 8), y = (w: number): number => TALL - BOTTOM - (w / most) * (TALL - BOTTOM - TOP);
-    const sums = causes.watts.map(() => 0);
-    const areas = causes.names.map((name, n) => {
-        const below = sums.map((w, i) => `${x(i).toFixed(1)},${y(w).toFixed(1)}`).reverse();
-        causes.watts.forEach((cell, i) => { sums[i] = (sums[i] ?? 0) + (cell[n] ?? 0); });
-        const above = sums.map((w, i) => `${x(i).toFixed(1)},${y(w).toFixed(1)}`);
-        const area = svg("polygon", { points: [...above, ...below].join(" ") });
-        area.style.setProperty("fill", `var(--state-${name in STATES ? name : "unknown"})`);
-        return area;
+    // cells of which nothing is known are gaps, and no zeros
+    const stretches: number[][] = [[]];
+    causes.watts.forEach((cell, i) => {
+        if (!cell.some(known)) stretches.push([]);
+        else stretches.at(-1)?.push(i);
     });
-    const minutes = (cells * causes.step_s) / 60;
+    const sums = causes.watts.map(() => 0), point = (i: number): string => `${x(i).toFixed(1)},${y(sums[i] ?? 0).toFixed(1)}`;
+    const areas = causes.names.flatMap((name, n) => stretches.filter((s) => s.length > 1).map((stretch) => {
+        const below = stretch.map(point).reverse();
+        for (const i of stretch) sums[i] = (sums[i] ?? 0) + (causes.watts[i]?.[n] ?? 0);
+        return svg("polygon", { points: [...stretch.map(point), ...below].join(" "), "--swatch": state_swatch(name) });
+    }));
+    const minutes = Math.max(cells * causes.step_s, -causes.from_s) / 60;
     return svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, class: "stack", role: "img", "aria-label": "Power by cause over the last minutes; a table with the means follows" },
         [0, 0.5, 1].map((p) => [svg("line", { class: "grid", x1: LEFT, x2: WIDE - 8, y1: y((p * most) / 1.05), y2: y((p * most) / 1.05) }),
             svg("text", { x: LEFT - 6, y: y((p * most) / 1.05) + 4, "text-anchor": "end" }, watts((p * most) / 1.05))]),

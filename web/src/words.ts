@@ -16,16 +16,26 @@ export const STATES: Readonly<Record<string, Word>> = {
     startup: { title: "startup", meaning: "before the first work" },
     tail: { title: "tail", meaning: "after the last work" },
     unknown: { title: "unknown", meaning: "not known what the device waited for" },
+    busy: { title: "busy", meaning: "a kernel was resident; no job says what it did" },
+    idle_allocated: { title: "idle, allocated", meaning: "nothing ran, and somebody held the device" },
+    idle_free: { title: "idle, free", meaning: "nothing ran, and nobody held the device" },
+    unobserved: { title: "unobserved", meaning: "the agent did not run, or the device did not answer" },
 };
 
 export function state_title(name: string): string {
-    return STATES[name]?.title ?? name;
+    return STATES[name]?.title ?? name.replaceAll("_", " ");
 }
 
-/** The class of a colour: of a state, else one of the row. */
-export function state_class(name: string): string {
-    return name in STATES ? `state-${name}` : "state-unknown";
+/** The agent's states of a device, in the colours of what they are like. */
+const LIKE: Readonly<Record<string, string>> = { busy: "compute", idle_allocated: "data", idle_free: "startup", unobserved: "unknown" };
+
+/** The variable of the style sheet that has its colour. */
+export function state_variable(name: string): string {
+    const like = Object.hasOwn(LIKE, name) ? LIKE[name] ?? "" : name;
+    return `state-${Object.hasOwn(STATES, like) ? like : "unknown"}`;
 }
+
+export const state_swatch = (name: string): string => `var(--${state_variable(name)})`;
 
 /** What a series is called on a chart, and its colour; others go by their own name. */
 export const METRICS: Readonly<Record<string, { title: string; line?: number }>> = {
