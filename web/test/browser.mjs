@@ -1,0 +1,58 @@
+// Headless Chromium for the tests, and what every page of HEC has to keep: nothing asks for anything outside of the page,
+// no dialog, no error, nothing that moves after it was shown.
+import { chromium } from "playwright-core";
+import { existsSync } from "node:fs";
+import assert from "node:assert/strict";
+import { pathToFileURL } from "node:url";
+
+export function chromium_path() {
+    const own = process.env.HEC_CHROMIUM;
+    return own || ["/usr/bin/chromium", "/usr/bin/google-chrome"].find((path) => existsSync(path)) || "";
+}
+
+export async function launch() {
+    return chromium.launch({ executablePath: chromium_path(), args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+}
+
+/** A page in a context of its own. `broken`: what must stay empty. */
+export async function open(browser, where, { theme = "light", width = 1280, height = 900, init, permissions } = {}) {
+    const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, permissions: permissions ?? [] });
+    const page = await context.newPage();
+    const url = where.startsWith("http") ? where : pathToFileURL(where).href;
+    const broken = [];
+    page.on("dialog", (dialog) => { broken.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+    page.on("pageerror", (error) => broken.push(`error: ${error.message}`));
+    page.on("console", (message) => { if (message.type() === "error") broken.push(`console: ${message.text()}`); });
+    page.on("request", (request) => {
+        const inside = request.url() === url || request.url().startsWith("data:") || (url.startsWith("http") && request.url().startsWith(new URL(url).origin));
+        if (!inside) broken.push(`request: ${request.url()}`);
+    });
+    await page.addInitScript(() => {
+        window.shifts = [];
+        new PerformanceObserver((list) => {
+            for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts.push(entry.value);
+        }).observe({ type: "layout-shift", buffered: true });
+    });
+    if (init) await page.addInitScript(init);
+    await page.goto(url, { waitUntil: "load" });
+    return { page, context, broken };
+}
+
+/** Two frames: all that was asked for is drawn. */
+export async function settled(page) {
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+export async function close({ page, context, broken }) {
+    await settled(page);
+    const shifts = await page.evaluate(() => window.shifts);
+    await context.close();
+    assert.deepEqual(broken, []);
+    assert.deepEqual(shifts, [], "what was shown has moved");
+}
+
+/** A hash of what a canvas shows. */
+export async function drawn(page, selector) {
+    await settled(page);
+    return page.evaluate((s) => [...document.querySelectorAll(s)].map((c) => c.toDataURL()).join(""), selector);
+}

@@ -1,0 +1,153 @@
+// Every kind of page in both themes and on a phone: accessible (axe), nothing wider than the screen, usable by keys alone.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { close, drawn, launch, open, settled } from "./browser.mjs";
+import * as pages from "./pages.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+let browser, kinds;
+before(async () => {
+    const report = pages.report();
+    kinds = { report, compare: pages.compare(), receipt: pages.receipt(), sweep: pages.sweep(report), live: pages.live(report) };
+    browser = await launch();
+});
+after(() => browser?.close());
+
+async function scan(page, what) {
+    // by the debugger, which the page's policy does not concern
+    await page.evaluate(AXE);
+    const violations = await page.evaluate(async () => (await window.axe.run({ resultTypes: ["violations"] })).violations
+        .map((v) => `${v.impact} ${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target} ${n.any[0]?.message ?? ""}`).join(" | ")}`));
+    assert.deepEqual(violations.filter((v) => /^(serious|critical)/.test(v)), [], what);
+}
+
+for (const kind of ["report", "compare", "receipt", "sweep", "live"]) {
+    test(`${kind}: light and dark, accessible`, async () => {
+        for (const theme of ["light", "dark"]) {
+            const tab = await open(browser, kinds[kind], { theme }), { page } = tab;
+            for (const summary of await page.locator("summary").all()) await summary.click();
+            await settled(page);
+            await scan(page, `${kind}, ${theme}`);
+            assert.doesNotMatch(await page.locator("main").innerText(), /NaN|undefined|Infinity|\[object/);
+            const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
+            assert.ok(theme === "dark" ? background[0] < 60 : background[0] > 220, `${theme}: ${background}`);
+            await close(tab);
+        }
+    });
+
+    test(`${kind}: 360 pixels wide, and on paper`, async () => {
+        const tab = await open(browser, kinds[kind], { width: 360, height: 740 }), { page } = tab;
+        await settled(page);
+        const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+        assert.ok(inner <= outer, `${inner} in ${outer}`);
+        await page.emulateMedia({ media: "print" });
+        assert.equal(await page.locator("button:visible").count(), 0, "paper has no buttons");
+        assert.ok(await page.locator("h1").isVisible());
+        await page.emulateMedia({ media: "screen" });
+        await close(tab);
+    });
+
+    test(`${kind}: every control is reached by Tab, and shows that it is`, async () => {
+        const tab = await open(browser, kinds[kind]), { page } = tab;
+        const wanted = await page.evaluate(() => {
+            const controls = [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")].filter((c) => c.checkVisibility());
+            // of radio buttons the chosen one: the arrow keys lead to the others
+            const stops = controls.filter((c) => c.type !== "radio" || c.checked);
+            stops.forEach((c, i) => c.setAttribute("data-stop", i));
+            return stops.length;
+        });
+        const seen = new Set();
+        for (let i = 0; i <= wanted + 1; i++) {
+            await page.keyboard.press("Tab");
+            const stop = await page.evaluate(() => {
+                const on = document.activeElement, shown = on?.type === "radio" ? on.nextElementSibling : on;
+                return on === document.body ? null : { at: on.getAttribute("data-stop"), outline: getComputedStyle(shown).outlineStyle, html: on.outerHTML.slice(0, 80) };
+            });
+            if (!stop) continue;
+            assert.notEqual(stop.outline, "none", stop.html);
+            seen.add(stop.at);
+        }
+        seen.delete(null);
+        assert.equal(seen.size, wanted);
+        await close(tab);
+    });
+}
+
+test("the theme is changed by its button, charts as well", async () => {
+    const tab = await open(browser, kinds.report), { page } = tab, lines = "#time .uplot canvas";
+    const theme = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await theme(), plotted = await drawn(page, lines);
+    await page.getByRole("button", { name: "Dark theme" }).click();
+    assert.notEqual(await theme(), light);
+    assert.notEqual(await drawn(page, lines), plotted);
+    await page.getByRole("button", { name: "Light theme" }).click();
+    assert.equal(await theme(), light);
+    assert.equal(await drawn(page, lines), plotted);
+    await close(tab);
+});
+
+test("compare: verdict and intervals", async () => {
+    const tab = await open(browser, kinds.compare), { page } = tab, { compare } = pages.data_of(kinds.compare);
+    assert.equal((await page.locator("h1").textContent()).toLowerCase(), compare.sentence.toLowerCase());
+    assert.equal(await page.locator("#quantities tbody tr").count(), compare.quantities.length);
+    const known = compare.quantities.filter((q) => q.ratio && q.ratio[1] !== null).length;
+    assert.equal(await page.locator("#quantities svg.whisker circle").count(), known);
+    await close(tab);
+});
+
+test("receipt: verdict, pairs and digest", async () => {
+    const tab = await open(browser, kinds.receipt), { page } = tab, { receipt } = pages.data_of(kinds.receipt);
+    assert.match(await page.locator("main").innerText(), /Saved/i);
+    assert.equal(await page.locator("#trials tbody tr").count(), receipt.trials.length);
+    assert.match(await page.locator("#digest").textContent(), new RegExp(receipt.digest));
+    await close(tab);
+});
+
+test("sweep: the front, the plateau, the cliff and what is recommended", async () => {
+    const tab = await open(browser, kinds.sweep), { page } = tab, { sweep } = pages.data_of(kinds.sweep);
+    assert.equal((await page.locator("h1").textContent()).toLowerCase(), sweep.result.sentence.toLowerCase());
+    assert.equal(await page.locator("svg.front circle.point").count(), 4, "512 did not run");
+    assert.equal(await page.locator("svg.front circle.point:not(.open)").count(), sweep.settings.filter((s) => s.front).length);
+    assert.equal(await page.locator("svg.front .chosen").count(), 1);
+    assert.equal(await page.locator("svg.plateau .plateau-area").count(), 1);
+    assert.equal(await page.locator("svg.plateau .cliff").count(), 1);
+    assert.equal(await page.locator("#settings tbody tr").count(), sweep.settings.length);
+    await close(tab);
+});
+
+test("live: asks again without a reload, keeps its place, and says when the agent is gone", async () => {
+    let served = pages.live_data(), up = true;
+    const html = readFileSync(kinds.live, "utf8").replace(/default-src (&#39;|')none(&#39;|')/, "$&; connect-src $1self$2");
+    const server = createServer((request, response) => {
+        if (request.url === "/") response.setHeader("content-type", "text/html; charset=utf-8").end(html);
+        else if (request.url === "/live.json" && up) response.setHeader("content-type", "application/json").end(JSON.stringify(served));
+        else response.writeHead(503).end();
+    });
+    await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+    const tab = await open(browser, `http://127.0.0.1:${server.address().port}/`), { page } = tab;
+    try {
+        assert.deepEqual(await page.locator("#jobs tbody tr").evaluateAll((rows) => rows.map((r) => r.textContent.match(/slurm \d+/)[0])), ["slurm 18", "slurm 17"], "most waste first");
+        assert.match(await page.locator("#devices").textContent(), /612 W.*not answer/);
+        await page.locator("#devices").getByRole("button", { name: "Power" }).focus();
+        await page.evaluate(() => { window.same = true; });
+        served = pages.live_data({ time: "2026-01-01T10:00:01Z" });
+        served.live.devices[0].power_w = 333;
+        await page.locator("#devices", { hasText: "333 W" }).waitFor();
+        assert.ok(await page.evaluate(() => window.same), "no reload");
+        assert.equal(await page.evaluate(() => document.activeElement.textContent), "Power", "the focus stays");
+        tab.broken.length = 0;
+        up = false;
+        await page.getByText(/does not answer\./).first().waitFor();
+        up = true;
+        await page.waitForFunction(() => !/agent does not answer/i.test(document.body.innerText));
+        // what the browser itself says of an answer with 503
+        tab.broken.splice(0, tab.broken.length, ...tab.broken.filter((b) => !/503/.test(b)));
+        await close(tab);
+    } finally {
+        server.closeAllConnections?.();
+        server.close();
+    }
+});

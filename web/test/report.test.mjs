@@ -1,0 +1,179 @@
+// The page of a run: everything that can be used, by pointer and by keys.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { close, drawn, launch, open, settled } from "./browser.mjs";
+import * as pages from "./pages.mjs";
+
+let browser, path, ddp;
+before(async () => {
+    path = pages.report();
+    ddp = pages.by_hec("report", pages.golden("ddp"));
+    browser = await launch();
+});
+after(() => browser?.close());
+
+const LINES = "#time .uplot canvas";
+const status = (page) => page.locator("#time .zoom .status").textContent();
+
+test("the answer, the figures and every section of the run are there", async () => {
+    const tab = await open(browser, path), { page } = tab, [report] = pages.data_of(path).reports;
+    assert.equal((await page.locator("h1").textContent()).toLowerCase(), report.headline.toLowerCase());
+    assert.match(await page.locator(".figures").textContent(), /5\.274 kJ.*± 0\.004 kJ.*21\.8 s.*242 W/);
+    for (const id of ["ledger", "findings", "time", "detail", "steps", "source", "classes", "kernels", "energy", "provenance"])
+        assert.equal(await page.locator(`#${id} h2`).count(), 1, id);
+    assert.match(await page.locator("#provenance").textContent(), /What HEC cost.*CPU time/);
+    assert.equal(await page.locator("h1").count(), 1);
+    await close(tab);
+});
+
+test("the ledger's rows are the report's, and its bars change from joules to seconds", async () => {
+    const tab = await open(browser, path), { page } = tab, device = pages.data_of(path).reports[0].devices.find((d) => d.used);
+    const rows = page.locator("#ledger tbody tr");
+    assert.equal(await rows.count(), device.ledger.length + 1);
+    const widths = () => page.locator("#ledger .bar > span").evaluateAll((bars) => bars.map((b) => Number(b.style.getPropertyValue("--part"))));
+    const by_joules = await widths();
+    await page.locator("#ledger").getByLabel("seconds").check();
+    const by_seconds = await widths(), sum = (values) => values.reduce((a, b) => a + b, 0);
+    assert.notDeepEqual(by_joules, by_seconds);
+    assert.ok(Math.abs(sum(by_joules) - 1) < 1e-6 && Math.abs(sum(by_seconds) - 1) < 1e-6, "a waterfall of everything");
+    await close(tab);
+});
+
+test("time: zoom by drag, double-click, buttons and keys; counters on and off; another series", async () => {
+    const tab = await open(browser, path), { page } = tab;
+    await page.locator("#time").scrollIntoViewIfNeeded();
+    await settled(page);
+    const whole = await status(page), first = await drawn(page, LINES), ribbon = await drawn(page, "#time .time-canvas canvas");
+    const box = await page.locator("#time .u-over").first().boundingBox();
+    await page.mouse.move(box.x + box.width * 0.7, box.y + 40);
+    await settled(page);
+    assert.match(await page.locator("#time .readout").textContent(), /\d s:.* W/, "the readings under the pointer");
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.8, box.y + 40, { steps: 4 });
+    await page.mouse.up();
+    assert.notEqual(await status(page), whole);
+    assert.notEqual(await drawn(page, LINES), first);
+    assert.notEqual(await drawn(page, "#time .time-canvas canvas"), ribbon, "states have the same stretch");
+    await page.mouse.dblclick(box.x + 100, box.y + 40);
+    assert.equal(await status(page), whole);
+
+    const frame = page.locator("#time .charts");
+    await frame.focus();
+    await page.keyboard.press("+");
+    const zoomed = await status(page);
+    assert.notEqual(zoomed, whole);
+    await page.keyboard.press("ArrowRight");
+    assert.notEqual(await status(page), zoomed);
+    await page.keyboard.press("ArrowLeft");
+    assert.equal(await status(page), zoomed);
+    await page.keyboard.press("0");
+    assert.equal(await status(page), whole);
+    for (const [button, back] of [["Zoom in", "Zoom out"], ["Zoom in", "Whole run"]]) {
+        await page.locator("#time").getByRole("button", { name: button }).click();
+        assert.notEqual(await status(page), whole);
+        await page.locator("#time").getByRole("button", { name: back }).click();
+        assert.equal(await status(page), whole);
+    }
+
+    const counters = page.locator("#time .plot").nth(1), before_switch = await counters.evaluate((c) => c.querySelector("canvas").toDataURL());
+    await page.locator("#time .switches input:checked").first().uncheck();
+    await settled(page);
+    assert.notEqual(await counters.evaluate((c) => c.querySelector("canvas").toDataURL()), before_switch);
+    const plots = await page.locator("#time .plot").count();
+    await page.locator("#time select").selectOption({ index: 1 });
+    assert.equal(await page.locator("#time .plot").count(), plots + 1);
+    await page.locator("#time summary", { hasText: "table" }).click();
+    assert.ok(await page.locator("#time details table tbody tr").count() >= 20, "the same as a table");
+    await close(tab);
+});
+
+test("a finer level of detail is drawn when zoomed in", async () => {
+    const page_data = pages.data_of(path), view = page_data.views[0], cells = 4000;
+    // a coarse level that says 100 W, and a fine one with a needle
+    const fine = Array.from({ length: cells }, (_, i) => (i === 2000 ? 600 : 100)), step = view.duration_s / cells;
+    const level = (mean, step_s) => ({ from_s: 0, step_s, mean, min: mean, max: mean });
+    const device = page_data.reports[0].devices.find((d) => d.used).index;
+    const used = view.series.find((s) => s.metric === "gpu_power" && s.device === device);
+    used.levels = [level(Array(400).fill(100), step * 10), level(fine, step)];
+    const tab = await open(browser, pages.with_data(path, page_data)), { page } = tab;
+    const high = () => page.locator("#time .plot").first().evaluate((plot) => {
+        const canvas = plot.querySelector("canvas"), ctx = canvas.getContext("2d");
+        const { data, width, height } = ctx.getImageData(0, 0, canvas.width, canvas.height);
+        // the line's blue in the upper half, between the axis and the limit
+        let found = 0;
+        for (let y = Math.round(height * 0.2); y < height / 2; y++) for (let x = 80; x < width; x++) {
+            const at = (y * width + x) * 4;
+            if (data[at + 3] > 100 && data[at + 2] > data[at] + 60) found++;
+        }
+        return found;
+    });
+    await settled(page);
+    assert.equal(await high(), 0);
+    await page.locator("#time .charts").focus();
+    for (let i = 0; i < 6; i++) await page.keyboard.press("+");
+    await settled(page);
+    assert.ok(await high() > 0, "the needle is seen");
+    await close(tab);
+});
+
+test("kernels: sorted by any column, filtered by words, all shown", async () => {
+    const tab = await open(browser, path), { page } = tab, all = pages.data_of(path).reports[0].kernels;
+    const rows = page.locator("#kernels tbody tr"), shown = await rows.count();
+    assert.ok(shown < all.length);
+    await page.locator("#kernels").getByRole("button", { name: `Show all ${all.length}` }).click();
+    assert.equal(await rows.count(), all.length);
+    const header = page.locator("#kernels th", { has: page.getByRole("button", { name: "Count", exact: true }) });
+    await header.getByRole("button").focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await header.getAttribute("aria-sort"), "descending");
+    const column = await header.evaluate((th) => th.cellIndex);
+    const counts = async () => (await rows.evaluateAll((trs, c) => trs.map((tr) => Number(tr.cells[c].textContent.replace(/\D/g, ""))), column));
+    assert.deepEqual(await counts(), all.map((k) => k.count).sort((a, b) => b - a));
+    await page.keyboard.press("Enter");
+    assert.equal(await header.getAttribute("aria-sort"), "ascending");
+    assert.deepEqual(await counts(), all.map((k) => k.count).sort((a, b) => a - b));
+    await page.locator("#kernels input[type=search]").fill("ELEMENTWISE vector");
+    const matching = all.filter((k) => /elementwise/i.test(k.name) && /vector/i.test(k.name)).length;
+    assert.ok(matching > 0 && matching < all.length);
+    assert.equal(await rows.count(), matching);
+    assert.equal(await page.locator("#kernels .tools .status").textContent(), `${matching} of ${all.length} rows match`);
+    await close(tab);
+});
+
+test("a fix is copied", async () => {
+    const tab = await open(browser, pages.by_hec("report", pages.golden("data_decode")), { permissions: ["clipboard-read", "clipboard-write"] }), { page } = tab;
+    const fix = page.locator("#findings .fix").first();
+    await fix.getByRole("button", { name: "Copy" }).click();
+    await fix.locator("[role=status]", { hasText: "Copied" }).waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(copied, /DataLoader\(/);
+    assert.equal(copied.trim(), (await fix.locator("pre").textContent()).trim());
+    await close(tab);
+});
+
+test("several devices and several runs in one page", async () => {
+    const several = await open(browser, ddp), caption = several.page.locator("#ledger caption");
+    assert.match(await caption.textContent(), /GPU 0/);
+    await several.page.getByLabel("GPU 1", { exact: true }).check();
+    assert.match(await caption.textContent(), /GPU 1/);
+    assert.ok(await several.page.locator("#devices tbody tr").count() >= 2);
+    await close(several);
+    const runs = await open(browser, pages.by_hec("report", pages.golden("none_train"), pages.golden("data_decode"))), { page } = runs;
+    const first = await page.locator("h1").textContent();
+    await page.locator(".pick select").selectOption({ index: 1 });
+    assert.notEqual(await page.locator("h1").textContent(), first);
+    assert.equal(await page.locator("#runs tbody tr").count(), 2);
+    await close(runs);
+});
+
+test("a run without a trace and without views", async () => {
+    const data = pages.data_of(path);
+    const tab = await open(browser, pages.with_data(path, { ...data, views: [{}] }));
+    assert.equal(await tab.page.locator("#time").count(), 0);
+    assert.equal(await tab.page.locator("#ledger").count(), 1);
+    await close(tab);
+    const untraced = await open(browser, pages.by_hec("report", pages.golden("copies")));
+    assert.equal(await untraced.page.locator("h1").count(), 1);
+    assert.doesNotMatch(await untraced.page.locator("main").innerText(), /NaN|undefined|Infinity|\[object/);
+    await close(untraced);
+});
