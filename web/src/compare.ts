@@ -4,6 +4,7 @@ import type { Compare } from "../generated/schema";
 import { code, details, h, note, section, type Child } from "./dom";
 import { change, joules, known, reading, seconds, share, si } from "./format";
 import { one_report } from "./report";
+import { sentence as as_sentence } from "./summary";
 import { table } from "./table";
 import { scale_of, whisker } from "./whisker";
 import { QUANTITIES, SHOWN, state_swatch, state_title, VERDICTS } from "./words";
@@ -17,19 +18,21 @@ interface Quantity {
     shown: string;
 }
 
-function amount(value: number | null, unit: string): string {
+/** "J/unit": the unit is the page's. */
+function amount(value: number | null, unit: string, of: string | null): string {
     if (!known(value)) return "—";
-    return unit === "J" || unit === "s" ? si(value, unit, 4) : reading(value, unit);
+    const own = unit.replace(/\bunit(s?)\b/, (_, s: string) => `${of ?? "unit"}${s}`);
+    return /^[Js](\/|$)/.test(unit) ? si(value, own, 4) : reading(value, own);
 }
 
 /** Ratios of B to A, each on the scale of all. */
-export function quantities(rows: readonly Quantity[], caption: string): HTMLElement {
+export function quantities(rows: readonly Quantity[], caption: string, unit: string | null): HTMLElement {
     const scale = scale_of(rows.map((q) => q.ratio), 1);
     return table<Quantity>({
         caption, rows, columns: [
-            { title: "Quantity", cell: (q) => QUANTITIES[q.name] ?? q.name },
-            { title: "A", cell: (q) => amount(q.a, q.unit), numeric: true },
-            { title: "B", cell: (q) => amount(q.b, q.unit), numeric: true },
+            { title: "Quantity", cell: (q) => (QUANTITIES[q.name] ?? q.name).replace("unit", unit ?? "unit") },
+            { title: "A", cell: (q) => amount(q.a, q.unit, unit), numeric: true },
+            { title: "B", cell: (q) => amount(q.b, q.unit, unit), numeric: true },
             { title: "B against A, 95 %", cell: (q) => whisker(q.ratio, scale, q.shown) },
             { title: "Change", cell: (q) => change(q.ratio), numeric: true },
             { title: "Shown", cell: (q) => h("span", { class: `shown ${q.shown}` }, SHOWN[q.shown] ?? q.shown) },
@@ -39,7 +42,7 @@ export function quantities(rows: readonly Quantity[], caption: string): HTMLElem
 
 export function verdict_head(verdict: string, sentence: string, notes: readonly string[]): HTMLElement {
     return h("section", { class: "top", "aria-labelledby": "answer" },
-        h("p", { class: `verdict ${verdict}` }, VERDICTS[verdict] ?? verdict), h("h1", { id: "answer" }, sentence),
+        h("p", { class: `verdict ${verdict}` }, VERDICTS[verdict] ?? verdict), h("h1", { id: "answer" }, as_sentence(sentence)),
         notes.map((text) => h("p", { class: "caveat" }, text)));
 }
 
@@ -67,7 +70,7 @@ export function compare_page(page: Page): Child {
     const runs = [...c.a.map((run) => ({ side: "A", run })), ...c.b.map((run) => ({ side: "B", run }))];
     return [
         verdict_head(c.verdict, c.sentence, c.notes),
-        section("quantities", "A and B", quantities(c.quantities, "Measured, with 95 % intervals; the line is no change")),
+        section("quantities", "A and B", quantities(c.quantities, "Measured, with 95 % intervals; the line is no change", c.unit)),
         moved(c),
         c.findings.length ? section("findings", "Findings", table<Compare["findings"][number]>({
             caption: "In how many runs each cause was found, and what fixing it would save of their joules", rows: c.findings, columns: [

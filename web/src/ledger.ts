@@ -10,8 +10,8 @@ type By = "joules" | "seconds";
 
 function watts_of(row: Row): string {
     if (!known(row.watts)) return "—";
-    const half = known(row.watts_high) && known(row.watts_low) ? (row.watts_high - row.watts_low) / 2 : null;
-    return half === null ? watts(row.watts) : `${watts(row.watts)} ± ${half.toFixed(half < 10 ? 1 : 0)}`;
+    const half = known(row.watts_high) && known(row.watts_low) ? Math.max(row.watts_high - row.watts, row.watts - row.watts_low) : null;
+    return half === null || half >= row.watts ? `${watts(row.watts)} (rough)` : `${watts(row.watts)} ± ${half.toFixed(half < 0.95 ? 1 : 0)}`;
 }
 
 function bar(from: number, part: number, name: string): HTMLElement {

@@ -54,7 +54,7 @@ function one_receipt(r: Receipt): Child {
         v ? verdict_head(v.verdict, v.sentence, v.notes) : h("section", { class: "top" }, h("h1", {}, "A baseline: it has no verdict")),
         section("what", "What was run", facts([["A", command(r.commands.a)], r.commands.b.length ? ["B", command(r.commands.b)] : null,
             r.commands.levers.length ? ["levers of B", r.commands.levers.join(", ")] : null, ["unit of work", r.unit ?? "—"], ["made", r.created], ["by", `hec ${r.hec_version}`]], "What was run")),
-        v ? section("quantities", "A and B", quantities(v.quantities, `${v.pairs} pairs, judged by ${v.judged.replaceAll("_", " ")}; the line is no change`)) : null,
+        v ? section("quantities", "A and B", quantities(v.quantities, `${v.pairs} pairs, judged by ${v.judged.replaceAll("_", " ")}; the line is no change`, r.unit)) : null,
         r.tried.length ? section("tried", "Levers tried", table<Receipt["tried"][number]>({
             caption: "What each set of levers did to joules per unit of work; the line is no change", rows: r.tried, columns: [
                 { title: "Levers", cell: (t) => code(t.levers), by: (t) => t.levers, wide: true },

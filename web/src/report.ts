@@ -56,11 +56,11 @@ export function one_report(report: Report, view: View | null): HTMLElement {
     const devices = used(report).length ? used(report) : report.devices, first = devices[0];
     const body = h("div"), contents = h("div");
     const draw = (device: Device | undefined): void => {
-        replace(body, device ? of_device(report, view, device) : findings(report), extras(report), provenance(report));
+        replace(body, device ? of_device(report, view, device) : findings(report), extras(report), used(report).length > 1 ? null : devices_table(report, view), provenance(report));
         replace(contents, navigation([...body.children]));
     };
     draw(first);
-    return h("div", {}, summary(report), contents, devices_table(report),
+    return h("div", {}, summary(report), contents, used(report).length > 1 ? devices_table(report, view) : null,
         devices.length > 1 && first ? h("div", { class: "tools pick" }, choice("Show", devices.map((d) => ({ value: String(d.index), text: `GPU ${d.index}` })), String(first.index),
             (index) => draw(devices.find((d) => String(d.index) === index)))) : null,
         body);

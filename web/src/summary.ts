@@ -1,7 +1,8 @@
 // The top of a report: the answer in a sentence, and the figures that it rests on.
-import type { Report } from "./data";
+import type { Report, View } from "./data";
 import { code, h, section, type Child } from "./dom";
 import { bounded, with_bound, bytes, count, joules, known, seconds, share, si, watts } from "./format";
+import { spark } from "./stack";
 import { facts, table } from "./table";
 
 type Device = Report["devices"][number];
@@ -11,7 +12,7 @@ export function headline_of(report: Report): string {
     return report.headline ?? first?.title ?? "No finding: what this run recorded does not say what it waited for.";
 }
 
-function sentence(text: string): string {
+export function sentence(text: string): string {
     return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
@@ -56,8 +57,11 @@ export function summary(report: Report): HTMLElement {
         figures(rows));
 }
 
-export function devices_table(report: Report): HTMLElement | null {
+/** Small multiples: the power of each device on the scale of all. */
+export function devices_table(report: Report, view: View | null): HTMLElement | null {
     if (report.devices.length < 2) return null;
+    const power = new Map((view?.series ?? []).filter((s) => s.metric === "gpu_power").map((s) => [s.device, s.levels[0]?.mean ?? []]));
+    const most = Math.max(1, ...[...power.values()].flatMap((mean) => mean.filter(known)));
     return section("devices", "Devices", table<Device>({
         caption: "The machine's GPUs", hide_caption: true, rows: report.devices, columns: [
             { title: "GPU", cell: (d) => d.index, by: (d) => d.index, numeric: true },
@@ -65,6 +69,7 @@ export function devices_table(report: Report): HTMLElement | null {
             { title: "Used", cell: (d) => h("span", { title: d.used_why }, d.used ? "yes" : "no"), by: (d) => Number(d.used) },
             { title: "Energy", cell: (d) => bounded(d.energy.joules, d.energy.bound_joules, "J"), by: (d) => d.energy.joules, numeric: true },
             { title: "Mean power", cell: (d) => watts(d.power_w.mean), by: (d) => d.power_w.mean, numeric: true },
+            ...(power.size ? [{ title: "Over time", cell: (d: Device) => spark(power.get(d.index) ?? [], most) }] : []),
             { title: "Limit", cell: (d) => watts(d.power_w.limit), by: (d) => d.power_w.limit, numeric: true },
             { title: "SM", cell: (d) => share(d.utilisation.sm), by: (d) => d.utilisation.sm, numeric: true },
             { title: "Tensor", cell: (d) => share(d.utilisation.tensor), by: (d) => d.utilisation.tensor, numeric: true },

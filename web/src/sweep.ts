@@ -3,6 +3,7 @@ import type { Interval, Page } from "./data";
 import type { Sweep } from "../generated/schema";
 import { code, h, note, section, svg, type Child } from "./dom";
 import { bytes, joules, known, seconds, share, si } from "./format";
+import { sentence } from "./summary";
 import { facts, table } from "./table";
 import { scale_of, whisker } from "./whisker";
 
@@ -98,7 +99,7 @@ export function sweep_page(page: Page): Child {
     if (!s) return h("p", {}, "This page has no sweep.");
     const pareto = front(s);
     return [
-        h("section", { class: "top", "aria-labelledby": "answer" }, h("p", { class: "command" }, code(s.command.join(" "))), h("h1", { id: "answer" }, s.result.sentence),
+        h("section", { class: "top", "aria-labelledby": "answer" }, h("p", { class: "command" }, code(s.command.join(" "))), h("h1", { id: "answer" }, sentence(s.result.sentence)),
             s.result.notes.map((text) => h("p", { class: "caveat" }, text)), s.conditions.simulated ? h("p", { class: "caveat" }, "Simulated GPU: ", code(s.conditions.simulated)) : null),
         pareto ? section("front", "Joules against speed", pareto, note("Filled and joined: the front, where no other setting is shown to be better in one and as good in the rest. The ring is what is recommended.")) : null,
         s.lines.map((line, i) => { const drawn = line_chart(s, line); return drawn && section(`line-${i}`, `Along ${line.parameter}`, drawn, note(`${line.plateau_words} ${line.cliff_words}`.trim())); }),
