@@ -76,7 +76,8 @@ export function change(ratio: Interval): string {
 export function interval_share(interval: Interval): string {
     const [low, best, high] = interval ?? [];
     if (!known(best)) return NONE;
-    return `${share(best)}${known(low) && known(high) ? ` (${(low * 100).toFixed(0)} to ${(high * 100).toFixed(0)})` : ""}`;
+    const of = (v: number): string => share(v).replace(" %", "");
+    return `${share(best)}${known(low) && known(high) ? ` (${of(low)} to ${of(high)})` : ""}`;
 }
 
 /** A reading in the unit of its series. */

@@ -16,7 +16,7 @@ function shape(kernel: Kernel): string {
 }
 
 function part(value: number | null): HTMLElement {
-    return h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": value ?? 0, "--swatch": state_swatch("compute") })), share(value));
+    return h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": value ?? 0, "--swatch": state_swatch("compute") })), h("span", { class: "amount" }, share(value)));
 }
 
 export function kernels(report: Report, device: Device): HTMLElement | null {

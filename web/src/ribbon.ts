@@ -24,13 +24,14 @@ function draw_cells(pen: Pen, states: States): void {
     for (let i = first; i < end; i++) {
         const shares = level.shares[i];
         if (!shares) continue;
-        const left = pen.x(level.from_s + i * level.step_s), right = pen.x(level.from_s + (i + 1) * level.step_s);
+        // on whole pixels: cells neither overlap nor leave a seam
+        const left = Math.round(pen.x(level.from_s + i * level.step_s)), right = Math.round(pen.x(level.from_s + (i + 1) * level.step_s));
         let bottom = pen.height;
         shares.forEach((part, n) => {
             const tall = part * pen.height;
             if (tall <= 0) return;
             pen.ctx.fillStyle = colours[n] ?? "gray";
-            pen.ctx.fillRect(left, bottom - tall, right - left + 0.4, tall);
+            pen.ctx.fillRect(left, bottom - tall, right - left, tall);
             bottom -= tall;
         });
     }
