@@ -65,6 +65,11 @@ export function section(id: string, title: string, ...children: Child[]): HTMLEl
     return h("section", { id: own, "aria-labelledby": `${own}-title` }, h("h2", { id: `${own}-title` }, title), ...inside);
 }
 
+/** A chart that a narrow screen scrolls. */
+export function wide(label: string, chart: Node): HTMLElement {
+    return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, chart);
+}
+
 export function note(...children: Child[]): HTMLElement {
     return h("p", { class: "note" }, ...children);
 }
@@ -86,7 +91,10 @@ export function choice<T extends string>(label: string, options: readonly { valu
 /** One of many, which is shown below. */
 export function pick(label: string, names: readonly string[], make: (index: number) => Child): Child {
     const place = h("div");
-    const select = h("select", { change: () => replace(place, make(Number(select.value))) }, names.map((name, i) => h("option", { value: i }, name)));
+    const select = h("select", { change: () => {
+        place.replaceChildren(); // its ids are free again
+        replace(place, make(Number(select.value)));
+    } }, names.map((name, i) => h("option", { value: i }, name)));
     replace(place, make(0));
     return [h("div", { class: "tools pick" }, h("label", { class: "filter" }, h("span", {}, label), select)), place];
 }

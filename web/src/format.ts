@@ -72,6 +72,12 @@ export function change(ratio: Interval): string {
     return `${of(best)} %${known(low) && known(high) ? ` (${of(low)} to ${of(high)})` : ""}`;
 }
 
+/** Round values from 0 up to `most`, about four. */
+export function ticks(most: number): number[] {
+    const rough = most / 4, ten = 10 ** Math.floor(Math.log10(rough)), step = ([1, 2, 5].find((s) => s * ten >= rough) ?? 10) * ten;
+    return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, i) => i * step);
+}
+
 /** "38 % (23 to 45)" */
 export function interval_share(interval: Interval): string {
     const [low, best, high] = interval ?? [];

@@ -1,6 +1,6 @@
 // The agent's page: the devices of a node now, who wastes most, and what the last minutes went into. Fetched again every interval.
 import type { Live, LiveDevice, LiveJob, LiveTenant, Page } from "./data";
-import { code, details, h, note, replace, section, type Child } from "./dom";
+import { code, details, h, note, replace, section, wide, type Child } from "./dom";
 import { bytes, instant, joules, known, seconds, share, si, watts } from "./format";
 import { figures } from "./summary";
 import { table } from "./table";
@@ -73,7 +73,7 @@ function causes(live: Live): Child {
     const shown = c.names.filter((_, n) => c.watts.some((cell) => (cell[n] ?? 0) > 0));
     const total = c.names.map((name, n) => ({ name, watts: (sum(c.watts.map((cell) => cell[n])) ?? 0) / c.watts.length })).filter((r) => shown.includes(r.name));
     return section("causes", "Causes over time",
-        h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Causes over time" }, stack(c)), legend(shown),
+        wide("Causes over time", stack(c)), legend(shown),
         details("Values as a table", () => table<{ name: string; watts: number }>({
             caption: `Mean power by cause over the last ${instant(c.watts.length * c.step_s, 1)}`, rows: total.sort((a, b) => b.watts - a.watts), columns: [
                 { title: "Cause", cell: (r) => state_title(r.name) }, { title: "Power", cell: (r) => watts(r.watts), numeric: true }],
@@ -121,6 +121,8 @@ export function live_page(page: Page): Child {
         setTimeout(() => void again(), Math.min(60000, interval * Math.max(1, gone)));
     };
     if (page.live) draw(page.live);
-    void again();
+    // a page that was saved has nobody to ask
+    if (location.protocol.startsWith("http")) void again();
+    else status.textContent = page.live ? `As of ${page.live.time}, from a file.` : "This page asks the agent that served it; a file has none.";
     return [h("section", { class: "top", "aria-labelledby": "answer" }, title, status), parts.map((p) => p.place)];
 }

@@ -2,8 +2,8 @@
 import type { Page } from "./data";
 import type { Receipt } from "../generated/schema";
 import { quantities, verdict_head } from "./compare";
-import { code, h, note, pick, section, svg, type Child } from "./dom";
-import { change, joules, known, seconds, si } from "./format";
+import { code, h, note, pick, section, svg, wide, type Child } from "./dom";
+import { change, joules, known, seconds, si, ticks } from "./format";
 import { facts, table } from "./table";
 import { scale_of, whisker } from "./whisker";
 
@@ -24,10 +24,10 @@ function pairs(trials: readonly Trial[]): Element | null {
     }
     const all = [...rows.values()].flatMap((r) => [r.A, r.B]).filter(known);
     if (all.length < 2) return null;
-    const high = Math.max(...all) * 1.05, wide = 640, tall = 180, left = 64;
-    const x = (i: number): number => left + ((i + 0.5) / rows.size) * (wide - left - 10), y = (v: number): number => tall - 26 - (v / high) * (tall - 40);
-    return svg("svg", { viewBox: `0 0 ${wide} ${tall}`, class: "pairs", role: "img", "aria-label": "Each pair of trials; the table has their figures" },
-        [0, high / 2, high].map((v) => [svg("line", { class: "grid", x1: left, x2: wide, y1: y(v), y2: y(v) }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, si(v, "J"))]),
+    const high = Math.max(...all) * 1.05, width = 640, tall = 180, left = 64;
+    const x = (i: number): number => left + ((i + 0.5) / rows.size) * (width - left - 10), y = (v: number): number => tall - 26 - (v / high) * (tall - 40);
+    return svg("svg", { viewBox: `0 0 ${width} ${tall}`, class: "pairs", role: "img", "aria-label": "Each pair of trials; the table has their figures" },
+        ticks(high).map((v) => [svg("line", { class: "grid", x1: left, x2: width, y1: y(v), y2: y(v) }), svg("text", { x: left - 6, y: y(v) + 4, "text-anchor": "end" }, si(v, "J"))]),
         [...rows].map(([pair, r], i) => [
             known(r.A) && known(r.B) ? svg("line", { class: "joint", x1: x(i), x2: x(i), y1: y(r.A), y2: y(r.B) }) : null,
             known(r.A) ? svg("circle", { class: "side-a", cx: x(i), cy: y(r.A), r: 5 }) : null,
@@ -67,7 +67,7 @@ function one_receipt(r: Receipt): Child {
         })) : null,
         v ? section("quality", "Quality and cost", facts([["losses", v.quality.sentence], ["what the proof cost", `${joules(v.cost.joules)}, ${seconds(v.cost.seconds)}`],
             v.cost.joules_paid_after.shown ? ["paid back after", `${si(v.cost.joules_paid_after.units?.[1], "", 3)} ${r.unit ?? "unit"}s`] : null], "Quality and cost")) : null,
-        section("trials", "Trials", chart ? [chart, note(`Joules${r.unit ? ` per ${r.unit}` : ""} of each pair: A round, B square.`)] : null, table<Trial>({
+        section("trials", "Trials", chart ? [wide("Pairs of trials", chart), note(`Joules${r.unit ? ` per ${r.unit}` : ""} of each pair: A round, B square.`)] : null, table<Trial>({
             caption: "Every trial", hide_caption: true, rows: r.trials, shown: 12, columns: [
                 { title: "Pair", cell: (t) => (t.pair === null ? "warm-up" : t.pair + 1), by: (t) => t.pair, numeric: true },
                 { title: "Side", cell: (t) => t.side, by: (t) => t.side },
@@ -76,7 +76,7 @@ function one_receipt(r: Receipt): Child {
                 { title: `Steady, per ${r.unit ?? "unit"}`, cell: (t) => joules(per_unit(t)), by: per_unit, numeric: true },
             ],
         })),
-        section("conditions", "Conditions", facts([...r.facts, ...r.environment].map((f) => [f.name, code(f.value)] as const), "Conditions"), note(...r.method.map((m) => `${m} `))),
+        section("conditions", "Conditions", facts([...r.facts, ...r.environment].map((f) => [f.name, code(f.value)] as const), "Conditions"), h("ul", { class: "note" }, r.method.map((m) => h("li", {}, m)))),
         section("digest", "Digest", note(code(r.digest), " ", code("hec verify RECEIPT"), " checks that the verdict follows from the trials.")),
     ];
 }

@@ -56,6 +56,7 @@ export function one_report(report: Report, view: View | null): HTMLElement {
     const devices = used(report).length ? used(report) : report.devices, first = devices[0];
     const body = h("div"), contents = h("div");
     const draw = (device: Device | undefined): void => {
+        body.replaceChildren(); // its ids are free again
         replace(body, device ? of_device(report, view, device) : findings(report), extras(report), used(report).length > 1 ? null : devices_table(report, view), provenance(report));
         replace(contents, navigation([...body.children]));
     };

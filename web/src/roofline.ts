@@ -1,7 +1,8 @@
 // Kinds of kernels under the roofline of their device: FLOP/s against FLOP a byte, both on logarithmic scales.
 import type { Report } from "./data";
-import { details, h, note, section, svg } from "./dom";
+import { details, note, section, svg, wide } from "./dom";
 import { digits, known, share, si } from "./format";
+import { point_label, type Box } from "./labels";
 import { table } from "./table";
 
 type Device = Report["devices"][number];
@@ -21,22 +22,26 @@ function roof(p: Point): { peak: number; bandwidth: number } {
     return { peak: bandwidth * p.ridge, bandwidth };
 }
 
-const decade = (value: number, round: (x: number) => number): number => round(Math.log10(value));
+/** Values at which a logarithmic axis is marked. */
+function marks(from: number, to: number): number[] {
+    const steps = to - from < 2.5 ? [1, 2, 5] : [1];
+    return Array.from({ length: Math.ceil(to) - Math.floor(from) + 1 }, (_, i) => 10 ** (Math.floor(from) + i))
+        .flatMap((ten) => steps.map((step) => ten * step)).filter((v) => Math.log10(v) >= from - 1e-9 && Math.log10(v) <= to + 1e-9);
+}
 
 function chart(all: readonly Point[]): Element {
     const roofs = new Map(all.map((p) => [p.precision, { ...roof(p), ridge: p.ridge }]));
     const peaks = [...roofs.values()];
-    const x0 = decade(Math.min(...all.map((p) => p.intensity), ...peaks.map((r) => r.ridge)) / 2, Math.floor);
-    const x1 = decade(Math.max(...all.map((p) => p.intensity), ...peaks.map((r) => r.ridge)) * 2, Math.ceil);
-    const y0 = decade(Math.min(...all.map((p) => p.flops)) / 1.5, Math.floor), y1 = decade(Math.max(...peaks.map((r) => r.peak)) * 1.2, Math.ceil);
+    const intensities = [...all.map((p) => p.intensity), ...peaks.map((r) => r.ridge)], flops = [...all.map((p) => p.flops), ...peaks.map((r) => r.peak)];
+    const x0 = Math.log10(Math.min(...intensities) / 3), x1 = Math.log10(Math.max(...intensities) * 4);
+    const y0 = Math.log10(Math.min(...flops) / 3), y1 = Math.log10(Math.max(...flops) * 2), taken: Box[] = [];
     const x = (v: number): number => LEFT + ((Math.log10(v) - x0) / (x1 - x0)) * (WIDE - LEFT - RIGHT);
     const y = (v: number): number => TALL - BOTTOM - ((Math.log10(v) - y0) / (y1 - y0)) * (TALL - BOTTOM - TOP);
-    const decades = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => 10 ** (from + i));
     return svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, class: "roofline", role: "img", "aria-label": "Roofline; a table with its points follows" },
         svg("clipPath", { id: "roofline-area" }, svg("rect", { x: LEFT, y: TOP, width: WIDE - LEFT - RIGHT, height: TALL - BOTTOM - TOP })),
-        decades(x0, x1).map((v) => [svg("line", { class: "grid", x1: x(v), x2: x(v), y1: TOP, y2: TALL - BOTTOM }),
-            svg("text", { x: x(v), y: TALL - BOTTOM + 16, "text-anchor": "middle" }, v < 1 ? String(v) : v.toFixed(0))]),
-        decades(y0, y1).map((v) => [svg("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: y(v), y2: y(v) }),
+        marks(x0, x1).map((v) => [svg("line", { class: "grid", x1: x(v), x2: x(v), y1: TOP, y2: TALL - BOTTOM }),
+            svg("text", { x: x(v), y: TALL - BOTTOM + 16, "text-anchor": "middle" }, String(Number(v.toPrecision(1))))]),
+        marks(y0, y1).map((v) => [svg("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: y(v), y2: y(v) }),
             svg("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, si(v, "", 1))]),
         svg("text", { x: (LEFT + WIDE) / 2, y: TALL - 6, "text-anchor": "middle" }, "FLOP per byte of device memory"),
         svg("text", { x: 12, y: (TALL - BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TALL - BOTTOM) / 2})` }, "FLOP/s"),
@@ -46,14 +51,13 @@ function chart(all: readonly Point[]): Element {
                 svg("text", { x: WIDE - RIGHT - 4, y: y(r.peak) - 5, "text-anchor": "end" }, precision)];
         })),
         all.map((p) => [svg("circle", { class: `point ${p.certain ? "" : "open"}`, cx: x(p.intensity), cy: y(p.flops), r: 4 + 8 * Math.sqrt(p.share) }),
-            svg("text", { class: "name", x: x(p.intensity) + (x(p.intensity) > WIDE - 120 ? -1 : 1) * (7 + 8 * Math.sqrt(p.share)), y: y(p.flops) + 4,
-                "text-anchor": x(p.intensity) > WIDE - 120 ? "end" : "start" }, p.name)]));
+            point_label(x(p.intensity), y(p.flops), 7 + 8 * Math.sqrt(p.share), p.name, { right: WIDE, bottom: TALL - BOTTOM }, taken)]));
 }
 
 export function roofline(device: Device): HTMLElement | null {
     const all = points(device), source = device.kernel_classes.find((c) => c.roofline)?.roofline?.source;
     if (!all.length) return device.compute?.why ? section("roofline", "Roofline", note(device.compute.why)) : null;
-    return section("roofline", "Roofline", h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Roofline" }, chart(all)),
+    return section("roofline", "Roofline", wide("Roofline", chart(all)),
         note(`FLOP/s are an upper bound: an active pipe is taken to work at its peak. A ring: what limits it is not certain. Larger: more of the compute time. Peaks from ${source ?? "—"}.`),
         details("Points as a table", () => table<Point>({
             caption: "Kinds of kernels under the roofline", rows: all, columns: [

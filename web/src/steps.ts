@@ -7,6 +7,12 @@ import { fit, time_axis, value_axis } from "./plot";
 import { facts } from "./table";
 import { colour } from "./theme";
 
+/** As the terminal report says it. */
+const FOUND: Readonly<Record<string, string>> = {
+    marked: "marked by the program", optimizer: "of the optimizer", module: "calls of the outermost module",
+    annotated: "annotated in the trace", periodic: "found in the sequence of kernels",
+};
+
 const ms = (value: number | null | undefined): string => seconds(known(value) ? value / 1e3 : null);
 
 function plot_of(view: View, log: boolean): HTMLElement {
@@ -33,7 +39,7 @@ export function steps(report: Report, view: View | null, device: Report["devices
         has ? [h("div", { class: "tools" }, choice("Scale", [{ value: "linear", text: "linear" }, { value: "log", text: "logarithmic" }], "linear", (v) => draw(v === "log"))), place] : null,
         has && view?.steps && shown < view.steps.total ? note(`${count(shown)} of ${count(view.steps.total)} steps are drawn, shortest and longest of each stretch among them.`) : null,
         facts([
-            ["steps", `${count(s.count)} of the ${s.source}${s.samples_per_step ? `, ${si(s.samples_per_step, "", 4)} ${s.unit ?? "unit"}s each` : ""}`],
+            ["steps", `${count(s.count)} ${FOUND[s.source] ?? s.source}${s.samples_per_step ? `, ${si(s.samples_per_step, "", 4)} ${s.unit ?? "unit"}s each` : ""}`],
             ["median", ms(s.median_ms)],
             ["p90, p99", `${ms(s.p90_ms)}, ${ms(s.p99_ms)}`],
             ["shortest, longest", `${ms(s.min_ms)}, ${ms(s.max_ms)}`],

@@ -13,7 +13,8 @@ export function headline_of(report: Report): string {
 }
 
 export function sentence(text: string): string {
-    return text.slice(0, 1).toUpperCase() + text.slice(1);
+    // a name at the front stays as it is
+    return /^[a-z]+[ :,]/.test(text) ? text.slice(0, 1).toUpperCase() + text.slice(1) : text;
 }
 
 /** Figures in boxes: name, figure, what it rests on. */

@@ -1,8 +1,9 @@
 // A sweep: what each setting costs and brings, the front, the plateau, and what is recommended.
 import type { Interval, Page } from "./data";
 import type { Sweep } from "../generated/schema";
-import { code, h, note, section, svg, type Child } from "./dom";
-import { bytes, joules, known, seconds, share, si } from "./format";
+import { code, h, note, section, svg, wide, type Child } from "./dom";
+import { bytes, joules, known, seconds, share, si, ticks } from "./format";
+import { point_label, type Box } from "./labels";
 import { sentence } from "./summary";
 import { facts, table } from "./table";
 import { scale_of, whisker } from "./whisker";
@@ -24,10 +25,9 @@ function axes_of(xs: readonly number[], ys: readonly number[]): Axes {
 }
 
 function frame(a: Axes, x_title: string, y_title: string, x_unit: string, y_unit: string): Child {
-    const parts = [0, 0.25, 0.5, 0.75, 1];
-    return [parts.map((p) => a.low_y + p * (a.high_y - a.low_y)).map((v) => [svg("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: a.y(v), y2: a.y(v) }),
+    return [ticks(a.high_y).map((v) => [svg("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: a.y(v), y2: a.y(v) }),
         svg("text", { x: LEFT - 6, y: a.y(v) + 4, "text-anchor": "end" }, si(v, y_unit))]),
-    parts.map((p) => a.low_x + p * (a.high_x - a.low_x)).map((v) => svg("text", { x: a.x(v), y: TALL - BOTTOM + 16, "text-anchor": "middle" }, si(v, x_unit))),
+    ticks(a.high_x).map((v) => svg("text", { x: a.x(v), y: TALL - BOTTOM + 16, "text-anchor": "middle" }, si(v, x_unit))),
     svg("text", { x: (LEFT + WIDE) / 2, y: TALL - 6, "text-anchor": "middle" }, x_title),
     svg("text", { x: 12, y: (TALL - BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TALL - BOTTOM) / 2})` }, y_title)];
 }
@@ -46,14 +46,14 @@ function front(sweep: Sweep): Element | null {
     const at = (i: Interval): number => i?.[1] ?? 0;
     const a = axes_of(points.flatMap((p) => [at(p.rate), p.rate?.[2] ?? 0]), points.flatMap((p) => [at(p.energy), p.energy?.[2] ?? 0]));
     const line = points.filter((p) => p.setting.front).sort((p, q) => at(p.rate) - at(q.rate));
+    const taken: Box[] = [];
     return svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, class: "front", role: "img", "aria-label": "Joules against speed of each setting; the table has the figures" },
         frame(a, `${sweep.unit}s per second`, `joules per ${sweep.unit}`, "", "J"),
         svg("polyline", { class: "front-line", points: line.map((p) => `${a.x(at(p.rate))},${a.y(at(p.energy))}`).join(" ") }),
         points.map((p) => [cross(a, p.rate, p.energy),
             svg("circle", { class: `point ${p.setting.front ? "" : "open"}`, cx: a.x(at(p.rate)), cy: a.y(at(p.energy)), r: 5 }),
             p.index === sweep.result.recommended ? svg("circle", { class: "chosen", cx: a.x(at(p.rate)), cy: a.y(at(p.energy)), r: 10 }) : null,
-            svg("text", { class: "name", x: a.x(at(p.rate)) + (a.x(at(p.rate)) > WIDE - 110 ? -13 : 13), y: a.y(at(p.energy)) - 8,
-                "text-anchor": a.x(at(p.rate)) > WIDE - 110 ? "end" : "start" }, p.setting.label)]));
+            point_label(a.x(at(p.rate)), a.y(at(p.energy)), 13, p.setting.label, { right: WIDE, bottom: TALL - BOTTOM }, taken)]));
 }
 
 /** Units a second along one parameter, with the plateau shaded and the cliff marked. */
@@ -61,14 +61,14 @@ function line_chart(sweep: Sweep, line: Sweep["lines"][number]): Element | null 
     const rows = line.settings.map((index) => ({ index, setting: sweep.settings[index], rate: sweep.settings[index] && figure(sweep.settings[index], "units_per_second") }));
     const rates = rows.flatMap((r) => (r.rate ?? []).filter(known));
     if (rates.length < 2) return null;
-    const parameter = sweep.parameters.findIndex((p) => p.name === line.parameter), wide = (WIDE - LEFT - RIGHT) / rows.length;
-    const a = axes_of([rows.length], rates), x = (i: number): number => LEFT + (i + 0.5) * wide;
+    const parameter = sweep.parameters.findIndex((p) => p.name === line.parameter), slot = (WIDE - LEFT - RIGHT) / rows.length;
+    const a = axes_of([rows.length], rates), x = (i: number): number => LEFT + (i + 0.5) * slot;
     const at = (index: number | null): number => rows.findIndex((r) => r.index === index);
     const from = at(line.plateau_from), to = at(line.plateau_to), cliff = at(line.cliff_at);
     return svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, class: "plateau", role: "img", "aria-label": `${line.plateau_words} ${line.cliff_words}` },
-        from >= 0 && to >= 0 ? svg("rect", { class: "plateau-area", x: x(from) - wide / 2, width: (to - from + 1) * wide, y: TOP, height: TALL - BOTTOM - TOP }) : null,
+        from >= 0 && to >= 0 ? svg("rect", { class: "plateau-area", x: x(from) - slot / 2, width: (to - from + 1) * slot, y: TOP, height: TALL - BOTTOM - TOP }) : null,
         cliff >= 0 ? [svg("line", { class: "cliff", x1: x(cliff), x2: x(cliff), y1: TOP, y2: TALL - BOTTOM }), svg("text", { x: x(cliff) - 6, y: TOP + 12, "text-anchor": "end" }, line.cliff.replaceAll("_", " "))] : null,
-        [0, 0.25, 0.5, 0.75, 1].map((p) => p * a.high_y).map((v) => [svg("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: a.y(v), y2: a.y(v) }), svg("text", { x: LEFT - 6, y: a.y(v) + 4, "text-anchor": "end" }, si(v, ""))]),
+        ticks(a.high_y).map((v) => [svg("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: a.y(v), y2: a.y(v) }), svg("text", { x: LEFT - 6, y: a.y(v) + 4, "text-anchor": "end" }, si(v, ""))]),
         svg("text", { x: (LEFT + WIDE) / 2, y: TALL - 6, "text-anchor": "middle" }, line.parameter),
         svg("text", { x: 12, y: (TALL - BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TALL - BOTTOM) / 2})` }, `${sweep.unit}s per second`),
         svg("polyline", { class: "front-line", points: rows.flatMap((r, i) => (known(r.rate?.[1]) ? [`${x(i)},${a.y(r.rate[1])}`] : [])).join(" ") }),
@@ -101,8 +101,8 @@ export function sweep_page(page: Page): Child {
     return [
         h("section", { class: "top", "aria-labelledby": "answer" }, h("p", { class: "command" }, code(s.command.join(" "))), h("h1", { id: "answer" }, sentence(s.result.sentence)),
             s.result.notes.map((text) => h("p", { class: "caveat" }, text)), s.conditions.simulated ? h("p", { class: "caveat" }, "Simulated GPU: ", code(s.conditions.simulated)) : null),
-        pareto ? section("front", "Joules against speed", pareto, note("Filled and joined: the front, where no other setting is shown to be better in one and as good in the rest. The ring is what is recommended.")) : null,
-        s.lines.map((line, i) => { const drawn = line_chart(s, line); return drawn && section(`line-${i}`, `Along ${line.parameter}`, drawn, note(`${line.plateau_words} ${line.cliff_words}`.trim())); }),
+        pareto ? section("front", "Joules against speed", wide("Joules against speed", pareto), note("Filled and joined: the front, where no other setting is shown to be better in one and as good in the rest. The ring is what is recommended.")) : null,
+        s.lines.map((line, i) => { const drawn = line_chart(s, line); return drawn && section(`line-${i}`, `Along ${line.parameter}`, wide(`Along ${line.parameter}`, drawn), note(`${line.plateau_words} ${line.cliff_words}`.trim())); }),
         section("settings", "Settings", settings_table(s)),
         section("conditions", "Conditions", facts([["state", s.state.replaceAll("_", " ")], ["objective", s.result.objective], ["cost of the sweep", `${joules(s.result.cost_joules)}, ${seconds(s.result.cost_seconds)}`],
             ["made", `${s.created} by hec ${s.hec_version}`], ...[...s.facts, ...s.environment].map((f) => [f.name, code(f.value)] as const)], "Conditions")),
