@@ -14,7 +14,7 @@ const PICTURES = [
     { name: "report-phone", run: "data_decode", width: 390, height: 800 },
     { name: "report-time", run: "none_train", width: 1180, height: 900, of: "#time" },
     { name: "report-time-dark", run: "none_train", theme: "dark", width: 1180, height: 900, of: "#time" },
-    { name: "report-kernels", run: "none_train", width: 1180, height: 900, of: "#kernels" },
+    { name: "report-findings", run: "data_decode", width: 1180, height: 900, of: "#findings" },
 ];
 
 const browser = await launch();
