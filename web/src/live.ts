@@ -11,8 +11,8 @@ import { state_title } from "./words";
 const sum = (values: readonly (number | null | undefined)[]): number | null =>
     values.some(known) ? values.reduce<number>((all, v) => all + (known(v) ? v : 0), 0) : null;
 
-function meter(part: number | null, text: string): HTMLElement {
-    return h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": Math.min(1, part ?? 0), "--swatch": "var(--line-0)" })), text);
+function meter(part: number | null, text: string): Child {
+    return part === null ? text : h("span", { class: "meter" }, h("span", { class: "bar", "aria-hidden": "true" }, h("span", { "--from": 0, "--part": Math.min(1, part), "--swatch": "var(--line-0)" })), text);
 }
 
 /** A part of the page, made once: what is sorted, filtered or has the focus stays so when its figures change. */
