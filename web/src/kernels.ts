@@ -12,7 +12,7 @@ type Kernel = Report["kernels"][number];
 const us = (value: number | null): string => seconds(known(value) ? value / 1e6 : null);
 
 function shape(kernel: Kernel): string {
-    return kernel.grid && kernel.block ? `${kernel.grid.join("×")} · ${kernel.block.join("×")}` : "—";
+    return `grid ${kernel.grid?.join("×") ?? "—"}, block ${kernel.block?.join("×") ?? "—"}`;
 }
 
 function part(value: number | null): HTMLElement {
@@ -26,13 +26,12 @@ export function kernels(report: Report, device: Device): HTMLElement | null {
         caption: `${rows.length} kernels of GPU ${device.index}, as traced`, rows, shown: 15, text: (k) => k.name, className: "kernels", columns: [
             { title: "Time", cell: (k) => us(k.time_us), by: (k) => k.time_us, numeric: true },
             { title: "Share", cell: (k) => part(k.share), by: (k) => k.share, numeric: true },
-            { title: "Name", cell: (k) => code(k.name, { class: "name" }), by: (k) => k.name, wide: true },
+            { title: "Name", cell: (k) => [code(k.name, { class: "name" }), k.grid && k.block ? h("small", {}, shape(k)) : null], by: (k) => k.name, wide: true },
             { title: "Count", cell: (k) => count(k.count), by: (k) => k.count, numeric: true },
             { title: "Mean", cell: (k) => us(k.mean_us), by: (k) => k.mean_us, numeric: true },
             { title: "Min", cell: (k) => us(k.min_us), by: (k) => k.min_us, numeric: true },
             { title: "Max", cell: (k) => us(k.max_us), by: (k) => k.max_us, numeric: true },
             { title: "Occupancy limit", cell: (k) => h("span", { title: k.occupancy_limiter ?? "" }, share(k.occupancy_limit)), by: (k) => k.occupancy_limit, numeric: true },
-            { title: "Grid · block", cell: shape, numeric: true },
         ],
     }));
 }
