@@ -1,8 +1,10 @@
 // Every kind of page in both themes and on a phone: accessible (axe), nothing wider than the screen, usable by keys alone.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { close, drawn, launch, open, settled } from "./browser.mjs";
 import * as pages from "./pages.mjs";
@@ -28,8 +30,10 @@ async function scan(page, what, rules) {
 for (const kind of ["report", "compare", "receipt", "sweep", "live"]) {
     test(`${kind}: light and dark, accessible`, async () => {
         const tab = await open(browser, kinds[kind]), { page } = tab;
-        await page.evaluate(() => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+        // but whole reports within a comparison: those are looked at by themselves
+        const toggle = (on) => page.evaluate((open) => document.querySelectorAll("details").forEach((d) => { d.open = open && !/^Report of/.test(d.innerText); }), on);
         for (const theme of ["light", "dark"]) {
+            await toggle(theme === "light");
             await page.emulateMedia({ colorScheme: theme });
             await settled(page);
             await scan(page, `${kind}, ${theme}`, theme === "dark" ? ["color-contrast"] : null);
@@ -117,6 +121,34 @@ test("sweep: the front, the plateau, the cliff and what is recommended", async (
     assert.equal(await page.locator("svg.plateau .cliff").count(), 1);
     assert.equal(await page.locator("#settings tbody tr").count(), sweep.settings.length);
     await close(tab);
+});
+
+test("live: the page of a real agent, of simulated devices", async () => {
+    const state = join(pages.folder, "agent");
+    const agent = spawn(pages.HEC, ["agent", "--sim", "h200x2", "--listen", "127.0.0.1:0", "--interval", "0.2", "--state-dir", state], { stdio: ["ignore", "ignore", "pipe"] });
+    try {
+        const url = await new Promise((found, lost) => {
+            let said = "";
+            agent.stderr.on("data", (text) => {
+                said += text;
+                const at = said.match(/(http:\/\/[\d.:]+\/)metrics/);
+                if (at) found(at[1]);
+            });
+            agent.on("exit", () => lost(new Error(said)));
+        });
+        const tab = await open(browser, url), { page } = tab;
+        await page.locator("#devices tbody tr").nth(1).waitFor();
+        assert.equal(await page.locator("#devices tbody tr").count(), 2);
+        assert.match(await page.locator("#devices").textContent(), /H200.* W of 700 W/);
+        const time = await page.locator("[role=status]").first().textContent();
+        await page.waitForFunction((before) => document.querySelector("[role=status]").textContent !== before, time);
+        await scan(page, "the agent's");
+        // what a first answer fills was empty
+        await page.evaluate(() => { window.shifts.length = 0; });
+        await close(tab);
+    } finally {
+        agent.kill();
+    }
 });
 
 test("live: asks again without a reload, keeps its place, and says when the agent is gone", async () => {

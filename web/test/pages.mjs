@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const HEC = process.env.HEC ?? join(ROOT, "build/bin/hec");
-export const golden = (name) => join(ROOT, "tests/golden", `${name}.hec`);
+export const golden = (name) => `tests/golden/${name}.hec`;
 export const sample = (name) => fileURLToPath(new URL(`data/${name}.json`, import.meta.url));
 
 export const folder = mkdtempSync(join(tmpdir(), "hec-web-"));
@@ -20,7 +20,7 @@ export const fresh = (name) => join(folder, `${++count}-${name}.html`);
 /** hec VERB --html -o PATH WORDS... */
 export function by_hec(verb, ...words) {
     const path = fresh(verb);
-    execFileSync(HEC, [verb, "--html", "-o", path, ...words], { cwd: folder });
+    execFileSync(HEC, [verb, "--html", "-o", path, ...words], { cwd: ROOT });
     return path;
 }
 
