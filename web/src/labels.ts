@@ -3,7 +3,7 @@ import { svg } from "./dom";
 
 export interface Box { left: number; right: number; y: number }
 
-const LETTER = 7, LINE = 14;
+const LETTER = 7.5, LINE = 14;
 
 /** The name of a point beside it, `away` from its middle, where no other name is. */
 export function point_label(x: number, y: number, away: number, text: string, area: { right: number; bottom: number }, taken: Box[]): Element {

@@ -29,7 +29,7 @@ function start(root: Element): void {
         h("a", { class: "skip", href: "#main" }, "Skip to the answer"),
         h("header", { class: "bar-top" }, h("div", {}, h("strong", {}, "HEC"), " ", h("span", {}, kind.title)), theme_button()),
         h("main", { id: "main", tabindex: -1 }, kind.make(page)),
-        h("footer", {}, `hec ${page.hec_version ?? ""}: joules, and where they went. "—": not measured.`));
+        h("footer", {}, `${page.hec_version ? `hec ${page.hec_version}: joules` : "Joules"}, and where they went. "—": not measured.`));
 }
 
 const root = document.getElementById("hec-root");

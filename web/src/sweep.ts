@@ -53,7 +53,7 @@ function front(sweep: Sweep): Element | null {
         points.map((p) => [cross(a, p.rate, p.energy),
             svg("circle", { class: `point ${p.setting.front ? "" : "open"}`, cx: a.x(at(p.rate)), cy: a.y(at(p.energy)), r: 5 }),
             p.index === sweep.result.recommended ? svg("circle", { class: "chosen", cx: a.x(at(p.rate)), cy: a.y(at(p.energy)), r: 10 }) : null,
-            point_label(a.x(at(p.rate)), a.y(at(p.energy)), 13, p.setting.label, { right: WIDE, bottom: TALL - BOTTOM }, taken)]));
+            point_label(a.x(at(p.rate)), a.y(at(p.energy)), 13, p.setting.label, { right: WIDE - 6, bottom: TALL - BOTTOM }, taken)]));
 }
 
 /** Units a second along one parameter, with the plateau shaded and the cliff marked. */
@@ -65,7 +65,7 @@ function line_chart(sweep: Sweep, line: Sweep["lines"][number]): Element | null 
     const a = axes_of([rows.length], rates), x = (i: number): number => LEFT + (i + 0.5) * slot;
     const at = (index: number | null): number => rows.findIndex((r) => r.index === index);
     const from = at(line.plateau_from), to = at(line.plateau_to), cliff = at(line.cliff_at);
-    return svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, class: "plateau", role: "img", "aria-label": `${line.plateau_words} ${line.cliff_words}` },
+    return svg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, class: "plateau", role: "img", "aria-label": `${line.plateau_words}. ${line.cliff_words}` },
         from >= 0 && to >= 0 ? svg("rect", { class: "plateau-area", x: x(from) - slot / 2, width: (to - from + 1) * slot, y: TOP, height: TALL - BOTTOM - TOP }) : null,
         cliff >= 0 ? [svg("line", { class: "cliff", x1: x(cliff), x2: x(cliff), y1: TOP, y2: TALL - BOTTOM }), svg("text", { x: x(cliff) - 6, y: TOP + 12, "text-anchor": "end" }, line.cliff.replaceAll("_", " "))] : null,
         ticks(a.high_y).map((v) => [svg("line", { class: "grid", x1: LEFT, x2: WIDE - RIGHT, y1: a.y(v), y2: a.y(v) }), svg("text", { x: LEFT - 6, y: a.y(v) + 4, "text-anchor": "end" }, si(v, ""))]),
@@ -102,7 +102,7 @@ export function sweep_page(page: Page): Child {
         h("section", { class: "top", "aria-labelledby": "answer" }, h("p", { class: "command" }, code(s.command.join(" "))), h("h1", { id: "answer" }, sentence(s.result.sentence)),
             s.result.notes.map((text) => h("p", { class: "caveat" }, text)), s.conditions.simulated ? h("p", { class: "caveat" }, "Simulated GPU: ", code(s.conditions.simulated)) : null),
         pareto ? section("front", "Joules against speed", wide("Joules against speed", pareto), note("Filled and joined: the front, where no other setting is shown to be better in one and as good in the rest. The ring is what is recommended.")) : null,
-        s.lines.map((line, i) => { const drawn = line_chart(s, line); return drawn && section(`line-${i}`, `Along ${line.parameter}`, wide(`Along ${line.parameter}`, drawn), note(`${line.plateau_words} ${line.cliff_words}`.trim())); }),
+        s.lines.map((line, i) => { const drawn = line_chart(s, line); return drawn && section(`line-${i}`, `Along ${line.parameter}`, wide(`Along ${line.parameter}`, drawn), note([line.plateau_words, line.cliff_words].filter(Boolean).join(". "))); }),
         section("settings", "Settings", settings_table(s)),
         section("conditions", "Conditions", facts([["state", s.state.replaceAll("_", " ")], ["objective", s.result.objective], ["cost of the sweep", `${joules(s.result.cost_joules)}, ${seconds(s.result.cost_seconds)}`],
             ["made", `${s.created} by hec ${s.hec_version}`], ...[...s.facts, ...s.environment].map((f) => [f.name, code(f.value)] as const)], "Conditions")),
