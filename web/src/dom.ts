@@ -6,7 +6,6 @@ type Handler = (event: Event) => void;
 export type Attributes = Record<string, string | number | boolean | null | undefined | Handler>;
 
 // controls, line and paragraph separators, zero width, bidirectional
-// eslint-disable-next-line no-control-regex
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 export function plain(text: string): string {
