@@ -10,7 +10,7 @@ export function known(value: Maybe): value is number {
 
 export function digits(value: number, count = 3): string {
     if (value === 0) return "0";
-    const places = Math.max(0, Math.min(9, count - 1 - Math.floor(Math.log10(Math.abs(value)))));
+    const places = Math.max(0, Math.min(9, count - 1 - Math.floor(Math.log10(Math.abs(Number(value.toPrecision(count)))))));
     return value.toFixed(places);
 }
 
