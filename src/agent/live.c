@@ -252,7 +252,7 @@ static int by_waste(const void *one, const void *other) {
 }
 
 static json_t *jobs_of(struct hec_causes *causes) {
-    json_t *found = json_array(), *sorted = json_array(), *list[HEC_CAUSES_ROWS_MAX];
+    json_t *found = json_array(), *sorted = json_array(), *list[HEC_CAUSES_ROWS_MAX] = {NULL};
     size_t count = 0;
     hec_causes_visit(causes, add_job, found);
     for (; count < json_array_size(found) && count < HEC_CAUSES_ROWS_MAX; count++)

@@ -1,5 +1,7 @@
 #include "report/html_bundle.h"
 
+#include <stdint.h>
+
 /* The assembler puts the files into the program as they are: they cost memory when they are read, and no time before. */
 #define PART(symbol, file)                                                                                             \
     __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" HEC_WEB_DIST "/" file "\"\n" #symbol                      \
@@ -11,9 +13,9 @@ PART(hec_html_js, "page.js");
 PART(hec_html_css, "page.css");
 
 struct hec_html_part hec_html_script(void) {
-    return (struct hec_html_part){hec_html_js, (size_t)(hec_html_js_end - hec_html_js)};
+    return (struct hec_html_part){hec_html_js, (uintptr_t)hec_html_js_end - (uintptr_t)hec_html_js};
 }
 
 struct hec_html_part hec_html_style(void) {
-    return (struct hec_html_part){hec_html_css, (size_t)(hec_html_css_end - hec_html_css)};
+    return (struct hec_html_part){hec_html_css, (uintptr_t)hec_html_css_end - (uintptr_t)hec_html_css};
 }
