@@ -10,7 +10,7 @@ const run = (name) => pages.by_hec("report", pages.golden(name));
 
 const PICTURES = [
     { name: "report-light", run: "data_decode", width: 1180, height: 1010 },
-    { name: "report-dark", run: "none_train", theme: "dark", width: 1180, height: 1010 },
+    { name: "report-dark", run: "data_decode", theme: "dark", width: 1180, height: 1010 },
     { name: "report-phone", run: "data_decode", width: 390, height: 800 },
     { name: "report-time", run: "none_train", width: 1180, height: 900, of: "#time" },
     { name: "report-time-dark", run: "none_train", theme: "dark", width: 1180, height: 900, of: "#time" },
