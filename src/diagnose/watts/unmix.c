@@ -39,7 +39,7 @@ int hec_unmix_begin(const struct hec_unmix_options *options, struct hec_unmix **
     unmix->ready_ns = INT64_MAX;
     unmix->block_ns = HEC_BLOCKS_FIRST_NS;
     int n = options->classes;
-    int err = hec_shares_init(&unmix->shares, n);
+    int err = hec_unmix_shares_init(&unmix->shares, n);
     if (!err)
         err = hec_gram_init(&unmix->power, n + HEC_TAPS - 1 + 1);
     if (!err)
@@ -70,7 +70,7 @@ int hec_unmix_begin(const struct hec_unmix_options *options, struct hec_unmix **
 void hec_unmix_free(struct hec_unmix *unmix) {
     if (!unmix)
         return;
-    hec_shares_free(&unmix->shares);
+    hec_unmix_shares_free(&unmix->shares);
     hec_gram_free(&unmix->power);
     hec_gram_free(&unmix->pure);
     for (int i = 0; i < HEC_UNMIX_QUIETS; i++)
@@ -107,7 +107,7 @@ static int block_of(struct hec_unmix *unmix, int64_t t_ns) {
 static bool shares_of(const struct hec_unmix *unmix, int64_t start_ns, int64_t end_ns, double *out) {
     double seconds[HEC_UNMIX_CLASSES + 1], span = (double)(end_ns - start_ns) * 1e-9;
     int n = unmix->options.classes;
-    if (!hec_shares_between(&unmix->shares, start_ns, end_ns, seconds) || seconds[n] < COVERED * span)
+    if (!hec_unmix_shares_between(&unmix->shares, start_ns, end_ns, seconds) || seconds[n] < COVERED * span)
         return false;
     for (int c = 0; c < n; c++)
         out[c] = seconds[c] / seconds[n];
@@ -380,10 +380,10 @@ static int64_t quiet_until(const struct hec_unmix *unmix, int64_t to_ns) {
 static int advance(struct hec_unmix *unmix, int class, int64_t to_ns) {
     int err = 0;
     while (!err && unmix->shares.now_ns < to_ns) {
-        hec_shares_skip(&unmix->shares, class, quiet_until(unmix, to_ns));
+        hec_unmix_shares_skip(&unmix->shares, class, quiet_until(unmix, to_ns));
         int64_t step_ns = to_ns - unmix->shares.now_ns < STEP_NS ? to_ns : unmix->shares.now_ns + STEP_NS;
         unmix->resolved_ns += step_ns - unmix->shares.now_ns;
-        hec_shares_advance(&unmix->shares, class, step_ns);
+        hec_unmix_shares_advance(&unmix->shares, class, step_ns);
         if (step_ns >= unmix->ready_ns)
             err = use_ready(unmix);
     }
@@ -393,7 +393,7 @@ static int advance(struct hec_unmix *unmix, int class, int64_t to_ns) {
 int hec_unmix_advance(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
     int err = 0;
     if (!unmix->shares.begun && start_ns < end_ns) {
-        hec_shares_begin(&unmix->shares, start_ns);
+        hec_unmix_shares_begin(&unmix->shares, start_ns);
         err = use_ready(unmix); /* those from before */
     }
     if (!err && start_ns > unmix->shares.now_ns)

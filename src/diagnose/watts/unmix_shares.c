@@ -5,46 +5,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-int hec_shares_init(struct hec_shares *shares, int classes) {
-    *shares = (struct hec_shares){.width = classes + 1};
+int hec_unmix_shares_init(struct hec_unmix_shares *shares, int classes) {
+    *shares = (struct hec_unmix_shares){.width = classes + 1};
     shares->sum = calloc((size_t)shares->width, sizeof *shares->sum);
     shares->edge = calloc((size_t)shares->width * HEC_SHARES_BINS, sizeof *shares->edge);
     return shares->sum && shares->edge ? 0 : HEC_ERR_NOMEM;
 }
 
-void hec_shares_free(struct hec_shares *shares) {
+void hec_unmix_shares_free(struct hec_unmix_shares *shares) {
     free(shares->sum);
     free(shares->edge);
 }
 
-void hec_shares_begin(struct hec_shares *shares, int64_t origin_ns) {
+void hec_unmix_shares_begin(struct hec_unmix_shares *shares, int64_t origin_ns) {
     shares->begun = true;
     shares->origin_ns = shares->since_ns = shares->now_ns = origin_ns;
     shares->edges = 1; /* edge 0: zeros */
     shares->edge_ns = origin_ns + HEC_SHARES_BIN_NS;
 }
 
-void hec_shares_advance(struct hec_shares *shares, int class, int64_t to_ns) {
+void hec_unmix_shares_advance(struct hec_unmix_shares *shares, int class, int64_t to_ns) {
     for (; to_ns >= shares->edge_ns; shares->edge_ns += HEC_SHARES_BIN_NS) {
-        hec_shares_add(shares, class, shares->edge_ns);
+        hec_unmix_shares_add(shares, class, shares->edge_ns);
         memcpy(shares->edge + (shares->edges % HEC_SHARES_BINS) * shares->width, shares->sum,
                (size_t)shares->width * sizeof *shares->sum);
         shares->edges++;
     }
-    hec_shares_add(shares, class, to_ns);
+    hec_unmix_shares_add(shares, class, to_ns);
 }
 
-void hec_shares_skip(struct hec_shares *shares, int class, int64_t to_ns) {
+void hec_unmix_shares_skip(struct hec_unmix_shares *shares, int class, int64_t to_ns) {
     if (to_ns <= shares->edge_ns)
         return;
     int64_t bins = (to_ns - shares->edge_ns) / HEC_SHARES_BIN_NS;
     shares->edges += bins;
     shares->edge_ns += bins * HEC_SHARES_BIN_NS;
     shares->since_ns = shares->edge_ns;
-    hec_shares_advance(shares, class, shares->edge_ns);
+    hec_unmix_shares_advance(shares, class, shares->edge_ns);
 }
 
-bool hec_shares_between(const struct hec_shares *shares, int64_t start_ns, int64_t end_ns, double *out) {
+bool hec_unmix_shares_between(const struct hec_unmix_shares *shares, int64_t start_ns, int64_t end_ns, double *out) {
     if (start_ns < shares->since_ns || start_ns >= end_ns || end_ns > shares->now_ns)
         return false;
     if ((start_ns - shares->origin_ns) / HEC_SHARES_BIN_NS <= shares->edges - HEC_SHARES_BINS)

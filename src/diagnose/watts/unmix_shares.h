@@ -11,7 +11,7 @@
 /* A reading may begin at most this long before the pieces' end: the ring, less one step of the pieces. */
 #define HEC_SHARES_BACK_NS INT64_C(3000000000)
 
-struct hec_shares {
+struct hec_unmix_shares {
     int width; /* classes + 1: the last is the time that any piece covers */
     bool begun;
     int64_t origin_ns; /* start of the first piece: edge 0 */
@@ -23,11 +23,11 @@ struct hec_shares {
     double *edge; /* HEC_SHARES_BINS x width */
 };
 
-int hec_shares_init(struct hec_shares *shares, int classes); /* 0 or HEC_ERR_NOMEM */
-void hec_shares_free(struct hec_shares *shares);
-void hec_shares_begin(struct hec_shares *shares, int64_t origin_ns);
+int hec_unmix_shares_init(struct hec_unmix_shares *shares, int classes); /* 0 or HEC_ERR_NOMEM */
+void hec_unmix_shares_free(struct hec_unmix_shares *shares);
+void hec_unmix_shares_begin(struct hec_unmix_shares *shares, int64_t origin_ns);
 /* Time goes on to to_ns, before the next edge, in class; -1: no piece covers it. */
-static inline void hec_shares_add(struct hec_shares *shares, int class, int64_t to_ns) {
+static inline void hec_unmix_shares_add(struct hec_unmix_shares *shares, int class, int64_t to_ns) {
     double seconds = (double)(to_ns - shares->now_ns) * 1e-9;
     if (class >= 0) {
         shares->sum[class] += seconds;
@@ -36,11 +36,11 @@ static inline void hec_shares_add(struct hec_shares *shares, int class, int64_t 
     shares->now_ns = to_ns;
 }
 /* The same over any number of edges. */
-void hec_shares_advance(struct hec_shares *shares, int class, int64_t to_ns);
+void hec_unmix_shares_advance(struct hec_unmix_shares *shares, int class, int64_t to_ns);
 /* The same up to the last edge before to_ns, at once: no instant before that edge will be asked for. */
-void hec_shares_skip(struct hec_shares *shares, int class, int64_t to_ns);
+void hec_unmix_shares_skip(struct hec_unmix_shares *shares, int class, int64_t to_ns);
 /* Seconds of each class over (start, end] into out, width long. False when it is not in the ring, was skipped or is not
  * yet known. */
-bool hec_shares_between(const struct hec_shares *shares, int64_t start_ns, int64_t end_ns, double *out);
+bool hec_unmix_shares_between(const struct hec_unmix_shares *shares, int64_t start_ns, int64_t end_ns, double *out);
 
 #endif

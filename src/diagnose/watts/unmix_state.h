@@ -27,7 +27,7 @@ struct hec_unmix_queue {
 
 struct hec_unmix {
     struct hec_unmix_options options;
-    struct hec_shares shares;
+    struct hec_unmix_shares shares;
     double extra_s[HEC_UNMIX_CLASSES];
     double total_j, total_bound_j;
     struct hec_unmix_belief belief[HEC_UNMIX_CLASSES]; /* sd 0: none */
@@ -61,11 +61,11 @@ struct hec_unmix {
  * before ended, and only add to sums. */
 int hec_unmix_advance(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns);
 static inline int hec_unmix_next(struct hec_unmix *unmix, int class, int64_t start_ns, int64_t end_ns) {
-    struct hec_shares *shares = &unmix->shares;
+    struct hec_unmix_shares *shares = &unmix->shares;
     if (!shares->begun || start_ns != shares->now_ns || end_ns <= start_ns || end_ns >= shares->edge_ns ||
         end_ns >= unmix->ready_ns)
         return hec_unmix_advance(unmix, class, start_ns, end_ns);
-    hec_shares_add(shares, class, end_ns);
+    hec_unmix_shares_add(shares, class, end_ns);
     return 0;
 }
 
