@@ -22,6 +22,12 @@ static const char lever_names[] =
 #undef HEC_LEVER_ROW
 #undef HEC_LEVER_VARIABLE
 
+#define HEC_REPLAY_EDIT(id, name, ...) name " "
+static const char edit_names[] =
+#include "diagnose/replay/edits.def"
+    ;
+#undef HEC_REPLAY_EDIT
+
 static const struct hec_option_info options[] = {
 #define HEC_OPTION(id, letter, name, argument, values, verbs_, help) {letter, name, argument, values, verbs_, help},
 #include "cli/options.def"
