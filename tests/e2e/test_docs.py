@@ -9,9 +9,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-TRACKED = subprocess.run(["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-                         capture_output=True, text=True).stdout.split()
-PAGES = [ROOT / name for name in TRACKED if (ROOT / name).is_file()] or sorted(  # not a clone: what is known to hold pages
+LIST = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+TRACKED = subprocess.run(LIST, capture_output=True, text=True).stdout.split() if shutil.which("git") else []
+PAGES = [ROOT / name for name in TRACKED if (ROOT / name).is_file()] or sorted(  # no clone, or no git: what is known to hold pages
     [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "deploy").rglob("*.md"), *(ROOT / "bench" / "results").rglob("*.md")])
 CODE = re.compile(r"^(```|~~~).*?^\1\s*$", re.M | re.S)
 
