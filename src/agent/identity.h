@@ -23,7 +23,7 @@ struct hec_identity_options {
     /* Only who has a file of this name open is believed to be the process that the driver means; NULL: all. For a pid
      * namespace that is not the machine's first, where the driver's pids may be others' (hec_identity_proof). */
     const char *device_prefix;
-    /* Each process is told apart: its pid, and its user and command also where its pod or job is known. */
+    /* Each process is a tenant of its own: its pid, and its user and command also where its pod or job is known. */
     bool processes;
 };
 

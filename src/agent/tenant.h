@@ -14,7 +14,7 @@ struct hec_tenant {
     char job[64]; /* of Slurm */
     char user[33];
     char command[33];
-    int32_t pid; /* 0: processes are not told apart */
+    int32_t pid; /* 0: processes are not tenants of their own */
 };
 
 bool hec_tenant_equal(const struct hec_tenant *a, const struct hec_tenant *b);

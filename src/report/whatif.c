@@ -9,14 +9,15 @@
 
 #define CHANGES_NOTHING 0.001
 
-/* "waits + data=0.5". */
+/* "waits + data=0.5". A default that is an assumption about the machine (a link of 50 GB/s) is shown too. */
 static const char *name_of(const struct hec_whatif_question *question, char text[256]) {
     int length = 0;
     for (int i = 0; i < question->count && length < 200; i++) {
         const struct hec_whatif_edit *e = &question->edits[i];
         length += snprintf(text + length, 256 - (size_t)length, "%s%s", i ? " + " : "", hec_edit_info(e->edit)->name);
-        if (isfinite(e->value))
-            length += snprintf(text + length, 256 - (size_t)length, "=%g", e->value);
+        if (isfinite(e->value) || hec_edit_info(e->edit)->value > 0)
+            length += snprintf(text + length, 256 - (size_t)length, "=%g",
+                               isfinite(e->value) ? e->value : hec_edit_info(e->edit)->value);
     }
     return text;
 }

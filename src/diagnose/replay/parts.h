@@ -6,7 +6,7 @@
 
 #define HEC_CALL_LONG_NS 50000 /* a launch takes 2 to 10 us; one of so much waited for room in the queue */
 
-/* A phase of a process that is told apart in the time between calls. */
+/* A phase of a process whose time is kept separately in the time between calls. */
 struct hec_schedule_phase {
     int64_t start_ns, end_ns;
     uint8_t process;
