@@ -1,11 +1,15 @@
 /* The steady part of a run, which the rules judge: from the end of its third step to the end of its last one. What comes
- * before is set-up, which CUDA's first calls, lazily loaded kernels and the first batches make unlike anything after. */
+ * before is set-up, which CUDA's first calls, lazily loaded kernels and the first batches make unlike anything after. Where
+ * one of the first quarter of the steps (at most 20) took four times the median, with the time before it, it begins after that
+ * one: a first look at validation data, a compilation, a program that waits for orders. */
 #ifndef HEC_DIAGNOSE_STEADY_H
 #define HEC_DIAGNOSE_STEADY_H
 
 #include "diagnose/state.h"
 
 #define HEC_STEADY_SKIPPED 3u /* steps: caches, allocators and autotuning settle within as many */
+#define HEC_STEADY_EARLY 20u  /* at most: a later one that takes long belongs to the steady part */
+#define HEC_STEADY_LONG 4.0   /* times the median */
 #define HEC_STEADY_LEAST 6u   /* steps: with fewer there is no steady part, and the whole run counts */
 
 struct hec_steady {

@@ -69,7 +69,7 @@ int hec_whatif_terminal(const struct hec_whatif *w, const struct hec_whatif_ques
         if (!all && fabs(a->seconds) < CHANGES_NOTHING)
             continue;
         hec_page_line(&page, 2, "", HEC_TONE_PLAIN, "%10s %8s %8s  %s", hec_format_seconds(time, step_s(w, &a->replay)),
-                      percent(-a->seconds, seconds), percent(-a->joules, joules), name_of(&questions[i], name));
+                      percent(-a->seconds, seconds), percent(-a->joules.best, joules), name_of(&questions[i], name));
     }
     hec_page_row(&page, 2, "", HEC_TONE_DIM,
                  "predictions: the recorded schedule with the edits, joules by the watts that the ledger gives; hec ab "
@@ -119,7 +119,7 @@ static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_que
     }
     json_object_set_new(object, "edits", edits);
     json_object_set_new(object, "saves_seconds", number(a->seconds));
-    json_object_set_new(object, "saves_joules", number(a->joules));
+    json_object_set_new(object, "saves_joules", number(a->joules.best));
     return object;
 }
 

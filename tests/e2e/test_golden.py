@@ -79,7 +79,7 @@ def test_replays_are_as_expected(hec):
         found[name] = json.loads(hec("whatif", "--json", run).stdout)
         together = json.loads(hec("whatif", "--json", "-e", "waits", "-e", "graphs", run).stdout)
         found[name]["answers"] += together["answers"]
-        assert found[name]["trusted"] == (name != "none_train")  # which has guessed calls: recorded before calls were matched
+        assert found[name]["trusted"]
         assert found[name]["unchanged"]["seconds"] == pytest.approx(found[name]["recorded_seconds"], rel=1e-3)
         assert [edit["name"] for edit in together["answers"][0]["edits"]] == ["waits", "graphs"]
     if os.environ.get("HEC_GOLDEN_UPDATE") == "1":

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 PROGRAMS = {}
+CAUSES = {}  # name -> cause, GPUs
 
 
 @dataclasses.dataclass
@@ -13,6 +14,10 @@ class Setup:
     fixed: bool
     device: str
     tiny: bool
+    fix: str = None  # of a program with two causes: the one that is fixed
+
+    def fixes(self, cause):
+        return self.fixed or self.fix == cause
 
     def n(self, size, tiny=8):
         return tiny if self.tiny else size
@@ -46,9 +51,11 @@ class Setup:
 
 def planted(cause, kind, work, gpus=1):
     """Register a program. It returns its step and the units of work that a step does; `work` units are done in all,
-    planted or fixed, so that joules compare. The runner reads these arguments from the source: constants only."""
+    planted or fixed, so that joules compare. The runner reads these arguments from the source: constants only. Two causes
+    are written "data+sync"."""
     def register(function):
         PROGRAMS[function.__name__] = (function, work)
+        CAUSES[function.__name__] = (cause, gpus)
         return function
     return register
 

@@ -70,16 +70,72 @@ static bool taken(const struct hec_schedule *s, size_t i) {
     return s->calls[i].kind == HEC_CALL_KINDS;
 }
 
+static bool by_start(const struct hec_schedule_call *call, int64_t *key) {
+    *key = call->start_ns;
+    return hec_call_launched(call);
+}
+
+static bool ordered(const struct hec_schedule_call *c) {
+    return hec_call_launched(c) && !(c->flags & HEC_CALL_GUESSED);
+}
+
+/* In place, cycle by cycle: call i gets what from[i] launched. */
+static void relaunch(struct hec_schedule *s, uint32_t *from) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct hec_schedule_call first = s->calls[i];
+        uint32_t to = i;
+        while (from[to] != to) {
+            struct hec_schedule_call *call = &s->calls[to];
+            struct hec_schedule_call launched = from[to] == i ? first : s->calls[from[to]];
+            uint32_t next = from[to];
+            launched.begin_ns = call->begin_ns;
+            launched.end_ns = call->end_ns;
+            *call = launched;
+            from[to] = to;
+            to = next;
+        }
+    }
+}
+
+/* A stream runs what was launched in the order of the launches, so its nth operation is that of its nth call: the recording may have
+ * put some to another call of their kind. */
+static int straighten(struct hec_schedule *s) {
+    uint64_t *by = NULL;
+    size_t n = 0, *next = calloc(s->stream_count + 2, sizeof *next);
+    uint32_t *at = malloc((s->count + 1) * sizeof *at), *from = malloc((s->count + 1) * sizeof *from);
+    int err = next && at && from ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
+    if (!err) {
+        for (size_t i = 0; i < s->count; i++)
+            next[s->calls[i].stream + 2] += ordered(&s->calls[i]);
+        for (size_t k = 2; k < s->stream_count + 2; k++)
+            next[k] += next[k - 1];
+        for (size_t i = 0; i < s->count;
+             i++) { /* stream by stream, the calls in their order; next[k + 1]: the next of stream k */
+            from[i] = (uint32_t)i;
+            if (ordered(&s->calls[i]))
+                at[next[s->calls[i].stream + 1]++] = (uint32_t)i;
+        }
+        for (size_t k = 0; k < n; k++) /* next[k] is the first of stream k again */
+            if (ordered(&s->calls[hec_order_at(by[k])]))
+                from[at[next[s->calls[hec_order_at(by[k])].stream]++]] = hec_order_at(by[k]);
+        relaunch(s, from);
+    }
+    free(by);
+    free(next);
+    free(at);
+    free(from);
+    return err;
+}
+
 /* ---- what is usual ---- */
 
 enum hec_call_shape hec_call_shape(const struct hec_schedule_call *c) {
     switch (c->kind) {
     case HEC_CALL_KERNEL:
+    case HEC_CALL_MEMSET:
         return HEC_SHAPE_KERNEL;
     case HEC_CALL_COPY:
         return c->from == HEC_MEMORY_PAGEABLE ? HEC_SHAPE_PAGEABLE : HEC_SHAPE_COPY;
-    case HEC_CALL_MEMSET:
-        return HEC_SHAPE_COPY;
     case HEC_CALL_WAIT:
         return HEC_SHAPE_WAIT;
     default:
@@ -125,11 +181,6 @@ static int64_t usual(struct sample *sample, int shape, int64_t otherwise) {
 
 /* ---- what follows what ---- */
 
-static bool by_start(const struct hec_schedule_call *call, int64_t *key) {
-    *key = call->start_ns;
-    return hec_call_launched(call);
-}
-
 /* Operations of each stream in order of start; those of which no call is known get one then. */
 static int connect_streams(struct hec_schedule *s, struct sample *sample) {
     uint64_t *by = NULL;
@@ -143,7 +194,7 @@ static int connect_streams(struct hec_schedule *s, struct sample *sample) {
         struct hec_schedule_call *c = &s->calls[at];
         c->behind = last[c->stream];
         last[c->stream] = at;
-        /* a replay goes by the calls: what two threads launched at once may have run the other way round */
+        /* a replay goes by the calls, and not all of those are known */
         for (int back = 0; c->behind != HEC_SCHEDULE_NONE && c->behind > at; back++)
             c->behind = back < SWAPPED_MAX ? s->calls[c->behind].behind : HEC_SCHEDULE_NONE;
         if (!(c->flags & HEC_CALL_GUESSED) && c->behind != HEC_SCHEDULE_NONE &&
@@ -164,14 +215,26 @@ static int connect_streams(struct hec_schedule *s, struct sample *sample) {
     return err;
 }
 
-static void place_guessed(struct hec_schedule *s) {
-    for (size_t i = 0; i < s->count; i++) {
-        struct hec_schedule_call *c = &s->calls[i];
-        if (!(c->flags & HEC_CALL_GUESSED))
-            continue;
-        c->begin_ns = c->end_ns = c->start_ns - s->usual[hec_call_shape(c)].launch_ns;
-        s->guessed++;
+/* No later than the call of what came next on the stream. */
+static int place_guessed(struct hec_schedule *s) {
+    uint64_t *by = NULL;
+    size_t n = 0;
+    int64_t *next_ns = malloc((s->stream_count + 1) * sizeof *next_ns);
+    int err = next_ns ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
+    for (size_t k = 0; k < s->stream_count && !err; k++)
+        next_ns[k] = INT64_MAX;
+    for (size_t k = n; k-- > 0 && !err;) {
+        struct hec_schedule_call *c = &s->calls[hec_order_at(by[k])];
+        if (c->flags & HEC_CALL_GUESSED) {
+            int64_t begin_ns = c->start_ns - s->usual[hec_call_shape(c)].launch_ns;
+            c->begin_ns = c->end_ns = begin_ns < next_ns[c->stream] ? begin_ns : next_ns[c->stream];
+            s->guessed++;
+        }
+        next_ns[c->stream] = c->begin_ns;
     }
+    free(by);
+    free(next_ns);
+    return err;
 }
 
 /* The calls of one process that have not returned. */
@@ -312,8 +375,11 @@ static void label(struct hec_schedule *s, const struct hec_schedule_phase *phase
         while (first < count && phases[first].end_ns < from_ns)
             first++;
         for (size_t k = first; k < count && k < first + 16 && phases[k].start_ns < c->begin_ns; k++)
-            if (phases[k].process == c->process)
+            if (phases[k].process == c->process) {
                 in[phases[k].data] += overlap(from_ns, c->begin_ns, phases[k].start_ns, phases[k].end_ns);
+                if (!phases[k].data && c->end_ns <= phases[k].end_ns)
+                    c->flags |= HEC_CALL_IN_CHECKPOINT;
+            }
         int64_t gap_ns = c->begin_ns - from_ns, data_ns = in[1] < gap_ns ? in[1] : gap_ns;
         c->data_ns = capped(data_ns);
         c->checkpoint_ns = capped(in[0] < gap_ns - data_ns ? in[0] : gap_ns - data_ns);
@@ -340,11 +406,16 @@ int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phas
     if (!err) {
         drop(s, twice);
         moved = find_calls(s);
-        err = connect_streams(s, &sample);
+        err = moved ? hec_order_by_begin(s) : HEC_OK;
     }
+    if (!err)
+        err = straighten(s);
+    if (!err)
+        err = connect_streams(s, &sample);
     if (!err && moved) {
-        place_guessed(s);
-        err = hec_order_by_begin(s);
+        err = place_guessed(s);
+        if (!err)
+            err = hec_order_by_begin(s);
         if (!err)
             err = connect_streams(s, &sample); /* the numbers of the calls are others now */
     }

@@ -14,6 +14,10 @@ static int64_t code_ns(const struct hec_schedule *s, const struct hec_schedule_c
     return c->after == HEC_SCHEDULE_NONE ? 0 : c->begin_ns - s->calls[c->after].end_ns - c->data_ns - c->checkpoint_ns;
 }
 
+#define PINNED_GB_PER_S 50
+#define SMALL_KIB 256  /* of a copy: what takes longer than its call at 25 GB/s is not small */
+#define NEAR_CALLS 256 /* between the two halves of a round trip */
+
 static bool of_host(const struct hec_schedule_call *c, enum hec_memory_kind kind) {
     return c->kind == HEC_CALL_COPY && (c->from == kind || c->to == kind);
 }
@@ -24,14 +28,25 @@ static bool reads(const struct hec_schedule_call *c) {
            (c->to == HEC_MEMORY_PAGEABLE || c->to == HEC_MEMORY_PINNED || c->to == HEC_MEMORY_HOST);
 }
 
+/* As fast as the link is, where that is less than what it took. */
+static void at_rate(const struct hec_schedule_call *c, double gb_per_s, struct hec_replay_change *change) {
+    double recorded_ns = (double)(c->finish_ns - c->start_ns), ns = 1024.0 * c->what / gb_per_s;
+    if (hec_call_launched(c) && ns < recorded_ns)
+        change->operation *= ns / recorded_ns;
+}
+
+static void gone(struct hec_replay_change *change) {
+    change->call = 0;
+    change->waits = false;
+    change->operation = 0;
+}
+
 /* Which stay is drawn by their place, always the same way. What a read copies goes with the wait for it. */
 APPLY(apply_WAITS) {
     double drawn = (double)((uint64_t)(c - s->calls) * UINT64_C(0x9e3779b97f4a7c15) >> 11) * 0x1p-53;
     if ((c->kind != HEC_CALL_WAIT && !reads(c)) || drawn < value)
         return;
-    change->waits = false;
-    change->call = 0;
-    change->operation = 0;
+    gone(change);
 }
 
 APPLY(apply_DATA) {
@@ -40,8 +55,14 @@ APPLY(apply_DATA) {
 }
 
 APPLY(apply_CHECKPOINT) {
-    (void)s, (void)c;
+    (void)s;
     change->checkpoint *= value;
+    if (!(c->flags & HEC_CALL_IN_CHECKPOINT))
+        return;
+    change->call *= value;
+    change->waits = false;
+    if (c->kind == HEC_CALL_COPY)
+        at_rate(c, PINNED_GB_PER_S, change);
 }
 
 APPLY(apply_GRAPHS) {
@@ -66,15 +87,52 @@ APPLY(apply_ALLOC) {
     change->waits = false;
 }
 
-/* Bytes over the rate, where that is less than what the copy took. */
+/* The wait that a blocking copy is followed by; c itself else. */
+static const struct hec_schedule_call *copy_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    return c->kind == HEC_CALL_WAIT && c->after != HEC_SCHEDULE_NONE ? &s->calls[c->after] : c;
+}
+
 APPLY(apply_PINNED) {
-    (void)s;
-    if (!of_host(c, HEC_MEMORY_PAGEABLE) || !hec_call_launched(c))
+    if (!of_host(copy_of(s, c), HEC_MEMORY_PAGEABLE) || reads(copy_of(s, c)))
         return;
-    double recorded_ns = (double)(c->finish_ns - c->start_ns), ns = 1024.0 * c->what / value;
-    if (ns < recorded_ns)
-        change->operation *= ns / recorded_ns;
+    at_rate(c, value, change);
     change->waits = false;
+    change->call = 0;
+}
+
+static bool small(const struct hec_schedule_call *c) {
+    return (of_host(c, HEC_MEMORY_PAGEABLE) || of_host(c, HEC_MEMORY_PINNED)) && c->what <= SMALL_KIB && !reads(c);
+}
+
+APPLY(apply_BATCHED) {
+    if (!small(copy_of(s, c)))
+        return;
+    at_rate(c, value, change);
+    change->waits = false;
+    change->call = 0;
+    if (code_ns(s, c) < HEC_STATE_BRIEF_NS)
+        change->code = 0;
+}
+
+static bool back_of(const struct hec_schedule_call *there, const struct hec_schedule_call *back) {
+    return there->kind == HEC_CALL_COPY && back->kind == HEC_CALL_COPY && there->process == back->process &&
+           there->from == HEC_MEMORY_DEVICE && back->to == HEC_MEMORY_DEVICE && there->to == back->from &&
+           there->what == back->what && !reads(there);
+}
+
+static bool in_round_trip(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    const struct hec_schedule_call *end = s->calls + s->count;
+    for (int i = 1; c->kind == HEC_CALL_COPY && i <= NEAR_CALLS; i++)
+        if ((c->to == HEC_MEMORY_DEVICE && c - s->calls >= i && back_of(c - i, c)) ||
+            (c->from == HEC_MEMORY_DEVICE && end - c > i && back_of(c, c + i)))
+            return true;
+    return false;
+}
+
+APPLY(apply_ROUND_TRIPS) {
+    (void)value;
+    if (in_round_trip(s, copy_of(s, c)))
+        gone(change);
 }
 
 APPLY(apply_BESIDE) {

@@ -18,7 +18,7 @@ struct replay {
     bool usual;
     int64_t *end_ns, *finish_ns;       /* of each call, and of its operation */
     int64_t last_ns, recorded_last_ns; /* return, or end of an operation */
-    int64_t busy_until_ns[HEC_DEVICE_MAX], work_until_ns[HEC_DEVICE_MAX];
+    int64_t busy_until_ns[HEC_DEVICE_MAX], kernels_until_ns[HEC_DEVICE_MAX], work_until_ns[HEC_DEVICE_MAX];
 };
 
 static int64_t scaled(int64_t ns, double factor) {
@@ -141,7 +141,9 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
         r->finish_ns[b->at] = b->start_ns + b->lasts_ns;
         if (device >= 0 && device < HEC_DEVICE_MAX) {
             busy(&out->busy_s[device], &r->busy_until_ns[device], b->start_ns, r->finish_ns[b->at]);
-            if (c->kind != HEC_CALL_KERNEL || c->kernel_class != HEC_KERNEL_CLASS_COMM)
+            if (c->kind == HEC_CALL_KERNEL)
+                busy(&out->kernels_s[device], &r->kernels_until_ns[device], b->start_ns, r->finish_ns[b->at]);
+            if (c->kind == HEC_CALL_KERNEL && c->kernel_class != HEC_KERNEL_CLASS_COMM)
                 busy(&out->work_s[device], &r->work_until_ns[device], b->start_ns, r->finish_ns[b->at]);
         }
         r->last_ns = later(r->last_ns, r->finish_ns[b->at]);
@@ -260,7 +262,7 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
     struct ranks *ranks = schedule->group_count ? calloc(1, sizeof *ranks) : NULL;
     *out = (struct hec_replay){0};
     for (int d = 0; d < HEC_DEVICE_MAX; d++)
-        r.busy_until_ns[d] = r.work_until_ns[d] = INT64_MIN;
+        r.busy_until_ns[d] = r.kernels_until_ns[d] = r.work_until_ns[d] = INT64_MIN;
     r.end_ns = malloc((schedule->count + 1) * sizeof *r.end_ns);
     r.finish_ns = malloc((schedule->count + 1) * sizeof *r.finish_ns);
     int err = r.end_ns && r.finish_ns && (ranks || !schedule->group_count) ? HEC_OK : HEC_ERR_NOMEM;

@@ -32,11 +32,11 @@ struct hec_replay_edit {
 };
 
 struct hec_replay {
-    double recorded_s, seconds;    /* from the begin of the first call to the last return or end of an operation */
-    double busy_s[HEC_DEVICE_MAX]; /* of each device: the union of its operations */
-    double work_s
-        [HEC_DEVICE_MAX]; /* of those that do not communicate: what they are busy beyond is waiting for other processes */
-    double waited_s;      /* of the host, for devices */
+    double recorded_s, seconds;       /* from the begin of the first call to the last return or end of an operation */
+    double busy_s[HEC_DEVICE_MAX];    /* of each device: the union of its operations */
+    double kernels_s[HEC_DEVICE_MAX]; /* of its kernels: the rest are copies alone */
+    double work_s[HEC_DEVICE_MAX];    /* of those that do not communicate: the rest is waiting for other processes */
+    double waited_s;                  /* of the host, for devices */
 };
 
 /* Times of every call in a replay, for who shows it: count each; NULL: not wanted. */

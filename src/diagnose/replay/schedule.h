@@ -34,6 +34,7 @@ enum hec_call_kind {
 #define HEC_CALL_GRAPHED 4u /* a node of a graph */
 #define HEC_CALL_COLLECTIVE                                                                                            \
     8u /* communicates with an operation of each of several other processes: `what` is the group */
+#define HEC_CALL_IN_CHECKPOINT 16u /* it was made in the phase "checkpoint" */
 
 struct hec_schedule_call {
     int64_t begin_ns, end_ns;    /* of the call */

@@ -18,8 +18,8 @@ struct hec_whatif_question {
 
 struct hec_whatif_answer {
     struct hec_replay replay;
-    double seconds; /* share of the stretch's time that is saved, against the unchanged replay; may be < 0 */
-    double joules;  /* the same of its joules, by the watts of what then runs; NAN unknown */
+    double seconds;           /* share of the stretch's time that is saved, against the unchanged replay; may be < 0 */
+    struct hec_saving joules; /* the same of its joules, by the watts of what then runs; NAN unknown */
 };
 
 struct hec_whatif {
