@@ -82,8 +82,13 @@ struct hec_finding {
     struct hec_lever lever;            /* the change that answers it, as fits this run */
     struct hec_saving seconds, joules; /* fractions of the whole run's, of all of its devices, at equal work */
     double saved_s, saved_j;           /* the same at best guess, in seconds and joules; NAN unknown */
-    bool estimated;                    /* the joules rest on a power that was not unmixed */
-    uint32_t states;                   /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
+    struct hec_saving step_seconds, step_joules; /* fractions of the steady part's: of a step */
+    bool replayed; /* by a replay of the recorded schedule; else by what is usual of the cause */
+    double rest_seconds,
+        rest_joules;     /* of a step's: what it saves after all replayed findings before it; NAN unknown */
+    double compute_left; /* of kernels' time: what the rule says is left; NAN: it is not about that */
+    bool estimated;      /* the joules rest on a power that was not unmixed */
+    uint32_t states;     /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
     struct hec_finding_line lines[HEC_FINDING_LINES];
     int line_count;
 };
@@ -123,6 +128,7 @@ struct hec_latency {
 struct hec_findings {
     struct hec_finding *list; /* by joules that can be saved (seconds where those are unknown), most first; malloc'ed */
     int count;
+    double together_seconds, together_joules; /* of a step's: all that are actionable and replayed; NAN unknown */
     struct hec_scale_out scale_out;
     struct hec_latency latency;
 };

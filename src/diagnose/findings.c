@@ -1,5 +1,7 @@
 #include "diagnose/findings.h"
 
+#include "base/clock.h"
+#include "diagnose/replay/predict.h"
 #include "diagnose/rules/rule.h"
 #include "diagnose/scale_out.h"
 
@@ -135,6 +137,9 @@ static void mean(struct hec_saving *s, double of, const struct hec_saving *other
 static void join(const struct hec_summary *summary, struct hec_finding *f, const struct hec_finding *other) {
     mean(&f->seconds, __builtin_popcountll(f->devices), &other->seconds, __builtin_popcountll(other->devices));
     mean(&f->joules, joules_of(summary, f->devices), &other->joules, joules_of(summary, other->devices));
+    mean(&f->step_seconds, __builtin_popcountll(f->devices), &other->step_seconds,
+         __builtin_popcountll(other->devices));
+    mean(&f->step_joules, joules_of(summary, f->devices), &other->step_joules, joules_of(summary, other->devices));
     struct hec_evidence theirs = other->title;
     theirs.device = other->device;
     hec_finding_add(f, theirs);
@@ -160,9 +165,42 @@ static void join_jobs(const struct hec_summary *summary, struct hec_findings *fi
     findings->count = kept;
 }
 
+/* ---- of the run, and of a step ---- */
+
+static struct hec_saving times(struct hec_saving s, double factor) {
+    return (struct hec_saving){fmin(1, factor * s.low), fmin(1, factor * s.best), fmin(1, factor * s.high)};
+}
+
+/* Rules say what is saved of the run, replays what of a step. */
+static int predict(const struct hec_predictor *predictor, const struct hec_facts *facts, struct hec_finding *f) {
+    const struct hec_ledger_device *steady = facts->steady ? facts->steady : facts->ledger;
+    double steady_s = steady ? 0 : NAN, steady_j = 0;
+    for (int s = 0; steady && s < HEC_STATE_COUNT; s++)
+        if (steady->rows[s].seconds > 0 && s != HEC_STATE_STARTUP && s != HEC_STATE_TAIL) {
+            steady_s += steady->rows[s].seconds;
+            steady_j += steady->rows[s].seconds * facts->ledger->rows[s].watts;
+        }
+    f->step_seconds = times(f->seconds, facts->run_s / steady_s);
+    f->step_joules = times(f->joules, facts->run_j / steady_j);
+    int err = hec_predict(predictor, facts, f);
+    if (err || !f->replayed)
+        return err;
+    double stretch_s, stretch_j;
+    hec_predictor_stretch(predictor, f->device, &stretch_s, &stretch_j);
+    if (stretch_s > steady_s) {
+        steady_s = stretch_s;
+        steady_j = stretch_j;
+    }
+    f->seconds = times(f->step_seconds, steady_s / facts->run_s);
+    f->joules = times(f->step_joules, steady_j / facts->run_j);
+    f->estimated = false;
+    return 0;
+}
+
 /* ---- all ---- */
 
-static int judge_device(const struct hec_summary *summary, int at, struct hec_findings *out) {
+static int judge_device(const struct hec_summary *summary, const struct hec_predictor *predictor, int at,
+                        struct hec_findings *out) {
     struct hec_facts facts;
     hec_facts_gather(summary, at, &facts);
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
@@ -175,6 +213,9 @@ static int judge_device(const struct hec_summary *summary, int at, struct hec_fi
         hec_finding_add_shared(&facts, &finding);
         finding.confidence = fmin(1, fmax(0, finding.confidence)); /* of NAN 0: an order must exist */
         attach_lines(&facts, &finding);
+        int err = predict(predictor, &facts, &finding);
+        if (err)
+            return err;
         struct hec_finding *grown = realloc(out->list, ((size_t)out->count + 1) * sizeof *grown);
         if (!grown)
             return HEC_ERR_NOMEM;
@@ -184,10 +225,12 @@ static int judge_device(const struct hec_summary *summary, int at, struct hec_fi
     return 0;
 }
 
-int hec_findings_build(const struct hec_summary *summary, struct hec_findings *out) {
+int hec_findings_build(const struct hec_summary *summary, const struct hec_predictor *predictor,
+                       struct hec_findings *out) {
     memset(out, 0, sizeof *out);
+    out->together_seconds = out->together_joules = NAN;
     for (int i = 0; i < summary->device_count; i++) {
-        int err = summary->devices[i].used ? judge_device(summary, i, out) : 0;
+        int err = summary->devices[i].used ? judge_device(summary, predictor, i, out) : 0;
         if (err) {
             hec_findings_free(out);
             return err;
@@ -203,6 +246,11 @@ int hec_findings_build(const struct hec_summary *summary, struct hec_findings *o
         f->actionable = actionable(f);
         f->saved_s = f->seconds.best * summary->seconds;
         f->saved_j = f->joules.best * joules_of(summary, f->devices);
+    }
+    int err = hec_predict_rest(predictor, out);
+    if (err) {
+        hec_findings_free(out);
+        return err;
     }
     hec_scale_out_decide(summary, out);
     hec_latency_split(summary, &out->latency);

@@ -10,6 +10,7 @@
 #include "diagnose/others.h"
 #include "diagnose/pass.h"
 #include "diagnose/phase_energy.h"
+#include "diagnose/replay/predict.h"
 #include "diagnose/split.h"
 #include "diagnose/telemetry.h"
 #include "diagnose/use.h"
@@ -34,6 +35,8 @@ struct build {
     struct hec_attribution *attribution;
     struct hec_pass pass;
     struct hec_phase_energy *phases;
+    struct hec_schedule_builder *schedule;
+    struct hec_predictor *predictor; /* NULL: nothing to replay */
 };
 
 struct hec_price hec_price_default(void) {
@@ -430,7 +433,7 @@ static void mark_used(struct hec_summary *out, int device, const char *why) {
 static int read_trace(struct build *b, struct hec_timeline_builder **timeline, struct hec_diagnosis_builder **diagnosis,
                       struct hec_why *why) {
     struct hec_summary *out = b->out;
-    struct hec_pass_consumer consumers[3 + HEC_DIAGNOSIS_CONSUMERS] = {{0}};
+    struct hec_pass_consumer consumers[4 + HEC_DIAGNOSIS_CONSUMERS] = {{0}};
     int err = hec_timeline_begin(&b->pass, timeline, &consumers[0]);
     if (!err)
         err = hec_phase_energy_begin(&b->pass.tables, b->end_ns, out, &b->phases, &consumers[1]);
@@ -438,6 +441,8 @@ static int read_trace(struct build *b, struct hec_timeline_builder **timeline, s
         err = hec_diagnosis_begin(&b->pass, !out->imported[0], out->view, diagnosis, &consumers[3]);
     if (!err && out->view)
         err = hec_view_begin(out->view, &b->pass, out->device_count, &consumers[2]);
+    if (!err)
+        err = hec_schedule_begin(&b->pass, HEC_PREDICT_CALLS, &b->schedule, &consumers[3 + HEC_DIAGNOSIS_CONSUMERS]);
     return err ? err : hec_pass_run(&b->pass, consumers, sizeof consumers / sizeof consumers[0], why);
 }
 
@@ -467,6 +472,16 @@ static int finish_diagnosis(struct build *b, struct hec_diagnosis_builder *diagn
     return err;
 }
 
+/* Nothing to replay is no error. */
+static int finish_schedule(struct build *b, struct hec_why *why) {
+    struct hec_schedule schedule;
+    int err = hec_schedule_end(b->schedule, &schedule);
+    b->schedule = NULL;
+    if (err)
+        return err == HEC_ERR_NOTFOUND ? 0 : err;
+    return hec_predictor_begin(b->input, b->out, &schedule, &b->predictor, why);
+}
+
 static int build_timeline(struct build *b, struct hec_why *why) {
     struct hec_summary *out = b->out;
     struct hec_timeline_input input = b->input->timeline;
@@ -494,7 +509,10 @@ static int build_timeline(struct build *b, struct hec_why *why) {
             err = hec_paced_build(&b->pass, b->input, out, b->end_ns, &out->paced, why);
         if (!err && out->view)
             err = hec_view_end(out->view, &b->pass, b->input, out, why);
+        if (!err)
+            err = finish_schedule(b, why);
     }
+    hec_schedule_abandon(b->schedule);
     hec_timeline_abandon(timeline);
     hec_diagnosis_abandon(diagnosis);
     hec_pass_close(&b->pass);
@@ -548,7 +566,7 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
     price_units(out);
     if ((err = hec_phase_energy_end(b->phases, in, why)) != 0)
         return err;
-    return hec_findings_build(out, &out->findings);
+    return hec_findings_build(out, b->predictor, &out->findings);
 }
 
 int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,
@@ -566,6 +584,7 @@ int hec_summary_build(const struct hec_summary_input *input, const struct hec_pr
     label(input, out);
     out->view = input->view ? hec_view_new(input->view) : NULL;
     int err = input->view && !out->view ? HEC_ERR_NOMEM : build_all(b, price, why);
+    hec_predictor_end(b->predictor);
     hec_attribution_free(b->attribution);
     hec_phase_energy_free(b->phases);
     hec_telemetry_free(&b->telemetry);

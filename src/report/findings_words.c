@@ -102,6 +102,35 @@ char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *s, co
     return out;
 }
 
+/* "41 % of its time (33 to 48)"; "": unknown. */
+static const char *part_of_step(text out, const struct hec_saving *s, const char *what) {
+    out[0] = '\0';
+    if (isfinite(s->best))
+        snprintf(out, HEC_FORMAT_SIZE, "%.0f %% of its %s (%.0f to %.0f)", 100 * s->best, what, 100 * s->low,
+                 100 * s->high);
+    return out;
+}
+
+char *hec_step_saving_words(char out[HEC_SAVES_WORDS], const struct hec_finding *f) {
+    text time, joules;
+    out[0] = '\0';
+    if (!f->replayed || !part_of_step(time, &f->step_seconds, "time")[0])
+        return out;
+    part_of_step(joules, &f->step_joules, "joules");
+    snprintf(out, HEC_SAVES_WORDS, "%s%s%s, by replay", time, joules[0] ? ", " : "", joules);
+    return out;
+}
+
+char *hec_rest_words(char out[HEC_SAVES_WORDS], double seconds, double joules) {
+    int length = 0;
+    out[0] = '\0';
+    if (isfinite(seconds))
+        length = snprintf(out, HEC_SAVES_WORDS, "%.0f %% of a step's time", 100 * seconds);
+    if (length > 0 && isfinite(joules))
+        snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", %.0f %% of its joules", 100 * joules);
+    return out;
+}
+
 /* ---- the headline ---- */
 
 static bool only_idle(uint32_t states) {

@@ -23,6 +23,10 @@ char *hec_saving_words(char text[HEC_FORMAT_SIZE], const struct hec_finding *fin
 #define HEC_SAVES_WORDS 256
 /* The same, with the joules, and dollars where they are worth a word: "..., about 1.7 kJ, $0.03"; "" where nothing is saved. */
 char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *summary, const struct hec_finding *finding);
+/* The same of a step: "41 % of its time (33 to 48), 9 % of its joules (5 to 20), by replay"; "": it was not replayed. */
+char *hec_step_saving_words(char out[HEC_SAVES_WORDS], const struct hec_finding *finding);
+/* "12 % of a step's time, 5 % of its joules"; "": unknown. */
+char *hec_rest_words(char out[HEC_SAVES_WORDS], double seconds, double joules);
 /* What limits all that the findings say of this run: a command that failed, steps that are too few, counters that are missing, a profiler that slowed the
  * host. The number of sentences. */
 enum { HEC_CAVEATS_MAX = 5 };

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SAME 0.005 /* shares that print alike */
 #define SHOWN 3
 #define LABEL_COLUMNS 13
 #define COMMAND_COLUMNS 48 /* longer ones are not repeated */
@@ -76,6 +77,21 @@ static void put_saving(struct hec_page *page, const struct hec_summary *s, const
     char words[HEC_SAVES_WORDS];
     if (hec_saves_words(words, s, f)[0])
         hec_page_row(page, 2, "saves", HEC_TONE_BOLD, "%s", words);
+    if (hec_step_saving_words(words, f)[0])
+        hec_page_row(page, 2, "a step", HEC_TONE_BOLD, "%s", words);
+    if (f->rest_seconds < f->step_seconds.best - SAME && hec_rest_words(words, f->rest_seconds, f->rest_joules)[0])
+        hec_page_row(page, 2, "then", HEC_TONE_PLAIN, "after the findings above: %s", words);
+}
+
+/* Of several that were replayed. */
+static void put_together(struct hec_page *page, const struct hec_findings *findings) {
+    char words[HEC_SAVES_WORDS];
+    int replayed = 0;
+    for (int i = 0; i < findings->count; i++)
+        replayed += isfinite(findings->list[i].rest_seconds);
+    if (replayed > 1 && hec_rest_words(words, findings->together_seconds, findings->together_joules)[0])
+        hec_page_row(page, 0, "Together", HEC_TONE_BOLD, "%s, by replay with the answers to %d findings", words,
+                     replayed);
 }
 
 static void put_line(struct hec_page *page, const char *label, const struct hec_finding_line *l) {
@@ -159,6 +175,7 @@ void hec_terminal_findings(struct hec_page *page, const struct hec_summary *s, u
     }
     if (more)
         hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (hec report -v shows all, and all of each)", more);
+    put_together(page, findings);
 }
 
 /* ---- what stands above them ---- */

@@ -26,14 +26,6 @@ static double step_s(const struct hec_whatif *w, const struct hec_replay *r) {
     return w->steps > 0 ? r->seconds / (double)w->steps : r->seconds;
 }
 
-static const char *percent(double share, char text[16]) {
-    if (isfinite(share))
-        snprintf(text, 16, "%.1f %%", 100 * share);
-    else
-        snprintf(text, 16, "-");
-    return text;
-}
-
 static void put_head(const struct hec_whatif *w, struct hec_page *page) {
     char a[HEC_FORMAT_SIZE], b[HEC_FORMAT_SIZE];
     if (w->steps > 0)
@@ -55,25 +47,40 @@ static void put_head(const struct hec_whatif *w, struct hec_page *page) {
                      (long long)w->guessed);
 }
 
+/* "-41 % (-55 to -30)" */
+static const char *change(double by, const struct hec_saving *saving, char out[32]) {
+    if (!isfinite(by))
+        snprintf(out, 32, "unknown");
+    else
+        snprintf(out, 32, "%+.0f %% (%+.0f to %+.0f)", 100 * by, -100 * saving->high, -100 * saving->low);
+    return out;
+}
+
 int hec_whatif_terminal(const struct hec_whatif *w, const struct hec_whatif_question *questions, bool all,
                         const struct hec_report_style *style, struct hec_buf *out) {
     struct hec_page page;
-    char name[256], time[HEC_FORMAT_SIZE], seconds[16], joules[16];
+    char name[256], time[HEC_FORMAT_SIZE], seconds[32], joules[32];
     hec_page_init(&page, style, out);
     put_head(w, &page);
     hec_page_blank(&page);
-    hec_page_line(&page, 0, "What if", HEC_TONE_BOLD, "%10s %8s %8s  %s", w->steps > 0 ? "a step" : "all", "time",
+    hec_page_line(&page, 0, "What if", HEC_TONE_BOLD, "%8s %18s %18s  %s", w->steps > 0 ? "a step" : "all", "time",
                   "joules", "edits");
     for (size_t i = 0; i < w->count; i++) {
         const struct hec_whatif_answer *a = &w->answers[i];
-        if (!all && fabs(a->seconds) < CHANGES_NOTHING)
+        if (!all && fabs(a->seconds_replayed) < CHANGES_NOTHING)
             continue;
-        hec_page_line(&page, 2, "", HEC_TONE_PLAIN, "%10s %8s %8s  %s", hec_format_seconds(time, step_s(w, &a->replay)),
-                      percent(-a->seconds, seconds), percent(-a->joules.best, joules), name_of(&questions[i], name));
+        bool several = questions[i].count > 1; /* their names take a row of their own */
+        hec_page_line(&page, 2, "", HEC_TONE_PLAIN, "%8s %18s %18s  %s",
+                      hec_format_seconds(time, step_s(w, &a->replay)),
+                      change(-a->seconds_replayed, &a->seconds, seconds),
+                      change(-a->joules_replayed, &a->joules, joules), several ? "with" : name_of(&questions[i], name));
+        if (several)
+            hec_page_row(&page, 4, "", HEC_TONE_PLAIN, "%s", name_of(&questions[i], name));
     }
-    hec_page_row(&page, 2, "", HEC_TONE_DIM,
-                 "predictions: the recorded schedule with the edits, joules by the watts that the ledger gives; hec ab "
-                 "and hec try prove");
+    hec_page_row(
+        &page, 2, "", HEC_TONE_DIM,
+        "predictions: the recorded schedule with the edits; intervals by how far proofs were from replays. hec ab "
+        "and hec try prove");
     return hec_buf_error(out);
 }
 
@@ -100,6 +107,10 @@ static json_t *number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *interval(const struct hec_saving *saving) {
+    return isfinite(saving->best) ? json_pack("[f, f]", saving->low, saving->high) : json_null();
+}
+
 static json_t *replay_of(const struct hec_whatif *w, const struct hec_replay *r) {
     json_t *object = json_object();
     json_object_set_new(object, "seconds", number(r->seconds));
@@ -118,8 +129,10 @@ static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_que
             edits, json_pack("{s:s, s:f}", "name", info->name, "value", isfinite(e->value) ? e->value : info->value));
     }
     json_object_set_new(object, "edits", edits);
-    json_object_set_new(object, "saves_seconds", number(a->seconds));
-    json_object_set_new(object, "saves_joules", number(a->joules.best));
+    json_object_set_new(object, "saves_seconds", number(a->seconds_replayed));
+    json_object_set_new(object, "saves_seconds_interval", interval(&a->seconds));
+    json_object_set_new(object, "saves_joules", number(a->joules_replayed));
+    json_object_set_new(object, "saves_joules_interval", interval(&a->joules));
     return object;
 }
 

@@ -27,7 +27,7 @@ static void healthy(int devices) {
 }
 
 static void build(void) {
-    assert_int_equal(hec_findings_build(&w.summary, &found), 0);
+    assert_int_equal(hec_findings_build(&w.summary, NULL, &found), 0);
     w.summary.findings = found;
 }
 

@@ -30,14 +30,22 @@ function fix(text: string): HTMLElement {
     return h("div", { class: "fix" }, block, copy_button(text, block));
 }
 
+/** What the findings before it leave it to save, where that is less. */
+function rest(then: number | null, alone: (number | null)[] | null): string {
+    return known(then) && known(alone?.[1]) && then < alone[1] - 0.005 ? `, by replay; ${share(then)} after the findings above` : ", by replay";
+}
+
 function saving(finding: Finding): Child {
     const { joules_fraction, seconds_fraction, joules: saved } = finding.predicted;
     const scale = { low: 0, high: 1 };
     const row = (what: string, interval: (number | null)[] | null, more: string): Child => interval && known(interval[1]) && h("tr", {},
         h("th", { scope: "row" }, what), h("td", { class: "bars" }, whisker(interval, scale)), h("td", {}, interval_share(interval), more));
     if (!known(joules_fraction?.[2] ?? seconds_fraction?.[2]) || !(joules_fraction?.[2] || seconds_fraction?.[2])) return null;
+    const { step } = finding.predicted;
     const rows = [row("of the joules", joules_fraction, known(saved) ? `, about ${joules(saved)}${finding.estimated ? " (estimated)" : ""}` : ""),
-        row("of the time", seconds_fraction, "")].filter(Boolean);
+        row("of the time", seconds_fraction, ""),
+        step.replayed && row("of a step's joules", step.joules_fraction, ", by replay"),
+        step.replayed && row("of a step's time", step.seconds_fraction, rest(step.then_seconds_fraction, step.seconds_fraction))].filter(Boolean);
     return rows.length ? h("table", { class: "saving" }, h("caption", {}, "Fixing it would save"), h("tbody", {}, rows)) : null;
 }
 
@@ -57,8 +65,12 @@ function card(finding: Finding, index: number): HTMLElement {
 }
 
 export function findings(report: Report): HTMLElement | null {
-    const { scale_out } = report;
+    const { scale_out, together } = report;
+    const replayed = report.findings.filter((f) => known(f.predicted.step.then_seconds_fraction)).length;
     return section("findings", "Findings", report.findings.length ? report.findings.map((f, i) => card(f, i)) : note("None: too little is known of this run."),
+        replayed > 1 && known(together.seconds_fraction) ? h("p", { class: "together" }, h("strong", {}, "Together: "),
+            `${share(together.seconds_fraction)} of a step's time${known(together.joules_fraction) ? ` and ${share(together.joules_fraction)} of its joules` : ""}, `,
+            `by replay with the answers to ${replayed} findings.`) : null,
         scale_out.verdict === "unknown" ? null : h("p", { class: "scale-out" }, h("strong", {}, "Would more devices be used well? "),
             scale_out.verdict === "scale_out" ? "Yes: " : "Not yet: ", scale_out.why));
 }

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_BACK 512          /* calls before an operation among which its own is looked for */
-#define LOOK_BACK_NS 100000000 /* and so long before: a queue holds about 10 ms */
-#define FINISHED_BACK 64       /* operations before the last that ended, for one that was launched before the wait */
-#define SWAPPED_MAX 64         /* operations of a stream that ran in another order than that of their calls */
-#define RUNNING_MAX 64         /* calls of one process at once; of more the first to end is taken to have ended */
-#define EVENT_LATE_NS 3000     /* a start later than that has a reason */
-#define EVENT_NEAR_NS 10000    /* and what ended so short before may be it */
+#define LOOK_AHEAD 64       /* calls of its kind after the first that is open, for a copy of its size */
+#define EMPTY_NS 20000      /* a device that does nothing for so long has nothing in its queue */
+#define FINISHED_BACK 64    /* operations before the last that ended, for one that was launched before the wait */
+#define SWAPPED_MAX 64      /* operations of a stream that ran in another order than that of their calls */
+#define RUNNING_MAX 64      /* calls of one process at once; of more the first to end is taken to have ended */
+#define EVENT_LATE_NS 3000  /* a start later than that has a reason */
+#define EVENT_NEAR_NS 10000 /* and what ended so short before may be it */
 #define IDLE_NS 3000 /* a device that has ended what it did so soon after a call began would have waited for it */
 #define USUAL_OF 65536u
 #define USUAL_LEAST 16u /* of fewer calls of a shape the delay of kernels is taken */
@@ -48,22 +48,38 @@ static bool alike(const struct hec_schedule_call *call, const struct hec_schedul
            (call->kind != HEC_CALL_COPY || (call->what == operation->what && call->from == operation->from));
 }
 
+/* Of one process: the calls before `first` launched nothing that is still to come, and its operations so far end at until_ns. */
+struct queue {
+    size_t first[HEC_CALL_MEMSET + 1]; /* by kind */
+    int64_t until_ns;
+};
+
+/* Where a device did nothing for a while its queue was empty: what was called before has run, or was not recorded. */
+static void empty_queue(const struct hec_schedule *s, struct queue *q) {
+    for (int kind = 0; kind <= HEC_CALL_MEMSET; kind++)
+        while (q->first[kind] < s->count && s->calls[q->first[kind]].begin_ns < q->until_ns)
+            q->first[kind]++;
+}
+
 /* The first call of its kind, and for copies of its size, that launched nothing yet. */
-static void find_call(struct hec_schedule *s, size_t at) {
-    struct hec_schedule_call *operation = &s->calls[at], *found = NULL;
-    for (size_t k = at; k-- > 0 && at - k <= LOOK_BACK;) {
-        struct hec_schedule_call *c = &s->calls[k];
-        if (operation->start_ns - c->begin_ns > LOOK_BACK_NS)
-            break;
-        if (alike(c, operation))
-            found = c;
+static void find_call(struct hec_schedule *s, struct queue *q, struct hec_schedule_call *operation) {
+    size_t *first = &q->first[operation->kind], at = *first;
+    int others = 0;
+    while (at < s->count && s->calls[at].begin_ns <= operation->start_ns && others < LOOK_AHEAD) {
+        struct hec_schedule_call *c = &s->calls[at];
+        if (alike(c, operation)) {
+            operation->begin_ns = c->begin_ns;
+            operation->end_ns = c->end_ns;
+            operation->flags &= (uint8_t)~HEC_CALL_GUESSED;
+            c->kind = HEC_CALL_KINDS;
+            *first += others == 0 ? at + 1 - *first : 0;
+            return;
+        }
+        bool open = c->process == operation->process && c->kind == operation->kind && !hec_call_launched(c);
+        others += open;
+        *first += others == 0 && at == *first;
+        at++;
     }
-    if (!found)
-        return;
-    operation->begin_ns = found->begin_ns;
-    operation->end_ns = found->end_ns;
-    operation->flags &= (uint8_t)~HEC_CALL_GUESSED;
-    found->kind = HEC_CALL_KINDS;
 }
 
 static bool taken(const struct hec_schedule *s, size_t i) {
@@ -160,8 +176,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The mean of the middle 80 %: a median is less, since delays have a tail. Begins the next sample. */
-static int64_t usual(struct sample *sample, int shape, int64_t otherwise) {
+/* The mean without one in so many at either end: a median is less, since delays have a tail. Begins the next sample. */
+static int64_t usual(struct sample *sample, int shape, size_t cut, int64_t otherwise) {
     size_t count = sample->count[shape];
     int64_t *list = sample->list + shape * USUAL_OF;
     sample->count[shape] = 0;
@@ -169,15 +185,15 @@ static int64_t usual(struct sample *sample, int shape, int64_t otherwise) {
         return otherwise;
     qsort(list, count, sizeof *list, ascending);
     int64_t sum = 0, n = 0;
-    for (size_t i = count / 10; i < count - count / 10; i++, n++)
+    for (size_t i = count / cut; i < count - count / cut; i++, n++)
         sum += list[i];
     return sum / n;
 }
 
 /* The first shape is that of kernels. */
-#define USUAL(s, sample, of, otherwise)                                                                                \
+#define USUAL(s, sample, of, cut, otherwise)                                                                           \
     for (int shape_ = 0; shape_ < HEC_CALL_SHAPES; shape_++)                                                           \
-    (s)->usual[shape_].of = usual(sample, shape_, shape_ ? (s)->usual[0].of : (otherwise))
+    (s)->usual[shape_].of = usual(sample, shape_, cut, shape_ ? (s)->usual[0].of : (otherwise))
 
 /* ---- what follows what ---- */
 
@@ -202,14 +218,14 @@ static int connect_streams(struct hec_schedule *s, struct sample *sample) {
             s->calls[c->behind].finish_ns + 1000 < c->start_ns)
             note(sample, c, c->start_ns - c->begin_ns);
     }
-    USUAL(s, sample, launch_ns, 8000);
+    USUAL(s, sample, launch_ns, 10, 8000);
     for (size_t k = 0; k < n && !err; k++) {
         const struct hec_schedule_call *c = &s->calls[hec_order_at(by[k])];
         if (c->behind != HEC_SCHEDULE_NONE &&
             c->begin_ns + s->usual[hec_call_shape(c)].launch_ns < s->calls[c->behind].finish_ns)
             note(sample, c, c->start_ns - s->calls[c->behind].finish_ns);
     }
-    USUAL(s, sample, gap_ns, 1000);
+    USUAL(s, sample, gap_ns, 10, 1000);
     free(by);
     free(last);
     return err;
@@ -343,7 +359,7 @@ static int connect_waits(struct hec_schedule *s, struct sample *sample) {
         if (c->flags & HEC_CALL_WAITED)
             note(sample, c, c->end_ns - s->calls[c->awaits].finish_ns);
     }
-    USUAL(s, sample, wake_ns, 5000);
+    USUAL(s, sample, wake_ns, 50, 5000);
     for (size_t k = 0; k < s->count && !err; k++)
         if (hec_call_launched(&s->calls[k]) && !(s->calls[k].flags & HEC_CALL_WAITED)) {
             s->calls[k].awaits = HEC_SCHEDULE_NONE;
@@ -386,16 +402,34 @@ static void label(struct hec_schedule *s, const struct hec_schedule_phase *phase
     }
 }
 
-/* Finds the calls of operations without; whether there are such operations. */
-static bool find_calls(struct hec_schedule *s) {
-    bool any = false;
-    for (size_t i = 0; i < s->count; i++)
-        if (s->calls[i].flags & HEC_CALL_GUESSED) {
-            find_call(s, i);
-            any = true;
-        }
+static bool outside(const struct hec_schedule *s, size_t i) {
+    return s->calls[i].begin_ns < s->from_ns || s->calls[i].begin_ns >= s->to_ns;
+}
+
+/* Finds the calls of operations without, in the order in which they ran; *any: there were such operations. */
+static int find_calls(struct hec_schedule *s, bool *any) {
+    uint64_t *by = NULL;
+    size_t n = 0;
+    struct queue *queues = calloc((size_t)s->process_count + 1, sizeof *queues);
+    int err = queues ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
+    for (int p = 0; p < s->process_count && !err; p++)
+        queues[p].until_ns = INT64_MIN;
+    for (size_t k = 0; k < n && !err; k++) {
+        struct hec_schedule_call *c = &s->calls[hec_order_at(by[k])];
+        struct queue *q = &queues[c->process];
+        if (q->until_ns != INT64_MIN && c->start_ns - q->until_ns > EMPTY_NS)
+            empty_queue(s, q);
+        q->until_ns = c->finish_ns > q->until_ns ? c->finish_ns : q->until_ns;
+        if (!(c->flags & HEC_CALL_GUESSED))
+            continue;
+        find_call(s, q, c);
+        *any = true;
+    }
+    free(by);
+    free(queues);
     drop(s, taken);
-    return any;
+    drop(s, outside);
+    return err;
 }
 
 int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phases, size_t phase_count) {
@@ -405,8 +439,9 @@ int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phas
     bool moved = false;
     if (!err) {
         drop(s, twice);
-        moved = find_calls(s);
-        err = moved ? hec_order_by_begin(s) : HEC_OK;
+        err = find_calls(s, &moved);
+        if (!err && moved)
+            err = hec_order_by_begin(s);
     }
     if (!err)
         err = straighten(s);
@@ -424,7 +459,7 @@ int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phas
         for (size_t i = 0; i < s->count; i++)
             if (launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_CALL_LONG_NS)
                 note(&sample, &s->calls[i], s->calls[i].end_ns - s->calls[i].begin_ns);
-        USUAL(s, &sample, call_ns, 5000);
+        USUAL(s, &sample, call_ns, 10, 5000);
         err = connect_waits(s, &sample);
     }
     if (!err) {

@@ -10,11 +10,14 @@
     (HEC_ACTIVITY_DEVICE | HEC_ACTIVITY_BIT(HEC_ACTIVITY_SYNC) | HEC_ACTIVITY_BIT(HEC_ACTIVITY_API) |                  \
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE))
 #define PHASES_MAX (1u << 20)
+#define LEAD_MOST 8192u   /* records before the stretch: of what is in the queue when it begins */
+#define BEYOND_MOST 8192u /* operations after it: of what is in the queue when it ends */
 
 struct hec_schedule_builder {
     const struct hec_pass *pass;
     struct hec_schedule out;
-    size_t most, capacity;
+    size_t most, capacity, beyond;
+    bool leading; /* no call of the stretch has come */
     struct hec_schedule_phase *phases;
     size_t phase_count, phase_capacity;
     uint32_t *stream_of; /* by track: stream + 1 */
@@ -131,6 +134,24 @@ static uint8_t kind_of(const struct hec_activity *a) {
     return device[a->kind];
 }
 
+/* What is outside of the stretch may belong to what is inside: an operation runs later than its call. */
+static bool wanted(struct hec_schedule_builder *b, const struct hec_schedule_call *c) {
+    struct hec_schedule *out = &b->out;
+    if (c->begin_ns < out->from_ns) {
+        if (b->leading && out->count == LEAD_MOST) {
+            memmove(out->calls, out->calls + LEAD_MOST / 2, LEAD_MOST / 2 * sizeof *out->calls);
+            out->count = LEAD_MOST / 2;
+        }
+        return b->leading;
+    }
+    b->leading = false;
+    if (c->begin_ns < out->to_ns && out->count >= b->most) {
+        out->cut = true;
+        out->to_ns = c->begin_ns;
+    }
+    return c->begin_ns < out->to_ns || (c->flags & HEC_CALL_GUESSED && b->beyond++ < BEYOND_MOST);
+}
+
 static int add_call(struct hec_schedule_builder *b, const struct hec_activity *a, const struct hec_track *track) {
     struct hec_schedule *out = &b->out;
     bool device = HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind), known = device && a->launch_ns != HEC_TIME_UNKNOWN;
@@ -153,17 +174,12 @@ static int add_call(struct hec_schedule_builder *b, const struct hec_activity *a
         .kernel_class = a->kind == HEC_ACTIVITY_KERNEL ? (uint8_t)hec_timeline_kernel_class(&b->pass->tables, a->name)
                                                        : HEC_KERNEL_CLASS_OTHER,
     };
-    if (call.begin_ns < out->from_ns || call.begin_ns >= out->to_ns)
+    if (!wanted(b, &call))
         return HEC_OK;
     int process = process_of(b, track);
     if (process < 0)
         return HEC_OK;
     call.process = (uint8_t)process;
-    if (out->count == b->most) {
-        out->cut = true;
-        out->to_ns = call.begin_ns;
-        return HEC_OK;
-    }
     int err = device ? stream_of(b, track, &call.stream) : HEC_OK;
     if (!err)
         err = grow((void **)&out->calls, out->count, &b->capacity, sizeof call);
@@ -207,7 +223,8 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
     if (!b)
         return HEC_ERR_NOMEM;
     b->pass = pass;
-    b->most = most < HEC_SCHEDULE_CALLS_MAX ? most : HEC_SCHEDULE_CALLS_MAX;
+    b->most = LEAD_MOST + (most < HEC_SCHEDULE_CALLS_MAX ? most : HEC_SCHEDULE_CALLS_MAX);
+    b->leading = true;
     b->stream_of = calloc(pass->tables.track_count + 1, sizeof *b->stream_of);
     b->process_of = calloc(pass->tables.track_count + 1, sizeof *b->process_of);
     if (!b->stream_of || !b->process_of) {
@@ -226,7 +243,10 @@ int hec_schedule_end(struct hec_schedule_builder *b, struct hec_schedule *out) {
     if (b->out.cut && b->out.steps > 0)
         snap(&b->out, steps);
     int err = hec_schedule_connect(&b->out, b->phases, b->phase_count);
-    if (!err && b->out.stream_count == 0)
+    size_t launched = 0;
+    for (size_t i = 0; i < b->out.count && !err && !launched; i++)
+        launched += hec_call_launched(&b->out.calls[i]);
+    if (!err && !launched)
         err = HEC_ERR_NOTFOUND;
     *out = (struct hec_schedule){0};
     if (!err) {

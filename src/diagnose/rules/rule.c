@@ -25,7 +25,12 @@ struct hec_finding hec_finding_begin(const struct hec_rule *rule, int device) {
                                 .seconds = unknown,
                                 .joules = unknown,
                                 .saved_s = NAN,
-                                .saved_j = NAN};
+                                .saved_j = NAN,
+                                .step_seconds = unknown,
+                                .step_joules = unknown,
+                                .rest_seconds = NAN,
+                                .rest_joules = NAN,
+                                .compute_left = NAN};
 }
 
 void hec_finding_add(struct hec_finding *finding, struct hec_evidence evidence) {

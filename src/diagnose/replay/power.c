@@ -1,0 +1,94 @@
+#include "diagnose/replay/power.h"
+
+#include "base/clock.h"
+#include "diagnose/joules_between.h"
+
+#include <math.h>
+
+#define ROUGH 0.5 /* width of the interval of watts, of them: more is not known */
+
+/* The longest of the states in which the device waits for the host says it best. */
+static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {
+    static const enum hec_state waits[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST,
+                                           HEC_STATE_SYNC, HEC_STATE_ALLOC,      HEC_STATE_LAUNCH};
+    const struct hec_ledger_row *longest = NULL;
+    for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
+        if (isfinite(rows[waits[i]].watts) && (!longest || rows[waits[i]].ns > longest->ns))
+            longest = &rows[waits[i]];
+    return longest;
+}
+
+static double joules_at(const struct hec_replay_watts *w, int end, const struct hec_replay *r) {
+    double work_s = r->work_s[w->device], kernels_s = r->kernels_s[w->device], busy_s = r->busy_s[w->device];
+    return work_s * w->work[end] + (kernels_s - work_s) * w->comm + (busy_s - kernels_s) * w->copy[end] +
+           fmax(0, r->seconds - busy_s) * w->idle[end];
+}
+
+static bool sure(const struct hec_ledger_row *row) {
+    return row->watts_high - row->watts_low <= ROUGH * row->watts;
+}
+
+/* joules: of the device in the recorded stretch. A copy alone draws little more than waiting: where it is not known how much, as much. */
+static struct hec_replay_watts watts_of(const struct hec_ledger_device *d, const struct hec_replay *recorded,
+                                        double joules) {
+    const struct hec_ledger_row *idle = waiting(d->rows), *comm = &d->rows[HEC_STATE_COMM],
+                                *copy = &d->rows[HEC_STATE_COPY];
+    struct hec_replay_watts w = {.device = d->device,
+                                 .joules = joules,
+                                 .comm = comm->ns > 0 ? comm->watts : 0,
+                                 .copy = {NAN, NAN, NAN},
+                                 .idle = {NAN, NAN, NAN}};
+    if (!idle || !(recorded->work_s[d->device] > 0))
+        return w;
+    double watts[3] = {idle->watts_low, idle->watts, idle->watts_high}, mean = joules / recorded->seconds;
+    for (int end = 0; end < 3; end++) {
+        watts[end] = fmin(watts[end], mean); /* nothing draws less than a device that waits */
+        w.idle[end] = watts[end];
+        w.copy[end] = isfinite(copy->watts) && sure(copy) ? fmax(copy->watts, watts[end]) : watts[end];
+        w.work[end] = 0;
+        w.work[end] = (joules - joules_at(&w, end, recorded)) / recorded->work_s[d->device];
+    }
+    return w;
+}
+
+struct hec_saving hec_replay_power_saved(const struct hec_replay_power *power, const struct hec_replay *before,
+                                         const struct hec_replay *after) {
+    double saved[3];
+    for (int end = 0; end < 3; end++) {
+        double from = 0, to = 0;
+        for (int i = 0; i < power->count; i++) {
+            from += joules_at(&power->of[i], end, before);
+            to += joules_at(&power->of[i], end, after);
+        }
+        saved[end] = power->count > 0 && from > 0 ? 1 - to / from : NAN;
+    }
+    return (struct hec_saving){fmin(saved[0], saved[2]), saved[1], fmax(saved[0], saved[2])};
+}
+
+static const struct hec_device_summary *summary_of(const struct hec_summary *summary, int device) {
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].device.index == device)
+            return &summary->devices[i];
+    return NULL;
+}
+
+int hec_replay_power_find(const struct hec_summary_input *input, const struct hec_summary *summary,
+                          const struct hec_schedule *s, const struct hec_replay *recorded, struct hec_replay_power *out,
+                          struct hec_why *why) {
+    const int64_t end_ns = llround(summary->seconds * HEC_NS_PER_S), begin_ns = s->count ? s->calls[0].begin_ns : 0;
+    const int64_t edge[2] = {begin_ns, begin_ns + llround(recorded->recorded_s * HEC_NS_PER_S)};
+    const struct hec_ledger *ledger = &summary->diagnosis.ledger;
+    int err = 0;
+    out->count = 0;
+    for (int i = 0; i < ledger->device_count && !err; i++) {
+        int device = ledger->devices[i].device;
+        const struct hec_device_summary *of = summary_of(summary, device);
+        double joules = NAN;
+        if (device < 0 || device >= HEC_DEVICE_MAX || !(recorded->busy_s[device] > 0))
+            continue;
+        if (of)
+            err = hec_joules_between(input, of, edge, 1, end_ns, &joules, why);
+        out->of[out->count++] = watts_of(&ledger->devices[i], recorded, joules);
+    }
+    return err;
+}

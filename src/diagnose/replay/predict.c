@@ -1,0 +1,197 @@
+#include "diagnose/replay/predict.h"
+
+#include "base/clock.h"
+#include "diagnose/findings.h"
+#include "diagnose/replay/edit.h"
+#include "diagnose/replay/power.h"
+#include "diagnose/replay/proofs.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define REST_MAX 16 /* findings whose edits are tried together */
+
+struct hec_predictor {
+    struct hec_schedule schedule;
+    struct hec_replay recorded;
+    struct hec_replay_power power;
+    double widen;  /* of intervals: proofs.h */
+    double data_s; /* that the program waited for data in the stretch */
+    double cores;  /* share of the usable cores that the program takes as it is; NAN unknown */
+};
+
+/* ---- which edit answers a finding ---- */
+
+struct answer {
+    enum hec_edit edit; /* HEC_EDIT_COUNT: none */
+    double value;       /* NAN: its own */
+};
+
+/* What is left of kernels' time, where a rule says how much of the run's time is saved in them. */
+static double left_of_compute(const struct hec_facts *f, double saved) {
+    double compute_s = f->ledger ? f->ledger->rows[HEC_STATE_COMPUTE].seconds : 0;
+    return compute_s > 0 ? fmin(1, fmax(0, 1 - saved * f->run_s / compute_s)) : NAN;
+}
+
+static enum hec_edit of_copies(enum hec_lever_id lever) {
+    switch (lever) {
+    case HEC_LEVER_JOIN_COPIES:
+        return HEC_EDIT_BATCHED;
+    case HEC_LEVER_STAY_ON_DEVICE:
+        return HEC_EDIT_ROUND_TRIPS;
+    case HEC_LEVER_COPY_AHEAD:
+        return HEC_EDIT_BESIDE;
+    default:
+        return HEC_EDIT_PINNED;
+    }
+}
+
+static struct answer answer_of(const struct hec_finding *finding) {
+    switch (finding->cause) {
+    case HEC_CAUSE_DATA:
+        return (struct answer){HEC_EDIT_DATA, NAN};
+    case HEC_CAUSE_HOST:
+        return (struct answer){HEC_EDIT_HOST, NAN};
+    case HEC_CAUSE_LAUNCH:
+        return (struct answer){HEC_EDIT_GRAPHS, NAN};
+    case HEC_CAUSE_SYNC:
+        return (struct answer){HEC_EDIT_WAITS, NAN};
+    case HEC_CAUSE_COPY:
+        return (struct answer){of_copies(finding->lever.id), NAN};
+    case HEC_CAUSE_ALLOC:
+        return (struct answer){HEC_EDIT_ALLOC, NAN};
+    case HEC_CAUSE_CHECKPOINT:
+        return (struct answer){HEC_EDIT_CHECKPOINT, NAN};
+    case HEC_CAUSE_PRECISION:
+    case HEC_CAUSE_MEMORY:
+    case HEC_CAUSE_LAYOUT:
+        return (struct answer){HEC_EDIT_COMPUTE, finding->compute_left};
+    default:
+        return (struct answer){HEC_EDIT_COUNT, NAN};
+    }
+}
+
+/* ---- replays ---- */
+
+static int replay(const struct hec_predictor *p, const struct hec_replay_edit *edits, size_t count,
+                  struct hec_replay *out) {
+    return hec_replay_run(&p->schedule, edits, count, false, NULL, out);
+}
+
+/* More workers take more cores: with all that there are loading is faster by what was free. */
+static void bound_by_cores(const struct hec_predictor *p, struct hec_replay *r) {
+    r->seconds = fmax(r->seconds, p->data_s * p->cores); /* a NAN gives way */
+}
+
+static double saved(const struct hec_predictor *p, const struct hec_replay *r) {
+    return 1 - r->seconds / p->recorded.seconds;
+}
+
+/* Several jobs in one schedule: who is not in a collective knows nothing of the others. */
+static bool one_job(const struct hec_schedule *s) {
+    return s->process_count == 1 || s->group_count > 0;
+}
+
+int hec_predictor_begin(const struct hec_summary_input *input, const struct hec_summary *summary,
+                        struct hec_schedule *schedule, struct hec_predictor **out, struct hec_why *why) {
+    struct hec_predictor *p = calloc(1, sizeof *p);
+    struct hec_replay usual;
+    *out = NULL;
+    if (!p) {
+        hec_schedule_free(schedule);
+        return HEC_ERR_NOMEM;
+    }
+    p->schedule = *schedule;
+    *schedule = (struct hec_schedule){0};
+    int err = replay(p, NULL, 0, &p->recorded);
+    if (!err)
+        err = hec_replay_run(&p->schedule, NULL, 0, true, NULL, &usual);
+    bool sound = !err && one_job(&p->schedule) && p->recorded.seconds > 0 &&
+                 fabs(usual.seconds / p->recorded.recorded_s - 1) <= HEC_REPLAY_TRUST;
+    if (sound)
+        err = hec_replay_power_find(input, summary, &p->schedule, &p->recorded, &p->power, why);
+    for (size_t i = 0; i < p->schedule.count; i++)
+        p->data_s += (double)p->schedule.calls[i].data_ns / HEC_NS_PER_S;
+    p->widen = hec_proofs_widen(summary);
+    p->cores = summary->host.cores_usable > 0 ? summary->host.tree_cores / summary->host.cores_usable : NAN;
+    if (sound && !err)
+        *out = p;
+    else
+        hec_predictor_end(p);
+    return err;
+}
+
+void hec_predictor_end(struct hec_predictor *p) {
+    if (!p)
+        return;
+    hec_schedule_free(&p->schedule);
+    free(p);
+}
+
+/* ---- a finding ---- */
+
+static int predict_with(const struct hec_predictor *p, struct answer a, struct hec_finding *finding) {
+    struct hec_replay_edit edit = hec_edit_with(a.edit, a.value);
+    struct hec_replay r;
+    int err = replay(p, &edit, 1, &r);
+    if (err)
+        return err;
+    if (a.edit == HEC_EDIT_DATA)
+        bound_by_cores(p, &r);
+    double seconds = saved(p, &r);
+    finding->step_seconds = hec_proofs_seconds(a.edit, (struct hec_saving){seconds, seconds, seconds}, p->widen);
+    finding->step_joules = hec_proofs_joules(a.edit, hec_replay_power_saved(&p->power, &p->recorded, &r), p->widen);
+    finding->replayed = true;
+    return 0;
+}
+
+/* The rule says how long kernels would take; the replay, how much of that a step is shorter by: where the host is in the way it is
+ * less. How far both are off is in the proofs. */
+static int predict_compute(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
+    finding->compute_left = left_of_compute(f, finding->seconds.best);
+    return isfinite(finding->compute_left)
+               ? predict_with(p, (struct answer){HEC_EDIT_COMPUTE, finding->compute_left}, finding)
+               : 0;
+}
+
+int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
+    struct answer a = answer_of(finding);
+    if (!p || a.edit == HEC_EDIT_COUNT || !isfinite(finding->seconds.best))
+        return 0;
+    return a.edit == HEC_EDIT_COMPUTE ? predict_compute(p, f, finding) : predict_with(p, a, finding);
+}
+
+void hec_predictor_stretch(const struct hec_predictor *p, int device, double *seconds, double *joules) {
+    *seconds = p->recorded.recorded_s;
+    *joules = NAN;
+    for (int i = 0; i < p->power.count; i++)
+        if (p->power.of[i].device == device)
+            *joules = p->power.of[i].joules;
+}
+
+int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *findings) {
+    struct hec_replay_edit edits[REST_MAX];
+    struct hec_replay before, after;
+    size_t count = 0;
+    if (!p)
+        return 0;
+    before = p->recorded;
+    for (int i = 0; i < findings->count && count < REST_MAX; i++) {
+        struct hec_finding *f = &findings->list[i];
+        struct answer a = answer_of(f);
+        if (!f->replayed || !(fmax(f->step_seconds.best, f->step_joules.best) >= HEC_FINDING_WORTH))
+            continue;
+        edits[count++] = hec_edit_with(a.edit, a.value);
+        int err = replay(p, edits, count, &after);
+        if (err)
+            return err;
+        f->rest_seconds = fmax(0, (before.seconds - after.seconds) / p->recorded.seconds);
+        findings->together_seconds = fmax(0, saved(p, &after));
+        struct hec_saving first = hec_replay_power_saved(&p->power, &p->recorded, &before);
+        struct hec_saving all = hec_replay_power_saved(&p->power, &p->recorded, &after);
+        f->rest_joules = count == 1 ? f->step_joules.best : fmax(0, all.best - first.best);
+        findings->together_joules = fmax(0, all.best);
+        before = after;
+    }
+    return 0;
+}
