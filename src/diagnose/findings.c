@@ -167,8 +167,12 @@ static void join_jobs(const struct hec_summary *summary, struct hec_findings *fi
 
 /* ---- of the run, and of a step ---- */
 
+static double at_most_all(double share) {
+    return isnan(share) ? NAN : fmin(1, share);
+}
+
 static struct hec_saving times(struct hec_saving s, double factor) {
-    return (struct hec_saving){fmin(1, factor * s.low), fmin(1, factor * s.best), fmin(1, factor * s.high)};
+    return (struct hec_saving){at_most_all(factor * s.low), at_most_all(factor * s.best), at_most_all(factor * s.high)};
 }
 
 /* Rules say what is saved of the run, replays what of a step. */
@@ -180,8 +184,8 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
             steady_s += steady->rows[s].seconds;
             steady_j += steady->rows[s].seconds * facts->ledger->rows[s].watts;
         }
-    f->step_seconds = times(f->seconds, facts->run_s / steady_s);
-    f->step_joules = times(f->joules, facts->run_j / steady_j);
+    f->step_seconds = times(f->seconds, steady_s > 0 ? facts->run_s / steady_s : NAN);
+    f->step_joules = times(f->joules, steady_j > 0 ? facts->run_j / steady_j : NAN);
     int err = hec_predict(predictor, facts, f);
     if (err || !f->replayed)
         return err;
