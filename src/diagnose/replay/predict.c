@@ -9,15 +9,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define REST_MAX 16 /* findings whose edits are tried together */
+#define REST_MAX 16    /* findings whose edits are tried together */
+#define LINK_REACH 0.8 /* of its peak: pinned copies on PCIe 5 x16 */
 
 struct hec_predictor {
     struct hec_schedule schedule;
     struct hec_replay recorded;
     struct hec_replay_power power;
-    double widen;  /* of intervals: proofs.h */
-    double data_s; /* that the program waited for data in the stretch */
-    double cores;  /* share of the usable cores that the program takes as it is; NAN unknown */
+    double widen;         /* of intervals: proofs.h */
+    double data_s;        /* that the program waited for data in the stretch */
+    double link_gb_per_s; /* that pinned copies reach; NAN unknown: the edit's own */
+    double cores;         /* share of the usable cores that the program takes as it is; NAN unknown */
 };
 
 /* ---- which edit answers a finding ---- */
@@ -46,7 +48,12 @@ static enum hec_edit of_copies(enum hec_lever_id lever) {
     }
 }
 
-static struct answer answer_of(const struct hec_finding *finding) {
+static struct answer answer_of_copies(const struct hec_predictor *p, enum hec_edit edit) {
+    bool by_rate = edit == HEC_EDIT_PINNED || edit == HEC_EDIT_BATCHED;
+    return (struct answer){edit, by_rate ? p->link_gb_per_s : NAN};
+}
+
+static struct answer answer_of(const struct hec_predictor *p, const struct hec_finding *finding) {
     switch (finding->cause) {
     case HEC_CAUSE_DATA:
         return (struct answer){HEC_EDIT_DATA, NAN};
@@ -57,7 +64,7 @@ static struct answer answer_of(const struct hec_finding *finding) {
     case HEC_CAUSE_SYNC:
         return (struct answer){HEC_EDIT_WAITS, NAN};
     case HEC_CAUSE_COPY:
-        return (struct answer){of_copies(finding->lever.id), NAN};
+        return answer_of_copies(p, of_copies(finding->lever.id));
     case HEC_CAUSE_ALLOC:
         return (struct answer){HEC_EDIT_ALLOC, NAN};
     case HEC_CAUSE_CHECKPOINT:
@@ -92,6 +99,15 @@ static bool one_job(const struct hec_schedule *s) {
     return s->process_count == 1 || s->group_count > 0;
 }
 
+/* The slowest of the devices that are used. */
+static double link_of(const struct hec_summary *summary) {
+    double rate = NAN;
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].used && summary->devices[i].device.pcie_kib_per_s > 0)
+            rate = fmin(rate, LINK_REACH * 1024e-9 * (double)summary->devices[i].device.pcie_kib_per_s);
+    return rate;
+}
+
 int hec_predictor_begin(const struct hec_summary_input *input, const struct hec_summary *summary,
                         struct hec_schedule *schedule, struct hec_predictor **out, struct hec_why *why) {
     struct hec_predictor *p = calloc(1, sizeof *p);
@@ -113,6 +129,7 @@ int hec_predictor_begin(const struct hec_summary_input *input, const struct hec_
     for (size_t i = 0; i < p->schedule.count; i++)
         p->data_s += (double)p->schedule.calls[i].data_ns / HEC_NS_PER_S;
     p->widen = hec_proofs_widen(summary);
+    p->link_gb_per_s = link_of(summary);
     p->cores = summary->host.cores_usable > 0 ? summary->host.tree_cores / summary->host.cores_usable : NAN;
     if (sound && !err)
         *out = p;
@@ -155,8 +172,10 @@ static int predict_compute(const struct hec_predictor *p, const struct hec_facts
 }
 
 int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
-    struct answer a = answer_of(finding);
-    if (!p || a.edit == HEC_EDIT_COUNT || !isfinite(finding->seconds.best))
+    if (!p || !isfinite(finding->seconds.best))
+        return 0;
+    struct answer a = answer_of(p, finding);
+    if (a.edit == HEC_EDIT_COUNT)
         return 0;
     return a.edit == HEC_EDIT_COMPUTE ? predict_compute(p, f, finding) : predict_with(p, a, finding);
 }
@@ -178,7 +197,7 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
     before = p->recorded;
     for (int i = 0; i < findings->count && count < REST_MAX; i++) {
         struct hec_finding *f = &findings->list[i];
-        struct answer a = answer_of(f);
+        struct answer a = answer_of(p, f);
         if (!f->replayed || !(fmax(f->step_seconds.best, f->step_joules.best) >= HEC_FINDING_WORTH))
             continue;
         edits[count++] = hec_edit_with(a.edit, a.value);
