@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -274,6 +275,35 @@ static void test_calls_apart(void **state) {
     }
 }
 
+static int columns_of(const uint8_t lane[HEC_LANE_COLUMNS], enum hec_lane what) {
+    int count = 0;
+    for (int i = 0; i < HEC_LANE_COLUMNS; i++)
+        count += lane[i] == what;
+    return count;
+}
+
+/* A step as it was and without its data: 8 ms of loading, and 20 kernels of 100 us. */
+static void test_lanes(void **state) {
+    (void)state;
+    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true};
+    struct hec_whatif_question question = {.edits = {{HEC_EDIT_DATA, 0}}, .count = 1};
+    struct fake_timeline t;
+    struct hec_whatif whatif;
+    play(&p, &t);
+    ask(&t, &question, &whatif);
+    const struct hec_lanes *before = &whatif.step, *after = &whatif.edited;
+    assert_int_equal(before->device, 0);
+    assert_true(before->seconds > 0.008 && before->seconds < 0.0125 && after->seconds < before->seconds - 0.006);
+    int data = columns_of(before->host, HEC_LANE_DATA), kernels = columns_of(before->on_device, HEC_LANE_KERNEL);
+    assert_true(data >= 42 && data <= 52);      /* 80 % of 60 */
+    assert_true(kernels >= 8 && kernels <= 16); /* 20 % */
+    assert_int_equal(columns_of(after->host, HEC_LANE_DATA), 0);
+    assert_true(abs(columns_of(after->on_device, HEC_LANE_KERNEL) - kernels) <= 2); /* at the same scale */
+    assert_true(columns_of(before->host, HEC_LANE_WAIT) > 0);
+    hec_whatif_free(&whatif);
+    fake_tl_free(&t);
+}
+
 /* The best guess stays, more proofs that agree make it narrower, nothing is more than all. */
 static void test_proofs(void **state) {
     (void)state;
@@ -411,7 +441,7 @@ static void test_damaged(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs),    cmocka_unit_test(test_together),
                                        cmocka_unit_test(test_calls_apart), cmocka_unit_test(test_proofs),
-                                       cmocka_unit_test(test_ranks),       cmocka_unit_test(test_share),
-                                       cmocka_unit_test(test_damaged)};
+                                       cmocka_unit_test(test_lanes),       cmocka_unit_test(test_ranks),
+                                       cmocka_unit_test(test_share),       cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

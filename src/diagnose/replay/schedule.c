@@ -53,6 +53,24 @@ static void snap(struct hec_schedule *out, const struct hec_step_list *steps) {
     out->steps = count;
 }
 
+/* Of the steps in the stretch the one whose length is nearest to their mean. */
+static void choose_step(struct hec_schedule *out, const struct hec_step_list *steps) {
+    out->step_from_ns = out->from_ns;
+    out->step_to_ns = out->to_ns;
+    if (out->steps == 0)
+        return;
+    int64_t mean_ns = (out->to_ns - out->from_ns) / out->steps, best_ns = INT64_MAX;
+    for (size_t i = 1; i < steps->count; i++) {
+        int64_t from_ns = steps->list[i - 1].end_ns, to_ns = steps->list[i].end_ns;
+        int64_t off_ns = to_ns - from_ns > mean_ns ? to_ns - from_ns - mean_ns : mean_ns - (to_ns - from_ns);
+        if (from_ns < out->from_ns || to_ns > out->to_ns || off_ns >= best_ns)
+            continue;
+        best_ns = off_ns;
+        out->step_from_ns = from_ns;
+        out->step_to_ns = to_ns;
+    }
+}
+
 /* The longest part of the steady steps that was traced. */
 static void choose(struct hec_schedule_builder *b) {
     const struct hec_pass *pass = b->pass;
@@ -242,6 +260,7 @@ int hec_schedule_end(struct hec_schedule_builder *b, struct hec_schedule *out) {
     const struct hec_step_list *steps = hec_step_survey_best(&b->pass->survey, &b->pass->tables);
     if (b->out.cut && b->out.steps > 0)
         snap(&b->out, steps);
+    choose_step(&b->out, steps);
     int err = hec_schedule_connect(&b->out, b->phases, b->phase_count);
     size_t launched = 0;
     for (size_t i = 0; i < b->out.count && !err && !launched; i++)

@@ -89,6 +89,8 @@ struct hec_schedule {
     size_t group_count;
     int64_t from_ns, to_ns; /* the stretch: calls that begin in it */
     int64_t steps; /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
+    int64_t step_from_ns,
+        step_to_ns; /* of these the one whose length is nearest to their mean; the stretch, where there are none */
     struct hec_schedule_usual usual[HEC_CALL_SHAPES];
     int64_t guessed; /* operations whose call is not known */
     bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */

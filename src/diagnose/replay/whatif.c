@@ -7,12 +7,22 @@
 #include <math.h>
 #include <stdlib.h>
 
+static void edits_of(const struct hec_whatif_question *question, struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX]) {
+    for (int i = 0; i < question->count; i++)
+        edits[i] = hec_edit_with(question->edits[i].edit, question->edits[i].value);
+}
+
 static int replay(const struct hec_schedule *s, const struct hec_whatif_question *question, bool usual,
                   struct hec_replay *out) {
     struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
-    for (int i = 0; i < question->count; i++)
-        edits[i] = hec_edit_with(question->edits[i].edit, question->edits[i].value);
+    edits_of(question, edits);
     return hec_replay_run(s, edits, (size_t)question->count, usual, NULL, out);
+}
+
+static int draw(const struct hec_schedule *s, const struct hec_whatif_question *question, struct hec_whatif *out) {
+    struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
+    edits_of(question, edits);
+    return hec_lanes_of(s, edits, (size_t)question->count, &out->step, &out->edited);
 }
 
 static void widen(struct hec_saving *s, struct hec_saving by) {
@@ -86,6 +96,9 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
     int err = out->answers ? read_schedule(&timeline, &s, why) : HEC_ERR_NOMEM;
     if (!err)
         err = answer(input, summary, &s, questions, count, out, why);
+    out->step.device = out->edited.device = -1;
+    if (!err && count == 1)
+        err = draw(&s, &questions[0], out);
     out->calls = (int64_t)s.count;
     out->guessed = s.guessed;
     out->steps = s.steps;

@@ -3,6 +3,7 @@
 #define HEC_DIAGNOSE_REPLAY_WHATIF_H
 
 #include "diagnose/replay/edit.h"
+#include "diagnose/replay/lanes.h"
 #include "diagnose/summary.h"
 
 #define HEC_WHATIF_EDITS_MAX 16
@@ -34,6 +35,7 @@ struct hec_whatif {
     struct hec_whatif_answer unchanged;
     struct hec_whatif_answer *answers; /* one a question; malloc'ed */
     size_t count;
+    struct hec_lanes step, edited; /* where there is one question: a step as it was, and with its edits */
 };
 
 /* summary: of the same input, for the watts. 0; HEC_ERR_NOTFOUND with a sentence: no part of the run can be replayed;
