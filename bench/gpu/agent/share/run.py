@@ -34,11 +34,11 @@ class Sample(ctypes.Structure):
 class Device:
     """The counter and the processes' utilisation, without HEC."""
 
-    def __init__(self):
+    def __init__(self, card):
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
         self.handle = ctypes.c_void_p()
         self.check(self.nvml.nvmlInit_v2())
-        self.check(self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.handle)))
+        self.check(self.nvml.nvmlDeviceGetHandleByIndex_v2(card, ctypes.byref(self.handle)))
         self.last_us = 0
 
     @staticmethod
@@ -57,21 +57,22 @@ class Device:
         return value.value / 1e3
 
     def utilisation(self):
-        """[(pid, per cent)] since the last call"""
+        """[(pid, per cent, microseconds that it is of)] since the last call"""
         samples, count = (Sample * 256)(), ctypes.c_uint(256)
         if self.nvml.nvmlDeviceGetProcessUtilization(self.handle, samples, ctypes.byref(count),
                                                      ctypes.c_ulonglong(self.last_us)) != 0:
             return []
         got = [s for s in samples[: count.value] if s.time_us > self.last_us and s.sm <= 100]
-        self.last_us = max([self.last_us] + [s.time_us for s in got])
-        return [(s.pid, s.sm) for s in got]
+        since, self.last_us = self.last_us, max([self.last_us] + [s.time_us for s in got])
+        return [(s.pid, s.sm, s.time_us - since) for s in got] if since else []
 
 
 class Program:
-    def __init__(self, load, job):
+    def __init__(self, load, job, card):
         self.load, self.job = load, job
+        environment = {**os.environ, "SLURM_JOB_ID": job, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(card)}
         self.process = subprocess.Popen([sys.executable, str(HERE / "program.py"), load], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env={**os.environ, "SLURM_JOB_ID": job})
+                                        stdout=subprocess.PIPE, text=True, env=environment)
 
     def ready(self):
         if self.process.stdout.readline() != "ready\n":
@@ -86,19 +87,21 @@ class Program:
 
 
 class Agent:
-    def __init__(self, hec, folder):
+    def __init__(self, hec, folder, card):
+        self.card, self.pages = str(card), []  # every page that was read, for who looks for a fault
         self.process = subprocess.Popen([hec, "agent", "--listen", "127.0.0.1:0", "--state-dir", folder],
                                         stderr=subprocess.PIPE, text=True)
         self.url = re.search(r"http://[\d.:]+", self.process.stderr.readline())[0]
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def read(self):
-        """joules of device 0: {"device", "parts", (job, part)...}"""
+        """joules of the card: {"device", "parts", (job, part)...}"""
         page = urllib.request.urlopen(self.url + "/metrics", timeout=10).read().decode()
+        self.pages.append(page)
         got = {"device": 0.0, "parts": 0.0}
         for match in re.finditer(r'^(hec_device_energy_joules_total|hec_energy_joules_total)\{(.*)\} (\S+)$', page, re.M):
             labels = dict(re.findall(r'(\w+)="([^"]*)"', match[2]))
-            if labels["gpu"] != "0":
+            if labels["gpu"] != self.card:
                 continue
             if match[1] == "hec_device_energy_joules_total":
                 got["device"] += float(match[3])
@@ -134,9 +137,14 @@ def together(programs, device, seconds, seen):
     end = time.monotonic() + seconds
     while time.monotonic() < end - 1:
         time.sleep(1)
-        for pid, percent in device.utilisation():
-            seen[pid] = seen.get(pid, 0) + percent
+        for pid, percent, us in device.utilisation():
+            seen.setdefault(pid, []).append((percent, us))
     return [program.steps() for program in programs]
+
+
+def mean_percent(samples):
+    """By the time that each is of."""
+    return sum(percent * us for percent, us in samples) / sum(us for _, us in samples) if samples else 0
 
 
 def main():
@@ -144,13 +152,14 @@ def main():
     parser.add_argument("--hec", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--loads", default="gemm,elementwise")
+    parser.add_argument("--card", type=int, default=0, help="by NVML's numbers")
     options = parser.parse_args()
     os.environ["HEC"] = os.path.abspath(options.hec)
     began = time.monotonic()
-    device = Device()
+    device = Device(options.card)
     with tempfile.TemporaryDirectory() as folder:
-        agent = Agent(os.environ["HEC"], folder)
-        programs = [Program(load, str(9001 + i)) for i, load in enumerate(options.loads.split(","))]
+        agent = Agent(os.environ["HEC"], folder, options.card)
+        programs = [Program(load, str(9001 + i), options.card) for i, load in enumerate(options.loads.split(","))]
         for program in programs:
             program.ready()
         _, idle_j, idle_s = counted(device, lambda: None, IDLE_S)
@@ -161,6 +170,8 @@ def main():
             out["loads"].append({"load": program.load, "alone_steps": steps, "alone_watts": joules / seconds,
                                  "joules_a_step": (joules - floor_w * seconds) / steps})
             before = agent.settled()
+            out["loads"][-1]["agent_joules_alone"] = {part: joules for (job, part), joules in
+                                                      ((key, value) for key, value in before.items() if isinstance(key, tuple)) if job == program.job}
         device.utilisation()
         seen = {}
         steps, joules, seconds = counted(device, lambda: together(programs, device, TOGETHER_S, seen), TOGETHER_S)
@@ -173,16 +184,21 @@ def main():
     expected = [load["joules_a_step"] * count for load, count in zip(out["loads"], steps)]
     out |= {"together_seconds": seconds, "together_watts": joules / seconds, "sum_ratio": sum(expected) / drawn,
             "sum_of_parts_error": after["parts"] / after["device"] - 1,
+            "agent_device_joules": after["device"] - before["device"], "agent_parts_joules": after["parts"] - before["parts"],
+            "agent_seconds": TOGETHER_S + GAP_S,
             "unattributed_joules": sum(after[key] - before.get(key, 0) for key in after if key[1] == "unattributed"),
             "seconds": time.monotonic() - began}
     for load, program, count, truth in zip(out["loads"], programs, steps, expected):
         key = (program.job, "active")
         given = after.get(key, 0) - before.get(key, 0)
-        percent = seen.get(program.process.pid, 0)
+        samples = seen.get(program.process.pid, [])
+        percent = mean_percent(samples)
         load |= {"together_steps": count, "alone_measured_joules": truth, "agent_joules": given, "error": given / truth - 1,
                  "error_scaled": given / (truth / out["sum_ratio"]) - 1,
-                 "by_utilisation_joules": drawn * percent / sum(seen.values()) if percent else None}
+                 "utilisation_samples": samples,
+                 "by_utilisation_joules": drawn * percent / sum(map(mean_percent, seen.values())) if percent else None}
     pathlib.Path(options.out).write_text(json.dumps(out, indent=1) + "\n")
+    pathlib.Path(options.out).with_suffix(".prom").write_text("\n".join(agent.pages))
     print(json.dumps(out, indent=1))
 
 
