@@ -189,6 +189,8 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
     int err = hec_predict(predictor, facts, f);
     if (err || !f->replayed)
         return err;
+    if (isnan(facts->run_j)) /* joules of others too, or none at all */
+        f->step_joules = (struct hec_saving){NAN, NAN, NAN};
     double stretch_s, stretch_j;
     hec_predictor_stretch(predictor, f->device, &stretch_s, &stretch_j);
     if (stretch_s > steady_s) {

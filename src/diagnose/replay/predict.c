@@ -208,8 +208,9 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
         findings->together_seconds = fmax(0, saved(p, &after));
         struct hec_saving first = hec_replay_power_saved(&p->power, &p->recorded, &before);
         struct hec_saving all = hec_replay_power_saved(&p->power, &p->recorded, &after);
-        f->rest_joules = count == 1 ? f->step_joules.best : fmax(0, all.best - first.best);
-        findings->together_joules = fmax(0, all.best);
+        bool joules = isfinite(f->step_joules.best);
+        f->rest_joules = !joules ? NAN : count == 1 ? f->step_joules.best : fmax(0, all.best - first.best);
+        findings->together_joules = joules ? fmax(0, all.best) : NAN;
         before = after;
     }
     return 0;
