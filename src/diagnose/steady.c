@@ -6,7 +6,7 @@
 
 /* From the end of one step to the end of the next. */
 static double period(const struct hec_step_list *steps, size_t i) {
-    return (double)(steps->list[i].end_ns - steps->list[i - 1].end_ns);
+    return (double)steps->list[i].end_ns - (double)steps->list[i - 1].end_ns;
 }
 
 static double usual_period(const struct hec_step_list *steps) {

@@ -1,6 +1,7 @@
 /* From calls and operations as they were taken to a schedule: whose call is whose, in which order, and what waits for what. */
 #include "diagnose/replay/parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,7 +123,8 @@ static int straighten(struct hec_schedule *s) {
     int err = next && at && from ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
     if (!err) {
         for (size_t i = 0; i < s->count; i++)
-            next[s->calls[i].stream + 2] += ordered(&s->calls[i]);
+            if (ordered(&s->calls[i]))
+                next[s->calls[i].stream + 2]++;
         for (size_t k = 2; k < s->stream_count + 2; k++)
             next[k] += next[k - 1];
         for (size_t i = 0; i < s->count;
@@ -184,10 +186,10 @@ static int64_t usual(struct sample *sample, int shape, size_t cut, int64_t other
     if (count < USUAL_LEAST)
         return otherwise;
     qsort(list, count, sizeof *list, ascending);
-    int64_t sum = 0, n = 0;
+    double sum = 0, n = 0;
     for (size_t i = count / cut; i < count - count / cut; i++, n++)
-        sum += list[i];
-    return sum / n;
+        sum += (double)list[i];
+    return llround(sum / n);
 }
 
 /* The first shape is that of kernels. */

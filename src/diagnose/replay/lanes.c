@@ -38,8 +38,8 @@ static void paint_before(struct canvas *c, const struct hec_schedule *s, const s
     int64_t recorded = call->begin_ns - s->calls[call->after].end_ns, ns = to_ns - from_ns;
     if (recorded <= 0 || ns <= 0)
         return;
-    int64_t data = ns * (int64_t)((double)call->data_ns / (double)recorded * 1024) / 1024;
-    int64_t checkpoint = ns * (int64_t)((double)call->checkpoint_ns / (double)recorded * 1024) / 1024;
+    int64_t data = (int64_t)((double)ns * call->data_ns / (double)recorded);
+    int64_t checkpoint = (int64_t)((double)ns * call->checkpoint_ns / (double)recorded);
     paint(c, c->host, HEC_LANE_DATA, from_ns, from_ns + data);
     paint(c, c->host, HEC_LANE_CHECKPOINT, from_ns + data, from_ns + data + checkpoint);
     paint(c, c->host, HEC_LANE_CODE, from_ns + data + checkpoint, to_ns);

@@ -17,6 +17,18 @@ static inline bool hec_call_launched(const struct hec_schedule_call *call) {
     return call->start_ns != HEC_TIME_UNKNOWN;
 }
 
+/* Times of a replay are kept within this, and those that are read within half of it: four of them add up without harm. 36 years. */
+#define HEC_REPLAY_MOST_NS (INT64_C(1) << 60)
+
+static inline bool hec_time_sane(int64_t t_ns) {
+    return t_ns >= -HEC_REPLAY_MOST_NS / 2 && t_ns <= HEC_REPLAY_MOST_NS / 2;
+}
+
+static inline bool hec_call_sane(const struct hec_schedule_call *call) {
+    return hec_time_sane(call->begin_ns) && hec_time_sane(call->end_ns) &&
+           (!hec_call_launched(call) || (hec_time_sane(call->start_ns) && hec_time_sane(call->finish_ns)));
+}
+
 /* Finds the calls of operations that have none, drops calls that are there twice, orders and connects all. 0 or
  * HEC_ERR_NOMEM. */
 int hec_schedule_connect(struct hec_schedule *schedule, struct hec_schedule_phase *phases, size_t phase_count);

@@ -21,8 +21,12 @@ struct replay {
     int64_t busy_until_ns[HEC_DEVICE_MAX], kernels_until_ns[HEC_DEVICE_MAX], work_until_ns[HEC_DEVICE_MAX];
 };
 
+static int64_t bounded(int64_t t_ns) {
+    return t_ns > HEC_REPLAY_MOST_NS ? HEC_REPLAY_MOST_NS : t_ns < -HEC_REPLAY_MOST_NS ? -HEC_REPLAY_MOST_NS : t_ns;
+}
+
 static int64_t scaled(int64_t ns, double factor) {
-    return factor == 1 ? ns : llround((double)ns * factor);
+    return factor == 1 ? bounded(ns) : llround(fmin(0x1p60, fmax(-0x1p60, (double)ns * factor)));
 }
 
 static int64_t later(int64_t a, int64_t b) {
@@ -125,10 +129,10 @@ static void begin(struct replay *r, size_t i, struct begun *b) {
     b->node =
         c->flags & HEC_CALL_GRAPHED && c->after != HEC_SCHEDULE_NONE && s->calls[c->after].begin_ns == c->begin_ns;
     b->begin_ns =
-        b->node ? r->end_ns[c->after] - (s->calls[c->after].end_ns - c->begin_ns) : begin_of(r, c, &b->change);
+        bounded(b->node ? r->end_ns[c->after] - (s->calls[c->after].end_ns - c->begin_ns) : begin_of(r, c, &b->change));
     b->start_ns = HEC_TIME_UNKNOWN;
     if (hec_call_launched(c)) {
-        b->start_ns = start_of(r, c, b->begin_ns, &b->change);
+        b->start_ns = bounded(start_of(r, c, b->begin_ns, &b->change));
         b->lasts_ns = scaled(c->finish_ns - c->start_ns, b->change.operation);
     }
 }
@@ -138,7 +142,7 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
     r->finish_ns[b->at] = HEC_TIME_UNKNOWN;
     if (hec_call_launched(c)) {
         int device = r->s->streams[c->stream].device;
-        r->finish_ns[b->at] = b->start_ns + b->lasts_ns;
+        r->finish_ns[b->at] = bounded(b->start_ns + b->lasts_ns);
         if (device >= 0 && device < HEC_DEVICE_MAX) {
             busy(&out->busy_s[device], &r->busy_until_ns[device], b->start_ns, r->finish_ns[b->at]);
             if (c->kind == HEC_CALL_KERNEL)
@@ -149,7 +153,7 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
         r->last_ns = later(r->last_ns, r->finish_ns[b->at]);
         r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns);
     }
-    r->end_ns[b->at] = b->node ? r->end_ns[c->after] : return_of(r, c, b->begin_ns, &b->change);
+    r->end_ns[b->at] = bounded(b->node ? r->end_ns[c->after] : return_of(r, c, b->begin_ns, &b->change));
     if (c->flags & HEC_CALL_WAITED)
         out->waited_s += (double)(r->end_ns[b->at] - b->begin_ns) / HEC_NS_PER_S;
     r->last_ns = later(r->last_ns, r->end_ns[b->at]);
@@ -201,7 +205,7 @@ static void let_go(struct replay *r, struct ranks *k, uint32_t group, const stru
         }
     for (int p = 0; p < r->s->process_count; p++)
         if (k->held[p] && r->s->calls[k->begun[p].at].what == group) {
-            k->begun[p].lasts_ns = last_ns + least_ns - k->begun[p].start_ns;
+            k->begun[p].lasts_ns = bounded(last_ns + least_ns - k->begun[p].start_ns);
             end(r, &k->begun[p], times, out);
             k->held[p] = false;
             k->next[p] = next_of(r->s, k->begun[p].at + 1, p);

@@ -62,8 +62,10 @@ static void choose_step(struct hec_schedule *out, const struct hec_step_list *st
     int64_t mean_ns = (out->to_ns - out->from_ns) / out->steps, best_ns = INT64_MAX;
     for (size_t i = 1; i < steps->count; i++) {
         int64_t from_ns = steps->list[i - 1].end_ns, to_ns = steps->list[i].end_ns;
+        if (from_ns < out->from_ns || from_ns >= to_ns || to_ns > out->to_ns)
+            continue;
         int64_t off_ns = to_ns - from_ns > mean_ns ? to_ns - from_ns - mean_ns : mean_ns - (to_ns - from_ns);
-        if (from_ns < out->from_ns || to_ns > out->to_ns || off_ns >= best_ns)
+        if (off_ns >= best_ns)
             continue;
         best_ns = off_ns;
         out->step_from_ns = from_ns;
@@ -192,7 +194,7 @@ static int add_call(struct hec_schedule_builder *b, const struct hec_activity *a
         .kernel_class = a->kind == HEC_ACTIVITY_KERNEL ? (uint8_t)hec_timeline_kernel_class(&b->pass->tables, a->name)
                                                        : HEC_KERNEL_CLASS_OTHER,
     };
-    if (!wanted(b, &call))
+    if (!hec_call_sane(&call) || !wanted(b, &call))
         return HEC_OK;
     int process = process_of(b, track);
     if (process < 0)
