@@ -128,7 +128,7 @@ struct hec_latency {
 struct hec_findings {
     struct hec_finding *list; /* by joules that can be saved (seconds where those are unknown), most first; malloc'ed */
     int count;
-    double together_seconds, together_joules; /* of a step's: all that are actionable and replayed; NAN unknown */
+    double together_seconds, together_joules; /* of a step's: all that were replayed and save 5 % of one; NAN unknown */
     struct hec_scale_out scale_out;
     struct hec_latency latency;
 };

@@ -198,8 +198,11 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
         steady_j = stretch_j;
     }
     f->seconds = times(f->step_seconds, steady_s / facts->run_s);
-    f->joules = times(f->step_joules, steady_j / facts->run_j);
-    f->estimated = false;
+    struct hec_saving joules = times(f->step_joules, steady_j / facts->run_j);
+    if (isfinite(joules.best) || isnan(facts->run_j)) { /* else the rule's estimate stays */
+        f->joules = joules;
+        f->estimated = false;
+    }
     return 0;
 }
 

@@ -192,6 +192,7 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
     struct hec_replay_edit edits[REST_MAX];
     struct hec_replay before, after;
     size_t count = 0;
+    bool loads = false;
     if (!p)
         return 0;
     before = p->recorded;
@@ -201,9 +202,12 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
         if (!f->replayed || !(fmax(f->step_seconds.best, f->step_joules.best) >= HEC_FINDING_WORTH))
             continue;
         edits[count++] = hec_edit_with(a.edit, a.value);
+        loads = loads || a.edit == HEC_EDIT_DATA;
         int err = replay(p, edits, count, &after);
         if (err)
             return err;
+        if (loads)
+            bound_by_cores(p, &after);
         f->rest_seconds = fmax(0, (before.seconds - after.seconds) / p->recorded.seconds);
         findings->together_seconds = fmax(0, saved(p, &after));
         struct hec_saving first = hec_replay_power_saved(&p->power, &p->recorded, &before);
