@@ -38,6 +38,14 @@ def hec(tmp_path):
     return Hec(BINARY, tmp_path)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def own_state_of_modules(tmp_path_factory):
+    """The same for fixtures that a whole module shares: they are made before any test's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEC_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
     """What one test's programs die of is no matter of another's, nor of the user's own runs."""

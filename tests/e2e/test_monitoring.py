@@ -120,11 +120,14 @@ def test_what_prometheus_keeps_adds_up(fleet):
 
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory):
-    """A real agent of a simulated node with eight GPUs, of which a program uses one."""
+    """A real agent of a simulated node with eight GPUs, of which a program uses one.
+
+    The program is never idle for long: what the device draws then has to be seen before it begins."""
     hec = Hec(BINARY, tmp_path_factory.mktemp("node"))
     machine = Machine(hec, "h200x8")
-    program = machine.play("data-starved", 300)
     started = Agent(hec, "--use-old-namespace", env=machine.env)
+    started.until(lambda page: page.all("hec_device_idle_power_watts", gpu="0"), 60)
+    program = machine.play("data-starved", 300)
     yield started
     assert started.stop() == 0
     program.kill()
