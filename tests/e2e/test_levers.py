@@ -88,7 +88,10 @@ def test_try_keeps_nothing(hec, place):
                "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
-    assert data["verdict"] is None and data["commands"]["b"] == [] and data["tried"][1]["outcome"] == "no_gain"
+    if data["verdict"]:  # two trials looked better by chance: the proof does not
+        assert data["verdict"]["verdict"] == "not_shown"
+    else:
+        assert data["commands"]["b"] == [] and data["tried"][1]["outcome"] == "no_gain"
     assert not list(pathlib.Path(hec.folder).glob("*.json"))
     done = hec("try", "--sim", "h200", *place, "--", "sh", "-c", "echo no; exit 4", timeout=60)
     assert done.returncode == 1 and "exit status 4" in done.stderr
