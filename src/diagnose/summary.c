@@ -566,7 +566,10 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
     price_units(out);
     if ((err = hec_phase_energy_end(b->phases, in, why)) != 0)
         return err;
-    return hec_findings_build(out, b->predictor, &out->findings);
+    if ((err = hec_findings_build(out, b->predictor, &out->findings)) != 0 || !out->view)
+        return err;
+    struct hec_view *v = out->view;
+    return hec_predict_lanes(b->predictor, &out->findings, &v->recorded, &v->answered, &v->answers);
 }
 
 int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,

@@ -4,6 +4,7 @@
 #ifndef HEC_DIAGNOSE_VIEW_H
 #define HEC_DIAGNOSE_VIEW_H
 
+#include "diagnose/replay/lanes.h"
 #include "diagnose/state.h"
 #include "diagnose/timeline_tables.h"
 #include "model/metric.h"
@@ -70,6 +71,8 @@ struct hec_view {
     size_t state_cells; /* of a device, at most */
     struct hec_view_steps steps;
     struct hec_view_detail detail;
+    struct hec_step_lanes recorded, answered; /* a step, and with the answers to so many findings; 0: not replayed */
+    int answers;
     struct hec_timeline_tables tables; /* what the activities of the detail refer to */
 };
 

@@ -253,6 +253,29 @@ static json_t *detail_of(const struct hec_view *view) {
                      seconds(v->from_ns), "to_s", seconds(v->to_ns), "names", d.names, "lanes", lanes);
 }
 
+/* ---- a step and its replay ---- */
+
+static json_t *lane_cells(const uint8_t *lane, int columns) {
+    json_t *cells = json_array();
+    for (int i = 0; i < columns; i++)
+        json_array_append_new(cells, json_integer(lane[i]));
+    return cells;
+}
+
+static json_t *step_of(const struct hec_step_lanes *l) {
+    return json_pack("{s:f, s:o, s:o, s:o}", "seconds", l->seconds, "host", lane_cells(l->host, l->columns), "device",
+                     lane_cells(l->on_device, l->columns), "device_percent", lane_cells(l->device_percent, l->columns));
+}
+
+static json_t *replay_of(const struct hec_view *view) {
+    json_t *names = json_array();
+    for (int lane = 0; lane < HEC_LANE_COUNT; lane++)
+        json_array_append_new(names, json_string(hec_lane_name((enum hec_lane)lane)));
+    return json_pack("{s:i, s:i, s:f, s:o, s:o, s:o}", "device", view->recorded.device, "answers", view->answers,
+                     "column_s", view->recorded.column_s, "names", names, "recorded", step_of(&view->recorded),
+                     "answered", step_of(&view->answered));
+}
+
 /* ---- the whole ---- */
 
 json_t *hec_view_root(const struct hec_view *view) {
@@ -268,5 +291,7 @@ json_t *hec_view_root(const struct hec_view *view) {
         json_object_set_new(root, "steps", steps_of(&view->steps));
     if (view->detail.to_ns > view->detail.from_ns && (view->detail.activity_count || view->detail.piece_count))
         json_object_set_new(root, "detail", detail_of(view));
+    if (view->answers)
+        json_object_set_new(root, "replay", replay_of(view));
     return root;
 }

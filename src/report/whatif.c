@@ -60,22 +60,23 @@ static const char *change(double by, const struct hec_saving *saving, char out[3
 
 static const char lane_letters[HEC_LANE_COUNT + 1] = " .dKcw#=~"; /* enum hec_lane */
 
-static void put_lane(struct hec_page *page, const char *label, const uint8_t lane[HEC_LANE_COLUMNS]) {
-    char text[HEC_LANE_COLUMNS + 1] = "";
-    int length = HEC_LANE_COLUMNS;
-    for (int i = 0; i < HEC_LANE_COLUMNS; i++)
-        text[i] = lane_letters[lane[i]];
+/* percent: NULL, or of each column how much is taken. */
+static void put_lane(struct hec_page *page, const char *label, const uint8_t *lane, const uint8_t *percent,
+                     int length) {
+    char text[HEC_LANE_COLUMNS_MOST + 1] = "";
+    for (int i = 0; i < length; i++)
+        text[i] = lane[i] && percent && percent[i] < 50 ? ':' : lane_letters[lane[i]];
     while (length > 0 && text[length - 1] == ' ')
         length--;
     hec_page_line(page, 2, label, HEC_TONE_PLAIN, "%.*s", length, text);
 }
 
-static void put_step(struct hec_page *page, const char *label, const struct hec_lanes *lanes, const char *what) {
+static void put_step(struct hec_page *page, const char *label, const struct hec_step_lanes *lanes, const char *what) {
     char device[32], time[HEC_FORMAT_SIZE];
     snprintf(device, sizeof device, "GPU %d", lanes->device);
     hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s, %s", what, hec_format_seconds(time, lanes->seconds));
-    put_lane(page, "host", lanes->host);
-    put_lane(page, device, lanes->on_device);
+    put_lane(page, "host", lanes->host, NULL, lanes->columns);
+    put_lane(page, device, lanes->on_device, lanes->device_percent, lanes->columns);
 }
 
 static void put_steps(struct hec_page *page, const struct hec_whatif *w) {
@@ -84,8 +85,10 @@ static void put_steps(struct hec_page *page, const struct hec_whatif *w) {
     hec_page_blank(page);
     put_step(page, w->steps > 0 ? "A step" : "All of it", &w->step, "as recorded");
     put_step(page, "", &w->edited, "with the edits");
-    hec_page_row(page, 2, "", HEC_TONE_DIM,
-                 "host: . code, d data, K checkpoint, c calls, w waits; device: # kernels, = copies, ~ communication");
+    hec_page_row(
+        page, 2, "", HEC_TONE_DIM,
+        "host: . code, d data, K checkpoint, c calls, w waits; device: # kernels, = copies, ~ communication, : less than "
+        "half of the column");
 }
 
 int hec_whatif_terminal(const struct hec_whatif *w, const struct hec_whatif_question *questions, bool all,

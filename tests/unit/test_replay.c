@@ -275,9 +275,9 @@ static void test_calls_apart(void **state) {
     }
 }
 
-static int columns_of(const uint8_t lane[HEC_LANE_COLUMNS], enum hec_lane what) {
+static int columns_of(const uint8_t lane[HEC_WHATIF_COLUMNS], enum hec_lane what) {
     int count = 0;
-    for (int i = 0; i < HEC_LANE_COLUMNS; i++)
+    for (int i = 0; i < HEC_WHATIF_COLUMNS; i++)
         count += lane[i] == what;
     return count;
 }
@@ -291,7 +291,7 @@ static void test_lanes(void **state) {
     struct hec_whatif whatif;
     play(&p, &t);
     ask(&t, &question, &whatif);
-    const struct hec_lanes *before = &whatif.step, *after = &whatif.edited;
+    const struct hec_step_lanes *before = &whatif.step, *after = &whatif.edited;
     assert_int_equal(before->device, 0);
     assert_true(before->seconds > 0.008 && before->seconds < 0.0125 && after->seconds < before->seconds - 0.006);
     int data = columns_of(before->host, HEC_LANE_DATA), kernels = columns_of(before->on_device, HEC_LANE_KERNEL);
@@ -300,6 +300,25 @@ static void test_lanes(void **state) {
     assert_int_equal(columns_of(after->host, HEC_LANE_DATA), 0);
     assert_true(abs(columns_of(after->on_device, HEC_LANE_KERNEL) - kernels) <= 2); /* at the same scale */
     assert_true(columns_of(before->host, HEC_LANE_WAIT) > 0);
+    for (int i = 0; i < before->columns; i++)
+        assert_true(before->device_percent[i] <= 100 && (before->device_percent[i] > 0 || !before->on_device[i]));
+    hec_whatif_free(&whatif);
+    fake_tl_free(&t);
+}
+
+/* Without its waits the host is steps ahead of the device: what is drawn is as long as a step, and the device works in all of it. */
+static void test_lanes_of_one_ahead(void **state) {
+    (void)state;
+    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .wait_every = 1};
+    struct hec_whatif_question question = {.edits = {{HEC_EDIT_WAITS, NAN}}, .count = 1};
+    struct fake_timeline t;
+    struct hec_whatif whatif;
+    play(&p, &t);
+    ask(&t, &question, &whatif);
+    double step_s = whatif.answers[0].replay.seconds / (double)whatif.steps;
+    assert_true(fabs(whatif.edited.seconds / step_s - 1) < 0.1 && whatif.edited.seconds < whatif.step.seconds);
+    int kernels = columns_of(whatif.edited.on_device, HEC_LANE_KERNEL);
+    assert_true(fabs(kernels * whatif.edited.column_s / whatif.edited.seconds - 1) < 0.1);
     hec_whatif_free(&whatif);
     fake_tl_free(&t);
 }
@@ -439,9 +458,9 @@ static void test_damaged(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs),    cmocka_unit_test(test_together),
-                                       cmocka_unit_test(test_calls_apart), cmocka_unit_test(test_proofs),
-                                       cmocka_unit_test(test_lanes),       cmocka_unit_test(test_ranks),
-                                       cmocka_unit_test(test_share),       cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_programs), cmocka_unit_test(test_together), cmocka_unit_test(test_calls_apart),
+        cmocka_unit_test(test_proofs),   cmocka_unit_test(test_lanes),    cmocka_unit_test(test_lanes_of_one_ahead),
+        cmocka_unit_test(test_ranks),    cmocka_unit_test(test_share),    cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,12 +60,32 @@ export interface Detail {
     lanes: Lane[];
 }
 
+/** A cell is an index of the replay's `names`. */
+export interface ReplayedStep {
+    seconds: number;
+    host: number[];
+    device: number[];
+    /** Of the cell, in which the device does anything. */
+    device_percent: number[];
+}
+
+/** A step as recorded, and with the answers to so many findings. */
+export interface Replay {
+    device: number;
+    answers: number;
+    column_s: number;
+    names: string[];
+    recorded: ReplayedStep;
+    answered: ReplayedStep;
+}
+
 export interface View {
     duration_s: number;
     series?: Series[];
     states?: States[];
     steps?: Steps;
     detail?: Detail;
+    replay?: Replay;
 }
 
 export interface LiveDevice {

@@ -7,6 +7,7 @@ import { classes, kernels, modules, source } from "./kernels";
 import { ledger } from "./ledger";
 import { over_time } from "./over_time";
 import { lanes } from "./ribbon";
+import { replayed } from "./replay";
 import { roofline } from "./roofline";
 import { steps } from "./steps";
 import { devices_table, energy, headline_of, provenance, summary, used } from "./summary";
@@ -17,7 +18,7 @@ type Device = Report["devices"][number];
 function of_device(report: Report, view: View | null, device: Device): Child[] {
     const detail = view?.detail?.lanes.length ? view.detail : null;
     return [
-        ledger(device), findings(report), view ? over_time(view, device) : null,
+        ledger(device), findings(report), view?.replay ? replayed(view.replay) : null, view ? over_time(view, device) : null,
         detail ? section("detail", "A few steps in detail", lanes(detail)) : null,
         steps(report, view, device), source(device), classes(device), roofline(device), kernels(report, device), modules(device), energy(device),
     ];

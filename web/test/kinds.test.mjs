@@ -13,7 +13,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 let browser, kinds;
 before(async () => {
     const report = pages.report();
-    kinds = { report, compare: pages.compare(), receipt: pages.receipt(), sweep: pages.sweep(report), live: pages.live(report) };
+    kinds = { report, replayed: pages.replayed(), compare: pages.compare(), receipt: pages.receipt(), sweep: pages.sweep(report), live: pages.live(report) };
     browser = await launch();
 });
 after(() => browser?.close());
@@ -27,7 +27,7 @@ async function scan(page, what, rules) {
     assert.deepEqual(violations.filter((v) => /^(serious|critical)/.test(v)), [], what);
 }
 
-for (const kind of ["report", "compare", "receipt", "sweep", "live"]) {
+for (const kind of ["report", "replayed", "compare", "receipt", "sweep", "live"]) {
     test(`${kind}: light and dark, accessible`, async () => {
         const tab = await open(browser, kinds[kind]), { page } = tab;
         // but whole reports within a comparison: those are looked at by themselves

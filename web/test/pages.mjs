@@ -39,6 +39,8 @@ export function with_data(path, data) {
 }
 
 export const report = () => by_hec("report", golden("none_train"));
+/** A run with a finding that is answered by replay. */
+export const replayed = () => by_hec("report", golden("copy_roundtrip"));
 export const compare = () => by_hec("compare", golden("none_train"), golden("data_decode"));
 export const receipt = () => by_hec("verify", sample("receipt"));
 

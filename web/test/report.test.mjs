@@ -140,6 +140,20 @@ test("kernels: sorted by any column, filtered by words, all shown", async () => 
     await close(tab);
 });
 
+test("a step is drawn as recorded and as replayed, at one scale", async () => {
+    const path = pages.replayed(), tab = await open(browser, path), { page } = tab, [{ replay }] = pages.data_of(path).views;
+    assert.ok(replay.answered.seconds < replay.recorded.seconds);
+    const ends = await page.locator("#replay svg").evaluateAll((charts) => charts.map((chart) =>
+        Math.max(...[...chart.querySelectorAll(".part")].map((part) => part.x.baseVal.value + part.width.baseVal.value))));
+    assert.equal(ends.length, 2);
+    const ratio = (ends[1] - 64) / (ends[0] - 64);
+    assert.ok(Math.abs(ratio - replay.answered.seconds / replay.recorded.seconds) < 0.03, `${ratio}`);
+    assert.match(await page.locator("#replay").innerText(), /As recorded: .*With the answers? to .*a prediction/s);
+    const heights = await page.locator("#replay .part").evaluateAll((parts) => parts.map((part) => part.height.baseVal.value));
+    assert.ok(Math.min(...heights) > 0 && Math.max(...heights) <= 22);
+    await close(tab);
+});
+
 test("a fix is copied", async () => {
     const tab = await open(browser, pages.by_hec("report", pages.golden("data_decode")), { permissions: ["clipboard-read", "clipboard-write"] }), { page } = tab;
     const fix = page.locator("#findings .fix").first();

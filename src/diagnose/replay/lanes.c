@@ -6,16 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const names[HEC_LANE_COUNT] = {
+    [HEC_LANE_NOTHING] = "nothing",       [HEC_LANE_CODE] = "code", [HEC_LANE_DATA] = "data",
+    [HEC_LANE_CHECKPOINT] = "checkpoint", [HEC_LANE_CALL] = "call", [HEC_LANE_WAIT] = "wait",
+    [HEC_LANE_KERNEL] = "kernel",         [HEC_LANE_COPY] = "copy", [HEC_LANE_COMM] = "comm",
+};
+
+const char *hec_lane_name(enum hec_lane lane) {
+    return names[lane];
+}
+
 struct canvas {
-    int64_t from_ns, column_ns;
-    int64_t host[HEC_LANE_COLUMNS][HEC_LANE_COUNT], on_device[HEC_LANE_COLUMNS][HEC_LANE_COUNT]; /* ns of each */
+    int columns;
+    int64_t from_ns, to_ns, column_ns;
+    int64_t host[HEC_LANE_COLUMNS_MOST][HEC_LANE_COUNT],
+        on_device[HEC_LANE_COLUMNS_MOST][HEC_LANE_COUNT]; /* ns of each */
 };
 
 static void paint(const struct canvas *c, int64_t lane[][HEC_LANE_COUNT], enum hec_lane what, int64_t start_ns,
                   int64_t end_ns) {
     start_ns -= c->from_ns;
-    end_ns -= c->from_ns;
-    for (int64_t column = start_ns > 0 ? start_ns / c->column_ns : 0; column < HEC_LANE_COLUMNS; column++) {
+    end_ns = (end_ns < c->to_ns ? end_ns : c->to_ns) - c->from_ns;
+    for (int64_t column = start_ns > 0 ? start_ns / c->column_ns : 0; column < c->columns; column++) {
         int64_t from = column * c->column_ns, to = from + c->column_ns;
         if (from >= end_ns)
             return;
@@ -23,8 +35,8 @@ static void paint(const struct canvas *c, int64_t lane[][HEC_LANE_COUNT], enum h
     }
 }
 
-static void settle(int64_t lane[][HEC_LANE_COUNT], uint8_t out[HEC_LANE_COLUMNS]) {
-    for (int column = 0; column < HEC_LANE_COLUMNS; column++) {
+static void settle(int64_t lane[][HEC_LANE_COUNT], int columns, uint8_t out[HEC_LANE_COLUMNS_MOST]) {
+    for (int column = 0; column < columns; column++) {
         out[column] = HEC_LANE_NOTHING;
         for (int what = 1; what < HEC_LANE_COUNT; what++)
             if (lane[column][what] > lane[column][out[column]])
@@ -51,85 +63,96 @@ static enum hec_lane lane_of(const struct hec_schedule_call *call) {
     return call->kernel_class == HEC_KERNEL_CLASS_COMM ? HEC_LANE_COMM : HEC_LANE_KERNEL;
 }
 
-struct range {
-    size_t from, to; /* calls */
+/* What is drawn: of a process and a device, from the begin of the step on, for as long as a step takes. */
+struct step {
+    size_t from, to; /* its calls */
     uint8_t process;
     int device;
 };
 
-static bool of_range(const struct hec_schedule *s, const struct range *r, size_t i) {
-    return s->calls[i].process == r->process &&
-           (!hec_call_launched(&s->calls[i]) || s->streams[s->calls[i].stream].device == r->device);
+static bool of_step(const struct hec_schedule *s, const struct step *step, size_t i) {
+    return s->calls[i].process == step->process &&
+           (!hec_call_launched(&s->calls[i]) || s->streams[s->calls[i].stream].device == step->device);
 }
 
-static void draw(const struct hec_schedule *s, const struct range *r, const struct hec_replay_times *t,
-                 int64_t column_ns, struct hec_lanes *out) {
-    struct canvas c = {.from_ns = t->begin_ns[r->from], .column_ns = column_ns};
-    int64_t last_ns = c.from_ns;
-    for (size_t i = r->from; i < r->to; i++) {
+/* Where the host is ahead of the device by half a step, the step begins with its first operation on the device, and the host is at a
+ * later one by then. */
+static int64_t begin_of(const struct hec_schedule *s, const struct step *step, const struct hec_replay_times *t,
+                        int64_t step_ns) {
+    const struct hec_schedule_call *first = &s->calls[step->from];
+    int64_t from_ns = t->begin_ns[step->from] - (first->begin_ns - s->step_from_ns);
+    if (first->after != HEC_SCHEDULE_NONE && from_ns < t->end_ns[first->after])
+        from_ns = t->end_ns[first->after];
+    for (size_t i = step->from; i < step->to; i++)
+        if (hec_call_launched(&s->calls[i]) && of_step(s, step, i))
+            return t->start_ns[i] - t->end_ns[i] > step_ns / 2 ? t->start_ns[i] : from_ns;
+    return from_ns;
+}
+
+static void draw(const struct hec_schedule *s, const struct step *step, const struct hec_replay_times *t, int columns,
+                 int64_t column_ns, int64_t step_ns, struct hec_step_lanes *out) {
+    struct canvas c = {.columns = columns, .column_ns = column_ns};
+    c.from_ns = begin_of(s, step, t, step_ns);
+    c.to_ns = c.from_ns + step_ns;
+    for (size_t i = 0; i < s->count; i++) {
         const struct hec_schedule_call *call = &s->calls[i];
-        if (!of_range(s, r, i))
+        if (!of_step(s, step, i))
             continue;
-        if (i > r->from && call->after != HEC_SCHEDULE_NONE && call->after >= r->from)
+        if (call->after != HEC_SCHEDULE_NONE)
             paint_before(&c, s, call, t->end_ns[call->after], t->begin_ns[i]);
         paint(&c, c.host, call->kind == HEC_CALL_WAIT || call->flags & HEC_CALL_WAITED ? HEC_LANE_WAIT : HEC_LANE_CALL,
               t->begin_ns[i], t->end_ns[i]);
         if (hec_call_launched(call))
             paint(&c, c.on_device, lane_of(call), t->start_ns[i], t->finish_ns[i]);
-        last_ns = t->end_ns[i] > last_ns ? t->end_ns[i] : last_ns;
     }
-    out->device = r->device;
-    out->seconds = (double)(last_ns - c.from_ns) / HEC_NS_PER_S;
-    settle(c.host, out->host);
-    settle(c.on_device, out->on_device);
+    out->device = step->device;
+    out->columns = columns;
+    out->column_s = (double)column_ns / HEC_NS_PER_S;
+    out->seconds = (double)step_ns / HEC_NS_PER_S;
+    settle(c.host, columns, out->host);
+    settle(c.on_device, columns, out->on_device);
+    for (int column = 0; column < columns; column++) {
+        int64_t ns = 0;
+        for (int what = 1; what < HEC_LANE_COUNT; what++)
+            ns += c.on_device[column][what];
+        out->device_percent[column] = (uint8_t)((100 * (ns < column_ns ? ns : column_ns) + column_ns - 1) / column_ns);
+    }
 }
 
-/* Its calls, and the first one after it: what the program does up to there is the step's. */
-static struct range step_of(const struct hec_schedule *s) {
-    struct range r = {0, 0, 0, -1};
-    while (r.from < s->count && s->calls[r.from].begin_ns < s->step_from_ns)
-        r.from++;
-    for (r.to = r.from; r.to < s->count && s->calls[r.to].begin_ns < s->step_to_ns;)
-        r.to++;
-    r.to += r.to < s->count;
-    for (size_t i = r.from; i < r.to && r.device < 0; i++)
+static struct step step_of(const struct hec_schedule *s) {
+    struct step step = {0, 0, 0, -1};
+    while (step.from < s->count && s->calls[step.from].begin_ns < s->step_from_ns)
+        step.from++;
+    for (step.to = step.from; step.to < s->count && s->calls[step.to].begin_ns < s->step_to_ns;)
+        step.to++;
+    for (size_t i = step.from; i < step.to && step.device < 0; i++)
         if (hec_call_launched(&s->calls[i])) {
-            r.process = s->calls[i].process;
-            r.device = s->streams[s->calls[i].stream].device;
+            step.process = s->calls[i].process;
+            step.device = s->streams[s->calls[i].stream].device;
         }
-    return r;
+    return step;
 }
 
-static int64_t end_of(const struct hec_schedule *s, const struct range *r, const struct hec_replay_times *t) {
-    int64_t last_ns = t->begin_ns[r->from] + 1;
-    for (size_t i = r->from; i < r->to; i++)
-        if (of_range(s, r, i)) {
-            last_ns = t->end_ns[i] > last_ns ? t->end_ns[i] : last_ns;
-            last_ns = hec_call_launched(&s->calls[i]) && t->finish_ns[i] > last_ns ? t->finish_ns[i] : last_ns;
-        }
-    return last_ns;
-}
-
-int hec_lanes_of(const struct hec_schedule *s, const struct hec_replay_edit *edits, size_t edit_count,
-                 struct hec_lanes *recorded, struct hec_lanes *replayed) {
-    struct range r = step_of(s);
-    struct hec_replay unused;
+int hec_lanes_of(const struct hec_schedule *s, const struct hec_replay_edit *edits, size_t edit_count, int columns,
+                 struct hec_step_lanes *recorded, struct hec_step_lanes *replayed) {
+    struct step step = step_of(s);
+    struct hec_replay unchanged, edited;
     int64_t *times = malloc((8 * s->count + 1) * sizeof *times);
-    *recorded = *replayed = (struct hec_lanes){.device = -1};
+    *recorded = *replayed = (struct hec_step_lanes){.device = -1};
     if (!times)
         return HEC_ERR_NOMEM;
     const struct hec_replay_times before = {times, times + s->count, times + 2 * s->count, times + 3 * s->count};
     const struct hec_replay_times after = {times + 4 * s->count, times + 5 * s->count, times + 6 * s->count,
                                            times + 7 * s->count};
-    int err = r.device < 0 ? 0 : hec_replay_run(s, NULL, 0, false, &before, &unused);
-    if (!err && r.device >= 0)
-        err = hec_replay_run(s, edits, edit_count, false, &after, &unused);
-    if (!err && r.device >= 0) {
-        int64_t one_ns = end_of(s, &r, &before) - before.begin_ns[r.from];
-        int64_t other_ns = end_of(s, &r, &after) - after.begin_ns[r.from];
-        int64_t column_ns = (one_ns > other_ns ? one_ns : other_ns) / HEC_LANE_COLUMNS + 1;
-        draw(s, &r, &before, column_ns, recorded);
-        draw(s, &r, &after, column_ns, replayed);
+    int err = step.device < 0 ? 0 : hec_replay_run(s, NULL, 0, false, &before, &unchanged);
+    if (!err && step.device >= 0)
+        err = hec_replay_run(s, edits, edit_count, false, &after, &edited);
+    if (!err && step.device >= 0 && unchanged.seconds > 0) {
+        int64_t one_ns = s->step_to_ns - s->step_from_ns;
+        int64_t other_ns = (int64_t)((double)one_ns * edited.seconds / unchanged.seconds);
+        int64_t column_ns = (one_ns > other_ns ? one_ns : other_ns) / columns + 1;
+        draw(s, &step, &before, columns, column_ns, one_ns, recorded);
+        draw(s, &step, &after, columns, column_ns, other_ns, replayed);
     }
     free(times);
     return err;

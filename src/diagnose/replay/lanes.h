@@ -4,7 +4,7 @@
 
 #include "diagnose/replay/replay.h"
 
-#define HEC_LANE_COLUMNS 60
+#define HEC_LANE_COLUMNS_MOST 240
 
 enum hec_lane {
     HEC_LANE_NOTHING, /* the device waits; the host is before or after the step */
@@ -19,15 +19,20 @@ enum hec_lane {
     HEC_LANE_COUNT
 };
 
-struct hec_lanes {
+struct hec_step_lanes {
     int device;     /* -1: there is nothing to show */
-    double seconds; /* of the step; the lanes are longer where the device goes on after the host */
-    uint8_t host[HEC_LANE_COLUMNS], on_device[HEC_LANE_COLUMNS]; /* enum hec_lane */
+    int columns;    /* that are filled in */
+    double seconds; /* of the step */
+    double column_s;
+    uint8_t host[HEC_LANE_COLUMNS_MOST], on_device[HEC_LANE_COLUMNS_MOST]; /* enum hec_lane: what is done most */
+    uint8_t device_percent[HEC_LANE_COLUMNS_MOST]; /* of the column in which the device does anything, rounded up */
 };
 
-/* The step of mean length (the stretch, where no steps are known), as it was recorded and with edits: the same calls, of one process
- * and device, at the same scale. 0 or HEC_ERR_NOMEM. */
+/* The step of mean length (the stretch, where no steps are known), as it was recorded and with edits: what one process and one device
+ * do for as long as a step takes, at one scale, in so many columns. 0 or HEC_ERR_NOMEM. */
 int hec_lanes_of(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
-                 struct hec_lanes *recorded, struct hec_lanes *replayed);
+                 int columns, struct hec_step_lanes *recorded, struct hec_step_lanes *replayed);
+/* "code", "kernel"...: stable. */
+const char *hec_lane_name(enum hec_lane lane);
 
 #endif

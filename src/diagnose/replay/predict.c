@@ -188,6 +188,15 @@ void hec_predictor_stretch(const struct hec_predictor *p, int device, double *se
             *joules = p->power.of[i].joules;
 }
 
+/* What is tried together with the others. */
+static bool joins(const struct hec_predictor *p, const struct hec_finding *f, struct hec_replay_edit *edit) {
+    struct answer a = answer_of(p, f);
+    if (!f->replayed || !(fmax(f->step_seconds.best, f->step_joules.best) >= HEC_FINDING_WORTH))
+        return false;
+    *edit = hec_edit_with(a.edit, a.value);
+    return true;
+}
+
 int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *findings) {
     struct hec_replay_edit edits[REST_MAX];
     struct hec_replay before, after;
@@ -198,11 +207,10 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
     before = p->recorded;
     for (int i = 0; i < findings->count && count < REST_MAX; i++) {
         struct hec_finding *f = &findings->list[i];
-        struct answer a = answer_of(p, f);
-        if (!f->replayed || !(fmax(f->step_seconds.best, f->step_joules.best) >= HEC_FINDING_WORTH))
+        if (!joins(p, f, &edits[count]))
             continue;
-        edits[count++] = hec_edit_with(a.edit, a.value);
-        loads = loads || a.edit == HEC_EDIT_DATA;
+        count++;
+        loads = loads || f->cause == HEC_CAUSE_DATA;
         int err = replay(p, edits, count, &after);
         if (err)
             return err;
@@ -218,4 +226,30 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
         before = after;
     }
     return 0;
+}
+
+int hec_predict_lanes(const struct hec_predictor *p, const struct hec_findings *findings,
+                      struct hec_step_lanes *recorded, struct hec_step_lanes *answered, int *count) {
+    struct hec_replay_edit edits[REST_MAX];
+    struct hec_replay all, bounded;
+    size_t joined = 0;
+    bool loads = false;
+    *count = 0;
+    *recorded = *answered = (struct hec_step_lanes){.device = -1};
+    for (int i = 0; p && i < findings->count && joined < REST_MAX; i++)
+        if (joins(p, &findings->list[i], &edits[joined])) {
+            joined++;
+            loads = loads || findings->list[i].cause == HEC_CAUSE_DATA;
+        }
+    if (!joined)
+        return 0;
+    int err = replay(p, edits, joined, &all);
+    bounded = all;
+    if (loads)
+        bound_by_cores(p, &bounded);
+    if (err || bounded.seconds > all.seconds)
+        return err;
+    err = hec_lanes_of(&p->schedule, edits, joined, HEC_LANE_COLUMNS_MOST, recorded, answered);
+    *count = recorded->device < 0 ? 0 : (int)joined;
+    return err;
 }

@@ -3,6 +3,7 @@
 #define HEC_DIAGNOSE_REPLAY_PREDICT_H
 
 #include "diagnose/facts.h"
+#include "diagnose/replay/lanes.h"
 #include "diagnose/replay/schedule.h"
 
 /* A report replays no more: its predictions are of the first so many calls of the steady part that were traced. */
@@ -25,5 +26,9 @@ int hec_predict(const struct hec_predictor *predictor, const struct hec_facts *f
 void hec_predictor_stretch(const struct hec_predictor *predictor, int device, double *seconds, double *joules);
 /* In the order of the list: what each saves beyond those before it, and all of them together. */
 int hec_predict_rest(const struct hec_predictor *predictor, struct hec_findings *findings);
+/* A step as recorded, and with the answers to all of them (hec_lanes_of). *count: how many answers; 0, and nothing is drawn: none, or the
+ * cores would not do for what is drawn. predictor may be NULL. 0 or HEC_ERR_NOMEM. */
+int hec_predict_lanes(const struct hec_predictor *predictor, const struct hec_findings *findings,
+                      struct hec_step_lanes *recorded, struct hec_step_lanes *answered, int *count);
 
 #endif

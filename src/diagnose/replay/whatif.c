@@ -22,7 +22,7 @@ static int replay(const struct hec_schedule *s, const struct hec_whatif_question
 static int draw(const struct hec_schedule *s, const struct hec_whatif_question *question, struct hec_whatif *out) {
     struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
     edits_of(question, edits);
-    return hec_lanes_of(s, edits, (size_t)question->count, &out->step, &out->edited);
+    return hec_lanes_of(s, edits, (size_t)question->count, HEC_WHATIF_COLUMNS, &out->step, &out->edited);
 }
 
 static void widen(struct hec_saving *s, struct hec_saving by) {

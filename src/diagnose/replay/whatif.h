@@ -7,6 +7,7 @@
 #include "diagnose/summary.h"
 
 #define HEC_WHATIF_EDITS_MAX 16
+#define HEC_WHATIF_COLUMNS 60 /* of a step that is drawn */
 
 /* A question: edits that hold together; count 0: the schedule as it was recorded. */
 struct hec_whatif_question {
@@ -35,7 +36,7 @@ struct hec_whatif {
     struct hec_whatif_answer unchanged;
     struct hec_whatif_answer *answers; /* one a question; malloc'ed */
     size_t count;
-    struct hec_lanes step, edited; /* where there is one question: a step as it was, and with its edits */
+    struct hec_step_lanes step, edited; /* where there is one question: a step as it was, and with its edits */
 };
 
 /* summary: of the same input, for the watts. 0; HEC_ERR_NOTFOUND with a sentence: no part of the run can be replayed;
