@@ -2,6 +2,7 @@
  * edit stands for. The machine is not the replay: it computes what happens from what the program does, where the replay has
  * only what was recorded of it; but both know a queue and a wait, so how well it foretells real programs is
  * for real ones to say (docs/replay.md). */
+#include "diagnose/replay/predict.h"
 #include "diagnose/replay/proofs.h"
 #include "diagnose/replay/whatif.h"
 #include "fake_timeline.h"
@@ -323,6 +324,61 @@ static void test_lanes_of_one_ahead(void **state) {
     fake_tl_free(&t);
 }
 
+static void read_schedule(struct fake_timeline *t, struct hec_schedule *out) {
+    struct hec_pass pass;
+    struct hec_schedule_builder *builder;
+    struct hec_pass_consumer consumer;
+    struct hec_why why = {""};
+    struct hec_timeline_input input = t->input;
+    input.end_ns = 100000 * MS;
+    assert_int_equal(hec_pass_open(&input, &pass, &why), 0);
+    assert_int_equal(hec_schedule_begin(&pass, HEC_PREDICT_CALLS, &builder, &consumer), 0);
+    assert_int_equal(hec_pass_run(&pass, &consumer, 1, &why), 0);
+    assert_int_equal(hec_schedule_end(builder, out), 0);
+    hec_pass_close(&pass);
+}
+
+/* 8 ms of loading on one core, and 2 ms of kernels. More workers are more cores: a program that has 2 loads in 4 ms at best, which is
+ * no shorter step than that, and no step to be drawn. */
+static void test_cores(void **state) {
+    (void)state;
+    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true};
+    static const struct {
+        int usable;
+        double saves;
+    } machines[] = {{16, 0.80}, {2, 0.60}, {1, 0.20}};
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+        struct hec_finding finding = {.cause = HEC_CAUSE_DATA, .seconds = {0.7, 0.8, 0.9}};
+        struct hec_findings findings = {.list = &finding, .count = 1};
+        struct hec_summary *summary = calloc(1, sizeof *summary);
+        struct hec_schedule schedule;
+        struct hec_predictor *predictor;
+        struct hec_step_lanes recorded, answered;
+        struct fake_timeline t;
+        struct hec_why why = {""};
+        int drawn;
+        play(&p, &t);
+        read_schedule(&t, &schedule);
+        summary->host.tree_cores = 1;
+        summary->host.cores_usable = machines[i].usable;
+        struct hec_summary_input input = {.timeline = t.input};
+        assert_int_equal(hec_predictor_begin(&input, summary, &schedule, &predictor, &why), 0);
+        assert_non_null(predictor);
+        assert_int_equal(hec_predict(predictor, NULL, &finding), 0);
+        assert_true(finding.replayed);
+        if (fabs(finding.step_seconds.best - machines[i].saves) > 0.02)
+            fail_msg("%d cores: saves %.3f", machines[i].usable, finding.step_seconds.best);
+        assert_int_equal(hec_predict_rest(predictor, &findings), 0);
+        assert_true(fabs(findings.together_seconds - finding.step_seconds.best) < 1e-9);
+        assert_int_equal(hec_predict_lanes(predictor, &findings, &recorded, &answered, &drawn), 0);
+        assert_int_equal(drawn, machines[i].usable == 16);
+        assert_int_equal(recorded.device, drawn ? 0 : -1);
+        hec_predictor_end(predictor);
+        fake_tl_free(&t);
+        free(summary);
+    }
+}
+
 /* The best guess stays, more proofs that agree make it narrower, nothing is more than all. */
 static void test_proofs(void **state) {
     (void)state;
@@ -461,6 +517,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs), cmocka_unit_test(test_together), cmocka_unit_test(test_calls_apart),
         cmocka_unit_test(test_proofs),   cmocka_unit_test(test_lanes),    cmocka_unit_test(test_lanes_of_one_ahead),
+        cmocka_unit_test(test_cores),
         cmocka_unit_test(test_ranks),    cmocka_unit_test(test_share),    cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
