@@ -412,6 +412,13 @@ static bool outside(const struct hec_schedule *s, size_t i) {
 static int find_calls(struct hec_schedule *s, bool *any) {
     uint64_t *by = NULL;
     size_t n = 0;
+    size_t guessed = 0;
+    while (guessed < s->count && !(s->calls[guessed].flags & HEC_CALL_GUESSED))
+        guessed++;
+    if (guessed == s->count) { /* every operation has its call */
+        drop(s, outside);
+        return HEC_OK;
+    }
     struct queue *queues = calloc((size_t)s->process_count + 1, sizeof *queues);
     int err = queues ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
     for (int p = 0; p < s->process_count && !err; p++)

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CALLS_BEFORE 16384 /* of the step, that the device may still be at */
+#define CALLS_AFTER 65536  /* that the host may be ahead by */
+
 static const char *const names[HEC_LANE_COUNT] = {
     [HEC_LANE_NOTHING] = "nothing",       [HEC_LANE_CODE] = "code", [HEC_LANE_DATA] = "data",
     [HEC_LANE_CHECKPOINT] = "checkpoint", [HEC_LANE_CALL] = "call", [HEC_LANE_WAIT] = "wait",
@@ -63,47 +66,76 @@ static enum hec_lane lane_of(const struct hec_schedule_call *call) {
     return call->kernel_class == HEC_KERNEL_CLASS_COMM ? HEC_LANE_COMM : HEC_LANE_KERNEL;
 }
 
-/* What is drawn: of a process and a device, from the begin of the step on, for as long as a step takes. */
-struct step {
-    size_t from, to; /* its calls */
-    uint8_t process;
-    int device;
-};
+/* ---- the step ---- */
 
-static bool of_step(const struct hec_schedule *s, const struct step *step, size_t i) {
+static bool of_step(const struct hec_schedule *s, const struct hec_lanes_step *step, size_t i) {
     return s->calls[i].process == step->process &&
            (!hec_call_launched(&s->calls[i]) || s->streams[s->calls[i].stream].device == step->device);
 }
 
+static struct hec_lanes_step step_of(const struct hec_schedule *s) {
+    struct hec_lanes_step step = {.device = -1};
+    while (step.from < s->count && s->calls[step.from].begin_ns < s->step_from_ns)
+        step.from++;
+    for (step.to = step.from; step.to < s->count && s->calls[step.to].begin_ns < s->step_to_ns;)
+        step.to++;
+    for (size_t i = step.from; i < step.to && step.device < 0 && step.to - step.from <= HEC_LANE_CALLS_MOST; i++)
+        if (hec_call_launched(&s->calls[i])) {
+            step.process = s->calls[i].process;
+            step.device = s->streams[s->calls[i].stream].device;
+        }
+    return step;
+}
+
+int hec_lanes_begin(const struct hec_schedule *s, struct hec_lanes_step *out) {
+    *out = step_of(s);
+    if (out->device < 0)
+        return HEC_OK;
+    size_t first = out->from > CALLS_BEFORE ? out->from - CALLS_BEFORE : 0;
+    size_t end = s->count - out->to > CALLS_AFTER ? out->to + CALLS_AFTER : s->count, count = end - first;
+    int64_t *t = out->room = malloc(8 * count * sizeof *t);
+    out->before = (struct hec_replay_times){first, count, t, t + count, t + 2 * count, t + 3 * count};
+    t += t ? 4 * count : 0;
+    out->after = (struct hec_replay_times){first, count, t, t + count, t + 2 * count, t + 3 * count};
+    return out->room ? HEC_OK : HEC_ERR_NOMEM;
+}
+
+void hec_lanes_end(struct hec_lanes_step *step) {
+    free(step->room);
+    *step = (struct hec_lanes_step){.device = -1};
+}
+
 /* Where the host is ahead of the device by half a step, the step begins with its first operation on the device, and the host is at a
  * later one by then. */
-static int64_t begin_of(const struct hec_schedule *s, const struct step *step, const struct hec_replay_times *t,
-                        int64_t step_ns) {
+static int64_t begin_of(const struct hec_schedule *s, const struct hec_lanes_step *step,
+                        const struct hec_replay_times *t, int64_t step_ns) {
     const struct hec_schedule_call *first = &s->calls[step->from];
-    int64_t from_ns = t->begin_ns[step->from] - (first->begin_ns - s->step_from_ns);
-    if (first->after != HEC_SCHEDULE_NONE && from_ns < t->end_ns[first->after])
-        from_ns = t->end_ns[first->after];
+    int64_t from_ns = t->begin_ns[step->from - t->first] - (first->begin_ns - s->step_from_ns);
+    if (first->after != HEC_SCHEDULE_NONE && first->after >= t->first && from_ns < t->end_ns[first->after - t->first])
+        from_ns = t->end_ns[first->after - t->first];
     for (size_t i = step->from; i < step->to; i++)
-        if (hec_call_launched(&s->calls[i]) && of_step(s, step, i))
-            return t->start_ns[i] - t->end_ns[i] > step_ns / 2 ? t->start_ns[i] : from_ns;
+        if (hec_call_launched(&s->calls[i]) && of_step(s, step, i)) {
+            size_t k = i - t->first;
+            return t->start_ns[k] - t->end_ns[k] > step_ns / 2 ? t->start_ns[k] : from_ns;
+        }
     return from_ns;
 }
 
-static void draw(const struct hec_schedule *s, const struct step *step, const struct hec_replay_times *t, int columns,
-                 int64_t column_ns, int64_t step_ns, struct hec_step_lanes *out) {
+static void draw(const struct hec_schedule *s, const struct hec_lanes_step *step, const struct hec_replay_times *t,
+                 int columns, int64_t column_ns, int64_t step_ns, struct hec_step_lanes *out) {
     struct canvas c = {.columns = columns, .column_ns = column_ns};
     c.from_ns = begin_of(s, step, t, step_ns);
     c.to_ns = c.from_ns + step_ns;
-    for (size_t i = 0; i < s->count; i++) {
-        const struct hec_schedule_call *call = &s->calls[i];
-        if (!of_step(s, step, i))
+    for (size_t k = 0; k < t->count; k++) {
+        const struct hec_schedule_call *call = &s->calls[t->first + k];
+        if (!of_step(s, step, t->first + k))
             continue;
-        if (call->after != HEC_SCHEDULE_NONE)
-            paint_before(&c, s, call, t->end_ns[call->after], t->begin_ns[i]);
+        if (call->after != HEC_SCHEDULE_NONE && call->after >= t->first)
+            paint_before(&c, s, call, t->end_ns[call->after - t->first], t->begin_ns[k]);
         paint(&c, c.host, call->kind == HEC_CALL_WAIT || call->flags & HEC_CALL_WAITED ? HEC_LANE_WAIT : HEC_LANE_CALL,
-              t->begin_ns[i], t->end_ns[i]);
+              t->begin_ns[k], t->end_ns[k]);
         if (hec_call_launched(call))
-            paint(&c, c.on_device, lane_of(call), t->start_ns[i], t->finish_ns[i]);
+            paint(&c, c.on_device, lane_of(call), t->start_ns[k], t->finish_ns[k]);
     }
     out->device = step->device;
     out->columns = columns;
@@ -119,41 +151,15 @@ static void draw(const struct hec_schedule *s, const struct step *step, const st
     }
 }
 
-static struct step step_of(const struct hec_schedule *s) {
-    struct step step = {0, 0, 0, -1};
-    while (step.from < s->count && s->calls[step.from].begin_ns < s->step_from_ns)
-        step.from++;
-    for (step.to = step.from; step.to < s->count && s->calls[step.to].begin_ns < s->step_to_ns;)
-        step.to++;
-    for (size_t i = step.from; i < step.to && step.device < 0; i++)
-        if (hec_call_launched(&s->calls[i])) {
-            step.process = s->calls[i].process;
-            step.device = s->streams[s->calls[i].stream].device;
-        }
-    return step;
-}
-
-int hec_lanes_of(const struct hec_schedule *s, const struct hec_replay_edit *edits, size_t edit_count, int columns,
-                 struct hec_step_lanes *recorded, struct hec_step_lanes *replayed) {
-    struct step step = step_of(s);
-    struct hec_replay unchanged, edited;
-    int64_t *times = malloc((8 * s->count + 1) * sizeof *times);
+void hec_lanes_draw(const struct hec_schedule *s, const struct hec_lanes_step *step,
+                    const struct hec_replay *unchanged, const struct hec_replay *edited, int columns,
+                    struct hec_step_lanes *recorded, struct hec_step_lanes *replayed) {
     *recorded = *replayed = (struct hec_step_lanes){.device = -1};
-    if (!times)
-        return HEC_ERR_NOMEM;
-    const struct hec_replay_times before = {times, times + s->count, times + 2 * s->count, times + 3 * s->count};
-    const struct hec_replay_times after = {times + 4 * s->count, times + 5 * s->count, times + 6 * s->count,
-                                           times + 7 * s->count};
-    int err = step.device < 0 ? 0 : hec_replay_run(s, NULL, 0, false, &before, &unchanged);
-    if (!err && step.device >= 0)
-        err = hec_replay_run(s, edits, edit_count, false, &after, &edited);
-    if (!err && step.device >= 0 && unchanged.seconds > 0) {
-        int64_t one_ns = s->step_to_ns - s->step_from_ns;
-        int64_t other_ns = (int64_t)((double)one_ns * edited.seconds / unchanged.seconds);
-        int64_t column_ns = (one_ns > other_ns ? one_ns : other_ns) / columns + 1;
-        draw(s, &step, &before, columns, column_ns, one_ns, recorded);
-        draw(s, &step, &after, columns, column_ns, other_ns, replayed);
-    }
-    free(times);
-    return err;
+    if (step->device < 0 || !(unchanged->seconds > 0))
+        return;
+    int64_t one_ns = s->step_to_ns - s->step_from_ns;
+    int64_t other_ns = (int64_t)((double)one_ns * edited->seconds / unchanged->seconds);
+    int64_t column_ns = (one_ns > other_ns ? one_ns : other_ns) / columns + 1;
+    draw(s, step, &step->before, columns, column_ns, one_ns, recorded);
+    draw(s, step, &step->after, columns, column_ns, other_ns, replayed);
 }

@@ -231,7 +231,7 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
 int hec_predict_lanes(const struct hec_predictor *p, const struct hec_findings *findings,
                       struct hec_step_lanes *recorded, struct hec_step_lanes *answered, int *count) {
     struct hec_replay_edit edits[REST_MAX];
-    struct hec_replay all, bounded;
+    struct hec_replay unchanged, all = {0}, bounded;
     size_t joined = 0;
     bool loads = false;
     *count = 0;
@@ -243,13 +243,19 @@ int hec_predict_lanes(const struct hec_predictor *p, const struct hec_findings *
         }
     if (!joined)
         return 0;
-    int err = replay(p, edits, joined, &all);
+    struct hec_lanes_step step;
+    int err = hec_lanes_begin(&p->schedule, &step);
+    if (!err)
+        err = hec_replay_run(&p->schedule, NULL, 0, false, &step.before, &unchanged);
+    if (!err)
+        err = hec_replay_run(&p->schedule, edits, joined, false, &step.after, &all);
     bounded = all;
-    if (loads)
+    if (!err && loads)
         bound_by_cores(p, &bounded);
-    if (err || bounded.seconds > all.seconds)
-        return err;
-    err = hec_lanes_of(&p->schedule, edits, joined, HEC_LANE_COLUMNS_MOST, recorded, answered);
-    *count = recorded->device < 0 ? 0 : (int)joined;
+    if (!err && bounded.seconds <= all.seconds) {
+        hec_lanes_draw(&p->schedule, &step, &unchanged, &all, HEC_LANE_COLUMNS_MOST, recorded, answered);
+        *count = recorded->device < 0 ? 0 : (int)joined;
+    }
+    hec_lanes_end(&step);
     return err;
 }

@@ -26,7 +26,7 @@ int hec_predict(const struct hec_predictor *predictor, const struct hec_facts *f
 void hec_predictor_stretch(const struct hec_predictor *predictor, int device, double *seconds, double *joules);
 /* In the order of the list: what each saves beyond those before it, and all of them together. */
 int hec_predict_rest(const struct hec_predictor *predictor, struct hec_findings *findings);
-/* A step as recorded, and with the answers to all of them (hec_lanes_of). *count: how many answers; 0, and nothing is drawn: none, or the
+/* A step as recorded, and with the answers to all of them (hec_lanes_draw). *count: how many answers; 0, and nothing is drawn: none, or the
  * cores would not do for what is drawn. predictor may be NULL. 0 or HEC_ERR_NOMEM. */
 int hec_predict_lanes(const struct hec_predictor *predictor, const struct hec_findings *findings,
                       struct hec_step_lanes *recorded, struct hec_step_lanes *answered, int *count);

@@ -104,8 +104,9 @@ static void busy(double *seconds, int64_t *until_ns, int64_t start_ns, int64_t f
 
 static void remember(const struct hec_replay_times *times, size_t i, int64_t begin_ns, int64_t end_ns, int64_t start_ns,
                      int64_t finish_ns) {
-    if (!times)
+    if (!times || i < times->first || i - times->first >= times->count)
         return;
+    i -= times->first;
     times->begin_ns[i] = begin_ns;
     times->end_ns[i] = end_ns;
     times->start_ns[i] = start_ns;

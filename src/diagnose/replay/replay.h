@@ -39,8 +39,9 @@ struct hec_replay {
     double waited_s;                  /* of the host, for devices */
 };
 
-/* Times of every call in a replay, for who shows it: count each; NULL: not wanted. */
+/* Times of some calls in a replay, for who shows them: of call `first` and those after it, count each. */
 struct hec_replay_times {
+    size_t first, count;
     int64_t *begin_ns, *end_ns, *start_ns, *finish_ns;
 };
 

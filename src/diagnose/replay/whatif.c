@@ -13,16 +13,10 @@ static void edits_of(const struct hec_whatif_question *question, struct hec_repl
 }
 
 static int replay(const struct hec_schedule *s, const struct hec_whatif_question *question, bool usual,
-                  struct hec_replay *out) {
+                  const struct hec_replay_times *times, struct hec_replay *out) {
     struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
     edits_of(question, edits);
-    return hec_replay_run(s, edits, (size_t)question->count, usual, NULL, out);
-}
-
-static int draw(const struct hec_schedule *s, const struct hec_whatif_question *question, struct hec_whatif *out) {
-    struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
-    edits_of(question, edits);
-    return hec_lanes_of(s, edits, (size_t)question->count, HEC_WHATIF_COLUMNS, &out->step, &out->edited);
+    return hec_replay_run(s, edits, (size_t)question->count, usual, times, out);
 }
 
 static void widen(struct hec_saving *s, struct hec_saving by) {
@@ -44,20 +38,20 @@ static void say(const struct hec_whatif_question *question, const struct hec_rep
 
 static int answer(const struct hec_summary_input *input, const struct hec_summary *summary,
                   const struct hec_schedule *s, const struct hec_whatif_question *questions, size_t count,
-                  struct hec_whatif *out, struct hec_why *why) {
+                  struct hec_lanes_step *step, struct hec_whatif *out, struct hec_why *why) {
     static const struct hec_whatif_question unchanged = {.count = 0};
     const struct hec_replay *before = &out->unchanged.replay;
     struct hec_replay by_usual = {0};
     struct hec_replay_power power = {0};
-    int err = replay(s, &unchanged, false, &out->unchanged.replay);
+    int err = replay(s, &unchanged, false, &step->before, &out->unchanged.replay);
     if (!err)
-        err = replay(s, &unchanged, true, &by_usual);
+        err = replay(s, &unchanged, true, NULL, &by_usual);
     out->error = by_usual.seconds / out->unchanged.replay.recorded_s - 1;
     if (!err)
         err = hec_replay_power_find(input, summary, s, before, &power, why);
     for (size_t i = 0; i < count && !err; i++) {
         struct hec_whatif_answer *a = &out->answers[i];
-        err = replay(s, &questions[i], false, &a->replay);
+        err = replay(s, &questions[i], false, &step->after, &a->replay);
         if (!err)
             say(&questions[i], before, &power, hec_proofs_widen(summary), a);
     }
@@ -90,15 +84,20 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
                    struct hec_why *why) {
     struct hec_timeline_input timeline = input->timeline;
     struct hec_schedule s = {0};
+    struct hec_lanes_step step = {.device = -1};
     *out = (struct hec_whatif){.count = count};
     timeline.end_ns = llround(summary->seconds * HEC_NS_PER_S);
     out->answers = calloc(count + 1, sizeof *out->answers);
     int err = out->answers ? read_schedule(&timeline, &s, why) : HEC_ERR_NOMEM;
-    if (!err)
-        err = answer(input, summary, &s, questions, count, out, why);
     out->step.device = out->edited.device = -1;
     if (!err && count == 1)
-        err = draw(&s, &questions[0], out);
+        err = hec_lanes_begin(&s, &step);
+    if (!err)
+        err = answer(input, summary, &s, questions, count, &step, out, why);
+    if (!err && count == 1)
+        hec_lanes_draw(&s, &step, &out->unchanged.replay, &out->answers[0].replay, HEC_WHATIF_COLUMNS, &out->step,
+                       &out->edited);
+    hec_lanes_end(&step);
     out->calls = (int64_t)s.count;
     out->guessed = s.guessed;
     out->steps = s.steps;
