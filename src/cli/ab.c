@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SEPARATOR ":::"
@@ -66,16 +65,6 @@ static int parse_plan(struct hec_experiment_run *run) {
     return HEC_OK;
 }
 
-/* One after the time, where no other is given. */
-static int choose_path(struct hec_experiment_run *run) {
-    time_t now = time(NULL);
-    struct tm local;
-    int err = hec_experiment_path(run);
-    if (err == HEC_OK && !run->path[0])
-        strftime(run->path, sizeof run->path, "ab-%Y%m%d-%H%M%S.json", localtime_r(&now, &local));
-    return err;
-}
-
 static int parse(struct ab *ab, int argc, char **argv) {
     struct hec_experiment_run *run = &ab->run;
     int err = hec_args_parse(HEC_VERB_AB, argc, argv, &run->args);
@@ -87,7 +76,7 @@ static int parse(struct ab *ab, int argc, char **argv) {
     if ((err = split(&run->ab, run->args.rest)) < 0 || (err = parse_plan(run)) < 0 ||
         (err = hec_experiment_options(run)) < 0)
         return err;
-    return choose_path(run);
+    return hec_experiment_paths(run);
 }
 
 /* ---- a trial ---- */
@@ -135,7 +124,8 @@ static int print(const struct ab *ab, int pairs) {
     if (err == HEC_OK)
         err = hec_print(&out);
     hec_buf_free(&out);
-    return err;
+    int page = hec_experiment_page(run);
+    return err < 0 ? err : page;
 }
 
 int hec_verb_ab(int argc, char **argv) {

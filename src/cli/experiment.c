@@ -6,11 +6,13 @@
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
 #include "launch/keeper.h"
+#include "report/html.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- options ---- */
@@ -81,6 +83,39 @@ int hec_experiment_path(struct hec_experiment_run *run) {
         err = hec_fail(&why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", run->path);
     if (err < 0)
         hec_error("%s: %s", run->verb, why.text);
+    return err;
+}
+
+int hec_experiment_paths(struct hec_experiment_run *run) {
+    time_t now = time(NULL);
+    struct tm local;
+    char when[32];
+    struct hec_why why = {""};
+    int err = hec_experiment_path(run);
+    if (err < 0)
+        return err;
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+    if (!run->path[0])
+        snprintf(run->path, sizeof run->path, "%s-%s.json", run->verb, when);
+    if ((err = hec_output_page(&run->args, run->path, run->page, &why)) < 0)
+        hec_error("%s: %s", run->verb, why.text);
+    return err;
+}
+
+int hec_experiment_page(const struct hec_experiment_run *run) {
+    struct hec_buf page;
+    struct hec_why why = {""};
+    if (!run->page[0])
+        return HEC_OK;
+    hec_buf_init(&page, HEC_HTML_MOST);
+    int err = hec_html_receipt(&run->receipt, &page);
+    err = err < 0 ? hec_fail(&why, err, "the page cannot be made: %s", hec_err_text(err))
+                  : hec_output_write(run->page, &page, &why);
+    hec_buf_free(&page);
+    if (err < 0)
+        hec_error("%s: %s", run->verb, why.text);
+    else
+        fprintf(stderr, "hec: page: %s\n", run->page);
     return err;
 }
 

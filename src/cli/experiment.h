@@ -17,6 +17,7 @@ struct hec_experiment_run {
     struct hec_trials_options options;
     struct hec_receipt receipt;
     char path[PATH_MAX];               /* of the receipt, which is written after each trial; "": nowhere */
+    char page[PATH_MAX];               /* of its page, which hec_experiment_page writes; "": nowhere */
     const struct hec_receipt *follows; /* its trials run as those of this one did; NULL: none */
     /* A trial has ended well: measure.summary is its run, which may be taken away. NULL is fine. */
     int (*after)(struct hec_experiment_run *run, const struct hec_ab_outcome *so_far, struct hec_why *why);
@@ -33,6 +34,10 @@ int hec_experiment_options(struct hec_experiment_run *run);
 int hec_experiment_percent(const struct hec_args *args, enum hec_option option, double *out);
 /* Of the receipt, from --output, into path: "" where it is not given. What is there is kept, unless --force is given. HEC_ERR_USAGE after printing. */
 int hec_experiment_path(struct hec_experiment_run *run);
+/* The same, but one after the verb and the time where it is not given; and that of the page. */
+int hec_experiment_paths(struct hec_experiment_run *run);
+/* The receipt's page, where one is asked for; says where it is. HEC_ERR_* after an error message. */
+int hec_experiment_page(const struct hec_experiment_run *run);
 
 /* Trials can be run: the keeper is started, and the layer lies; under levers as well that need a guard of a device's limits (levers:
  * all that may be applied; NULL: none). HEC_ERR_* after an error message. */

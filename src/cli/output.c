@@ -63,19 +63,36 @@ static int resolve(char path[PATH_MAX]) {
     return ELOOP;
 }
 
-/* An error about a folder that does not exist names the path as given, not a file that is made beside it. */
-static int check_folder(const char *path) {
-    char folder[PATH_MAX];
+/* With its slash; "." where the path has none. */
+static char *folder_of(const char *path, char folder[PATH_MAX]) {
     const char *slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        return 0;
-    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-    return access(folder, X_OK) == 0 ? 0 : errno;
+    snprintf(folder, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return folder;
+}
+
+/* An error about a folder that does not exist names the path as given, not a file that is made beside it. */
+static int check_folder(const char *path, int rights) {
+    char folder[PATH_MAX];
+    return access(folder_of(path, folder), rights) == 0 ? 0 : errno;
+}
+
+/* Where a name leads, and whether a file can be there. */
+static int find(const char *given, int rights, char path[PATH_MAX], struct hec_why *why) {
+    struct stat status;
+    if (snprintf(path, PATH_MAX, "%s", given) >= PATH_MAX)
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s...: the path is too long", given);
+    int errnum = resolve(path);
+    if (errnum == 0)
+        errnum = check_folder(path, rights);
+    if (errnum)
+        return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", given, strerror(errnum));
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s is a directory", given);
+    return HEC_OK;
 }
 
 int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX], struct hec_why *why) {
     const char *given = hec_args_value(args, HEC_OPT_OUTPUT);
-    struct stat status;
     path[0] = '\0';
     if (!given)
         return HEC_OK;
@@ -84,17 +101,42 @@ int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX
     if (strcmp(given, "-") == 0 && !stream)
         return hec_fail(why, HEC_ERR_USAGE,
                         "a run file cannot be written to standard output; -o needs the name of a file");
-    if (snprintf(path, PATH_MAX, "%s", given) >= PATH_MAX)
-        return hec_fail(why, HEC_ERR_USAGE, "%.300s...: the path is too long", given);
-    if (strcmp(given, "-") == 0)
+    if (strcmp(given, "-") == 0) {
+        snprintf(path, PATH_MAX, "-");
         return HEC_OK;
-    int errnum = resolve(path);
-    if (errnum == 0)
-        errnum = check_folder(path);
-    if (errnum)
-        return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", given, strerror(errnum));
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-        return hec_fail(why, HEC_ERR_USAGE, "%.300s is a directory", given);
+    }
+    return find(given, X_OK, path, why);
+}
+
+/* Also where neither is there yet. */
+static bool same_file(const char *one, const char *other) {
+    char folder[PATH_MAX];
+    const char *names[] = {strrchr(one, '/'), strrchr(other, '/')};
+    struct stat at[2];
+    return strcmp(names[0] ? names[0] + 1 : one, names[1] ? names[1] + 1 : other) == 0 &&
+           stat(folder_of(one, folder), &at[0]) == 0 && stat(folder_of(other, folder), &at[1]) == 0 &&
+           at[0].st_dev == at[1].st_dev && at[0].st_ino == at[1].st_ino;
+}
+
+int hec_output_page(const struct hec_args *args, const char *receipt, char path[PATH_MAX], struct hec_why *why) {
+    const char *given = hec_args_value(args, HEC_OPT_PAGE);
+    char beside[PATH_MAX + 8];
+    path[0] = '\0';
+    if (!hec_args_has(args, HEC_OPT_PAGE))
+        return HEC_OK;
+    if (given && (!given[0] || strcmp(given, "-") == 0))
+        return hec_fail(why, HEC_ERR_USAGE, "--html=FILE needs the name of a file");
+    size_t length = strlen(receipt);
+    bool json = length > 5 && strcmp(receipt + length - 5, ".json") == 0;
+    snprintf(beside, sizeof beside, "%.*s.html", (int)(json ? length - 5 : length), receipt);
+    given = given ? given : beside;
+    int err = find(given, W_OK | X_OK, path, why);
+    if (err < 0)
+        return err;
+    if (same_file(path, receipt))
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s is the receipt; the page needs a file of its own", given);
+    if (!hec_args_has(args, HEC_OPT_FORCE) && access(path, F_OK) == 0)
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", given);
     return HEC_OK;
 }
 
@@ -123,16 +165,20 @@ static int write_into(const char *path, const struct hec_buf *text, struct hec_w
     return done ? HEC_OK : hec_fail(why, hec_err_from_errno(errnum), "cannot write %s: %s", path, strerror(errnum));
 }
 
+int hec_output_write(const char *path, const struct hec_buf *text, struct hec_why *why) {
+    struct stat there;
+    return stat(path, &there) == 0 && !S_ISREG(there.st_mode) ? write_into(path, text, why)
+                                                              : hec_keep_write(path, hec_buf_text(text), true, why);
+}
+
 int hec_output_print(const struct hec_args *args, const struct hec_buf *text) {
     char path[PATH_MAX];
-    struct stat there;
     struct hec_why why = {""};
     int err = hec_buf_error(text) ? hec_buf_error(text) : hec_output_path(args, true, path, &why);
     if (err == HEC_OK && (!path[0] || strcmp(path, "-") == 0))
         return hec_print(text);
     if (err == HEC_OK)
-        err = stat(path, &there) == 0 && !S_ISREG(there.st_mode) ? write_into(path, text, &why)
-                                                                 : hec_keep_write(path, hec_buf_text(text), true, &why);
+        err = hec_output_write(path, text, &why);
     if (err < 0)
         hec_error("%s", why.text[0] ? why.text : hec_err_text(err));
     return err;

@@ -1,4 +1,4 @@
-/* Where -o points. */
+/* Where -o and --html=FILE point. */
 #ifndef HEC_CLI_OUTPUT_H
 #define HEC_CLI_OUTPUT_H
 
@@ -11,8 +11,13 @@
  * name, a folder, and "-" unless a stream will do (then the path is "-"). */
 int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX], struct hec_why *why);
 
-/* What a verb prints, to --output or to standard output: a plain file is replaced by the whole of it or not at all, and a
- * device or a pipe is written into. An error message is out on failure. */
+/* The path of the page that --html of ab and try asks for, or "": its own, or beside the receipt. Before the work: an error where it
+ * cannot be written there, is the receipt, or exists without --force. */
+int hec_output_page(const struct hec_args *args, const char *receipt, char path[PATH_MAX], struct hec_why *why);
+
+/* A plain file is replaced by the whole of it or not at all, and a device or a pipe is written into. */
+int hec_output_write(const char *path, const struct hec_buf *text, struct hec_why *why);
+/* What a verb prints, to --output or to standard output. An error message is out on failure. */
 int hec_output_print(const struct hec_args *args, const struct hec_buf *text);
 /* Before the work: --html is not for a terminal, and -o has to be a name that can be written. An error message is out. */
 int hec_output_check(const struct hec_args *args);

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BUDGET_S 360.0
@@ -50,15 +49,6 @@ static double spent_s(const struct try *t) {
 
 /* ---- the command line ---- */
 
-static int choose_path(struct try *t) {
-    time_t now = time(NULL);
-    struct tm local;
-    int err = hec_experiment_path(&t->run);
-    if (err == HEC_OK && !t->run.path[0])
-        strftime(t->run.path, sizeof t->run.path, "try-%Y%m%d-%H%M%S.json", localtime_r(&now, &local));
-    return err;
-}
-
 static int parse(struct try *t, int argc, char **argv) {
     struct hec_experiment_run *run = &t->run;
     struct hec_why why = {""};
@@ -87,7 +77,7 @@ static int parse(struct try *t, int argc, char **argv) {
     t->search.margin = run->ab.plan.margin;
     t->by_seconds = run->options.session.stop.after_ns > 0;
     t->by_user = run->options.session.stop.steps || t->by_seconds;
-    return choose_path(t);
+    return hec_experiment_paths(run);
 }
 
 /* ---- the first trial ---- */
@@ -326,7 +316,8 @@ static int print(const struct try *t) {
     if (err == HEC_OK)
         err = hec_print(&out);
     hec_buf_free(&out);
-    return err;
+    int page = hec_experiment_page(&t->run);
+    return err < 0 ? err : page;
 }
 
 static int say_failed(const char *when, const struct hec_trial_end *end) {

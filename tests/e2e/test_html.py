@@ -154,6 +154,46 @@ def test_pages_of_a_receipt_and_a_sweep(hec):
     assert found.data["kind"] == "sweep"
 
 
+A = ("--", "sleep", "0.01", ":::", "sleep", "0.02")
+PAIRS = ("ab", "-n", 2, "--warm-up", 0, "--seed", 1, "--units", 10, "--in-place")
+
+
+def test_the_page_of_an_experiment(hec):
+    """It is that of `hec verify --html`, beside the receipt or where it is asked for; what is printed is what is printed without."""
+    done = hec(*PAIRS, "-o", "ab.json", "--md", "--html", *A)
+    assert done.returncode == 0 and done.stderr.endswith("\nhec: page: ab.html\n"), done.stderr
+    found = Page((hec.folder / "ab.html").read_bytes())
+    assert found.data["kind"] == "receipt" and found.bytes.decode() == hec("verify", "--html", "ab.json").stdout
+    assert done.stdout == hec("verify", "--md", "ab.json").stdout
+    done = hec(*PAIRS, "-o", "r", "--html", *A)
+    assert done.returncode == 0 and (hec.folder / "r.html").exists(), done.stderr
+    before = inode(hec.folder / "r.html")
+    done = hec(*PAIRS, "-o", "r", "-f", "--json", "--html=r.html", *A)
+    assert done.returncode == 0 and done.stdout == (hec.folder / "r").read_text(), done.stderr
+    assert inode(hec.folder / "r.html") != before and (hec.folder / "r.html").read_text() == hec("verify", "--html", "r").stdout
+    done = hec(*PAIRS, "--html=p.html", *A)
+    (receipt,) = hec.folder.glob("ab-*.json")
+    assert done.returncode == 0 and (hec.folder / "p.html").read_text() == hec("verify", "--html", receipt).stdout
+
+
+def test_a_page_that_cannot_be_is_refused_before_the_first_trial(hec):
+    for name in ("there.html", "there"):
+        (hec.folder / name).write_text("what was there")
+    (hec.folder / "folder").mkdir()
+    touch = ("--", "touch", "ran", ":::", "touch", "ran")
+    for words, sentence in ((["--html=no/p.html"], "cannot create no/p.html: No such file"), (["--html=there/p.html"], "Not a directory"),
+                            (["--html=folder"], "is a directory"), (["--html="], "name of a file"), (["--html=-"], "name of a file"),
+                            (["-o", "there.json", "--html"], "there.html exists already; -f"), (["--html=there.html"], "exists already"),
+                            (["-o", "x.html", "--html=x.html"], "x.html is the receipt"),
+                            (["-o", "folder/x.json", "--html=./folder/../folder/x.json"], "is the receipt")):
+        for verb, command in ((PAIRS, touch), (("try", "--in-place"), touch[:3])):
+            done = hec(*verb, *words, *command)
+            assert done.returncode and sentence in done.stderr and done.stderr.count("\n") == 1, (words, done.stderr)
+    assert not (hec.folder / "ran").exists() and (hec.folder / "there.html").read_text() == "what was there"
+    done = hec(*PAIRS, "-o", "r.json", "-f", "--html=/dev/full", *A)
+    assert done.returncode == 74 and "No space left" in done.stderr and done.stdout, "what is printed does not depend on the page"
+
+
 HOSTILE = ["</script><script>alert(1)</script>", "<!--<script>", "<img src=x onerror=alert(1)>", "\" onload='alert(1)' x=\"", "]]>&lt;&#60;",
            "\x1b]0;owned\x07\x1b[2J", "\u2028\u2029\u202e\ufeff", "';alert(1)//\\", "</noscript></pre><svg onload=alert(1)>"]
 

@@ -66,8 +66,10 @@ def test_run_with(hec):
 def test_try_finds_proves_and_keeps(hec, program, place):
     receipt = hec.folder.parent / f"{hec.folder.name}-try.json"
     done = hec("try", "--sim", "h200", *place, "--seed", 1, "-o", receipt, "--budget-seconds", 40, "--levers",
-               "tf32_override,threads=9,keep_heap", "--", *program, timeout=120)
+               "tf32_override,threads=9,keep_heap", "--html", "--", *program, timeout=120)
     assert done.returncode == 0, done.stderr
+    page = receipt.with_suffix(".html")
+    assert done.stderr.endswith(f"hec: page: {page}\n") and page.read_text() == hec("verify", "--html", receipt).stdout
     assert "saved: B takes 6" in done.stdout and "NVIDIA_TF32_OVERRIDE=1" in done.stdout
     data = json.loads(receipt.read_text())
     assert data["commands"]["levers"] == ["tf32_override"]
@@ -84,10 +86,11 @@ def test_try_finds_proves_and_keeps(hec, program, place):
 
 
 def test_try_keeps_nothing(hec, place):
-    done = hec("try", "--sim", "h200", *place, "--budget-seconds", 30, "--json", "--levers", "keep_heap", "--", BINARY, "sim",
-               "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
+    done = hec("try", "--sim", "h200", *place, "--budget-seconds", 30, "--json", "--html=page.html", "--levers", "keep_heap", "--",
+               BINARY, "sim", "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
+    assert data["digest"] in (hec.folder / "page.html").read_text(), "the page is of what is printed, also where no receipt is kept"
     if data["verdict"]:  # two trials looked better by chance: the proof does not
         assert data["verdict"]["verdict"] == "not_shown"
     else:
