@@ -514,10 +514,10 @@ static void test_damaged(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_together), cmocka_unit_test(test_calls_apart),
-        cmocka_unit_test(test_proofs),   cmocka_unit_test(test_lanes),    cmocka_unit_test(test_lanes_of_one_ahead),
-        cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_ranks),    cmocka_unit_test(test_share),    cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs),    cmocka_unit_test(test_together),
+                                       cmocka_unit_test(test_calls_apart), cmocka_unit_test(test_proofs),
+                                       cmocka_unit_test(test_lanes),       cmocka_unit_test(test_lanes_of_one_ahead),
+                                       cmocka_unit_test(test_cores),       cmocka_unit_test(test_ranks),
+                                       cmocka_unit_test(test_share),       cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,9 +151,9 @@ static void draw(const struct hec_schedule *s, const struct hec_lanes_step *step
     }
 }
 
-void hec_lanes_draw(const struct hec_schedule *s, const struct hec_lanes_step *step,
-                    const struct hec_replay *unchanged, const struct hec_replay *edited, int columns,
-                    struct hec_step_lanes *recorded, struct hec_step_lanes *replayed) {
+void hec_lanes_draw(const struct hec_schedule *s, const struct hec_lanes_step *step, const struct hec_replay *unchanged,
+                    const struct hec_replay *edited, int columns, struct hec_step_lanes *recorded,
+                    struct hec_step_lanes *replayed) {
     *recorded = *replayed = (struct hec_step_lanes){.device = -1};
     if (step->device < 0 || !(unchanged->seconds > 0))
         return;

@@ -33,7 +33,7 @@ struct hec_step_lanes {
 struct hec_lanes_step {
     size_t from, to; /* its calls */
     uint8_t process;
-    int device;                             /* -1: there is nothing to draw */
+    int device;                            /* -1: there is nothing to draw */
     struct hec_replay_times before, after; /* for the two replays */
     int64_t *room;
 };
