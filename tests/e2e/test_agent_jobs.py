@@ -125,7 +125,8 @@ def test_windows_say_what_was_planted(observed, case):
         assert window["recoverable"] == 0 if cause == "none" else 0.05 < window["recoverable"] < 0.9, window
         (device,) = window["devices"]
         assert device["uuid"].startswith("GPU-51a1ed01-")
-        assert sum(device["seconds"].values()) == pytest.approx(window["seconds"], rel=0.01)
+        # the window's length is read at its ends, the ledger's is the recording's: on a busy machine they are not at one moment
+        assert sum(device["seconds"].values()) == pytest.approx(window["seconds"], abs=0.06)
         assert sum(device["joules"].values()) == pytest.approx(watts * window["seconds"], rel=0.08)
         share = truth["states"][state]["seconds"] / played
         known = device["seconds"][state] / window["seconds"]
