@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import signal
 import statistics
 import sys
@@ -54,9 +55,26 @@ class Clock:
 
 
 def memory_kb():
+    """At its end: the kernel's sums, and what is resident by what it is of."""
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
-    return {name: int(fields[name].split()[0]) for name in ("VmHWM", "VmRSS", "RssAnon")}
+    return {**{name: int(fields[name].split()[0]) for name in ("VmHWM", "VmRSS", "RssAnon")}, "resident": resident_kb()}
+
+
+KINDS_OF_MAPPING = (("ring", "/memfd:hec"), ("hec", "/libhec"), ("cupti", "/libcupti"), ("nvperf", "/libnvperf"), ("driver", "/libcuda"),
+                    ("device", "/dev/"), ("files", "/"), ("heap", "[heap]"))
+
+
+def resident_kb():
+    """{kind of mapping: [resident, of it private and written]}"""
+    sums, kind = {}, "other"
+    for line in pathlib.Path("/proc/self/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            name = line.split(maxsplit=5)[5] if len(line.split(maxsplit=5)) > 5 else ""
+            kind = next((kind for kind, part in KINDS_OF_MAPPING if part in name), "other")
+        elif line.startswith(("Rss:", "Private_Dirty:")):
+            sums.setdefault(kind, [0, 0])[line[0] == "P"] += int(line.split()[1])
+    return sums
 
 
 def device_gb():

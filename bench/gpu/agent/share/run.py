@@ -131,12 +131,15 @@ def alone(program, seconds):
     return program.steps()
 
 
-def together(programs, device, seconds, seen):
+def together(programs, device, agent, seconds, seen, series):
     for program in programs:
         program.begin(seconds)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end - 1:
+    begun = time.monotonic()
+    while time.monotonic() < begun + seconds - 1:
         time.sleep(1)
+        page = agent.read()
+        series.append({"seconds": round(time.monotonic() - begun, 3), "counter": device.joules(),
+                       "agent": {key if isinstance(key, str) else " ".join(key): value for key, value in page.items()}})
         for pid, percent, us in device.utilisation():
             seen.setdefault(pid, []).append((percent, us))
     return [program.steps() for program in programs]
@@ -173,8 +176,8 @@ def main():
             out["loads"][-1]["agent_joules_alone"] = {part: joules for (job, part), joules in
                                                       ((key, value) for key, value in before.items() if isinstance(key, tuple)) if job == program.job}
         device.utilisation()
-        seen = {}
-        steps, joules, seconds = counted(device, lambda: together(programs, device, TOGETHER_S, seen), TOGETHER_S)
+        seen, series = {}, []
+        steps, joules, seconds = counted(device, lambda: together(programs, device, agent, TOGETHER_S, seen, series), TOGETHER_S)
         after = agent.settled()
         for program in programs:
             program.process.kill()
@@ -187,7 +190,7 @@ def main():
             "agent_device_joules": after["device"] - before["device"], "agent_parts_joules": after["parts"] - before["parts"],
             "agent_seconds": TOGETHER_S + GAP_S,
             "unattributed_joules": sum(after[key] - before.get(key, 0) for key in after if key[1] == "unattributed"),
-            "seconds": time.monotonic() - began}
+            "seconds": time.monotonic() - began, "series": series}
     for load, program, count, truth in zip(out["loads"], programs, steps, expected):
         key = (program.job, "active")
         given = after.get(key, 0) - before.get(key, 0)
