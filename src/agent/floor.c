@@ -4,27 +4,27 @@
 
 #include <math.h>
 
-#define WINDOW_NS (3 * HEC_NS_PER_S) /* 30 new values of the counter: each end is off by at most one, 3 % */
+#define WINDOW_NS (3 * HEC_NS_PER_S) /* power settles within a second or two of the last kernel */
 #define AGREES 0.03
 #define MEMORY_NS (3600 * HEC_NS_PER_S)
-#define MW_A_UJ_A_NS 1e6
 
 static void take_lower(double *lowest_mw, double mw) {
     if (*lowest_mw <= 0 || mw < *lowest_mw)
         *lowest_mw = mw;
 }
 
-void hec_floor_add(struct hec_floor *floor, int64_t energy_uj, int64_t duration_ns) {
+void hec_floor_add(struct hec_floor *floor, int64_t power_mw, int64_t duration_ns) {
     floor->window_ns += duration_ns;
-    floor->window_uj += energy_uj;
+    floor->window_mw_ns += (double)power_mw * (double)duration_ns;
     floor->seen_ns += duration_ns;
     if (floor->window_ns < WINDOW_NS)
         return;
-    double mean_mw = (double)floor->window_uj / (double)floor->window_ns * MW_A_UJ_A_NS;
+    double mean_mw = floor->window_mw_ns / (double)floor->window_ns;
     if (mean_mw > 0 && fabs(mean_mw - floor->before_mw) <= AGREES * floor->before_mw)
         take_lower(&floor->lowest_mw[0], (mean_mw + floor->before_mw) / 2);
     floor->before_mw = mean_mw;
-    floor->window_ns = floor->window_uj = 0;
+    floor->window_ns = 0;
+    floor->window_mw_ns = 0;
     if (floor->seen_ns >= MEMORY_NS && floor->lowest_mw[0] > 0) {
         floor->lowest_mw[1] = floor->lowest_mw[0];
         floor->lowest_mw[0] = 0;

@@ -17,6 +17,10 @@
  * rarely, by what they cost: up to a minute. */
 #define STALE_NS (120 * HEC_NS_PER_S)
 
+/* For the idle floor: power is of work for so long after the last kernel, and one reading stands for so much time at most. */
+#define IDLE_SETTLES_NS (2 * HEC_NS_PER_S)
+#define IDLE_READING_NS (1 * HEC_NS_PER_S)
+
 /* More than this between two readings was not drawn: the counter was set. Devices exceed their limit for milliseconds. */
 #define POWER_FACTOR 3
 #define POWER_UNKNOWN_MW INT64_C(2000000)
@@ -235,6 +239,16 @@ static struct hec_node_device *device_at(struct hec_node *node, int index) {
     return index >= 0 && index < HEC_DEVICE_MAX ? node->devices[index] : NULL;
 }
 
+/* Power while no kernel runs. */
+static void learn_idle(struct hec_node_device *device, int64_t t_ns, int64_t power_mw) {
+    int64_t past_ns = t_ns - device->newest[HEC_GPU_POWER].t_ns;
+    if (!device->shares || device->newest[HEC_GPU_POWER].t_ns == INT64_MIN || device->idle_ns == INT64_MAX ||
+        t_ns - device->idle_ns < IDLE_SETTLES_NS)
+        return;
+    hec_shares_idle(device->shares, newest(device, HEC_GPU_CONTEXTS) > 0, power_mw,
+                    past_ns < IDLE_READING_NS ? past_ns : IDLE_READING_NS);
+}
+
 static void answers(struct hec_node_device *device, int64_t t_ns) {
     if (!device->up) {
         account_time(device, t_ns);
@@ -275,6 +289,10 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
         hec_verdict_add(&device->verdict, metric, t_ns, value);
         if (metric == HEC_GPU_SM_CLOCK && value > device->clock_most_mhz)
             device->clock_most_mhz = value;
+        if (metric == HEC_GPU_POWER)
+            learn_idle(device, t_ns, value);
+        if (metric == HEC_GPU_UTIL)
+            device->idle_ns = value > 0 ? INT64_MAX : device->idle_ns == INT64_MAX ? t_ns : device->idle_ns;
         device->throttles |= metric == HEC_GPU_THROTTLE;
         device->newest[metric] = (struct hec_node_value){t_ns, value};
         if (metric == HEC_GPU_UTIL) {
@@ -297,6 +315,8 @@ static void sink_missing(void *context, enum hec_metric metric, int32_t subject,
         hec_metric_info(metric)->subject == HEC_SUBJECT_DEVICE ? device_at(node, subject) : NULL;
     if (device && metric != HEC_GPU_ENERGY)
         device->newest[metric].t_ns = INT64_MIN; /* missing is absent, not what it was */
+    if (device && metric == HEC_GPU_UTIL)
+        device->idle_ns = INT64_MAX;
     pthread_mutex_unlock(&node->lock);
 }
 
@@ -306,6 +326,7 @@ static void lose(struct hec_node *node, struct hec_node_device *device, int64_t 
     device->up = false;
     device->gap = true;
     device->process_count = 0;
+    device->idle_ns = INT64_MAX;
     for (int i = 0; i < HEC_METRIC_COUNT; i++)
         device->newest[i].t_ns = INT64_MIN;
 }
@@ -352,6 +373,7 @@ static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t
     memset(device->total, 0, sizeof device->total);
     hec_verdict_clear(&device->verdict);
     device->clock_most_mhz = 0;
+    device->idle_ns = INT64_MAX;
     device->up = false;
     device->counter_ns = INT64_MIN;
     device->accounted_ns = now_ns;

@@ -64,6 +64,7 @@ struct hec_node_device {
     struct hec_shares *shares;
     struct hec_verdict verdict;
     int64_t clock_most_mhz; /* the highest SM clock that was seen */
+    int64_t idle_ns; /* since when it has been idle, by its utilisation; INT64_MAX: it is not, or nothing is known */
     struct hec_node_process processes[HEC_NODE_PROCESSES_MAX];
     int process_count;
 };

@@ -25,7 +25,7 @@ struct hec_shares {
     struct hec_floor free, held;
     struct hec_draws draws;             /* by row */
     double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
-    bool idle_before, held_before;
+    bool idle_before;
     uint64_t refused, evicted;
 };
 
@@ -337,14 +337,16 @@ int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *
         settle_group(&claims, g);
     bool idle = no_kernel(interval), held = claims.any_context || !idle;
     int64_t idle_uj = idle_of(shares, interval, idle, held);
-    if (idle && shares->idle_before && held == shares->held_before)
-        hec_floor_add(held ? &shares->held : &shares->free, energy_uj, interval->duration_ns);
     shares->idle_before = idle;
-    shares->held_before = held;
     give_idle(shares, idle_uj, &claims);
     give_active(shares, energy_uj - idle_uj, interval->duration_ns, &claims);
     learn(shares, energy_uj - idle_uj, interval->duration_ns, &claims);
     return HEC_OK;
+}
+
+void hec_shares_idle(struct hec_shares *shares, bool held, int64_t power_mw, int64_t duration_ns) {
+    if (power_mw > 0 && duration_ns > 0)
+        hec_floor_add(held ? &shares->held : &shares->free, power_mw, duration_ns);
 }
 
 size_t hec_shares_count(const struct hec_shares *shares) {

@@ -12,8 +12,9 @@
  *   unattributed  what nobody can say whose it was: the agent did not look, several tenants ran and the driver does not say how
  *                 much each, or nobody is listed who may have run.
  *
- * The floor is an estimate: the lowest mean power, over some seconds that agree with each other, of intervals in which no kernel
- * ran; one with a context on the device and one without. Until there is one, an increment is idle only where no kernel ran.
+ * The floor is an estimate: the lowest mean power, over some seconds that agree with each other, while no kernel ran; one with a
+ * context on the device and one without. It is made of readings of the power, which come every second, not of increments: the
+ * counter of a real device is read every 5 s or so. Until there is one, an increment is idle only where no kernel ran.
  *
  * Rows are bounded. A tenant that ended keeps its row, so that its last value is scraped; after HEC_SHARES_KEEP_NS the one that
  * ended first makes room for a new tenant, and its joules go on in the row "(ended)". A tenant for whom there is no room shares
@@ -84,6 +85,9 @@ void hec_shares_free(struct hec_shares *shares); /* NULL is fine */
 
 /* An interval that makes no sense (a negative increment or duration) adds nothing and returns HEC_ERR_USAGE. */
 int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *interval);
+
+/* For so long the device drew so much while no kernel ran. held: somebody has a context on it. */
+void hec_shares_idle(struct hec_shares *shares, bool held, int64_t power_mw, int64_t duration_ns);
 
 /* Rows 0 to count - 1; the first three are nobody (no labels: idle and unattributed), "(other)" and "(ended)", which are always
  * there and may be all 0. */

@@ -1,6 +1,7 @@
 /* How wrong are the shares? A world of its own: processes that take turns on the device in slices of 10 ms, each at its own
- * watts, which drift; power that lags behind them; a counter with a quantum; utilisation in whole percents, on a grid of its
- * own, noisy. A process loads for some seconds before its first kernel. Truth is what each slice drew above the idle level, which drifts as well. */
+ * watts, which drift; power that lags behind them; a counter with a quantum, read every second or as rarely as on real devices;
+ * utilisation of the device in whole percents on a grid of its own, of a process by who runs at five moments of a second, as NVIDIA's driver
+ * has it. A process loads for some seconds before its first kernel. Truth is what each slice drew above the idle level, which drifts as well. */
 #include "agent/shares.h"
 #include "base/error.h"
 #include "bench/uniform.h"
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #define SLICES_A_SECOND 100
+#define SAMPLES_A_SECOND 5
 #define SECONDS 900
 #define PROCESSES_MAX 6
 #define WORLDS 60
@@ -26,8 +28,9 @@ struct process {
     double phase;
     double from, loads, until;            /* s: when it comes, for how long it loads, when it ends */
     double truth, shared, by_utilisation; /* J */
-    double slices;
-    int permille; /* as the driver says, of its last second */
+    double samples;                       /* of the driver, in which it ran, in this second */
+    int permille, last; /* as the driver says: mean of its seconds since the last reading, and of the last one */
+    int permille_sum;
 };
 
 struct world {
@@ -35,11 +38,15 @@ struct world {
     int count;
     double free_watts, held_watts; /* idle */
     double lag;                    /* s, of the power behind the work */
+    double reads;                  /* s, between readings of the counter */
+    int busy_sum, seconds, idle_s; /* since the last reading; of the idle time so far */
 };
 
 static struct world drawn_world(int number) {
-    struct world world = {
-        .count = 2 + (int)(uniform() * (PROCESSES_MAX - 1)), .free_watts = 60 + 40 * uniform(), .lag = 0.3 * uniform()};
+    struct world world = {.count = 2 + (int)(uniform() * (PROCESSES_MAX - 1)),
+                          .free_watts = 60 + 40 * uniform(),
+                          .lag = 0.3 * uniform(),
+                          .reads = number % 2 ? 1 : 3 + 4 * uniform()};
     world.held_watts = world.free_watts + 20 + 30 * uniform();
     for (int i = 0; i < world.count; i++) {
         struct process *process = &world.processes[i];
@@ -73,9 +80,39 @@ static struct process *running(struct world *world, double t, int *turn) {
     return NULL;
 }
 
+/* The driver's figures, once a second; and the power, while it is idle. */
+static void driver_says(struct world *world, struct hec_shares *shares, bool held, int busy_permille, double watts) {
+    for (int i = 0; i < world->count; i++) {
+        struct process *process = &world->processes[i];
+        process->last = (int)(1000 * process->samples / SAMPLES_A_SECOND);
+        process->permille_sum += process->last;
+        process->samples = 0;
+    }
+    world->idle_s = busy_permille ? 0 : world->idle_s + 1;
+    if (world->idle_s > 2)
+        hec_shares_idle(shares, held, (int64_t)(1000 * watts), HEC_NS_PER_S);
+    world->busy_sum += busy_permille;
+    world->seconds++;
+}
+
+static size_t holders_of(struct world *world, double from, double until, struct hec_shares_holder *holders,
+                         struct process **of) {
+    size_t count = 0;
+    for (int i = 0; i < world->count; i++) {
+        struct process *process = &world->processes[i];
+        process->permille = world->seconds ? process->permille_sum / world->seconds : process->last;
+        process->permille_sum = 0;
+        if (from >= process->until || until < process->from)
+            continue;
+        of[count] = process;
+        holders[count++] = (struct hec_shares_holder){&process->tenant, true, HEC_SHARES_WHOLE, process->permille};
+    }
+    return count;
+}
+
 static void play(struct world *world, struct hec_shares *shares) {
     double joules = 0, above = 0, counter = 0, taken = 0, t_counter = -0.1 * uniform(), busy = 0, t_util = -uniform();
-    double last_s = 0, next_s = 1;
+    double last_s = 0, next_s = 1, t_sample = 0;
     int turn = 0, busy_permille = 0;
     int64_t given_mj = 0;
     for (int slice = 0; slice < SECONDS * SLICES_A_SECOND; slice++) {
@@ -91,53 +128,49 @@ static void play(struct world *world, struct hec_shares *shares) {
         joules += (idle + above) * step;
         if (process) {
             process->truth += watts * step;
-            process->slices++;
             busy++;
+        }
+        if (t >= t_sample) { /* not quite in time, so that it stays in step with nobody */
+            t_sample += (0.8 + 0.4 * uniform()) / SAMPLES_A_SECOND;
+            if (process)
+                process->samples++;
         }
         if (t - t_counter >= 0.09994) { /* the counter's value becomes current */
             t_counter += 0.09994;
             counter = joules;
         }
-        if (t - t_util >= 1) { /* the driver's utilisation, of the last second */
+        if (t - t_util >= 1) {
             t_util += 1;
             busy_permille = (int)(1000 * busy / SLICES_A_SECOND);
             busy = 0;
-            for (int i = 0; i < world->count; i++) {
-                double percent = 100 * world->processes[i].slices / SLICES_A_SECOND;
-                percent += percent > 0 ? 2 * uniform() - 1 : 0;
-                world->processes[i].permille = 10 * (int)fmin(100, fmax(0, round(percent)));
-                world->processes[i].slices = 0;
-            }
+            driver_says(world, shares, held, busy_permille, idle + above);
         }
         if (t < next_s)
             continue;
         struct hec_shares_holder holders[PROCESSES_MAX];
         struct process *of[PROCESSES_MAX];
-        size_t count = 0;
         double sum = 0;
-        for (int i = 0; i < world->count; i++)
-            if (last_s < world->processes[i].until && t >= world->processes[i].from) {
-                of[count] = &world->processes[i];
-                sum += of[count]->permille;
-                holders[count++] = (struct hec_shares_holder){&world->processes[i].tenant, true, HEC_SHARES_WHOLE,
-                                                              world->processes[i].permille};
-            }
+        size_t count = holders_of(world, last_s, t, holders, of);
+        for (size_t i = 0; i < count; i++)
+            sum += of[i]->permille;
         int64_t now_mj = (int64_t)(counter * 1000);
         struct hec_shares_interval interval = {.end_ns = (int64_t)(t * 1e9),
                                                .duration_ns = (int64_t)((t - last_s) * 1e9),
                                                .energy_mj = now_mj - given_mj,
                                                .observed = true,
-                                               .busy_permille = busy_permille,
+                                               .busy_permille =
+                                                   world->seconds ? world->busy_sum / world->seconds : busy_permille,
                                                .holders = holders,
                                                .holder_count = count};
         assert_int_equal(hec_shares_add(shares, &interval), HEC_OK);
+        world->busy_sum = world->seconds = 0;
         given_mj = now_mj;
         double active = counter - taken - world->held_watts * (t - last_s); /* what plain utilisation would say */
         for (size_t i = 0; i < count && sum > 0; i++)
             of[i]->by_utilisation += fmax(0, active) * of[i]->permille / sum;
         taken = counter;
         last_s = t;
-        next_s = t + 1 + 0.01 * uniform();
+        next_s = t + world->reads + 0.01 * uniform();
     }
     assert_int_equal(hec_shares_total_uj(shares), given_mj * 1000);
 }
@@ -188,8 +221,9 @@ static void shares_are_near_the_truth(void **state) {
            processes, WORLDS, 100 * wrong[processes / 2], 100 * wrong[processes * 9 / 10], 100 * wrong[processes - 1],
            100 * plain[processes / 2], 100 * plain[processes * 9 / 10], 100 * plain[processes - 1],
            100 * moved[WORLDS / 2], 100 * moved[WORLDS - 1], 100 * floors[WORLDS - 1]);
-    assert_true(wrong[processes / 2] < 0.10);
-    assert_true(moved[WORLDS / 2] < 0.05);
+    assert_true(wrong[processes / 2] < 0.15);
+    assert_true(wrong[processes / 2] < 0.7 * plain[processes / 2]);
+    assert_true(moved[WORLDS / 2] < 0.08);
     assert_true(floors[WORLDS - 1] < 0.05);
 }
 
