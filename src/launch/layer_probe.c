@@ -151,6 +151,8 @@ static const char *refusal(const struct hec_layer *layer, const struct hec_layer
                "it)";
     if (in_container())
         return "this container may not make mounts (Docker: --cap-add SYS_ADMIN --security-opt apparmor=unconfined)";
+    if (fault->errnum == EPERM && fault->step == HEC_LAYER_STEP_NAMESPACE)
+        return "the kernel refuses a user namespace, as it does in a chroot";
     return NULL;
 }
 
