@@ -26,31 +26,30 @@ const struct hec_schedule_call *hec_call_copy(const struct hec_schedule *s, cons
     return c->kind == HEC_CALL_WAIT && c->after != HEC_SCHEDULE_NONE ? before_of(s, c) : c;
 }
 
-/* ---- the code around calls that go ---- */
+/* ---- the code around allocations ---- */
 
 static int64_t brief_ns(const struct hec_schedule *s, const struct hec_schedule_call *c) {
     int64_t ns = hec_call_code_ns(s, c);
     return ns > 0 && ns < HEC_STATE_BRIEF_NS ? ns : 0;
 }
 
-double hec_code_around(const struct hec_schedule *s, const struct hec_schedule_call *c, hec_call_goes *goes,
-                       double value) {
-    const struct hec_schedule_call *kept = c;
+double hec_code_around_allocations(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    const struct hec_schedule_call *kept = c, *gone;
     if (hec_call_code_ns(s, c) >= HEC_STATE_BRIEF_NS)
         return 1;
-    for (int n = 0; kept && n < GO_MOST && goes(s, kept, value); n++)
+    for (int n = 0; kept && n < GO_MOST && kept->kind == HEC_CALL_ALLOC; n++)
         kept = next_of(s, kept);
-    if (!kept || goes(s, kept, value))
+    if (!kept || kept->kind == HEC_CALL_ALLOC)
         return 1;
     int64_t around_ns = brief_ns(s, kept), usual_ns = s->usual[hec_call_shape(kept)].code_ns;
-    const struct hec_schedule_call *gone = before_of(s, kept);
-    bool any = false;
-    for (int n = 0; gone && n < GO_MOST && goes(s, gone, value); n++) {
+    gone = before_of(s, kept);
+    if (!gone || gone->kind != HEC_CALL_ALLOC)
+        return 1;
+    for (int n = 0; gone && n < GO_MOST && gone->kind == HEC_CALL_ALLOC; n++) {
         around_ns += brief_ns(s, gone);
         gone = before_of(s, gone);
-        any = true;
     }
-    return any && around_ns > usual_ns ? (double)usual_ns / (double)around_ns : 1;
+    return around_ns > usual_ns ? (double)usual_ns / (double)around_ns : 1;
 }
 
 /* ---- numbers in a row ---- */

@@ -47,8 +47,6 @@ APPLY(apply_WAITS) {
     const struct hec_schedule_call *read = hec_read_in_row(s, c);
     if (read && !stays(s, read, value) && hec_call_code_ns(s, c) < HEC_STATE_BRIEF_NS)
         change->code = change->call = 0;
-    else
-        change->code *= hec_code_around(s, c, wait_goes, value);
     if (wait_goes(s, c, value))
         gone(change);
 }
@@ -83,15 +81,10 @@ APPLY(apply_HOST) {
         change->code *= value;
 }
 
-static bool alloc_goes(const struct hec_schedule *s, const struct hec_schedule_call *c, double value) {
-    (void)s, (void)value;
-    return c->kind == HEC_CALL_ALLOC;
-}
-
 APPLY(apply_ALLOC) {
     if (value < 1)
-        change->code *= value + (1 - value) * hec_code_around(s, c, alloc_goes, value);
-    if (!alloc_goes(s, c, value))
+        change->code *= value + (1 - value) * hec_code_around_allocations(s, c);
+    if (c->kind != HEC_CALL_ALLOC)
         return;
     change->call *= value;
     change->waits = false;
