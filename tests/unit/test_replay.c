@@ -523,8 +523,20 @@ static void test_share(void **state) {
 /* Without the calls of half of the operations, and with times that make no sense: an answer, or a sentence. */
 static void test_damaged(void **state) {
     (void)state;
-    static const struct program p = {"", 40, 2, 30 * US, 5 * US, 50 * US, .data = MS, .wait_every = 4, .copy = MS};
-    struct hec_whatif_question question = {.edits = {{HEC_EDIT_GRAPHS, NAN}}, .count = 1};
+    static const struct program p = {"",
+                                     40,
+                                     2,
+                                     30 * US,
+                                     5 * US,
+                                     50 * US,
+                                     .data = MS,
+                                     .wait_every = 4,
+                                     .copy = MS,
+                                     .alloc_every = 5,
+                                     .around = 9 * US,
+                                     .reads = 8};
+    struct hec_whatif_question question = {
+        .edits = {{HEC_EDIT_GRAPHS, NAN}, {HEC_EDIT_WAITS, NAN}, {HEC_EDIT_ALLOC, NAN}}, .count = 3};
     static struct hec_summary summary;
     uint64_t random = 3;
     summary.seconds = 100;
