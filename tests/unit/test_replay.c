@@ -31,11 +31,14 @@ struct program {
     bool pageable;    /* then the call returns when it is done */
     int alloc_every;  /* kernels: a call of 100 us that waits for the device */
     int64_t own_code; /* ns a step, of the program's own code in one piece */
+    int64_t around;   /* ns of code on either side of each wait and allocation */
+    int reads;        /* numbers a step, each a sum, a copy to the host and a wait */
+    bool one_go;      /* they are summed one right after the other, and none is read */
 };
 
 struct machine {
     struct fake_timeline *t; /* NULL: only the time counts */
-    uint32_t process, thread[2], stream, kernel, data, checkpoint;
+    uint32_t process, thread[2], stream, kernel, sum, data, checkpoint;
     uint64_t random;
     int64_t now, tail; /* of the host; of the stream */
 };
@@ -62,8 +65,8 @@ static void operate(struct machine *m, enum hec_activity_kind kind, int thread, 
     struct hec_activity *a = fake_tl_add(m->t, kind, m->stream, start, m->tail);
     a->launch_ns = begin;
     a->launch_end_ns = m->now;
-    a->launch_track = m->thread[thread];
-    a->name = kind == HEC_ACTIVITY_KERNEL ? m->kernel : 0;
+    a->launch_track = m->thread[thread > 0];
+    a->name = kind == HEC_ACTIVITY_KERNEL ? thread < 0 ? m->sum : m->kernel : 0;
     if (kind == HEC_ACTIVITY_COPY) {
         a->amount = (double)ns * 10; /* 10 GB/s */
         a->from = pageable ? HEC_MEMORY_PAGEABLE : HEC_MEMORY_PINNED;
@@ -84,6 +87,29 @@ static void wait_for(struct machine *m, enum hec_activity_kind kind, int thread,
             kind == HEC_ACTIVITY_SYNC ? (uint8_t)HEC_SYNC_STREAM : (uint8_t)HEC_API_ALLOC;
 }
 
+/* 2 bytes, as PyTorch reads them; its copy call is recorded beside the copy. */
+static void read_number(struct machine *m, const struct program *p, int nth) {
+    bool hidden = p->one_go && nth > 0;
+    m->now += hidden ? 0 : jitter(m, p->code);
+    operate(m, HEC_ACTIVITY_KERNEL, -1, hidden ? 0 : jitter(m, p->launch), 3 * US, false, false);
+    if (p->one_go)
+        return;
+    m->now += US;
+    int64_t begin = m->now, start = begin + 8 * US > m->tail + US ? begin + 8 * US : m->tail + US;
+    m->tail = start + 2 * US;
+    m->now = begin + 3 * US;
+    if (m->t) {
+        struct hec_activity *a = fake_tl_add(m->t, HEC_ACTIVITY_COPY, m->stream, start, m->tail);
+        a->launch_ns = begin;
+        a->launch_end_ns = m->now;
+        a->launch_track = m->thread[0];
+        a->amount = 2;
+        a->from = HEC_MEMORY_DEVICE;
+        a->to = HEC_MEMORY_PINNED;
+    }
+    wait_for(m, HEC_ACTIVITY_SYNC, 0, 2 * US);
+}
+
 /* Seconds from the end of the fourth step to that of the last, of host and device. */
 static double play(const struct program *p, struct fake_timeline *t) {
     struct machine m = {.t = t, .random = 7, .now = START};
@@ -95,6 +121,7 @@ static double play(const struct program *p, struct fake_timeline *t) {
         m.thread[1] = fake_tl_track(t, HEC_TRACK_THREAD, 5, -1, 6);
         m.stream = fake_tl_track(t, HEC_TRACK_STREAM, 5, 0, 7);
         m.kernel = fake_tl_kernel(t, "sgemm", 128);
+        m.sum = fake_tl_kernel(t, "void at::native::reduce_kernel<512, 1>", 128);
         m.data = fake_tl_name(t, "data");
         m.checkpoint = fake_tl_name(t, "checkpoint");
     }
@@ -109,11 +136,17 @@ static double play(const struct program *p, struct fake_timeline *t) {
             int64_t code = jitter(&m, p->code), launch = jitter(&m, p->launch), kernel = jitter(&m, p->kernel);
             m.now += code;
             operate(&m, HEC_ACTIVITY_KERNEL, thread, launch, kernel, false, false);
-            if (p->wait_every && k % p->wait_every == p->wait_every - 1)
+            bool waits = p->wait_every && k % p->wait_every == p->wait_every - 1;
+            bool allocates = p->alloc_every && k % p->alloc_every == p->alloc_every - 1;
+            m.now += waits || allocates ? p->around : 0;
+            if (waits)
                 wait_for(&m, HEC_ACTIVITY_SYNC, thread, 2 * US);
-            if (p->alloc_every && k % p->alloc_every == p->alloc_every - 1)
+            if (allocates)
                 wait_for(&m, HEC_ACTIVITY_API, thread, 100 * US);
+            m.now += waits || allocates ? p->around : 0;
         }
+        for (int k = 0; k < p->reads; k++)
+            read_number(&m, p, k);
         if (p->last_wait)
             wait_for(&m, HEC_ACTIVITY_SYNC, 0, 2 * US);
         spend(&m, p->checkpoint, m.checkpoint, jitter(&m, p->checkpoint));
@@ -191,6 +224,28 @@ static const struct {
      HEC_EDIT_ALLOC,
      NAN,
      {"", 20, 1, 10 * US, 5 * US, 100 * US}},
+    {{"allocations in the midst of code of their own", 20, 1, 10 * US, 5 * US, 20 * US, .alloc_every = 2,
+      .around = 30 * US},
+     HEC_EDIT_ALLOC,
+     NAN,
+     {"", 20, 1, 10 * US, 5 * US, 20 * US}},
+    {{"allocations in the midst of the program's own code", 10, 1, 20 * US, 5 * US, 10 * US, .alloc_every = 5,
+      .around = 300 * US},
+     HEC_EDIT_ALLOC,
+     NAN,
+     {"", 10, 1, 20 * US, 5 * US, 10 * US, .own_code = 1200 * US}},
+    {{"waits in the midst of code, which stays", 40, 1, 20 * US, 5 * US, 10 * US, .wait_every = 2, .around = 20 * US},
+     HEC_EDIT_WAITS,
+     NAN,
+     {"", 40, 1, 20 * US, 5 * US, 10 * US, .own_code = 800 * US}},
+    {{"numbers read in a row", 40, 1, 15 * US, 5 * US, 10 * US, .reads = 30},
+     HEC_EDIT_WAITS,
+     NAN,
+     {"", 40, 1, 15 * US, 5 * US, 10 * US, .reads = 30, .one_go = true}},
+    {{"a number read a step, whose sum is still launched", 2, 1, 15 * US, 5 * US, 10 * US, .reads = 1},
+     HEC_EDIT_WAITS,
+     NAN,
+     {"", 2, 1, 15 * US, 5 * US, 10 * US, .reads = 1, .one_go = true}},
     {{"kernels of half the time where the host sets the pace", 100, 1, 20 * US, 5 * US, 10 * US},
      HEC_EDIT_COMPUTE,
      0.5,
@@ -468,8 +523,20 @@ static void test_share(void **state) {
 /* Without the calls of half of the operations, and with times that make no sense: an answer, or a sentence. */
 static void test_damaged(void **state) {
     (void)state;
-    static const struct program p = {"", 40, 2, 30 * US, 5 * US, 50 * US, .data = MS, .wait_every = 4, .copy = MS};
-    struct hec_whatif_question question = {.edits = {{HEC_EDIT_GRAPHS, NAN}}, .count = 1};
+    static const struct program p = {"",
+                                     40,
+                                     2,
+                                     30 * US,
+                                     5 * US,
+                                     50 * US,
+                                     .data = MS,
+                                     .wait_every = 4,
+                                     .copy = MS,
+                                     .alloc_every = 5,
+                                     .around = 9 * US,
+                                     .reads = 8};
+    struct hec_whatif_question question = {
+        .edits = {{HEC_EDIT_GRAPHS, NAN}, {HEC_EDIT_WAITS, NAN}, {HEC_EDIT_ALLOC, NAN}}, .count = 3};
     static struct hec_summary summary;
     uint64_t random = 3;
     summary.seconds = 100;

@@ -1,5 +1,6 @@
 /* From calls and operations as they were taken to a schedule: whose call is whose, in which order, and what waits for what. */
 #include "diagnose/replay/parts.h"
+#include "diagnose/state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -404,6 +405,21 @@ static void label(struct hec_schedule *s, const struct hec_schedule_phase *phase
     }
 }
 
+/* The program's own time from one launch to the next. */
+static void find_usual_code(struct hec_schedule *s, struct sample *sample) {
+    for (size_t i = 0; i < s->count; i++) {
+        const struct hec_schedule_call *c = &s->calls[i];
+        if (!hec_call_launched(c) || c->after == HEC_SCHEDULE_NONE || c->flags & HEC_CALL_GUESSED)
+            continue;
+        const struct hec_schedule_call *before = &s->calls[c->after];
+        int64_t code_ns = hec_call_code_ns(s, c);
+        if (hec_call_launched(before) && !(before->flags & (HEC_CALL_WAITED | HEC_CALL_GUESSED)) &&
+            before->begin_ns != c->begin_ns && code_ns < HEC_STATE_BRIEF_NS)
+            note(sample, c, code_ns);
+    }
+    USUAL(s, sample, code_ns, 10, INT64_MAX);
+}
+
 static bool outside(const struct hec_schedule *s, size_t i) {
     return s->calls[i].begin_ns < s->from_ns || s->calls[i].begin_ns >= s->to_ns;
 }
@@ -473,6 +489,7 @@ int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phas
     }
     if (!err) {
         label(s, phases, phase_count);
+        find_usual_code(s, &sample);
         err = hec_schedule_collectives(s);
     }
     free(sample.list);

@@ -1,5 +1,6 @@
 #include "diagnose/replay/edit.h"
 
+#include "diagnose/replay/around.h"
 #include "diagnose/replay/parts.h"
 #include "diagnose/state.h"
 
@@ -10,22 +11,12 @@
     static void name(const struct hec_schedule *s, const struct hec_schedule_call *c, double value,                    \
                      struct hec_replay_change *change)
 
-static int64_t code_ns(const struct hec_schedule *s, const struct hec_schedule_call *c) {
-    return c->after == HEC_SCHEDULE_NONE ? 0 : c->begin_ns - s->calls[c->after].end_ns - c->data_ns - c->checkpoint_ns;
-}
-
 #define PINNED_GB_PER_S 50
 #define SMALL_KIB 256  /* of a copy: what takes longer than its call at 25 GB/s is not small */
 #define NEAR_CALLS 256 /* between the two halves of a round trip */
 
 static bool of_host(const struct hec_schedule_call *c, enum hec_memory_kind kind) {
     return c->kind == HEC_CALL_COPY && (c->from == kind || c->to == kind);
-}
-
-/* A number that the program reads: a copy to the host of no more than a KiB. */
-static bool reads(const struct hec_schedule_call *c) {
-    return c->kind == HEC_CALL_COPY && c->from == HEC_MEMORY_DEVICE && c->what <= 1 &&
-           (c->to == HEC_MEMORY_PAGEABLE || c->to == HEC_MEMORY_PINNED || c->to == HEC_MEMORY_HOST);
 }
 
 /* As fast as the link is, where that is less than what it took. */
@@ -41,12 +32,23 @@ static void gone(struct hec_replay_change *change) {
     change->operation = 0;
 }
 
-/* Which stay is drawn by their place, always the same way. What a read copies goes with the wait for it. */
+/* Which reads and waits stay is drawn by their place, always the same way; a read and the wait for it go together. */
+static bool stays(const struct hec_schedule *s, const struct hec_schedule_call *read, double share) {
+    return (double)((uint64_t)(read - s->calls) * UINT64_C(0x9e3779b97f4a7c15) >> 11) * 0x1p-53 < share;
+}
+
+static bool wait_goes(const struct hec_schedule *s, const struct hec_schedule_call *c, double value) {
+    const struct hec_schedule_call *copy = hec_call_copy(s, c), *read = hec_call_reads(copy) ? copy : c;
+    return (c->kind == HEC_CALL_WAIT || hec_call_reads(c)) && !stays(s, read, value);
+}
+
+/* What a read copies goes with the wait for it. Numbers in a row are computed in one go. */
 APPLY(apply_WAITS) {
-    double drawn = (double)((uint64_t)(c - s->calls) * UINT64_C(0x9e3779b97f4a7c15) >> 11) * 0x1p-53;
-    if ((c->kind != HEC_CALL_WAIT && !reads(c)) || drawn < value)
-        return;
-    gone(change);
+    const struct hec_schedule_call *read = hec_read_in_row(s, c);
+    if (read && !stays(s, read, value) && hec_call_code_ns(s, c) < HEC_STATE_BRIEF_NS)
+        change->code = change->call = 0;
+    if (wait_goes(s, c, value))
+        gone(change);
 }
 
 APPLY(apply_DATA) {
@@ -69,31 +71,27 @@ APPLY(apply_GRAPHS) {
     if (c->kind != HEC_CALL_KERNEL && c->kind != HEC_CALL_MEMSET)
         return;
     change->call *= value;
-    if (code_ns(s, c) < HEC_STATE_BRIEF_NS)
+    if (hec_call_code_ns(s, c) < HEC_STATE_BRIEF_NS)
         change->code *= value;
     change->graphed = true;
 }
 
 APPLY(apply_HOST) {
-    if (code_ns(s, c) >= HEC_STATE_BRIEF_NS)
+    if (hec_call_code_ns(s, c) >= HEC_STATE_BRIEF_NS)
         change->code *= value;
 }
 
 APPLY(apply_ALLOC) {
-    (void)s;
+    if (value < 1)
+        change->code *= value + (1 - value) * hec_code_around_allocations(s, c);
     if (c->kind != HEC_CALL_ALLOC)
         return;
     change->call *= value;
     change->waits = false;
 }
 
-/* The wait that a blocking copy is followed by; c itself else. */
-static const struct hec_schedule_call *copy_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
-    return c->kind == HEC_CALL_WAIT && c->after != HEC_SCHEDULE_NONE ? &s->calls[c->after] : c;
-}
-
 APPLY(apply_PINNED) {
-    if (!of_host(copy_of(s, c), HEC_MEMORY_PAGEABLE) || reads(copy_of(s, c)))
+    if (!of_host(hec_call_copy(s, c), HEC_MEMORY_PAGEABLE) || hec_call_reads(hec_call_copy(s, c)))
         return;
     at_rate(c, value, change);
     change->waits = false;
@@ -101,23 +99,24 @@ APPLY(apply_PINNED) {
 }
 
 static bool small(const struct hec_schedule_call *c) {
-    return (of_host(c, HEC_MEMORY_PAGEABLE) || of_host(c, HEC_MEMORY_PINNED)) && c->what <= SMALL_KIB && !reads(c);
+    return (of_host(c, HEC_MEMORY_PAGEABLE) || of_host(c, HEC_MEMORY_PINNED)) && c->what <= SMALL_KIB &&
+           !hec_call_reads(c);
 }
 
 APPLY(apply_BATCHED) {
-    if (!small(copy_of(s, c)))
+    if (!small(hec_call_copy(s, c)))
         return;
     at_rate(c, value, change);
     change->waits = false;
     change->call = 0;
-    if (code_ns(s, c) < HEC_STATE_BRIEF_NS)
+    if (hec_call_code_ns(s, c) < HEC_STATE_BRIEF_NS)
         change->code = 0;
 }
 
 static bool back_of(const struct hec_schedule_call *there, const struct hec_schedule_call *back) {
     return there->kind == HEC_CALL_COPY && back->kind == HEC_CALL_COPY && there->process == back->process &&
            there->from == HEC_MEMORY_DEVICE && back->to == HEC_MEMORY_DEVICE && there->to == back->from &&
-           there->what == back->what && !reads(there);
+           there->what == back->what && !hec_call_reads(there);
 }
 
 static bool in_round_trip(const struct hec_schedule *s, const struct hec_schedule_call *c) {
@@ -131,7 +130,7 @@ static bool in_round_trip(const struct hec_schedule *s, const struct hec_schedul
 
 APPLY(apply_ROUND_TRIPS) {
     (void)value;
-    if (in_round_trip(s, copy_of(s, c)))
+    if (in_round_trip(s, hec_call_copy(s, c)))
         gone(change);
 }
 

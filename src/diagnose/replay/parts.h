@@ -17,6 +17,13 @@ static inline bool hec_call_launched(const struct hec_schedule_call *call) {
     return call->start_ns != HEC_TIME_UNKNOWN;
 }
 
+/* The program's own time before the call. */
+static inline int64_t hec_call_code_ns(const struct hec_schedule *schedule, const struct hec_schedule_call *call) {
+    return call->after == HEC_SCHEDULE_NONE
+               ? 0
+               : call->begin_ns - schedule->calls[call->after].end_ns - call->data_ns - call->checkpoint_ns;
+}
+
 /* Times of a replay are kept within this, and those that are read within half of it: four of them add up without harm. 36 years. */
 #define HEC_REPLAY_MOST_NS (INT64_C(1) << 60)
 

@@ -71,6 +71,7 @@ struct hec_schedule_usual {
     int64_t gap_ns;    /* from the operation before, on a stream that is never empty */
     int64_t wake_ns;   /* from the end of an operation to the return of who waits for it */
     int64_t call_ns;   /* the call, where it is short */
+    int64_t code_ns;   /* of the program, from a launch to this one, where it is brief; INT64_MAX: not known */
 };
 
 struct hec_schedule_stream {

@@ -20,6 +20,8 @@ static const struct hec_rule_advice advice[] = {
      "if step % 50 == 0: log(torch.stack(losses).tolist()); losses.clear()\n"},
     {"PyTorch", "Masks whose size the host must know (nonzero, boolean indexing, unique): torch.where keeps the shape.",
      "hidden = torch.where(mask, layer(hidden), hidden)\n"},
+    {"PyTorch", "Numbers of many tensors (norms, sums): compute them in one go, and keep them on the device.",
+     "norms = torch.stack(torch._foreach_norm([p.grad for p in model.parameters()]))\n"},
     {"JAX", "float(x), np.asarray(x) and block_until_ready wait: keep results as arrays and read them every N steps.",
      NULL},
     {"TensorFlow", "Keep metrics in tensors; .numpy() waits.", NULL},
@@ -53,7 +55,8 @@ const struct hec_rule hec_rule_sync = {
         "had lasted while the device still worked: without it the program would be ahead by so much.",
     .saving =
         "what the host does between two waits is hidden once it runs ahead; the last wait of a step may be needed. What "
-        "computing the synchronised values costs is not in it.",
+        "computing the synchronised values costs is not in it; where a replay predicts, numbers that are read in a row "
+        "are taken to be computed in one go.",
     .goes = {0.4, 0.85, 1},
     .confidence = 0.9,
     .lever = HEC_LEVER_WAIT_SELDOM,
