@@ -15,6 +15,7 @@
 #define PULL_MAX 3.0
 #define CLOSELY 0.11
 #define CONTRADICTS 3.0 /* standard deviations */
+#define IMPROBABLE 6.0  /* ... of how far readings can move a belief that they leave about as uncertain */
 #define NEIGHBOURS 0.5  /* Bartlett's weight of the next block (Newey and West with one lag) */
 
 /* The normal equations of one block, or of all. */
@@ -359,10 +360,12 @@ static int solve(struct hec_fit *fit, const struct normal *blocks, double *chang
     return err;
 }
 
-/* Of a group that is believed to follow the common level closely the readings say quite something else. */
+/* Of a group that is believed to follow the common level closely the readings say quite something else, or they move one far
+ * away and know it no better than before: were the model right, the move would have the variance that they take away. */
 static bool contradicts(const struct hec_fit *fit, int g) {
-    return fit->own_sd[g] < CLOSELY * fit->believed[g] &&
-           fabs(fit->x[g] - fit->believed[g]) > CONTRADICTS * fit->believed_sd[g];
+    double moved = fabs(fit->x[g] - fit->believed[g]), sd = fit->believed_sd[g];
+    double taken = fmax(sd * sd - fit->variance[g], 0);
+    return moved > CONTRADICTS * sd && (fit->own_sd[g] < CLOSELY * fit->believed[g] || moved > IMPROBABLE * sqrt(taken));
 }
 
 /* Readings do not make a group that matters less certain than it was believed to be; errors of time, which are taken at
