@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-#define ROUGH 0.5 /* width of the interval of watts, of them: more is not known */
+#define ROUGH 0.5    /* width of the interval of watts, of them: more is not known */
+#define MATTERS 0.02 /* of the stretch */
 
 /* The longest of the states in which the device waits for the host says it best. */
 static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {
@@ -28,25 +29,34 @@ static bool sure(const struct hec_ledger_row *row) {
     return row->watts_high - row->watts_low <= ROUGH * row->watts;
 }
 
+/* Of communication, which may take more or less of a step after an edit. Where it hardly occurs it may draw what the rest does. NAN: not known. */
+static double watts_of_comm(const struct hec_ledger_row *comm, const struct hec_replay *recorded, int device,
+                            double mean) {
+    double comm_s = recorded->kernels_s[device] - recorded->work_s[device];
+    if (comm->ns > 0 && isfinite(comm->watts) && sure(comm))
+        return comm->watts;
+    return comm_s <= MATTERS * recorded->seconds ? mean : NAN;
+}
+
 /* joules: of the device in the recorded stretch. A copy alone draws little more than waiting: where it is not known how much, as much. */
 static struct hec_replay_watts watts_of(const struct hec_ledger_device *d, const struct hec_replay *recorded,
                                         double joules) {
     const struct hec_ledger_row *idle = waiting(d->rows), *comm = &d->rows[HEC_STATE_COMM],
                                 *copy = &d->rows[HEC_STATE_COPY];
-    struct hec_replay_watts w = {.device = d->device,
-                                 .joules = joules,
-                                 .comm = comm->ns > 0 ? comm->watts : 0,
-                                 .copy = {NAN, NAN, NAN},
-                                 .idle = {NAN, NAN, NAN}};
+    struct hec_replay_watts w = {
+        .device = d->device, .joules = joules, .comm = NAN, .copy = {NAN, NAN, NAN}, .idle = {NAN, NAN, NAN}};
     if (!idle || !(recorded->work_s[d->device] > 0))
         return w;
     double watts[3] = {idle->watts_low, idle->watts, idle->watts_high}, mean = joules / recorded->seconds;
+    w.comm = watts_of_comm(comm, recorded, d->device, mean);
     for (int end = 0; end < 3; end++) {
         watts[end] = fmin(watts[end], mean); /* nothing draws less than a device that waits */
         w.idle[end] = watts[end];
         w.copy[end] = isfinite(copy->watts) && sure(copy) ? fmax(copy->watts, watts[end]) : watts[end];
         w.work[end] = 0;
         w.work[end] = (joules - joules_at(&w, end, recorded)) / recorded->work_s[d->device];
+        if (w.work[end] < 0) /* what is said of the rest takes more than there was */
+            w.comm = NAN;
     }
     return w;
 }

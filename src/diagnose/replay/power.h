@@ -10,7 +10,7 @@
 struct hec_replay_watts {
     int device;
     double joules;                          /* in the stretch; NAN unknown */
-    double work[3], comm, copy[3], idle[3]; /* NAN unknown; comm 0: it never communicates */
+    double work[3], comm, copy[3], idle[3]; /* NAN unknown */
 };
 
 struct hec_replay_power {

@@ -365,7 +365,8 @@ static int solve(struct hec_fit *fit, const struct normal *blocks, double *chang
 static bool contradicts(const struct hec_fit *fit, int g) {
     double moved = fabs(fit->x[g] - fit->believed[g]), sd = fit->believed_sd[g];
     double taken = fmax(sd * sd - fit->variance[g], 0);
-    return moved > CONTRADICTS * sd && (fit->own_sd[g] < CLOSELY * fit->believed[g] || moved > IMPROBABLE * sqrt(taken));
+    return moved > CONTRADICTS * sd &&
+           (fit->own_sd[g] < CLOSELY * fit->believed[g] || moved > IMPROBABLE * sqrt(taken));
 }
 
 /* Readings do not make a group that matters less certain than it was believed to be; errors of time, which are taken at
