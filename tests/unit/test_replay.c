@@ -465,8 +465,28 @@ static void test_together(void **state) {
     fake_tl_free(&t);
 }
 
+/* Milliseconds of code of the second process of test_ranks; of the first it is 1. */
+static int code_ms(int step) {
+    return step < 8 ? 1 : 3 + step % 3; /* at first they come together */
+}
+
+/* Seconds of a step from `first` on, where both have the mean of their work: the second still has longer ones and shorter ones. */
+static double even_step(int first) {
+    const double rest = 0.113;
+    double own[2] = {0, 0}, sum = 0;
+    for (int step = first; step < STEPS; step++) {
+        own[0] += 1 + rest;
+        own[1] += code_ms(step) + rest;
+    }
+    double mean = (own[0] + own[1]) / 2;
+    for (int step = first; step < STEPS; step++)
+        sum += fmax(mean / own[0], code_ms(step) * mean / own[1]) + rest;
+    return (sum - mean / own[0]) / (STEPS - first) * 1e-3; /* a replay begins with the first call */
+}
+
 /* Two processes that meet in a collective each step, of which the second takes longer to come: the first one's lasts so much
- * longer. The replay is to know that this is waiting: with the code of both gone a step is the data's way and the calls. */
+ * longer. The replay is to know that this is waiting: with the code of both gone a step is the data's way and the calls, and with as much for
+ * each it takes about the mean. */
 static void test_ranks(void **state) {
     (void)state;
     struct fake_timeline t;
@@ -482,7 +502,7 @@ static void test_ranks(void **state) {
         stream[p] = fake_tl_track(&t, HEC_TRACK_STREAM, 5 + p, p, 7);
     }
     for (int step = 0; step < STEPS; step++) {
-        int64_t begin[2] = {now[0] + MS, now[1] + (step < 8 ? 1 : 3 + step % 3) * MS}; /* at first they come together */
+        int64_t begin[2] = {now[0] + MS, now[1] + code_ms(step) * MS};
         int64_t finish = (begin[0] > begin[1] ? begin[0] : begin[1]) + 108 * US;
         for (int p = 0; p < 2; p++) {
             struct hec_activity *a =
@@ -498,6 +518,14 @@ static void test_ranks(void **state) {
     ask(&t, &question, &whatif);
     double a_step = whatif.answers[0].replay.seconds / (double)whatif.steps;
     assert_true(fabs(a_step - (double)step_ns * 1e-9) < 0.03 * (double)step_ns * 1e-9);
+    hec_whatif_free(&whatif);
+    question = (struct hec_whatif_question){.edits = {{HEC_EDIT_RANKS, 0}}, .count = 1};
+    ask(&t, &question, &whatif);
+    a_step = whatif.answers[0].replay.seconds / (double)whatif.steps;
+    assert_true(fabs(a_step / even_step(STEPS - (int)whatif.steps) - 1) < 0.02);
+    hec_whatif_free(&whatif);
+    question.edits[0].value = 1; /* all of the difference stays */
+    assert_true(fabs(ask(&t, &question, &whatif)) < 1e-9);
     hec_whatif_free(&whatif);
     fake_tl_free(&t);
 }

@@ -27,6 +27,36 @@ static size_t members(const struct hec_schedule *s, const uint64_t *list, size_t
     return n;
 }
 
+/* Who comes to a collective first waits in it for the last. */
+static void find_even(struct hec_schedule *s, int64_t *latest_ns) {
+    int64_t waits_ns[256] = {0};
+    bool joins[256] = {false};
+    double mean_ns = 0, all_ns = (double)(s->to_ns - s->from_ns);
+    int processes = 0;
+    for (int p = 0; p < s->process_count; p++)
+        s->even[p] = 1;
+    for (size_t g = 0; g < s->group_count; g++)
+        latest_ns[g] = INT64_MIN;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->calls[i].flags & HEC_CALL_COLLECTIVE && s->calls[i].start_ns > latest_ns[s->calls[i].what])
+            latest_ns[s->calls[i].what] = s->calls[i].start_ns;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct hec_schedule_call *c = &s->calls[i];
+        if (!(c->flags & HEC_CALL_COLLECTIVE))
+            continue;
+        joins[c->process] = true;
+        waits_ns[c->process] += latest_ns[c->what] - c->start_ns;
+    }
+    for (int p = 0; p < s->process_count; p++)
+        if (joins[p]) {
+            mean_ns += all_ns - (double)waits_ns[p];
+            processes++;
+        }
+    for (int p = 0; p < s->process_count; p++)
+        if (joins[p] && (double)waits_ns[p] < all_ns)
+            s->even[p] = mean_ns / processes / (all_ns - (double)waits_ns[p]);
+}
+
 int hec_schedule_collectives(struct hec_schedule *s) {
     uint64_t *list = NULL;
     uint32_t of_one[UINT8_MAX];
@@ -46,6 +76,12 @@ int hec_schedule_collectives(struct hec_schedule *s) {
         }
         s->group_size[s->group_count++] = (uint8_t)n;
     }
+    int64_t *latest_ns = err ? NULL : malloc((s->group_count + 1) * sizeof *latest_ns);
+    if (latest_ns)
+        find_even(s, latest_ns);
+    else
+        err = err ? err : HEC_ERR_NOMEM;
+    free(latest_ns);
     free(list);
     return err;
 }

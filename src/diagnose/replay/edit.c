@@ -165,6 +165,16 @@ APPLY(apply_COMM) {
         change->beside = true;
 }
 
+APPLY(apply_RANKS) {
+    double factor = value + (1 - value) * s->even[c->process];
+    change->code *= factor;
+    change->data *= factor;
+    change->checkpoint *= factor;
+    change->call *= c->kind == HEC_CALL_WAIT ? 1 : factor;
+    if (!(c->flags & HEC_CALL_COLLECTIVE))
+        change->operation *= factor;
+}
+
 static const struct {
     struct hec_edit_info info;
     void (*apply)(const struct hec_schedule *, const struct hec_schedule_call *, double, struct hec_replay_change *);

@@ -69,6 +69,8 @@ static struct answer answer_of(const struct hec_predictor *p, const struct hec_f
         return (struct answer){HEC_EDIT_ALLOC, NAN};
     case HEC_CAUSE_CHECKPOINT:
         return (struct answer){HEC_EDIT_CHECKPOINT, NAN};
+    case HEC_CAUSE_STRAGGLER:
+        return (struct answer){HEC_EDIT_RANKS, NAN};
     case HEC_CAUSE_PRECISION:
     case HEC_CAUSE_MEMORY:
     case HEC_CAUSE_LAYOUT:

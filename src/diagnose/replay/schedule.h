@@ -88,6 +88,8 @@ struct hec_schedule {
     int process_count;
     uint8_t *group_size; /* processes that are in a collective */
     size_t group_count;
+    double even
+        [256]; /* of each process: the mean of all, of the time that they do not wait for others in collectives, over its own; 1: it is in none */
     int64_t from_ns, to_ns; /* the stretch: calls that begin in it */
     int64_t steps; /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
     int64_t step_from_ns,
