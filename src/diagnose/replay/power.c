@@ -19,23 +19,28 @@ static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {
     return longest;
 }
 
+static double comm_s(const struct hec_replay *r, int device) {
+    return r->kernels_s[device] - r->work_s[device];
+}
+
 static double joules_at(const struct hec_replay_watts *w, int end, const struct hec_replay *r) {
-    double work_s = r->work_s[w->device], kernels_s = r->kernels_s[w->device], busy_s = r->busy_s[w->device];
-    return work_s * w->work[end] + (kernels_s - work_s) * w->comm + (busy_s - kernels_s) * w->copy[end] +
-           fmax(0, r->seconds - busy_s) * w->idle[end];
+    double kernels_s = r->kernels_s[w->device], busy_s = r->busy_s[w->device];
+    return r->work_s[w->device] * w->work[end] + comm_s(r, w->device) * w->comm[end] +
+           (busy_s - kernels_s) * w->copy[end] + fmax(0, r->seconds - busy_s) * w->idle[end];
 }
 
 static bool sure(const struct hec_ledger_row *row) {
     return row->watts_high - row->watts_low <= ROUGH * row->watts;
 }
 
-/* Of communication, which may take more or less of a step after an edit. Where it hardly occurs it may draw what the rest does. NAN: not known. */
-static double watts_of_comm(const struct hec_ledger_row *comm, const struct hec_replay *recorded, int device,
-                            double mean) {
-    double comm_s = recorded->kernels_s[device] - recorded->work_s[device];
-    if (comm->ns > 0 && isfinite(comm->watts) && sure(comm))
-        return comm->watts;
-    return comm_s <= MATTERS * recorded->seconds ? mean : NAN;
+/* What is left of the joules goes to work where it is known what communication draws, and to all kernels alike where it is not. */
+static void share_the_rest(struct hec_replay_watts *w, int end, const struct hec_replay *recorded, double comm) {
+    w->work[end] = w->comm[end] = 0;
+    double rest = w->joules - joules_at(w, end, recorded);
+    double work = (rest - comm * comm_s(recorded, w->device)) / recorded->work_s[w->device];
+    w->comm_known &= work >= 0;
+    w->work[end] = w->comm_known ? work : rest / recorded->kernels_s[w->device];
+    w->comm[end] = w->comm_known ? comm : w->work[end];
 }
 
 /* joules: of the device in the recorded stretch. A copy alone draws little more than waiting: where it is not known how much, as much. */
@@ -43,22 +48,26 @@ static struct hec_replay_watts watts_of(const struct hec_ledger_device *d, const
                                         double joules) {
     const struct hec_ledger_row *idle = waiting(d->rows), *comm = &d->rows[HEC_STATE_COMM],
                                 *copy = &d->rows[HEC_STATE_COPY];
-    struct hec_replay_watts w = {
-        .device = d->device, .joules = joules, .comm = NAN, .copy = {NAN, NAN, NAN}, .idle = {NAN, NAN, NAN}};
+    struct hec_replay_watts w = {.device = d->device,
+                                 .joules = joules,
+                                 .comm_known = isfinite(comm->watts) && sure(comm),
+                                 .work = {NAN, NAN, NAN}};
     if (!idle || !(recorded->work_s[d->device] > 0))
         return w;
     double watts[3] = {idle->watts_low, idle->watts, idle->watts_high}, mean = joules / recorded->seconds;
-    w.comm = watts_of_comm(comm, recorded, d->device, mean);
-    for (int end = 0; end < 3; end++) {
+    for (int end = 2; end >= 0; end--) {     /* the most first, which leaves the least */
         watts[end] = fmin(watts[end], mean); /* nothing draws less than a device that waits */
         w.idle[end] = watts[end];
         w.copy[end] = isfinite(copy->watts) && sure(copy) ? fmax(copy->watts, watts[end]) : watts[end];
-        w.work[end] = 0;
-        w.work[end] = (joules - joules_at(&w, end, recorded)) / recorded->work_s[d->device];
-        if (w.work[end] < 0) /* what is said of the rest takes more than there was */
-            w.comm = NAN;
+        share_the_rest(&w, end, recorded, comm->watts);
     }
     return w;
+}
+
+/* Does it say the same whatever communication draws? */
+static bool same_comm(const struct hec_replay_watts *w, const struct hec_replay *before,
+                      const struct hec_replay *after) {
+    return w->comm_known || fabs(comm_s(after, w->device) - comm_s(before, w->device)) <= MATTERS * before->seconds;
 }
 
 struct hec_saving hec_replay_power_saved(const struct hec_replay_power *power, const struct hec_replay *before,
@@ -68,7 +77,7 @@ struct hec_saving hec_replay_power_saved(const struct hec_replay_power *power, c
         double from = 0, to = 0;
         for (int i = 0; i < power->count; i++) {
             from += joules_at(&power->of[i], end, before);
-            to += joules_at(&power->of[i], end, after);
+            to += same_comm(&power->of[i], before, after) ? joules_at(&power->of[i], end, after) : NAN;
         }
         saved[end] = power->count > 0 && from > 0 ? 1 - to / from : NAN;
     }

@@ -9,8 +9,9 @@
  * where waiting takes less of them, work takes more. */
 struct hec_replay_watts {
     int device;
-    double joules;                          /* in the stretch; NAN unknown */
-    double work[3], comm, copy[3], idle[3]; /* NAN unknown */
+    double joules;                             /* in the stretch; NAN unknown */
+    double work[3], comm[3], copy[3], idle[3]; /* NAN unknown */
+    bool comm_known;                           /* else it is taken to draw what work does */
 };
 
 struct hec_replay_power {
