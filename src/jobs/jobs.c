@@ -236,8 +236,10 @@ void hec_jobs_close(struct hec_jobs *jobs) {
     if (!jobs)
         return;
     hec_jobs_windows_abort(jobs);
-    while (jobs->ring_count > 0)
-        drop_ring(jobs, jobs->ring_count - 1, true);
+    while (jobs->ring_count > 0) {
+        hec_jobs_pause(&jobs->ring[jobs->ring_count - 1]); /* its process looks for the next agent */
+        drop_ring(jobs, jobs->ring_count - 1, false);
+    }
     while (jobs->job_count > 0)
         drop_job(jobs, jobs->job_count - 1);
     hec_intake_close(&jobs->intake);

@@ -1,5 +1,7 @@
 #include "mark/mark.h"
 
+#include "base/ring_again.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,6 +24,7 @@ static int state = STATE_OFF;
 static uint32_t generation = 1;
 static uint64_t early; /* marks lost while another thread was connecting */
 static struct hec_ring ring;
+static struct hec_ring_again again;
 static char socket_path[108];
 static uint32_t job; /* HEC_RING_ENV_JOB */
 
@@ -61,23 +64,35 @@ static uint32_t thread_id(void) {
     return self.tid;
 }
 
+static int64_t now_ns(clockid_t clock) {
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
 static void connect_now(void) {
     int expected = STATE_NEW;
     if (!__atomic_compare_exchange_n(&state, &expected, (int)thread_id(), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
     int saved_errno = errno, saved_cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved_cancel); /* connect, sendmsg and close can be cancelled */
-    int fd;
-    int err = hec_ring_create(HEC_RING_RECORDS_DEFAULT, HEC_RING_MARKS, &ring, &fd);
-    if (!err) {
-        err = hec_ring_send(socket_path, HEC_RING_MARKS, job, fd);
-        close(fd);
-        if (err)
-            hec_ring_unmap(&ring);
-        else
-            hec_ring_drop(&ring, __atomic_exchange_n(&early, 0, __ATOMIC_RELAXED));
-    }
+    int err = hec_ring_begin_at(&again, socket_path, HEC_RING_MARKS, HEC_RING_RECORDS_DEFAULT, job,
+                                now_ns(CLOCK_MONOTONIC), &ring);
+    if (!err)
+        hec_ring_drop(&ring, __atomic_exchange_n(&early, 0, __ATOMIC_RELAXED));
     __atomic_store_n(&state, err ? STATE_OFF : STATE_ON, __ATOMIC_RELEASE);
+    pthread_setcancelstate(saved_cancel, NULL);
+    errno = saved_errno;
+}
+
+/* An agent may have been restarted. A coarse clock, since every mark asks. */
+static void look_again(void) {
+    int64_t now = now_ns(CLOCK_MONOTONIC_COARSE);
+    if (now - __atomic_load_n(&again.looked_ns, __ATOMIC_RELAXED) < HEC_RING_LOOK_NS)
+        return;
+    int saved_errno = errno, saved_cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved_cancel);
+    hec_ring_look_again(&again, &ring, now);
     pthread_setcancelstate(saved_cancel, NULL);
     errno = saved_errno;
 }
@@ -105,6 +120,7 @@ struct hec_ring *hec_mark_enter(void) {
         __atomic_store_n(&state, STATE_OFF, __ATOMIC_RELEASE);
         return NULL;
     }
+    look_again();
     return hec_ring_window(&ring) & 1 ? NULL : &ring;
 }
 
@@ -122,25 +138,19 @@ uint32_t hec_mark_generation(void) {
     return (generation << 20) + hec_ring_window(&ring);
 }
 
-static int64_t now_ns(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 bool hec_mark_write(struct hec_ring *target, struct hec_ring_record *record, enum hec_ring_kind kind) {
     if (record->tid == 0)
         record->tid = thread_id();
     record->kind = (uint16_t)kind;
     if (record->t_ns == 0)
-        record->t_ns = now_ns();
+        record->t_ns = now_ns(CLOCK_MONOTONIC);
     return hec_ring_write(target, record);
 }
 
 static int mark(enum hec_ring_kind kind, const char *name, double value) {
     struct hec_ring *target = hec_mark_enter();
     if (target) {
-        struct hec_ring_record record = {.t_ns = now_ns()}; /* before the name is looked up */
+        struct hec_ring_record record = {.t_ns = now_ns(CLOCK_MONOTONIC)}; /* before the name is looked up */
         bool named = name && name[0];
         record.u.mark.value = value;
         record.u.mark.name = named ? hec_mark_name(target, name) : 0;

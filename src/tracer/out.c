@@ -1,26 +1,19 @@
 #include "tracer/tracer.h"
 
+#include "base/ring_again.h"
+
 #include <pthread.h>
 #include <time.h>
-#include <unistd.h>
 
 static struct hec_ring ring;
+static struct hec_ring_again again;
 static uint32_t window; /* in which the process has introduced itself: others get no records */
-static uint64_t full_tail;
-static int64_t full_since_ns; /* nobody reads a full ring since then; 0: it is not so */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int hec_out_open(const char *socket, const char *tag) {
-    int fd;
-    int err = hec_ring_create(HEC_TRACER_RING_RECORDS, HEC_RING_TRACE, &ring, &fd);
-    if (err)
-        return err;
-    err = hec_ring_send(socket, HEC_RING_TRACE, hec_ring_tag(tag), fd);
     window = 0;
-    close(fd);
-    if (err)
-        hec_ring_unmap(&ring);
-    return err;
+    return hec_ring_begin_at(&again, socket, HEC_RING_TRACE, HEC_TRACER_RING_RECORDS, hec_ring_tag(tag),
+                             hec_out_now_ns(), &ring);
 }
 
 void hec_out_fork_prepare(void) {
@@ -70,31 +63,18 @@ uint32_t hec_out_window(void) {
     return __atomic_load_n(&window, __ATOMIC_RELAXED);
 }
 
-/* An agent that was killed in a window reads no more, and says nothing. */
-static void abandon(uint32_t seen, int64_t now_ns) {
-    uint64_t tail, unread = hec_ring_unread(&ring, &tail);
-    if (seen == 0 || unread <= ring.mask) {
-        full_since_ns = 0;
-    } else if (full_since_ns == 0 || tail != full_tail) {
-        full_since_ns = now_ns;
-        full_tail = tail;
-    } else if (now_ns - full_since_ns >= HEC_OUT_ABANDON_NS) {
-        hec_ring_abandon(&ring, seen);
-    }
-}
-
 enum hec_out_reader hec_out_reader(int64_t now_ns) {
-    uint32_t seen = ring.header ? hec_ring_window(&ring) : 1;
+    if (!ring.header)
+        return HEC_OUT_NOBODY;
+    hec_ring_look_again(&again, &ring, now_ns);
+    uint32_t seen = hec_ring_window(&ring);
     if (seen & 1)
         return HEC_OUT_NOBODY;
-    if (seen == hec_out_window()) {
-        abandon(seen, now_ns);
+    if (seen == hec_out_window())
         return HEC_OUT_SAME;
-    }
     hec_out_lock();
     __atomic_store_n(&window, seen, __ATOMIC_RELAXED);
     hec_out_unlock();
-    full_since_ns = 0;
     return HEC_OUT_NEW;
 }
 

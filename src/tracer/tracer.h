@@ -41,14 +41,13 @@
  * here. */
 int hec_out_open(const char *socket, const char *tag);
 /* Who reads just now: nobody (nothing is written), the same as when it was last asked, or somebody new, to whom the process has to
- * introduce itself and everything is to be defined again: from now on records are written for them. */
+ * introduce itself and everything is to be defined again: from now on records are written for them. Asked now and then, it finds an agent
+ * that was restarted (base/ring_again.h). */
 enum hec_out_reader { HEC_OUT_NOBODY, HEC_OUT_SAME, HEC_OUT_NEW };
 enum hec_out_reader hec_out_reader(int64_t now_ns);
 /* The window in which that was, and whether it is the present one: else nothing is written. */
 uint32_t hec_out_window(void);
 bool hec_out_read_now(void);
-/* A ring that is full for so long, within a window of an agent's, has no reader any more. */
-#define HEC_OUT_ABANDON_NS (30 * HEC_NS_PER_S)
 /* Around a fork: nobody else writes definitions then. In the child the ring is the parent's: forgotten. */
 void hec_out_fork_prepare(void);
 void hec_out_fork_parent(void);

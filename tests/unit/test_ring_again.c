@@ -1,0 +1,209 @@
+/* A process whose agent is restarted: the ring that the new agent gets, at the old one's address, and windows whose reader died. */
+#include "base/error.h"
+#include "base/ring_again.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define TAG 7
+
+struct fixture {
+    char folder[40], socket[64];
+    int listener;
+    struct hec_ring ring;
+    struct hec_ring_again again;
+    struct hec_ring_reader reader;
+    int64_t now_ns;
+};
+
+/* As an agent does that begins: the socket is a new file. */
+static void listen_again(struct fixture *f) {
+    if (f->listener >= 0)
+        close(f->listener);
+    assert_int_equal(hec_ring_listen(f->socket, &f->listener), HEC_OK);
+}
+
+/* What the agent gets: mapped, and nobody reads. */
+static void take(struct fixture *f) {
+    struct hec_ring_hello hello;
+    int fd, connection = accept(f->listener, NULL, NULL);
+    assert_true(connection >= 0);
+    assert_int_equal(hec_ring_receive(connection, &hello, &fd), HEC_OK);
+    close(connection);
+    assert_int_equal(hello.tag, TAG);
+    assert_int_equal(hello.pid, getpid());
+    hec_ring_leave(&f->reader);
+    assert_int_equal(hec_ring_map(fd, &f->reader), HEC_OK);
+    close(fd);
+    hec_ring_pause(&f->reader);
+}
+
+static bool nobody_connected(const struct fixture *f) {
+    return accept(f->listener, NULL, NULL) < 0;
+}
+
+static bool look(struct fixture *f) {
+    f->now_ns += HEC_RING_LOOK_NS;
+    return hec_ring_look_again(&f->again, &f->ring, f->now_ns);
+}
+
+static void write_at(struct fixture *f, int64_t t_ns) {
+    struct hec_ring_record record = {.t_ns = t_ns, .kind = HEC_RING_STEP};
+    assert_true(hec_ring_write(&f->ring, &record));
+}
+
+static int set_up(void **state) {
+    static struct fixture f;
+    f = (struct fixture){.listener = -1, .now_ns = 1};
+    snprintf(f.folder, sizeof f.folder, "/tmp/hec-again-XXXXXX");
+    assert_non_null(mkdtemp(f.folder));
+    snprintf(f.socket, sizeof f.socket, "%s/agent", f.folder);
+    listen_again(&f);
+    assert_int_equal(
+        hec_ring_begin_at(&f.again, f.socket, HEC_RING_MARKS, HEC_RING_RECORDS_MIN, TAG, f.now_ns, &f.ring), HEC_OK);
+    take(&f);
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *f = *state;
+    hec_ring_leave(&f->reader);
+    hec_ring_unmap(&f->ring);
+    close(f->listener);
+    unlink(f->socket);
+    return rmdir(f->folder);
+}
+
+static void test_the_same_agent(void **state) {
+    struct fixture *f = *state;
+    for (int i = 0; i < 5; i++)
+        assert_false(look(f));
+    assert_true(nobody_connected(f));
+}
+
+static void test_a_restarted_agent(void **state) {
+    struct fixture *f = *state;
+    struct hec_ring_record read;
+    const void *address = f->ring.header;
+    for (int restart = 1; restart <= 3; restart++) {
+        hec_ring_begin(&f->reader);
+        for (int i = 0; i < 9 * restart; i++)
+            write_at(f, i);
+        hec_ring_close(&f->reader);
+        uint32_t before = hec_ring_window(&f->ring);
+        listen_again(f);
+        assert_false(hec_ring_look_again(&f->again, &f->ring, f->now_ns)); /* it is not yet time */
+        assert_true(look(f));
+        assert_ptr_equal(f->ring.header, address);
+        assert_true(hec_ring_window(&f->ring) & 1);
+        take(f);
+        assert_false(look(f));
+        hec_ring_begin(&f->reader);
+        assert_true(hec_ring_window(&f->ring) > before);
+        assert_int_equal(hec_ring_pending(&f->reader), 0);
+        write_at(f, 1000 + restart);
+        assert_int_equal(hec_ring_read(&f->reader, &read, 1), 1);
+        assert_int_equal(read.t_ns, 1000 + restart);
+        assert_int_equal(hec_ring_lost(&f->reader), 0);
+    }
+}
+
+/* A thread that was held up between its reservation and its copy, for all of the restart. */
+static void test_a_record_under_way(void **state) {
+    struct fixture *f = *state;
+    struct hec_ring_record read;
+    uint64_t reserved = __atomic_fetch_add(&f->ring.header->head, 1, __ATOMIC_RELAXED);
+    listen_again(f);
+    assert_true(look(f));
+    take(f);
+    hec_ring_begin(&f->reader);
+    f->ring.slots[reserved & f->ring.mask].t_ns = 13;
+    f->ring.slots[reserved & f->ring.mask].sequence = reserved + 1;
+    for (int i = 0; i < 2 * (int)HEC_RING_RECORDS_MIN; i++) {
+        assert_int_equal(hec_ring_read(&f->reader, &read, 1), 0);
+        write_at(f, 100 + i);
+        assert_int_equal(hec_ring_read(&f->reader, &read, 1), 1);
+        assert_int_equal(read.t_ns, 100 + i);
+    }
+}
+
+static void test_who_is_no_agent(void **state) {
+    struct fixture *f = *state;
+    unlink(f->socket);
+    assert_false(look(f)); /* none there */
+    FILE *file = fopen(f->socket, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_false(look(f)); /* no socket */
+    unlink(f->socket);
+    listen_again(f);
+    close(f->listener);
+    f->listener = -1;
+    assert_false(look(f)); /* nobody listens */
+    if (geteuid() == 0) {
+        listen_again(f);
+        assert_int_equal(chown(f->socket, 12345, (gid_t)-1), 0);
+        assert_false(look(f)); /* another user's */
+        assert_true(nobody_connected(f));
+    }
+    unlink(f->socket);
+    listen_again(f);
+    assert_true(look(f)); /* and at last it is one */
+    take(f);
+}
+
+static void test_a_reader_that_died(void **state) {
+    struct fixture *f = *state;
+    struct hec_ring_record read;
+    write_at(f, 1);
+    hec_ring_begin(&f->reader);
+    uint32_t window = hec_ring_window(&f->ring);
+    for (int i = 0; i < 4; i++) { /* nothing to read, or all is read: it lives */
+        assert_false(look(f));
+        assert_int_equal(hec_ring_window(&f->ring), window);
+        write_at(f, 2);
+        assert_false(look(f));
+        assert_int_equal(hec_ring_window(&f->ring), window);
+        assert_int_equal(hec_ring_read(&f->reader, &read, 1), 1);
+    }
+    write_at(f, 3);
+    assert_false(look(f));
+    listen_again(f);
+    assert_false(look(f));
+    assert_int_equal(hec_ring_window(&f->ring), window + 1);
+    assert_true(look(f));
+    take(f);
+    hec_ring_begin(&f->reader);
+    assert_true(hec_ring_window(&f->ring) > window + 1);
+}
+
+/* `hec run` reads from the first record to the last, and may be stopped for as long as it likes. */
+static void test_a_ring_without_windows(void **state) {
+    struct fixture *f = *state;
+    f->ring.header->window = 0;
+    write_at(f, 1);
+    listen_again(f);
+    for (int i = 0; i < 5; i++)
+        assert_false(look(f));
+    assert_int_equal(hec_ring_window(&f->ring), 0);
+    assert_true(nobody_connected(f));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_the_same_agent),  TEST(test_a_restarted_agent),  TEST(test_a_record_under_way),
+        TEST(test_who_is_no_agent), TEST(test_a_reader_that_died), TEST(test_a_ring_without_windows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
