@@ -84,8 +84,10 @@ struct hec_finding {
     double saved_s, saved_j;           /* the same at best guess, in seconds and joules; NAN unknown */
     struct hec_saving step_seconds, step_joules; /* fractions of the steady part's: of a step */
     bool replayed; /* by a replay of the recorded schedule; else by what is usual of the cause */
+    bool proven;   /* there are proofs of such replays */
     double rest_seconds,
         rest_joules;     /* of a step's: what it saves after all replayed findings before it; NAN unknown */
+    double times;        /* that the batch may grow; NAN: it is not about that */
     double compute_left; /* of kernels' time: what the rule says is left; NAN: it is not about that */
     bool estimated;      /* the joules rest on a power that was not unmixed */
     uint32_t states;     /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */

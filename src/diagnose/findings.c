@@ -201,7 +201,7 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
     struct hec_saving joules = times(f->step_joules, steady_j / facts->run_j);
     if (isfinite(joules.best) || isnan(facts->run_j)) { /* else the rule's estimate stays */
         f->joules = joules;
-        f->estimated = false;
+        f->estimated = !f->proven;
     }
     return 0;
 }

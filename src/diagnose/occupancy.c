@@ -31,7 +31,7 @@ static int64_t round_up(int64_t value, int64_t unit) {
 }
 
 struct hec_occupancy hec_occupancy_of(int cuda_major, int cuda_minor, const struct hec_kernel *kernel) {
-    const struct hec_occupancy unknown = {NAN, ""};
+    const struct hec_occupancy unknown = {NAN, "", 0};
     const struct multiprocessor *sm = find(cuda_major, cuda_minor);
     int64_t threads = 1;
     for (int i = 0; i < 3; i++) {
@@ -47,7 +47,7 @@ struct hec_occupancy hec_occupancy_of(int cuda_major, int cuda_minor, const stru
     int64_t shared = kernel->static_shared_bytes + kernel->dynamic_shared_bytes;
     int64_t warps = (threads + WARP - 1) / WARP; /* of a block */
     int64_t fit = sm->warps / warps;
-    struct hec_occupancy out = {NAN, "warps"};
+    struct hec_occupancy out = {NAN, "warps", 0};
     if (sm->blocks < fit) {
         fit = sm->blocks;
         out.limiter = "block";
@@ -71,6 +71,7 @@ struct hec_occupancy hec_occupancy_of(int cuda_major, int cuda_minor, const stru
     }
     if (fit < 1)
         return unknown; /* it ran, so the configuration that was recorded is not the whole truth */
+    out.blocks = (int)fit;
     out.limit = (double)(fit * warps) / sm->warps;
     if (fit * warps == sm->warps)
         out.limiter = "warps";

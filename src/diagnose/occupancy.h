@@ -8,6 +8,7 @@
 struct hec_occupancy {
     double limit;        /* 0..1; NAN: unknown device or launch configuration */
     const char *limiter; /* "registers", "shared", "block" (blocks an SM), "warps"; "" unknown */
+    int blocks;          /* on an SM at once; 0: unknown */
 };
 
 struct hec_occupancy hec_occupancy_of(int cuda_major, int cuda_minor, const struct hec_kernel *kernel);

@@ -34,6 +34,7 @@ struct program {
     int64_t around;   /* ns of code on either side of each wait and allocation */
     int reads;        /* numbers a step, each a sum, a copy to the host and a wait */
     bool one_go;      /* they are summed one right after the other, and none is read */
+    int64_t blocks;   /* of 128 threads, of a kernel: an H200 holds 2112 at once */
 };
 
 struct machine {
@@ -121,6 +122,7 @@ static double play(const struct program *p, struct fake_timeline *t) {
         m.thread[1] = fake_tl_track(t, HEC_TRACK_THREAD, 5, -1, 6);
         m.stream = fake_tl_track(t, HEC_TRACK_STREAM, 5, 0, 7);
         m.kernel = fake_tl_kernel(t, "sgemm", 128);
+        t->kernels[t->kernel_count - 1].grid[0] = p->blocks ? p->blocks : 1;
         m.sum = fake_tl_kernel(t, "void at::native::reduce_kernel<512, 1>", 128);
         m.data = fake_tl_name(t, "data");
         m.checkpoint = fake_tl_name(t, "checkpoint");
@@ -161,7 +163,8 @@ static double play(const struct program *p, struct fake_timeline *t) {
 
 static double ask(struct fake_timeline *t, const struct hec_whatif_question *question, struct hec_whatif *out) {
     struct hec_summary_input input = {.timeline = t->input};
-    static struct hec_summary summary; /* no ledger: joules are not known */
+    static struct hec_device_summary h200 = {.device = {.name = "NVIDIA H200", .cuda_major = 9}};
+    static struct hec_summary summary = {.devices = &h200, .device_count = 1}; /* no ledger: joules are not known */
     struct hec_why why = {""};
     summary.seconds = 100;
     assert_int_equal(hec_whatif_ask(&input, &summary, question, 1, out, &why), 0);
@@ -254,6 +257,19 @@ static const struct {
      HEC_EDIT_PRODUCTS,
      0.5,
      {"", 100, 1, 2 * US, 5 * US, 50 * US, .last_wait = true}},
+    {{"four times the samples, for which the device has room", 40, 1, 15 * US, 5 * US, 10 * US, .data = MS,
+      .copy = 100 * US, .last_wait = true, .blocks = 264},
+     HEC_EDIT_BATCH,
+     4,
+     {"", 40, 1, 15 * US, 5 * US, 10 * US, .data = 4 * MS, .copy = 400 * US, .last_wait = true}},
+    {{"which fill the device twice", 40, 1, 15 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 1056},
+     HEC_EDIT_BATCH,
+     4,
+     {"", 40, 1, 15 * US, 5 * US, 100 * US, .last_wait = true}},
+    {{"of a device that is full", 40, 1, 15 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 5000},
+     HEC_EDIT_BATCH,
+     4,
+     {"", 40, 1, 15 * US, 5 * US, 200 * US, .last_wait = true}},
 };
 
 static void test_programs(void **state) {
@@ -263,7 +279,8 @@ static void test_programs(void **state) {
         struct hec_whatif whatif;
         struct hec_whatif_question question = {.edits = {{rows[i].edit, rows[i].value}}, .count = 1};
         double before = play(&rows[i].program, &t), after = play(&rows[i].changed, NULL);
-        double saved = ask(&t, &question, &whatif), truth = 1 - after / before;
+        double times = rows[i].edit == HEC_EDIT_BATCH ? rows[i].value : 1;
+        double saved = ask(&t, &question, &whatif), truth = 1 - after / before / times;
         if (fabs(saved - truth) > 0.02)
             fail_msg("%s: saves %.3f, and %.3f by the replay", rows[i].program.what, truth, saved);
         hec_whatif_free(&whatif);

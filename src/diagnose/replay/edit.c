@@ -146,6 +146,23 @@ APPLY(apply_COMPUTE) {
         change->operation *= value;
 }
 
+/* Kernels that leave room take their time with more blocks as well, until the device is full; an optimizer's do not grow, nor does
+ * communication, which is of gradients. */
+static double grown(const struct hec_schedule *s, const struct hec_schedule_call *c, double times) {
+    double fill = c->what < s->fill_count ? s->fill[c->what] : NAN;
+    if (c->kernel_class == HEC_KERNEL_CLASS_OPTIMIZER || c->kernel_class == HEC_KERNEL_CLASS_COMM)
+        return 1;
+    return isfinite(fill) ? fmax(1, times * fill) / fmax(1, fill) : times;
+}
+
+APPLY(apply_BATCH) {
+    change->data *= value;
+    if (c->kind == HEC_CALL_COPY && !hec_call_reads(c))
+        change->operation *= value;
+    if (c->kind == HEC_CALL_KERNEL)
+        change->operation *= grown(s, c, value);
+}
+
 APPLY(apply_PRODUCTS) {
     (void)s;
     if (c->kind == HEC_CALL_KERNEL &&
@@ -197,5 +214,6 @@ enum hec_edit hec_edit_find(const char *name, size_t length) {
 }
 
 struct hec_replay_edit hec_edit_with(enum hec_edit edit, double value) {
-    return (struct hec_replay_edit){edits[edit].apply, isfinite(value) ? value : edits[edit].info.value};
+    double number = isfinite(value) ? value : edits[edit].info.value;
+    return (struct hec_replay_edit){edits[edit].apply, number, edit == HEC_EDIT_BATCH ? number : 1};
 }

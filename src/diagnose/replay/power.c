@@ -7,6 +7,9 @@
 
 #define ROUGH 0.5    /* width of the interval of watts, of them: more is not known */
 #define MATTERS 0.02 /* of the stretch */
+/* Of the joules above idle, for the same work in larger kernels: the best guess is that of rules/batch.c. Weights that are read once for
+ * more samples leave much less. */
+static const double dynamic_stays[3] = {1, 0.8, 0.1};
 
 /* The longest of the states in which the device waits for the host says it best. */
 static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {
@@ -23,9 +26,20 @@ static double comm_s(const struct hec_replay *r, int device) {
     return r->kernels_s[device] - r->work_s[device];
 }
 
-static double joules_at(const struct hec_replay_watts *w, int end, const struct hec_replay *r) {
+/* Larger kernels do in less time what smaller ones did: above idle it takes nearly the same joules. */
+static double work_joules(const struct hec_replay_watts *w, int end, const struct hec_replay *r,
+                          const struct hec_replay *recorded) {
+    double work_s = r->work_s[w->device], most_s = recorded->work_s[w->device];
+    if (r->work == 1 || work_s >= most_s)
+        return work_s * w->work[end];
+    double dynamic = fmax(0, w->work[end] - w->idle[end]) * (work_s + dynamic_stays[end] * (most_s - work_s));
+    return work_s * w->idle[end] + dynamic;
+}
+
+static double joules_at(const struct hec_replay_watts *w, int end, const struct hec_replay *r,
+                        const struct hec_replay *recorded) {
     double kernels_s = r->kernels_s[w->device], busy_s = r->busy_s[w->device];
-    return r->work_s[w->device] * w->work[end] + comm_s(r, w->device) * w->comm[end] +
+    return work_joules(w, end, r, recorded) + comm_s(r, w->device) * w->comm[end] +
            (busy_s - kernels_s) * w->copy[end] + fmax(0, r->seconds - busy_s) * w->idle[end];
 }
 
@@ -36,7 +50,7 @@ static bool sure(const struct hec_ledger_row *row) {
 /* What is left of the joules goes to work where it is known what communication draws, and to all kernels alike where it is not. */
 static void share_the_rest(struct hec_replay_watts *w, int end, const struct hec_replay *recorded, double comm) {
     w->work[end] = w->comm[end] = 0;
-    double rest = w->joules - joules_at(w, end, recorded);
+    double rest = w->joules - joules_at(w, end, recorded, recorded);
     double work = (rest - comm * comm_s(recorded, w->device)) / recorded->work_s[w->device];
     w->comm_known &= work >= 0;
     w->work[end] = w->comm_known ? work : rest / recorded->kernels_s[w->device];
@@ -76,8 +90,8 @@ struct hec_saving hec_replay_power_saved(const struct hec_replay_power *power, c
     for (int end = 0; end < 3; end++) {
         double from = 0, to = 0;
         for (int i = 0; i < power->count; i++) {
-            from += joules_at(&power->of[i], end, before);
-            to += same_comm(&power->of[i], before, after) ? joules_at(&power->of[i], end, after) : NAN;
+            from += joules_at(&power->of[i], end, before, before);
+            to += same_comm(&power->of[i], before, after) ? joules_at(&power->of[i], end, after, before) : NAN;
         }
         saved[end] = power->count > 0 && from > 0 ? 1 - to / from : NAN;
     }

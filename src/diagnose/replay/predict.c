@@ -71,6 +71,8 @@ static struct answer answer_of(const struct hec_predictor *p, const struct hec_f
         return (struct answer){HEC_EDIT_CHECKPOINT, NAN};
     case HEC_CAUSE_STRAGGLER:
         return (struct answer){HEC_EDIT_RANKS, NAN};
+    case HEC_CAUSE_BATCH:
+        return (struct answer){finding->times > 1 ? HEC_EDIT_BATCH : HEC_EDIT_COUNT, finding->times};
     case HEC_CAUSE_PRECISION:
     case HEC_CAUSE_MEMORY:
     case HEC_CAUSE_LAYOUT:
@@ -161,6 +163,7 @@ static int predict_with(const struct hec_predictor *p, struct answer a, struct h
     finding->step_seconds = hec_proofs_seconds(a.edit, (struct hec_saving){seconds, seconds, seconds}, p->widen);
     finding->step_joules = hec_proofs_joules(a.edit, hec_replay_power_saved(&p->power, &p->recorded, &r), p->widen);
     finding->replayed = true;
+    finding->proven = hec_proofs_known(a.edit);
     return 0;
 }
 

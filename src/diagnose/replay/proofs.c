@@ -32,6 +32,10 @@ double hec_proofs_widen(const struct hec_summary *summary) {
     return device && summary->pytorch[0] ? 1 : HEC_PROOFS_ELSEWHERE;
 }
 
+bool hec_proofs_known(enum hec_edit edit) {
+    return proofs[edit].seconds.count > 0;
+}
+
 static double scaled(double saving, double by) {
     double l = NOTHING - log(1 - fmin(MOST, fmax(0, saving)));
     return 1 - exp(fmin(0, NOTHING - l * exp(by)));

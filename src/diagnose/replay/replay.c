@@ -255,6 +255,20 @@ static void replay_ranks(struct replay *r, struct ranks *k, const struct hec_rep
     }
 }
 
+/* Seconds of as much work as was recorded. */
+static void divide(const struct hec_replay_edit *edits, size_t count, struct hec_replay *out) {
+    out->work = 1;
+    for (size_t i = 0; i < count; i++)
+        out->work *= edits[i].work;
+    out->seconds /= out->work;
+    out->waited_s /= out->work;
+    for (int d = 0; d < HEC_DEVICE_MAX; d++) {
+        out->busy_s[d] /= out->work;
+        out->kernels_s[d] /= out->work;
+        out->work_s[d] /= out->work;
+    }
+}
+
 int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
                    bool usual, const struct hec_replay_times *times, struct hec_replay *out) {
     int64_t first_ns = schedule->count ? schedule->calls[0].begin_ns : 0;
@@ -280,6 +294,7 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
     }
     out->recorded_s = (double)(r.recorded_last_ns - first_ns) / HEC_NS_PER_S;
     out->seconds = (double)(r.last_ns - first_ns) / HEC_NS_PER_S;
+    divide(edits, edit_count, out);
     free(ranks);
     free(r.end_ns);
     free(r.finish_ns);

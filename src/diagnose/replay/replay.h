@@ -29,6 +29,7 @@ struct hec_replay_edit {
     void (*apply)(const struct hec_schedule *schedule, const struct hec_schedule_call *call, double value,
                   struct hec_replay_change *change);
     double value; /* of the edit: edits.def */
+    double work;  /* that a step does, of what it did: more samples */
 };
 
 struct hec_replay {
@@ -37,6 +38,7 @@ struct hec_replay {
     double kernels_s[HEC_DEVICE_MAX]; /* of its kernels: the rest are copies alone */
     double work_s[HEC_DEVICE_MAX];    /* of those that do not communicate: the rest is waiting for other processes */
     double waited_s;                  /* of the host, for devices */
+    double work; /* done by then, of what was recorded: all seconds but recorded_s are those of as much as was */
 };
 
 /* Times of some calls in a replay, for who shows them: of call `first` and those after it, count each. */

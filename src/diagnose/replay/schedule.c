@@ -1,8 +1,11 @@
 #include "diagnose/replay/schedule.h"
 
+#include "diagnose/occupancy.h"
 #include "diagnose/replay/parts.h"
 #include "diagnose/steady.h"
+#include "model/part.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,6 +238,28 @@ static int take(void *to, const struct hec_activity *activities, size_t count) {
     return err;
 }
 
+/* Of a device that HEC knows: where there are several kinds in a machine, the first. */
+static double fill_of(const struct hec_timeline_input *input, const struct hec_kernel *k) {
+    for (int i = 0; i < input->device_count; i++) {
+        const struct hec_device *d = &input->devices[i];
+        const struct hec_part *part = hec_part_find(d->name);
+        int at_once = hec_occupancy_of(d->cuda_major, d->cuda_minor, k).blocks;
+        if (part && part->sms > 0 && at_once > 0 && k->grid[0] > 0 && k->grid[1] > 0 && k->grid[2] > 0)
+            return (double)k->grid[0] * (double)k->grid[1] * (double)k->grid[2] / (at_once * part->sms);
+    }
+    return NAN;
+}
+
+static int find_fill(const struct hec_pass *pass, struct hec_schedule *out) {
+    out->fill = malloc((pass->tables.kernel_count + 1) * sizeof *out->fill);
+    if (!out->fill)
+        return HEC_ERR_NOMEM;
+    out->fill_count = pass->tables.kernel_count;
+    for (size_t i = 0; i < out->fill_count; i++)
+        out->fill[i] = fill_of(pass->input, &pass->tables.kernels[i]);
+    return HEC_OK;
+}
+
 int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_schedule_builder **out,
                        struct hec_pass_consumer *consumer) {
     struct hec_schedule_builder *b = calloc(1, sizeof *b);
@@ -247,7 +272,7 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
     b->leading = true;
     b->stream_of = calloc(pass->tables.track_count + 1, sizeof *b->stream_of);
     b->process_of = calloc(pass->tables.track_count + 1, sizeof *b->process_of);
-    if (!b->stream_of || !b->process_of) {
+    if (!b->stream_of || !b->process_of || find_fill(pass, &b->out) != HEC_OK) {
         hec_schedule_abandon(b);
         *out = NULL;
         return HEC_ERR_NOMEM;
@@ -292,5 +317,6 @@ void hec_schedule_free(struct hec_schedule *schedule) {
     free(schedule->calls);
     free(schedule->streams);
     free(schedule->group_size);
+    free(schedule->fill);
     *schedule = (struct hec_schedule){0};
 }

@@ -95,6 +95,8 @@ struct hec_schedule {
     int64_t step_from_ns,
         step_to_ns; /* of these the one whose length is nearest to their mean; the stretch, where there are none */
     struct hec_schedule_usual usual[HEC_CALL_SHAPES];
+    double *fill; /* of a kernel, by `what`: its blocks over those that the device holds at once; NAN unknown */
+    size_t fill_count;
     int64_t guessed; /* operations whose call is not known */
     bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
 };

@@ -83,12 +83,17 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
                    const struct hec_whatif_question *questions, size_t count, struct hec_whatif *out,
                    struct hec_why *why) {
     struct hec_timeline_input timeline = input->timeline;
+    struct hec_device *devices = malloc(((size_t)summary->device_count + 1) * sizeof *devices);
     struct hec_schedule s = {0};
     struct hec_lanes_step step = {.device = -1};
     *out = (struct hec_whatif){.count = count};
     timeline.end_ns = llround(summary->seconds * HEC_NS_PER_S);
     out->answers = calloc(count + 1, sizeof *out->answers);
-    int err = out->answers ? read_schedule(&timeline, &s, why) : HEC_ERR_NOMEM;
+    for (int i = 0; devices && i < summary->device_count; i++)
+        devices[i] = summary->devices[i].device;
+    timeline.devices = devices;
+    timeline.device_count = devices ? summary->device_count : 0;
+    int err = out->answers && devices ? read_schedule(&timeline, &s, why) : HEC_ERR_NOMEM;
     out->step.device = out->edited.device = -1;
     if (!err && count == 1)
         err = hec_lanes_begin(&s, &step);
@@ -106,6 +111,7 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
     out->to_s = (double)s.to_ns / HEC_NS_PER_S;
     out->trusted = fabs(out->error) <= HEC_REPLAY_TRUST;
     hec_schedule_free(&s);
+    free(devices);
     if (err)
         hec_whatif_free(out);
     return err;

@@ -120,6 +120,11 @@ static double denser(const struct hec_facts *f, const struct hec_compute *c, dou
     return isfinite(idle) ? fmax(1, fmin(most, same) / time) : c->denser;
 }
 
+/* That the batch may grow, by the memory that is free. */
+static double times_by_memory(const struct hec_facts *f) {
+    return fmin(MOST_TIMES, 1 / fmax(1 - f->memory_free_share, 1e-3));
+}
+
 /* Launching is the limit, and each launch does little: more samples a step are for nearly the same launches. In inference
  * requests must be there to be put together, so that launching less comes first. */
 static bool judge_launches(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
@@ -132,7 +137,7 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     if (!(share >= LEAST_LAUNCH) || !tiny || !few || !(f->memory_free_share >= LEAST_FREE_LAUNCH))
         return false;
     bool training = f->steps->source == HEC_STEP_OPTIMIZER && samples <= FEWEST_SAMPLES;
-    double times = fmin(MOST_TIMES, 1 / fmax(1 - f->memory_free_share, 1e-3));
+    double times = times_by_memory(f);
     if (isfinite(samples))
         times = fmin(times, fmax(2, FEW_SAMPLES / samples));
     double fill = fmax(1 / times, isfinite(c->sm) ? c->sm / SM_FULL : isfinite(thin) ? 1 - thin : 1);
@@ -146,6 +151,7 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
             *sums[i] = (struct hec_saving){sums[i]->low + parts[i].low, fmin(1, sums[i]->best + parts[i].best),
                                            fmin(1, sums[i]->high + parts[i].high)};
     out->estimated = true;
+    out->times = times;
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, training ? 0.9 : 0.5);
     out->title = isfinite(samples) ? HEC_FACT(BATCH_SAMPLES, samples) : HEC_FACT(BATCH_BLOCKS, thin);
     if (f->steps->source == HEC_STEP_MODULE)
@@ -180,6 +186,8 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     hec_compute_save(&c, 1, (struct hec_saving){0.4 * best, best, fmin(0.98, 1 - (1 - best) / 3)},
                      denser(f, &c, 1 - best), out);
     out->estimated = true; /* what a larger batch draws is not known */
+    if (empty)
+        out->times = times_by_memory(f);
     out->confidence = !c.traced ? HEC_TELEMETRY_CONFIDENCE : isfinite(c.sm) ? 0.85 : 0.6;
     if (isnan(f->memory_free_share))
         out->confidence *= 0.9;

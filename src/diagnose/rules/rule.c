@@ -30,6 +30,7 @@ struct hec_finding hec_finding_begin(const struct hec_rule *rule, int device) {
                                 .step_joules = unknown,
                                 .rest_seconds = NAN,
                                 .rest_joules = NAN,
+                                .times = NAN,
                                 .compute_left = NAN};
 }
 
