@@ -68,12 +68,16 @@ static int choose(struct session *s) {
 
 static int ask(void *context, const struct hec_summary_input *input, struct hec_why *why) {
     struct session *s = context;
+    struct hec_schedule schedule = {0};
+    struct hec_summary_input with = *input;
     struct hec_summary summary;
-    int err = hec_summary_build(input, &s->price, &summary, why);
-    if (err < 0)
-        return err;
-    err = hec_whatif_ask(input, &summary, s->questions, s->count, &s->whatif, why);
-    hec_summary_free(&summary);
+    with.schedule = &schedule;
+    int err = hec_summary_build(&with, &s->price, &summary, why);
+    if (err == HEC_OK) {
+        err = hec_whatif_ask(&with, &summary, s->questions, s->count, &s->whatif, why);
+        hec_summary_free(&summary);
+    }
+    hec_schedule_free(&schedule);
     return err;
 }
 

@@ -442,7 +442,8 @@ static int read_trace(struct build *b, struct hec_timeline_builder **timeline, s
     if (!err && out->view)
         err = hec_view_begin(out->view, &b->pass, out->device_count, &consumers[2]);
     if (!err)
-        err = hec_schedule_begin(&b->pass, HEC_PREDICT_CALLS, &b->schedule, &consumers[3 + HEC_DIAGNOSIS_CONSUMERS]);
+        err = hec_schedule_begin(&b->pass, b->input->schedule ? HEC_SCHEDULE_CALLS_MAX : HEC_PREDICT_CALLS,
+                                 &b->schedule, &consumers[3 + HEC_DIAGNOSIS_CONSUMERS]);
     return err ? err : hec_pass_run(&b->pass, consumers, sizeof consumers / sizeof consumers[0], why);
 }
 
@@ -479,6 +480,10 @@ static int finish_schedule(struct build *b, struct hec_why *why) {
     b->schedule = NULL;
     if (err)
         return err == HEC_ERR_NOTFOUND ? 0 : err;
+    if (b->input->schedule) {
+        *b->input->schedule = schedule;
+        return 0;
+    }
     return hec_predictor_begin(b->input, b->out, &schedule, &b->predictor, why);
 }
 

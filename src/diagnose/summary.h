@@ -215,6 +215,7 @@ static inline bool hec_summary_failed(const struct hec_summary *s) {
  * and is returned; HEC_ERR_NOTFOUND means the same as an empty pass. */
 typedef int (*hec_series_visitor)(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid,
                                   size_t count);
+struct hec_schedule;
 struct hec_task {
     void (*run)(void *context);
     void *context;
@@ -255,6 +256,8 @@ struct hec_summary_input {
     const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
     /* The levers that it ran under. NULL: none. */
     int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
+
+    struct hec_schedule *schedule; /* the whole one goes there, and findings are not replayed; NULL: they are */
 
     int view; /* how many runs share the page that shows this one; 0: there is none, and no view is made */
 

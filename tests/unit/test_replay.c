@@ -161,13 +161,34 @@ static double play(const struct program *p, struct fake_timeline *t) {
     return (double)(last - from) * 1e-9;
 }
 
+/* 0 or HEC_ERR_NOTFOUND. */
+static int read_schedule(struct fake_timeline *t, struct hec_schedule *out) {
+    struct hec_pass pass;
+    struct hec_schedule_builder *builder;
+    struct hec_pass_consumer consumer;
+    struct hec_why why = {""};
+    struct hec_timeline_input input = t->input;
+    for (int i = 0; i < input.device_count; i++)
+        snprintf(t->devices[i].name, sizeof t->devices[i].name, "NVIDIA H200");
+    input.end_ns = 100000 * MS;
+    assert_int_equal(hec_pass_open(&input, &pass, &why), 0);
+    assert_int_equal(hec_schedule_begin(&pass, HEC_PREDICT_CALLS, &builder, &consumer), 0);
+    assert_int_equal(hec_pass_run(&pass, &consumer, 1, &why), 0);
+    int err = hec_schedule_end(builder, out);
+    hec_pass_close(&pass);
+    assert_true(err == 0 || (err == HEC_ERR_NOTFOUND && out->count == 0));
+    return err;
+}
+
 static double ask(struct fake_timeline *t, const struct hec_whatif_question *question, struct hec_whatif *out) {
-    struct hec_summary_input input = {.timeline = t->input};
-    static struct hec_device_summary h200 = {.device = {.name = "NVIDIA H200", .cuda_major = 9}};
-    static struct hec_summary summary = {.devices = &h200, .device_count = 1}; /* no ledger: joules are not known */
+    struct hec_schedule schedule;
+    struct hec_summary_input input = {.timeline = t->input, .schedule = &schedule};
+    static struct hec_summary summary; /* no ledger: joules are not known */
     struct hec_why why = {""};
     summary.seconds = 100;
+    assert_int_equal(read_schedule(t, &schedule), 0);
     assert_int_equal(hec_whatif_ask(&input, &summary, question, 1, out, &why), 0);
+    hec_schedule_free(&schedule);
     double saved = out->answers[0].seconds_replayed;
     if (!out->trusted || fabs(out->error) > 0.01)
         fail_msg("unchanged: off by %.4f", out->error);
@@ -396,20 +417,6 @@ static void test_lanes_of_one_ahead(void **state) {
     fake_tl_free(&t);
 }
 
-static void read_schedule(struct fake_timeline *t, struct hec_schedule *out) {
-    struct hec_pass pass;
-    struct hec_schedule_builder *builder;
-    struct hec_pass_consumer consumer;
-    struct hec_why why = {""};
-    struct hec_timeline_input input = t->input;
-    input.end_ns = 100000 * MS;
-    assert_int_equal(hec_pass_open(&input, &pass, &why), 0);
-    assert_int_equal(hec_schedule_begin(&pass, HEC_PREDICT_CALLS, &builder, &consumer), 0);
-    assert_int_equal(hec_pass_run(&pass, &consumer, 1, &why), 0);
-    assert_int_equal(hec_schedule_end(builder, out), 0);
-    hec_pass_close(&pass);
-}
-
 /* 8 ms of loading on one core, and 2 ms of kernels. More workers are more cores: a program that has 2 loads in 4 ms at best, which is
  * no shorter step than that, and no step to be drawn. */
 static void test_cores(void **state) {
@@ -430,7 +437,7 @@ static void test_cores(void **state) {
         struct hec_why why = {""};
         int drawn;
         play(&p, &t);
-        read_schedule(&t, &schedule);
+        assert_int_equal(read_schedule(&t, &schedule), 0);
         summary->host.tree_cores = 1;
         summary->host.cores_usable = machines[i].usable;
         struct hec_summary_input input = {.timeline = t.input};
@@ -615,8 +622,11 @@ static void test_damaged(void **state) {
                 break;
             }
         }
-        struct hec_summary_input input = {.timeline = t.input};
+        struct hec_schedule schedule;
+        struct hec_summary_input input = {.timeline = t.input, .schedule = &schedule};
+        read_schedule(&t, &schedule);
         int err = hec_whatif_ask(&input, &summary, &question, 1, &whatif, &why);
+        hec_schedule_free(&schedule);
         assert_true(err == 0 || (err == HEC_ERR_NOTFOUND && why.text[0]));
         if (err == 0)
             assert_true(whatif.calls > 0 && whatif.answers[0].replay.seconds >= 0);

@@ -115,9 +115,28 @@ static void relaunch(struct hec_schedule *s, uint32_t *from) {
     }
 }
 
+/* Whether the operations of each stream ran in the order of their calls. */
+static int straight(const struct hec_schedule *s, bool *is) {
+    int64_t *last_ns = malloc((s->stream_count + 1) * sizeof *last_ns);
+    *is = last_ns != NULL;
+    for (size_t k = 0; k < s->stream_count && *is; k++)
+        last_ns[k] = INT64_MIN;
+    for (size_t i = 0; i < s->count && *is; i++)
+        if (ordered(&s->calls[i])) {
+            *is = s->calls[i].start_ns >= last_ns[s->calls[i].stream];
+            last_ns[s->calls[i].stream] = s->calls[i].start_ns;
+        }
+    int err = last_ns ? HEC_OK : HEC_ERR_NOMEM;
+    free(last_ns);
+    return err;
+}
+
 /* A stream runs what was launched in the order of the launches, so its nth operation is that of its nth call: the recording may have
  * put some to another call of their kind. */
 static int straighten(struct hec_schedule *s) {
+    bool is;
+    if (straight(s, &is) != HEC_OK || is)
+        return is ? HEC_OK : HEC_ERR_NOMEM;
     uint64_t *by = NULL;
     size_t n = 0, *next = calloc(s->stream_count + 2, sizeof *next);
     uint32_t *at = malloc((s->count + 1) * sizeof *at), *from = malloc((s->count + 1) * sizeof *from);

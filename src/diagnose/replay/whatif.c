@@ -7,16 +7,39 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void edits_of(const struct hec_whatif_question *question, struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX]) {
-    for (int i = 0; i < question->count; i++)
-        edits[i] = hec_edit_with(question->edits[i].edit, question->edits[i].value);
+/* A replay to be made. */
+struct run {
+    const struct hec_schedule *schedule;
+    const struct hec_whatif_question *question;
+    bool usual;
+    const struct hec_replay_times *times;
+    struct hec_replay *out;
+    int err;
+};
+
+static void replay(void *context) {
+    struct run *r = context;
+    struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
+    for (int i = 0; i < r->question->count; i++)
+        edits[i] = hec_edit_with(r->question->edits[i].edit, r->question->edits[i].value);
+    r->err = hec_replay_run(r->schedule, edits, (size_t)r->question->count, r->usual, r->times, r->out);
 }
 
-static int replay(const struct hec_schedule *s, const struct hec_whatif_question *question, bool usual,
-                  const struct hec_replay_times *times, struct hec_replay *out) {
-    struct hec_replay_edit edits[HEC_WHATIF_EDITS_MAX];
-    edits_of(question, edits);
-    return hec_replay_run(s, edits, (size_t)question->count, usual, times, out);
+/* Two at a time: each takes 16 bytes a call. */
+static int replay_all(const struct hec_summary_input *input, struct run *runs, size_t count) {
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i += 2) {
+        const struct hec_task both[2] = {{replay, &runs[i]}, {replay, &runs[i + 1]}};
+        size_t n = count - i < 2 ? 1 : 2;
+        if (input->together)
+            input->together(both, n);
+        for (size_t k = 0; k < n; k++) {
+            if (!input->together)
+                replay(&runs[i + k]);
+            err = err ? err : runs[i + k].err;
+        }
+    }
+    return err;
 }
 
 static void widen(struct hec_saving *s, struct hec_saving by) {
@@ -37,81 +60,58 @@ static void say(const struct hec_whatif_question *question, const struct hec_rep
 }
 
 static int answer(const struct hec_summary_input *input, const struct hec_summary *summary,
-                  const struct hec_schedule *s, const struct hec_whatif_question *questions, size_t count,
-                  struct hec_lanes_step *step, struct hec_whatif *out, struct hec_why *why) {
+                  const struct hec_whatif_question *questions, struct hec_lanes_step *step, struct hec_whatif *out,
+                  struct hec_why *why) {
     static const struct hec_whatif_question unchanged = {.count = 0};
+    const struct hec_schedule *s = input->schedule;
     const struct hec_replay *before = &out->unchanged.replay;
     struct hec_replay by_usual = {0};
     struct hec_replay_power power = {0};
-    int err = replay(s, &unchanged, false, &step->before, &out->unchanged.replay);
-    if (!err)
-        err = replay(s, &unchanged, true, NULL, &by_usual);
-    out->error = by_usual.seconds / out->unchanged.replay.recorded_s - 1;
+    struct run *runs = calloc(out->count + 2, sizeof *runs);
+    if (!runs)
+        return HEC_ERR_NOMEM;
+    runs[0] = (struct run){s, &unchanged, false, &step->before, &out->unchanged.replay, 0};
+    runs[1] = (struct run){s, &unchanged, true, NULL, &by_usual, 0};
+    for (size_t i = 0; i < out->count; i++)
+        runs[i + 2] = (struct run){s, &questions[i], false, &step->after, &out->answers[i].replay, 0};
+    int err = replay_all(input, runs, out->count + 2);
+    free(runs);
     if (!err)
         err = hec_replay_power_find(input, summary, s, before, &power, why);
-    for (size_t i = 0; i < count && !err; i++) {
-        struct hec_whatif_answer *a = &out->answers[i];
-        err = replay(s, &questions[i], false, &step->after, &a->replay);
-        if (!err)
-            say(&questions[i], before, &power, hec_proofs_widen(summary), a);
-    }
-    return err;
-}
-
-static int read_schedule(const struct hec_timeline_input *input, struct hec_schedule *out, struct hec_why *why) {
-    struct hec_pass pass;
-    struct hec_schedule_builder *builder;
-    struct hec_pass_consumer consumer;
-    int err = hec_pass_open(input, &pass, why);
-    if (err)
-        return err;
-    err = hec_schedule_begin(&pass, HEC_SCHEDULE_CALLS_MAX, &builder, &consumer);
-    if (!err && (err = hec_pass_run(&pass, &consumer, 1, why)) == 0) {
-        err = hec_schedule_end(builder, out);
-        builder = NULL;
-        if (err == HEC_ERR_NOTFOUND)
-            hec_fail(why, err,
-                     "there is nothing to replay: kernels and copies were not recorded in the steady part of the run "
-                     "(hec run --trace=full records them)");
-    }
-    hec_schedule_abandon(builder);
-    hec_pass_close(&pass);
+    out->error = by_usual.seconds / out->unchanged.replay.recorded_s - 1;
+    for (size_t i = 0; i < out->count && !err; i++)
+        say(&questions[i], before, &power, hec_proofs_widen(summary), &out->answers[i]);
     return err;
 }
 
 int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summary *summary,
                    const struct hec_whatif_question *questions, size_t count, struct hec_whatif *out,
                    struct hec_why *why) {
-    struct hec_timeline_input timeline = input->timeline;
-    struct hec_device *devices = malloc(((size_t)summary->device_count + 1) * sizeof *devices);
-    struct hec_schedule s = {0};
+    const struct hec_schedule *s = input->schedule;
     struct hec_lanes_step step = {.device = -1};
     *out = (struct hec_whatif){.count = count};
-    timeline.end_ns = llround(summary->seconds * HEC_NS_PER_S);
-    out->answers = calloc(count + 1, sizeof *out->answers);
-    for (int i = 0; devices && i < summary->device_count; i++)
-        devices[i] = summary->devices[i].device;
-    timeline.devices = devices;
-    timeline.device_count = devices ? summary->device_count : 0;
-    int err = out->answers && devices ? read_schedule(&timeline, &s, why) : HEC_ERR_NOMEM;
     out->step.device = out->edited.device = -1;
+    if (s->count == 0)
+        return hec_fail(why, HEC_ERR_NOTFOUND,
+                        "there is nothing to replay: kernels and copies were not recorded in the steady part of the "
+                        "run (hec run --trace=full records them)");
+    out->answers = calloc(count + 1, sizeof *out->answers);
+    int err = out->answers ? HEC_OK : HEC_ERR_NOMEM;
     if (!err && count == 1)
-        err = hec_lanes_begin(&s, &step);
+        err = hec_lanes_begin(s, &step);
     if (!err)
-        err = answer(input, summary, &s, questions, count, &step, out, why);
+        err = answer(input, summary, questions, &step, out, why);
     if (!err && count == 1)
-        hec_lanes_draw(&s, &step, &out->unchanged.replay, &out->answers[0].replay, HEC_WHATIF_COLUMNS, &out->step,
+        hec_lanes_draw(s, &step, &out->unchanged.replay, &out->answers[0].replay, HEC_WHATIF_COLUMNS, &out->step,
                        &out->edited);
     hec_lanes_end(&step);
-    out->calls = (int64_t)s.count;
-    out->guessed = s.guessed;
-    out->steps = s.steps;
-    out->cut = s.cut;
-    out->from_s = (double)s.from_ns / HEC_NS_PER_S;
-    out->to_s = (double)s.to_ns / HEC_NS_PER_S;
+    out->calls = (int64_t)s->count;
+    out->guessed = s->guessed;
+    out->steps = s->steps;
+    out->cut = s->cut;
+    out->from_s = (double)s->from_ns / HEC_NS_PER_S;
+    out->to_s = (double)s->to_ns / HEC_NS_PER_S;
     out->trusted = fabs(out->error) <= HEC_REPLAY_TRUST;
-    hec_schedule_free(&s);
-    free(devices);
     if (err)
         hec_whatif_free(out);
     return err;
