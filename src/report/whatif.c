@@ -42,6 +42,9 @@ static void put_head(const struct hec_whatif *w, struct hec_page *page) {
                  hec_format_seconds(b, w->unchanged.replay.recorded_s),
                  w->trusted ? ""
                             : ": the schedule does not explain this program, and nothing below is to be relied on");
+    if (w->imported)
+        hec_page_row(page, 2, "", HEC_TONE_DIM,
+                     "a profiler recorded it, which slows the host: without it, edits of the host's time save less");
     if (w->guessed > 0)
         hec_page_row(page, 2, "", HEC_TONE_DIM, "the calls of %lld operations were not recorded: their time is a guess",
                      (long long)w->guessed);
@@ -180,6 +183,7 @@ int hec_whatif_json(const struct hec_whatif *w, const struct hec_whatif_question
     json_object_set_new(root, "steps", w->steps > 0 ? json_integer(w->steps) : json_null());
     json_object_set_new(root, "from_seconds", number(w->from_s));
     json_object_set_new(root, "to_seconds", number(w->to_s));
+    json_object_set_new(root, "imported", json_boolean(w->imported));
     json_object_set_new(root, "cut", json_boolean(w->cut));
     json_object_set_new(root, "recorded_seconds", number(w->unchanged.replay.recorded_s));
     json_object_set_new(root, "unchanged", replay_of(w, &w->unchanged.replay));

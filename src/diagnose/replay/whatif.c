@@ -109,6 +109,7 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
     out->guessed = s->guessed;
     out->steps = s->steps;
     out->cut = s->cut;
+    out->imported = summary->imported[0] != '\0';
     out->from_s = (double)s->from_ns / HEC_NS_PER_S;
     out->to_s = (double)s->to_ns / HEC_NS_PER_S;
     out->trusted = fabs(out->error) <= HEC_REPLAY_TRUST;

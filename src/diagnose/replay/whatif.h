@@ -30,6 +30,7 @@ struct hec_whatif {
     int64_t calls, guessed;
     int64_t steps;       /* of the stretch; 0: none are known */
     double from_s, to_s; /* the stretch, since the start of the run */
+    bool imported;       /* recorded by a profiler, which slows the host */
     bool cut;            /* the replay is of its beginning */
     double error;        /* of the unchanged replay: its time by the recorded, less 1 */
     bool trusted;        /* |error| <= HEC_REPLAY_TRUST */
