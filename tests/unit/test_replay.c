@@ -29,6 +29,8 @@ struct program {
     bool last_wait;
     int64_t copy;     /* ns on the device a step; 0: none */
     bool pageable;    /* then the call returns when it is done */
+    int64_t early;    /* or ns before */
+    bool rare;        /* two waits of all return 30 ms late */
     int alloc_every;  /* kernels: a call of 100 us that waits for the device */
     int64_t own_code; /* ns a step, of the program's own code in one piece */
     int64_t around;   /* ns of code on either side of each wait and allocation */
@@ -42,6 +44,8 @@ struct machine {
     uint32_t process, thread[2], stream, kernel, sum, data, checkpoint;
     uint64_t random;
     int64_t now, tail; /* of the host; of the stream */
+    int64_t early;     /* of a call that blocks */
+    int waits, rare;   /* so far; the one that returns late: 0 none */
 };
 
 /* +-20 %, the same sequence for the same program. */
@@ -60,7 +64,7 @@ static void operate(struct machine *m, enum hec_activity_kind kind, int thread, 
                     bool blocks, bool pageable) {
     int64_t begin = m->now, start = begin + 8 * US > m->tail + US ? begin + 8 * US : m->tail + US;
     m->tail = start + ns;
-    m->now = blocks ? m->tail + 5 * US : begin + call_ns;
+    m->now = blocks ? m->tail + (m->early ? -m->early : 5 * US) : begin + call_ns;
     if (!m->t)
         return;
     struct hec_activity *a = fake_tl_add(m->t, kind, m->stream, start, m->tail);
@@ -83,6 +87,7 @@ static void operate(struct machine *m, enum hec_activity_kind kind, int thread, 
 static void wait_for(struct machine *m, enum hec_activity_kind kind, int thread, int64_t own_ns) {
     int64_t begin = m->now;
     m->now = begin + own_ns > m->tail + 5 * US ? begin + own_ns : m->tail + 5 * US;
+    m->now += m->rare && ++m->waits % m->rare == 0 ? 30 * MS : 0;
     if (m->t)
         fake_tl_add(m->t, kind, m->thread[thread], begin, m->now)->detail =
             kind == HEC_ACTIVITY_SYNC ? (uint8_t)HEC_SYNC_STREAM : (uint8_t)HEC_API_ALLOC;
@@ -113,7 +118,7 @@ static void read_number(struct machine *m, const struct program *p, int nth) {
 
 /* Seconds from the end of the fourth step to that of the last, of host and device. */
 static double play(const struct program *p, struct fake_timeline *t) {
-    struct machine m = {.t = t, .random = 7, .now = START};
+    struct machine m = {.t = t, .random = 7, .now = START, .early = p->early, .rare = p->rare ? 300 : 0};
     int64_t from = 0, ended = START, last = START;
     if (t) {
         fake_tl_init(t);
@@ -244,6 +249,15 @@ static const struct {
      HEC_EDIT_PINNED,
      50,
      {"", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 800 * US, .last_wait = true}},
+    {{"which return before they end", 20, 1, 10 * US, 5 * US, 100 * US, .copy = 4 * MS, .pageable = true,
+      .early = 18 * US},
+     HEC_EDIT_COMPUTE,
+     0.2,
+     {"", 20, 1, 10 * US, 5 * US, 20 * US, .copy = 4 * MS, .pageable = true, .early = 18 * US}},
+    {{"returns that once in a while take much longer", 40, 1, 30 * US, 5 * US, 50 * US, .wait_every = 4, .rare = true},
+     HEC_EDIT_COMPUTE,
+     0.5,
+     {"", 40, 1, 30 * US, 5 * US, 25 * US, .wait_every = 4, .rare = true}},
     {{"allocations", 20, 1, 10 * US, 5 * US, 100 * US, .alloc_every = 2},
      HEC_EDIT_ALLOC,
      NAN,

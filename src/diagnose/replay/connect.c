@@ -13,6 +13,7 @@
 #define RUNNING_MAX 64      /* calls of one process at once; of more the first to end is taken to have ended */
 #define EVENT_LATE_NS 3000  /* a start later than that has a reason */
 #define EVENT_NEAR_NS 10000 /* and what ended so short before may be it */
+#define RARE 20             /* times the usual delay of a return */
 #define IDLE_NS 3000 /* a device that has ended what it did so soon after a call began would have waited for it */
 #define USUAL_OF 65536u
 #define USUAL_LEAST 16u /* of fewer calls of a shape the delay of kernels is taken */
@@ -357,6 +358,25 @@ static void connect_event(struct hec_schedule *s, const uint64_t *ended, size_t 
     }
 }
 
+/* A copy from pageable memory goes by way of a buffer: its call returns when the last part is in there, shortly before the copy ends. */
+static bool returns_with_own(const struct hec_schedule_call *c) {
+    return hec_call_shape(c) == HEC_SHAPE_PAGEABLE && c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS &&
+           c->start_ns < c->end_ns && c->end_ns < c->finish_ns;
+}
+
+static int64_t wake_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    return c->end_ns - s->calls[c->awaits].finish_ns;
+}
+
+/* The driver asks the system for memory, or the program was not given a core: milliseconds now and then. */
+static void mark_rare(struct hec_schedule *s) {
+    for (size_t i = 0; i < s->count; i++) {
+        struct hec_schedule_call *c = &s->calls[i];
+        if (c->flags & HEC_CALL_WAITED && wake_of(s, c) >= RARE * llabs(s->usual[hec_call_shape(c)].wake_ns))
+            c->flags |= HEC_CALL_RARE;
+    }
+}
+
 static int connect_waits(struct hec_schedule *s, struct sample *sample) {
     uint64_t *waits = NULL, *ended = NULL;
     size_t wait_count = 0, ended_count = 0, next = 0;
@@ -368,7 +388,11 @@ static int connect_waits(struct hec_schedule *s, struct sample *sample) {
         struct hec_schedule_call *c = &s->calls[at];
         while (next < ended_count && s->calls[hec_order_at(ended[next])].finish_ns <= c->end_ns)
             next++;
-        for (size_t back = 1; back <= FINISHED_BACK && back <= next; back++) {
+        if (returns_with_own(c)) {
+            c->awaits = at;
+            c->flags |= HEC_CALL_WAITED;
+        }
+        for (size_t back = 1; back <= FINISHED_BACK && back <= next && c->awaits != at; back++) {
             uint32_t operation = hec_order_at(ended[next - back]);
             const struct hec_schedule_call *o = &s->calls[operation];
             if (o->process != c->process || operation > at)
@@ -379,9 +403,10 @@ static int connect_waits(struct hec_schedule *s, struct sample *sample) {
             break;
         }
         if (c->flags & HEC_CALL_WAITED)
-            note(sample, c, c->end_ns - s->calls[c->awaits].finish_ns);
+            note(sample, c, wake_of(s, c));
     }
     USUAL(s, sample, wake_ns, 50, 5000);
+    mark_rare(s);
     for (size_t k = 0; k < s->count && !err; k++)
         if (hec_call_launched(&s->calls[k]) && !(s->calls[k].flags & HEC_CALL_WAITED)) {
             s->calls[k].awaits = HEC_SCHEDULE_NONE;

@@ -82,7 +82,8 @@ static int64_t return_of(const struct replay *r, const struct hec_schedule_call 
         int64_t least_ns = own_ns < LEAST_CALL_NS     ? own_ns
                            : c->kind == HEC_CALL_WAIT ? LEAST_CALL_NS
                                                       : usual_of(r, c)->call_ns;
-        int64_t wake_ns = r->usual ? usual_of(r, c)->wake_ns : c->end_ns - r->s->calls[c->awaits].finish_ns;
+        int64_t wake_ns = r->usual && !(c->flags & HEC_CALL_RARE) ? usual_of(r, c)->wake_ns
+                                                                  : c->end_ns - r->s->calls[c->awaits].finish_ns;
         least_ns = begin_ns + scaled(least_ns < own_ns ? least_ns : own_ns, change->call);
         return change->waits ? later(least_ns, r->finish_ns[c->awaits] + wake_ns) : least_ns;
     }

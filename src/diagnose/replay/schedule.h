@@ -35,6 +35,7 @@ enum hec_call_kind {
 #define HEC_CALL_COLLECTIVE                                                                                            \
     8u /* communicates with an operation of each of several other processes: `what` is the group */
 #define HEC_CALL_IN_CHECKPOINT 16u /* it was made in the phase "checkpoint" */
+#define HEC_CALL_RARE 32u /* it returned so late after what it waited for as few do: no usual delay stands for that */
 
 struct hec_schedule_call {
     int64_t begin_ns, end_ns;    /* of the call */
