@@ -9,21 +9,21 @@
 #include <unistd.h>
 
 #define ALL_READ UINT64_MAX
+#define LOOKING INT64_MAX /* looked_ns while somebody does */
 
-static bool listener_at(const char *path, struct hec_ring_again *found) {
+static bool listener_at(const char *path, struct hec_ring_listener *found) {
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISSOCK(info.st_mode))
         return false;
-    found->listener.device = info.st_dev;
-    found->listener.inode = info.st_ino;
-    found->listener.changed_ns = (int64_t)info.st_ctim.tv_sec * 1000000000 + info.st_ctim.tv_nsec;
-    found->listener.owner = info.st_uid;
+    *found = (struct hec_ring_listener){.device = info.st_dev,
+                                        .inode = info.st_ino,
+                                        .changed_ns = (int64_t)info.st_ctim.tv_sec * 1000000000 + info.st_ctim.tv_nsec,
+                                        .owner = info.st_uid};
     return true;
 }
 
-static bool same(const struct hec_ring_again *a, const struct hec_ring_again *b) {
-    return a->listener.device == b->listener.device && a->listener.inode == b->listener.inode &&
-           a->listener.changed_ns == b->listener.changed_ns;
+static bool same(const struct hec_ring_listener *a, const struct hec_ring_listener *b) {
+    return a->device == b->device && a->inode == b->inode && a->changed_ns == b->changed_ns;
 }
 
 int hec_ring_begin_at(struct hec_ring_again *again, const char *socket, enum hec_ring_role role, uint32_t records,
@@ -34,7 +34,7 @@ int hec_ring_begin_at(struct hec_ring_again *again, const char *socket, enum hec
     *again = (struct hec_ring_again){.role = role, .tag = tag, .looked_ns = now_ns, .tail = ALL_READ};
     strcpy(again->socket, socket);
     again->seccomp = prctl(PR_GET_SECCOMP);
-    listener_at(socket, again); /* before: should it change now, the next look finds another */
+    listener_at(socket, &again->listener); /* before: should it change now, the next look finds another */
     int err = hec_ring_create(records, role, ring, &fd);
     if (err)
         return err;
@@ -72,22 +72,29 @@ static void end_if_dead(struct hec_ring_again *again, struct hec_ring *ring, uin
     again->tail = unread > 0 ? tail : ALL_READ;
 }
 
-bool hec_ring_look_again(struct hec_ring_again *again, struct hec_ring *ring, int64_t now_ns) {
-    int64_t looked_ns = __atomic_load_n(&again->looked_ns, __ATOMIC_RELAXED);
-    if (now_ns - looked_ns < HEC_RING_LOOK_NS ||
-        !__atomic_compare_exchange_n(&again->looked_ns, &looked_ns, now_ns, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        return false;
+/* By the one that looks just now. */
+static bool look(struct hec_ring_again *again, struct hec_ring *ring) {
     uint32_t seen = hec_ring_window(ring);
     if (!(seen & 1)) {
         end_if_dead(again, ring, seen);
         return false;
     }
-    struct hec_ring_again now = *again;
+    struct hec_ring_listener now;
     again->tail = ALL_READ;
     /* a program that has shut itself in since then may be killed for a call that it forbade */
-    if (!listener_at(again->socket, &now) || same(again, &now) || now.listener.owner != again->listener.owner ||
+    if (!listener_at(again->socket, &now) || same(&again->listener, &now) || now.owner != again->listener.owner ||
         prctl(PR_GET_SECCOMP) != again->seccomp || !replace(again, ring, seen))
         return false;
-    again->listener = now.listener;
+    again->listener = now;
     return true;
+}
+
+bool hec_ring_look_again(struct hec_ring_again *again, struct hec_ring *ring, int64_t now_ns) {
+    int64_t looked_ns = __atomic_load_n(&again->looked_ns, __ATOMIC_RELAXED);
+    if (now_ns - looked_ns < HEC_RING_LOOK_NS ||
+        !__atomic_compare_exchange_n(&again->looked_ns, &looked_ns, LOOKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return false;
+    bool fresh = look(again, ring);
+    __atomic_store_n(&again->looked_ns, now_ns, __ATOMIC_RELEASE);
+    return fresh;
 }

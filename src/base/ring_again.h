@@ -11,16 +11,18 @@
 
 #define HEC_RING_LOOK_NS INT64_C(10000000000) /* one stat() in so long */
 
+struct hec_ring_listener {
+    dev_t device;
+    ino_t inode;
+    int64_t changed_ns; /* inodes are used again */
+    uid_t owner;
+};
+
 struct hec_ring_again {
     char socket[108];
     enum hec_ring_role role;
     uint32_t tag;
-    struct {
-        dev_t device;
-        ino_t inode;
-        int64_t changed_ns; /* inodes are used again */
-        uid_t owner;
-    } listener; /* whose the ring is */
+    struct hec_ring_listener listener; /* whose the ring is */
     int seccomp;
     int64_t looked_ns; /* atomic */
     uint64_t tail;     /* when it was looked at last; UINT64_MAX: all was read */

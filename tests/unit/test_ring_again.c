@@ -2,6 +2,8 @@
 #include "base/error.h"
 #include "base/ring_again.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,6 +39,8 @@ static void take(struct fixture *f) {
     struct hec_ring_hello hello;
     int fd, connection = accept(f->listener, NULL, NULL);
     assert_true(connection >= 0);
+    struct pollfd ready = {.fd = connection, .events = POLLIN}; /* who connected may not have sent it yet */
+    assert_int_equal(poll(&ready, 1, 10000), 1);
     assert_int_equal(hec_ring_receive(connection, &hello, &fd), HEC_OK);
     close(connection);
     assert_int_equal(hello.tag, TAG);
@@ -199,11 +203,79 @@ static void test_a_ring_without_windows(void **state) {
     assert_true(nobody_connected(f));
 }
 
+/* ---- many threads write and look, while one agent follows another ---- */
+
+#define WRITERS 4
+#define RESTARTS 40
+#define READ_EACH 2000
+
+struct crowd {
+    struct fixture *fixture;
+    int64_t now_ns; /* atomic: a look's time further at each look */
+    bool stop;      /* atomic */
+};
+
+static void *write_on(void *context) {
+    struct crowd *c = context;
+    for (int64_t n = 0; !__atomic_load_n(&c->stop, __ATOMIC_RELAXED); n++) {
+        struct hec_ring_record record = {.t_ns = n, .kind = HEC_RING_STEP, .tid = (uint32_t)(n * 7)};
+        record.u.mark.value = (double)n;
+        if (n % 64 == 0)
+            hec_ring_look_again(&c->fixture->again, &c->fixture->ring,
+                                __atomic_add_fetch(&c->now_ns, HEC_RING_LOOK_NS, __ATOMIC_RELAXED));
+        if (!(hec_ring_window(&c->fixture->ring) & 1))
+            hec_ring_write(&c->fixture->ring, &record);
+    }
+    return NULL;
+}
+
+static bool someone_connected(const struct fixture *f) {
+    for (int i = 0; i < 2000; i++) {
+        struct pollfd ready = {.fd = f->listener, .events = POLLIN};
+        if (poll(&ready, 1, 10) == 1)
+            return true;
+    }
+    return false;
+}
+
+/* Every record is one that was written, and all of it. A reader that is slow is taken for dead here, since looks come thick and fast: then it
+ * reads no more. */
+static void test_restarts_among_threads(void **state) {
+    struct fixture *f = *state;
+    struct crowd crowd = {.fixture = f, .now_ns = HEC_RING_LOOK_NS};
+    pthread_t thread[WRITERS];
+    long records = 0;
+    for (int i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, write_on, &crowd), 0);
+    for (int restart = 0; restart < RESTARTS; restart++) {
+        struct hec_ring_record read[32];
+        hec_ring_begin(&f->reader);
+        for (int i = 0; i < READ_EACH; i++) {
+            size_t count = hec_ring_read(&f->reader, read, 32);
+            for (size_t k = 0; k < count; k++) {
+                assert_int_equal(read[k].kind, HEC_RING_STEP);
+                assert_int_equal(read[k].tid, (uint32_t)(read[k].t_ns * 7));
+                assert_true(read[k].u.mark.value == (double)read[k].t_ns);
+            }
+            records += (long)count;
+        }
+        hec_ring_pause(&f->reader);
+        listen_again(f);
+        assert_true(someone_connected(f));
+        take(f);
+    }
+    __atomic_store_n(&crowd.stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < WRITERS; i++)
+        pthread_join(thread[i], NULL);
+    assert_true(records > RESTARTS);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_the_same_agent),  TEST(test_a_restarted_agent),  TEST(test_a_record_under_way),
-        TEST(test_who_is_no_agent), TEST(test_a_reader_that_died), TEST(test_a_ring_without_windows),
+        TEST(test_the_same_agent),         TEST(test_a_restarted_agent),  TEST(test_a_record_under_way),
+        TEST(test_who_is_no_agent),        TEST(test_a_reader_that_died), TEST(test_a_ring_without_windows),
+        TEST(test_restarts_among_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
