@@ -131,6 +131,8 @@ struct hec_findings {
     struct hec_finding *list; /* by joules that can be saved (seconds where those are unknown), most first; malloc'ed */
     int count;
     double together_seconds, together_joules; /* of a step's: all that were replayed and save 5 % of one; NAN unknown */
+    enum hec_cause next;              /* what would be the limit after those, by replay; NONE: nothing that HEC knows */
+    double next_seconds, next_joules; /* of a step's as recorded, that its answer would save then; NAN unknown */
     struct hec_scale_out scale_out;
     struct hec_latency latency;
 };

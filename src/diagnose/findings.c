@@ -237,7 +237,8 @@ static int judge_device(const struct hec_summary *summary, const struct hec_pred
 int hec_findings_build(const struct hec_summary *summary, const struct hec_predictor *predictor,
                        struct hec_findings *out) {
     memset(out, 0, sizeof *out);
-    out->together_seconds = out->together_joules = NAN;
+    out->together_seconds = out->together_joules = out->next_seconds = out->next_joules = NAN;
+    out->next = HEC_CAUSE_NONE;
     for (int i = 0; i < summary->device_count; i++) {
         int err = summary->devices[i].used ? judge_device(summary, predictor, i, out) : 0;
         if (err) {

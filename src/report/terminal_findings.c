@@ -92,6 +92,10 @@ static void put_together(struct hec_page *page, const struct hec_findings *findi
     if (replayed > 1 && hec_rest_words(words, findings->together_seconds, findings->together_joules)[0])
         hec_page_row(page, 0, "Together", HEC_TONE_BOLD, "%s, by replay with the answers to %d findings", words,
                      replayed);
+    if (findings->next != HEC_CAUSE_NONE && hec_rest_words(words, findings->next_seconds, findings->next_joules)[0])
+        hec_page_row(page, 0, "Then", HEC_TONE_BOLD,
+                     "%s would be the limit, by replay: its answer would save another %s (hec explain %s)",
+                     hec_cause_name(findings->next), words, hec_cause_name(findings->next));
 }
 
 static void put_line(struct hec_page *page, const char *label, const struct hec_finding_line *l) {

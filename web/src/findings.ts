@@ -66,11 +66,14 @@ function card(finding: Finding, index: number): HTMLElement {
 
 export function findings(report: Report): HTMLElement | null {
     const { scale_out, together } = report;
+    const next = together.next;
     const replayed = report.findings.filter((f) => known(f.predicted.step.then_seconds_fraction)).length;
     return section("findings", "Findings", report.findings.length ? report.findings.map((f, i) => card(f, i)) : note("None: too little is known of this run."),
         replayed > 1 && known(together.seconds_fraction) ? h("p", { class: "together" }, h("strong", {}, "Together: "),
             `${share(together.seconds_fraction)} of a step's time${known(together.joules_fraction) ? ` and ${share(together.joules_fraction)} of its joules` : ""}, `,
             `by replay with the answers to ${replayed} findings.`) : null,
+        next ? h("p", { class: "together" }, h("strong", {}, "Then: "), `${next.cause} would be the limit, by replay: its answer would save another `,
+            `${share(next.seconds_fraction)} of a step's time${known(next.joules_fraction) ? ` and ${share(next.joules_fraction)} of its joules` : ""}.`) : null,
         scale_out.verdict === "unknown" ? null : h("p", { class: "scale-out" }, h("strong", {}, "Would more devices be used well? "),
             scale_out.verdict === "scale_out" ? "Yes: " : "Not yet: ", scale_out.why));
 }

@@ -202,8 +202,45 @@ static bool joins(const struct hec_predictor *p, const struct hec_finding *f, st
     return true;
 }
 
+/* Of the host's: those of the device's work need a rule to say what is left of it. */
+static const enum hec_edit limits[] = {HEC_EDIT_DATA,  HEC_EDIT_HOST,       HEC_EDIT_GRAPHS, HEC_EDIT_WAITS,
+                                       HEC_EDIT_ALLOC, HEC_EDIT_CHECKPOINT, HEC_EDIT_PINNED};
+
+static bool is_found(const struct hec_findings *findings, enum hec_cause cause) {
+    for (int i = 0; i < findings->count; i++)
+        if (findings->list[i].cause == cause)
+            return true;
+    return false;
+}
+
+/* What holds a step up once all answers are there, and did not show before. edits: theirs, with room for one more; after: their replay. */
+static int predict_next(const struct hec_predictor *p, struct hec_replay_edit *edits, size_t count,
+                        const struct hec_replay *after, bool loads, struct hec_findings *findings) {
+    double least_s =
+        fmin((1 - HEC_FINDING_NEXT) * after->seconds, after->seconds - HEC_FINDING_WORTH * p->recorded.seconds);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct hec_replay r;
+        if (is_found(findings, hec_edit_info(limits[i])->cause))
+            continue;
+        edits[count] = hec_edit_with(limits[i], limits[i] == HEC_EDIT_PINNED ? p->link_gb_per_s : NAN);
+        int err = replay(p, edits, count + 1, &r);
+        if (err)
+            return err;
+        if (loads || limits[i] == HEC_EDIT_DATA)
+            bound_by_cores(p, &r);
+        if (r.seconds > least_s)
+            continue;
+        least_s = r.seconds;
+        findings->next = hec_edit_info(limits[i])->cause;
+        findings->next_seconds = (after->seconds - r.seconds) / p->recorded.seconds;
+        findings->next_joules = hec_replay_power_saved(&p->power, &p->recorded, &r).best -
+                                hec_replay_power_saved(&p->power, &p->recorded, after).best;
+    }
+    return 0;
+}
+
 int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *findings) {
-    struct hec_replay_edit edits[REST_MAX];
+    struct hec_replay_edit edits[REST_MAX + 1];
     struct hec_replay before, after;
     size_t count = 0;
     bool loads = false;
@@ -230,7 +267,8 @@ int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *finding
         findings->together_joules = joules ? fmax(0, all.best) : NAN;
         before = after;
     }
-    return 0;
+    /* without steps the stretch may have a start-up in it, which no answer shortens */
+    return count && p->schedule.steps > 0 ? predict_next(p, edits, count, &before, loads, findings) : 0;
 }
 
 int hec_predict_lanes(const struct hec_predictor *p, const struct hec_findings *findings,
