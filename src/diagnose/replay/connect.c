@@ -13,7 +13,8 @@
 #define RUNNING_MAX 64      /* calls of one process at once; of more the first to end is taken to have ended */
 #define EVENT_LATE_NS 3000  /* a start later than that has a reason */
 #define EVENT_NEAR_NS 10000 /* and what ended so short before may be it */
-#define RARE 20             /* times the usual delay of a return */
+#define WAKE_LEAST_NS 1000.0
+#define RARE 20      /* times the usual delay of a return, or of that much */
 #define IDLE_NS 3000 /* a device that has ended what it did so soon after a call began would have waited for it */
 #define USUAL_OF 65536u
 #define USUAL_LEAST 16u /* of fewer calls of a shape the delay of kernels is taken */
@@ -372,7 +373,8 @@ static int64_t wake_of(const struct hec_schedule *s, const struct hec_schedule_c
 static void mark_rare(struct hec_schedule *s) {
     for (size_t i = 0; i < s->count; i++) {
         struct hec_schedule_call *c = &s->calls[i];
-        if (c->flags & HEC_CALL_WAITED && wake_of(s, c) >= RARE * llabs(s->usual[hec_call_shape(c)].wake_ns))
+        double usual_ns = fabs((double)s->usual[hec_call_shape(c)].wake_ns);
+        if (c->flags & HEC_CALL_WAITED && (double)wake_of(s, c) >= RARE * fmax(usual_ns, WAKE_LEAST_NS))
             c->flags |= HEC_CALL_RARE;
     }
 }

@@ -7,7 +7,7 @@
  *   an operation  of a device begins after the one before it on its stream, and after its call
  *                 and after one of another stream, where it started late and just when that had ended
  *   a wait        (a synchronisation, a copy that blocks, a launch into a full queue, a free) returns after the last operation that
- *                 had ended when it did
+ *                 had ended when it did; a long copy from pageable memory shortly before its own ends
  *   a collective  ends when the last of its processes has begun and the data went round: as long as it took the last one
  * Memory: 64 bytes a call. */
 #ifndef HEC_DIAGNOSE_REPLAY_SCHEDULE_H
