@@ -48,7 +48,8 @@ static bool twice(const struct hec_schedule *s, size_t i) {
 }
 
 static bool alike(const struct hec_schedule_call *call, const struct hec_schedule_call *operation) {
-    return call->process == operation->process && call->kind == operation->kind && !hec_call_launched(call) &&
+    return !(call->flags & HEC_CALL_GRAPH) && call->process == operation->process && call->kind == operation->kind &&
+           !hec_call_launched(call) &&
            (call->kind != HEC_CALL_COPY || (call->what == operation->what && call->from == operation->from));
 }
 
@@ -170,6 +171,8 @@ static int straighten(struct hec_schedule *s) {
 /* ---- what is usual ---- */
 
 enum hec_call_shape hec_call_shape(const struct hec_schedule_call *c) {
+    if (c->flags & HEC_CALL_GRAPH)
+        return HEC_SHAPE_GRAPH;
     switch (c->kind) {
     case HEC_CALL_KERNEL:
     case HEC_CALL_MEMSET:
@@ -220,6 +223,18 @@ static int64_t usual(struct sample *sample, int shape, size_t cut, int64_t other
     (s)->usual[shape_].of = usual(sample, shape_, cut, shape_ ? (s)->usual[0].of : (otherwise))
 
 /* ---- what follows what ---- */
+
+/* The calls are in order, and the nodes of one launch have its time. */
+static void mark_graphs(struct hec_schedule *s) {
+    for (size_t i = 0; i < s->count; i++) {
+        struct hec_schedule_call *c = &s->calls[i];
+        const struct hec_schedule_call *before = i ? &s->calls[i - 1] : NULL;
+        bool node = before && before->process == c->process && before->begin_ns == c->begin_ns &&
+                    before->flags & HEC_CALL_GRAPHED && hec_call_launched(before);
+        if (hec_call_launched(c) && (c->flags & (HEC_CALL_GRAPHED | HEC_CALL_GUESSED)) == HEC_CALL_GRAPHED && !node)
+            c->flags |= HEC_CALL_GRAPH;
+    }
+}
 
 /* Operations of each stream in order of start; those of which no call is known get one then. */
 static int connect_streams(struct hec_schedule *s, struct sample *sample) {
@@ -483,6 +498,9 @@ static int find_calls(struct hec_schedule *s, bool *any) {
     }
     struct queue *queues = calloc((size_t)s->process_count + 1, sizeof *queues);
     int err = queues ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
+    if (!err)
+        err = hec_schedule_graphs(s, by, n);
+    *any = !err;
     for (int p = 0; p < s->process_count && !err; p++)
         queues[p].until_ns = INT64_MIN;
     for (size_t k = 0; k < n && !err; k++) {
@@ -494,7 +512,6 @@ static int find_calls(struct hec_schedule *s, bool *any) {
         if (!(c->flags & HEC_CALL_GUESSED))
             continue;
         find_call(s, q, c);
-        *any = true;
     }
     free(by);
     free(queues);
@@ -516,8 +533,10 @@ int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phas
     }
     if (!err)
         err = straighten(s);
-    if (!err)
+    if (!err) {
+        mark_graphs(s);
         err = connect_streams(s, &sample);
+    }
     if (!err && moved) {
         err = place_guessed(s);
         if (!err)

@@ -40,6 +40,12 @@ static inline bool hec_call_sane(const struct hec_schedule_call *call) {
  * HEC_ERR_NOMEM. */
 int hec_schedule_connect(struct hec_schedule *schedule, struct hec_schedule_phase *phases, size_t phase_count);
 
+/* ---- graphs.c ---- */
+
+/* Finds the launches of nodes of graphs that have none, where those come in rounds. by_start: operations in the order in which they ran. 0 or
+ * HEC_ERR_NOMEM. */
+int hec_schedule_graphs(struct hec_schedule *schedule, const uint64_t *by_start, size_t count);
+
 /* ---- collectives.c ---- */
 
 /* Which operations of several processes are one collective: they communicate, run at once, and end together. 0 or HEC_ERR_NOMEM. */

@@ -191,6 +191,7 @@ static int add_call(struct hec_schedule_builder *b, const struct hec_activity *a
         .what = a->kind == HEC_ACTIVITY_KERNEL ? a->name : kib(a->amount),
         .kind = kind_of(a),
         .flags = (uint8_t)((device && !known ? HEC_CALL_GUESSED : 0) |
+                           (a->kind == HEC_ACTIVITY_API && a->detail == HEC_API_GRAPH ? HEC_CALL_GRAPH : 0) |
                            (a->flags & HEC_ACTIVITY_IN_GRAPH ? HEC_CALL_GRAPHED : 0)),
         .from = a->from,
         .to = a->to,

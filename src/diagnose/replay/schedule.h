@@ -35,6 +35,7 @@ enum hec_call_kind {
 #define HEC_CALL_COLLECTIVE                                                                                            \
     8u /* communicates with an operation of each of several other processes: `what` is the group */
 #define HEC_CALL_IN_CHECKPOINT 16u /* it was made in the phase "checkpoint" */
+#define HEC_CALL_GRAPH 64u         /* it launches a graph; what it launched is the first of the nodes */
 #define HEC_CALL_RARE 32u /* it returned so late after what it waited for as few do: no usual delay stands for that */
 
 struct hec_schedule_call {
@@ -59,6 +60,7 @@ _Static_assert(sizeof(struct hec_schedule_call) == 64, "kept in arrays of millio
 /* What is alike enough for a usual delay: a copy from pageable memory goes by way of a buffer, and by parts. */
 enum hec_call_shape {
     HEC_SHAPE_KERNEL,
+    HEC_SHAPE_GRAPH, /* its first node */
     HEC_SHAPE_PAGEABLE,
     HEC_SHAPE_COPY,
     HEC_SHAPE_WAIT,
