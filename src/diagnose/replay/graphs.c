@@ -62,6 +62,8 @@ static size_t lead_from(struct hec_schedule *s, const struct nodes *n, uint32_t 
     while (count < n->count && alike(s, n, count, count - length))
         count++;
     size_t begin = begin_of(s, n, count, length);
+    if (begin == length)
+        *first = HEC_SCHEDULE_NONE;
     for (size_t i = 0; i < count && begin < length; i++) {
         if (i >= begin && (i - begin) % length == 0)
             *first = n->list[i];
@@ -83,6 +85,14 @@ static void lead(struct hec_schedule *s, const struct nodes *n) {
         rest.list += passed;
         rest.count -= passed;
     }
+}
+
+/* Of a graph whose nodes run on several streams the first of each would take a launch. */
+static bool alone(const struct hec_schedule *s, const struct nodes *nodes, size_t k) {
+    bool others = false;
+    for (size_t i = 0; i < s->stream_count; i++)
+        others |= i != k && nodes[i].count > 0 && s->streams[i].pid == s->streams[k].pid;
+    return nodes[k].count > 0 && !others;
 }
 
 /* The launches of one process and the first nodes of its graphs, both in order. */
@@ -190,7 +200,8 @@ int hec_schedule_graphs(struct hec_schedule *s, const uint64_t *by_start, size_t
         }
     }
     for (size_t k = 0; k < s->stream_count && !err; k++)
-        lead(s, &nodes[k]);
+        if (alone(s, nodes, k))
+            lead(s, &nodes[k]);
     if (!err)
         err = take_all(s, by_start, count);
     if (!err)
