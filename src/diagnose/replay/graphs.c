@@ -89,10 +89,10 @@ static void lead(struct hec_schedule *s, const struct nodes *n) {
 
 /* Of a graph whose nodes run on several streams the first of each would take a launch. */
 static bool alone(const struct hec_schedule *s, const struct nodes *nodes, size_t k) {
-    bool others = false;
-    for (size_t i = 0; i < s->stream_count; i++)
-        others |= i != k && nodes[i].count > 0 && s->streams[i].pid == s->streams[k].pid;
-    return nodes[k].count > 0 && !others;
+    for (size_t i = 0; nodes[k].count > 0 && i < s->stream_count; i++)
+        if (i != k && nodes[i].count > 0 && s->streams[i].pid == s->streams[k].pid)
+            return false;
+    return nodes[k].count > 0;
 }
 
 /* The launches of one process and the first nodes of its graphs, both in order. */
