@@ -13,7 +13,7 @@ struct hec_predictor;
 #define HEC_FINDING_WORTH 0.05
 /* So is one that is less sure: a hint. */
 #define HEC_FINDING_SURE 0.3
-/* What is the limit after all answers is told where it takes so much of what is left of a step. */
+/* The limit after all answers is named where it takes so much of what is left of a step. */
 #define HEC_FINDING_NEXT 0.2
 
 /* What it saves at best guess, of the time or of the joules, whichever is more; 0 unknown. */

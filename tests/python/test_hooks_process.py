@@ -256,6 +256,68 @@ def test_a_broken_hook_is_no_matter_of_the_program(observe, torch_python, hook):
         assert len(found[0].steps) == 23
 
 
+def test_objects_end_where_the_program_ends_them(observe, torch_python):
+    """In its thread, and at once: whatever the sampler does then, and however often the interpreter changes threads."""
+    program = STEPS + """
+    steps(3)
+    wrong, alive = [], 0
+    class Thing:
+        def __init__(self):
+            global alive
+            alive += 1
+        def __del__(self):
+            global alive
+            alive -= 1
+            if threading.get_ident() != main:
+                wrong.append(threading.get_ident())
+    main, late = threading.get_ident(), 0
+    sys.setswitchinterval(1e-6)
+    def hold(depth):
+        thing = Thing()
+        return hold(depth - 1) if depth else sum(range(20))
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        for name in range(10):  # places that the sampler has not seen
+            exec(f"def f{name}():\\n    return hold(15)\\nf{name}()")
+        late += alive > 0
+    print(len(wrong), late)
+    """
+    (found,) = [observe.one(torch_python[0], program, HEC_HOOKS_HZ="1000")]
+    assert len(found.stacks) > 20
+
+
+def test_no_finalizer_runs_while_frames_are_listed(observe, torch_python):
+    """A collection that the sampler began there ran them, and they let the program go on: its next fork waited for ever (CPython 106883)."""
+    program = """
+    import gc, sys, threading
+    import torch
+    listing, ran, states = [], [], []
+    class Loop:
+        def __init__(self):
+            self.me = self
+        def __del__(self):
+            ran.append(bool(listing))
+    frames = sys._current_frames
+    def listed():
+        listing.append(1)
+        Loop()
+        [[] for _ in range(50)]
+        found = frames()
+        listing.clear()
+        return found
+    hooks = sys.modules.get("_hec_hooks")
+    sys._current_frames = listed
+    gc.set_threshold(1)
+    for collects in (True, False) * 10:
+        gc.enable() if collects else gc.disable()
+        if hooks and sys.version_info < (3, 12):
+            assert hooks.stacks._walk(threading.get_ident())
+        states.append(gc.isenabled() == collects)
+    print(sum(ran), all(states))
+    """
+    assert "hooks_off" not in observe.one(torch_python[0], program, HEC_HOOKS_HZ="0").facts
+
+
 def test_an_exception_of_a_signal_handler_is_the_programs(observe, torch_python):
     observe.one(
         torch_python[0],

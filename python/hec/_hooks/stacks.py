@@ -2,8 +2,13 @@
 
 The thread is not one of `threading`: programs that list or join their threads do not see it. It handles no signals, and
 it ends before the process forks, since Python warns of forks with threads; the next event of the program starts it
-again. It holds frames of the program only while it takes a sample."""
+again. It holds no frame of the program while the program can go on: what a frame refers to has to end where the program
+ends it, and in its thread. An iterator over workers that ended here did so while the program forked the next ones, and
+these hung."""
 
+import gc
+import itertools
+import operator
 import os
 import sys
 import threading
@@ -170,20 +175,58 @@ def _listened() -> bool:
     return window >= 0
 
 
+_parts = operator.attrgetter("f_code", "f_lasti")
+_NEVER = object()
+
+
+def _once(function: Any) -> Any:
+    """Calls it when it is read."""
+    return itertools.islice(iter(function, _NEVER), 1)
+
+
+def _walk(thread: int) -> "list[tuple[Any, int]]":
+    """Code and instruction of the frames of a thread, innermost first. Lazy iterators of C, and one call that runs them: the
+    interpreter changes threads between instructions of Python alone, so no frame is left when it does.
+
+    To make frames may begin a garbage collection, whose finalizers are Python: before 3.11.5 that lets the program go on while frames
+    are listed, so that they dangle, and a fork waits for ever (CPython issue 106883). It is off for the same one call."""
+    innermost = map(operator.methodcaller("get", thread), _once(sys._current_frames))
+    links = itertools.chain(innermost, itertools.repeat("f_back", WALK_MAX - 1))
+    frames = map(_parts, itertools.takewhile(bool, itertools.accumulate(links, getattr)))
+    if sys.version_info >= (3, 12):
+        return list(frames)
+    collects: "list[bool]" = []
+    before = itertools.chain(map(collects.append, _once(gc.isenabled)), _once(gc.disable))
+    after = itertools.starmap(gc.enable, itertools.compress(((),), collects))
+    try:
+        found = list(itertools.chain(before, frames, after))
+    except BaseException:
+        if collects == [True]:
+            gc.enable()
+        raise
+    return found[2 : len(found) - sum(collects)]
+
+
+def _line(code: Any, instruction: int) -> int:
+    """As f_lineno of a frame."""
+    if instruction < 0:
+        return int(code.co_firstlineno)
+    if hasattr(code, "co_lines"):  # Python 3.10
+        return next((line for start, end, line in code.co_lines() if start <= instruction < end), 0) or 0
+    import dis
+
+    return max((at, line) for at, line in dis.findlinestarts(code) if at <= instruction)[1]
+
+
 def _sample(thread: Any, period_us: int) -> None:
-    frame = sys._current_frames().get(thread)
-    stack = []
-    while frame is not None and len(stack) < WALK_MAX:
-        stack.append(frame)
-        frame = frame.f_back
+    stack = _walk(thread)
     if len(stack) > DEPTH_MAX:
         stack[DEPTH_MAX - OUTERMOST : len(stack) - OUTERMOST] = []
     node = 0
-    for frame in reversed(stack):
-        code = frame.f_code
-        known = _places.get((node, id(code), frame.f_lasti))
+    for code, instruction in reversed(stack):
+        known = _places.get((node, id(code), instruction))
         if known is None:
-            known = _place(node, code, frame)
+            known = _place(node, code, instruction)
             if known is None:
                 return
         node = known
@@ -191,11 +234,11 @@ def _sample(thread: Any, period_us: int) -> None:
         core.library.stack(_pid, node, period_us)
 
 
-def _place(parent: int, code: Any, frame: Any) -> "Optional[int]":
+def _place(parent: int, code: Any, instruction: int) -> "Optional[int]":
     """The node of a frame that was not seen at this instruction before; None when there is no room for it."""
     if code.co_filename.startswith(IMPORTS):
         node = parent
-    elif parent and code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__":
+    elif parent and code.co_name == "<module>" and code.co_filename != getattr(sys.modules["__main__"], "__file__", None):
         # of a module that is being imported the line does not matter, and its code is soon gone (python -m runs the
         # program below frames of runpy)
         place = (parent, code.co_filename, 0)
@@ -205,12 +248,12 @@ def _place(parent: int, code: Any, frame: Any) -> "Optional[int]":
         return node or None
     else:
         _codes[id(code)] = code
-        node = _define(parent, code, frame.f_lineno or 0)
+        node = _define(parent, code, _line(code, instruction))
         if node == 0:
             return None
     if len(_places) < PLACES_MAX:
         _codes[id(code)] = code
-        _places[(parent, id(code), frame.f_lasti)] = node
+        _places[(parent, id(code), instruction)] = node
     return node
 
 
