@@ -7,9 +7,8 @@
 
 #define ROUGH 0.5    /* width of the interval of watts, of them: more is not known */
 #define MATTERS 0.02 /* of the stretch */
-/* Of the joules above idle, for the same work in larger kernels: the best guess is that of rules/batch.c. Weights that are read once for
- * more samples leave much less. */
-static const double dynamic_stays[3] = {1, 0.8, 0.1};
+/* At most, at best guess, and at least: weights that are read once for more samples leave much less. */
+static const double dynamic_stays[3] = {1, HEC_DYNAMIC_STAYS, 0.1};
 
 /* The longest of the states in which the device waits for the host says it best. */
 static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {

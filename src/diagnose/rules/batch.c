@@ -1,4 +1,5 @@
 /* Batch: kernels follow each other, but each is too small for the device. */
+#include "diagnose/replay/power.h"
 #include "diagnose/rules/compute.h"
 #include "diagnose/rules/waits.h"
 
@@ -26,7 +27,6 @@
 #define LAYOUT_MATTERS 0.05
 #define SM_FULL 0.95
 #define MOST_GAIN 0.95
-#define DYNAMIC_STAYS 0.8 /* of the joules above idle, for the same work in larger kernels */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST_BUSY, "%", "least busy share of the steps", "with more idle time, launching or waiting is the matter"},
@@ -60,7 +60,7 @@ static const struct hec_rule_limit limits[] = {
      "as of layout"},
     {100 * SM_FULL, "%", "SM activity of a full device", "measured on an H200: large matrix products"},
     {100 * MOST_GAIN, "%", "most of compute's time that a larger batch is taken to save", "ours"},
-    {100 * DYNAMIC_STAYS, "%", "of the joules above idle that the same work still takes in larger kernels", "ours"},
+    {100 * HEC_DYNAMIC_STAYS, "%", "of the joules above idle that the same work still takes in larger kernels", "ours"},
 };
 
 static const struct hec_rule_advice advice[] = {
@@ -116,7 +116,7 @@ static void describe(const struct hec_facts *f, const struct hec_compute *c, dou
  * idle's of that time and what the work itself took above idle. */
 static double denser(const struct hec_facts *f, const struct hec_compute *c, double time) {
     double idle = hec_compute_idle_watts(f) / c->watts;
-    double most = c->denser * time, same = fmin(1, idle) * time + DYNAMIC_STAYS * (1 - fmin(1, idle));
+    double most = c->denser * time, same = fmin(1, idle) * time + HEC_DYNAMIC_STAYS * (1 - fmin(1, idle));
     return isfinite(idle) ? fmax(1, fmin(most, same) / time) : c->denser;
 }
 
