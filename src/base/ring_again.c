@@ -11,9 +11,10 @@
 #define ALL_READ UINT64_MAX
 #define LOOKING INT64_MAX /* looked_ns while somebody does */
 
+/* One that is just being removed may still be found, with another time, without a link. */
 static bool listener_at(const char *path, struct hec_ring_listener *found) {
     struct stat info;
-    if (stat(path, &info) != 0 || !S_ISSOCK(info.st_mode))
+    if (stat(path, &info) != 0 || !S_ISSOCK(info.st_mode) || info.st_nlink == 0)
         return false;
     *found = (struct hec_ring_listener){.device = info.st_dev,
                                         .inode = info.st_ino,
@@ -46,7 +47,8 @@ int hec_ring_begin_at(struct hec_ring_again *again, const char *socket, enum hec
 }
 
 /* At the old one's address, since threads may be looking at it. Nobody writes there; should a record be under way from before, it lands
- * at a position that is never read: the fresh ring begins behind all of them. */
+ * at a position that is never read: the fresh ring begins behind all of them. One that was held up in its midst until the next window may
+ * cost a record of that, which its reader passes over. */
 static bool replace(const struct hec_ring_again *again, struct hec_ring *ring, uint32_t seen) {
     struct hec_ring fresh;
     int fd;
@@ -72,6 +74,13 @@ static void end_if_dead(struct hec_ring_again *again, struct hec_ring *ring, uin
     again->tail = unread > 0 ? tail : ALL_READ;
 }
 
+/* Two reads agree, since a file system may write the time of a removal before it takes the link away. */
+static bool another_listener(const struct hec_ring_listener *known, const char *path, struct hec_ring_listener *now) {
+    struct hec_ring_listener again;
+    return listener_at(path, now) && !same(known, now) && now->owner == known->owner && listener_at(path, &again) &&
+           same(now, &again);
+}
+
 /* By the one that looks just now. */
 static bool look(struct hec_ring_again *again, struct hec_ring *ring) {
     uint32_t seen = hec_ring_window(ring);
@@ -82,8 +91,8 @@ static bool look(struct hec_ring_again *again, struct hec_ring *ring) {
     struct hec_ring_listener now;
     again->tail = ALL_READ;
     /* a program that has shut itself in since then may be killed for a call that it forbade */
-    if (!listener_at(again->socket, &now) || same(&again->listener, &now) || now.owner != again->listener.owner ||
-        prctl(PR_GET_SECCOMP) != again->seccomp || !replace(again, ring, seen))
+    if (!another_listener(&again->listener, again->socket, &now) || prctl(PR_GET_SECCOMP) != again->seccomp ||
+        !replace(again, ring, seen))
         return false;
     again->listener = now;
     return true;
