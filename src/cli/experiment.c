@@ -37,6 +37,7 @@ void hec_experiment_follow(struct hec_experiment_run *run, const struct hec_rece
     bool units = hec_args_has(args, HEC_OPT_UNITS);
     run->follows = receipt;
     session->stop.steps = receipt->steps;
+    session->stop.by = receipt->steps_by;
     session->stop.after_ns = (int64_t)(receipt->seconds * HEC_NS_PER_S);
     session->trace = (enum hec_trace_mode)receipt->trace;
     if (receipt->trace_memory_mb > 0)

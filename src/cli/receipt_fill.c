@@ -58,6 +58,7 @@ void hec_receipt_begin(struct hec_receipt *r, const struct hec_ab *ab, const str
     }
     hec_receipt_add_environment(r, session->environment ? session->environment : environ);
     r->steps = session->stop.steps;
+    r->steps_by = session->stop.by;
     r->seconds = (double)session->stop.after_ns / HEC_NS_PER_S;
     r->warm_up = ab->warm_up;
     if (session->simulated)

@@ -82,6 +82,10 @@ static const char *caches_name(int i) {
     return hec_receipt_caches_name((enum hec_receipt_caches)i);
 }
 
+static const char *source_name(int i) {
+    return hec_step_source_name((enum hec_step_source)i);
+}
+
 /* ---- parts ---- */
 
 static void read_plan(struct read *r, const json_t *plan) {
@@ -108,6 +112,8 @@ static void read_conditions(struct read *r, const json_t *c) {
     struct hec_receipt *out = r->receipt;
     const char *simulated = json_string_value(at(c, "simulated"));
     out->steps = integer(r, c, "steps", STEPS_MOST);
+    if (json_is_string(at(c, "steps_by")))
+        out->steps_by = (enum hec_step_source)place(c, "steps_by", source_name, HEC_STEP_SOURCE_COUNT);
     out->seconds = number(c, "seconds");
     out->writes = (enum hec_receipt_writes)place(c, "writes", writes_name, HEC_RECEIPT_WRITES);
     out->caches = (enum hec_receipt_caches)place(c, "caches", caches_name, HEC_RECEIPT_CACHES);

@@ -37,6 +37,7 @@ struct try {
     struct hec_trials *trials;
     double budget_s, first_joules, first_seconds;
     double step_s; /* as the first trial paces it; NAN: trials come to their end */
+    enum hec_step_source steps_by;
     int64_t begin_ns;
     bool interrupted;
     bool by_user, by_seconds; /* --steps or --seconds say when a trial ends; --seconds does */
@@ -102,6 +103,7 @@ static void set_end(struct try *t, double steady_s) {
     struct hec_stop *stop = &hec_trials_session(t->trials)->stop;
     double seconds = t->first_seconds;
     if (isfinite(t->step_s) && !t->by_user) {
+        stop->by = t->steps_by;
         stop->steps = (int64_t)fmax(STEPS_LEAST, ceil(steady_s / t->step_s) + 3);
         seconds = fmin(seconds, (double)stop->steps * t->step_s + 15);
     }
@@ -115,6 +117,7 @@ static void set_end(struct try *t, double steady_s) {
 /* ended: the command, by itself. */
 static int choose_end(struct try *t, bool ended, struct hec_why *why) {
     const struct hec_summary *first = &t->run.measure.summary;
+    t->steps_by = first->timeline.steps.source;
     t->step_s = first->paced.count && first->paced.whole.steps > 0
                     ? first->paced.whole.seconds / first->paced.whole.steps
                     : NAN;

@@ -49,11 +49,14 @@ int hec_stopper_create(const struct hec_stop *stop, struct hec_stopper **out, st
 }
 
 /* The sources in the order in which the analysis goes by them. */
-static int64_t steps_of(const struct counted *c) {
+static int64_t steps_of(const struct counted *c, enum hec_step_source by) {
     static const enum hec_step_source order[] = {HEC_STEP_MARKED, HEC_STEP_OPTIMIZER, HEC_STEP_MODULE};
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         if (c->steps[order[i]])
             return c->steps[order[i]];
+        if (order[i] == by)
+            break;
+    }
     return 0;
 }
 
@@ -66,7 +69,7 @@ void hec_stopper_step(struct hec_stopper *s, pid_t pid, enum hec_step_source sou
         s->counted[s->count++] = (struct counted){.pid = pid};
     if (i < s->count && (unsigned)source < HEC_STEP_SOURCE_COUNT) {
         s->counted[i].steps[source]++;
-        if (s->stop.steps && !s->enough && steps_of(&s->counted[i]) >= s->stop.steps) {
+        if (s->stop.steps && !s->enough && steps_of(&s->counted[i], s->stop.by) >= s->stop.steps) {
             s->enough = true;
             pthread_cond_signal(&s->wake);
         }

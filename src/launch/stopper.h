@@ -10,7 +10,9 @@
 #include <sys/types.h>
 
 struct hec_stop {
-    int64_t steps;    /* of the process that has most, by its best source (marked, optimizer, module); 0: no limit */
+    int64_t steps; /* of the process that has most, by its best source (marked, optimizer, module); 0: no limit */
+    enum hec_step_source
+        by;           /* the worst of these that counts: a program that will train may evaluate before; NONE: any */
     int64_t after_ns; /* since its start; 0: no limit */
     int64_t grace_ns; /* from SIGTERM to SIGKILL; 0: 10 s */
 };

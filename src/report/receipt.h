@@ -70,6 +70,7 @@ struct hec_receipt {
 
     /* How trials ran. */
     int64_t steps;                    /* a trial was ended after so many; 0: not by this */
+    enum hec_step_source steps_by;    /* the worst that counts; HEC_STEP_NONE: any */
     double seconds;                   /* the same */
     int warm_up;                      /* trials of each side before the first pair */
     char *simulated;                  /* --sim; NULL: real devices */

@@ -1,0 +1,75 @@
+/* The end of a command after so much work: which steps count. */
+#include "launch/stopper.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PID 7
+
+static pid_t sleeper(void) {
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    return pid;
+}
+
+static void give(struct hec_stopper *s, enum hec_step_source source, int count) {
+    for (int i = 0; i < count; i++)
+        hec_stopper_step(s, PID, source);
+}
+
+/* So many calls of a module, and so many steps of an optimizer afterwards, end a command of 10 steps by `by`, or do not. */
+static void check(enum hec_step_source by, int calls, int steps, bool ends) {
+    const struct hec_stop stop = {.steps = 10, .by = by};
+    struct hec_why why;
+    struct hec_stopper *s;
+    int status;
+    pid_t command = sleeper();
+    assert_int_equal(hec_stopper_create(&stop, &s, &why), HEC_OK);
+    assert_int_equal(hec_stopper_begin(s, command, 0, &why), HEC_OK);
+    give(s, HEC_STEP_MODULE, calls);
+    give(s, HEC_STEP_OPTIMIZER, steps);
+    if (!ends) {
+        usleep(50000); /* what should not come has the time to */
+        kill(command, SIGKILL);
+    }
+    assert_int_equal(waitpid(command, &status, 0), command);
+    assert_int_equal(WTERMSIG(status), ends ? SIGTERM : SIGKILL);
+    assert_int_equal(hec_stopper_end(s), ends ? HEC_STOPPED_STEPS : HEC_STOPPED_NOT);
+    hec_stopper_free(s);
+}
+
+static void test_calls_of_inference(void **state) {
+    (void)state;
+    check(HEC_STEP_NONE, 9, 0, false);
+    check(HEC_STEP_NONE, 10, 0, true);
+    check(HEC_STEP_MODULE, 10, 0, true);
+}
+
+/* nanoGPT calls its model 400 times to evaluate it before the first step of training. */
+static void test_an_evaluation_before_a_training(void **state) {
+    (void)state;
+    check(HEC_STEP_OPTIMIZER, 400, 0, false);
+    check(HEC_STEP_OPTIMIZER, 400, 9, false);
+    check(HEC_STEP_OPTIMIZER, 400, 10, true);
+    check(HEC_STEP_MARKED, 400, 400, false);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_of_inference),
+        cmocka_unit_test(test_an_evaluation_before_a_training),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
