@@ -36,13 +36,16 @@ PROGRAMS = {
     "mingpt_adder": Program("minGPT/projects/adder", "{python} adder.py --trainer.max_iters=2000"),
     "mingpt_chars": Program("minGPT/projects/chargpt", "{python} chargpt.py --trainer.max_iters=400",
                             "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt ."),
-    "nanogpt_eager": Program("nanoGPT", "{python} train.py config/train_shakespeare_char.py --compile=False --max_iters=500",
+    "nanogpt_eager": Program("nanoGPT", "{python} train.py config/train_shakespeare_char.py --compile=False --max_iters=2000",
                              "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt data/shakespeare_char/ && "
                              "{python} data/shakespeare_char/prepare.py"),
     "nanogpt_compiled": Program("nanoGPT", "{python} train.py config/train_shakespeare_char.py --max_iters=1000",
                                 "test -e data/shakespeare_char/train.bin", seconds=100),
     "nanogpt_sample": Program("nanoGPT", "{python} sample.py --out_dir=out-shakespeare-char --num_samples=5",
                               "test -e out-shakespeare-char/ckpt.pt", kind="PyTorch generation"),
+    "trl_sft": Program("data", "{python} -m trl.scripts.sft --model_name_or_path gpt2 --dataset_name plays --output_dir out --bf16 False "
+                       "--max_length 1024 --per_device_train_batch_size 8 --num_train_epochs 20 --report_to none --save_strategy no",
+                       kind="Hugging Face trainer"),  # of TRL 1.16.0 (PyPI)
     "jax_mnist": Program("jax", "{python} -m examples.mnist_classifier", kind="JAX training"),
     "jax_scratch": Program("jax", "{python} -m examples.mnist_classifier_fromscratch", kind="JAX training"),
     "nbody": Program("HeCBench/src/nbody-cuda", "./main 64000 300", CUDA, kind="CUDA C++"),

@@ -1,6 +1,7 @@
-"""The data that the public programs read: noise in the formats of MNIST and of a folder of JPEGs. It has the size and the cost
-of the real thing; no model learns anything from it."""
+"""The data that the public programs read: noise in the formats of MNIST and of a folder of JPEGs, which has the size and the cost
+of the real thing, though no model learns anything from it; and a GPT-2 of untrained weights, whose tokens are bytes."""
 import gzip
+import json
 import pathlib
 import shutil
 import struct
@@ -39,6 +40,25 @@ def pictures(folder):
                 small[(c + i) % len(small)].resize((500, 375), Image.BICUBIC).save(folder / part / f"class{c}" / f"{i}.jpg", quality=90)
 
 
+def language_model(folder, text):
+    """A folder as `save_pretrained` leaves it (GPT-2, 124 million weights), and the text beside it in pieces, as JSON lines."""
+    import tokenizers
+    import transformers
+
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    words = tokenizers.Tokenizer(tokenizers.models.BPE({c: i for i, c in enumerate([*alphabet, "<end>"])}, []))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words.decoder = tokenizers.decoders.ByteLevel()
+    model = folder / "gpt2"
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<end>", pad_token="<end>").save_pretrained(model)
+    transformers.set_seed(0)
+    transformers.GPT2LMHeadModel(transformers.GPT2Config(bos_token_id=256, eos_token_id=256, pad_token_id=256)).save_pretrained(model)
+    plays = folder / "plays"
+    plays.mkdir(exist_ok=True)
+    pieces = (text[at:at + 1000] for at in range(0, len(text), 1000))
+    (plays / "train.jsonl").write_text("".join(json.dumps({"text": piece}) + "\n" for piece in pieces))
+
+
 def make(gathered):
     if not (gathered / "data/jpeg").exists():
         mnist(gathered / "examples/data/MNIST/raw")
@@ -46,3 +66,5 @@ def make(gathered):
     words = gathered / "examples/word_language_model/data/wikitext-2"
     if not (words / "train.txt").exists():
         shutil.copy(words / "valid.txt", words / "train.txt")
+    if not (gathered / "data/plays").exists():
+        language_model(gathered / "data", (gathered / "char-rnn/data/tinyshakespeare/input.txt").read_text())
