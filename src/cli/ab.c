@@ -136,7 +136,9 @@ int hec_verb_ab(int argc, char **argv) {
     int err = parse(&ab, argc, argv), status = err < 0 ? hec_err_exit_status(err) : 0;
     if (err == HEC_OK) {
         status = hec_experiment_run(&ab.run, &outcome);
-        if (outcome.result.pairs > 0 && (err = print(&ab, outcome.result.pairs)) < 0)
+        /* of the receipt, which has what was kept: a pair that cannot be compared is in the outcome alone */
+        int pairs = ab.run.receipt.result.pairs;
+        if (pairs > 0 && (err = print(&ab, pairs)) < 0)
             status = status ? status : hec_err_exit_status(err);
     }
     hec_ab_free(&outcome);

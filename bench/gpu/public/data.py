@@ -64,7 +64,7 @@ def make(gathered):
         mnist(gathered / "examples/data/MNIST/raw")
         pictures(gathered / "data/jpeg")
     words = gathered / "examples/word_language_model/data/wikitext-2"
-    if not (words / "train.txt").exists():
+    if (words / "valid.txt").exists() and not (words / "train.txt").exists():
         shutil.copy(words / "valid.txt", words / "train.txt")
     if not (gathered / "data/plays").exists():
         language_model(gathered / "data", (gathered / "char-rnn/data/tinyshakespeare/input.txt").read_text())
