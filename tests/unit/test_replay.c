@@ -615,7 +615,7 @@ static double even_step(int first) {
     return (sum - mean / own[0]) / (STEPS - first) * 1e-3; /* a replay begins with the first call */
 }
 
-/* Two processes that meet in a collective each step, of which the second takes longer to come: the first one's lasts so much
+/* Two processes, whose clocks are 45 us apart, that meet in a collective each step, of which the second takes longer to come: the first one's lasts so much
  * longer. The replay is to know that this is waiting: with the code of both gone a step is the data's way and the calls, and with as much for
  * each it takes about the mean. */
 static void test_ranks(void **state) {
@@ -637,7 +637,7 @@ static void test_ranks(void **state) {
         int64_t finish = (begin[0] > begin[1] ? begin[0] : begin[1]) + 108 * US;
         for (int p = 0; p < 2; p++) {
             struct hec_activity *a =
-                fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream[p], begin[p] + 8 * US, finish + p * 200);
+                fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream[p], begin[p] + 8 * US, finish - p * 45 * US);
             a->launch_ns = begin[p];
             a->launch_end_ns = begin[p] + 5 * US;
             a->name = kernel;

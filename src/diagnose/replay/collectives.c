@@ -1,73 +1,185 @@
 #include "diagnose/replay/parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-/* Ends of one collective on two H100 differ by 0.3 us at most; clocks of several processes are the same one. */
-#define TOGETHER_NS 20000
+/* Ends of one collective on two H100 differ by 0.3 us at most, but each process has its own idea of its device's clock: on one host
+ * those were 16 to 41 us apart. */
+#define TOGETHER_NS 60000 /* of NCCL's rings one rank may end so long before another */
+#define APART_NS 200000
+#define PAIRS_LEAST 8 /* of collectives, for a median of how far two clocks are apart */
 
 static bool by_finish(const struct hec_schedule_call *call, int64_t *key) {
     *key = call->finish_ns;
     return call->kind == HEC_CALL_KERNEL && call->kernel_class == HEC_KERNEL_CLASS_COMM && hec_call_launched(call);
 }
 
-/* Of those that end within the bound after the first, one a process, of the same kernel, that had begun when the first ended. */
-static size_t members(const struct hec_schedule *s, const uint64_t *list, size_t count, size_t first, uint32_t *out) {
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median distance of a process's ends to the nearest of the first process's: how far its clock is ahead. room: of twice the list. */
+static int64_t ahead_of_first(const struct hec_schedule *s, const uint64_t *list, size_t count, int process,
+                              int64_t *room) {
+    int64_t *first = room, *apart = room + count;
+    size_t firsts = 0, n = 0, next = 0;
+    for (size_t k = 0; k < count; k++)
+        if (s->calls[hec_order_at(list[k])].process == 0)
+            first[firsts++] = s->calls[hec_order_at(list[k])].finish_ns;
+    for (size_t k = 0; k < count && firsts > 0; k++) {
+        const struct hec_schedule_call *c = &s->calls[hec_order_at(list[k])];
+        if (c->process != process)
+            continue;
+        while (next + 1 < firsts && first[next + 1] <= c->finish_ns)
+            next++;
+        int64_t to_next = next + 1 < firsts ? c->finish_ns - first[next + 1] : INT64_MIN / 2;
+        int64_t nearest = c->finish_ns - first[next];
+        if (llabs(to_next) < llabs(nearest))
+            nearest = to_next;
+        if (llabs(nearest) < APART_NS)
+            apart[n++] = nearest;
+    }
+    if (n < PAIRS_LEAST)
+        return 0;
+    qsort(apart, n, sizeof *apart, by_value);
+    return apart[n / 2];
+}
+
+static int find_ahead(const struct hec_schedule *s, const uint64_t *list, size_t count, int64_t *ahead_ns) {
+    int64_t *room = malloc((2 * count + 1) * sizeof *room);
+    if (!room)
+        return HEC_ERR_NOMEM;
+    for (int p = 1; p < s->process_count; p++)
+        ahead_ns[p] = ahead_of_first(s, list, count, p, room);
+    free(room);
+    return HEC_OK;
+}
+
+/* Of those that end within the bound of the first, the nearest of each process, of the same kernel, that had begun when the first ended. */
+static size_t members(const struct hec_schedule *s, const uint64_t *list, size_t count, size_t first,
+                      const int64_t *ahead_ns, uint32_t *out) {
     const struct hec_schedule_call *f = &s->calls[hec_order_at(list[first])];
+    int64_t apart_ns[UINT8_MAX];
     size_t n = 0;
     for (size_t k = first; k < count && n < UINT8_MAX; k++) {
         const struct hec_schedule_call *c = &s->calls[hec_order_at(list[k])];
-        bool other = true;
-        if (c->finish_ns - f->finish_ns > TOGETHER_NS)
+        int64_t apart = llabs((c->finish_ns - ahead_ns[c->process]) - (f->finish_ns - ahead_ns[f->process]));
+        size_t m = 0;
+        if (c->finish_ns - f->finish_ns > 2 * APART_NS)
             break;
-        for (size_t m = 0; m < n && other; m++)
-            other = s->calls[out[m]].process != c->process;
-        if (other && c->what == f->what && c->start_ns < f->finish_ns && !(c->flags & HEC_CALL_COLLECTIVE))
-            out[n++] = hec_order_at(list[k]);
+        if (apart > TOGETHER_NS || c->what != f->what || c->start_ns >= f->finish_ns || c->flags & HEC_CALL_COLLECTIVE)
+            continue;
+        while (m < n && s->calls[out[m]].process != c->process)
+            m++;
+        if (m < n && apart_ns[m] <= apart)
+            continue;
+        out[m] = hec_order_at(list[k]);
+        apart_ns[m] = apart;
+        n += m == n;
     }
     return n;
 }
 
-/* Who comes to a collective first waits in it for the last. */
-static void find_even(struct hec_schedule *s, int64_t *latest_ns) {
-    int64_t waits_ns[256] = {0};
-    bool joins[256] = {false};
-    double mean_ns = 0, all_ns = (double)(s->to_ns - s->from_ns);
-    int processes = 0;
+/* Of a process, as its operations come in the order of their starts: how long it does nothing but wait for others, and how long its device works. */
+struct share {
+    int64_t t_ns, wait_until_ns, busy_until_ns, idle_ns, busy_ns;
+    bool joins;
+};
+
+static void go_on(struct share *p, int64_t t_ns) {
+    int64_t free_ns = p->t_ns > p->busy_until_ns ? p->t_ns : p->busy_until_ns;
+    int64_t idle_to_ns = t_ns < p->wait_until_ns ? t_ns : p->wait_until_ns;
+    int64_t busy_to_ns = t_ns < p->busy_until_ns ? t_ns : p->busy_until_ns;
+    if (idle_to_ns > free_ns)
+        p->idle_ns += idle_to_ns - free_ns;
+    if (busy_to_ns > p->t_ns)
+        p->busy_ns += busy_to_ns - p->t_ns;
+    p->t_ns = t_ns;
+}
+
+static void operation(struct share *p, const struct hec_schedule_call *c, const int64_t *latest_ns) {
+    go_on(p, c->start_ns);
+    if (c->flags & HEC_CALL_COLLECTIVE) {
+        p->joins = true;
+        if (latest_ns[c->what] > p->wait_until_ns)
+            p->wait_until_ns = latest_ns[c->what];
+    } else if (c->kernel_class != HEC_KERNEL_CLASS_COMM && c->finish_ns > p->busy_until_ns)
+        p->busy_until_ns = c->finish_ns;
+}
+
+/* Where the devices' work explains most of the difference, that is made even, else all that the processes do. */
+static void set_even(struct hec_schedule *s, const struct share *shares) {
+    double all_ns = (double)(s->to_ns - s->from_ns), own[UINT8_MAX + 1];
+    double own_sum = 0, own_least = INFINITY, own_most = 0, busy_sum = 0, busy_least = INFINITY, busy_most = 0;
+    int count = 0;
+    for (int p = 0; p < s->process_count; p++) {
+        double busy = (double)shares[p].busy_ns;
+        own[p] = fmax(all_ns - (double)shares[p].idle_ns, 1);
+        s->even[p] = (struct hec_schedule_even){1, 1};
+        if (!shares[p].joins)
+            continue;
+        own_sum += own[p];
+        own_least = fmin(own_least, own[p]);
+        own_most = fmax(own_most, own[p]);
+        busy_sum += busy;
+        busy_least = fmin(busy_least, busy);
+        busy_most = fmax(busy_most, busy);
+        count++;
+    }
+    bool by_device = count > 0 && busy_least > 0 && busy_most - busy_least > (own_most - own_least) / 2;
     for (int p = 0; p < s->process_count; p++)
-        s->even[p] = 1;
+        if (shares[p].joins && by_device)
+            s->even[p].operation = busy_sum / count / (double)shares[p].busy_ns;
+        else if (shares[p].joins)
+            s->even[p].code = s->even[p].operation = own_sum / count / own[p];
+}
+
+/* Who comes to a collective first waits in it for the last, unless it has other work meanwhile. */
+static void find_even(struct hec_schedule *s, const uint64_t *in_order, size_t count, int64_t *latest_ns) {
+    struct share shares[UINT8_MAX + 1];
     for (size_t g = 0; g < s->group_count; g++)
         latest_ns[g] = INT64_MIN;
     for (size_t i = 0; i < s->count; i++)
         if (s->calls[i].flags & HEC_CALL_COLLECTIVE && s->calls[i].start_ns > latest_ns[s->calls[i].what])
             latest_ns[s->calls[i].what] = s->calls[i].start_ns;
-    for (size_t i = 0; i < s->count; i++) {
-        const struct hec_schedule_call *c = &s->calls[i];
-        if (!(c->flags & HEC_CALL_COLLECTIVE))
-            continue;
-        joins[c->process] = true;
-        waits_ns[c->process] += latest_ns[c->what] - c->start_ns;
+    for (int p = 0; p < s->process_count; p++)
+        shares[p] = (struct share){INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, false};
+    for (size_t k = 0; k < count; k++) {
+        const struct hec_schedule_call *c = &s->calls[hec_order_at(in_order[k])];
+        operation(&shares[c->process], c, latest_ns);
     }
     for (int p = 0; p < s->process_count; p++)
-        if (joins[p]) {
-            mean_ns += all_ns - (double)waits_ns[p];
-            processes++;
-        }
-    for (int p = 0; p < s->process_count; p++)
-        if (joins[p] && (double)waits_ns[p] < all_ns)
-            s->even[p] = mean_ns / processes / (all_ns - (double)waits_ns[p]);
+        go_on(&shares[p], INT64_MAX);
+    set_even(s, shares);
+}
+
+static int make_even(struct hec_schedule *s) {
+    uint64_t *list = NULL;
+    size_t count;
+    int64_t *latest_ns = malloc((s->group_count + 1) * sizeof *latest_ns);
+    int err = latest_ns ? hec_order_calls(s, hec_order_key_start, &list, &count) : HEC_ERR_NOMEM;
+    if (!err)
+        find_even(s, list, count, latest_ns);
+    free(latest_ns);
+    free(list);
+    return err;
 }
 
 int hec_schedule_collectives(struct hec_schedule *s) {
     uint64_t *list = NULL;
     uint32_t of_one[UINT8_MAX];
+    int64_t ahead_ns[256] = {0};
     size_t count = 0;
     int err = s->process_count > 1 ? hec_order_calls(s, by_finish, &list, &count) : HEC_OK;
     if (!err && count > 0 && !(s->group_size = malloc(count)))
         err = HEC_ERR_NOMEM;
+    if (!err && count > 0)
+        err = find_ahead(s, list, count, ahead_ns);
     for (size_t k = 0; k < count && !err; k++) {
         if (s->calls[hec_order_at(list[k])].flags & HEC_CALL_COLLECTIVE)
             continue;
-        size_t n = members(s, list, count, k, of_one);
+        size_t n = members(s, list, count, k, ahead_ns, of_one);
         if (n < 2)
             continue;
         for (size_t m = 0; m < n; m++) {
@@ -76,12 +188,6 @@ int hec_schedule_collectives(struct hec_schedule *s) {
         }
         s->group_size[s->group_count++] = (uint8_t)n;
     }
-    int64_t *latest_ns = err ? NULL : malloc((s->group_count + 1) * sizeof *latest_ns);
-    if (latest_ns)
-        find_even(s, latest_ns);
-    else
-        err = err ? err : HEC_ERR_NOMEM;
-    free(latest_ns);
     free(list);
-    return err;
+    return err ? err : make_even(s);
 }

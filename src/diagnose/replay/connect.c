@@ -13,10 +13,13 @@
 #define RUNNING_MAX 64      /* calls of one process at once; of more the first to end is taken to have ended */
 #define EVENT_LATE_NS 3000  /* a start later than that has a reason */
 #define EVENT_NEAR_NS 10000 /* and what ended so short before may be it */
+#define EVENT_OVERLAP_NS                                                                                               \
+    2500 /* or so short after, as it is stamped: NCCL's kernels on two H100, behind those that they wait for */
 #define WAKE_LEAST_NS 1000.0
 #define RARE 20      /* times the usual delay of a return, or of that much */
 #define IDLE_NS 3000 /* a device that has ended what it did so soon after a call began would have waited for it */
 #define USUAL_OF 65536u
+#define PROCESSES (UINT8_MAX + 1)
 #define USUAL_LEAST 16u /* of fewer calls of a shape the delay of kernels is taken */
 
 static void drop(struct hec_schedule *s, bool (*gone)(const struct hec_schedule *s, size_t i)) {
@@ -91,11 +94,6 @@ static bool taken(const struct hec_schedule *s, size_t i) {
     return s->calls[i].kind == HEC_CALL_KINDS;
 }
 
-static bool by_start(const struct hec_schedule_call *call, int64_t *key) {
-    *key = call->start_ns;
-    return hec_call_launched(call);
-}
-
 static bool ordered(const struct hec_schedule_call *c) {
     return hec_call_launched(c) && !(c->flags & HEC_CALL_GUESSED);
 }
@@ -143,7 +141,7 @@ static int straighten(struct hec_schedule *s) {
     uint64_t *by = NULL;
     size_t n = 0, *next = calloc(s->stream_count + 2, sizeof *next);
     uint32_t *at = malloc((s->count + 1) * sizeof *at), *from = malloc((s->count + 1) * sizeof *from);
-    int err = next && at && from ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
+    int err = next && at && from ? hec_order_calls(s, hec_order_key_start, &by, &n) : HEC_ERR_NOMEM;
     if (!err) {
         for (size_t i = 0; i < s->count; i++)
             if (ordered(&s->calls[i]))
@@ -236,12 +234,26 @@ static void mark_graphs(struct hec_schedule *s) {
     }
 }
 
-/* Operations of each stream in order of start; those of which no call is known get one then. */
+/* The last end of each process's operations. */
+static void nothing_yet(int64_t *busy_until_ns) {
+    for (int p = 0; p < PROCESSES; p++)
+        busy_until_ns[p] = INT64_MIN;
+}
+
+static void until(int64_t *busy_until_ns, const struct hec_schedule_call *c) {
+    if (c->finish_ns > busy_until_ns[c->process])
+        busy_until_ns[c->process] = c->finish_ns;
+}
+
+/* Operations of each stream in order of start; those of which no call is known get one then. What a launch takes, and the gap to the
+ * operation before, are seen where nothing of the process's other streams can have been what it waited for. */
 static int connect_streams(struct hec_schedule *s, struct sample *sample) {
+    int64_t busy_until_ns[PROCESSES];
     uint64_t *by = NULL;
     uint32_t *last = malloc((s->stream_count + 1) * sizeof *last);
     size_t n = 0;
-    int err = last ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
+    int err = last ? hec_order_calls(s, hec_order_key_start, &by, &n) : HEC_ERR_NOMEM;
+    nothing_yet(busy_until_ns);
     for (size_t k = 0; k < s->stream_count && !err; k++)
         last[k] = HEC_SCHEDULE_NONE;
     for (size_t k = 0; k < n && !err; k++) {
@@ -253,16 +265,19 @@ static int connect_streams(struct hec_schedule *s, struct sample *sample) {
         for (int back = 0; c->behind != HEC_SCHEDULE_NONE && c->behind > at; back++)
             c->behind = back < SWAPPED_MAX ? s->calls[c->behind].behind : HEC_SCHEDULE_NONE;
         if (!(c->flags & HEC_CALL_GUESSED) && c->behind != HEC_SCHEDULE_NONE &&
-            s->calls[c->behind].finish_ns <= c->begin_ns + IDLE_NS &&
-            s->calls[c->behind].finish_ns + 1000 < c->start_ns)
+            busy_until_ns[c->process] <= c->begin_ns + IDLE_NS && s->calls[c->behind].finish_ns + 1000 < c->start_ns)
             note(sample, c, c->start_ns - c->begin_ns);
+        until(busy_until_ns, c);
     }
     USUAL(s, sample, launch_ns, 10, 8000);
+    nothing_yet(busy_until_ns);
     for (size_t k = 0; k < n && !err; k++) {
         const struct hec_schedule_call *c = &s->calls[hec_order_at(by[k])];
-        if (c->behind != HEC_SCHEDULE_NONE &&
-            c->begin_ns + s->usual[hec_call_shape(c)].launch_ns < s->calls[c->behind].finish_ns)
-            note(sample, c, c->start_ns - s->calls[c->behind].finish_ns);
+        int64_t before_ns = c->behind == HEC_SCHEDULE_NONE ? INT64_MIN : s->calls[c->behind].finish_ns;
+        bool by_another = busy_until_ns[c->process] > before_ns && busy_until_ns[c->process] <= c->start_ns;
+        if (c->begin_ns + s->usual[hec_call_shape(c)].launch_ns < before_ns && !by_another)
+            note(sample, c, c->start_ns - before_ns);
+        until(busy_until_ns, c);
     }
     USUAL(s, sample, gap_ns, 10, 1000);
     free(by);
@@ -275,7 +290,7 @@ static int place_guessed(struct hec_schedule *s) {
     uint64_t *by = NULL;
     size_t n = 0;
     int64_t *next_ns = malloc((s->stream_count + 1) * sizeof *next_ns);
-    int err = next_ns ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
+    int err = next_ns ? hec_order_calls(s, hec_order_key_start, &by, &n) : HEC_ERR_NOMEM;
     for (size_t k = 0; k < s->stream_count && !err; k++)
         next_ns[k] = INT64_MAX;
     for (size_t k = n; k-- > 0 && !err;) {
@@ -347,17 +362,17 @@ static bool by_finish(const struct hec_schedule_call *call, int64_t *key) {
 }
 
 /* An operation that started late, and just when one of another stream of its process had ended, waited for an event. */
-static void connect_event(struct hec_schedule *s, const uint64_t *ended, size_t count, uint32_t at) {
-    struct hec_schedule_call *c = &s->calls[at];
+static uint32_t find_event(const struct hec_schedule *s, const uint64_t *ended, size_t count, uint32_t at) {
+    const struct hec_schedule_call *c = &s->calls[at];
     int64_t free_ns = c->begin_ns + s->usual[hec_call_shape(c)].launch_ns;
     if (c->behind != HEC_SCHEDULE_NONE && s->calls[c->behind].finish_ns > free_ns)
         free_ns = s->calls[c->behind].finish_ns;
     if (c->start_ns - free_ns < EVENT_LATE_NS)
-        return;
+        return HEC_SCHEDULE_NONE;
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (s->calls[hec_order_at(ended[middle])].finish_ns <= c->start_ns)
+        if (s->calls[hec_order_at(ended[middle])].finish_ns <= c->start_ns + EVENT_OVERLAP_NS)
             low = middle + 1;
         else
             high = middle;
@@ -366,12 +381,35 @@ static void connect_event(struct hec_schedule *s, const uint64_t *ended, size_t 
         uint32_t operation = hec_order_at(ended[low - back]);
         const struct hec_schedule_call *o = &s->calls[operation];
         if (o->finish_ns < free_ns || c->start_ns - o->finish_ns > EVENT_NEAR_NS)
-            return;
-        if (o->process == c->process && o->stream != c->stream && operation < at) {
-            c->awaits = operation;
-            return;
+            break;
+        if (o->process == c->process && o->stream != c->stream && operation < at)
+            return operation;
+    }
+    return HEC_SCHEDULE_NONE;
+}
+
+static int connect_events(struct hec_schedule *s, const uint64_t *ended, size_t count) {
+    size_t room = 0;
+    for (size_t k = 0; k < s->count; k++) {
+        struct hec_schedule_call *c = &s->calls[k];
+        if (!hec_call_launched(c))
+            continue;
+        uint32_t awaits = s->stream_count > 1 ? find_event(s, ended, count, (uint32_t)k) : HEC_SCHEDULE_NONE;
+        if (!(c->flags & HEC_CALL_WAITED))
+            c->awaits = awaits;
+        else if (awaits != HEC_SCHEDULE_NONE) {
+            if (s->event_count == room) {
+                room = room ? 2 * room : 1024;
+                struct hec_schedule_event *grown = realloc(s->events, room * sizeof *grown);
+                if (!grown)
+                    return HEC_ERR_NOMEM;
+                s->events = grown;
+            }
+            s->events[s->event_count++] = (struct hec_schedule_event){(uint32_t)k, awaits};
+            c->flags |= HEC_CALL_EVENT;
         }
     }
+    return HEC_OK;
 }
 
 /* A copy from pageable memory goes by way of a buffer: its call returns when the last part is in there, shortly before the copy ends. */
@@ -424,12 +462,8 @@ static int connect_waits(struct hec_schedule *s, struct sample *sample) {
     }
     USUAL(s, sample, wake_ns, 50, 5000);
     mark_rare(s);
-    for (size_t k = 0; k < s->count && !err; k++)
-        if (hec_call_launched(&s->calls[k]) && !(s->calls[k].flags & HEC_CALL_WAITED)) {
-            s->calls[k].awaits = HEC_SCHEDULE_NONE;
-            if (s->stream_count > 1)
-                connect_event(s, ended, ended_count, (uint32_t)k);
-        }
+    if (!err)
+        err = connect_events(s, ended, ended_count);
     free(waits);
     free(ended);
     return err;
@@ -497,7 +531,7 @@ static int find_calls(struct hec_schedule *s, bool *any) {
         return HEC_OK;
     }
     struct queue *queues = calloc((size_t)s->process_count + 1, sizeof *queues);
-    int err = queues ? hec_order_calls(s, by_start, &by, &n) : HEC_ERR_NOMEM;
+    int err = queues ? hec_order_calls(s, hec_order_key_start, &by, &n) : HEC_ERR_NOMEM;
     if (!err)
         err = hec_schedule_graphs(s, by, n);
     *any = !err;

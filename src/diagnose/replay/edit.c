@@ -183,13 +183,13 @@ APPLY(apply_COMM) {
 }
 
 APPLY(apply_RANKS) {
-    double factor = value + (1 - value) * s->even[c->process];
-    change->code *= factor;
-    change->data *= factor;
-    change->checkpoint *= factor;
-    change->call *= c->kind == HEC_CALL_WAIT ? 1 : factor;
+    double code = value + (1 - value) * s->even[c->process].code;
+    change->code *= code;
+    change->data *= code;
+    change->checkpoint *= code;
+    change->call *= c->kind == HEC_CALL_WAIT ? 1 : code;
     if (!(c->flags & HEC_CALL_COLLECTIVE))
-        change->operation *= factor;
+        change->operation *= value + (1 - value) * s->even[c->process].operation;
 }
 
 static const struct {

@@ -74,6 +74,11 @@ static bool by_begin(const struct hec_schedule_call *call, int64_t *key) {
     return true;
 }
 
+bool hec_order_key_start(const struct hec_schedule_call *call, int64_t *key) {
+    *key = call->start_ns;
+    return hec_call_launched(call);
+}
+
 /* In place, cycle by cycle. */
 int hec_order_by_begin(struct hec_schedule *s) {
     uint64_t *list;

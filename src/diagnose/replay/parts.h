@@ -57,7 +57,8 @@ int hec_schedule_collectives(struct hec_schedule *schedule);
  * HEC_ERR_NOMEM. */
 int hec_order_calls(const struct hec_schedule *schedule,
                     bool (*key)(const struct hec_schedule_call *call, int64_t *key), uint64_t **list, size_t *count);
-uint32_t hec_order_at(uint64_t place); /* the call of an entry of the list */
+bool hec_order_key_start(const struct hec_schedule_call *call, int64_t *key); /* of operations, by their starts */
+uint32_t hec_order_at(uint64_t place);                                        /* the call of an entry of the list */
 int hec_order_by_begin(struct hec_schedule *schedule);
 
 #endif

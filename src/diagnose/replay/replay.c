@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUEUED_NS 20000    /* an operation that started so soon after the one before it had been waiting for it */
 #define NODE_GAP_NS 1000   /* between nodes of a graph at most: H100, CUDA 13 */
 #define LEAST_CALL_NS 2000 /* of a wait that finds nothing to wait for */
 
@@ -61,18 +60,17 @@ static int64_t start_of(const struct replay *r, const struct hec_schedule_call *
     int64_t gap_ns = usual_of(r, c)->gap_ns;
     if (change->graphed)
         return later(begin_ns + usual_ns, before_ns + (gap_ns < NODE_GAP_NS ? gap_ns : NODE_GAP_NS));
-    if (c->awaits != HEC_SCHEDULE_NONE && !(c->flags & HEC_CALL_WAITED)) { /* an operation of another stream */
-        int64_t near_ns = r->usual ? gap_ns : c->start_ns - r->s->calls[c->awaits].finish_ns;
-        before_ns = later(before_ns + gap_ns, r->finish_ns[c->awaits] + near_ns);
+    uint32_t event = hec_schedule_event(r->s, (size_t)(c - r->s->calls));
+    if (event != HEC_SCHEDULE_NONE) { /* an operation of another stream */
+        int64_t near_ns = r->usual ? gap_ns : c->start_ns - r->s->calls[event].finish_ns;
+        before_ns = later(before_ns + gap_ns, r->finish_ns[event] + near_ns);
         return later(begin_ns + usual_ns, before_ns);
     }
     if (r->usual)
         return later(begin_ns + usual_ns, before_ns + gap_ns);
     if (recorded_ns <= c->begin_ns) /* the device waited for this call */
         return later(begin_ns + delay_ns, before_ns + gap_ns);
-    if (c->start_ns - recorded_ns <= QUEUED_NS) /* the call was ahead */
-        return later(before_ns + (c->start_ns - recorded_ns), begin_ns + usual_ns);
-    return later(begin_ns + delay_ns, before_ns + gap_ns); /* it waited for something that is not in the schedule */
+    return later(before_ns + (c->start_ns - recorded_ns), begin_ns + usual_ns); /* the call was ahead */
 }
 
 static int64_t return_of(const struct replay *r, const struct hec_schedule_call *c, int64_t begin_ns,

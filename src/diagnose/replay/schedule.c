@@ -314,9 +314,26 @@ void hec_schedule_abandon(struct hec_schedule_builder *b) {
     free(b);
 }
 
+uint32_t hec_schedule_event(const struct hec_schedule *s, size_t at) {
+    if (!(s->calls[at].flags & HEC_CALL_WAITED))
+        return s->calls[at].awaits;
+    if (!(s->calls[at].flags & HEC_CALL_EVENT))
+        return HEC_SCHEDULE_NONE;
+    size_t low = 0, high = s->event_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (s->events[middle].at <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return s->events[low].awaits;
+}
+
 void hec_schedule_free(struct hec_schedule *schedule) {
     free(schedule->calls);
     free(schedule->streams);
+    free(schedule->events);
     free(schedule->group_size);
     free(schedule->fill);
     *schedule = (struct hec_schedule){0};

@@ -35,6 +35,7 @@ enum hec_call_kind {
 #define HEC_CALL_COLLECTIVE                                                                                            \
     8u /* communicates with an operation of each of several other processes: `what` is the group */
 #define HEC_CALL_IN_CHECKPOINT 16u /* it was made in the phase "checkpoint" */
+#define HEC_CALL_EVENT 128u        /* HEC_CALL_WAITED too: what its operation comes after is in `events` */
 #define HEC_CALL_GRAPH 64u         /* it launches a graph; what it launched is the first of the nodes */
 #define HEC_CALL_RARE 32u /* it returned so late after what it waited for as few do: no usual delay stands for that */
 
@@ -82,6 +83,16 @@ struct hec_schedule_stream {
     uint32_t track;
 };
 
+/* What a process's work would have to be times for all that communicate to have the same. */
+struct hec_schedule_even {
+    double code, operation; /* of the host, of its device */
+};
+
+/* The call whose operation that of `at` comes after, between streams. */
+struct hec_schedule_event {
+    uint32_t at, awaits;
+};
+
 struct hec_schedule {
     struct hec_schedule_call *calls; /* malloc'ed, as the others */
     size_t count;
@@ -89,11 +100,12 @@ struct hec_schedule {
     size_t stream_count;
     int32_t pid[256]; /* of processes; those after the 255th are left out */
     int process_count;
+    struct hec_schedule_event *events; /* of calls with HEC_CALL_EVENT, in their order */
+    size_t event_count;
     uint8_t *group_size; /* processes that are in a collective */
     size_t group_count;
-    double even
-        [256]; /* of each process: the mean of all, of the time that they do not wait for others in collectives, over its own; 1: it is in none */
-    int64_t from_ns, to_ns; /* the stretch: calls that begin in it */
+    struct hec_schedule_even even[256]; /* of each process; 1: it is in no collective */
+    int64_t from_ns, to_ns;             /* the stretch: calls that begin in it */
     int64_t steps; /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
     int64_t step_from_ns,
         step_to_ns; /* of these the one whose length is nearest to their mean; the stretch, where there are none */
@@ -115,5 +127,7 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
 int hec_schedule_end(struct hec_schedule_builder *builder, struct hec_schedule *out);
 void hec_schedule_abandon(struct hec_schedule_builder *builder); /* NULL is fine */
 void hec_schedule_free(struct hec_schedule *schedule);
+/* The call whose operation, on another stream, that of a call comes after; HEC_SCHEDULE_NONE. */
+uint32_t hec_schedule_event(const struct hec_schedule *schedule, size_t at);
 
 #endif
