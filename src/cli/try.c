@@ -310,7 +310,8 @@ static int print(const struct try *t) {
         .budget_s = t->budget_s,
     };
     for (int i = 0; i < t->kept.count && !hec_receipt_is_baseline(receipt); i++)
-        report.keep[report.keep_count++] = (struct hec_try_keep){t->kept.list[i].row->name, t->kept.list[i].row->code};
+        report.keep[report.keep_count++] =
+            (struct hec_try_keep){t->kept.list[i].row->name, t->kept.list[i].value, t->kept.list[i].row->code};
     struct hec_buf out;
     hec_buf_init(&out, 16u << 20);
     int err = hec_args_has(&t->run.args, HEC_OPT_JSON)       ? hec_receipt_json(receipt, &out)

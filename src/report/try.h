@@ -5,7 +5,7 @@
 #include "report/receipt.h"
 
 struct hec_try_keep {
-    const char *lever, *code; /* what to paste */
+    const char *lever, *value, *code; /* value: "" where it has none; code: what to paste, with a value of its own */
 };
 
 struct hec_try_report {

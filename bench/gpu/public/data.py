@@ -10,7 +10,7 @@ import numpy
 from PIL import Image
 
 IMAGES = {"train": 60000, "t10k": 10000}
-PICTURES = {"train": (10, 400), "val": (10, 20)}  # classes, of each
+PICTURES = {"train": (10, 4000), "val": (10, 20)}  # classes, of each: an epoch is to be long beside the start of its workers
 JAX = pathlib.Path("/tmp/jax_example_data")  # where jax/examples/datasets.py looks
 
 
@@ -32,12 +32,15 @@ def mnist(raw):
 def pictures(folder):
     """JPEGs of 500 x 375 for torchvision's ImageFolder, of smooth noise: plain noise would be ten times a photo's size."""
     draw = numpy.random.default_rng(1)
+    folder.mkdir(parents=True, exist_ok=True)
     small = [Image.fromarray(draw.integers(0, 256, (24, 32, 3), numpy.uint8)) for _ in range(40)]
+    for n, picture in enumerate(small):
+        picture.resize((500, 375), Image.BICUBIC).save(folder / f".{n}.jpg", quality=90)
     for part, (classes, each) in PICTURES.items():
         for c in range(classes):
             (folder / part / f"class{c}").mkdir(parents=True, exist_ok=True)
             for i in range(each):
-                small[(c + i) % len(small)].resize((500, 375), Image.BICUBIC).save(folder / part / f"class{c}" / f"{i}.jpg", quality=90)
+                (folder / part / f"class{c}" / f"{i}.jpg").hardlink_to(folder / f".{(c + i) % len(small)}.jpg")
 
 
 def language_model(folder, text):
