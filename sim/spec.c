@@ -89,12 +89,25 @@ static int parse_device_fault(const char *key, char *value, struct sim_spec *spe
     char *colon = strchr(value, ':');
     if (colon)
         *colon++ = '\0';
-    if (!parse_span(value, fault) || (fault->kind == SIM_FAULT_RESET && fault->until_ns != INT64_MAX) ||
+    if (!parse_span(value, fault) || (fault->kind != SIM_FAULT_LOST && fault->until_ns != INT64_MAX) ||
         (colon && (!sim_spec_number(colon, spec->count - 1, &device) || device != floor(device))))
         return hec_fail(why, HEC_ERR_USAGE, "'%s@%.40s' should be %s@SECONDS or %s@SECONDS:DEVICE, as in %s@2", key,
                         value, key, key, key);
     fault->device = (int)device;
     return HEC_OK;
+}
+
+/* NUMBER@SECONDS[:DEVICE] */
+static int parse_xid(char *value, struct sim_spec *spec, struct sim_fault *fault, struct hec_why *why) {
+    char *at = strchr(value, '@'), key[16];
+    double number = 0;
+    if (at)
+        *at++ = '\0';
+    if (!at || !sim_spec_number(value, 999, &number) || number < 1 || number != floor(number))
+        return hec_fail(why, HEC_ERR_USAGE, "'xid=%.40s' should be xid=NUMBER@SECONDS, as in xid=79@2", value);
+    fault->xid = (int)number;
+    snprintf(key, sizeof key, "xid=%d", fault->xid);
+    return parse_device_fault(key, at, spec, fault, why);
 }
 
 /* FUNCTION[:MS][@SECONDS[-UNTIL]] */
@@ -125,8 +138,9 @@ static int add_fault(enum sim_fault_kind kind, const char *key, char *value, str
     struct sim_fault fault = {.kind = kind, .call = SIM_CALL_COUNT, .until_ns = INT64_MAX};
     if (spec->fault_count == SIM_FAULT_MAX)
         return hec_fail(why, HEC_ERR_USAGE, "more than %d faults", SIM_FAULT_MAX);
-    int err = kind <= SIM_FAULT_RESET ? parse_device_fault(key, value, spec, &fault, why)
-                                      : parse_call_fault(key, value, &fault, why);
+    int err = kind == SIM_FAULT_XID    ? parse_xid(value, spec, &fault, why)
+              : kind < SIM_FAULT_XID ? parse_device_fault(key, value, spec, &fault, why)
+                                     : parse_call_fault(key, value, &fault, why);
     if (err == HEC_OK)
         spec->faults[spec->fault_count++] = fault;
     return err;
@@ -204,6 +218,8 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
             return add_fault(SIM_FAULT_HANG, "hang", value, spec, why);
         if (strcmp(word, "fail") == 0)
             return add_fault(SIM_FAULT_FAIL, "fail", value, spec, why);
+        if (strcmp(word, "xid") == 0)
+            return add_fault(SIM_FAULT_XID, "xid", value, spec, why);
         if (strcmp(word, "driver") == 0)
             return parse_driver(value, spec, why);
         if (strcmp(word, "noise") == 0)
@@ -239,7 +255,7 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
     }
     return hec_fail(
         why, HEC_ERR_USAGE,
-        "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, slow=FUNCTION:MS, hang=FUNCTION, "
+        "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, xid=N@S, slow=FUNCTION:MS, hang=FUNCTION, "
         "fail=FUNCTION, nopower, noise=W, sensor=MS[:MS], lose=N, cap=W, outside=W, norights, state=PATH, driver=450, "
         "mig=1, clock=virtual, "
         "cupti=VERSION, badrecord=KIND, nobuffer=N, slowflush=MS, cuptiskew=PPM, tracecost=NS, holder=NAME",

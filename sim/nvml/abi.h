@@ -22,6 +22,7 @@ enum sim_nvml_return {
 typedef int sim_nvml_ret;
 typedef struct sim_handle *sim_nvml_device;
 typedef struct sim_gpm_sample *sim_nvml_gpm_sample;
+typedef struct sim_event_set *sim_nvml_event_set;
 
 struct sim_nvml_pci {
     char legacy_bus_id[16];
@@ -123,6 +124,14 @@ struct sim_nvml_gpm_metrics {
 
 struct sim_nvml_gpm_support {
     unsigned version, supported;
+};
+
+enum { SIM_NVML_EVENT_XID = 8 };
+
+struct sim_nvml_event { /* the first version of the call fills the first three */
+    sim_nvml_device device;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
 };
 
 #define SIM_NVML_VERSIONED(type, version) ((unsigned)sizeof(type) | (version##u << 24))

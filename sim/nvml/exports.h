@@ -95,6 +95,13 @@ sim_nvml_ret nvmlDeviceGetProcessUtilization(sim_nvml_device device, struct sim_
                                              unsigned *count, unsigned long long last_seen_us);
 sim_nvml_ret nvmlDeviceGetProcessesUtilizationInfo(sim_nvml_device device, struct sim_nvml_processes_utilization *info);
 
+/* event.c */
+sim_nvml_ret nvmlEventSetCreate(sim_nvml_event_set *set);
+sim_nvml_ret nvmlEventSetFree(sim_nvml_event_set set);
+sim_nvml_ret nvmlDeviceRegisterEvents(sim_nvml_device device, unsigned long long types, sim_nvml_event_set set);
+sim_nvml_ret nvmlEventSetWait(sim_nvml_event_set set, struct sim_nvml_event *event, unsigned timeout_ms);
+sim_nvml_ret nvmlEventSetWait_v2(sim_nvml_event_set set, struct sim_nvml_event *event, unsigned timeout_ms);
+
 /* gpm.c */
 sim_nvml_ret nvmlGpmQueryDeviceSupport(sim_nvml_device device, struct sim_nvml_gpm_support *support);
 sim_nvml_ret nvmlGpmSampleAlloc(sim_nvml_gpm_sample *sample);

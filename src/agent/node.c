@@ -53,6 +53,8 @@ const char *hec_node_total_name(enum hec_node_total total) {
 
 double hec_node_value_of(const struct hec_node *node, const struct hec_node_device *device, enum hec_metric metric,
                          int64_t now_ns) {
+    if (metric == HEC_GPU_XID && device->xid)
+        return (double)device->xid;
     if (metric >= HEC_METRIC_COUNT || device->newest[metric].t_ns == INT64_MIN ||
         now_ns - device->newest[metric].t_ns > STALE_NS + SILENT_INTERVALS * node->interval_ns)
         return NAN;
@@ -293,6 +295,8 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
             learn_idle(device, t_ns, value);
         if (metric == HEC_GPU_UTIL)
             device->idle_ns = value > 0 ? INT64_MAX : device->idle_ns == INT64_MAX ? t_ns : device->idle_ns;
+        if (metric == HEC_GPU_XID && value > 0)
+            device->xid = value;
         device->throttles |= metric == HEC_GPU_THROTTLE;
         device->newest[metric] = (struct hec_node_value){t_ns, value};
         if (metric == HEC_GPU_UTIL) {
@@ -372,7 +376,7 @@ static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t
     struct hec_node_kept *kept = find_kept(node, device->info.uuid);
     memset(device->total, 0, sizeof device->total);
     hec_verdict_clear(&device->verdict);
-    device->clock_most_mhz = 0;
+    device->clock_most_mhz = device->xid = 0;
     device->idle_ns = INT64_MAX;
     device->up = false;
     device->counter_ns = INT64_MIN;

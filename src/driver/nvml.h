@@ -22,6 +22,7 @@ const char *hec_nvml_code_text(int code);
 
 typedef struct hec_nvml_device_opaque *hec_nvml_device;         /* nvmlDevice_t */
 typedef struct hec_nvml_gpm_sample_opaque *hec_nvml_gpm_sample; /* nvmlGpmSample_t */
+typedef struct hec_nvml_event_set_opaque *hec_nvml_event_set;   /* nvmlEventSet_t */
 
 enum { HEC_NVML_UUID_SIZE = 96, HEC_NVML_NAME_SIZE = 96 };
 
@@ -123,6 +124,13 @@ struct hec_nvml_gpm_metrics {
     struct hec_nvml_gpm_metric metrics[HEC_NVML_GPM_METRICS_MAX];
 };
 
+struct hec_nvml_event { /* nvmlEventData_t */
+    hec_nvml_device device;
+    unsigned long long type;
+    unsigned long long data;                     /* of an XID event: its number */
+    unsigned gpu_instance, compute_instance; /* UINT_MAX without MIG */
+};
+
 enum { /* constants of nvml.h */
        HEC_NVML_SAMPLES_TOTAL_POWER = 0,
        HEC_NVML_CLOCK_SM = 1,
@@ -130,6 +138,7 @@ enum { /* constants of nvml.h */
        HEC_NVML_TEMPERATURE_GPU = 0,
        HEC_NVML_FIELD_MEMORY_TEMPERATURE = 82,
        HEC_NVML_FIELD_POWER_INSTANT = 186,
+       HEC_NVML_EVENT_XID = 8,
 };
 
 enum hec_nvml_symbol {

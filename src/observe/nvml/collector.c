@@ -7,8 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-/* The energy counter first: its readings are aimed at a time. */
+/* XIDs first: what follows may find the device lost. Then the energy counter: its readings are aimed at a time. */
 static int64_t (*const activities[NVML_ACTIVITY_COUNT])(struct nvml_device *device, int64_t now_ns) = {
+    [NVML_ACTIVITY_XID] = nvml_run_xid,
     [NVML_ACTIVITY_ENERGY] = nvml_run_energy,       [NVML_ACTIVITY_GPM] = nvml_run_gpm,
     [NVML_ACTIVITY_HISTORY] = nvml_run_history,     [NVML_ACTIVITY_INSTANT] = nvml_run_instant,
     [NVML_ACTIVITY_USAGE] = nvml_run_usage,         [NVML_ACTIVITY_STATE] = nvml_run_state,
@@ -21,6 +22,7 @@ static int64_t (*const activities[NVML_ACTIVITY_COUNT])(struct nvml_device *devi
 static void close_observer(struct nvml_observer *observer) {
     for (int i = 0; i < observer->count; i++) {
         nvml_gpm_close(&observer->devices[i]);
+        nvml_xid_close(&observer->devices[i]);
         free(observer->devices[i].processes.items);
     }
     if (observer->nvml.shutdown)

@@ -53,6 +53,7 @@ struct nvml_gpm {
 };
 
 enum nvml_activity {
+    NVML_ACTIVITY_XID,
     NVML_ACTIVITY_ENERGY,
     NVML_ACTIVITY_GPM,
     NVML_ACTIVITY_HISTORY,
@@ -81,6 +82,8 @@ struct nvml_device {
     struct nvml_power_history history;
     struct nvml_processes processes;
     struct nvml_gpm gpm;
+    hec_nvml_event_set events; /* NULL: not watched */
+    int64_t xid;               /* the last; 0: none */
 };
 
 struct nvml_observer {
@@ -143,12 +146,15 @@ int64_t nvml_run_usage(struct nvml_device *device, int64_t now_ns);
 int64_t nvml_run_state(struct nvml_device *device, int64_t now_ns);
 int64_t nvml_run_monitored(struct nvml_device *device, int64_t now_ns); /* only where it is paced */
 int64_t nvml_run_processes(struct nvml_device *device, int64_t now_ns);
+int64_t nvml_run_xid(struct nvml_device *device, int64_t now_ns); /* only where it is paced */
 
 void nvml_energy_begin(struct nvml_device *device);
 void nvml_energy_finish(struct nvml_device *device);
 void nvml_processes_finish(struct nvml_device *device);
 void nvml_gpm_begin(struct nvml_device *device);
 void nvml_gpm_close(struct nvml_device *device);
+void nvml_xid_lost(struct nvml_device *device); /* it is lost: why, if an XID says so */
+void nvml_xid_close(struct nvml_device *device);
 /* GPM metric rows, for the probe: number and metric of row i; false past the end. */
 bool nvml_gpm_row(int i, unsigned *id, enum hec_metric *metric, double *factor);
 

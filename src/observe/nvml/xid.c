@@ -1,0 +1,63 @@
+/* XID errors, as events. Each device has a set of its own: a set with a lost device gives nothing of the others. */
+#include "observe/nvml/internal.h"
+#include "observe/nvml/tuning.h"
+
+#include <limits.h>
+
+#define EVENTS_MAX 64 /* taken at one time; what is left waits */
+
+static int watch(struct nvml_device *device) {
+    const struct hec_nvml *nvml = &device->observer->nvml;
+    if (device->events)
+        return HEC_NVML_SUCCESS;
+    if (!nvml->event_set_create || !nvml->event_set_free || !nvml->event_register || !nvml->event_wait)
+        return HEC_NVML_FUNCTION_NOT_FOUND;
+    int code = nvml->event_set_create(&device->events);
+    if (code != HEC_NVML_SUCCESS) {
+        device->events = NULL;
+        return code;
+    }
+    return nvml->event_register(device->handle, HEC_NVML_EVENT_XID, device->events);
+}
+
+static int take(struct nvml_device *device) {
+    int code = HEC_NVML_SUCCESS;
+    for (int i = 0; i < EVENTS_MAX && code == HEC_NVML_SUCCESS; i++) {
+        struct hec_nvml_event event = {0};
+        code = device->observer->nvml.event_wait(device->events, &event, 0);
+        if (code == HEC_NVML_SUCCESS && event.type == HEC_NVML_EVENT_XID && event.data <= INT_MAX)
+            device->xid = (int64_t)event.data;
+    }
+    return code == HEC_NVML_TIMEOUT ? HEC_NVML_SUCCESS : code;
+}
+
+/* A set that fails is made anew at the next try. */
+int64_t nvml_run_xid(struct nvml_device *device, int64_t now_ns) {
+    if (!device->observer->options->interval_ns)
+        return INT64_MAX;
+    int64_t t0 = hec_clock_mono_ns();
+    if (nvml_call_due(device, NVML_SENSOR_XID, t0)) {
+        int code = watch(device);
+        if (code == HEC_NVML_SUCCESS)
+            code = take(device);
+        if (nvml_call_done(device, NVML_SENSOR_XID, t0, code))
+            nvml_emit(device, HEC_GPU_XID, hec_clock_mono_ns(), device->xid);
+        else
+            nvml_xid_close(device);
+    }
+    return device->health[NVML_SENSOR_XID].off ? INT64_MAX
+                                               : now_ns + nvml_interval(device, HEC_TUNE_MONITORED_INTERVAL_NS);
+}
+
+void nvml_xid_lost(struct nvml_device *device) {
+    if (device->events)
+        take(device);
+    if (device->xid > 0)
+        nvml_emit(device, HEC_GPU_XID, hec_clock_mono_ns(), device->xid);
+}
+
+void nvml_xid_close(struct nvml_device *device) {
+    if (device->events)
+        device->observer->nvml.event_set_free(device->events);
+    device->events = NULL;
+}
