@@ -47,7 +47,7 @@ static json_t *schema_of(const struct hec_json_row *row) {
 }
 
 /* An object with the rows that follow its first one. */
-static json_t *object_of(const struct hec_json_row *row, const struct hec_json_row *end) {
+static json_t *object_of(const struct hec_json_row *row, const struct hec_json_row *end, bool older) {
     json_t *required = json_array(), *properties = json_object();
     json_t *type = row->maybe ? json_pack("[s,s]", "object", "null") : json_string("object");
     json_t *object = json_pack("{s:o, s:s, s:b, s:o, s:o}", "type", type, "description", row->meaning,
@@ -57,7 +57,7 @@ static json_t *object_of(const struct hec_json_row *row, const struct hec_json_r
         if (row->meaning[0])
             json_object_set_new(schema, "description", json_string(row->meaning));
         json_object_set_new(properties, row->key, schema);
-        if (row->kind != NAME || !row->maybe) /* older documents lack some of these */
+        if (!older || row->kind != NAME || !row->maybe)
             json_array_append_new(required, json_string(row->key));
     }
     return object;
@@ -69,7 +69,7 @@ int hec_json_schema(const struct hec_json_row *rows, size_t count, const struct 
     json_t *objects = json_object();
     for (const struct hec_json_row *row = rows; row < end; row++)
         if (row->kind == BEGIN)
-            json_object_set_new(objects, row->key, object_of(row, end));
+            json_object_set_new(objects, row->key, object_of(row, end, document->older));
     json_t *root = json_pack("{s:s, s:s, s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema", "$id",
                              document->id, "title", document->title, "description", document->description);
     if (document->or_list)

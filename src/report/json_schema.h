@@ -20,6 +20,7 @@ struct hec_json_row {
 struct hec_json_document {
     const char *id, *title, *description, *root; /* root: an object of the table */
     bool or_list;                                /* or an array of them */
+    bool older; /* what older builds wrote is read: a name that may be null may be missing */
 };
 
 int hec_json_schema(const struct hec_json_row *rows, size_t count, const struct hec_json_document *document,

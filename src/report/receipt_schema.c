@@ -7,6 +7,7 @@ int hec_receipt_schema(struct hec_buf *out) {
     static const struct hec_json_document document = {
         .id = "urn:hec:receipt:1",
         .title = "HEC receipt",
+        .older = true,
         .description = "What `hec ab -o` and `hec check -o` write, and `hec verify` checks. Missing is null, never 0.",
         .root = "receipt",
     };

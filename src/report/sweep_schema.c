@@ -9,6 +9,7 @@ int hec_sweep_schema(struct hec_buf *out) {
     static const struct hec_json_document document = {
         .id = "urn:hec:sweep:1",
         .title = "HEC sweep",
+        .older = true,
         .description = "What `hec sweep --json` prints and `hec sweep -o` writes. Missing is null, never 0.",
         .root = "sweep",
     };

@@ -494,14 +494,14 @@ static void test_comm(void **state) {
     (void)state;
     ranks(60, 20, 60, 20);
     fires(HEC_CAUSE_COMM);
-    near(w.finding.seconds.best, 0.2 * 0.75);
-    near(w.finding.joules.best, 20 * 240 / RULE_WORLD_RUN_J * 0.75 * 0.5);
+    near(w.finding.seconds.best, 0.2 * 0.5);
+    near(w.finding.joules.best, 20 * 240 / RULE_WORLD_RUN_J * 0.5 * 0.5);
     assert_true(w.finding.states == 1u << HEC_STATE_COMM);
     ranks(60, 3.3, 60, 3.3);
     silent(HEC_CAUSE_COMM);
     ranks(10, 40, 10, 40); /* there is little to hide it behind */
     fires(HEC_CAUSE_COMM);
-    near(w.finding.seconds.best, 0.4 * 0.75 * 0.2);
+    near(w.finding.seconds.best, 0.4 * 0.5 * 0.2);
     world_state(&w, 0, HEC_STATE_COMM, 40, NAN);
     fires(HEC_CAUSE_COMM);
     assert_true(w.finding.estimated);
@@ -537,7 +537,7 @@ static void test_straggler(void **state) {
     near(w.finding.joules.best, 0.95 * 40 * 240 / (2 * RULE_WORLD_RUN_J));
     assert_false(world_judge(&w, 1, HEC_CAUSE_STRAGGLER)); /* it waits for nobody */
     fires(HEC_CAUSE_COMM);                                 /* claims what the quickest needs, no more */
-    near(w.finding.seconds.best, 0.62 * 22 / 62 * 0.75 * (0.8 * 20 / 22));
+    near(w.finding.seconds.best, 0.62 * 22 / 62 * 0.5 * (0.8 * 20 / 22));
     ranks(57, 24, 63, 18);
     silent(HEC_CAUSE_STRAGGLER);
     ranks(60, 40, 60, 20); /* not explained by work */
