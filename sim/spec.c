@@ -138,7 +138,7 @@ static int add_fault(enum sim_fault_kind kind, const char *key, char *value, str
     struct sim_fault fault = {.kind = kind, .call = SIM_CALL_COUNT, .until_ns = INT64_MAX};
     if (spec->fault_count == SIM_FAULT_MAX)
         return hec_fail(why, HEC_ERR_USAGE, "more than %d faults", SIM_FAULT_MAX);
-    int err = kind == SIM_FAULT_XID    ? parse_xid(value, spec, &fault, why)
+    int err = kind == SIM_FAULT_XID  ? parse_xid(value, spec, &fault, why)
               : kind < SIM_FAULT_XID ? parse_device_fault(key, value, spec, &fault, why)
                                      : parse_call_fault(key, value, &fault, why);
     if (err == HEC_OK)

@@ -63,7 +63,7 @@ struct hec_node_device {
     int64_t total[HEC_NODE_TOTAL_COUNT];
     struct hec_shares *shares;
     struct hec_verdict verdict;
-    int64_t xid;            /* the last error's since the agent started; 0: none. It outlives the driver and what was lost */
+    int64_t xid; /* the last error's since the agent started; 0: none. It outlives the driver and what was lost */
     int64_t clock_most_mhz; /* the highest SM clock that was seen */
     int64_t idle_ns; /* since when it has been idle, by its utilisation; INT64_MAX: it is not, or nothing is known */
     struct hec_node_process processes[HEC_NODE_PROCESSES_MAX];

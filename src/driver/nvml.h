@@ -127,7 +127,7 @@ struct hec_nvml_gpm_metrics {
 struct hec_nvml_event { /* nvmlEventData_t */
     hec_nvml_device device;
     unsigned long long type;
-    unsigned long long data;                     /* of an XID event: its number */
+    unsigned long long data;                 /* of an XID event: its number */
     unsigned gpu_instance, compute_instance; /* UINT_MAX without MIG */
 };
 

@@ -105,13 +105,13 @@ def test_serves(started):
 
 
 def test_options_of_dcgm_exporter(started, hec):
-    (hec.folder / "fields.csv").write_text("DCGM_FI_DEV_GPU_TEMP, gauge, how warm\nDCGM_FI_DEV_XID_ERRORS, gauge, errors\n")
+    (hec.folder / "fields.csv").write_text("DCGM_FI_DEV_GPU_TEMP, gauge, how warm\nDCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, licence\n")
     agent = started("--sim", "h200", "-f", "fields.csv", "-o", "-n", "-c", 300, "-k")
     page = agent.until(lambda page: page.all("DCGM_FI_DEV_GPU_TEMP"))
     assert "# HELP DCGM_FI_DEV_GPU_TEMP how warm" in page.text
     assert page.all("dcgm_gpu_temp") and not page.all("DCGM_FI_DEV_POWER_USAGE")
     assert "Hostname" not in page.text
-    assert not page.all("DCGM_FI_DEV_XID_ERRORS"), "not measured: absent"
+    assert not page.all("DCGM_FI_DEV_VGPU_LICENSE_STATUS"), "not measured: absent"
     assert page.one("hec_agent_interval_seconds") == 0.2, "--interval before -c"
 
 
@@ -214,6 +214,26 @@ def test_faults(started):
     assert after.sum("hec_device_energy_resets_total", gpu="0") == 0
     assert "the NVIDIA driver does not start" in agent.said and "GPU 0 does not answer" in agent.said
     assert agent.said.count("every GPU answers again") == 2
+
+
+def test_xid(started):
+    """The last one of each device, which outlives the device's loss; 0 where none has come."""
+    name = "DCGM_FI_DEV_XID_ERRORS"
+    agent = started("--sim", "h200x3,xid=31@2:1,xid=79@3:0,xid=13@4:1,lost@3-4.5:0")
+    page = agent.until(lambda page: len(page.all(name)) == 3)
+    assert page.sum(name) == 0 and page.one(name, gpu="1", UUID=page.all(ENERGY, gpu="1")[0][0]["UUID"]) == 0
+    agent.until(lambda page: page.one("hec_device_up", gpu="0") == 0)
+    assert agent.page().one(name, gpu="0") == 79
+    page = agent.until(lambda page: page.one("hec_device_up", gpu="0") == 1 and page.one(name, gpu="1") == 13)
+    assert [page.one(name, gpu=gpu) for gpu in "012"] == [79, 13, 0]
+
+
+@pytest.mark.parametrize("refused", ["nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait_v2"])
+def test_a_driver_without_xids(started, refused):
+    agent = started("--sim", f"h200,fail={refused}")
+    page = agent.until(lambda page: page.all("DCGM_FI_DEV_PCIE_REPLAY_COUNTER"))
+    assert not page.all("DCGM_FI_DEV_XID_ERRORS") and page.one("hec_device_up") == 1
+    assert agent.stop() == 0
 
 
 def test_a_driver_that_hangs(started):

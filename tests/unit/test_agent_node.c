@@ -254,6 +254,29 @@ static void test_lost_and_back(void **state) {
     adds_up(0, since);
 }
 
+/* The last one stays known, whatever becomes of the device and of the driver, until another device is there. */
+static void test_xid(void **state) {
+    (void)state;
+    see(0, UUID);
+    reads(0, 0, 1000000, 0, 0);
+    assert_true(isnan(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns))); /* not watched */
+    node->sink.sample(node, HEC_GPU_XID, 0, now_ns, 0);
+    assert_true(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns) == 0);
+    node->sink.missing(node, HEC_GPU_XID, 0, now_ns);
+    assert_true(isnan(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns)));
+    node->sink.sample(node, HEC_GPU_XID, 0, now_ns, 79);
+    node->sink.event(node, HEC_EVENT_DEVICE_LOST, 0, now_ns, "gone");
+    now_ns += 600 * S;
+    assert_true(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns) == 79);
+    hec_node_restart(node);
+    see(0, UUID);
+    node->sink.sample(node, HEC_GPU_XID, 0, now_ns, 0); /* none since it is watched again */
+    assert_true(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns) == 79);
+    see(0, "GPU-00000000-0000-0000-0000-000000000002");
+    node->sink.sample(node, HEC_GPU_XID, 0, now_ns, 0);
+    assert_true(hec_node_value_of(node, node->devices[0], HEC_GPU_XID, now_ns) == 0);
+}
+
 /* Lists of processes that fail: the joules are still counted, and are nobody's. */
 static void test_no_lists(void **state) {
     (void)state;
@@ -546,9 +569,9 @@ static void test_history(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_states),      TEST(test_floor_by_power), TEST(test_verdicts), TEST(test_throttle_lost),
-        TEST(test_counter_set), TEST(test_lost_and_back),  TEST(test_no_lists), TEST(test_exchanged),
-        TEST(test_bounds),      TEST(test_kept),           TEST(test_damaged),  TEST(test_day),
-        TEST(test_history),
+        TEST(test_counter_set), TEST(test_lost_and_back),  TEST(test_xid),      TEST(test_no_lists),
+        TEST(test_exchanged),   TEST(test_bounds),         TEST(test_kept),     TEST(test_damaged),
+        TEST(test_day),         TEST(test_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,10 @@ static void test_structs(void **state) {
     SAME_FIELD(struct hec_nvml_process_utilization, sm, nvmlProcessUtilizationSample_t, smUtil);
     SAME_FIELD(struct hec_nvml_process_utilization, decoder, nvmlProcessUtilizationSample_t, decUtil);
 
+    SAME_SIZE(struct hec_nvml_event, nvmlEventData_t);
+    SAME_FIELD(struct hec_nvml_event, type, nvmlEventData_t, eventType);
+    SAME_FIELD(struct hec_nvml_event, data, nvmlEventData_t, eventData);
+    SAME_FIELD(struct hec_nvml_event, compute_instance, nvmlEventData_t, computeInstanceId);
     SAME_SIZE(struct hec_nvml_gpm_support, nvmlGpmSupport_t);
     SAME_FIELD(struct hec_nvml_gpm_support, supported, nvmlGpmSupport_t, isSupportedDevice);
     SAME_SIZE(struct hec_nvml_gpm_metric, nvmlGpmMetric_t);
@@ -98,6 +102,8 @@ static void test_constants(void **state) {
     assert_int_equal(HEC_NVML_TEMPERATURE_GPU, NVML_TEMPERATURE_GPU);
     assert_int_equal(HEC_NVML_FIELD_MEMORY_TEMPERATURE, NVML_FI_DEV_MEMORY_TEMP);
     assert_int_equal(HEC_NVML_FIELD_POWER_INSTANT, NVML_FI_DEV_POWER_INSTANT);
+    assert_int_equal(HEC_NVML_EVENT_XID, nvmlEventTypeXidCriticalError);
+    assert_int_equal(HEC_NVML_TIMEOUT, NVML_ERROR_TIMEOUT);
     assert_int_equal(HEC_NVML_DOUBLE, NVML_VALUE_TYPE_DOUBLE);
     assert_int_equal(HEC_NVML_UNSIGNED, NVML_VALUE_TYPE_UNSIGNED_INT);
     assert_int_equal(HEC_NVML_ULONG, NVML_VALUE_TYPE_UNSIGNED_LONG);

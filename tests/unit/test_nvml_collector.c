@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,6 +33,9 @@ static struct {
     bool gpm_odd; /* metric 1 is not a number, 2 is absurd, 3 unsupported */
     int energy_calls;
     bool run_process;
+    int xids[DEVICES]; /* that wait: n, n - 1 ... 1 */
+    int sets;          /* of events, that exist */
+    int register_code, wait_code;
 } fake;
 
 /* ---- the clock ---- */
@@ -179,6 +183,32 @@ static int f_gpm_metrics(struct hec_nvml_gpm_metrics *request) {
     return 0;
 }
 
+struct hec_nvml_event_set_opaque {
+    hec_nvml_device device;
+};
+static int f_event_set_create(hec_nvml_event_set *set) {
+    *set = calloc(1, sizeof **set);
+    fake.sets++;
+    return 0;
+}
+static int f_event_set_free(hec_nvml_event_set set) {
+    free(set);
+    fake.sets--;
+    return 0;
+}
+static int f_event_register(hec_nvml_device device, unsigned long long types, hec_nvml_event_set set) {
+    set->device = device;
+    return types == HEC_NVML_EVENT_XID ? fake.register_code : HEC_NVML_INVALID_ARGUMENT;
+}
+static int f_event_wait(hec_nvml_event_set set, struct hec_nvml_event *event, unsigned timeout_ms) {
+    assert_int_equal(timeout_ms, 0);
+    int code = spend(set->device, 20 * US), *xids = &fake.xids[index_of(set->device)];
+    if (*xids == 0)
+        return code ? code : fake.wait_code ? fake.wait_code : HEC_NVML_TIMEOUT;
+    *event = (struct hec_nvml_event){set->device, HEC_NVML_EVENT_XID, (unsigned)(*xids)--, 0, 0};
+    return 0;
+}
+
 static struct hec_nvml full_table(void) {
     return (struct hec_nvml){.init = f_init,
                              .device_count = f_count,
@@ -198,7 +228,11 @@ static struct hec_nvml full_table(void) {
                              .gpm_sample_alloc = f_gpm_alloc,
                              .gpm_sample_free = f_gpm_free,
                              .gpm_sample_get = f_gpm_get,
-                             .gpm_metrics = f_gpm_metrics};
+                             .gpm_metrics = f_gpm_metrics,
+                             .event_set_create = f_event_set_create,
+                             .event_set_free = f_event_set_free,
+                             .event_register = f_event_register,
+                             .event_wait = f_event_wait};
 }
 
 /* ---- the sink ---- */
@@ -571,6 +605,54 @@ static void test_paced(void **state) {
     end();
 }
 
+/* 0 while there is none, then the last; also of a device that is lost in the same moment. */
+static void test_xid(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    fake.count = 2;
+    fake.lost_at[1] = START + 10 * HEC_NS_PER_S + 100 * US;
+    options.interval_ns = HEC_NS_PER_S;
+    begin(&table);
+    run_until(START + 5 * HEC_NS_PER_S - 500 * MS);
+    assert_int_equal(samples_of(HEC_GPU_XID, 0), 5);
+    assert_int_equal(last_value(HEC_GPU_XID, 0), 0);
+    fake.xids[0] = 3;
+    run_until(START + 10 * HEC_NS_PER_S - 500 * MS);
+    assert_int_equal(samples_of(HEC_GPU_XID, 0), 10);
+    assert_int_equal(last_value(HEC_GPU_XID, 0), 1);
+    assert_int_equal(last_value(HEC_GPU_XID, 1), 0);
+    fake.wait_code = HEC_NVML_UNKNOWN; /* of the set: it is made anew */
+    fake.xids[1] = 2;
+    run_until(START + 12 * HEC_NS_PER_S);
+    assert_int_equal(last_value(HEC_GPU_XID, 1), 1);
+    assert_int_equal(got.events[HEC_EVENT_DEVICE_LOST], 1);
+    assert_true(got.missing[HEC_GPU_XID] > 0);
+    fake.wait_code = 0;
+    fake.xids[0] = 7;
+    run_until(START + 20 * HEC_NS_PER_S);
+    assert_true(samples_of(HEC_GPU_XID, 0) > 12);
+    assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 1);
+    end();
+    assert_int_equal(fake.sets, 0);
+}
+
+/* A driver that refuses, or has no such events: missing, not 0. Nobody asks in a run. */
+static void test_no_xids(void **state) {
+    (void)state;
+    struct hec_nvml table = full_table();
+    static const int refused[] = {0, HEC_NVML_NOT_SUPPORTED, HEC_NVML_NO_PERMISSION};
+    for (int i = 0; i < 3; i++) {
+        options.interval_ns = i ? HEC_NS_PER_S : 0;
+        fake.register_code = refused[i];
+        begin(&table);
+        run_until(fake.now + 5 * HEC_NS_PER_S);
+        assert_int_equal(fake.sets, 0);
+        end();
+        assert_int_equal(samples_of(HEC_GPU_XID, 0), 0);
+        assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], refused[i] == HEC_NVML_NO_PERMISSION);
+    }
+}
+
 static int f_memory_v1(hec_nvml_device device, struct hec_nvml_memory_v1 *memory) {
     (void)device;
     *memory = (struct hec_nvml_memory_v1){8 << 20, 5 << 20, 3 << 20};
@@ -671,6 +753,8 @@ int main(void) {
         TEST(test_gpm_windows_are_never_short),
         TEST(test_odd_gpm_values),
         TEST(test_paced),
+        TEST(test_xid),
+        TEST(test_no_xids),
         TEST(test_reserved_memory_unknown),
         TEST(test_power_without_history),
         TEST(test_oldest_driver),

@@ -106,6 +106,9 @@ static void abi_agrees_with_the_binding(void **state) {
     SAME_OFFSET(struct sim_nvml_gpm_metric, value, struct hec_nvml_gpm_metric, value);
     SAME_OFFSET(struct sim_nvml_gpm_metrics, metrics, struct hec_nvml_gpm_metrics, metrics);
     SAME_SIZE(struct sim_nvml_gpm_support, struct hec_nvml_gpm_support);
+    SAME_SIZE(struct sim_nvml_event, struct hec_nvml_event);
+    SAME_OFFSET(struct sim_nvml_event, data, struct hec_nvml_event, data);
+    assert_int_equal(SIM_NVML_EVENT_XID, HEC_NVML_EVENT_XID);
 }
 
 static void abi_agrees_with_the_real_header(void **state) {
@@ -506,6 +509,34 @@ static void faults_show(void **state) {
     end(&bench);
 }
 
+/* One set of both devices: each XID once and in order, none from before the registration, and what says why before the loss. */
+static void xids_are_events(void **state) {
+    (void)state;
+    struct bench bench = begin("h200x2,xid=13@1,xid=79@4:1,xid=31@3,lost@5:1,clock=virtual");
+    hec_nvml_device second;
+    hec_nvml_event_set set;
+    struct hec_nvml_event event;
+    bench.nvml.device_by_index(1, &second);
+    assert_int_equal(bench.nvml.event_set_create(&set), 0);
+    assert_int_equal(bench.nvml.event_register(bench.device, 1, set), SIM_NVML_NOT_SUPPORTED);
+    at(&bench, 2 * S);
+    assert_int_equal(bench.nvml.event_register(bench.device, HEC_NVML_EVENT_XID, set), 0);
+    assert_int_equal(bench.nvml.event_register(second, HEC_NVML_EVENT_XID, set), 0);
+    assert_int_equal(bench.nvml.event_wait(set, &event, 0), SIM_NVML_TIMEOUT);
+    at(&bench, 6 * S);
+    assert_int_equal(bench.nvml.event_wait(set, &event, 0), 0);
+    assert_ptr_equal(event.device, bench.device);
+    assert_int_equal(event.data, 31);
+    assert_int_equal(event.gpu_instance, UINT_MAX);
+    assert_int_equal(bench.nvml.event_wait(set, &event, 0), 0);
+    assert_ptr_equal(event.device, second);
+    assert_int_equal(event.type, HEC_NVML_EVENT_XID);
+    assert_int_equal(event.data, 79);
+    assert_int_equal(bench.nvml.event_wait(set, &event, 0), SIM_NVML_GPU_IS_LOST);
+    assert_int_equal(bench.nvml.event_set_free(set), 0);
+    end(&bench);
+}
+
 static void pascal_has_no_counter(void **state) {
     (void)state;
     struct bench bench = begin("p100,clock=virtual");
@@ -549,6 +580,7 @@ int main(void) {
         cmocka_unit_test(processes_and_their_utilisation),
         cmocka_unit_test(mig_divides_the_first_device),
         cmocka_unit_test(faults_show),
+        cmocka_unit_test(xids_are_events),
         cmocka_unit_test(pascal_has_no_counter),
         cmocka_unit_test(calls_cost_time),
     };

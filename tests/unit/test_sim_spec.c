@@ -63,6 +63,11 @@ static void accepts(void **state) {
     assert_int_equal(spec.faults[0].until_ns, 5500000000);
     assert_int_equal(spec.faults[0].device, 3);
     assert_int_equal(spec.faults[1].until_ns, 4000000000);
+    spec = good("h200x4,xid=79@1.5:3");
+    assert_int_equal(spec.faults[0].kind, SIM_FAULT_XID);
+    assert_int_equal(spec.faults[0].xid, 79);
+    assert_int_equal(spec.faults[0].at_ns, 1500000000);
+    assert_int_equal(spec.faults[0].device, 3);
 }
 
 static void accepts_what_concerns_tracing(void **state) {
@@ -108,6 +113,11 @@ static void refuses_with_a_sentence(void **state) {
         {"h200,lost@-1", "lost@SECONDS"},
         {"h200,lost@2-1", "lost@SECONDS"},
         {"h200,reset@1-2", "reset@SECONDS"},
+        {"h200,xid=79", "xid=NUMBER@SECONDS"},
+        {"h200,xid=0@1", "xid=NUMBER@SECONDS"},
+        {"h200,xid=1.5@1", "xid=NUMBER@SECONDS"},
+        {"h200,xid=79@1-2", "xid=79@SECONDS"},
+        {"h200,xid=79@1:1", "xid=79@SECONDS:DEVICE"},
         {"h200,lost@nan", "lost@SECONDS"},
         {"h200,lost@1e3", "lost@SECONDS"},
         {"h200,lost@0x10", "lost@SECONDS"},

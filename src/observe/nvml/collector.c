@@ -10,10 +10,14 @@
 /* XIDs first: what follows may find the device lost. Then the energy counter: its readings are aimed at a time. */
 static int64_t (*const activities[NVML_ACTIVITY_COUNT])(struct nvml_device *device, int64_t now_ns) = {
     [NVML_ACTIVITY_XID] = nvml_run_xid,
-    [NVML_ACTIVITY_ENERGY] = nvml_run_energy,       [NVML_ACTIVITY_GPM] = nvml_run_gpm,
-    [NVML_ACTIVITY_HISTORY] = nvml_run_history,     [NVML_ACTIVITY_INSTANT] = nvml_run_instant,
-    [NVML_ACTIVITY_USAGE] = nvml_run_usage,         [NVML_ACTIVITY_STATE] = nvml_run_state,
-    [NVML_ACTIVITY_MONITORED] = nvml_run_monitored, [NVML_ACTIVITY_PROCESSES] = nvml_run_processes,
+    [NVML_ACTIVITY_ENERGY] = nvml_run_energy,
+    [NVML_ACTIVITY_GPM] = nvml_run_gpm,
+    [NVML_ACTIVITY_HISTORY] = nvml_run_history,
+    [NVML_ACTIVITY_INSTANT] = nvml_run_instant,
+    [NVML_ACTIVITY_USAGE] = nvml_run_usage,
+    [NVML_ACTIVITY_STATE] = nvml_run_state,
+    [NVML_ACTIVITY_MONITORED] = nvml_run_monitored,
+    [NVML_ACTIVITY_PROCESSES] = nvml_run_processes,
 };
 
 /* Devices do the same things at slightly different times, so that one device's calls do not wait for all the others'. */
