@@ -151,6 +151,26 @@ int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_wh
     return err;
 }
 
+static bool is_word(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+void hec_lever_paste(const struct hec_lever_use *use, char *out, size_t size) {
+    const char *name = use->row->value, *code = use->row->code;
+    size_t length = strlen(name), n = 0;
+    for (size_t i = 0; code[i] && n + 1 < size;) {
+        bool whole = use->value[0] && length && strncmp(code + i, name, length) == 0 && !is_word(code[i + length]) &&
+                     (i == 0 || !is_word(code[i - 1]));
+        const char *from = whole ? use->value : code + i;
+        size_t count = whole ? strlen(use->value) : 1;
+        count = count < size - 1 - n ? count : size - 1 - n;
+        memcpy(out + n, from, count);
+        n += count;
+        i += whole ? length : 1;
+    }
+    out[n] = '\0';
+}
+
 void hec_lever_set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TEXT]) {
     size_t length = 0;
     text[0] = '\0';

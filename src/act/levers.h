@@ -7,6 +7,7 @@
 #include "diagnose/finding.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum hec_lever_place {
@@ -31,10 +32,10 @@ struct hec_lever_row {
     enum hec_lever_place place;
     enum hec_lever_risk risk;
     const char *family, *value;
-    uint64_t answers; /* bits (1 << enum hec_lever_id) of what findings ask for */
-    bool always;      /* worth a trial without a finding */
-    bool inference;   /* nothing to do in a program that trains */
-    const char *what, *needs, *code;
+    uint64_t answers;                /* bits (1 << enum hec_lever_id) of what findings ask for */
+    bool always;                     /* worth a trial without a finding */
+    bool inference;                  /* nothing to do in a program that trains */
+    const char *what, *needs, *code; /* code: what to paste; the name of the value stands in it for that */
 };
 
 const struct hec_lever_row *hec_lever_row(int i); /* NULL: there are no more */
@@ -70,6 +71,8 @@ struct hec_lever_set {
 int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_why *why);
 /* Whether a set of both is one: no lever and no family twice. */
 bool hec_lever_set_takes(const struct hec_lever_set *set, const struct hec_lever_row *row);
+/* What to paste, with the lever's value where it has one. Cut to size. */
+void hec_lever_paste(const struct hec_lever_use *use, char *out, size_t size);
 void hec_lever_set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TEXT]);
 const struct hec_lever_use *hec_lever_set_find(const struct hec_lever_set *set, const char *name);
 

@@ -133,6 +133,15 @@ static int choose_end(struct try *t, bool ended, struct hec_why *why) {
     return HEC_OK;
 }
 
+/* Trials are compared by their steady steps, the headline is of the whole run. */
+static void add_step(char *text, size_t size, const struct hec_summary *s) {
+    const struct hec_saving *step = s->findings.count ? &s->findings.list[0].step_joules : NULL;
+    size_t length = strlen(text);
+    if (step && s->findings.list[0].actionable && isfinite(step->best))
+        snprintf(text + length, size - length, "; of a step's, start-up left out, %.0f %% (%.0f to %.0f)",
+                 100 * step->best, 100 * step->low, 100 * step->high);
+}
+
 static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why *why) {
     struct hec_session_options *session = hec_trials_session(t->trials);
     hec_progress_now(&t->run.progress, "first trial, traced");
@@ -145,6 +154,7 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
     if (err < 0 || end->asked || hec_trial_failed(end))
         return err;
     hec_headline(t->headline, sizeof t->headline, &t->run.measure.summary);
+    add_step(t->headline, sizeof t->headline, &t->run.measure.summary);
     fprintf(stderr, "hec: first trial, traced: %.1f s: %s\n", end->seconds,
             t->headline[0] ? t->headline : "nothing found");
     if (t->asked.count)
@@ -309,9 +319,11 @@ static int print(const struct try *t) {
         .interrupted = t->interrupted,
         .budget_s = t->budget_s,
     };
-    for (int i = 0; i < t->kept.count && !hec_receipt_is_baseline(receipt); i++)
-        report.keep[report.keep_count++] =
-            (struct hec_try_keep){t->kept.list[i].row->name, t->kept.list[i].value, t->kept.list[i].row->code};
+    for (int i = 0; i < t->kept.count && !hec_receipt_is_baseline(receipt); i++) {
+        struct hec_try_keep *keep = &report.keep[report.keep_count++];
+        *keep = (struct hec_try_keep){.lever = t->kept.list[i].row->name, .value = t->kept.list[i].value};
+        hec_lever_paste(&t->kept.list[i], keep->code, sizeof keep->code);
+    }
     struct hec_buf out;
     hec_buf_init(&out, 16u << 20);
     int err = hec_args_has(&t->run.args, HEC_OPT_JSON)       ? hec_receipt_json(receipt, &out)

@@ -5,7 +5,8 @@
 #include "report/receipt.h"
 
 struct hec_try_keep {
-    const char *lever, *value, *code; /* value: "" where it has none; code: what to paste, with a value of its own */
+    const char *lever, *value; /* "" where it has none */
+    char code[512];            /* what to paste */
 };
 
 struct hec_try_report {

@@ -69,6 +69,27 @@ static int apply(const char *levers, char **from, struct hec_applied *out, struc
     return hec_apply(&set, from, out, why);
 }
 
+/* What to paste has the value that was proven; without one the name of the value stays. */
+static void test_code(void **state) {
+    static const char *const cases[][2] = {
+        {"loader_workers=17", "DataLoader(dataset, num_workers=17, persistent_workers=True)"},
+        {"loader_workers", "DataLoader(dataset, num_workers=N, persistent_workers=True)"},
+        {"threads=4", "OMP_NUM_THREADS=4 MKL_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4"},
+        {"nccl_channels=8", "NCCL_MIN_NCHANNELS=8"},
+    };
+    struct hec_why why;
+    char code[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_lever_set set = {.count = 0};
+        assert_int_equal(hec_lever_set_add(&set, cases[i][0], &why), HEC_OK);
+        hec_lever_paste(&set.list[0], code, sizeof code);
+        assert_string_equal(code, cases[i][1]);
+        hec_lever_paste(&set.list[0], code, 9);
+        assert_int_equal(strlen(code), 8);
+    }
+}
+
 static void test_environment(void **state) {
     char *from[] = {"HOME=/x", "GLIBC_TUNABLES=glibc.malloc.check=3", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64",
                     "CUDA_MODULE_LOADING=LAZY", NULL};
@@ -203,8 +224,9 @@ static void test_candidates(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),     cmocka_unit_test(test_sets),      cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_conflicts), cmocka_unit_test(test_placement), cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_table),       cmocka_unit_test(test_sets),      cmocka_unit_test(test_code),
+        cmocka_unit_test(test_environment), cmocka_unit_test(test_conflicts), cmocka_unit_test(test_placement),
+        cmocka_unit_test(test_candidates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
