@@ -428,15 +428,19 @@ static void lease_and_leave(void) {
     hec_power_guard_set(guard, HEC_POWER_CAP, 300000, NULL);
 }
 
-/* Without a word: the guardian sees that its client is gone. */
+/* Without a word: the guardian sees that its client is gone, on a busy machine some time later. */
 static void an_exit_ends_the_lease(void **state) {
     (void)state;
-    int left;
+    int left = 1;
     struct hec_buf said;
     new_machine(432100);
     run_lease(lease_and_leave);
     hec_buf_init(&said, 4096);
-    assert_true(hec_power_restore(&left, &said, NULL) >= 0); /* waits for a guardian that is putting back */
+    for (int i = 0; i < 1000 && left; i++) {
+        assert_true(hec_power_restore(&left, &said, NULL) >= 0); /* waits for a guardian that is putting back */
+        if (left)
+            usleep(10000);
+    }
     assert_int_equal(left, 0);
     assert_int_equal(setting(0).cap_mw, 432100);
     assert_int_equal(setting(1).cap_mw, 432100);
