@@ -1,6 +1,7 @@
 """The data that the public programs read: noise in the formats of MNIST and of a folder of JPEGs, which has the size and the cost
 of the real thing, though no model learns anything from it; and a GPT-2 of untrained weights, whose tokens are bytes."""
 import gzip
+import importlib.util
 import json
 import pathlib
 import shutil
@@ -69,5 +70,5 @@ def make(gathered):
     words = gathered / "examples/word_language_model/data/wikitext-2"
     if (words / "valid.txt").exists() and not (words / "train.txt").exists():
         shutil.copy(words / "valid.txt", words / "train.txt")
-    if not (gathered / "data/plays").exists():
+    if importlib.util.find_spec("transformers") and not (gathered / "data/plays").exists():  # trl_sft alone needs it
         language_model(gathered / "data", (gathered / "char-rnn/data/tinyshakespeare/input.txt").read_text())

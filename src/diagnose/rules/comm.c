@@ -7,9 +7,8 @@
 #define LEAST_SHARE 0.05  /* of the time between start-up and tail */
 #define SMALL_US 50.0     /* mean of a communication kernel */
 #define COMPUTE_HIDES 0.8 /* of compute's time can have communication beside it */
-#define LEAST_HIDDEN                                                                                                   \
-    0.05 /* of it: beside compute it takes processors and bandwidth from that. Two H100: 2 of 19 % were saved */
-#define STATIC_SHARE 0.5 /* of the watts while it communicates goes when the time is hidden */
+#define LEAST_HIDDEN 0.05 /* of it is saved: beside compute it takes processors and bandwidth from that */
+#define STATIC_SHARE 0.5  /* of the watts while it communicates goes when the time is hidden */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST_SHARE, "%",
