@@ -217,9 +217,10 @@ def test_faults(started):
 
 
 def test_xid(started):
-    """The last one of each device, which outlives the device's loss; 0 where none has come."""
+    """The last one of each device, which outlives the device's loss; 0 where none has come. What comes just before the driver is
+    opened again, as it is after a loss, is taken first."""
     name = "DCGM_FI_DEV_XID_ERRORS"
-    agent = started("--sim", "h200x3,xid=31@2:1,xid=79@3:0,xid=13@4:1,lost@3-4.5:0")
+    agent = started("--sim", "h200x3,xid=31@2:1,xid=79@3:0,xid=13@3:1,lost@3-4.5:0")
     page = agent.until(lambda page: len(page.all(name)) == 3)
     assert page.sum(name) == 0 and page.one(name, gpu="1", UUID=page.all(ENERGY, gpu="1")[0][0]["UUID"]) == 0
     agent.until(lambda page: page.one("hec_device_up", gpu="0") == 0)

@@ -113,7 +113,7 @@ bool nvml_call_done(struct nvml_device *device, enum nvml_sensor sensor, int64_t
 
     if (code == HEC_NVML_GPU_IS_LOST) {
         device->lost = true;
-        nvml_xid_lost(device);
+        nvml_xid_last(device);
         nvml_event(device, HEC_EVENT_DEVICE_LOST, "the driver says that %s", hec_nvml_code_text(code));
         return false;
     }

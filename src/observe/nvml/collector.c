@@ -196,6 +196,7 @@ static void collector_finish(void *self, int64_t end_ns) {
         if (device->gpm.older_end_ns != INT64_MIN &&
             hec_clock_mono_ns() - device->gpm.older_end_ns > HEC_TUNE_GPM_WINDOW_LEAST_NS)
             nvml_run_gpm(device, end_ns);
+        nvml_xid_last(device);
         if (!device->lost) {
             nvml_run_processes(device, end_ns);
             nvml_run_state(device, end_ns);

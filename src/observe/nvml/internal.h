@@ -153,7 +153,7 @@ void nvml_energy_finish(struct nvml_device *device);
 void nvml_processes_finish(struct nvml_device *device);
 void nvml_gpm_begin(struct nvml_device *device);
 void nvml_gpm_close(struct nvml_device *device);
-void nvml_xid_lost(struct nvml_device *device); /* it is lost: why, if an XID says so */
+void nvml_xid_last(struct nvml_device *device); /* before it is closed or taken to be lost: an XID says why */
 void nvml_xid_close(struct nvml_device *device);
 /* GPM metric rows, for the probe: number and metric of row i; false past the end. */
 bool nvml_gpm_row(int i, unsigned *id, enum hec_metric *metric, double *factor);

@@ -49,7 +49,7 @@ int64_t nvml_run_xid(struct nvml_device *device, int64_t now_ns) {
                                                : now_ns + nvml_interval(device, HEC_TUNE_MONITORED_INTERVAL_NS);
 }
 
-void nvml_xid_lost(struct nvml_device *device) {
+void nvml_xid_last(struct nvml_device *device) {
     if (device->events)
         take(device);
     if (device->xid > 0)
