@@ -473,18 +473,62 @@ static int finish_diagnosis(struct build *b, struct hec_diagnosis_builder *diagn
     return err;
 }
 
-/* Nothing to replay is no error. */
-static int finish_schedule(struct build *b, struct hec_why *why) {
+/* What is made of the trace once it is read. */
+struct ending {
+    struct build *b;
+    struct hec_timeline_builder *timeline;
+    struct hec_diagnosis_builder *diagnosis;
     struct hec_schedule schedule;
-    int err = hec_schedule_end(b->schedule, &schedule);
-    b->schedule = NULL;
-    if (err)
-        return err == HEC_ERR_NOTFOUND ? 0 : err;
-    if (b->input->schedule) {
-        *b->input->schedule = schedule;
-        return 0;
+    struct hec_why why;
+    int err;
+};
+
+static void end_diagnosis(void *to) {
+    struct ending *e = to;
+    struct build *b = e->b;
+    struct hec_summary *out = b->out;
+    e->err = finish_timeline(b, e->timeline);
+    e->timeline = NULL;
+    for (int i = 0; i < out->device_count && !e->err; i++)
+        e->err = hec_others_find(b->input, &out->timeline, &out->devices[i], &e->why);
+    if (!e->err) {
+        e->err = finish_diagnosis(b, e->diagnosis, &e->why);
+        e->diagnosis = NULL;
     }
-    return hec_predictor_begin(b->input, b->out, &schedule, &b->predictor, why);
+    if (!e->err)
+        e->err = hec_paced_build(&b->pass, b->input, out, b->end_ns, &out->paced, &e->why);
+    if (!e->err && out->view)
+        e->err = hec_view_end(out->view, &b->pass, b->input, out, &e->why);
+}
+
+/* Nothing to replay is no error. */
+static void end_schedule(void *to) {
+    struct ending *e = to;
+    e->err = hec_schedule_end(e->b->schedule, e->b->input->together, &e->schedule);
+    e->b->schedule = NULL;
+    e->err = e->err == HEC_ERR_NOTFOUND ? 0 : e->err;
+}
+
+/* What is to be replayed shares nothing with the rest but the trace. */
+static int end_all(struct build *b, struct hec_timeline_builder *timeline, struct hec_diagnosis_builder *diagnosis,
+                   struct hec_why *why) {
+    struct ending rest = {.b = b, .timeline = timeline, .diagnosis = diagnosis}, replayed = {.b = b};
+    const struct hec_task tasks[2] = {{end_diagnosis, &rest}, {end_schedule, &replayed}};
+    hec_tasks_run(b->input->together, tasks, 2);
+    hec_timeline_abandon(rest.timeline);
+    hec_diagnosis_abandon(rest.diagnosis);
+    int err = rest.err ? rest.err : replayed.err;
+    if (rest.err)
+        *why = rest.why;
+    if (err) {
+        hec_schedule_free(&replayed.schedule);
+        return err;
+    }
+    if (b->input->schedule)
+        *b->input->schedule = replayed.schedule;
+    else if (replayed.schedule.count > 0)
+        err = hec_predictor_begin(b->input, b->out, &replayed.schedule, &b->predictor, why);
+    return err;
 }
 
 static int build_timeline(struct build *b, struct hec_why *why) {
@@ -501,25 +545,15 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     input.device_count = out->device_count;
     input.end_ns = b->end_ns;
     int err = hec_pass_open(&input, &b->pass, why);
-    if (!err && (err = read_trace(b, &timeline, &diagnosis, why)) == 0) {
-        err = finish_timeline(b, timeline);
-        timeline = NULL;
-        for (int i = 0; i < out->device_count && !err; i++)
-            err = hec_others_find(b->input, &out->timeline, &out->devices[i], why);
-        if (!err) {
-            err = finish_diagnosis(b, diagnosis, why);
-            diagnosis = NULL;
-        }
-        if (!err)
-            err = hec_paced_build(&b->pass, b->input, out, b->end_ns, &out->paced, why);
-        if (!err && out->view)
-            err = hec_view_end(out->view, &b->pass, b->input, out, why);
-        if (!err)
-            err = finish_schedule(b, why);
+    if (!err)
+        err = read_trace(b, &timeline, &diagnosis, why);
+    if (!err) {
+        err = end_all(b, timeline, diagnosis, why);
+    } else {
+        hec_schedule_abandon(b->schedule);
+        hec_timeline_abandon(timeline);
+        hec_diagnosis_abandon(diagnosis);
     }
-    hec_schedule_abandon(b->schedule);
-    hec_timeline_abandon(timeline);
-    hec_diagnosis_abandon(diagnosis);
     hec_pass_close(&b->pass);
     free(devices);
     return err;

@@ -7,6 +7,7 @@
 #include "diagnose/diagnosis.h"
 #include "diagnose/finding.h"
 #include "diagnose/paced.h"
+#include "diagnose/task.h"
 #include "diagnose/timeline.h"
 #include "model/peaks.h"
 #include "model/run.h"
@@ -216,10 +217,6 @@ static inline bool hec_summary_failed(const struct hec_summary *s) {
 typedef int (*hec_series_visitor)(void *context, const int64_t *t_ns, const int64_t *value, const uint8_t *valid,
                                   size_t count);
 struct hec_schedule;
-struct hec_task {
-    void (*run)(void *context);
-    void *context;
-};
 
 struct hec_summary_input {
     void *context;
@@ -247,9 +244,7 @@ struct hec_summary_input {
     /* What `hec calibrate` measured of a device: 0, anything else where it did not. NULL: nothing was. */
     int (*peaks)(void *context, const struct hec_device *device, struct hec_peaks *out);
 
-    /* Runs tasks that share nothing that one of them writes, at once if it likes, and returns after all. NULL: they run one
-     * after the other. */
-    void (*together)(const struct hec_task *tasks, size_t count);
+    hec_together together;
 
     struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
 

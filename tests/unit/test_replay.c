@@ -180,7 +180,7 @@ static int read_schedule(struct fake_timeline *t, struct hec_schedule *out) {
     assert_int_equal(hec_pass_open(&input, &pass, &why), 0);
     assert_int_equal(hec_schedule_begin(&pass, HEC_PREDICT_CALLS, &builder, &consumer), 0);
     assert_int_equal(hec_pass_run(&pass, &consumer, 1, &why), 0);
-    int err = hec_schedule_end(builder, out);
+    int err = hec_schedule_end(builder, NULL, out);
     hec_pass_close(&pass);
     assert_true(err == 0 || (err == HEC_ERR_NOTFOUND && out->count == 0));
     return err;

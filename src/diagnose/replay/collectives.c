@@ -189,5 +189,7 @@ int hec_schedule_collectives(struct hec_schedule *s) {
         s->group_size[s->group_count++] = (uint8_t)n;
     }
     free(list);
-    return err ? err : make_even(s);
+    for (int p = 0; p < s->process_count; p++)
+        s->even[p] = (struct hec_schedule_even){1, 1};
+    return err || s->group_count == 0 ? err : make_even(s);
 }

@@ -1,4 +1,5 @@
 /* From calls and operations as they were taken to a schedule: whose call is whose, in which order, and what waits for what. */
+#include "base/list.h"
 #include "diagnose/replay/parts.h"
 #include "diagnose/state.h"
 
@@ -22,11 +23,20 @@
 #define PROCESSES (UINT8_MAX + 1)
 #define USUAL_LEAST 16u /* of fewer calls of a shape the delay of kernels is taken */
 
+/* So many calls at a time go through steps that follow each other: they stay in the processor's cache. */
+#define PART 2048
+#define IN_PARTS(s, from, to)                                                                                          \
+    for (size_t from = 0, to = (s)->count < PART ? (s)->count : PART; from < (s)->count;                               \
+         from = to, to = (s)->count - to < PART ? (s)->count : to + PART)
+
 static void drop(struct hec_schedule *s, bool (*gone)(const struct hec_schedule *s, size_t i)) {
     size_t kept = 0;
     for (size_t i = 0; i < s->count; i++)
-        if (!gone(s, i))
-            s->calls[kept++] = s->calls[i];
+        if (!gone(s, i)) {
+            if (kept < i)
+                s->calls[kept] = s->calls[i];
+            kept++;
+        }
     s->count = kept;
 }
 
@@ -321,10 +331,8 @@ static void return_one(const struct hec_schedule *s, struct running *r, int k) {
     r->call[k] = r->call[--r->count];
 }
 
-static void connect_calls(struct hec_schedule *s, struct running *running) {
-    for (int p = 0; p < s->process_count; p++)
-        running[p] = (struct running){.last = HEC_SCHEDULE_NONE};
-    for (size_t i = 0; i < s->count; i++) {
+static void follow(struct hec_schedule *s, size_t from, size_t to, struct running *running) {
+    for (size_t i = from; i < to; i++) {
         struct hec_schedule_call *c = &s->calls[i];
         struct running *r = &running[c->process];
         int first = 0;
@@ -345,6 +353,23 @@ static void connect_calls(struct hec_schedule *s, struct running *running) {
     }
 }
 
+static int connect_calls(struct hec_schedule *s, struct sample *sample) {
+    struct running *running = malloc(((size_t)s->process_count + 1) * sizeof *running);
+    if (!running)
+        return HEC_ERR_NOMEM;
+    for (int p = 0; p < s->process_count; p++)
+        running[p] = (struct running){.last = HEC_SCHEDULE_NONE};
+    IN_PARTS(s, from, to) {
+        follow(s, from, to, running);
+        for (size_t i = from; i < to; i++)
+            if (launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_CALL_LONG_NS)
+                note(sample, &s->calls[i], s->calls[i].end_ns - s->calls[i].begin_ns);
+    }
+    USUAL(s, sample, call_ns, 10, 5000);
+    free(running);
+    return HEC_OK;
+}
+
 /* What may return later than by itself. */
 static bool may_wait(const struct hec_schedule_call *c) {
     return c->kind == HEC_CALL_WAIT || (hec_call_launched(c) && c->finish_ns <= c->end_ns) ||
@@ -359,6 +384,21 @@ static bool by_return(const struct hec_schedule_call *call, int64_t *key) {
 static bool by_finish(const struct hec_schedule_call *call, int64_t *key) {
     *key = call->finish_ns;
     return hec_call_launched(call);
+}
+
+/* The two orders by ends. */
+struct ends {
+    const struct hec_schedule *s;
+    uint64_t *returned, *finished; /* calls that may have waited; operations */
+    size_t return_count, finish_count;
+    int err;
+};
+
+static void order_ends(void *to) {
+    struct ends *e = to;
+    e->err = hec_order_calls(e->s, by_finish, &e->finished, &e->finish_count);
+    if (!e->err)
+        e->err = hec_order_calls(e->s, by_return, &e->returned, &e->return_count);
 }
 
 /* An operation that started late, and just when one of another stream of its process had ended, waited for an event. */
@@ -388,23 +428,18 @@ static uint32_t find_event(const struct hec_schedule *s, const uint64_t *ended, 
     return HEC_SCHEDULE_NONE;
 }
 
-static int connect_events(struct hec_schedule *s, const uint64_t *ended, size_t count) {
-    size_t room = 0;
-    for (size_t k = 0; k < s->count; k++) {
+static int connect_events(struct hec_schedule *s, size_t from, size_t to, const struct ends *ends, size_t *room) {
+    for (size_t k = from; k < to; k++) {
         struct hec_schedule_call *c = &s->calls[k];
         if (!hec_call_launched(c))
             continue;
-        uint32_t awaits = s->stream_count > 1 ? find_event(s, ended, count, (uint32_t)k) : HEC_SCHEDULE_NONE;
-        if (!(c->flags & HEC_CALL_WAITED))
+        uint32_t awaits =
+            s->stream_count > 1 ? find_event(s, ends->finished, ends->finish_count, (uint32_t)k) : HEC_SCHEDULE_NONE;
+        if (!(c->flags & HEC_CALL_WAITED)) {
             c->awaits = awaits;
-        else if (awaits != HEC_SCHEDULE_NONE) {
-            if (s->event_count == room) {
-                room = room ? 2 * room : 1024;
-                struct hec_schedule_event *grown = realloc(s->events, room * sizeof *grown);
-                if (!grown)
-                    return HEC_ERR_NOMEM;
-                s->events = grown;
-            }
+        } else if (awaits != HEC_SCHEDULE_NONE) {
+            if (!hec_list_room(s->events, s->event_count, *room, 1024))
+                return HEC_ERR_NOMEM;
             s->events[s->event_count++] = (struct hec_schedule_event){(uint32_t)k, awaits};
             c->flags |= HEC_CALL_EVENT;
         }
@@ -423,8 +458,8 @@ static int64_t wake_of(const struct hec_schedule *s, const struct hec_schedule_c
 }
 
 /* The driver asks the system for memory, or the program was not given a core: milliseconds now and then. */
-static void mark_rare(struct hec_schedule *s) {
-    for (size_t i = 0; i < s->count; i++) {
+static void mark_rare(struct hec_schedule *s, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
         struct hec_schedule_call *c = &s->calls[i];
         double usual_ns = fabs((double)s->usual[hec_call_shape(c)].wake_ns);
         if (c->flags & HEC_CALL_WAITED && (double)wake_of(s, c) >= RARE * fmax(usual_ns, WAKE_LEAST_NS))
@@ -432,16 +467,13 @@ static void mark_rare(struct hec_schedule *s) {
     }
 }
 
-static int connect_waits(struct hec_schedule *s, struct sample *sample) {
-    uint64_t *waits = NULL, *ended = NULL;
-    size_t wait_count = 0, ended_count = 0, next = 0;
-    int err = hec_order_calls(s, by_return, &waits, &wait_count);
-    if (!err)
-        err = hec_order_calls(s, by_finish, &ended, &ended_count);
-    for (size_t k = 0; k < wait_count && !err; k++) {
-        uint32_t at = hec_order_at(waits[k]);
+static void connect_waits(struct hec_schedule *s, const struct ends *ends, struct sample *sample) {
+    const uint64_t *ended = ends->finished;
+    size_t next = 0;
+    for (size_t k = 0; k < ends->return_count; k++) {
+        uint32_t at = hec_order_at(ends->returned[k]);
         struct hec_schedule_call *c = &s->calls[at];
-        while (next < ended_count && s->calls[hec_order_at(ended[next])].finish_ns <= c->end_ns)
+        while (next < ends->finish_count && s->calls[hec_order_at(ended[next])].finish_ns <= c->end_ns)
             next++;
         if (returns_with_own(c)) {
             c->awaits = at;
@@ -461,12 +493,6 @@ static int connect_waits(struct hec_schedule *s, struct sample *sample) {
             note(sample, c, wake_of(s, c));
     }
     USUAL(s, sample, wake_ns, 50, 5000);
-    mark_rare(s);
-    if (!err)
-        err = connect_events(s, ended, ended_count);
-    free(waits);
-    free(ended);
-    return err;
 }
 
 /* ---- what the program did in between ---- */
@@ -481,9 +507,10 @@ static uint32_t capped(int64_t ns) {
 }
 
 /* Phases of one process and kind do not overlap each other as a rule; where they do, the gap is the bound. */
-static void label(struct hec_schedule *s, const struct hec_schedule_phase *phases, size_t count) {
-    size_t first = 0;
-    for (size_t i = 0; i < s->count && first < count; i++) {
+static void label(struct hec_schedule *s, size_t from, size_t to, const struct hec_schedule_phase *phases, size_t count,
+                  size_t *passed) {
+    size_t first = *passed;
+    for (size_t i = from; i < to && first < count; i++) {
         struct hec_schedule_call *c = &s->calls[i];
         int64_t from_ns = c->after == HEC_SCHEDULE_NONE ? c->begin_ns : s->calls[c->after].end_ns, in[2] = {0, 0};
         while (first < count && phases[first].end_ns < from_ns)
@@ -498,11 +525,12 @@ static void label(struct hec_schedule *s, const struct hec_schedule_phase *phase
         c->data_ns = capped(data_ns);
         c->checkpoint_ns = capped(in[0] < gap_ns - data_ns ? in[0] : gap_ns - data_ns);
     }
+    *passed = first;
 }
 
 /* The program's own time from one launch to the next. */
-static void find_usual_code(struct hec_schedule *s, struct sample *sample) {
-    for (size_t i = 0; i < s->count; i++) {
+static void note_code(const struct hec_schedule *s, size_t from, size_t to, struct sample *sample) {
+    for (size_t i = from; i < to; i++) {
         const struct hec_schedule_call *c = &s->calls[i];
         if (!hec_call_launched(c) || c->after == HEC_SCHEDULE_NONE || c->flags & HEC_CALL_GUESSED)
             continue;
@@ -512,29 +540,39 @@ static void find_usual_code(struct hec_schedule *s, struct sample *sample) {
             before->begin_ns != c->begin_ns && code_ns < HEC_STATE_BRIEF_NS)
             note(sample, c, code_ns);
     }
+}
+
+/* Events, and what the time between calls was. */
+static int connect_rest(struct hec_schedule *s, const struct ends *ends, const struct hec_schedule_phase *phases,
+                        size_t phase_count, struct sample *sample) {
+    size_t room = 0, passed = 0;
+    int err = HEC_OK;
+    IN_PARTS(s, from, to) {
+        mark_rare(s, from, to);
+        err = err ? err : connect_events(s, from, to, ends, &room);
+        label(s, from, to, phases, phase_count, &passed);
+        note_code(s, from, to, sample);
+    }
     USUAL(s, sample, code_ns, 10, INT64_MAX);
+    return err;
 }
 
 static bool outside(const struct hec_schedule *s, size_t i) {
     return s->calls[i].begin_ns < s->from_ns || s->calls[i].begin_ns >= s->to_ns;
 }
 
-/* Finds the calls of operations without, in the order in which they ran; *any: there were such operations. */
-static int find_calls(struct hec_schedule *s, bool *any) {
+static bool twice_or_outside(const struct hec_schedule *s, size_t i) {
+    return outside(s, i) || twice(s, i);
+}
+
+/* Finds the calls of operations without, in the order in which they ran. */
+static int find_calls(struct hec_schedule *s) {
     uint64_t *by = NULL;
     size_t n = 0;
-    size_t guessed = 0;
-    while (guessed < s->count && !(s->calls[guessed].flags & HEC_CALL_GUESSED))
-        guessed++;
-    if (guessed == s->count) { /* every operation has its call */
-        drop(s, outside);
-        return HEC_OK;
-    }
     struct queue *queues = calloc((size_t)s->process_count + 1, sizeof *queues);
     int err = queues ? hec_order_calls(s, hec_order_key_start, &by, &n) : HEC_ERR_NOMEM;
     if (!err)
         err = hec_schedule_graphs(s, by, n);
-    *any = !err;
     for (int p = 0; p < s->process_count && !err; p++)
         queues[p].until_ns = INT64_MIN;
     for (size_t k = 0; k < n && !err; k++) {
@@ -554,44 +592,62 @@ static int find_calls(struct hec_schedule *s, bool *any) {
     return err;
 }
 
-int hec_schedule_connect(struct hec_schedule *s, struct hec_schedule_phase *phases, size_t phase_count) {
-    struct sample sample = {.list = malloc(HEC_CALL_SHAPES * USUAL_OF * sizeof *sample.list)};
-    struct running *running = malloc(((size_t)s->process_count + 1) * sizeof *running);
-    int err = sample.list && running ? hec_order_by_begin(s) : HEC_ERR_NOMEM;
-    bool moved = false;
-    if (!err) {
-        drop(s, twice);
-        err = find_calls(s, &moved);
-        if (!err && moved)
-            err = hec_order_by_begin(s);
-    }
+/* Some of its operations have no call. */
+static int complete(struct hec_schedule *s, struct sample *sample) {
+    drop(s, twice);
+    int err = find_calls(s);
+    if (!err)
+        err = hec_order_by_begin(s);
     if (!err)
         err = straighten(s);
     if (!err) {
         mark_graphs(s);
-        err = connect_streams(s, &sample);
+        err = connect_streams(s, sample);
     }
-    if (!err && moved) {
+    if (!err)
         err = place_guessed(s);
-        if (!err)
-            err = hec_order_by_begin(s);
-        if (!err)
-            err = connect_streams(s, &sample); /* the numbers of the calls are others now */
+    return err ? err : hec_order_by_begin(s);
+}
+
+/* What follows what on the host and on streams. */
+struct flow {
+    struct hec_schedule *s;
+    struct sample *sample;
+    int err;
+};
+
+static void connect_flow(void *to) {
+    struct flow *f = to;
+    f->err = connect_streams(f->s, f->sample);
+    if (!f->err)
+        f->err = connect_calls(f->s, f->sample);
+}
+
+int hec_schedule_connect(struct hec_schedule *s, bool whole, struct hec_schedule_phase *phases, size_t phase_count,
+                         hec_together together) {
+    struct sample sample = {.list = malloc(HEC_CALL_SHAPES * USUAL_OF * sizeof *sample.list)};
+    struct ends ends = {.s = s};
+    struct flow flow = {s, &sample, HEC_OK};
+    int err = sample.list ? hec_order_by_begin(s) : HEC_ERR_NOMEM;
+    if (!err && whole) {
+        drop(s, twice_or_outside);
+        err = straighten(s);
+        mark_graphs(s);
+    } else if (!err) {
+        err = complete(s, &sample);
     }
     if (!err) {
-        connect_calls(s, running);
-        for (size_t i = 0; i < s->count; i++)
-            if (launches(&s->calls[i]) && s->calls[i].end_ns - s->calls[i].begin_ns < HEC_CALL_LONG_NS)
-                note(&sample, &s->calls[i], s->calls[i].end_ns - s->calls[i].begin_ns);
-        USUAL(s, &sample, call_ns, 10, 5000);
-        err = connect_waits(s, &sample);
+        hec_tasks_run(together, (struct hec_task[2]){{connect_flow, &flow}, {order_ends, &ends}}, 2);
+        err = flow.err ? flow.err : ends.err;
     }
     if (!err) {
-        label(s, phases, phase_count);
-        find_usual_code(s, &sample);
+        connect_waits(s, &ends, &sample);
+        err = connect_rest(s, &ends, phases, phase_count, &sample);
+    }
+    if (!err)
         err = hec_schedule_collectives(s);
-    }
+    free(ends.returned);
+    free(ends.finished);
     free(sample.list);
-    free(running);
     return err;
 }

@@ -43,30 +43,45 @@ static int sort(uint64_t *list, size_t count, int bits) {
     return HEC_OK;
 }
 
+/* Of a stretch that is longer than the bits hold. */
+static void put_shifted(const struct hec_schedule *s, bool (*key)(const struct hec_schedule_call *call, int64_t *key),
+                        int64_t least_ns, int shift, uint64_t *list) {
+    int64_t t_ns;
+    for (size_t i = 0; i < s->count; i++)
+        if (key(&s->calls[i], &t_ns))
+            *list++ = ((uint64_t)t_ns - (uint64_t)least_ns) >> shift << AT_BITS | i;
+}
+
+/* The calls are read once where the bits hold their times as they are: most of the cost is their memory. */
 int hec_order_calls(const struct hec_schedule *s, bool (*key)(const struct hec_schedule_call *call, int64_t *key),
                     uint64_t **list, size_t *count) {
+    const int64_t range_ns = INT64_C(1) << TIME_BITS, from_ns = s->count ? s->calls[0].begin_ns - range_ns / 2 : 0;
+    uint64_t *all = malloc((s->count + 1) * sizeof *all);
     int64_t least = INT64_MAX, most = INT64_MIN, t_ns;
-    size_t n = 0;
     int bits = 0, shift;
+    size_t n = 0;
     bool sorted = true;
+    *list = all;
+    *count = 0;
+    if (!all)
+        return HEC_ERR_NOMEM;
     for (size_t i = 0; i < s->count; i++)
         if (key(&s->calls[i], &t_ns)) {
+            all[n++] = ((uint64_t)t_ns - (uint64_t)from_ns) << AT_BITS | i;
             sorted = sorted && t_ns >= most;
             least = t_ns < least ? t_ns : least;
             most = t_ns > most ? t_ns : most;
-            n++;
         }
+    *count = n;
     while (bits < 64 && n && ((uint64_t)most - (uint64_t)least) >> bits)
         bits++;
     shift = bits > TIME_BITS ? bits - TIME_BITS : 0;
-    *count = 0;
-    *list = malloc((n + 1) * sizeof **list);
-    if (!*list)
-        return HEC_ERR_NOMEM;
-    for (size_t i = 0; i < s->count; i++)
-        if (key(&s->calls[i], &t_ns))
-            (*list)[(*count)++] = ((uint64_t)t_ns - (uint64_t)least) >> shift << AT_BITS | i;
-    return sorted ? HEC_OK : sort(*list, n, bits - shift);
+    if (n > 0 && (least < from_ns || most - from_ns >= range_ns))
+        put_shifted(s, key, least, shift, all);
+    else
+        for (size_t i = 0; i < n; i++)
+            all[i] -= ((uint64_t)least - (uint64_t)from_ns) << AT_BITS;
+    return sorted ? HEC_OK : sort(all, n, bits - shift);
 }
 
 static bool by_begin(const struct hec_schedule_call *call, int64_t *key) {

@@ -36,9 +36,10 @@ static inline bool hec_call_sane(const struct hec_schedule_call *call) {
            (!hec_call_launched(call) || (hec_time_sane(call->start_ns) && hec_time_sane(call->finish_ns)));
 }
 
-/* Finds the calls of operations that have none, drops calls that are there twice, orders and connects all. 0 or
- * HEC_ERR_NOMEM. */
-int hec_schedule_connect(struct hec_schedule *schedule, struct hec_schedule_phase *phases, size_t phase_count);
+/* Finds the calls of operations that have none, drops calls that are there twice, orders and connects all. whole: none has
+ * HEC_CALL_GUESSED. 0 or HEC_ERR_NOMEM. */
+int hec_schedule_connect(struct hec_schedule *schedule, bool whole, struct hec_schedule_phase *phases,
+                         size_t phase_count, hec_together together);
 
 /* ---- graphs.c ---- */
 

@@ -21,6 +21,7 @@ struct hec_schedule_builder {
     struct hec_schedule out;
     size_t most, capacity, beyond;
     bool leading; /* no call of the stretch has come */
+    bool whole;   /* all operations came with their calls */
     struct hec_schedule_phase *phases;
     size_t phase_count, phase_capacity;
     uint32_t *stream_of; /* by track: stream + 1 */
@@ -209,6 +210,7 @@ static int add_call(struct hec_schedule_builder *b, const struct hec_activity *a
         err = grow((void **)&out->calls, out->count, &b->capacity, sizeof call);
     if (!err)
         out->calls[out->count++] = call;
+    b->whole = b->whole && known == device;
     return err;
 }
 
@@ -270,7 +272,7 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
         return HEC_ERR_NOMEM;
     b->pass = pass;
     b->most = LEAD_MOST + (most < HEC_SCHEDULE_CALLS_MAX ? most : HEC_SCHEDULE_CALLS_MAX);
-    b->leading = true;
+    b->leading = b->whole = true;
     b->stream_of = calloc(pass->tables.track_count + 1, sizeof *b->stream_of);
     b->process_of = calloc(pass->tables.track_count + 1, sizeof *b->process_of);
     if (!b->stream_of || !b->process_of || find_fill(pass, &b->out) != HEC_OK) {
@@ -284,12 +286,12 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
     return HEC_OK;
 }
 
-int hec_schedule_end(struct hec_schedule_builder *b, struct hec_schedule *out) {
+int hec_schedule_end(struct hec_schedule_builder *b, hec_together together, struct hec_schedule *out) {
     const struct hec_step_list *steps = hec_step_survey_best(&b->pass->survey, &b->pass->tables);
     if (b->out.cut && b->out.steps > 0)
         snap(&b->out, steps);
     choose_step(&b->out, steps);
-    int err = hec_schedule_connect(&b->out, b->phases, b->phase_count);
+    int err = hec_schedule_connect(&b->out, b->whole, b->phases, b->phase_count, together);
     size_t launched = 0;
     for (size_t i = 0; i < b->out.count && !err && !launched; i++)
         launched += hec_call_launched(&b->out.calls[i]);

@@ -14,6 +14,7 @@
 #define HEC_DIAGNOSE_REPLAY_SCHEDULE_H
 
 #include "diagnose/pass.h"
+#include "diagnose/task.h"
 
 #define HEC_SCHEDULE_CALLS_MAX (10u << 20)
 #define HEC_SCHEDULE_NONE UINT32_MAX
@@ -124,7 +125,7 @@ struct hec_schedule_builder;
 int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_schedule_builder **out,
                        struct hec_pass_consumer *consumer);
 /* 0; HEC_ERR_NOTFOUND: the device was not seen in the steady part, and *out is empty; HEC_ERR_NOMEM. Frees the builder. */
-int hec_schedule_end(struct hec_schedule_builder *builder, struct hec_schedule *out);
+int hec_schedule_end(struct hec_schedule_builder *builder, hec_together together, struct hec_schedule *out);
 void hec_schedule_abandon(struct hec_schedule_builder *builder); /* NULL is fine */
 void hec_schedule_free(struct hec_schedule *schedule);
 /* The call whose operation, on another stream, that of a call comes after; HEC_SCHEDULE_NONE. */

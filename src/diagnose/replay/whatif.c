@@ -31,13 +31,9 @@ static int replay_all(const struct hec_summary_input *input, struct run *runs, s
     for (size_t i = 0; i < count && !err; i += 2) {
         const struct hec_task both[2] = {{replay, &runs[i]}, {replay, &runs[i + 1]}};
         size_t n = count - i < 2 ? 1 : 2;
-        if (input->together)
-            input->together(both, n);
-        for (size_t k = 0; k < n; k++) {
-            if (!input->together)
-                replay(&runs[i + k]);
+        hec_tasks_run(input->together, both, n);
+        for (size_t k = 0; k < n; k++)
             err = err ? err : runs[i + k].err;
-        }
     }
     return err;
 }

@@ -216,10 +216,7 @@ static int play_all(const struct hec_summary_input *input, struct supply *s, con
         tasks[count++] = (struct hec_task){play_states, &states};
     if (s->profiler)
         tasks[count++] = (struct hec_task){play_classes, &classes};
-    if (input->together)
-        input->together(tasks, count);
-    for (size_t i = 0; i < count && !input->together; i++)
-        tasks[i].run(tasks[i].context);
+    hec_tasks_run(input->together, tasks, count);
     return states.err ? states.err : classes.err;
 }
 
