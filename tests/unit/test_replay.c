@@ -38,16 +38,19 @@ struct program {
     int reads;        /* numbers a step, each a sum, a copy to the host and a wait */
     bool one_go;      /* they are summed one right after the other, and none is read */
     int64_t blocks;   /* of 128 threads, of a kernel: an H200 holds 2112 at once */
+    int64_t comm;     /* ns a step: one kernel of 24 blocks that communicates, at its end */
 };
 
 struct machine {
     struct fake_timeline *t; /* NULL: only the time counts */
-    uint32_t process, thread[2], stream, kernel, sum, data, checkpoint;
+    uint32_t process, thread[2], stream, kernel, sum, comm, data, checkpoint;
     uint64_t random;
     int64_t now, tail; /* of the host; of the stream */
     int64_t early;     /* of a call that blocks */
     int waits, rare;   /* so far; the one that returns late: 0 none */
 };
+
+enum { COMM = -2, SUM = -1 }; /* other kernels than a layer's, of the first thread */
 
 /* +-20 %, the same sequence for the same program. */
 static int64_t jitter(struct machine *m, int64_t ns) {
@@ -72,7 +75,7 @@ static void operate(struct machine *m, enum hec_activity_kind kind, int thread, 
     a->launch_ns = begin;
     a->launch_end_ns = m->now;
     a->launch_track = m->thread[thread > 0];
-    a->name = kind == HEC_ACTIVITY_KERNEL ? thread < 0 ? m->sum : m->kernel : 0;
+    a->name = kind != HEC_ACTIVITY_KERNEL ? 0 : thread == COMM ? m->comm : thread == SUM ? m->sum : m->kernel;
     if (kind == HEC_ACTIVITY_COPY) {
         a->amount = (double)ns * 10; /* 10 GB/s */
         a->from = pageable ? HEC_MEMORY_PAGEABLE : HEC_MEMORY_PINNED;
@@ -98,7 +101,7 @@ static void wait_for(struct machine *m, enum hec_activity_kind kind, int thread,
 static void read_number(struct machine *m, const struct program *p, int nth) {
     bool hidden = p->one_go && nth > 0;
     m->now += hidden ? 0 : jitter(m, p->code);
-    operate(m, HEC_ACTIVITY_KERNEL, -1, hidden ? 0 : jitter(m, p->launch), 3 * US, false, false);
+    operate(m, HEC_ACTIVITY_KERNEL, SUM, hidden ? 0 : jitter(m, p->launch), 3 * US, false, false);
     if (p->one_go)
         return;
     m->now += US;
@@ -130,6 +133,8 @@ static double play(const struct program *p, struct fake_timeline *t) {
         m.kernel = fake_tl_kernel(t, "sgemm", 128);
         t->kernels[t->kernel_count - 1].grid[0] = p->blocks ? p->blocks : 1;
         m.sum = fake_tl_kernel(t, "void at::native::reduce_kernel<512, 1>", 128);
+        m.comm = fake_tl_kernel(t, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 544);
+        t->kernels[t->kernel_count - 1].grid[0] = 24;
         m.data = fake_tl_name(t, "data");
         m.checkpoint = fake_tl_name(t, "checkpoint");
     }
@@ -155,6 +160,8 @@ static double play(const struct program *p, struct fake_timeline *t) {
         }
         for (int k = 0; k < p->reads; k++)
             read_number(&m, p, k);
+        if (p->comm)
+            operate(&m, HEC_ACTIVITY_KERNEL, COMM, 5 * US, p->comm, false, false);
         if (p->last_wait)
             wait_for(&m, HEC_ACTIVITY_SYNC, 0, 2 * US);
         spend(&m, p->checkpoint, m.checkpoint, jitter(&m, p->checkpoint));
@@ -306,6 +313,16 @@ static const struct {
      HEC_EDIT_BATCH,
      4,
      {"", 40, 1, 15 * US, 5 * US, 200 * US, .last_wait = true}},
+    {{"communication, and kernels that leave it room", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 264,
+      .comm = MS},
+     HEC_EDIT_COMM,
+     NAN,
+     {"", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true}},
+    {{"and kernels that need two rounds beside it", 40, 1, 2 * US, 5 * US, 50 * US, .last_wait = true, .blocks = 2112,
+      .comm = MS},
+     HEC_EDIT_COMM,
+     NAN,
+     {"", 40, 1, 2 * US, 5 * US, 62500, .last_wait = true}}, /* half of their work is done in that time */
 };
 
 static void test_programs(void **state) {

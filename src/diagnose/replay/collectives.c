@@ -172,7 +172,7 @@ int hec_schedule_collectives(struct hec_schedule *s) {
     int64_t ahead_ns[256] = {0};
     size_t count = 0;
     int err = s->process_count > 1 ? hec_order_calls(s, by_finish, &list, &count) : HEC_OK;
-    if (!err && count > 0 && !(s->group_size = malloc(count)))
+    if (!err && count > 0 && !(s->groups = malloc(count * sizeof *s->groups)))
         err = HEC_ERR_NOMEM;
     if (!err && count > 0)
         err = find_ahead(s, list, count, ahead_ns);
@@ -182,11 +182,15 @@ int hec_schedule_collectives(struct hec_schedule *s) {
         size_t n = members(s, list, count, k, ahead_ns, of_one);
         if (n < 2)
             continue;
+        struct hec_schedule_group group = {(uint8_t)n, hec_schedule_kernel(s, s->calls[of_one[0]].what).share,
+                                           INT64_MAX};
         for (size_t m = 0; m < n; m++) {
+            int64_t lasts_ns = s->calls[of_one[m]].finish_ns - s->calls[of_one[m]].start_ns;
+            group.least_ns = lasts_ns < group.least_ns ? lasts_ns : group.least_ns;
             s->calls[of_one[m]].flags |= HEC_CALL_COLLECTIVE;
             s->calls[of_one[m]].what = (uint32_t)s->group_count;
         }
-        s->group_size[s->group_count++] = (uint8_t)n;
+        s->groups[s->group_count++] = group;
     }
     free(list);
     for (int p = 0; p < s->process_count; p++)

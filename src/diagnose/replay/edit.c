@@ -149,7 +149,7 @@ APPLY(apply_COMPUTE) {
 /* Kernels that leave room take their time with more blocks as well, until the device is full; an optimizer's do not grow, nor does
  * communication, which is of gradients. */
 static double grown(const struct hec_schedule *s, const struct hec_schedule_call *c, double times) {
-    double fill = c->what < s->fill_count ? s->fill[c->what] : NAN;
+    double fill = hec_schedule_kernel(s, c->what).fill;
     if (c->kernel_class == HEC_KERNEL_CLASS_OPTIMIZER || c->kernel_class == HEC_KERNEL_CLASS_COMM)
         return 1;
     return isfinite(fill) ? fmax(1, times * fill) / fmax(1, fill) : times;

@@ -1,5 +1,6 @@
 #include "diagnose/replay/replay.h"
 
+#include "diagnose/replay/crowd.h"
 #include "diagnose/replay/parts.h"
 #include "base/clock.h"
 
@@ -18,6 +19,7 @@ struct replay {
     bool usual;
     int64_t *end_ns, *finish_ns;       /* of each call, and of its operation */
     int64_t last_ns, recorded_last_ns; /* return, or end of an operation */
+    struct hec_crowd crowd;
     int64_t busy_until_ns[HEC_DEVICE_MAX], kernels_until_ns[HEC_DEVICE_MAX], work_until_ns[HEC_DEVICE_MAX];
 };
 
@@ -134,7 +136,13 @@ static void begin(struct replay *r, size_t i, struct begun *b) {
     b->start_ns = HEC_TIME_UNKNOWN;
     if (hec_call_launched(c)) {
         b->start_ns = bounded(start_of(r, c, b->begin_ns, &b->change));
-        b->lasts_ns = scaled(c->finish_ns - c->start_ns, b->change.operation);
+        b->lasts_ns = scaled(b->change.beside && c->flags & HEC_CALL_COLLECTIVE ? s->groups[c->what].least_ns
+                                                                                : c->finish_ns - c->start_ns,
+                             b->change.operation);
+        if (c->kind == HEC_CALL_KERNEL && b->change.beside)
+            hec_crowd_add(&r->crowd, s, c, b->lasts_ns);
+        else if (c->kind == HEC_CALL_KERNEL)
+            b->lasts_ns += hec_crowd_slows(&r->crowd, s, c, b->lasts_ns);
     }
 }
 
@@ -192,7 +200,7 @@ static bool whole(const struct hec_schedule *s, const struct ranks *k, uint32_t 
     int begun = 0;
     for (int p = 0; p < s->process_count; p++)
         begun += k->held[p] && s->calls[k->begun[p].at].what == group;
-    return begun == s->group_size[group];
+    return begun == s->groups[group].size;
 }
 
 /* It lasts from the last begin on as long as it took the one that waited least. */

@@ -242,25 +242,30 @@ static int take(void *to, const struct hec_activity *activities, size_t count) {
 }
 
 /* Of a device that HEC knows: where there are several kinds in a machine, the first. */
-static double fill_of(const struct hec_timeline_input *input, const struct hec_kernel *k) {
+static struct hec_schedule_kernel kernel_of(const struct hec_timeline_input *input, const struct hec_kernel *k) {
+    double blocks = (double)k->grid[0] * (double)k->grid[1] * (double)k->grid[2];
     for (int i = 0; i < input->device_count; i++) {
         const struct hec_device *d = &input->devices[i];
         const struct hec_part *part = hec_part_find(d->name);
         int at_once = hec_occupancy_of(d->cuda_major, d->cuda_minor, k).blocks;
         if (part && part->sms > 0 && at_once > 0 && k->grid[0] > 0 && k->grid[1] > 0 && k->grid[2] > 0)
-            return (double)k->grid[0] * (double)k->grid[1] * (double)k->grid[2] / (at_once * part->sms);
+            return (struct hec_schedule_kernel){blocks / (at_once * part->sms), blocks / part->sms};
     }
-    return NAN;
+    return (struct hec_schedule_kernel){NAN, NAN};
 }
 
-static int find_fill(const struct hec_pass *pass, struct hec_schedule *out) {
-    out->fill = malloc((pass->tables.kernel_count + 1) * sizeof *out->fill);
-    if (!out->fill)
+static int take_kernels(const struct hec_pass *pass, struct hec_schedule *out) {
+    out->kernels = malloc((pass->tables.kernel_count + 1) * sizeof *out->kernels);
+    if (!out->kernels)
         return HEC_ERR_NOMEM;
-    out->fill_count = pass->tables.kernel_count;
-    for (size_t i = 0; i < out->fill_count; i++)
-        out->fill[i] = fill_of(pass->input, &pass->tables.kernels[i]);
+    out->kernel_count = pass->tables.kernel_count;
+    for (size_t i = 0; i < out->kernel_count; i++)
+        out->kernels[i] = kernel_of(pass->input, &pass->tables.kernels[i]);
     return HEC_OK;
+}
+
+struct hec_schedule_kernel hec_schedule_kernel(const struct hec_schedule *s, uint32_t kernel) {
+    return kernel < s->kernel_count ? s->kernels[kernel] : (struct hec_schedule_kernel){NAN, NAN};
 }
 
 int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_schedule_builder **out,
@@ -275,7 +280,7 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
     b->leading = b->whole = true;
     b->stream_of = calloc(pass->tables.track_count + 1, sizeof *b->stream_of);
     b->process_of = calloc(pass->tables.track_count + 1, sizeof *b->process_of);
-    if (!b->stream_of || !b->process_of || find_fill(pass, &b->out) != HEC_OK) {
+    if (!b->stream_of || !b->process_of || take_kernels(pass, &b->out) != HEC_OK) {
         hec_schedule_abandon(b);
         *out = NULL;
         return HEC_ERR_NOMEM;
@@ -336,7 +341,7 @@ void hec_schedule_free(struct hec_schedule *schedule) {
     free(schedule->calls);
     free(schedule->streams);
     free(schedule->events);
-    free(schedule->group_size);
-    free(schedule->fill);
+    free(schedule->groups);
+    free(schedule->kernels);
     *schedule = (struct hec_schedule){0};
 }

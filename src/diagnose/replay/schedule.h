@@ -94,6 +94,17 @@ struct hec_schedule_event {
     uint32_t at, awaits;
 };
 
+struct hec_schedule_kernel {
+    double fill;  /* its blocks over those that the device holds at once; NAN: unknown */
+    double share; /* over its multiprocessors; NAN: unknown */
+};
+
+struct hec_schedule_group {
+    uint8_t size;     /* processes */
+    double share;     /* of its kernel */
+    int64_t least_ns; /* that it took one of them: the others waited */
+};
+
 struct hec_schedule {
     struct hec_schedule_call *calls; /* malloc'ed, as the others */
     size_t count;
@@ -103,7 +114,7 @@ struct hec_schedule {
     int process_count;
     struct hec_schedule_event *events; /* of calls with HEC_CALL_EVENT, in their order */
     size_t event_count;
-    uint8_t *group_size; /* processes that are in a collective */
+    struct hec_schedule_group *groups; /* collectives */
     size_t group_count;
     struct hec_schedule_even even[256]; /* of each process; 1: it is in no collective */
     int64_t from_ns, to_ns;             /* the stretch: calls that begin in it */
@@ -111,8 +122,8 @@ struct hec_schedule {
     int64_t step_from_ns,
         step_to_ns; /* of these the one whose length is nearest to their mean; the stretch, where there are none */
     struct hec_schedule_usual usual[HEC_CALL_SHAPES];
-    double *fill; /* of a kernel, by `what`: its blocks over those that the device holds at once; NAN unknown */
-    size_t fill_count;
+    struct hec_schedule_kernel *kernels; /* by `what` */
+    size_t kernel_count;
     int64_t guessed; /* operations whose call is not known */
     bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
 };
@@ -128,6 +139,8 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
 int hec_schedule_end(struct hec_schedule_builder *builder, hec_together together, struct hec_schedule *out);
 void hec_schedule_abandon(struct hec_schedule_builder *builder); /* NULL is fine */
 void hec_schedule_free(struct hec_schedule *schedule);
+/* NAN where it is not known. */
+struct hec_schedule_kernel hec_schedule_kernel(const struct hec_schedule *schedule, uint32_t kernel);
 /* The call whose operation, on another stream, that of a call comes after; HEC_SCHEDULE_NONE. */
 uint32_t hec_schedule_event(const struct hec_schedule *schedule, size_t at);
 
