@@ -3,6 +3,7 @@
  * only what was recorded of it; but both know a queue and a wait, so how well it foretells real programs is
  * for real ones to say (docs/replay.md). */
 #include "diagnose/facts.h"
+#include "diagnose/replay/power.h"
 #include "diagnose/replay/predict.h"
 #include "diagnose/replay/proofs.h"
 #include "diagnose/replay/whatif.h"
@@ -674,8 +675,44 @@ static void test_ranks(void **state) {
     hec_whatif_free(&whatif);
     question.edits[0].value = 1; /* all of the difference stays */
     assert_true(fabs(ask(&t, &question, &whatif)) < 1e-9);
+    const struct hec_replay *replay =
+        &whatif.unchanged.replay;                /* the first process comes sooner, and waits on its device */
+    double way_s = 55e-6 * (double)whatif.steps; /* as the second one has it */
+    for (int device = 0; device < 2; device++)
+        assert_true(fabs(replay->active_s[device] - way_s) < way_s / 20);
+    assert_true(replay->kernels_s[0] > 2 * way_s && fabs(replay->kernels_s[1] - way_s) < way_s / 20);
     hec_whatif_free(&whatif);
     fake_tl_free(&t);
+}
+
+/* A device that waits 1 s in collectives, works 2 s and communicates 0.2 s. Evened out, it works 0.5 s more instead, and its communication is
+ * hidden: nobody knows what that draws then, and where it is a large part nothing is said. */
+static void test_watts(void **state) {
+    (void)state;
+    struct hec_replay_power power = {.count = 1};
+    struct hec_replay_watts *w = &power.of[0];
+    *w = (struct hec_replay_watts){.joules = 2 * 700 + 0.2 * 600 + 1.1 * 100};
+    struct hec_replay before = {.work = 1, .seconds = 3.3}, after = {.work = 1, .seconds = 2.7};
+    for (int end = 0; end < 3; end++) {
+        w->work[end] = 700;
+        w->comm[end] = 600;
+        w->idle[end] = w->wait[end] = w->copy[end] = 100;
+    }
+    before.busy_s[0] = before.kernels_s[0] = 3.2;
+    before.active_s[0] = 2.2;
+    before.work_s[0] = 2;
+    after.busy_s[0] = after.kernels_s[0] = after.active_s[0] = after.work_s[0] = 2.5;
+    const double from = 1630, to = 2.5 * 700 + 0.2 * 100;
+    struct hec_saving saved = hec_replay_power_saved(&power, &before, &after);
+    assert_true(fabs(saved.low - (1 - (to + 0.2 * 500) / from)) < 1e-9);
+    assert_true(fabs(saved.best - (1 - (to + 0.1 * 500) / from)) < 1e-9);
+    assert_true(fabs(saved.high - (1 - to / from)) < 1e-9);
+    w->comm_known = true;
+    saved = hec_replay_power_saved(&power, &before, &after);
+    assert_true(fabs(saved.low - (1 - to / from)) < 1e-9 && fabs(saved.high - saved.low) < 1e-9);
+    w->comm_known = false;
+    before.active_s[0] = 2.4;
+    assert_true(isnan(hec_replay_power_saved(&power, &before, &after).best));
 }
 
 /* A share of the waits stays. */
@@ -764,6 +801,7 @@ int main(void) {
         cmocka_unit_test(test_programs),     cmocka_unit_test(test_together), cmocka_unit_test(test_calls_apart),
         cmocka_unit_test(test_proofs),       cmocka_unit_test(test_lanes),    cmocka_unit_test(test_lanes_of_one_ahead),
         cmocka_unit_test(test_cores),        cmocka_unit_test(test_ranks),    cmocka_unit_test(test_next),
-        cmocka_unit_test(test_graphs_apart), cmocka_unit_test(test_share),    cmocka_unit_test(test_damaged)};
+        cmocka_unit_test(test_graphs_apart), cmocka_unit_test(test_share),    cmocka_unit_test(test_watts),
+        cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 
 #define ROUGH 0.5    /* width of the interval of watts, of them: more is not known */
 #define MATTERS 0.02 /* of the stretch */
+#define HIDDEN_MOST 0.1
+#define APART 0.05 /* of processes whose shares of waiting differ */
 /* At most, at best guess, and at least: weights that are read once for more samples leave much less. */
 static const double dynamic_stays[3] = {1, HEC_DYNAMIC_STAYS, 0.1};
 
@@ -21,8 +23,17 @@ static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {
     return longest;
 }
 
+/* What communication draws above idle while it goes beside work, of what it does alone. */
+static const double hidden_draws[3] = {1, 0.5, 0};
+
+/* Communication that nothing runs beside, without its waiting for other processes. */
 static double comm_s(const struct hec_replay *r, int device) {
-    return r->kernels_s[device] - r->work_s[device];
+    return r->active_s[device] - r->work_s[device];
+}
+
+/* In communication, for other processes. */
+static double waits_s(const struct hec_replay *r, int device) {
+    return r->kernels_s[device] - r->active_s[device];
 }
 
 /* Larger kernels do in less time what smaller ones did: above idle it takes nearly the same joules. */
@@ -39,21 +50,12 @@ static double joules_at(const struct hec_replay_watts *w, int end, const struct 
                         const struct hec_replay *recorded) {
     double kernels_s = r->kernels_s[w->device], busy_s = r->busy_s[w->device];
     return work_joules(w, end, r, recorded) + comm_s(r, w->device) * w->comm[end] +
-           (busy_s - kernels_s) * w->copy[end] + fmax(0, r->seconds - busy_s) * w->idle[end];
+           waits_s(r, w->device) * w->wait[end] + (busy_s - kernels_s) * w->copy[end] +
+           fmax(0, r->seconds - busy_s) * w->idle[end];
 }
 
 static bool sure(const struct hec_ledger_row *row) {
     return row->watts_high - row->watts_low <= ROUGH * row->watts;
-}
-
-/* What is left of the joules goes to work where it is known what communication draws, and to all kernels alike where it is not. */
-static void share_the_rest(struct hec_replay_watts *w, int end, const struct hec_replay *recorded, double comm) {
-    w->work[end] = w->comm[end] = 0;
-    double rest = w->joules - joules_at(w, end, recorded, recorded);
-    double work = (rest - comm * comm_s(recorded, w->device)) / recorded->work_s[w->device];
-    w->comm_known &= work >= 0;
-    w->work[end] = w->comm_known ? work : rest / recorded->kernels_s[w->device];
-    w->comm[end] = w->comm_known ? comm : w->work[end];
 }
 
 /* joules: of the device in the recorded stretch. A copy alone draws little more than waiting: where it is not known how much, as much. */
@@ -68,19 +70,60 @@ static struct hec_replay_watts watts_of(const struct hec_ledger_device *d, const
     if (!idle || !(recorded->work_s[d->device] > 0))
         return w;
     double watts[3] = {idle->watts_low, idle->watts, idle->watts_high}, mean = joules / recorded->seconds;
-    for (int end = 2; end >= 0; end--) {     /* the most first, which leaves the least */
-        watts[end] = fmin(watts[end], mean); /* nothing draws less than a device that waits */
-        w.idle[end] = watts[end];
-        w.copy[end] = isfinite(copy->watts) && sure(copy) ? fmax(copy->watts, watts[end]) : watts[end];
-        share_the_rest(&w, end, recorded, comm->watts);
+    for (int end = 0; end < 3; end++) {
+        w.idle[end] = fmin(watts[end], mean); /* nothing draws less than a device that waits */
+        w.copy[end] = isfinite(copy->watts) && sure(copy) ? fmax(copy->watts, w.idle[end]) : w.idle[end];
+        w.comm[end] = w.comm_known ? comm->watts : NAN;
     }
     return w;
 }
 
-/* Does it say the same whatever communication draws? */
-static bool same_comm(const struct hec_replay_watts *w, const struct hec_replay *before,
-                      const struct hec_replay *after) {
-    return w->comm_known || fabs(comm_s(after, w->device) - comm_s(before, w->device)) <= MATTERS * before->seconds;
+/* Joules that kernels drew, communication and waiting for other processes too. */
+static double kernel_joules(const struct hec_replay_watts *w, int end, const struct hec_replay *recorded) {
+    double kernels_s = recorded->kernels_s[w->device], busy_s = recorded->busy_s[w->device];
+    return w->joules - (busy_s - kernels_s) * w->copy[end] - fmax(0, recorded->seconds - busy_s) * w->idle[end];
+}
+
+/* What waiting for other processes draws: where some wait more than others and all do alike otherwise, their joules say it (least
+ * squares). NAN: they do not. */
+static double waiting_watts(const struct hec_replay_power *power, const struct hec_replay *recorded) {
+    double aa = 0, aw = 0, ww = 0, aj = 0, wj = 0;
+    for (int i = 0; i < power->count; i++) {
+        const struct hec_replay_watts *w = &power->of[i];
+        double active_s = recorded->active_s[w->device], wait_s = waits_s(recorded, w->device);
+        double joules = kernel_joules(w, 1, recorded);
+        aa += active_s * active_s;
+        aw += active_s * wait_s;
+        ww += wait_s * wait_s;
+        aj += active_s * joules;
+        wj += wait_s * joules;
+    }
+    double apart = aa * ww - aw * aw;
+    return apart > APART * aa * ww ? (aa * wj - aw * aj) / apart : NAN;
+}
+
+/* The rest of the joules goes to work, and to communication, which draws as much where it is not known what it does. Waiting for other
+ * processes draws more than waiting for the host, and no more than work. */
+static void settle(struct hec_replay_watts *w, const struct hec_replay *recorded, double waiting) {
+    double alone_s = comm_s(recorded, w->device), wait_s = waits_s(recorded, w->device);
+    double work_s = recorded->work_s[w->device], kernels_s = recorded->kernels_s[w->device];
+    for (int end = 2; end >= 0; end--) { /* the most first, which leaves the least */
+        double joules = kernel_joules(w, end, recorded), alike = joules / kernels_s;
+        w->wait[end] = isnan(waiting) ? (end == 2 ? alike : w->idle[end]) : fmin(fmax(waiting, w->idle[end]), alike);
+        joules -= wait_s * w->wait[end];
+        w->comm_known &= joules >= alone_s * w->comm[end];
+        w->work[end] = w->comm_known ? (joules - alone_s * w->comm[end]) / work_s : joules / (work_s + alone_s);
+        w->comm[end] = w->comm_known ? w->comm[end] : w->work[end];
+    }
+}
+
+/* Seconds of communication that went beside work; where it is known what communication draws they do not matter. NAN: too many. */
+static double hidden_s(const struct hec_replay_watts *w, const struct hec_replay *before,
+                       const struct hec_replay *after) {
+    double seconds = comm_s(before, w->device) - comm_s(after, w->device);
+    if (w->comm_known || fabs(seconds) <= MATTERS * before->seconds)
+        return 0;
+    return seconds > 0 && seconds <= HIDDEN_MOST * before->seconds ? seconds : NAN;
 }
 
 struct hec_saving hec_replay_power_saved(const struct hec_replay_power *power, const struct hec_replay *before,
@@ -89,8 +132,10 @@ struct hec_saving hec_replay_power_saved(const struct hec_replay_power *power, c
     for (int end = 0; end < 3; end++) {
         double from = 0, to = 0;
         for (int i = 0; i < power->count; i++) {
-            from += joules_at(&power->of[i], end, before, before);
-            to += same_comm(&power->of[i], before, after) ? joules_at(&power->of[i], end, after, before) : NAN;
+            const struct hec_replay_watts *w = &power->of[i];
+            from += joules_at(w, end, before, before);
+            to += joules_at(w, end, after, before) +
+                  hidden_s(w, before, after) * hidden_draws[end] * (w->comm[end] - w->idle[end]);
         }
         saved[end] = power->count > 0 && from > 0 ? 1 - to / from : NAN;
     }
@@ -122,5 +167,8 @@ int hec_replay_power_find(const struct hec_summary_input *input, const struct he
             err = hec_joules_between(input, of, edge, 1, end_ns, &joules, why);
         out->of[out->count++] = watts_of(&ledger->devices[i], recorded, joules);
     }
+    double waiting = waiting_watts(out, recorded);
+    for (int i = 0; i < out->count; i++)
+        settle(&out->of[i], recorded, waiting);
     return err;
 }

@@ -11,9 +11,9 @@
  * where waiting takes less of them, work takes more. */
 struct hec_replay_watts {
     int device;
-    double joules;                             /* in the stretch; NAN unknown */
-    double work[3], comm[3], copy[3], idle[3]; /* NAN unknown */
-    bool comm_known;                           /* else it is taken to draw what work does */
+    double joules;                                      /* in the stretch; NAN unknown */
+    double work[3], comm[3], wait[3], copy[3], idle[3]; /* wait: for other processes. NAN unknown */
+    bool comm_known;                                    /* else it is taken to draw what work does */
 };
 
 struct hec_replay_power {

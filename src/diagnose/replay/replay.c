@@ -1,6 +1,7 @@
 #include "diagnose/replay/replay.h"
 
 #include "diagnose/replay/crowd.h"
+#include "diagnose/replay/load.h"
 #include "diagnose/replay/parts.h"
 #include "base/clock.h"
 
@@ -20,7 +21,7 @@ struct replay {
     int64_t *end_ns, *finish_ns;       /* of each call, and of its operation */
     int64_t last_ns, recorded_last_ns; /* return, or end of an operation */
     struct hec_crowd crowd;
-    int64_t busy_until_ns[HEC_DEVICE_MAX], kernels_until_ns[HEC_DEVICE_MAX], work_until_ns[HEC_DEVICE_MAX];
+    struct hec_load load;
 };
 
 static int64_t bounded(int64_t t_ns) {
@@ -95,15 +96,6 @@ static int64_t return_of(const struct replay *r, const struct hec_schedule_call 
     return later(end_ns, r->finish_ns[c->awaits] + wake_ns);
 }
 
-/* The union of what a device does, as its operations come: nearly in order. */
-static void busy(double *seconds, int64_t *until_ns, int64_t start_ns, int64_t finish_ns) {
-    start_ns = later(start_ns, *until_ns);
-    if (finish_ns <= start_ns)
-        return;
-    *seconds += (double)(finish_ns - start_ns) / HEC_NS_PER_S;
-    *until_ns = finish_ns;
-}
-
 static void remember(const struct hec_replay_times *times, size_t i, int64_t begin_ns, int64_t end_ns, int64_t start_ns,
                      int64_t finish_ns) {
     if (!times || i < times->first || i - times->first >= times->count)
@@ -150,15 +142,8 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
     const struct hec_schedule_call *c = &r->s->calls[b->at];
     r->finish_ns[b->at] = HEC_TIME_UNKNOWN;
     if (hec_call_launched(c)) {
-        int device = r->s->streams[c->stream].device;
         r->finish_ns[b->at] = bounded(b->start_ns + b->lasts_ns);
-        if (device >= 0 && device < HEC_DEVICE_MAX) {
-            busy(&out->busy_s[device], &r->busy_until_ns[device], b->start_ns, r->finish_ns[b->at]);
-            if (c->kind == HEC_CALL_KERNEL)
-                busy(&out->kernels_s[device], &r->kernels_until_ns[device], b->start_ns, r->finish_ns[b->at]);
-            if (c->kind == HEC_CALL_KERNEL && c->kernel_class != HEC_KERNEL_CLASS_COMM)
-                busy(&out->work_s[device], &r->work_until_ns[device], b->start_ns, r->finish_ns[b->at]);
-        }
+        hec_load_add(&r->load, r->s, c, b->start_ns, r->finish_ns[b->at], out);
         r->last_ns = later(r->last_ns, r->finish_ns[b->at]);
         r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns);
     }
@@ -273,6 +258,7 @@ static void divide(const struct hec_replay_edit *edits, size_t count, struct hec
     for (int d = 0; d < HEC_DEVICE_MAX; d++) {
         out->busy_s[d] /= out->work;
         out->kernels_s[d] /= out->work;
+        out->active_s[d] /= out->work;
         out->work_s[d] /= out->work;
     }
 }
@@ -288,8 +274,7 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
                        .recorded_last_ns = first_ns};
     struct ranks *ranks = schedule->group_count ? calloc(1, sizeof *ranks) : NULL;
     *out = (struct hec_replay){0};
-    for (int d = 0; d < HEC_DEVICE_MAX; d++)
-        r.busy_until_ns[d] = r.kernels_until_ns[d] = r.work_until_ns[d] = INT64_MIN;
+    hec_load_begin(&r.load);
     r.end_ns = malloc((schedule->count + 1) * sizeof *r.end_ns);
     r.finish_ns = malloc((schedule->count + 1) * sizeof *r.finish_ns);
     int err = r.end_ns && r.finish_ns && (ranks || !schedule->group_count) ? HEC_OK : HEC_ERR_NOMEM;
@@ -302,6 +287,7 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
         begin(&r, i, &b);
         end(&r, &b, times, out);
     }
+    hec_load_end(&r.load, out);
     out->recorded_s = (double)(r.recorded_last_ns - first_ns) / HEC_NS_PER_S;
     out->seconds = (double)(r.last_ns - first_ns) / HEC_NS_PER_S;
     divide(edits, edit_count, out);

@@ -36,7 +36,8 @@ struct hec_replay {
     double recorded_s, seconds;       /* from the begin of the first call to the last return or end of an operation */
     double busy_s[HEC_DEVICE_MAX];    /* of each device: the union of its operations */
     double kernels_s[HEC_DEVICE_MAX]; /* of its kernels: the rest are copies alone */
-    double work_s[HEC_DEVICE_MAX];    /* of those that do not communicate: the rest is waiting for other processes */
+    double active_s[HEC_DEVICE_MAX];  /* of those, but for communication that waits for other processes */
+    double work_s[HEC_DEVICE_MAX];    /* of those that do not communicate */
     double waited_s;                  /* of the host, for devices */
     double work; /* done by then, of what was recorded: all seconds but recorded_s are those of as much as was */
 };
