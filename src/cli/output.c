@@ -118,6 +118,29 @@ static bool same_file(const char *one, const char *other) {
            at[0].st_dev == at[1].st_dev && at[0].st_ino == at[1].st_ino;
 }
 
+/* Where a file goes that is kept beside the receipt. what: "page". */
+static int find_another(const struct hec_args *args, const char *what, const char *given, const char *receipt,
+                        char path[PATH_MAX], struct hec_why *why) {
+    int err = find(given, W_OK | X_OK, path, why);
+    if (err < 0)
+        return err;
+    if (same_file(path, receipt))
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s is the receipt; the %s needs a file of its own", given, what);
+    if (!hec_args_has(args, HEC_OPT_FORCE) && access(path, F_OK) == 0)
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", given);
+    return HEC_OK;
+}
+
+int hec_output_first_run(const struct hec_args *args, const char *receipt, char path[PATH_MAX], struct hec_why *why) {
+    const char *given = hec_args_value(args, HEC_OPT_FIRST_RUN);
+    path[0] = '\0';
+    if (!given)
+        return HEC_OK;
+    if (!given[0] || strcmp(given, "-") == 0)
+        return hec_fail(why, HEC_ERR_USAGE, "--first-run needs the name of a file");
+    return find_another(args, "first run", given, receipt, path, why);
+}
+
 int hec_output_page(const struct hec_args *args, const char *receipt, char path[PATH_MAX], struct hec_why *why) {
     const char *given = hec_args_value(args, HEC_OPT_PAGE);
     char beside[PATH_MAX + 8];
@@ -129,15 +152,7 @@ int hec_output_page(const struct hec_args *args, const char *receipt, char path[
     size_t length = strlen(receipt);
     bool json = length > 5 && strcmp(receipt + length - 5, ".json") == 0;
     snprintf(beside, sizeof beside, "%.*s.html", (int)(json ? length - 5 : length), receipt);
-    given = given ? given : beside;
-    int err = find(given, W_OK | X_OK, path, why);
-    if (err < 0)
-        return err;
-    if (same_file(path, receipt))
-        return hec_fail(why, HEC_ERR_USAGE, "%.300s is the receipt; the page needs a file of its own", given);
-    if (!hec_args_has(args, HEC_OPT_FORCE) && access(path, F_OK) == 0)
-        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", given);
-    return HEC_OK;
+    return find_another(args, "page", given ? given : beside, receipt, path, why);
 }
 
 int hec_output_check(const struct hec_args *args) {

@@ -15,6 +15,9 @@ int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX
  * cannot be written there, is the receipt, or exists without --force. */
 int hec_output_page(const struct hec_args *args, const char *receipt, char path[PATH_MAX], struct hec_why *why);
 
+/* The path that --first-run of try asks for, or "". Before the work, as the page's. */
+int hec_output_first_run(const struct hec_args *args, const char *receipt, char path[PATH_MAX], struct hec_why *why);
+
 /* A plain file is replaced by the whole of it or not at all, and a device or a pipe is written into. */
 int hec_output_write(const char *path, const struct hec_buf *text, struct hec_why *why);
 /* What a verb prints, to --output or to standard output. An error message is out on failure. */

@@ -5,11 +5,13 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/experiment.h"
+#include "cli/output.h"
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
 #include "launch/keeper.h"
 #include "report/findings_words.h"
 #include "report/try.h"
+#include "store/copy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,6 +44,7 @@ struct try {
     bool interrupted;
     bool by_user, by_seconds; /* --steps or --seconds say when a trial ends; --seconds does */
     char headline[512];
+    char first_run[PATH_MAX]; /* where the first trial is kept; "": nowhere */
 };
 
 static double spent_s(const struct try *t) {
@@ -78,10 +81,25 @@ static int parse(struct try *t, int argc, char **argv) {
     t->search.margin = run->ab.plan.margin;
     t->by_seconds = run->options.session.stop.after_ns > 0;
     t->by_user = run->options.session.stop.steps || t->by_seconds;
-    return hec_experiment_paths(run);
+    if ((err = hec_experiment_paths(run)) < 0)
+        return err;
+    if ((err = hec_output_first_run(&run->args, run->path, t->first_run, &why)) < 0)
+        hec_error("try: %s", why.text);
+    return err;
 }
 
 /* ---- the first trial ---- */
+
+/* It is kept also where it failed. That it cannot be kept ends nothing. */
+static void keep_first(const struct try *t, const struct hec_session_result *result) {
+    struct hec_why why = {""};
+    if (!t->first_run[0])
+        return;
+    if (hec_store_copy(result->path, t->first_run, hec_args_has(&t->run.args, HEC_OPT_FORCE), NULL, &why) < 0)
+        hec_error("try: the first trial cannot be kept: %s", why.text);
+    else
+        fprintf(stderr, "hec: first trial kept: %s\n", t->first_run);
+}
 
 static int measure_first(void *context, const struct hec_session *session, const struct hec_session_result *result,
                          struct hec_why *why) {
@@ -90,6 +108,7 @@ static int measure_first(void *context, const struct hec_session *session, const
     int64_t steps;
     t->first_seconds = (double)(result->end_ns - result->start_ns) / HEC_NS_PER_S;
     t->first_joules = NAN;
+    keep_first(t, result);
     if (result->exit_status && !result->stopped)
         return HEC_OK;
     int err = hec_trial_measure(&t->run.measure, session, result, 0, &trial, &steps, why);

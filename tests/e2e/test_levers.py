@@ -86,10 +86,11 @@ def test_try_finds_proves_and_keeps(hec, program, place):
 
 
 def test_try_keeps_nothing(hec, place):
-    done = hec("try", "--sim", "h200", *place, "--budget-seconds", 30, "--json", "--html=page.html", "--levers", "keep_heap", "--",
+    done = hec("try", "--sim", "h200", *place, "--budget-seconds", 30, "--json", "--html=page.html", "--first-run=first.hec", "--levers", "keep_heap", "--",
                BINARY, "sim", "healthy-train", "--marks", "--seconds", 1.5, timeout=120)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
+    assert hec.report("first.hec")["findings"] and "first trial kept: first.hec\n" in done.stderr
     assert data["digest"] in (hec.folder / "page.html").read_text(), "the page is of what is printed, also where no receipt is kept"
     if data["verdict"]:  # two trials looked better by chance: the proof does not
         assert data["verdict"]["verdict"] == "not_shown"
@@ -98,6 +99,10 @@ def test_try_keeps_nothing(hec, place):
         assert not list(pathlib.Path(hec.folder).glob("*.json"))
     done = hec("try", "--sim", "h200", *place, "--", "sh", "-c", "echo no; exit 4", timeout=60)
     assert done.returncode == 1 and "exit status 4" in done.stderr
+    for name, sentence in (("first.hec", "exists already"), ("nowhere/x.hec", "cannot create"), ("-", "name of a file")):
+        done = hec("try", "--sim", "h200", "--first-run", name, "--", "touch", "ran")
+        assert done.returncode and sentence in done.stderr and done.stderr.count("\n") == 1
+    assert not (hec.folder / "ran").exists()
 
 
 def test_ab_with(hec, program, place):
