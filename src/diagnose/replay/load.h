@@ -4,19 +4,24 @@
 
 #include "diagnose/replay/replay.h"
 
-struct hec_load_until {
-    int64_t busy_ns, kernels_ns, active_ns, work_ns; /* what has been counted of each */
+/* A union, and up to where it has been counted. */
+struct hec_load_union {
+    int64_t ns, until_ns;
+};
+
+struct hec_load_device {
+    struct hec_load_union busy, kernels, active, work;
     int64_t transfer_ns[2]; /* of a collective that waited first: operations that come later may begin before it */
 };
 
 struct hec_load {
-    struct hec_load_until of[HEC_DEVICE_MAX];
+    struct hec_load_device of[HEC_DEVICE_MAX];
 };
 
 void hec_load_begin(struct hec_load *load);
 /* The operation of a call, which runs from start_ns to finish_ns. */
 void hec_load_add(struct hec_load *load, const struct hec_schedule *schedule, const struct hec_schedule_call *call,
-                  int64_t start_ns, int64_t finish_ns, struct hec_replay *out);
+                  int64_t start_ns, int64_t finish_ns);
 void hec_load_end(struct hec_load *load, struct hec_replay *out);
 
 #endif

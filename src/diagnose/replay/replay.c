@@ -143,7 +143,7 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
     r->finish_ns[b->at] = HEC_TIME_UNKNOWN;
     if (hec_call_launched(c)) {
         r->finish_ns[b->at] = bounded(b->start_ns + b->lasts_ns);
-        hec_load_add(&r->load, r->s, c, b->start_ns, r->finish_ns[b->at], out);
+        hec_load_add(&r->load, r->s, c, b->start_ns, r->finish_ns[b->at]);
         r->last_ns = later(r->last_ns, r->finish_ns[b->at]);
         r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns);
     }
