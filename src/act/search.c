@@ -47,7 +47,8 @@ static bool is_number(const struct hec_experiment_trial *m) {
 /* Whether the losses are those of other work, by the gate of experiments: for that there are trials of the base. */
 static bool fails_quality(const struct run *run, char text[HEC_SEARCH_TEXT]) {
     const struct hec_search_outcome *out = run->out;
-    struct hec_experiment_plan plan = {.margin = run->search->margin, .loss_steps = run->search->loss_steps};
+    struct hec_experiment_plan plan = {
+        .margin = run->search->margin, .gradients = true, .loss_steps = run->search->loss_steps};
     struct hec_experiment_result result;
     struct hec_experiment_trial *list = calloc(out->count + 1, sizeof *list);
     int count = 0;
@@ -60,7 +61,10 @@ static bool fails_quality(const struct run *run, char text[HEC_SEARCH_TEXT]) {
     list[count++].side = 1;
     bool fails =
         hec_experiment_judge(&plan, list, count, &result) == HEC_OK && result.quality.verdict == HEC_QUALITY_FAIL;
-    if (fails)
+    if (fails && result.quality.why == HEC_QUALITY_GRADIENT)
+        snprintf(text, HEC_SEARCH_TEXT, "its gradients are %.2g times as large",
+                 exp(result.quality.gradients.difference));
+    else if (fails)
         snprintf(text, HEC_SEARCH_TEXT, "its losses are off by %.0f %% of what they fall by",
                  fabs(result.quality.parts[result.quality.part].difference) * 100);
     free(list);
@@ -77,6 +81,7 @@ static int measure(void *context, const struct hec_session *session, const struc
     *m = (struct hec_experiment_trial){.pair = -1, .steady = unknown, .run = unknown};
     for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
         m->loss[i] = NAN;
+    m->gradient = NAN;
     int err = run->watch->measure(run->watch->context, session, result, m, &run->seen, why);
     return result->exit_status && !result->stopped ? HEC_OK : err; /* of one that failed, what it cost is enough */
 }

@@ -26,6 +26,7 @@ struct ab {
 static int split(struct hec_ab *ab, char **words) {
     int at = 0;
     ab->command[0] = ab->command[1] = words; /* under levers */
+    ab->plan.gradients = true;
     while (words[at] && strcmp(words[at], SEPARATOR) != 0)
         at++;
     if (at && !words[at] && ab->levers)

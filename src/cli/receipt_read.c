@@ -102,6 +102,7 @@ static void read_plan(struct read *r, const json_t *plan) {
     p->margin = number(plan, "margin");
     p->spent_joules = number(plan, "spent_joules");
     p->spent_seconds = number(plan, "spent_seconds");
+    p->gradients = json_is_true(at(plan, "gradients"));
     p->loss_steps = integer(r, plan, "loss_steps", STEPS_MOST);
     r->receipt->warm_up = (int)integer(r, plan, "warm_up", PAIRS_MOST);
     if (isnan(p->until) || isnan(p->margin) || isnan(p->spent_seconds))
@@ -169,6 +170,7 @@ static void read_trial(struct read *r, const json_t *t) {
         .steady = block_of(at(t, "steady")),
         .run = block_of(at(t, "run")),
         .loss_count = (int)integer(r, t, "loss_count", INT_MAX),
+        .gradient = number(t, "gradient"),
     };
     for (size_t i = 0; i < HEC_EXPERIMENT_BINS; i++) {
         const json_t *loss = json_array_get(at(t, "loss"), i);

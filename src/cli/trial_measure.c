@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#define GRADIENT_LEAST 1e-30 /* none at all */
+#define GRADIENTS_LEAST 4
 #define PART_LEAST 8 /* losses of a part that has more steps: spread over it, they are worth its mean */
 
 static int64_t part_begin(int part, int64_t steps) {
@@ -31,6 +33,21 @@ static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, s
     }
 }
 
+/* Of the same steps in all trials: the hooks take every eighth. The mean is mostly of the first ones, in which trials are alike: once a loss
+ * is nearly nothing, gradients differ by orders of magnitude. */
+static double mean_gradient(const struct hec_step_summary *steps, int64_t of_steps) {
+    double sum = 0;
+    int count = 0;
+    for (int64_t i = 0; i < steps->gradient_count; i++) {
+        double norm = steps->gradients[i].value;
+        if (steps->gradients[i].step >= of_steps || !isfinite(norm))
+            continue;
+        sum += norm;
+        count++;
+    }
+    return count >= GRADIENTS_LEAST ? log(fmax(sum / count, GRADIENT_LEAST)) : NAN;
+}
+
 int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *session,
                       const struct hec_session_result *result, int64_t loss_steps, struct hec_experiment_trial *out,
                       int64_t *steps, struct hec_why *why) {
@@ -52,5 +69,6 @@ int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *ses
     if (m->stop_steps && m->stop_steps < *steps)
         *steps = m->stop_steps;
     bin_losses(&m->summary.timeline.steps, loss_steps ? loss_steps : *steps, out);
+    out->gradient = mean_gradient(&m->summary.timeline.steps, loss_steps ? loss_steps : *steps);
     return HEC_OK;
 }

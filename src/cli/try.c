@@ -75,6 +75,7 @@ static int parse(struct try *t, int argc, char **argv) {
         (err = hec_experiment_percent(&run->args, HEC_OPT_MARGIN, &run->ab.plan.margin)) < 0 ||
         (err = hec_experiment_options(run)) < 0)
         return err;
+    run->ab.plan.gradients = true;
     run->ab.plan.seed = (uint64_t)seed;
     run->ab.command[0] = run->ab.command[1] = t->search.command = run->args.rest;
     run->ab.warm_up = 0; /* the search has warmed device and caches */

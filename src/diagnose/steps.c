@@ -51,11 +51,15 @@ static int add_step(struct hec_step_survey *survey, int32_t pid, const struct he
     return hec_step_list_add(steps, a->start_ns, a->end_ns, amount);
 }
 
-static int add_value(struct hec_step_survey *survey, int32_t pid, const struct hec_activity *a) {
-    struct hec_step_values *values = NULL;
-    for (size_t i = 0; i < survey->value_count && !values; i++)
-        if (survey->values[i].pid == pid)
-            values = &survey->values[i];
+static struct hec_step_values *values_of(const struct hec_step_survey *survey, int32_t pid, bool gradients) {
+    for (size_t i = 0; i < survey->value_count; i++)
+        if (survey->values[i].pid == pid && survey->values[i].gradients == gradients)
+            return &survey->values[i];
+    return NULL;
+}
+
+static int add_value(struct hec_step_survey *survey, int32_t pid, bool gradients, const struct hec_activity *a) {
+    struct hec_step_values *values = values_of(survey, pid, gradients);
     if (!values && survey->value_count == HEC_STEP_LISTS_MAX)
         return 0;
     if (!values) {
@@ -64,7 +68,7 @@ static int add_value(struct hec_step_survey *survey, int32_t pid, const struct h
             return HEC_ERR_NOMEM;
         survey->values = grown;
         values = &grown[survey->value_count++];
-        *values = (struct hec_step_values){.pid = pid, .first = a->amount};
+        *values = (struct hec_step_values){.pid = pid, .gradients = gradients, .first = a->amount};
     }
     values->count++;
     values->last = a->amount;
@@ -83,8 +87,11 @@ int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timelin
         return 0;
     if (a->kind == HEC_ACTIVITY_STEP)
         return add_step(survey, track->pid, a);
-    if (a->kind == HEC_ACTIVITY_VALUE && strcmp(hec_timeline_name(tables, a->name), "loss") == 0)
-        return add_value(survey, track->pid, a);
+    if (a->kind == HEC_ACTIVITY_VALUE) {
+        bool gradients = strcmp(hec_timeline_name(tables, a->name), "gradient_norm") == 0;
+        bool loss = strcmp(hec_timeline_name(tables, a->name), "loss") == 0;
+        return loss || gradients ? add_value(survey, track->pid, gradients, a) : 0;
+    }
     if (a->kind == HEC_ACTIVITY_PHASE && strcmp(hec_timeline_name(tables, a->name), "data") == 0) {
         survey->phases_cut |= survey->phase_count == HEC_DATA_PHASES_KEPT;
         if (survey->phases_cut)
@@ -242,7 +249,7 @@ static void add_values(const struct hec_step_survey *survey, bool any, struct he
     const struct hec_step_values *best = NULL;
     for (size_t i = 0; i < survey->value_count; i++) {
         const struct hec_step_values *v = &survey->values[i];
-        if ((any || v->pid == out->pid) && (!best || v->count > best->count))
+        if (!v->gradients && (any || v->pid == out->pid) && (!best || v->count > best->count))
             best = v;
     }
     if (!best)
@@ -252,20 +259,23 @@ static void add_values(const struct hec_step_survey *survey, bool any, struct he
     out->value_last = best->last;
 }
 
-int hec_step_survey_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
-                           struct hec_step_summary *out) {
-    const struct hec_step_values *of = NULL;
-    for (size_t i = 0; i < survey->value_count; i++)
-        if (survey->values[i].pid == steps->pid)
-            of = &survey->values[i];
+static int take_values(const struct hec_step_survey *survey, const struct hec_step_list *steps, bool gradients,
+                       struct hec_step_number **list, int64_t *count) {
+    const struct hec_step_values *of = values_of(survey, steps->pid, gradients);
     if (!of || !of->kept_count)
         return 0;
-    out->losses = malloc(of->kept_count * sizeof *out->losses);
-    if (!out->losses)
+    *list = malloc(of->kept_count * sizeof **list);
+    if (!*list)
         return HEC_ERR_NOMEM;
     for (size_t i = 0; i < of->kept_count; i++)
-        out->losses[out->loss_count++] = (struct hec_loss){step_at(steps, of->kept[i].t_ns), of->kept[i].value};
+        (*list)[(*count)++] = (struct hec_step_number){step_at(steps, of->kept[i].t_ns), of->kept[i].value};
     return 0;
+}
+
+int hec_step_survey_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
+                           struct hec_step_summary *out) {
+    int err = take_values(survey, steps, false, &out->losses, &out->loss_count);
+    return err ? err : take_values(survey, steps, true, &out->gradients, &out->gradient_count);
 }
 
 int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,

@@ -41,6 +41,7 @@ struct hec_step_survey {
     bool phases_cut; /* there were more */
     struct hec_step_values {
         int32_t pid;
+        bool gradients; /* those called "gradient_norm"; else "loss" */
         int64_t count;
         double first, last;
         struct hec_step_value {
@@ -48,7 +49,7 @@ struct hec_step_survey {
             double value;
         } * kept; /* the first HEC_STEP_VALUES_KEPT */
         size_t kept_count, kept_capacity;
-    } * values; /* those called "loss", one a process */
+    } * values; /* one a process and name */
     size_t value_count;
 };
 
@@ -78,7 +79,7 @@ const struct hec_step_list *hec_device_steps_of(const struct hec_device_steps *s
 /* Everything of the summary but busy_share. steps may be NULL: there are none. 0 or HEC_ERR_NOMEM. */
 int hec_step_survey_result(const struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
                            const struct hec_step_list *steps, struct hec_step_summary *out);
-/* The losses of these steps' process into out->losses. 0 or HEC_ERR_NOMEM. */
+/* The losses and gradients of these steps' process into *out. 0 or HEC_ERR_NOMEM. */
 int hec_step_survey_losses(const struct hec_step_survey *survey, const struct hec_step_list *steps,
                            struct hec_step_summary *out);
 

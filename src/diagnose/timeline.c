@@ -312,5 +312,6 @@ void hec_timeline_free(struct hec_timeline *timeline) {
     free(timeline->devices);
     free(timeline->kernels);
     free(timeline->steps.losses);
+    free(timeline->steps.gradients);
     memset(timeline, 0, sizeof *timeline);
 }

@@ -84,6 +84,11 @@ struct hec_kernel_row {
     enum hec_kernel_precision precision;
 };
 
+struct hec_step_number {
+    int64_t step; /* in which it was reported, from 0 */
+    double value;
+};
+
 struct hec_step_summary {
     enum hec_step_source source;
     double confidence;       /* 1 where the program says so; less where found */
@@ -97,11 +102,9 @@ struct hec_step_summary {
     int32_t pid;       /* whose steps these are: the process with most */
     int64_t values;    /* numbers called "loss" */
     double value_first, value_last;
-    struct hec_loss {
-        int64_t step; /* in which it was reported, from 0 */
-        double value;
-    } * losses; /* of that process, in the run's steps alone (not in a device's); malloc'ed; NULL: none */
-    int64_t loss_count;
+    /* of that process, in the run's steps alone (not in a device's); malloc'ed; NULL: none */
+    struct hec_step_number *losses, *gradients; /* gradients: the norm of all of a step */
+    int64_t loss_count, gradient_count;
 };
 
 #define HEC_TRACE_PROCESSES_MAX 64

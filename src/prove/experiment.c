@@ -117,6 +117,23 @@ static int judge_quantities(const struct hec_experiment_plan *plan, struct hec_t
 
 /* ---- quality ---- */
 
+/* Where every trial has them. */
+static int judge_gradients(const struct hec_experiment_trial *trials, int count, struct hec_quality *out) {
+    double *values = calloc(2 * (size_t)count + 1, sizeof *values);
+    int sides[2] = {0, 0}, err = values ? 0 : HEC_ERR_NOMEM;
+    for (int i = 0; i < count && !err; i++) {
+        if (!isfinite(trials[i].gradient)) {
+            free(values);
+            return 0;
+        }
+        values[trials[i].side * count + sides[trials[i].side]++] = trials[i].gradient;
+    }
+    if (!err)
+        err = hec_quality_gradients(values, sides[0], values + count, sides[1], out);
+    free(values);
+    return err;
+}
+
 /* Only the parts of the steps in which every trial has a loss; one of a warm-up ran as long as the others and counts. */
 static int judge_quality(const struct hec_experiment_plan *plan, const struct hec_experiment_trial *trials, int count,
                          struct hec_quality *out) {
@@ -137,7 +154,7 @@ static int judge_quality(const struct hec_experiment_plan *plan, const struct he
         err = hec_quality_judge(lists, sides[0], lists + count, sides[1], HEC_QUALITY_LOSS, plan->margin, out);
     free(values);
     free(lists);
-    return err;
+    return err || !plan->gradients ? err : judge_gradients(trials, count, out);
 }
 
 /* ---- the whole ---- */

@@ -23,6 +23,7 @@ struct hec_experiment_plan {
     int pairs_most;                     /* without `pairs`; 0: HEC_EXPERIMENT_PAIRS_MOST */
     double margin;                      /* of the quality gate; 0: HEC_QUALITY_MARGIN */
     double spent_joules, spent_seconds; /* before the first trial, by a search: charged; joules NAN: not known */
+    bool gradients;                     /* B is the same command: its gradients are to be as large as A's */
     int64_t loss_steps; /* the losses' parts are of the first so many steps of each trial; 0: no losses */
 };
 
@@ -36,6 +37,7 @@ struct hec_experiment_trial {
     double loss
         [HEC_EXPERIMENT_BINS]; /* mean of each part of the steps; NAN: none was recorded in it; INFINITY: one that is not finite */
     int loss_count;            /* values behind them */
+    double gradient; /* logarithm of the mean norm of all gradients, in some of the same steps; NAN: not known */
 };
 
 struct hec_experiment_result {

@@ -145,7 +145,8 @@ int hec_quality_judge(const struct hec_trajectory *a, int count_a, const struct 
                                 .margin = margin > 0 ? margin : HEC_QUALITY_MARGIN,
                                 .scale = NAN,
                                 .part = HEC_QUALITY_MEAN,
-                                .parts = {unknown, unknown, unknown}};
+                                .parts = {unknown, unknown, unknown},
+                                .gradients = unknown};
     if (count_a > 0 && count_b > 0)
         out->values = shortest(b, count_b, shortest(a, count_a, a[0].count));
     if (out->values < HEC_QUALITY_VALUES_LEAST) {
@@ -163,6 +164,24 @@ int hec_quality_judge(const struct hec_trajectory *a, int count_a, const struct 
             return HEC_ERR_NOMEM;
         (kind == HEC_QUALITY_LOSS ? judge_loss : judge_output)(a, count_a, b, count_b, value, out);
         free(value);
+    }
+    return 0;
+}
+
+int hec_quality_gradients(const double *a, int count_a, const double *b, int count_b, struct hec_quality *out) {
+    int count = count_a + count_b;
+    if (count_a < 2 || count_b < 1)
+        return 0;
+    double *value = malloc((size_t)count * 3 * sizeof *value);
+    if (!value)
+        return HEC_ERR_NOMEM;
+    for (int k = 0; k < count; k++)
+        value[k] = k < count_a ? a[k] : b[k - count_a];
+    out->gradients = differ(value, count_a, count_b, 1, HEC_QUALITY_MEAN, value + count);
+    free(value);
+    if (out->gradients.shown && fabs(out->gradients.difference) > log(HEC_QUALITY_GRADIENTS)) {
+        out->verdict = HEC_QUALITY_FAIL;
+        out->why = HEC_QUALITY_GRADIENT;
     }
     return 0;
 }

@@ -22,13 +22,16 @@ enum hec_quality_why {
     HEC_QUALITY_FEW_RERUNS,   /* cannot judge: less than two of A */
     HEC_QUALITY_A_NOT_FINITE, /* cannot judge */
     HEC_QUALITY_A_FLAT,       /* cannot judge: A's loss hardly falls, or all of its outputs are the same */
-    HEC_QUALITY_SPREAD        /* cannot judge: reruns differ too much for the margin; more of them, or a wider one */
+    HEC_QUALITY_SPREAD,       /* cannot judge: reruns differ too much for the margin; more of them, or a wider one */
+    HEC_QUALITY_GRADIENT      /* fail: whatever the losses say, B's gradients are of another size */
 };
 
 enum hec_quality_part { HEC_QUALITY_START, HEC_QUALITY_MEAN, HEC_QUALITY_END, HEC_QUALITY_PARTS };
 
 #define HEC_QUALITY_VALUES_LEAST 20
 #define HEC_QUALITY_MARGIN 0.1 /* where none is given */
+#define HEC_QUALITY_GRADIENTS                                                                                          \
+    1.25 /* times as large or as small as A's: reruns in other formats differ by some percent */
 
 struct hec_trajectory {
     const double *value; /* one a step, or one an output */
@@ -50,10 +53,15 @@ struct hec_quality {
     int values;                 /* of each run that count: all have as many */
     enum hec_quality_part part; /* the one that is off most, in margins */
     struct hec_quality_difference parts[HEC_QUALITY_PARTS]; /* outputs: only HEC_QUALITY_MEAN */
+    struct hec_quality_difference gradients;                /* log of B's norm by A's; NAN: not judged */
 };
 
 /* margin 0: HEC_QUALITY_MARGIN. HEC_ERR_NOMEM. */
 int hec_quality_judge(const struct hec_trajectory *a, int count_a, const struct hec_trajectory *b, int count_b,
                       enum hec_quality_kind kind, double margin, struct hec_quality *out);
+
+/* Whether B's gradients are as large as A's, into the judged *out: logarithms of the mean norm of each run. They can only fail it, where the
+ * ratio is shown (99 %) to be beyond HEC_QUALITY_GRADIENTS. HEC_ERR_NOMEM. */
+int hec_quality_gradients(const double *a, int count_a, const double *b, int count_b, struct hec_quality *out);
 
 #endif

@@ -21,6 +21,7 @@
 #define HEC_JSON_BEGIN(object, parameters, meaning)
 #define HEC_JSON_BEGIN_MAYBE(object, parameters, absent, meaning)
 #define HEC_JSON(key, kind, value, meaning)
+#define HEC_JSON_LATER(key, kind, value, meaning)
 #define HEC_JSON_NAME(key, names, value, meaning)
 #define HEC_JSON_NAME_KNOWN(key, names, known, value, meaning)
 #define HEC_JSON_OBJECT(key, object, arguments, meaning)
@@ -32,6 +33,7 @@
 #undef HEC_JSON_BEGIN
 #undef HEC_JSON_BEGIN_MAYBE
 #undef HEC_JSON
+#undef HEC_JSON_LATER
 #undef HEC_JSON_NAME
 #undef HEC_JSON_NAME_KNOWN
 #undef HEC_JSON_OBJECT

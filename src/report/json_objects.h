@@ -10,6 +10,7 @@
             return json_null();                                                                                        \
         json_t *fields = json_object();
 #define HEC_JSON(key, kind, value, meaning) json_object_set_new(fields, #key, of_##kind(value));
+#define HEC_JSON_LATER HEC_JSON
 #define HEC_JSON_NAME(key, names, value, meaning)                                                                      \
     json_object_set_new(fields, #key, json_string(name_##names((int)(value))));
 #define HEC_JSON_NAME_KNOWN(key, names, known, value, meaning)                                                         \

@@ -57,7 +57,7 @@ static json_t *object_of(const struct hec_json_row *row, const struct hec_json_r
         if (row->meaning[0])
             json_object_set_new(schema, "description", json_string(row->meaning));
         json_object_set_new(properties, row->key, schema);
-        if (!older || row->kind != NAME || !row->maybe)
+        if (!older || !row->maybe)
             json_array_append_new(required, json_string(row->key));
     }
     return object;

@@ -20,7 +20,7 @@ struct hec_json_row {
 struct hec_json_document {
     const char *id, *title, *description, *root; /* root: an object of the table */
     bool or_list;                                /* or an array of them */
-    bool older; /* what older builds wrote is read: a name that may be null may be missing */
+    bool older; /* what older builds wrote is read: a name that may be null may be missing, and what is LATER */
 };
 
 int hec_json_schema(const struct hec_json_row *rows, size_t count, const struct hec_json_document *document,
@@ -34,6 +34,7 @@ static const struct hec_json_row hec_json_rows[] = {
 #define HEC_JSON_BEGIN(object, parameters, meaning) {BEGIN, #object, meaning, false, NULL, NULL, 0},
 #define HEC_JSON_BEGIN_MAYBE(object, parameters, absent, meaning) {BEGIN, #object, meaning, true, NULL, NULL, 0},
 #define HEC_JSON(key, kind, value, meaning) {VALUE, #key, meaning, false, #kind, NULL, 0},
+#define HEC_JSON_LATER(key, kind, value, meaning) {VALUE, #key, meaning, true, #kind, NULL, 0},
 #define HEC_JSON_NAME(key, names, value, meaning) {NAME, #key, meaning, false, NULL, name_##names, COUNT_##names},
 #define HEC_JSON_NAME_KNOWN(key, names, known, value, meaning)                                                         \
     {NAME, #key, meaning, true, NULL, name_##names, COUNT_##names},

@@ -22,9 +22,9 @@ const char *hec_quality_name(enum hec_quality_verdict verdict) {
 }
 
 const char *hec_quality_why_name(enum hec_quality_why why) {
-    static const char *const names[] = {"within",     "not_finite",   "off",    "nothing",
-                                        "few_reruns", "a_not_finite", "a_flat", "spread"};
-    return (unsigned)why <= HEC_QUALITY_SPREAD ? names[why] : "?";
+    static const char *const names[] = {"within",       "not_finite", "off",    "nothing",  "few_reruns",
+                                        "a_not_finite", "a_flat",     "spread", "gradients"};
+    return (unsigned)why <= HEC_QUALITY_GRADIENT ? names[why] : "?";
 }
 
 const char *hec_quality_part_name(enum hec_quality_part part) {
@@ -82,6 +82,7 @@ static const char *more_words(const struct hec_quality *q) {
     case HEC_QUALITY_WITHIN:
     case HEC_QUALITY_NOT_FINITE:
     case HEC_QUALITY_OFF:
+    case HEC_QUALITY_GRADIENT:
         break;
     }
     return "";
@@ -107,6 +108,11 @@ char *hec_quality_sentence(char out[HEC_QUALITY_SENTENCE], const struct hec_qual
         snprintf(out, HEC_QUALITY_SENTENCE, "cannot judge: %s", more_words(q));
     else if (q->why == HEC_QUALITY_NOT_FINITE)
         snprintf(out, HEC_QUALITY_SENTENCE, "fail: losses of B are not finite, those of A are");
+    else if (q->why == HEC_QUALITY_GRADIENT)
+        snprintf(
+            out, HEC_QUALITY_SENTENCE,
+            "fail: the gradients of B are %.2g times as large as those of A (%.2g to %.2g); allowed is a factor of %g",
+            exp(q->gradients.difference), exp(q->gradients.low), exp(q->gradients.high), HEC_QUALITY_GRADIENTS);
     else if (q->verdict == HEC_QUALITY_FAIL)
         snprintf(out, HEC_QUALITY_SENTENCE,
                  "fail: the loss of B is off that of A %s by %s of what A's loss falls by; %.60s", where[q->part],

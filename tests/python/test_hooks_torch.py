@@ -74,6 +74,36 @@ def test_every_loss_of_a_slow_loop_is_told(observe, torch_python):
     assert found.steps == []
 
 
+def test_norms_of_gradients_in_experiments(observe, torch_python):
+    """Of every eighth step, after it, and only in experiments. A lever may change the gradients within a step."""
+    program = """
+        import torch
+        step = torch.optim.SGD.step
+        def smaller(self):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.grad.mul_(0.5)
+            return step(self)
+        torch.optim.SGD.step = smaller
+        weights = [torch.zeros(3, requires_grad=True), torch.zeros(4, requires_grad=True), torch.zeros(2)]
+        optimizer = torch.optim.SGD(weights[:2] + [torch.nn.Parameter(torch.zeros(5))], lr=0.1)
+        optimizer.param_groups[0]["params"][2].grad = torch.zeros(5)
+        for i in range(17):
+            for w, by in zip(weights, (3, 2)):
+                w.grad = torch.full_like(w, float(by * i))
+            optimizer.step()
+        print([w.sum().item() for w in weights])
+    """
+    said = []
+    for experiment in (False, True):
+        found = observe.one(torch_python[0], program, **({"HEC_HOOKS_LOSSES": "all"} if experiment else {}))
+        norms = [value for name, value in found.values if name == "gradient_norm"]
+        said.append(observe.last.stdout)
+        wanted = [(27 * i * i / 4 + 16 * i * i / 4) ** 0.5 for i in (7, 15)] if experiment else []
+        assert norms == pytest.approx(wanted, rel=1e-5)
+    assert said[0] == said[1]
+
+
 def test_gradient_accumulation_is_one_step(observe, torch_python):
     found = observe.one(
         torch_python[0],

@@ -11,7 +11,8 @@
 #include <string.h>
 
 static inline struct hec_experiment_trial receipt_trial(int pair, int side, double joules) {
-    struct hec_experiment_trial t = {.pair = pair, .side = side, .stopped = true, .loss_count = 640};
+    struct hec_experiment_trial t = {
+        .pair = pair, .side = side, .stopped = true, .loss_count = 640, .gradient = 0.5 + 0.001 * pair};
     double noise = 1 + 0.004 * world_normal();
     t.steady = (struct hec_trial_block){(side ? 8 / 3.0 : 10 / 3.0) * (1 + 0.003 * world_normal()),
                                         joules * 400 / 3 * noise, 400, 100};
@@ -39,7 +40,7 @@ static inline void receipt_make(struct hec_receipt *r, int pairs) {
                               .writes = HEC_RECEIPT_ON_DISK,
                               .trace = HEC_TRACE_OFF,
                               .hooks = true,
-                              .plan = {.seed = UINT64_MAX - 1, .pairs = pairs, .loss_steps = 105}};
+                              .plan = {.seed = UINT64_MAX - 1, .pairs = pairs, .gradients = true, .loss_steps = 105}};
     snprintf(r->created, sizeof r->created, "2026-11-22T16:00:00+00:00");
     snprintf(r->hec_version, sizeof r->hec_version, "%s", HEC_VERSION);
     snprintf(r->unit, sizeof r->unit, "sample");

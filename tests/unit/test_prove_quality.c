@@ -64,10 +64,19 @@ static float rounded(float x, const struct setting *s) {
     return x;
 }
 
-/* Trains; loss[STEPS], output[SAMPLES] of the first class after it. */
-static void train(struct setting s, uint64_t seed, double *loss, double *output) {
+static double squares(const float *list, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)list[i] * (double)list[i];
+    return sum;
+}
+
+/* Trains; loss[STEPS], output[SAMPLES] of the first class after it. Returns the logarithm of the mean norm of its gradients, in every
+ * eighth step. */
+static double train(struct setting s, uint64_t seed, double *loss, double *output) {
     float w1[HIDDEN][INPUTS], w2[CLASSES][HIDDEN], g1[HIDDEN][INPUTS], g2[CLASSES][HIDDEN];
-    int told[SAMPLES];
+    int told[SAMPLES], norms = 0;
+    double norm = 0;
     world_state = seed * 1000003;
     for (int h = 0; h < HIDDEN; h++)
         for (int i = 0; i < INPUTS; i++)
@@ -118,11 +127,15 @@ static void train(struct setting s, uint64_t seed, double *loss, double *output)
                     g1[h][i] += back[h] * inputs[at][i];
         }
         if (last)
-            return;
+            break;
         loss[step] = sum / BATCH * (s.fault == LOSS_SCALE ? s.by : 1);
         if ((s.fault == NO_GRADIENT && world_uniform() < s.by) || (s.fault == SKIP && step % (int)s.by))
             continue;
         float rate = 0.1f / BATCH * (s.fault == GRADIENT_SCALE ? (float)s.by : 1);
+        if (step % 8 == 7) {
+            norm += (double)rate * sqrt(squares(g1[0], HIDDEN * INPUTS) + squares(g2[0], CLASSES * HIDDEN));
+            norms++;
+        }
         for (int h = 0; h < HIDDEN; h++)
             for (int i = 0; i < INPUTS; i++)
                 w1[h][i] -= s.fault == FROZEN && s.by == 1 ? 0 : rate * g1[h][i];
@@ -130,16 +143,17 @@ static void train(struct setting s, uint64_t seed, double *loss, double *output)
             for (int h = 0; h < HIDDEN; h++)
                 w2[c][h] -= s.fault == FROZEN && s.by == 2 ? 0 : rate * g2[c][h];
     }
+    return log(norm / norms);
 }
 
 struct reruns {
-    double loss[RERUNS][STEPS], output[RERUNS][SAMPLES];
+    double loss[RERUNS][STEPS], output[RERUNS][SAMPLES], gradient[RERUNS];
     struct hec_trajectory losses[RERUNS], outputs[RERUNS];
 };
 
 static void rerun(struct reruns *r, struct setting s, uint64_t seed) {
     for (int k = 0; k < RERUNS; k++) {
-        train(s, seed + (uint64_t)k, r->loss[k], r->output[k]);
+        r->gradient[k] = train(s, seed + (uint64_t)k, r->loss[k], r->output[k]);
         r->losses[k] = (struct hec_trajectory){r->loss[k], STEPS};
         r->outputs[k] = (struct hec_trajectory){r->output[k], SAMPLES};
     }
@@ -246,6 +260,34 @@ static void assert_why(const struct hec_trajectory *x, int count_x, const struct
                                                                                           : HEC_QUALITY_CANNOT_JUDGE);
 }
 
+/* Gradients can only fail what the losses let pass. Those of 0.5 times the size are 0.65 times as large in the mean: what learns more slowly
+ * keeps larger ones. */
+static void gradients(void **state) {
+    static const double wrong[] = {0.3, 0.5, 2, 4}, honest[] = {0, 1, 1.1};
+    (void)state;
+    rerun(&a, (struct setting){NONE}, first);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct hec_quality q = judged((struct setting){GRADIENT_SCALE, wrong[i]}, first + 300);
+        assert_int_equal(hec_quality_gradients(a.gradient, RERUNS, b.gradient, RERUNS, &q), 0);
+        printf("    its gradients x %.2f (%.2f to %.2f)\n", exp(q.gradients.difference), exp(q.gradients.low),
+               exp(q.gradients.high));
+        assert_int_equal(q.verdict, HEC_QUALITY_FAIL);
+        assert_int_equal(q.why, HEC_QUALITY_GRADIENT);
+    }
+    for (size_t i = 0; i < sizeof honest / sizeof honest[0]; i++) {
+        struct setting s = {honest[i] > 0 ? GRADIENT_SCALE : BF16, honest[i]};
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            struct hec_quality q = judged(s, first + 1000 * seed), before = q;
+            assert_int_equal(hec_quality_gradients(a.gradient, RERUNS, b.gradient, RERUNS, &q), 0);
+            assert_int_equal(q.verdict, before.verdict);
+            assert_int_equal(q.why, before.why);
+        }
+    }
+    struct hec_quality q = judged((struct setting){NONE}, 7);
+    assert_int_equal(hec_quality_gradients(a.gradient, 1, b.gradient, RERUNS, &q), 0);
+    assert_true(isnan(q.gradients.difference));
+}
+
 static void what_cannot_be_judged(void **state) {
     (void)state;
     rerun(&a, (struct setting){NONE}, 1);
@@ -276,7 +318,8 @@ static void what_cannot_be_judged(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(corruptions_are_caught), cmocka_unit_test(honest_reruns_pass),
-                                       cmocka_unit_test(outputs), cmocka_unit_test(what_cannot_be_judged)};
+                                       cmocka_unit_test(outputs), cmocka_unit_test(gradients),
+                                       cmocka_unit_test(what_cannot_be_judged)};
     if (argc > 1)
         first = strtoull(argv[1], NULL, 10);
     make_data();

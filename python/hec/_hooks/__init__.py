@@ -14,10 +14,10 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
-from . import core, library, loader, losses, modules, optimizers, process, profiler, saves, stacks
+from . import core, gradients, library, loader, losses, modules, optimizers, process, profiler, saves, stacks, values
 
 # In the order in which they are put in; taken out in the reverse order.
-_HOOKS = (profiler, optimizers, losses, modules, loader, saves)
+_HOOKS = (profiler, optimizers, gradients, losses, modules, loader, saves)
 
 
 def start(name: str) -> None:
@@ -105,7 +105,7 @@ def _finish() -> None:
     try:
         stacks.stop()
         if core.installed and not core.dormant:
-            losses.finish()
+            values.finish()
             optimizers.cycle.finish()
             modules.cycle.finish()
         if (core.installed or stacks.samples) and not core.dormant:

@@ -44,9 +44,10 @@ def wake_if_rank(stepped: bool) -> None:
 
 def forked() -> None:
     """In the child of a fork."""
-    from . import losses, stacks
+    from . import losses, stacks, values
 
     core.dormant = True
     core.reset_after_fork()
     stacks.forked()
     losses.forked()
+    values.forked()
