@@ -13,7 +13,8 @@
 #define HEC_DCGM_HELP_SIZE 256 /* bytes of a help text from a file */
 #define HEC_DCGM_SKIPPED_SIZE 512
 
-/* The labels of each of its series, in its order; then those of pods and hpc_job. Hostname is hostname since its version 4.5.3. */
+/* The labels of each of its series, in its order; then those of pods and hpc_job. Hostname is hostname since its version 4.5.3.
+ * DCGM_FI_DEV_XID_ERRORS has err_code and err_msg too: its value, and what that says (xids.def). */
 #define HEC_DCGM_LABELS "gpu, UUID, pci_bus_id, device, modelName, GPU_I_PROFILE, GPU_I_ID, Hostname"
 
 enum hec_dcgm_set { HEC_DCGM_DEFAULT, HEC_DCGM_ASKED, HEC_DCGM_OLD };

@@ -295,8 +295,10 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
             learn_idle(device, t_ns, value);
         if (metric == HEC_GPU_UTIL)
             device->idle_ns = value > 0 ? INT64_MAX : device->idle_ns == INT64_MAX ? t_ns : device->idle_ns;
-        if (metric == HEC_GPU_XID && value > 0)
+        if (metric == HEC_GPU_XID && value > 0) {
             device->xid = value;
+            hec_xids_add(&device->xids, value, 1);
+        }
         device->throttles |= metric == HEC_GPU_THROTTLE;
         device->newest[metric] = (struct hec_node_value){t_ns, value};
         if (metric == HEC_GPU_UTIL) {
@@ -369,6 +371,7 @@ static void keep(struct hec_node *node, struct hec_node_device *device) {
     kept->counter_ns = device->counter_ns;
     kept->accounted_ns = device->accounted_ns;
     memcpy(kept->total, device->total, sizeof kept->total);
+    kept->xids = device->xids;
 }
 
 /* A device goes on where it was when it was last seen: by an agent before this one, or at another index. */
@@ -377,6 +380,7 @@ static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t
     memset(device->total, 0, sizeof device->total);
     hec_verdict_clear(&device->verdict);
     device->clock_most_mhz = device->xid = 0;
+    device->xids = (struct hec_xids){0};
     device->idle_ns = INT64_MAX;
     device->up = false;
     device->counter_ns = INT64_MIN;
@@ -389,6 +393,7 @@ static void adopt(struct hec_node *node, struct hec_node_device *device, int64_t
     if (!kept)
         return;
     memcpy(device->total, kept->total, sizeof device->total);
+    device->xids = kept->xids;
     device->accounted_ns = kept->accounted_ns;
     account_time(device, now_ns); /* it is not up: unobserved */
     if (kept->counter_mj >= 0) {

@@ -13,6 +13,7 @@
 #include "agent/metrics.h"
 #include "agent/shares.h"
 #include "agent/verdict.h"
+#include "agent/xid.h"
 #include "model/run.h"
 
 #include <pthread.h>
@@ -64,6 +65,7 @@ struct hec_node_device {
     struct hec_shares *shares;
     struct hec_verdict verdict;
     int64_t xid; /* the last error's since the agent started; 0: none. It outlives the driver and what was lost */
+    struct hec_xids xids;
     int64_t clock_most_mhz; /* the highest SM clock that was seen */
     int64_t idle_ns; /* since when it has been idle, by its utilisation; INT64_MAX: it is not, or nothing is known */
     struct hec_node_process processes[HEC_NODE_PROCESSES_MAX];
@@ -84,6 +86,7 @@ struct hec_node_kept {
     int64_t counter_mj;               /* < 0: none */
     int64_t counter_ns, accounted_ns; /* monotonic, also where that was before the start */
     int64_t total[HEC_NODE_TOTAL_COUNT];
+    struct hec_xids xids;
     struct hec_shares *shares;
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct maker {
 struct device_labels {
     struct hec_label label[LABELS_MAX];
     size_t count;
-    char gpu[16], device[24];
+    char gpu[16], device[24], xid[24];
 };
 
 static void add(struct device_labels *labels, const char *name, const char *value) {
@@ -42,6 +43,11 @@ static void label_identity(const struct hec_node_device *device, struct device_l
     add(labels, "pci_bus_id", device->info.pci_bus_id);
     add(labels, "device", labels->device);
     add(labels, model, device->info.name);
+}
+
+static void label_xid(struct device_labels *labels, const char *name, int64_t number) {
+    snprintf(labels->xid, sizeof labels->xid, "%" PRId64, number);
+    add(labels, name, labels->xid);
 }
 
 static void begin(struct maker *m, enum hec_agent_metric metric) {
@@ -110,7 +116,12 @@ static void put_dcgm(struct maker *m) {
             add(&labels, m->options->hostname_label, m->options->hostname);
             if (driver)
                 add(&labels, "DCGM_FI_DRIVER_VERSION", device->info.driver);
-            hec_exposition_sample(&m->out, labels.label, labels.count, field_value(m, device, chosen->field));
+            double value = field_value(m, device, chosen->field);
+            if (chosen->field->metric == HEC_GPU_XID && !isnan(value)) {
+                label_xid(&labels, "err_code", (int64_t)value);
+                add(&labels, "err_msg", hec_xid_text((int64_t)value));
+            }
+            hec_exposition_sample(&m->out, labels.label, labels.count, value);
         }
     }
 }
@@ -261,6 +272,25 @@ static void put_verdicts(struct maker *m) {
     }
 }
 
+/* Of a device whose XIDs are watched "other" is always there, so that an error that comes later is an increase of their sum. */
+static void put_xids(struct maker *m) {
+    begin(m, HEC_AGENT_METRIC_DEVICE_XIDS);
+    FOR_DEVICES(m, device) {
+        const struct hec_xids *xids = &device->xids;
+        struct device_labels labels;
+        for (int i = 0; i < xids->count; i++) {
+            label_device(device, &labels);
+            label_xid(&labels, "xid", xids->seen[i].number);
+            hec_exposition_sample(&m->out, labels.label, labels.count, (double)xids->seen[i].times);
+        }
+        if (xids->count == 0 && isnan(value_of(m, device, HEC_GPU_XID)))
+            continue;
+        label_device(device, &labels);
+        add(&labels, "xid", "other");
+        hec_exposition_sample(&m->out, labels.label, labels.count, (double)xids->others);
+    }
+}
+
 static void put_host(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_HOST_ENERGY);
     for (int i = 0; i < m->node->domain_count; i++) {
@@ -311,6 +341,7 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
     put_dcgm(&m);
     put_devices(&m);
     put_verdicts(&m);
+    put_xids(&m);
     put_host(&m);
     pthread_mutex_unlock(&node->lock);
     if (options->causes)

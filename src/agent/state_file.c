@@ -173,6 +173,14 @@ static bool take_floor(struct reading *r, const char *line) {
     return true;
 }
 
+static bool take_xid(struct reading *r, const char *line) {
+    int64_t number, times;
+    if (!r->device || sscanf(line, "xid %" SCNd64 " %" SCNd64, &number, &times) != 2 || number < 0 || times < 0)
+        return false;
+    hec_xids_add(&r->device->xids, number, times);
+    return true;
+}
+
 static bool take_line(struct reading *r, const char *line) {
     if (strncmp(line, "saved ", 6) == 0)
         return take_saved(r, line);
@@ -184,6 +192,8 @@ static bool take_line(struct reading *r, const char *line) {
         return take_share(r, line);
     if (strncmp(line, "floor ", 6) == 0)
         return take_floor(r, line);
+    if (strncmp(line, "xid ", 4) == 0)
+        return take_xid(r, line);
     return take_number(r, line);
 }
 
@@ -273,8 +283,17 @@ static void put_shares(struct hec_buf *out, const struct hec_shares *shares) {
     }
 }
 
+/* Number 0: those that are counted together. */
+static void put_xids(struct hec_buf *out, const struct hec_xids *xids) {
+    for (int i = 0; i < xids->count; i++)
+        hec_buf_printf(out, "xid %" PRId64 " %" PRId64 "\n", xids->seen[i].number, xids->seen[i].times);
+    if (xids->others)
+        hec_buf_printf(out, "xid 0 %" PRId64 "\n", xids->others);
+}
+
 static void put_device(struct hec_buf *out, const char *uuid, int64_t counter_mj,
-                       const int64_t total[HEC_NODE_TOTAL_COUNT], const struct hec_shares *shares) {
+                       const int64_t total[HEC_NODE_TOTAL_COUNT], const struct hec_xids *xids,
+                       const struct hec_shares *shares) {
     if (!uuid[0])
         return; /* one without a name cannot be known again */
     hec_buf_printf(out, "device %s\n", uuid);
@@ -283,6 +302,7 @@ static void put_device(struct hec_buf *out, const char *uuid, int64_t counter_mj
     for (int i = 0; i < HEC_NODE_TOTAL_COUNT; i++)
         if (total[i])
             hec_buf_printf(out, "%s %" PRId64 "\n", hec_node_total_name((enum hec_node_total)i), total[i]);
+    put_xids(out, xids);
     if (shares)
         put_shares(out, shares);
 }
@@ -298,10 +318,11 @@ static void put_node(struct hec_buf *out, struct hec_node *node) {
         if (node->devices[i] && node->devices[i]->seen) {
             const struct hec_node_device *device = node->devices[i];
             put_device(out, device->info.uuid, device->counter_ns == INT64_MIN ? -1 : device->settled_mj, device->total,
-                       device->shares);
+                       &device->xids, device->shares);
         }
     for (int i = 0; i < node->kept_count; i++)
-        put_device(out, node->kept[i].uuid, node->kept[i].counter_mj, node->kept[i].total, node->kept[i].shares);
+        put_device(out, node->kept[i].uuid, node->kept[i].counter_mj, node->kept[i].total, &node->kept[i].xids,
+                   node->kept[i].shares);
     for (int i = 0; i < node->domain_count; i++)
         hec_buf_printf(out, "domain %s %d %" PRId64 "\n",
                        node->domains[i].metric == HEC_RAPL_DRAM_ENERGY ? "dram" : "package", node->domains[i].index,

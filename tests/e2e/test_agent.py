@@ -219,14 +219,25 @@ def test_faults(started):
 def test_xid(started):
     """The last one of each device, which outlives the device's loss; 0 where none has come. What comes just before the driver is
     opened again, as it is after a loss, is taken first."""
-    name = "DCGM_FI_DEV_XID_ERRORS"
-    agent = started("--sim", "h200x3,xid=31@2:1,xid=79@3:0,xid=13@3:1,lost@3-4.5:0")
+    name, counts = "DCGM_FI_DEV_XID_ERRORS", "hec_device_xid_errors_total"
+    agent = started("--sim", "h200x3,xid=31@2:1,xid=31@2.01:1,xid=31@2.02:1,xid=200@2.5:2,xid=79@3:0,xid=13@3:1,lost@3-4.5:0",
+                    "--state-dir", "kept")
     page = agent.until(lambda page: len(page.all(name)) == 3)
+    assert len(page.all(name, err_code="0", err_msg="No Error")) == 3
+    assert len(page.all(counts)) == len(page.all(counts, xid="other")) == 3 and page.sum(counts) == 0
     assert page.sum(name) == 0 and page.one(name, gpu="1", UUID=page.all(ENERGY, gpu="1")[0][0]["UUID"]) == 0
     agent.until(lambda page: page.one("hec_device_up", gpu="0") == 0)
     assert agent.page().one(name, gpu="0") == 79
     page = agent.until(lambda page: page.one("hec_device_up", gpu="0") == 1 and page.one(name, gpu="1") == 13)
-    assert [page.one(name, gpu=gpu) for gpu in "012"] == [79, 13, 0]
+    assert [page.one(name, gpu=gpu) for gpu in "012"] == [79, 13, 200]
+    assert page.one(name, gpu="0", err_code="79", err_msg="The device fell off the bus") == 79
+    assert page.one(name, gpu="2", err_code="200", err_msg="Unknown Error") == 200
+    came = {("0", "79"): 1, ("1", "31"): 3, ("1", "13"): 1, ("2", "200"): 1}
+    assert {(found["gpu"], found["xid"]): value for found, value in page.all(counts) if value} == came
+    assert agent.stop() == 0
+    again = started("--sim", "h200x3", "--state-dir", "kept").until(lambda page: len(page.all(name)) == 3)
+    assert again.sum(name) == 0 and again.sum(counts) == 6
+    assert {(found["gpu"], found["xid"]): value for found, value in again.all(counts) if value} == came
 
 
 @pytest.mark.parametrize("refused", ["nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait_v2"])

@@ -372,6 +372,9 @@ static void test_kept(void **state) {
     reads(1, 0, 2090000, 0, 0);
     node->sink.sample(node, HEC_RAPL_PACKAGE_ENERGY, 0, now_ns, 500);
     node->sink.sample(node, HEC_RAPL_PACKAGE_ENERGY, 0, now_ns, 1500);
+    for (int i = 0; i < 40; i++) /* twenty numbers, each twice */
+        node->sink.sample(node, HEC_GPU_XID, 0, now_ns, 13 + i % 20);
+    node->sink.sample(node, HEC_GPU_XID, 0, now_ns, 0);
     for (int life = 0; life < 3; life++) {
         assert_int_equal(hec_state_file_save(&file, node, life == 1), HEC_OK);
         assert_int_equal(hec_state_file_save(&file, node, false), HEC_OK);
@@ -384,6 +387,10 @@ static void test_kept(void **state) {
         assert_int_equal(node->domains[0].total_uj, 1000);
     }
     see(0, UUID);
+    assert_int_equal(node->devices[0]->xids.count, HEC_XIDS_MAX);
+    assert_int_equal(node->devices[0]->xids.seen[1].number, 14);
+    assert_int_equal(node->devices[0]->xids.seen[1].times, 2);
+    assert_int_equal(node->devices[0]->xids.others, 8);
     reads(0, 1, 1200000, 0, 0);
     assert_int_equal(total(0, HEC_NODE_ENERGY_MJ), 200000);
     assert_int_equal(total(0, HEC_NODE_UNOBSERVED_MJ), 120000);

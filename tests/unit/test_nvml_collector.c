@@ -303,6 +303,13 @@ static int samples_of(enum hec_metric metric, int device) {
     return n;
 }
 
+static int xids_of(int device) {
+    int n = 0;
+    for (int i = 0; i < got.count; i++)
+        n += got.samples[i].metric == HEC_GPU_XID && got.samples[i].device == device && got.samples[i].value > 0;
+    return n;
+}
+
 static int64_t last_value(enum hec_metric metric, int device) {
     for (int i = got.count - 1; i >= 0; i--)
         if (got.samples[i].metric == metric && got.samples[i].device == device)
@@ -605,7 +612,7 @@ static void test_paced(void **state) {
     end();
 }
 
-/* 0 while there is none, then the last; also of a device that is lost in the same moment. */
+/* Each is a sample, also where several came between two readings, and of a device that is lost in the same moment; else 0. */
 static void test_xid(void **state) {
     (void)state;
     struct hec_nvml table = full_table();
@@ -618,19 +625,21 @@ static void test_xid(void **state) {
     assert_int_equal(last_value(HEC_GPU_XID, 0), 0);
     fake.xids[0] = 3;
     run_until(START + 10 * HEC_NS_PER_S - 500 * MS);
-    assert_int_equal(samples_of(HEC_GPU_XID, 0), 10);
-    assert_int_equal(last_value(HEC_GPU_XID, 0), 1);
-    assert_int_equal(last_value(HEC_GPU_XID, 1), 0);
+    assert_int_equal(samples_of(HEC_GPU_XID, 0), 12);
+    assert_int_equal(xids_of(0), 3);
+    assert_int_equal(last_value(HEC_GPU_XID, 0), 0);
+    assert_int_equal(xids_of(1), 0);
     fake.wait_code = HEC_NVML_UNKNOWN; /* of the set: it is made anew */
     fake.xids[1] = 2;
     run_until(START + 12 * HEC_NS_PER_S);
+    assert_int_equal(xids_of(1), 2);
     assert_int_equal(last_value(HEC_GPU_XID, 1), 1);
     assert_int_equal(got.events[HEC_EVENT_DEVICE_LOST], 1);
     assert_true(got.missing[HEC_GPU_XID] > 0);
     fake.wait_code = 0;
     fake.xids[0] = 7;
     run_until(START + 20 * HEC_NS_PER_S);
-    assert_true(samples_of(HEC_GPU_XID, 0) > 12);
+    assert_int_equal(xids_of(0), 10);
     assert_int_equal(got.events[HEC_EVENT_SENSOR_FAILED], 1);
     end();
     assert_int_equal(fake.sets, 0);

@@ -7,6 +7,7 @@
  * "+" after GPUS: with the older names of dcgm-exporter. The figures are drawn up, not measured: nothing but the number and size of series, and what queries answer, follows from it. */
 #include "agent/dcgm.h"
 #include "agent/metrics.h"
+#include "agent/xid.h"
 #include "base/clock.h"
 
 #include <arpa/inet.h>
@@ -336,6 +337,26 @@ static void throttled(struct page *page) {
     }
 }
 
+/* One each 5 s: of the program on the devices that starve, of the memory of the hot ones. */
+static int xid_of(const struct device *d) {
+    return d->way->verdict == HEC_AGENT_VERDICT_STARVED ? 31 : d->way->verdict == HEC_AGENT_VERDICT_THROTTLED ? 94 : 0;
+}
+
+static void xids(struct page *page) {
+    begin(page, HEC_AGENT_METRIC_DEVICE_XIDS);
+    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
+        struct hec_label labels[LABELS_MAX];
+        struct device d;
+        char number[16];
+        device_of(page, gpu, &d);
+        size_t n = label_device(labels, &d);
+        snprintf(number, sizeof number, "%d", xid_of(&d));
+        if (xid_of(&d))
+            hec_exposition_sample(&page->to, labels, add(labels, n, "xid", number), floor(d.seconds / 5));
+        hec_exposition_sample(&page->to, labels, add(labels, n, "xid", "other"), 0);
+    }
+}
+
 /* In the unit of model/metric.def. */
 static double reading(const struct device *d, enum hec_metric metric) {
     double sm = d->way->sm;
@@ -353,6 +374,8 @@ static double reading(const struct device *d, enum hec_metric metric) {
         return floor(28 + d->way->watts / 20);
     case HEC_GPU_MEM_USED:
         return tenants_of(d) ? 96 << 20 : 600 << 10;
+    case HEC_GPU_XID:
+        return xid_of(d);
     case HEC_GPM_PCIE_RX:
     case HEC_GPM_PCIE_TX:
     case HEC_GPM_NVLINK_RX:
@@ -383,6 +406,12 @@ static void dcgm(struct page *page) {
             n = add(labels, n, "modelName", "NVIDIA H200");
             n = add(labels, n, "Hostname", d.host);
             n = add(labels, n, "DCGM_FI_DRIVER_VERSION", "580.159.04");
+            char number[16];
+            if (field->metric == HEC_GPU_XID) {
+                snprintf(number, sizeof number, "%d", xid_of(&d));
+                n = add(labels, n, "err_code", number);
+                n = add(labels, n, "err_msg", hec_xid_text(xid_of(&d)));
+            }
             if (tenants_of(&d) == 1)
                 n = label_tenant(labels, n, &d, 0) - 2; /* user and command are not dcgm-exporter's */
             hec_exposition_sample(&page->to, labels, n,
@@ -413,6 +442,7 @@ static void make(const struct fleet *fleet, int node, double seconds, enum hec_e
     each_state(&page, HEC_AGENT_METRIC_DEVICE_STATE_SECONDS, false, false);
     each_device(&page, HEC_AGENT_METRIC_DEVICE_VERDICT, one);
     throttled(&page);
+    xids(&page);
     each_device(&page, HEC_AGENT_METRIC_DEVICE_THROTTLE_LOST, lost);
     each_tenant(&page);
     each_state(&page, HEC_AGENT_METRIC_JOB_STATE_JOULES, true, true);

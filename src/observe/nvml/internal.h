@@ -83,7 +83,6 @@ struct nvml_device {
     struct nvml_processes processes;
     struct nvml_gpm gpm;
     hec_nvml_event_set events; /* NULL: not watched */
-    int64_t xid;               /* the last; 0: none */
 };
 
 struct nvml_observer {

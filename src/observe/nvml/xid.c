@@ -20,13 +20,17 @@ static int watch(struct nvml_device *device) {
     return nvml->event_register(device->handle, HEC_NVML_EVENT_XID, device->events);
 }
 
-static int take(struct nvml_device *device) {
+/* Each is a value of its own, and where there is none a reading is 0. */
+static int take(struct nvml_device *device, int *taken) {
     int code = HEC_NVML_SUCCESS;
+    *taken = 0;
     for (int i = 0; i < EVENTS_MAX && code == HEC_NVML_SUCCESS; i++) {
         struct hec_nvml_event event = {0};
         code = device->observer->nvml.event_wait(device->events, &event, 0);
-        if (code == HEC_NVML_SUCCESS && event.type == HEC_NVML_EVENT_XID && event.data <= INT_MAX)
-            device->xid = (int64_t)event.data;
+        if (code != HEC_NVML_SUCCESS || event.type != HEC_NVML_EVENT_XID || event.data == 0 || event.data > INT_MAX)
+            continue;
+        nvml_emit(device, HEC_GPU_XID, hec_clock_mono_ns(), (int64_t)event.data);
+        ++*taken;
     }
     return code == HEC_NVML_TIMEOUT ? HEC_NVML_SUCCESS : code;
 }
@@ -37,13 +41,13 @@ int64_t nvml_run_xid(struct nvml_device *device, int64_t now_ns) {
         return INT64_MAX;
     int64_t t0 = hec_clock_mono_ns();
     if (nvml_call_due(device, NVML_SENSOR_XID, t0)) {
-        int code = watch(device);
+        int code = watch(device), taken = 0;
         if (code == HEC_NVML_SUCCESS)
-            code = take(device);
-        if (nvml_call_done(device, NVML_SENSOR_XID, t0, code))
-            nvml_emit(device, HEC_GPU_XID, hec_clock_mono_ns(), device->xid);
-        else
+            code = take(device, &taken);
+        if (!nvml_call_done(device, NVML_SENSOR_XID, t0, code))
             nvml_xid_close(device);
+        else if (taken == 0)
+            nvml_emit(device, HEC_GPU_XID, hec_clock_mono_ns(), 0);
     }
     return device->health[NVML_SENSOR_XID].off ? INT64_MAX
                                                : now_ns + nvml_interval(device, HEC_TUNE_MONITORED_INTERVAL_NS);
@@ -51,9 +55,7 @@ int64_t nvml_run_xid(struct nvml_device *device, int64_t now_ns) {
 
 void nvml_xid_last(struct nvml_device *device) {
     if (device->events)
-        take(device);
-    if (device->xid > 0)
-        nvml_emit(device, HEC_GPU_XID, hec_clock_mono_ns(), device->xid);
+        take(device, &(int){0});
 }
 
 void nvml_xid_close(struct nvml_device *device) {
