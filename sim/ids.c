@@ -33,7 +33,7 @@ static bool match(const struct sim_spec *spec, const char *entry, size_t length,
         if (length > 4 && length <= strlen(uuid) && strncmp(uuid, entry, length) == 0)
             return true;
     }
-    for (*instance = 0; spec->mig && *instance < SIM_MIG_COUNT; ++*instance) {
+    for (*instance = 0; spec->mig && *instance < spec->mig; ++*instance) {
         *device = 0;
         sim_mig_uuid(0, *instance, uuid);
         if (length > 4 && length <= strlen(uuid) && strncmp(uuid, entry, length) == 0)

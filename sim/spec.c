@@ -193,6 +193,43 @@ static int parse_limit(const char *key, const char *value, const struct sim_spec
     return err;
 }
 
+static const struct sim_mig_part mig_parts[] = {
+#define SIM_MIG(slices, memory_eighths, sms) {slices, memory_eighths, sms},
+#include "sim/mig.def"
+#undef SIM_MIG
+};
+
+const struct sim_mig_part *sim_mig_part(int slices) {
+    for (size_t i = 0; i < sizeof mig_parts / sizeof mig_parts[0]; i++)
+        if (mig_parts[i].slices == slices)
+            return &mig_parts[i];
+    return NULL;
+}
+
+/* 0, 1 or SLICESg[+SLICESg...] */
+static int parse_mig(const char *value, struct sim_spec *spec, struct hec_why *why) {
+    int slices = 0, eighths = 0;
+    spec->mig = 0;
+    if (strcmp(value, "0") == 0)
+        return HEC_OK;
+    const char *at = strcmp(value, "1") == 0 ? "3g+3g" : value;
+    for (;; at += 3) {
+        const struct sim_mig_part *part = *at && at[1] == 'g' ? sim_mig_part(*at - '0') : NULL;
+        if (!part || (at[2] && at[2] != '+') || spec->mig == SIM_MIG_MAX)
+            break;
+        spec->mig_slices[spec->mig++] = part->slices;
+        slices += part->slices;
+        eighths += part->memory_eighths;
+        if (!at[2])
+            return slices <= SIM_MIG_SLICES && eighths <= 8
+                       ? HEC_OK
+                       : hec_fail(why, HEC_ERR_USAGE, "mig=%.40s: more than a device has (7 slices, 8 of memory)",
+                                  value);
+    }
+    return hec_fail(why, HEC_ERR_USAGE,
+                    "mig=%.40s: should be mig=1, or parts of 1g, 2g, 3g, 4g or 7g, as in mig=3g+2g+1g", value);
+}
+
 static int parse_state(const char *value, struct sim_spec *spec, struct hec_why *why) {
     if (value[0] != '/' || strlen(value) >= sizeof spec->state)
         return hec_fail(why, HEC_ERR_USAGE, "state=%.40s: should be an absolute path of at most %zu characters", value,
@@ -234,10 +271,8 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
             return parse_limit("outside", value, spec, &spec->outside_mw, why);
         if (strcmp(word, "state") == 0)
             return parse_state(value, spec, why);
-        if (strcmp(word, "mig") == 0 && (strcmp(value, "0") == 0 || strcmp(value, "1") == 0)) {
-            spec->mig = *value == '1';
-            return HEC_OK;
-        }
+        if (strcmp(word, "mig") == 0)
+            return parse_mig(value, spec, why);
         if (strcmp(word, "clock") == 0 && (strcmp(value, "real") == 0 || strcmp(value, "virtual") == 0)) {
             spec->virtual_time = *value == 'v';
             return HEC_OK;
@@ -257,7 +292,7 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
         why, HEC_ERR_USAGE,
         "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, xid=N@S, slow=FUNCTION:MS, hang=FUNCTION, "
         "fail=FUNCTION, nopower, noise=W, sensor=MS[:MS], lose=N, cap=W, outside=W, norights, state=PATH, driver=450, "
-        "mig=1, clock=virtual, "
+        "mig=PARTS, clock=virtual, "
         "cupti=VERSION, badrecord=KIND, nobuffer=N, slowflush=MS, cuptiskew=PPM, tracecost=NS, holder=NAME",
         word, separator ? (char[]){separator, '\0'} : "", value ? value : "");
 }
@@ -274,7 +309,7 @@ int sim_spec_parse(const char *text, struct sim_spec *spec, struct hec_why *why)
     while (err == HEC_OK && rest)
         err = parse_key(strsep(&rest, ","), spec, why);
     if (err == HEC_OK && spec->mig && !sim_profile_find(spec->profile)->has_counter)
-        return hec_fail(why, HEC_ERR_USAGE, "mig=1: the %s cannot be divided", spec->profile);
+        return hec_fail(why, HEC_ERR_USAGE, "mig: the %s cannot be divided", spec->profile);
     return err;
 }
 

@@ -11,6 +11,8 @@
 
 #define SIM_DEVICE_MAX 16
 #define SIM_FAULT_MAX 16
+#define SIM_MIG_MAX 7
+#define SIM_MIG_SLICES 7
 #define SIM_SPEC_LENGTH_MAX 512
 
 /* Functions that a fault can name: those of nvml/calls.def. */
@@ -68,8 +70,9 @@ struct sim_trace_spec {
 struct sim_spec {
     char profile[16];
     int count;
-    int driver;         /* 580 or 450 */
-    bool mig;           /* device 0 is divided in two */
+    int driver; /* 580 or 450 */
+    int mig;    /* device 0 is divided into so many; 0: not */
+    int mig_slices[SIM_MIG_MAX];
     bool virtual_time;  /* the clock stands still until it is set */
     bool no_power;      /* no power history */
     int32_t noise_mw;   /* standard deviation added to power readings, never to the counter */
@@ -90,6 +93,13 @@ int sim_spec_parse(const char *text, struct sim_spec *spec, struct hec_why *why)
 
 /* The double to load, relative to lib/hec: "sim/libnvidia-ml.so.1", or the older one. */
 const char *sim_spec_library(const struct sim_spec *spec);
+
+/* A part of a divided device by its slices (mig.def); NULL: there is no such part. */
+struct sim_mig_part {
+    int slices, memory_eighths, sms;
+};
+#define SIM_MIG_SMS 132 /* of the whole device */
+const struct sim_mig_part *sim_mig_part(int slices);
 
 /* The folder of the libcupti to load, relative to lib/hec: "sim/cupti-13"; NULL: there is none. */
 const char *sim_spec_cupti_folder(const struct sim_spec *spec);

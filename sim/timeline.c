@@ -168,18 +168,22 @@ void sim_timeline_cut(struct sim_timeline *timeline, const struct sim_profile *p
     }
 }
 
+int64_t sim_timeline_excess_nj(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns) {
+    if (timeline->head == 0 || t_ns <= timeline->epoch_ns)
+        return 0;
+    uint64_t index = first_after(timeline, t_ns);
+    if (index == timeline->head)
+        index--;
+    return seen(timeline, index)->excess_before_nj + excess_nj(profile, seen(timeline, index), t_ns);
+}
+
 int64_t sim_timeline_energy_nj(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns) {
     if (t_ns <= timeline->epoch_ns)
         return sim_energy_of(profile->idle_mw, t_ns - timeline->epoch_ns);
     int64_t present = present_ns(timeline, t_ns);
     int64_t base = sim_energy_of(profile->context_mw, present) +
                    sim_energy_of(profile->idle_mw, t_ns - timeline->epoch_ns - present);
-    if (timeline->head == 0)
-        return base;
-    uint64_t index = first_after(timeline, t_ns);
-    if (index == timeline->head)
-        index--;
-    return base + seen(timeline, index)->excess_before_nj + excess_nj(profile, seen(timeline, index), t_ns);
+    return base + sim_timeline_excess_nj(timeline, profile, t_ns);
 }
 
 void sim_timeline_active(const struct sim_timeline *timeline, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]) {

@@ -78,6 +78,9 @@ void sim_timeline_cut(struct sim_timeline *timeline, const struct sim_profile *p
 /* Energy in nJ from the epoch to t; before the epoch the device was idle, which gives a negative value. */
 int64_t sim_timeline_energy_nj(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns);
 
+/* Of that, what activities added to the power of a device with a context. */
+int64_t sim_timeline_excess_nj(const struct sim_timeline *timeline, const struct sim_profile *profile, int64_t t_ns);
+
 /* Time spent in each activity (IDLE and CONTEXT for the gaps) from the epoch to t. */
 void sim_timeline_active(const struct sim_timeline *timeline, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]);
 

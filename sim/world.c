@@ -49,8 +49,29 @@ static uint64_t layout(void) {
            SIM_ACTIVITY_COUNT * UINT64_C(7919) + SIM_CALL_COUNT;
 }
 
-static size_t page_size(int devices) {
-    return sizeof(struct sim_page) + (size_t)devices * sizeof(struct sim_device);
+static size_t page_size(const struct sim_spec *spec) {
+    return sizeof(struct sim_page) + (size_t)spec->count * sizeof(struct sim_device) +
+           (size_t)spec->mig * sizeof(struct sim_timeline);
+}
+
+/* The timelines of instances lie behind the devices. */
+static struct sim_timeline *instance_timeline(struct sim_page *page, int instance) {
+    return (struct sim_timeline *)&page->devices[page->spec.count] + instance;
+}
+
+static int instances_of(const struct sim_page *page, int device) {
+    return device == 0 ? page->spec.mig : 0;
+}
+
+/* Where a context of that instance works. */
+static struct sim_timeline *timeline_of(struct sim_page *page, int device, int instance) {
+    return instance >= 0 && instance < instances_of(page, device) ? instance_timeline(page, instance)
+                                                                  : &page->devices[device].timeline;
+}
+
+/* What an instance has of the device's power and counters. */
+static double part_of(const struct sim_page *page, int instance) {
+    return (double)sim_mig_part(page->spec.mig_slices[instance])->sms / SIM_MIG_SMS;
 }
 
 static int64_t real_clock(clockid_t id) {
@@ -89,7 +110,7 @@ int sim_world_create(const struct sim_spec *spec, struct sim_world **result, str
     if (!world)
         return hec_fail(why, HEC_ERR_NOMEM, "out of memory");
     world->profile = profile;
-    int err = sim_file_create(page_size(spec->count), &world->file, why);
+    int err = sim_file_create(page_size(spec), &world->file, why);
     if (err) {
         free(world);
         return err;
@@ -105,6 +126,8 @@ int sim_world_create(const struct sim_spec *spec, struct sim_world **result, str
         page->devices[i].setting = first;
         sim_timeline_init(&page->devices[i].timeline, page->epoch_ns);
     }
+    for (int i = 0; i < spec->mig; i++)
+        sim_timeline_init(instance_timeline(page, i), page->epoch_ns);
     if ((err = find_state(page, &first, world, why)) < 0) {
         sim_world_destroy(world);
         return err;
@@ -123,9 +146,9 @@ static int check_page(const struct sim_page *page, size_t size, struct hec_why *
         return hec_fail(why, HEC_ERR_CORRUPT, "it is not a simulated machine");
     if (page->layout != layout())
         return hec_fail(why, HEC_ERR_VERSION, "it was made by another version of hec");
-    if (page->size != size || page->spec.count < 1 || page->spec.count > SIM_DEVICE_MAX ||
-        page_size(page->spec.count) != size || page->spec.fault_count < 0 || page->spec.fault_count > SIM_FAULT_MAX ||
-        !memchr(page->spec.state, '\0', sizeof page->spec.state) ||
+    if (page->size != size || page->spec.count < 1 || page->spec.count > SIM_DEVICE_MAX || page->spec.mig < 0 ||
+        page->spec.mig > SIM_MIG_MAX || page_size(&page->spec) != size || page->spec.fault_count < 0 ||
+        page->spec.fault_count > SIM_FAULT_MAX || !memchr(page->spec.state, '\0', sizeof page->spec.state) ||
         !memchr(page->spec.profile, '\0', sizeof page->spec.profile) || !sim_profile_find(page->spec.profile))
         return hec_fail(why, HEC_ERR_CORRUPT, "it is damaged");
     return HEC_OK;
@@ -240,9 +263,10 @@ static uint64_t process_born(pid_t pid) {
     return state == 'Z' || state == 'X' ? 0 : born;
 }
 
-static bool occupied(const struct sim_device *device) {
+/* instance -1: any. */
+static bool occupied(const struct sim_device *device, int instance) {
     for (int i = 0; i < SIM_CONTEXT_MAX; i++)
-        if (device->contexts[i].pid)
+        if (device->contexts[i].pid && (instance < 0 || device->contexts[i].instance == instance))
             return true;
     return false;
 }
@@ -252,20 +276,25 @@ static bool presence_open(const struct sim_timeline *timeline) {
            timeline->presence[(timeline->presence_head - 1) % SIM_PRESENCE_MAX].end_ns == INT64_MAX;
 }
 
-/* Make the presence follow the table of contexts. */
-static void settle(struct sim_device *device, int64_t now_ns) {
-    bool has = occupied(device), open = presence_open(&device->timeline);
+static void be_there(struct sim_timeline *timeline, bool has, int64_t now_ns) {
+    bool open = presence_open(timeline);
     if (has && !open)
-        sim_timeline_arrive(&device->timeline, now_ns);
+        sim_timeline_arrive(timeline, now_ns);
     else if (!has && open)
-        sim_timeline_leave(&device->timeline, now_ns);
+        sim_timeline_leave(timeline, now_ns);
 }
 
-static void close_context(struct sim_world *world, struct sim_device *device, struct sim_context *context,
-                          int64_t now_ns) {
-    sim_timeline_cut(&device->timeline, world->profile, context->pid, now_ns);
+/* Make the presence follow the table of contexts. */
+static void settle(struct sim_page *page, int device, int64_t now_ns) {
+    be_there(&page->devices[device].timeline, occupied(&page->devices[device], -1), now_ns);
+    for (int i = 0; i < instances_of(page, device); i++)
+        be_there(instance_timeline(page, i), occupied(&page->devices[device], i), now_ns);
+}
+
+static void close_context(struct sim_world *world, int device, struct sim_context *context, int64_t now_ns) {
+    sim_timeline_cut(timeline_of(world->page, device, context->instance), world->profile, context->pid, now_ns);
     memset(context, 0, sizeof *context);
-    settle(device, now_ns);
+    settle(world->page, device, now_ns);
 }
 
 static void sweep(struct sim_world *world, int64_t now_ns) {
@@ -277,7 +306,7 @@ static void sweep(struct sim_world *world, int64_t now_ns) {
         for (int i = 0; i < SIM_CONTEXT_MAX; i++) {
             struct sim_context *context = &page->devices[d].contexts[i];
             if (context->pid && process_born(context->pid) != context->born)
-                close_context(world, &page->devices[d], context, now_ns);
+                close_context(world, d, context, now_ns);
         }
 }
 
@@ -287,7 +316,7 @@ static struct sim_device *lock(struct sim_world *world, int device) {
         /* the timelines are consistent at every instant (timeline.c); only the presence may lag behind */
         pthread_mutex_consistent(&page->lock);
         for (int i = 0; i < page->spec.count; i++)
-            settle(&page->devices[i], sim_world_now_ns(world));
+            settle(page, i, sim_world_now_ns(world));
     }
     sweep(world, sim_world_now_ns(world));
     return &page->devices[device];
@@ -396,7 +425,7 @@ int sim_context_open(struct sim_world *world, int device_index, int instance, pi
     } else if ((context = find_context(device, 0))) {
         *context = (struct sim_context){0, instance, 1, *now_ns, memory_bytes, born};
         __atomic_store_n(&context->pid, pid, __ATOMIC_RELEASE);
-        settle(device, *now_ns);
+        settle(world->page, device_index, *now_ns);
     } else {
         err = HEC_ERR_FULL;
     }
@@ -410,7 +439,7 @@ int sim_context_close(struct sim_world *world, int device_index, pid_t pid, int6
     *now_ns = sim_world_now_ns(world);
     int err = context ? HEC_OK : HEC_ERR_NOTFOUND;
     if (context && --context->opened == 0)
-        close_context(world, device, context, *now_ns);
+        close_context(world, device_index, context, *now_ns);
     unlock(world);
     return err;
 }
@@ -422,12 +451,18 @@ typedef int (*placer)(struct sim_timeline *timeline, const struct sim_profile *p
 static int place(placer how, struct sim_world *world, int device_index, pid_t pid, enum sim_activity activity,
                  int64_t start_ns, int64_t duration_ns, struct sim_piece pieces[2]) {
     struct sim_device *device = lock(world, device_index);
+    const struct sim_context *context = find_context(device, pid);
     int count = HEC_ERR_NOTFOUND;
-    if (find_context(device, pid)) {
+    if (context) {
         int64_t now = sim_world_now_ns(world);
         struct sim_limits limits = limits_of(world, device_index);
-        count = how(&device->timeline, world->profile, &limits, pid, activity, start_ns < now ? now : start_ns,
-                    duration_ns, pieces);
+        struct sim_timeline *timeline = timeline_of(world->page, device_index, context->instance);
+        count =
+            how(timeline, world->profile, &limits, pid, activity, start_ns < now ? now : start_ns, duration_ns, pieces);
+        double part = timeline == &device->timeline ? 1 : part_of(world->page, context->instance);
+        for (int i = 0; i < count; i++)
+            pieces[i].power_mw =
+                world->profile->context_mw + (int32_t)(part * (pieces[i].power_mw - world->profile->context_mw));
     }
     unlock(world);
     return count;
@@ -455,23 +490,49 @@ int sim_world_contexts(struct sim_world *world, int device_index, struct sim_con
 
 int64_t sim_world_energy_nj(struct sim_world *world, int device, int64_t t_ns) {
     int64_t nj = sim_timeline_energy_nj(&lock(world, device)->timeline, world->profile, t_ns);
+    for (int i = 0; i < instances_of(world->page, device); i++)
+        nj += (int64_t)(part_of(world->page, i) *
+                        (double)sim_timeline_excess_nj(instance_timeline(world->page, i), world->profile, t_ns));
     unlock(world);
     return nj;
 }
 
 void sim_world_active(struct sim_world *world, int device, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]) {
     sim_timeline_active(&lock(world, device)->timeline, t_ns, active_ns);
+    for (int i = 0; i < instances_of(world->page, device); i++) {
+        int64_t of_instance[SIM_ACTIVITY_COUNT];
+        sim_timeline_active(instance_timeline(world->page, i), t_ns, of_instance);
+        for (int a = SIM_CONTEXT + 1; a < SIM_ACTIVITY_COUNT; a++) {
+            int64_t part_ns = (int64_t)(part_of(world->page, i) * (double)of_instance[a]);
+            active_ns[a] += part_ns;
+            active_ns[SIM_CONTEXT] -= part_ns;
+        }
+    }
+    unlock(world);
+}
+
+void sim_world_instance_active(struct sim_world *world, int device, int instance, int64_t t_ns,
+                               int64_t active_ns[SIM_ACTIVITY_COUNT]) {
+    lock(world, device);
+    sim_timeline_active(timeline_of(world->page, device, instance), t_ns, active_ns);
     unlock(world);
 }
 
 struct sim_instant sim_world_at(struct sim_world *world, int device, int64_t t_ns) {
     struct sim_instant instant = sim_timeline_at(&lock(world, device)->timeline, world->profile, t_ns);
+    for (int i = 0; i < instances_of(world->page, device); i++) {
+        struct sim_instant other = sim_timeline_at(instance_timeline(world->page, i), world->profile, t_ns);
+        if (other.power_mw > instant.power_mw)
+            instant = other;
+    }
     unlock(world);
     return instant;
 }
 
 int64_t sim_world_busy_ns(struct sim_world *world, int device, pid_t pid, int64_t t0_ns, int64_t t1_ns) {
     int64_t busy = sim_timeline_busy_ns(&lock(world, device)->timeline, pid, t0_ns, t1_ns);
+    for (int i = 0; i < instances_of(world->page, device); i++)
+        busy += sim_timeline_busy_ns(instance_timeline(world->page, i), pid, t0_ns, t1_ns);
     unlock(world);
     return busy;
 }

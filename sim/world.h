@@ -5,6 +5,9 @@
  * Who uses it: `hec run --sim` creates it; programs on the simulated device (sim/play.h, and doubles of libcuda) open
  * contexts and append segments; the double of libnvidia-ml reads it.
  *
+ * A device that is divided (MIG) has a timeline for each instance: they work at the same time, and each adds what the whole device
+ * would, in the proportion of its SMs. What is there without work is the device's.
+ *
  * History is never rewritten: a segment cannot start in the past, so what was read once stays true. */
 #ifndef HEC_SIM_WORLD_H
 #define HEC_SIM_WORLD_H
@@ -15,7 +18,6 @@
 
 #define SIM_WORLD_ENV "HEC_SIM_WORLD"
 #define SIM_CONTEXT_MAX 64
-#define SIM_MIG_COUNT 2
 
 struct sim_world;
 
@@ -84,7 +86,10 @@ int sim_world_contexts(struct sim_world *world, int device, struct sim_context c
 /* Questions about the timeline, under the lock; see timeline.h. */
 int64_t sim_world_energy_nj(struct sim_world *world, int device, int64_t t_ns);
 void sim_world_active(struct sim_world *world, int device, int64_t t_ns, int64_t active_ns[SIM_ACTIVITY_COUNT]);
-struct sim_instant sim_world_at(struct sim_world *world, int device, int64_t t_ns);
+/* Of one instance of a divided device. */
+void sim_world_instance_active(struct sim_world *world, int device, int instance, int64_t t_ns,
+                               int64_t active_ns[SIM_ACTIVITY_COUNT]);
+struct sim_instant sim_world_at(struct sim_world *world, int device, int64_t t_ns); /* divided: of who draws most */
 int64_t sim_world_busy_ns(struct sim_world *world, int device, pid_t pid, int64_t t0_ns, int64_t t1_ns);
 
 /* Has the device fallen off the bus by t; when was its counter last reset (epoch if never). */

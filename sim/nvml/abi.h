@@ -126,6 +126,12 @@ struct sim_nvml_gpm_support {
     unsigned version, supported;
 };
 
+struct sim_nvml_attributes {
+    unsigned sms, copy_engines, decoders, encoders, jpeg_engines, ofa_engines;
+    unsigned gpu_instance_slices, compute_instance_slices;
+    unsigned long long memory_mib;
+};
+
 enum { SIM_NVML_EVENT_XID = 8 };
 
 struct sim_nvml_event { /* the first version of the call fills the first three */

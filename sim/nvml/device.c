@@ -34,7 +34,7 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetHandleByUUID(const char *uuid, sim_nvml_dev
         return SIM_NVML_INVALID_ARGUMENT;
     char known[SIM_UUID_SIZE];
     for (int d = 0; d < sim_world_spec(world)->count; d++)
-        for (int mig = -1; mig < (sim_world_spec(world)->mig && d == 0 ? SIM_MIG_COUNT : 0); mig++) {
+        for (int mig = -1; mig < (d == 0 ? sim_world_spec(world)->mig : 0); mig++) {
             mig < 0 ? sim_uuid(d, known) : sim_mig_uuid(d, mig, known);
             if (strcmp(known, uuid) != 0)
                 continue;
@@ -57,12 +57,25 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, sim
     return SIM_NVML_NOT_FOUND;
 }
 
+static const struct sim_mig_part *part(const struct sim_world *world, const struct sim_handle *mig) {
+    return sim_mig_part(sim_world_spec(world)->mig_slices[mig->mig]);
+}
+
+/* As in the names of NVIDIA's profiles: of all the GB there are, rounded. */
+static int part_gb(const struct sim_world *world, const struct sim_handle *mig) {
+    int all = (int)((sim_world_profile(world)->memory_mib + 1023) / 1024);
+    return (all * part(world, mig)->memory_eighths + 4) / 8;
+}
+
 SIM_EXPORT sim_nvml_ret nvmlDeviceGetName(sim_nvml_device device, char *name, unsigned length) {
     SIM_ENTER(nvmlDeviceGetName, device);
     if (!device)
         return SIM_NVML_INVALID_ARGUMENT;
     char text[96];
-    snprintf(text, sizeof text, device->mig < 0 ? "%s" : "%s MIG 3g.71gb", sim_world_profile(world)->title);
+    snprintf(text, sizeof text, "%s", sim_world_profile(world)->title);
+    if (device->mig >= 0)
+        snprintf(text, sizeof text, "%s MIG %dg.%dgb", sim_world_profile(world)->title, part(world, device)->slices,
+                 part_gb(world, device));
     return sim_nvml_put(name, length, text);
 }
 
@@ -115,7 +128,7 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetCudaComputeCapability(sim_nvml_device devic
     return SIM_NVML_SUCCESS;
 }
 
-/* Total, reserved and used bytes; a MIG device has half of the memory and shows what its own contexts use. */
+/* Total, reserved and used bytes; a MIG device has its part of the memory and shows what its own contexts use. */
 static void memory(struct sim_world *world, const struct sim_handle *handle, struct sim_nvml_memory_v2 *out) {
     const struct sim_profile *profile = sim_world_profile(world);
     unsigned long long total = (unsigned long long)profile->memory_mib << 20;
@@ -124,8 +137,8 @@ static void memory(struct sim_world *world, const struct sim_handle *handle, str
         used = (unsigned long long)sim_sensor_memory_bytes(world, handle->device);
     } else {
         struct sim_context contexts[SIM_CONTEXT_MAX];
-        total /= 2;
-        reserved /= 2;
+        total = total / 8 * (unsigned)part(world, handle)->memory_eighths;
+        reserved = reserved / 8 * (unsigned)part(world, handle)->memory_eighths;
         for (int i = 0, count = sim_world_contexts(world, handle->device, contexts); i < count; i++)
             if (contexts[i].instance == handle->mig)
                 used += (unsigned long long)contexts[i].memory_bytes;
@@ -193,9 +206,26 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetMigDeviceHandleByIndex(sim_nvml_device devi
         return SIM_NVML_INVALID_ARGUMENT;
     if (sim_world_profile(world)->nvml_architecture < 7)
         return SIM_NVML_NOT_SUPPORTED;
-    if (!divided(world, device) || index >= SIM_MIG_COUNT)
+    if (!divided(world, device) || (int)index >= sim_world_spec(world)->mig)
         return SIM_NVML_NOT_FOUND;
     *mig = sim_nvml_handle(device->device, (int)index);
+    return SIM_NVML_SUCCESS;
+}
+
+/* NVML has it for MIG devices alone. */
+SIM_EXPORT sim_nvml_ret nvmlDeviceGetAttributes_v2(sim_nvml_device device, struct sim_nvml_attributes *attributes) {
+    SIM_ENTER(nvmlDeviceGetAttributes_v2, device);
+    if (!device || !attributes)
+        return SIM_NVML_INVALID_ARGUMENT;
+    if (device->mig < 0)
+        return SIM_NVML_NOT_SUPPORTED;
+    struct sim_nvml_memory_v2 now = {0};
+    memory(world, device, &now);
+    *attributes = (struct sim_nvml_attributes){.sms = (unsigned)part(world, device)->sms,
+                                               .copy_engines = 1,
+                                               .gpu_instance_slices = (unsigned)part(world, device)->slices,
+                                               .compute_instance_slices = (unsigned)part(world, device)->slices,
+                                               .memory_mib = now.total >> 20};
     return SIM_NVML_SUCCESS;
 }
 

@@ -44,6 +44,7 @@ sim_nvml_ret nvmlDeviceGetMigMode(sim_nvml_device device, unsigned *current, uns
 sim_nvml_ret nvmlDeviceIsMigDeviceHandle(sim_nvml_device device, unsigned *is_mig);
 sim_nvml_ret nvmlDeviceGetMaxMigDeviceCount(sim_nvml_device device, unsigned *count);
 sim_nvml_ret nvmlDeviceGetMigDeviceHandleByIndex(sim_nvml_device device, unsigned index, sim_nvml_device *mig);
+sim_nvml_ret nvmlDeviceGetAttributes_v2(sim_nvml_device device, struct sim_nvml_attributes *attributes);
 sim_nvml_ret nvmlDeviceGetDeviceHandleFromMigDeviceHandle(sim_nvml_device mig, sim_nvml_device *device);
 sim_nvml_ret nvmlDeviceGetGpuInstanceId(sim_nvml_device device, unsigned *id);
 sim_nvml_ret nvmlDeviceGetComputeInstanceId(sim_nvml_device device, unsigned *id);

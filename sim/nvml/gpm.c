@@ -13,8 +13,7 @@
 
 struct sim_gpm_sample {
     int64_t t_ns;
-    int device, mig;  /* device -1: not taken yet */
-    bool active_here; /* under MIG: the instance had a context */
+    int device, mig; /* device -1: not taken yet */
     int64_t active_ns[SIM_ACTIVITY_COUNT];
 };
 
@@ -66,14 +65,13 @@ static sim_nvml_ret take(struct sim_world *world, int device, int mig, sim_nvml_
         return SIM_NVML_INVALID_ARGUMENT;
     if (!sim_world_profile(world)->has_gpm)
         return SIM_NVML_NOT_SUPPORTED;
-    struct sim_context contexts[SIM_CONTEXT_MAX];
     sample->t_ns = sim_world_now_ns(world);
     sample->device = device;
     sample->mig = mig;
-    sample->active_here = mig < 0;
-    for (int i = 0, count = sim_world_contexts(world, device, contexts); i < count; i++)
-        sample->active_here |= contexts[i].instance == mig;
-    sim_world_active(world, device, sample->t_ns, sample->active_ns);
+    if (mig < 0)
+        sim_world_active(world, device, sample->t_ns, sample->active_ns);
+    else
+        sim_world_instance_active(world, device, mig, sample->t_ns, sample->active_ns);
     return SIM_NVML_SUCCESS;
 }
 
@@ -88,7 +86,7 @@ SIM_EXPORT sim_nvml_ret nvmlGpmMigSampleGet(sim_nvml_device device, unsigned ins
     SIM_ENTER_WHOLE(nvmlGpmMigSampleGet, device);
     if (!sim_world_spec(world)->mig || device->device != 0)
         return SIM_NVML_NOT_SUPPORTED;
-    if (instance < 1 || instance > SIM_MIG_COUNT)
+    if (instance < 1 || instance > (unsigned)sim_world_spec(world)->mig)
         return SIM_NVML_INVALID_ARGUMENT;
     return take(world, device->device, (int)instance - 1, sample);
 }
@@ -125,7 +123,7 @@ SIM_EXPORT sim_nvml_ret nvmlGpmMetricsGet(struct sim_nvml_gpm_metrics *metrics) 
     struct sim_counters mean = {0};
     for (int i = 0; i < SIM_ACTIVITY_COUNT; i++)
         active[i] = b->active_ns[i] - a->active_ns[i];
-    if (window > 0 && b->active_here)
+    if (window > 0)
         sim_counters_mean(sim_world_profile(world), active, window, &mean);
     for (unsigned i = 0; i < metrics->count; i++)
         evaluate(&metrics->metrics[i], &mean, window <= GPM_REFRESH_NS);

@@ -19,10 +19,12 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetUtilizationRates(sim_nvml_device device,
     return SIM_NVML_SUCCESS;
 }
 
-static sim_nvml_ret no_codec(const struct sim_world *world, unsigned *percent, unsigned *period_us) {
-    (void)world;
+static sim_nvml_ret no_codec(const struct sim_world *world, const struct sim_handle *device, unsigned *percent,
+                             unsigned *period_us) {
     if (!percent || !period_us)
         return SIM_NVML_INVALID_ARGUMENT;
+    if (sim_world_spec(world)->mig && device->device == 0)
+        return SIM_NVML_NOT_SUPPORTED;
     *percent = 0; /* nothing simulated encodes or decodes */
     *period_us = 167000;
     return SIM_NVML_SUCCESS;
@@ -31,13 +33,13 @@ static sim_nvml_ret no_codec(const struct sim_world *world, unsigned *percent, u
 SIM_EXPORT sim_nvml_ret nvmlDeviceGetEncoderUtilization(sim_nvml_device device, unsigned *percent,
                                                         unsigned *period_us) {
     SIM_ENTER_WHOLE(nvmlDeviceGetEncoderUtilization, device);
-    return no_codec(world, percent, period_us);
+    return no_codec(world, device, percent, period_us);
 }
 
 SIM_EXPORT sim_nvml_ret nvmlDeviceGetDecoderUtilization(sim_nvml_device device, unsigned *percent,
                                                         unsigned *period_us) {
     SIM_ENTER_WHOLE(nvmlDeviceGetDecoderUtilization, device);
-    return no_codec(world, percent, period_us);
+    return no_codec(world, device, percent, period_us);
 }
 
 /* A sound card, but for its first device: what a card has after years. */

@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_world *the_world;
 static int users;
 /* [device][0] the whole one, [device][1 + i] its MIG device i */
-static struct sim_handle handles[SIM_DEVICE_MAX][1 + SIM_MIG_COUNT];
+static struct sim_handle handles[SIM_DEVICE_MAX][1 + SIM_MIG_MAX];
 
 struct sim_handle *sim_nvml_handle(int device, int mig) {
     return &handles[device][1 + mig];
@@ -26,7 +26,7 @@ static bool valid(const struct sim_handle *handle, const struct sim_world *world
     if (p < first || p >= first + sizeof handles || (size_t)(p - first) % sizeof *handle)
         return false;
     const struct sim_spec *spec = sim_world_spec(world);
-    return handle->device < spec->count && (handle->mig < 0 || (spec->mig && handle->device == 0));
+    return handle->device < spec->count && (handle->mig < 0 || (handle->mig < spec->mig && handle->device == 0));
 }
 
 /* The world outlives every call that found it: shutdown only drops it when nobody uses the library, as with NVML. */
@@ -93,7 +93,7 @@ static sim_nvml_ret start(enum sim_call call) {
     pthread_mutex_lock(&lock);
     if (users == 0) {
         for (int d = 0; d < SIM_DEVICE_MAX; d++)
-            for (int i = 0; i <= SIM_MIG_COUNT; i++)
+            for (int i = 0; i <= SIM_MIG_MAX; i++)
                 handles[d][i] = (struct sim_handle){d, i - 1};
         if (sim_world_attach(NULL, &the_world, NULL) != HEC_OK)
             ret = SIM_NVML_DRIVER_NOT_LOADED;

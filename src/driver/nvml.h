@@ -102,6 +102,12 @@ struct hec_nvml_process_utilization { /* nvmlProcessUtilizationSample_t, per cen
     unsigned sm, memory, encoder, decoder;
 };
 
+struct hec_nvml_attributes { /* nvmlDeviceAttributes_t, of a MIG device */
+    unsigned sms, copy_engines, decoders, encoders, jpeg_engines, ofa_engines;
+    unsigned gpu_instance_slices, compute_instance_slices;
+    unsigned long long memory_mib;
+};
+
 struct hec_nvml_gpm_support { /* nvmlGpmSupport_t */
     unsigned version;         /* IN: 1 */
     unsigned supported;

@@ -70,6 +70,10 @@ static void test_structs(void **state) {
     SAME_FIELD(struct hec_nvml_event, type, nvmlEventData_t, eventType);
     SAME_FIELD(struct hec_nvml_event, data, nvmlEventData_t, eventData);
     SAME_FIELD(struct hec_nvml_event, compute_instance, nvmlEventData_t, computeInstanceId);
+    SAME_SIZE(struct hec_nvml_attributes, nvmlDeviceAttributes_t);
+    SAME_FIELD(struct hec_nvml_attributes, sms, nvmlDeviceAttributes_t, multiprocessorCount);
+    SAME_FIELD(struct hec_nvml_attributes, gpu_instance_slices, nvmlDeviceAttributes_t, gpuInstanceSliceCount);
+    SAME_FIELD(struct hec_nvml_attributes, memory_mib, nvmlDeviceAttributes_t, memorySizeMB);
     SAME_SIZE(struct hec_nvml_gpm_support, nvmlGpmSupport_t);
     SAME_FIELD(struct hec_nvml_gpm_support, supported, nvmlGpmSupport_t, isSupportedDevice);
     SAME_SIZE(struct hec_nvml_gpm_metric, nvmlGpmMetric_t);

@@ -106,6 +106,9 @@ static void abi_agrees_with_the_binding(void **state) {
     SAME_OFFSET(struct sim_nvml_gpm_metric, value, struct hec_nvml_gpm_metric, value);
     SAME_OFFSET(struct sim_nvml_gpm_metrics, metrics, struct hec_nvml_gpm_metrics, metrics);
     SAME_SIZE(struct sim_nvml_gpm_support, struct hec_nvml_gpm_support);
+    SAME_SIZE(struct sim_nvml_attributes, struct hec_nvml_attributes);
+    SAME_OFFSET(struct sim_nvml_attributes, memory_mib, struct hec_nvml_attributes, memory_mib);
+    SAME_OFFSET(struct sim_nvml_attributes, gpu_instance_slices, struct hec_nvml_attributes, gpu_instance_slices);
     SAME_SIZE(struct sim_nvml_event, struct hec_nvml_event);
     SAME_OFFSET(struct sim_nvml_event, data, struct hec_nvml_event, data);
     assert_int_equal(SIM_NVML_EVENT_XID, HEC_NVML_EVENT_XID);
@@ -483,6 +486,54 @@ static void mig_divides_the_first_device(void **state) {
     end(&bench);
 }
 
+/* Two instances that work at the same time: each adds its part, which goes by SMs, and shows its own counters and memory. */
+static void instances_work_side_by_side(void **state) {
+    (void)state;
+    struct bench bench = begin("h200,mig=3g+1g,clock=virtual");
+    static const double parts[] = {60.0 / 132, 16.0 / 132};
+    static const enum sim_activity does[] = {SIM_TRAIN_BF16, SIM_GEMM_FP32};
+    hec_nvml_device mig[2];
+    struct hec_nvml_attributes attributes;
+    struct hec_nvml_utilization utilization;
+    struct hec_nvml_memory_v2 memory = {.version = HEC_NVML_MEMORY_V2};
+    struct sim_piece pieces[2];
+    char text[HEC_NVML_NAME_SIZE];
+    unsigned percent, period;
+    int64_t now, nj = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(bench.nvml.mig_by_index(bench.device, i, &mig[i]), 0);
+        assert_int_equal(bench.nvml.device_name(mig[i], text, sizeof text), 0);
+        assert_string_equal(text, i ? "NVIDIA H200 MIG 1g.18gb" : "NVIDIA H200 MIG 3g.71gb");
+        assert_int_equal(bench.nvml.attributes(mig[i], &attributes), 0);
+        assert_int_equal(attributes.gpu_instance_slices, i ? 1 : 3);
+        assert_int_equal(attributes.memory_mib, i ? 17971 : 71885);
+        assert_int_equal(sim_context_open(bench.world, 0, (int)i, 50 + (int)i, INT64_C(1) << (30 + i), &now), HEC_OK);
+        assert_int_equal(bench.nvml.memory_v2(mig[i], &memory), 0);
+        assert_int_equal(memory.used, 1ull << (30 + i));
+    }
+    nj = sim_world_energy_nj(bench.world, 0, now);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sim_segment_append(bench.world, 0, 50 + i, does[i], now, S, pieces), 1);
+        int32_t above = sim_activity_power_mw(sim_world_profile(bench.world), does[i]) - 120000;
+        assert_in_range(pieces[0].power_mw, 120000 + (int)(above * parts[i]) - 1, 120000 + (int)(above * parts[i]) + 1);
+    }
+    assert_int_equal(pieces[0].start_ns, now); /* it does not wait for the other */
+    at(&bench, now - sim_world_epoch_ns(bench.world) + S);
+    nj = sim_world_energy_nj(bench.world, 0, now + S) - nj;
+    assert_true(fabs((double)nj * 1e-9 - 120 - 278 * parts[0] - 532 * parts[1]) < 0.001);
+    assert_int_equal(bench.nvml.utilization(bench.device, &utilization), SIM_NVML_NOT_SUPPORTED);
+    assert_int_equal(bench.nvml.encoder_utilization(bench.device, &percent, &period), SIM_NVML_NOT_SUPPORTED);
+    assert_int_equal(bench.nvml.attributes(bench.device, &attributes), SIM_NVML_NOT_SUPPORTED);
+    assert_int_equal(sim_context_close(bench.world, 0, 50, &now), HEC_OK);
+    int64_t active[SIM_ACTIVITY_COUNT];
+    sim_world_instance_active(bench.world, 0, 0, now, active);
+    assert_int_equal(active[SIM_TRAIN_BF16], S);
+    assert_int_equal(active[SIM_CONTEXT], 0);
+    sim_world_instance_active(bench.world, 0, 1, now, active);
+    assert_int_equal(active[SIM_GEMM_FP32], S);
+    end(&bench);
+}
+
 static void faults_show(void **state) {
     (void)state;
     struct bench bench = begin("h200x2,lost@2,reset@3:1,fail=nvmlDeviceGetClockInfo@1,hang=nvmlDeviceGetTemperature@4,"
@@ -579,6 +630,7 @@ int main(void) {
         cmocka_unit_test(gpm_needs_more_than_100_ms),
         cmocka_unit_test(processes_and_their_utilisation),
         cmocka_unit_test(mig_divides_the_first_device),
+        cmocka_unit_test(instances_work_side_by_side),
         cmocka_unit_test(faults_show),
         cmocka_unit_test(xids_are_events),
         cmocka_unit_test(pascal_has_no_counter),

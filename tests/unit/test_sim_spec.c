@@ -41,6 +41,11 @@ static void accepts(void **state) {
     assert_int_equal(spec.sensor_window_ns, 100000000);
     assert_int_equal(spec.sensor_lag_ns, 12500000);
     assert_int_equal(spec.lose, 20);
+    spec = good("h200,mig=3g+2g+1g+1g");
+    assert_int_equal(spec.mig, 4);
+    assert_int_equal(spec.mig_slices[0], 3);
+    assert_int_equal(spec.mig_slices[3], 1);
+    assert_int_equal(good("h200,mig=0").mig, 0);
     spec = good("a100x8,nopower,mig=1,driver=450");
     assert_string_equal(sim_spec_library(&spec), "sim/old/libnvidia-ml.so.1");
     spec = good("h200x4,lost@2,reset@1.5:3,slow=nvmlDeviceGetTotalEnergyConsumption:200,"
@@ -137,6 +142,11 @@ static void refuses_with_a_sentence(void **state) {
         {"h200,norights=1", "is not known"},
         {"h200,driver=1", "450 and 580"},
         {"h200,mig=2", "mig=1"},
+        {"h200,mig=5g", "3g+2g+1g"},
+        {"h200,mig=3g+", "3g+2g+1g"},
+        {"h200,mig=3g2g", "3g+2g+1g"},
+        {"h200,mig=3g+3g+1g", "8 of memory"},
+        {"h200,mig=4g+4g", "7 slices"},
         {"h200,clock=sand", "clock=virtual"},
         {"p100,mig=1", "divided"},
         {"h200,cupti=14", "11.8, 12, 13 and none"},
