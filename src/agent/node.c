@@ -65,6 +65,22 @@ static int64_t newest(const struct hec_node_device *device, enum hec_metric metr
     return device->newest[metric].t_ns == INT64_MIN ? -1 : device->newest[metric].value;
 }
 
+bool hec_node_instance_first(const struct hec_node_device *device, int i) {
+    int first = 0;
+    while (device->instances[first].now.id != device->instances[i].now.id)
+        first++;
+    return first == i;
+}
+
+/* Permille of the time in which a kernel ran; -1: not known. NVML does not say it of a divided device: then that of the GPU instance
+ * with most, which is the least that it can be. */
+static int64_t utilisation(const struct hec_node_device *device) {
+    int64_t most = newest(device, HEC_GPU_UTIL);
+    for (int i = 0; i < device->instance_count; i++)
+        most = device->instances[i].engine_permille > most ? device->instances[i].engine_permille : most;
+    return most;
+}
+
 /* Adds to one of the states from `first` on (joules or time), and divides it where the device was busy for a part of it. */
 static void add_to_states(struct hec_node_device *device, enum hec_node_total first, int64_t amount, int64_t busy,
                           bool observed) {
@@ -91,7 +107,7 @@ static int64_t throttle_lost_uj(const struct hec_node_device *device, int64_t re
 
 /* The time since the last call, by what the device does now. */
 static void account_time(struct hec_node_device *device, int64_t now_ns) {
-    int64_t past_ns = now_ns - device->accounted_ns, util = newest(device, HEC_GPU_UTIL);
+    int64_t past_ns = now_ns - device->accounted_ns, util = utilisation(device);
     if (past_ns <= 0)
         return;
     int64_t busy_ns = util <= 0 ? 0 : util >= 1000 ? past_ns : (int64_t)((double)past_ns * (double)util / 1000);
@@ -120,27 +136,82 @@ static int used(struct hec_node_process *process, bool fresh, bool ran) {
     return process->sm_permille;
 }
 
-/* To whom the kubelet gave the device: into holders from `first` on. *only: the one there is, or NULL. */
-static size_t list_pods(struct hec_node *node, const struct hec_node_device *device, size_t first,
-                        const struct hec_tenant **only) {
-    const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
-    struct hec_device_place place = {.uuid = device->info.uuid, .minor = device->info.index, .instance = -1};
+/* To whom the kubelet gave the device, or one instance of it (id -1: the whole). Returns how many there are. */
+static size_t find_pods(const struct hec_node *node, const struct hec_node_device *device, int id,
+                        const struct hec_tenant *pods[HEC_NODE_PODS_MAX]) {
+    struct hec_device_place place = {.uuid = device->info.uuid, .minor = device->info.index, .instance = id};
     size_t count = 0;
-    if (node->kubelet)
-        count = hec_pod_devices_find(hec_kubelet_devices(node->kubelet), &place, pods, HEC_NODE_PODS_MAX);
-    *only = count == 1 ? pods[0] : NULL;
-    count = count < HEC_NODE_PODS_MAX ? count : HEC_NODE_PODS_MAX;
-    for (size_t i = 0; i < count; i++)
-        node->holders[first + i] = (struct hec_shares_holder){.tenant = pods[i], .instance = HEC_SHARES_WHOLE};
+    if (!node->kubelet)
+        return 0;
+    if (id < 0)
+        return hec_pod_devices_find(hec_kubelet_devices(node->kubelet), &place, pods, HEC_NODE_PODS_MAX);
+    for (int i = 0; i < device->instance_count; i++) { /* of each MIG device in it */
+        const struct hec_tenant *found[HEC_NODE_PODS_MAX];
+        if (device->instances[i].now.id != id)
+            continue;
+        place.mig_uuid = device->instances[i].now.uuid;
+        size_t more = hec_pod_devices_find(hec_kubelet_devices(node->kubelet), &place, found, HEC_NODE_PODS_MAX);
+        for (size_t k = 0; k < more && k < HEC_NODE_PODS_MAX; k++) {
+            size_t known = 0;
+            while (known < count && !hec_tenant_equal(pods[known], found[k]))
+                known++;
+            if (known == count && count < HEC_NODE_PODS_MAX)
+                pods[count++] = found[k];
+        }
+    }
+    return count;
+}
+
+static const struct hec_tenant *only_pod(const struct hec_node *node, const struct hec_node_device *device, int id) {
+    const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
+    return find_pods(node, device, id, pods) == 1 ? pods[0] : NULL;
+}
+
+const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, const struct hec_node_device *device,
+                                               int id) {
+    return only_pod(node, device, id);
+}
+
+/* Into holders from `first` on. */
+static size_t list_pods(struct hec_node *node, const struct hec_node_device *device, size_t first) {
+    const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
+    size_t listed = 0;
+    for (int i = device->instance_count ? 0 : -1; i < device->instance_count; i++) {
+        int id = i < 0 ? HEC_SHARES_WHOLE : device->instances[i].now.id;
+        if (i >= 0 && !hec_node_instance_first(device, i))
+            continue;
+        size_t count = find_pods(node, device, id, pods);
+        for (size_t k = 0; k < count && k < HEC_NODE_PODS_MAX && listed < HEC_NODE_PODS_MAX; k++)
+            node->holders[first + listed++] = (struct hec_shares_holder){.tenant = pods[k], .instance = id};
+    }
+    return listed;
+}
+
+/* What each GPU instance did since the last division; where no window ended meanwhile, what it did last. */
+static size_t list_instances(struct hec_node_device *device, struct hec_shares_instance out[HEC_GPU_INSTANCES_MAX]) {
+    size_t count = 0;
+    for (int i = 0; i < device->instance_count; i++) {
+        struct hec_node_instance *instance = &device->instances[i];
+        if (instance->window_ns > 0) {
+            instance->sm_permille = (int)(instance->sm_sum / (double)instance->window_ns + 0.5);
+            instance->engine_permille = (int)(instance->engine_sum / (double)instance->window_ns + 0.5);
+        }
+        instance->sm_sum = instance->engine_sum = 0;
+        instance->window_ns = 0;
+        if (hec_node_instance_first(device, i))
+            out[count++] = (struct hec_shares_instance){instance->now.id, instance->sm_permille};
+    }
     return count;
 }
 
 /* Who holds the device, and how much of it each used since the last division. util: of the device. */
 static size_t list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns) {
     size_t count = (size_t)device->process_count;
-    const struct hec_tenant *only;
+    const struct hec_tenant *only = NULL;
     bool known = false, fresh = false;
-    size_t pods = list_pods(node, device, count, &only);
+    size_t pods = list_pods(node, device, count);
+    if (pods > 0 && device->instance_count == 0)
+        only = only_pod(node, device, HEC_SHARES_WHOLE);
     for (size_t i = 0; i < count; i++) {
         const struct hec_node_process *process = &device->processes[i];
         known |= process->now.sm_util_samples > 0;
@@ -149,13 +220,16 @@ static size_t list_holders(struct hec_node *node, struct hec_node_device *device
     for (size_t i = 0; i < count; i++) {
         struct hec_node_process *process = &device->processes[i];
         int permille = used(process, fresh, util != 0);
+        int instance = device->instance_count ? process->now.gpu_instance : HEC_SHARES_WHOLE;
+        if (pods > 0 && instance >= 0)
+            only = only_pod(node, device, instance);
         memset(&node->tenants[i], 0, sizeof node->tenants[i]);
         if (node->identity)
             hec_identity_of(node->identity, process->now.pid, only, now_ns, &node->tenants[i]);
         node->holders[i] = (struct hec_shares_holder){
             .tenant = &node->tenants[i],
             .context = true,
-            .instance = HEC_SHARES_WHOLE,
+            .instance = instance,
             .sm_permille = known ? permille : HEC_SHARES_UNKNOWN,
         };
     }
@@ -184,8 +258,11 @@ static void settle(struct hec_node *node, struct hec_node_device *device, bool l
         return;
     bool observed = !increment->gap;
     int util = increment->util_count ? (int)(increment->util_sum / increment->util_count) : HEC_SHARES_UNKNOWN;
+    struct hec_shares_instance instances[HEC_GPU_INSTANCES_MAX];
+    size_t instance_count = list_instances(device, instances);
+    int busy = util < 0 && instance_count ? (int)utilisation(device) : util;
     device->total[HEC_NODE_ENERGY_MJ] += increment->mj;
-    add_to_states(device, HEC_NODE_BUSY_MJ, increment->mj, busy_part(device, increment, util), observed);
+    add_to_states(device, HEC_NODE_BUSY_MJ, increment->mj, busy_part(device, increment, busy), observed);
     if (device->shares)
         hec_shares_add(device->shares, &(struct hec_shares_interval){
                                            .end_ns = increment->end_ns,
@@ -195,6 +272,8 @@ static void settle(struct hec_node *node, struct hec_node_device *device, bool l
                                            .busy_permille = util,
                                            .holders = node->holders,
                                            .holder_count = list_holders(node, device, util, increment->end_ns),
+                                           .instances = instances,
+                                           .instance_count = instance_count,
                                        });
     device->settled_mj = device->counter_mj;
     device->settled_ns = increment->end_ns;
@@ -251,6 +330,10 @@ static void learn_idle(struct hec_node_device *device, int64_t t_ns, int64_t pow
                     past_ns < IDLE_READING_NS ? past_ns : IDLE_READING_NS);
 }
 
+static void note_idle(struct hec_node_device *device, int64_t t_ns, bool idle) {
+    device->idle_ns = !idle ? INT64_MAX : device->idle_ns == INT64_MAX ? t_ns : device->idle_ns;
+}
+
 static void answers(struct hec_node_device *device, int64_t t_ns) {
     if (!device->up) {
         account_time(device, t_ns);
@@ -294,7 +377,9 @@ static void sink_sample(void *context, enum hec_metric metric, int32_t subject, 
         if (metric == HEC_GPU_POWER)
             learn_idle(device, t_ns, value);
         if (metric == HEC_GPU_UTIL)
-            device->idle_ns = value > 0 ? INT64_MAX : device->idle_ns == INT64_MAX ? t_ns : device->idle_ns;
+            note_idle(device, t_ns, value == 0);
+        if (metric == HEC_GPU_CONTEXTS && device->instance_count)
+            note_idle(device, t_ns, utilisation(device) == 0);
         if (metric == HEC_GPU_XID && value > 0) {
             device->xid = value;
             hec_xids_add(&device->xids, value, 1);
@@ -331,7 +416,7 @@ static void lose(struct hec_node *node, struct hec_node_device *device, int64_t 
     settle(node, device, false);
     device->up = false;
     device->gap = true;
-    device->process_count = 0;
+    device->process_count = device->instance_count = 0;
     device->idle_ns = INT64_MAX;
     for (int i = 0; i < HEC_METRIC_COUNT; i++)
         device->newest[i].t_ns = INT64_MIN;
@@ -460,6 +545,46 @@ static void sink_gpu_process(void *context, const struct hec_gpu_process *proces
     pthread_mutex_unlock(&node->lock);
 }
 
+/* The window that has ended since the last record. */
+static void add_window(struct hec_node_instance *instance, const struct hec_gpu_instance *record) {
+    int64_t sm = record->counters[HEC_GPM_SM_ACTIVE - HEC_GPM_GR_ACTIVE], engine = record->counters[0];
+    int64_t window_ns = record->until_ns - record->from_ns;
+    double part = record->slices_of > 0 ? (double)record->slices / record->slices_of : 0;
+    if (record->until_ns == instance->now.until_ns)
+        return;
+    sm = sm < 0 ? engine : sm;
+    if (record->until_ns == INT64_MIN || window_ns <= 0 || sm < 0 || part <= 0) {
+        instance->sm_permille = instance->engine_permille = HEC_SHARES_UNKNOWN;
+        return;
+    }
+    instance->sm_permille = (int)((double)sm * part + 0.5);
+    instance->engine_permille = (int)(engine < 0 ? sm : engine);
+    instance->sm_sum += (double)sm * part * (double)window_ns;
+    instance->engine_sum += (double)instance->engine_permille * (double)window_ns;
+    instance->window_ns += window_ns;
+}
+
+static void sink_gpu_instance(void *context, const struct hec_gpu_instance *record) {
+    struct hec_node *node = context;
+    pthread_mutex_lock(&node->lock);
+    struct hec_node_device *device = device_at(node, record->device);
+    int i = 0;
+    while (device && i < device->instance_count && strcmp(device->instances[i].now.uuid, record->uuid) != 0)
+        i++;
+    if (device && i < HEC_GPU_INSTANCES_MAX) {
+        struct hec_node_instance *instance = &device->instances[i];
+        if (i == device->instance_count) {
+            *instance =
+                (struct hec_node_instance){.sm_permille = HEC_SHARES_UNKNOWN, .engine_permille = HEC_SHARES_UNKNOWN};
+            instance->now.until_ns = INT64_MIN;
+            device->instance_count++;
+        }
+        add_window(instance, record);
+        instance->now = *record;
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
 static void sink_process(void *context, const struct hec_process *process) {
     (void)context;
     (void)process;
@@ -492,6 +617,7 @@ struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity
                                    .device = sink_device,
                                    .process = sink_process,
                                    .gpu_process = sink_gpu_process,
+                                   .gpu_instance = sink_gpu_instance,
                                    .units = sink_units,
                                    .meta = sink_meta};
     return node;
@@ -525,13 +651,19 @@ static int64_t silent_ns(const struct hec_node *node) {
     return SILENT_NS + SILENT_INTERVALS * node->interval_ns;
 }
 
-/* Processes are reported at every reading of a device: who is not named any more has left it. */
-static void forget_gone(struct hec_node_device *device, int64_t before_ns) {
+/* Processes and instances are reported at every reading of a device: who is not named any more has left it. */
+static void forget_gone(struct hec_node_device *device, int64_t before_ns, int64_t interval_ns) {
     int kept = 0;
     for (int i = 0; i < device->process_count; i++)
         if (device->processes[i].now.last_ns >= before_ns)
             device->processes[kept++] = device->processes[i];
     device->process_count = kept;
+    kept = 0;
+    for (int i = 0; i < device->instance_count;
+         i++) /* those of a round whose first readings are there come later in it */
+        if (device->instances[i].now.t_ns >= before_ns - interval_ns)
+            device->instances[kept++] = device->instances[i];
+    device->instance_count = kept;
 }
 
 /* Said once: it is asked again and again. Where there is no kubelet there is nothing to say. */
@@ -555,7 +687,7 @@ void hec_node_tick(struct hec_node *node, int64_t now_ns) {
             continue;
         account_time(device, now_ns);
         if (!device->increment.waits)
-            forget_gone(device, device->sampled_ns - node->interval_ns / 2);
+            forget_gone(device, device->sampled_ns - node->interval_ns / 2, node->interval_ns);
         if (device->up && now_ns - device->sampled_ns > silent_ns(node))
             lose(node, device, now_ns);
     }

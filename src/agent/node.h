@@ -19,7 +19,7 @@
 #include <pthread.h>
 
 #define HEC_NODE_PROCESSES_MAX 256 /* of a device; more are counted as dropped */
-#define HEC_NODE_PODS_MAX 16       /* containers that hold one device; of more none is known to hold it alone */
+#define HEC_NODE_PODS_MAX 32       /* containers that hold one device; of more none is known to hold it alone */
 #define HEC_NODE_DOMAINS_MAX 32    /* of RAPL */
 
 enum hec_node_total {
@@ -40,6 +40,14 @@ struct hec_node_process {
     struct hec_gpu_process now;
     int64_t util_sum, util_samples; /* as they were when joules were divided last */
     int sm_permille;                /* of that time */
+};
+
+/* A MIG device. What its GPU instance did since joules were divided last, of the whole device: sums of permille x ns. */
+struct hec_node_instance {
+    struct hec_gpu_instance now;
+    double sm_sum, engine_sum;
+    int64_t window_ns;
+    int sm_permille, engine_permille; /* of the last window, or of that time; -1: not known */
 };
 
 /* An increment of the counter that waits for the processes of its reading. */
@@ -70,6 +78,8 @@ struct hec_node_device {
     int64_t idle_ns; /* since when it has been idle, by its utilisation; INT64_MAX: it is not, or nothing is known */
     struct hec_node_process processes[HEC_NODE_PROCESSES_MAX];
     int process_count;
+    struct hec_node_instance instances[HEC_GPU_INSTANCES_MAX]; /* of a divided device */
+    int instance_count;
 };
 
 struct hec_node_domain {
@@ -112,6 +122,12 @@ struct hec_node {
 /* The newest value of a metric; NAN where there is none, or none that is still of now. */
 double hec_node_value_of(const struct hec_node *node, const struct hec_node_device *device, enum hec_metric metric,
                          int64_t now_ns);
+
+/* Whether it is the first of its GPU instance: several may share one, and its figures. */
+bool hec_node_instance_first(const struct hec_node_device *device, int i);
+/* The container that holds that GPU instance alone by the kubelet; NULL: none, several, or no kubelet. */
+const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, const struct hec_node_device *device,
+                                               int id);
 
 /* NULL: no memory. Opens nothing; takes identity over, which may be NULL. */
 struct hec_node *hec_node_new(int64_t interval_ns, struct hec_identity *identity);

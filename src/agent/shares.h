@@ -52,7 +52,7 @@ struct hec_shares_holder {
 
 struct hec_shares_instance {
     int id;
-    int sm_permille; /* mean over the interval, of the whole device: that of the instance by its share of the SMs; or UNKNOWN */
+    int sm_permille; /* mean over the interval, of the whole device: that of the instance by its share of the slices; or UNKNOWN */
 };
 
 struct hec_shares_interval {

@@ -75,6 +75,25 @@ struct hec_gpu_process {
     int sm_util_permille;                          /* mean where the driver gives it, else -1 */
     int64_t sm_util_sum_permille, sm_util_samples; /* what it is the mean of: differences are those of an interval */
     int visible;                                   /* 1: the pid exists in this pid namespace */
+    int gpu_instance; /* of a divided device (MIG): where it is; -1: not known, or not divided; not kept in run files */
+};
+
+#define HEC_GPU_INSTANCES_MAX 8 /* MIG devices of one device: NVIDIA divides into seven */
+#define HEC_GPM_COUNT (HEC_GPM_NVLINK_TX - HEC_GPM_GR_ACTIVE + 1)
+
+/* A MIG device: a GPU instance, or a compute instance in it, which shares all but its SMs. Those of a device are reported at every
+ * reading of it, by an observer that never ends alone. Replaces the earlier record of (device, id, compute_id). */
+struct hec_gpu_instance {
+    int device;
+    int id, compute_id;    /* of the GPU instance, and within it */
+    char uuid[96];         /* "MIG-..." */
+    char profile[32];      /* of the GPU instance: "3g.71gb" */
+    int slices, slices_of; /* of compute: of the GPU instance, and of the whole device; 0: not known */
+    int64_t t_ns;
+    int64_t memory_used_kib, memory_free_kib, memory_reserved_kib; /* of the GPU instance; -1: not known */
+    int64_t from_ns, until_ns; /* the window of the counters; until_ns INT64_MIN: there is none yet */
+    int64_t counters
+        [HEC_GPM_COUNT]; /* of the GPU instance, by metric from HEC_GPM_GR_ACTIVE on, in its unit; -1: not known */
 };
 
 /* Where recorded data goes; the store implements it, tests may. Every function may be called from any thread,
@@ -87,7 +106,9 @@ struct hec_sink {
     void (*device)(void *context, const struct hec_device *device);
     void (*process)(void *context, const struct hec_process *process);
     void (*gpu_process)(void *context, const struct hec_gpu_process *process);
-    void (*units)(void *context, const char *name, double count); /* adds to the named unit's total */
+    void (*gpu_instance)(void *context,
+                         const struct hec_gpu_instance *instance); /* only by an observer that never ends */
+    void (*units)(void *context, const char *name, double count);  /* adds to the named unit's total */
     void (*meta)(void *context, const char *key, const char *value);
     /* The timeline (model/trace.h). Definitions are interned by content: the same text, track, kernel or frame gives the
      * same id, from any thread and for any process; 0: the table is full (counted), use 0 for "none" then.

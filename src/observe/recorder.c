@@ -72,6 +72,9 @@ static void pass_process(void *context, const struct hec_process *process) {
 static void pass_gpu_process(void *context, const struct hec_gpu_process *process) {
     PASS(context, gpu_process(to->context, process));
 }
+static void pass_gpu_instance(void *context, const struct hec_gpu_instance *instance) {
+    PASS(context, gpu_instance(to->context, instance));
+}
 static void pass_units(void *context, const char *name, double count) {
     PASS(context, units(to->context, name, count));
 }
@@ -174,6 +177,7 @@ static int start_lane(struct hec_recorder *recorder, enum hec_lane kind) {
         .device = pass_device,
         .process = pass_process,
         .gpu_process = pass_gpu_process,
+        .gpu_instance = pass_gpu_instance,
         .units = pass_units,
         .meta = pass_meta,
         .trace_name = pass_trace_name,

@@ -333,6 +333,61 @@ static void test_bounds(void **state) {
     assert_int_equal(node->domain_count, HEC_NODE_DOMAINS_MAX);
 }
 
+/* ---- MIG ---- */
+
+static void instance(int id, int seconds, int engine, int sm) {
+    struct hec_gpu_instance record = {.id = id,
+                                      .slices = id,
+                                      .slices_of = 7,
+                                      .t_ns = now_ns,
+                                      .from_ns = now_ns - seconds * S,
+                                      .until_ns = seconds ? now_ns : INT64_MIN};
+    snprintf(record.uuid, sizeof record.uuid, "MIG-%d", id);
+    memset(record.counters, 0xff, sizeof record.counters);
+    record.counters[0] = engine;
+    record.counters[HEC_GPM_SM_ACTIVE - HEC_GPM_GR_ACTIVE] = sm;
+    node->sink.gpu_instance(node, &record);
+}
+
+static void mig_round(int64_t counter_mj, int window_s, int busy) {
+    now_ns += S;
+    node->sink.sample(node, HEC_GPU_ENERGY, 0, now_ns, counter_mj);
+    node->sink.sample(node, HEC_GPU_POWER, 0, now_ns, busy ? 480000 : 80000);
+    instance(3, window_s, busy, busy / 2);
+    if (counter_mj < 20000000)
+        instance(1, window_s, busy / 4, -1);
+    node->sink.sample(node, HEC_GPU_CONTEXTS, 0, now_ns, 1);
+    hec_node_tick(node, now_ns);
+}
+
+/* NVML has no utilisation of a divided device: it is busy and idle by its instances, until they are gone. */
+static void test_instances(void **state) {
+    (void)state;
+    int64_t since = now_ns, mj = 1000000;
+    see(0, UUID);
+    for (int i = 0; i < 20; i++)
+        mig_round(mj += 80000, 1, 0);
+    assert_int_equal(hec_shares_floor(node->devices[0]->shares).held_mw, 80000);
+    assert_int_equal(total(0, HEC_NODE_BUSY_MJ), 0);
+    for (int i = 0; i < 10; i++)
+        mig_round(mj += 480000, 1, 1000);
+    assert_in_range(total(0, HEC_NODE_BUSY_MJ), 4700000, 4900000);
+    const struct hec_node_device *device = node->devices[0];
+    assert_int_equal(device->instance_count, 2);
+    assert_int_equal(device->instances[0].sm_permille, 214); /* half of the time on 3 of 7 slices */
+    assert_int_equal(device->instances[1].sm_permille, 36);  /* no such counter: the engine's */
+    mig_round(mj += 480000, 0, 1000);                        /* it is not known any more */
+    assert_int_equal(device->instances[0].sm_permille, HEC_SHARES_UNKNOWN);
+    int64_t busy = total(0, HEC_NODE_BUSY_MJ);
+    mig_round(mj += 480000, 0, 1000);
+    assert_int_equal(total(0, HEC_NODE_BUSY_MJ), busy);
+    adds_up(0, since);
+    mj = 20000000;
+    for (int i = 0; i < 3; i++)
+        mig_round(mj += 80000, 1, 0);
+    assert_int_equal(device->instance_count, 1);
+}
+
 /* ---- the state file ---- */
 
 static struct hec_state_file file;
@@ -575,10 +630,14 @@ static void test_history(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_states),      TEST(test_floor_by_power), TEST(test_verdicts), TEST(test_throttle_lost),
-        TEST(test_counter_set), TEST(test_lost_and_back),  TEST(test_xid),      TEST(test_no_lists),
-        TEST(test_exchanged),   TEST(test_bounds),         TEST(test_kept),     TEST(test_damaged),
-        TEST(test_day),         TEST(test_history),
+        TEST(test_states),      TEST(test_floor_by_power),
+        TEST(test_verdicts),    TEST(test_throttle_lost),
+        TEST(test_counter_set), TEST(test_lost_and_back),
+        TEST(test_xid),         TEST(test_no_lists),
+        TEST(test_exchanged),   TEST(test_bounds),
+        TEST(test_instances),   TEST(test_kept),
+        TEST(test_damaged),     TEST(test_day),
+        TEST(test_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 static int64_t (*const activities[NVML_ACTIVITY_COUNT])(struct nvml_device *device, int64_t now_ns) = {
     [NVML_ACTIVITY_XID] = nvml_run_xid,
     [NVML_ACTIVITY_ENERGY] = nvml_run_energy,
+    [NVML_ACTIVITY_INSTANCES] = nvml_run_instances,
     [NVML_ACTIVITY_GPM] = nvml_run_gpm,
     [NVML_ACTIVITY_HISTORY] = nvml_run_history,
     [NVML_ACTIVITY_INSTANT] = nvml_run_instant,
@@ -26,6 +27,7 @@ static int64_t (*const activities[NVML_ACTIVITY_COUNT])(struct nvml_device *devi
 static void close_observer(struct nvml_observer *observer) {
     for (int i = 0; i < observer->count; i++) {
         nvml_gpm_close(&observer->devices[i]);
+        nvml_instances_close(&observer->devices[i]);
         nvml_xid_close(&observer->devices[i]);
         free(observer->devices[i].processes.items);
     }
@@ -53,6 +55,7 @@ static void open_device(struct nvml_observer *observer, int index) {
         device->info.has_power_history = 0; /* not read: power as the driver gives it at the moment will do */
     nvml_energy_begin(device);
     nvml_gpm_begin(device);
+    device->instances.listed_ns = INT64_MIN;
 }
 
 /* CUDA numbers devices from fastest to slowest unless set otherwise, NVML by PCI address. */

@@ -52,9 +52,23 @@ struct nvml_gpm {
     bool unsupported[32]; /* by row of gpm.def */
 };
 
+struct nvml_instance {
+    struct hec_gpu_instance record;
+    hec_nvml_device handle;
+    struct nvml_gpm gpm; /* of the first of a GPU instance */
+};
+
+struct nvml_instances {
+    struct nvml_instance items[HEC_GPU_INSTANCES_MAX];
+    int count;
+    int64_t listed_ns;  /* when they were looked for; INT64_MIN: to be done now */
+    int64_t sampled_ns; /* when their counters were read last */
+};
+
 enum nvml_activity {
     NVML_ACTIVITY_XID,
     NVML_ACTIVITY_ENERGY,
+    NVML_ACTIVITY_INSTANCES,
     NVML_ACTIVITY_GPM,
     NVML_ACTIVITY_HISTORY,
     NVML_ACTIVITY_INSTANT,
@@ -82,6 +96,7 @@ struct nvml_device {
     struct nvml_power_history history;
     struct nvml_processes processes;
     struct nvml_gpm gpm;
+    struct nvml_instances instances;
     hec_nvml_event_set events; /* NULL: not watched */
 };
 
@@ -139,6 +154,7 @@ int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigne
 /* The activities: do it now, return when to do it again (INT64_MAX: never). */
 int64_t nvml_run_energy(struct nvml_device *device, int64_t now_ns);
 int64_t nvml_run_gpm(struct nvml_device *device, int64_t now_ns);
+int64_t nvml_run_instances(struct nvml_device *device, int64_t now_ns); /* only where it is paced */
 int64_t nvml_run_history(struct nvml_device *device, int64_t now_ns);
 int64_t nvml_run_instant(struct nvml_device *device, int64_t now_ns);
 int64_t nvml_run_usage(struct nvml_device *device, int64_t now_ns);
@@ -152,6 +168,18 @@ void nvml_energy_finish(struct nvml_device *device);
 void nvml_processes_finish(struct nvml_device *device);
 void nvml_gpm_begin(struct nvml_device *device);
 void nvml_gpm_close(struct nvml_device *device);
+/* Two samples; false where the driver has none. */
+bool nvml_gpm_alloc(const struct hec_nvml *nvml, struct nvml_gpm *gpm);
+void nvml_gpm_free(const struct hec_nvml *nvml, struct nvml_gpm *gpm);
+/* The counters between the two samples: by metric from HEC_GPM_GR_ACTIVE on, -1 where there is none. NVML's code. */
+int nvml_gpm_counters(const struct hec_nvml *nvml, struct nvml_gpm *gpm, int64_t counters[HEC_GPM_COUNT]);
+/* The newer sample, complete at end_ns, becomes the older one. */
+void nvml_gpm_swap(struct nvml_gpm *gpm, int64_t end_ns);
+/* What a window took of this thread. */
+void nvml_gpm_cost(struct nvml_gpm *gpm, int64_t cpu_ns);
+/* How often to read the counters. */
+int64_t nvml_gpm_interval(const struct nvml_observer *observer);
+void nvml_instances_close(struct nvml_device *device);
 void nvml_xid_last(struct nvml_device *device); /* before it is closed or taken to be lost: an XID says why */
 void nvml_xid_close(struct nvml_device *device);
 /* GPM metric rows, for the probe: number and metric of row i; false past the end. */

@@ -36,8 +36,12 @@ static struct nvml_process *find_or_add(struct nvml_device *device, int32_t pid,
     }
     struct nvml_process *added = &table->items[table->count++];
     *added = (struct nvml_process){.reported_ns = INT64_MIN, .memory_kib = -1};
-    added->record = (struct hec_gpu_process){
-        .device = device->info.index, .pid = pid, .first_ns = now_ns, .memory_max_kib = -1, .sm_util_permille = -1};
+    added->record = (struct hec_gpu_process){.device = device->info.index,
+                                             .pid = pid,
+                                             .first_ns = now_ns,
+                                             .memory_max_kib = -1,
+                                             .sm_util_permille = -1,
+                                             .gpu_instance = -1};
     /* in a container the driver may name processes of an outer pid namespace */
     added->record.visible = kill(pid, 0) == 0 || errno == EPERM;
     added->changed = true;
@@ -45,7 +49,8 @@ static struct nvml_process *find_or_add(struct nvml_device *device, int32_t pid,
 }
 
 /* The same process may stand in a list more than once (MIG instances) and in both lists. */
-static void note_process(struct nvml_device *device, unsigned pid, unsigned long long used_bytes, int64_t now_ns) {
+static void note_process(struct nvml_device *device, unsigned pid, unsigned long long used_bytes, unsigned gpu_instance,
+                         int64_t now_ns) {
     if (pid == 0 || pid > INT_MAX)
         return;
     struct nvml_process *process = find_or_add(device, (int32_t)pid, now_ns);
@@ -54,13 +59,15 @@ static void note_process(struct nvml_device *device, unsigned pid, unsigned long
     if (!process->seen)
         process->memory_kib = -1;
     process->seen = true;
+    process->record.gpu_instance = gpu_instance <= INT_MAX ? (int)gpu_instance : -1;
     process->record.last_ns = now_ns;
     if (used_bytes != HEC_NVML_NOT_AVAILABLE)
         process->memory_kib = (process->memory_kib < 0 ? 0 : process->memory_kib) + (int64_t)(used_bytes / 1024);
 }
 
 /* Fetch one list into the observer's buffer. The driver says INSUFFICIENT_SIZE and the number when there is more. */
-static int fetch(struct nvml_device *device, enum nvml_sensor sensor, bool *old_layout, unsigned *count) {
+static int fetch(struct nvml_device *device, hec_nvml_device handle, enum nvml_sensor sensor, bool *old_layout,
+                 unsigned *count) {
     const struct hec_nvml *nvml = &device->observer->nvml;
     bool compute = sensor == NVML_SENSOR_COMPUTE;
     *old_layout = compute ? !nvml->compute_processes : !nvml->graphics_processes;
@@ -73,9 +80,9 @@ static int fetch(struct nvml_device *device, enum nvml_sensor sensor, bool *old_
         void *list = device->observer->buffer;
         *count = room;
         if (!*old_layout)
-            code = (compute ? nvml->compute_processes : nvml->graphics_processes)(device->handle, count, list);
+            code = (compute ? nvml->compute_processes : nvml->graphics_processes)(handle, count, list);
         else if (compute ? nvml->compute_processes_v1 : nvml->graphics_processes_v1)
-            code = (compute ? nvml->compute_processes_v1 : nvml->graphics_processes_v1)(device->handle, count, list);
+            code = (compute ? nvml->compute_processes_v1 : nvml->graphics_processes_v1)(handle, count, list);
         else
             code = HEC_NVML_FUNCTION_NOT_FOUND;
         room *= 4;
@@ -85,20 +92,34 @@ static int fetch(struct nvml_device *device, enum nvml_sensor sensor, bool *old_
     return code;
 }
 
-static bool read_list(struct nvml_device *device, enum nvml_sensor sensor) {
-    int64_t t0 = hec_clock_mono_ns();
+/* gpu_instance: of the handle; UINT_MAX: the list says it. */
+static int note_list(struct nvml_device *device, hec_nvml_device handle, enum nvml_sensor sensor,
+                     unsigned gpu_instance) {
     bool old_layout;
     unsigned count = 0;
-    if (!nvml_call_due(device, sensor, t0))
-        return false;
-    if (!nvml_call_done(device, sensor, t0, fetch(device, sensor, &old_layout, &count)))
-        return false;
+    int code = fetch(device, handle, sensor, &old_layout, &count);
     int64_t now = hec_clock_mono_ns();
     const struct hec_nvml_process_v1 *v1 = device->observer->buffer;
     const struct hec_nvml_process *v2 = device->observer->buffer;
-    for (unsigned i = 0; i < count; i++)
-        note_process(device, old_layout ? v1[i].pid : v2[i].pid, old_layout ? v1[i].used_bytes : v2[i].used_bytes, now);
-    return true;
+    for (unsigned i = 0; i < count && code == HEC_NVML_SUCCESS; i++)
+        if (old_layout)
+            note_process(device, v1[i].pid, v1[i].used_bytes, gpu_instance, now);
+        else
+            note_process(device, v2[i].pid, v2[i].used_bytes,
+                         gpu_instance == UINT_MAX ? v2[i].gpu_instance : gpu_instance, now);
+    return code;
+}
+
+/* Of all instances of a divided device together only those who may see all are told; each says who is in it. */
+static bool read_list(struct nvml_device *device, enum nvml_sensor sensor) {
+    const struct nvml_instances *instances = &device->instances;
+    int64_t t0 = hec_clock_mono_ns();
+    if (!nvml_call_due(device, sensor, t0))
+        return false;
+    int code = note_list(device, device->handle, sensor, UINT_MAX);
+    for (int i = 0; i < instances->count && (i == 0 ? code == HEC_NVML_NO_PERMISSION : code == HEC_NVML_SUCCESS); i++)
+        code = note_list(device, instances->items[i].handle, sensor, (unsigned)instances->items[i].record.id);
+    return nvml_call_done(device, sensor, t0, code);
 }
 
 /* The driver keeps the samples. Paced: as often as the CPU share allows, so that shares follow what processes do. */
