@@ -4,7 +4,7 @@
 
 #include "report/exposition.h"
 
-#define HEC_AGENT_LABELS_DEVICE "gpu, UUID, GPU_I_PROFILE, GPU_I_ID"
+#define HEC_AGENT_LABELS_DEVICE "gpu, UUID"
 #define HEC_AGENT_LABELS_TENANT "namespace, pod, container, hpc_job, user, command"
 
 enum hec_agent_metric {

@@ -21,7 +21,7 @@ struct maker {
 struct device_labels {
     struct hec_label label[LABELS_MAX];
     size_t count;
-    char gpu[16], device[24], xid[24];
+    char gpu[16], device[24], instance[16], xid[24];
 };
 
 static void add(struct device_labels *labels, const char *name, const char *value) {
@@ -29,7 +29,6 @@ static void add(struct device_labels *labels, const char *name, const char *valu
         labels->label[labels->count++] = (struct hec_label){name, value};
 }
 
-/* GPU_I_PROFILE and GPU_I_ID are those of MIG instances, which have no counter of their own. */
 static void label_device(const struct hec_node_device *device, struct device_labels *labels) {
     int ordinal = device->info.index % HEC_VENDOR_DEVICES_MAX;
     labels->count = 0;
@@ -48,6 +47,12 @@ static void label_identity(const struct hec_node_device *device, struct device_l
 static void label_xid(struct device_labels *labels, const char *name, int64_t number) {
     snprintf(labels->xid, sizeof labels->xid, "%" PRId64, number);
     add(labels, name, labels->xid);
+}
+
+static void label_instance(const struct hec_gpu_instance *instance, struct device_labels *labels) {
+    snprintf(labels->instance, sizeof labels->instance, "%d", instance->id);
+    add(labels, "GPU_I_PROFILE", instance->profile);
+    add(labels, "GPU_I_ID", labels->instance);
 }
 
 static void begin(struct maker *m, enum hec_agent_metric metric) {
@@ -99,6 +104,53 @@ static double field_value(const struct maker *m, const struct hec_node_device *d
     return (value + more) * field->factor;
 }
 
+/* What a divided device has by GPU instance, and by instance alone: memory and hardware counters. */
+static bool by_instance(const struct hec_node_device *device, const struct hec_dcgm_field *field) {
+    enum hec_metric metric = field->metric;
+    return device->instance_count &&
+           ((metric >= HEC_GPM_GR_ACTIVE && metric <= HEC_GPM_NVLINK_TX) || metric == HEC_GPU_MEM_USED ||
+            metric == HEC_GPU_MEM_FREE || metric == HEC_GPU_MEM_RESERVED);
+}
+
+static double instance_value(const struct hec_gpu_instance *instance, const struct hec_dcgm_field *field) {
+    int64_t value = field->metric == HEC_GPU_MEM_USED       ? instance->memory_used_kib
+                    : field->metric == HEC_GPU_MEM_FREE     ? instance->memory_free_kib
+                    : field->metric == HEC_GPU_MEM_RESERVED ? instance->memory_reserved_kib
+                    : field->how == HEC_DCGM_TOTAL || instance->until_ns == INT64_MIN
+                        ? -1
+                        : instance->counters[field->metric - HEC_GPM_GR_ACTIVE];
+    return value < 0 ? NAN : (double)value * field->factor;
+}
+
+static void label_dcgm(const struct maker *m, const struct hec_node_device *device,
+                       const struct hec_gpu_instance *instance, bool driver, struct device_labels *labels) {
+    label_device(device, labels);
+    label_identity(device, labels, "modelName");
+    if (instance)
+        label_instance(instance, labels);
+    add(labels, m->options->hostname_label, m->options->hostname);
+    if (driver)
+        add(labels, "DCGM_FI_DRIVER_VERSION", device->info.driver);
+}
+
+static void put_dcgm_instances(struct maker *m, const struct hec_node_device *device,
+                               const struct hec_dcgm_field *field, bool driver) {
+    for (int i = 0; i < device->instance_count; i++) {
+        const struct hec_gpu_instance *instance = &device->instances[i].now;
+        struct device_labels labels;
+        if (!hec_node_instance_first(device, i))
+            continue;
+        const struct hec_tenant *pod = hec_node_instance_pod(m->node, device, instance->id);
+        label_dcgm(m, device, instance, driver, &labels);
+        if (pod) {
+            add(&labels, "namespace", pod->pod_namespace);
+            add(&labels, "pod", pod->pod);
+            add(&labels, "container", pod->container);
+        }
+        hec_exposition_sample(&m->out, labels.label, labels.count, instance_value(instance, field));
+    }
+}
+
 static void put_dcgm(struct maker *m) {
     const struct hec_dcgm_list *list = m->options->dcgm;
     bool driver = false;
@@ -111,11 +163,11 @@ static void put_dcgm(struct maker *m) {
         hec_exposition_family(&m->out, chosen->field->name, chosen->kind, NULL, chosen->help);
         FOR_DEVICES(m, device) {
             struct device_labels labels;
-            label_device(device, &labels);
-            label_identity(device, &labels, "modelName");
-            add(&labels, m->options->hostname_label, m->options->hostname);
-            if (driver)
-                add(&labels, "DCGM_FI_DRIVER_VERSION", device->info.driver);
+            if (by_instance(device, chosen->field)) {
+                put_dcgm_instances(m, device, chosen->field, driver);
+                continue;
+            }
+            label_dcgm(m, device, NULL, driver, &labels);
             double value = field_value(m, device, chosen->field);
             if (chosen->field->metric == HEC_GPU_XID && !isnan(value)) {
                 label_xid(&labels, "err_code", (int64_t)value);
