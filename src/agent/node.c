@@ -162,25 +162,24 @@ static size_t find_pods(const struct hec_node *node, const struct hec_node_devic
     return count;
 }
 
-static const struct hec_tenant *only_pod(const struct hec_node *node, const struct hec_node_device *device, int id) {
+const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, const struct hec_node_device *device,
+                                               int id) {
     const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
     return find_pods(node, device, id, pods) == 1 ? pods[0] : NULL;
 }
 
-const struct hec_tenant *hec_node_instance_pod(const struct hec_node *node, const struct hec_node_device *device,
-                                               int id) {
-    return only_pod(node, device, id);
-}
-
-/* Into holders from `first` on. */
-static size_t list_pods(struct hec_node *node, const struct hec_node_device *device, size_t first) {
+/* Into holders from `first` on. only: the one there is, of each GPU instance by its first MIG device, or [0] of the whole; NULL. */
+static size_t list_pods(struct hec_node *node, const struct hec_node_device *device, size_t first,
+                        const struct hec_tenant *only[HEC_GPU_INSTANCES_MAX]) {
     const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
     size_t listed = 0;
+    memset(only, 0, HEC_GPU_INSTANCES_MAX * sizeof(only[0]));
     for (int i = device->instance_count ? 0 : -1; i < device->instance_count; i++) {
         int id = i < 0 ? HEC_SHARES_WHOLE : device->instances[i].now.id;
         if (i >= 0 && !hec_node_instance_first(device, i))
             continue;
         size_t count = find_pods(node, device, id, pods);
+        only[i < 0 ? 0 : i] = count == 1 ? pods[0] : NULL;
         for (size_t k = 0; k < count && k < HEC_NODE_PODS_MAX && listed < HEC_NODE_PODS_MAX; k++)
             node->holders[first + listed++] = (struct hec_shares_holder){.tenant = pods[k], .instance = id};
     }
@@ -207,11 +206,9 @@ static size_t list_instances(struct hec_node_device *device, struct hec_shares_i
 /* Who holds the device, and how much of it each used since the last division. util: of the device. */
 static size_t list_holders(struct hec_node *node, struct hec_node_device *device, int util, int64_t now_ns) {
     size_t count = (size_t)device->process_count;
-    const struct hec_tenant *only = NULL;
+    const struct hec_tenant *only[HEC_GPU_INSTANCES_MAX];
     bool known = false, fresh = false;
-    size_t pods = list_pods(node, device, count);
-    if (pods > 0 && device->instance_count == 0)
-        only = only_pod(node, device, HEC_SHARES_WHOLE);
+    size_t pods = list_pods(node, device, count, only);
     for (size_t i = 0; i < count; i++) {
         const struct hec_node_process *process = &device->processes[i];
         known |= process->now.sm_util_samples > 0;
@@ -220,12 +217,13 @@ static size_t list_holders(struct hec_node *node, struct hec_node_device *device
     for (size_t i = 0; i < count; i++) {
         struct hec_node_process *process = &device->processes[i];
         int permille = used(process, fresh, util != 0);
-        int instance = device->instance_count ? process->now.gpu_instance : HEC_SHARES_WHOLE;
-        if (pods > 0 && instance >= 0)
-            only = only_pod(node, device, instance);
+        int instance = device->instance_count ? process->now.gpu_instance : HEC_SHARES_WHOLE, in = 0;
+        while (in < device->instance_count && device->instances[in].now.id != instance)
+            in++;
+        const struct hec_tenant *holder = in < HEC_GPU_INSTANCES_MAX ? only[in] : NULL;
         memset(&node->tenants[i], 0, sizeof node->tenants[i]);
         if (node->identity)
-            hec_identity_of(node->identity, process->now.pid, only, now_ns, &node->tenants[i]);
+            hec_identity_of(node->identity, process->now.pid, holder, now_ns, &node->tenants[i]);
         node->holders[i] = (struct hec_shares_holder){
             .tenant = &node->tenants[i],
             .context = true,

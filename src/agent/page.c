@@ -15,6 +15,7 @@ struct maker {
     const struct hec_page_agent *agent;
     struct hec_exposition out;
     int64_t now_ns;
+    const struct hec_tenant *pods[HEC_DEVICE_MAX][HEC_GPU_INSTANCES_MAX]; /* that hold an instance alone */
 };
 
 /* The labels of one device; what they point to lives as long. */
@@ -140,7 +141,7 @@ static void put_dcgm_instances(struct maker *m, const struct hec_node_device *de
         struct device_labels labels;
         if (!hec_node_instance_first(device, i))
             continue;
-        const struct hec_tenant *pod = hec_node_instance_pod(m->node, device, instance->id);
+        const struct hec_tenant *pod = m->pods[device->info.index][i];
         label_dcgm(m, device, instance, driver, &labels);
         if (pod) {
             add(&labels, "namespace", pod->pod_namespace);
@@ -149,6 +150,12 @@ static void put_dcgm_instances(struct maker *m, const struct hec_node_device *de
         }
         hec_exposition_sample(&m->out, labels.label, labels.count, instance_value(instance, field));
     }
+}
+
+static void find_pods(struct maker *m) {
+    FOR_DEVICES(m, device)
+    for (int i = 0; i < device->instance_count; i++)
+        m->pods[device->info.index][i] = hec_node_instance_pod(m->node, device, device->instances[i].now.id);
 }
 
 static void put_dcgm(struct maker *m) {
@@ -390,6 +397,7 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
     else
         hec_exposition_begin(&m.out, out, format);
     pthread_mutex_lock(&node->lock);
+    find_pods(&m);
     put_dcgm(&m);
     put_devices(&m);
     put_verdicts(&m);

@@ -76,7 +76,8 @@ def test_series_of_instances(node):
     """What is known by instance has dcgm-exporter's two labels, and is there for instances alone; the rest is the device's, once."""
     _, agent, play = node("h200x2,mig=3g+2g+1g")
     program = play("worker", "healthy-train", 30, 1)
-    page = agent.until(lambda page: page.sum("DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="2") > 0.3)
+    page = agent.until(lambda page: page.sum("DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="2") > 0.3
+                       and page.sum("DCGM_FI_DEV_FB_USED", GPU_I_ID="2") > 0)
     for name in OF_INSTANCES:
         found = [(labels["GPU_I_PROFILE"], labels["GPU_I_ID"]) for labels, _ in page.all(name, gpu="0")]
         assert found == PARTS, name

@@ -150,6 +150,8 @@ int64_t nvml_run_gpm(struct nvml_device *device, int64_t now_ns) {
     struct nvml_gpm *gpm = &device->gpm;
     if (!device->info.has_gpm)
         return INT64_MAX;
+    if (device->instances.count > 0) /* a divided device is read instance by instance */
+        return now_ns + nvml_gpm_interval(device->observer);
     if (!nvml_call_due(device, NVML_SENSOR_GPM, now_ns))
         return device->lost ? INT64_MAX : device->health[NVML_SENSOR_GPM].retry_ns;
     bool first = gpm->older_end_ns == INT64_MIN;

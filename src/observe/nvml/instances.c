@@ -106,15 +106,11 @@ static bool look(struct nvml_device *device, int64_t now_ns) {
 
 static void read_memory(const struct hec_nvml *nvml, struct nvml_instance *instance) {
     struct hec_gpu_instance *record = &instance->record;
-    int64_t reserved = -1;
-    record->memory_used_kib = record->memory_free_kib = record->memory_reserved_kib = -1;
-    if (nvml_read(nvml, instance->handle, NVML_SENSOR_MEMORY, &record->memory_used_kib, &reserved) != HEC_NVML_SUCCESS)
-        record->memory_used_kib = -1;
-    if (nvml_read(nvml, instance->handle, NVML_SENSOR_MEM_FREE, &record->memory_free_kib, &reserved) !=
-        HEC_NVML_SUCCESS)
-        record->memory_free_kib = -1;
-    else
-        record->memory_reserved_kib = reserved;
+    struct hec_nvml_memory_v2 memory;
+    bool known = nvml_read_memory(nvml, instance->handle, &memory) == HEC_NVML_SUCCESS;
+    record->memory_used_kib = known ? (int64_t)(memory.used / 1024) : -1;
+    record->memory_free_kib = known ? (int64_t)(memory.free / 1024) : -1;
+    record->memory_reserved_kib = known && memory.version ? (int64_t)(memory.reserved / 1024) : -1;
 }
 
 /* Of the GPU instance: the first MIG device in it. */
@@ -189,9 +185,12 @@ int64_t nvml_run_instances(struct nvml_device *device, int64_t now_ns) {
         !look(device, now_ns))
         return INT64_MAX;
     read_all_counters(device);
+    bool due = now_ns - instances->memory_ns >= HEC_TUNE_MIG_MEMORY_NS;
+    instances->memory_ns = due ? now_ns : instances->memory_ns;
     for (int i = 0; i < instances->count && !device->lost; i++) {
         struct nvml_instance *instance = &instances->items[i];
-        read_memory(&observer->nvml, instance);
+        if (due || instance->record.t_ns == 0)
+            read_memory(&observer->nvml, instance);
         instance->record.t_ns = hec_clock_mono_ns();
         observer->sink->gpu_instance(observer->sink->context, &instance->record);
     }

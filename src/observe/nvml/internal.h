@@ -63,6 +63,7 @@ struct nvml_instances {
     int count;
     int64_t listed_ns;  /* when they were looked for; INT64_MIN: to be done now */
     int64_t sampled_ns; /* when their counters were read last */
+    int64_t memory_ns;  /* and their memory */
 };
 
 enum nvml_activity {
@@ -149,6 +150,8 @@ int nvml_find_visible(const struct hec_nvml *nvml, const hec_nvml_device *handle
  * lacks the function. *second is set where the sensor has a second metric. */
 int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sensor sensor, int64_t *value,
               int64_t *second);
+/* version 0: reserved is not known, and part of used. */
+int nvml_read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, struct hec_nvml_memory_v2 *memory);
 int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigned field, int64_t *value);
 
 /* The activities: do it now, return when to do it again (INT64_MAX: never). */

@@ -18,7 +18,7 @@ int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigne
 }
 
 /* version is 0 where reserved is not known: the driver counts it as used. */
-static int read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, struct hec_nvml_memory_v2 *memory) {
+int nvml_read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, struct hec_nvml_memory_v2 *memory) {
     *memory = (struct hec_nvml_memory_v2){.version = HEC_NVML_MEMORY_V2};
     int code = nvml->memory_v2 ? nvml->memory_v2(handle, memory) : HEC_NVML_FUNCTION_NOT_FOUND;
     if (!nvml_code_is_unsupported(code) || !nvml->memory_v1)
@@ -32,7 +32,7 @@ static int read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, stru
 /* *reserved stays as it is where it is not known. */
 static int read_free(const struct hec_nvml *nvml, hec_nvml_device handle, int64_t *free, int64_t *reserved) {
     struct hec_nvml_memory_v2 memory;
-    int code = read_memory(nvml, handle, &memory);
+    int code = nvml_read_memory(nvml, handle, &memory);
     *free = (int64_t)(memory.free / 1024);
     if (memory.version)
         *reserved = (int64_t)(memory.reserved / 1024);
@@ -64,7 +64,7 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
         *second = (int64_t)utilization.memory * 10;
         return code;
     case NVML_SENSOR_MEMORY:
-        code = read_memory(nvml, handle, &memory);
+        code = nvml_read_memory(nvml, handle, &memory);
         *value = (int64_t)(memory.used / 1024);
         return code;
     case NVML_SENSOR_MEM_FREE:
