@@ -85,12 +85,13 @@ static bool parse_span(char *text, struct sim_fault *fault) {
 /* SECONDS[-UNTIL][:DEVICE] */
 static int parse_device_fault(const char *key, char *value, struct sim_spec *spec, struct sim_fault *fault,
                               struct hec_why *why) {
-    double device = 0;
+    double device = 0, most = fault->kind == SIM_FAULT_NOMIG ? SIM_MIG_MAX - 1 : spec->count - 1;
     char *colon = strchr(value, ':');
     if (colon)
         *colon++ = '\0';
-    if (!parse_span(value, fault) || (fault->kind != SIM_FAULT_LOST && fault->until_ns != INT64_MAX) ||
-        (colon && (!sim_spec_number(colon, spec->count - 1, &device) || device != floor(device))))
+    bool ends = fault->kind == SIM_FAULT_LOST || fault->kind == SIM_FAULT_NOMIG;
+    if (!parse_span(value, fault) || (!ends && fault->until_ns != INT64_MAX) ||
+        (colon && (!sim_spec_number(colon, most, &device) || device != floor(device))))
         return hec_fail(why, HEC_ERR_USAGE, "'%s@%.40s' should be %s@SECONDS or %s@SECONDS:DEVICE, as in %s@2", key,
                         value, key, key, key);
     fault->device = (int)device;
@@ -248,6 +249,8 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
             return add_fault(SIM_FAULT_LOST, "lost", value, spec, why);
         if (strcmp(word, "reset") == 0)
             return add_fault(SIM_FAULT_RESET, "reset", value, spec, why);
+        if (strcmp(word, "nomig") == 0)
+            return add_fault(SIM_FAULT_NOMIG, "nomig", value, spec, why);
     } else if (separator == '=') {
         if (strcmp(word, "slow") == 0)
             return add_fault(SIM_FAULT_SLOW, "slow", value, spec, why);
@@ -290,7 +293,7 @@ static int parse_key(char *word, struct sim_spec *spec, struct hec_why *why) {
     }
     return hec_fail(
         why, HEC_ERR_USAGE,
-        "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, xid=N@S, slow=FUNCTION:MS, hang=FUNCTION, "
+        "'%.40s%.1s%.40s' is not known; known are lost@S, reset@S, nomig@S, xid=N@S, slow=FUNCTION:MS, hang=FUNCTION, "
         "fail=FUNCTION, nopower, noise=W, sensor=MS[:MS], lose=N, cap=W, outside=W, norights, state=PATH, driver=450, "
         "mig=PARTS, clock=virtual, "
         "cupti=VERSION, badrecord=KIND, nobuffer=N, slowflush=MS, cuptiskew=PPM, tracecost=NS, holder=NAME",

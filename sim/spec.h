@@ -27,12 +27,20 @@ const char *sim_call_name(enum sim_call call);
 int64_t sim_call_cost_ns(enum sim_call call);
 enum sim_call sim_call_find(const char *name, unsigned length); /* SIM_CALL_COUNT if unknown */
 
-enum sim_fault_kind { SIM_FAULT_LOST, SIM_FAULT_RESET, SIM_FAULT_XID, SIM_FAULT_SLOW, SIM_FAULT_HANG, SIM_FAULT_FAIL };
+enum sim_fault_kind {
+    SIM_FAULT_LOST,
+    SIM_FAULT_RESET,
+    SIM_FAULT_NOMIG,
+    SIM_FAULT_XID,
+    SIM_FAULT_SLOW,
+    SIM_FAULT_HANG,
+    SIM_FAULT_FAIL
+};
 
 struct sim_fault {
     enum sim_fault_kind kind;
     enum sim_call call; /* SLOW, HANG, FAIL */
-    int device;         /* LOST, RESET, XID */
+    int device;         /* LOST, RESET, XID; NOMIG: the MIG device */
     int xid;            /* XID */
     int64_t at_ns;      /* from then on; 0: from the start */
     int64_t until_ns;   /* INT64_MAX: for ever */

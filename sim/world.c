@@ -547,6 +547,16 @@ bool sim_world_lost(const struct sim_world *world, int device, int64_t t_ns) {
     return false;
 }
 
+bool sim_world_instance_there(const struct sim_world *world, int instance, int64_t t_ns) {
+    const struct sim_spec *spec = &world->page->spec;
+    int64_t since_ns = t_ns - world->page->epoch_ns;
+    for (int i = 0; i < spec->fault_count; i++)
+        if (spec->faults[i].kind == SIM_FAULT_NOMIG && spec->faults[i].device == instance &&
+            since_ns >= spec->faults[i].at_ns && since_ns < spec->faults[i].until_ns)
+            return false;
+    return instance < spec->mig;
+}
+
 int64_t sim_world_reset_ns(const struct sim_world *world, int device, int64_t t_ns, bool *was_reset) {
     const struct sim_spec *spec = &world->page->spec;
     int64_t latest = world->page->epoch_ns;

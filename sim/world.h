@@ -94,6 +94,8 @@ int64_t sim_world_busy_ns(struct sim_world *world, int device, pid_t pid, int64_
 
 /* Has the device fallen off the bus by t; when was its counter last reset (epoch if never). */
 bool sim_world_lost(const struct sim_world *world, int device, int64_t t_ns);
+/* Is that MIG device there at t. */
+bool sim_world_instance_there(const struct sim_world *world, int instance, int64_t t_ns);
 int64_t sim_world_reset_ns(const struct sim_world *world, int device, int64_t t_ns, bool *was_reset);
 
 #endif

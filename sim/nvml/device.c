@@ -206,7 +206,7 @@ SIM_EXPORT sim_nvml_ret nvmlDeviceGetMigDeviceHandleByIndex(sim_nvml_device devi
         return SIM_NVML_INVALID_ARGUMENT;
     if (sim_world_profile(world)->nvml_architecture < 7)
         return SIM_NVML_NOT_SUPPORTED;
-    if (!divided(world, device) || (int)index >= sim_world_spec(world)->mig)
+    if (!divided(world, device) || !sim_world_instance_there(world, (int)index, sim_world_now_ns(world)))
         return SIM_NVML_NOT_FOUND;
     *mig = sim_nvml_handle(device->device, (int)index);
     return SIM_NVML_SUCCESS;

@@ -86,7 +86,7 @@ SIM_EXPORT sim_nvml_ret nvmlGpmMigSampleGet(sim_nvml_device device, unsigned ins
     SIM_ENTER_WHOLE(nvmlGpmMigSampleGet, device);
     if (!sim_world_spec(world)->mig || device->device != 0)
         return SIM_NVML_NOT_SUPPORTED;
-    if (instance < 1 || instance > (unsigned)sim_world_spec(world)->mig)
+    if (instance < 1 || !sim_world_instance_there(world, (int)instance - 1, sim_world_now_ns(world)))
         return SIM_NVML_INVALID_ARGUMENT;
     return take(world, device->device, (int)instance - 1, sample);
 }

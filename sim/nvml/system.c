@@ -26,7 +26,9 @@ static bool valid(const struct sim_handle *handle, const struct sim_world *world
     if (p < first || p >= first + sizeof handles || (size_t)(p - first) % sizeof *handle)
         return false;
     const struct sim_spec *spec = sim_world_spec(world);
-    return handle->device < spec->count && (handle->mig < 0 || (handle->mig < spec->mig && handle->device == 0));
+    return handle->device < spec->count &&
+           (handle->mig < 0 ||
+            (sim_world_instance_there(world, handle->mig, sim_world_now_ns(world)) && handle->device == 0));
 }
 
 /* The world outlives every call that found it: shutdown only drops it when nobody uses the library, as with NVML. */

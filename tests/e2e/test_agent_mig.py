@@ -112,6 +112,21 @@ def test_pods_that_hold_instances(node, hec, tmp_path):
     assert_adds_up(page)
 
 
+def test_instances_that_come_and_go(node):
+    """A MIG device is destroyed and made again while the agent runs: its series go and come, nothing is said, and sums add up."""
+    _, agent, _ = node("h200,mig=3g+2g+1g,nomig@3-5:1")
+
+    def shown(page):
+        return [labels["GPU_I_ID"] for labels, _ in page.all("DCGM_FI_PROF_GR_ENGINE_ACTIVE")]
+
+    agent.until(lambda page: shown(page) == ["1", "2", "3"])
+    agent.until(lambda page: shown(page) == ["1", "3"])
+    page = agent.until(lambda page: sorted(shown(page)) == ["1", "2", "3"], 30)
+    assert_adds_up(page)
+    assert_no_series_twice(page)
+    assert agent.said.count("\n") == 1, agent.said
+
+
 def test_without_counters_of_instances(node):
     """Before Hopper NVML has none: of several tenants it is not known what each did, and of one alone it is."""
     _, agent, play = node("a100,mig=3g+2g+1g")

@@ -46,6 +46,10 @@ static void accepts(void **state) {
     assert_int_equal(spec.mig_slices[0], 3);
     assert_int_equal(spec.mig_slices[3], 1);
     assert_int_equal(good("h200,mig=0").mig, 0);
+    spec = good("h200,mig=1,nomig@2-5:1");
+    assert_int_equal(spec.faults[0].kind, SIM_FAULT_NOMIG);
+    assert_int_equal(spec.faults[0].device, 1);
+    assert_int_equal(spec.faults[0].until_ns, INT64_C(5000000000));
     spec = good("a100x8,nopower,mig=1,driver=450");
     assert_string_equal(sim_spec_library(&spec), "sim/old/libnvidia-ml.so.1");
     spec = good("h200x4,lost@2,reset@1.5:3,slow=nvmlDeviceGetTotalEnergyConsumption:200,"
@@ -144,6 +148,7 @@ static void refuses_with_a_sentence(void **state) {
         {"h200,mig=2", "mig=1"},
         {"h200,mig=5g", "3g+2g+1g"},
         {"h200,mig=3g+", "3g+2g+1g"},
+        {"h200,mig=1,nomig@1:7", "nomig@SECONDS:DEVICE"},
         {"h200,mig=3g2g", "3g+2g+1g"},
         {"h200,mig=3g+3g+1g", "8 of memory"},
         {"h200,mig=4g+4g", "7 slices"},
