@@ -61,7 +61,10 @@ static bool fails_quality(const struct run *run, char text[HEC_SEARCH_TEXT]) {
     list[count++].side = 1;
     bool fails =
         hec_experiment_judge(&plan, list, count, &result) == HEC_OK && result.quality.verdict == HEC_QUALITY_FAIL;
-    if (fails && result.quality.why == HEC_QUALITY_GRADIENT)
+    if (fails && result.quality.why == HEC_QUALITY_GRADIENT &&
+        result.quality.gradients.difference < log(HEC_QUALITY_NO_GRADIENT))
+        snprintf(text, HEC_SEARCH_TEXT, "it has no gradients to speak of");
+    else if (fails && result.quality.why == HEC_QUALITY_GRADIENT)
         snprintf(text, HEC_SEARCH_TEXT, "its gradients are %.2g times as large",
                  exp(result.quality.gradients.difference));
     else if (fails)

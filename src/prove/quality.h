@@ -33,6 +33,8 @@ enum hec_quality_part { HEC_QUALITY_START, HEC_QUALITY_MEAN, HEC_QUALITY_END, HE
 #define HEC_QUALITY_GRADIENTS                                                                                          \
     1.25 /* times as large or as small as A's: reruns in other formats differ by some percent */
 
+#define HEC_QUALITY_NO_GRADIENT 1e-6 /* times A's and less: how much less is not known (a norm of 0 has no logarithm) */
+
 struct hec_trajectory {
     const double *value; /* one a step, or one an output */
     int count;

@@ -108,6 +108,8 @@ char *hec_quality_sentence(char out[HEC_QUALITY_SENTENCE], const struct hec_qual
         snprintf(out, HEC_QUALITY_SENTENCE, "cannot judge: %s", more_words(q));
     else if (q->why == HEC_QUALITY_NOT_FINITE)
         snprintf(out, HEC_QUALITY_SENTENCE, "fail: losses of B are not finite, those of A are");
+    else if (q->why == HEC_QUALITY_GRADIENT && q->gradients.difference < log(HEC_QUALITY_NO_GRADIENT))
+        snprintf(out, HEC_QUALITY_SENTENCE, "fail: B has no gradients to speak of, A has");
     else if (q->why == HEC_QUALITY_GRADIENT)
         snprintf(
             out, HEC_QUALITY_SENTENCE,

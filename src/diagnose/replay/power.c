@@ -66,7 +66,8 @@ static struct hec_replay_watts watts_of(const struct hec_ledger_device *d, const
     struct hec_replay_watts w = {.device = d->device,
                                  .joules = joules,
                                  .comm_known = isfinite(comm->watts) && sure(comm),
-                                 .work = {NAN, NAN, NAN}};
+                                 .work = {NAN, NAN, NAN},
+                                 .idle = {NAN, NAN, NAN}}; /* which makes all of it unknown */
     if (!idle || !(recorded->work_s[d->device] > 0))
         return w;
     double watts[3] = {idle->watts_low, idle->watts, idle->watts_high}, mean = joules / recorded->seconds;

@@ -110,7 +110,7 @@ static int note_list(struct nvml_device *device, hec_nvml_device handle, enum nv
     return code;
 }
 
-/* Of all instances of a divided device together only those who may see all are told; each says who is in it. */
+/* Without the right to see all instances of a divided device the driver refuses the list of the whole. Then each instance is asked. */
 static bool read_list(struct nvml_device *device, enum nvml_sensor sensor) {
     const struct nvml_instances *instances = &device->instances;
     int64_t t0 = hec_clock_mono_ns();
