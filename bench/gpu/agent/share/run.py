@@ -1,6 +1,6 @@
 """Two processes share one real GPU: are the agent's shares right? About 110 s; python3 and PyTorch, nothing else.
 
-    python3 bench/gpu/agent/share/run.py --hec HEC --out FILE.json
+    python3 bench/gpu/agent/share/run.py --hec HEC --out FILE.json [--together 30]
     HEC run --sim h200 -- python3 bench/gpu/agent/share/run.py --hec HEC --out FILE.json --loads sim:fp32,sim:memory-bound
 
 Both processes have a context all the time. First nothing runs (the idle floor), then each runs alone: joules above the floor a
@@ -156,6 +156,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--loads", default="gemm,elementwise")
     parser.add_argument("--card", type=int, default=0, help="by NVML's numbers")
+    parser.add_argument("--together", type=float, default=TOGETHER_S, help="seconds")
     options = parser.parse_args()
     os.environ["HEC"] = os.path.abspath(options.hec)
     began = time.monotonic()
@@ -177,7 +178,7 @@ def main():
                                                       ((key, value) for key, value in before.items() if isinstance(key, tuple)) if job == program.job}
         device.utilisation()
         seen, series = {}, []
-        steps, joules, seconds = counted(device, lambda: together(programs, device, agent, TOGETHER_S, seen, series), TOGETHER_S)
+        steps, joules, seconds = counted(device, lambda: together(programs, device, agent, options.together, seen, series), options.together)
         after = agent.settled()
         for program in programs:
             program.process.kill()
@@ -188,7 +189,7 @@ def main():
     out |= {"together_seconds": seconds, "together_watts": joules / seconds, "sum_ratio": sum(expected) / drawn,
             "sum_of_parts_error": after["parts"] / after["device"] - 1,
             "agent_device_joules": after["device"] - before["device"], "agent_parts_joules": after["parts"] - before["parts"],
-            "agent_seconds": TOGETHER_S + GAP_S,
+            "agent_seconds": options.together + GAP_S,
             "unattributed_joules": sum(after[key] - before.get(key, 0) for key in after if key[1] == "unattributed"),
             "seconds": time.monotonic() - began, "series": series}
     for load, program, count, truth in zip(out["loads"], programs, steps, expected):
