@@ -3,11 +3,14 @@
 #include "base/clock.h"
 
 #include <math.h>
-#include <string.h>
 
 #define BLOCK_NS (5 * HEC_NS_PER_S) /* the driver's utilisation is of up to a second ago: a fifth of a block at most */
-#define SPREAD 0.6                  /* of a tenant's figure around the usual, before anything is known of it */
-#define NOISE 0.10       /* of a block's power: what utilisation in whole percents and of another time makes */
+#define POOL_NS (60 * HEC_NS_PER_S)
+#define SAMPLE_NS                                                                                                      \
+    (HEC_NS_PER_S / 5.0) /* between two looks of the driver at whose turn it is (measured on H100 and H200) */
+#define SIGMAS 3         /* of that sampling: what differs by more is another mix */
+#define SPREAD 0.6       /* of a tenant's figure around the usual, before anything is known of it */
+#define NOISE 0.05       /* of a block's power, besides the sampling */
 #define ROUGH_NOISE 0.50 /* and where a context adds to the floor that is known */
 #define KEEPS 0.999      /* a block: what is known fades back to the usual, as programs change (half in an hour) */
 #define LEAST 0.05       /* of the usual: nothing runs for nothing */
@@ -16,14 +19,12 @@
 #define MW_A_UJ_A_NS 1e6
 
 void hec_draws_break(struct hec_draws *draws) {
-    memset(draws->block_permille, 0, sizeof draws->block_permille);
-    draws->block_uj = 0;
-    draws->block_rough = false;
-    draws->block_ns = 0;
+    draws->block = (struct hec_draws_block){0};
 }
 
 void hec_draws_set(struct hec_draws *draws, size_t i, double mean) {
     hec_draws_break(draws);
+    draws->pool = (struct hec_draws_block){0};
     draws->mean[i] = mean > 0 && isfinite(mean) ? mean : 0;
     if (draws->mean[i] > 0 && !(draws->usual > 0))
         draws->usual = draws->mean[i];
@@ -37,21 +38,23 @@ double hec_draws_of(const struct hec_draws *draws, size_t i) {
 }
 
 /* Of directions that nothing is seen of, no more than was assumed at first is ever in doubt. */
-static void fade(struct hec_draws *draws, double variance) {
+static void fade(struct hec_draws *draws, double keeps, double variance) {
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         if (!(draws->mean[i] > 0))
             continue;
-        draws->mean[i] += (1 - KEEPS) * (draws->usual - draws->mean[i]);
+        draws->mean[i] += (1 - keeps) * (draws->usual - draws->mean[i]);
         for (size_t j = 0; j < HEC_DRAWS_MAX; j++)
-            draws->covariance[i][j] *= KEEPS * KEEPS;
-        draws->covariance[i][i] += (1 - KEEPS * KEEPS) * variance;
+            draws->covariance[i][j] *= keeps * keeps;
+        draws->covariance[i][i] += (1 - keeps * keeps) * variance;
     }
 }
 
-/* One step of the filter: x is the mean utilisation of the block, y its power. */
-static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y, bool rough) {
-    double usual = draws->usual, spread = SPREAD * usual, through[HEC_DRAWS_MAX], predicted = 0, variance = 0;
-    fade(draws, spread * spread);
+/* One step of the filter: x is the mean utilisation, y the power. Each sample found one tenant running, or none: the variance of
+ * that multinomial is part of y's. */
+static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y, double samples, bool rough) {
+    double usual = draws->usual, spread = SPREAD * usual, through[HEC_DRAWS_MAX], predicted = 0, square = 0,
+           variance = 0;
+    fade(draws, pow(KEEPS, samples * SAMPLE_NS / BLOCK_NS), spread * spread);
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         if (!(x[i] > 0))
             continue;
@@ -60,6 +63,7 @@ static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y
             draws->covariance[i][i] = spread * spread;
         }
         predicted += draws->mean[i] * x[i];
+        square += draws->mean[i] * draws->mean[i] * x[i] * 1000;
     }
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         through[i] = 0;
@@ -68,7 +72,7 @@ static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y
         variance += through[i] * x[i];
     }
     double noise = (rough ? ROUGH_NOISE : NOISE) * fmax(y, predicted);
-    variance += noise * noise;
+    variance += noise * noise + fmax(0, square - predicted * predicted) / samples;
     if (!(variance > 0))
         return;
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
@@ -80,28 +84,76 @@ static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y
     }
 }
 
-static void end_block(struct hec_draws *draws) {
-    double x[HEC_DRAWS_MAX], sum = 0, y = draws->block_uj / (double)draws->block_ns * MW_A_UJ_A_NS;
+static double sum_of(const struct hec_draws_block *block) {
+    double sum = 0;
+    for (size_t i = 0; i < HEC_DRAWS_MAX; i++)
+        sum += block->permille[i];
+    return sum;
+}
+
+static bool alone(const struct hec_draws_block *block) {
+    size_t tenants = 0;
+    for (size_t i = 0; i < HEC_DRAWS_MAX; i++)
+        tenants += block->permille[i] > 0;
+    return tenants == 1;
+}
+
+/* The mix that changed nothing but by sampling is fitted as one: block by block, power that stays while the samples jump would be
+ * taken as a sign that all draw the same. */
+static void fit_pool(struct hec_draws *draws) {
+    struct hec_draws_block *pool = &draws->pool;
+    double x[HEC_DRAWS_MAX], ns = (double)pool->ns;
+    for (size_t i = 0; i < HEC_DRAWS_MAX && pool->ns > 0; i++)
+        x[i] = pool->permille[i] / ns;
+    if (pool->ns > 0)
+        fit(draws, x, pool->uj / ns * MW_A_UJ_A_NS, ns / SAMPLE_NS, pool->rough);
+    *pool = (struct hec_draws_block){0};
+}
+
+/* Whether the tenants' parts of two blocks differ by no more than the driver's sampling of whose turn it is makes. */
+static bool same_mix(const struct hec_draws_block *a, const struct hec_draws_block *b) {
+    double sum_a = sum_of(a), sum_b = sum_of(b),
+           turns = 1 / (1 / ((double)a->ns / SAMPLE_NS) + 1 / ((double)b->ns / SAMPLE_NS));
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
-        x[i] = draws->block_permille[i] / (double)draws->block_ns;
-        sum += x[i];
+        double part_a = a->permille[i] / sum_a, part_b = b->permille[i] / sum_b,
+               part = (a->permille[i] + b->permille[i]) / (sum_a + sum_b);
+        if (fabs(part_a - part_b) > SIGMAS * sqrt(part * (1 - part) / turns))
+            return false;
     }
-    bool rough = draws->block_rough;
-    hec_draws_break(draws);
-    if (sum < IDLE_PERMILLE || !(y > 0))
+    return true;
+}
+
+static void merge(struct hec_draws_block *into, const struct hec_draws_block *block) {
+    for (size_t i = 0; i < HEC_DRAWS_MAX; i++)
+        into->permille[i] += block->permille[i];
+    into->uj += block->uj;
+    into->rough |= block->rough;
+    into->ns += block->ns;
+}
+
+static void end_block(struct hec_draws *draws) {
+    struct hec_draws_block block = draws->block;
+    draws->block = (struct hec_draws_block){0};
+    double permille = sum_of(&block) / (double)block.ns, y = block.uj / (double)block.ns * MW_A_UJ_A_NS;
+    if (permille < IDLE_PERMILLE || !(y > 0))
         return;
     draws->blocks += draws->blocks < MEMORY;
-    draws->usual += (y / sum - draws->usual) / draws->blocks;
-    fit(draws, x, y, rough);
+    draws->usual += (y / permille - draws->usual) / draws->blocks;
+    if (draws->pool.ns > 0 && !same_mix(&draws->pool, &block))
+        fit_pool(draws);
+    merge(&draws->pool, &block);
+    if (draws->pool.ns >= POOL_NS || alone(&draws->pool))
+        fit_pool(draws);
 }
 
 void hec_draws_add(struct hec_draws *draws, int64_t active_uj, int64_t duration_ns,
                    const double permille[HEC_DRAWS_MAX], bool rough) {
-    draws->block_uj += (double)active_uj;
-    draws->block_ns += duration_ns;
-    draws->block_rough |= rough;
+    struct hec_draws_block *block = &draws->block;
+    block->uj += (double)active_uj;
+    block->ns += duration_ns;
+    block->rough |= rough;
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++)
-        draws->block_permille[i] += permille[i] * (double)duration_ns;
-    if (draws->block_ns >= BLOCK_NS)
+        block->permille[i] += permille[i] * (double)duration_ns;
+    if (block->ns >= BLOCK_NS)
         end_block(draws);
 }

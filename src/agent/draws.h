@@ -1,7 +1,8 @@
 /* How much power each tenant of a device draws for its utilisation. Two programs that keep the SMs busy for the same time may
  * differ by a factor of five, and which draws what shows in how the power changes with who runs: a recursive least-squares fit
- * of power above the idle floor = sum of (mW a permille of the tenant) x (its permille), over blocks of some seconds. Every
- * tenant begins at the device's usual figure, so that two who always ran in the same proportion share by utilisation. */
+ * of power above the idle floor = sum of (mW a permille of the tenant) x (its permille), over blocks of some seconds, and
+ * up to a minute while the same tenants run in the same proportion. Every tenant begins at the device's usual figure, so that two
+ * who always ran in the same proportion share by utilisation. */
 #ifndef HEC_AGENT_DRAWS_H
 #define HEC_AGENT_DRAWS_H
 
@@ -11,14 +12,19 @@
 
 #define HEC_DRAWS_MAX 64
 
+struct hec_draws_block {
+    double permille[HEC_DRAWS_MAX]; /* x ns */
+    double uj;
+    bool rough;
+    int64_t ns;
+};
+
 struct hec_draws {
     double usual;                                    /* mW a permille of all together; 0: not known yet */
     double mean[HEC_DRAWS_MAX];                      /* of each; 0: begins at the usual */
     double covariance[HEC_DRAWS_MAX][HEC_DRAWS_MAX]; /* of their errors */
-    double block_permille[HEC_DRAWS_MAX];            /* x ns, so far in this block */
-    double block_uj;
-    bool block_rough;
-    int64_t block_ns;
+    struct hec_draws_block block;                    /* so far */
+    struct hec_draws_block pool;                     /* blocks with the same mix of tenants, not fitted yet */
     int blocks;
 };
 
