@@ -39,6 +39,11 @@ PROGRAMS = {
     "nanogpt_eager": Program("nanoGPT", "{python} train.py config/train_shakespeare_char.py --compile=False --max_iters=2000",
                              "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt data/shakespeare_char/ && "
                              "{python} data/shakespeare_char/prepare.py"),
+    # its default, GPT-2 of 124 million parameters and 50304 tokens, on letters in place of OpenWebText (54 GB)
+    "nanogpt_gpt2": Program("nanoGPT", "{python} train.py --dataset=letters --compile=False --gradient_accumulation_steps=4 --eval_iters=20",
+                            "cp {gathered}/char-rnn/data/tinyshakespeare/input.txt data/shakespeare_char/ && "
+                            "{python} data/shakespeare_char/prepare.py && mkdir -p data/letters && "
+                            "cp data/shakespeare_char/train.bin data/shakespeare_char/val.bin data/letters/"),
     "nanogpt_compiled": Program("nanoGPT", "{python} train.py config/train_shakespeare_char.py --max_iters=1000",
                                 "test -e data/shakespeare_char/train.bin", seconds=100),
     "nanogpt_sample": Program("nanoGPT", "{python} sample.py --out_dir=out-shakespeare-char --num_samples=5",
