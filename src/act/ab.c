@@ -23,7 +23,7 @@ static int measure(void *context, const struct hec_session *session, const struc
         .pair = run->out->pair, .side = run->out->side, .steady = unknown, .run = unknown};
     for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
         run->trial.loss[i] = NAN;
-    run->trial.gradient = NAN;
+    run->trial.gradients = hec_gradients_none();
     if (result->exit_status && !result->stopped)
         return HEC_OK; /* it failed */
     int err = run->watch->measure(run->watch->context, run->out, session, result, &run->trial, &steps, why);

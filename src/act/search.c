@@ -63,9 +63,11 @@ static bool fails_quality(const struct run *run, char text[HEC_SEARCH_TEXT]) {
         hec_experiment_judge(&plan, list, count, &result) == HEC_OK && result.quality.verdict == HEC_QUALITY_FAIL;
     if (fails && result.quality.why == HEC_QUALITY_GRADIENT &&
         result.quality.gradients.difference < log(HEC_QUALITY_NO_GRADIENT))
-        snprintf(text, HEC_SEARCH_TEXT, "it has no gradients to speak of");
+        snprintf(text, HEC_SEARCH_TEXT, "%s has no gradients to speak of",
+                 result.quality.gradient >= HEC_GRADIENT_PART ? "a part of it" : "it");
     else if (fails && result.quality.why == HEC_QUALITY_GRADIENT)
-        snprintf(text, HEC_SEARCH_TEXT, "its gradients are %.2g times as large",
+        snprintf(text, HEC_SEARCH_TEXT, "%s are %.2g times as large",
+                 result.quality.gradient >= HEC_GRADIENT_PART ? "gradients of a part of it" : "its gradients",
                  exp(result.quality.gradients.difference));
     else if (fails)
         snprintf(text, HEC_SEARCH_TEXT, "its losses are off by %.0f %% of what they fall by",
@@ -84,7 +86,7 @@ static int measure(void *context, const struct hec_session *session, const struc
     *m = (struct hec_experiment_trial){.pair = -1, .steady = unknown, .run = unknown};
     for (int i = 0; i < HEC_EXPERIMENT_BINS; i++)
         m->loss[i] = NAN;
-    m->gradient = NAN;
+    m->gradients = hec_gradients_none();
     int err = run->watch->measure(run->watch->context, session, result, m, &run->seen, why);
     return result->exit_status && !result->stopped ? HEC_OK : err; /* of one that failed, what it cost is enough */
 }

@@ -170,8 +170,12 @@ static void read_trial(struct read *r, const json_t *t) {
         .steady = block_of(at(t, "steady")),
         .run = block_of(at(t, "run")),
         .loss_count = (int)integer(r, t, "loss_count", INT_MAX),
-        .gradient = number(t, "gradient"),
+        .gradients = {.all = number(t, "gradient"), .first = number(t, "gradient_first")},
     };
+    for (size_t i = 0; i < HEC_GRADIENT_PARTS; i++) {
+        const json_t *part = json_array_get(at(t, "gradient_parts"), i);
+        trial.gradients.part[i] = json_is_number(part) ? json_number_value(part) : NAN;
+    }
     for (size_t i = 0; i < HEC_EXPERIMENT_BINS; i++) {
         const json_t *loss = json_array_get(at(t, "loss"), i);
         if (json_is_string(loss) && strcmp(json_string_value(loss), "infinite") != 0)

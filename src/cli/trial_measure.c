@@ -33,19 +33,45 @@ static void bin_losses(const struct hec_step_summary *steps, int64_t of_steps, s
     }
 }
 
-/* Of the same steps in all trials: the hooks take every eighth. The mean is mostly of the first ones, in which trials are alike: once a loss
- * is nearly nothing, gradients differ by orders of magnitude. */
-static double mean_gradient(const struct hec_step_summary *steps, int64_t of_steps) {
-    double sum = 0;
-    int count = 0;
-    for (int64_t i = 0; i < steps->gradient_count; i++) {
-        double norm = steps->gradients[i].value;
-        if (steps->gradients[i].step >= of_steps || !isfinite(norm))
-            continue;
-        sum += norm;
-        count++;
+struct mean {
+    double sum;
+    int count;
+};
+
+static void add(struct mean *mean, double value) {
+    if (isfinite(value)) {
+        mean->sum += value;
+        mean->count++;
     }
-    return count >= GRADIENTS_LEAST ? log(fmax(sum / count, GRADIENT_LEAST)) : NAN;
+}
+
+static double log_of(struct mean mean) {
+    return mean.count >= GRADIENTS_LEAST ? log(fmax(mean.sum / mean.count, GRADIENT_LEAST)) : NAN;
+}
+
+/* Of the same steps in all trials: the hooks take the first ones, then every eighth, and of the first ones the parts. Where a loss becomes nearly
+ * nothing, and with it late gradients but for rounding, the mean of all is that of the first. */
+static struct hec_gradients gradients_of(const struct hec_step_summary *steps, int64_t of_steps) {
+    struct mean all = {0, 0}, first = {0, 0}, parts[HEC_GRADIENT_PARTS] = {{0, 0}};
+    struct hec_gradients out;
+    int come = 0;
+    for (int64_t i = 0; i < steps->gradient_count; i++) {
+        const struct hec_step_number *norm = &steps->gradients[i];
+        if (norm->step >= of_steps || norm->part >= HEC_GRADIENT_PARTS)
+            continue;
+        if (norm->part >= 0) {
+            add(&parts[norm->part], norm->value);
+            continue;
+        }
+        if (come++ < HEC_GRADIENT_FIRST)
+            add(&first, norm->value);
+        add(&all, norm->value);
+    }
+    out.all = log_of(all);
+    out.first = log_of(first);
+    for (int i = 0; i < HEC_GRADIENT_PARTS; i++)
+        out.part[i] = log_of(parts[i]);
+    return out;
 }
 
 int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *session,
@@ -69,6 +95,6 @@ int hec_trial_measure(struct hec_trial_measure *m, const struct hec_session *ses
     if (m->stop_steps && m->stop_steps < *steps)
         *steps = m->stop_steps;
     bin_losses(&m->summary.timeline.steps, loss_steps ? loss_steps : *steps, out);
-    out->gradient = mean_gradient(&m->summary.timeline.steps, loss_steps ? loss_steps : *steps);
+    out->gradients = gradients_of(&m->summary.timeline.steps, loss_steps ? loss_steps : *steps);
     return HEC_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "diagnose/quantile.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,8 @@ static struct hec_step_values *values_of(const struct hec_step_survey *survey, i
     return NULL;
 }
 
-static int add_value(struct hec_step_survey *survey, int32_t pid, bool gradients, const struct hec_activity *a) {
+static int add_value(struct hec_step_survey *survey, int32_t pid, bool gradients, int part,
+                     const struct hec_activity *a) {
     struct hec_step_values *values = values_of(survey, pid, gradients);
     if (!values && survey->value_count == HEC_STEP_LISTS_MAX)
         return 0;
@@ -76,8 +78,23 @@ static int add_value(struct hec_step_survey *survey, int32_t pid, bool gradients
         return 0;
     if (!hec_list_room(values->kept, values->kept_count, values->kept_capacity, 64))
         return HEC_ERR_NOMEM;
-    values->kept[values->kept_count++] = (struct hec_step_value){a->start_ns, a->amount};
+    values->kept[values->kept_count++] = (struct hec_step_value){a->start_ns, part, a->amount};
     return 0;
+}
+
+/* "gradient_norm": of all; "gradient_norm/3": of a part. */
+static bool is_gradient(const char *name, int *part) {
+    static const char all[] = "gradient_norm";
+    const char *more = name + sizeof all - 1;
+    char *end;
+    if (strncmp(name, all, sizeof all - 1) != 0 || (*more && *more != '/'))
+        return false;
+    *part = -1;
+    if (!*more)
+        return true;
+    long number = strtol(more + 1, &end, 10);
+    *part = (int)number;
+    return end > more + 1 && !*end && number >= 0 && number < INT_MAX;
 }
 
 int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timeline_tables *tables,
@@ -88,9 +105,10 @@ int hec_step_survey_add(struct hec_step_survey *survey, const struct hec_timelin
     if (a->kind == HEC_ACTIVITY_STEP)
         return add_step(survey, track->pid, a);
     if (a->kind == HEC_ACTIVITY_VALUE) {
-        bool gradients = strcmp(hec_timeline_name(tables, a->name), "gradient_norm") == 0;
-        bool loss = strcmp(hec_timeline_name(tables, a->name), "loss") == 0;
-        return loss || gradients ? add_value(survey, track->pid, gradients, a) : 0;
+        const char *name = hec_timeline_name(tables, a->name);
+        int part = -1;
+        bool gradients = is_gradient(name, &part);
+        return gradients || strcmp(name, "loss") == 0 ? add_value(survey, track->pid, gradients, part, a) : 0;
     }
     if (a->kind == HEC_ACTIVITY_PHASE && strcmp(hec_timeline_name(tables, a->name), "data") == 0) {
         survey->phases_cut |= survey->phase_count == HEC_DATA_PHASES_KEPT;
@@ -268,7 +286,8 @@ static int take_values(const struct hec_step_survey *survey, const struct hec_st
     if (!*list)
         return HEC_ERR_NOMEM;
     for (size_t i = 0; i < of->kept_count; i++)
-        (*list)[(*count)++] = (struct hec_step_number){step_at(steps, of->kept[i].t_ns), of->kept[i].value};
+        (*list)[(*count)++] =
+            (struct hec_step_number){step_at(steps, of->kept[i].t_ns), of->kept[i].part, of->kept[i].value};
     return 0;
 }
 

@@ -41,11 +41,12 @@ struct hec_step_survey {
     bool phases_cut; /* there were more */
     struct hec_step_values {
         int32_t pid;
-        bool gradients; /* those called "gradient_norm"; else "loss" */
+        bool gradients; /* those called "gradient_norm" and "gradient_norm/PART"; else "loss" */
         int64_t count;
         double first, last;
         struct hec_step_value {
             int64_t t_ns;
+            int part; /* as in hec_step_number */
             double value;
         } * kept; /* the first HEC_STEP_VALUES_KEPT */
         size_t kept_count, kept_capacity;

@@ -86,6 +86,7 @@ struct hec_kernel_row {
 
 struct hec_step_number {
     int64_t step; /* in which it was reported, from 0 */
+    int part;     /* of gradients: which part of the parameters; -1: all */
     double value;
 };
 
@@ -103,7 +104,7 @@ struct hec_step_summary {
     int64_t values;    /* numbers called "loss" */
     double value_first, value_last;
     /* of that process, in the run's steps alone (not in a device's); malloc'ed; NULL: none */
-    struct hec_step_number *losses, *gradients; /* gradients: the norm of all of a step */
+    struct hec_step_number *losses, *gradients; /* gradients: norms, in the order in which they came */
     int64_t loss_count, gradient_count;
 };
 

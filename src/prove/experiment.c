@@ -117,20 +117,14 @@ static int judge_quantities(const struct hec_experiment_plan *plan, struct hec_t
 
 /* ---- quality ---- */
 
-/* Where every trial has them. */
 static int judge_gradients(const struct hec_experiment_trial *trials, int count, struct hec_quality *out) {
-    double *values = calloc(2 * (size_t)count + 1, sizeof *values);
-    int sides[2] = {0, 0}, err = values ? 0 : HEC_ERR_NOMEM;
-    for (int i = 0; i < count && !err; i++) {
-        if (!isfinite(trials[i].gradient)) {
-            free(values);
-            return 0;
-        }
-        values[trials[i].side * count + sides[trials[i].side]++] = trials[i].gradient;
-    }
+    struct hec_gradients *lists = calloc(2 * (size_t)count + 1, sizeof *lists);
+    int sides[2] = {0, 0}, err = lists ? 0 : HEC_ERR_NOMEM;
+    for (int i = 0; i < count && !err; i++)
+        lists[trials[i].side * count + sides[trials[i].side]++] = trials[i].gradients;
     if (!err)
-        err = hec_quality_gradients(values, sides[0], values + count, sides[1], out);
-    free(values);
+        err = hec_quality_gradients(lists, sides[0], lists + count, sides[1], out);
+    free(lists);
     return err;
 }
 
@@ -154,9 +148,7 @@ static int judge_quality(const struct hec_experiment_plan *plan, const struct he
         err = hec_quality_judge(lists, sides[0], lists + count, sides[1], HEC_QUALITY_LOSS, plan->margin, out);
     free(values);
     free(lists);
-    /* of a program that does not learn (any more), rounding is a large part of the gradients */
-    bool learns = out->verdict != HEC_QUALITY_CANNOT_JUDGE || out->why == HEC_QUALITY_SPREAD;
-    return err || !plan->gradients || !learns ? err : judge_gradients(trials, count, out);
+    return err || !plan->gradients ? err : judge_gradients(trials, count, out);
 }
 
 /* ---- the whole ---- */

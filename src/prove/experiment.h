@@ -37,7 +37,7 @@ struct hec_experiment_trial {
     double loss
         [HEC_EXPERIMENT_BINS]; /* mean of each part of the steps; NAN: none was recorded in it; INFINITY: one that is not finite */
     int loss_count;            /* values behind them */
-    double gradient; /* logarithm of the mean norm of all gradients, in some of the same steps; NAN: not known */
+    struct hec_gradients gradients;
 };
 
 struct hec_experiment_result {

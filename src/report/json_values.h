@@ -61,6 +61,7 @@ static inline json_t *of_MAYBE(int value) {
 #define of_METRICS(made) (made)
 #define of_NUMBERS(made) (made)
 #define of_LOSSES(made) (made)
+#define of_GRADIENTS(made) (made)
 
 static inline json_t *interval(double low, double value, double high) {
     if (!isfinite(value))

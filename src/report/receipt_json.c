@@ -35,6 +35,13 @@ static json_t *losses_of(const struct hec_experiment_trial *t) {
     return list;
 }
 
+static json_t *gradient_parts_of(const struct hec_experiment_trial *t) {
+    json_t *list = json_array();
+    for (int i = 0; i < HEC_GRADIENT_PARTS; i++)
+        json_array_append_new(list, of_NUMBER(t->gradients.part[i]));
+    return list;
+}
+
 #include "report/json_objects.h"
 
 json_t *hec_receipt_root(const struct hec_receipt *receipt) {

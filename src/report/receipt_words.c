@@ -32,6 +32,13 @@ const char *hec_quality_part_name(enum hec_quality_part part) {
     return (unsigned)part < HEC_QUALITY_PARTS ? names[part] : "?";
 }
 
+const char *hec_quality_gradient_name(int gradient) {
+    static const char *const names[] = {"all",     "first",   "part_1",  "part_2",  "part_3",  "part_4",
+                                        "part_5",  "part_6",  "part_7",  "part_8",  "part_9",  "part_10",
+                                        "part_11", "part_12", "part_13", "part_14", "part_15", "part_16"};
+    return (unsigned)gradient < sizeof names / sizeof names[0] ? names[gradient] : "?";
+}
+
 const char *hec_receipt_writes_name(enum hec_receipt_writes writes) {
     static const char *const names[] = {"in_place", "disk", "memory"};
     return (unsigned)writes < HEC_RECEIPT_WRITES ? names[writes] : "?";
@@ -100,6 +107,24 @@ static char *part_words(text out, const struct hec_quality_difference *d) {
     return out;
 }
 
+static void gradient_words(char out[HEC_QUALITY_SENTENCE], const struct hec_quality *q) {
+    text whose = "";
+    bool part = q->gradient >= HEC_GRADIENT_PART;
+    if (part)
+        snprintf(whose, sizeof whose, " in part %d of %d of its parameters", q->gradient - HEC_GRADIENT_PART + 1,
+                 HEC_GRADIENT_PARTS);
+    else if (q->gradient == HEC_GRADIENT_AT_FIRST)
+        snprintf(whose, sizeof whose, " in its first %d steps", HEC_GRADIENT_FIRST);
+    if (q->gradients.difference < log(HEC_QUALITY_NO_GRADIENT))
+        snprintf(out, HEC_QUALITY_SENTENCE, "fail: B has no gradients to speak of%s, A has", whose);
+    else
+        snprintf(out, HEC_QUALITY_SENTENCE,
+                 "fail: the gradients of B%s are %.2g times as large as those of A (%.2g to %.2g); allowed is a factor "
+                 "of %g",
+                 whose, exp(q->gradients.difference), exp(q->gradients.low), exp(q->gradients.high),
+                 part ? HEC_QUALITY_PART_GRADIENTS : HEC_QUALITY_GRADIENTS);
+}
+
 char *hec_quality_sentence(char out[HEC_QUALITY_SENTENCE], const struct hec_quality *q) {
     static const char *const where[] = {"at its start", "on average", "at its end"};
     text mean, end, margin;
@@ -108,13 +133,8 @@ char *hec_quality_sentence(char out[HEC_QUALITY_SENTENCE], const struct hec_qual
         snprintf(out, HEC_QUALITY_SENTENCE, "cannot judge: %s", more_words(q));
     else if (q->why == HEC_QUALITY_NOT_FINITE)
         snprintf(out, HEC_QUALITY_SENTENCE, "fail: losses of B are not finite, those of A are");
-    else if (q->why == HEC_QUALITY_GRADIENT && q->gradients.difference < log(HEC_QUALITY_NO_GRADIENT))
-        snprintf(out, HEC_QUALITY_SENTENCE, "fail: B has no gradients to speak of, A has");
     else if (q->why == HEC_QUALITY_GRADIENT)
-        snprintf(
-            out, HEC_QUALITY_SENTENCE,
-            "fail: the gradients of B are %.2g times as large as those of A (%.2g to %.2g); allowed is a factor of %g",
-            exp(q->gradients.difference), exp(q->gradients.low), exp(q->gradients.high), HEC_QUALITY_GRADIENTS);
+        gradient_words(out, q);
     else if (q->verdict == HEC_QUALITY_FAIL)
         snprintf(out, HEC_QUALITY_SENTENCE,
                  "fail: the loss of B is off that of A %s by %s of what A's loss falls by; %.60s", where[q->part],

@@ -25,6 +25,7 @@ const char *hec_look_step_name(enum hec_look_step step);
 const char *hec_quality_name(enum hec_quality_verdict verdict);
 const char *hec_quality_why_name(enum hec_quality_why why);
 const char *hec_quality_part_name(enum hec_quality_part part);
+const char *hec_quality_gradient_name(int gradient); /* "all", "first", "part_1" ... */
 const char *hec_receipt_writes_name(enum hec_receipt_writes writes);
 const char *hec_receipt_caches_name(enum hec_receipt_caches caches);
 const char *hec_receipt_side_name(int side);

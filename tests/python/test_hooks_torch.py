@@ -75,33 +75,43 @@ def test_every_loss_of_a_slow_loop_is_told(observe, torch_python):
 
 
 def test_norms_of_gradients_in_experiments(observe, torch_python):
-    """Of every eighth step, after it, and only in experiments. A lever may change the gradients within a step."""
+    """Of the first eight steps and of every eighth, after it, and only in experiments; in the first ones also of each sixteenth of the parameters. A
+    lever may change the gradients within a step."""
     program = """
         import torch
         step = torch.optim.SGD.step
         def smaller(self):
             for group in self.param_groups:
                 for p in group["params"]:
-                    p.grad.mul_(0.5)
+                    if p.grad is not None:
+                        p.grad.mul_(0.5)
             return step(self)
         torch.optim.SGD.step = smaller
-        weights = [torch.zeros(3, requires_grad=True), torch.zeros(4, requires_grad=True), torch.zeros(2)]
-        optimizer = torch.optim.SGD(weights[:2] + [torch.nn.Parameter(torch.zeros(5))], lr=0.1)
-        optimizer.param_groups[0]["params"][2].grad = torch.zeros(5)
+        weights = [torch.zeros(n, requires_grad=True) for n in (3, 4, 5) + (1,) * MORE]
+        optimizer = torch.optim.SGD(weights, lr=0.1)
         for i in range(17):
-            for w, by in zip(weights, (3, 2)):
-                w.grad = torch.full_like(w, float(by * i))
+            weights[0].grad, weights[2].grad = torch.full((3,), 3.0 * i), torch.full((5,), 2.0 * i)
+            weights[-1].grad = torch.ones(weights[-1].shape)
             optimizer.step()
         print([w.sum().item() for w in weights])
     """
-    said = []
-    for experiment in (False, True):
-        found = observe.one(torch_python[0], program, **({"HEC_HOOKS_LOSSES": "all"} if experiment else {}))
-        norms = [value for name, value in found.values if name == "gradient_norm"]
-        said.append(observe.last.stdout)
-        wanted = [(27 * i * i / 4 + 16 * i * i / 4) ** 0.5 for i in (7, 15)] if experiment else []
-        assert norms == pytest.approx(wanted, rel=1e-5)
-    assert said[0] == said[1]
+    for more in (1, 20):  # 4 parameters, of which the second has no gradient; 23, two a part
+        said = []
+        for experiment in (False, True):
+            found = observe.one(torch_python[0], program.replace("MORE", str(more)), **({"HEC_HOOKS_LOSSES": "all"} if experiment else {}))
+            said.append(observe.last.stdout)
+            squares = [(27 * i * i / 4, 20 * i * i / 4, 1 / 4) for i in (*range(8), 15)] if experiment else []
+            norms = [value for name, value in found.values if name == "gradient_norm"]
+            assert norms == pytest.approx([sum(three) ** 0.5 for three in squares], rel=1e-5)
+            parts = [(name, value) for name, value in found.values if name.startswith("gradient_norm/")]
+            places = (0, 2, 3) if more == 1 else (0, 1, 11)
+            wanted = [[0.0] * 16 for _ in squares[:8]]
+            for row, three in zip(wanted, squares):
+                for place, square in zip(places, three):
+                    row[place] = square**0.5
+            assert [name for name, _ in parts] == ["gradient_norm/%d" % part for part in range(16)] * len(wanted)
+            assert [value for _, value in parts] == pytest.approx([value for row in wanted for value in row], rel=1e-5)
+        assert said[0] == said[1]
 
 
 def test_gradient_accumulation_is_one_step(observe, torch_python):

@@ -12,7 +12,10 @@
 
 static inline struct hec_experiment_trial receipt_trial(int pair, int side, double joules) {
     struct hec_experiment_trial t = {
-        .pair = pair, .side = side, .stopped = true, .loss_count = 640, .gradient = 0.5 + 0.001 * pair};
+        .pair = pair, .side = side, .stopped = true, .loss_count = 640, .gradients = hec_gradients_none()};
+    t.gradients.all = t.gradients.first = 0.5 + 0.001 * pair;
+    for (int i = 0; i < 5; i++)
+        t.gradients.part[i] = -1 + 0.002 * pair;
     double noise = 1 + 0.004 * world_normal();
     t.steady = (struct hec_trial_block){(side ? 8 / 3.0 : 10 / 3.0) * (1 + 0.003 * world_normal()),
                                         joules * 400 / 3 * noise, 400, 100};

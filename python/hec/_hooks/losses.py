@@ -11,7 +11,7 @@ NAME = "the loss"
 INTERVAL_NS = 0 if values.ALL else 100_000_000  # between two losses of a fast loop
 
 _last_ns = 0
-_losses = values.Values(b"loss")
+_losses = values.Values([b"loss"])
 _left: "list[Any]" = []  # in a forked child
 _scaled: Optional[tuple] = None  # weak reference to a loss that GradScaler scaled, the loss itself
 

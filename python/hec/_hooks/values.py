@@ -16,12 +16,12 @@ _all: "list[Values]" = []
 
 
 class Values:
-    """Scalars of one name, of one device, stream and type at a time."""
+    """As many numbers at a time as there are names, of one device, stream and type at a time."""
 
-    def __init__(self, name: bytes) -> None:
-        self.name = name
+    def __init__(self, names: "list[bytes]") -> None:
+        self.names = names
         self._last_flush_ns = 0
-        self._kept: "list[tuple[int, Any]]" = []  # time, scalar on a GPU
+        self._kept: "list[tuple[int, Any]]" = []  # time, tensor on a GPU
         self._of: Optional[tuple] = None
         self._flight: Optional[tuple] = None  # times, pinned memory, event
         self._buffers: "dict[Any, Any]" = {}
@@ -29,18 +29,22 @@ class Values:
         _all.append(self)
 
     def take(self, value: Any, t_ns: int) -> None:
-        """A detached tensor of one element. One on a device that is being captured is passed over: its memory belongs to
+        """A detached tensor with an element for each name. One on a device that is being captured is passed over: its memory belongs to
         the graph."""
         kind = value.device.type
         if kind == "cpu":
-            core.library.value(self.name, value.item(), t_ns)
+            self._report(value.reshape(-1).tolist(), t_ns)
         elif kind == "cuda" and not core.torch.cuda.is_current_stream_capturing():
             of = (value.device.index, _stream(value.device.index), value.dtype)
             if of != self._of:
                 self._kept.clear()
                 self._of = of
             if len(self._kept) < KEPT_MAX:
-                self._kept.append((t_ns, value.reshape(())))
+                self._kept.append((t_ns, value.reshape(-1)))
+
+    def _report(self, numbers: "list[float]", t_ns: int) -> None:
+        for name, number in zip(self.names, numbers):
+            core.library.value(name, number, t_ns)
 
     def _land(self) -> bool:
         """Report those whose copy has arrived. False: one is still on its way."""
@@ -50,8 +54,8 @@ class Values:
         if not event.query():
             return False
         self._flight = None
-        for t_ns, value in zip(times, memory.tolist()):
-            core.library.value(self.name, value, t_ns)
+        for t_ns, numbers in zip(times, memory.tolist()):
+            self._report(numbers, t_ns)
         return True
 
     def flush(self, t_ns: int, force: bool = False) -> None:
@@ -71,7 +75,9 @@ class Values:
             return
         buffer = self._buffers.get(dtype)
         if buffer is None:
-            buffer = self._buffers[dtype] = torch.empty(KEPT_MAX, dtype=dtype, device="cpu", pin_memory=True)
+            buffer = self._buffers[dtype] = torch.empty(
+                (KEPT_MAX, len(self.names)), dtype=dtype, device="cpu", pin_memory=True
+            )
         with torch.no_grad(), torch._C.DisableTorchFunction():
             memory = buffer[: len(self._kept)]
             memory.copy_(torch.stack([value for _, value in self._kept]), non_blocking=True)
