@@ -13,11 +13,11 @@ from conftest import BINARY, ROOT
 
 SCHEMA = json.loads((ROOT / "docs" / "sweep.schema.json").read_text())
 PROGRAM = pathlib.Path(BINARY).parents[1] / "tests" / "bin" / "cuda_program"
-# Steps of 10 ms up to a batch of 128, from there in proportion; 0.6 s in all. 512 does not fit.
+# Steps of 40 ms up to a batch of 128, from there in proportion; 1.2 s in all. 512 does not fit. Of shorter steps a busy host is a large part.
 TRAIN = f"""
 [ $1 -ge 512 ] && echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB" >&2 && exit 1
-ns=$(($1 > 128 ? 10000000 * $1 / 128 : 10000000))
-exec {PROGRAM} batch=1 mark=$1 ns=$ns kernels=$((600000000 / ns))
+ns=$(($1 > 128 ? 40000000 * $1 / 128 : 40000000))
+exec {PROGRAM} batch=1 mark=$1 ns=$ns kernels=$((1200000000 / ns))
 """
 # Reads knobs; one value breaks, one hangs.
 KNOBS = """
