@@ -49,12 +49,17 @@ static void fade(struct hec_draws *draws, double keeps, double variance) {
     }
 }
 
+/* How often the driver looked in so much time. */
+static double looks(const struct hec_draws *draws, double ns) {
+    return draws->measured ? INFINITY : ns / SAMPLE_NS;
+}
+
 /* One step of the filter: x is the mean utilisation, y the power. Each sample found one tenant running, or none: the variance of
  * that multinomial is part of y's. */
-static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y, double samples, bool rough) {
+static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y, double ns, bool rough) {
     double usual = draws->usual, spread = SPREAD * usual, through[HEC_DRAWS_MAX], predicted = 0, square = 0,
            variance = 0;
-    fade(draws, pow(KEEPS, samples * SAMPLE_NS / BLOCK_NS), spread * spread);
+    fade(draws, pow(KEEPS, ns / BLOCK_NS), spread * spread);
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         if (!(x[i] > 0))
             continue;
@@ -72,7 +77,7 @@ static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y
         variance += through[i] * x[i];
     }
     double noise = (rough ? ROUGH_NOISE : NOISE) * fmax(y, predicted);
-    variance += noise * noise + fmax(0, square - predicted * predicted) / samples;
+    variance += noise * noise + fmax(0, square - predicted * predicted) / looks(draws, ns);
     if (!(variance > 0))
         return;
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
@@ -106,14 +111,14 @@ static void fit_pool(struct hec_draws *draws) {
     for (size_t i = 0; i < HEC_DRAWS_MAX && pool->ns > 0; i++)
         x[i] = pool->permille[i] / ns;
     if (pool->ns > 0)
-        fit(draws, x, pool->uj / ns * MW_A_UJ_A_NS, ns / SAMPLE_NS, pool->rough);
+        fit(draws, x, pool->uj / ns * MW_A_UJ_A_NS, ns, pool->rough);
     *pool = (struct hec_draws_block){0};
 }
 
 /* Whether the tenants' parts of two blocks differ by no more than the driver's sampling of whose turn it is makes. */
-static bool same_mix(const struct hec_draws_block *a, const struct hec_draws_block *b) {
+static bool same_mix(const struct hec_draws *draws, const struct hec_draws_block *a, const struct hec_draws_block *b) {
     double sum_a = sum_of(a), sum_b = sum_of(b),
-           turns = 1 / (1 / ((double)a->ns / SAMPLE_NS) + 1 / ((double)b->ns / SAMPLE_NS));
+           turns = 1 / (1 / looks(draws, (double)a->ns) + 1 / looks(draws, (double)b->ns));
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         double part_a = a->permille[i] / sum_a, part_b = b->permille[i] / sum_b,
                part = (a->permille[i] + b->permille[i]) / (sum_a + sum_b);
@@ -139,7 +144,7 @@ static void end_block(struct hec_draws *draws) {
         return;
     draws->blocks += draws->blocks < MEMORY;
     draws->usual += (y / permille - draws->usual) / draws->blocks;
-    if (draws->pool.ns > 0 && !same_mix(&draws->pool, &block))
+    if (draws->pool.ns > 0 && !same_mix(draws, &draws->pool, &block))
         fit_pool(draws);
     merge(&draws->pool, &block);
     if (draws->pool.ns >= POOL_NS || alone(&draws->pool))

@@ -26,6 +26,7 @@ struct hec_draws {
     struct hec_draws_block block;                    /* so far */
     struct hec_draws_block pool;                     /* blocks with the same mix of tenants, not fitted yet */
     int blocks;
+    bool measured; /* utilisation is: of GPU instances it comes from counters, not from looks at whose turn it is */
 };
 
 /* Tenant i is another one from now on; mean 0: not known. */

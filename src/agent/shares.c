@@ -335,6 +335,7 @@ int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *
     gather(shares, interval, &claims);
     for (size_t g = 0; g < claims.groups; g++)
         settle_group(&claims, g);
+    shares->draws.measured = interval->instance_count > 0;
     bool idle = no_kernel(interval), held = claims.any_context || !idle;
     int64_t idle_uj = idle_of(shares, interval, idle, held);
     shares->idle_before = idle;

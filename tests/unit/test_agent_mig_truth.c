@@ -161,8 +161,8 @@ static void tenants_of_instances_are_near_the_truth(void **state) {
         "without %d that draw less than 3 %%; joules given to others: %.1f %% (median), %.1f %% (worst); nobody's: %.2f %%\n",
         seen, WORLDS, 100 * wrong[seen / 2], 100 * wrong[seen * 9 / 10], 100 * wrong[seen - 1], small,
         100 * moved[WORLDS / 2], 100 * moved[WORLDS - 1], 100 * nobody / all);
-    assert_true(wrong[seen / 2] < 0.2);
-    assert_true(moved[WORLDS / 2] < 0.1);
+    assert_true(wrong[seen / 2] < 0.05);
+    assert_true(moved[WORLDS / 2] < 0.04);
     assert_true(nobody < 0.02 * all);
 }
 
