@@ -8,10 +8,16 @@
 #define POOL_NS (60 * HEC_NS_PER_S)
 #define SAMPLE_NS                                                                                                      \
     (HEC_NS_PER_S / 5.0) /* between two looks of the driver at whose turn it is (measured on H100 and H200) */
+/* Between two that are worth an independent one. Looks come evenly and fall into step with programs that take turns evenly: on an
+ * H200 means of 5 to 20 s varied 3 to 4 times as much as those of independent looks would, on an H100, with the same two programs,
+ * 0.3 times as much (bench/results/2026-11-24-h200-agent). */
+#define TURN_NS (HEC_NS_PER_S / 1.5)
 #define SIGMAS 3         /* of that sampling: what differs by more is another mix */
 #define SPREAD 0.6       /* of a tenant's figure around the usual, before anything is known of it */
 #define NOISE 0.05       /* of a block's power, besides the sampling */
 #define ROUGH_NOISE 0.50 /* and where a context adds to the floor that is known */
+#define BESIDE                                                                                                         \
+    0.1 /* of a figure, which never learns it: beside others a program draws other power than alone (2 to 5 %) */
 #define KEEPS 0.999      /* a block: what is known fades back to the usual, as programs change (half in an hour) */
 #define LEAST 0.05       /* of the usual: nothing runs for nothing */
 #define MEMORY 100       /* blocks over which the usual is averaged */
@@ -161,4 +167,34 @@ void hec_draws_add(struct hec_draws *draws, int64_t active_uj, int64_t duration_
         block->permille[i] += permille[i] * (double)duration_ns;
     if (block->ns >= BLOCK_NS)
         end_block(draws);
+}
+
+/* Of the figures' errors; of a tenant that has no figure yet the usual one is taken. */
+static double covariance(const struct hec_draws *draws, size_t i, size_t j) {
+    double figure = hec_draws_of(draws, i), spread = draws->mean[i] > 0 ? 0 : SPREAD * figure;
+    return draws->covariance[i][j] + (i == j ? spread * spread + BESIDE * BESIDE * figure * figure : 0);
+}
+
+/* To first order, of share = x d / sum of all x d. Looks are a multinomial; n of them show (n - 1) / n of its variance. */
+void hec_draws_doubts(const struct hec_draws *draws, const double permille[HEC_DRAWS_MAX], int64_t duration_ns,
+                      struct hec_draws_doubt doubts[HEC_DRAWS_MAX]) {
+    double through[HEC_DRAWS_MAX], sum = 0, squares = 0, variance = 0;
+    double turns = draws->measured ? INFINITY : fmax(1, (double)duration_ns / TURN_NS - 1);
+    for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
+        double x = permille[i], d = hec_draws_of(draws, i);
+        sum += x * d;
+        squares += x * d * d;
+        through[i] = 0;
+        for (size_t j = 0; j < HEC_DRAWS_MAX && x > 0; j++)
+            through[i] += covariance(draws, i, j) * permille[j];
+        variance += through[i] * x;
+    }
+    for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
+        double x = permille[i], d = hec_draws_of(draws, i), share = x > 0 ? x * d / sum : 0;
+        double turn = 1000 * (share * share * squares + x * d * d * (1 - 2 * share)) / turns;
+        double figure = x * x * covariance(draws, i, i) - 2 * share * x * through[i] + share * share * variance;
+        doubts[i] = (struct hec_draws_doubt){0};
+        if (x > 0)
+            doubts[i] = (struct hec_draws_doubt){fmax(0, turn) / (sum * sum), fmax(0, figure) / (sum * sum)};
+    }
 }
