@@ -8,10 +8,16 @@
 #define POOL_NS (60 * HEC_NS_PER_S)
 #define SAMPLE_NS                                                                                                      \
     (HEC_NS_PER_S / 5.0) /* between two looks of the driver at whose turn it is (measured on H100 and H200) */
+/* Between two that are worth an independent one. Looks come evenly and fall into step with programs that take turns evenly: on an
+ * H200 means of 5 to 20 s varied 3 to 4 times as much as those of independent looks would, on an H100, with the same two programs,
+ * 0.3 times as much (bench/results/2026-11-24-h200-agent). */
+#define TURN_NS (HEC_NS_PER_S / 1.5)
 #define SIGMAS 3         /* of that sampling: what differs by more is another mix */
 #define SPREAD 0.6       /* of a tenant's figure around the usual, before anything is known of it */
 #define NOISE 0.05       /* of a block's power, besides the sampling */
 #define ROUGH_NOISE 0.50 /* and where a context adds to the floor that is known */
+#define BESIDE                                                                                                         \
+    0.1 /* of a figure, which never learns it: beside others a program draws other power than alone (2 to 5 %) */
 #define KEEPS 0.999      /* a block: what is known fades back to the usual, as programs change (half in an hour) */
 #define LEAST 0.05       /* of the usual: nothing runs for nothing */
 #define MEMORY 100       /* blocks over which the usual is averaged */
@@ -49,12 +55,17 @@ static void fade(struct hec_draws *draws, double keeps, double variance) {
     }
 }
 
+/* How often the driver looked in so much time. */
+static double looks(const struct hec_draws *draws, double ns) {
+    return draws->measured ? INFINITY : ns / SAMPLE_NS;
+}
+
 /* One step of the filter: x is the mean utilisation, y the power. Each sample found one tenant running, or none: the variance of
  * that multinomial is part of y's. */
-static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y, double samples, bool rough) {
+static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y, double ns, bool rough) {
     double usual = draws->usual, spread = SPREAD * usual, through[HEC_DRAWS_MAX], predicted = 0, square = 0,
            variance = 0;
-    fade(draws, pow(KEEPS, samples * SAMPLE_NS / BLOCK_NS), spread * spread);
+    fade(draws, pow(KEEPS, ns / BLOCK_NS), spread * spread);
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         if (!(x[i] > 0))
             continue;
@@ -72,7 +83,7 @@ static void fit(struct hec_draws *draws, const double x[HEC_DRAWS_MAX], double y
         variance += through[i] * x[i];
     }
     double noise = (rough ? ROUGH_NOISE : NOISE) * fmax(y, predicted);
-    variance += noise * noise + fmax(0, square - predicted * predicted) / samples;
+    variance += noise * noise + fmax(0, square - predicted * predicted) / looks(draws, ns);
     if (!(variance > 0))
         return;
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
@@ -106,14 +117,14 @@ static void fit_pool(struct hec_draws *draws) {
     for (size_t i = 0; i < HEC_DRAWS_MAX && pool->ns > 0; i++)
         x[i] = pool->permille[i] / ns;
     if (pool->ns > 0)
-        fit(draws, x, pool->uj / ns * MW_A_UJ_A_NS, ns / SAMPLE_NS, pool->rough);
+        fit(draws, x, pool->uj / ns * MW_A_UJ_A_NS, ns, pool->rough);
     *pool = (struct hec_draws_block){0};
 }
 
 /* Whether the tenants' parts of two blocks differ by no more than the driver's sampling of whose turn it is makes. */
-static bool same_mix(const struct hec_draws_block *a, const struct hec_draws_block *b) {
+static bool same_mix(const struct hec_draws *draws, const struct hec_draws_block *a, const struct hec_draws_block *b) {
     double sum_a = sum_of(a), sum_b = sum_of(b),
-           turns = 1 / (1 / ((double)a->ns / SAMPLE_NS) + 1 / ((double)b->ns / SAMPLE_NS));
+           turns = 1 / (1 / looks(draws, (double)a->ns) + 1 / looks(draws, (double)b->ns));
     for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
         double part_a = a->permille[i] / sum_a, part_b = b->permille[i] / sum_b,
                part = (a->permille[i] + b->permille[i]) / (sum_a + sum_b);
@@ -139,7 +150,7 @@ static void end_block(struct hec_draws *draws) {
         return;
     draws->blocks += draws->blocks < MEMORY;
     draws->usual += (y / permille - draws->usual) / draws->blocks;
-    if (draws->pool.ns > 0 && !same_mix(&draws->pool, &block))
+    if (draws->pool.ns > 0 && !same_mix(draws, &draws->pool, &block))
         fit_pool(draws);
     merge(&draws->pool, &block);
     if (draws->pool.ns >= POOL_NS || alone(&draws->pool))
@@ -156,4 +167,34 @@ void hec_draws_add(struct hec_draws *draws, int64_t active_uj, int64_t duration_
         block->permille[i] += permille[i] * (double)duration_ns;
     if (block->ns >= BLOCK_NS)
         end_block(draws);
+}
+
+/* Of the figures' errors; of a tenant that has no figure yet the usual one is taken. */
+static double covariance(const struct hec_draws *draws, size_t i, size_t j) {
+    double figure = hec_draws_of(draws, i), spread = draws->mean[i] > 0 ? 0 : SPREAD * figure;
+    return draws->covariance[i][j] + (i == j ? spread * spread + BESIDE * BESIDE * figure * figure : 0);
+}
+
+/* To first order, of share = x d / sum of all x d. Looks are a multinomial; n of them show (n - 1) / n of its variance. */
+void hec_draws_doubts(const struct hec_draws *draws, const double permille[HEC_DRAWS_MAX], int64_t duration_ns,
+                      struct hec_draws_doubt doubts[HEC_DRAWS_MAX]) {
+    double through[HEC_DRAWS_MAX], sum = 0, squares = 0, variance = 0;
+    double turns = draws->measured ? INFINITY : fmax(1, (double)duration_ns / TURN_NS - 1);
+    for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
+        double x = permille[i], d = hec_draws_of(draws, i);
+        sum += x * d;
+        squares += x * d * d;
+        through[i] = 0;
+        for (size_t j = 0; j < HEC_DRAWS_MAX && x > 0; j++)
+            through[i] += covariance(draws, i, j) * permille[j];
+        variance += through[i] * x;
+    }
+    for (size_t i = 0; i < HEC_DRAWS_MAX; i++) {
+        double x = permille[i], d = hec_draws_of(draws, i), share = x > 0 ? x * d / sum : 0;
+        double turn = 1000 * (share * share * squares + x * d * d * (1 - 2 * share)) / turns;
+        double figure = x * x * covariance(draws, i, i) - 2 * share * x * through[i] + share * share * variance;
+        doubts[i] = (struct hec_draws_doubt){0};
+        if (x > 0)
+            doubts[i] = (struct hec_draws_doubt){fmax(0, turn) / (sum * sum), fmax(0, figure) / (sum * sum)};
+    }
 }

@@ -26,6 +26,7 @@ struct hec_draws {
     struct hec_draws_block block;                    /* so far */
     struct hec_draws_block pool;                     /* blocks with the same mix of tenants, not fitted yet */
     int blocks;
+    bool measured; /* utilisation is: of GPU instances it comes from counters, not from looks at whose turn it is */
 };
 
 /* Tenant i is another one from now on; mean 0: not known. */
@@ -38,5 +39,15 @@ void hec_draws_add(struct hec_draws *draws, int64_t active_uj, int64_t duration_
 void hec_draws_break(struct hec_draws *draws);
 /* mW a permille; 1 for all until something is known. */
 double hec_draws_of(const struct hec_draws *draws, size_t i);
+
+/* Variances of a tenant's share, a part of 1, of what is divided by permille x hec_draws_of. */
+struct hec_draws_doubt {
+    double turns;   /* the driver looks only now and then whose turn it is; 0 where utilisation is measured */
+    double figures; /* the figures are fitted */
+};
+
+/* Utilisation is the mean over so much time, some seconds at least. Both are 0 of a tenant that ran alone. */
+void hec_draws_doubts(const struct hec_draws *draws, const double permille[HEC_DRAWS_MAX], int64_t duration_ns,
+                      struct hec_draws_doubt doubts[HEC_DRAWS_MAX]);
 
 #endif

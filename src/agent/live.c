@@ -118,6 +118,7 @@ struct tenant {
     const struct hec_tenant *of;
     uint64_t id, devices;
     int64_t uj[HEC_SHARES_PART_COUNT];
+    double off_uj; /* sum of its bounds: never too small */
 };
 
 static uint64_t id_of(const struct hec_tenant *t) {
@@ -148,6 +149,7 @@ static size_t gather_tenants(const struct hec_node *node, struct tenant list[HEC
                 list[count++] = (struct tenant){.of = &share->tenant, .id = id};
             for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
                 list[at].uj[part] += share->uj[part];
+            list[at].off_uj += hec_doubt_bound_uj(&share->doubt);
             list[at].devices |= UINT64_C(1) << (i % 64);
         }
     }
@@ -203,13 +205,13 @@ static json_t *tenants_of(struct hec_live *live, const struct hec_node *node, in
         const char *kind;
         char name[HEC_LIVE_NAME];
         hec_live_name(name, list[i].of, &kind);
-        json_array_append_new(rows, json_pack("{s:o, s:s, s:o, s:f, s:o, s:f}", "name", of_STRING(name), "kind", kind,
-                                              "devices", bits(list[i].devices), "joules",
-                                              (double)sum_uj(&list[i]) / 1e6, "watts",
-                                              now_ns - live->before[0].t_ns >= WATTS_LEAST_NS
-                                                  ? rounded(watts_since(&live->before[0], &list[i], now_ns))
-                                                  : json_null(),
-                                              "wasted_joules", (double)list[i].uj[HEC_SHARES_IDLE] / 1e6));
+        double watts =
+            now_ns - live->before[0].t_ns >= WATTS_LEAST_NS ? watts_since(&live->before[0], &list[i], now_ns) : NAN;
+        json_array_append_new(rows,
+                              json_pack("{s:o, s:s, s:o, s:f, s:o, s:o, s:f}", "name", of_STRING(name), "kind", kind,
+                                        "devices", bits(list[i].devices), "joules", (double)sum_uj(&list[i]) / 1e6,
+                                        "error_joules", rounded(list[i].off_uj / 1e6), "watts", rounded(watts),
+                                        "wasted_joules", (double)list[i].uj[HEC_SHARES_IDLE] / 1e6));
     }
     free(list);
     return rows;

@@ -260,27 +260,36 @@ static const char *throttle_name(int reason) {
     return hec_agent_throttle_name((enum hec_agent_throttle)reason);
 }
 
+static void put_share(struct maker *m, const struct hec_node_device *device, const struct hec_tenant *tenant,
+                      enum hec_shares_part part, double uj) {
+    struct device_labels labels;
+    label_device(device, &labels);
+    add(&labels, "part", hec_shares_part_names[part]);
+    add(&labels, "namespace", tenant->pod_namespace);
+    add(&labels, "pod", tenant->pod);
+    add(&labels, "container", tenant->container);
+    add(&labels, "hpc_job", tenant->job);
+    add(&labels, "user", tenant->user);
+    add(&labels, "command", tenant->command);
+    hec_exposition_sample(&m->out, labels.label, labels.count, uj / 1e6);
+}
+
 /* Of each tenant that ever had some: the sum of all is the device's counter. */
 static void put_energy(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_ENERGY);
-    FOR_DEVICES(m, device) {
-        for (size_t row = 0; device->shares && row < hec_shares_count(device->shares); row++) {
-            const struct hec_shares_row *share = hec_shares_row(device->shares, row);
-            for (int part = 0; part < HEC_SHARES_PART_COUNT; part++) {
-                struct device_labels labels;
-                if (share->uj[part] == 0)
-                    continue;
-                label_device(device, &labels);
-                add(&labels, "part", hec_shares_part_names[part]);
-                add(&labels, "namespace", share->tenant.pod_namespace);
-                add(&labels, "pod", share->tenant.pod);
-                add(&labels, "container", share->tenant.container);
-                add(&labels, "hpc_job", share->tenant.job);
-                add(&labels, "user", share->tenant.user);
-                add(&labels, "command", share->tenant.command);
-                hec_exposition_sample(&m->out, labels.label, labels.count, (double)share->uj[part] / 1e6);
-            }
-        }
+    FOR_DEVICES(m, device)
+    for (size_t row = 0; device->shares && row < hec_shares_count(device->shares); row++) {
+        const struct hec_shares_row *share = hec_shares_row(device->shares, row);
+        for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
+            if (share->uj[part] != 0)
+                put_share(m, device, &share->tenant, (enum hec_shares_part)part, (double)share->uj[part]);
+    }
+    begin(m, HEC_AGENT_METRIC_ENERGY_ERROR);
+    FOR_DEVICES(m, device)
+    for (size_t row = 0; device->shares && row < hec_shares_count(device->shares); row++) {
+        const struct hec_shares_row *share = hec_shares_row(device->shares, row);
+        if (share->uj[HEC_SHARES_ACTIVE] != 0)
+            put_share(m, device, &share->tenant, HEC_SHARES_ACTIVE, hec_doubt_bound_uj(&share->doubt));
     }
 }
 

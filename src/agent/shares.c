@@ -11,6 +11,10 @@
 #define ABOVE_FLOOR 1.1 /* without a kernel: more than this is something else than idling (copies, a codec) */
 #define OWED_MAX_NS (HEC_NS_PER_S / 5) /* the counter's value is up to 0.1 s old at both ends of an interval */
 #define DUE_NS (10 * HEC_NS_PER_S)     /* of a tenant's power: what is made good later, at most */
+#define CONTEST_NS (5 * HEC_NS_PER_S)  /* turns of so much time show how they vary */
+#define FLOOR_OFF 0.05                 /* of a floor that is known: it rises with the temperature */
+#define FLOOR_CONTEXT_MW 60000         /* a context adds to it: 46 to 51 W on H100 and H200 */
+#define FLOOR_MOST_MW 150000           /* where nothing is known: 122 to 127 W on H100 and H200 with a context */
 #define UJ_A_MW_NS 1e-6
 
 enum { NOBODY, OTHER, ENDED, NAMED };
@@ -25,6 +29,7 @@ struct hec_shares {
     struct hec_floor free, held;
     struct hec_draws draws;             /* by row */
     double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
+    struct hec_draws_block contest;     /* what several ran for, of which the doubt is not in their rows yet */
     bool idle_before;
     uint64_t refused, evicted;
 };
@@ -61,12 +66,30 @@ static size_t evictable(const struct hec_shares *shares, int64_t now_ns) {
     return oldest;
 }
 
+/* What several ran for goes into the doubt of each. */
+static void end_contest(struct hec_shares *shares) {
+    struct hec_draws_block *contest = &shares->contest;
+    struct hec_draws_doubt doubts[HEC_SHARES_ROWS_MAX];
+    if (contest->ns > 0) {
+        for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++)
+            contest->permille[row] /= (double)contest->ns;
+        hec_draws_doubts(&shares->draws, contest->permille, contest->ns, doubts);
+        for (size_t row = 0; row < shares->count; row++)
+            hec_doubt_add(&shares->rows[row].doubt,
+                          &(struct hec_doubt){.turns_uj2 = contest->uj * contest->uj * doubts[row].turns,
+                                              .figures_uj = contest->uj * sqrt(doubts[row].figures)});
+    }
+    *contest = (struct hec_draws_block){0};
+}
+
 /* A row for a tenant who has none; OTHER when there is no room. */
 static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant, int64_t now_ns) {
     size_t i = shares->count;
     if (i < HEC_SHARES_ROWS_MAX) {
         shares->count++;
     } else if ((i = evictable(shares, now_ns)) != NOBODY) {
+        end_contest(shares);
+        hec_doubt_add(&shares->rows[ENDED].doubt, &shares->rows[i].doubt);
         for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
             shares->rows[ENDED].uj[part] += shares->rows[i].uj[part];
         shares->evicted++;
@@ -228,11 +251,21 @@ static size_t claimants(const struct claims *claims, size_t *count, bool *unknow
     return *count == 1 ? last : NOBODY;
 }
 
+static void note_contest(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns,
+                         const struct claims *claims) {
+    struct hec_draws_block *contest = &shares->contest;
+    for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++)
+        contest->permille[row] += claims->row[row].sm_permille * (double)duration_ns;
+    contest->uj += (double)active_uj;
+    contest->ns += duration_ns;
+    if (contest->ns >= CONTEST_NS)
+        end_contest(shares);
+}
+
 /* Several tenants of which it is known how much each ran: by what that comes to, and what is due from before. */
-static void give_by_use(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns,
-                        const struct claims *claims) {
+static void give_by_use(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns, const struct claims *claims,
+                        int64_t out[HEC_SHARES_ROWS_MAX]) {
     double comes_to[HEC_SHARES_ROWS_MAX], weight[HEC_SHARES_ROWS_MAX], sum = 0, weights = 0;
-    int64_t out[HEC_SHARES_ROWS_MAX];
     for (size_t row = 0; row < HEC_SHARES_ROWS_MAX; row++) {
         comes_to[row] = claims->row[row].sm_permille * hec_draws_of(&shares->draws, row);
         sum += comes_to[row];
@@ -251,18 +284,31 @@ static void give_by_use(struct hec_shares *shares, int64_t active_uj, int64_t du
     }
 }
 
-static void give_active(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns,
-                        const struct claims *claims) {
+static void give_active(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns, const struct claims *claims,
+                        int64_t out[HEC_SHARES_ROWS_MAX]) {
     size_t count;
     bool unknown;
     size_t only = claimants(claims, &count, &unknown);
     if (count > 1 && !unknown) {
-        give_by_use(shares, active_uj, duration_ns, claims);
+        give_by_use(shares, active_uj, duration_ns, claims, out);
+        note_contest(shares, active_uj, duration_ns, claims);
         return;
     }
     double weight[HEC_SHARES_ROWS_MAX] = {0};
     weight[only] = 1;
-    give(shares, HEC_SHARES_ACTIVE, active_uj, weight, (int64_t[HEC_SHARES_ROWS_MAX]){0});
+    give(shares, HEC_SHARES_ACTIVE, active_uj, weight, out);
+}
+
+/* What the floor may be off by, each has too much or too little of as far as he has of the rest. */
+static void doubt_floor(struct hec_shares *shares, const int64_t given_uj[HEC_SHARES_ROWS_MAX], int64_t active_uj,
+                        int64_t duration_ns) {
+    double held_mw = (double)hec_floor_mw(&shares->held);
+    double off_mw = held_mw >= 0                       ? FLOOR_OFF * held_mw
+                    : hec_floor_mw(&shares->free) >= 0 ? FLOOR_CONTEXT_MW
+                                                       : FLOOR_MOST_MW;
+    double off_uj = fmin((double)active_uj, off_mw * (double)duration_ns * UJ_A_MW_NS);
+    for (size_t row = 0; row < shares->count && active_uj > 0; row++)
+        shares->rows[row].doubt.floor_uj += off_uj * (double)given_uj[row] / (double)active_uj;
 }
 
 static void learn(struct hec_shares *shares, int64_t active_uj, int64_t duration_ns, const struct claims *claims) {
@@ -332,14 +378,17 @@ int hec_shares_add(struct hec_shares *shares, const struct hec_shares_interval *
         return HEC_OK;
     }
     struct claims claims = {0};
+    int64_t given_uj[HEC_SHARES_ROWS_MAX];
     gather(shares, interval, &claims);
     for (size_t g = 0; g < claims.groups; g++)
         settle_group(&claims, g);
+    shares->draws.measured = interval->instance_count > 0;
     bool idle = no_kernel(interval), held = claims.any_context || !idle;
     int64_t idle_uj = idle_of(shares, interval, idle, held);
     shares->idle_before = idle;
     give_idle(shares, idle_uj, &claims);
-    give_active(shares, energy_uj - idle_uj, interval->duration_ns, &claims);
+    give_active(shares, energy_uj - idle_uj, interval->duration_ns, &claims, given_uj);
+    doubt_floor(shares, given_uj, energy_uj - idle_uj, interval->duration_ns);
     learn(shares, energy_uj - idle_uj, interval->duration_ns, &claims);
     return HEC_OK;
 }
@@ -378,6 +427,8 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
         if (row->uj[part] < 0 || __builtin_add_overflow(total_uj, row->uj[part], &total_uj))
             return HEC_ERR_CORRUPT;
+    if (!hec_doubt_valid(&row->doubt))
+        return HEC_ERR_CORRUPT;
     size_t i = find_row(shares, &row->tenant);
     if (i == shares->count)
         i = shares->count < HEC_SHARES_ROWS_MAX ? shares->count++ : ENDED;
@@ -390,6 +441,7 @@ int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *r
     }
     for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
         here->uj[part] += row->uj[part];
+    hec_doubt_add(&here->doubt, &row->doubt);
     shares->total_uj = total_uj;
     return HEC_OK;
 }

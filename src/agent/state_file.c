@@ -149,10 +149,15 @@ static bool take_share(struct reading *r, const char *line) {
         {tenant->command, sizeof tenant->command},
     };
     int64_t age_ns;
-    if (!r->device || !r->device->shares ||
-        sscanf(line, "share %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %lf", &row.uj[HEC_SHARES_ACTIVE],
-               &row.uj[HEC_SHARES_IDLE], &row.uj[HEC_SHARES_UNATTRIBUTED], &age_ns, &row.mw_a_permille) != 5)
+    if (!r->device || !r->device->shares)
         return false;
+    int got = sscanf(line, "share %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %lf %lf %lf %lf",
+                     &row.uj[HEC_SHARES_ACTIVE], &row.uj[HEC_SHARES_IDLE], &row.uj[HEC_SHARES_UNATTRIBUTED], &age_ns,
+                     &row.mw_a_permille, &row.doubt.turns_uj2, &row.doubt.figures_uj, &row.doubt.floor_uj);
+    if (got != 8 && got != 5)
+        return false;
+    if (got == 5 && row.uj[HEC_SHARES_ACTIVE] > 0) /* of a version that noted none */
+        row.doubt = hec_doubt_unknown();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *tab = strchr(line, '\t');
         if (!tab)
@@ -276,10 +281,11 @@ static void put_shares(struct hec_buf *out, const struct hec_shares *shares) {
     for (size_t i = 0; i < hec_shares_count(shares); i++) {
         const struct hec_shares_row *row = hec_shares_row(shares, i);
         const struct hec_tenant *tenant = &row->tenant;
-        hec_buf_printf(out, "share %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %.6g\t%s\t%s\t%s\t%s\t%s\t%s\n",
-                       row->uj[HEC_SHARES_ACTIVE], row->uj[HEC_SHARES_IDLE], row->uj[HEC_SHARES_UNATTRIBUTED],
-                       now_ns - row->held_ns, row->mw_a_permille, tenant->pod_namespace, tenant->pod, tenant->container,
-                       tenant->job, tenant->user, tenant->command);
+        hec_buf_printf(
+            out, "share %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %.6g %.6g %.6g %.6g\t%s\t%s\t%s\t%s\t%s\t%s\n",
+            row->uj[HEC_SHARES_ACTIVE], row->uj[HEC_SHARES_IDLE], row->uj[HEC_SHARES_UNATTRIBUTED],
+            now_ns - row->held_ns, row->mw_a_permille, row->doubt.turns_uj2, row->doubt.figures_uj, row->doubt.floor_uj,
+            tenant->pod_namespace, tenant->pod, tenant->container, tenant->job, tenant->user, tenant->command);
     }
 }
 

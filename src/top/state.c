@@ -116,6 +116,7 @@ static void take_joules(struct hec_top_state *state, struct hec_top_process *out
     if (!row)
         return;
     out->joules = (double)now.uj * 1e-6;
+    out->joules_off = hec_doubt_bound_uj(&row->doubt) * 1e-6;
     out->from = out->later = now;
     for (int i = 0; i < state->before_count; i++) {
         const struct hec_top_process *before = &state->before[i];
@@ -142,7 +143,8 @@ static void take_process(struct hec_top_state *state, struct hec_node *node, con
     else if (node->identity)
         hec_identity_of(node->identity, process->now.pid, NULL, state->now_ns, &tenant);
     struct hec_top_process *out = &state->processes[state->process_count++];
-    *out = (struct hec_top_process){.pid = process->now.pid, .device = device->info.index, .joules = NAN, .watts = NAN};
+    *out = (struct hec_top_process){
+        .pid = process->now.pid, .device = device->info.index, .joules = NAN, .joules_off = NAN, .watts = NAN};
     const char *line = node->identity ? hec_identity_line(node->identity, out->pid) : "";
     if (!line[0])
         line = tenant.command;

@@ -135,10 +135,15 @@ def test_a_load(started, machine):
     assert page.sum(SECONDS, gpu="0", state="busy") > 0.3
     assert page.sum(JOULES, gpu="1", state="busy") == 0 and page.sum(JOULES, gpu="1", state="idle_free") > 20
     assert page.one("DCGM_FI_PROF_SM_ACTIVE", gpu="0") > 0.3 if page.all("DCGM_FI_PROF_SM_ACTIVE") else True
-    assert page.sum("hec_energy_joules_total", gpu="0", part="active", command="hec") > 100
+    active = page.sum("hec_energy_joules_total", gpu="0", part="active", command="hec")
+    assert active > 100
+    (labels, bound), = page.all("hec_energy_error_joules")  # alone: what the idle floor may be off, or as much as idling may draw
+    assert labels in [found for found, _ in page.all("hec_energy_joules_total")] and labels["part"] == "active"
+    assert 0 < bound <= active
     live = agent.live()
     (tenant,), (busy, idle) = live["tenants"], live["devices"]
     assert tenant["name"].endswith("hec") and tenant["devices"] == [0] and tenant["joules"] > 100
+    assert 0 < tenant["error_joules"] <= tenant["joules"]
     assert max(watts or 0 for watts in busy["power_history_w"]) > 200 and busy["limit_w"] == 700 and busy["joules"] > 300
     assert idle["power_w"] == 82 and set(idle["power_history_w"]) <= {82, None} and 0 < idle["memory_total_bytes"]
     watts = [dict(zip(live["causes"]["names"], cell)) for cell in live["causes"]["watts"]]

@@ -111,6 +111,7 @@ def test_lines_for_programs(hec, machine):
     process, = top["processes"]
     assert (process["pid"], process["gpu"]) == (machine.program.pid, 1)
     assert process["command"] == "?]2;owned??[2J?31m?train sim healthy-train --seconds 300 --device 1"
+    assert 0 <= process["joules_error"] <= process["joules"]
     for device in top["devices"]:
         own = sum(row["joules"] for row in top["processes"] if row["gpu"] == device["gpu"])
         assert own + device["joules_no_process"] + device["joules_ended"] == pytest.approx(device["joules"], abs=1e-5)

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "bench/uniform.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -173,9 +174,49 @@ static void instances_are_divided_by_what_they_did(void **state) {
     hec_shares_free(shares);
 }
 
+static bool near(double a, double b, double within) {
+    return fabs(a - b) <= within;
+}
+
+static double bound_j(const struct hec_shares *shares, const char *command) {
+    return hec_doubt_bound_uj(&row_of(shares, command)->doubt) * 1e-6;
+}
+
+/* Who is alone may be off by the floor's error, whoever waits beside him; two at once by the driver's looks and by what they draw. */
+static void doubt_is_of_turns_figures_and_floor(void **state) {
+    (void)state;
+    struct hec_shares *shares;
+    assert_int_equal(hec_shares_create(&shares), HEC_OK);
+    struct hec_tenant a = named("a"), b = named("b");
+    struct hec_shares_holder both[] = {{&a, true, HEC_SHARES_WHOLE, 1000}, {&b, true, HEC_SHARES_WHOLE, 0}};
+    play(shares, 10, 620, 1000, both, 2); /* no floor: as much as 150 W may be idle */
+    assert_true(near(bound_j(shares, "a"), 1500, 1));
+    both[0].sm_permille = 0;
+    play(shares, 12, 120, 0, both, 2);
+    both[0].sm_permille = 1000;
+    play(shares, 100, 620, 1000, both, 2); /* 5 % of 120 W */
+    assert_true(near(bound_j(shares, "a"), 1500 + 600, 1));
+    assert_true(near(sqrt(row_of(shares, "a")->doubt.turns_uj2) + row_of(shares, "a")->doubt.figures_uj, 0, 1000));
+    assert_true(near(bound_j(shares, "b"), 0, 1e-3));
+
+    struct hec_doubt alone = row_of(shares, "a")->doubt;
+    both[0].sm_permille = both[1].sm_permille = 500;
+    play(shares, 500, 620, 1000, both, 2); /* 100 blocks of 2500 J at 500 W, each of 7.5 looks' worth */
+    struct hec_doubt of_a = row_of(shares, "a")->doubt, of_b = row_of(shares, "b")->doubt;
+    double p = (double)row_of(shares, "b")->uj[HEC_SHARES_ACTIVE] * 1e-6 / 250e3;
+    assert_true(near(p, 0.5, 0.02));
+    assert_true(near(sqrt(of_b.turns_uj2) * 1e-6, sqrt(100 * 0.25 / 6.5) * 2500, 30));
+    assert_true(near(sqrt(of_a.turns_uj2 / of_b.turns_uj2), 1, 1e-6)); /* what one has too much the other lacks */
+    assert_true(near(of_a.figures_uj / of_b.figures_uj, 1, 1e-6));
+    assert_in_range(of_b.figures_uj * 1e-6, 0.07 * 125e3, 0.2 * 125e3); /* a is known, b never ran alone */
+    assert_true(near((of_a.floor_uj - alone.floor_uj) * 1e-6, 1500, 50));
+    hec_shares_free(shares);
+}
+
 struct seen {
     struct hec_tenant tenant;
     int64_t uj[HEC_SHARES_PART_COUNT];
+    double bound_uj;
 };
 
 /* Tenants without end, more at a time than there is room for, anything as utilisation: no row that stays ever falls, and no
@@ -220,11 +261,15 @@ static void no_row_falls_and_no_joule_is_lost(void **state) {
                 for (int part = 0; part < HEC_SHARES_PART_COUNT && hec_tenant_equal(&before[j].tenant, &row->tenant);
                      part++)
                     assert_true(row->uj[part] >= before[j].uj[part]);
+            for (size_t j = 0; j < before_count; j++)
+                if (hec_tenant_equal(&before[j].tenant, &row->tenant))
+                    assert_true(hec_doubt_bound_uj(&row->doubt) >= before[j].bound_uj);
         }
         before_count = hec_shares_count(shares);
         for (size_t i = 0; i < before_count; i++) {
             before[i].tenant = hec_shares_row(shares, i)->tenant;
             memcpy(before[i].uj, hec_shares_row(shares, i)->uj, sizeof before[i].uj);
+            before[i].bound_uj = hec_doubt_bound_uj(&hec_shares_row(shares, i)->doubt);
         }
     }
     assert_true(hec_shares_evicted(shares) > 100);
@@ -240,9 +285,14 @@ static void no_row_falls_and_no_joule_is_lost(void **state) {
     assert_int_equal(hec_shares_count(again), before_count);
     assert_int_equal(sum_of(again), given_mj * 1000);
     assert_int_equal(hec_shares_floor(again).held_mw, hec_shares_floor(shares).held_mw);
-    struct hec_shares_row more = {.tenant = named("one more"), .uj = {7, 0, 0}}, bad = {.uj = {5, -1, 0}};
+    assert_true(near(bound_j(again, "(ended)"), bound_j(shares, "(ended)"), 1e-6));
+    assert_true(bound_j(shares, "(ended)") > 0);
+    struct hec_shares_row more = {.tenant = named("one more"), .uj = {7, 0, 0}, .doubt = hec_doubt_unknown()},
+                          bad = {.uj = {5, -1, 0}}, odd = {.doubt = {.floor_uj = -1}};
     assert_int_equal(hec_shares_restore(again, &more), HEC_OK);
     assert_int_equal(hec_shares_restore(again, &bad), HEC_ERR_CORRUPT);
+    assert_int_equal(hec_shares_restore(again, &odd), HEC_ERR_CORRUPT);
+    assert_true(isnan(bound_j(again, "(ended)")));
     assert_int_equal(sum_of(again), given_mj * 1000 + 7);
     assert_int_equal(row_of(again, "(ended)")->uj[HEC_SHARES_ACTIVE],
                      row_of(shares, "(ended)")->uj[HEC_SHARES_ACTIVE] + 7);
@@ -256,6 +306,7 @@ int main(void) {
         cmocka_unit_test(steps_of_the_counter_are_not_work),
         cmocka_unit_test(what_nobody_can_say_is_unattributed),
         cmocka_unit_test(instances_are_divided_by_what_they_did),
+        cmocka_unit_test(doubt_is_of_turns_figures_and_floor),
         cmocka_unit_test(no_row_falls_and_no_joule_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

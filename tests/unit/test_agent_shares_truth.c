@@ -1,7 +1,7 @@
-/* How wrong are the shares? A world of its own: processes that take turns on the device in slices of 10 ms, each at its own
+/* How wrong are the shares, and does the bound that goes with them hold? A world of its own: processes that take turns on the device in slices of 10 ms, each at its own
  * watts, which drift; power that lags behind them; a counter with a quantum, read every second or as rarely as on real devices;
  * utilisation of the device in whole percents on a grid of its own, of a process by who runs at five moments of a second, as NVIDIA's driver
- * has it. A process loads for some seconds before its first kernel. Truth is what each slice drew above the idle level, which drifts as well. */
+ * has it: these come evenly, and are in step with the programs' turns in some worlds. A process loads for some seconds before its first kernel. Truth is what each slice drew above the idle level, which drifts as well. */
 #include "agent/shares.h"
 #include "base/error.h"
 #include "bench/uniform.h"
@@ -17,9 +17,10 @@
 
 #define SLICES_A_SECOND 100
 #define SAMPLES_A_SECOND 5
-#define SECONDS 900
+#define LOOKS_VARY                                                                                                     \
+    0.06 /* of two who take turns the mean of looks varies then 0.3 to 3.4 times as much as of independent ones */
 #define PROCESSES_MAX 6
-#define WORLDS 60
+#define WORLDS 180
 #define ALONE_S 10
 
 struct process {
@@ -30,6 +31,7 @@ struct process {
     double alone_from, together_from;     /* s: if together_from > 0, it runs for ALONE_S, and then until the end */
     double from, loads, until;            /* s: when it comes, for how long it loads, when it ends */
     double truth, shared, by_utilisation; /* J */
+    double bound, of_turns;               /* J: of the whole doubt, and of that part of it alone */
     double samples;                       /* of the driver, in which it ran, in this second */
     int permille, last; /* as the driver says: mean of its seconds since the last reading, and of the last one */
     int permille_sum;
@@ -42,12 +44,17 @@ struct world {
     int length;                    /* s */
     double lag;                    /* s, of the power behind the work */
     double reads;                  /* s, between readings of the counter */
+    double looks;                  /* s, between looks of the driver at who runs, in the mean */
     int busy_sum, seconds, idle_s; /* since the last reading; of the idle time so far */
 };
 
+/* 5 minutes, 15, or an hour. */
 static struct world drawn_world(int number) {
+    static const int lengths[] = {300, 900, 3600};
+    double length = lengths[number / 3 % 3];
     struct world world = {.count = 2 + (int)(uniform() * (PROCESSES_MAX - 1)),
-                          .length = SECONDS,
+                          .length = (int)length,
+                          .looks = (0.9 + 0.2 * uniform()) / SAMPLES_A_SECOND,
                           .free_watts = 60 + 40 * uniform(),
                           .lag = 0.3 * uniform(),
                           .reads = number % 2 ? 1 : 3 + 4 * uniform()};
@@ -59,8 +66,8 @@ static struct world drawn_world(int number) {
                                     .period = exp(log(0.2) + uniform() * log(300)),
                                     .phase = 1000 * uniform(),
                                     .loads = 8 + 12 * uniform(),
-                                    .from = number % 3 ? 30 + 200 * uniform() : 30,
-                                    .until = number % 3 ? SECONDS - 300 * uniform() : SECONDS};
+                                    .from = number % 3 ? 30 + length * 0.2 * uniform() : 30,
+                                    .until = number % 3 ? length * (1 - 0.33 * uniform()) : length};
         snprintf(process->tenant.command, sizeof process->tenant.command, "p%d", i);
         snprintf(process->tenant.user, sizeof process->tenant.user, "u");
     }
@@ -136,8 +143,8 @@ static void play(struct world *world, struct hec_shares *shares) {
             process->truth += watts * step;
             busy++;
         }
-        if (t >= t_sample) { /* not quite in time, so that it stays in step with nobody */
-            t_sample += (0.8 + 0.4 * uniform()) / SAMPLES_A_SECOND;
+        if (t >= t_sample) {
+            t_sample += world->looks * (1 - LOOKS_VARY / 2 + LOOKS_VARY * uniform());
             if (process)
                 process->samples++;
         }
@@ -190,13 +197,38 @@ static void take_shares(struct world *world, const struct hec_shares *shares) {
     for (size_t i = 0; i < hec_shares_count(shares); i++) {
         const struct hec_shares_row *row = hec_shares_row(shares, i);
         for (int p = 0; p < world->count; p++)
-            if (hec_tenant_equal(&row->tenant, &world->processes[p].tenant))
+            if (hec_tenant_equal(&row->tenant, &world->processes[p].tenant)) {
                 world->processes[p].shared = (double)row->uj[HEC_SHARES_ACTIVE] * 1e-6;
+                world->processes[p].bound = hec_doubt_bound_uj(&row->doubt) * 1e-6;
+                world->processes[p].of_turns = hec_doubt_bound_uj(&(struct hec_doubt){row->doubt.turns_uj2}) * 1e-6;
+            }
     }
+}
+
+/* Of so many programs: for how many the bound held. */
+struct bounds {
+    int held, count;
+    double width[WORLDS * PROCESSES_MAX]; /* of its joules */
+};
+
+static void take_bound(struct bounds *bounds, const struct process *process, double bound) {
+    bounds->held += fabs(process->shared - process->truth) <= bound;
+    bounds->width[bounds->count++] = bound / process->shared;
+}
+
+/* Prints, and returns, for how many of a hundred it held. */
+static double say_bounds(struct bounds *bounds, const char *of) {
+    double held = 100.0 * bounds->held / bounds->count;
+    qsort(bounds->width, (size_t)bounds->count, sizeof *bounds->width, ascending);
+    printf("bound of %s: held for %.1f %% of %d; it is %.0f %% (median), %.0f %% (90 in 100) of a program's joules\n",
+           of, held, bounds->count, 100 * bounds->width[bounds->count / 2],
+           100 * bounds->width[bounds->count * 9 / 10]);
+    return held;
 }
 
 static void shares_are_near_the_truth(void **state) {
     (void)state;
+    static struct bounds bounds[3];
     static double wrong[WORLDS * PROCESSES_MAX], plain[WORLDS * PROCESSES_MAX], moved[WORLDS], floors[WORLDS];
     int processes = 0;
     for (int number = 0; number < WORLDS; number++) {
@@ -217,6 +249,7 @@ static void shares_are_near_the_truth(void **state) {
             away += fabs(process->shared - process->truth) / 2;
             wrong[processes] = fabs(process->shared / process->truth - 1);
             plain[processes++] = fabs(process->by_utilisation / process->truth - 1);
+            take_bound(&bounds[number / 3 % 3], process, process->bound);
         }
         moved[number] = away / total;
         floors[number] = fabs((double)hec_shares_floor(shares).free_mw / 1000 / world.free_watts - 1);
@@ -236,15 +269,31 @@ static void shares_are_near_the_truth(void **state) {
     assert_true(wrong[processes / 2] < 0.7 * plain[processes / 2]);
     assert_true(moved[WORLDS / 2] < 0.08);
     assert_true(floors[WORLDS - 1] < 0.05);
+    static const char *const times[] = {"5 minutes", "15 minutes", "an hour"};
+    int held = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_true(say_bounds(&bounds[i], times[i]) >= 90);
+        assert_true(bounds[i].width[bounds[i].count / 2] < 0.8);
+        held += bounds[i].held;
+    }
+    printf("bounds held for %.1f %% of all\n", 100.0 * held / processes);
+    assert_true(held >= 0.9 * processes && held <= 0.99 * processes);
 }
 
-/* As bench/gpu/agent/share does it: each alone for 10 s, then both for 100 s and more, at watts that differ. */
+/* As bench/gpu/agent/share does it: each alone for 10 s, then both for 100 s and more, at watts that differ. In half of the worlds looks are
+ * in step with the turns, as far as was seen on a real device. */
 static void watts_seen_alone_are_kept_together(void **state) {
     (void)state;
     static double wrong[WORLDS * 2];
+    static struct bounds any, in_step, turns[2];
     for (int number = 0; number < WORLDS; number++) {
-        struct world world = {
-            .count = 2, .length = 150, .free_watts = 70, .held_watts = 120, .lag = 0.1, .reads = 5 + 2 * uniform()};
+        struct world world = {.count = 2,
+                              .length = 150,
+                              .free_watts = 70,
+                              .held_watts = 120,
+                              .lag = 0.1,
+                              .reads = 5 + 2 * uniform(),
+                              .looks = (number % 2 ? 1 : 0.9 + 0.2 * uniform()) / SAMPLES_A_SECOND};
         for (int i = 0; i < world.count; i++) {
             struct process *process = &world.processes[i];
             *process =
@@ -256,13 +305,20 @@ static void watts_seen_alone_are_kept_together(void **state) {
         play(&world, shares);
         take_shares(&world, shares);
         hec_shares_free(shares);
-        for (int p = 0; p < world.count; p++)
+        for (int p = 0; p < world.count; p++) {
             wrong[2 * number + p] = fabs(world.processes[p].shared / world.processes[p].truth - 1);
+            take_bound(number % 2 ? &in_step : &any, &world.processes[p], world.processes[p].bound);
+            take_bound(&turns[number % 2], &world.processes[p], world.processes[p].of_turns);
+        }
     }
     qsort(wrong, WORLDS * 2, sizeof *wrong, ascending);
     printf("two at once after each alone: off by %.1f %% (median), %.1f %% (90 in 100), %.1f %% (worst)\n",
            100 * wrong[WORLDS], 100 * wrong[WORLDS * 9 / 5], 100 * wrong[WORLDS * 2 - 1]);
     assert_true(wrong[WORLDS * 9 / 5] < 0.15);
+    assert_true(say_bounds(&any, "two at once") >= 90);
+    assert_true(say_bounds(&in_step, "two in step with the looks") >= 90);
+    say_bounds(&turns[0], "two at once, of turns alone");
+    assert_true(say_bounds(&turns[1], "two in step, of turns alone") >= 85);
 }
 
 int main(void) {

@@ -33,6 +33,7 @@ static struct {
     bool gpm_odd; /* metric 1 is not a number, 2 is absurd, 3 unsupported */
     int energy_calls;
     bool run_process;
+    bool waits;        /* another process has a context and never runs */
     int xids[DEVICES]; /* that wait: n, n - 1 ... 1 */
     int sets;          /* of events, that exist */
     int register_code, wait_code;
@@ -135,9 +136,10 @@ static int f_temperature(hec_nvml_device device, int sensor, unsigned *celsius) 
     return spend(device, fake.temperature_cost);
 }
 static int f_processes(hec_nvml_device device, unsigned *count, struct hec_nvml_process *processes) {
-    *count = fake.run_process ? 1 : 0;
-    if (fake.run_process)
-        processes[0] = (struct hec_nvml_process){.pid = (unsigned)getpid(), .used_bytes = 1 << 20};
+    const unsigned pids[] = {(unsigned)getpid(), (unsigned)getppid()};
+    *count = !fake.run_process ? 0 : fake.waits ? 2 : 1;
+    for (unsigned i = 0; i < *count; i++)
+        processes[i] = (struct hec_nvml_process){.pid = pids[i], .used_bytes = 1 << 20};
     return spend(device, 20 * US);
 }
 static int f_process_utilization(hec_nvml_device device, struct hec_nvml_process_utilization *samples, unsigned *count,
@@ -606,8 +608,16 @@ static void test_paced(void **state) {
     assert_int_equal(last_value(HEC_GPU_CONTEXTS, 0), 0);
     struct nvml_observer *observer = collector;
     assert_int_equal(observer->devices[0].processes.count, 0);
+    fake.run_process = fake.waits =
+        true; /* who the driver leaves out did not run: the last that is reported is that one */
+    run_until(START + 36 * HEC_NS_PER_S);
+    assert_int_equal(got.process.pid, getppid());
+    assert_int_equal(got.process.sm_util_sum_permille, 0);
+    assert_true(got.process.sm_util_samples > 5);
+    fake.run_process = false;
+    run_until(START + 37 * HEC_NS_PER_S);
     fake.reset_at = fake.now;
-    run_until(START + 27 * HEC_NS_PER_S);
+    run_until(START + 39 * HEC_NS_PER_S);
     assert_int_equal(got.events[HEC_EVENT_COUNTER_RESET], DEVICES);
     end();
 }

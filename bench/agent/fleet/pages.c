@@ -304,6 +304,22 @@ static void each_tenant(struct page *page) {
     }
 }
 
+/* Two who share a device are less sure than one who has it alone. */
+static void each_error(struct page *page) {
+    begin(page, HEC_AGENT_METRIC_ENERGY_ERROR);
+    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
+        struct device d;
+        const struct way *way = device_of(page, gpu, &d);
+        int count = tenants_of(&d);
+        for (int i = 0; i < count && way->watts > FLOOR_W; i++) {
+            struct hec_label labels[LABELS_MAX];
+            size_t n = add(labels, label_device(labels, &d), "part", hec_agent_part_name(HEC_AGENT_PART_ACTIVE));
+            double active = joules((way->watts - FLOOR_W) / count, d.seconds);
+            hec_exposition_sample(&page->to, labels, label_tenant(labels, n, &d, i), active * (count > 1 ? 0.1 : 0.01));
+        }
+    }
+}
+
 static void each_job(struct page *page, enum hec_agent_metric metric, const char *label) {
     begin(page, metric);
     for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
@@ -445,6 +461,7 @@ static void make(const struct fleet *fleet, int node, double seconds, enum hec_e
     xids(&page);
     each_device(&page, HEC_AGENT_METRIC_DEVICE_THROTTLE_LOST, lost);
     each_tenant(&page);
+    each_error(&page);
     each_state(&page, HEC_AGENT_METRIC_JOB_STATE_JOULES, true, true);
     each_state(&page, HEC_AGENT_METRIC_JOB_STATE_SECONDS, true, false);
     each_job(&page, HEC_AGENT_METRIC_JOB_SECONDS, NULL);

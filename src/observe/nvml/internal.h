@@ -33,6 +33,7 @@ struct nvml_process {
     int64_t memory_kib; /* in the present poll, -1 unknown */
     int64_t reported_ns;
     bool seen, was_seen; /* in the present poll, in the one before */
+    bool ran;            /* in the window of utilisation that is being read */
     bool changed;
 };
 

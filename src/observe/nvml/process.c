@@ -137,6 +137,28 @@ int64_t nvml_utilization_interval(const struct nvml_observer *observer) {
            observer->options->interval_ns / 2;
 }
 
+/* Samples of one call are of one window: since the newest of the call before. The driver leaves out who had no part in it. */
+static void take_utilization(struct nvml_processes *table, const struct hec_nvml_process_utilization *samples,
+                             unsigned count) {
+    uint64_t newest = table->last_us;
+    for (unsigned i = 0; i < count; i++) {
+        struct nvml_process *process = find_process(table, (int32_t)samples[i].pid);
+        if (samples[i].time_us > newest)
+            newest = samples[i].time_us;
+        if (!process || samples[i].sm > 100 || samples[i].time_us <= table->last_us)
+            continue;
+        process->record.sm_util_sum_permille += (int64_t)samples[i].sm * 10;
+        process->record.sm_util_samples++;
+        process->ran = true;
+    }
+    for (int i = 0; i < table->count; i++) {
+        struct nvml_process *process = &table->items[i];
+        process->record.sm_util_samples += process->seen && !process->ran && newest > table->last_us;
+        process->ran = false;
+    }
+    table->last_us = newest;
+}
+
 static void read_utilization(struct nvml_device *device) {
     const struct hec_nvml *nvml = &device->observer->nvml;
     int64_t t0 = hec_clock_mono_ns();
@@ -157,17 +179,7 @@ static void read_utilization(struct nvml_device *device) {
     }
     if (!nvml_call_done(device, NVML_SENSOR_PROCESS_UTIL, t0, code))
         return;
-    uint64_t newest = device->processes.last_us;
-    for (unsigned i = 0; i < count && i < 256; i++) {
-        struct nvml_process *process = find_process(&device->processes, (int32_t)samples[i].pid);
-        if (samples[i].time_us > newest)
-            newest = samples[i].time_us;
-        if (!process || samples[i].sm > 100 || samples[i].time_us <= device->processes.last_us)
-            continue;
-        process->record.sm_util_sum_permille += (int64_t)samples[i].sm * 10;
-        process->record.sm_util_samples++;
-    }
-    device->processes.last_us = newest;
+    take_utilization(&device->processes, samples, count < 256 ? count : 256);
 }
 
 static void report(struct nvml_device *device, struct nvml_process *process, int64_t now_ns) {

@@ -1,4 +1,4 @@
-"""Two processes share one real GPU: are the agent's shares right? About 110 s; python3 and PyTorch, nothing else.
+"""Two processes share one real GPU: are the agent's shares right, and within its bound? About 110 s; python3 and PyTorch, nothing else.
 
     python3 bench/gpu/agent/share/run.py --hec HEC --out FILE.json [--together 30]
     HEC run --sim h200 -- python3 bench/gpu/agent/share/run.py --hec HEC --out FILE.json --loads sim:fp32,sim:memory-bound
@@ -8,6 +8,9 @@ step, read here from the device's counter. Then both run at once beside each oth
 what the agent gave each (its active part), and the steps that each did times its joules a step alone. That is not quite a
 truth: programs that share a device may draw more or less than alone (`sum_ratio` says how much, all in all), so
 `error_scaled` is against shares that add up to what was drawn. `by_utilisation` is what utilisation without watts would give.
+`bound` is what the agent says its joules of that time may be off by, in 95 of 100 cases (hec_energy_error_joules), and `inside` whether
+they are. `looks` says how much more the driver's looks at whose turn it is vary than as many independent ones would: variance of
+means of 1, 5 and 20 s; hundreds of seconds (--together 300) are needed to see it.
 """
 import argparse
 import ctypes
@@ -57,14 +60,14 @@ class Device:
         return value.value / 1e3
 
     def utilisation(self):
-        """[(pid, per cent, microseconds that it is of)] since the last call"""
+        """Since the last call: {pid: per cent}, and the microseconds that it is of. Whom the driver leaves out did not run."""
         samples, count = (Sample * 256)(), ctypes.c_uint(256)
         if self.nvml.nvmlDeviceGetProcessUtilization(self.handle, samples, ctypes.byref(count),
                                                      ctypes.c_ulonglong(self.last_us)) != 0:
-            return []
+            return {}, 0
         got = [s for s in samples[: count.value] if s.time_us > self.last_us and s.sm <= 100]
         since, self.last_us = self.last_us, max([self.last_us] + [s.time_us for s in got])
-        return [(s.pid, s.sm, s.time_us - since) for s in got] if since else []
+        return {s.pid: s.sm for s in got}, self.last_us - since if since else 0
 
 
 class Program:
@@ -95,16 +98,18 @@ class Agent:
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def read(self):
-        """joules of the card: {"device", "parts", (job, part)...}"""
+        """joules of the card: {"device", "parts", (job, part)..., (job, "bound")...}"""
         page = urllib.request.urlopen(self.url + "/metrics", timeout=10).read().decode()
         self.pages.append(page)
         got = {"device": 0.0, "parts": 0.0}
-        for match in re.finditer(r'^(hec_device_energy_joules_total|hec_energy_joules_total)\{(.*)\} (\S+)$', page, re.M):
+        for match in re.finditer(r'^(hec_device_energy_joules_total|hec_energy_(?:error_joules|joules_total))\{(.*)\} (\S+)$', page, re.M):
             labels = dict(re.findall(r'(\w+)="([^"]*)"', match[2]))
             if labels["gpu"] != self.card:
                 continue
             if match[1] == "hec_device_energy_joules_total":
                 got["device"] += float(match[3])
+            elif match[1] == "hec_energy_error_joules":
+                got[(labels.get("hpc_job", "-"), "bound")] = float(match[3])
             else:
                 key = (labels.get("hpc_job", "-"), labels["part"])
                 got["parts"] += float(match[3])
@@ -131,7 +136,7 @@ def alone(program, seconds):
     return program.steps()
 
 
-def together(programs, device, agent, seconds, seen, series):
+def together(programs, device, agent, seconds, windows, series):
     for program in programs:
         program.begin(seconds)
     begun = time.monotonic()
@@ -140,14 +145,34 @@ def together(programs, device, agent, seconds, seen, series):
         page = agent.read()
         series.append({"seconds": round(time.monotonic() - begun, 3), "counter": device.joules(),
                        "agent": {key if isinstance(key, str) else " ".join(key): value for key, value in page.items()}})
-        for pid, percent, us in device.utilisation():
-            seen.setdefault(pid, []).append((percent, us))
+        percents, us = device.utilisation()
+        if us:
+            windows.append((percents, us))
     return [program.steps() for program in programs]
 
 
 def mean_percent(samples):
     """By the time that each is of."""
     return sum(percent * us for percent, us in samples) / sum(us for _, us in samples) if samples else 0
+
+
+def looks(samples):
+    """Of two programs: the first one's part of the driver's looks, and the variance of its mean over 1, 5 and 20 s against that of
+    as many independent looks, five a second."""
+    parts = [first / (first + second) for (first, _), (second, _) in zip(*samples) if first + second]
+    mean = sum(parts) / len(parts)
+    ratios = {}
+    for block in (1, 5, 20):
+        means = [sum(parts[i : i + block]) / block for i in range(len(parts) - block + 1)]
+        if len(parts) >= 4 * block and 0 < mean < 1:
+            variance = sum((value - mean) ** 2 for value in means) / len(means) / (1 - block / len(parts))
+            ratios[block] = variance * 5 * block / (mean * (1 - mean))
+    return {"part_of_first": mean, "variance_against_independent": ratios}
+
+
+def grown(after, before, key):
+    """Bounds of two times: one of the joules in between, which is never too small (docs/metrics.md)."""
+    return max(0, after.get(key, 0) ** 2 - before.get(key, 0) ** 2) ** 0.5 if key in after else None
 
 
 def main():
@@ -177,8 +202,8 @@ def main():
             out["loads"][-1]["agent_joules_alone"] = {part: joules for (job, part), joules in
                                                       ((key, value) for key, value in before.items() if isinstance(key, tuple)) if job == program.job}
         device.utilisation()
-        seen, series = {}, []
-        steps, joules, seconds = counted(device, lambda: together(programs, device, agent, options.together, seen, series), options.together)
+        windows, series = [], []
+        steps, joules, seconds = counted(device, lambda: together(programs, device, agent, options.together, windows, series), options.together)
         after = agent.settled()
         for program in programs:
             program.process.kill()
@@ -192,15 +217,22 @@ def main():
             "agent_seconds": options.together + GAP_S,
             "unattributed_joules": sum(after[key] - before.get(key, 0) for key in after if key[1] == "unattributed"),
             "seconds": time.monotonic() - began, "series": series}
-    for load, program, count, truth in zip(out["loads"], programs, steps, expected):
+    samples = [[(percents.get(program.process.pid, 0), us) for percents, us in windows] for program in programs]
+    percents = list(map(mean_percent, samples))
+    if len(programs) == 2 and sum(percents):
+        alone_seconds = [count / load["alone_steps"] for load, count in zip(out["loads"], steps)]
+        out["looks"] = looks(samples) | {"part_of_first_by_steps": alone_seconds[0] / sum(alone_seconds)}
+    for load, program, count, truth, own, percent in zip(out["loads"], programs, steps, expected, samples, percents):
         key = (program.job, "active")
         given = after.get(key, 0) - before.get(key, 0)
-        samples = seen.get(program.process.pid, [])
-        percent = mean_percent(samples)
+        bound = grown(after, before, (program.job, "bound"))
         load |= {"together_steps": count, "alone_measured_joules": truth, "agent_joules": given, "error": given / truth - 1,
-                 "error_scaled": given / (truth / out["sum_ratio"]) - 1,
-                 "utilisation_samples": samples,
-                 "by_utilisation_joules": drawn * percent / sum(map(mean_percent, seen.values())) if percent else None}
+                 "error_scaled": given / (truth / out["sum_ratio"]) - 1, "bound_joules": bound,
+                 "bound": bound / given if bound is not None and given else None,
+                 "inside": bound is not None and abs(given - truth) <= bound,
+                 "inside_scaled": bound is not None and abs(given - truth / out["sum_ratio"]) <= bound,
+                 "utilisation_samples": own,
+                 "by_utilisation_joules": drawn * percent / sum(percents) if percent else None}
     pathlib.Path(options.out).write_text(json.dumps(out, indent=1) + "\n")
     pathlib.Path(options.out).with_suffix(".prom").write_text("\n".join(agent.pages))
     print(json.dumps(out, indent=1))
