@@ -31,11 +31,6 @@ static inline bool hec_time_sane(int64_t t_ns) {
     return t_ns >= -HEC_REPLAY_MOST_NS / 2 && t_ns <= HEC_REPLAY_MOST_NS / 2;
 }
 
-static inline bool hec_call_sane(const struct hec_schedule_call *call) {
-    return hec_time_sane(call->begin_ns) && hec_time_sane(call->end_ns) &&
-           (!hec_call_launched(call) || (hec_time_sane(call->start_ns) && hec_time_sane(call->finish_ns)));
-}
-
 /* Finds the calls of operations that have none, drops calls that are there twice, orders and connects all. whole: none has
  * HEC_CALL_GUESSED. 0 or HEC_ERR_NOMEM. */
 int hec_schedule_connect(struct hec_schedule *schedule, bool whole, struct hec_schedule_phase *phases,
