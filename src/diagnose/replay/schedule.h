@@ -70,6 +70,22 @@ enum hec_call_shape {
     HEC_CALL_SHAPES
 };
 
+static inline enum hec_call_shape hec_call_shape(const struct hec_schedule_call *c) {
+    if (c->flags & HEC_CALL_GRAPH)
+        return HEC_SHAPE_GRAPH;
+    switch (c->kind) {
+    case HEC_CALL_KERNEL:
+    case HEC_CALL_MEMSET:
+        return HEC_SHAPE_KERNEL;
+    case HEC_CALL_COPY:
+        return c->from == HEC_MEMORY_PAGEABLE ? HEC_SHAPE_PAGEABLE : HEC_SHAPE_COPY;
+    case HEC_CALL_WAIT:
+        return HEC_SHAPE_WAIT;
+    default:
+        return HEC_SHAPE_OTHER;
+    }
+}
+
 /* Usual delays of calls of one shape. */
 struct hec_schedule_usual {
     int64_t launch_ns; /* from the begin of a call to the start of what it launched, on a device that waits */
@@ -127,8 +143,6 @@ struct hec_schedule {
     int64_t guessed; /* operations whose call is not known */
     bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
 };
-
-enum hec_call_shape hec_call_shape(const struct hec_schedule_call *call);
 
 struct hec_schedule_builder;
 
