@@ -1,6 +1,8 @@
-/* What makes ten million calls quick: they are ordered in windows. */
+/* What makes ten million calls quick: they are ordered in windows, and a replay keeps only what others still refer to. */
 #include "diagnose/replay/parts.h"
 #include "replay_machine.h"
+
+#include <string.h>
 
 #define CALLS 100000u
 #define MINUTE (60000 * MS)
@@ -84,7 +86,63 @@ static void test_order(void **state) {
     }
 }
 
+/* With room for what is referred to the same comes out as with room for all. */
+static void compare_reach(struct hec_schedule *s) {
+    for (int edit = -2; edit < HEC_EDIT_COUNT; edit++) {
+        struct hec_replay_edit edits[1];
+        struct hec_replay near, all;
+        size_t count = edit >= 0, reach = s->reach;
+        if (count)
+            edits[0] =
+                hec_edit_with((enum hec_edit)edit, isfinite(hec_edit_info((enum hec_edit)edit)->value) ? NAN : 0.5);
+        assert_int_equal(hec_replay_run(s, edits, count, edit == -2, NULL, &near), 0);
+        s->reach = s->count;
+        assert_int_equal(hec_replay_run(s, edits, count, edit == -2, NULL, &all), 0);
+        s->reach = reach;
+        if (memcmp(&near, &all, sizeof all) != 0)
+            fail_msg("edit %d: %.9f s, %.9f s with room for all", edit, near.seconds, all.seconds);
+    }
+}
+
+static void test_reach(void **state) {
+    (void)state;
+    static const struct program p = {"",
+                                     40,
+                                     2,
+                                     30 * US,
+                                     5 * US,
+                                     50 * US,
+                                     .data = MS,
+                                     .wait_every = 4,
+                                     .copy = MS,
+                                     .pageable = true,
+                                     .alloc_every = 5,
+                                     .reads = 8,
+                                     .comm = MS};
+    for (int rare_stream = 0; rare_stream < 2; rare_stream++) {
+        struct fake_timeline t;
+        struct hec_schedule s;
+        play(&p, &t);
+        size_t count = t.count;
+        uint32_t stream = rare_stream ? fake_tl_track(&t, HEC_TRACK_STREAM, 5, 0, 9) : 0;
+        int64_t begin[2] = {t.activities[count / 3].start_ns, t.activities[count - 100].start_ns};
+        for (int i = 0; i < 2 && rare_stream; i++) { /* used at its beginning and at its end alone */
+            struct hec_activity *a =
+                fake_tl_add(&t, HEC_ACTIVITY_MEMSET, stream, begin[i] + 10 * US, begin[i] + 20 * US);
+            a->launch_ns = begin[i] + US;
+            a->launch_end_ns = begin[i] + 2 * US;
+            a->launch_track = t.activities[0].launch_track;
+        }
+        assert_int_equal(read_schedule(&t, &s), 0);
+        assert_true(s.reach > 0 && (s.reach > s.count / 2) == rare_stream);
+        assert_true(hec_replay_bytes(&s) <= 32 * (s.reach + 1));
+        compare_reach(&s);
+        hec_schedule_free(&s);
+        fake_tl_free(&t);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_reach)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,6 +200,20 @@ static void note_code(const struct hec_schedule *s, size_t from, size_t to, stru
 
 /* ---- all ---- */
 
+static size_t back_to(uint32_t call, size_t at) {
+    return call == HEC_SCHEDULE_NONE ? 0 : at - call;
+}
+
+static void find_reach(struct hec_schedule *s, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        const struct hec_schedule_call *c = &s->calls[i];
+        size_t after = back_to(c->after, i), behind = back_to(c->behind, i), awaits = back_to(c->awaits, i);
+        s->reach = after > s->reach ? after : s->reach;
+        s->reach = behind > s->reach ? behind : s->reach;
+        s->reach = awaits > s->reach ? awaits : s->reach;
+    }
+}
+
 /* Events, and what the time between calls was. */
 static int connect_rest(struct hec_schedule *s, struct hec_waits *waits, const struct hec_schedule_phase *phases,
                         size_t phase_count, struct hec_usual_sample *sample) {
@@ -209,6 +223,11 @@ static int connect_rest(struct hec_schedule *s, struct hec_waits *waits, const s
         err = err ? err : hec_waits_mark(s, waits, from, to);
         label(s, from, to, phases, phase_count, &passed);
         note_code(s, from, to, sample);
+        find_reach(s, from, to);
+    }
+    for (size_t k = 0; k < s->event_count; k++) {
+        size_t back = back_to(s->events[k].awaits, s->events[k].at);
+        s->reach = back > s->reach ? back : s->reach;
     }
     HEC_USUAL(s, sample, code_ns, 10, INT64_MAX);
     return err;

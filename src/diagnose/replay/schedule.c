@@ -324,11 +324,7 @@ void hec_schedule_abandon(struct hec_schedule_builder *b) {
     free(b);
 }
 
-uint32_t hec_schedule_event(const struct hec_schedule *s, size_t at) {
-    if (!(s->calls[at].flags & HEC_CALL_WAITED))
-        return s->calls[at].awaits;
-    if (!(s->calls[at].flags & HEC_CALL_EVENT))
-        return HEC_SCHEDULE_NONE;
+uint32_t hec_schedule_event_at(const struct hec_schedule *s, size_t at) {
     size_t low = 0, high = s->event_count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;

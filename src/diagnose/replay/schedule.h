@@ -123,7 +123,7 @@ struct hec_schedule_group {
 
 struct hec_schedule {
     struct hec_schedule_call *calls; /* malloc'ed, as the others */
-    size_t count;
+    size_t count, reach;             /* reach: no call refers to one more than so many before it */
     struct hec_schedule_stream *streams;
     size_t stream_count;
     int32_t pid[256]; /* of processes; those after the 255th are left out */
@@ -155,7 +155,14 @@ void hec_schedule_abandon(struct hec_schedule_builder *builder); /* NULL is fine
 void hec_schedule_free(struct hec_schedule *schedule);
 /* NAN where it is not known. */
 struct hec_schedule_kernel hec_schedule_kernel(const struct hec_schedule *schedule, uint32_t kernel);
+/* Of a call with HEC_CALL_EVENT. */
+uint32_t hec_schedule_event_at(const struct hec_schedule *schedule, size_t at);
 /* The call whose operation, on another stream, that of a call comes after; HEC_SCHEDULE_NONE. */
-uint32_t hec_schedule_event(const struct hec_schedule *schedule, size_t at);
+static inline uint32_t hec_schedule_event(const struct hec_schedule *schedule, size_t at) {
+    const struct hec_schedule_call *call = &schedule->calls[at];
+    return !(call->flags & HEC_CALL_WAITED) ? call->awaits
+           : call->flags & HEC_CALL_EVENT   ? hec_schedule_event_at(schedule, at)
+                                            : HEC_SCHEDULE_NONE;
+}
 
 #endif
