@@ -23,9 +23,9 @@ struct build {
     uint64_t active;       /* bits of devices that have pieces */
     struct hec_view *view; /* NULL: nobody looks, or it is a pass that only widens bounds */
     /* the rest is not of a pass that only widens bounds */
-    struct hec_calls *calls; /* NULL: it is one */
-    struct hec_gaps gaps;
     struct hec_source_builder *source, *steady_source;
+    struct hec_calls *calls; /* NULL: nobody asks for them and for gaps */
+    struct hec_gaps gaps;
     bool tapes;
     struct hec_tape tape[HEC_DEVICE_MAX];
 };
@@ -69,11 +69,9 @@ static inline int give_parts(struct build *b, int device, const struct hec_state
         err = hec_view_piece(b->view, device, piece);
     if (!err && inside)
         err = hec_ledger_piece(b->steady_ledger, device, inside);
-    if (!b->calls || err)
-        return err;
-    if (inside)
+    if (!err && b->calls && inside)
         err = hec_gaps_piece(&b->gaps, device, inside, steady_of(b, device)->known);
-    if (!err)
+    if (!err && b->calls)
         err = hec_calls_piece(b->calls, device, piece);
     return !err && b->tapes && bit ? hec_tape_add(&b->tape[device], piece, seen) : err;
 }
@@ -130,6 +128,7 @@ static int take_calls(void *context, const struct hec_activity *activities, size
 
 /* Two consumers of the pass: the calls, and the states. */
 static int start(struct build *b, const struct hec_pass *pass, bool widens, struct hec_pass_consumer consumers[2]) {
+    bool calls = !widens && !pass->input->brief;
     const struct hec_state_visitor visitor = {b, take_piece, widens ? NULL : take_sample};
     b->pass = pass;
     b->ledger = hec_ledger_begin();
@@ -138,10 +137,12 @@ static int start(struct build *b, const struct hec_pass *pass, bool widens, stru
     if (!widens) {
         b->source = hec_source_begin(&pass->tables);
         b->steady_source = hec_source_begin(&pass->tables);
+    }
+    if (calls) {
         b->calls = hec_calls_begin(&pass->tables);
         consumers[0] = (struct hec_pass_consumer){b->calls, HEC_ACTIVITY_ALL, take_calls, .apart = true};
     }
-    if (!b->ledger || !b->steady_ledger || (!widens && !(b->source && b->steady_source && b->calls)) ||
+    if (!b->ledger || !b->steady_ledger || (!widens && !(b->source && b->steady_source)) || (calls && !b->calls) ||
         hec_device_steps_choose(&pass->survey, &pass->tables, &b->steps))
         return HEC_ERR_NOMEM;
     hec_ledger_steps(b->ledger, &b->steps);
@@ -261,7 +262,8 @@ static int finish_ledgers(struct build *b, const struct hec_device_summary *devi
     int err = end_states(b);
     hec_ledger_steps(b->ledger, NULL);
     hec_gaps_end(&b->gaps);
-    hec_calls_end(b->calls);
+    if (b->calls)
+        hec_calls_end(b->calls);
     out->gaps = b->gaps;
     b->gaps = (struct hec_gaps){NULL, 0};
     for (int i = 0; i < device_count && !err; i++)
@@ -293,7 +295,8 @@ static int finish_devices(struct build *b, const struct hec_summary_input *input
         struct hec_device_result *result = &out->results[i];
         const struct hec_device_summary *summary = summary_of(devices, device_count, d->device);
         const struct hec_step_list *steps = hec_device_steps_of(&b->steps, d->device);
-        hec_calls_of(b->calls, d->device, &result->calls);
+        if (b->calls)
+            hec_calls_of(b->calls, d->device, &result->calls);
         if (steps)
             err = hec_step_survey_result(&b->pass->survey, &b->pass->tables, steps, &result->steps);
         if (!err && summary)

@@ -43,9 +43,10 @@ struct hec_diagnosis_builder;
  * where those do not separate them from what is known of states beforehand (pricing.h), with bounds that are as wide;
  * of time that was not traced they count as those of the state that it is counted for.
  *
- * The pass is to stay until the end. watts: devices have telemetry, which is to be read. Pure; linear in time; memory grows
- * with what ledger.h, calls.h, source_lines.h, inferred.h and watts.h say, and 64 bytes a reading of at most 2.8 hours: of
- * longer runs every nth minute counts. 0 or HEC_ERR_NOMEM. */
+ * Of a trace in brief (timeline.h) there are ledgers, lines and watts. The pass is to stay until the end. watts: devices
+ * have telemetry, which is to be read. Pure; linear in time; memory grows with what ledger.h, calls.h, source_lines.h,
+ * inferred.h and watts.h say, and 64 bytes a reading of at most 2.8 hours: of longer runs every nth minute counts. 0 or
+ * HEC_ERR_NOMEM. */
 #define HEC_DIAGNOSIS_CONSUMERS 4
 /* view: gets the pieces that the ledger is made of, unless it is NULL. */
 int hec_diagnosis_begin(const struct hec_pass *pass, bool watts, struct hec_view *view,

@@ -544,6 +544,7 @@ static int build_timeline(struct build *b, struct hec_why *why) {
     input.devices = devices;
     input.device_count = out->device_count;
     input.end_ns = b->end_ns;
+    input.brief = b->input->schedule;
     int err = hec_pass_open(&input, &b->pass, why);
     if (!err)
         err = read_trace(b, &timeline, &diagnosis, why);
@@ -605,6 +606,8 @@ static int build_all(struct build *b, const struct hec_price *price, struct hec_
     price_units(out);
     if ((err = hec_phase_energy_end(b->phases, in, why)) != 0)
         return err;
+    if (in->schedule)
+        return 0;
     if ((err = hec_findings_build(out, b->predictor, &out->findings)) != 0 || !out->view)
         return err;
     struct hec_view *v = out->view;

@@ -246,13 +246,16 @@ struct hec_summary_input {
 
     hec_together together;
 
-    struct hec_timeline_input timeline; /* its devices and end_ns are filled in by hec_summary_build; all NULL: none */
+    /* Its devices, end_ns and brief are filled in by hec_summary_build. All NULL: none. */
+    struct hec_timeline_input timeline;
 
     const char *command, *started, *file, *hec_version, *hostname, *cpu, *os, *kernel, *pytorch, *python, *framework;
     /* The levers that it ran under. NULL: none. */
     int (*levers)(void *context, struct hec_lever_summary list[HEC_SUMMARY_LEVERS_MAX]);
 
-    struct hec_schedule *schedule; /* the whole one goes there, and findings are not replayed; NULL: they are */
+    /* The whole one goes there, and of the rest is made what replays of it go by: the trace in brief, and no findings. NULL: findings are
+     * replayed. */
+    struct hec_schedule *schedule;
 
     int view; /* how many runs share the page that shows this one; 0: there is none, and no view is made */
 

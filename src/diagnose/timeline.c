@@ -56,8 +56,10 @@ static int prepare_device(struct hec_timeline_builder *b, size_t at, int index) 
     struct hec_pids pids = {0};
     size_t kernels = b->tables->kernel_count < KERNELS_MAX / b->most ? b->tables->kernel_count : KERNELS_MAX / b->most;
     int err = d ? hec_timeline_device_init(d, index, kernels) : HEC_ERR_NOMEM;
-    if (!err)
+    if (!err) {
+        d->brief = b->pass->input->brief;
         err = hec_timeline_pids(b->tables, index, &pids);
+    }
     if (!err)
         err = hec_windows_traced(&b->pass->windows, b->tables->tracers, b->tables->tracer_count, hec_pids_have, &pids,
                                  &d->traced);

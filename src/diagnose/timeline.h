@@ -161,6 +161,8 @@ struct hec_timeline_input {
     int device_count;
     int64_t end_ns;     /* of the run; <= 0 unknown */
     double hooks_share; /* of the main thread's time, by the hooks' own account; <= 0 or NAN unknown */
+    /* Unions and the ledger's rows are asked for: neither kernels, delays and the queue, nor facts of calls and gaps, nor classes. */
+    bool brief;
 };
 
 /* Fed by a pass (pass.h), which is to stay until the end. A run without a trace gives an empty timeline (mode OFF, why says

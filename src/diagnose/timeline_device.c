@@ -131,7 +131,7 @@ void hec_timeline_device_add(struct hec_timeline_device *d, struct hec_timeline_
         d->to_ns = a->end_ns;
     d->count[a->kind]++;
     add_busy(d, a->start_ns, a->end_ns);
-    if (a->kind == HEC_ACTIVITY_KERNEL)
+    if (a->kind == HEC_ACTIVITY_KERNEL && !d->brief)
         add_kernel(d, a);
     if (a->kind == HEC_ACTIVITY_COPY || a->kind == HEC_ACTIVITY_MEMSET) {
         add_to(d, HEC_UNION_COPY, a);
@@ -153,7 +153,8 @@ void hec_timeline_device_add(struct hec_timeline_device *d, struct hec_timeline_
         add_to(d, HEC_UNION_COMPUTE_COMM, a);
         add_to(d, HEC_UNION_COMPUTE_COPY, a);
     }
-    add_launch(d, stream, a);
+    if (!d->brief)
+        add_launch(d, stream, a);
 }
 
 void hec_timeline_device_end(struct hec_timeline_device *d) {

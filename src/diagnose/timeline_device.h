@@ -25,6 +25,7 @@ struct hec_kernel_count {
 
 struct hec_timeline_device {
     int device;
+    bool brief; /* kernels, delays and the queue are not asked for */
     struct hec_intervals traced;
     struct hec_union unions[HEC_UNION_COUNT];
     struct hec_union all;              /* for the caller: BUSY whether traced or not */

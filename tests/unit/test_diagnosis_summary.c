@@ -1,5 +1,6 @@
 /* The diagnosis in a summary: seconds add up to the run and joules to its energy, watts are those that made the readings,
  * and where there are none, a sentence says why. */
+#include "diagnose/replay/schedule.h"
 #include "diagnose/summary.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
@@ -110,6 +111,20 @@ static void watts_are_reported(void **context) {
     }
 }
 
+/* Hardware counters: of who computes, or of somebody else who does throughout. */
+static void fill_counters(bool busy) {
+    for (int from = 0, computes = 0, at = 1; at <= SECONDS * 1000; at++) {
+        computes += did[at - 1] == 0;
+        if (at % 500 != 0)
+            continue;
+        fake_add(&run, HEC_GPM_GR_ACTIVE, 0, at / 1000.0, busy ? 1000 : 1000 * computes / (at - from));
+        fake_add(&run, HEC_GPM_SM_ACTIVE, 0, at / 1000.0, 900 * computes / (at - from));
+        from = at, computes = 0;
+    }
+    run.gpu_processes[run.gpu_process_count++] =
+        (struct hec_gpu_process){.device = 0, .pid = 99, .last_ns = run.input.end_ns, .visible = 1};
+}
+
 /* Somebody else is at work throughout: the joules still add up to the device's, and no interval says what a state took. */
 static void shared_watts_have_no_intervals(void **context) {
     const char *why;
@@ -119,16 +134,7 @@ static void shared_watts_have_no_intervals(void **context) {
         fake_free(&run);
         fake_init(&run, SECONDS);
         fill_readings(true, true);
-        for (int from = 0, computes = 0, at = 1; at <= SECONDS * 1000; at++) {
-            computes += did[at - 1] == 0;
-            if (at % 500 != 0)
-                continue;
-            fake_add(&run, HEC_GPM_GR_ACTIVE, 0, at / 1000.0, busy ? 1000 : 1000 * computes / (at - from));
-            fake_add(&run, HEC_GPM_SM_ACTIVE, 0, at / 1000.0, 900 * computes / (at - from));
-            from = at, computes = 0;
-        }
-        run.gpu_processes[run.gpu_process_count++] =
-            (struct hec_gpu_process){.device = 0, .pid = 99, .last_ns = run.input.end_ns, .visible = 1};
+        fill_counters(busy);
         const struct hec_ledger_device *d = build(&why);
         assert_string_equal(why, "");
         adds_up(d);
@@ -139,6 +145,38 @@ static void shared_watts_have_no_intervals(void **context) {
         assert_int_equal(isnan(d->rows[HEC_STATE_COMPUTE].watts_high), busy);
         const struct hec_class_profile *profile = hec_diagnosis_profile(&summary.diagnosis, 0);
         assert_int_equal(profile->has_counters, !busy);
+    }
+}
+
+static bool same(double one, double other) {
+    return one == other || (isnan(one) && isnan(other));
+}
+
+/* Where only replays are asked for less is made of the trace, and nothing that they go by is another. */
+static void replays_go_by_the_same(void **context) {
+    const char *why;
+    (void)context;
+    for (int busy = 0; busy < 2; busy++) {
+        struct hec_schedule schedule;
+        struct hec_ledger_row rows[HEC_STATE_COUNT];
+        hec_summary_free(&summary);
+        fake_free(&run);
+        fake_init(&run, SECONDS);
+        fill_readings(true, true);
+        fill_counters(busy);
+        memcpy(rows, build(&why)->rows, sizeof rows);
+        assert_int_equal(summary.devices[0].others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
+        assert_true(summary.timeline.kernel_count > 0);
+        hec_summary_free(&summary);
+        run.input.schedule = &schedule;
+        const struct hec_ledger_device *d = build(&why);
+        assert_true(schedule.count > 100);
+        assert_int_equal(summary.devices[0].others, busy ? HEC_OTHERS_BUSY : HEC_OTHERS_IDLE);
+        for (int i = 0; i < HEC_STATE_COUNT; i++)
+            assert_true(d->rows[i].ns == rows[i].ns && same(d->rows[i].watts, rows[i].watts) &&
+                        same(d->rows[i].watts_low, rows[i].watts_low) &&
+                        same(d->rows[i].watts_high, rows[i].watts_high));
+        hec_schedule_free(&schedule);
     }
 }
 
@@ -250,6 +288,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(watts_are_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(shared_watts_have_no_intervals, setup, teardown),
+        cmocka_unit_test_setup_teardown(replays_go_by_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(without_readings_seconds_only, setup, teardown),
         cmocka_unit_test_setup_teardown(polled_power_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(imported_has_time_only, setup, teardown),

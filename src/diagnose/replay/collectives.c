@@ -20,15 +20,15 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* The median distance of a process's ends to the nearest of the first process's: how far its clock is ahead. room: of twice the list. */
-static int64_t ahead_of_first(const struct hec_schedule *s, const uint64_t *list, size_t count, int process,
+static int64_t ahead_of_first(const struct hec_schedule *s, const uint32_t *list, size_t count, int process,
                               int64_t *room) {
     int64_t *first = room, *apart = room + count;
     size_t firsts = 0, n = 0, next = 0;
     for (size_t k = 0; k < count; k++)
-        if (s->calls[hec_order_at(list[k])].process == 0)
-            first[firsts++] = s->calls[hec_order_at(list[k])].finish_ns;
+        if (s->calls[list[k]].process == 0)
+            first[firsts++] = s->calls[list[k]].finish_ns;
     for (size_t k = 0; k < count && firsts > 0; k++) {
-        const struct hec_schedule_call *c = &s->calls[hec_order_at(list[k])];
+        const struct hec_schedule_call *c = &s->calls[list[k]];
         if (c->process != process)
             continue;
         while (next + 1 < firsts && first[next + 1] <= c->finish_ns)
@@ -46,7 +46,7 @@ static int64_t ahead_of_first(const struct hec_schedule *s, const uint64_t *list
     return apart[n / 2];
 }
 
-static int find_ahead(const struct hec_schedule *s, const uint64_t *list, size_t count, int64_t *ahead_ns) {
+static int find_ahead(const struct hec_schedule *s, const uint32_t *list, size_t count, int64_t *ahead_ns) {
     int64_t *room = malloc((2 * count + 1) * sizeof *room);
     if (!room)
         return HEC_ERR_NOMEM;
@@ -57,13 +57,13 @@ static int find_ahead(const struct hec_schedule *s, const uint64_t *list, size_t
 }
 
 /* Of those that end within the bound of the first, the nearest of each process, of the same kernel, that had begun when the first ended. */
-static size_t members(const struct hec_schedule *s, const uint64_t *list, size_t count, size_t first,
+static size_t members(const struct hec_schedule *s, const uint32_t *list, size_t count, size_t first,
                       const int64_t *ahead_ns, uint32_t *out) {
-    const struct hec_schedule_call *f = &s->calls[hec_order_at(list[first])];
+    const struct hec_schedule_call *f = &s->calls[list[first]];
     int64_t apart_ns[UINT8_MAX];
     size_t n = 0;
     for (size_t k = first; k < count && n < UINT8_MAX; k++) {
-        const struct hec_schedule_call *c = &s->calls[hec_order_at(list[k])];
+        const struct hec_schedule_call *c = &s->calls[list[k]];
         int64_t apart = llabs((c->finish_ns - ahead_ns[c->process]) - (f->finish_ns - ahead_ns[f->process]));
         size_t m = 0;
         if (c->finish_ns - f->finish_ns > 2 * APART_NS)
@@ -74,7 +74,7 @@ static size_t members(const struct hec_schedule *s, const uint64_t *list, size_t
             m++;
         if (m < n && apart_ns[m] <= apart)
             continue;
-        out[m] = hec_order_at(list[k]);
+        out[m] = list[k];
         apart_ns[m] = apart;
         n += m == n;
     }
@@ -136,7 +136,7 @@ static void set_even(struct hec_schedule *s, const struct share *shares) {
 }
 
 /* Who comes to a collective first waits in it for the last, unless it has other work meanwhile. */
-static void find_even(struct hec_schedule *s, const uint64_t *in_order, size_t count, int64_t *latest_ns) {
+static void find_even(struct hec_schedule *s, const uint32_t *in_order, size_t count, int64_t *latest_ns) {
     struct share shares[UINT8_MAX + 1];
     for (size_t g = 0; g < s->group_count; g++)
         latest_ns[g] = INT64_MIN;
@@ -146,7 +146,7 @@ static void find_even(struct hec_schedule *s, const uint64_t *in_order, size_t c
     for (int p = 0; p < s->process_count; p++)
         shares[p] = (struct share){INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, false};
     for (size_t k = 0; k < count; k++) {
-        const struct hec_schedule_call *c = &s->calls[hec_order_at(in_order[k])];
+        const struct hec_schedule_call *c = &s->calls[in_order[k]];
         operation(&shares[c->process], c, latest_ns);
     }
     for (int p = 0; p < s->process_count; p++)
@@ -155,7 +155,7 @@ static void find_even(struct hec_schedule *s, const uint64_t *in_order, size_t c
 }
 
 static int make_even(struct hec_schedule *s) {
-    uint64_t *list = NULL;
+    uint32_t *list = NULL;
     size_t count;
     int64_t *latest_ns = malloc((s->group_count + 1) * sizeof *latest_ns);
     int err = latest_ns ? hec_order_calls(s, hec_order_key_start, &list, &count) : HEC_ERR_NOMEM;
@@ -167,7 +167,7 @@ static int make_even(struct hec_schedule *s) {
 }
 
 int hec_schedule_collectives(struct hec_schedule *s) {
-    uint64_t *list = NULL;
+    uint32_t *list = NULL;
     uint32_t of_one[UINT8_MAX];
     int64_t ahead_ns[256] = {0};
     size_t count = 0;
@@ -177,7 +177,7 @@ int hec_schedule_collectives(struct hec_schedule *s) {
     if (!err && count > 0)
         err = find_ahead(s, list, count, ahead_ns);
     for (size_t k = 0; k < count && !err; k++) {
-        if (s->calls[hec_order_at(list[k])].flags & HEC_CALL_COLLECTIVE)
+        if (s->calls[list[k]].flags & HEC_CALL_COLLECTIVE)
             continue;
         size_t n = members(s, list, count, k, ahead_ns, of_one);
         if (n < 2)

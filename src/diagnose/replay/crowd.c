@@ -15,6 +15,7 @@ void hec_crowd_add(struct hec_crowd *crowd, const struct hec_schedule *s, const 
     double share = c->flags & HEC_CALL_COLLECTIVE ? s->groups[c->what].share : hec_schedule_kernel(s, c->what).share;
     if (device < 0 || !(share > 0))
         return;
+    crowd->any = true;
     crowd->left_ns[device] += lasts_ns;
     crowd->share[device] = fmin(share, SHARE_MOST);
     if (c->finish_ns > crowd->recorded_until_ns[device])

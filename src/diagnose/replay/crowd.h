@@ -7,6 +7,7 @@
 
 /* Of each device: communication that went beside, and that no kernel has been slowed by yet. */
 struct hec_crowd {
+    bool any; /* on some device, so far */
     int64_t left_ns[HEC_DEVICE_MAX];
     double share[HEC_DEVICE_MAX];              /* of the multiprocessors, that it takes */
     int64_t recorded_until_ns[HEC_DEVICE_MAX]; /* what ran before that had it beside them as it was recorded */

@@ -129,7 +129,7 @@ static int take(struct hec_schedule *s, const struct launches *l) {
     return HEC_OK;
 }
 
-static int take_all(struct hec_schedule *s, const uint64_t *by_start, size_t count) {
+static int take_all(struct hec_schedule *s, const uint32_t *by_start, size_t count) {
     struct launches *of = calloc((size_t)s->process_count + 1, sizeof *of);
     int err = of ? HEC_OK : HEC_ERR_NOMEM;
     for (int pass = 0; pass < 2 && !err; pass++) {
@@ -148,7 +148,7 @@ static int take_all(struct hec_schedule *s, const uint64_t *by_start, size_t cou
             l->calls++;
         }
         for (size_t i = 0; i < count && !err; i++) {
-            uint32_t at = hec_order_at(by_start[i]);
+            uint32_t at = by_start[i];
             struct launches *l = &of[s->calls[at].process];
             if (s->calls[at].after != at)
                 continue;
@@ -168,9 +168,9 @@ static int take_all(struct hec_schedule *s, const uint64_t *by_start, size_t cou
 }
 
 /* The other nodes have their first one's launch. */
-static void join(struct hec_schedule *s, const uint64_t *by_start, size_t count) {
+static void join(struct hec_schedule *s, const uint32_t *by_start, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        struct hec_schedule_call *node = &s->calls[hec_order_at(by_start[i])];
+        struct hec_schedule_call *node = &s->calls[by_start[i]];
         const struct hec_schedule_call *first = node->after == HEC_SCHEDULE_NONE ? NULL : &s->calls[node->after];
         if (!first || first == node || first->flags & HEC_CALL_GUESSED)
             continue;
@@ -180,7 +180,7 @@ static void join(struct hec_schedule *s, const uint64_t *by_start, size_t count)
     }
 }
 
-int hec_schedule_graphs(struct hec_schedule *s, const uint64_t *by_start, size_t count) {
+int hec_schedule_graphs(struct hec_schedule *s, const uint32_t *by_start, size_t count) {
     struct nodes *nodes = calloc(s->stream_count + 1, sizeof *nodes);
     int err = nodes ? HEC_OK : HEC_ERR_NOMEM;
     for (size_t pass = 0; pass < 2 && !err; pass++) {
@@ -190,12 +190,12 @@ int hec_schedule_graphs(struct hec_schedule *s, const uint64_t *by_start, size_t
             err = nodes[k].list ? HEC_OK : HEC_ERR_NOMEM;
         }
         for (size_t i = 0; i < count && !err; i++) {
-            const struct hec_schedule_call *c = &s->calls[hec_order_at(by_start[i])];
+            const struct hec_schedule_call *c = &s->calls[by_start[i]];
             struct nodes *n = &nodes[c->stream];
             if ((c->flags & (HEC_CALL_GUESSED | HEC_CALL_GRAPHED)) != (HEC_CALL_GUESSED | HEC_CALL_GRAPHED))
                 continue;
             if (pass)
-                n->list[n->count] = hec_order_at(by_start[i]);
+                n->list[n->count] = by_start[i];
             n->count++;
         }
     }

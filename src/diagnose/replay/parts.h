@@ -3,6 +3,7 @@
 #define HEC_DIAGNOSE_REPLAY_PARTS_H
 
 #include "diagnose/replay/schedule.h"
+#include "diagnose/replay/usual.h"
 
 #define HEC_CALL_LONG_NS 50000 /* a launch takes 2 to 10 us; one of so much waited for room in the queue */
 
@@ -31,9 +32,8 @@ static inline bool hec_time_sane(int64_t t_ns) {
     return t_ns >= -HEC_REPLAY_MOST_NS / 2 && t_ns <= HEC_REPLAY_MOST_NS / 2;
 }
 
-static inline bool hec_call_sane(const struct hec_schedule_call *call) {
-    return hec_time_sane(call->begin_ns) && hec_time_sane(call->end_ns) &&
-           (!hec_call_launched(call) || (hec_time_sane(call->start_ns) && hec_time_sane(call->finish_ns)));
+static inline bool hec_call_launches(const struct hec_schedule_call *c) {
+    return c->kind <= HEC_CALL_MEMSET;
 }
 
 /* Finds the calls of operations that have none, drops calls that are there twice, orders and connects all. whole: none has
@@ -41,11 +41,30 @@ static inline bool hec_call_sane(const struct hec_schedule_call *call) {
 int hec_schedule_connect(struct hec_schedule *schedule, bool whole, struct hec_schedule_phase *phases,
                          size_t phase_count, hec_together together);
 
+/* ---- launches.c ---- */
+
+/* Of calls in the order of their begin: finds those of operations that have none, drops those that are there twice or outside of the stretch,
+ * and marks the launches of graphs. 0 or HEC_ERR_NOMEM. */
+int hec_launches_find(struct hec_schedule *schedule, bool whole);
+
+/* ---- waits.c ---- */
+
+struct hec_waits {     /* zeroed at first */
+    uint32_t *ended;   /* operations by their ends; malloc'ed */
+    size_t count;      /* of them */
+    size_t near, room; /* where the last question was answered; for events */
+};
+
+/* What each return came after, and what is usual of it: `awaits`, and no flag. 0 or HEC_ERR_NOMEM. */
+int hec_waits_find(struct hec_schedule *schedule, struct hec_waits *waits, struct hec_usual_sample *sample);
+/* Then, of calls [from, to): which returns waited, and events. 0 or HEC_ERR_NOMEM. */
+int hec_waits_mark(struct hec_schedule *schedule, struct hec_waits *waits, size_t from, size_t to);
+
 /* ---- graphs.c ---- */
 
 /* Finds the launches of nodes of graphs that have none, where those come in rounds. by_start: operations in the order in which they ran. 0 or
  * HEC_ERR_NOMEM. */
-int hec_schedule_graphs(struct hec_schedule *schedule, const uint64_t *by_start, size_t count);
+int hec_schedule_graphs(struct hec_schedule *schedule, const uint32_t *by_start, size_t count);
 
 /* ---- collectives.c ---- */
 
@@ -57,9 +76,9 @@ int hec_schedule_collectives(struct hec_schedule *schedule);
 /* Calls in the order of a key, those left out for which it returns false. *list is malloc'ed, also where it fails (NULL: no memory). 0 or
  * HEC_ERR_NOMEM. */
 int hec_order_calls(const struct hec_schedule *schedule,
-                    bool (*key)(const struct hec_schedule_call *call, int64_t *key), uint64_t **list, size_t *count);
-bool hec_order_key_start(const struct hec_schedule_call *call, int64_t *key); /* of operations, by their starts */
-uint32_t hec_order_at(uint64_t place);                                        /* the call of an entry of the list */
+                    bool (*key)(const struct hec_schedule_call *call, int64_t *key), uint32_t **list, size_t *count);
+bool hec_order_key_start(const struct hec_schedule_call *call, int64_t *key);  /* of operations, by their starts */
+bool hec_order_key_finish(const struct hec_schedule_call *call, int64_t *key); /* by their ends */
 int hec_order_by_begin(struct hec_schedule *schedule);
 
 #endif

@@ -18,7 +18,10 @@ struct replay {
     const struct hec_replay_edit *edits;
     size_t edit_count;
     bool usual;
-    int64_t *end_ns, *finish_ns;       /* of each call, and of its operation */
+    struct ends {
+        int64_t end_ns, finish_ns; /* of a call, and of its operation */
+    } * ends;                      /* by the call's number & mask: those that calls to come refer to */
+    size_t mask;
     int64_t last_ns, recorded_last_ns; /* return, or end of an operation */
     struct hec_crowd crowd;
     struct hec_load load;
@@ -28,12 +31,20 @@ static int64_t bounded(int64_t t_ns) {
     return t_ns > HEC_REPLAY_MOST_NS ? HEC_REPLAY_MOST_NS : t_ns < -HEC_REPLAY_MOST_NS ? -HEC_REPLAY_MOST_NS : t_ns;
 }
 
-static int64_t scaled(int64_t ns, double factor) {
-    return factor == 1 ? bounded(ns) : llround(fmin(0x1p60, fmax(-0x1p60, (double)ns * factor)));
+static int64_t scaled_by(int64_t ns, double factor) {
+    return factor == 0 ? 0 : llround(fmin(0x1p60, fmax(-0x1p60, (double)ns * factor)));
+}
+
+static inline int64_t scaled(int64_t ns, double factor) {
+    return factor == 1 ? bounded(ns) : scaled_by(ns, factor);
 }
 
 static int64_t later(int64_t a, int64_t b) {
     return a > b ? a : b;
+}
+
+static struct ends *ends_of(const struct replay *r, size_t call) {
+    return &r->ends[call & r->mask];
 }
 
 static const struct hec_schedule_usual *usual_of(const struct replay *r, const struct hec_schedule_call *c) {
@@ -46,7 +57,7 @@ static int64_t begin_of(const struct replay *r, const struct hec_schedule_call *
         return c->begin_ns;
     int64_t gap_ns = c->begin_ns - r->s->calls[c->after].end_ns;
     int64_t code_ns = gap_ns - c->data_ns - c->checkpoint_ns;
-    return r->end_ns[c->after] + scaled(code_ns, change->code) + scaled(c->data_ns, change->data) +
+    return ends_of(r, c->after)->end_ns + scaled(code_ns, change->code) + scaled(c->data_ns, change->data) +
            scaled(c->checkpoint_ns, change->checkpoint);
 }
 
@@ -60,14 +71,14 @@ static int64_t start_of(const struct replay *r, const struct hec_schedule_call *
         return begin_ns + usual_ns;
     if (c->behind == HEC_SCHEDULE_NONE) /* the first: it may have come behind what was launched before the stretch */
         return begin_ns + delay_ns;
-    int64_t recorded_ns = r->s->calls[c->behind].finish_ns, before_ns = r->finish_ns[c->behind];
+    int64_t recorded_ns = r->s->calls[c->behind].finish_ns, before_ns = ends_of(r, c->behind)->finish_ns;
     int64_t gap_ns = usual_of(r, c)->gap_ns;
     if (change->graphed)
         return later(begin_ns + usual_ns, before_ns + (gap_ns < NODE_GAP_NS ? gap_ns : NODE_GAP_NS));
     uint32_t event = hec_schedule_event(r->s, (size_t)(c - r->s->calls));
     if (event != HEC_SCHEDULE_NONE) { /* an operation of another stream */
         int64_t near_ns = r->usual ? gap_ns : c->start_ns - r->s->calls[event].finish_ns;
-        before_ns = later(before_ns + gap_ns, r->finish_ns[event] + near_ns);
+        before_ns = later(before_ns + gap_ns, ends_of(r, event)->finish_ns + near_ns);
         return later(begin_ns + usual_ns, before_ns);
     }
     if (r->usual)
@@ -87,13 +98,13 @@ static int64_t return_of(const struct replay *r, const struct hec_schedule_call 
         int64_t wake_ns = r->usual && !(c->flags & HEC_CALL_RARE) ? usual_of(r, c)->wake_ns
                                                                   : c->end_ns - r->s->calls[c->awaits].finish_ns;
         least_ns = begin_ns + scaled(least_ns < own_ns ? least_ns : own_ns, change->call);
-        return change->waits ? later(least_ns, r->finish_ns[c->awaits] + wake_ns) : least_ns;
+        return change->waits ? later(least_ns, ends_of(r, c->awaits)->finish_ns + wake_ns) : least_ns;
     }
     int64_t end_ns = begin_ns + scaled(own_ns, change->call);
     if (!change->waits || c->kind != HEC_CALL_WAIT || c->awaits == HEC_SCHEDULE_NONE)
         return end_ns;
     int64_t wake_ns = usual_of(r, c)->wake_ns < own_ns ? usual_of(r, c)->wake_ns : own_ns;
-    return later(end_ns, r->finish_ns[c->awaits] + wake_ns);
+    return later(end_ns, ends_of(r, c->awaits)->finish_ns + wake_ns);
 }
 
 static void remember(const struct hec_replay_times *times, size_t i, int64_t begin_ns, int64_t end_ns, int64_t start_ns,
@@ -118,13 +129,14 @@ struct begun {
 static void begin(struct replay *r, size_t i, struct begun *b) {
     const struct hec_schedule *s = r->s;
     const struct hec_schedule_call *c = &s->calls[i];
-    *b = (struct begun){.at = i, .change = {1, 1, 1, 1, 1, .waits = true}};
+    b->at = i;
+    b->change = (struct hec_replay_change){1, 1, 1, 1, 1, .waits = true};
     for (size_t k = 0; k < r->edit_count; k++)
         r->edits[k].apply(s, c, r->edits[k].value, &b->change);
     b->node =
         c->flags & HEC_CALL_GRAPHED && c->after != HEC_SCHEDULE_NONE && s->calls[c->after].begin_ns == c->begin_ns;
-    b->begin_ns =
-        bounded(b->node ? r->end_ns[c->after] - (s->calls[c->after].end_ns - c->begin_ns) : begin_of(r, c, &b->change));
+    b->begin_ns = bounded(b->node ? ends_of(r, c->after)->end_ns - (s->calls[c->after].end_ns - c->begin_ns)
+                                  : begin_of(r, c, &b->change));
     b->start_ns = HEC_TIME_UNKNOWN;
     if (hec_call_launched(c)) {
         b->start_ns = bounded(start_of(r, c, b->begin_ns, &b->change));
@@ -133,28 +145,29 @@ static void begin(struct replay *r, size_t i, struct begun *b) {
                              b->change.operation);
         if (c->kind == HEC_CALL_KERNEL && b->change.beside)
             hec_crowd_add(&r->crowd, s, c, b->lasts_ns);
-        else if (c->kind == HEC_CALL_KERNEL)
+        else if (c->kind == HEC_CALL_KERNEL && r->crowd.any)
             b->lasts_ns += hec_crowd_slows(&r->crowd, s, c, b->lasts_ns);
     }
 }
 
 static void end(struct replay *r, const struct begun *b, const struct hec_replay_times *times, struct hec_replay *out) {
     const struct hec_schedule_call *c = &r->s->calls[b->at];
-    r->finish_ns[b->at] = HEC_TIME_UNKNOWN;
+    struct ends *e = ends_of(r, b->at);
+    e->finish_ns = HEC_TIME_UNKNOWN;
     if (hec_call_launched(c)) {
-        r->finish_ns[b->at] = bounded(b->start_ns + b->lasts_ns);
-        hec_load_add(&r->load, r->s, c, b->start_ns, r->finish_ns[b->at]);
-        r->last_ns = later(r->last_ns, r->finish_ns[b->at]);
+        e->finish_ns = bounded(b->start_ns + b->lasts_ns);
+        hec_load_add(&r->load, r->s, c, b->start_ns, e->finish_ns);
+        r->last_ns = later(r->last_ns, e->finish_ns);
         r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns);
     }
-    r->end_ns[b->at] = bounded(b->node ? r->end_ns[c->after] : return_of(r, c, b->begin_ns, &b->change));
+    e->end_ns = bounded(b->node ? ends_of(r, c->after)->end_ns : return_of(r, c, b->begin_ns, &b->change));
     if (c->flags & HEC_CALL_WAITED)
-        out->waited_s += (double)(r->end_ns[b->at] - b->begin_ns) / HEC_NS_PER_S;
-    r->last_ns = later(r->last_ns, r->end_ns[b->at]);
+        out->waited_s += (double)(e->end_ns - b->begin_ns) / HEC_NS_PER_S;
+    r->last_ns = later(r->last_ns, e->end_ns);
     r->recorded_last_ns = later(r->recorded_last_ns, c->end_ns);
     if (b->change.beside && hec_call_launched(c)) /* who comes behind it on the stream comes behind the one before */
-        r->finish_ns[b->at] = c->behind == HEC_SCHEDULE_NONE ? b->begin_ns : r->finish_ns[c->behind];
-    remember(times, b->at, b->begin_ns, r->end_ns[b->at], b->start_ns, r->finish_ns[b->at]);
+        e->finish_ns = c->behind == HEC_SCHEDULE_NONE ? b->begin_ns : ends_of(r, c->behind)->finish_ns;
+    remember(times, b->at, b->begin_ns, e->end_ns, b->start_ns, e->finish_ns);
 }
 
 /* ---- several processes that communicate ---- */
@@ -263,6 +276,18 @@ static void divide(const struct hec_replay_edit *edits, size_t count, struct hec
     }
 }
 
+/* Of the last calls as many as others refer to; with collectives one process may be ahead of another by all. */
+static size_t mask_of(const struct hec_schedule *s) {
+    size_t mask = 0;
+    while (mask < (s->group_count ? s->count : s->reach))
+        mask = 2 * mask + 1;
+    return mask;
+}
+
+size_t hec_replay_bytes(const struct hec_schedule *schedule) {
+    return (mask_of(schedule) + 1) * sizeof(struct ends);
+}
+
 int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
                    bool usual, const struct hec_replay_times *times, struct hec_replay *out) {
     int64_t first_ns = schedule->count ? schedule->calls[0].begin_ns : 0;
@@ -270,14 +295,14 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
                        .edits = edits,
                        .usual = usual,
                        .edit_count = edit_count,
+                       .mask = mask_of(schedule),
                        .last_ns = first_ns,
                        .recorded_last_ns = first_ns};
     struct ranks *ranks = schedule->group_count ? calloc(1, sizeof *ranks) : NULL;
     *out = (struct hec_replay){0};
     hec_load_begin(&r.load);
-    r.end_ns = malloc((schedule->count + 1) * sizeof *r.end_ns);
-    r.finish_ns = malloc((schedule->count + 1) * sizeof *r.finish_ns);
-    int err = r.end_ns && r.finish_ns && (ranks || !schedule->group_count) ? HEC_OK : HEC_ERR_NOMEM;
+    r.ends = malloc(hec_replay_bytes(schedule));
+    int err = r.ends && (ranks || !schedule->group_count) ? HEC_OK : HEC_ERR_NOMEM;
     if (!err && ranks)
         replay_ranks(&r, ranks, times, out);
     for (size_t i = 0; i < schedule->count && !err && !ranks; i++) {
@@ -292,7 +317,6 @@ int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_
     out->seconds = (double)(r.last_ns - first_ns) / HEC_NS_PER_S;
     divide(edits, edit_count, out);
     free(ranks);
-    free(r.end_ns);
-    free(r.finish_ns);
+    free(r.ends);
     return err;
 }

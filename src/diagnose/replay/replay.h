@@ -48,6 +48,9 @@ struct hec_replay_times {
     int64_t *begin_ns, *end_ns, *start_ns, *finish_ns;
 };
 
+/* What a replay takes of memory: next to nothing, but where calls refer to some long before them. */
+size_t hec_replay_bytes(const struct hec_schedule *schedule);
+
 /* edits: applied one after the other. usual: no delay is as it was recorded. 0 or HEC_ERR_NOMEM. */
 int hec_replay_run(const struct hec_schedule *schedule, const struct hec_replay_edit *edits, size_t edit_count,
                    bool usual, const struct hec_replay_times *times, struct hec_replay *out);

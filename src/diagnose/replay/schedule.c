@@ -159,9 +159,9 @@ static uint8_t kind_of(const struct hec_activity *a) {
 }
 
 /* What is outside of the stretch may belong to what is inside: an operation runs later than its call. */
-static bool wanted(struct hec_schedule_builder *b, const struct hec_schedule_call *c) {
+static bool wanted(struct hec_schedule_builder *b, int64_t begin_ns, bool guessed) {
     struct hec_schedule *out = &b->out;
-    if (c->begin_ns < out->from_ns) {
+    if (begin_ns < out->from_ns) {
         if (b->leading && out->count == LEAD_MOST) {
             memmove(out->calls, out->calls + LEAD_MOST / 2, LEAD_MOST / 2 * sizeof *out->calls);
             out->count = LEAD_MOST / 2;
@@ -169,49 +169,52 @@ static bool wanted(struct hec_schedule_builder *b, const struct hec_schedule_cal
         return b->leading;
     }
     b->leading = false;
-    if (c->begin_ns < out->to_ns && out->count >= b->most) {
+    if (begin_ns < out->to_ns && out->count >= b->most) {
         out->cut = true;
-        out->to_ns = c->begin_ns;
+        out->to_ns = begin_ns;
     }
-    return c->begin_ns < out->to_ns || (c->flags & HEC_CALL_GUESSED && b->beyond++ < BEYOND_MOST);
+    return begin_ns < out->to_ns || (guessed && b->beyond++ < BEYOND_MOST);
 }
 
+/* Made where it is to lie: there are ten millions. */
 static int add_call(struct hec_schedule_builder *b, const struct hec_activity *a, const struct hec_track *track) {
     struct hec_schedule *out = &b->out;
     bool device = HEC_ACTIVITY_DEVICE & HEC_ACTIVITY_BIT(a->kind), known = device && a->launch_ns != HEC_TIME_UNKNOWN;
-    struct hec_schedule_call call = {
-        .begin_ns = known ? a->launch_ns : a->start_ns,
-        .end_ns = known    ? a->launch_end_ns > a->launch_ns ? a->launch_end_ns : a->launch_ns
-                  : device ? a->start_ns
-                           : a->end_ns,
+    bool kernel = a->kind == HEC_ACTIVITY_KERNEL;
+    int64_t begin_ns = known ? a->launch_ns : a->start_ns, end_ns = device ? a->start_ns : a->end_ns;
+    if (known)
+        end_ns = a->launch_end_ns > a->launch_ns ? a->launch_end_ns : a->launch_ns;
+    if (!hec_time_sane(begin_ns) || !hec_time_sane(end_ns) ||
+        (device && !(hec_time_sane(a->start_ns) && hec_time_sane(a->end_ns))) || !wanted(b, begin_ns, device && !known))
+        return HEC_OK;
+    int process = process_of(b, track);
+    uint16_t stream = 0;
+    int err = process >= 0 && device ? stream_of(b, track, &stream) : HEC_OK;
+    if (!err)
+        err = grow((void **)&out->calls, out->count, &b->capacity, sizeof *out->calls);
+    if (process < 0 || err)
+        return err;
+    out->calls[out->count++] = (struct hec_schedule_call){
+        .begin_ns = begin_ns,
+        .end_ns = end_ns,
         .start_ns = device ? a->start_ns : HEC_TIME_UNKNOWN,
         .finish_ns = device ? a->end_ns : HEC_TIME_UNKNOWN,
         .after = HEC_SCHEDULE_NONE,
         .behind = HEC_SCHEDULE_NONE,
         .awaits = HEC_SCHEDULE_NONE,
-        .what = a->kind == HEC_ACTIVITY_KERNEL ? a->name : kib(a->amount),
+        .what = kernel ? a->name : kib(a->amount),
+        .stream = stream,
+        .process = (uint8_t)process,
         .kind = kind_of(a),
         .flags = (uint8_t)((device && !known ? HEC_CALL_GUESSED : 0) |
                            (a->kind == HEC_ACTIVITY_API && a->detail == HEC_API_GRAPH ? HEC_CALL_GRAPH : 0) |
                            (a->flags & HEC_ACTIVITY_IN_GRAPH ? HEC_CALL_GRAPHED : 0)),
         .from = a->from,
         .to = a->to,
-        .kernel_class = a->kind == HEC_ACTIVITY_KERNEL ? (uint8_t)hec_timeline_kernel_class(&b->pass->tables, a->name)
-                                                       : HEC_KERNEL_CLASS_OTHER,
+        .kernel_class = kernel ? (uint8_t)hec_timeline_kernel_class(&b->pass->tables, a->name) : HEC_KERNEL_CLASS_OTHER,
     };
-    if (!hec_call_sane(&call) || !wanted(b, &call))
-        return HEC_OK;
-    int process = process_of(b, track);
-    if (process < 0)
-        return HEC_OK;
-    call.process = (uint8_t)process;
-    int err = device ? stream_of(b, track, &call.stream) : HEC_OK;
-    if (!err)
-        err = grow((void **)&out->calls, out->count, &b->capacity, sizeof call);
-    if (!err)
-        out->calls[out->count++] = call;
     b->whole = b->whole && known == device;
-    return err;
+    return HEC_OK;
 }
 
 static int add_phase(struct hec_schedule_builder *b, const struct hec_activity *a, const struct hec_track *track) {
@@ -321,11 +324,7 @@ void hec_schedule_abandon(struct hec_schedule_builder *b) {
     free(b);
 }
 
-uint32_t hec_schedule_event(const struct hec_schedule *s, size_t at) {
-    if (!(s->calls[at].flags & HEC_CALL_WAITED))
-        return s->calls[at].awaits;
-    if (!(s->calls[at].flags & HEC_CALL_EVENT))
-        return HEC_SCHEDULE_NONE;
+uint32_t hec_schedule_event_at(const struct hec_schedule *s, size_t at) {
     size_t low = 0, high = s->event_count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;

@@ -70,6 +70,22 @@ enum hec_call_shape {
     HEC_CALL_SHAPES
 };
 
+static inline enum hec_call_shape hec_call_shape(const struct hec_schedule_call *c) {
+    if (c->flags & HEC_CALL_GRAPH)
+        return HEC_SHAPE_GRAPH;
+    switch (c->kind) {
+    case HEC_CALL_KERNEL:
+    case HEC_CALL_MEMSET:
+        return HEC_SHAPE_KERNEL;
+    case HEC_CALL_COPY:
+        return c->from == HEC_MEMORY_PAGEABLE ? HEC_SHAPE_PAGEABLE : HEC_SHAPE_COPY;
+    case HEC_CALL_WAIT:
+        return HEC_SHAPE_WAIT;
+    default:
+        return HEC_SHAPE_OTHER;
+    }
+}
+
 /* Usual delays of calls of one shape. */
 struct hec_schedule_usual {
     int64_t launch_ns; /* from the begin of a call to the start of what it launched, on a device that waits */
@@ -107,7 +123,7 @@ struct hec_schedule_group {
 
 struct hec_schedule {
     struct hec_schedule_call *calls; /* malloc'ed, as the others */
-    size_t count;
+    size_t count, reach;             /* reach: no call refers to one more than so many before it */
     struct hec_schedule_stream *streams;
     size_t stream_count;
     int32_t pid[256]; /* of processes; those after the 255th are left out */
@@ -128,8 +144,6 @@ struct hec_schedule {
     bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
 };
 
-enum hec_call_shape hec_call_shape(const struct hec_schedule_call *call);
-
 struct hec_schedule_builder;
 
 /* A consumer of the pass. most: calls; the stretch is the steady part of the steps to go by, as far as it was traced. */
@@ -141,7 +155,14 @@ void hec_schedule_abandon(struct hec_schedule_builder *builder); /* NULL is fine
 void hec_schedule_free(struct hec_schedule *schedule);
 /* NAN where it is not known. */
 struct hec_schedule_kernel hec_schedule_kernel(const struct hec_schedule *schedule, uint32_t kernel);
+/* Of a call with HEC_CALL_EVENT. */
+uint32_t hec_schedule_event_at(const struct hec_schedule *schedule, size_t at);
 /* The call whose operation, on another stream, that of a call comes after; HEC_SCHEDULE_NONE. */
-uint32_t hec_schedule_event(const struct hec_schedule *schedule, size_t at);
+static inline uint32_t hec_schedule_event(const struct hec_schedule *schedule, size_t at) {
+    const struct hec_schedule_call *call = &schedule->calls[at];
+    return !(call->flags & HEC_CALL_WAITED) ? call->awaits
+           : call->flags & HEC_CALL_EVENT   ? hec_schedule_event_at(schedule, at)
+                                            : HEC_SCHEDULE_NONE;
+}
 
 #endif

@@ -7,6 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define AT_ONCE 4 /* replays */
+#define AT_ONCE_BYTES ((size_t)64 << 20)
+
 /* A replay to be made. */
 struct run {
     const struct hec_schedule *schedule;
@@ -25,13 +28,16 @@ static void replay(void *context) {
     r->err = hec_replay_run(r->schedule, edits, (size_t)r->question->count, r->usual, r->times, r->out);
 }
 
-/* Two at a time: each takes 16 bytes a call. */
+/* Some at a time, which go through the schedule side by side; two where each takes much memory. */
 static int replay_all(const struct hec_summary_input *input, struct run *runs, size_t count) {
+    size_t most = AT_ONCE * hec_replay_bytes(input->schedule) <= AT_ONCE_BYTES ? AT_ONCE : 2;
+    struct hec_task tasks[AT_ONCE];
     int err = 0;
-    for (size_t i = 0; i < count && !err; i += 2) {
-        const struct hec_task both[2] = {{replay, &runs[i]}, {replay, &runs[i + 1]}};
-        size_t n = count - i < 2 ? 1 : 2;
-        hec_tasks_run(input->together, both, n);
+    for (size_t i = 0; i < count && !err; i += most) {
+        size_t n = count - i < most ? count - i : most;
+        for (size_t k = 0; k < n; k++)
+            tasks[k] = (struct hec_task){replay, &runs[i + k]};
+        hec_tasks_run(input->together, tasks, n);
         for (size_t k = 0; k < n; k++)
             err = err ? err : runs[i + k].err;
     }

@@ -137,7 +137,8 @@ static int read_supply(const struct hec_summary_input *input, const struct hec_t
         sensor = (struct hec_unmix_sensor){llround(window->value), llround(delay->value)};
     const struct hec_unmix_options options = hec_pricing_options(d->power_limit_w, &sensor);
     int subject = d->device.index, err = 0;
-    if (d->others == HEC_OTHERS_IDLE) /* else readings show nothing of these kernels */
+    /* else readings show nothing of these kernels, or nobody asks for their classes */
+    if (d->others == HEC_OTHERS_IDLE && !input->schedule)
         err = hec_class_profiler_begin(reported, d, &sensor, &s->profiler);
     s->minutes = d->energy.window_s > 0 ? 1 + (int64_t)(d->energy.window_s * HEC_NS_PER_S) / WHOLE_NS : 1;
     if (!err && s->profiler)

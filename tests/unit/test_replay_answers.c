@@ -1,0 +1,256 @@
+/* What is made of replays: steps that are drawn, predictions of findings, joules, intervals, processes that communicate. */
+#include "diagnose/facts.h"
+#include "diagnose/replay/power.h"
+#include "diagnose/replay/proofs.h"
+#include "replay_machine.h"
+
+static int columns_of(const uint8_t lane[HEC_WHATIF_COLUMNS], enum hec_lane what) {
+    int count = 0;
+    for (int i = 0; i < HEC_WHATIF_COLUMNS; i++)
+        count += lane[i] == what;
+    return count;
+}
+
+/* A step as it was and without its data: 8 ms of loading, and 20 kernels of 100 us. */
+static void test_lanes(void **state) {
+    (void)state;
+    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true};
+    struct hec_whatif_question question = {.edits = {{HEC_EDIT_DATA, 0}}, .count = 1};
+    struct fake_timeline t;
+    struct hec_whatif whatif;
+    play(&p, &t);
+    ask(&t, &question, &whatif);
+    const struct hec_step_lanes *before = &whatif.step, *after = &whatif.edited;
+    assert_int_equal(before->device, 0);
+    assert_true(before->seconds > 0.008 && before->seconds < 0.0125 && after->seconds < before->seconds - 0.006);
+    int data = columns_of(before->host, HEC_LANE_DATA), kernels = columns_of(before->on_device, HEC_LANE_KERNEL);
+    assert_true(data >= 42 && data <= 52);      /* 80 % of 60 */
+    assert_true(kernels >= 8 && kernels <= 16); /* 20 % */
+    assert_int_equal(columns_of(after->host, HEC_LANE_DATA), 0);
+    assert_true(abs(columns_of(after->on_device, HEC_LANE_KERNEL) - kernels) <= 2); /* at the same scale */
+    assert_true(columns_of(before->host, HEC_LANE_WAIT) > 0);
+    for (int i = 0; i < before->columns; i++)
+        assert_true(before->device_percent[i] <= 100 && (before->device_percent[i] > 0 || !before->on_device[i]));
+    hec_whatif_free(&whatif);
+    fake_tl_free(&t);
+}
+
+/* Without its waits the host is steps ahead of the device: what is drawn is as long as a step, and the device works in all of it. */
+static void test_lanes_of_one_ahead(void **state) {
+    (void)state;
+    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .wait_every = 1};
+    struct hec_whatif_question question = {.edits = {{HEC_EDIT_WAITS, NAN}}, .count = 1};
+    struct fake_timeline t;
+    struct hec_whatif whatif;
+    play(&p, &t);
+    ask(&t, &question, &whatif);
+    double step_s = whatif.answers[0].replay.seconds / (double)whatif.steps;
+    assert_true(fabs(whatif.edited.seconds / step_s - 1) < 0.1 && whatif.edited.seconds < whatif.step.seconds);
+    int kernels = columns_of(whatif.edited.on_device, HEC_LANE_KERNEL);
+    assert_true(fabs(kernels * whatif.edited.column_s / whatif.edited.seconds - 1) < 0.1);
+    hec_whatif_free(&whatif);
+    fake_tl_free(&t);
+}
+
+/* 8 ms of loading on one core, and 2 ms of kernels. More workers are more cores: a program that has 2 loads in 4 ms at best, which is
+ * no shorter step than that, and no step to be drawn. */
+static void test_cores(void **state) {
+    (void)state;
+    static const struct program p = {"", 20, 1, 10 * US, 5 * US, 100 * US, .data = 8 * MS, .last_wait = true};
+    static const struct {
+        int usable;
+        double saves;
+    } machines[] = {{16, 0.80}, {2, 0.60}, {1, 0.20}};
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+        struct hec_finding finding = {.cause = HEC_CAUSE_DATA, .seconds = {0.7, 0.8, 0.9}};
+        struct hec_findings findings = {.list = &finding, .count = 1};
+        struct hec_summary *summary = calloc(1, sizeof *summary);
+        struct hec_schedule schedule;
+        struct hec_predictor *predictor;
+        struct hec_step_lanes recorded, answered;
+        struct fake_timeline t;
+        struct hec_why why = {""};
+        int drawn;
+        play(&p, &t);
+        assert_int_equal(read_schedule(&t, &schedule), 0);
+        summary->host.tree_cores = 1;
+        summary->host.cores_usable = machines[i].usable;
+        struct hec_summary_input input = {.timeline = t.input};
+        assert_int_equal(hec_predictor_begin(&input, summary, &schedule, &predictor, &why), 0);
+        assert_non_null(predictor);
+        assert_int_equal(hec_predict(predictor, NULL, &finding), 0);
+        assert_true(finding.replayed);
+        if (fabs(finding.step_seconds.best - machines[i].saves) > 0.02)
+            fail_msg("%d cores: saves %.3f", machines[i].usable, finding.step_seconds.best);
+        assert_int_equal(hec_predict_rest(predictor, &findings), 0);
+        assert_true(fabs(findings.together_seconds - finding.step_seconds.best) < 1e-9);
+        assert_int_equal(hec_predict_lanes(predictor, &findings, &recorded, &answered, &drawn), 0);
+        assert_int_equal(drawn, machines[i].usable == 16);
+        assert_int_equal(recorded.device, drawn ? 0 : -1);
+        hec_predictor_end(predictor);
+        fake_tl_free(&t);
+        free(summary);
+    }
+}
+
+/* Loading is hidden behind kernels, until they take a fifth of their time: then it is the limit. Where it takes little even so, nothing is. */
+static void test_next(void **state) {
+    (void)state;
+    static const struct {
+        struct program program;
+        enum hec_cause next;
+        double saves;
+    } cases[] = {{{"", 20, 1, 10 * US, 5 * US, 400 * US, .data = 6 * MS}, HEC_CAUSE_DATA, 0.55},
+                 {{"", 20, 1, 2 * US, 2 * US, 400 * US, .data = 200 * US}, HEC_CAUSE_NONE, NAN}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hec_finding finding = {.cause = HEC_CAUSE_MEMORY, .seconds = {0.7, 0.8, 0.9}};
+        struct hec_findings findings = {.list = &finding, .count = 1, .next = HEC_CAUSE_NONE, .next_seconds = NAN};
+        struct hec_ledger_device ledger = {.device = 0};
+        struct hec_facts facts = {.ledger = &ledger, .run_s = 1};
+        struct hec_summary *summary = calloc(1, sizeof *summary);
+        struct hec_schedule schedule;
+        struct hec_predictor *predictor;
+        struct fake_timeline t;
+        struct hec_why why = {""};
+        ledger.rows[HEC_STATE_COMPUTE].seconds = 1;
+        play(&cases[i].program, &t);
+        assert_int_equal(read_schedule(&t, &schedule), 0);
+        struct hec_summary_input input = {.timeline = t.input};
+        assert_int_equal(hec_predictor_begin(&input, summary, &schedule, &predictor, &why), 0);
+        assert_int_equal(hec_predict(predictor, &facts, &finding), 0);
+        assert_int_equal(hec_predict_rest(predictor, &findings), 0);
+        assert_int_equal(findings.next, cases[i].next);
+        if (cases[i].next != HEC_CAUSE_NONE && fabs(findings.next_seconds - cases[i].saves) > 0.03)
+            fail_msg("then saves %.3f", findings.next_seconds);
+        assert_true(findings.together_seconds > 0.2);
+        hec_predictor_end(predictor);
+        fake_tl_free(&t);
+        free(summary);
+    }
+}
+
+/* The best guess stays, more proofs that agree make it narrower, nothing is more than all. */
+static void test_proofs(void **state) {
+    (void)state;
+    for (int edit = 0; edit < HEC_EDIT_COUNT; edit++)
+        for (double saving = -0.1; saving < 1; saving += 0.05) {
+            struct hec_saving s =
+                hec_proofs_seconds((enum hec_edit)edit, (struct hec_saving){saving, saving, saving}, 1);
+            struct hec_saving wide = hec_proofs_seconds(
+                (enum hec_edit)edit, (struct hec_saving){saving, saving, saving}, HEC_PROOFS_ELSEWHERE);
+            assert_true(fabs(s.best - fmax(0, saving)) < 1e-12);
+            assert_true(s.low >= 0 && s.low <= s.best && s.best <= s.high && s.high <= 1);
+            assert_true(wide.low <= s.low && wide.high >= s.high);
+            assert_true(s.high > s.low);
+        }
+    assert_true(isnan(hec_proofs_joules(HEC_EDIT_WAITS, (struct hec_saving){NAN, NAN, NAN}, 1).best));
+}
+
+/* Milliseconds of code of the second process of test_ranks; of the first it is 1. */
+static int code_ms(int step) {
+    return step < 8 ? 1 : 3 + step % 3; /* at first they come together */
+}
+
+/* Seconds of a step from `first` on, where both have the mean of their work: the second still has longer ones and shorter ones. */
+static double even_step(int first) {
+    const double rest = 0.113;
+    double own[2] = {0, 0}, sum = 0;
+    for (int step = first; step < STEPS; step++) {
+        own[0] += 1 + rest;
+        own[1] += code_ms(step) + rest;
+    }
+    double mean = (own[0] + own[1]) / 2;
+    for (int step = first; step < STEPS; step++)
+        sum += fmax(mean / own[0], code_ms(step) * mean / own[1]) + rest;
+    return (sum - mean / own[0]) / (STEPS - first) * 1e-3; /* a replay begins with the first call */
+}
+
+/* Two processes, whose clocks are 45 us apart, that meet in a collective each step, of which the second takes longer to come: the first one's lasts so much
+ * longer. The replay is to know that this is waiting: with the code of both gone a step is the data's way and the calls, and with as much for
+ * each it takes about the mean. */
+static void test_ranks(void **state) {
+    (void)state;
+    struct fake_timeline t;
+    struct hec_whatif whatif;
+    struct hec_whatif_question question = {.edits = {{HEC_EDIT_HOST, 0}}, .count = 1};
+    uint32_t process[2], thread[2], stream[2];
+    int64_t now[2] = {START, START}, step_ns = 8 * US + 100 * US + 5 * US;
+    fake_tl_init(&t);
+    uint32_t kernel = fake_tl_kernel(&t, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 512);
+    for (int p = 0; p < 2; p++) {
+        process[p] = fake_tl_track(&t, HEC_TRACK_PROCESS, 5 + p, -1, 0);
+        thread[p] = fake_tl_track(&t, HEC_TRACK_THREAD, 5 + p, -1, 5 + p);
+        stream[p] = fake_tl_track(&t, HEC_TRACK_STREAM, 5 + p, p, 7);
+    }
+    for (int step = 0; step < STEPS; step++) {
+        int64_t begin[2] = {now[0] + MS, now[1] + code_ms(step) * MS};
+        int64_t finish = (begin[0] > begin[1] ? begin[0] : begin[1]) + 108 * US;
+        for (int p = 0; p < 2; p++) {
+            struct hec_activity *a =
+                fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream[p], begin[p] + 8 * US, finish - p * 45 * US);
+            a->launch_ns = begin[p];
+            a->launch_end_ns = begin[p] + 5 * US;
+            a->name = kernel;
+            fake_tl_add(&t, HEC_ACTIVITY_SYNC, thread[p], begin[p] + 5 * US, finish + 5 * US)->detail = HEC_SYNC_STREAM;
+            fake_tl_add(&t, HEC_ACTIVITY_STEP, process[p], now[p], finish + 5 * US)->detail = HEC_STEP_OPTIMIZER;
+            now[p] = finish + 5 * US;
+        }
+    }
+    ask(&t, &question, &whatif);
+    double a_step = whatif.answers[0].replay.seconds / (double)whatif.steps;
+    assert_true(fabs(a_step - (double)step_ns * 1e-9) < 0.03 * (double)step_ns * 1e-9);
+    hec_whatif_free(&whatif);
+    question = (struct hec_whatif_question){.edits = {{HEC_EDIT_RANKS, 0}}, .count = 1};
+    ask(&t, &question, &whatif);
+    a_step = whatif.answers[0].replay.seconds / (double)whatif.steps;
+    assert_true(fabs(a_step / even_step(STEPS - (int)whatif.steps) - 1) < 0.02);
+    hec_whatif_free(&whatif);
+    question.edits[0].value = 1; /* all of the difference stays */
+    assert_true(fabs(ask(&t, &question, &whatif)) < 1e-9);
+    const struct hec_replay *replay =
+        &whatif.unchanged.replay;                /* the first process comes sooner, and waits on its device */
+    double way_s = 55e-6 * (double)whatif.steps; /* as the second one has it */
+    for (int device = 0; device < 2; device++)
+        assert_true(fabs(replay->active_s[device] - way_s) < way_s / 20);
+    assert_true(replay->kernels_s[0] > 2 * way_s && fabs(replay->kernels_s[1] - way_s) < way_s / 20);
+    hec_whatif_free(&whatif);
+    fake_tl_free(&t);
+}
+
+/* A device that waits 1 s in collectives, works 2 s and communicates 0.2 s. Evened out, it works 0.5 s more instead, and its communication is
+ * hidden: nobody knows what that draws then, and where it is a large part nothing is said. */
+static void test_watts(void **state) {
+    (void)state;
+    struct hec_replay_power power = {.count = 1};
+    struct hec_replay_watts *w = &power.of[0];
+    *w = (struct hec_replay_watts){.joules = 2 * 700 + 0.2 * 600 + 1.1 * 100};
+    struct hec_replay before = {.work = 1, .seconds = 3.3}, after = {.work = 1, .seconds = 2.7};
+    for (int end = 0; end < 3; end++) {
+        w->work[end] = 700;
+        w->comm[end] = 600;
+        w->idle[end] = w->wait[end] = w->copy[end] = 100;
+    }
+    before.busy_s[0] = before.kernels_s[0] = 3.2;
+    before.active_s[0] = 2.2;
+    before.work_s[0] = 2;
+    after.busy_s[0] = after.kernels_s[0] = after.active_s[0] = after.work_s[0] = 2.5;
+    const double from = 1630, to = 2.5 * 700 + 0.2 * 100;
+    struct hec_saving saved = hec_replay_power_saved(&power, &before, &after);
+    assert_true(fabs(saved.low - (1 - (to + 0.2 * 500) / from)) < 1e-9);
+    assert_true(fabs(saved.best - (1 - (to + 0.1 * 500) / from)) < 1e-9);
+    assert_true(fabs(saved.high - (1 - to / from)) < 1e-9);
+    w->comm_known = true;
+    saved = hec_replay_power_saved(&power, &before, &after);
+    assert_true(fabs(saved.low - (1 - to / from)) < 1e-9 && fabs(saved.high - saved.low) < 1e-9);
+    w->comm_known = false;
+    before.active_s[0] = 2.4;
+    assert_true(isnan(hec_replay_power_saved(&power, &before, &after).best));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_proofs), cmocka_unit_test(test_lanes), cmocka_unit_test(test_lanes_of_one_ahead),
+        cmocka_unit_test(test_cores),  cmocka_unit_test(test_ranks), cmocka_unit_test(test_next),
+        cmocka_unit_test(test_watts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
