@@ -1,8 +1,8 @@
 #include "cli/receipt_fill.h"
 
 #include "base/clock.h"
+#include "cli/output.h"
 #include "launch/facts.h"
-#include "launch/keep.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ int hec_receipt_write(const struct hec_receipt *r, const char *path, struct hec_
     hec_buf_init(&text, 256u << 20);
     int err = hec_receipt_json(r, &text);
     err = err < 0 ? hec_fail(why, err, "the receipt cannot be made: %s", hec_err_text(err))
-                  : hec_keep_write(path, hec_buf_text(&text), true, why);
+                  : hec_output_write(path, &text, why);
     hec_buf_free(&text);
     return err;
 }

@@ -5,10 +5,10 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "cli/experiment.h"
+#include "cli/output.h"
 #include "cli/receipt_fill.h"
 #include "cli/sweep_trial.h"
 #include "cli/with.h"
-#include "launch/keep.h"
 #include "launch/keeper.h"
 #include "observe/marks/marks.h"
 #include "report/html.h"
@@ -291,7 +291,7 @@ static int save(struct sweep *s, struct hec_why *why) {
     hec_buf_init(&text, 256u << 20);
     int err = hec_sweep_json(&s->report, &text);
     err = err < 0 ? hec_fail(why, err, "the result cannot be made: %s", hec_err_text(err))
-                  : hec_keep_write(s->run.path, hec_buf_text(&text), true, why);
+                  : hec_output_write(s->run.path, &text, why);
     hec_buf_free(&text);
     return err;
 }

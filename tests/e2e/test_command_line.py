@@ -77,6 +77,18 @@ def test_an_export_replaces_nothing_but_its_own_output(runs):
     assert done.returncode == 74 and "No space left" in done.stderr and (runs.folder / "full").is_symlink()
 
 
+def test_what_is_read_is_not_replaced(runs):
+    receipt = runs("check", "-n", "1", "--warm-up", "0", "--in-place", "-o", "r.json", "--", "true")
+    assert receipt.returncode == 0 and "1 trial is the baseline" in receipt.stderr
+    os.link(runs.folder / "r.hec", runs.folder / "again.hec")
+    before = {name: (runs.folder / name).read_bytes() for name in ("r.hec", "r.json")}
+    for words in (("report", "--html", "-o", "r.hec", "r.hec"), ("report", "-o", "again.hec", "r.hec"),
+                  ("verify", "--html", "-o", "r.json", "r.json")):
+        done = runs(*words)
+        assert done.returncode == 2 and "is what is read" in done.stderr, words
+    assert before == {name: (runs.folder / name).read_bytes() for name in before}
+
+
 @pytest.mark.parametrize("arguments", [
     ("--help",), ("--version",), ("run", "--help"), ("report", "r.hec"), ("report", "--json", "r.hec"), ("explain",),
     ("export", "--csv", "r.hec"), ("import", "-f", "-o", "i.hec", "train.json"), ("devices", "--sim", "h200"),
