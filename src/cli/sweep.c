@@ -145,6 +145,12 @@ static int parse(struct sweep *s, int argc, char **argv) {
         hec_error("a page is not for a terminal; `> FILE` writes it to FILE");
         return HEC_ERR_USAGE;
     }
+    const char *output = hec_args_value(&run->args, HEC_OPT_OUTPUT), *suffix = output ? strrchr(output, '.') : NULL;
+    if (hec_args_has(&run->args, HEC_OPT_HTML) && suffix && strcmp(suffix, ".html") == 0) {
+        hec_error("sweep: -o is the result as JSON; the page goes to standard output: hec sweep --html ... > %s",
+                  output);
+        return HEC_ERR_USAGE;
+    }
     if ((err = hec_with_parse(&run->args, &s->with)) < 0 || (err = parse_grid(s)) < 0 || (err = parse_plan(s)) < 0 ||
         (err = hec_experiment_options(run)) < 0)
         return err;

@@ -256,6 +256,13 @@ char *hec_sweep_cliff(line_text out, const struct hec_sweep_report *r, const str
     char *to = out + length;
     size_t size = HEC_SWEEP_LINE - (size_t)length;
     const char *value = value_of(r, at, line->parameter);
+    bool ran = false;
+    for (int i = 0; i < line->count; i++)
+        ran |= r->result.arm[line->arm[i]].end == HEC_SWEEP_RAN;
+    if (!ran) {
+        snprintf(to, size, "none is known: no value ran");
+        return out;
+    }
     switch (line->cliff) {
     case HEC_SWEEP_CLIFF_END:
         snprintf(to, size, "%s %.200s", value, hec_sweep_why(why, r, at));
@@ -321,8 +328,8 @@ int hec_sweep_notes(const struct hec_sweep_report *r, char out[HEC_SWEEP_NOTES][
 char *hec_sweep_cost(line_text out, const struct hec_sweep_report *r) {
     text joules, seconds;
     bool known = isfinite(r->result.cost_joules) && r->result.cost_joules > 0;
-    snprintf(out, HEC_SWEEP_LINE, "%s%s%s in %d trials",
+    snprintf(out, HEC_SWEEP_LINE, "%s%s%s in %d trial%s",
              known ? hec_format_si(joules, r->result.cost_joules, 4, "J") : "", known ? " and " : "",
-             hec_format_seconds(seconds, r->result.cost_seconds), r->trial_count);
+             hec_format_seconds(seconds, r->result.cost_seconds), r->trial_count, r->trial_count == 1 ? "" : "s");
     return out;
 }
