@@ -182,6 +182,14 @@ static char *nothing_words(line_text out, const struct hec_sweep_report *r) {
     return out;
 }
 
+/* One that is passed over takes less than the first. */
+static bool passed_one_saves(const struct hec_sweep_report *r) {
+    bool any = false;
+    for (int i = 1; i < r->result.arms; i++)
+        any |= r->result.arm[i].passed != HEC_SWEEP_ELIGIBLE && r->result.arm[i].to_first[HEC_SWEEP_OBJECTIVE].high < 1;
+    return any;
+}
+
 char *hec_sweep_advice(line_text out, const struct hec_sweep_report *r) {
     char label[HEC_SWEEP_LABEL];
     line_text against, alike;
@@ -191,8 +199,8 @@ char *hec_sweep_advice(line_text out, const struct hec_sweep_report *r) {
     hec_sweep_label(label, r, arm);
     alike_words(alike, r, arm);
     if (r->result.kept) {
-        snprintf(out, HEC_SWEEP_LINE, "%s, the first setting: no other is shown to take less %s a %.64s%s", label,
-                 objective_words(r), hec_sweep_unit(r),
+        snprintf(out, HEC_SWEEP_LINE, "%s, the first setting: no other%s is shown to take less %s a %.64s%s", label,
+                 passed_one_saves(r) ? " that may be recommended" : "", objective_words(r), hec_sweep_unit(r),
                  r->result.between_runs ? "" : "; one round shows little, more would tell");
         return out;
     }

@@ -96,6 +96,7 @@ def test_power_limits(hec):
     watts = [setting["figures"][2]["value"][1] for setting in (full, capped)]
     assert watts[1] < 320 < 600 < watts[0], watts
     assert capped["passed_over"] == "slow" and json.loads(done.stdout)["result"]["recommended"] == 0
+    assert "no other that may be recommended is shown to take less" in json.loads(done.stdout)["result"]["sentence"]
 
 
 def test_effective_batch_and_markdown(hec):
