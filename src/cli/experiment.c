@@ -208,7 +208,7 @@ static void say(struct hec_experiment_run *run, const struct hec_ab_outcome *so_
         fprintf(stderr, "hec: warm-up of %c: %.1f s\n", "AB"[so_far->side], seconds);
     else if (!run->ab.command[1])
         fprintf(stderr, "hec: trial %d of %d: %.1f s\n", so_far->pair + 1, run->ab.plan.pairs, seconds);
-    else if (r->pairs == so_far->pair + 1)
+    else if (r->pairs == so_far->pair + 1 && isfinite(r->look.ratio))
         fprintf(stderr, "hec: pair %d: B / A %.4f%s%s\n", r->pairs, r->look.ratio, interval, left);
 }
 

@@ -29,6 +29,8 @@ static void put_nothing(struct hec_page *page, const struct hec_try_report *repo
         why = "it ended before anything was proven";
     else if (r->tried_count > 1 && isnan(r->tried[0].joules_per_unit))
         why = "no lever that was tried makes it faster; joules are not known";
+    else if (r->tried_count <= 1 && report->spent)
+        why = "the time ran out before any lever was tried (--budget-seconds)";
     else if (r->tried_count <= 1 && !report->headline[0])
         why = "nothing was found that a lever could answer";
     else if (r->tried_count <= 1)
