@@ -305,6 +305,9 @@ int hec_sweep_notes(const struct hec_sweep_report *r, char out[HEC_SWEEP_NOTES][
     int count = 0;
     if (r->conditions.simulated)
         snprintf(out[count++], HEC_SWEEP_LINE, "on a simulated GPU: this proves nothing of a real one");
+    const char *no_effect = hec_receipt_fact(&r->conditions.facts, HEC_RECEIPT_NO_EFFECT);
+    if (no_effect)
+        snprintf(out[count++], HEC_SWEEP_LINE, "without effect: %.1000s", no_effect);
     if (r->state != HEC_SWEEP_DONE)
         snprintf(out[count++], HEC_SWEEP_LINE, "it ended before its rounds were done%s: what there is was judged",
                  r->state == HEC_SWEEP_SPENT ? ", for its budget was spent" : "");
