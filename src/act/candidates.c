@@ -86,6 +86,15 @@ void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *o
             add(out, row, 0, HEC_CAUSE_COUNT);
 }
 
+bool hec_candidates_foreign(const struct hec_summary *run) {
+    const struct hec_lever_row *row;
+    bool found = false;
+    for (int f = 0; f < run->findings.count; f++)
+        for (int i = 0; (row = hec_lever_row(i)); i++)
+            found |= (row->answers & (UINT64_C(1) << run->findings.list[f].lever.id)) && !uses(run, row->place);
+    return found;
+}
+
 void hec_candidates_of(const struct hec_lever_set *set, struct hec_candidates *out) {
     out->count = 0;
     for (int i = 0; i < set->count && i < HEC_SEARCH_MOST; i++)

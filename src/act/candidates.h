@@ -20,6 +20,9 @@ struct hec_candidates {
  * devices cannot do, and what changes semantics. */
 void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *out);
 
+/* A lever that answers a finding is of a framework that the program does not use. */
+bool hec_candidates_foreign(const struct hec_summary *run);
+
 /* Those that were asked for, in that order. */
 void hec_candidates_of(const struct hec_lever_set *set, struct hec_candidates *out);
 

@@ -38,7 +38,7 @@ static bool number_at(const char *text, char **end, double *out) {
     return *end != text && !errno && isfinite(*out) && *text != ' ';
 }
 
-/* "32..1024*2", "0..16+4", "0..3": 1 where it is one, 0 where it is not. */
+/* "32..1024*2", "0..16+4", "0..3", "700..300-100": 1 where it is one, 0 where it is not. */
 static int add_range(struct hec_grid_parameter *p, const char *text, struct hec_why *why) {
     const char *dots = strstr(text, "..");
     double from, to, by = 1;
@@ -49,17 +49,23 @@ static int add_range(struct hec_grid_parameter *p, const char *text, struct hec_
     if (!number_at(head, &end, &from) || *end || !number_at(dots + 2, &end, &to))
         return 0;
     char how = *end ? *end : '+';
-    if (*end && ((how != '+' && how != '*') || !number_at(end + 1, &end, &by) || *end))
-        return hec_fail(why, HEC_ERR_USAGE, "%s: the range %s is A..B, A..B+STEP or A..B*FACTOR", p->name, text);
-    if (how == '+' ? !(by > 0 && to > from) : !(by > 1 && from > 0 && to > from))
+    if (*end && (!strchr("+-*", how) || !number_at(end + 1, &end, &by) || *end))
+        return hec_fail(why, HEC_ERR_USAGE, "%s: the range %s is none of A..B, A..B+STEP, A..B-STEP and A..B*FACTOR",
+                        p->name, text);
+    if (how == '-' && !(by > 0 && to < from))
+        return hec_fail(why, HEC_ERR_USAGE, "%s: the range %s does not go down: a step is above 0", p->name, text);
+    if (how == '-')
+        by = -by;
+    else if (how == '+' ? !(by > 0 && to > from) : !(by > 1 && from > 0 && to > from))
         return hec_fail(why, HEC_ERR_USAGE,
                         "%s: the range %s does not go up: a step is above 0, a factor above 1, from a start above 0",
                         p->name, text);
     for (int i = 0; i <= HEC_GRID_ARMS_MOST; i++) { /* one more than may be: add_value says so */
-        double at = how == '+' ? from + i * by : from * pow(by, i);
-        if (at > to * (1 + 1e-12) + 1e-12)
+        double at = how == '*' ? from * pow(by, i) : from + i * by;
+        double beyond = by < 0 ? to - at : at - to;
+        if (beyond > fabs(to) * 1e-12 + 1e-12)
             break;
-        snprintf(value, sizeof value, "%.12g", at);
+        snprintf(value, sizeof value, "%.12g", fabs(at) < fabs(by) * 1e-12 ? 0 : at); /* 0.3 less 3 times 0.1 */
         int err = add_value(p, value, strlen(value), why);
         if (err < 0)
             return err;

@@ -42,6 +42,22 @@ const struct hec_option_info *hec_option_info(enum hec_option option) {
     return &options[option];
 }
 
+const char *hec_option_help(enum hec_option option, enum hec_verb verb) {
+    static const struct {
+        enum hec_option option;
+        unsigned verbs;
+        const char *help;
+    } rows[] = {
+#define HEC_OPTION_HELP(id, verbs_, help_) {HEC_OPT_##id, verbs_, help_},
+#include "cli/option_help.def"
+#undef HEC_OPTION_HELP
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].option == option && (rows[i].verbs & (1u << verb)))
+            return rows[i].help;
+    return options[option].help;
+}
+
 bool hec_option_optional(const struct hec_option_info *option) {
     return option->argument && option->argument[0] == '[';
 }

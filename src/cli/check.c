@@ -134,7 +134,8 @@ int hec_verb_check(int argc, char **argv) {
         else if (!status && c.baseline.trial_count)
             status = answer(&c);
         else if (!status)
-            fprintf(stderr, "hec: check: %d trials are the baseline %s\n", c.run.ab.plan.pairs, c.run.path);
+            fprintf(stderr, "hec: check: %d trial%s the baseline %s\n", c.run.ab.plan.pairs,
+                    c.run.ab.plan.pairs == 1 ? " is" : "s are", c.run.path);
     }
     hec_ab_free(&outcome);
     hec_experiment_free(&c.run);

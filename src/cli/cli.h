@@ -51,6 +51,8 @@ const struct hec_verb_info *hec_verb_info(enum hec_verb verb);
 const struct hec_option_info *hec_option_info(enum hec_option option);
 /* Its argument may be left out, and is never the next word: "[=SOCKET]". Such an option has no letter. */
 bool hec_option_optional(const struct hec_option_info *option);
+/* What it is to this verb. */
+const char *hec_option_help(enum hec_option option, enum hec_verb verb);
 enum hec_verb hec_verb_find(const char *name); /* HEC_VERB_COUNT if there is none */
 int hec_verb_unknown(const char *word);        /* says so, and which is probably meant; HEC_ERR_USAGE */
 

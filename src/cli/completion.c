@@ -13,7 +13,13 @@ static bool takes(int verb, const struct hec_option_info *option) {
 }
 
 static bool is_file(const struct hec_option_info *option) {
-    return option->argument && strcmp(option->argument, "FILE") == 0;
+    return (option->argument && strcmp(option->argument, "FILE") == 0) ||
+           (option->values && strcmp(option->values, "FILE") == 0);
+}
+
+/* The words that its argument may be; NULL: any, or a file. */
+static const char *values_of(const struct hec_option_info *option) {
+    return is_file(option) ? NULL : option->values;
 }
 
 /* The words that an operand of this kind may be, separated by spaces; nothing: any, or none. */
@@ -51,13 +57,18 @@ static void bash_valued(int verb) {
 static void bash_arguments(void) {
     for (int i = 0; i < HEC_OPT_COUNT; i++) {
         const struct hec_option_info *option = hec_option_info((enum hec_option)i);
-        if (!option->values && !is_file(option))
+        const char *values = values_of(option);
+        if (!values && !is_file(option))
             continue;
         printf("        --%s", option->name);
         if (option->letter)
             printf(" | -%c", option->letter);
-        if (option->values)
-            printf(") COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")) ;;\n", option->values);
+        if (values && strcmp(option->argument, "LEVERS") == 0) /* the last of several, with commas between */
+            printf(
+                ") [[ $cur == *,* ]] && head=${cur%%,*},; COMPREPLY=($(compgen -P \"$head\" -W \"%s\" -- \"${cur##*,}\")) ;;\n",
+                values);
+        else if (values)
+            printf(") COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")) ;;\n", values);
         else
             puts(") COMPREPLY=($(compgen -f -- \"$cur\")) ;;");
     }
@@ -88,10 +99,11 @@ static void bash_operands(int verb) {
 }
 
 static int bash(void) {
-    puts("# bash completion for hec; made from hec's tables of verbs and options\n"
-         "_hec() {\n"
-         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} valued= i\n"
-         "    COMPREPLY=()");
+    puts(
+        "# bash completion for hec; made from hec's tables of verbs and options\n"
+        "_hec() {\n"
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} valued= head= i\n"
+        "    COMPREPLY=()");
     fputs("    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"", stdout);
     for (int v = 0; v < HEC_VERB_COUNT; v++)
         printf("%s ", hec_verb_info((enum hec_verb)v)->name);
@@ -100,20 +112,26 @@ static int bash(void) {
     for (int v = 0; v < HEC_VERB_COUNT; v++)
         bash_valued(v);
     puts("    esac\n"
-         "    # what follows the first operand of run is the command's\n"
-         "    if [[ $verb == run ]]; then\n"
+         "    # what follows the first operand of these is the command's; of sweep, what follows \"--\"\n"
+         "    case $verb in");
+    fputs("    ", stdout);
+    for (int v = 0, count = 0; v < HEC_VERB_COUNT; v++)
+        if (hec_verb_info((enum hec_verb)v)->operand == HEC_OPERAND_COMMAND ||
+            hec_verb_info((enum hec_verb)v)->operand == HEC_OPERAND_SETTINGS)
+            printf("%s%s", count++ ? " | " : "", hec_verb_info((enum hec_verb)v)->name);
+    puts(")\n"
          "        for ((i = 2; i < COMP_CWORD; i++)); do\n"
          "            if [[ $valued == *\" ${COMP_WORDS[i]} \"* ]]; then\n"
          "                [[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))\n"
          "                ((i++))\n"
-         "            elif [[ ${COMP_WORDS[i]} != -?* || ${COMP_WORDS[i]} == -- ]]; then\n"
+         "            elif [[ (${COMP_WORDS[i]} != -?* && $verb != sweep) || ${COMP_WORDS[i]} == -- ]]; then\n"
          "                [[ ${COMP_WORDS[i]} == -- ]] && ((i++))\n"
          "                if declare -F _command_offset >/dev/null; then _command_offset \"$i\"\n"
          "                else COMPREPLY=($(compgen -c -f -- \"$cur\")); fi\n"
          "                return\n"
          "            fi\n"
-         "        done\n"
-         "    fi\n"
+         "        done ;;\n"
+         "    esac\n"
          "    # bash splits --option=value at the \"=\"\n"
          "    if [[ $cur == = ]]; then cur=\n"
          "    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
@@ -155,15 +173,16 @@ static void zsh_text(const char *text) {
     }
 }
 
-static void zsh_option(const struct hec_option_info *option) {
+static void zsh_option(enum hec_option id, int verb) {
+    const struct hec_option_info *option = hec_option_info(id);
     printf(" \\\n        '--%s[", option->name);
-    zsh_text(option->help);
+    zsh_text(hec_option_help(id, (enum hec_verb)verb));
     putchar(']');
     if (option->argument && !hec_option_optional(option)) {
         putchar(':');
         zsh_text(option->argument);
-        if (option->values)
-            printf(":(%s)", option->values);
+        if (values_of(option))
+            printf(":(%s)", values_of(option));
         else
             fputs(is_file(option) ? ":_files" : ": ", stdout);
     }
@@ -208,7 +227,7 @@ static int zsh(void) {
         printf("    %s) _arguments -S", hec_verb_info((enum hec_verb)v)->name);
         for (int i = 0; i < HEC_OPT_COUNT; i++)
             if (takes(v, hec_option_info((enum hec_option)i)))
-                zsh_option(hec_option_info((enum hec_option)i));
+                zsh_option((enum hec_option)i, v);
         zsh_operands(hec_verb_info((enum hec_verb)v)->operand);
     }
     puts("    esac\n}\n_hec \"$@\"");

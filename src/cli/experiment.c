@@ -8,10 +8,13 @@
 #include "launch/keeper.h"
 #include "report/html.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,32 +83,72 @@ int hec_experiment_options(struct hec_experiment_run *run) {
 int hec_experiment_path(struct hec_experiment_run *run) {
     struct hec_why why = {""};
     int err = hec_output_path(&run->args, false, run->path, &why);
-    if (err == HEC_OK && run->path[0] && !hec_args_has(&run->args, HEC_OPT_FORCE) && access(run->path, F_OK) == 0)
-        err = hec_fail(&why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", run->path);
+    if (err == HEC_OK && run->path[0])
+        err = hec_output_new(&run->args, run->path, &why);
     if (err < 0)
         hec_error("%s: %s", run->verb, why.text);
     return err;
 }
 
-int hec_experiment_paths(struct hec_experiment_run *run) {
+/* "ab-20261125-041851.json", or the first of "ab-20261125-041851-2.json" ... that is not taken. */
+static void choose_path(struct hec_experiment_run *run) {
     time_t now = time(NULL);
     struct tm local;
+    struct stat status;
     char when[32];
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+    snprintf(run->path, sizeof run->path, "%s-%s.json", run->verb, when);
+    for (int i = 2; i < 1000 && lstat(run->path, &status) == 0; i++)
+        snprintf(run->path, sizeof run->path, "%s-%s-%d.json", run->verb, when, i);
+}
+
+int hec_experiment_paths(struct hec_experiment_run *run) {
     struct hec_why why = {""};
     int err = hec_experiment_path(run);
     if (err < 0)
         return err;
-    strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-    if (!run->path[0])
-        snprintf(run->path, sizeof run->path, "%s-%s.json", run->verb, when);
-    if ((err = hec_output_page(&run->args, run->path, run->page, &why)) < 0)
-        hec_error("%s: %s", run->verb, why.text);
+    run->chosen = !run->path[0];
+    if (run->chosen) {
+        choose_path(run);
+        err = hec_output_new(&run->args, run->path, &why);
+    }
+    if (err == HEC_OK)
+        err = hec_output_page(&run->args, run->path, run->page, &why);
+    if (err < 0)
+        hec_error("%s: %s%s", run->verb, why.text, run->chosen && !run->page[0] ? "; -o FILE writes elsewhere" : "");
+    return err;
+}
+
+/* Another hec may have chosen the same name since: who makes the file has it. */
+static int take_path(struct hec_experiment_run *run, struct hec_why *why) {
+    int fd;
+    while ((fd = open(run->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0 && errno == EEXIST)
+        choose_path(run);
+    if (fd < 0)
+        return hec_fail(why, hec_err_from_errno(errno), "cannot create %s: %s", run->path, strerror(errno));
+    close(fd);
+    return HEC_OK;
+}
+
+static int write_receipt(struct hec_experiment_run *run, struct hec_why *why) {
+    bool first = run->chosen && !run->written;
+    int err = first ? take_path(run, why) : HEC_OK;
+    if (err < 0)
+        return err;
+    err = hec_receipt_write(&run->receipt, run->path, why);
+    if (err == HEC_OK && first && !hec_args_value(&run->args, HEC_OPT_PAGE))
+        err = hec_output_page(&run->args, run->path, run->page, why); /* beside it */
+    if (err < 0 && first)
+        unlink(run->path);
+    run->written |= err == HEC_OK;
     return err;
 }
 
 int hec_experiment_page(const struct hec_experiment_run *run) {
     struct hec_buf page;
     struct hec_why why = {""};
+    if (run->chosen && run->written)
+        fprintf(stderr, "hec: receipt: %s\n", run->path);
     if (!run->page[0])
         return HEC_OK;
     hec_buf_init(&page, HEC_HTML_MOST);
@@ -142,20 +185,30 @@ static int measure(void *context, const struct hec_ab_outcome *so_far, const str
     return hec_trial_measure(&run->measure, session, result, so_far->plan.loss_steps, out, steps, why);
 }
 
+/* How many pairs are still to come: as planned, or as what was seen so far lets expect. */
+static void say_left(char left[96], const struct hec_experiment_plan *plan, const struct hec_experiment_result *r) {
+    int most = plan->pairs_most ? plan->pairs_most : HEC_EXPERIMENT_PAIRS_MOST;
+    int come = plan->pairs ? plan->pairs - r->pairs : r->look.pairs_left;
+    left[0] = '\0';
+    if (come > 0 && (plan->pairs || come <= most - r->pairs))
+        snprintf(left, 96, "; %s%d more pair%s", plan->pairs ? "" : "about ", come, come == 1 ? "" : "s");
+    else if (come > 0 && r->pairs < most)
+        snprintf(left, 96, "; about %d more pairs would be needed, and at most %d follow", come, most - r->pairs);
+}
+
 static void say(struct hec_experiment_run *run, const struct hec_ab_outcome *so_far) {
     const struct hec_experiment_result *r = &so_far->result;
-    char interval[64] = "", left[64] = "";
+    char interval[64] = "", left[96];
     if (isfinite(r->look.high))
         snprintf(interval, sizeof interval, " (%.3f to %.3f)", r->look.low, r->look.high);
-    if (r->look.pairs_left > 0)
-        snprintf(left, sizeof left, "; about %d more pair%s", r->look.pairs_left, r->look.pairs_left == 1 ? "" : "s");
+    say_left(left, &so_far->plan, r);
     hec_progress_end(&run->progress);
     double seconds = so_far->end.seconds;
     if (so_far->pair < 0)
         fprintf(stderr, "hec: warm-up of %c: %.1f s\n", "AB"[so_far->side], seconds);
     else if (!run->ab.command[1])
         fprintf(stderr, "hec: trial %d of %d: %.1f s\n", so_far->pair + 1, run->ab.plan.pairs, seconds);
-    else if (r->pairs == so_far->pair + 1)
+    else if (r->pairs == so_far->pair + 1 && isfinite(r->look.ratio))
         fprintf(stderr, "hec: pair %d: B / A %.4f%s%s\n", r->pairs, r->look.ratio, interval, left);
 }
 
@@ -174,7 +227,8 @@ static int after(void *context, const struct hec_ab_outcome *so_far, struct hec_
     err = hec_receipt_fill_trials(&run->receipt, &so_far->plan, so_far->trials, so_far->count);
     if (err < 0)
         return hec_fail(why, err, "%s", hec_err_text(err));
-    return run->path[0] ? hec_receipt_write(&run->receipt, run->path, why) : HEC_OK;
+    bool shows = run->ab.command[1] ? r->pairs > 0 : so_far->pair >= 0; /* of warm-ups alone there is nothing to keep */
+    return run->path[0] && shows ? write_receipt(run, why) : HEC_OK;
 }
 
 /* ---- the whole ---- */

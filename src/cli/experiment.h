@@ -16,7 +16,8 @@ struct hec_experiment_run {
     struct hec_ab ab; /* without command B: trials of A alone, `pairs` of them */
     struct hec_trials_options options;
     struct hec_receipt receipt;
-    char path[PATH_MAX];               /* of the receipt, which is written after each trial; "": nowhere */
+    char path[PATH_MAX];               /* of the receipt, which is written after each pair; "": nowhere */
+    bool chosen, written;              /* path is of hec's choice: it replaces no file; the receipt is there */
     char page[PATH_MAX];               /* of its page, which hec_experiment_page writes; "": nowhere */
     const struct hec_receipt *follows; /* its trials run as those of this one did; NULL: none */
     /* A trial has ended well: measure.summary is its run, which may be taken away. NULL is fine. */
@@ -36,7 +37,7 @@ int hec_experiment_percent(const struct hec_args *args, enum hec_option option, 
 int hec_experiment_path(struct hec_experiment_run *run);
 /* The same, but one after the verb and the time where it is not given; and that of the page. */
 int hec_experiment_paths(struct hec_experiment_run *run);
-/* The receipt's page, where one is asked for; says where it is. HEC_ERR_* after an error message. */
+/* The receipt's page, where one is asked for; says where it is, and the receipt, where nobody chose its name. HEC_ERR_* after an error message. */
 int hec_experiment_page(const struct hec_experiment_run *run);
 
 /* Trials can be run: the keeper is started, and the layer lies; under levers as well that need a guard of a device's limits (levers:

@@ -59,7 +59,7 @@ void hec_help_verb(enum hec_verb verb) {
         char text[64];
         option_text(option, text, sizeof text);
         printf("  %-24s  ", text);
-        hec_help_fold(option->help, 28, 28);
+        hec_help_fold(hec_option_help((enum hec_option)i, verb), 28, 28);
     }
 }
 
@@ -94,7 +94,9 @@ static void man_tail(void) {
     puts(
         ".SH EXIT STATUS\n"
         ".B hec run\nreturns the command's own status, 128+N when signal N ended it, 127 when it was not found and 126 "
-        "when it could not be run.\nOther verbs return 0 on success, 2 on wrong usage, and the status of sysexits.h that "
+        "when it could not be run.\n.BR \"hec ab\" , \" hec try\" \" and \" \"hec sweep\"\nreturn 0 whatever is shown, 1 when the "
+        "command failed (of a sweep: in every setting), 127 and 126 as hec run, and 128+N after signal N.\n.BR \"hec check\" \" and \" "
+        "\"hec verify\"\nsay theirs in their descriptions.\nOther verbs return 0 on success, 2 on wrong usage, and the status of sysexits.h that "
         "fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 75 busy (another run writes the file), "
         "77 permission denied.\n"
         ".SH ENVIRONMENT\n.TP\n.B HEC_PRICE, HEC_CARBON, HEC_GPU_HOUR\nDefaults of \\-\\-price, \\-\\-carbon and "
@@ -150,7 +152,7 @@ int hec_help_man(const char *page) {
             troff(option->argument);
         }
         putchar('\n');
-        troff(option->help);
+        troff(hec_option_help((enum hec_option)i, verb));
         putchar('\n');
     }
     man_tail();

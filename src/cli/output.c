@@ -108,6 +108,21 @@ int hec_output_path(const struct hec_args *args, bool stream, char path[PATH_MAX
     return find(given, X_OK, path, why);
 }
 
+int hec_output_new(const struct hec_args *args, const char *path, struct hec_why *why) {
+    struct stat status;
+    bool there = stat(path, &status) == 0;
+    if (there && !S_ISREG(status.st_mode))
+        return access(path, W_OK) == 0
+                   ? HEC_OK
+                   : hec_fail(why, hec_err_from_errno(errno), "cannot write %.300s: %s", path, strerror(errno));
+    int errnum = check_folder(path, W_OK | X_OK); /* a plain file is made beside it, and takes its name */
+    if (errnum)
+        return hec_fail(why, hec_err_from_errno(errnum), "cannot create %.300s: %s", path, strerror(errnum));
+    if (there && !hec_args_has(args, HEC_OPT_FORCE))
+        return hec_fail(why, HEC_ERR_USAGE, "%.300s exists already; -f overwrites it", path);
+    return HEC_OK;
+}
+
 /* Also where neither is there yet. */
 static bool same_file(const char *one, const char *other) {
     char folder[PATH_MAX];
@@ -155,10 +170,23 @@ int hec_output_page(const struct hec_args *args, const char *receipt, char path[
     return find_another(args, "page", given ? given : beside, receipt, path, why);
 }
 
+/* What is read is not replaced by what is said of it. */
+static int check_sources(const struct hec_args *args, const char *path, struct hec_why *why) {
+    struct stat there, source;
+    if (!path[0] || stat(path, &there) != 0 || !S_ISREG(there.st_mode))
+        return HEC_OK;
+    for (int i = 0; i < args->rest_count; i++)
+        if (stat(args->rest[i], &source) == 0 && source.st_dev == there.st_dev && source.st_ino == there.st_ino)
+            return hec_fail(why, HEC_ERR_USAGE, "%.300s is what is read, so it is not overwritten", path);
+    return HEC_OK;
+}
+
 int hec_output_check(const struct hec_args *args) {
     char path[PATH_MAX];
     struct hec_why why = {""};
     int err = hec_output_path(args, true, path, &why);
+    if (err == HEC_OK)
+        err = check_sources(args, path, &why);
     if (err < 0) {
         hec_error("%s", why.text);
     } else if (hec_args_has(args, HEC_OPT_HTML) && !path[0] && isatty(STDOUT_FILENO) == 1) {

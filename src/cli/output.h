@@ -18,11 +18,14 @@ int hec_output_page(const struct hec_args *args, const char *receipt, char path[
 /* The path that --first-run of try asks for, or "". Before the work, as the page's. */
 int hec_output_first_run(const struct hec_args *args, const char *receipt, char path[PATH_MAX], struct hec_why *why);
 
+/* Before the work: hec_output_write can write there, and replaces no plain file without --force. */
+int hec_output_new(const struct hec_args *args, const char *path, struct hec_why *why);
 /* A plain file is replaced by the whole of it or not at all, and a device or a pipe is written into. */
 int hec_output_write(const char *path, const struct hec_buf *text, struct hec_why *why);
 /* What a verb prints, to --output or to standard output. An error message is out on failure. */
 int hec_output_print(const struct hec_args *args, const struct hec_buf *text);
-/* Before the work: --html is not for a terminal, and -o has to be a name that can be written. An error message is out. */
+/* Before the work: --html is not for a terminal, and -o has to be a name that can be written, and none of the files that are read (the
+ * operands). An error message is out. */
 int hec_output_check(const struct hec_args *args);
 
 #endif

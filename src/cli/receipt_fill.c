@@ -1,8 +1,9 @@
 #include "cli/receipt_fill.h"
 
 #include "base/clock.h"
+#include "cli/output.h"
 #include "launch/facts.h"
-#include "launch/keep.h"
+#include "report/summary_words.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -70,6 +71,14 @@ void hec_receipt_begin(struct hec_receipt *r, const struct hec_ab *ab, const str
     r->hooks = session->hooks;
 }
 
+/* A comparison with a command under a lever that did nothing is one of the command with itself. */
+static void add_without_effect(struct hec_receipt *r, const struct hec_summary *run) {
+    char words[HEC_SUMMARY_WORDS];
+    for (int i = 0; i < run->lever_count; i++)
+        if (!hec_lever_took_words(words, &run->levers[i]))
+            hec_receipt_add_fact_of_trial(r, HEC_RECEIPT_NO_EFFECT, words);
+}
+
 void hec_receipt_fill_facts(struct hec_receipt *r, const struct hec_summary *run) {
     char value[HEC_ALIKE_VALUE];
     for (int what = 0; what < HEC_ALIKE_COUNT; what++) {
@@ -78,6 +87,7 @@ void hec_receipt_fill_facts(struct hec_receipt *r, const struct hec_summary *run
         hec_alike_value(run, what, value);
         hec_receipt_add_fact_of_trial(r, hec_alike_name(what), value);
     }
+    add_without_effect(r, run);
     if (strcmp(r->unit, run->paced.unit) != 0)
         snprintf(r->unit, sizeof r->unit, "%s", r->trial_count ? "" : run->paced.unit);
 }
@@ -95,7 +105,7 @@ int hec_receipt_write(const struct hec_receipt *r, const char *path, struct hec_
     hec_buf_init(&text, 256u << 20);
     int err = hec_receipt_json(r, &text);
     err = err < 0 ? hec_fail(why, err, "the receipt cannot be made: %s", hec_err_text(err))
-                  : hec_keep_write(path, hec_buf_text(&text), true, why);
+                  : hec_output_write(path, &text, why);
     hec_buf_free(&text);
     return err;
 }

@@ -76,10 +76,29 @@ static bool is_words(const char *path) {
     return strstr(path, "sentence") || strstr(path, "notes[") || strncmp(path, "method[", 7) == 0;
 }
 
-static void shown(char out[64], const json_t *value) {
+static char *dumped(const json_t *value) {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10) | JSON_ENSURE_ASCII);
-    snprintf(out, 64, "%.50s%s", text ? text : "?", text && strlen(text) > 50 ? "..." : "");
-    free(text);
+    return text ? text : strdup("?");
+}
+
+#define SHOWN 50
+
+static void cut(char out[64], const char *text, size_t from) {
+    snprintf(out, 64, "%s%.*s%s", from ? "..." : "", SHOWN, text + from, strlen(text + from) > SHOWN ? "..." : "");
+}
+
+/* Of long ones where they differ. */
+static void shown(char said[64], char given[64], const json_t *says, const json_t *gives) {
+    char *a = dumped(says), *b = dumped(gives);
+    size_t same = 0, from = 0;
+    while (a && b && a[same] && a[same] == b[same])
+        same++;
+    if (same > SHOWN / 2)
+        from = same - SHOWN / 4;
+    cut(said, a ? a : "?", a ? from : 0);
+    cut(given, b ? b : "?", b ? from : 0);
+    free(a);
+    free(b);
 }
 
 static void compare(struct verify *v, const json_t *says, const json_t *gives, const char *path) {
@@ -101,8 +120,7 @@ static void compare(struct verify *v, const json_t *says, const json_t *gives, c
         return; /* they may have been said otherwise */
     } else if (json_is_number(says) && json_is_number(gives) ? !near(json_number_value(says), json_number_value(gives))
                                                              : !json_equal(says, gives)) {
-        shown(said, says);
-        shown(given, gives);
+        shown(said, given, says, gives);
         doubt(v, "%s: the receipt says %s, its plan and trials give %s", path, said, given);
     }
 }

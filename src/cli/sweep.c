@@ -5,10 +5,10 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "cli/experiment.h"
+#include "cli/output.h"
 #include "cli/receipt_fill.h"
 #include "cli/sweep_trial.h"
 #include "cli/with.h"
-#include "launch/keep.h"
 #include "launch/keeper.h"
 #include "observe/marks/marks.h"
 #include "report/html.h"
@@ -143,6 +143,12 @@ static int parse(struct sweep *s, int argc, char **argv) {
     }
     if (hec_args_has(&run->args, HEC_OPT_HTML) && isatty(STDOUT_FILENO) == 1) {
         hec_error("a page is not for a terminal; `> FILE` writes it to FILE");
+        return HEC_ERR_USAGE;
+    }
+    const char *output = hec_args_value(&run->args, HEC_OPT_OUTPUT), *suffix = output ? strrchr(output, '.') : NULL;
+    if (hec_args_has(&run->args, HEC_OPT_HTML) && suffix && strcmp(suffix, ".html") == 0) {
+        hec_error("sweep: -o is the result as JSON; the page goes to standard output: hec sweep --html ... > %s",
+                  output);
         return HEC_ERR_USAGE;
     }
     if ((err = hec_with_parse(&run->args, &s->with)) < 0 || (err = parse_grid(s)) < 0 || (err = parse_plan(s)) < 0 ||
@@ -291,7 +297,7 @@ static int save(struct sweep *s, struct hec_why *why) {
     hec_buf_init(&text, 256u << 20);
     int err = hec_sweep_json(&s->report, &text);
     err = err < 0 ? hec_fail(why, err, "the result cannot be made: %s", hec_err_text(err))
-                  : hec_keep_write(s->run.path, hec_buf_text(&text), true, why);
+                  : hec_output_write(s->run.path, &text, why);
     hec_buf_free(&text);
     return err;
 }

@@ -41,8 +41,9 @@ struct try {
     double step_s; /* as the first trial paces it; NAN: trials come to their end */
     enum hec_step_source steps_by;
     int64_t begin_ns;
-    bool interrupted;
-    bool by_user, by_seconds; /* --steps or --seconds say when a trial ends; --seconds does */
+    bool interrupted, unproven; /* unproven: the proof ended before its first pair did */
+    bool foreign;               /* a lever of a framework that the program does not use answers what was found */
+    bool by_user, by_seconds;   /* --steps or --seconds say when a trial ends; --seconds does */
     char headline[512];
     char first_run[PATH_MAX]; /* where the first trial is kept; "": nowhere */
 };
@@ -181,6 +182,7 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
         hec_candidates_of(&t->asked, &t->search.candidates);
     else
         hec_candidates_find(&t->run.measure.summary, &t->search.candidates);
+    t->foreign = hec_candidates_foreign(&t->run.measure.summary);
     return choose_end(t, !end->stopped, why);
 }
 
@@ -295,7 +297,7 @@ static int prove(struct try *t, uint32_t *best, struct hec_ab_outcome *outcome) 
     }
 }
 
-/* Nothing helps: the trials of the command as it is are a baseline, with what was tried. */
+/* Nothing helps, or no pair of the proof came to its end: the trials of the command as it is are a baseline, with what was tried. */
 static int keep_nothing(struct try *t) {
     struct hec_experiment_run *run = &t->run;
     struct hec_experiment_plan *p = &run->ab.plan;
@@ -313,6 +315,8 @@ static int keep_nothing(struct try *t) {
     p->pairs = count;
     p->spent_joules = t->found.joules + t->first_joules;
     p->spent_seconds = spent_s(t);
+    hec_receipt_free(&run->receipt);
+    run->receipt = (struct hec_receipt){.error = HEC_OK};
     hec_receipt_begin(&run->receipt, &run->ab, &run->options, t->trials);
     hec_receipt_fill_units(&run->receipt, &run->args);
     hec_receipt_fill_facts(&run->receipt, &run->measure.summary);
@@ -320,7 +324,8 @@ static int keep_nothing(struct try *t) {
     if (err == HEC_OK)
         err = hec_receipt_fill_trials(&run->receipt, p, list, (size_t)count);
     free(list);
-    if (err == HEC_OK && hec_args_has(&run->args, HEC_OPT_OUTPUT))
+    bool writes = hec_args_has(&run->args, HEC_OPT_OUTPUT) && (t->interrupted || !t->unproven);
+    if (err == HEC_OK && writes)
         err = hec_receipt_write(&run->receipt, run->path, &why);
     if (err < 0)
         hec_error("try: %s", why.text[0] ? why.text : hec_err_text(err));
@@ -337,12 +342,17 @@ static int print(const struct try *t) {
         .path = hec_receipt_is_baseline(receipt) ? NULL : t->run.path,
         .spent = t->found.spent,
         .interrupted = t->interrupted,
+        .unproven = t->unproven,
+        .foreign = t->foreign,
+        .slowdown_most = t->search.slowdown_most,
+        .search_s = SEARCH_SHARE * t->budget_s,
         .budget_s = t->budget_s,
     };
     for (int i = 0; i < t->kept.count && !hec_receipt_is_baseline(receipt); i++) {
         struct hec_try_keep *keep = &report.keep[report.keep_count++];
         *keep = (struct hec_try_keep){.lever = t->kept.list[i].row->name, .value = t->kept.list[i].value};
         hec_lever_paste(&t->kept.list[i], keep->code, sizeof keep->code);
+        report.of_device |= t->kept.list[i].row->place == HEC_LEVER_PLACE_DEVICE;
     }
     struct hec_buf out;
     hec_buf_init(&out, 16u << 20);
@@ -372,15 +382,20 @@ static int run_all(struct try *t, struct hec_ab_outcome *outcome) {
     if (err == HEC_OK && !end.asked)
         err = search(t, &end, &why);
     if (err < 0) {
+        bool started = end.seconds > 0 || !end.exit_status;
         hec_error("try: %s", why.text[0] ? why.text : hec_err_text(err));
-        return hec_err_exit_status(err);
+        return started ? hec_err_exit_status(err) : end.exit_status;
     }
     uint32_t best = t->found.best;
     t->interrupted = end.asked != 0;
-    int status = best && !t->interrupted ? prove(t, &best, outcome) : keep_nothing(t);
-    if (status == 0 || outcome->result.pairs > 0)
+    bool proves = best && !t->interrupted;
+    int status = proves ? prove(t, &best, outcome) : 0;
+    t->interrupted |= proves && outcome->state == HEC_AB_INTERRUPTED;
+    t->unproven = proves && status && !outcome->result.pairs;
+    int kept = proves && !t->unproven ? 0 : keep_nothing(t);
+    if (t->run.receipt.error == HEC_OK)
         err = print(t);
-    return t->interrupted ? 128 + end.asked : status ? status : hec_err_exit_status(err);
+    return end.asked ? 128 + end.asked : status ? status : kept ? kept : hec_err_exit_status(err);
 }
 
 int hec_verb_try(int argc, char **argv) {

@@ -15,7 +15,7 @@ static void put_verified(const struct hec_receipt *receipt, const char *path, co
     char sentence[HEC_ANSWER_SENTENCE];
     hec_buf_printf(out, "%s: verified: ", path);
     if (hec_receipt_is_baseline(receipt))
-        hec_buf_printf(out, "a baseline of %d trials", receipt->trial_count);
+        hec_buf_printf(out, "a baseline of %d trial%s", receipt->trial_count, receipt->trial_count == 1 ? "" : "s");
     else
         hec_buf_puts(out, hec_answer_sentence(sentence, &answer));
     hec_buf_printf(out, "\n  digest %s\n", json_string_value(json_object_get(root, "digest")));

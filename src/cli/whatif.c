@@ -21,15 +21,34 @@ struct session {
     struct hec_whatif whatif;
 };
 
+static int unknown_edit(const char *text, size_t length) {
+    const char *list[HEC_EDIT_COUNT + 1] = {NULL};
+    char name[64];
+    for (int i = 0; i < HEC_EDIT_COUNT; i++)
+        list[i] = hec_edit_info((enum hec_edit)i)->name;
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    const char *near = hec_nearest(name, list);
+    if (near)
+        hec_error("whatif: there is no edit \"%s\"; did you mean \"%s\"?", name, near);
+    else
+        hec_error("whatif: there is no edit \"%s\"; `hec whatif --list` lists them", name);
+    return HEC_ERR_USAGE;
+}
+
+static bool is_given(const struct hec_whatif_question *question, enum hec_edit edit) {
+    bool given = false;
+    for (int i = 0; i < question->count; i++)
+        given |= question->edits[i].edit == edit;
+    return given;
+}
+
 /* NAME or NAME=VALUE. */
 static int parse_edit(const char *text, struct hec_whatif_edit *out) {
     size_t length = strcspn(text, "=");
     out->edit = hec_edit_find(text, length);
     out->value = NAN;
-    if (out->edit == HEC_EDIT_COUNT) {
-        hec_error("whatif: there is no edit \"%.*s\"; `hec whatif --list` lists them", (int)length, text);
-        return HEC_ERR_USAGE;
-    }
+    if (out->edit == HEC_EDIT_COUNT)
+        return unknown_edit(text, length);
     const struct hec_edit_info *info = hec_edit_info(out->edit);
     char *end = NULL;
     if (text[length])
@@ -56,8 +75,14 @@ static int choose(struct session *s) {
             hec_error("whatif: no more than %d edits, please", HEC_WHATIF_EDITS_MAX);
             return HEC_ERR_USAGE;
         }
-        if (parse_edit(s->args.given[i].value, &given->edits[given->count++]) < 0)
+        struct hec_whatif_edit *edit = &given->edits[given->count];
+        if (parse_edit(s->args.given[i].value, edit) < 0)
             return HEC_ERR_USAGE;
+        if (is_given(given, edit->edit)) {
+            hec_error("whatif: %s is given twice", hec_edit_info(edit->edit)->name);
+            return HEC_ERR_USAGE;
+        }
+        given->count++;
         s->count = 1;
     }
     for (int e = 0; e < HEC_EDIT_COUNT && !hec_args_has(&s->args, HEC_OPT_EDIT); e++)
@@ -84,11 +109,12 @@ static int ask(void *context, const struct hec_summary_input *input, struct hec_
 static int print(const struct session *s, bool list) {
     struct hec_buf out;
     hec_buf_init(&out, 1u << 20);
+    bool json = hec_args_has(&s->args, HEC_OPT_JSON);
     int err =
-        list ? hec_whatif_list(&s->style, &out)
-        : hec_args_has(&s->args, HEC_OPT_JSON)
-            ? hec_whatif_json(&s->whatif, s->questions, &out)
-            : hec_whatif_terminal(&s->whatif, s->questions, hec_args_has(&s->args, HEC_OPT_EDIT), &s->style, &out);
+        list && json ? hec_whatif_list_json(&out)
+        : list       ? hec_whatif_list(&s->style, &out)
+        : json       ? hec_whatif_json(&s->whatif, s->questions, &out)
+               : hec_whatif_terminal(&s->whatif, s->questions, hec_args_has(&s->args, HEC_OPT_EDIT), &s->style, &out);
     if (err == HEC_OK)
         err = hec_print(&out);
     hec_buf_free(&out);

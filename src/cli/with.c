@@ -54,7 +54,7 @@ int hec_with_guard(const struct hec_args *args, const struct hec_lever_set *set,
     *guard = NULL;
     int err = hec_power_levers_in(set) ? hec_power_guard_open(&options, guard, &why) : HEC_OK;
     if (err < 0)
-        hec_error("--with: %s", why.text);
+        hec_error("%s%s", hec_args_has(args, HEC_OPT_WITH) ? "--with: " : "", why.text);
     return err;
 }
 

@@ -151,8 +151,8 @@ int hec_check_terminal(const struct hec_check_report *r, const struct hec_report
         hec_page_row(&page, 2, i ? "" : "differs", i < r->unlikes.grave ? HEC_TONE_WARN : HEC_TONE_PLAIN, "%s",
                      differs);
     }
-    hec_page_row(&page, 0, "Compared", HEC_TONE_PLAIN, "%d trials with %d of the baseline of %s", r->check.trials_now,
-                 r->check.trials_baseline, r->baseline->created);
+    hec_page_row(&page, 0, "Compared", HEC_TONE_PLAIN, "%d trial%s with %d of the baseline of %s", r->check.trials_now,
+                 r->check.trials_now == 1 ? "" : "s", r->check.trials_baseline, r->baseline->created);
     hec_page_line(&page, 0, "", HEC_TONE_DIM, "%9s %9s  %7s  %-16s %6s", "baseline", "now", "change", "95 % interval",
                   "limit");
     for (int i = 0; i < HEC_CHECKS; i++)
@@ -191,7 +191,8 @@ int hec_check_markdown(const struct hec_check_report *r, struct hec_buf *out) {
     hec_buf_puts(out, "\n- command: ");
     hec_markdown_text(out, hec_buf_text(&line));
     hec_buf_free(&line);
-    hec_buf_printf(out, "\n- %d trials against %d of the baseline of ", r->check.trials_now, r->check.trials_baseline);
+    hec_buf_printf(out, "\n- %d trial%s against %d of the baseline of ", r->check.trials_now,
+                   r->check.trials_now == 1 ? "" : "s", r->check.trials_baseline);
     hec_markdown_text(out, r->baseline->created);
     hec_buf_puts(out, "\n");
     for (int i = 0; i < r->unlikes.count; i++) {

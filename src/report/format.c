@@ -32,7 +32,8 @@ char *hec_format_si(char text[HEC_FORMAT_SIZE], double value, int digits, const 
         snprintf(text, HEC_FORMAT_SIZE, "unknown");
         return text;
     }
-    int power = thousands(value, -3, 5, &prefix);
+    bool rate = !unit[0] || unit[0] == '/'; /* 0.199 of them a second: "199 m/s" would be metres */
+    int power = thousands(value, rate ? 0 : -3, 5, &prefix);
     double scaled = value / pow(1000, power);
     snprintf(text, HEC_FORMAT_SIZE, "%.*f %s%s", decimals_for(scaled, digits), scaled, prefix, unit);
     return text;

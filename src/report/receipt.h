@@ -14,6 +14,8 @@
 #define HEC_RECEIPT_TRIALS_MOST 4096
 #define HEC_RECEIPT_LEVERS 512
 #define HEC_RECEIPT_TRIED 400
+#define HEC_RECEIPT_NO_EFFECT                                                                                          \
+    "levers_without_effect" /* a fact: of levers of B that did nothing, what they say of themselves */
 
 /* Lists own their texts; hec_receipt_add_* fill them. A failed one makes the receipt's `error`, so that who fills it checks once. */
 struct hec_receipt_words {

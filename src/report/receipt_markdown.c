@@ -48,8 +48,8 @@ static void put_verdict(struct hec_buf *out, const struct hec_receipt *r) {
     for (int i = 0; i < count; i++)
         put_item(out, "", "note", lines[i]);
     put_commands(out, r);
-    hec_buf_printf(out, "\n%d pairs of trials%s%s:\n\n", r->result.pairs, r->unit[0] ? "; a unit of work is a " : "",
-                   r->unit);
+    hec_buf_printf(out, "\n%d pair%s of trials%s%s:\n\n", r->result.pairs, r->result.pairs == 1 ? "" : "s",
+                   r->unit[0] ? "; a unit of work is a " : "", r->unit);
     hec_answer_table_markdown(out, &answer);
     put_item(out, "\n", "the trials took", hec_receipt_cost(lines[0], r));
     put_item(out, "", "this has paid", hec_receipt_paid(lines[0], r));
@@ -120,7 +120,7 @@ static void put_details(struct hec_buf *out, const struct hec_receipt *r) {
 
 int hec_receipt_markdown(const struct hec_receipt *r, struct hec_buf *out) {
     if (hec_receipt_is_baseline(r)) {
-        hec_buf_printf(out, "**a baseline of %d trials**\n", r->trial_count);
+        hec_buf_printf(out, "**a baseline of %d trial%s**\n", r->trial_count, r->trial_count == 1 ? "" : "s");
         put_commands(out, r);
         put_left(out, "\n", r);
     } else {

@@ -48,7 +48,8 @@ int hec_receipt_terminal(const struct hec_receipt *r, const struct hec_report_st
     if (!hec_receipt_is_baseline(r)) {
         put_answer(&page, r, &answer);
         hec_page_blank(&page);
-        hec_page_row(&page, 0, "Compared", HEC_TONE_PLAIN, "%d pairs of trials", r->result.pairs);
+        hec_page_row(&page, 0, "Compared", HEC_TONE_PLAIN, "%d pair%s of trials", r->result.pairs,
+                     r->result.pairs == 1 ? "" : "s");
         hec_answer_table_page(&page, &answer);
         put_cost(&page, r);
     }

@@ -244,6 +244,9 @@ int hec_receipt_notes(const struct hec_receipt *r, char out[HEC_RECEIPT_LINES][H
         snprintf(out[count++], HEC_RECEIPT_LINE, "it ended before its plan was done: what there is was judged");
     if (r->result.quality.verdict == HEC_QUALITY_FAIL)
         snprintf(out[count++], HEC_RECEIPT_LINE, "B does not do the same work as well: what it saves is no saving");
+    const char *no_effect = hec_receipt_fact(&r->facts, HEC_RECEIPT_NO_EFFECT);
+    if (no_effect)
+        snprintf(out[count++], HEC_RECEIPT_LINE, "without effect: %.280s", no_effect);
     if (!r->unit[0])
         snprintf(out[count++], HEC_RECEIPT_LINE, "no unit of work is known of all trials: figures are of whole trials");
     return count;

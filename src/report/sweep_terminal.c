@@ -69,8 +69,9 @@ static void put_table(struct hec_page *page, const struct hec_sweep_report *r) {
     static const char *const of[] = {"energy", "time", "energy*time", "cost"};
     for (int i = 0; i < r->plan.parameters; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "", r->parameter[i].name);
-    hec_page_row(page, 0, "Settings", HEC_TONE_PLAIN, "%s; a unit is a %s; %d rounds%s", names, hec_sweep_unit(r),
-                 r->result.rounds, r->result.between_runs ? "" : " (of each setting)");
+    hec_page_row(page, 0, "Settings", HEC_TONE_PLAIN, "%s; a unit is a %s; %d round%s%s", names, hec_sweep_unit(r),
+                 r->result.rounds, r->result.rounds == 1 ? "" : "s",
+                 r->result.between_runs ? "" : " (of each setting)");
     hec_page_line(page, 0, "", HEC_TONE_DIM, "%9s %9s %8.8s %-16s %8s %5s", "units/s", "a unit",
                   of[r->result.objective], "95 % interval", "p99 step", "mem");
     for (int i = 0; i < r->result.arms; i++)

@@ -182,6 +182,14 @@ static char *nothing_words(line_text out, const struct hec_sweep_report *r) {
     return out;
 }
 
+/* One that is passed over takes less than the first. */
+static bool passed_one_saves(const struct hec_sweep_report *r) {
+    bool any = false;
+    for (int i = 1; i < r->result.arms; i++)
+        any |= r->result.arm[i].passed != HEC_SWEEP_ELIGIBLE && r->result.arm[i].to_first[HEC_SWEEP_OBJECTIVE].high < 1;
+    return any;
+}
+
 char *hec_sweep_advice(line_text out, const struct hec_sweep_report *r) {
     char label[HEC_SWEEP_LABEL];
     line_text against, alike;
@@ -191,8 +199,8 @@ char *hec_sweep_advice(line_text out, const struct hec_sweep_report *r) {
     hec_sweep_label(label, r, arm);
     alike_words(alike, r, arm);
     if (r->result.kept) {
-        snprintf(out, HEC_SWEEP_LINE, "%s, the first setting: no other is shown to take less %s a %.64s%s", label,
-                 objective_words(r), hec_sweep_unit(r),
+        snprintf(out, HEC_SWEEP_LINE, "%s, the first setting: no other%s is shown to take less %s a %.64s%s", label,
+                 passed_one_saves(r) ? " that may be recommended" : "", objective_words(r), hec_sweep_unit(r),
                  r->result.between_runs ? "" : "; one round shows little, more would tell");
         return out;
     }
@@ -256,6 +264,13 @@ char *hec_sweep_cliff(line_text out, const struct hec_sweep_report *r, const str
     char *to = out + length;
     size_t size = HEC_SWEEP_LINE - (size_t)length;
     const char *value = value_of(r, at, line->parameter);
+    bool ran = false;
+    for (int i = 0; i < line->count; i++)
+        ran |= r->result.arm[line->arm[i]].end == HEC_SWEEP_RAN;
+    if (!ran) {
+        snprintf(to, size, "none is known: no value ran");
+        return out;
+    }
     switch (line->cliff) {
     case HEC_SWEEP_CLIFF_END:
         snprintf(to, size, "%s %.200s", value, hec_sweep_why(why, r, at));
@@ -290,6 +305,9 @@ int hec_sweep_notes(const struct hec_sweep_report *r, char out[HEC_SWEEP_NOTES][
     int count = 0;
     if (r->conditions.simulated)
         snprintf(out[count++], HEC_SWEEP_LINE, "on a simulated GPU: this proves nothing of a real one");
+    const char *no_effect = hec_receipt_fact(&r->conditions.facts, HEC_RECEIPT_NO_EFFECT);
+    if (no_effect)
+        snprintf(out[count++], HEC_SWEEP_LINE, "without effect: %.1000s", no_effect);
     if (r->state != HEC_SWEEP_DONE)
         snprintf(out[count++], HEC_SWEEP_LINE, "it ended before its rounds were done%s: what there is was judged",
                  r->state == HEC_SWEEP_SPENT ? ", for its budget was spent" : "");
@@ -321,8 +339,8 @@ int hec_sweep_notes(const struct hec_sweep_report *r, char out[HEC_SWEEP_NOTES][
 char *hec_sweep_cost(line_text out, const struct hec_sweep_report *r) {
     text joules, seconds;
     bool known = isfinite(r->result.cost_joules) && r->result.cost_joules > 0;
-    snprintf(out, HEC_SWEEP_LINE, "%s%s%s in %d trials",
+    snprintf(out, HEC_SWEEP_LINE, "%s%s%s in %d trial%s",
              known ? hec_format_si(joules, r->result.cost_joules, 4, "J") : "", known ? " and " : "",
-             hec_format_seconds(seconds, r->result.cost_seconds), r->trial_count);
+             hec_format_seconds(seconds, r->result.cost_seconds), r->trial_count, r->trial_count == 1 ? "" : "s");
     return out;
 }

@@ -3,6 +3,7 @@
 #include "report/answer.h"
 #include "report/format.h"
 #include "report/markdown.h"
+#include "report/receipt_words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +22,10 @@ static const struct {
     [HEC_TRIED_FAILED] = {"out", HEC_TONE_WARN, true},
 };
 
-static const char *words_of(const struct hec_receipt_tried *t) {
+/* proven: what the experiment showed of the set that it was made for. */
+static const char *words_of(const struct hec_receipt_tried *t, bool proven) {
+    if (t->outcome == HEC_TRIED_KEPT && !proven)
+        return "best";
     return outcomes[(unsigned)t->outcome < HEC_TRIEDS ? t->outcome : HEC_TRIED_FAILED].words;
 }
 
@@ -50,35 +54,41 @@ static int trials_of(const struct hec_receipt *r) {
     return sum;
 }
 
-static void put_row(struct hec_page *page, const struct hec_receipt_tried *t) {
+static void put_row(struct hec_page *page, const struct hec_receipt_tried *t, bool proven) {
     text joules, rate, change, interval;
     enum hec_tone tone = outcomes[(unsigned)t->outcome < HEC_TRIEDS ? t->outcome : HEC_TRIED_FAILED].tone;
     put_change(isnan(t->joules[1]) ? t->rate : t->joules, change, interval);
     hec_page_line(page, 2, "", tone, "%s", t->levers[0] ? t->levers : "as it is");
     hec_page_line(page, 2, "", tone, "  %9s %9s/s %8s %-14s %s", amount(joules, t->joules_per_unit, "J"),
-                  amount(rate, t->units_per_second, ""), change, interval, words_of(t));
+                  amount(rate, t->units_per_second, ""), change, interval, words_of(t, proven));
     if (outcomes[t->outcome].explained && t->text[0])
         hec_page_row(page, 2, "", HEC_TONE_DIM, "  %s", t->text);
 }
 
 void hec_tried_page(struct hec_page *page, const struct hec_receipt *r) {
     text seconds;
+    const char *why_not;
+    bool proven = hec_receipt_proves(r, &why_not);
     if (!r->tried_count)
         return;
     hec_page_row(
         page, 0, "Tried", HEC_TONE_PLAIN,
-        "%d set%s of levers in %d trials of %s; joules by %s, units a second, and %s against the command as it is",
-        r->tried_count - 1, r->tried_count == 2 ? "" : "s", trials_of(r),
+        "%d set%s of levers in %d trial%s of %s; joules by %s, units a second, and %s against the command as it is",
+        r->tried_count - 1, r->tried_count == 2 ? "" : "s", trials_of(r), trials_of(r) == 1 ? "" : "s",
         hec_format_seconds(seconds, r->plan.spent_seconds), r->unit[0] ? r->unit : "trial",
         isnan(r->tried[0].joules_per_unit) ? "speed" : "joules");
     for (int i = 0; i < r->tried_count; i++)
-        put_row(page, &r->tried[i]);
+        put_row(page, &r->tried[i], proven);
 }
 
 void hec_tried_markdown(struct hec_buf *out, const struct hec_receipt *r) {
     if (!r->tried_count)
         return;
-    hec_buf_printf(out, "\n%d sets of levers were tried before, in %d trials:\n\n", r->tried_count - 1, trials_of(r));
+    const char *why_not;
+    bool proven = hec_receipt_proves(r, &why_not);
+    int sets = r->tried_count - 1;
+    hec_buf_printf(out, "\n%d set%s of levers %s tried before, in %d trial%s:\n\n", sets, sets == 1 ? "" : "s",
+                   sets == 1 ? "was" : "were", trials_of(r), trials_of(r) == 1 ? "" : "s");
     hec_buf_puts(
         out,
         "| levers | joules a unit | units a second | joules, or speed where they are not known | | |\n| --- | ---: | ---: | ---: | --- | --- |\n");
@@ -89,7 +99,7 @@ void hec_tried_markdown(struct hec_buf *out, const struct hec_receipt *r) {
         hec_buf_puts(out, "| ");
         hec_markdown_text(out, t->levers[0] ? t->levers : "as it is");
         hec_buf_printf(out, " | %s | %s | %s %s | %s | ", amount(joules, t->joules_per_unit, "J"),
-                       amount(rate, t->units_per_second, ""), change, interval, words_of(t));
+                       amount(rate, t->units_per_second, ""), change, interval, words_of(t, proven));
         hec_markdown_text(out, t->text);
         hec_buf_puts(out, " |\n");
     }

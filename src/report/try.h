@@ -13,9 +13,12 @@ struct hec_try_report {
     const struct hec_receipt *receipt; /* a baseline: nothing helped */
     const char *headline;              /* of the first trial; "": it found nothing */
     const char *path;                  /* of the receipt; NULL: it is kept nowhere */
-    bool interrupted;                  /* before anything was proven */
+    bool interrupted, unproven;        /* before a pair of the proof ended; it ended so for another reason */
+    bool foreign;                      /* what answers the finding is of a framework that the program does not use */
     bool spent;                        /* the time ran out before all was tried */
-    double budget_s;
+    double slowdown_most;              /* 0.05: units of work a second may fall by so much */
+    double search_s, budget_s;         /* of the search at most; of all */
+    bool of_device;                    /* power or clocks are among what is kept */
     struct hec_try_keep keep[16];
     int keep_count;
 };

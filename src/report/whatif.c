@@ -50,10 +50,17 @@ static void put_head(const struct hec_whatif *w, struct hec_page *page) {
                      (long long)w->guessed);
 }
 
+/* Proofs are of savings: they say nothing of an edit that takes more. */
+static bool has_interval(double saves) {
+    return saves > -CHANGES_NOTHING;
+}
+
 /* "-41 % (-55 to -30)" */
 static const char *change(double by, const struct hec_saving *saving, char out[32]) {
     if (!isfinite(by))
         snprintf(out, 32, "unknown");
+    else if (!has_interval(-by))
+        snprintf(out, 32, "%+.0f %%", 100 * by);
     else
         snprintf(out, 32, "%+.0f %% (%+.0f to %+.0f)", 100 * by, -100 * saving->high, -100 * saving->low);
     return out;
@@ -146,8 +153,27 @@ static json_t *number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *interval(const struct hec_saving *saving) {
-    return isfinite(saving->best) ? json_pack("[f, f]", saving->low, saving->high) : json_null();
+/* An edit that takes no number has none of the last four. */
+int hec_whatif_list_json(struct hec_buf *out) {
+    json_t *root = json_object(), *edits = json_array();
+    for (int i = 0; i < HEC_EDIT_COUNT; i++) {
+        const struct hec_edit_info *info = hec_edit_info((enum hec_edit)i);
+        bool takes = info->least < info->most;
+        json_t *edit =
+            json_pack("{s:s, s:s, s:s}", "name", info->name, "asks", info->asks, "cause", hec_cause_name(info->cause));
+        json_object_set_new(edit, "number", takes ? json_string(info->number) : json_null());
+        json_object_set_new(edit, "default", takes ? number(info->value) : json_null());
+        json_object_set_new(edit, "least", takes ? json_real(info->least) : json_null());
+        json_object_set_new(edit, "most", takes ? json_real(info->most) : json_null());
+        json_array_append_new(edits, edit);
+    }
+    json_object_set_new(root, "schema", json_string(HEC_WHATIF_EDITS_SCHEMA));
+    json_object_set_new(root, "edits", edits);
+    return hec_json_print(root, out);
+}
+
+static json_t *interval(double saves, const struct hec_saving *saving) {
+    return isfinite(saving->best) && has_interval(saves) ? json_pack("[f, f]", saving->low, saving->high) : json_null();
 }
 
 static json_t *replay_of(const struct hec_whatif *w, const struct hec_replay *r) {
@@ -169,9 +195,9 @@ static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_que
     }
     json_object_set_new(object, "edits", edits);
     json_object_set_new(object, "saves_seconds", number(a->seconds_replayed));
-    json_object_set_new(object, "saves_seconds_interval", interval(&a->seconds));
+    json_object_set_new(object, "saves_seconds_interval", interval(a->seconds_replayed, &a->seconds));
     json_object_set_new(object, "saves_joules", number(a->joules_replayed));
-    json_object_set_new(object, "saves_joules_interval", interval(&a->joules));
+    json_object_set_new(object, "saves_joules_interval", interval(a->joules_replayed, &a->joules));
     return object;
 }
 

@@ -6,6 +6,7 @@
 #include "report/report.h"
 
 #define HEC_WHATIF_SCHEMA "hec.whatif/1"
+#define HEC_WHATIF_EDITS_SCHEMA "hec.edits/1"
 
 /* questions: those of the answers. all: also those that change nothing. */
 int hec_whatif_terminal(const struct hec_whatif *whatif, const struct hec_whatif_question *questions, bool all,
@@ -13,5 +14,6 @@ int hec_whatif_terminal(const struct hec_whatif *whatif, const struct hec_whatif
 int hec_whatif_json(const struct hec_whatif *whatif, const struct hec_whatif_question *questions, struct hec_buf *out);
 /* The edits, a line each. */
 int hec_whatif_list(const struct hec_report_style *style, struct hec_buf *out);
+int hec_whatif_list_json(struct hec_buf *out);
 
 #endif

@@ -1,9 +1,12 @@
 """`hec ab` on the simulated GPU: what it says of a known difference, how trials end, and what they leave behind."""
+import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -76,6 +79,59 @@ def test_a_command_that_fails_ends_it(hec, place):
     assert "B failed: exit status 3" in done.stderr and "it broke" in done.stderr and "found" not in done.stdout
     done = ab(hec, *place, "--", "no-such-command", ":::", "true")
     assert done.returncode == 127 and "command not found" in done.stderr
+    assert hec("ab", *place, "--", "true", ":::", "false").returncode == 1
+    assert not list(hec.folder.glob("ab-*")), "of a warm-up alone there is nothing to keep"
+
+
+def test_receipts_of_the_same_second(hec, place):
+    """Nobody chose their names: each keeps its own, says where it is, and where its page is."""
+    words = ["ab", *place, "--pairs", "2", "--warm-up", "0", "--units", "9", "--html", "--", "true", ":::", "true"]
+    processes = [hec.popen(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+    said = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, said
+    names = [line.split()[-1] for text in said for line in text.splitlines() if line.startswith("hec: receipt: ")]
+    assert sorted(names) == sorted(path.name for path in hec.folder.glob("ab-*.json")) and len(set(names)) == 4
+    for name, text in zip(names, said):
+        receipt = json.loads((hec.folder / name).read_text())
+        page = hec.folder / text.split()[-1]
+        assert page.stem == pathlib.Path(name).stem and receipt["digest"] in page.read_text()
+
+
+def test_pairs_that_are_planned(hec, place):
+    """What is left of a number that was asked for is no estimate."""
+    done = ab(hec, *place, "--pairs", 3, "--warm-up", 0, "--", "true", ":::", "true")
+    said = [line for line in done.stderr.splitlines() if "pair" in line]
+    assert said[0].endswith("; 2 more pairs") and said[1].endswith("; 1 more pair") and "more" not in said[2], done.stderr
+
+
+def test_what_is_no_file_is_written_into(hec, place):
+    """A pipe is there afterwards, and needs no -f."""
+    os.mkfifo(hec.folder / "pipe")
+    reader = os.open(hec.folder / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    for words in (("ab", "--pairs", 2, "--warm-up", 0, "-o", "pipe", *place, "--", "true", ":::", "true"),
+                  ("sweep", "-n", 1, "-o", "pipe", *place, "a=1", "--", "true", "{a}")):
+        done = hec(*words)
+        assert done.returncode == 0, done.stderr
+        assert os.read(reader, 1 << 16).startswith(b'{\n  "schema": "hec.') and (hec.folder / "pipe").is_fifo()
+        while True:
+            try:
+                os.read(reader, 1 << 16)
+            except BlockingIOError:
+                break
+    os.close(reader)
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written():
+    """It is said before the first trial, for that may take minutes."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are root's alone
+        os.chmod(folder, 0o555)
+        as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+        if as_nobody and subprocess.run([*as_nobody, "test", "-x", BINARY], check=False).returncode:
+            pytest.skip("nobody else may run this build")
+        for words in (("ab", "--", "true", ":::", "true"), ("try", "--", "true"), ("sweep", "-o", "s.json", "a=1", "--", "true", "{a}")):
+            done = subprocess.run([*as_nobody, BINARY, *words], cwd=folder, text=True, capture_output=True, timeout=60)
+            assert done.returncode == 77 and "Permission denied" in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_steps_end_a_trial_as_a_scheduler_would(hec):
@@ -90,7 +146,7 @@ def test_steps_end_a_trial_as_a_scheduler_would(hec):
 
 def test_nothing_to_compare(hec, place):
     done = ab(hec, *place, "--warm-up", 0, "--seconds", 1, "--", "sleep", "60", ":::", "sleep", "60")
-    assert done.returncode == 69 and "nothing to compare" in done.stderr
+    assert done.returncode == 69 and "nothing to compare" in done.stderr and "nan" not in done.stderr
 
 
 def test_every_trial_begins_as_the_first(hec):

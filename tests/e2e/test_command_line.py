@@ -1,6 +1,7 @@
 """What every verb does alike: where -o points, exit statuses, words nearly right, widths, completion."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -75,6 +76,18 @@ def test_an_export_replaces_nothing_but_its_own_output(runs):
     (runs.folder / "full").symlink_to("/dev/full")
     done = runs("export", "-f", "--csv", "-o", "full", "r.hec")
     assert done.returncode == 74 and "No space left" in done.stderr and (runs.folder / "full").is_symlink()
+
+
+def test_what_is_read_is_not_replaced(runs):
+    receipt = runs("check", "-n", "1", "--warm-up", "0", "--in-place", "-o", "r.json", "--", "true")
+    assert receipt.returncode == 0 and "1 trial is the baseline" in receipt.stderr
+    os.link(runs.folder / "r.hec", runs.folder / "again.hec")
+    before = {name: (runs.folder / name).read_bytes() for name in ("r.hec", "r.json")}
+    for words in (("report", "--html", "-o", "r.hec", "r.hec"), ("report", "-o", "again.hec", "r.hec"),
+                  ("verify", "--html", "-o", "r.json", "r.json")):
+        done = runs(*words)
+        assert done.returncode == 2 and "is what is read" in done.stderr, words
+    assert before == {name: (runs.folder / name).read_bytes() for name in before}
 
 
 @pytest.mark.parametrize("arguments", [
@@ -202,6 +215,11 @@ needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
     ("hec import ", ["train.json"], []),
     ("hec devices ", [], ["r.hec", "train.json"]),
     ("hec explain co", ["copy", "comm"], ["folder"]),
+    ("hec try --levers tf32,co", ["tf32,compile", "tf32,copy_ahead"], ["compile"]),
+    ("hec ab -- cat --h", [], ["--help", "--hooks"]),
+    ("hec sweep batch=1,2 --ob", ["--objective"], []),
+    ("hec sweep batch=1,2 -- cat --ob", [], ["--objective"]),
+    ("hec agent --web-config tra", ["train.json"], ["FILE"]),
 ])  # fmt: skip
 def test_completion(runs, line, some, none):
     (runs.folder / "folder").mkdir()
@@ -219,6 +237,17 @@ def test_completion(runs, line, some, none):
     assert done.returncode == 0 and done.stderr == ""
     offered = set(done.stdout.split())
     assert set(some) <= offered and not set(none) & offered, offered
+
+
+def test_help_is_of_the_verb(hec):
+    """Nobody has to find out of what verb a sentence speaks."""
+    verbs = [line.split()[0] for line in hec("--help").stdout.split("Verbs:")[1].split("Begin with")[0].splitlines() if line.strip()]
+    for verb in verbs:
+        options = " ".join(hec(verb, "--help").stdout.partition("\nOptions:\n")[2].split())
+        named = [other for other in verbs if re.search(rf"(?<![-\w]){other}(: |, \w+: )", options)]
+        assert not named, (verb, named)
+    assert "play for" not in hec("try", "--help").stdout and "play for S seconds (default 5)" in hec("sim", "--help").stdout
+    assert "127" in hec("__man", "sweep").stdout
 
 
 def test_completion_of_zsh_has_the_values(hec):

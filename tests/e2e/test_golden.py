@@ -92,10 +92,23 @@ def test_what_cannot_be_replayed(hec):
     run = shutil.copy(GOLDEN / "resnet18.hec", hec.folder)
     none = hec("whatif", run)
     assert none.returncode != 0 and "--trace=full" in none.stderr and not none.stdout
-    for wrong, word in (("nothing", "--list"), ("compute", "0 to 100"), ("data=x", "0 to 100"), ("comm=1", "no number")):
+    assert none.returncode == 69
+    for wrong, word in (("nothing", "--list"), ("grahps", 'did you mean "graphs"?'), ("compute", "0 to 100"), ("data=x", "0 to 100"), ("comm=1", "no number")):
         refused = hec("whatif", "-e", wrong, run)
         assert refused.returncode == 2 and word in refused.stderr
+    assert hec("whatif", "-e", "data=0.5", "-e", "data=0.2", run).returncode == 2
     assert hec("whatif", "--list").stdout.count("(") >= 12
+    edits = {edit["name"]: edit for edit in json.loads(hec("whatif", "--list", "--json").stdout)["edits"]}
+    assert edits["data"]["default"] == 0 and edits["comm"]["number"] is None and edits["compute"]["default"] is None
+
+
+def test_an_edit_that_takes_more_has_no_interval(hec):
+    """Proofs are of savings."""
+    run = shutil.copy(GOLDEN / "ddp.hec", hec.folder)
+    answer, = json.loads(hec("whatif", "--json", "-e", "data=3", run).stdout)["answers"]
+    assert answer["saves_seconds"] < -0.05 and answer["saves_seconds_interval"] is None
+    line, = [line for line in hec("whatif", "-e", "data=3", run).stdout.splitlines() if line.endswith("data=3")]
+    assert "(" not in line and "+" in line
 
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")

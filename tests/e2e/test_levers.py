@@ -1,6 +1,9 @@
 """`hec levers`, `--with` and `hec try` on the simulated GPU."""
 import json
 import pathlib
+import signal
+import subprocess
+import time
 
 import pytest
 
@@ -105,8 +108,58 @@ def test_try_keeps_nothing(hec, place):
     assert not (hec.folder / "ran").exists()
 
 
+def words_of(text):
+    return " ".join(text.split())
+
+
+CAPPED = (BINARY, "sim", "healthy-train", "--marks")
+
+
+def test_try_says_why_nothing_is_kept(hec, place):
+    done = hec("try", "--sim", "h200", *place, "--levers", "power_cap=400", "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED, timeout=120)
+    assert "nothing: what saves joules here makes it slower by more than 5 %" in words_of(done.stdout), done.stdout
+    assert "power_cap=400 takes 2" in words_of(done.stdout)
+    done = hec("try", "--sim", "h200", *place, "--", BINARY, "sim", "data-starved", "--marks", "--seconds", 2, timeout=120)
+    assert "hooks of PyTorch, JAX or TensorFlow" in words_of(done.stdout), done.stdout
+    done = hec("try", *place, "--", "true")
+    assert "nothing: nothing was found that a lever could answer" in words_of(done.stdout)
+    assert hec("try", *place, "--", "no-such-command").returncode == 127
+    done = hec("try", *place, "--levers", "keep_heap", "--budget-seconds", 10, "--", "sleep", "3")
+    assert "nothing: the time ran out before any lever was tried" in words_of(done.stdout), done.stdout
+
+
+def test_try_says_how_to_keep(hec, place):
+    """The line can be pasted: the simulated device is named, and the receipt's name is one word."""
+    done = hec("try", "--sim", "h200", "-o", "the receipt.json", *place, "--levers", "power_cap=650", "--max-slowdown", "10%", "--seconds", 1,
+               "--budget-seconds", 20, "--", *CAPPED, timeout=120)
+    assert done.returncode == 0 and "hec run --sim h200 --with '@the receipt.json' -- COMMAND" in words_of(done.stdout), done.stdout
+    kept = hec("run", "--sim", "h200", "--with", "@the receipt.json", "-q", "-o", "kept.hec", "--", *CAPPED, "--seconds", 1)
+    assert kept.returncode == 0, kept.stderr
+
+
+def test_try_interrupted_in_its_proof(hec, place):
+    """What the search found is printed; nothing is called kept."""
+    child = hec.popen("try", "--sim", "h200", *place, "--levers", "power_cap=650", "--max-slowdown", "10%", "--seconds", "4", "--", *CAPPED,
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in child.stderr:
+        if "power_cap=650" in line:
+            break
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == 130 and "it was interrupted before anything was proven" in words_of(out), out
+    assert "power_cap=650" in out and not list(hec.folder.glob("try-*"))
+
+
 def test_ab_with(hec, program, place):
     done = hec("ab", "--sim", "h200", *place, "--with", "tf32_override", "--pairs", 2, "--warm-up", 0, "-o",
                hec.folder.parent / f"{hec.folder.name}-ab.json", "--", *program, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "hec run --with tf32_override -- sh program.sh" in done.stdout and "saved: B takes 6" in done.stdout
+    assert "without effect" not in done.stdout
+    for words in (("ab", "--pairs", 2, "--warm-up", 0, "-o", "none.json"), ("sweep", "-n", 1, "a=1")):
+        done = hec(*words, *place, "--with", "tf32", "--", "true", "{a}")
+        assert done.returncode == 0 and "without effect: tf32: did nothing" in words_of(done.stdout), done.stdout
+    receipt = json.loads((hec.folder / "none.json").read_text())
+    assert any("tf32: did nothing" in note for note in receipt["verdict"]["notes"])
+    assert hec("verify", "none.json").returncode == 0

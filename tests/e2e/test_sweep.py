@@ -96,6 +96,7 @@ def test_power_limits(hec):
     watts = [setting["figures"][2]["value"][1] for setting in (full, capped)]
     assert watts[1] < 320 < 600 < watts[0], watts
     assert capped["passed_over"] == "slow" and json.loads(done.stdout)["result"]["recommended"] == 0
+    assert "no other that may be recommended is shown to take less" in json.loads(done.stdout)["result"]["sentence"]
 
 
 def test_effective_batch_and_markdown(hec):
@@ -116,6 +117,7 @@ def test_effective_batch_and_markdown(hec):
     (["a=0..100", "--", "echo", "{a}"], "more than 64 values"),
     (["power=300,lots", "--", "true"], "power_cap"),
     (["a=1,2", "-k", "b", "--", "echo", "{a}"], "no parameter b"),
+    (["a=1,2", "--html", "-o", "page.html", "--", "echo", "{a}"], "the page goes to standard output"),
     (["a=1,2", "--objective", "speed", "--", "echo", "{a}"], "joules, time, edp or cost"),
     (["a=1,2", "--max-p99", "20", "--", "echo", "{a}"], "such as 20ms"),
     (["a=1,2", "--max-slowdown", "0", "--", "echo", "{a}"], "needs percent"),
@@ -133,6 +135,7 @@ def test_nothing_runs(hec):
     assert done.returncode == 127 and "command not found" in done.stderr
     done = sweep(hec, "a=1,2", "--", "sh", "-c", "exit 3", "{a}")
     assert done.returncode == 1 and "nothing: 2 of 2 settings: failed: exit status 3" in " ".join(done.stdout.split())
+    assert "cliff a: none is known: no value ran" in " ".join(done.stdout.split())
     done = sweep(hec, "-n", 1, "--steps", 10, "a=1,2", "--", "sh", "-c", "true", "{a}")
     assert done.returncode == 0 and "whole runs" in " ".join(done.stdout.split())  # they ended before
 

@@ -268,7 +268,11 @@ static void every_change_is_found(void **state) {
     assert_int_equal(unseen, 0);
     json_t *ratio = json_object_get(json_object_get(json_object_get(root, "verdict"), "look"), "ratio");
     json_array_set_new(ratio, 1, json_real(0.5));
+    json_t *verdict = json_object_get(root, "verdict");
+    json_object_set_new(verdict, "sentence",
+                        json_sprintf("%s!", json_string_value(json_object_get(verdict, "sentence"))));
     doubts_of(root, &lines);
+    assert_non_null(strstr(lines, "!\", its plan")); /* what differs is shown, at the end of a long sentence too */
     assert_non_null(strstr(lines, "digest: the receipt was changed"));
     assert_non_null(strstr(lines, "verdict.look.ratio[1]: the receipt says 0.5, its plan and trials give 0.8"));
     free(lines);

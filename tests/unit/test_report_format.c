@@ -22,6 +22,9 @@ static void test_si(void **state) {
     assert_string_equal(hec_format_si(text, -1500, 2, "J"), "-1.5 kJ");
     assert_string_equal(hec_format_si(text, NAN, 3, "J"), "unknown");
     assert_string_equal(hec_format_si(text, INFINITY, 3, "J"), "unknown");
+    assert_string_equal(hec_format_si(text, 0.1991, 3, "/s"), "0.199 /s");
+    assert_string_equal(hec_format_si(text, 0.00021, 2, ""), "0.00021 ");
+    assert_string_equal(hec_format_si(text, 1993, 3, "/s"), "1.99 k/s");
 }
 
 static void test_bounded(void **state) {
