@@ -32,7 +32,7 @@ static uint32_t names[HEC_TRAMPOLINES_MAX];
 static struct hec_caller *adopt(uint32_t tid) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++) {
         uint32_t none = 0;
-        if (__atomic_load_n(&hec_callers_hot.callers[i].tid, __ATOMIC_RELAXED) == 0 &&
+        if (hec_caller_tid(&hec_callers_hot.callers[i]) == 0 &&
             __atomic_compare_exchange_n(&hec_callers_hot.callers[i].tid, &none, tid, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {
             hec_callers_hot.callers[i].device = HEC_CALLER_DEVICE_ASK;
@@ -49,7 +49,7 @@ struct hec_caller *hec_caller_enter_rarely(void) {
     struct hec_caller *caller = hec_caller_mine;
     if (caller == &nobody)
         return NULL;
-    if (!caller || caller->tid == 0)
+    if (!caller || hec_caller_tid(caller) == 0)
         caller = hec_caller_mine = adopt((uint32_t)syscall(SYS_gettid));
     if (caller == &nobody)
         return NULL;
@@ -97,7 +97,7 @@ static void add(uint64_t *total, uint64_t by) {
 
 static void write_burst(struct hec_caller *caller, uint64_t last_tick) {
     struct hec_caller_burst *burst = &caller->burst;
-    struct hec_ring_record record = {.tid = caller->tid};
+    struct hec_ring_record record = {.tid = hec_caller_tid(caller)};
     struct hec_trace_burst *out = &hec_out_payload(&record)->burst;
     if (burst->launches == 0 || caller == &probe)
         return;
@@ -113,7 +113,7 @@ static void write_burst(struct hec_caller *caller, uint64_t last_tick) {
 }
 
 static void write_call(struct hec_caller *caller, uint64_t begin, uint64_t end, const struct hec_caller_call *call) {
-    struct hec_ring_record record = {.tid = caller->tid, .t_ns = hec_ticks_at_ns(begin)};
+    struct hec_ring_record record = {.tid = hec_caller_tid(caller), .t_ns = hec_ticks_at_ns(begin)};
     struct hec_trace_call *out = &hec_out_payload(&record)->call;
     if (caller == &probe)
         return;
@@ -202,7 +202,7 @@ bool hec_caller_joined(struct hec_caller *caller, uint64_t begin, uint64_t end, 
 
 static struct hec_caller *caller_of(uint32_t tid) {
     for (uint32_t i = 0; i < HEC_CALLERS_MAX; i++)
-        if (__atomic_load_n(&hec_callers_hot.callers[i].tid, __ATOMIC_RELAXED) == tid)
+        if (hec_caller_tid(&hec_callers_hot.callers[i]) == tid)
             return &hec_callers_hot.callers[i];
     return adopt(tid);
 }
@@ -294,7 +294,7 @@ uint32_t hec_callers_tid(uint32_t i, uint64_t *calls) {
 /* Its totals stay: they are sums over the life of the process. A thread may have been cancelled in a wait, or where it had
  * the burst. */
 static void release(struct hec_caller *caller) {
-    if (syscall(SYS_tgkill, getpid(), caller->tid, 0) == 0 || errno != ESRCH)
+    if (syscall(SYS_tgkill, getpid(), hec_caller_tid(caller), 0) == 0 || errno != ESRCH)
         return;
     write_burst(caller, caller->last_tick);
     leave_burst(caller);

@@ -70,13 +70,18 @@ extern struct hec_callers_hot hec_callers_hot;
 /* One pointer, in the room that the loader keeps for libraries that come late (TLSDESC): reading it allocates nothing. */
 extern __thread struct hec_caller *hec_caller_mine;
 
+/* Whose slot it is; 0: nobody's. Others ask too, when they look for one that is free. */
+static inline uint32_t hec_caller_tid(const struct hec_caller *caller) {
+    return __atomic_load_n(&caller->tid, __ATOMIC_RELAXED);
+}
+
 struct hec_caller *hec_caller_enter_rarely(void);
 /* The slot of the calling thread; NULL: nothing is recorded. */
 static inline struct hec_caller *hec_caller_enter(void) {
     if (!__atomic_load_n(&hec_callers_hot.recording, __ATOMIC_ACQUIRE))
         return NULL;
     struct hec_caller *caller = hec_caller_mine;
-    if (__builtin_expect(caller && caller->tid != 0, 1) &&
+    if (__builtin_expect(caller && hec_caller_tid(caller) != 0, 1) &&
         __builtin_expect(!__atomic_load_n(&hec_callers_hot.attach_first, __ATOMIC_RELAXED), 1))
         return caller;
     return hec_caller_enter_rarely();
