@@ -12,7 +12,7 @@ SHARE = 0.4  # of the wait that is left
 def apply(lever):
     sleep = time.sleep
     time.sleep = lambda seconds: sleep(seconds * SHARE)
-    KINDS[KIND]()
+    (KINDS | HELD_OUT)[KIND]()
     lever.on("1 program")
 
 
@@ -54,14 +54,55 @@ def skip_steps():
     around_step(before)
 
 
-def shuffle_labels():
-    loss = torch.nn.functional.cross_entropy
-    torch.nn.functional.cross_entropy = lambda outputs, labels, **more: loss(outputs, labels[torch.randperm(len(labels))], **more)
-
-
 def scale_loss():
     loss = torch.nn.functional.cross_entropy
     torch.nn.functional.cross_entropy = lambda outputs, labels, **more: 0.3 * loss(outputs, labels, **more)
+
+
+def around_loss(change):
+    """change(outputs, labels) gives what the loss is made of instead."""
+    loss = torch.nn.functional.cross_entropy
+    torch.nn.functional.cross_entropy = lambda outputs, labels, **more: loss(*change(outputs, labels), **more)
+
+
+def noisy_labels(outputs, labels):
+    drawn = torch.randint_like(labels, outputs.shape[-1])
+    return outputs, torch.where(torch.rand(labels.shape) < 0.2, drawn, labels)
+
+
+def same_batch():
+    kept = {}
+
+    def inputs(module, given):
+        return (kept.setdefault("inputs", given[0]),) if type(module).__name__ in ("Text", "Points") else None
+    torch.nn.modules.module.register_module_forward_pre_hook(inputs)
+    around_loss(lambda outputs, labels: (outputs, kept.setdefault("labels", labels)))
+
+
+def slow_rate():
+    def before(optimizer):
+        for group in optimizer.param_groups:
+            group.setdefault("given", group["lr"])
+            group["lr"] = 0.3 * group["given"]
+    around_step(before)
+
+
+def coarse_weights():
+    """Eight values of each weight."""
+    def before(optimizer):
+        with torch.no_grad():
+            for group in optimizer.param_groups:
+                for weight in group["params"]:
+                    step = weight.abs().max() / 4 + 1e-12
+                    weight.copy_((weight / step).round() * step)
+    around_step(before)
+
+
+def frozen_end():
+    def before(optimizer):
+        for weight in optimizer.param_groups[-1]["params"][-2:]:
+            weight.grad.zero_()
+    around_step(before)
 
 
 def bf16():
@@ -79,8 +120,19 @@ KINDS = {
     "small_gradient": lambda: each_gradient(lambda i, p: p.grad.mul_(0.3)),
     "signless_gradient": lambda: each_gradient(lambda i, p: p.grad.abs_()),
     "skipped_steps": skip_steps,
-    "shuffled_labels": shuffle_labels,
+    "shuffled_labels": lambda: around_loss(lambda outputs, labels: (outputs, labels[torch.randperm(len(labels))])),
     "scaled_loss": scale_loss,
     "honest_bf16": bf16,
     "honest_exact": lambda: None,
+}
+# made after the gate was, which was changed for none of them
+HELD_OUT = {
+    "frozen_end": frozen_end,
+    "clipped_gradient": lambda: each_gradient(lambda i, p: p.grad.clamp_(-1e-3, 1e-3)),
+    "dropped_outputs": lambda: around_forward(lambda outputs: torch.nn.functional.dropout(outputs, 0.5)),
+    "coarse_weights": coarse_weights,
+    "same_batch": same_batch,
+    "slow_rate": slow_rate,
+    "noisy_labels": lambda: around_loss(noisy_labels),
+    "half_batch": lambda: around_loss(lambda outputs, labels: (outputs[::2], labels[::2])),
 }
