@@ -1,6 +1,7 @@
 """`hec levers`, `--with` and `hec try` on the simulated GPU."""
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -113,12 +114,13 @@ def words_of(text):
 
 
 CAPPED = (BINARY, "sim", "healthy-train", "--marks")
+SAVES = ("--levers", "power_cap=400", "--max-slowdown", "50%")  # more than a busy host hides
 
 
 def test_try_says_why_nothing_is_kept(hec, place):
     done = hec("try", "--sim", "h200", *place, "--levers", "power_cap=400", "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED, timeout=120)
     assert "nothing: what saves joules here makes it slower by more than 5 %" in words_of(done.stdout), done.stdout
-    assert "power_cap=400 takes 2" in words_of(done.stdout)
+    assert re.search(r"power_cap=400 takes [1-9]\d? % fewer", words_of(done.stdout)), done.stdout
     done = hec("try", "--sim", "h200", *place, "--", BINARY, "sim", "data-starved", "--marks", "--seconds", 2, timeout=120)
     assert "hooks of PyTorch, JAX or TensorFlow" in words_of(done.stdout), done.stdout
     done = hec("try", *place, "--", "true")
@@ -130,8 +132,8 @@ def test_try_says_why_nothing_is_kept(hec, place):
 
 def test_try_says_how_to_keep(hec, place):
     """The line can be pasted: the simulated device is named, and the receipt's name is one word."""
-    done = hec("try", "--sim", "h200", "-o", "the receipt.json", *place, "--levers", "power_cap=650", "--max-slowdown", "10%", "--seconds", 1,
-               "--budget-seconds", 20, "--", *CAPPED, timeout=120)
+    done = hec("try", "--sim", "h200", "-o", "the receipt.json", *place, *SAVES, "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED,
+               timeout=120)
     assert done.returncode == 0 and "hec run --sim h200 --with '@the receipt.json' -- COMMAND" in words_of(done.stdout), done.stdout
     kept = hec("run", "--sim", "h200", "--with", "@the receipt.json", "-q", "-o", "kept.hec", "--", *CAPPED, "--seconds", 1)
     assert kept.returncode == 0, kept.stderr
@@ -139,16 +141,16 @@ def test_try_says_how_to_keep(hec, place):
 
 def test_try_interrupted_in_its_proof(hec, place):
     """What the search found is printed; nothing is called kept."""
-    child = hec.popen("try", "--sim", "h200", *place, "--levers", "power_cap=650", "--max-slowdown", "10%", "--seconds", "4", "--", *CAPPED,
+    child = hec.popen("try", "--sim", "h200", *place, *SAVES, "--seconds", "4", "--", *CAPPED,
                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for line in child.stderr:
-        if "power_cap=650" in line:
+        if "power_cap=400" in line:
             break
     time.sleep(1)
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=60)
     assert child.returncode == 130 and "it was interrupted before anything was proven" in words_of(out), out
-    assert "power_cap=650" in out and not list(hec.folder.glob("try-*"))
+    assert "power_cap=400" in out and not list(hec.folder.glob("try-*"))
 
 
 def test_ab_with(hec, program, place):
