@@ -200,6 +200,42 @@ static void note_code(const struct hec_schedule *s, size_t from, size_t to, stru
 
 /* ---- all ---- */
 
+/* Of one process. */
+struct ahead {
+    int64_t lag_ns;             /* when its first operation began */
+    int64_t call_ns, finish_ns; /* the last end */
+};
+
+static int64_t lag_at_end(const struct ahead *a) {
+    int64_t end_ns = a->finish_ns - a->call_ns;
+    return end_ns < a->lag_ns ? end_ns : a->lag_ns;
+}
+
+static int find_lag(struct hec_schedule *s) {
+    struct ahead *of = malloc(PROCESSES * sizeof *of);
+    if (!of)
+        return HEC_ERR_NOMEM;
+    for (int p = 0; p < PROCESSES; p++)
+        of[p] = (struct ahead){INT64_MAX, INT64_MIN, INT64_MIN};
+    for (size_t i = 0; i < s->count; i++) {
+        const struct hec_schedule_call *c = &s->calls[i];
+        struct ahead *a = &of[c->process];
+        a->call_ns = c->end_ns > a->call_ns ? c->end_ns : a->call_ns;
+        if (!hec_call_launched(c))
+            continue;
+        a->finish_ns = c->finish_ns > a->finish_ns ? c->finish_ns : a->finish_ns;
+        if (a->lag_ns == INT64_MAX)
+            a->lag_ns = c->start_ns - c->begin_ns - s->usual[hec_call_shape(c)].launch_ns;
+    }
+    s->lag_ns = INT64_MAX;
+    for (int p = 0; p < PROCESSES; p++)
+        if (of[p].lag_ns < INT64_MAX && lag_at_end(&of[p]) < s->lag_ns)
+            s->lag_ns = lag_at_end(&of[p]);
+    s->lag_ns = s->lag_ns < 0 || s->lag_ns == INT64_MAX ? 0 : s->lag_ns;
+    free(of);
+    return HEC_OK;
+}
+
 static size_t back_to(uint32_t call, size_t at) {
     return call == HEC_SCHEDULE_NONE ? 0 : at - call;
 }
@@ -282,6 +318,8 @@ int hec_schedule_connect(struct hec_schedule *s, bool whole, struct hec_schedule
         err = connect_rest(s, &links[WAITS].waits, phases, phase_count, &links[STREAMS].sample);
     if (!err)
         err = hec_schedule_collectives(s);
+    if (!err)
+        err = find_lag(s);
     for (int i = 0; i < KINDS; i++)
         hec_usual_free(&links[i].sample);
     free(links[WAITS].waits.ended);

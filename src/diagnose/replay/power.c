@@ -153,7 +153,8 @@ static const struct hec_device_summary *summary_of(const struct hec_summary *sum
 int hec_replay_power_find(const struct hec_summary_input *input, const struct hec_summary *summary,
                           const struct hec_schedule *s, const struct hec_replay *recorded, struct hec_replay_power *out,
                           struct hec_why *why) {
-    const int64_t end_ns = llround(summary->seconds * HEC_NS_PER_S), begin_ns = s->count ? s->calls[0].begin_ns : 0;
+    const int64_t end_ns = llround(summary->seconds * HEC_NS_PER_S),
+                  begin_ns = s->count ? s->calls[0].begin_ns + s->lag_ns : 0;
     const int64_t edge[2] = {begin_ns, begin_ns + llround(recorded->recorded_s * HEC_NS_PER_S)};
     const struct hec_ledger *ledger = &summary->diagnosis.ledger;
     int err = 0;

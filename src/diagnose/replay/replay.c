@@ -70,7 +70,7 @@ static int64_t start_of(const struct replay *r, const struct hec_schedule_call *
     if (change->beside)
         return begin_ns + usual_ns;
     if (c->behind == HEC_SCHEDULE_NONE) /* the first: it may have come behind what was launched before the stretch */
-        return begin_ns + delay_ns;
+        return begin_ns + later(delay_ns - r->s->lag_ns, usual_ns < delay_ns ? usual_ns : delay_ns);
     int64_t recorded_ns = r->s->calls[c->behind].finish_ns, before_ns = ends_of(r, c->behind)->finish_ns;
     int64_t gap_ns = usual_of(r, c)->gap_ns;
     if (change->graphed)
@@ -158,7 +158,7 @@ static void end(struct replay *r, const struct begun *b, const struct hec_replay
         e->finish_ns = bounded(b->start_ns + b->lasts_ns);
         hec_load_add(&r->load, r->s, c, b->start_ns, e->finish_ns);
         r->last_ns = later(r->last_ns, e->finish_ns);
-        r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns);
+        r->recorded_last_ns = later(r->recorded_last_ns, c->finish_ns - r->s->lag_ns);
     }
     e->end_ns = bounded(b->node ? ends_of(r, c->after)->end_ns : return_of(r, c, b->begin_ns, &b->change));
     if (c->flags & HEC_CALL_WAITED)

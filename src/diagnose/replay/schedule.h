@@ -9,6 +9,8 @@
  *   a wait        (a synchronisation, a copy that blocks, a launch into a full queue, a free) returns after the last operation that
  *                 had ended when it did; a long copy from pageable memory shortly before its own ends
  *   a collective  ends when the last of its processes has begun and the data went round: as long as it took the last one
+ * Where the devices are as much behind at the end of the stretch as they were when it began, the time until its first operation is
+ * that of earlier ones (`lag_ns`): a replay leaves it out.
  * Memory: 64 bytes a call. */
 #ifndef HEC_DIAGNOSE_REPLAY_SCHEDULE_H
 #define HEC_DIAGNOSE_REPLAY_SCHEDULE_H
@@ -134,7 +136,8 @@ struct hec_schedule {
     size_t group_count;
     struct hec_schedule_even even[256]; /* of each process; 1: it is in no collective */
     int64_t from_ns, to_ns;             /* the stretch: calls that begin in it */
-    int64_t steps; /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
+    int64_t lag_ns; /* that devices were behind their hosts when it began, and were so at its end too */
+    int64_t steps;  /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
     int64_t step_from_ns,
         step_to_ns; /* of these the one whose length is nearest to their mean; the stretch, where there are none */
     struct hec_schedule_usual usual[HEC_CALL_SHAPES];
