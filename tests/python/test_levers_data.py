@@ -221,7 +221,7 @@ DEVICE = """
                     for t in tensors(batch):
                         if mode == "written before":
                             t.add_(1)
-                        moved.append(t.to("cpu") if k % 2 else t.to(device=torch.device("cpu", 0)))
+                        moved.append(t.to("cpu", non_blocking=k % 4 == 1) if k % 2 else t.to(device=torch.device("cpu", 0)))
                         if mode == "written after" and k == 6:
                             t.add_(1)
                     seen.append((type(batch), [(t.layout, t.tolist() if t.layout is torch.strided else 0) for t in moved]))
@@ -251,9 +251,9 @@ DEVICE = """
     # a large tensor from elsewhere: what is written to it later is not in the copy
     large, (lever, module) = torch.zeros(1 << 18), levers._started["pin_memory"]
     module.apply(lever)
-    copy = [large.to("cpu"), torch.zeros(9).to("cpu"), large.int().cuda()]
+    copy = [large.to("cpu"), torch.zeros(9).to("cpu"), large.int().cuda(), large.to("cpu", non_blocking=False)]
     large.add_(1)
-    print(copy[0].sum().item(), copy[2].dtype, waited, len(pinned), module._tally.numbers)
+    print((copy[0] + copy[3]).sum().item(), copy[2].dtype, waited, len(pinned), module._tally.numbers)
     module.revert()
 
     for shape in shapes:
@@ -272,7 +272,7 @@ ALL = "20 pinned batches, 40 copies to the device that did not wait"
 AHEAD = "%d copies made ahead, 4 of them compared with the program's"
 WROTE = "failed/the program wrote to a batch after it had copied it to the device"
 DEVICE_SAYS = f"""\
-0.0 torch.int32 [False, True, False] 2 {{'copies': 2}}
+0.0 torch.int32 [False, True, False, False] 3 {{'copies': 3}}
 pin_memory/list/0//True/True/on/{ALL}
 pin_memory/tuple/0//True/True/on/{ALL}
 pin_memory/named/0//True/True/on/{ALL.replace("40", "20")}

@@ -124,8 +124,8 @@ def check() -> None:
 
 
 def _target(name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:
-    """The device of .to(device) and .cuda(device) without anything else, else None."""
-    torch = core.hooks.torch
+    """The device of .to(device) and .cuda(device), also with non_blocking= but with nothing else, else None."""
+    torch, kwargs = core.hooks.torch, _without_wait(kwargs)
     if len(args) + len(kwargs) > 1:
         return None
     device = args[0] if args else kwargs.get("device") if kwargs else None
@@ -138,6 +138,10 @@ def _target(name: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any
     if not isinstance(device, torch.device) or device.type != DEVICE:
         return None
     return device if device.index is not None else torch.device(DEVICE, torch.cuda.current_device())
+
+
+def _without_wait(kwargs: "dict[str, Any]") -> "dict[str, Any]":
+    return {name: value for name, value in kwargs.items() if name != "non_blocking"}
 
 
 def _staged(name: str, inner: Any, tensor: Any, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:
@@ -163,7 +167,7 @@ def _staged(name: str, inner: Any, tensor: Any, args: "tuple[Any, ...]", kwargs:
         return inner(tensor, *args, **kwargs)
     for user in _users:
         user.moved()
-    return inner(pinned_copy, *args, non_blocking=True, **kwargs)
+    return inner(pinned_copy, *args, non_blocking=True, **_without_wait(kwargs))
 
 
 def _make(name: str, inner: Any) -> Any:
@@ -190,7 +194,7 @@ def _make(name: str, inner: Any) -> Any:
                 user.broke(error)
         if device is None or not _users:
             return inner(self, *args, **kwargs)
-        copy = inner(self, *args, non_blocking=True, **kwargs)
+        copy = inner(self, *args, non_blocking=True, **_without_wait(kwargs))
         _copied.append((found, self._version))
         for user in _users:
             user.moved()
