@@ -469,6 +469,68 @@ def test_a_failing_lever_never_reaches_the_program(run):
     run(FAILING)
 
 
+MEMORY = """
+import _hec_levers
+from importlib import import_module
+graphs = import_module("_hec_levers.cuda_graphs")
+graphs.on_device = lambda tensor: True
+memory = torch.zeros(3, 4)  # as of graphs: each call writes it again
+
+class Keeps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.mask, self.cache, self.given = nn.Linear(4, 4), None, {"keys": []}, torch.ones(4)
+        self.register_buffer("seen", torch.zeros(4))
+    def forward(self, x, keep):
+        memory.copy_(self.linear(x).detach()[:3])
+        if keep:
+            self.mask = memory[0]
+            self.cache["keys"] = [memory[1]]
+            self.seen = memory[2]
+        return memory
+
+model = Keeps()
+given, beside = model.given, graphs.Memory(model)
+def call(keep, compiled):
+    beside.before()
+    return beside.after(model(torch.randn(3, 4), keep), compiled)
+first = call(keep=False, compiled=True)
+assert model.mask is None and beside.keepers == [] and first.data_ptr() != memory.data_ptr()
+for k in range(5):
+    result = call(keep=True, compiled=k == 0)  # later calls of one that keeps are looked at too
+    held = [model.mask, model.cache["keys"][0], model.seen]
+    assert all(torch.equal(tensor, part) and tensor.data_ptr() != part.data_ptr() for tensor, part in zip(held, memory))
+    assert torch.equal(result, memory) and bool(beside.fault) == (k == 4), (k, beside.fault)
+    result = call(keep=False, compiled=False)
+    assert all(a is b for a, b in zip(held, (model.mask, model.cache["keys"][0], model.seen)))
+assert model.given is given and beside.keepers == [model]
+
+# gradients of several backward passes
+weight = model.linear.weight
+static = torch.ones(4, 4)
+weight.grad = static  # as autograd takes what a graph gives
+with torch.no_grad():
+    beside.before()
+assert weight.grad is static
+beside.before()
+copied = weight.grad
+assert copied is not static and torch.equal(copied, static)
+static.fill_(7)
+model.linear(torch.ones(1, 4)).sum().backward()
+assert weight.grad is copied and torch.equal(copied, torch.full((4, 4), 2.0))
+bias = model.linear.bias.grad
+beside.before()
+assert weight.grad is copied and model.linear.bias.grad is not bias
+model.gradient_as_bucket_view = True
+assert graphs.Memory(model).parameters == []
+torch.ones(1, requires_grad=True).sum().backward()
+"""
+
+
+def test_what_outlasts_a_call_is_not_in_the_memory_of_graphs(run):
+    run(MEMORY)
+
+
 COMPILE = """
 import gc, os, weakref
 import warnings

@@ -29,10 +29,26 @@ def _attest(lever: core.Lever, module: Any, words: str) -> None:
     lever.on("%s; graph breaks: %d" % (words, breaks))
 
 
-def put(lever: core.Lever, options: "Dict[str, Any]", attest: Any = _attest, finish: Any = lambda result: result) -> None:
-    """Also for cuda_graphs: attest says what it saw, finish gives what the program gets."""
+class Around:
+    """Of one module: what is done around its compiled calls."""
+
+    fault = ""  # why the module is left alone from now on
+
+    def __init__(self, module: Any) -> None:
+        pass
+
+    def before(self) -> None:
+        pass
+
+    def after(self, result: Any, compiled: bool) -> Any:
+        """What the program gets. compiled: something was, in this call."""
+        return result
+
+
+def put(lever: core.Lever, options: "Dict[str, Any]", attest: Any = _attest, around: Any = Around) -> None:
+    """Also for cuda_graphs: attest says what it saw."""
     global _put, _filter
-    _put = calls.Calls(lever, 90, lambda module: _fit(lever, module, options, attest, finish))
+    _put = calls.Calls(lever, 90, lambda module: _fit(lever, module, options, attest, around))
     if _put.put():
         before = list(warnings.filters)
         warnings.filterwarnings("ignore", module=LIBRARIES)  # of what could be faster still: `-W error` would end the program
@@ -91,7 +107,7 @@ def _function(module: Any) -> Any:
     return types.FunctionType(code, globals(), "forward", None, forward.__closure__)
 
 
-def _fit(lever: core.Lever, module: Any, options: "Dict[str, Any]", attest: Any, finish: Any) -> "Optional[calls.Run]":
+def _fit(lever: core.Lever, module: Any, options: "Dict[str, Any]", attest: Any, around: Any) -> "Optional[calls.Run]":
     torch = core.hooks.torch
     if calls.is_compiled(module):
         lever.already("the program compiles the module, or a part of it")
@@ -104,24 +120,27 @@ def _fit(lever: core.Lever, module: Any, options: "Dict[str, Any]", attest: Any,
         importlib.import_module("torch._inductor.compile_fx")
     compiler = Compiler(options)
     compiled = torch.compile(_function(module), backend=compiler)
+    beside = around(module)
     count = compiled_in = 0
     seconds = 0.0
 
     def run(call: "calls.Call", args: tuple, kwargs: dict) -> Any:
         nonlocal count, compiled_in, seconds
         graphs, started = compiler.graphs, time.monotonic()
-        result = compiled(*args, **kwargs)
+        beside.before()
+        result = beside.after(compiled(*args, **kwargs), compiler.graphs != graphs)
         count += 1
         if compiler.graphs != graphs:
             compiled_in += 1
             seconds += time.monotonic() - started
         words = "graphs: %d, compiled in %d of %d calls, %.1f s" % (compiler.graphs, compiled_in, count, seconds)
-        if compiler.faults or compiled_in > COMPILED_MAX or not compiler.graphs:
+        fault = compiler.faults[0] if compiler.faults else beside.fault
+        if fault or compiled_in > COMPILED_MAX or not compiler.graphs:
             if _put is not None:
                 _put.forget(module)
-            (lever.failed if compiler.graphs else lever.nothing)(compiler.faults[0] if compiler.faults else words)
+            (lever.failed if compiler.graphs else lever.nothing)(fault or words)
         elif compiler.graphs != graphs or core.seldom(count):
             attest(lever, module, words)
-        return finish(result)
+        return result
 
     return run
