@@ -18,7 +18,7 @@
 #define ROUGH_NOISE 0.50 /* and where a context adds to the floor that is known */
 #define BESIDE                                                                                                         \
     0.1 /* of a figure, which never learns it: beside others a program draws other power than alone (2 to 5 %) */
-#define KEEPS 0.999      /* a block: what is known fades back to the usual, as programs change (half in an hour) */
+#define KEEPS 0.9997     /* a block: what is known fades back to the usual, as programs change (half in three hours) */
 #define LEAST 0.05       /* of the usual: nothing runs for nothing */
 #define MEMORY 100       /* blocks over which the usual is averaged */
 #define IDLE_PERMILLE 20 /* a block with less says nothing */
