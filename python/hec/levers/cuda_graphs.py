@@ -4,6 +4,7 @@ The graphs write the same memory in each call. What is to outlast a call is copi
 itself (a mask, a cache), and gradients to which a second backward pass is added."""
 
 import sys
+import weakref
 from typing import Any
 
 from . import compile as compiler
@@ -34,7 +35,7 @@ class Memory(compiler.Around):
         self.parameters = [] if buckets else list(module.parameters())
         self.gradients: "dict[int, int]" = {}  # addresses of those that were copied
         self.own = set(core.hooks.torch.nn.Module().__dict__)
-        self.kept = self._look(module.modules())
+        self.kept = {key: _references(held) for key, held in self._look(module.modules()).items()}
         self.keepers: "list[Any]" = []  # parts that were seen to keep something
         self.copied_in = 0
 
@@ -83,18 +84,23 @@ class Memory(compiler.Around):
         for part in parts:
             for place in (part.__dict__, part._buffers):
                 for name in list(place):
-                    held, known = found.get((id(part), name), ()), self.kept.get((id(part), name), ())
-                    new = {id(tensor) for tensor in held} - {id(tensor) for tensor in known}
+                    known = [reference() for reference in self.kept.get((id(part), name), ())]
+                    new = {id(tensor) for tensor in found.get((id(part), name), ()) if all(tensor is not other for other in known)}
                     if not new:
                         continue
                     place[name] = tensors.replaced(place[name], lambda tensor, new=new: tensor.clone() if id(tensor) in new else tensor)
-                    self.kept[id(part), name] = tuple(tensor for tensor in tensors.each(place[name]) if on_device(tensor))
+                    self.kept[id(part), name] = _references(tensor for tensor in tensors.each(place[name]) if on_device(tensor))
                     if part not in self.keepers:
                         self.keepers.append(part)
                     changed = True
         self.copied_in += changed
         if self.copied_in > KEPT_MAX:
             self.fault = "the module keeps tensors of each call for the next"
+
+
+def _references(held: Any) -> "tuple[Any, ...]":
+    """What the module drops is not to live on here."""
+    return tuple(weakref.ref(tensor) for tensor in held)
 
 
 def _attest(lever: core.Lever, module: Any, words: str) -> None:
