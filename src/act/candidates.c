@@ -30,10 +30,31 @@ static bool has_half_formats(const struct hec_summary *run) {
     return all;
 }
 
-static bool can(const struct hec_summary *run, const struct hec_lever_row *row) {
+/* The program's PyTorch is older than the lever needs. */
+static bool is_old(const struct hec_summary *run, const struct hec_lever_row *row) {
+    int has[2], needs[2];
+    return row->place == HEC_LEVER_PLACE_TORCH && sscanf(run->pytorch, "%d.%d", &has[0], &has[1]) == 2 &&
+           sscanf(row->needs, "PyTorch %d.%d", &needs[0], &needs[1]) == 2 &&
+           (has[0] < needs[0] || (has[0] == needs[0] && has[1] < needs[1]));
+}
+
+/* But for its version. */
+static bool fits(const struct hec_summary *run, const struct hec_lever_row *row) {
+    enum hec_step_source steps = run->timeline.steps.source; /* calls of modules are steps until an optimizer steps */
     return row->risk != HEC_LEVER_RISK_SEMANTICS && uses(run, row->place) &&
-           !(row->inference && run->timeline.steps.source == HEC_STEP_OPTIMIZER) &&
+           !(row->inference && steps == HEC_STEP_OPTIMIZER) && !(row->training && steps == HEC_STEP_MODULE) &&
            (row->risk != HEC_LEVER_RISK_NUMERICS || has_half_formats(run));
+}
+
+static bool can(const struct hec_summary *run, const struct hec_lever_row *row) {
+    return fits(run, row) && !is_old(run, row);
+}
+
+static bool answers(const struct hec_summary *run, const struct hec_lever_row *row) {
+    bool any = row->always;
+    for (int f = 0; f < run->findings.count; f++)
+        any |= (row->answers & (UINT64_C(1) << run->findings.list[f].lever.id)) != 0;
+    return any;
 }
 
 /* ---- the list ---- */
@@ -93,6 +114,15 @@ bool hec_candidates_foreign(const struct hec_summary *run) {
         for (int i = 0; (row = hec_lever_row(i)); i++)
             found |= (row->answers & (UINT64_C(1) << run->findings.list[f].lever.id)) && !uses(run, row->place);
     return found;
+}
+
+void hec_candidates_old(const struct hec_summary *run, char *text, size_t size) {
+    const struct hec_lever_row *row;
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; (row = hec_lever_row(i)) && length < size; i++)
+        if (answers(run, row) && fits(run, row) && is_old(run, row))
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", row->name);
 }
 
 void hec_candidates_of(const struct hec_lever_set *set, struct hec_candidates *out) {

@@ -16,12 +16,15 @@ struct hec_candidates {
     int count;
 };
 
-/* Those that answer its findings, the largest saving first, then those that are worth a trial anyway. Left out: what its framework or its
- * devices cannot do, and what changes semantics. */
+/* Those that answer its findings, the largest saving first, then those that are worth a trial anyway. Left out: what its framework, its version or
+ * its devices cannot do, what has nothing to do in it, and what changes semantics. */
 void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *out);
 
 /* A lever that answers a finding is of a framework that the program does not use. */
 bool hec_candidates_foreign(const struct hec_summary *run);
+
+/* The names of those that the program's PyTorch is too old for, with commas between; "": none. */
+void hec_candidates_old(const struct hec_summary *run, char *text, size_t size);
 
 /* Those that were asked for, in that order. */
 void hec_candidates_of(const struct hec_lever_set *set, struct hec_candidates *out);

@@ -17,6 +17,7 @@ enum id {
 #define A(id) (UINT64_C(1) << HEC_LEVER_##id)
 #define ALWAYS (UINT64_C(1) << HEC_LEVER_COUNT)
 #define INFERENCE (UINT64_C(2) << HEC_LEVER_COUNT)
+#define TRAINING (UINT64_C(4) << HEC_LEVER_COUNT)
 static const struct hec_lever_row rows[] = {
 #define HEC_LEVER_ROW(id, name, place, risk, family, value, answers, what, needs, code)                                \
     {name,                                                                                                             \
@@ -27,6 +28,7 @@ static const struct hec_lever_row rows[] = {
      (answers) & (ALWAYS - 1),                                                                                         \
      ((answers)&ALWAYS) != 0,                                                                                          \
      ((answers)&INFERENCE) != 0,                                                                                       \
+     ((answers)&TRAINING) != 0,                                                                                        \
      what,                                                                                                             \
      needs,                                                                                                            \
      code},
@@ -37,8 +39,9 @@ static const struct hec_lever_row rows[] = {
 };
 #undef A
 #undef INFERENCE
+#undef TRAINING
 #undef ALWAYS
-_Static_assert(HEC_LEVER_COUNT < 64, "bits of answers");
+_Static_assert(HEC_LEVER_COUNT < 61, "bits of answers");
 
 static const struct {
     enum id id;

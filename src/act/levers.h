@@ -34,7 +34,7 @@ struct hec_lever_row {
     const char *family, *value;
     uint64_t answers;                /* bits (1 << enum hec_lever_id) of what findings ask for */
     bool always;                     /* worth a trial without a finding */
-    bool inference;                  /* nothing to do in a program that trains */
+    bool inference, training;        /* nothing to do in a program that trains; in one that does not */
     const char *what, *needs, *code; /* code: what to paste; the name of the value stands in it for that */
 };
 

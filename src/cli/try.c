@@ -44,8 +44,8 @@ struct try {
     bool interrupted, unproven; /* unproven: the proof ended before its first pair did */
     bool foreign;               /* a lever of a framework that the program does not use answers what was found */
     bool by_user, by_seconds;   /* --steps or --seconds say when a trial ends; --seconds does */
-    char headline[512];
-    char first_run[PATH_MAX]; /* where the first trial is kept; "": nowhere */
+    char headline[512], old[256], pytorch[48]; /* levers that need a newer one than that */
+    char first_run[PATH_MAX];                  /* where the first trial is kept; "": nowhere */
 };
 
 static double spent_s(const struct try *t) {
@@ -178,10 +178,13 @@ static int first_trial(struct try *t, struct hec_trial_end *end, struct hec_why 
     add_step(t->headline, sizeof t->headline, &t->run.measure.summary);
     fprintf(stderr, "hec: first trial, traced: %.1f s: %s\n", end->seconds,
             t->headline[0] ? t->headline : "nothing found");
-    if (t->asked.count)
+    if (t->asked.count) {
         hec_candidates_of(&t->asked, &t->search.candidates);
-    else
+    } else {
         hec_candidates_find(&t->run.measure.summary, &t->search.candidates);
+        hec_candidates_old(&t->run.measure.summary, t->old, sizeof t->old);
+        snprintf(t->pytorch, sizeof t->pytorch, "%s", t->run.measure.summary.pytorch);
+    }
     t->foreign = hec_candidates_foreign(&t->run.measure.summary);
     return choose_end(t, !end->stopped, why);
 }
@@ -341,6 +344,8 @@ static int print(const struct try *t) {
         .headline = t->headline,
         .path = hec_receipt_is_baseline(receipt) ? NULL : t->run.path,
         .spent = t->found.spent,
+        .old = t->old,
+        .pytorch = t->pytorch,
         .interrupted = t->interrupted,
         .unproven = t->unproven,
         .foreign = t->foreign,

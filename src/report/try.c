@@ -82,8 +82,12 @@ int hec_try_terminal(const struct hec_try_report *report, const struct hec_repor
     if (report->spent)
         hec_page_row(
             &page, 2, "", HEC_TONE_WARN,
-            "not all was tried: of the %.0f s (--budget-seconds) the search has %.0f, the rest is for the proof",
-            report->budget_s, report->search_s);
+            "not all was tried: of the %.0f s (--budget-seconds) the search has %.0f, the rest is for the proof; "
+            "--budget-seconds %.0f tries more",
+            report->budget_s, report->search_s, 2 * report->budget_s);
+    if (report->old[0])
+        hec_page_row(&page, 2, "", HEC_TONE_DIM, "not tried, since they need a newer PyTorch than %s: %s",
+                     report->pytorch, report->old);
     if (hec_receipt_is_baseline(report->receipt)) { /* nothing to prove */
         put_nothing(&page, report);
         return hec_buf_error(out);

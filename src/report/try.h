@@ -14,6 +14,7 @@ struct hec_try_report {
     const char *headline;              /* of the first trial; "": it found nothing */
     const char *path;                  /* of the receipt; NULL: it is kept nowhere */
     bool interrupted, unproven;        /* before a pair of the proof ended; it ended so for another reason */
+    const char *old, *pytorch;         /* levers that the program's PyTorch, of that version, is too old for; "" */
     bool foreign;                      /* what answers the finding is of a framework that the program does not use */
     bool spent;                        /* the time ran out before all was tried */
     double slowdown_most;              /* 0.05: units of work a second may fall by so much */

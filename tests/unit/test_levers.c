@@ -21,6 +21,9 @@ static void test_table(void **state) {
         assert_true(strlen(row->name) <= 20 && row->what[0] && row->code[0]);
         /* what changes semantics is only suggested, so it answers nothing by itself */
         assert_true(row->risk != HEC_LEVER_RISK_SEMANTICS || (!row->answers && !row->always));
+        if (row->place == HEC_LEVER_PLACE_TORCH &&
+            row->risk != HEC_LEVER_RISK_SEMANTICS) /* from which version on: hec_candidates_find reads it */
+            assert_int_equal(sscanf(row->needs, "PyTorch %*d.%d", &(int){0}), 1);
         if (row->place == HEC_LEVER_PLACE_PROGRAM && strcmp(row->name, "numa") != 0)
             assert_non_null(hec_lever_variable(row, 0));
     }
@@ -198,6 +201,7 @@ static void test_candidates(void **state) {
     struct hec_summary run = {.findings = {.list = findings, .count = 2}, .devices = &device, .device_count = 1};
     struct hec_candidates list;
     struct hec_search_plan plan;
+    char old[256];
     (void)state;
     hec_candidates_find(&run, &list); /* no framework: what any process has */
     assert_true(has(&list, "tf32_override", "") && !has(&list, "tf32", "") && !has(&list, "loader_workers", "6"));
@@ -207,6 +211,21 @@ static void test_candidates(void **state) {
     assert_true(has(&list, "loader_workers", "6") && has(&list, "bf16_autocast", "") && has(&list, "compile", ""));
     assert_false(has(&list, "accumulate", "") || has(&list, "tf32_override", "")); /* tf32 covers it */
     assert_true(has(&list, "bf16_weights", ""));
+    assert_true(has(&list, "fused_optimizer", ""));
+    run.timeline.steps.source = HEC_STEP_MODULE;
+    hec_candidates_find(&run, &list);
+    assert_true(has(&list, "bf16_weights", "") && !has(&list, "fused_optimizer", ""));
+    hec_candidates_old(&run, old, sizeof old);
+    assert_string_equal(old, "");
+    strcpy(run.pytorch, "2.0.1+cu118");
+    hec_candidates_find(&run, &list);
+    assert_true(has(&list, "tf32", "") && !has(&list, "compile", ""));
+    hec_candidates_old(&run, old, sizeof old);
+    assert_non_null(strstr(old, "bf16_autocast, channels_last, cuda_graphs, compile"));
+    assert_null(strstr(old, "fused_optimizer")); /* it would have nothing to do */
+    hec_candidates_old(&run, old, 20);
+    assert_true(strlen(old) < 20);
+    strcpy(run.pytorch, "2.6.0");
     run.timeline.steps.source = HEC_STEP_OPTIMIZER;
     hec_candidates_find(&run, &list);
     assert_false(has(&list, "bf16_weights", "") || has(&list, "inference_mode", ""));
