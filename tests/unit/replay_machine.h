@@ -40,6 +40,7 @@ struct program {
     int reads;        /* numbers a step, each a sum, a copy to the host and a wait */
     bool one_go;      /* they are summed one right after the other, and none is read */
     int64_t blocks;   /* of 128 threads, of a kernel: an H200 holds 2112 at once */
+    int queue;        /* launches that the device's queue holds; 0: any */
     int64_t comm;     /* ns a step: one kernel of 24 blocks that communicates, at its end */
 };
 
@@ -50,6 +51,8 @@ struct machine {
     int64_t now, tail; /* of the host; of the stream */
     int64_t early;     /* of a call that blocks */
     int waits, rare;   /* so far; the one that returns late: 0 none */
+    int queue, launched;
+    int64_t ends[1024]; /* of the last operations: the queue's room */
 };
 
 enum { COMM = -2, SUM = -1 }; /* other kernels than a layer's, of the first thread */
@@ -71,6 +74,9 @@ static inline void operate(struct machine *m, enum hec_activity_kind kind, int t
     int64_t begin = m->now, start = begin + 8 * US > m->tail + US ? begin + 8 * US : m->tail + US;
     m->tail = start + ns;
     m->now = blocks ? m->tail + (m->early ? -m->early : 5 * US) : begin + call_ns;
+    int64_t room = m->queue && m->launched >= m->queue ? m->ends[(m->launched - m->queue) % 1024] + 5 * US : 0;
+    m->now = room > m->now ? room : m->now;
+    m->ends[m->launched++ % 1024] = m->tail;
     if (!m->t)
         return;
     struct hec_activity *a = fake_tl_add(m->t, kind, m->stream, start, m->tail);
@@ -124,7 +130,8 @@ static inline void read_number(struct machine *m, const struct program *p, int n
 
 /* Seconds from the end of the fourth step to that of the last, of host and device. */
 static inline double play(const struct program *p, struct fake_timeline *t) {
-    struct machine m = {.t = t, .random = 7, .now = START, .early = p->early, .rare = p->rare ? 300 : 0};
+    struct machine m = {
+        .t = t, .random = 7, .now = START, .early = p->early, .rare = p->rare ? 300 : 0, .queue = p->queue};
     int64_t from = 0, ended = START, last = START;
     if (t) {
         fake_tl_init(t);

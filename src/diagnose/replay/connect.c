@@ -213,6 +213,7 @@ static int64_t lag_at_end(const struct ahead *a) {
 
 static int find_lag(struct hec_schedule *s) {
     struct ahead *of = malloc(PROCESSES * sizeof *of);
+    int64_t first_ns = INT64_MAX;
     if (!of)
         return HEC_ERR_NOMEM;
     for (int p = 0; p < PROCESSES; p++)
@@ -224,6 +225,7 @@ static int find_lag(struct hec_schedule *s) {
         if (!hec_call_launched(c))
             continue;
         a->finish_ns = c->finish_ns > a->finish_ns ? c->finish_ns : a->finish_ns;
+        first_ns = c->start_ns < first_ns ? c->start_ns : first_ns;
         if (a->lag_ns == INT64_MAX)
             a->lag_ns = c->start_ns - c->begin_ns - s->usual[hec_call_shape(c)].launch_ns;
     }
@@ -232,6 +234,7 @@ static int find_lag(struct hec_schedule *s) {
         if (of[p].lag_ns < INT64_MAX && lag_at_end(&of[p]) < s->lag_ns)
             s->lag_ns = lag_at_end(&of[p]);
     s->lag_ns = s->lag_ns < 0 || s->lag_ns == INT64_MAX ? 0 : s->lag_ns;
+    s->behind_until_ns = s->lag_ns > 0 ? first_ns : INT64_MIN;
     free(of);
     return HEC_OK;
 }

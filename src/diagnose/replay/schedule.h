@@ -136,8 +136,9 @@ struct hec_schedule {
     size_t group_count;
     struct hec_schedule_even even[256]; /* of each process; 1: it is in no collective */
     int64_t from_ns, to_ns;             /* the stretch: calls that begin in it */
-    int64_t lag_ns; /* that devices were behind their hosts when it began, and were so at its end too */
-    int64_t steps;  /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
+    int64_t lag_ns;          /* that devices were behind their hosts when it began, and were so at its end too */
+    int64_t behind_until_ns; /* where they were: when the first of its operations began; else INT64_MIN */
+    int64_t steps; /* in it; 0: no steps are known, and the stretch is all that was traced of the steady part */
     int64_t step_from_ns,
         step_to_ns; /* of these the one whose length is nearest to their mean; the stretch, where there are none */
     struct hec_schedule_usual usual[HEC_CALL_SHAPES];
