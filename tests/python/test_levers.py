@@ -533,6 +533,9 @@ def test_what_outlasts_a_call_is_not_in_the_memory_of_graphs(run):
 
 COMPILE = """
 import gc, os, weakref
+import _hec_levers
+from importlib import import_module
+part = lambda name: import_module("_hec_levers." + name)
 import warnings
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -607,6 +610,52 @@ torch._dynamo.reset()
 found = trained("cuda_graphs")
 assert close(trained("none"), found, 1e-4) and found[2]["cuda_graphs"][0] == "nothing", found[2]
 assert "no CUDA graph was captured" in found[2]["cuda_graphs"][1]
+
+# graphs that write the same memory in each call: gradients of several backward passes, and a mask that the module keeps
+def static(graph, inputs, *args, **kwargs):
+    memory = {}
+    def call(given):
+        outputs = graph.forward(*given)
+        for i, output in enumerate(outputs):
+            if isinstance(output, torch.Tensor):
+                memory.setdefault((i, output.shape), torch.empty_like(output)).copy_(output)
+        return [memory[i, o.shape].detach() if isinstance(o, torch.Tensor) else o for i, o in enumerate(outputs)]
+    return make_boxed_func(lambda *given: call(given))
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.mask = nn.Linear(8, 8), None
+    def forward(self, x):
+        if self.mask is None or self.mask.size(0) != x.size(0):
+            self.mask = torch.arange(x.size(0), dtype=torch.float32).unsqueeze(1) * 0.1 + 1
+        return self.linear(x) * self.mask
+
+def accumulated(names):
+    torch.manual_seed(0)
+    model, seen = Masked(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with levers(names) as said:
+        for step in range(6):
+            for micro in range(3):
+                x = torch.randn(4 if step != 3 else 2, 8)
+                model(x).square().mean().backward()
+            seen.append(model.linear.weight.grad.clone())
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=step % 2 == 0)
+    return seen, said
+
+part("cuda_graphs").on_device = lambda tensor: True
+fx.compile_fx_inner = static
+plain = accumulated("none")[0]
+torch._dynamo.reset()
+found, said = accumulated("compile")
+assert not all(torch.allclose(a, b, atol=1e-5) for a, b in zip(plain, found)), "the memory of graphs shows"
+torch._dynamo.reset()
+found, said = accumulated("cuda_graphs")
+assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(plain, found)), said
+assert said["cuda_graphs"][0] == "nothing" and "compiled (graphs: " in said["cuda_graphs"][1], said
+fx.compile_fx_inner = eager
 
 # names of weights, and no more life for a module than it has by itself
 torch._dynamo.reset()
