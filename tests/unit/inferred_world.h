@@ -294,14 +294,16 @@ static int inferred_by_start(const void *a, const void *b) {
     return (one[0] > other[0]) - (one[0] < other[0]);
 }
 
-/* Busy share of kernels, over every half second: the engine's counter, off by up to 1 %. */
+/* The engine's counter over every half second, off by up to 1 %: busy with kernels, and with its own pauses of 0.3 to 2.3 us a gap
+ * between them, as measured on an H100 (src/diagnose/others.c); the same pause in all of a world. */
 static inline void inferred_engine(struct inferred_world *w) {
     int64_t(*spans)[2] = malloc((w->kernel_count + 1) * sizeof *spans), until = 0;
     size_t count = (size_t)(w->truth.input.end_ns / (INFERRED_S / 2)) + 1;
     double *busy = calloc(count + 1, sizeof *busy);
+    int64_t pause = llround(300 + 2000 * inferred_uniform(w));
     for (size_t i = 0; i < w->kernel_count; i++) {
         spans[i][0] = w->kernels[0][i];
-        spans[i][1] = w->kernels[1][i];
+        spans[i][1] = w->kernels[1][i] + pause;
     }
     qsort(spans, w->kernel_count, sizeof *spans, inferred_by_start);
     for (size_t i = 0; i < w->kernel_count; i++) {

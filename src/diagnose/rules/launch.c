@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-#define LEAST 0.10     /* of the steady part */
-#define PAUSE_S 2.3e-6 /* of the engine */
+#define LEAST 0.10 /* of the steady part */
 
 static const struct hec_rule_limit limits[] = {
     {100 * LEAST, "%", "least share of the steady part in which the device waits for launches",
@@ -14,8 +13,6 @@ static const struct hec_rule_limit limits[] = {
      "CUDA's queue holds about 1000 launches of about 10 us"},
     {1e-6 * HEC_STATE_BRIEF_NS, "ms", "between two launches that count as launching: more is the program's own code",
      "an operator of PyTorch takes 10 to 100 us"},
-    {1e6 * PAUSE_S, "us", "of what is inferred to be busy, a launch: it may be the engine's own pauses",
-     "42 programs on an H100, the engine's counter above the kernels: 0.3 to 2.3 us a gap"},
     {100 * HEC_USE_THIN_ENGINE, "%", "least engine activity in the time in use, where nothing was traced",
      "measured on an H200: a loop of tiny kernels 31 %, a starved loop under 5 %"},
     {100 * HEC_USE_FULL_DRIVER, "%", "the same of driver utilisation, without hardware counters",
@@ -47,20 +44,13 @@ static bool judge_telemetry(const struct hec_facts *f, struct hec_finding *out) 
     return true;
 }
 
-/* What else may go. A step in one graph runs none of the program's own code, which is a cause of its own where there is much of it;
- * and where busy time is inferred, the engine's pauses between kernels may be in it. */
-static double more_s(const struct hec_facts *f, const struct hec_waits *w) {
-    double code_s = fmin(w->owned_s[HEC_CAUSE_LAUNCH], w->owned_s[HEC_CAUSE_HOST]);
-    bool inferred = f->ledger && f->ledger->basis != HEC_LEDGER_MEASURED;
-    return code_s + (inferred ? fmin(w->compute_s, w->launches * PAUSE_S) * w->work : 0);
-}
-
 static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     if (!hec_waits_claim(f, LEAST, &w, out))
         return !w.known && judge_telemetry(f, out);
-    hec_waits_save(f, &w, out->cause, hec_rule_launch.goes.low, hec_rule_launch.goes.best,
-                   1 + more_s(f, &w) / w.owned_s[out->cause], out);
+    /* a step in one graph runs none of the program's own code either, which is a cause of its own where there is much of it */
+    double owned_s = w.owned_s[HEC_CAUSE_LAUNCH], code_s = fmin(owned_s, w.owned_s[HEC_CAUSE_HOST]);
+    hec_waits_save(f, &w, out->cause, hec_rule_launch.goes.low, hec_rule_launch.goes.best, 1 + code_s / owned_s, out);
     if (w.launches > 0)
         hec_finding_add(out, HEC_FACT(LAUNCHES, w.launches, w.compute_s / w.launches));
     if (f->timeline && f->timeline->kernel.median > 0)
