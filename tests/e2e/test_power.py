@@ -124,7 +124,7 @@ def test_without_hec_and_guardian_doctor_puts_back(hec, machine, started):
 
 def test_trials_under_a_cap(hec, machine):
     done = hec("ab", "--sim", machine, "--in-place", "--pairs", 2, "--warm-up", 0, "-o", "receipt.json", "--with", "power_cap=200", "--",
-               BINARY, "sim", "healthy-train", "--marks", "--seconds", 0.8)
+               BINARY, "sim", "healthy-train", "--marks", "--seconds", 2)
     assert done.returncode == 0, done.stderr
     trials = json.loads((hec.folder / "receipt.json").read_text())["trials"]
     watts = {side: [t["run"]["joules"] / t["run"]["seconds"] for t in trials if t["side"] == side] for side in "AB"}
