@@ -32,8 +32,6 @@ def _attest(lever: core.Lever, module: Any, words: str) -> None:
 class Around:
     """Of one module: what is done around its compiled calls."""
 
-    fault = ""  # why the module is left alone from now on
-
     def __init__(self, module: Any) -> None:
         pass
 
@@ -134,11 +132,10 @@ def _fit(lever: core.Lever, module: Any, options: "Dict[str, Any]", attest: Any,
             compiled_in += 1
             seconds += time.monotonic() - started
         words = "graphs: %d, compiled in %d of %d calls, %.1f s" % (compiler.graphs, compiled_in, count, seconds)
-        fault = compiler.faults[0] if compiler.faults else beside.fault
-        if fault or compiled_in > COMPILED_MAX or not compiler.graphs:
+        if compiler.faults or compiled_in > COMPILED_MAX or not compiler.graphs:
             if _put is not None:
                 _put.forget(module)
-            (lever.failed if compiler.graphs else lever.nothing)(fault or words)
+            (lever.failed if compiler.graphs else lever.nothing)(compiler.faults[0] if compiler.faults else words)
         elif compiler.graphs != graphs or core.seldom(count):
             attest(lever, module, words)
         return result

@@ -4,15 +4,12 @@ The graphs write the same memory in each call. What is to outlast a call is copi
 itself (a mask, a cache), and gradients to which a second backward pass is added."""
 
 import sys
-import weakref
 from typing import Any
 
 from . import compile as compiler
 from . import core, tensors
 
 FRAMEWORK = "torch"
-
-KEPT_MAX = 4  # calls after which a module may have kept something new: one that does in every call is left alone
 
 
 def apply(lever: core.Lever) -> None:
@@ -22,8 +19,17 @@ def apply(lever: core.Lever) -> None:
 revert = compiler.revert
 
 
-def on_device(tensor: Any) -> bool:
-    return bool(tensor.is_cuda)
+def manager_of(device: Any) -> Any:
+    """PyTorch's own, of the graphs of a device; None: it has captured none."""
+    trees = sys.modules.get("torch._inductor.cudagraph_trees")
+    return trees.get_manager(device.index, create_if_none_exists=False) if trees and device.type == "cuda" else None
+
+
+def addresses(device: Any) -> "set[int]":
+    """Where what the graphs of this step gave lies, as far as it is still held."""
+    manager = manager_of(device)
+    node = manager.current_node if manager is not None else None
+    return {storage.data_ptr() for storage in node.path_live_weakrefs()} if node is not None else set()
 
 
 class Memory(compiler.Around):
@@ -31,82 +37,57 @@ class Memory(compiler.Around):
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        buckets = getattr(module, "gradient_as_bucket_view", False)  # DistributedDataParallel: gradients are parts of its own memory
-        self.parameters = [] if buckets else list(module.parameters())
-        self.gradients: "dict[int, int]" = {}  # addresses of those that were copied
+        self.parameters = list(module.parameters())
+        self.device = self.parameters[0].device
         self.own = set(core.hooks.torch.nn.Module().__dict__)
-        self.kept = {key: _references(held) for key, held in self._look(module.modules()).items()}
         self.keepers: "list[Any]" = []  # parts that were seen to keep something
-        self.copied_in = 0
 
     def before(self) -> None:
-        """Gradients that are there when a call begins, and not copied yet: of an earlier backward pass, to which more is added, or which
-        the program drops later."""
+        """Gradients that are there when a call begins: of an earlier backward pass, to which more is added, or which the program drops
+        later. Those in memory of the program's own stay where they are."""
         torch = core.hooks.torch
-        if not torch.is_grad_enabled():
-            return
-        found = [
-            parameter
-            for parameter in self.parameters
-            if parameter.grad is not None
-            and type(parameter.grad) is torch.Tensor
-            and parameter.grad.layout is torch.strided
-            and on_device(parameter.grad)
-            and self.gradients.get(id(parameter)) != parameter.grad.data_ptr()
-        ]
+        found = [parameter for parameter in self.parameters if parameter.grad is not None] if torch.is_grad_enabled() else []
+        held = addresses(self.device) if found else set()
+        found = [parameter for parameter in found if held and _lies_in(held, parameter.grad)]
         if found:
             with torch.no_grad():
                 copies = torch._foreach_mul([parameter.grad for parameter in found], 1)
             for parameter, copy in zip(found, copies):
                 parameter.grad = copy
-                self.gradients[id(parameter)] = copy.data_ptr()
 
     def after(self, result: Any, compiled: bool) -> Any:
-        if compiled or self.keepers:
-            self._keep(compiled)
+        """A module keeps something for the first time in a call in which its code is compiled; then it is looked at in each."""
+        parts = list(self.module.modules()) if compiled else self.keepers
+        held = addresses(self.device) if parts else set()
+        if held:
+            kept = [part for part in parts if self._copy_kept(part, held)]
+            self.keepers += [part for part in kept if all(part is not keeper for keeper in self.keepers)]
         return tensors.replaced(result, lambda tensor: tensor.clone())
 
-    def _look(self, parts: Any) -> "dict[tuple[int, str], tuple[Any, ...]]":
-        """The tensors on the device that modules have, but for their weights, by module and name."""
-        found = {}
-        for part in parts:
-            for name, value in [*part.__dict__.items(), *part._buffers.items()]:
-                if name not in self.own and not isinstance(value, core.hooks.torch.nn.Module):
-                    held = tuple(tensor for tensor in tensors.each(value) if on_device(tensor))
-                    if held:
-                        found[id(part), name] = held
+    def _copy_kept(self, part: Any, held: "set[int]") -> bool:
+        found = False
+        for place in (part.__dict__, part._buffers):
+            for name, value in list(place.items()):
+                if name in self.own or isinstance(value, core.hooks.torch.nn.Module):
+                    continue
+                if any(_lies_in(held, tensor) for tensor in tensors.each(value)):
+                    place[name] = tensors.replaced(value, lambda tensor: tensor.clone() if _lies_in(held, tensor) else tensor)
+                    found = True
         return found
 
-    def _keep(self, compiled: bool) -> None:
-        parts = list(self.module.modules()) if compiled else self.keepers
-        found = self._look(parts)
-        changed = False
-        for part in parts:
-            for place in (part.__dict__, part._buffers):
-                for name in list(place):
-                    known = [reference() for reference in self.kept.get((id(part), name), ())]
-                    new = {id(tensor) for tensor in found.get((id(part), name), ()) if all(tensor is not other for other in known)}
-                    if not new:
-                        continue
-                    place[name] = tensors.replaced(place[name], lambda tensor, new=new: tensor.clone() if id(tensor) in new else tensor)
-                    self.kept[id(part), name] = _references(tensor for tensor in tensors.each(place[name]) if on_device(tensor))
-                    if part not in self.keepers:
-                        self.keepers.append(part)
-                    changed = True
-        self.copied_in += changed
-        if self.copied_in > KEPT_MAX:
-            self.fault = "the module keeps tensors of each call for the next"
 
-
-def _references(held: Any) -> "tuple[Any, ...]":
-    """What the module drops is not to live on here."""
-    return tuple(weakref.ref(tensor) for tensor in held)
+def _lies_in(held: "set[int]", tensor: Any) -> bool:
+    """By the beginning of its storage."""
+    torch = core.hooks.torch
+    return (
+        type(tensor) is torch.Tensor
+        and tensor.layout is torch.strided
+        and tensor.data_ptr() - tensor.storage_offset() * tensor.element_size() in held
+    )
 
 
 def _attest(lever: core.Lever, module: Any, words: str) -> None:
-    trees = sys.modules.get("torch._inductor.cudagraph_trees")
-    device = next(module.parameters()).device
-    manager = trees.get_manager(device.index, create_if_none_exists=False) if trees and device.type == "cuda" else None
+    manager = manager_of(next(module.parameters()).device)
     recorded = sum(len(roots) for roots in manager.roots.values()) if manager is not None else 0
     skipped = sys.modules["torch._dynamo.utils"].counters["inductor"]["cudagraph_skips"]
     if recorded:
