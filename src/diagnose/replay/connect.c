@@ -226,8 +226,10 @@ static int find_lag(struct hec_schedule *s) {
             continue;
         a->finish_ns = c->finish_ns > a->finish_ns ? c->finish_ns : a->finish_ns;
         first_ns = c->start_ns < first_ns ? c->start_ns : first_ns;
-        if (a->lag_ns == INT64_MAX)
-            a->lag_ns = c->start_ns - c->begin_ns - s->usual[hec_call_shape(c)].launch_ns;
+        if (a->lag_ns == INT64_MAX) {
+            int64_t due_ns = c->begin_ns + s->usual[hec_call_shape(c)].launch_ns;
+            a->lag_ns = c->start_ns - (due_ns > c->end_ns ? due_ns : c->end_ns); /* a call that takes long is no lag */
+        }
     }
     s->lag_ns = INT64_MAX;
     for (int p = 0; p < PROCESSES; p++)
