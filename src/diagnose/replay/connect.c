@@ -202,7 +202,7 @@ static void note_code(const struct hec_schedule *s, size_t from, size_t to, stru
 
 /* Of one process. */
 struct ahead {
-    int64_t lag_ns;             /* when its first operation began */
+    int64_t lag_ns, start_ns;   /* when its first operation began; the first start of any */
     int64_t call_ns, finish_ns; /* the last end */
 };
 
@@ -211,34 +211,32 @@ static int64_t lag_at_end(const struct ahead *a) {
     return end_ns < a->lag_ns ? end_ns : a->lag_ns;
 }
 
-static int find_lag(struct hec_schedule *s) {
-    struct ahead *of = malloc(PROCESSES * sizeof *of);
-    int64_t first_ns = INT64_MAX;
-    if (!of)
-        return HEC_ERR_NOMEM;
-    for (int p = 0; p < PROCESSES; p++)
-        of[p] = (struct ahead){INT64_MAX, INT64_MIN, INT64_MIN};
-    for (size_t i = 0; i < s->count; i++) {
+static void note_ahead(const struct hec_schedule *s, size_t from, size_t to, struct ahead *of) {
+    for (size_t i = from; i < to; i++) {
         const struct hec_schedule_call *c = &s->calls[i];
         struct ahead *a = &of[c->process];
         a->call_ns = c->end_ns > a->call_ns ? c->end_ns : a->call_ns;
         if (!hec_call_launched(c))
             continue;
         a->finish_ns = c->finish_ns > a->finish_ns ? c->finish_ns : a->finish_ns;
-        first_ns = c->start_ns < first_ns ? c->start_ns : first_ns;
+        a->start_ns = c->start_ns < a->start_ns ? c->start_ns : a->start_ns;
         if (a->lag_ns == INT64_MAX) {
             int64_t due_ns = c->begin_ns + s->usual[hec_call_shape(c)].launch_ns;
             a->lag_ns = c->start_ns - (due_ns > c->end_ns ? due_ns : c->end_ns); /* a call that takes long is no lag */
         }
     }
+}
+
+static void find_lag(struct hec_schedule *s, const struct ahead *of) {
+    int64_t first_ns = INT64_MAX;
     s->lag_ns = INT64_MAX;
-    for (int p = 0; p < PROCESSES; p++)
+    for (int p = 0; p < PROCESSES; p++) {
         if (of[p].lag_ns < INT64_MAX && lag_at_end(&of[p]) < s->lag_ns)
             s->lag_ns = lag_at_end(&of[p]);
+        first_ns = of[p].start_ns < first_ns ? of[p].start_ns : first_ns;
+    }
     s->lag_ns = s->lag_ns < 0 || s->lag_ns == INT64_MAX ? 0 : s->lag_ns;
     s->behind_until_ns = s->lag_ns > 0 ? first_ns : INT64_MIN;
-    free(of);
-    return HEC_OK;
 }
 
 static size_t back_to(uint32_t call, size_t at) {
@@ -258,14 +256,19 @@ static void find_reach(struct hec_schedule *s, size_t from, size_t to) {
 /* Events, and what the time between calls was. */
 static int connect_rest(struct hec_schedule *s, struct hec_waits *waits, const struct hec_schedule_phase *phases,
                         size_t phase_count, struct hec_usual_sample *sample) {
+    struct ahead of[PROCESSES];
     size_t passed = 0;
     int err = HEC_OK;
+    for (int p = 0; p < PROCESSES; p++)
+        of[p] = (struct ahead){INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN};
     IN_PARTS(s, from, to) {
         err = err ? err : hec_waits_mark(s, waits, from, to);
         label(s, from, to, phases, phase_count, &passed);
         note_code(s, from, to, sample);
         find_reach(s, from, to);
+        note_ahead(s, from, to, of);
     }
+    find_lag(s, of);
     for (size_t k = 0; k < s->event_count; k++) {
         size_t back = back_to(s->events[k].awaits, s->events[k].at);
         s->reach = back > s->reach ? back : s->reach;
@@ -323,8 +326,6 @@ int hec_schedule_connect(struct hec_schedule *s, bool whole, struct hec_schedule
         err = connect_rest(s, &links[WAITS].waits, phases, phase_count, &links[STREAMS].sample);
     if (!err)
         err = hec_schedule_collectives(s);
-    if (!err)
-        err = find_lag(s);
     for (int i = 0; i < KINDS; i++)
         hec_usual_free(&links[i].sample);
     free(links[WAITS].waits.ended);
