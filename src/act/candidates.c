@@ -50,10 +50,14 @@ static bool can(const struct hec_summary *run, const struct hec_lever_row *row) 
     return fits(run, row) && !is_old(run, row);
 }
 
-static bool answers(const struct hec_summary *run, const struct hec_lever_row *row) {
-    bool any = row->always;
+static bool answers(const struct hec_lever_row *row, const struct hec_finding *finding) {
+    return row->answers & (UINT64_C(1) << finding->lever.id);
+}
+
+static bool answers_any(const struct hec_lever_row *row, const struct hec_summary *run) {
+    bool any = false;
     for (int f = 0; f < run->findings.count; f++)
-        any |= (row->answers & (UINT64_C(1) << run->findings.list[f].lever.id)) != 0;
+        any |= answers(row, &run->findings.list[f]);
     return any;
 }
 
@@ -99,7 +103,7 @@ void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *o
     for (int f = 0; f < run->findings.count; f++) {
         const struct hec_finding *finding = &run->findings.list[f];
         for (int i = 0; (row = hec_lever_row(i)); i++)
-            if ((row->answers & (UINT64_C(1) << finding->lever.id)) && can(run, row))
+            if (answers(row, finding) && can(run, row))
                 add(out, row, number_for(row, run, &finding->lever), finding->cause);
     }
     for (int i = 0; (row = hec_lever_row(i)); i++)
@@ -110,9 +114,8 @@ void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *o
 bool hec_candidates_foreign(const struct hec_summary *run) {
     const struct hec_lever_row *row;
     bool found = false;
-    for (int f = 0; f < run->findings.count; f++)
-        for (int i = 0; (row = hec_lever_row(i)); i++)
-            found |= (row->answers & (UINT64_C(1) << run->findings.list[f].lever.id)) && !uses(run, row->place);
+    for (int i = 0; (row = hec_lever_row(i)); i++)
+        found |= answers_any(row, run) && !uses(run, row->place);
     return found;
 }
 
@@ -121,7 +124,7 @@ void hec_candidates_old(const struct hec_summary *run, char *text, size_t size) 
     size_t length = 0;
     text[0] = '\0';
     for (int i = 0; (row = hec_lever_row(i)) && length < size; i++)
-        if (answers(run, row) && fits(run, row) && is_old(run, row))
+        if ((row->always || answers_any(row, run)) && fits(run, row) && is_old(run, row))
             length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", row->name);
 }
 

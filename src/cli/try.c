@@ -41,11 +41,12 @@ struct try {
     double step_s; /* as the first trial paces it; NAN: trials come to their end */
     enum hec_step_source steps_by;
     int64_t begin_ns;
-    bool interrupted, unproven; /* unproven: the proof ended before its first pair did */
-    bool foreign;               /* a lever of a framework that the program does not use answers what was found */
-    bool by_user, by_seconds;   /* --steps or --seconds say when a trial ends; --seconds does */
-    char headline[512], old[256], pytorch[48]; /* levers that need a newer one than that */
-    char first_run[PATH_MAX];                  /* where the first trial is kept; "": nowhere */
+    bool interrupted, unproven;      /* unproven: the proof ended before its first pair did */
+    bool foreign;                    /* a lever of a framework that the program does not use answers what was found */
+    bool by_user, by_seconds;        /* --steps or --seconds say when a trial ends; --seconds does */
+    char headline[512], pytorch[48]; /* the version of the program's */
+    char old[256];                   /* levers that need a newer PyTorch */
+    char first_run[PATH_MAX];        /* where the first trial is kept; "": nowhere */
 };
 
 static double spent_s(const struct try *t) {

@@ -33,8 +33,8 @@ struct hec_replay_edit {
 };
 
 struct hec_replay {
-    double recorded_s,
-        seconds; /* from the begin of the first call to the last return or end of an operation, less the lag */
+    /* From the begin of the first call to the last return or end of an operation, less the schedule's lag_ns. */
+    double recorded_s, seconds;
     double busy_s[HEC_DEVICE_MAX];    /* of each device: the union of its operations */
     double kernels_s[HEC_DEVICE_MAX]; /* of its kernels: the rest are copies alone */
     double active_s[HEC_DEVICE_MAX];  /* of those, but for communication that waits for other processes */
