@@ -280,7 +280,7 @@ void hec_headline(char *out, size_t size, const struct hec_summary *s) {
     else if (hec_summary_failed(s))
         snprintf(out, size, "the command failed: exit code %d", s->exit_code);
     else if (first && first->cause == HEC_CAUSE_NONE)
-        snprintf(out, size, "healthy: %s; nothing that HEC knows would save %.0f %% of the %s or more%s",
+        snprintf(out, size, "healthy: %s; HEC found nothing that would save %.0f %% of the %s or more%s",
                  hec_evidence_words(why, first, &first->evidence[0]), 100 * HEC_FINDING_WORTH,
                  isfinite(s->joules) ? "joules" : "time", hec_summary_rests_on(s));
     else

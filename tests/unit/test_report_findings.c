@@ -159,7 +159,7 @@ static void test_headlines(void **state) {
     find(HEC_CAUSE_NONE, 0, 0.9);
     list[0] = list[1];
     headline(
-        "healthy: code is loaded 16 times after the third step; nothing that HEC knows would save 5 % of the joules "
+        "healthy: code is loaded 16 times after the third step; HEC found nothing that would save 5 % of the joules "
         "or more");
 }
 
