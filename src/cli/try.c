@@ -44,7 +44,7 @@ struct try {
     bool interrupted, unproven;      /* unproven: the proof ended before its first pair did */
     bool foreign;                    /* a lever of a framework that the program does not use answers what was found */
     bool by_user, by_seconds;        /* --steps or --seconds say when a trial ends; --seconds does */
-    char headline[512], pytorch[48]; /* the version of the program's */
+    char headline[512], pytorch[48]; /* its version */
     char old[256];                   /* levers that need a newer PyTorch */
     char first_run[PATH_MAX];        /* where the first trial is kept; "": nowhere */
 };
