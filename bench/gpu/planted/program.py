@@ -1,7 +1,8 @@
 """One planted program: `program.py NAME [--fixed | --fix CAUSE]`. Prints JSON: units of work done and the seconds they took.
 
 Warm-up (3 steps) is not counted. --scale does a part of the work; --device cpu --tiny tries the logic without a GPU. --serve waits
-for orders instead (serve.py), with the joules of --card where one is named.
+for orders instead (serve.py): with the joules of --card (the first of several ranks') where one is named; else HEC records the
+program, and nothing is done before the first order, so that no wait for one is between its steps.
 """
 import argparse
 import json
@@ -39,18 +40,20 @@ def main():
     step, units = function(Setup(options.fixed, options.device, options.tiny, options.fix))
     steps = 2 if options.tiny else max(1, round(options.scale * work / units))
     finish = torch.cuda.synchronize if options.device == "cuda" else lambda: None
-    for _ in range(0 if work == 1 else 3):
+    recorded = options.serve and options.card is None
+    for _ in range(0 if work == 1 or recorded else 3):
         step()
     finish()
     if options.serve:
-        return serve(step, units, finish, options.card)
-    start = time.perf_counter()
-    for _ in range(steps):
-        step()
-    finish()
-    seconds = time.perf_counter() - start
-    if rank == 0:
-        print(json.dumps({"name": options.name, "fixed": options.fixed, "units": steps * units, "seconds": seconds}), flush=True)
+        serve(step, units, finish, options.card, torch.distributed if torch.distributed.is_initialized() else None)
+    else:
+        start = time.perf_counter()
+        for _ in range(steps):
+            step()
+        finish()
+        seconds = time.perf_counter() - start
+        if rank == 0:
+            print(json.dumps({"name": options.name, "fixed": options.fixed, "units": steps * units, "seconds": seconds}), flush=True)
     if torch.distributed.is_initialized():
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()

@@ -42,3 +42,20 @@ def straggler_uneven(p):
     rows = p.n(8192) // 2 if p.fixed else p.n(8192) * (3 if last else 1) // 4  # planted
     inputs = p.random(rows, p.n(4096), dtype=torch.float32)
     return (lambda: train(inputs)), 1
+
+
+@planted("straggler", "training", work=200, gpus=2)
+def straggler_host(p):
+    """The last rank counts all the tokens of a batch in Python; fixed: each counts its part."""
+    torch.set_float32_matmul_precision("high")
+    train = trainer(DistributedDataParallel(ranked(p, 4096, 4)))
+    ranks, last = dist.get_world_size(), dist.get_rank() == dist.get_world_size() - 1
+    inputs, tokens = p.random(p.n(2048), p.n(4096), dtype=torch.float32), torch.randint(0, 1000, (p.n(100000, 100),)).tolist()
+
+    def step():
+        counts = {}
+        for token in tokens[:len(tokens) // ranks] if p.fixed else tokens if last else ():  # planted
+            counts[token] = counts.get(token, 0) + 1
+        train(inputs)
+
+    return step, 1

@@ -30,33 +30,62 @@ class Counter:
         return time.perf_counter(), now
 
     def of(self, work):
-        """(seconds, joules) of work(): from an edge to the first one after it, less the quiet time in between."""
+        """(seconds, joules) of work(), which says how long it took: from an edge to the first one after it, less the quiet time in between."""
         if self.quiet_w is None:
             (t0, e0), _, (t1, e1) = self.edge(), time.sleep(QUIET_S), self.edge()
             self.quiet_w = (e1 - e0) / (t1 - t0)
-        (t0, e0), start = self.edge(), time.perf_counter()
-        work()
-        end = time.perf_counter()
-        t1, e1 = self.edge()
-        return end - start, e1 - e0 - self.quiet_w * (t1 - t0 - (end - start))
+        (t0, e0), seconds, (t1, e1) = self.edge(), work(), self.edge()
+        return seconds, e1 - e0 - self.quiet_w * (t1 - t0 - seconds)
 
 
-def serve(step, units, finish, card):
-    """card: of the counter; None: no joules, which is how a run that HEC records is to be."""
-    counter = Counter(card) if card is not None else None
+class Ranks:
+    """What several processes tell each other, by the host alone: their devices are to have nothing to do."""
+
+    def __init__(self, distributed):
+        self.distributed = distributed
+        self.group = distributed.new_group(backend="gloo") if distributed else None
+        self.rank = distributed.get_rank() if distributed else 0
+
+    def told(self, word):
+        """Rank 0's word."""
+        if not self.group:
+            return word
+        told = [word]
+        self.distributed.broadcast_object_list(told, 0, self.group)
+        return told[0]
+
+    def summed(self, joules):
+        if not self.group or joules is None:
+            return joules
+        all_joules = [None] * self.distributed.get_world_size()
+        self.distributed.all_gather_object(all_joules, joules, self.group)
+        return sum(all_joules)
+
+    def together(self):
+        if self.group:
+            self.distributed.barrier(self.group)
+
+
+def serve(step, units, finish, card, distributed=None):
+    """card: of the counter, of the first of several ranks; None: no joules, which is how a run that HEC records is to be. distributed:
+    torch.distributed, where there are several."""
+    ranks = Ranks(distributed)
+    counter = Counter(card + ranks.rank) if card is not None else None
 
     def turn(steps):
+        ranks.together()
+        start = time.perf_counter()
         for _ in range(steps):
             step()
         finish()
+        return time.perf_counter() - start
 
-    print(json.dumps({"ready": True, "units": units}), flush=True)
-    for line in sys.stdin:
+    def say(**words):
+        if ranks.rank == 0:
+            print(json.dumps(words), flush=True)
+
+    say(ready=True, units=units)
+    while line := ranks.told(sys.stdin.readline().strip() if ranks.rank == 0 else None):
         steps = int(line)
-        if counter:
-            seconds, joules = counter.of(lambda steps=steps: turn(steps))
-        else:
-            start = time.perf_counter()
-            turn(steps)
-            seconds, joules = time.perf_counter() - start, None
-        print(json.dumps({"steps": steps, "units": steps * units, "seconds": seconds, "joules": joules}), flush=True)
+        seconds, joules = counter.of(lambda steps=steps: turn(steps)) if counter else (turn(steps), None)
+        say(steps=steps, units=steps * units, seconds=seconds, joules=ranks.summed(joules))

@@ -1,5 +1,8 @@
 """Public programs at pinned commits, run as their authors wrote them: (what they are run with) and nothing else is ours."""
 import collections
+import os
+import subprocess
+import sys
 
 REPOSITORIES = {
     "examples": ("pytorch/examples", "77f55b912142e11fcfdf5b530231fb9c52f181e8"),
@@ -62,3 +65,13 @@ PROGRAMS = {
     "stencil3d": Program("HeCBench/src/stencil3d-cuda", "./main 512 5000", CUDA, kind="CUDA C++"),
     "ddp": Program("examples/distributed/ddp-tutorial-series", "{python} multigpu.py 100 1000", gpus=2),
 }
+
+
+def prepared(sources, name, capability=""):
+    """(command, folder, environment) of a program whose `before` has run; CalledProcessError where that fails. Its data are there (data.make)."""
+    program, folder = PROGRAMS[name], sources / PROGRAMS[name].folder
+    words = {"python": sys.executable, "gathered": sources, "capability": capability}
+    if program.before:
+        subprocess.run(["sh", "-c", program.before.format(**words)], cwd=folder, check=True, capture_output=True, text=True)
+    own = {"PYTHONPATH": str(sources / program.folder.split("/")[0])} if program.folder.startswith(("minGPT", "jax")) else {}
+    return program.command.format(**words).split(), folder, {**os.environ, **own, "MPLBACKEND": "agg", "HF_HUB_OFFLINE": "1"}

@@ -63,12 +63,13 @@ def language_model(folder, text):
     (plays / "train.jsonl").write_text("".join(json.dumps({"text": piece}) + "\n" for piece in pieces))
 
 
-def make(gathered):
+def make(gathered, names):
+    """For these programs (catalogue.py), below the gathered sources."""
     if not (gathered / "data/jpeg").exists():
         mnist(gathered / "examples/data/MNIST/raw")
         pictures(gathered / "data/jpeg")
     words = gathered / "examples/word_language_model/data/wikitext-2"
     if (words / "valid.txt").exists() and not (words / "train.txt").exists():
         shutil.copy(words / "valid.txt", words / "train.txt")
-    if importlib.util.find_spec("transformers") and not (gathered / "data/plays").exists():  # trl_sft alone needs it
+    if "trl_sft" in names and importlib.util.find_spec("transformers") and not (gathered / "data/plays").exists():
         language_model(gathered / "data", (gathered / "char-rnn/data/tinyshakespeare/input.txt").read_text())
