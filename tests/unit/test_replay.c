@@ -237,6 +237,26 @@ static void test_calls_apart(void **state) {
     }
 }
 
+/* Where launches wait for a full queue, a launch that nobody recorded is not in the midst of another's wait. */
+static void test_launches_missing(void **state) {
+    (void)state;
+    static const struct program full = {"", 20, 1, 5 * US, 5 * US, 2 * MS, .queue = 100},
+                                faster = {"", 20, 1, 5 * US, 5 * US, 100 * US, .queue = 100};
+    struct fake_timeline t;
+    struct hec_whatif whatif;
+    struct hec_whatif_question question = {.edits = {{HEC_EDIT_COMPUTE, 0.05}}, .count = 1};
+    double truth = 1 - play(&faster, NULL) / play(&full, &t);
+    for (size_t i = 0, kernels = 0; i < t.count; i++)
+        if (t.activities[i].kind == HEC_ACTIVITY_KERNEL && ++kernels % 41 == 0)
+            t.activities[i].launch_ns = t.activities[i].launch_end_ns = HEC_TIME_UNKNOWN;
+    double saved = ask(&t, &question, &whatif);
+    if (fabs(saved - truth) > 0.03)
+        fail_msg("saves %.3f, and %.3f by the replay", truth, saved);
+    assert_true(whatif.guessed > 0);
+    hec_whatif_free(&whatif);
+    fake_tl_free(&t);
+}
+
 #define GRAPHS 400
 #define NODES 12
 #define AHEAD 8 /* graphs that the queue holds */
@@ -357,8 +377,12 @@ static void test_damaged(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs),     cmocka_unit_test(test_together),
-                                       cmocka_unit_test(test_share),        cmocka_unit_test(test_calls_apart),
-                                       cmocka_unit_test(test_graphs_apart), cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs),
+                                       cmocka_unit_test(test_together),
+                                       cmocka_unit_test(test_share),
+                                       cmocka_unit_test(test_calls_apart),
+                                       cmocka_unit_test(test_launches_missing),
+                                       cmocka_unit_test(test_graphs_apart),
+                                       cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,12 +90,31 @@ static int place_guessed(struct hec_schedule *s) {
     return err;
 }
 
+/* Nothing is launched while a launch waits for room in the queue: what seems to be was so before. */
+static bool before_waits(struct hec_schedule *s) {
+    const struct hec_schedule_call *waits[PROCESSES] = {NULL};
+    bool moved = false;
+    for (size_t i = 0; i < s->count && s->guessed > 0; i++) {
+        struct hec_schedule_call *c = &s->calls[i];
+        const struct hec_schedule_call *w = waits[c->process];
+        if (c->flags & HEC_CALL_GUESSED && w && c->begin_ns < w->end_ns) {
+            c->begin_ns = c->end_ns = w->begin_ns - 1;
+            moved = true;
+        } else if (c->kind == HEC_CALL_KERNEL && c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS) {
+            waits[c->process] = c;
+        }
+    }
+    return moved;
+}
+
 /* The calls of operations that nobody recorded are as long before them as is usual. */
 static int guess(struct hec_schedule *s, struct hec_usual_sample *sample) {
     int err = connect_streams(s, sample);
     if (!err)
         err = place_guessed(s);
-    return err ? err : hec_order_by_begin(s);
+    if (!err)
+        err = hec_order_by_begin(s);
+    return !err && before_waits(s) ? hec_order_by_begin(s) : err;
 }
 
 /* ---- the host ---- */
