@@ -315,6 +315,18 @@ static void test_batch_rereads_weights(void **state) {
     silent(HEC_CAUSE_BATCH);
 }
 
+/* Half of compute is an optimizer's, and ten sixteenths of the memory are free: as much for 16 / 6 of the samples. */
+static void test_batch_shares_its_optimizer(void **state) {
+    (void)state;
+    underfilled(0.82, 0.09, 0.65);
+    w.devices[0].metric[HEC_GPU_MEM_USED].maximum = 6 / 16.0 * 141 * (1 << 30);
+    w.kernels[0].seconds /= 2;
+    world_kernel(&w, 0, "void at::native::multi_tensor_apply_kernel<SgdFunctor>", 0.5, 500);
+    w.summary.timeline.steps.samples_per_step = 64;
+    fires(HEC_CAUSE_BATCH);
+    near(w.finding.seconds.best, 0.8 * (1 - 6 / 16.0));
+}
+
 static void test_batch_few_blocks(void **state) {
     (void)state;
     world_begin(&w, 1);
@@ -706,6 +718,7 @@ int main(void) {
         cmocka_unit_test(test_batch_empty_sms),
         cmocka_unit_test(test_batch_same_work_keeps_its_joules),
         cmocka_unit_test(test_batch_rereads_weights),
+        cmocka_unit_test(test_batch_shares_its_optimizer),
         cmocka_unit_test(test_batch_few_blocks),
         cmocka_unit_test(test_batch_telemetry),
         cmocka_unit_test(test_batch_leaves_layout_alone),

@@ -125,6 +125,20 @@ static double times_by_memory(const struct hec_facts *f) {
     return fmin(MOST_TIMES, 1 / fmax(1 - f->memory_free_share, 1e-3));
 }
 
+static void add(struct hec_saving *s, struct hec_saving more) {
+    if (isfinite(s->best) && isfinite(more.best))
+        *s =
+            (struct hec_saving){fmin(1, s->low + more.low), fmin(1, s->best + more.best), fmin(1, s->high + more.high)};
+}
+
+static void save_waits(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause, double low,
+                       double best, struct hec_finding *out) {
+    struct hec_finding waits = {.cause = HEC_CAUSE_BATCH};
+    hec_waits_save(f, w, cause, low, best, 1, &waits);
+    add(&out->seconds, waits.seconds);
+    add(&out->joules, waits.joules);
+}
+
 /* Launching is the limit, and each launch does little: more samples a step are for nearly the same launches. In inference
  * requests must be there to be put together, so that launching less comes first. */
 static bool judge_launches(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
@@ -141,15 +155,11 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     if (isfinite(samples))
         times = fmin(times, fmax(2, FEW_SAMPLES / samples));
     double fill = fmax(1 / times, isfinite(c->sm) ? c->sm / SM_FULL : isfinite(thin) ? 1 - thin : 1);
-    struct hec_finding compute = {.cause = HEC_CAUSE_BATCH};
     hec_compute_save(c, 1, (struct hec_saving){0, fmax(0, 1 - fill), fmax(0, 1 - fill)}, denser(f, c, fmin(1, fill)),
-                     &compute);
-    hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, 0.5, 1 - 1 / times, 1, out);
-    struct hec_saving *sums[] = {&out->seconds, &out->joules}, parts[] = {compute.seconds, compute.joules};
-    for (int i = 0; i < 2; i++)
-        if (isfinite(parts[i].best))
-            *sums[i] = (struct hec_saving){sums[i]->low + parts[i].low, fmin(1, sums[i]->best + parts[i].best),
-                                           fmin(1, sums[i]->high + parts[i].high)};
+                     out);
+    save_waits(f, &w, HEC_CAUSE_LAUNCH, 0.5, 1 - 1 / times, out);
+    out->states = w.states[HEC_CAUSE_LAUNCH];
+    out->per = w.per;
     out->estimated = true;
     out->times = times;
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, training ? 0.9 : 0.5);
@@ -182,12 +192,19 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     double fill = isfinite(c.sm) ? c.sm / SM_FULL : 1 - thin;
     if (isfinite(c.tensor) && (!c.traced || f->math_share >= LEAST_GEMM) && c.tensor > 0)
         fill = fmin(fill, c.tensor / c.tensor_reach);
+    /* An optimizer does as much for a larger batch, with as many launches. */
+    double times = times_by_memory(f), optimizer = f->class_share[HEC_KERNEL_CLASS_OPTIMIZER];
+    fill = fmax(1 / times, fill) * (1 - optimizer) + optimizer / times;
     double best = fmin(MOST_GAIN, fmax(0, 1 - fill));
+    struct hec_waits w;
+    hec_waits_gather(f, &w);
     hec_compute_save(&c, 1, (struct hec_saving){0.4 * best, best, fmin(0.98, 1 - (1 - best) / 3)},
                      denser(f, &c, 1 - best), out);
-    out->estimated = true; /* what a larger batch draws is not known */
+    save_waits(f, &w, HEC_CAUSE_LAUNCH, 0, 1 - 1 / times, out);
+    save_waits(f, &w, HEC_CAUSE_HOST, 0, 0, out); /* code of each step, or of each sample */
+    out->estimated = true;                        /* what a larger batch draws is not known */
     if (empty)
-        out->times = times_by_memory(f);
+        out->times = times;
     out->confidence = !c.traced ? HEC_TELEMETRY_CONFIDENCE : isfinite(c.sm) ? 0.85 : 0.6;
     if (isnan(f->memory_free_share))
         out->confidence *= 0.9;
@@ -211,7 +228,9 @@ const struct hec_rule hec_rule_batch = {
         "few blocks a kernel; and device memory has room.",
     .saving =
         "the time shrinks to what the busiest of SMs and tensor pipes would need when full (tensor pipes reach 65 % in "
-        "products, 25 % in convolutions), and draws no more than the power limit, nor than the same work took above idle. The interval is wide: only a trial shows it.",
+        "products, 25 % in convolutions); an optimizer's time, and waits for launches, are shared by as many more samples "
+        "as memory has room for. It draws no more than the power limit, nor than the same work took above idle. The interval is "
+        "wide: only a trial shows it.",
     .lever = HEC_LEVER_LARGER_BATCH,
     HEC_RULE_TABLES,
     .judge = judge,
