@@ -110,7 +110,7 @@ if VERSION >= (2, 3):
     def chosen(**words):
         return trained("fused_optimizer", make=lambda model: torch.optim.Adam(model.parameters(), **words))[2]["fused_optimizer"]
     assert chosen(fused=False) == ("nothing", "the program says itself which kernel Adam uses")
-    assert chosen(foreach=False)[0] == "nothing"
+    assert chosen(foreach=True)[0] == "nothing" and chosen(foreach=False)[0] == "on"
     assert chosen(fused=True) == ("already", "Adam is fused")
     own = trained("fused_optimizer", make=lambda model: torch.optim.RMSprop(model.parameters()))
     assert own[2]["fused_optimizer"] == ("nothing", "RMSprop has no fused kernel")

@@ -1,5 +1,5 @@
-"""Optimizers whose class has a fused kernel use it, unless the program says by fused= or foreach= what it wants. The switch is set for
-the length of each step: a checkpoint of theirs looks as it does without."""
+"""Optimizers whose class has a fused kernel use it, unless the program says by fused= or foreach=True what it wants (foreach=False saves memory,
+of which a fused kernel takes no more). The switch is set for the length of each step: a checkpoint of theirs looks as it does without."""
 
 import functools
 import sys
@@ -119,7 +119,7 @@ def _kernel(optimizer: Any, lever: core.Lever) -> str:
         lever.nothing("%s has no fused kernel in PyTorch %s" % (name, torch.__version__))
     elif all(group["fused"] for group in optimizer.param_groups):
         lever.already("%s is fused" % name)
-    elif any(group["fused"] is not None or group.get("foreach") is not None for group in optimizer.param_groups):
+    elif any(group["fused"] is not None or group.get("foreach") for group in optimizer.param_groups):
         lever.nothing("the program says itself which kernel %s uses" % name)
     elif any(group.get("differentiable") for group in optimizer.param_groups):
         lever.nothing("%s is differentiable" % name)
