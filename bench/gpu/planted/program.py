@@ -2,7 +2,7 @@
 
 Warm-up (3 steps) is not counted. --scale does a part of the work; --device cpu --tiny tries the logic without a GPU. --serve waits
 for orders instead (serve.py): with the joules of --card (the first of several ranks') where one is named; else HEC records the
-program, and nothing is done before the first order, so that no wait for one is between its steps.
+program, and it does nothing before its first order.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import pairs
 import ranks
 import starved
 from common import PROGRAMS, Setup
-from serve import serve
+from serve import first_order, serve
 
 assert busy and pairs and ranks and starved  # imported for what they register
 
@@ -34,18 +34,18 @@ def main():
     options = parser.parse_args()
     torch.manual_seed(0)
     rank = int(os.environ.get("LOCAL_RANK", 0))
+    order = first_order(rank) if options.serve and options.card is None else None
     if options.device == "cuda":
         torch.cuda.set_device(rank)
     function, work = PROGRAMS[options.name]
     step, units = function(Setup(options.fixed, options.device, options.tiny, options.fix))
     steps = 2 if options.tiny else max(1, round(options.scale * work / units))
     finish = torch.cuda.synchronize if options.device == "cuda" else lambda: None
-    recorded = options.serve and options.card is None
-    for _ in range(0 if work == 1 or recorded else 3):
+    for _ in range(0 if work == 1 else 3):
         step()
     finish()
     if options.serve:
-        serve(step, units, finish, options.card, torch.distributed if torch.distributed.is_initialized() else None)
+        serve(step, units, finish, options.card, order, torch.distributed if torch.distributed.is_initialized() else None)
     else:
         start = time.perf_counter()
         for _ in range(steps):

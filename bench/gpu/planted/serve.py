@@ -66,9 +66,17 @@ class Ranks:
             self.distributed.barrier(self.group)
 
 
-def serve(step, units, finish, card, distributed=None):
-    """card: of the counter, of the first of several ranks; None: no joules, which is how a run that HEC records is to be. distributed:
-    torch.distributed, where there are several."""
+def first_order(rank):
+    """Of a program that HEC records: waited for before the program does anything, so that no wait is a part of what is recorded."""
+    if rank > 0:
+        return None
+    print(json.dumps({"ready": True}), flush=True)
+    return sys.stdin.readline().strip()
+
+
+def serve(step, units, finish, card, order, distributed=None):
+    """card: of the counter, of the first of several ranks; None: no joules. order: the first, where it is known already. distributed:
+    torch.distributed, where there are several ranks."""
     ranks = Ranks(distributed)
     counter = Counter(card + ranks.rank) if card is not None else None
 
@@ -84,8 +92,14 @@ def serve(step, units, finish, card, distributed=None):
         if ranks.rank == 0:
             print(json.dumps(words), flush=True)
 
-    say(ready=True, units=units)
-    while line := ranks.told(sys.stdin.readline().strip() if ranks.rank == 0 else None):
-        steps = int(line)
+    def next_order():
+        return sys.stdin.readline().strip() if ranks.rank == 0 else None
+
+    if order is None and card is not None:
+        say(ready=True, units=units)
+        order = next_order()
+    while order := ranks.told(order):
+        steps = int(order)
         seconds, joules = counter.of(lambda steps=steps: turn(steps)) if counter else (turn(steps), None)
         say(steps=steps, units=steps * units, seconds=seconds, joules=ranks.summed(joules))
+        order = next_order()

@@ -15,7 +15,7 @@ REPOSITORIES = {
 # What is taken of each; the rest is not needed and can be large.
 PARTS = {
     "examples": ["imagenet", "dcgan", "mnist", "vae", "word_language_model", "distributed/ddp-tutorial-series",
-                 ":(exclude)word_language_model/data/wikitext-2/train.txt"],  # 10 MB; data.py takes the validation text for it
+                 ":(exclude)word_language_model/data/wikitext-2/train.txt"],  # 10 MB; data.py takes the validation text ten times for it
     "minGPT": ["mingpt", "projects"],
     "nanoGPT": [".", ":(exclude)assets"],
     "jax": ["examples"],
