@@ -357,6 +357,12 @@ static void test_alloc(void **context) {
     assert_true(SAYS(ALLOCATIONS, 60) && is_near(number(HEC_EVIDENCE_ALLOCATIONS, 1), 50e-6));
     silent_but(HEC_CAUSE_ALLOC);
     divided(34);
+    assert_true(judge(HEC_CAUSE_ALLOC)); /* and of what launches wait for, with one allocation for two of them */
+    double best = w.finding.seconds.best, most = w.finding.seconds.high;
+    owns(HEC_STATE_LAUNCH, HEC_CAUSE_LAUNCH, 10);
+    w.calls.api[HEC_API_LAUNCH].count = 120000;
+    assert_true(judge(HEC_CAUSE_ALLOC));
+    assert_true(is_near(w.finding.seconds.best, best + 0.025) && is_near(w.finding.seconds.high, most + 0.05));
     state(HEC_STATE_ALLOC, 3.99);
     state(HEC_STATE_LAUNCH, 0);
     state(HEC_STATE_HOST, 0);

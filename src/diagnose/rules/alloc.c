@@ -28,6 +28,9 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     struct hec_waits w;
     if ((f->gaps && !f->gaps->allocs_recur) || !hec_waits_claim(f, LEAST, &w, out)) /* else it is set-up */
         return false;
+    /* The allocator's own code, and caches that it left cold, are in what launches wait for. */
+    double around = w.launches > 0 ? fmin(1, w.allocs / w.launches) : 0;
+    hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0, 0.5 * around, around, out);
     if (w.allocs > 0)
         hec_finding_add(out, HEC_FACT(ALLOCATIONS, w.allocs, w.alloc_s));
     return true;
@@ -41,7 +44,8 @@ const struct hec_rule hec_rule_alloc = {
     .detection =
         "time in which the device is idle and the program is in a call that allocates or frees, and what is exposed of "
         "launching after it; again and again while the device computes, for what is allocated once is set-up.",
-    .saving = "with a cache none of the calls remain.",
+    .saving =
+        "with a cache none of the calls remain, and of the code between launches up to as much as there are allocations a launch.",
     .goes = {0.6, 0.9, 1},
     .confidence = 0.9,
     .lever = HEC_LEVER_KEEP_MEMORY,

@@ -125,20 +125,6 @@ static double times_by_memory(const struct hec_facts *f) {
     return fmin(MOST_TIMES, 1 / fmax(1 - f->memory_free_share, 1e-3));
 }
 
-static void add(struct hec_saving *s, struct hec_saving more) {
-    if (isfinite(s->best) && isfinite(more.best))
-        *s =
-            (struct hec_saving){fmin(1, s->low + more.low), fmin(1, s->best + more.best), fmin(1, s->high + more.high)};
-}
-
-static void save_waits(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause, double low,
-                       double best, struct hec_finding *out) {
-    struct hec_finding waits = {.cause = HEC_CAUSE_BATCH};
-    hec_waits_save(f, w, cause, low, best, 1, &waits);
-    add(&out->seconds, waits.seconds);
-    add(&out->joules, waits.joules);
-}
-
 /* Launching is the limit, and each launch does little: more samples a step are for nearly the same launches. In inference
  * requests must be there to be put together, so that launching less comes first. */
 static bool judge_launches(const struct hec_facts *f, const struct hec_compute *c, double thin, double samples,
@@ -157,7 +143,7 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     double fill = fmax(1 / times, isfinite(c->sm) ? c->sm / SM_FULL : isfinite(thin) ? 1 - thin : 1);
     hec_compute_save(c, 1, (struct hec_saving){0, fmax(0, 1 - fill), fmax(0, 1 - fill)}, denser(f, c, fmin(1, fill)),
                      out);
-    save_waits(f, &w, HEC_CAUSE_LAUNCH, 0.5, 1 - 1 / times, out);
+    hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0.5, 1 - 1 / times, 1, out);
     out->states = w.states[HEC_CAUSE_LAUNCH];
     out->per = w.per;
     out->estimated = true;
@@ -200,9 +186,9 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     hec_waits_gather(f, &w);
     hec_compute_save(&c, 1, (struct hec_saving){0.4 * best, best, fmin(0.98, 1 - (1 - best) / 3)},
                      denser(f, &c, 1 - best), out);
-    save_waits(f, &w, HEC_CAUSE_LAUNCH, 0, 1 - 1 / times, out);
-    save_waits(f, &w, HEC_CAUSE_HOST, 0, 0, out); /* code of each step, or of each sample */
-    out->estimated = true;                        /* what a larger batch draws is not known */
+    hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0, 1 - 1 / times, 1, out);
+    hec_waits_save_more(f, &w, HEC_CAUSE_HOST, 0, 0, 1, out); /* code of each step, or of each sample */
+    out->estimated = true;                                    /* what a larger batch draws is not known */
     if (empty)
         out->times = times;
     out->confidence = !c.traced ? HEC_TELEMETRY_CONFIDENCE : isfinite(c.sm) ? 0.85 : 0.6;

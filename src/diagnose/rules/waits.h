@@ -44,6 +44,9 @@ double hec_waits_share(const struct hec_waits *waits, enum hec_cause cause);
 /* Sets savings for "these parts [low, best, high] of what the cause owns go away", states, per and `estimated`. */
 void hec_waits_save(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause, double low,
                     double best, double high, struct hec_finding *out);
+/* Adds savings for "these parts of what that cause owns go away too"; where either is not known it stays as it is. */
+void hec_waits_save_more(const struct hec_facts *facts, const struct hec_waits *waits, enum hec_cause cause, double low,
+                         double best, double high, struct hec_finding *out);
 /* `most`, or less where another cause owns more, or where set-up is not separated from the rest. */
 double hec_waits_confidence(const struct hec_waits *waits, enum hec_cause cause, double most);
 /* Gathers, and where the finding's cause owns that share or more of the judged part, says so: title, what it takes of a step and
