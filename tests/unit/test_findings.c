@@ -165,7 +165,7 @@ static void test_order_of_two(void **state) {
     assert_int_equal(place_of(HEC_CAUSE_PRECISION, 0), 0);
     assert_int_equal(place_of(HEC_CAUSE_COMM, 0) > 0, 1);
     hec_findings_free(&found);
-    w.kernels[1].seconds = 80 * 0.12; /* there is little fp32 now */
+    w.kernels[1].seconds = 80 * 0.05; /* there is little fp32 now */
     world_state(&w, 0, HEC_STATE_COMM, 60, 400);
     build();
     assert_int_equal(place_of(HEC_CAUSE_COMM, 0), 0);

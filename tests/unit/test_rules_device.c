@@ -506,14 +506,14 @@ static void test_comm(void **state) {
     (void)state;
     ranks(60, 20, 60, 20);
     fires(HEC_CAUSE_COMM);
-    near(w.finding.seconds.best, 0.2 * 0.5);
-    near(w.finding.joules.best, 20 * 240 / RULE_WORLD_RUN_J * 0.5 * 0.5);
+    near(w.finding.seconds.best, 0.2 * 0.25);
+    near(w.finding.joules.best, 20 * 240 / RULE_WORLD_RUN_J * 0.25 * 0.5);
     assert_true(w.finding.states == 1u << HEC_STATE_COMM);
     ranks(60, 3.3, 60, 3.3);
     silent(HEC_CAUSE_COMM);
     ranks(10, 40, 10, 40); /* there is little to hide it behind */
     fires(HEC_CAUSE_COMM);
-    near(w.finding.seconds.best, 0.4 * 0.5 * 0.2);
+    near(w.finding.seconds.best, 0.4 * 0.25 * 0.2);
     world_state(&w, 0, HEC_STATE_COMM, 40, NAN);
     fires(HEC_CAUSE_COMM);
     assert_true(w.finding.estimated);
@@ -549,9 +549,12 @@ static void test_straggler(void **state) {
     near(w.finding.joules.best, 0.95 * 40 * 240 / (2 * RULE_WORLD_RUN_J));
     assert_false(world_judge(&w, 1, HEC_CAUSE_STRAGGLER)); /* it waits for nobody */
     fires(HEC_CAUSE_COMM);                                 /* claims what the quickest needs, no more */
-    near(w.finding.seconds.best, 0.62 * 22 / 62 * 0.5 * (0.8 * 20 / 22));
+    near(w.finding.seconds.best, 0.62 * 22 / 62 * 0.25 * (0.8 * 20 / 22));
     ranks(57, 24, 63, 18);
     silent(HEC_CAUSE_STRAGGLER);
+    ranks(20, 62, 60, 22); /* set-up of different length is no work */
+    w.ledger[0].rows[HEC_STATE_HOST].seconds = 40;
+    fires(HEC_CAUSE_STRAGGLER);
     ranks(60, 40, 60, 20); /* not explained by work */
     silent(HEC_CAUSE_STRAGGLER);
     world_begin(&w, 1);

@@ -7,7 +7,7 @@
 #define LEAST_SHARE 0.05  /* of the time between start-up and tail */
 #define SMALL_US 50.0     /* mean of a communication kernel */
 #define COMPUTE_HIDES 0.8 /* of compute's time can have communication beside it */
-#define LEAST_HIDDEN 0.05 /* of it is saved: beside compute it takes processors and bandwidth from that */
+#define GOES 0.25         /* of what compute can hide: beside compute it takes processors and bandwidth from that */
 #define STATIC_SHARE 0.5  /* of the watts while it communicates goes when the time is hidden */
 
 static const struct hec_rule_limit limits[] = {
@@ -18,8 +18,8 @@ static const struct hec_rule_limit limits[] = {
     {SMALL_US, "us", "mean duration below which messages are too small", "below, an all-reduce is all latency"},
     {100 * COMPUTE_HIDES, "%", "of compute's time that can hide communication",
      "the backward pass and part of the forward"},
-    {100 * LEAST_HIDDEN, "%", "of what compute can hide that is saved at the least",
-     "two H100: beside compute it took nearly as much from that, 2 of 19 % were saved"},
+    {100 * GOES, "%", "of what compute can hide that is saved at the best guess, from nothing to nearly all",
+     "two H100, joined by NVLink, twice: 2 of 17 % were saved, since it took as much from compute"},
     {100 * STATIC_SHARE, "%", "of the watts while communicating that hiding it saves",
      "estimated: an H200 idles at 120 W, and moving the data is still to be paid for"},
 };
@@ -73,8 +73,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         hec_finding_add(out, HEC_FACT(COMM_WAIT, ranks.comm_s - ranks.transfer_s));
     report_kernels(f, out);
     out->confidence = overlap > 0.8 ? 0.7 : 0.9;
-    out->seconds = hec_saving_scaled(hec_whole_seconds(f, HEC_STATE_COMM), LEAST_HIDDEN * own * hidden,
-                                     0.5 * own * hidden, 0.95 * own * hidden);
+    out->seconds = hec_saving_scaled(hec_whole_seconds(f, HEC_STATE_COMM), 0, GOES * own * hidden, 0.95 * own * hidden);
     struct hec_saving joules = hec_whole_joules(f, HEC_STATE_COMM);
     if (isnan(joules.best)) { /* between idle watts and the mean of the run */
         double low = hec_compute_idle_watts(f) / f->mean_w;
@@ -82,8 +81,7 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
         joules = hec_saving_scaled(out->seconds, low, (1 + low) / 2, 1.5);
         joules = hec_saving_scaled(joules, STATIC_SHARE, STATIC_SHARE, 1);
     } else
-        joules = hec_saving_scaled(joules, LEAST_HIDDEN * STATIC_SHARE * own * hidden,
-                                   0.5 * STATIC_SHARE * own * hidden, 0.95 * own * hidden);
+        joules = hec_saving_scaled(joules, 0, GOES * STATIC_SHARE * own * hidden, 0.95 * own * hidden);
     out->joules = joules;
     out->states = 1u << HEC_STATE_COMM;
     return true;
@@ -98,8 +96,8 @@ const struct hec_rule hec_rule_comm = {
         "communication kernels (NCCL and the like) with no compute beside them, for at least 5 % of the time in use; what "
         "a device has more of it than the quickest of all is waiting for a slower rank (straggler).",
     .saving =
-        "as much of it as compute can hide (80 % of compute's time, half of the communication at the best guess, next to "
-        "nothing where it slows the compute as much); of the joules half, since the bytes must still be moved.",
+        "as much of it as compute can hide (80 % of compute's time), from nothing, where it slows the compute as much, to "
+        "nearly all, a quarter at the best guess; of the joules half, since the bytes must still be moved.",
     .lever = HEC_LEVER_OVERLAP,
     HEC_RULE_TABLES,
     .judge = judge,

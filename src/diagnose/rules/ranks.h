@@ -20,7 +20,7 @@ struct hec_ranks {
     bool estimated;
 };
 
-/* All zero but for devices where the run has no communication. */
+/* Of the steady part (steady.h): ranks set themselves up side by side. All zero but for devices where it has no communication. */
 void hec_ranks_gather(const struct hec_facts *facts, struct hec_ranks *out);
 
 #endif
