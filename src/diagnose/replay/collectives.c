@@ -81,11 +81,18 @@ static size_t members(const struct hec_schedule *s, const uint32_t *list, size_t
     return n;
 }
 
-/* Of a process, as its operations come in the order of their starts: how long it does nothing but wait for others, and how long its device works. */
+/* Of a process, as its operations come in the order of their starts: how long it does nothing but wait for others, and how long its device works;
+ * and of its host how long that is at its own code and calls. */
 struct share {
-    int64_t t_ns, wait_until_ns, busy_until_ns, idle_ns, busy_ns;
+    int64_t t_ns, wait_until_ns, busy_until_ns, idle_ns, busy_ns, host_ns;
     bool joins;
 };
+
+/* Calls that wait for the device, or for room in its queue, are as long as the device makes them. */
+static int64_t host_of(const struct hec_schedule *s, const struct hec_schedule_call *c) {
+    int64_t code_ns = hec_call_code_ns(s, c), call_ns = c->end_ns - c->begin_ns;
+    return (code_ns > 0 ? code_ns : 0) + (c->kind != HEC_CALL_WAIT && call_ns < HEC_CALL_LONG_NS ? call_ns : 0);
+}
 
 static void go_on(struct share *p, int64_t t_ns) {
     int64_t free_ns = p->t_ns > p->busy_until_ns ? p->t_ns : p->busy_until_ns;
@@ -108,31 +115,31 @@ static void operation(struct share *p, const struct hec_schedule_call *c, const 
         p->busy_until_ns = c->finish_ns;
 }
 
-/* Where the devices' work explains most of the difference, that is made even, else all that the processes do. */
+/* The devices' work is made even; where that does not explain most of the difference, so is what the hosts do. */
 static void set_even(struct hec_schedule *s, const struct share *shares) {
-    double all_ns = (double)(s->to_ns - s->from_ns), own[UINT8_MAX + 1];
-    double own_sum = 0, own_least = INFINITY, own_most = 0, busy_sum = 0, busy_least = INFINITY, busy_most = 0;
+    double all_ns = (double)(s->to_ns - s->from_ns), host_sum = 0;
+    double own_least = INFINITY, own_most = 0, busy_sum = 0, busy_least = INFINITY, busy_most = 0;
     int count = 0;
     for (int p = 0; p < s->process_count; p++) {
-        double busy = (double)shares[p].busy_ns;
-        own[p] = fmax(all_ns - (double)shares[p].idle_ns, 1);
+        double busy = (double)shares[p].busy_ns, own = all_ns - (double)shares[p].idle_ns;
         s->even[p] = (struct hec_schedule_even){1, 1};
         if (!shares[p].joins)
             continue;
-        own_sum += own[p];
-        own_least = fmin(own_least, own[p]);
-        own_most = fmax(own_most, own[p]);
+        own_least = fmin(own_least, own);
+        own_most = fmax(own_most, own);
+        host_sum += (double)shares[p].host_ns;
         busy_sum += busy;
         busy_least = fmin(busy_least, busy);
         busy_most = fmax(busy_most, busy);
         count++;
     }
     bool by_device = count > 0 && busy_least > 0 && busy_most - busy_least > (own_most - own_least) / 2;
-    for (int p = 0; p < s->process_count; p++)
-        if (shares[p].joins && by_device)
+    for (int p = 0; p < s->process_count; p++) {
+        if (shares[p].joins && shares[p].busy_ns > 0)
             s->even[p].operation = busy_sum / count / (double)shares[p].busy_ns;
-        else if (shares[p].joins)
-            s->even[p].code = s->even[p].operation = own_sum / count / own[p];
+        if (shares[p].joins && shares[p].host_ns > 0 && !by_device)
+            s->even[p].code = host_sum / count / (double)shares[p].host_ns;
+    }
 }
 
 /* Who comes to a collective first waits in it for the last, unless it has other work meanwhile. */
@@ -144,7 +151,9 @@ static void find_even(struct hec_schedule *s, const uint32_t *in_order, size_t c
         if (s->calls[i].flags & HEC_CALL_COLLECTIVE && s->calls[i].start_ns > latest_ns[s->calls[i].what])
             latest_ns[s->calls[i].what] = s->calls[i].start_ns;
     for (int p = 0; p < s->process_count; p++)
-        shares[p] = (struct share){INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, false};
+        shares[p] = (struct share){INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, false};
+    for (size_t i = 0; i < s->count; i++)
+        shares[s->calls[i].process].host_ns += host_of(s, &s->calls[i]);
     for (size_t k = 0; k < count; k++) {
         const struct hec_schedule_call *c = &s->calls[in_order[k]];
         operation(&shares[c->process], c, latest_ns);

@@ -197,7 +197,7 @@ APPLY(apply_RANKS) {
     change->code *= code;
     change->data *= code;
     change->checkpoint *= code;
-    change->call *= c->kind == HEC_CALL_WAIT ? 1 : code;
+    change->call *= c->kind == HEC_CALL_WAIT || c->end_ns - c->begin_ns >= HEC_CALL_LONG_NS ? 1 : code;
     if (!(c->flags & HEC_CALL_COLLECTIVE))
         change->operation *= value + (1 - value) * s->even[c->process].operation;
 }
