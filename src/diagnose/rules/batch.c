@@ -141,11 +141,12 @@ static bool judge_launches(const struct hec_facts *f, const struct hec_compute *
     if (isfinite(samples))
         times = fmin(times, fmax(2, FEW_SAMPLES / samples));
     double fill = fmax(1 / times, isfinite(c->sm) ? c->sm / SM_FULL : isfinite(thin) ? 1 - thin : 1);
+    struct hec_finding compute = {.cause = HEC_CAUSE_BATCH};
     hec_compute_save(c, 1, (struct hec_saving){0, fmax(0, 1 - fill), fmax(0, 1 - fill)}, denser(f, c, fmin(1, fill)),
-                     out);
-    hec_waits_save_more(f, &w, HEC_CAUSE_LAUNCH, 0.5, 1 - 1 / times, 1, out);
-    out->states = w.states[HEC_CAUSE_LAUNCH];
-    out->per = w.per;
+                     &compute);
+    hec_waits_save(f, &w, HEC_CAUSE_LAUNCH, 0.5, 1 - 1 / times, 1, out);
+    hec_saving_add(&out->seconds, compute.seconds);
+    hec_saving_add(&out->joules, compute.joules);
     out->estimated = true;
     out->times = times;
     out->confidence = hec_waits_confidence(&w, HEC_CAUSE_LAUNCH, training ? 0.9 : 0.5);

@@ -56,3 +56,9 @@ static double clamped(double x) {
 struct hec_saving hec_saving_scaled(struct hec_saving whole, double low, double best, double high) {
     return (struct hec_saving){clamped(low * whole.low), clamped(best * whole.best), clamped(high * whole.high)};
 }
+
+void hec_saving_add(struct hec_saving *s, struct hec_saving more) {
+    if (isfinite(s->best) && isfinite(more.best))
+        *s =
+            (struct hec_saving){clamped(s->low + more.low), clamped(s->best + more.best), clamped(s->high + more.high)};
+}

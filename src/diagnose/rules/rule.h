@@ -63,5 +63,7 @@ void hec_finding_add_of(struct hec_finding *finding, const char *name, struct he
 void hec_finding_add_shared(const struct hec_facts *facts, struct hec_finding *finding);
 /* a x [low, best, high] of what a state took: savings for "this share of the state goes away". */
 struct hec_saving hec_saving_scaled(struct hec_saving whole, double low, double best, double high);
+/* Both go away; where either is not known the first stays as it is. */
+void hec_saving_add(struct hec_saving *saving, struct hec_saving more);
 
 #endif

@@ -167,17 +167,12 @@ void hec_waits_save(const struct hec_facts *f, const struct hec_waits *w, enum h
     out->per = w->per;
 }
 
-static void add(struct hec_saving *s, struct hec_saving more) {
-    if (isfinite(s->best) && isfinite(more.best))
-        *s = (struct hec_saving){part(s->low + more.low), part(s->best + more.best), part(s->high + more.high)};
-}
-
 void hec_waits_save_more(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause, double low,
                          double best, double high, struct hec_finding *out) {
     struct hec_finding more = {.cause = cause};
     hec_waits_save(f, w, cause, low, best, high, &more);
-    add(&out->seconds, more.seconds);
-    add(&out->joules, more.joules);
+    hec_saving_add(&out->seconds, more.seconds);
+    hec_saving_add(&out->joules, more.joules);
 }
 
 double hec_waits_confidence(const struct hec_waits *w, enum hec_cause cause, double most) {
