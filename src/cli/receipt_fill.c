@@ -71,12 +71,16 @@ void hec_receipt_begin(struct hec_receipt *r, const struct hec_ab *ab, const str
     r->hooks = session->hooks;
 }
 
-/* A comparison with a command under a lever that did nothing is one of the command with itself. */
-static void add_without_effect(struct hec_receipt *r, const struct hec_summary *run) {
+/* A comparison with a command under a lever that did nothing is one of the command with itself. What levers did differs in its numbers from
+ * trial to trial: the first says it. */
+static void add_effects(struct hec_receipt *r, const struct hec_summary *run) {
+    bool said = hec_receipt_fact(&r->facts, HEC_RECEIPT_EFFECT) != NULL;
     char words[HEC_SUMMARY_WORDS];
     for (int i = 0; i < run->lever_count; i++)
         if (!hec_lever_took_words(words, &run->levers[i]))
             hec_receipt_add_fact_of_trial(r, HEC_RECEIPT_NO_EFFECT, words);
+        else if (!said)
+            hec_receipt_add_fact_of_trial(r, HEC_RECEIPT_EFFECT, words);
 }
 
 void hec_receipt_fill_facts(struct hec_receipt *r, const struct hec_summary *run) {
@@ -87,7 +91,7 @@ void hec_receipt_fill_facts(struct hec_receipt *r, const struct hec_summary *run
         hec_alike_value(run, what, value);
         hec_receipt_add_fact_of_trial(r, hec_alike_name(what), value);
     }
-    add_without_effect(r, run);
+    add_effects(r, run);
     if (strcmp(r->unit, run->paced.unit) != 0)
         snprintf(r->unit, sizeof r->unit, "%s", r->trial_count ? "" : run->paced.unit);
 }

@@ -14,6 +14,8 @@
 #define HEC_RECEIPT_TRIALS_MOST 4096
 #define HEC_RECEIPT_LEVERS 512
 #define HEC_RECEIPT_TRIED 400
+#define HEC_RECEIPT_EFFECT                                                                                             \
+    "levers_in_effect" /* a fact: of levers of B that acted, what they say of themselves in the first trial */
 #define HEC_RECEIPT_NO_EFFECT                                                                                          \
     "levers_without_effect" /* a fact: of levers of B that did nothing, what they say of themselves */
 

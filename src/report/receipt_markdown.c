@@ -47,6 +47,8 @@ static void put_verdict(struct hec_buf *out, const struct hec_receipt *r) {
     put_item(out, "\n", "quality", hec_quality_sentence(quality, &r->result.quality));
     for (int i = 0; i < count; i++)
         put_item(out, "", "note", lines[i]);
+    if (hec_receipt_fact(&r->facts, HEC_RECEIPT_EFFECT))
+        put_item(out, "", "levers", hec_receipt_fact(&r->facts, HEC_RECEIPT_EFFECT));
     put_commands(out, r);
     hec_buf_printf(out, "\n%d pair%s of trials%s%s:\n\n", r->result.pairs, r->result.pairs == 1 ? "" : "s",
                    r->unit[0] ? "; a unit of work is a " : "", r->unit);

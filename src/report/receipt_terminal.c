@@ -25,6 +25,9 @@ static void put_answer(struct hec_page *page, const struct hec_receipt *r, const
                  hec_quality_sentence(quality, &r->result.quality));
     for (int i = 0; i < count; i++)
         hec_page_row(page, 2, i ? "" : "note", HEC_TONE_WARN, "%s", lines[i]);
+    const char *effect = hec_receipt_fact(&r->facts, HEC_RECEIPT_EFFECT);
+    if (effect)
+        hec_page_row(page, 2, "levers", HEC_TONE_PLAIN, "%s", effect);
 }
 
 static void put_cost(struct hec_page *page, const struct hec_receipt *r) {

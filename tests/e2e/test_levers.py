@@ -158,7 +158,7 @@ def test_ab_with(hec, program, place):
                hec.folder.parent / f"{hec.folder.name}-ab.json", "--", *program, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "hec run --with tf32_override -- sh program.sh" in done.stdout and "saved: B takes 6" in done.stdout
-    assert "without effect" not in done.stdout
+    assert "without effect" not in done.stdout and "levers tf32_override: set" in words_of(done.stdout), done.stdout
     for words in (("ab", "--pairs", 2, "--warm-up", 0, "-o", "none.json"), ("sweep", "-n", 1, "a=1")):
         done = hec(*words, *place, "--with", "tf32", "--", "true", "{a}")
         assert done.returncode == 0 and "without effect: tf32: did nothing" in words_of(done.stdout), done.stdout
