@@ -75,6 +75,7 @@ static void drop_job(struct hec_jobs *jobs, int at) {
     if (jobs->options.ended)
         jobs->options.ended(jobs->options.context, &entry->job);
     free(entry);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers */
     memmove(&jobs->job[at], &jobs->job[at + 1], (size_t)(--jobs->job_count - at) * sizeof jobs->job[0]);
 }
 

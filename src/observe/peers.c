@@ -112,6 +112,7 @@ int hec_peers_open(struct hec_peers *peers, const struct hec_peers_kind *kind, v
 
 static void end_at(struct hec_peers *peers, int at, int64_t end_ns) {
     hec_peer_end(peers, peers->peer[at], end_ns);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers */
     memmove(&peers->peer[at], &peers->peer[at + 1], (size_t)(--peers->count - at) * sizeof peers->peer[0]);
 }
 

@@ -138,7 +138,8 @@ static double refine(const struct hec_response_rows *rows, int tap, struct hec_r
 
 /* Of the middle of a window to the time stamp. */
 static double delay_ns(int64_t window_ns, int tap) {
-    return (double)(HEC_TAP_FIRST_NS + tap * HEC_TAP_NS) - (double)window_ns / 2;
+    int64_t tap_ns = HEC_TAP_FIRST_NS + tap * HEC_TAP_NS;
+    return (double)tap_ns - (double)window_ns / 2;
 }
 
 void hec_response_fit(const struct hec_response_rows *rows, struct hec_response *out, double *watts, double *work) {
@@ -190,7 +191,9 @@ void hec_response_fit(const struct hec_response_rows *rows, struct hec_response 
 
 double hec_response_lag_ns(const double *weight) {
     double lag = 0;
-    for (int k = 0; k < HEC_TAPS; k++)
-        lag += weight[k] * (double)(HEC_TAP_FIRST_NS + k * HEC_TAP_NS);
+    for (int k = 0; k < HEC_TAPS; k++) {
+        int64_t tap_ns = HEC_TAP_FIRST_NS + k * HEC_TAP_NS;
+        lag += weight[k] * (double)tap_ns;
+    }
     return lag;
 }
