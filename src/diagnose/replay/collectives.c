@@ -84,7 +84,8 @@ static size_t members(const struct hec_schedule *s, const uint32_t *list, size_t
 /* Of a process, as its operations come in the order of their starts: how long it does nothing but wait for others, and how long its device works;
  * and of its host how long that is at its own code and calls. */
 struct share {
-    int64_t t_ns, wait_until_ns, busy_until_ns, idle_ns, busy_ns, host_ns;
+    int64_t t_ns, wait_until_ns, busy_until_ns, idle_ns, busy_ns;
+    double host_ns;
     bool joins;
 };
 
@@ -127,7 +128,7 @@ static void set_even(struct hec_schedule *s, const struct share *shares) {
             continue;
         own_least = fmin(own_least, own);
         own_most = fmax(own_most, own);
-        host_sum += (double)shares[p].host_ns;
+        host_sum += shares[p].host_ns;
         busy_sum += busy;
         busy_least = fmin(busy_least, busy);
         busy_most = fmax(busy_most, busy);
@@ -138,7 +139,7 @@ static void set_even(struct hec_schedule *s, const struct share *shares) {
         if (shares[p].joins && shares[p].busy_ns > 0)
             s->even[p].operation = busy_sum / count / (double)shares[p].busy_ns;
         if (shares[p].joins && shares[p].host_ns > 0 && !by_device)
-            s->even[p].code = host_sum / count / (double)shares[p].host_ns;
+            s->even[p].code = host_sum / count / shares[p].host_ns;
     }
 }
 
@@ -153,7 +154,7 @@ static void find_even(struct hec_schedule *s, const uint32_t *in_order, size_t c
     for (int p = 0; p < s->process_count; p++)
         shares[p] = (struct share){INT64_MIN, INT64_MIN, INT64_MIN, 0, 0, 0, false};
     for (size_t i = 0; i < s->count; i++)
-        shares[s->calls[i].process].host_ns += host_of(s, &s->calls[i]);
+        shares[s->calls[i].process].host_ns += (double)host_of(s, &s->calls[i]);
     for (size_t k = 0; k < count; k++) {
         const struct hec_schedule_call *c = &s->calls[in_order[k]];
         operation(&shares[c->process], c, latest_ns);
