@@ -21,14 +21,27 @@ static const struct {
 } proofs[HEC_EDIT_COUNT] = {
 #define HEC_REPLAY_PROOF(edit, count, seconds_mean, seconds_spread, joules_mean, joules_spread)                        \
     [HEC_EDIT_##edit] = {{count, seconds_mean, seconds_spread}, {count, joules_mean, joules_spread}},
+#define HEC_PROOF_DEVICE(name)
 #include "diagnose/replay/proofs.def"
 #undef HEC_REPLAY_PROOF
+#undef HEC_PROOF_DEVICE
 };
+
+static bool proven_on(const char *device) {
+#define HEC_REPLAY_PROOF(...)
+#define HEC_PROOF_DEVICE(name)                                                                                         \
+    if (strstr(device, name))                                                                                          \
+        return true;
+#include "diagnose/replay/proofs.def"
+#undef HEC_REPLAY_PROOF
+#undef HEC_PROOF_DEVICE
+    return false;
+}
 
 double hec_proofs_widen(const struct hec_summary *summary) {
     bool device = false;
     for (int i = 0; i < summary->device_count; i++)
-        device = device || (summary->devices[i].used && strstr(summary->devices[i].device.name, HEC_PROOFS_DEVICE));
+        device = device || (summary->devices[i].used && proven_on(summary->devices[i].device.name));
     return device && summary->pytorch[0] ? 1 : HEC_PROOFS_ELSEWHERE;
 }
 
