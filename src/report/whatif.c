@@ -40,8 +40,14 @@ static void put_head(const struct hec_whatif *w, struct hec_page *page) {
     hec_page_row(page, 2, "unchanged", w->trusted ? HEC_TONE_PLAIN : HEC_TONE_BAD,
                  "%+.2f %% against the recorded %s, with usual delays%s", 100 * w->error,
                  hec_format_seconds(b, w->unchanged.replay.recorded_s),
-                 w->trusted ? ""
-                            : ": the schedule does not explain this program, and nothing below is to be relied on");
+                 w->trusted || w->apart
+                     ? ""
+                     : ": the schedule does not explain this program, and nothing below is to be relied on");
+    if (w->apart)
+        hec_page_row(page, 2, "", HEC_TONE_BAD,
+                     "of %lld kernels of communication %lld have no counterpart: processes were recorded at different "
+                     "times, and nothing below is to be relied on (--trace=full)",
+                     (long long)w->communication, (long long)w->alone);
     if (w->imported)
         hec_page_row(page, 2, "", HEC_TONE_DIM,
                      "a profiler recorded it, which slows the host: without it, edits of the host's time save less");
@@ -206,6 +212,8 @@ int hec_whatif_json(const struct hec_whatif *w, const struct hec_whatif_question
     json_object_set_new(root, "schema", json_string(HEC_WHATIF_SCHEMA));
     json_object_set_new(root, "calls", json_integer(w->calls));
     json_object_set_new(root, "calls_guessed", json_integer(w->guessed));
+    json_object_set_new(root, "communication", json_integer(w->communication));
+    json_object_set_new(root, "communication_alone", json_integer(w->alone));
     json_object_set_new(root, "steps", w->steps > 0 ? json_integer(w->steps) : json_null());
     json_object_set_new(root, "from_seconds", number(w->from_s));
     json_object_set_new(root, "to_seconds", number(w->to_s));

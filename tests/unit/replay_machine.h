@@ -202,7 +202,9 @@ static inline int read_schedule(struct fake_timeline *t, struct hec_schedule *ou
     return err;
 }
 
-static inline double ask(struct fake_timeline *t, const struct hec_whatif_question *question, struct hec_whatif *out) {
+/* Whether or not the replay is to be trusted. */
+static inline void ask_any(struct fake_timeline *t, const struct hec_whatif_question *question,
+                           struct hec_whatif *out) {
     struct hec_schedule schedule;
     struct hec_summary_input input = {.timeline = t->input, .schedule = &schedule};
     static struct hec_summary summary; /* no ledger: joules are not known */
@@ -211,6 +213,10 @@ static inline double ask(struct fake_timeline *t, const struct hec_whatif_questi
     assert_int_equal(read_schedule(t, &schedule), 0);
     assert_int_equal(hec_whatif_ask(&input, &summary, question, 1, out, &why), 0);
     hec_schedule_free(&schedule);
+}
+
+static inline double ask(struct fake_timeline *t, const struct hec_whatif_question *question, struct hec_whatif *out) {
+    ask_any(t, question, out);
     double saved = out->answers[0].seconds_replayed;
     if (!out->trusted || fabs(out->error) > 0.01)
         fail_msg("unchanged: off by %.4f", out->error);

@@ -213,6 +213,15 @@ static void test_ranks(void **state) {
     for (int device = 0; device < 2; device++)
         assert_true(fabs(replay->active_s[device] - way_s) < way_s / 20);
     assert_true(replay->kernels_s[0] > 2 * way_s && fabs(replay->kernels_s[1] - way_s) < way_s / 20);
+    assert_true(whatif.trusted && !whatif.apart && whatif.alone == 0 && whatif.communication >= 2 * whatif.steps);
+    hec_whatif_free(&whatif);
+    for (size_t i = 0, n = 0; i < t.count; i++) { /* the second one was recorded for less time */
+        n += t.activities[i].kind == HEC_ACTIVITY_KERNEL;
+        if (n > 2 * STEPS - STEPS / 2 && n % 2 == 0 && t.activities[i].kind != HEC_ACTIVITY_STEP)
+            t.activities[i].kind = HEC_ACTIVITY_KIND_COUNT;
+    }
+    ask_any(&t, &question, &whatif);
+    assert_true(!whatif.trusted && whatif.apart && whatif.alone > 0);
     hec_whatif_free(&whatif);
     fake_tl_free(&t);
 }

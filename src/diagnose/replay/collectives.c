@@ -202,6 +202,9 @@ int hec_schedule_collectives(struct hec_schedule *s) {
         }
         s->groups[s->group_count++] = group;
     }
+    s->communication = s->alone = count;
+    for (size_t g = 0; g < s->group_count; g++)
+        s->alone -= s->groups[g].size;
     free(list);
     for (int p = 0; p < s->process_count; p++)
         s->even[p] = (struct hec_schedule_even){1, 1};

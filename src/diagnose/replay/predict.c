@@ -98,9 +98,9 @@ static double saved(const struct hec_predictor *p, const struct hec_replay *r) {
     return 1 - r->seconds / p->recorded.seconds;
 }
 
-/* Several jobs in one schedule: who is not in a collective knows nothing of the others. */
+/* Several jobs in one schedule: who is not in a collective knows nothing of the others; nor does who was recorded at another time. */
 static bool one_job(const struct hec_schedule *s) {
-    return s->process_count == 1 || s->group_count > 0;
+    return s->process_count == 1 || (s->group_count > 0 && !hec_schedule_apart(s));
 }
 
 /* The slowest of the devices that are used. */

@@ -134,6 +134,7 @@ struct hec_schedule {
     size_t event_count;
     struct hec_schedule_group *groups; /* collectives */
     size_t group_count;
+    size_t communication, alone; /* kernels; of them those whose counterparts of other processes were not recorded */
     struct hec_schedule_even even[256]; /* of each process; 1: it is in no collective */
     int64_t from_ns, to_ns;             /* the stretch: calls that begin in it */
     int64_t lag_ns;          /* that devices were behind their hosts when it began, and were so at its end too */
@@ -147,6 +148,15 @@ struct hec_schedule {
     int64_t guessed; /* operations whose call is not known */
     bool cut;        /* the stretch ends early: the trace has more than HEC_SCHEDULE_CALLS_MAX or `most` calls */
 };
+
+/* Of communication, without a counterpart. Two ranks on two H100 with full traces: 6.5 %, 28 % proven of a step and 26 replayed; two
+ * whose glimpses began 84 ms apart: 7.0 %, 31 and 7. */
+#define HEC_SCHEDULE_ALONE 0.067
+
+/* Whether its processes were recorded at different times. */
+static inline bool hec_schedule_apart(const struct hec_schedule *schedule) {
+    return schedule->group_count > 0 && (double)schedule->alone > HEC_SCHEDULE_ALONE * (double)schedule->communication;
+}
 
 struct hec_schedule_builder;
 

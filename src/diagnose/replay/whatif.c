@@ -114,7 +114,10 @@ int hec_whatif_ask(const struct hec_summary_input *input, const struct hec_summa
     out->imported = summary->imported[0] != '\0';
     out->from_s = (double)s->from_ns / HEC_NS_PER_S;
     out->to_s = (double)s->to_ns / HEC_NS_PER_S;
-    out->trusted = fabs(out->error) <= HEC_REPLAY_TRUST;
+    out->communication = (int64_t)s->communication;
+    out->alone = (int64_t)s->alone;
+    out->apart = hec_schedule_apart(s);
+    out->trusted = fabs(out->error) <= HEC_REPLAY_TRUST && !out->apart;
     if (err)
         hec_whatif_free(out);
     return err;

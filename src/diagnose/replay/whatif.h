@@ -33,7 +33,10 @@ struct hec_whatif {
     bool imported;       /* recorded by a profiler, which slows the host */
     bool cut;            /* the replay is of its beginning */
     double error;        /* of the unchanged replay: its time by the recorded, less 1 */
-    bool trusted;        /* |error| <= HEC_REPLAY_TRUST */
+    bool
+        apart; /* its processes were recorded at different times: `alone` of the kernels of `communication` have no counterpart */
+    int64_t communication, alone;
+    bool trusted; /* |error| <= HEC_REPLAY_TRUST, and not apart */
     struct hec_whatif_answer unchanged;
     struct hec_whatif_answer *answers; /* one a question; malloc'ed */
     size_t count;
