@@ -259,6 +259,7 @@ static json_t *jobs_of(struct hec_causes *causes) {
     hec_causes_visit(causes, add_job, found);
     for (; count < json_array_size(found) && count < HEC_CAUSES_ROWS_MAX; count++)
         list[count] = json_array_get(found, count);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers */
     qsort(list, count, sizeof *list, by_waste);
     for (size_t i = 0; i < count; i++)
         json_array_append(sorted, list[i]);

@@ -173,6 +173,7 @@ static size_t list_pods(struct hec_node *node, const struct hec_node_device *dev
                         const struct hec_tenant *only[HEC_GPU_INSTANCES_MAX]) {
     const struct hec_tenant *pods[HEC_NODE_PODS_MAX];
     size_t listed = 0;
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers */
     memset(only, 0, HEC_GPU_INSTANCES_MAX * sizeof(only[0]));
     for (int i = device->instance_count ? 0 : -1; i < device->instance_count; i++) {
         int id = i < 0 ? HEC_SHARES_WHOLE : device->instances[i].now.id;

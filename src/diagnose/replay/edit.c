@@ -218,7 +218,8 @@ const struct hec_edit_info *hec_edit_info(enum hec_edit edit) {
 
 enum hec_edit hec_edit_find(const char *name, size_t length) {
     int i = 0;
-    while (i < HEC_EDIT_COUNT && (strlen(edits[i].info.name) != length || strncmp(edits[i].info.name, name, length)))
+    while (i < HEC_EDIT_COUNT &&
+           (strlen(edits[i].info.name) != length || strncmp(edits[i].info.name, name, length) != 0))
         i++;
     return (enum hec_edit)i;
 }
