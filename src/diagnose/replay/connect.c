@@ -94,7 +94,9 @@ static int place_guessed(struct hec_schedule *s) {
 static bool before_waits(struct hec_schedule *s) {
     const struct hec_schedule_call *waits[PROCESSES] = {NULL};
     bool moved = false;
-    for (size_t i = 0; i < s->count && s->guessed > 0; i++) {
+    if (s->guessed == 0)
+        return false;
+    for (size_t i = 0; i < s->count; i++) {
         struct hec_schedule_call *c = &s->calls[i];
         const struct hec_schedule_call *w = waits[c->process];
         if (c->flags & HEC_CALL_GUESSED && w && c->begin_ns < w->end_ns) {

@@ -28,15 +28,14 @@ struct hec_whatif_answer {
 
 struct hec_whatif {
     int64_t calls, guessed;
-    int64_t steps;       /* of the stretch; 0: none are known */
-    double from_s, to_s; /* the stretch, since the start of the run */
-    bool imported;       /* recorded by a profiler, which slows the host */
-    bool cut;            /* the replay is of its beginning */
-    double error;        /* of the unchanged replay: its time by the recorded, less 1 */
-    bool
-        apart; /* its processes were recorded at different times: `alone` of the kernels of `communication` have no counterpart */
-    int64_t communication, alone;
-    bool trusted; /* |error| <= HEC_REPLAY_TRUST, and not apart */
+    int64_t steps;                /* of the stretch; 0: none are known */
+    double from_s, to_s;          /* the stretch, since the start of the run */
+    bool imported;                /* recorded by a profiler, which slows the host */
+    bool cut;                     /* the replay is of its beginning */
+    double error;                 /* of the unchanged replay: its time by the recorded, less 1 */
+    bool apart;                   /* its processes were recorded at different times */
+    int64_t communication, alone; /* kernels; of them those without a counterpart in another process */
+    bool trusted;                 /* |error| <= HEC_REPLAY_TRUST, and not apart */
     struct hec_whatif_answer unchanged;
     struct hec_whatif_answer *answers; /* one a question; malloc'ed */
     size_t count;

@@ -4,8 +4,10 @@
 
 #include <math.h>
 
-#define LEAST_SKEW 0.10  /* waiting by the time in use */
-#define EXPLAINED 0.5    /* of the waiting must be work that the slow device has more of */
+#define LEAST_SKEW 0.10 /* waiting by the time in use */
+#define EXPLAINED 0.5   /* of the waiting must be work that the slow device has more of */
+#define GOES_LEAST 0.4  /* of what even shares save by the ledger */
+#define GOES_MOST 1.5
 #define CLOCK_LOWER 0.05 /* then the device is slow, not its share of the work large */
 
 static const struct hec_rule_limit limits[] = {
@@ -16,8 +18,8 @@ static const struct hec_rule_limit limits[] = {
     {100 * EXPLAINED, "%",
      "of the waiting below which longer compute does not explain it: then the slowest rank's process is late",
      "as above"},
-    {150, "%", "of the difference to the mean that may be saved, and 40 % at the least",
-     "two programs on two H100: 24 % of a step predicted and 31 proven, 41 and 28"},
+    {100 * GOES_LEAST, "%", "of the difference to the mean that is saved at the least", "ours"},
+    {100 * GOES_MOST, "%", "and at the most", "two H100: 24 % of a step predicted, 31 proven"},
     {100 * CLOCK_LOWER, "%", "lower SM clock from which the device is slow, not its work more", "ours"},
 };
 
@@ -69,10 +71,10 @@ static bool judge(const struct hec_facts *f, struct hec_finding *out) {
     /* Even shares: all take the mean. Work moves and is still paid for; the waiting of all devices goes. */
     double sooner = fmax(0, r.slowest_work_s - r.mean_work_s) / f->run_s;
     double joules = r.waiting_j / f->summary->joules;
-    out->seconds = hec_saving_scaled((struct hec_saving){sooner, sooner, sooner}, 0.4, 0.95, 1.5);
+    out->seconds = hec_saving_scaled((struct hec_saving){sooner, sooner, sooner}, GOES_LEAST, 0.95, GOES_MOST);
     if (f->summary->joules > 0 && f->run_j > 0)
-        out->joules =
-            hec_saving_scaled((struct hec_saving){joules, joules, joules}, 0.4, 0.95, r.estimated ? 1.8 : 1.6);
+        out->joules = hec_saving_scaled((struct hec_saving){joules, joules, joules}, GOES_LEAST, 0.95,
+                                        GOES_MOST * (r.estimated ? 1.2 : 1));
     out->estimated = r.estimated;
     out->states = 1u << HEC_STATE_COMM;
     return true;
