@@ -1,4 +1,5 @@
 /* Everything but the series: one small loop a table. */
+#include "store/commit.h"
 #include "store/reading.h"
 #include "store/record.h"
 
@@ -148,7 +149,7 @@ static int unit_row(struct hec_reader *reader, sqlite3_stmt *statement, void *vi
     (void)why;
     const char *name;
     if (!hec_reading_text(statement, 0, NAME_BYTES, &name) || sqlite3_column_type(statement, 1) != SQLITE_FLOAT ||
-        !isfinite(sqlite3_column_double(statement, 1)))
+        !(fabs(sqlite3_column_double(statement, 1)) <= HEC_QUEUED_UNITS_MAX)) /* or a copy could not hold it */
         return leave_out(reader, "the table unit holds something impossible");
     return v->visit(v->context, name, sqlite3_column_double(statement, 1));
 }
