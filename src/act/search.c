@@ -171,7 +171,7 @@ struct hec_search_trial *hec_search_table(const struct hec_search_outcome *outco
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
                    struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why) {
     struct run run = {.trials = trials, .search = search, .watch = watch, .out = out};
-    struct hec_search_plan plan = {.slowdown_most = search->slowdown_most};
+    struct hec_search_plan plan = {.slowdown_most = search->slowdown_most, .saving_least = search->saving_least};
     struct hec_search_step step = {.done = false};
     double longest_s = 0;
     *out = (struct hec_search_outcome){0};

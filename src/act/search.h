@@ -12,6 +12,7 @@ struct hec_search {
     char **command;
     struct hec_candidates candidates;
     double slowdown_most; /* 0.05: units a second may fall by so much */
+    double saving_least;  /* 0.02: a best set that saves less is none */
     double margin;        /* of the quality gate; 0: HEC_QUALITY_MARGIN */
     int64_t loss_steps;   /* as in hec_experiment_plan */
     int64_t until_ns;     /* monotonic: no trial begins that is not expected to end before */

@@ -29,7 +29,8 @@
 #define PATIENCE 3.0 /* times what the command takes as it is, and a minute for compiling: then a trial has failed */
 #define PATIENCE_S 60.0
 #define SLOWDOWN 0.05
-#define PAIRS_LEAST 4 /* fewer can show nothing: prove/sequential.h */
+#define SAVING_LEAST 0.02 /* what a healthy program can be made to save by a lever is less, and pays for no search */
+#define PAIRS_LEAST 4     /* fewer can show nothing: prove/sequential.h */
 
 struct try {
     struct hec_experiment_run run;
@@ -74,6 +75,7 @@ static int parse(struct try *t, int argc, char **argv) {
     if ((err = hec_args_number(&run->args, HEC_OPT_BUDGET, 10, 1e6, &t->budget_s)) < 0 ||
         (err = hec_args_number(&run->args, HEC_OPT_SEED, 0, 4294967295.0, &seed)) < 0 ||
         (err = hec_experiment_percent(&run->args, HEC_OPT_MAX_SLOWDOWN, &t->search.slowdown_most)) < 0 ||
+        (err = hec_experiment_percent(&run->args, HEC_OPT_MIN_SAVING, &t->search.saving_least)) < 0 ||
         (err = hec_experiment_percent(&run->args, HEC_OPT_MARGIN, &run->ab.plan.margin)) < 0 ||
         (err = hec_experiment_options(run)) < 0)
         return err;
@@ -82,6 +84,7 @@ static int parse(struct try *t, int argc, char **argv) {
     run->ab.command[0] = run->ab.command[1] = t->search.command = run->args.rest;
     run->ab.warm_up = 0; /* the search has warmed device and caches */
     t->search.margin = run->ab.plan.margin;
+    run->ab.plan.saving_least = t->search.saving_least;
     t->by_seconds = run->options.session.stop.after_ns > 0;
     t->by_user = run->options.session.stop.steps || t->by_seconds;
     if ((err = hec_experiment_paths(run)) < 0)
@@ -407,7 +410,7 @@ static int run_all(struct try *t, struct hec_ab_outcome *outcome) {
 int hec_verb_try(int argc, char **argv) {
     struct try t = {
         .run = {.verb = "try", .options = {.session = hec_session_defaults()}},
-        .search = {.slowdown_most = SLOWDOWN},
+        .search = {.slowdown_most = SLOWDOWN, .saving_least = SAVING_LEAST},
         .budget_s = BUDGET_S,
         .begin_ns = hec_clock_mono_ns(),
     };

@@ -23,6 +23,7 @@ struct hec_experiment_plan {
     int pairs_most;                     /* without `pairs`; 0: HEC_EXPERIMENT_PAIRS_MOST */
     double margin;                      /* of the quality gate; 0: HEC_QUALITY_MARGIN */
     double spent_joules, spent_seconds; /* before the first trial, by a search: charged; joules NAN: not known */
+    double saving_least;                /* 0.02: a saving shown that is smaller is not kept; 0: any is */
     bool gradients;                     /* B is the same command: its gradients are to be as large as A's */
     int64_t loss_steps; /* the losses' parts are of the first so many steps of each trial; 0: no losses */
 };

@@ -131,6 +131,12 @@ static uint32_t best_tried(const struct hec_search_plan *plan, const struct hec_
     return best;
 }
 
+static struct hec_search_step end_with(const struct hec_search_plan *plan, const struct hec_search_trial *trials,
+                                       int count, uint32_t best) {
+    bool worth = effect_of(plan, trials, count, best) <= log(1 - plan->saving_least);
+    return (struct hec_search_step){true, worth ? best : 0};
+}
+
 static struct hec_search_step try_set(const struct hec_search_trial *trials, int count, uint32_t set) {
     int since = count;
     for (int i = 0; i < count; i++)
@@ -143,7 +149,7 @@ struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const
                                        int count, bool spent) {
     uint32_t set = 0, out = 0;
     if (spent)
-        return (struct hec_search_step){true, best_tried(plan, trials, count)};
+        return end_with(plan, trials, count, best_tried(plan, trials, count));
     for (bool grew = true, replace = false; grew || !replace;) {
         replace = !grew; /* what has no place yet goes first */
         grew = false;
@@ -161,5 +167,5 @@ struct hec_search_step hec_search_next(const struct hec_search_plan *plan, const
             }
         }
     }
-    return (struct hec_search_step){true, set};
+    return end_with(plan, trials, count, set);
 }

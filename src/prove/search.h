@@ -36,6 +36,7 @@ struct hec_search_plan {
     int candidates;
     uint32_t excludes[HEC_SEARCH_MOST]; /* the others that it cannot be with */
     double slowdown_most;               /* 0.05: the speed may fall by so much */
+    double saving_least;                /* 0.02: a best set that saves less is none */
 };
 
 struct hec_search_step {

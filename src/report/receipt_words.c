@@ -262,11 +262,20 @@ void hec_receipt_command(struct hec_buf *out, const struct hec_receipt *r, int s
     hec_shell_line(r->command[side].list, out);
 }
 
+/* Best guess, of joules, or where they are not known of time; a part of A's. */
+static double saving_shown(const struct hec_answer *a, enum hec_verdict verdict) {
+    enum hec_quantity of = verdict == HEC_VERDICT_FASTER ? hec_answer_time(a) : hec_answer_energy(a);
+    double ratio = a->quantity[of].ratio;
+    return 1 - (of == HEC_QUANTITY_UNITS_PER_SECOND ? 1 / ratio : ratio);
+}
+
 bool hec_receipt_proves(const struct hec_receipt *r, const char **why_not) {
     struct hec_answer answer = hec_receipt_answer(r);
     enum hec_verdict verdict = hec_receipt_is_baseline(r) ? HEC_VERDICT_NOT_SHOWN : hec_answer_verdict(&answer);
     bool saves = verdict == HEC_VERDICT_SAVED || verdict == HEC_VERDICT_FASTER;
-    *why_not = !saves                                          ? "no saving is shown"
+    double by = saving_shown(&answer, verdict);
+    *why_not = !saves                      ? "no saving is shown"
+               : by < r->plan.saving_least ? "what is shown is less than is worth a lever (--min-saving)"
                : r->result.quality.verdict == HEC_QUALITY_FAIL ? "its losses are not those of the command as it is"
                                                                : NULL;
     return !*why_not;

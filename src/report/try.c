@@ -19,9 +19,18 @@ static const struct hec_receipt_tried *too_slow(const struct hec_receipt *r) {
     return found;
 }
 
+/* The set that the search found best, which saves less than is worth a proof; NULL: there is none. */
+static const struct hec_receipt_tried *too_little(const struct hec_receipt *r) {
+    const struct hec_receipt_tried *found = NULL;
+    for (int i = 0; i < r->tried_count; i++)
+        if (r->tried[i].outcome == HEC_TRIED_BETTER)
+            found = &r->tried[i];
+    return found;
+}
+
 static void put_nothing(struct hec_page *page, const struct hec_try_report *report) {
     const struct hec_receipt *r = report->receipt;
-    const struct hec_receipt_tried *slow = too_slow(r);
+    const struct hec_receipt_tried *slow = too_slow(r), *little = too_little(r);
     const char *why = "no lever that was tried saves joules here";
     if (report->interrupted)
         why = "it was interrupted before anything was proven";
@@ -43,6 +52,10 @@ static void put_nothing(struct hec_page *page, const struct hec_try_report *repo
             "nothing: what saves joules here makes it slower by more than %.3g %% (--max-slowdown allows more): "
             "%s takes %.0f %% fewer",
             100 * report->slowdown_most, slow->levers, 100 * (1 - slow->joules[1]));
+    else if (little && !report->interrupted && !report->unproven)
+        hec_page_row(page, 0, "Kept", HEC_TONE_BOLD,
+                     "nothing: what helped most saves less than %.3g %% (--min-saving asks for less): %s",
+                     100 * r->plan.saving_least, little->levers);
     else
         hec_page_row(page, 0, "Kept", HEC_TONE_BOLD, "nothing: %s", why);
 }

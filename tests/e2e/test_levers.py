@@ -121,6 +121,8 @@ def test_try_says_why_nothing_is_kept(hec, place):
     done = hec("try", "--sim", "h200", *place, "--levers", "power_cap=400", "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED, timeout=120)
     assert "nothing: what saves joules here makes it slower by more than 5 %" in words_of(done.stdout), done.stdout
     assert re.search(r"power_cap=400 takes [1-9]\d? % fewer", words_of(done.stdout)), done.stdout
+    done = hec("try", "--sim", "h200", *place, *SAVES, "--min-saving", "49%", "--seconds", 1, "--budget-seconds", 30, "--", *CAPPED, timeout=120)
+    assert "saves less than 49 % (--min-saving asks for less): power_cap=400" in words_of(done.stdout), done.stdout
     done = hec("try", "--sim", "h200", *place, "--", BINARY, "sim", "data-starved", "--marks", "--seconds", 2, timeout=120)
     assert "hooks of PyTorch, JAX or TensorFlow" in words_of(done.stdout), done.stdout
     done = hec("try", *place, "--", "true")

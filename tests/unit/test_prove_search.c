@@ -104,6 +104,20 @@ static void test_drift_is_no_saving(void **state) {
     assert_int_equal(kept, 0);
 }
 
+static void test_too_little_is_nothing(void **state) {
+    struct hec_search_plan plan = {.candidates = 1, .slowdown_most = 0.05, .saving_least = 0.02};
+    struct hec_search_trial trials[TRIALS] = {{.set = 0, .cost = 1, .speed = 10},
+                                              {.set = 1, .cost = 0.984, .speed = 10}};
+    (void)state;
+    for (int spent = 0; spent < 2; spent++) {
+        struct hec_search_step step = hec_search_next(&plan, trials, 2, spent);
+        assert_true(step.done);
+        assert_int_equal(step.set, 0);
+    }
+    plan.saving_least = 0.01;
+    assert_int_equal(hec_search_next(&plan, trials, 2, false).set, 1);
+}
+
 static void test_family_slowdown_idle_and_budget(void **state) {
     struct hec_search_plan plan = {.candidates = 3, .excludes = {2, 1, 0}, .slowdown_most = 0.05};
     struct hec_search_trial trials[TRIALS] = {
@@ -169,11 +183,9 @@ static void test_intervals_hold(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_combines_what_helps),
-        cmocka_unit_test(test_drift_is_no_saving),
-        cmocka_unit_test(test_family_slowdown_idle_and_budget),
-        cmocka_unit_test(test_base_comes_again),
-        cmocka_unit_test(test_intervals_hold),
+        cmocka_unit_test(test_combines_what_helps),   cmocka_unit_test(test_drift_is_no_saving),
+        cmocka_unit_test(test_too_little_is_nothing), cmocka_unit_test(test_family_slowdown_idle_and_budget),
+        cmocka_unit_test(test_base_comes_again),      cmocka_unit_test(test_intervals_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

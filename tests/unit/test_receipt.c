@@ -80,6 +80,29 @@ static void round_trip(void **state) {
     }
 }
 
+/* B takes a tenth less: enough where so much is asked, or nothing is. */
+static void least_saving(void **state) {
+    (void)state;
+    const double least[] = {0, 0.05, 0.15};
+    for (int i = 0; i < 3; i++) {
+        struct hec_receipt there, back;
+        struct hec_why why = {""};
+        json_t *root;
+        const char *why_not;
+        receipt_make(&there, 6);
+        there.plan.saving_least = least[i];
+        hec_receipt_judge(&there);
+        char *text = text_of(&there);
+        assert_int_equal(hec_receipt_read(text, strlen(text), &back, &root, &why), 0);
+        assert_int_equal(hec_receipt_proves(&back, &why_not), i < 2);
+        assert_true(i < 2 || strstr(why_not, "--min-saving"));
+        free(text);
+        json_decref(root);
+        hec_receipt_free(&there);
+        hec_receipt_free(&back);
+    }
+}
+
 static void environment(void **state) {
     (void)state;
     struct hec_receipt r;
@@ -395,6 +418,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256),
         cmocka_unit_test(round_trip),
+        cmocka_unit_test(least_saving),
         cmocka_unit_test(environment),
         cmocka_unit_test(schema),
         cmocka_unit_test(pages),
