@@ -40,6 +40,8 @@
 #define FLOOR 0.9 /* of the least that the level may be, and of what an idle device took: no state takes less */
 #define BURST 1.2 /* of the limit: the most that work is believed to take on average */
 #define HALF 0.5
+#define FILL_SD                                                                                                        \
+    0.25 /* of what lies between the idle level and the limit: kernels that fill a device alike differ by so much */
 #define SLOW_NS (200 * HEC_NS_PER_MS)
 #define NEVER_W 1e4  /* no device takes as much */
 #define WELL 0.1     /* half an interval, of the watts: a state that is not known so well is not "measured" ... */
@@ -175,9 +177,26 @@ static double tight_part(const struct hec_ledger_device *d, const struct hec_pri
     return all > 0 ? fmin(1, (double)p->tight_ns / (double)all) : 0;
 }
 
+/* What work takes, in watts. What idle states leave of the joules says little where there is little work: of 20 ms in a second, an idle
+ * level that is off by 5 W makes 250. So it is weighed with what a device so full takes, between its idle level and its limit. */
+static struct level work_of(const struct hec_pricing *p, const struct level *idle, double idle_s, double busy_s,
+                            double left_j, double mean) {
+    bool limited = isfinite(p->limit_w);
+    double most = limited ? fmax(BURST * p->limit_w, idle->watts) : NEVER_W;
+    double left = busy_s > 0 ? fmin(fmax(left_j / busy_s, idle->watts), most) : mean;
+    double left_sd = fmax(left, limited ? HALF * p->limit_w : mean);
+    if (!(busy_s > 0) || !limited)
+        return (struct level){left, left_sd, 0};
+    double above = p->limit_w - idle->watts, off = idle->sd * idle_s / busy_s;
+    double usual = idle->watts + above * (isfinite(p->fill) ? p->fill : HALF);
+    double usual_sd = above * (isfinite(p->fill) ? FILL_SD : HALF);
+    double weight = usual_sd * usual_sd / (off * off + usual_sd * usual_sd);
+    return (struct level){weight * left + (1 - weight) * usual, weight * left_sd + (1 - weight) * usual_sd, 0};
+}
+
 static int believe(const struct hec_ledger_device *d, const struct hec_pricing *p, struct hec_unmix *unmix) {
     struct level level;
-    double seconds = 0, rest = p->energy->joules, busy = 0, tight = tight_part(d, p);
+    double seconds = 0, rest = p->energy->joules, busy = 0, idle_s = 0, tight = tight_part(d, p);
     for (int i = 0; i < HEC_STATE_COUNT; i++)
         seconds += d->rows[i].seconds;
     double mean = p->energy->joules / fmax(seconds, 1e-9);
@@ -187,16 +206,15 @@ static int believe(const struct hec_ledger_device *d, const struct hec_pricing *
     for (int i = 0; i < HEC_STATE_COUNT; i++) {
         double works = i == HEC_STATE_COMPUTE || i == HEC_STATE_COMM ? 1 : i == HEC_STATE_LAUNCH ? tight : 0;
         busy += works * d->rows[i].seconds;
+        idle_s += (1 - works) * d->rows[i].seconds;
         rest -= (1 - works) * d->rows[i].seconds * level.watts * (i == HEC_STATE_COPY ? COPY_ABOVE : 1);
     }
-    double most = isfinite(p->limit_w) ? fmax(BURST * p->limit_w, level.watts) : NEVER_W;
-    double work = busy > 0 ? fmin(fmax(rest / busy, level.watts), most) : mean;
-    double work_sd = fmax(work, isfinite(p->limit_w) ? HALF * p->limit_w : mean);
+    const struct level work = work_of(p, &level, idle_s, busy, rest, mean);
     double floor = FLOOR * fmax(level.watts - level.sd, level.least), w = level.watts;
     const struct hec_unmix_belief idle = {w, IDLE_SD * w, 1, floor},
                                   edges = {w, EDGE_SD * w, 1, (1 - EDGE_VARIES) * floor},
                                   copy = {COPY_ABOVE * w, COPY_SD * w, COPY_ABOVE, floor},
-                                  working = {work, work_sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, floor};
+                                  working = {work.watts, work.sd, 0, floor}, launch = {w, LAUNCH_SD * w, 1, floor};
     hec_unmix_level(unmix, level.sd);
     double again = p->order->all_ns > 0 ? (double)p->order->again_ns / (double)p->order->all_ns : 0;
     hec_unmix_repeats(unmix, fmin(fmax((again - CHANCE) / (1 - CHANCE), 0), 1));

@@ -18,6 +18,7 @@ struct hec_pricing {
     double limit_w;                  /* NAN unknown */
     const char *device;              /* what its driver calls it */
     double idle_w;                   /* with a context and no work, as hec calibrate measured it; NAN: it did not */
+    double fill;                     /* of the device while it works: SMs, or memory, that are active; NAN: not known */
     const struct hec_pricing_order *order; /* after the last piece */
     int64_t tight_ns; /* of the launch state: in pieces that count as another class, of what was traced */
 };

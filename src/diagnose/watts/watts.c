@@ -250,6 +250,13 @@ static void price_unused(struct hec_ledger_device *d, const struct hec_energy *e
         snprintf(why, 256, "%s", energy->why[0] ? energy->why : "the device's energy was not measured");
 }
 
+/* Idle time adds to none of these counters. */
+static double fill_of(const struct hec_device_summary *d) {
+    double engine = d->metric[HEC_GPM_GR_ACTIVE].mean;
+    double most = fmax(d->metric[HEC_GPM_SM_ACTIVE].mean, d->metric[HEC_GPM_DRAM_ACTIVE].mean);
+    return d->activity.has_gpm && d->others == HEC_OTHERS_IDLE && engine > 0 ? fmin(1, most / engine) : NAN;
+}
+
 static int price(struct supply *s, struct hec_ledger_device *ledger, char why[256], char how[160]) {
     const struct hec_energy *energy = &s->summary->energy;
     if (!s->unmix) {
@@ -260,6 +267,7 @@ static int price(struct supply *s, struct hec_ledger_device *ledger, char why[25
                                         s->summary->power_limit_w,
                                         s->summary->device.name,
                                         s->has_peaks ? s->peaks.peak[HEC_PEAK_IDLE_POWER].value : NAN,
+                                        fill_of(s->summary),
                                         &s->order,
                                         s->tight_ns};
     return hec_price_device(ledger, s->unmix, &pricing, why, how);
