@@ -156,7 +156,7 @@ int main(int argc, char **argv) {
     struct hec_pass_consumer consumer;
     start = now();
     if (hec_pass_open(&run.input, &pass, &why) != 0 || hec_timeline_begin(&pass, &builder, &consumer) != 0 ||
-        hec_pass_run(&pass, &consumer, 1, &why) != 0 || hec_timeline_end(builder, &out) != 0)
+        hec_pass_run(&pass, &consumer, 1, &why) != 0 || hec_timeline_end(builder, NULL, &out) != 0)
         return 1;
     double all = now() - start, own = all - making;
     struct rusage usage;

@@ -36,6 +36,7 @@ struct build {
     struct hec_pass pass;
     struct hec_phase_energy *phases;
     struct hec_schedule_builder *schedule;
+    struct hec_step_list found;      /* steps in the sequence of kernels, where there are no others */
     struct hec_predictor *predictor; /* NULL: nothing to replay */
 };
 
@@ -449,7 +450,7 @@ static int read_trace(struct build *b, struct hec_timeline_builder **timeline, s
 
 static int finish_timeline(struct build *b, struct hec_timeline_builder *timeline) {
     struct hec_summary *out = b->out;
-    int err = hec_timeline_end(timeline, &out->timeline);
+    int err = hec_timeline_end(timeline, &b->found, &out->timeline);
     for (int i = 0; i < out->timeline.device_count; i++)
         mark_used(out, out->timeline.devices[i].device, "its activity is in the trace of the command");
     if (!err && out->imported[0]) {
@@ -476,7 +477,6 @@ static int finish_diagnosis(struct build *b, struct hec_diagnosis_builder *diagn
 /* What is made of the trace once it is read. */
 struct ending {
     struct build *b;
-    struct hec_timeline_builder *timeline;
     struct hec_diagnosis_builder *diagnosis;
     struct hec_schedule schedule;
     struct hec_why why;
@@ -487,8 +487,6 @@ static void end_diagnosis(void *to) {
     struct ending *e = to;
     struct build *b = e->b;
     struct hec_summary *out = b->out;
-    e->err = finish_timeline(b, e->timeline);
-    e->timeline = NULL;
     for (int i = 0; i < out->device_count && !e->err; i++)
         e->err = hec_others_find(b->input, &out->timeline, &out->devices[i], &e->why);
     if (!e->err) {
@@ -504,7 +502,7 @@ static void end_diagnosis(void *to) {
 /* Nothing to replay is no error. */
 static void end_schedule(void *to) {
     struct ending *e = to;
-    e->err = hec_schedule_end(e->b->schedule, e->b->input->together, &e->schedule);
+    e->err = hec_schedule_end(e->b->schedule, &e->b->found, e->b->input->together, &e->schedule);
     e->b->schedule = NULL;
     e->err = e->err == HEC_ERR_NOTFOUND ? 0 : e->err;
 }
@@ -512,10 +510,10 @@ static void end_schedule(void *to) {
 /* What is to be replayed shares nothing with the rest but the trace. */
 static int end_all(struct build *b, struct hec_timeline_builder *timeline, struct hec_diagnosis_builder *diagnosis,
                    struct hec_why *why) {
-    struct ending rest = {.b = b, .timeline = timeline, .diagnosis = diagnosis}, replayed = {.b = b};
+    struct ending rest = {.b = b, .diagnosis = diagnosis}, replayed = {.b = b};
     const struct hec_task tasks[2] = {{end_diagnosis, &rest}, {end_schedule, &replayed}};
+    rest.err = finish_timeline(b, timeline); /* which finds steps for both */
     hec_tasks_run(b->input->together, tasks, 2);
-    hec_timeline_abandon(rest.timeline);
     hec_diagnosis_abandon(rest.diagnosis);
     int err = rest.err ? rest.err : replayed.err;
     if (rest.err)
@@ -556,6 +554,7 @@ static int build_timeline(struct build *b, struct hec_why *why) {
         hec_diagnosis_abandon(diagnosis);
     }
     hec_pass_close(&b->pass);
+    free(b->found.list);
     free(devices);
     return err;
 }

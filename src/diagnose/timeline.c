@@ -271,7 +271,7 @@ int hec_timeline_begin(struct hec_pass *pass, struct hec_timeline_builder **out,
     return err;
 }
 
-int hec_timeline_end(struct hec_timeline_builder *b, struct hec_timeline *out) {
+int hec_timeline_end(struct hec_timeline_builder *b, struct hec_step_list *found, struct hec_timeline *out) {
     struct hec_step_list periodic = {0};
     memset(out, 0, sizeof *out);
     out->stacks = b->stacks;
@@ -282,7 +282,10 @@ int hec_timeline_end(struct hec_timeline_builder *b, struct hec_timeline *out) {
         err = cost_results(b, out);
     if (!err)
         give_traced(b, out);
-    free(periodic.list);
+    if (err || !found)
+        free(periodic.list);
+    else
+        *found = periodic;
     hec_timeline_abandon(b);
     if (err)
         hec_timeline_free(out);

@@ -171,7 +171,9 @@ struct hec_pass;
 struct hec_pass_consumer;
 struct hec_timeline_builder;
 int hec_timeline_begin(struct hec_pass *pass, struct hec_timeline_builder **out, struct hec_pass_consumer *consumer);
-int hec_timeline_end(struct hec_timeline_builder *builder, struct hec_timeline *out);
+struct hec_step_list;
+/* found: gets the steps found in the sequence of kernels, of a run without others; its list is to be freed. NULL: not asked for. */
+int hec_timeline_end(struct hec_timeline_builder *builder, struct hec_step_list *found, struct hec_timeline *out);
 void hec_timeline_abandon(struct hec_timeline_builder *builder); /* NULL is fine */
 void hec_timeline_free(struct hec_timeline *timeline);
 

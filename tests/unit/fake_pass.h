@@ -18,7 +18,7 @@ static inline int fake_pass_timeline(const struct hec_timeline_input *input, str
         return err;
     err = hec_timeline_begin(&pass, &builder, &consumer);
     if (!err && (err = hec_pass_run(&pass, &consumer, 1, why)) == 0)
-        err = hec_timeline_end(builder, out);
+        err = hec_timeline_end(builder, NULL, out);
     else
         hec_timeline_abandon(builder);
     hec_pass_close(&pass);

@@ -7,6 +7,7 @@
 
 #include "diagnose/replay/predict.h"
 #include "diagnose/replay/whatif.h"
+#include "diagnose/steps.h"
 #include "fake_timeline.h"
 
 #include <math.h>
@@ -183,8 +184,9 @@ static inline double play(const struct program *p, struct fake_timeline *t) {
     return (double)(last - from) * 1e-9;
 }
 
-/* 0 or HEC_ERR_NOTFOUND. */
-static inline int read_schedule(struct fake_timeline *t, struct hec_schedule *out) {
+/* found: steps of a program that tells none; may be NULL. 0 or HEC_ERR_NOTFOUND. */
+static inline int read_schedule_of(struct fake_timeline *t, const struct hec_step_list *found,
+                                   struct hec_schedule *out) {
     struct hec_pass pass;
     struct hec_schedule_builder *builder;
     struct hec_pass_consumer consumer;
@@ -196,10 +198,14 @@ static inline int read_schedule(struct fake_timeline *t, struct hec_schedule *ou
     assert_int_equal(hec_pass_open(&input, &pass, &why), 0);
     assert_int_equal(hec_schedule_begin(&pass, HEC_PREDICT_CALLS, &builder, &consumer), 0);
     assert_int_equal(hec_pass_run(&pass, &consumer, 1, &why), 0);
-    int err = hec_schedule_end(builder, NULL, out);
+    int err = hec_schedule_end(builder, found, NULL, out);
     hec_pass_close(&pass);
     assert_true(err == 0 || (err == HEC_ERR_NOTFOUND && out->count == 0));
     return err;
+}
+
+static inline int read_schedule(struct fake_timeline *t, struct hec_schedule *out) {
+    return read_schedule_of(t, NULL, out);
 }
 
 /* Whether or not the replay is to be trusted. */

@@ -159,6 +159,51 @@ static void test_together(void **state) {
     fake_tl_free(&t);
 }
 
+/* The steps of a program become those that were found in its kernels; one that sets up for a second. every: only so many of them are found. */
+static void hide_steps(struct fake_timeline *t, int every, struct hec_step_list *found) {
+    int steps = 0;
+    struct hec_activity *first = NULL;
+    for (size_t i = 0; i < t->count; i++) {
+        struct hec_activity *a = &t->activities[i];
+        if (a->kind == HEC_ACTIVITY_KERNEL && !first)
+            first = a;
+        if (a->kind != HEC_ACTIVITY_STEP)
+            continue;
+        if (steps++ % every == 0)
+            assert_int_equal(hec_step_list_add(found, a->start_ns, a->end_ns, NAN), 0);
+        a->kind = HEC_ACTIVITY_VALUE;
+    }
+    first->start_ns -= 900 * MS;
+    first->end_ns -= 900 * MS;
+    first->launch_ns -= 900 * MS;
+    first->launch_end_ns -= 900 * MS;
+}
+
+static void test_found_steps(void **state) {
+    (void)state;
+    static const struct program program = {"", 40, 1, 10 * US, 5 * US, 50 * US, .last_wait = true};
+    for (int every = 1; every <= 2; every++) {
+        struct fake_timeline t;
+        struct hec_schedule told, found;
+        struct hec_step_list steps = {.pid = 5, .source = HEC_STEP_PERIODIC};
+        play(&program, &t);
+        assert_int_equal(read_schedule(&t, &told), 0);
+        hide_steps(&t, every, &steps);
+        assert_int_equal(read_schedule_of(&t, &steps, &found), 0);
+        if (every == 1) { /* the same stretch, without the set-up */
+            assert_int_equal(found.steps, told.steps);
+            assert_true(found.from_ns == told.from_ns && found.to_ns == told.to_ns && found.count == told.count);
+        } else { /* half of the time lies outside of steps: nobody knows what that is */
+            assert_int_equal(found.steps, 0);
+            assert_true(found.from_ns < told.from_ns);
+        }
+        hec_schedule_free(&told);
+        hec_schedule_free(&found);
+        free(steps.list);
+        fake_tl_free(&t);
+    }
+}
+
 /* A share of the waits stays. */
 static void test_share(void **state) {
     (void)state;
@@ -377,12 +422,9 @@ static void test_damaged(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs),
-                                       cmocka_unit_test(test_together),
-                                       cmocka_unit_test(test_share),
-                                       cmocka_unit_test(test_calls_apart),
-                                       cmocka_unit_test(test_launches_missing),
-                                       cmocka_unit_test(test_graphs_apart),
-                                       cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs),     cmocka_unit_test(test_together),
+                                       cmocka_unit_test(test_found_steps),  cmocka_unit_test(test_share),
+                                       cmocka_unit_test(test_calls_apart),  cmocka_unit_test(test_launches_missing),
+                                       cmocka_unit_test(test_graphs_apart), cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

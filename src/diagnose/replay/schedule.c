@@ -14,6 +14,7 @@
      HEC_ACTIVITY_BIT(HEC_ACTIVITY_PHASE))
 #define PHASES_MAX (1u << 20)
 #define LEAD_MOST 8192u   /* records before the stretch: of what is in the queue when it begins */
+#define MADE_OF 0.9       /* of the stretch is in steps that were found in the kernels */
 #define BEYOND_MOST 8192u /* operations after it: of what is in the queue when it ends */
 
 struct hec_schedule_builder {
@@ -55,6 +56,25 @@ static void snap(struct hec_schedule *out, const struct hec_step_list *steps) {
     out->from_ns = from_ns;
     out->to_ns = to_ns;
     out->steps = count;
+}
+
+/* To the steady part of steps that were found in the kernels, where they are what the stretch is made of. NULL: it stays as it is. */
+static const struct hec_step_list *narrow(struct hec_schedule *out, const struct hec_step_list *found) {
+    struct hec_steady steady = hec_steady_of(found);
+    struct hec_schedule narrower = *out;
+    int64_t steps_ns = 0;
+    if (!steady.known)
+        return NULL;
+    narrower.from_ns = narrower.to_ns = 0;
+    intersect(&narrower, steady.from_ns, steady.to_ns, out->from_ns, out->to_ns);
+    snap(&narrower, found);
+    for (size_t i = 0; i < found->count; i++)
+        if (found->list[i].start_ns >= narrower.from_ns && found->list[i].end_ns <= narrower.to_ns)
+            steps_ns += found->list[i].end_ns - found->list[i].start_ns;
+    if (narrower.steps == 0 || (double)steps_ns < MADE_OF * (double)(narrower.to_ns - narrower.from_ns))
+        return NULL;
+    *out = narrower;
+    return found;
 }
 
 /* Of the steps in the stretch the one whose length is nearest to their mean. */
@@ -294,9 +314,12 @@ int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_sche
     return HEC_OK;
 }
 
-int hec_schedule_end(struct hec_schedule_builder *b, hec_together together, struct hec_schedule *out) {
+int hec_schedule_end(struct hec_schedule_builder *b, const struct hec_step_list *found, hec_together together,
+                     struct hec_schedule *out) {
     const struct hec_step_list *steps = hec_step_survey_best(&b->pass->survey, &b->pass->tables);
-    if (b->out.cut && b->out.steps > 0)
+    if (!steps && found && b->out.process_count == 1)
+        steps = narrow(&b->out, found);
+    else if (b->out.cut && b->out.steps > 0)
         snap(&b->out, steps);
     choose_step(&b->out, steps);
     int err = hec_schedule_connect(&b->out, b->whole, b->phases, b->phase_count, together);
