@@ -143,6 +143,13 @@ static void count_device(void *context, uint64_t cookie, const struct hec_trace_
     ((uint64_t *)context)[0]++;
 }
 
+/* Those with a call. */
+static void count_launched(void *context, uint64_t cookie, const struct hec_trace_match_call *call) {
+    uint64_t *counts = context;
+    (void)cookie;
+    counts[0] += call != NULL;
+}
+
 static void count_call(void *context, const struct hec_trace_match_call *call) {
     (void)call;
     ((uint64_t *)context)[1]++;
@@ -186,11 +193,49 @@ static void forged(void **state) {
     assert_int_equal(budget.left, (size_t)32 << 20);
 }
 
+/* One image at a time through a graph of 41 nodes, 20000 in 2.5 s, whose records come in bursts: a node for which there is no room would be
+ * without its launch. */
+static void many_nodes(void **state) {
+    (void)state;
+    enum { GRAPHS = 20000, NODES = 41, EACH_NS = 127000, BURST_NS = 1000000000 };
+    uint64_t counts[2] = {0}, launched = 0;
+    struct hec_trace_budget budget = {(size_t)256 << 20};
+    struct hec_trace_match *match = hec_trace_match_new(&budget);
+    struct hec_trace_match_sink sink = {counts, count_launched, count_call};
+    int64_t now_ns = INT64_C(1000000000);
+    assert_non_null(match);
+    hec_trace_match_since(match, now_ns - 100000);
+    for (int64_t g = 0; g < GRAPHS; g++) {
+        int64_t start_ns = INT64_C(1000000000) + g * EACH_NS;
+        struct hec_trace_match_call call = {.start_ns = start_ns - 20000,
+                                            .end_ns = start_ns - 15000,
+                                            .device = HEC_TRACE_MATCH_NO_DEVICE,
+                                            .match_class = HEC_TRACE_MATCH_GRAPH};
+        assert_true(hec_trace_match_call(match, &call));
+        for (int64_t n = 0; n < NODES; n++) {
+            struct hec_trace_match_device node = {.start_ns = start_ns + n * 3000,
+                                                  .end_ns = start_ns + n * 3000 + 2500,
+                                                  .stream = 7,
+                                                  .correlation = (uint32_t)(1 + 3 * g),
+                                                  .name = (uint32_t)(n ? n : NODES),
+                                                  .match_class = HEC_TRACE_MATCH_KERNEL,
+                                                  .in_graph = true};
+            launched += hec_trace_match_device(match, &node, 1, start_ns / BURST_NS * BURST_NS + BURST_NS);
+        }
+        for (; now_ns < start_ns; now_ns += 50000000)
+            hec_trace_match_advance(match, now_ns, false, &sink);
+    }
+    hec_trace_match_advance(match, now_ns, true, &sink);
+    hec_trace_match_free(match);
+    assert_int_equal(launched, GRAPHS * NODES);
+    assert_int_equal(counts[0], GRAPHS * NODES);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_lost), cmocka_unit_test(one_percent_lost),   cmocka_unit_test(some_have_none),
         cmocka_unit_test(much_lost),    cmocka_unit_test(bursts_and_repeats), cmocka_unit_test(late_starts),
-        cmocka_unit_test(forged),
+        cmocka_unit_test(forged),       cmocka_unit_test(many_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
