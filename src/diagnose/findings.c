@@ -175,6 +175,11 @@ static struct hec_saving times(struct hec_saving s, double factor) {
     return (struct hec_saving){at_most_all(factor * s.low), at_most_all(factor * s.best), at_most_all(factor * s.high)};
 }
 
+/* Of the steady part, by a rule's share of the run. More than all of it is not saved in steps: of a step nothing is known then. */
+static struct hec_saving of_steps(struct hec_saving s, double factor) {
+    return factor * s.best <= 1 ? times(s, factor) : (struct hec_saving){NAN, NAN, NAN};
+}
+
 /* Rules say what is saved of the run, replays what of a step. */
 static int predict(const struct hec_predictor *predictor, const struct hec_facts *facts, struct hec_finding *f) {
     const struct hec_ledger_device *steady = facts->steady ? facts->steady : facts->ledger;
@@ -184,8 +189,8 @@ static int predict(const struct hec_predictor *predictor, const struct hec_facts
             steady_s += steady->rows[s].seconds;
             steady_j += steady->rows[s].seconds * facts->ledger->rows[s].watts;
         }
-    f->step_seconds = times(f->seconds, steady_s > 0 ? facts->run_s / steady_s : NAN);
-    f->step_joules = times(f->joules, steady_j > 0 ? facts->run_j / steady_j : NAN);
+    f->step_seconds = of_steps(f->seconds, steady_s > 0 ? facts->run_s / steady_s : NAN);
+    f->step_joules = of_steps(f->joules, steady_j > 0 ? facts->run_j / steady_j : NAN);
     int err = hec_predict(predictor, facts, f);
     if (err || !f->replayed)
         return err;

@@ -142,6 +142,25 @@ static void test_worth_goes_before_healthy(void **state) {
     hec_findings_free(&found);
 }
 
+/* What the rule saves of the run is a share of the steady steps, where it fits into them: a program that runs ahead of its device has little time in
+ * its steps, and all that the kernels take behind the last. */
+static void test_of_a_step(void **state) {
+    (void)state;
+    for (int ahead = 0; ahead < 2; ahead++) {
+        healthy(1);
+        world_kernel(&w, 0, SGEMM, 1, 500);
+        for (int s = 0; s < HEC_STATE_COUNT && ahead; s++)
+            w.steady[0].rows[s].seconds /= 20;
+        build();
+        const struct hec_finding *f = &found.list[place_of(HEC_CAUSE_PRECISION, 0)];
+        assert_true(f->seconds.best > 0.05 && f->joules.best > 0.05);
+        assert_int_equal(isnan(f->step_seconds.best), ahead);
+        assert_int_equal(isnan(f->step_joules.best), ahead);
+        assert_true(ahead || (f->step_seconds.best >= f->seconds.best && f->step_seconds.best < 1));
+        hec_findings_free(&found);
+    }
+}
+
 static void test_hints_go_after_healthy(void **state) {
     (void)state;
     healthy(1);
@@ -369,6 +388,7 @@ int main(void) {
         cmocka_unit_test(test_evidence_is_cut),
         cmocka_unit_test(test_healthy_goes_first),
         cmocka_unit_test(test_worth_goes_before_healthy),
+        cmocka_unit_test(test_of_a_step),
         cmocka_unit_test(test_hints_go_after_healthy),
         cmocka_unit_test(test_order_of_two),
         cmocka_unit_test(test_each_device_is_judged),
