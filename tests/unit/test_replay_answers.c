@@ -196,6 +196,14 @@ static void test_ranks(void **state) {
             now[p] = finish + 5 * US;
         }
     }
+    for (int more = 0; more < 4;
+         more++) { /* the second one has launched more, whose counterparts come after the stretch */
+        int64_t start = now[1] + (1 + more) * 200 * US;
+        struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream[1], start, start + 150 * US);
+        a->launch_ns = now[1] - (10 - more) * US;
+        a->launch_end_ns = a->launch_ns + US / 2;
+        a->name = kernel;
+    }
     ask(&t, &question, &whatif);
     double a_step = whatif.answers[0].replay.seconds / (double)whatif.steps;
     assert_true(fabs(a_step - (double)step_ns * 1e-9) < 0.03 * (double)step_ns * 1e-9);

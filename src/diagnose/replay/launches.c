@@ -159,8 +159,12 @@ static void mark_graphs(struct hec_schedule *s) {
     }
 }
 
+/* Of several processes, one that is ahead of its device goes on behind the stretch with what the others launch after it: nothing there has a
+ * counterpart. */
 static bool outside(const struct hec_schedule *s, size_t i) {
-    return s->calls[i].begin_ns < s->from_ns || s->calls[i].begin_ns >= s->to_ns;
+    const struct hec_schedule_call *c = &s->calls[i];
+    bool behind = s->process_count > 1 && hec_call_launched(c) && c->start_ns >= s->to_ns;
+    return c->begin_ns < s->from_ns || c->begin_ns >= s->to_ns || behind;
 }
 
 static bool twice_or_outside(const struct hec_schedule *s, size_t i) {
