@@ -1,0 +1,84 @@
+/* What states took, with what is known of them beforehand: where there is little work, and the readings say almost nothing of it. */
+#include "diagnose/watts/pricing.h"
+
+#include "diagnose/summary.h"
+#include "diagnose/watts/unmix_state.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS INT64_C(1000000)
+#define STEPS 1000 /* of 10 ms */
+#define IDLE_W 120.0
+#define LIMIT_W 700.0
+
+/* Steps of 10 ms, of which kernels take a part; the counter is read once in 100 ms, so that all its windows are alike. The level of an idle
+ * device was seen before the first kernel, at lower clocks: 105 W. */
+static void price(double busy_ms, double work_w, double fill, struct hec_ledger_device *d) {
+    struct hec_unmix *unmix;
+    const struct hec_unmix_sensor sensor = {0, 0};
+    const struct hec_unmix_options options = hec_pricing_options(LIMIT_W, &sensor);
+    struct hec_pricing_order order = {0};
+    const double step_j = ((10 - busy_ms) * IDLE_W + busy_ms * work_w) / 1e3;
+    struct hec_energy energy = {.valid = true, .joules = STEPS * step_j, .bound_joules = 1, .idle_context_watts = 105};
+    const struct hec_pricing pricing = {&energy, LIMIT_W, "a device", NAN, fill, &order, 0};
+    char why[256] = "", how[160] = "";
+    memset(d, 0, sizeof *d);
+    assert_int_equal(hec_unmix_begin(&options, &unmix), 0);
+    for (int step = 0; step < STEPS; step++) {
+        int64_t start_ns = step * 10 * MS, work_ns = start_ns + llround((10 - busy_ms) * 1e6);
+        if (step % 10 == 9)
+            assert_int_equal(hec_unmix_window(unmix, start_ns - 90 * MS, start_ns + 10 * MS, 10 * step_j, 0.05), 0);
+        const struct hec_state_piece pieces[] = {
+            {.start_ns = start_ns, .end_ns = work_ns, .state = HEC_STATE_DATA, .traced = true},
+            {.start_ns = work_ns, .end_ns = start_ns + 10 * MS, .state = HEC_STATE_COMPUTE, .traced = true}};
+        for (int i = 0; i < 2; i++) {
+            struct hec_ledger_row *row = &d->rows[pieces[i].state];
+            row->ns += pieces[i].end_ns - pieces[i].start_ns;
+            row->traced_ns = row->ns;
+            row->seconds = (double)row->ns / 1e9;
+            assert_int_equal(
+                hec_unmix_next(unmix, hec_pricing_class(&order, &pieces[i]), pieces[i].start_ns, pieces[i].end_ns), 0);
+        }
+    }
+    d->window_ns = d->traced_ns = STEPS * 10 * MS;
+    assert_int_equal(hec_price_device(d, unmix, &pricing, why, how), 0);
+    assert_string_equal(why, "");
+    hec_unmix_free(unmix);
+}
+
+static double watts(const struct hec_ledger_device *d, enum hec_state state) {
+    return d->rows[state].watts;
+}
+
+/* 3 % of the time in kernels that fill 14 % of the device, at 200 W: not 600, and the idle device is not at 105. */
+static void test_little_work(void **state) {
+    struct hec_ledger_device d;
+    (void)state;
+    price(0.3, 200, 0.14, &d);
+    assert_true(watts(&d, HEC_STATE_COMPUTE) < 450);
+    assert_true(fabs(watts(&d, HEC_STATE_DATA) - IDLE_W) < 8);
+    price(0.3, 200, NAN, &d); /* no counters: less is known, and nothing beyond the limit is said */
+    assert_true(watts(&d, HEC_STATE_COMPUTE) < LIMIT_W);
+    assert_true(fabs(watts(&d, HEC_STATE_DATA) - IDLE_W) < 12);
+}
+
+/* Where most of the time is work, what it took is known, whatever the counters say. */
+static void test_much_work(void **state) {
+    struct hec_ledger_device d;
+    (void)state;
+    for (int full = 0; full < 2; full++) {
+        price(8, 600, full ? 1 : 0.14, &d);
+        assert_true(fabs(watts(&d, HEC_STATE_COMPUTE) - 600) < 20);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_little_work), cmocka_unit_test(test_much_work)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
