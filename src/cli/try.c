@@ -29,7 +29,7 @@
 #define PATIENCE 3.0 /* times what the command takes as it is, and a minute for compiling: then a trial has failed */
 #define PATIENCE_S 60.0
 #define SLOWDOWN 0.05
-#define SAVING_LEAST 0.02 /* what a healthy program can be made to save by a lever is less, and pays for no search */
+#define SAVING_LEAST 0.02 /* CUDA graphs saved 1.3 % of a healthy program on an H100: that does not pay for a search */
 #define PAIRS_LEAST 4     /* fewer can show nothing: prove/sequential.h */
 
 struct try {

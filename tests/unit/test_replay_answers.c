@@ -196,8 +196,8 @@ static void test_ranks(void **state) {
             now[p] = finish + 5 * US;
         }
     }
-    for (int more = 0; more < 4;
-         more++) { /* the second one has launched more, whose counterparts come after the stretch */
+    /* the second one has launched more, whose counterparts come after the stretch */
+    for (int more = 0; more < 4; more++) {
         int64_t start = now[1] + (1 + more) * 200 * US;
         struct hec_activity *a = fake_tl_add(&t, HEC_ACTIVITY_KERNEL, stream[1], start, start + 150 * US);
         a->launch_ns = now[1] - (10 - more) * US;

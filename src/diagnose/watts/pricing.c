@@ -41,7 +41,7 @@
 #define BURST 1.2 /* of the limit: the most that work is believed to take on average */
 #define HALF 0.5
 #define FILL_SD                                                                                                        \
-    0.25 /* of what lies between the idle level and the limit: kernels that fill a device alike differ by so much */
+    0.25 /* assumed, of what lies between idle level and limit. An H100 25 % full took 183 W; 270 are expected */
 #define SLOW_NS (200 * HEC_NS_PER_MS)
 #define NEVER_W 1e4  /* no device takes as much */
 #define WELL 0.1     /* half an interval, of the watts: a state that is not known so well is not "measured" ... */
@@ -177,8 +177,9 @@ static double tight_part(const struct hec_ledger_device *d, const struct hec_pri
     return all > 0 ? fmin(1, (double)p->tight_ns / (double)all) : 0;
 }
 
-/* What work takes, in watts. What idle states leave of the joules says little where there is little work: of 20 ms in a second, an idle
- * level that is off by 5 W makes 250. So it is weighed with what a device so full takes, between its idle level and its limit. */
+/* What work takes, in watts. What the idle states leave of the joules says little where there is little work: with 20 ms of work in a second, an
+ * idle level that is off by 5 W changes the work by 245 W. So it is weighed with a guess by how full the device is, between its idle level and
+ * its limit. */
 static struct level work_of(const struct hec_pricing *p, const struct level *idle, double idle_s, double busy_s,
                             double left_j, double mean) {
     bool limited = isfinite(p->limit_w);

@@ -2,7 +2,8 @@
  *
  * All idle states but startup and tail are one thing to the device, idling with a context, so their watts are near one
  * level. Host copies lie a few per cent above it. A gap of a microsecond between two kernels is no rest: it counts as the
- * kernels do. Work takes at least the level. Where power samples and the counter separate the states that matters
+ * kernels do. Work takes at least the level; where there is little of it, counters say how full the
+ * device was, and with that about how much it took. Where power samples and the counter separate the states that matters
  * little; in a loop of equal short steps, in a run of seconds and for states of milliseconds it is what there is, and
  * the intervals are as wide as the beliefs. Figures: docs/decisions/0007-unmixing.md. */
 #ifndef HEC_DIAGNOSE_PRICING_H
