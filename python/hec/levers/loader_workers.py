@@ -1,7 +1,7 @@
 """Data loaders without workers, or with few, get worker processes.
 
 A loader without workers keeps its iterator, which draws the random numbers of the main process and of the sampler as ever. The first
-batch of its first pass is fetched in the main process: it shows whether workers may do that (docs/levers-data.md says when not). The
+batch of its first pass is fetched in the main process: it shows whether workers may do that (docs/lever-hazards.md says when not). The
 others come from workers in the same order. What fails in a worker is fetched again in the main process: an error of the program's is
 raised there, as without workers; one that only workers have takes the lever out."""
 
