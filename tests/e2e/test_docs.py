@@ -31,7 +31,7 @@ def anchors(page):
 
 
 def broken(page):
-    for target in re.findall(r"(?:\]\(|^\[[^]]+\]:\s*)([^)\s]+)", prose(page), re.M):
+    for target in re.findall(r"(?:\]\(|^\[[^]]+\]:[ \t]+)([^)\s]+)", prose(page), re.M):
         path, _, anchor = target.partition("#")
         if re.match(r"[a-z]+:", path):
             continue

@@ -92,6 +92,6 @@ export function compare_page(page: Page): Child {
                 { title: "Steady part", cell: (r) => `${seconds(r.run.steady.seconds)} in ${r.run.steady.blocks} blocks`, numeric: true },
             ],
         }), (page.reports ?? []).map((report, i) => details(`Report of ${report.run.file ?? report.run.command}`, () => one_report(report, view_of(page, i)))),
-        note("Intervals and verdicts: docs/prove.md.")),
+        note("Intervals and verdicts: docs/compare.md.")),
     ];
 }
