@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -210,6 +211,11 @@ static const char *one_round(const char *self, const char *path, const char *fol
     return judge(path, prior, folder);
 }
 
+static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw) {
+    (void)stat, (void)type, (void)ftw;
+    return remove(path);
+}
+
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "hold") == 0) {
         state = strtoull(argv[3], NULL, 10) | 1;
@@ -246,5 +252,7 @@ int main(int argc, char **argv) {
     for (int v = 0; v < VICTIMS; v++)
         printf(" %s %d%s", victims[v], killed[v], v + 1 < VICTIMS ? "," : "");
     printf("; settings were changed, or about to be, at %d kills\n", actuating);
+    if (!failures && nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        return 2;
     return failures > 0;
 }

@@ -5,6 +5,7 @@
 #include "store/writer.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -172,6 +173,16 @@ static const char *check_file(const struct progress *progress, bool reported, st
     return wrong;
 }
 
+/* What is left where a kill falls between the making of the file and its naming. */
+static void remove_unfinished(void) {
+    glob_t found;
+    if (glob(PATH ".*.new", 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        unlink(found.gl_pathv[i]);
+    globfree(&found);
+}
+
 static const char *one_round(struct progress *progress, struct hec_why *why) {
     int fds[2];
     if (pipe(fds) != 0)
@@ -193,9 +204,7 @@ static const char *one_round(struct progress *progress, struct hec_why *why) {
     kill(child, SIGKILL);
     int status;
     waitpid(child, &status, 0);
-    char unfinished[64]; /* left where a kill falls between the making of the file and its naming */
-    snprintf(unfinished, sizeof unfinished, "%s.%ld.new", PATH, (long)child);
-    unlink(unfinished);
+    remove_unfinished();
     struct progress next;
     bool reported = false;
     while (read(fds[0], &next, sizeof next) == sizeof next) {

@@ -1,13 +1,7 @@
 /* The file of --web-config: what is taken, and that what is not understood is refused. */
 #include "agent/web_config.h"
 #include "base/clock.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/host_fixture.h"
 
 /* "correct horse", at the lowest cost there is */
 #define HASH "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
@@ -21,11 +15,12 @@ static int64_t fake_now(void) {
 static const struct hec_clock_source fake_clock = {fake_now, fake_now};
 
 static int read_text(const char *text, struct hec_web_config *config, struct hec_why *why) {
-    FILE *file = fopen("web.yml", "we");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-    return hec_web_config_read("web.yml", config, why);
+    char *folder = fixture_make(), path[300];
+    snprintf(path, sizeof path, "%s/web.yml", folder);
+    fixture_file(folder, "web.yml", "%s", text);
+    int err = hec_web_config_read(path, config, why);
+    fixture_remove(folder);
+    return err;
 }
 
 static void takes(void **state) {
@@ -70,7 +65,7 @@ static void refuses(void **state) {
         {TLS KEY "  client_ca_file: ca.pem\n", "client_ca_file"},
         {TLS KEY "  cipher_suites: [a]\n", "cipher_suites"},
         {TLS KEY "  min_version: TLS10\n", "min_version"},
-        {"tls_server_config:\n  cert_file: none.pem\n", "cannot read none.pem"},
+        {"tls_server_config:\n  cert_file: none.pem\n", "/none.pem: No such file"}, /* beside the file */
         {"http_server_config:\n  headers:\n    a: b\n", "headers"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -2,16 +2,7 @@
 #include "act/apply.h"
 #include "act/candidates.h"
 #include "act/place.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include <cmocka.h>
+#include "tests/unit/host_fixture.h"
 
 static void test_table(void **state) {
     (void)state;
@@ -61,7 +52,7 @@ static void test_sets(void **state) {
     assert_true(hec_lever_set_takes(&set, hec_lever_find("compile")));
 }
 
-static const char *value_of(const struct hec_applied *applied, const char *name) {
+static const char *variable_of(const struct hec_applied *applied, const char *name) {
     const char *value = hec_environ_get(&applied->environ, name);
     return value ? value : "";
 }
@@ -101,11 +92,11 @@ static void test_environment(void **state) {
     struct hec_why why;
     (void)state;
     assert_int_equal(apply("threads=3,huge_pages,expandable_segments,lazy_modules,tf32", from, &applied, &why), HEC_OK);
-    assert_string_equal(value_of(&applied, "OMP_NUM_THREADS"), "3");
-    assert_string_equal(value_of(&applied, "HOME"), "/x");
-    assert_string_equal(value_of(&applied, "GLIBC_TUNABLES"), "glibc.malloc.check=3:glibc.malloc.hugetlb=1");
-    assert_string_equal(value_of(&applied, "PYTORCH_CUDA_ALLOC_CONF"), "max_split_size_mb:64,expandable_segments:True");
-    assert_string_equal(value_of(&applied, "HEC_LEVERS"), "threads=3,huge_pages,expandable_segments,lazy_modules,tf32");
+    assert_string_equal(variable_of(&applied, "OMP_NUM_THREADS"), "3");
+    assert_string_equal(variable_of(&applied, "HOME"), "/x");
+    assert_string_equal(variable_of(&applied, "GLIBC_TUNABLES"), "glibc.malloc.check=3:glibc.malloc.hugetlb=1");
+    assert_string_equal(variable_of(&applied, "PYTORCH_CUDA_ALLOC_CONF"), "max_split_size_mb:64,expandable_segments:True");
+    assert_string_equal(variable_of(&applied, "HEC_LEVERS"), "threads=3,huge_pages,expandable_segments,lazy_modules,tf32");
     hec_apply_to(&applied, &session);
     assert_string_equal(session.facts[0], "lever.threads");
     assert_string_equal(session.facts[1], "set: OMP_NUM_THREADS=3 MKL_NUM_THREADS=3 OPENBLAS_NUM_THREADS=3");
@@ -127,25 +118,19 @@ static void test_conflicts(void **state) {
     assert_int_equal(apply("huge_pages", from, &applied, &why), HEC_ERR_UNSUPPORTED);
     hec_applied_free(&applied);
     assert_int_equal(apply("threads=4", from, &applied, &why), HEC_OK);
-    assert_string_equal(value_of(&applied, "MKL_NUM_THREADS"), "4");
+    assert_string_equal(variable_of(&applied, "MKL_NUM_THREADS"), "4");
     hec_applied_free(&applied);
 }
 
 /* ---- placement, on machines made of files ---- */
 
-static void put(const char *path, const char *text) {
-    char command[1024];
-    snprintf(command, sizeof command, "mkdir -p \"$(dirname '%s')\" && printf '%%s\\n' '%s' > '%s'", path, text, path);
-    assert_int_equal(system(command), 0);
-}
-
-static void put_device(const char *root, const char *address, const char *vendor, const char *node, const char *cpus) {
+static void put_device(const char *machine, const char *address, const char *vendor, const char *node, const char *cpus) {
     const char *const files[][2] = {
         {"vendor", vendor}, {"class", "0x030200"}, {"numa_node", node}, {"local_cpulist", cpus}};
     for (size_t i = 0; i < 4; i++) {
-        char path[300];
-        snprintf(path, sizeof path, "%s/bus/pci/devices/%s/%s", root, address, files[i][0]);
-        put(path, files[i][1]);
+        char name[300];
+        snprintf(name, sizeof name, "bus/pci/devices/%s/%s", address, files[i][0]);
+        fixture_file(machine, name, "%s\n", files[i][1]);
     }
 }
 
@@ -164,23 +149,24 @@ static void test_placement(void **state) {
     struct hec_placement placement;
     struct hec_why why;
     (void)state;
-    assert_int_equal(system("rm -rf machine one"), 0);
-    put("one/devices/system/node/node0/cpulist", "0-7");
-    assert_int_equal(place("one", "0", &placement, &why), HEC_ERR_UNSUPPORTED);
+    char *machine = fixture_make();
+    fixture_file(machine, "devices/system/node/node0/cpulist", "0-7\n");
+    assert_int_equal(place(machine, "0", &placement, &why), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "one NUMA node"));
-    put("machine/devices/system/node/node1/cpulist", "0");
-    put_device("machine", "0000:01:00.0", "0x8086", "0", "1");
-    put_device("machine", "0000:41:00.0", "0x10de", "1", "0-1");
-    put_device("machine", "0000:81:00.0", "0x10de", "0", "900-950");
-    assert_int_equal(place("machine", "0", &placement, &why), HEC_OK);
+    fixture_file(machine, "devices/system/node/node1/cpulist", "0\n");
+    put_device(machine, "0000:01:00.0", "0x8086", "0", "1");
+    put_device(machine, "0000:41:00.0", "0x10de", "1", "0-1");
+    put_device(machine, "0000:81:00.0", "0x10de", "0", "900-950");
+    assert_int_equal(place(machine, "0", &placement, &why), HEC_OK);
     assert_int_equal(placement.node, 1);
     assert_true(CPU_ISSET(0, &placement.cpus));
-    assert_int_equal(place("machine", "0,1", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(place(machine, "0,1", &placement, &why), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "several nodes"));
-    assert_int_equal(place("machine", "1", &placement, &why), HEC_ERR_UNSUPPORTED); /* none of its CPUs is ours */
-    put_device("machine", "0000:81:00.0", "0x10de", "-1", "0");
-    assert_int_equal(place("machine", "1", &placement, &why), HEC_ERR_UNSUPPORTED);
+    assert_int_equal(place(machine, "1", &placement, &why), HEC_ERR_UNSUPPORTED); /* none of its CPUs is ours */
+    put_device(machine, "0000:81:00.0", "0x10de", "-1", "0");
+    assert_int_equal(place(machine, "1", &placement, &why), HEC_ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "does not say"));
+    fixture_remove(machine);
 }
 
 /* ---- candidates ---- */
