@@ -28,7 +28,8 @@ uint64_t sim_sensor_energy_mj(struct sim_world *world, int device, int64_t t_ns)
     return (uint64_t)(sim_world_energy_nj(world, device, sim_sensor_edge_ns(world, device, t_ns)) - from) / 1000000;
 }
 
-int32_t sim_sensor_mean_mw(struct sim_world *world, int device, int64_t t0_ns, int64_t t1_ns) {
+/* True mean power over (t0, t1]. */
+static int32_t mean_mw(struct sim_world *world, int device, int64_t t0_ns, int64_t t1_ns) {
     int64_t nj = sim_world_energy_nj(world, device, t1_ns) - sim_world_energy_nj(world, device, t0_ns);
     return (int32_t)((__int128)nj * 1000 / (t1_ns - t0_ns));
 }
@@ -54,7 +55,7 @@ int32_t sim_sensor_history_mw(struct sim_world *world, int device, int64_t k) {
     const struct sim_spec *spec = sim_world_spec(world);
     int64_t t = sim_world_epoch_ns(world) + k * SIM_HISTORY_PERIOD_NS, end = t - spec->sensor_lag_ns;
     int64_t window = spec->sensor_window_ns ? spec->sensor_window_ns : SIM_HISTORY_PERIOD_NS;
-    return with_noise(world, device, t, sim_sensor_mean_mw(world, device, end - window, end));
+    return with_noise(world, device, t, mean_mw(world, device, end - window, end));
 }
 
 bool sim_sensor_history_lost(struct sim_world *world, int device, int64_t k) {
@@ -64,7 +65,7 @@ bool sim_sensor_history_lost(struct sim_world *world, int device, int64_t k) {
 
 static int32_t polled(struct sim_world *world, int device, int64_t t_ns, int64_t window_ns) {
     int64_t edge = floor_to(t_ns, sim_world_epoch_ns(world), SIM_POWER_PERIOD_NS);
-    return with_noise(world, device, edge, sim_sensor_mean_mw(world, device, edge - window_ns, edge));
+    return with_noise(world, device, edge, mean_mw(world, device, edge - window_ns, edge));
 }
 
 int32_t sim_sensor_instant_mw(struct sim_world *world, int device, int64_t t_ns) {
@@ -93,7 +94,7 @@ int sim_sensor_sm_clock_mhz(struct sim_world *world, int device, int64_t t_ns) {
 }
 
 int sim_sensor_temperature_c(struct sim_world *world, int device, int64_t t_ns) {
-    return 28 + sim_sensor_mean_mw(world, device, t_ns - 30 * HEC_NS_PER_S, t_ns) / 20000;
+    return 28 + mean_mw(world, device, t_ns - 30 * HEC_NS_PER_S, t_ns) / 20000;
 }
 
 unsigned long long sim_sensor_throttle(struct sim_world *world, int device, int64_t t_ns) {

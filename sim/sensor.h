@@ -17,9 +17,6 @@ int64_t sim_sensor_edge_ns(struct sim_world *world, int device, int64_t t_ns);
 /* mJ since driver load, or since the last reset. */
 uint64_t sim_sensor_energy_mj(struct sim_world *world, int device, int64_t t_ns);
 
-/* True mean power over (t0, t1]. */
-int32_t sim_sensor_mean_mw(struct sim_world *world, int device, int64_t t0_ns, int64_t t1_ns);
-
 /* Sample k of the power history is of epoch + k * SIM_HISTORY_PERIOD_NS. It is the mean over the time that the
  * specification's sensor averages, as late as that is (its period, and not at all), plus noise. */
 int64_t sim_sensor_history_last(struct sim_world *world, int64_t t_ns);

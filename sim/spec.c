@@ -17,15 +17,12 @@ static const struct {
 #undef SIM_CALL
 };
 
-const char *sim_call_name(enum sim_call call) {
-    return calls[call].name;
-}
-
 int64_t sim_call_cost_ns(enum sim_call call) {
     return calls[call].cost_ns;
 }
 
-enum sim_call sim_call_find(const char *name, unsigned length) {
+/* SIM_CALL_COUNT if unknown */
+static enum sim_call find_call(const char *name, unsigned length) {
     for (int i = 0; i < SIM_CALL_COUNT; i++)
         if (strlen(calls[i].name) == length && memcmp(calls[i].name, name, length) == 0)
             return (enum sim_call)i;
@@ -128,7 +125,7 @@ static int parse_call_fault(const char *key, char *value, struct sim_fault *faul
         return hec_fail(why, HEC_ERR_USAGE, "'%s=%.80s' should be %s=%s or %s=%s@SECONDS (milliseconds up to 60000)",
                         key, value, key, form, key, form);
     fault->delay_ns = (int64_t)(ms * (double)HEC_NS_PER_MS);
-    fault->call = sim_call_find(value, (unsigned)strlen(value));
+    fault->call = find_call(value, (unsigned)strlen(value));
     if (fault->call == SIM_CALL_COUNT)
         return hec_fail(why, HEC_ERR_USAGE, "%s: the simulated driver has no function '%.80s'", key, value);
     return HEC_OK;

@@ -23,9 +23,7 @@ enum sim_call {
     SIM_CALL_COUNT
 };
 
-const char *sim_call_name(enum sim_call call);
 int64_t sim_call_cost_ns(enum sim_call call);
-enum sim_call sim_call_find(const char *name, unsigned length); /* SIM_CALL_COUNT if unknown */
 
 enum sim_fault_kind {
     SIM_FAULT_LOST,

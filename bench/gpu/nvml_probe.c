@@ -121,7 +121,7 @@ static void print_calls(void) {
             cpu += clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu0;
             took[n] = now_s() - t0;
         }
-        printf("\"code\": \"%s\", \"cpu_us_mean\": %.1f, ", hec_nvml_code_name(code), cpu / calls[i].repeats * 1e6);
+        printf("\"code\": \"%s\", \"cpu_us_mean\": %.1f, ", hec_nvml_code_text(code), cpu / calls[i].repeats * 1e6);
         print_spread("wall_us", took, calls[i].repeats, 1e6);
         printf("}");
     }
@@ -246,11 +246,11 @@ static void print_gpm(void) {
             double t2 = now_s();
             code = code ? code : nvml.gpm_metrics(&request);
             printf("%s\n  {\"window_ms\": %.1f, \"code\": \"%s\", \"metrics_us\": %.1f", w || repeat ? "," : "",
-                   (t1 - t0) * 1e3, hec_nvml_code_name(code), (now_s() - t2) * 1e6);
+                   (t1 - t0) * 1e3, hec_nvml_code_text(code), (now_s() - t2) * 1e6);
             for (int i = 0; i < IDS; i++)
                 if (request.metrics[i].code || !isfinite(request.metrics[i].value))
                     printf(", \"%u\": \"%s\"", ids[i],
-                           request.metrics[i].code ? hec_nvml_code_name(request.metrics[i].code) : "not a number");
+                           request.metrics[i].code ? hec_nvml_code_text(request.metrics[i].code) : "not a number");
                 else
                     printf(", \"%u\": %.3f", ids[i], request.metrics[i].value);
             printf("}");

@@ -146,7 +146,6 @@ bool sim_cu_graph_level(void);
 int64_t sim_cu_now(void);
 void sim_cu_spend(int64_t duration_ns);
 void sim_cu_wait_until(int64_t t_ns);
-uint32_t sim_cu_tid(void);
 
 /* ---- context.c ---- */
 

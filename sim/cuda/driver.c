@@ -149,7 +149,7 @@ void sim_cu_wait_until(int64_t t_ns) {
     sim_cu_spend(t_ns - sim_cu_now());
 }
 
-uint32_t sim_cu_tid(void) {
+static uint32_t own_tid(void) {
     static __thread uint32_t tid;
     static __thread pid_t pid;
     if (pid != getpid()) {
@@ -184,7 +184,7 @@ CUresult sim_cu_leave(const struct sim_cu_scope *scope, CUresult result) {
                         .launch_ns = scope->start_ns,
                         .start_ns = scope->start_ns,
                         .end_ns = sim_cu_now(),
-                        .u.api = {calls[scope->call].cbid, sim_cu_tid(), result}};
+                        .u.api = {calls[scope->call].cbid, own_tid(), result}};
     sim_cu_report(&op);
     CUcontext context = sim_cu_current();
     for (int i = 0, n = listening(); i < n; i++)

@@ -17,10 +17,6 @@ static const struct {
 #undef HEC_CACHE
 };
 
-const char *hec_caches_name(enum hec_caches which) {
-    return (unsigned)which < HEC_CACHES_COUNT ? names[which] : "?";
-}
-
 enum hec_caches hec_caches_find(const char *name) {
     int i = 0;
     while (i < HEC_CACHES_COUNT && strcmp(names[i], name) != 0)

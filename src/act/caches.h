@@ -12,8 +12,7 @@ enum hec_caches {
     HEC_CACHES_COUNT
 };
 
-const char *hec_caches_name(enum hec_caches caches); /* "trials" */
-enum hec_caches hec_caches_find(const char *name);   /* HEC_CACHES_COUNT: there is none of that name */
+enum hec_caches hec_caches_find(const char *name); /* HEC_CACHES_COUNT: there is none of that name */
 
 /* Make the folders below `folder` and name them in the environment. */
 int hec_caches_set(const char *folder, struct hec_environ *environ, struct hec_why *why);

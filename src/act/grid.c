@@ -179,23 +179,15 @@ int hec_grid_accumulate(struct hec_grid *grid, const char *batch, int64_t effect
 
 /* ---- arms ---- */
 
-int hec_grid_level(const struct hec_grid *grid, int arm, int parameter) {
+/* Which of a parameter's values. */
+static int level_of(const struct hec_grid *grid, int arm, int parameter) {
     for (int i = grid->parameters - 1; i > parameter; i--)
         arm /= grid->parameter[i].count;
     return arm % grid->parameter[parameter].count;
 }
 
 const char *hec_grid_value(const struct hec_grid *grid, int arm, int parameter) {
-    return grid->parameter[parameter].value[hec_grid_level(grid, arm, parameter)];
-}
-
-char *hec_grid_label(char out[HEC_GRID_LABEL], const struct hec_grid *grid, int arm) {
-    size_t length = 0;
-    out[0] = '\0';
-    for (int i = 0; i < grid->parameters && length < HEC_GRID_LABEL - 1; i++)
-        length += (size_t)snprintf(out + length, HEC_GRID_LABEL - length, "%s%s=%s", i ? " " : "",
-                                   grid->parameter[i].name, hec_grid_value(grid, arm, i));
-    return out;
+    return grid->parameter[parameter].value[level_of(grid, arm, parameter)];
 }
 
 /* The length of "{NAME}" at `at`, and what it becomes; 0: it is none. */
@@ -209,7 +201,7 @@ static size_t placeholder(const struct hec_grid *grid, int arm, const char *at, 
     }
     if (!grid->effective_batch || strncmp(at, "{" ACCUMULATE "}", strlen(ACCUMULATE) + 2) != 0)
         return 0;
-    int64_t batch = (int64_t)grid->parameter[grid->batch].number[hec_grid_level(grid, arm, grid->batch)];
+    int64_t batch = (int64_t)grid->parameter[grid->batch].number[level_of(grid, arm, grid->batch)];
     snprintf(value, VALUE_BYTES + 1, "%" PRId64, grid->effective_batch / batch);
     return strlen(ACCUMULATE) + 2;
 }

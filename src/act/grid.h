@@ -11,7 +11,6 @@
 #define HEC_GRID_PARAMETERS_MOST 4
 #define HEC_GRID_ARMS_MOST 64 /* each is run several times */
 #define HEC_GRID_NAME 32
-#define HEC_GRID_LABEL 320
 
 struct hec_grid_parameter {
     char name[HEC_GRID_NAME];
@@ -41,10 +40,7 @@ int hec_grid_accumulate(struct hec_grid *grid, const char *batch, int64_t effect
 /* Every parameter is in the words or a knob. */
 int hec_grid_check(const struct hec_grid *grid, char *const *words, struct hec_why *why);
 
-int hec_grid_level(const struct hec_grid *grid, int arm, int parameter); /* which of its values */
 const char *hec_grid_value(const struct hec_grid *grid, int arm, int parameter);
-/* "batch=32 workers=4" */
-char *hec_grid_label(char out[HEC_GRID_LABEL], const struct hec_grid *grid, int arm);
 
 /* The command of an arm: {NAME} in each word replaced. *out ends with NULL, and is freed with hec_grid_free_words. HEC_ERR_NOMEM. */
 int hec_grid_words(const struct hec_grid *grid, int arm, char *const *words, char ***out);

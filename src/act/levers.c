@@ -107,15 +107,6 @@ static bool value_fits(const char *kinds, const char *value) {
     return false;
 }
 
-bool hec_lever_set_takes(const struct hec_lever_set *set, const struct hec_lever_row *row) {
-    for (int i = 0; i < set->count; i++) {
-        const struct hec_lever_row *other = set->list[i].row;
-        if (other == row || (row->family[0] && strcmp(other->family, row->family) == 0))
-            return false;
-    }
-    return set->count < HEC_LEVERS_MAX;
-}
-
 static int add(struct hec_lever_set *set, char *word, struct hec_why *why) {
     char *equals = strchr(word, '=');
     if (equals)
@@ -180,11 +171,4 @@ void hec_lever_set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TE
     for (int i = 0; i < set->count && length < HEC_LEVERS_TEXT; i++)
         length += (size_t)snprintf(text + length, HEC_LEVERS_TEXT - length, "%s%s%s%s", i ? "," : "",
                                    set->list[i].row->name, set->list[i].value[0] ? "=" : "", set->list[i].value);
-}
-
-const struct hec_lever_use *hec_lever_set_find(const struct hec_lever_set *set, const char *name) {
-    for (int i = 0; i < set->count; i++)
-        if (strcmp(set->list[i].row->name, name) == 0)
-            return &set->list[i];
-    return NULL;
 }

@@ -69,11 +69,8 @@ struct hec_lever_set {
 /* "tf32,loader_workers=8" after what is in the set. HEC_ERR_USAGE: no such lever, a value that it does not take, one that is in
  * the set, or another of its family. */
 int hec_lever_set_add(struct hec_lever_set *set, const char *text, struct hec_why *why);
-/* Whether a set of both is one: no lever and no family twice. */
-bool hec_lever_set_takes(const struct hec_lever_set *set, const struct hec_lever_row *row);
 /* What to paste, with the lever's value where it has one. Cut to size. */
 void hec_lever_paste(const struct hec_lever_use *use, char *out, size_t size);
 void hec_lever_set_text(const struct hec_lever_set *set, char text[HEC_LEVERS_TEXT]);
-const struct hec_lever_use *hec_lever_set_find(const struct hec_lever_set *set, const char *name);
 
 #endif

@@ -41,7 +41,7 @@ static bool folder_at(int number, char path[PATH_MAX]) {
     return true;
 }
 
-int hec_power_journal_folder(bool simulated, char path[PATH_MAX], struct hec_why *why) {
+static int journal_folder(bool simulated, char path[PATH_MAX], struct hec_why *why) {
     if (simulated || !is_root_without_choice()) {
         int err = hec_path_state("", path, why);
         if (err == HEC_OK)
@@ -56,7 +56,7 @@ static int path_of(const char *uuid, const char *machine, const char *end, char 
     char key[HEC_POWER_KEY], folder[PATH_MAX];
     if (hec_power_entry_key(uuid, machine, key) < 0)
         return hec_fail(why, HEC_ERR_UNSUPPORTED, "the device has no UUID by which its limit could be remembered");
-    int err = hec_power_journal_folder(machine[0] != '\0', folder, why);
+    int err = journal_folder(machine[0] != '\0', folder, why);
     if (err == HEC_OK && snprintf(path, PATH_MAX, "%s/" PREFIX "%s%s", folder, key, end) >= PATH_MAX)
         err = hec_fail(why, HEC_ERR_LIMIT, "the state folder's name is too long");
     return err;

@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <stdbool.h>
 
-int hec_power_journal_folder(bool simulated, char path[PATH_MAX], struct hec_why *why);
 int hec_power_journal_write(const struct hec_power_entry *entry, struct hec_why *why);
 int hec_power_journal_remove(const struct hec_power_entry *entry, struct hec_why *why);
 /* HEC_ERR_NOTFOUND: there is none. An entry that is not of this device is damaged. */

@@ -185,14 +185,17 @@ static json_t *bits(uint64_t devices) {
     return list;
 }
 
-char *hec_live_name(char out[HEC_LIVE_NAME], const struct hec_tenant *t, const char **kind) {
+#define TENANT_NAME 520
+
+/* "namespace/pod/container", "job 17: python", "user: python"; *kind: "pod", "job" or "user". */
+static char *tenant_name(char out[TENANT_NAME], const struct hec_tenant *t, const char **kind) {
     *kind = t->pod[0] ? "pod" : t->job[0] ? "job" : "user";
     if (t->pod[0])
-        snprintf(out, HEC_LIVE_NAME, "%s/%s%s%s", t->pod_namespace, t->pod, t->container[0] ? "/" : "", t->container);
+        snprintf(out, TENANT_NAME, "%s/%s%s%s", t->pod_namespace, t->pod, t->container[0] ? "/" : "", t->container);
     else if (t->job[0])
-        snprintf(out, HEC_LIVE_NAME, "job %s%s%s", t->job, t->command[0] ? ": " : "", t->command);
+        snprintf(out, TENANT_NAME, "job %s%s%s", t->job, t->command[0] ? ": " : "", t->command);
     else
-        snprintf(out, HEC_LIVE_NAME, "%s%s%s", t->user, t->user[0] && t->command[0] ? ": " : "", t->command);
+        snprintf(out, TENANT_NAME, "%s%s%s", t->user, t->user[0] && t->command[0] ? ": " : "", t->command);
     return out;
 }
 
@@ -203,8 +206,8 @@ static json_t *tenants_of(struct hec_live *live, const struct hec_node *node, in
     remember(live, list, count, now_ns);
     for (size_t i = 0; i < count; i++) {
         const char *kind;
-        char name[HEC_LIVE_NAME];
-        hec_live_name(name, list[i].of, &kind);
+        char name[TENANT_NAME];
+        tenant_name(name, list[i].of, &kind);
         double watts =
             now_ns - live->before[0].t_ns >= WATTS_LEAST_NS ? watts_since(&live->before[0], &list[i], now_ns) : NAN;
         json_array_append_new(rows,
@@ -221,7 +224,7 @@ static json_t *tenants_of(struct hec_live *live, const struct hec_node *node, in
 
 static void add_job(void *context, const struct hec_causes_job *job) {
     const char *kind;
-    char name[HEC_LIVE_NAME];
+    char name[TENANT_NAME];
     double joules = 0, wasted = 0;
     json_t *states = json_object(), *row = json_object();
     for (int state = 0; state < HEC_STATE_COUNT; state++) {
@@ -231,7 +234,7 @@ static void add_job(void *context, const struct hec_causes_job *job) {
         wasted += hec_state_idle((enum hec_state)state) ? job->joules[state] : 0;
         json_object_set_new(states, hec_state_name((enum hec_state)state), json_real(job->joules[state]));
     }
-    json_object_set_new(row, "name", of_STRING(hec_live_name(name, job->tenant, &kind)));
+    json_object_set_new(row, "name", of_STRING(tenant_name(name, job->tenant, &kind)));
     json_object_set_new(row, "kind", json_string(kind));
     json_object_set_new(row, "command", of_TEXT(job->tenant->command));
     json_object_set_new(row, "runs", json_boolean(job->running));

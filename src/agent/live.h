@@ -21,10 +21,6 @@ struct hec_live {
     struct hec_live_before before[2]; /* the older one first: tens of seconds ago */
 };
 
-/* "namespace/pod/container", "job 17: python", "user: python"; *kind: "pod", "job" or "user". */
-#define HEC_LIVE_NAME 520
-char *hec_live_name(char out[HEC_LIVE_NAME], const struct hec_tenant *tenant, const char **kind);
-
 /* HEC_ERR_NOMEM, HEC_ERR_LIMIT. */
 int hec_live_make(struct hec_live *live, struct hec_node *node, const struct hec_page_options *options,
                   const struct hec_page_agent *agent, int64_t now_ns, struct hec_buf *out);

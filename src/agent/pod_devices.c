@@ -47,7 +47,8 @@ static bool take_rest(const char *at, struct hec_device_name *out) {
     return *at == '\0';
 }
 
-bool hec_device_name_parse(const char *text, struct hec_device_name *out) {
+/* False: not the name of a GPU. */
+static bool parse_name(const char *text, struct hec_device_name *out) {
     *out = (struct hec_device_name){.minor = -1, .instance = -1};
     if (strncmp(text, "nvidia", 6) == 0) {
         const char *at = text + 6;
@@ -91,7 +92,7 @@ static bool take_name(char *out, size_t size, const char *text) {
 
 static int add_device(struct hec_pod_devices *devices, const struct hec_tenant *holder, const char *id) {
     struct hec_device_name name;
-    if (!hec_device_name_parse(id, &name) || devices->count == HEC_POD_DEVICES_MAX) {
+    if (!parse_name(id, &name) || devices->count == HEC_POD_DEVICES_MAX) {
         devices->left_out++;
         return HEC_OK;
     }

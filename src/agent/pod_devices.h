@@ -17,9 +17,6 @@ struct hec_device_name {
     int instance;  /* GPU instance, or -1: not said */
 };
 
-/* False: not the name of a GPU. */
-bool hec_device_name_parse(const char *text, struct hec_device_name *out);
-
 struct hec_pod_device {
     struct hec_device_name name;
     struct hec_tenant holder; /* pod_namespace, pod, container */

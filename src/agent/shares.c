@@ -31,7 +31,6 @@ struct hec_shares {
     double due_uj[HEC_SHARES_ROWS_MAX]; /* what its utilisation came to, less what it got */
     struct hec_draws_block contest;     /* what several ran for, of which the doubt is not in their rows yet */
     bool idle_before;
-    uint64_t refused, evicted;
 };
 
 int hec_shares_create(struct hec_shares **out) {
@@ -92,9 +91,7 @@ static size_t new_row(struct hec_shares *shares, const struct hec_tenant *tenant
         hec_doubt_add(&shares->rows[ENDED].doubt, &shares->rows[i].doubt);
         for (int part = 0; part < HEC_SHARES_PART_COUNT; part++)
             shares->rows[ENDED].uj[part] += shares->rows[i].uj[part];
-        shares->evicted++;
     } else {
-        shares->refused++;
         return OTHER;
     }
     shares->rows[i] = (struct hec_shares_row){.tenant = *tenant};
@@ -412,14 +409,6 @@ int64_t hec_shares_total_uj(const struct hec_shares *shares) {
 
 struct hec_shares_floor hec_shares_floor(const struct hec_shares *shares) {
     return (struct hec_shares_floor){hec_floor_mw(&shares->free), hec_floor_mw(&shares->held)};
-}
-
-uint64_t hec_shares_refused(const struct hec_shares *shares) {
-    return shares->refused;
-}
-
-uint64_t hec_shares_evicted(const struct hec_shares *shares) {
-    return shares->evicted;
 }
 
 int hec_shares_restore(struct hec_shares *shares, const struct hec_shares_row *row) {

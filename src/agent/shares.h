@@ -97,8 +97,6 @@ size_t hec_shares_count(const struct hec_shares *shares);
 const struct hec_shares_row *hec_shares_row(const struct hec_shares *shares, size_t i);
 int64_t hec_shares_total_uj(const struct hec_shares *shares); /* of all that was added or restored */
 struct hec_shares_floor hec_shares_floor(const struct hec_shares *shares);
-uint64_t hec_shares_refused(const struct hec_shares *shares); /* times that a tenant found no room in an interval */
-uint64_t hec_shares_evicted(const struct hec_shares *shares); /* tenants that became "(ended)" */
 
 /* After a restart: what the rows and the floor were. Joules of a tenant that finds no room go to "(ended)". Negative figures
  * return HEC_ERR_CORRUPT and restore nothing. */

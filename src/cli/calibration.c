@@ -27,7 +27,8 @@ static int folder(char path[PATH_MAX], struct hec_why *why) {
     return length < PATH_MAX - 128 ? HEC_OK : hec_fail(why, HEC_ERR_LIMIT, "the folder's name is too long");
 }
 
-int hec_calibration_path(const char *uuid, char path[PATH_MAX], struct hec_why *why) {
+/* Where the file of this device is or would be. HEC_ERR_NOTFOUND: there is no home folder; HEC_ERR_USAGE: that is no UUID. */
+static int path_of(const char *uuid, char path[PATH_MAX], struct hec_why *why) {
     size_t length = strlen(uuid);
     if (length < 8 || length > 90 ||
         strspn(uuid, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") != length)
@@ -94,7 +95,7 @@ json_t *hec_calibration_json(const struct hec_peaks *peaks) {
 }
 
 int hec_calibration_write(const struct hec_peaks *peaks, char path[PATH_MAX], struct hec_why *why) {
-    int err = hec_calibration_path(peaks->uuid, path, why);
+    int err = path_of(peaks->uuid, path, why);
     if (err < 0)
         return err;
     json_t *root = hec_calibration_json(peaks);
@@ -193,7 +194,7 @@ int hec_calibration_read(const char *uuid, struct hec_peaks *peaks, struct hec_w
     size_t length = 0;
     json_error_t reason;
     hec_peaks_init(peaks);
-    int err = hec_calibration_path(uuid, path, why);
+    int err = path_of(uuid, path, why);
     if (err == HEC_OK && (err = hec_keep_read(path, FILE_BYTES_MAX, &text, &length, why)) == HEC_ERR_NOTFOUND)
         hec_fail(why, err, "this device was not calibrated yet; `hec calibrate` does it");
     if (err == HEC_OK) {

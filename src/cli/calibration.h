@@ -11,10 +11,6 @@
 
 #define HEC_CALIBRATION_SCHEMA "hec.calibration/1"
 
-/* Where the file of this device is or would be. HEC_ERR_NOTFOUND: there is no home folder; HEC_ERR_USAGE: that is no
- * UUID. */
-int hec_calibration_path(const char *uuid, char path[PATH_MAX], struct hec_why *why);
-
 /* Replaces the file in one step, so that a reader sees the old one or the new one. Makes the folder. */
 int hec_calibration_write(const struct hec_peaks *peaks, char path[PATH_MAX], struct hec_why *why);
 

@@ -22,8 +22,7 @@
 #define ROUNDS 3
 #define ROUNDS_MOST 100
 
-_Static_assert(HEC_GRID_ARMS_MOST <= HEC_SWEEP_ARMS_MOST && HEC_GRID_PARAMETERS_MOST <= HEC_SWEEP_PARAMETERS_MOST &&
-                   HEC_GRID_LABEL <= HEC_SWEEP_LABEL,
+_Static_assert(HEC_GRID_ARMS_MOST <= HEC_SWEEP_ARMS_MOST && HEC_GRID_PARAMETERS_MOST <= HEC_SWEEP_PARAMETERS_MOST,
                "prove may not know act");
 
 struct sweep {

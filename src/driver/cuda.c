@@ -45,12 +45,12 @@ void hec_cuda_unload(struct hec_cuda *cuda) {
     memset(cuda, 0, sizeof *cuda);
 }
 
-const char *hec_cuda_text(const struct hec_cuda *cuda, int code) {
+static const char *text_of(const struct hec_cuda *cuda, int code) {
     const char *text = NULL;
     return cuda->error_string(code, &text) == HEC_CUDA_SUCCESS && text ? text : "unknown CUDA error";
 }
 
-int hec_cuda_error(int code) {
+static int error_of(int code) {
     switch (code) {
     case HEC_CUDA_SUCCESS:
         return HEC_OK;
@@ -68,7 +68,7 @@ int hec_cuda_error(int code) {
 }
 
 int hec_cuda_fail(const struct hec_cuda *cuda, int code, const char *what, struct hec_why *why) {
-    return hec_fail(why, hec_cuda_error(code), "%s: %s (CUDA error %d)", what, hec_cuda_text(cuda, code), code);
+    return hec_fail(why, error_of(code), "%s: %s (CUDA error %d)", what, text_of(cuda, code), code);
 }
 
 void hec_cuda_uuid_text(const unsigned char uuid[16], char text[48]) {

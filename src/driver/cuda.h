@@ -43,10 +43,6 @@ int hec_cuda_load(const char *path, struct hec_cuda *cuda, struct hec_why *why);
 /* The library stays mapped: NVIDIA's does not survive being unloaded once it was initialised. */
 void hec_cuda_unload(struct hec_cuda *cuda);
 
-/* NVIDIA's own sentence for a code; never NULL. */
-const char *hec_cuda_text(const struct hec_cuda *cuda, int code);
-/* The HEC error that a code amounts to. */
-int hec_cuda_error(int code);
 /* Fill why with "what: NVIDIA's sentence" and return the error. */
 int hec_cuda_fail(const struct hec_cuda *cuda, int code, const char *what, struct hec_why *why);
 

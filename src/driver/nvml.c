@@ -10,9 +10,9 @@
 
 static const struct {
     int code;
-    const char *name, *text;
+    const char *text;
 } codes[] = {
-#define HEC_NVML_CODE(code, name, text) {code, #name, text},
+#define HEC_NVML_CODE(code, name, text) {code, text},
 #include "driver/nvml_errors.def"
 #undef HEC_NVML_CODE
 };
@@ -30,21 +30,11 @@ static const struct {
 #undef HEC_NVML_SYMBOL
 };
 
-static int find_code(int code) {
+const char *hec_nvml_code_text(int code) {
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].code == code)
-            return (int)i;
-    return -1;
-}
-
-const char *hec_nvml_code_name(int code) {
-    int i = find_code(code);
-    return i < 0 ? "?" : codes[i].name;
-}
-
-const char *hec_nvml_code_text(int code) {
-    int i = find_code(code);
-    return i < 0 ? "unknown NVML error" : codes[i].text;
+            return codes[i].text;
+    return "unknown NVML error";
 }
 
 int hec_nvml_error(int code) {
@@ -76,10 +66,6 @@ int hec_nvml_error(int code) {
     default:
         return HEC_ERR_FAILED;
     }
-}
-
-const char *hec_nvml_symbol_name(enum hec_nvml_symbol symbol) {
-    return symbols[symbol].names[0];
 }
 
 /* Newest name first. Returns the generation that was bound, 0 for none. */

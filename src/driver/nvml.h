@@ -16,8 +16,7 @@ enum hec_nvml_code {
 #undef HEC_NVML_CODE
 };
 
-/* "GPU_IS_LOST" and a text for a person; "?" and "unknown NVML error" for a code that the table lacks. */
-const char *hec_nvml_code_name(int code);
+/* A text for a person; "unknown NVML error" for a code that the table lacks. */
 const char *hec_nvml_code_text(int code);
 
 typedef struct hec_nvml_device_opaque *hec_nvml_device;         /* nvmlDevice_t */
@@ -168,9 +167,6 @@ struct hec_nvml {
  * HEC_ERR_NOTFOUND: no such library. HEC_ERR_UNSUPPORTED: it lacks a mandatory function. */
 int hec_nvml_load(const char *path, struct hec_nvml *nvml, struct hec_why *why);
 void hec_nvml_unload(struct hec_nvml *nvml);
-
-/* The name a symbol has in the library ("nvmlDeviceGetCount_v2": the newest), for messages. */
-const char *hec_nvml_symbol_name(enum hec_nvml_symbol symbol);
 
 /* The HEC error that an NVML code amounts to: LOST, UNSUPPORTED, PERMISSION, NOTFOUND, BUSY, NOMEM, else FAILED. */
 int hec_nvml_error(int code);

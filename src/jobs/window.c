@@ -39,7 +39,7 @@ static bool device_valid(const struct hec_window_device *device) {
     return valid;
 }
 
-bool hec_window_valid(const struct hec_window_result *r) {
+static bool result_valid(const struct hec_window_result *r) {
     bool valid = r->magic == HEC_WINDOW_MAGIC && positive(r->seconds) && terminated(r->why, sizeof r->why) &&
                  r->device_count >= 0 && r->device_count <= HEC_WINDOW_DEVICES && r->cause >= -1 &&
                  r->cause < (int)HEC_CAUSE_COUNT && share(r->recoverable) && share(r->confidence) &&
@@ -127,7 +127,7 @@ int hec_window_poll(struct hec_window_run *run, int64_t now_ns, struct hec_windo
     if (got < 0 || count == 0)
         *file = -1;
     *cpu_seconds = reap(run);
-    if (got == (ssize_t)sizeof *result && hec_window_valid(result))
+    if (got == (ssize_t)sizeof *result && result_valid(result))
         return HEC_OK;
     if (*file >= 0)
         close(*file);

@@ -1,6 +1,6 @@
 /* A window: some seconds of one job, recorded and analysed by a process of its own (`hec __window`, src/cli/window.c), so that
  * neither its memory nor a crash of it is the agent's. Both sides are one binary. They share a socket: plan, descriptors of the
- * rings, and back what was found: plain data of one size, checked by hec_window_valid. */
+ * rings, and back what was found: plain data of one size, checked. */
 #ifndef HEC_JOBS_WINDOW_H
 #define HEC_JOBS_WINDOW_H
 
@@ -60,9 +60,6 @@ struct hec_window_result {
 
 #define HEC_WINDOW_MAGIC UINT64_C(0x31574443455748) /* changes with either struct */
 
-/* Whether it is what such a process writes: finite and not negative where it must be, counts and texts within bounds. */
-bool hec_window_valid(const struct hec_window_result *result);
-
 /* ---- in the agent ---- */
 
 struct hec_window_run {
@@ -74,7 +71,8 @@ struct hec_window_run {
 /* Begin one; program: hec (NULL: what runs now); rings: plan->ring_count descriptors, which stay the caller's. */
 int hec_window_begin(const char *program, const struct hec_window_plan *plan, const int *rings, int64_t now_ns,
                      struct hec_window_run *run, struct hec_why *why);
-/* HEC_ERR_BUSY: it goes on. Else it has ended: HEC_OK with a valid result (seconds 0 where nothing was observed) and *file, a
+/* HEC_ERR_BUSY: it goes on. Else it has ended: HEC_OK with a result that holds what such a process
+ * writes (finite and not negative where it must be, counts and texts within bounds; seconds 0 where nothing was observed) and *file, a
  * file in memory or -1, or HEC_ERR_FAILED: it died, or was too slow. cpu_seconds: what it took. */
 int hec_window_poll(struct hec_window_run *run, int64_t now_ns, struct hec_window_result *result, int *file,
                     double *cpu_seconds);

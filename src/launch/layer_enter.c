@@ -222,6 +222,18 @@ static int drop_rights(const struct entry *e) {
     return 0;
 }
 
+/* Something beneath, to be changed: a file and a folder. */
+static int make_probe(int folder) {
+    int made = mkdirat(folder, HEC_LAYER_PROBE, 0700) | mkdirat(folder, HEC_LAYER_PROBE ".upper", 0700) |
+               mkdirat(folder, HEC_LAYER_PROBE ".work", 0700) | mkdirat(folder, HEC_LAYER_PROBE "/folder", 0700);
+    int fd = openat(folder, HEC_LAYER_PROBE "/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (made != 0 || fd < 0)
+        return -1;
+    ssize_t written = write(fd, "hec", 3);
+    close(fd);
+    return written == 3 ? 0 : -1;
+}
+
 static int mount_probe(const struct entry *e, int *probe) {
     const struct hec_layer *layer = e->layer;
     int folder = e->scratches[HEC_LAYER_PARENTS_MAX];
@@ -229,7 +241,7 @@ static int mount_probe(const struct entry *e, int *probe) {
     for (size_t i = 0; i < layer->parent_count && !layer->any_memory; i++)
         if (e->scratches[i] >= 0)
             folder = e->scratches[i];
-    int lower = hec_layer_make_probe(folder) == 0 ? openat(folder, HEC_LAYER_PROBE, O_PATH | O_CLOEXEC) : -1;
+    int lower = make_probe(folder) == 0 ? openat(folder, HEC_LAYER_PROBE, O_PATH | O_CLOEXEC) : -1;
     if (lower < 0)
         return failed(e, HEC_LAYER_STEP_SCRATCH, 0);
     add_descriptor(path, lower);
@@ -291,16 +303,4 @@ int hec_layer_make_uppers(const struct hec_layer *layer, int scratch, int folder
             return -1;
     }
     return 0;
-}
-
-/* Something beneath, to be changed: a file and a folder. */
-int hec_layer_make_probe(int folder) {
-    int made = mkdirat(folder, HEC_LAYER_PROBE, 0700) | mkdirat(folder, HEC_LAYER_PROBE ".upper", 0700) |
-               mkdirat(folder, HEC_LAYER_PROBE ".work", 0700) | mkdirat(folder, HEC_LAYER_PROBE "/folder", 0700);
-    int fd = openat(folder, HEC_LAYER_PROBE "/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (made != 0 || fd < 0)
-        return -1;
-    ssize_t written = write(fd, "hec", 3);
-    close(fd);
-    return written == 3 ? 0 : -1;
 }

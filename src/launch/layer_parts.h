@@ -81,7 +81,6 @@ int hec_layer_enter_probing(const struct hec_layer *layer, const char *const *al
 
 /* Folders for what is written, in the open scratch folder: as the folders beneath them are. Safe between fork and exec. 0 or -1. */
 int hec_layer_make_uppers(const struct hec_layer *layer, int scratch, int folder);
-int hec_layer_make_probe(int folder);
 
 /* Try it in a process of its own. */
 int hec_layer_try(const struct hec_layer *layer, struct hec_layer_fault *fault);

@@ -22,7 +22,6 @@ NAMES(hec_api_class_name, enum hec_api_class, HEC_API_CLASS_COUNT, "other", "lau
       "alloc", "free", "module")
 NAMES(hec_step_source_name, enum hec_step_source, HEC_STEP_SOURCE_COUNT, "none", "marked", "optimizer", "module",
       "annotated", "periodic")
-NAMES(hec_track_kind_name, enum hec_track_kind, HEC_TRACK_KIND_COUNT, "process", "thread", "stream")
 
 static const char *const modes[HEC_TRACE_MODE_COUNT] = {"off", "auto", "full", "graph"};
 

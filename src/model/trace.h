@@ -172,7 +172,6 @@ const char *hec_memory_kind_name(enum hec_memory_kind kind);     /* "pinned" */
 const char *hec_sync_type_name(enum hec_sync_type type);
 const char *hec_api_class_name(enum hec_api_class api_class);
 const char *hec_step_source_name(enum hec_step_source source); /* "optimizer" */
-const char *hec_track_kind_name(enum hec_track_kind kind);
 /* enum hec_trace_mode of base/trace.h: "auto"; "off" when unknown. And back; -1: no such mode. */
 const char *hec_trace_mode_name(int mode);
 int hec_trace_mode_find(const char *name);

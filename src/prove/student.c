@@ -50,7 +50,8 @@ static double incomplete_beta(double a, double b, double x, double y) {
     return 1 - front * fraction(b, a, y) / b;
 }
 
-double hec_student_cdf(double t, double freedom) {
+/* P(T <= t): the incomplete beta function by its continued fraction (Abramowitz and Stegun 26.5.8, 26.7.1), to about 1e-12. */
+static double cumulative(double t, double freedom) {
     freedom = fmin(freedom, FREEDOM_MOST);
     double square = t * t, sum = freedom + square;
     double tail = 0.5 * incomplete_beta(freedom / 2, 0.5, freedom / sum, square / sum);
@@ -61,11 +62,11 @@ double hec_student_quantile(double p, double freedom) {
     if (p < 0.5)
         return -hec_student_quantile(1 - p, freedom);
     double low = 0, high = 1;
-    while (hec_student_cdf(high, freedom) < p && high < 1e12)
+    while (cumulative(high, freedom) < p && high < 1e12)
         high *= 2;
     for (int i = 0; i < 60; i++) {
         double middle = (low + high) / 2;
-        if (hec_student_cdf(middle, freedom) < p)
+        if (cumulative(middle, freedom) < p)
             low = middle;
         else
             high = middle;

@@ -9,7 +9,7 @@ void hec_encode_byte(struct hec_encoder *encoder, unsigned value) {
     encoder->out[encoder->length++] = (unsigned char)value;
 }
 
-void hec_encode_varint(struct hec_encoder *encoder, uint64_t value) {
+static void encode_varint(struct hec_encoder *encoder, uint64_t value) {
     while (value >= 0x80) {
         hec_encode_byte(encoder, (unsigned)(value & 0x7f) | 0x80);
         value >>= 7;
@@ -32,12 +32,12 @@ static void encode_plane(struct hec_encoder *encoder, const unsigned char *plane
     if (count >= COMPRESS_LEAST)
         size = ZSTD_compressCCtx(encoder->zstd, packed, count - count / 16, plane, count, encoder->level);
     if (size == 0 || ZSTD_isError(size)) {
-        hec_encode_varint(encoder, 0);
+        encode_varint(encoder, 0);
         memcpy(encoder->out + encoder->length, plane, count);
         encoder->length += count;
         return;
     }
-    hec_encode_varint(encoder, size);
+    encode_varint(encoder, size);
     memcpy(encoder->out + encoder->length, packed, size);
     encoder->length += size;
 }
@@ -53,7 +53,7 @@ void hec_encode_numbers(struct hec_encoder *encoder, const int64_t *values, size
     while (width < 8 && range >> (8 * width))
         width++;
     hec_encode_byte(encoder, width);
-    hec_encode_varint(encoder, zigzag(low));
+    encode_varint(encoder, zigzag(low));
     unsigned char plane[HEC_NUMBERS_MAX];
     for (unsigned j = 0; j < width; j++) {
         for (size_t i = 0; i < count; i++)
@@ -69,7 +69,7 @@ bool hec_decode_byte(struct hec_decoder *decoder, unsigned below, unsigned *valu
     return true;
 }
 
-bool hec_decode_varint(struct hec_decoder *decoder, uint64_t *value) {
+static bool decode_varint(struct hec_decoder *decoder, uint64_t *value) {
     *value = 0;
     for (unsigned shift = 0; shift < 64 && decoder->at < decoder->end; shift += 7) {
         unsigned byte = *decoder->at++;
@@ -85,7 +85,7 @@ bool hec_decode_varint(struct hec_decoder *decoder, uint64_t *value) {
 /* One plane, unpacked into room where it is packed. NULL: damaged. */
 static const unsigned char *decode_plane(struct hec_decoder *decoder, unsigned char *room, size_t count) {
     uint64_t size;
-    if (!hec_decode_varint(decoder, &size))
+    if (!decode_varint(decoder, &size))
         return NULL;
     const unsigned char *plane = decoder->at;
     size_t left = (size_t)(decoder->end - decoder->at);
@@ -105,7 +105,7 @@ static const unsigned char *decode_plane(struct hec_decoder *decoder, unsigned c
 bool hec_decode_numbers(struct hec_decoder *decoder, int64_t *values, size_t count, bool *constant) {
     unsigned width;
     uint64_t low;
-    if (!hec_decode_byte(decoder, 9, &width) || !hec_decode_varint(decoder, &low))
+    if (!hec_decode_byte(decoder, 9, &width) || !decode_varint(decoder, &low))
         return false;
     low = (uint64_t)unzigzag(low);
     *constant = width == 0;

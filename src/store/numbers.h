@@ -25,13 +25,11 @@ struct hec_decoder {
 };
 
 void hec_encode_byte(struct hec_encoder *encoder, unsigned value);
-void hec_encode_varint(struct hec_encoder *encoder, uint64_t value);
 /* 1 <= count <= HEC_NUMBERS_MAX. Only the differences to the least number are stored. */
 void hec_encode_numbers(struct hec_encoder *encoder, const int64_t *values, size_t count);
 
 /* false: the bytes end too early or say something impossible */
 bool hec_decode_byte(struct hec_decoder *decoder, unsigned below, unsigned *value);
-bool hec_decode_varint(struct hec_decoder *decoder, uint64_t *value);
 /* *constant: all numbers are values[0], and the others are not set. */
 bool hec_decode_numbers(struct hec_decoder *decoder, int64_t *values, size_t count, bool *constant);
 

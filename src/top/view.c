@@ -5,15 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *hec_top_sort_name(enum hec_top_sort sort) {
+enum hec_top_sort hec_top_sort_find(const char *name) {
     static const char *const names[HEC_TOP_SORT_COUNT] = {"watts", "joules", "memory", "sm",
                                                           "pid",   "user",   "gpu",    "command"};
-    return names[sort];
-}
-
-enum hec_top_sort hec_top_sort_find(const char *name) {
     int sort = 0;
-    while (sort < HEC_TOP_SORT_COUNT && strcmp(name, hec_top_sort_name((enum hec_top_sort)sort)) != 0)
+    while (sort < HEC_TOP_SORT_COUNT && strcmp(name, names[sort]) != 0)
         sort++;
     return (enum hec_top_sort)sort;
 }

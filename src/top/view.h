@@ -42,7 +42,6 @@ struct hec_top_view {
     bool plain; /* for lines that do not go to a screen: no hints of keys */
 };
 
-const char *hec_top_sort_name(enum hec_top_sort sort);
 enum hec_top_sort hec_top_sort_find(const char *name); /* HEC_TOP_SORT_COUNT: there is none */
 /* Whether anything changes on the screen. */
 bool hec_top_key(struct hec_top_view *view, int key);

@@ -9,7 +9,6 @@
 
 static uint8_t *pool;
 static uint64_t taken[WORDS]; /* bit a buffer */
-static uint64_t refused;
 
 int hec_buffers_open(void) {
     size_t bytes = (size_t)HEC_TRACER_BUFFERS * HEC_TRACER_BUFFER_BYTES;
@@ -27,7 +26,6 @@ void hec_buffers_forget(void) {
     pool = NULL;
     for (uint32_t i = 0; i < WORDS; i++)
         taken[i] = 0;
-    refused = 0;
 }
 
 uint8_t *hec_buffers_take(void) {
@@ -40,7 +38,6 @@ uint8_t *hec_buffers_take(void) {
                 return pool + ((size_t)word * 64 + (uint32_t)__builtin_ctzll(lowest)) * HEC_TRACER_BUFFER_BYTES;
         }
     }
-    __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 
@@ -58,8 +55,4 @@ uint32_t hec_buffers_out(void) {
     for (uint32_t i = 0; i < WORDS; i++)
         out += (uint32_t)__builtin_popcountll(__atomic_load_n(&taken[i], __ATOMIC_ACQUIRE));
     return out;
-}
-
-uint64_t hec_buffers_refused(void) {
-    return __atomic_load_n(&refused, __ATOMIC_RELAXED);
 }

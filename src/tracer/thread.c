@@ -125,7 +125,8 @@ static void follow(struct hec_tracer *t, int64_t now) {
     }
 }
 
-void hec_thread_step(int64_t now) {
+/* What is due now; under the control lock. */
+static void do_due(int64_t now) {
     struct hec_tracer *t = &hec_tracer;
     struct hec_callers_totals calls;
     follow(t, now);
@@ -230,7 +231,7 @@ static void *run(void *unused) {
             if (hec_out_closed())
                 thread.ending = true; /* nobody listens any more */
             else
-                hec_thread_step(now);
+                do_due(now);
             tick = tick_ns();
             hec_hold_leave();
         }

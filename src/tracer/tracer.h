@@ -179,7 +179,6 @@ uint8_t *hec_buffers_take(void); /* NULL: none is free, counted */
 void hec_buffers_give(uint8_t *buffer);
 bool hec_buffers_ours(const uint8_t *buffer);
 uint32_t hec_buffers_out(void); /* how many CUPTI has */
-uint64_t hec_buffers_refused(void);
 
 /* ---- records.c: from CUPTI's records to ours ---- */
 
@@ -347,8 +346,6 @@ bool hec_shim_early_user(char *text, size_t bytes);
 int hec_thread_start(void);
 void hec_thread_end(void); /* at exit: last flush, waited for at most HEC_THREAD_END_MS */
 void hec_thread_wake(void);
-/* What is due at now_ns; under the control lock. */
-void hec_thread_step(int64_t now_ns);
 bool hec_thread_is_own(void);
 void hec_thread_fork_prepare(void);
 void hec_thread_fork_parent(void);

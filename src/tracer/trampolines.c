@@ -203,13 +203,13 @@ void hec_trampolines_set_real(uint32_t row, void *real) {
         __atomic_store_n(table[row].real, real, __ATOMIC_RELEASE);
 }
 
-void *hec_trampolines_real(uint32_t row) {
+static void *real_of(uint32_t row) {
     return row < ROWS ? __atomic_load_n(table[row].real, __ATOMIC_ACQUIRE) : NULL;
 }
 
 void *hec_trampolines_in_front(void *real) {
     for (uint32_t row = 0; row < ROW_GETTERS; row++)
-        if (real && hec_trampolines_real(row) == real)
+        if (real && real_of(row) == real)
             return table[row].front;
     return real;
 }

@@ -15,7 +15,6 @@ uint32_t hec_trampolines_row(const char *name); /* the first row where there is 
 void *hec_trampolines_of(uint32_t row);
 /* Where the driver's function is: to be set before anybody can come by. */
 void hec_trampolines_set_real(uint32_t row, void *real);
-void *hec_trampolines_real(uint32_t row);
 /* The trampoline in front of a driver's function; the function itself where there is none. */
 void *hec_trampolines_in_front(void *real);
 

@@ -42,7 +42,7 @@ static inline int store_ignore_name(void *context, uint32_t id, const char *text
     return 0;
 }
 static inline int store_ignore_track(void *context, const struct hec_track *track) {
-    *(int64_t *)context += track->id + (int64_t)(strlen(track->name) + strlen(hec_track_kind_name(track->kind)));
+    *(int64_t *)context += track->id + (int64_t)strlen(track->name) + track->kind;
     return 0;
 }
 static inline int store_ignore_kernel(void *context, const struct hec_kernel *kernel) {

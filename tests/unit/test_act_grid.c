@@ -114,7 +114,7 @@ static void test_bad_values(void **state) {
 static void test_words(void **state) {
     (void)state;
     char *words[] = {"train", "--batch={batch}", "{\"a\": {b}}", "{dtype}-{batch}-{batch}", "{batch", NULL};
-    char **made, label[HEC_GRID_LABEL];
+    char **made;
     assert_int_equal(add("batch=32,64"), HEC_OK);
     assert_int_equal(add("dtype=fp32,{batch},bf16"), HEC_OK);
     assert_int_equal(grid.arms, 6);
@@ -129,7 +129,8 @@ static void test_words(void **state) {
     assert_int_equal(hec_grid_words(&grid, 1, words, &made), HEC_OK); /* a value is not looked into */
     assert_string_equal(made[3], "{batch}-32-32");
     hec_grid_free_words(made);
-    assert_string_equal(hec_grid_label(label, &grid, 3), "batch=64 dtype=fp32");
+    assert_string_equal(hec_grid_value(&grid, 3, 0), "64");
+    assert_string_equal(hec_grid_value(&grid, 3, 1), "fp32");
     assert_int_equal(hec_grid_check(&grid, words, &why), HEC_OK);
     char *without[] = {"train", "{batch}", NULL};
     assert_int_equal(hec_grid_check(&grid, without, &why), HEC_ERR_USAGE);

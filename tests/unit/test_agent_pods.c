@@ -13,32 +13,6 @@
 #define OTHER "GPU-51a1ed00-0000-4000-8000-000000000002"
 #define MIG "MIG-51a1ed00-0000-4001-8000-000000000001"
 
-static void names_of_devices(void **state) {
-    (void)state;
-    static const struct {
-        const char *text, *uuid;
-        int minor, instance;
-    } good[] = {
-        {GPU, GPU, -1, -1},          {GPU "::3", GPU, -1, -1},        {MIG, MIG, -1, -1},
-        {MIG "::0", MIG, -1, -1},    {"MIG-" GPU "/5/0", GPU, -1, 5}, {"nvidia7", "", 7, -1},
-        {"nvidia0/gi11", "", 0, 11}, {"nvidia2/vgpu1", "", 2, -1},    {"nvidia2/gi3/vgpu1", "", 2, 3},
-        {"nvidia2::4", "", 2, -1},
-    };
-    static const char *const bad[] = {
-        "",           "GPU-",         "MIG-",         "MIG-" GPU, "nvidia",    "nvidiax",        "nvidia1/",
-        "nvidia1/gi", "nvidia1/gi1x", "nvidia1/vgpu", "nvidia-1", "nvidia1::", "nvidia99999999", GPU "\n",
-        GPU "::",     GPU "::1 ",     "eth0"};
-    struct hec_device_name name;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        assert_true(hec_device_name_parse(good[i].text, &name));
-        assert_string_equal(name.uuid, good[i].uuid);
-        assert_int_equal(name.minor, good[i].minor);
-        assert_int_equal(name.instance, good[i].instance);
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_false(hec_device_name_parse(bad[i], &name));
-}
-
 /* A field of bytes with the number: protobuf's wire type 2. All shorter than 128 bytes, but for what is in a pod. */
 static size_t field(uint8_t *out, int number, const void *bytes, size_t size) {
     size_t at = 0;
@@ -65,6 +39,39 @@ static size_t pod(uint8_t *out, const char *name, const char *resource, const ch
     length += text(all + length, 2, "ml");
     length += field(all + length, 3, container, whole);
     return field(out, 1, all, length);
+}
+
+static void names_of_devices(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *uuid;
+        int minor, instance;
+    } good[] = {
+        {GPU, GPU, -1, -1},          {GPU "::3", GPU, -1, -1},        {MIG, MIG, -1, -1},
+        {MIG "::0", MIG, -1, -1},    {"MIG-" GPU "/5/0", GPU, -1, 5}, {"nvidia7", "", 7, -1},
+        {"nvidia0/gi11", "", 0, 11}, {"nvidia2/vgpu1", "", 2, -1},    {"nvidia2/gi3/vgpu1", "", 2, 3},
+        {"nvidia2::4", "", 2, -1},
+    };
+    static const char *const bad[] = {
+        "",           "GPU-",         "MIG-",         "MIG-" GPU, "nvidia",    "nvidiax",        "nvidia1/",
+        "nvidia1/gi", "nvidia1/gi1x", "nvidia1/vgpu", "nvidia-1", "nvidia1::", "nvidia99999999", GPU "\n",
+        GPU "::",     GPU "::1 ",     "eth0"};
+    struct hec_pod_devices devices = {0};
+    uint8_t bytes[1024];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(hec_pod_devices_parse(&devices, bytes, pod(bytes, "p", "nvidia.com/gpu", good[i].text)),
+                         HEC_OK);
+        assert_int_equal(devices.count, 1);
+        const struct hec_device_name *name = &devices.rows[0].name;
+        assert_string_equal(name->uuid, good[i].uuid);
+        assert_int_equal(name->minor, good[i].minor);
+        assert_int_equal(name->instance, good[i].instance);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(hec_pod_devices_parse(&devices, bytes, pod(bytes, "p", "nvidia.com/gpu", bad[i])), HEC_OK);
+        assert_true(devices.count == 0 && devices.left_out == 1);
+    }
+    hec_pod_devices_free(&devices);
 }
 
 static size_t holders(const struct hec_pod_devices *devices, const char *uuid, const char *mig_uuid, int minor,

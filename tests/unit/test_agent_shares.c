@@ -272,8 +272,6 @@ static void no_row_falls_and_no_joule_is_lost(void **state) {
             before[i].bound_uj = hec_doubt_bound_uj(&hec_shares_row(shares, i)->doubt);
         }
     }
-    assert_true(hec_shares_evicted(shares) > 100);
-    assert_true(hec_shares_refused(shares) > 100);
     assert_true(row_of(shares, "(other)")->uj[HEC_SHARES_ACTIVE] > 0);
     assert_true(row_of(shares, "(ended)")->uj[HEC_SHARES_ACTIVE] > 0);
 

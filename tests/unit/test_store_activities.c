@@ -292,8 +292,8 @@ static int got_name(void *context, uint32_t id, const char *text) {
     return 0;
 }
 static int got_track(void *context, const struct hec_track *t) {
-    hec_buf_printf(context, "%u %s %d %d %d %u %lld %s\n", t->id, hec_track_kind_name(t->kind), t->pid, t->rank,
-                   t->device, t->context, (long long)t->stream, t->name);
+    hec_buf_printf(context, "%u %d %d %d %d %u %lld %s\n", t->id, t->kind, t->pid, t->rank, t->device, t->context,
+                   (long long)t->stream, t->name);
     return 0;
 }
 static int got_kernel(void *context, const struct hec_kernel *k) {

@@ -153,7 +153,6 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
               int64_t *second);
 /* version 0: reserved is not known, and part of used. */
 int nvml_read_memory(const struct hec_nvml *nvml, hec_nvml_device handle, struct hec_nvml_memory_v2 *memory);
-int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigned field, int64_t *value);
 
 /* The activities: do it now, return when to do it again (INT64_MAX: never). */
 int64_t nvml_run_energy(struct nvml_device *device, int64_t now_ns);

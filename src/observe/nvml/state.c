@@ -1,7 +1,7 @@
 #include "observe/nvml/internal.h"
 #include "observe/nvml/tuning.h"
 
-int nvml_read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigned field, int64_t *value) {
+static int read_field(const struct hec_nvml *nvml, hec_nvml_device handle, unsigned field, int64_t *value) {
     if (!nvml->field_values)
         return HEC_NVML_FUNCTION_NOT_FOUND;
     struct hec_nvml_field request = {.id = field};
@@ -55,9 +55,9 @@ int nvml_read(const struct hec_nvml *nvml, hec_nvml_device handle, enum nvml_sen
         *value = (int64_t)wide;
         return code;
     case NVML_SENSOR_INSTANT:
-        return nvml_read_field(nvml, handle, HEC_NVML_FIELD_POWER_INSTANT, value);
+        return read_field(nvml, handle, HEC_NVML_FIELD_POWER_INSTANT, value);
     case NVML_SENSOR_MEM_TEMPERATURE:
-        return nvml_read_field(nvml, handle, HEC_NVML_FIELD_MEMORY_TEMPERATURE, value);
+        return read_field(nvml, handle, HEC_NVML_FIELD_MEMORY_TEMPERATURE, value);
     case NVML_SENSOR_UTIL:
         code = CALL(nvml->utilization, handle, &utilization);
         *value = (int64_t)utilization.gpu * 10;

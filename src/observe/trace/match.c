@@ -352,7 +352,8 @@ static void decided(struct hec_trace_match *match, uint32_t at, uint32_t call) {
     match->decided_last = at;
 }
 
-void hec_match_give_up(struct hec_trace_match *match, struct hec_match_row *queue) {
+/* What comes first in a queue without a lane has no call. */
+static void give_up(struct hec_trace_match *match, struct hec_match_row *queue) {
     decided(match, row_pop(queue), HEC_MATCH_NONE);
 }
 
@@ -475,7 +476,7 @@ static void place_stream(struct hec_trace_match *match, struct hec_match_stream 
             bool first = lane->streams++ == 0;
             stream->lane = best_lane;
             for (uint32_t i = 0; i < best.from; i++)
-                hec_match_give_up(match, &stream->queue);
+                give_up(match, &stream->queue);
             if (first) {
                 lane->cursor = best.call;
                 lane->synced = lane->fresh = lane->sure = true;
@@ -488,7 +489,7 @@ static void place_stream(struct hec_trace_match *match, struct hec_match_stream 
         if (!due)
             return;
         for (uint32_t i = 0; i < 16 && is_due(match, &stream->queue); i++)
-            hec_match_give_up(match, &stream->queue);
+            give_up(match, &stream->queue);
         stream->tried = 0;
     }
 }

@@ -129,8 +129,6 @@ static inline struct hec_match_group *hec_match_group_at(const struct hec_trace_
 
 /* The first activity of the lane's queue has this call, by its place in lane->calls, or none: HEC_MATCH_NONE. */
 void hec_match_decide(struct hec_trace_match *match, struct hec_match_lane *lane, uint32_t call);
-/* The same for a queue without a lane. */
-void hec_match_give_up(struct hec_trace_match *match, struct hec_match_row *queue);
 
 /* Decide as much of the lane's queue as can be by now. */
 void hec_match_align(struct hec_trace_match *match, struct hec_match_lane *lane);

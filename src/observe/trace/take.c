@@ -378,19 +378,8 @@ static bool take_burst(const struct taking *t) {
 /* ---- what the tracer reports of itself ---- */
 
 /* A reader that stays for a while may leave before a window is reported: then it began with what was recorded first. */
-void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
-    if (peer->process.ring.borrowed && !peer->window_open && peer->tracer.windows == 0 &&
-        peer->device_last_ns > peer->device_first_ns) {
-        peer->window = (struct hec_trace_window){.mode = (uint32_t)peer->tracer.mode};
-        peer->window_ns = peer->device_first_ns;
-        peer->window_open = true;
-    }
-    if (peer->device_last_ns > peer->window_ns + peer->window.duration_ns)
-        peer->window.duration_ns = peer->device_last_ns - peer->window_ns;
-    hec_trace_close_window(peer, run);
-}
-
-void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
+/* The window that is open ends as far as it was reported. */
+static void close_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
     bool reported = peer->tracer.windows < HEC_TRACE_WINDOWS_MAX && run->windows < HEC_TRACE_RUN_WINDOWS_MAX;
     if (!peer->window_open)
         return;
@@ -416,6 +405,18 @@ void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *r
         hec_trace_give(run, &activity);
 }
 
+void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run) {
+    if (peer->process.ring.borrowed && !peer->window_open && peer->tracer.windows == 0 &&
+        peer->device_last_ns > peer->device_first_ns) {
+        peer->window = (struct hec_trace_window){.mode = (uint32_t)peer->tracer.mode};
+        peer->window_ns = peer->device_first_ns;
+        peer->window_open = true;
+    }
+    if (peer->device_last_ns > peer->window_ns + peer->window.duration_ns)
+        peer->window.duration_ns = peer->device_last_ns - peer->window_ns;
+    close_window(peer, run);
+}
+
 static bool take_window(const struct taking *t) {
     struct hec_trace_peer *peer = t->peer;
     struct hec_activity activity;
@@ -425,12 +426,12 @@ static bool take_window(const struct taking *t) {
     if (!begin(t, t->u.window.duration_ns, &activity, &valid))
         return valid;
     if (peer->window_open && peer->window.number != t->u.window.number)
-        hec_trace_close_window(peer, t->run); /* its end was lost */
+        close_window(peer, t->run); /* its end was lost */
     peer->window = t->u.window;
     peer->window_ns = t->record->t_ns;
     peer->window_open = true;
     if (!(t->record->flags & HEC_TRACE_WINDOW_OPEN))
-        hec_trace_close_window(peer, t->run);
+        close_window(peer, t->run);
     return true;
 }
 

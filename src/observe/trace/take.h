@@ -11,9 +11,6 @@ struct hec_trace_run;
 void hec_trace_peer_take(struct hec_trace_peer *peer, struct hec_trace_run *run, const struct hec_ring_record *record,
                          int64_t now_ns);
 
-/* The window that is open ends as far as it was reported. */
-void hec_trace_close_window(struct hec_trace_peer *peer, struct hec_trace_run *run);
-
 /* The process ended in it (killed, or the run is over): it was open as long as activities came, not only until the
  * tracer last said so, which may be a second ago. */
 void hec_trace_end_window(struct hec_trace_peer *peer, struct hec_trace_run *run);

@@ -23,7 +23,8 @@ static bool as_double(const char *text, size_t length, double *value) {
     return *end == '\0' && isfinite(*value);
 }
 
-bool hec_import_micros(const char *text, size_t length, int64_t *ns) {
+/* Decimal microseconds as nanoseconds, exact to the third decimal, rounded after it. False: no number, or too large. */
+static bool nanoseconds(const char *text, size_t length, int64_t *ns) {
     size_t i = 0;
     bool negative = length > 0 && text[0] == '-';
     int64_t micros = 0, nanos = 0;
@@ -104,7 +105,7 @@ static int number(struct hec_json *json, struct hec_import_number *to) {
 static int micros(struct hec_json *json, struct hec_import_number *to) {
     struct hec_json_text text;
     int err = scalar(json, &text);
-    to->known = err == HEC_OK && hec_import_micros(text.data, text.length, &to->value);
+    to->known = err == HEC_OK && nanoseconds(text.data, text.length, &to->value);
     return err;
 }
 

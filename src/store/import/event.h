@@ -49,7 +49,4 @@ void hec_import_begun_free(struct hec_import_begun *begun);
 /* Any value as a whole number: also from a fraction (cut) and from text ("42", "0x2a"). */
 int hec_import_integer(struct hec_json *json, int64_t *value, bool *known);
 
-/* Decimal microseconds as nanoseconds, exact to the third decimal, rounded after it. False: no number, or too large. */
-bool hec_import_micros(const char *text, size_t length, int64_t *ns);
-
 #endif

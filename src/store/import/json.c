@@ -17,10 +17,6 @@ void hec_json_init(struct hec_json *j, struct hec_import_input *input, struct he
     j->fresh = false;
 }
 
-int64_t hec_json_offset(const struct hec_json *j) {
-    return j->base + (j->at - j->window);
-}
-
 static int fail(struct hec_json *j, const uint8_t *at, const char *what) {
     if (j->error)
         return j->error;

@@ -61,6 +61,4 @@ int hec_json_number(struct hec_json *json, struct hec_json_text *digits); /* whe
 /* After the last value: nothing but blanks may follow. */
 int hec_json_finish(struct hec_json *json);
 
-int64_t hec_json_offset(const struct hec_json *json); /* of the next byte */
-
 #endif
