@@ -2,7 +2,7 @@
  * of them for communication, a copy a step), so that only the timeline is measured, with the cost of making the
  * activities taken off. Arguments: millions of kernels (10), "windows" for a duty-cycled trace, "periodic" for a run
  * without steps. Prints the time, nanoseconds an activity and the memory that it took. */
-#include "diagnose/pass.h"
+#include "diagnose/timeline/pass.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define HEC_ACT_CANDIDATES_H
 
 #include "act/levers.h"
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "prove/search.h"
 
 struct hec_candidate {

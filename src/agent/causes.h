@@ -5,7 +5,7 @@
 
 #include "agent/node.h"
 #include "jobs/jobs.h"
-#include "report/exposition.h"
+#include "report/export/exposition.h"
 
 #define HEC_CAUSES_ROWS_MAX HEC_JOBS_MAX /* tenants; the one whose last job ended first makes room */
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "model/metric.h"
-#include "report/exposition.h"
+#include "report/export/exposition.h"
 
 #include <stdbool.h>
 #include <stddef.h>

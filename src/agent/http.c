@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "report/exposition.h"
+#include "report/export/exposition.h"
 #include "report/html.h"
 
 #define CONNECTIONS_MAX 64             /* one more, and who has been silent longest goes */

@@ -2,7 +2,7 @@
 #ifndef HEC_AGENT_METRICS_H
 #define HEC_AGENT_METRICS_H
 
-#include "report/exposition.h"
+#include "report/export/exposition.h"
 
 #define HEC_AGENT_LABELS_DEVICE "gpu, UUID"
 #define HEC_AGENT_LABELS_TENANT "namespace, pod, container, hpc_job, user, command"

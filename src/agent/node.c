@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "diagnose/telemetry.h"
+#include "diagnose/meter/telemetry.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "report/exposition.h"
+#include "report/export/exposition.h"
 
 #include <curl/curl.h>
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 #include "agent/verdict.h"
 
 #include "base/clock.h"
-#include "diagnose/telemetry.h"
-#include "diagnose/use.h"
+#include "diagnose/meter/telemetry.h"
+#include "diagnose/meter/use.h"
 
 #include <math.h>
 #include <string.h>

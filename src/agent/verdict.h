@@ -1,4 +1,4 @@
-/* What telemetry says of a device over the last minute: the patterns of diagnose/use.h, on means of what the sink is shown. */
+/* What telemetry says of a device over the last minute: the patterns of diagnose/meter/use.h, on means of what the sink is shown. */
 #ifndef HEC_AGENT_VERDICT_H
 #define HEC_AGENT_VERDICT_H
 

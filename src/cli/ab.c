@@ -4,7 +4,7 @@
 #include "cli/experiment.h"
 #include "cli/with.h"
 #include "launch/keeper.h"
-#include "report/compare.h"
+#include "report/compare/compare.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/calibrate.h"
-#include "diagnose/sensor_response.h"
+#include "diagnose/meter/sensor_response.h"
 #include "driver/cuda_bench.h"
 #include "driver/nvml.h"
 #include "launch/facts.h"

@@ -4,7 +4,7 @@
 #include "cli/receipt_read.h"
 #include "cli/receipt_verify.h"
 #include "launch/keeper.h"
-#include "report/check_report.h"
+#include "report/receipt/check.h"
 
 #include <errno.h>
 #include <math.h>

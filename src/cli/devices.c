@@ -6,8 +6,8 @@
 #include "observe/nvml/probe.h"
 #include "observe/procfs/checks.h"
 #include "observe/rapl/checks.h"
-#include "report/devices.h"
-#include "report/doctor.h"
+#include "report/run/devices.h"
+#include "report/run/doctor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

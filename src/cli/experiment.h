@@ -5,7 +5,7 @@
 #include "act/ab.h"
 #include "cli/progress.h"
 #include "cli/trial_measure.h"
-#include "report/receipt.h"
+#include "report/receipt/receipt.h"
 
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 /* hec explain: what a cause means, how it is recognised, and what answers it. */
-#include "report/explain.h"
+#include "report/words/explain.h"
 
 #include "base/log.h"
 #include "cli/load.h"

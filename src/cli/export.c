@@ -3,7 +3,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "report/export.h"
+#include "report/export/export.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
 #define HEC_CLI_LOAD_H
 
 #include "cli/cli.h"
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "launch/session.h"
-#include "report/report.h"
+#include "report/run/report.h"
 #include "store/reader.h"
 
 /* --price, --carbon, --gpu-hour, or their environment variables, or the labelled defaults. HEC_ERR_USAGE after printing. */

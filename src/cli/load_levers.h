@@ -1,7 +1,7 @@
 #ifndef HEC_CLI_LOAD_LEVERS_H
 #define HEC_CLI_LOAD_LEVERS_H
 
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "store/reader.h"
 
 /* Returns how many there are. */

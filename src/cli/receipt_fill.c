@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "cli/output.h"
 #include "launch/facts.h"
-#include "report/summary_words.h"
+#include "report/words/summary.h"
 
 #include <limits.h>
 #include <stdio.h>

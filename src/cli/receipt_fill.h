@@ -4,8 +4,8 @@
 
 #include "act/ab.h"
 #include "cli/cli.h"
-#include "diagnose/alike.h"
-#include "report/receipt.h"
+#include "diagnose/compare/alike.h"
+#include "report/receipt/receipt.h"
 
 /* What is known before the first trial. Without command B: a baseline. */
 void hec_receipt_begin(struct hec_receipt *receipt, const struct hec_ab *ab, const struct hec_trials_options *options,

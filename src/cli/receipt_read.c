@@ -4,7 +4,7 @@
 #include "launch/keep.h"
 #include "model/trace.h"
 #include "report/json_check.h"
-#include "report/receipt_words.h"
+#include "report/receipt/words.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -2,7 +2,7 @@
 #ifndef HEC_CLI_RECEIPT_READ_H
 #define HEC_CLI_RECEIPT_READ_H
 
-#include "report/receipt.h"
+#include "report/receipt/receipt.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 #include "cli/receipt_verify.h"
 
-#include "report/receipt_digest.h"
-#include "report/receipt_words.h"
+#include "report/receipt/digest.h"
+#include "report/receipt/words.h"
 
 #include <math.h>
 #include <stdarg.h>

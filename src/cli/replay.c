@@ -2,8 +2,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "report/check_report.h"
-#include "report/receipt_words.h"
+#include "report/receipt/check.h"
+#include "report/receipt/words.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "cli/trial_measure.h"
 #include "prove/sweep.h"
-#include "report/receipt.h"
+#include "report/receipt/receipt.h"
 
 /* All but which setting and round it was of. */
 int hec_sweep_trial_measure(struct hec_trial_measure *measure, const struct hec_session *session,

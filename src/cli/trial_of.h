@@ -2,7 +2,7 @@
 #ifndef HEC_CLI_TRIAL_OF_H
 #define HEC_CLI_TRIAL_OF_H
 
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "prove/trial.h"
 
 /* blocks: room for HEC_PACED_MAX; out refers to them. */

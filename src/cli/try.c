@@ -9,8 +9,8 @@
 #include "cli/receipt_fill.h"
 #include "cli/with.h"
 #include "launch/keeper.h"
-#include "report/findings_words.h"
-#include "report/try.h"
+#include "report/words/findings.h"
+#include "report/receipt/try.h"
 #include "store/copy.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #define HEC_CLI_TRY_TRIED_H
 
 #include "act/search.h"
-#include "report/receipt.h"
+#include "report/receipt/receipt.h"
 
 void hec_try_seen(const struct hec_summary *trial, struct hec_search_seen *out);
 /* A row of each set, in the order in which they were first tried. HEC_ERR_NOMEM. */

@@ -6,7 +6,7 @@
 #include "cli/replay.h"
 #include "launch/keeper.h"
 #include "report/html.h"
-#include "report/receipt_words.h"
+#include "report/receipt/words.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* hec whatif: what a run would take, were its schedule another one. */
-#include "report/whatif.h"
+#include "report/run/whatif.h"
 
 #include "base/log.h"
 #include "cli/load.h"

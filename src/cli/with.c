@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "cli/receipt_read.h"
-#include "report/receipt_words.h"
+#include "report/receipt/words.h"
 
 #include <stdlib.h>
 #include <string.h>

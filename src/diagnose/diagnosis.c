@@ -1,11 +1,11 @@
 #include "diagnose/diagnosis.h"
 
 #include "base/clock.h"
-#include "diagnose/inferred.h"
-#include "diagnose/pass.h"
-#include "diagnose/summary.h"
-#include "diagnose/use.h"
-#include "diagnose/view.h"
+#include "diagnose/states/inferred/inferred.h"
+#include "diagnose/timeline/pass.h"
+#include "diagnose/result.h"
+#include "diagnose/meter/use.h"
+#include "diagnose/view/view.h"
 
 #include <math.h>
 #include <stdlib.h>

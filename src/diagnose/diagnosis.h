@@ -2,12 +2,12 @@
 #ifndef HEC_DIAGNOSE_DIAGNOSIS_H
 #define HEC_DIAGNOSE_DIAGNOSIS_H
 
-#include "diagnose/calls.h"
-#include "diagnose/gaps.h"
-#include "diagnose/ledger.h"
-#include "diagnose/source_lines.h"
-#include "diagnose/source_lines_modules.h"
-#include "diagnose/steady.h"
+#include "diagnose/states/calls.h"
+#include "diagnose/states/gaps.h"
+#include "diagnose/states/ledger.h"
+#include "diagnose/states/source_lines.h"
+#include "diagnose/states/source_modules.h"
+#include "diagnose/states/steady.h"
 #include "diagnose/watts/watts.h"
 
 /* Source lines kept of a state and device. */

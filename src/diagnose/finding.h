@@ -1,5 +1,5 @@
 /* A finding: a diagnosed cause of one device's wasted time and energy, with its evidence, what answers it, and what that is
- * predicted to save. Plain data, without a word: made by findings.h from the rules; report/fact_words.h has the words. */
+ * predicted to save. Plain data, without a word: made by findings.h from the rules; report/words/facts.h has the words. */
 #ifndef HEC_DIAGNOSE_FINDING_H
 #define HEC_DIAGNOSE_FINDING_H
 

@@ -1,8 +1,8 @@
 #include "diagnose/host.h"
 
 #include "base/clock.h"
-#include "diagnose/feed.h"
-#include "diagnose/stat.h"
+#include "diagnose/meter/feed.h"
+#include "diagnose/meter/stat.h"
 
 #include <math.h>
 #include <stdio.h>

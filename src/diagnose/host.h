@@ -2,7 +2,7 @@
 #ifndef HEC_DIAGNOSE_HOST_H
 #define HEC_DIAGNOSE_HOST_H
 
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 
 /* Fill out->host (but processes) and out->self; out->seconds and out->events are set. 0 or a negative error. */
 int hec_host_fill(const struct hec_summary_input *input, int64_t end_ns, struct hec_summary *out, struct hec_why *why);

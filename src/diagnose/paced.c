@@ -1,10 +1,11 @@
 #include "diagnose/paced.h"
 
 #include "base/clock.h"
-#include "diagnose/joules_between.h"
-#include "diagnose/pass.h"
-#include "diagnose/quantile.h"
-#include "diagnose/steady.h"
+#include "diagnose/meter/joules_between.h"
+#include "diagnose/timeline/pass.h"
+#include "diagnose/meter/quantile.h"
+#include "diagnose/result.h"
+#include "diagnose/states/steady.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #include "diagnose/phase_energy.h"
 
 #include "base/clock.h"
-#include "diagnose/feed.h"
-#include "diagnose/pass.h"
-#include "diagnose/stat.h"
+#include "diagnose/meter/feed.h"
+#include "diagnose/timeline/pass.h"
+#include "diagnose/meter/stat.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #ifndef HEC_DIAGNOSE_PHASE_ENERGY_H
 #define HEC_DIAGNOSE_PHASE_ENERGY_H
 
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 
 #define HEC_PHASE_BOUND_MAX 0.50
 

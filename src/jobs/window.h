@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "diagnose/finding.h"
-#include "diagnose/state.h"
+#include "diagnose/states/state.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
 #ifndef HEC_REPORT_HTML_H
 #define HEC_REPORT_HTML_H
 
-#include "report/compare.h"
-#include "report/sweep.h"
+#include "report/compare/compare.h"
+#include "report/sweep/sweep.h"
 
 #define HEC_HTML_SCHEMA "hec.page/1"
 #define HEC_HTML_MOST (256u << 20) /* bytes of a page: the limit for the buffer that takes it */

@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "diagnose/facts.h"
-#include "diagnose/summary.h"
+#include "diagnose/rules/facts.h"
+#include "diagnose/result.h"
 #include "report/format.h"
-#include "report/report.h"
-#include "report/timeline_words.h"
+#include "report/run/report.h"
+#include "report/words/timeline.h"
 
 #include <jansson.h>
 

@@ -3,8 +3,8 @@
 #ifndef HEC_REPORT_JSON_ROOTS_H
 #define HEC_REPORT_JSON_ROOTS_H
 
-#include "report/compare.h"
-#include "report/sweep.h"
+#include "report/compare/compare.h"
+#include "report/sweep/sweep.h"
 
 #include <jansson.h>
 

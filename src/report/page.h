@@ -2,7 +2,7 @@
 #ifndef HEC_REPORT_PAGE_H
 #define HEC_REPORT_PAGE_H
 
-#include "report/report.h"
+#include "report/run/report.h"
 
 #include <stdarg.h>
 

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAUSE_NS 20000   /* rule 12 of diagnose/state.h: what separates launching from the program's own code */
+#define PAUSE_NS 20000   /* rule 12 of diagnose/states/state.h: what separates launching from the program's own code */
 #define APART_NS 500000  /* a burst ends here */
 #define BLOCKED_NS 50000 /* a launch takes 2 to 10 us; one of so much waited for room in the queue */
 #define BURST_NS (100 * HEC_NS_PER_MS)

@@ -4,7 +4,7 @@
 #ifndef HEC_TESTS_DIAGNOSIS_WORLD_H
 #define HEC_TESTS_DIAGNOSIS_WORLD_H
 
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
 

@@ -4,7 +4,7 @@
 #define TESTS_UNIT_ENERGY_WORLD_H
 
 #include "base/clock.h"
-#include "diagnose/energy.h"
+#include "diagnose/meter/energy.h"
 
 #include <math.h>
 #include <stdlib.h>

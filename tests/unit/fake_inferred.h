@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_FAKE_INFERRED_H
 #define TESTS_UNIT_FAKE_INFERRED_H
 
-#include "diagnose/inferred.h"
+#include "diagnose/states/inferred/inferred.h"
 #include "fake_pass.h"
 
 struct fake_inferred {

@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_FAKE_PASS_H
 #define TESTS_UNIT_FAKE_PASS_H
 
-#include "diagnose/ledger.h"
-#include "diagnose/pass.h"
+#include "diagnose/states/ledger.h"
+#include "diagnose/timeline/pass.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_FAKE_RUN_H
 #define TESTS_UNIT_FAKE_RUN_H
 
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_FAKE_TIMELINE_H
 #define TESTS_UNIT_FAKE_TIMELINE_H
 
-#include "diagnose/timeline.h"
+#include "diagnose/timeline/timeline.h"
 
 #include <math.h>
 #include <stdio.h>

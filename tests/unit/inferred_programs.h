@@ -3,7 +3,7 @@
 #define TESTS_UNIT_INFERRED_PROGRAMS_H
 
 #include "diagnose/finding.h"
-#include "diagnose/state.h"
+#include "diagnose/states/state.h"
 #include "inferred_world.h"
 
 #define STEP_S 8.0 /* of each program, seconds */

@@ -295,7 +295,7 @@ static int inferred_by_start(const void *a, const void *b) {
 }
 
 /* The engine's counter over every half second, off by up to 1 %: busy with kernels, and with its own pauses of 0.3 to 2.3 us a gap
- * between them, as measured on an H100 (src/diagnose/others.c); the same pause in all of a world. */
+ * between them, as measured on an H100 (src/diagnose/timeline/others.c); the same pause in all of a world. */
 static inline void inferred_engine(struct inferred_world *w) {
     int64_t(*spans)[2] = malloc((w->kernel_count + 1) * sizeof *spans), until = 0;
     size_t count = (size_t)(w->truth.input.end_ns / (INFERRED_S / 2)) + 1;

@@ -3,7 +3,7 @@
 #define HEC_TESTS_RECEIPT_WORLD_H
 
 #include "prove_worlds.h"
-#include "report/receipt.h"
+#include "report/receipt/receipt.h"
 
 #include "base/trace.h"
 

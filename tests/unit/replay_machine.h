@@ -5,9 +5,9 @@
 #ifndef TESTS_UNIT_REPLAY_MACHINE_H
 #define TESTS_UNIT_REPLAY_MACHINE_H
 
-#include "diagnose/replay/predict.h"
+#include "diagnose/rules/predict.h"
 #include "diagnose/replay/whatif.h"
-#include "diagnose/steps.h"
+#include "diagnose/timeline/steps.h"
 #include "fake_timeline.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "driver/cuda_bench.h"
 
 #include "base/clock.h"
-#include "diagnose/sensor_response.h"
+#include "diagnose/meter/sensor_response.h"
 #include "driver/cuda_kernel.h"
 
 #include <math.h>

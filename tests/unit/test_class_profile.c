@@ -1,6 +1,6 @@
 /* The profile of kernel classes: watts and counters that made the readings come back, and with them the limit under the
  * roofline. */
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
 

@@ -1,6 +1,6 @@
 /* A comparison: what must be alike, what moved, and what is said of it. Runs are made by hand. */
-#include "report/compare.h"
-#include "report/compare_words.h"
+#include "report/compare/compare.h"
+#include "report/compare/words.h"
 #include "schema_keys.h"
 
 #include <jansson.h>

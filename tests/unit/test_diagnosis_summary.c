@@ -1,7 +1,7 @@
 /* The diagnosis in a summary: seconds add up to the run and joules to its energy, watts are those that made the readings,
  * and where there are none, a sentence says why. */
 #include "diagnose/replay/schedule.h"
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
 

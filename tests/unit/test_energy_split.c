@@ -1,7 +1,7 @@
 /* The split of energy in work, idle with a context and idle, on runs of known truth. */
 #include "base/clock.h"
-#include "diagnose/energy.h"
-#include "diagnose/split.h"
+#include "diagnose/meter/energy.h"
+#include "diagnose/meter/split.h"
 
 #include <math.h>
 #include <setjmp.h>

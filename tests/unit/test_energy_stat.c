@@ -1,7 +1,7 @@
 /* Streaming statistics against exact ones. */
 #include "base/clock.h"
-#include "diagnose/integral.h"
-#include "diagnose/stat.h"
+#include "diagnose/meter/integral.h"
+#include "diagnose/meter/stat.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* A whole run in memory to its summary. */
-#include "diagnose/attribution.h"
-#include "diagnose/use.h"
+#include "diagnose/meter/attribution.h"
+#include "diagnose/meter/use.h"
 #include "unit/fake_run.h"
 
 #include <setjmp.h>

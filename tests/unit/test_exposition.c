@@ -1,7 +1,7 @@
 /* The text that Prometheus reads, and the tables of what stands in it. */
 #include "agent/dcgm.h"
 #include "agent/metrics.h"
-#include "report/exposition.h"
+#include "report/export/exposition.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What rules read: shares from the kernels' names, and what states cost, with intervals that hold the value. */
-#include "diagnose/facts.h"
+#include "diagnose/rules/facts.h"
 
 #include <math.h>
 #include <setjmp.h>

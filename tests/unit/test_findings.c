@@ -1,8 +1,8 @@
 /* The engine above the rules: the order of findings, their lines, optimise or scale out, and where a request's time goes. */
 #include "rule_world.h"
 
-#include "diagnose/findings.h"
-#include "diagnose/scale_out.h"
+#include "diagnose/rules/findings.h"
+#include "diagnose/rules/scale_out.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Two ranks on two devices, from their activities to the findings: what is one job's is one finding. */
-#include "diagnose/findings.h"
+#include "diagnose/rules/findings.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
-#include "report/findings_words.h"
+#include "report/words/findings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * is evidence that calls give. */
 #include "base/trace.h"
 #include "diagnose/rules/waits.h"
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "inferred_programs.h"
 
 #include <setjmp.h>

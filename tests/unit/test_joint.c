@@ -3,7 +3,7 @@
 #include "unit/unmix_world.h"
 
 #include "diagnose/watts/joint.h"
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

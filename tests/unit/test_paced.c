@@ -1,6 +1,6 @@
 /* The steady part in blocks, against a world whose power is known at every instant and whose steps are planted. */
 #include "diagnose/paced.h"
-#include "diagnose/pass.h"
+#include "diagnose/timeline/pass.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

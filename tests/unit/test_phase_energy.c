@@ -1,5 +1,5 @@
 /* Energy by phase against a world whose power is known at every instant. */
-#include "diagnose/pass.h"
+#include "diagnose/timeline/pass.h"
 #include "diagnose/phase_energy.h"
 
 #include <setjmp.h>

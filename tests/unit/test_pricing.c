@@ -1,7 +1,7 @@
 /* What states took, with what is known of them beforehand: where there is little work, and the readings say almost nothing of it. */
 #include "diagnose/watts/pricing.h"
 
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 #include "diagnose/watts/unmix_state.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 #include "cli/receipt_verify.h"
 #include "launch/keep.h"
 #include "receipt_world.h"
-#include "report/receipt_digest.h"
-#include "report/receipt_words.h"
+#include "report/receipt/digest.h"
+#include "report/receipt/words.h"
 #include "schema_keys.h"
 
 #include <setjmp.h>

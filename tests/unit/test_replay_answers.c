@@ -1,5 +1,5 @@
 /* What is made of replays: steps that are drawn, predictions of findings, joules, intervals, processes that communicate. */
-#include "diagnose/facts.h"
+#include "diagnose/rules/facts.h"
 #include "diagnose/replay/power.h"
 #include "diagnose/replay/proofs.h"
 #include "replay_machine.h"

@@ -1,7 +1,7 @@
 /* `hec devices` and `hec doctor` as text and as JSON. */
 #include "model/part.h"
-#include "report/devices.h"
-#include "report/doctor.h"
+#include "report/run/devices.h"
+#include "report/run/doctor.h"
 
 #include <jansson.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Exports: the Perfetto trace is read back by a small reader of protocol buffers, and what nests must nest. */
 #include "fake_timeline.h"
-#include "report/export.h"
-#include "report/perfetto_fields.h"
-#include "report/proto.h"
+#include "report/export/export.h"
+#include "report/export/perfetto_fields.h"
+#include "report/export/proto.h"
 #include "unit/fake_run.h"
 
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 /* Findings in the reports: the headline of each kind of run, what is shown of a finding, and what hec explain prints. */
-#include "diagnose/findings.h"
+#include "diagnose/rules/findings.h"
 #include "diagnose/rules/rule.h"
-#include "diagnose/scale_out.h"
-#include "report/explain.h"
-#include "report/fact_words.h"
-#include "report/findings_words.h"
-#include "report/report.h"
+#include "diagnose/rules/scale_out.h"
+#include "report/words/explain.h"
+#include "report/words/facts.h"
+#include "report/words/findings.h"
+#include "report/run/report.h"
 #include "unit/fake_run.h"
 
 #include <dirent.h>

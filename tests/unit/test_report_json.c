@@ -1,5 +1,5 @@
 /* The JSON report: keys, types and missing values, and that the published schema names exactly the keys that are printed. */
-#include "report/report.h"
+#include "report/run/report.h"
 #include "unit/fake_run.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* A sweep in words: what is recommended and why not, on a page, in Markdown and as JSON. */
-#include "report/sweep.h"
+#include "report/sweep/sweep.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The report for people: width, colour, and that each thing is said. */
-#include "report/report.h"
+#include "report/run/report.h"
 #include "unit/fake_run.h"
 
 #include <setjmp.h>

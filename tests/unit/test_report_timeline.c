@@ -1,8 +1,8 @@
 /* The timeline in the reports: what is said, that it fits, and names of kernels that are shortened. */
 #include "base/trace.h"
 #include "fake_timeline.h"
-#include "report/report.h"
-#include "report/timeline_words.h"
+#include "report/run/report.h"
+#include "report/words/timeline.h"
 #include "unit/fake_run.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* Where a class with known counters stands under the roofline. */
-#include "diagnose/roofline.h"
+#include "diagnose/watts/roofline.h"
 
 #include <math.h>
 #include <setjmp.h>

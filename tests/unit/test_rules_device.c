@@ -3,7 +3,7 @@
 #include "finding_numbers.h"
 #include "rule_world.h"
 
-#include "diagnose/findings.h"
+#include "diagnose/rules/findings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/sensor_response.h"
+#include "diagnose/meter/sensor_response.h"
 #include "sim/sensor.h"
 #include "sim/state.h"
 

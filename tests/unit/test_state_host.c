@@ -1,5 +1,5 @@
 /* What a thread did, beyond what is remembered of it. */
-#include "diagnose/state_host.h"
+#include "diagnose/states/host.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Names of kernels, as libraries give them, and the class and arithmetic that they tell. */
-#include "diagnose/kernel_class.h"
+#include "diagnose/timeline/kernel_class.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Which range or operator launched the kernels of a device: by hand, and for random nested ranges by asking every one. */
-#include "diagnose/pass.h"
-#include "diagnose/source_lines_modules.h"
+#include "diagnose/timeline/pass.h"
+#include "diagnose/states/source_modules.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>

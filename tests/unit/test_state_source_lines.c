@@ -1,6 +1,6 @@
 /* Which frame of a stack is blamed, and how samples become shares, seconds and joules of lines. */
-#include "diagnose/source_lines.h"
-#include "diagnose/timeline_tables.h"
+#include "diagnose/states/source_lines.h"
+#include "diagnose/timeline/tables.h"
 #include "fake_timeline.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Steps from what the program, the hooks or a profiler say; what tracing cost. */
 #include "base/trace.h"
-#include "diagnose/state.h"
-#include "diagnose/trace_cost.h"
+#include "diagnose/states/state.h"
+#include "diagnose/timeline/trace_cost.h"
 #include "fake_pass.h"
 #include "fake_timeline.h"
 

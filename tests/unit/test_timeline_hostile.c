@@ -2,8 +2,8 @@
  * must be possible. */
 #include "base/trace.h"
 #include "fake_timeline.h"
-#include "report/export.h"
-#include "report/report.h"
+#include "report/export/export.h"
+#include "report/run/report.h"
 #include "unit/fake_run.h"
 
 #include <setjmp.h>

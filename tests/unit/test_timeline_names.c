@@ -1,6 +1,6 @@
 /* Names of kernels for people, and which of them communicate. */
-#include "diagnose/kernel_name.h"
-#include "diagnose/timeline_device.h"
+#include "diagnose/timeline/kernel_name.h"
+#include "diagnose/timeline/device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

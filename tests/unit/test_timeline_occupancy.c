@@ -1,5 +1,5 @@
 /* Occupancy limits against those of NVIDIA's occupancy calculator (cuda_occupancy.h's rules, worked out by hand). */
-#include "diagnose/occupancy.h"
+#include "diagnose/timeline/occupancy.h"
 
 #include <math.h>
 #include <setjmp.h>

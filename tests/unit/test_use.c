@@ -1,6 +1,6 @@
 /* What telemetry alone shows of a device, on figures measured on an H200 (700 W, Gen5 x16) and on what lies between: one
  * pattern at most. */
-#include "diagnose/use.h"
+#include "diagnose/meter/use.h"
 
 #include <math.h>
 #include <setjmp.h>

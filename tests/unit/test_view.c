@@ -1,7 +1,7 @@
 /* A run in cells of time: nothing is lost, nothing is made up, and there is an end for any input. */
-#include "diagnose/ledger.h"
-#include "diagnose/steps.h"
-#include "diagnose/view.h"
+#include "diagnose/states/ledger.h"
+#include "diagnose/timeline/steps.h"
+#include "diagnose/view/view.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
 

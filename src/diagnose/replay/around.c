@@ -1,7 +1,7 @@
 #include "diagnose/replay/around.h"
 
 #include "diagnose/replay/parts.h"
-#include "diagnose/state.h"
+#include "diagnose/states/state.h"
 
 #define GO_MOST 256 /* calls that go, one after the other */
 #define MAKE_MOST 8 /* launches that make one number */

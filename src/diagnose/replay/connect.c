@@ -1,6 +1,6 @@
 /* From calls, and what they launched, to a schedule: what follows what, and how long it takes as a rule. */
 #include "diagnose/replay/parts.h"
-#include "diagnose/state.h"
+#include "diagnose/states/state.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 
 #include "diagnose/replay/around.h"
 #include "diagnose/replay/parts.h"
-#include "diagnose/state.h"
+#include "diagnose/states/state.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "diagnose/replay/power.h"
 
 #include "base/clock.h"
-#include "diagnose/joules_between.h"
+#include "diagnose/meter/joules_between.h"
 
 #include <math.h>
 

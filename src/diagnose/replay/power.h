@@ -3,7 +3,7 @@
 #define HEC_DIAGNOSE_REPLAY_POWER_H
 
 #include "diagnose/replay/replay.h"
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 
 #define HEC_DYNAMIC_STAYS 0.8 /* of the joules above idle, for the same work in larger kernels */
 

@@ -2,7 +2,7 @@
  * replayed L is lognormal about exp(mean), by edit; two predictive standard deviations are the interval. */
 #include "diagnose/replay/proofs.h"
 
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 
 #include <math.h>
 #include <string.h>

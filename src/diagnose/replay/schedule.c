@@ -1,8 +1,8 @@
 #include "diagnose/replay/schedule.h"
 
-#include "diagnose/occupancy.h"
+#include "diagnose/timeline/occupancy.h"
 #include "diagnose/replay/parts.h"
-#include "diagnose/steady.h"
+#include "diagnose/states/steady.h"
 #include "model/part.h"
 
 #include <math.h>

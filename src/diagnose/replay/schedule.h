@@ -15,7 +15,7 @@
 #ifndef HEC_DIAGNOSE_REPLAY_SCHEDULE_H
 #define HEC_DIAGNOSE_REPLAY_SCHEDULE_H
 
-#include "diagnose/pass.h"
+#include "diagnose/timeline/pass.h"
 #include "diagnose/task.h"
 
 #define HEC_SCHEDULE_CALLS_MAX (10u << 20)

@@ -4,7 +4,7 @@
 
 #include "diagnose/replay/edit.h"
 #include "diagnose/replay/lanes.h"
-#include "diagnose/summary.h"
+#include "diagnose/result.h"
 
 #define HEC_WHATIF_EDITS_MAX 16
 #define HEC_WHATIF_COLUMNS 60 /* of a step that is drawn */

@@ -1,6 +1,6 @@
 /* Memory: time goes into reading and writing device memory, in passes that one kernel could make. */
 #include "diagnose/rules/compute.h"
-#include "diagnose/use.h"
+#include "diagnose/meter/use.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Healthy: the device is busy with work that fills it. */
 #include "diagnose/rules/compute.h"
-#include "diagnose/use.h"
+#include "diagnose/meter/use.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #ifndef HEC_DIAGNOSE_RULES_RANKS_H
 #define HEC_DIAGNOSE_RULES_RANKS_H
 
-#include "diagnose/facts.h"
+#include "diagnose/rules/facts.h"
 
 struct hec_ranks {
     int devices;       /* with a ledger and communication */

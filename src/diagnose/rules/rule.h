@@ -4,7 +4,7 @@
 #ifndef HEC_DIAGNOSE_RULES_RULE_H
 #define HEC_DIAGNOSE_RULES_RULE_H
 
-#include "diagnose/facts.h"
+#include "diagnose/rules/facts.h"
 
 /* Confidence at most of a cause that rests on telemetry alone: it proves none. */
 #define HEC_TELEMETRY_CONFIDENCE 0.5

@@ -5,7 +5,7 @@
 #define HEC_DIAGNOSE_RULES_WAITS_H
 
 #include "diagnose/rules/rule.h"
-#include "diagnose/use.h"
+#include "diagnose/meter/use.h"
 
 #define HEC_WAITS_CHATTY_LEAST 8.0    /* small copies, a step */
 #define HEC_WAITS_CHATTY_SHARE 0.5    /* of what copies own */

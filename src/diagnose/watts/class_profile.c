@@ -2,11 +2,12 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "diagnose/feed.h"
+#include "diagnose/meter/feed.h"
 #include "diagnose/watts/joint.h"
-#include "diagnose/ledger.h"
+#include "diagnose/states/ledger.h"
 #include "diagnose/watts/pricing.h"
-#include "diagnose/summary.h"
+#include "diagnose/input.h"
+#include "diagnose/meter/readings.h"
 #include "diagnose/watts/unmix_state.h"
 
 #include <math.h>

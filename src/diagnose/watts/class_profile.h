@@ -1,11 +1,11 @@
 /* Each kernel class's own watts and utilisation counters, unmixed from the readings of the whole run, and where that puts it
  * under the roofline. */
-#ifndef HEC_DIAGNOSE_CLASS_PROFILE_H
-#define HEC_DIAGNOSE_CLASS_PROFILE_H
+#ifndef HEC_DIAGNOSE_WATTS_CLASS_PROFILE_H
+#define HEC_DIAGNOSE_WATTS_CLASS_PROFILE_H
 
 #include "base/error.h"
-#include "diagnose/kernel_class.h"
-#include "diagnose/roofline.h"
+#include "diagnose/timeline/kernel_class.h"
+#include "diagnose/watts/roofline.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "diagnose/summary.h"
+#include "diagnose/input.h"
+#include "diagnose/meter/readings.h"
 
 #include <math.h>
 

@@ -4,10 +4,10 @@
  * that is wrong for the states beside them too: the launches among small kernels would pay for what the kernels do not
  * take. Where the readings separate kernel classes, they and the states are priced in one. Figures:
  * docs/decisions/0007-unmixing.md. */
-#ifndef HEC_DIAGNOSE_JOINT_H
-#define HEC_DIAGNOSE_JOINT_H
+#ifndef HEC_DIAGNOSE_WATTS_JOINT_H
+#define HEC_DIAGNOSE_WATTS_JOINT_H
 
-#include "diagnose/ledger.h"
+#include "diagnose/states/ledger.h"
 #include "diagnose/watts/unmix.h"
 
 struct hec_energy;

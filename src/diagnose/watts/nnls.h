@@ -6,8 +6,8 @@
  * Squares Problems, 1974, chapter 23); bounds on both sides are BVLS (Stark and Parker, Computational Statistics 10,
  * 1995). The method is theirs, an active set that frees the unknown with the most wrongly signed multiplier and steps
  * back to the first bound that is hit, started from a feasible point so that the equality holds at every step. */
-#ifndef HEC_DIAGNOSE_NNLS_H
-#define HEC_DIAGNOSE_NNLS_H
+#ifndef HEC_DIAGNOSE_WATTS_NNLS_H
+#define HEC_DIAGNOSE_WATTS_NNLS_H
 
 #include <stdint.h>
 

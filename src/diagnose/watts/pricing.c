@@ -1,7 +1,8 @@
 #include "diagnose/watts/pricing.h"
 
 #include "base/clock.h"
-#include "diagnose/summary.h"
+#include "diagnose/input.h"
+#include "diagnose/meter/readings.h"
 #include "model/part.h"
 
 #include <math.h>

@@ -6,10 +6,10 @@
  * device was, and with that about how much it took. Where power samples and the counter separate the states that matters
  * little; in a loop of equal short steps, in a run of seconds and for states of milliseconds it is what there is, and
  * the intervals are as wide as the beliefs. Figures: docs/decisions/0007-unmixing.md. */
-#ifndef HEC_DIAGNOSE_PRICING_H
-#define HEC_DIAGNOSE_PRICING_H
+#ifndef HEC_DIAGNOSE_WATTS_PRICING_H
+#define HEC_DIAGNOSE_WATTS_PRICING_H
 
-#include "diagnose/ledger.h"
+#include "diagnose/states/ledger.h"
 #include "diagnose/watts/unmix.h"
 
 struct hec_energy;

@@ -35,8 +35,8 @@
  * and counter, where a reading is given before the pieces go more than 1 s past its t (all readings first is fine: they
  * wait in a queue of 32 bytes each, see readings_first); total; solve any number of times; free. Memory does not depend on the length of
  * the run but for that queue. The result depends on nothing but the input. */
-#ifndef HEC_DIAGNOSE_UNMIX_H
-#define HEC_DIAGNOSE_UNMIX_H
+#ifndef HEC_DIAGNOSE_WATTS_UNMIX_H
+#define HEC_DIAGNOSE_WATTS_UNMIX_H
 
 #include <stdbool.h>
 #include <stdint.h>

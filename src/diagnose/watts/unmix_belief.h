@@ -4,8 +4,8 @@
  *
  * of groups whose own deviations s are independent and whose common level has a standard deviation of l. Of a group, mean, s
  * and f are the means over its classes by time: within it deviations are taken as one. */
-#ifndef HEC_DIAGNOSE_UNMIX_BELIEF_H
-#define HEC_DIAGNOSE_UNMIX_BELIEF_H
+#ifndef HEC_DIAGNOSE_WATTS_UNMIX_BELIEF_H
+#define HEC_DIAGNOSE_WATTS_UNMIX_BELIEF_H
 
 #include "diagnose/watts/unmix_fit.h"
 #include "diagnose/watts/unmix_state.h"

@@ -1,7 +1,7 @@
 /* Normal equations per block of time, in bounded memory: when the blocks run out, each two become one of twice the
  * time. */
-#ifndef HEC_DIAGNOSE_UNMIX_BLOCKS_H
-#define HEC_DIAGNOSE_UNMIX_BLOCKS_H
+#ifndef HEC_DIAGNOSE_WATTS_UNMIX_BLOCKS_H
+#define HEC_DIAGNOSE_WATTS_UNMIX_BLOCKS_H
 
 #include <stdint.h>
 

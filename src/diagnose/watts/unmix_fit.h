@@ -1,6 +1,6 @@
 /* The least squares of unmixing over groups of classes, with its covariance. */
-#ifndef HEC_DIAGNOSE_UNMIX_FIT_H
-#define HEC_DIAGNOSE_UNMIX_FIT_H
+#ifndef HEC_DIAGNOSE_WATTS_UNMIX_FIT_H
+#define HEC_DIAGNOSE_WATTS_UNMIX_FIT_H
 
 #include "diagnose/watts/nnls.h"
 #include "diagnose/watts/unmix_blocks.h"

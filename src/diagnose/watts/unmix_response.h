@@ -1,8 +1,8 @@
 /* The response of a power sensor: how much of a sample comes from which time, as weights of 13 windows ("taps") that end
  * from 60 ms before its time stamp to 60 ms after it. All have one length: the time over which the sensor averages, which
  * is the span of the sample itself only where the sensor is a fast one. */
-#ifndef HEC_DIAGNOSE_UNMIX_RESPONSE_H
-#define HEC_DIAGNOSE_UNMIX_RESPONSE_H
+#ifndef HEC_DIAGNOSE_WATTS_UNMIX_RESPONSE_H
+#define HEC_DIAGNOSE_WATTS_UNMIX_RESPONSE_H
 
 #include <stdbool.h>
 #include <stdint.h>

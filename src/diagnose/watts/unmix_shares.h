@@ -1,7 +1,7 @@
 /* Seconds of each class up to any instant of the last seconds: sums at the edges of 0.25 ms bins, straight lines
  * between. Of time that is skipped only the sums are known. */
-#ifndef HEC_DIAGNOSE_UNMIX_SHARES_H
-#define HEC_DIAGNOSE_UNMIX_SHARES_H
+#ifndef HEC_DIAGNOSE_WATTS_UNMIX_SHARES_H
+#define HEC_DIAGNOSE_WATTS_UNMIX_SHARES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "diagnose/watts/unmix_belief.h"
-#include "diagnose/stat.h"
+#include "diagnose/meter/stat.h"
 #include "diagnose/watts/unmix_fit.h"
 #include "diagnose/watts/unmix_state.h"
 

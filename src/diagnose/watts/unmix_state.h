@@ -1,6 +1,6 @@
 /* What unmix.c gathers and unmix_solve.c solves. */
-#ifndef HEC_DIAGNOSE_UNMIX_STATE_H
-#define HEC_DIAGNOSE_UNMIX_STATE_H
+#ifndef HEC_DIAGNOSE_WATTS_UNMIX_STATE_H
+#define HEC_DIAGNOSE_WATTS_UNMIX_STATE_H
 
 #include "diagnose/watts/unmix.h"
 #include "diagnose/watts/unmix_blocks.h"

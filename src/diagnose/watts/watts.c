@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "diagnose/feed.h"
+#include "diagnose/meter/feed.h"
 #include "diagnose/watts/pricing.h"
 #include "diagnose/watts/unmix_state.h"
 

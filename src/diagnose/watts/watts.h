@@ -1,11 +1,11 @@
 /* What each state and kernel class of a device took: the one door to pricing, class profiles and unmixing. They need what a
  * device was in from its first reading to its last, and which kernel classes matter, which is known when all has gone by: so
  * the states are put on a tape as they come. */
-#ifndef HEC_DIAGNOSE_WATTS_H
-#define HEC_DIAGNOSE_WATTS_H
+#ifndef HEC_DIAGNOSE_WATTS_WATTS_H
+#define HEC_DIAGNOSE_WATTS_WATTS_H
 
 #include "diagnose/watts/class_profile.h"
-#include "diagnose/ledger.h"
+#include "diagnose/states/ledger.h"
 
 /* One a piece; three where it is long. What comes after so many has no watts of its own. */
 #define HEC_TAPE_WORDS (64u << 20)

@@ -1,0 +1,232 @@
+#include "diagnose/compare/alike.h"
+
+#include "base/trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *words;
+    bool must;
+} table[] = {
+#define HEC_ALIKE(id, name, must, words) {name, words, must},
+#include "diagnose/compare/alike.def"
+#undef HEC_ALIKE
+};
+
+const char *hec_alike_name(enum hec_alike what) {
+    return (unsigned)what < HEC_ALIKE_COUNT ? table[what].name : "?";
+}
+
+const char *hec_alike_words(enum hec_alike what) {
+    return (unsigned)what < HEC_ALIKE_COUNT ? table[what].words : "?";
+}
+
+bool hec_alike_must(enum hec_alike what) {
+    return (unsigned)what < HEC_ALIKE_COUNT && table[what].must;
+}
+
+typedef char value[512];
+
+/* As much of it as there is room for. */
+static void add(value out, const char *between, const char *text) {
+    size_t length = strlen(out);
+    for (const char *c = length ? between : ""; *c && length < sizeof(value) - 1; c++)
+        out[length++] = *c;
+    for (const char *c = text; *c && length < sizeof(value) - 1; c++)
+        out[length++] = *c;
+    out[length] = '\0';
+}
+
+static const char *of_device(const struct hec_device_summary *d, enum hec_alike what, char text[96]) {
+    if (what == HEC_ALIKE_POWER_LIMIT && isfinite(d->power_limit_w))
+        snprintf(text, 96, "%.0f W", d->power_limit_w);
+    else
+        snprintf(text, 96, "%s",
+                 what == HEC_ALIKE_DEVICE   ? d->device.name
+                 : what == HEC_ALIKE_DRIVER ? d->device.driver
+                                            : "");
+    return text[0] ? text : strcpy(text, "unknown");
+}
+
+/* "2 x NVIDIA H100", each text once, in the order of the devices. */
+static void of_devices(const struct hec_summary *s, enum hec_alike what, value out) {
+    char text[96], other[96], numbered[128];
+    for (int i = 0; i < s->device_count; i++) {
+        int count = 0;
+        bool before = false;
+        if (!s->devices[i].used)
+            continue;
+        of_device(&s->devices[i], what, text);
+        for (int k = 0; k < s->device_count; k++)
+            if (s->devices[k].used && strcmp(of_device(&s->devices[k], what, other), text) == 0) {
+                before |= k < i;
+                count++;
+            }
+        if (count > 1 && what == HEC_ALIKE_DEVICE)
+            snprintf(numbered, sizeof numbered, "%d x %s", count, text);
+        else
+            snprintf(numbered, sizeof numbered, "%s", text);
+        if (!before)
+            add(out, ", ", numbered);
+    }
+    if (!out[0])
+        add(out, "", "none");
+}
+
+static void of_levers(const struct hec_summary *s, value out) {
+    for (int i = 0; i < s->lever_count; i++) {
+        add(out, ",", s->levers[i].name);
+        add(out, s->levers[i].value[0] ? "=" : "", s->levers[i].value);
+    }
+}
+
+static void of_knobs(const struct hec_summary *s, value out) {
+    for (int i = 0; i < s->event_count; i++)
+        if (s->events[i].kind == HEC_EVENT_KNOB && !strstr(out, s->events[i].text))
+            add(out, ", ", s->events[i].text);
+}
+
+static void of_outcome(const struct hec_summary *s, value out) {
+    if (s->imported[0])
+        add(out, "", "unknown");
+    else if (s->in_progress)
+        add(out, "", "still in progress");
+    else if (!s->complete)
+        add(out, "", "cut off");
+    else if (s->stopped[0])
+        snprintf(out, sizeof(value), "ended by hec after its %s", s->stopped);
+    else if (s->exit_code)
+        snprintf(out, sizeof(value), "exit code %d", s->exit_code);
+    else
+        add(out, "", "exit code 0");
+}
+
+void hec_alike_value(const struct hec_summary *s, enum hec_alike what, char out[HEC_ALIKE_VALUE]) {
+    static const char *const work[] = {
+        [HEC_PACED_UNKNOWN] = "none known", [HEC_PACED_BY_STEP] = "known", [HEC_PACED_EVENLY] = "none known"};
+    out[0] = '\0';
+    switch (what) {
+    case HEC_ALIKE_DEVICE:
+    case HEC_ALIKE_DRIVER:
+    case HEC_ALIKE_POWER_LIMIT:
+        of_devices(s, what, out);
+        break;
+    case HEC_ALIKE_CPU:
+        add(out, "", s->cpu);
+        break;
+    case HEC_ALIKE_MEASURED:
+        if (s->imported[0])
+            snprintf(out, sizeof(value), "imported (%s)", s->imported);
+        else if (s->simulated[0])
+            snprintf(out, sizeof(value), "simulated (%s)", s->simulated);
+        else
+            add(out, "", "on a real machine");
+        break;
+    case HEC_ALIKE_UNIT:
+        add(out, "", s->paced.unit[0] ? s->paced.unit : "none");
+        break;
+    case HEC_ALIKE_STEPS:
+        add(out, "", work[s->paced.work]);
+        break;
+    case HEC_ALIKE_OUTCOME:
+        of_outcome(s, out);
+        break;
+    case HEC_ALIKE_COMMAND:
+        add(out, "", s->command);
+        break;
+    case HEC_ALIKE_KNOBS:
+        of_knobs(s, out);
+        break;
+    case HEC_ALIKE_LEVERS:
+        of_levers(s, out);
+        break;
+    case HEC_ALIKE_PYTORCH:
+        add(out, "", s->pytorch);
+        break;
+    case HEC_ALIKE_CORES:
+        if (s->host.cores > 0)
+            snprintf(out, sizeof(value), "%d of %d", s->host.cores_usable, s->host.cores);
+        break;
+    case HEC_ALIKE_HOST:
+        add(out, "", s->hostname);
+        break;
+    case HEC_ALIKE_PYTHON:
+        add(out, "", s->python);
+        break;
+    case HEC_ALIKE_KERNEL:
+        add(out, "", s->kernel);
+        break;
+    case HEC_ALIKE_OS:
+        add(out, "", s->os);
+        break;
+    case HEC_ALIKE_TRACE:
+        add(out, "", s->imported[0] ? "" : hec_trace_mode_name(s->timeline.trace.mode));
+        break;
+    case HEC_ALIKE_HEC:
+        add(out, "", s->hec_version);
+        break;
+    case HEC_ALIKE_COUNT:
+        break;
+    }
+    if (!out[0])
+        add(out, "", what == HEC_ALIKE_KNOBS || what == HEC_ALIKE_LEVERS ? "none" : "unknown");
+}
+
+/* Each value once, in the order of the runs. */
+static void values_of(const struct hec_side *side, enum hec_alike what, value out) {
+    value one, other;
+    out[0] = '\0';
+    for (int i = 0; i < side->count; i++) {
+        bool before = false;
+        hec_alike_value(&side->runs[i], what, one);
+        for (int k = 0; k < i && !before; k++) {
+            hec_alike_value(&side->runs[k], what, other);
+            before = strcmp(one, other) == 0;
+        }
+        if (!before)
+            add(out, "; ", one);
+    }
+}
+
+static bool differs(const struct hec_side *side, enum hec_alike what) {
+    value first, other;
+    hec_alike_value(&side[0].runs[0], what, first);
+    for (int at = 0; at < 2; at++)
+        for (int i = 0; i < side[at].count; i++) {
+            hec_alike_value(&side[at].runs[i], what, other);
+            if (strcmp(first, other) != 0)
+                return true;
+        }
+    return false;
+}
+
+const char *hec_side_unit(const struct hec_side *side) {
+    bool alike = !differs(side, HEC_ALIKE_UNIT) && !differs(side, HEC_ALIKE_STEPS);
+    return alike ? side[0].runs[0].paced.unit : "";
+}
+
+/* A run that did not end as it should did less work than it seems, on either side. */
+static bool failed(const struct hec_side *side) {
+    for (int at = 0; at < 2; at++)
+        for (int i = 0; i < side[at].count; i++) {
+            const struct hec_summary *s = &side[at].runs[i];
+            if (!s->imported[0] && (!s->complete || (s->exit_code != 0 && !s->stopped[0])))
+                return true;
+        }
+    return false;
+}
+
+void hec_unlikes_find(const struct hec_side *side, struct hec_unlikes *out) {
+    *out = (struct hec_unlikes){.count = 0};
+    for (int what = 0; what < HEC_ALIKE_COUNT; what++) {
+        if (!differs(side, what) && !(what == HEC_ALIKE_OUTCOME && failed(side)))
+            continue;
+        struct hec_unlike *unlike = &out->list[out->count++];
+        unlike->what = what;
+        out->grave += table[what].must;
+        for (int at = 0; at < 2; at++)
+            values_of(&side[at], what, unlike->value[at]);
+    }
+}

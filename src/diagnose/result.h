@@ -1,0 +1,126 @@
+/* What a run amounted to: the results of the analysis, plain data. Filled by hec_summary_* (pure functions: arrays in,
+ * results out), read by src/report. Numbers that were not measured are NAN, never 0. */
+#ifndef HEC_DIAGNOSE_RESULT_H
+#define HEC_DIAGNOSE_RESULT_H
+
+#include "base/error.h"
+#include "diagnose/diagnosis.h"
+#include "diagnose/finding.h"
+#include "diagnose/input.h"
+#include "diagnose/meter/readings.h"
+#include "diagnose/paced.h"
+#include "diagnose/timeline/timeline.h"
+#include "model/run.h"
+
+#include <stddef.h>
+
+struct hec_unit_summary {
+    char name[64];
+    bool is_default; /* nobody counted work: the unit is the run itself */
+    double count, per_second;
+    uint64_t devices;                              /* bits (1 << hec_device.index): what it is charged with */
+    bool part_of_devices;                          /* other programs of the run used others */
+    double joules_per_unit, joules_per_unit_bound; /* of those devices; NAN when energy is not valid */
+    double dollars_per_unit, grams_co2_per_unit;
+};
+
+struct hec_phase_summary {
+    char name[64];
+    double seconds; /* of all threads together */
+    int64_t count;
+    double joules,
+        bound_joules; /* of the used devices while a thread was in it (phase_energy.h); NAN: unknown, and why */
+    char why[96];     /* empty where joules are known */
+};
+
+struct hec_price {
+    double dollars_per_kwh, grams_co2_per_kwh;
+    double dollars_per_gpu_hour;          /* 0: not priced */
+    bool dollars_default, carbon_default; /* nobody chose it: label it */
+};
+
+struct hec_host_summary {
+    int cores, cores_usable; /* online; of those, what the command may use */
+    double cpu_busy;         /* 0..1 of all cores */
+    double tree_cpu_seconds; /* CPU time of the command and its descendants */
+    double tree_cores;       /* mean cores in use */
+    double rss_max_bytes, read_bytes, written_bytes, disk_read_bytes;
+    double switches_voluntary, switches_involuntary;
+    int processes;                      /* seen in all; 0 when none was recorded */
+    double package_joules, dram_joules; /* NAN: unavailable */
+    char package_why[160], dram_why[160];
+};
+
+struct hec_self_summary {
+    double cpu_seconds, cpu_share; /* share of one core */
+    double rss_max_bytes, file_bytes;
+    double start_seconds; /* from the start of hec to the start of the command */
+    double joules;        /* NAN: unavailable */
+};
+
+struct hec_event_summary {
+    enum hec_event_kind kind;
+    int device;
+    double t_s;
+    char text[256];
+};
+
+#define HEC_SUMMARY_UNITS_MAX 16
+#define HEC_SUMMARY_PHASES_MAX 32
+#define HEC_SUMMARY_EVENTS_MAX 64
+
+struct hec_summary {
+    char command[1024];
+    char started[40]; /* wall clock, ISO 8601 with zone */
+    char file[512];
+    char hec_version[32];
+    char hostname[128];
+    char cpu[96], os[96], kernel[96], pytorch[48], python[24];
+    char framework[24]; /* beside PyTorch, through which it uses its devices ("jax"); empty: unknown */
+    double seconds;
+    int exit_code;                /* -1: unknown, the run was cut off */
+    char stopped[16];             /* hec ended the command after its "steps" or "time"; empty: it ended by itself */
+    bool complete;                /* false: hec was killed; the last second may be missing */
+    bool in_progress;             /* not complete, because it goes on */
+    char simulated[64];           /* profile of the simulated GPU; empty on real hardware */
+    int ranks;                    /* of the job that its processes are in (torch.distributed); 0 unknown or none */
+    int loader_workers;           /* that the program's data loaders have; -1 unknown, or they differ */
+    char imported[32];            /* what the run was imported from ("kineto"); empty: it was measured */
+    char energy_unavailable[256]; /* why there is no device at all; empty when there is one */
+    struct hec_device_summary *devices; /* malloc'ed */
+    int device_count;
+    struct hec_host_summary host;
+    struct hec_unit_summary units[HEC_SUMMARY_UNITS_MAX];
+    int unit_count;
+    struct hec_phase_summary phases[HEC_SUMMARY_PHASES_MAX];
+    int phase_count;
+    struct hec_event_summary events[HEC_SUMMARY_EVENTS_MAX];
+    int event_count, events_omitted;
+    struct hec_lever_summary levers[HEC_SUMMARY_LEVERS_MAX];
+    int lever_count;
+    double joules, bound_joules; /* of the used devices; NAN unless all of them are valid */
+    double dollars, grams_co2;   /* of that energy (and GPU hours, where priced) */
+    struct hec_price price;
+    struct hec_self_summary self;
+    struct hec_timeline timeline;
+    struct hec_diagnosis diagnosis; /* empty without a trace */
+    struct hec_paced paced;         /* blocks of the steady part */
+    struct hec_findings findings;   /* last of all, from what is above */
+    struct hec_view *view;          /* view.h; NULL: none was asked for */
+};
+
+/* The command ended with a status other than 0, by itself. */
+static inline bool hec_summary_failed(const struct hec_summary *s) {
+    return s->exit_code > 0 && !s->stopped[0];
+}
+
+/* Analyse a run. Pure: the same input gives the same result, and memory does not grow with the length of the run (but
+ * with the number of devices and of processes on them). HEC_ERR_NOMEM, or what a function of the input returned.
+ * On success *out is to be freed with hec_summary_free; on failure it is empty. */
+int hec_summary_build(const struct hec_summary_input *input, const struct hec_price *price, struct hec_summary *out,
+                      struct hec_why *why);
+/* The labelled defaults: 0.13 $/kWh, 473 g CO2/kWh (sources in docs/energy.md), GPU hours not priced. */
+struct hec_price hec_price_default(void);
+void hec_summary_free(struct hec_summary *summary);
+
+#endif

@@ -1,0 +1,304 @@
+#include "diagnose/rules/predict.h"
+
+#include "base/clock.h"
+#include "diagnose/rules/findings.h"
+#include "diagnose/replay/edit.h"
+#include "diagnose/replay/power.h"
+#include "diagnose/replay/proofs.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define REST_MAX 16    /* findings whose edits are tried together */
+#define LINK_REACH 0.8 /* of its peak: pinned copies on PCIe 5 x16 */
+
+struct hec_predictor {
+    struct hec_schedule schedule;
+    struct hec_replay recorded;
+    struct hec_replay_power power;
+    double widen;         /* of intervals: proofs.h */
+    double data_s;        /* that the program waited for data in the stretch */
+    double link_gb_per_s; /* that pinned copies reach; NAN unknown: the edit's own */
+    double cores;         /* share of the usable cores that the program takes as it is; NAN unknown */
+};
+
+/* ---- which edit answers a finding ---- */
+
+struct answer {
+    enum hec_edit edit; /* HEC_EDIT_COUNT: none */
+    double value;       /* NAN: its own */
+};
+
+/* What is left of kernels' time, where a rule says how much of the run's time is saved in them. */
+static double left_of_compute(const struct hec_facts *f, double saved) {
+    double compute_s = f->ledger ? f->ledger->rows[HEC_STATE_COMPUTE].seconds : 0;
+    return compute_s > 0 ? fmin(1, fmax(0, 1 - saved * f->run_s / compute_s)) : NAN;
+}
+
+static enum hec_edit of_copies(enum hec_lever_id lever) {
+    switch (lever) {
+    case HEC_LEVER_JOIN_COPIES:
+        return HEC_EDIT_BATCHED;
+    case HEC_LEVER_STAY_ON_DEVICE:
+        return HEC_EDIT_ROUND_TRIPS;
+    case HEC_LEVER_COPY_AHEAD:
+        return HEC_EDIT_BESIDE;
+    default:
+        return HEC_EDIT_PINNED;
+    }
+}
+
+static struct answer answer_of_copies(const struct hec_predictor *p, enum hec_edit edit) {
+    bool by_rate = edit == HEC_EDIT_PINNED || edit == HEC_EDIT_BATCHED;
+    return (struct answer){edit, by_rate ? p->link_gb_per_s : NAN};
+}
+
+static struct answer answer_of(const struct hec_predictor *p, const struct hec_finding *finding) {
+    switch (finding->cause) {
+    case HEC_CAUSE_DATA:
+        return (struct answer){HEC_EDIT_DATA, NAN};
+    case HEC_CAUSE_HOST:
+        return (struct answer){HEC_EDIT_HOST, NAN};
+    case HEC_CAUSE_LAUNCH:
+        return (struct answer){HEC_EDIT_GRAPHS, NAN};
+    case HEC_CAUSE_SYNC:
+        return (struct answer){HEC_EDIT_WAITS, NAN};
+    case HEC_CAUSE_COPY:
+        return answer_of_copies(p, of_copies(finding->lever.id));
+    case HEC_CAUSE_ALLOC:
+        return (struct answer){HEC_EDIT_ALLOC, NAN};
+    case HEC_CAUSE_CHECKPOINT:
+        return (struct answer){HEC_EDIT_CHECKPOINT, NAN};
+    case HEC_CAUSE_STRAGGLER:
+        return (struct answer){HEC_EDIT_RANKS, NAN};
+    case HEC_CAUSE_BATCH:
+        return (struct answer){finding->times > 1 ? HEC_EDIT_BATCH : HEC_EDIT_COUNT, finding->times};
+    case HEC_CAUSE_PRECISION:
+    case HEC_CAUSE_MEMORY:
+    case HEC_CAUSE_LAYOUT:
+        return (struct answer){HEC_EDIT_COMPUTE, finding->compute_left};
+    default:
+        return (struct answer){HEC_EDIT_COUNT, NAN};
+    }
+}
+
+/* ---- replays ---- */
+
+static int replay(const struct hec_predictor *p, const struct hec_replay_edit *edits, size_t count,
+                  struct hec_replay *out) {
+    return hec_replay_run(&p->schedule, edits, count, false, NULL, out);
+}
+
+/* More workers take more cores: with all that there are loading is faster by what was free. */
+static void bound_by_cores(const struct hec_predictor *p, struct hec_replay *r) {
+    r->seconds = fmax(r->seconds, p->data_s * p->cores); /* a NAN gives way */
+}
+
+static double saved(const struct hec_predictor *p, const struct hec_replay *r) {
+    return 1 - r->seconds / p->recorded.seconds;
+}
+
+/* Several jobs in one schedule: who is not in a collective knows nothing of the others; nor does who was recorded at another time. */
+static bool one_job(const struct hec_schedule *s) {
+    return s->process_count == 1 || (s->group_count > 0 && !hec_schedule_apart(s));
+}
+
+/* The slowest of the devices that are used. */
+static double link_of(const struct hec_summary *summary) {
+    double rate = NAN;
+    for (int i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].used && summary->devices[i].device.pcie_kib_per_s > 0)
+            rate = fmin(rate, LINK_REACH * 1024e-9 * (double)summary->devices[i].device.pcie_kib_per_s);
+    return rate;
+}
+
+int hec_predictor_begin(const struct hec_summary_input *input, const struct hec_summary *summary,
+                        struct hec_schedule *schedule, struct hec_predictor **out, struct hec_why *why) {
+    struct hec_predictor *p = calloc(1, sizeof *p);
+    struct hec_replay usual;
+    *out = NULL;
+    if (!p) {
+        hec_schedule_free(schedule);
+        return HEC_ERR_NOMEM;
+    }
+    p->schedule = *schedule;
+    *schedule = (struct hec_schedule){0};
+    int err = replay(p, NULL, 0, &p->recorded);
+    if (!err)
+        err = hec_replay_run(&p->schedule, NULL, 0, true, NULL, &usual);
+    bool sound = !err && one_job(&p->schedule) && p->recorded.seconds > 0 &&
+                 fabs(usual.seconds / p->recorded.recorded_s - 1) <= HEC_REPLAY_TRUST;
+    if (sound)
+        err = hec_replay_power_find(input, summary, &p->schedule, &p->recorded, &p->power, why);
+    for (size_t i = 0; i < p->schedule.count; i++)
+        p->data_s += (double)p->schedule.calls[i].data_ns / HEC_NS_PER_S;
+    p->widen = hec_proofs_widen(summary);
+    p->link_gb_per_s = link_of(summary);
+    p->cores = summary->host.cores_usable > 0 ? summary->host.tree_cores / summary->host.cores_usable : NAN;
+    if (sound && !err)
+        *out = p;
+    else
+        hec_predictor_end(p);
+    return err;
+}
+
+void hec_predictor_end(struct hec_predictor *p) {
+    if (!p)
+        return;
+    hec_schedule_free(&p->schedule);
+    free(p);
+}
+
+/* ---- a finding ---- */
+
+static int predict_with(const struct hec_predictor *p, struct answer a, struct hec_finding *finding) {
+    struct hec_replay_edit edit = hec_edit_with(a.edit, a.value);
+    struct hec_replay r;
+    int err = replay(p, &edit, 1, &r);
+    if (err)
+        return err;
+    if (a.edit == HEC_EDIT_DATA)
+        bound_by_cores(p, &r);
+    double seconds = saved(p, &r);
+    finding->step_seconds = hec_proofs_seconds(a.edit, (struct hec_saving){seconds, seconds, seconds}, p->widen);
+    finding->step_joules = hec_proofs_joules(a.edit, hec_replay_power_saved(&p->power, &p->recorded, &r), p->widen);
+    finding->replayed = true;
+    finding->proven = hec_proofs_known(a.edit);
+    return 0;
+}
+
+/* The rule says how long kernels would take; the replay, how much of that a step is shorter by: where the host is in the way it is
+ * less. How far both are off is in the proofs. */
+static int predict_compute(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
+    finding->compute_left = left_of_compute(f, finding->seconds.best);
+    return isfinite(finding->compute_left)
+               ? predict_with(p, (struct answer){HEC_EDIT_COMPUTE, finding->compute_left}, finding)
+               : 0;
+}
+
+int hec_predict(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
+    if (!p || !isfinite(finding->seconds.best))
+        return 0;
+    struct answer a = answer_of(p, finding);
+    if (a.edit == HEC_EDIT_COUNT)
+        return 0;
+    return a.edit == HEC_EDIT_COMPUTE ? predict_compute(p, f, finding) : predict_with(p, a, finding);
+}
+
+void hec_predictor_stretch(const struct hec_predictor *p, int device, double *seconds, double *joules) {
+    *seconds = p->recorded.recorded_s;
+    *joules = NAN;
+    for (int i = 0; i < p->power.count; i++)
+        if (p->power.of[i].device == device)
+            *joules = p->power.of[i].joules;
+}
+
+/* What is tried together with the others. */
+static bool joins(const struct hec_predictor *p, const struct hec_finding *f, struct hec_replay_edit *edit) {
+    struct answer a = answer_of(p, f);
+    if (!f->replayed || !(fmax(f->step_seconds.best, f->step_joules.best) >= HEC_FINDING_WORTH))
+        return false;
+    *edit = hec_edit_with(a.edit, a.value);
+    return true;
+}
+
+/* Of the host's: those of the device's work need a rule to say what is left of it. */
+static const enum hec_edit limits[] = {HEC_EDIT_DATA,  HEC_EDIT_HOST,       HEC_EDIT_GRAPHS, HEC_EDIT_WAITS,
+                                       HEC_EDIT_ALLOC, HEC_EDIT_CHECKPOINT, HEC_EDIT_PINNED};
+
+static bool is_found(const struct hec_findings *findings, enum hec_cause cause) {
+    for (int i = 0; i < findings->count; i++)
+        if (findings->list[i].cause == cause)
+            return true;
+    return false;
+}
+
+/* What holds a step up once all answers are there, and did not show before. edits: theirs, with room for one more; after: their replay. */
+static int predict_next(const struct hec_predictor *p, struct hec_replay_edit *edits, size_t count,
+                        const struct hec_replay *after, bool loads, struct hec_findings *findings) {
+    double least_s =
+        fmin((1 - HEC_FINDING_NEXT) * after->seconds, after->seconds - HEC_FINDING_WORTH * p->recorded.seconds);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct hec_replay r;
+        if (is_found(findings, hec_edit_info(limits[i])->cause))
+            continue;
+        edits[count] = hec_edit_with(limits[i], limits[i] == HEC_EDIT_PINNED ? p->link_gb_per_s : NAN);
+        int err = replay(p, edits, count + 1, &r);
+        if (err)
+            return err;
+        if (loads || limits[i] == HEC_EDIT_DATA)
+            bound_by_cores(p, &r);
+        if (r.seconds > least_s)
+            continue;
+        least_s = r.seconds;
+        findings->next = hec_edit_info(limits[i])->cause;
+        findings->next_seconds = (after->seconds - r.seconds) / p->recorded.seconds;
+        findings->next_joules = hec_replay_power_saved(&p->power, &p->recorded, &r).best -
+                                hec_replay_power_saved(&p->power, &p->recorded, after).best;
+    }
+    return 0;
+}
+
+int hec_predict_rest(const struct hec_predictor *p, struct hec_findings *findings) {
+    struct hec_replay_edit edits[REST_MAX + 1];
+    struct hec_replay before, after;
+    size_t count = 0;
+    bool loads = false;
+    if (!p)
+        return 0;
+    before = p->recorded;
+    for (int i = 0; i < findings->count && count < REST_MAX; i++) {
+        struct hec_finding *f = &findings->list[i];
+        if (!joins(p, f, &edits[count]))
+            continue;
+        count++;
+        loads = loads || f->cause == HEC_CAUSE_DATA;
+        int err = replay(p, edits, count, &after);
+        if (err)
+            return err;
+        if (loads)
+            bound_by_cores(p, &after);
+        f->rest_seconds = fmax(0, (before.seconds - after.seconds) / p->recorded.seconds);
+        findings->together_seconds = fmax(0, saved(p, &after));
+        struct hec_saving first = hec_replay_power_saved(&p->power, &p->recorded, &before);
+        struct hec_saving all = hec_replay_power_saved(&p->power, &p->recorded, &after);
+        bool joules = isfinite(f->step_joules.best);
+        f->rest_joules = !joules ? NAN : count == 1 ? f->step_joules.best : fmax(0, all.best - first.best);
+        findings->together_joules = joules ? fmax(0, all.best) : NAN;
+        before = after;
+    }
+    /* without steps the stretch may have a start-up in it, which no answer shortens */
+    return count && p->schedule.steps > 0 ? predict_next(p, edits, count, &before, loads, findings) : 0;
+}
+
+int hec_predict_lanes(const struct hec_predictor *p, const struct hec_findings *findings,
+                      struct hec_step_lanes *recorded, struct hec_step_lanes *answered, int *count) {
+    struct hec_replay_edit edits[REST_MAX];
+    struct hec_replay unchanged, all = {0}, bounded;
+    size_t joined = 0;
+    bool loads = false;
+    *count = 0;
+    *recorded = *answered = (struct hec_step_lanes){.device = -1};
+    for (int i = 0; p && i < findings->count && joined < REST_MAX; i++)
+        if (joins(p, &findings->list[i], &edits[joined])) {
+            joined++;
+            loads = loads || findings->list[i].cause == HEC_CAUSE_DATA;
+        }
+    if (!joined)
+        return 0;
+    struct hec_lanes_step step;
+    int err = hec_lanes_begin(&p->schedule, &step);
+    if (!err)
+        err = hec_replay_run(&p->schedule, NULL, 0, false, &step.before, &unchanged);
+    if (!err)
+        err = hec_replay_run(&p->schedule, edits, joined, false, &step.after, &all);
+    bounded = all;
+    if (!err && loads)
+        bound_by_cores(p, &bounded);
+    if (!err && bounded.seconds <= all.seconds) {
+        hec_lanes_draw(&p->schedule, &step, &unchanged, &all, HEC_LANE_COLUMNS_MOST, recorded, answered);
+        *count = recorded->device < 0 ? 0 : (int)joined;
+    }
+    hec_lanes_end(&step);
+    return err;
+}

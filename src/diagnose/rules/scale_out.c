@@ -1,0 +1,114 @@
+#include "diagnose/rules/scale_out.h"
+
+#include "diagnose/rules/facts.h"
+#include "diagnose/rules/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A larger batch and fewer launches answer the same waits: only one of them counts. */
+static bool answers_launches(const struct hec_finding *f) {
+    return (f->cause == HEC_CAUSE_LAUNCH || f->cause == HEC_CAUSE_BATCH) && (f->states & (1u << HEC_STATE_LAUNCH));
+}
+
+/* Savings are not independent: the second is of what the first leaves. */
+static double together(const struct hec_findings *findings, int device, bool joules) {
+    double left = 1, launches = 0;
+    bool known = false;
+    for (int i = 0; i < findings->count; i++) {
+        const struct hec_finding *f = &findings->list[i];
+        double best = joules ? f->joules.best : f->seconds.best;
+        if (!(f->devices >> device & 1) || !isfinite(best) || f->confidence < HEC_FINDING_SURE)
+            continue;
+        if (answers_launches(f))
+            launches = fmax(launches, best);
+        else
+            left *= 1 - best;
+        known = true;
+    }
+    return known ? 1 - left * (1 - launches) : NAN;
+}
+
+static double utilisation_of(const struct hec_summary *summary, const struct hec_device_summary *d) {
+    const struct hec_timeline *t = &summary->timeline;
+    const struct hec_ledger_device *steady = hec_diagnosis_steady(&summary->diagnosis, d->device.index);
+    if (steady && steady->basis != HEC_LEDGER_MEASURED && steady->window_ns > 0)
+        return hec_ledger_busy(steady);
+    for (int i = 0; i < t->device_count; i++) {
+        const struct hec_device_timeline *on = &t->devices[i];
+        if (on->device != d->device.index || !(on->busy_s + on->idle_s > 0))
+            continue;
+        return isfinite(t->steps.busy_share) && t->device_count == 1 ? t->steps.busy_share
+                                                                     : on->busy_s / (on->busy_s + on->idle_s);
+    }
+    return d->activity.has_gpm && d->others == HEC_OTHERS_IDLE ? d->activity.engine : NAN;
+}
+
+void hec_scale_out_decide(const struct hec_summary *summary, struct hec_findings *findings) {
+    struct hec_scale_out *out = &findings->scale_out;
+    double sum = 0;
+    int used = 0;
+    bool shared = false;
+    *out = (struct hec_scale_out){.utilisation = NAN, .recoverable = NAN, .recoverable_seconds = NAN};
+    for (int i = 0; i < summary->device_count; i++) {
+        const struct hec_device_summary *d = &summary->devices[i];
+        double share = d->used ? utilisation_of(summary, d) : NAN;
+        if (!d->used)
+            continue;
+        used++;
+        shared |= d->others != HEC_OTHERS_IDLE;
+        sum += share;
+        out->recoverable = fmax(out->recoverable, together(findings, d->device.index, true)); /* a NAN gives way */
+        out->recoverable_seconds = fmax(out->recoverable_seconds, together(findings, d->device.index, false));
+    }
+    if (!used || !isfinite(sum))
+        return;
+    out->utilisation = sum / used;
+    /* without a joule measured no joule is claimed */
+    double recoverable = isfinite(out->recoverable) ? out->recoverable : out->recoverable_seconds;
+    out->reason = shared                                         ? HEC_SCALE_SHARED
+                  : !(out->utilisation >= HEC_SCALE_UTILISATION) ? HEC_SCALE_IDLE
+                  : recoverable > HEC_SCALE_RECOVERABLE          ? HEC_SCALE_WASTE
+                  : hec_summary_failed(summary)                  ? HEC_SCALE_FAILED
+                                                                 : HEC_SCALE_FULL;
+    bool unknown = out->reason == HEC_SCALE_SHARED || out->reason == HEC_SCALE_FAILED;
+    out->verdict = unknown ? HEC_SCALE_UNKNOWN : out->reason == HEC_SCALE_FULL ? HEC_SCALE_OUT : HEC_SCALE_OPTIMISE;
+}
+
+/* ---- latency ---- */
+
+static const struct hec_ledger_device *busiest(const struct hec_summary *summary) {
+    const struct hec_ledger *ledger = &summary->diagnosis.ledger;
+    const struct hec_ledger_device *best = NULL;
+    for (int i = 0; i < ledger->device_count; i++)
+        if (!best || ledger->devices[i].rows[HEC_STATE_COMPUTE].ns > best->rows[HEC_STATE_COMPUTE].ns)
+            best = &ledger->devices[i];
+    return best;
+}
+
+static double step_seconds(const struct hec_ledger_device *d, enum hec_state state) {
+    return isfinite(d->rows[state].step_seconds) ? d->rows[state].step_seconds : 0;
+}
+
+void hec_latency_split(const struct hec_summary *summary, struct hec_latency *out) {
+    const struct hec_ledger_device *d = busiest(summary);
+    const struct hec_class_profile *profile = d ? hec_diagnosis_profile(&summary->diagnosis, d->device) : NULL;
+    memset(out, 0, sizeof *out);
+    if (!d || hec_facts_steps(summary, d->device)->source != HEC_STEP_MODULE || d->steps < 1)
+        return;
+    for (int s = 0; s < HEC_STATE_COUNT; s++)
+        out->total_s += step_seconds(d, (enum hec_state)s);
+    double compute = step_seconds(d, HEC_STATE_COMPUTE), all = 0, memory = 0, thin = 0;
+    for (int c = 0; profile && c < HEC_KERNEL_CLASS_COUNT; c++) {
+        all += profile->class[c].seconds;
+        memory += profile->class[c].point.limit == HEC_LIMIT_MEMORY ? profile->class[c].seconds : 0;
+        thin += profile->class[c].point.limit == HEC_LIMIT_UNDERFILLED ? profile->class[c].seconds : 0;
+    }
+    out->memory_s = all > 0 ? compute * memory / all : 0;
+    out->batching_s = all > 0 ? compute * thin / all : 0;
+    out->compute_s = compute - out->memory_s - out->batching_s;
+    out->batching_s += step_seconds(d, HEC_STATE_LAUNCH);
+    out->transport_s = step_seconds(d, HEC_STATE_COPY) + step_seconds(d, HEC_STATE_COMM);
+    out->host_s = fmax(0, out->total_s - out->compute_s - out->memory_s - out->batching_s - out->transport_s);
+    out->valid = out->total_s > 0;
+}

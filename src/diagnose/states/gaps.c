@@ -1,0 +1,198 @@
+#include "diagnose/states/gaps.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add(struct hec_gap_facts *g, const struct hec_gap_part *p) {
+    g->owned_s[p->state][p->cause] += p->seconds;
+    g->small_s += p->cause == HEC_CAUSE_COPY && p->small ? p->seconds : 0;
+}
+
+static void note(struct hec_gap_facts *g, enum hec_state state, enum hec_cause cause, bool small, double seconds) {
+    const struct hec_gap_part part = {state, cause, small, seconds};
+    for (int i = 0; i < g->now_count; i++) {
+        struct hec_gap_part *p = &g->now[i];
+        if (p->state == state && p->cause == cause && p->small == small) {
+            p->seconds += seconds;
+            return;
+        }
+    }
+    if (g->now_count < (int)(sizeof g->now / sizeof g->now[0]))
+        g->now[g->now_count++] = part;
+    else
+        add(g, &part);
+}
+
+static enum hec_cause waited_for(enum hec_state_wait wait, enum hec_cause otherwise) {
+    return wait == HEC_STATE_WAIT_SMALL || wait == HEC_STATE_WAIT_DATA ? HEC_CAUSE_COPY
+           : wait == HEC_STATE_WAIT_READ                               ? HEC_CAUSE_SYNC
+                                                                       : otherwise;
+}
+
+/* Its own. Where the gap began with it, without it the program would be ahead by what had been hidden. */
+static void own(struct hec_gap_facts *g, enum hec_state state, enum hec_cause cause, bool small, double seconds) {
+    double ahead = 0;
+    if (cause != HEC_CAUSE_HOST && g->hidden_s > 0) { /* code that the device hides is where it belongs */
+        for (int i = 0; i < HEC_CAUSE_COUNT; i++)
+            ahead += g->ahead_s[i];
+        g->ahead_s[cause] += fmin(g->hidden_s, fmax(0, HEC_GAP_AHEAD_S - ahead));
+        g->ahead = true;
+    }
+    g->hidden_s = 0;
+    g->drain = cause;
+    g->drain_small = small;
+    note(g, state, cause, small, seconds);
+}
+
+static double explain(struct hec_gap_facts *g, enum hec_state state, enum hec_cause cause, double seconds) {
+    double ahead = g->ahead_s[cause], part = ahead < seconds ? ahead : seconds;
+    if (!(part > 0))
+        return seconds;
+    g->ahead_s[cause] -= part;
+    note(g, state, cause, cause == g->drain && g->drain_small, part);
+    return seconds - part;
+}
+
+/* What is about to be launched decides; of kernels, what the program is late by. */
+static void launching(struct hec_gap_facts *g, enum hec_state state, enum hec_state_wait wait, double seconds) {
+    if (wait != HEC_STATE_WAIT_OTHER) {
+        own(g, state, waited_for(wait, HEC_CAUSE_SYNC), wait == HEC_STATE_WAIT_SMALL, seconds);
+        return;
+    }
+    g->hidden_s = 0;
+    if (g->ahead)
+        seconds = explain(g, state, g->drain, seconds);
+    for (int cause = 0; g->ahead && cause < HEC_CAUSE_COUNT && seconds > 0; cause++)
+        seconds = explain(g, state, (enum hec_cause)cause, seconds);
+    g->ahead &= !(seconds > 0); /* more is left than all of it */
+    if (seconds > 0)
+        note(g, state, HEC_CAUSE_LAUNCH, false, seconds);
+}
+
+static void close_host(struct hec_gap_facts *g) {
+    double seconds = (double)g->host_ns / HEC_NS_PER_S;
+    if (g->host_ns >= HEC_STATE_BRIEF_NS)
+        own(g, HEC_STATE_HOST, HEC_CAUSE_HOST, false, seconds);
+    else if (g->host_ns > 0)
+        launching(g, HEC_STATE_HOST, g->host_wait, seconds);
+    g->host_ns = 0;
+}
+
+static void close_gap(struct hec_gap_facts *g) {
+    double whole = 0;
+    bool load = false;
+    if (g->host_ns)
+        close_host(g);
+    for (int i = 0; i < g->now_count; i++) {
+        whole += g->now[i].seconds;
+        load |= g->now[i].state == HEC_STATE_STARTUP;
+    }
+    g->loads += load;
+    for (int i = 0; i < g->now_count; i++) {
+        struct hec_gap_part *p = &g->now[i];
+        bool named = p->cause == HEC_CAUSE_DATA || p->cause == HEC_CAUSE_CHECKPOINT;
+        if (p->state == HEC_STATE_ALLOC)
+            hec_recurrence_add(&g->alloc, p->seconds);
+        bool loop = p->state == HEC_STATE_HOST || p->state == HEC_STATE_SYNC || p->state == HEC_STATE_LAUNCH;
+        if (load && !named) {
+            p->cause = HEC_CAUSE_COMPILE;
+            g->load_s += p->seconds;
+            hec_recurrence_add(&g->load, p->seconds);
+        }
+        if (g->steady || ((!load || named) && (whole < HEC_GAP_LONG_S || !loop)))
+            add(g, p);
+    }
+    g->now_count = 0;
+}
+
+static struct hec_gap_facts *facts_of(struct hec_gaps *gaps, int device) {
+    for (int i = 0; i < gaps->count; i++)
+        if (gaps->list[i].device == device)
+            return &gaps->list[i];
+    struct hec_gap_facts *grown = realloc(gaps->list, ((size_t)gaps->count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    gaps->list = grown;
+    grown[gaps->count] = (struct hec_gap_facts){.device = device, .drain = HEC_CAUSE_LAUNCH};
+    return &grown[gaps->count++];
+}
+
+static void take_busy(struct hec_gap_facts *g, const struct hec_state_piece *piece, double seconds) {
+    if (g->now_count || g->host_ns)
+        close_gap(g);
+    g->saving &= piece->traced && piece->state == HEC_STATE_COPY;
+    g->hidden_s = 0;
+    if (piece->traced && piece->state == HEC_STATE_COMPUTE) {
+        hec_recurrence_computed(&g->load, seconds);
+        hec_recurrence_computed(&g->alloc, seconds);
+    }
+    if (!piece->traced || piece->state != HEC_STATE_COPY || piece->wait == HEC_STATE_WAIT_WITHIN)
+        return;
+    enum hec_cause cause = g->saving ? HEC_CAUSE_CHECKPOINT : waited_for(piece->wait, HEC_CAUSE_COPY);
+    add(g, &(struct hec_gap_part){HEC_STATE_COPY, cause, piece->wait == HEC_STATE_WAIT_SMALL, seconds});
+}
+
+static void take_idle(struct hec_gap_facts *g, const struct hec_state_piece *piece, double seconds) {
+    static const enum hec_cause causes[HEC_STATE_COUNT] = {
+        [HEC_STATE_DATA] = HEC_CAUSE_DATA,
+        [HEC_STATE_ALLOC] = HEC_CAUSE_ALLOC,
+        [HEC_STATE_CHECKPOINT] = HEC_CAUSE_CHECKPOINT,
+        [HEC_STATE_STARTUP] = HEC_CAUSE_COMPILE,
+    };
+    enum hec_state state = piece->state;
+    bool small = piece->wait == HEC_STATE_WAIT_SMALL;
+    g->saving = state == HEC_STATE_CHECKPOINT;
+    if (piece->hidden_us)
+        g->hidden_s = piece->hidden_us / 1e6;
+    if (state == HEC_STATE_HOST) {
+        g->host_wait = g->host_ns > 0 ? g->host_wait : (enum hec_state_wait)piece->wait;
+        g->host_ns += piece->end_ns - piece->start_ns;
+        return;
+    }
+    if (g->host_ns)
+        close_host(g);
+    if (state == HEC_STATE_SYNC)
+        own(g, state, waited_for(piece->wait, HEC_CAUSE_SYNC), small, seconds);
+    else if (state == HEC_STATE_LAUNCH)
+        launching(g, state, piece->wait, seconds);
+    else if (state != HEC_STATE_TAIL && state != HEC_STATE_UNKNOWN)
+        own(g, state, causes[state], small, seconds);
+}
+
+int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece, bool steady) {
+    struct hec_gap_facts *g = facts_of(gaps, device);
+    double seconds = (double)(piece->end_ns - piece->start_ns) / HEC_NS_PER_S;
+    if (!g)
+        return HEC_ERR_NOMEM;
+    g->steady = steady;
+    if (!piece->traced || !hec_state_idle(piece->state))
+        take_busy(g, piece, seconds);
+    else
+        take_idle(g, piece, seconds);
+    return 0;
+}
+
+void hec_gaps_end(struct hec_gaps *gaps) {
+    for (int i = 0; i < gaps->count; i++) {
+        struct hec_gap_facts *g = &gaps->list[i];
+        close_gap(g);
+        g->loads_recur = hec_recurrence_recurs(&g->load);
+        g->allocs_recur = hec_recurrence_recurs(&g->alloc);
+    }
+}
+
+const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device) {
+    for (int i = 0; i < gaps->count; i++)
+        if (gaps->list[i].device == device)
+            return &gaps->list[i];
+    return NULL;
+}
+
+void hec_gaps_free(struct hec_gaps *gaps) {
+    free(gaps->list);
+    gaps->list = NULL;
+    gaps->count = 0;
+}

@@ -1,0 +1,69 @@
+/* Which cause owns the time in which a device waits, gap by gap: by what the launching thread did in it. Of traced time;
+ * memory grows with the number of devices alone.
+ *
+ *   data, checkpoint, alloc   their own
+ *   host                      in pieces of HEC_STATE_BRIEF_NS and more its own. Shorter ones are as launch.
+ *   copy                      copy; sync where a number is read; checkpoint right after a checkpoint: weights go to the host.
+ *                             Copies within a device and memsets are nobody's
+ *   sync                      sync; copy where the wait was for a copy of data
+ *   launch                    of what drained the queue before, for as long as that had been hidden by the device: without
+ *                             it the program would have been ahead by so much, and launching hidden. More of it is launch's
+ *                             own. Where the call copies: as sync.
+ *   a gap with startup        compile, but for data and checkpoint: what leads to a load is compiling
+ *
+ * So a cause never has more than what its own time was: a wait of 1 ms that the device ran dry in explains 1 ms of launching
+ * after it. Where no steps separate set-up from the rest, gaps with startup are start-up, and what host, sync and
+ * launch have in gaps of HEC_GAP_LONG_S and more is nobody's: few and long is what set-up looks like. */
+#ifndef HEC_DIAGNOSE_STATES_GAPS_H
+#define HEC_DIAGNOSE_STATES_GAPS_H
+
+#include "diagnose/finding.h"
+#include "diagnose/timeline/recurrence.h"
+#include "diagnose/states/state.h"
+
+/* Importing a package, building a model: a loop rarely has steps that wait for so long. */
+#define HEC_GAP_LONG_S 0.3
+
+/* CUDA's queue holds about 1000 launches of about 10 us: a program is never ahead by more. */
+#define HEC_GAP_AHEAD_S 0.01
+
+struct hec_gap_part {
+    enum hec_state state;
+    enum hec_cause cause;
+    bool small; /* of copies of less than 64 KiB */
+    double seconds;
+};
+
+struct hec_gap_facts {
+    int device;
+    double owned_s[HEC_STATE_COUNT][HEC_CAUSE_COUNT];
+    double small_s; /* of what copy has: of small ones */
+    /* Gaps in which code was loaded or compiled. */
+    int64_t loads;
+    double load_s;                     /* but data and checkpoint */
+    bool loads_recur, allocs_recur;    /* by hec_gaps_end */
+    struct hec_recurrence load, alloc; /* of load_s, and of state alloc */
+    /* of the gap at hand */
+    struct hec_gap_part now[16];
+    int now_count;
+    int64_t host_ns; /* of host so far, with nothing else in between */
+    enum hec_state_wait host_wait;
+    double hidden_s;                 /* of what began the gap */
+    double ahead_s[HEC_CAUSE_COUNT]; /* by so much the program would be ahead without that cause */
+    bool ahead;                      /* of any: as a rule of none */
+    enum hec_cause drain;            /* the last */
+    bool drain_small, saving, steady;
+};
+
+struct hec_gaps {
+    struct hec_gap_facts *list; /* by first appearance; malloc'ed */
+    int count;
+};
+
+/* steady: steps separate set-up from the rest. 0 or HEC_ERR_NOMEM. */
+int hec_gaps_piece(struct hec_gaps *gaps, int device, const struct hec_state_piece *piece, bool steady);
+void hec_gaps_end(struct hec_gaps *gaps);                                         /* closes what is open */
+const struct hec_gap_facts *hec_gaps_of(const struct hec_gaps *gaps, int device); /* NULL: none */
+void hec_gaps_free(struct hec_gaps *gaps);
+
+#endif

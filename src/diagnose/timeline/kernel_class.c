@@ -1,0 +1,138 @@
+#include "diagnose/timeline/kernel_class.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct pattern {
+    uint8_t id;
+    const char *text;
+};
+
+static const struct pattern class_patterns[] = {
+#define HEC_KERNEL_CLASS(id, name, meaning)
+#define HEC_KERNEL_PATTERN(id, pattern) {HEC_KERNEL_CLASS_##id, pattern},
+#define HEC_KERNEL_PRECISION(id, name, meaning)
+#define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
+#include "diagnose/timeline/kernel_class.def"
+#undef HEC_KERNEL_PATTERN
+#undef HEC_KERNEL_PRECISION_PATTERN
+};
+
+static const struct pattern precision_patterns[] = {
+#define HEC_KERNEL_PATTERN(id, pattern)
+#define HEC_KERNEL_PRECISION_PATTERN(id, pattern) {HEC_KERNEL_PRECISION_##id, pattern},
+#include "diagnose/timeline/kernel_class.def"
+#undef HEC_KERNEL_CLASS
+#undef HEC_KERNEL_PATTERN
+#undef HEC_KERNEL_PRECISION
+#undef HEC_KERNEL_PRECISION_PATTERN
+};
+
+static char lower(char letter) {
+    return letter >= 'A' && letter <= 'Z' ? (char)(letter | 32) : letter;
+}
+
+/* Where the piece of a pattern, up to its end or a *, begins in the text; NULL: nowhere. */
+static const char *find_piece(const char *text, const char *piece, size_t length, bool tied) {
+    for (;; text++) {
+        size_t i = 0;
+        while (i < length && text[i] && lower(text[i]) == lower(piece[i]))
+            i++;
+        if (i == length)
+            return text;
+        if (tied || !text[i])
+            return NULL;
+    }
+}
+
+static bool matches(const char *text, const char *pattern) {
+    bool tied = pattern[0] == '^';
+    for (pattern += tied; *pattern; tied = false) {
+        size_t length = strcspn(pattern, "*");
+        text = find_piece(text, pattern, length, tied);
+        if (!text)
+            return false;
+        text += length;
+        pattern += length + (pattern[length] == '*');
+    }
+    return true;
+}
+
+/* What is tied to the start may follow a return type ("void ") or the length that mangling puts before a name. */
+static const char *start_of(const char *name) {
+    if (strncmp(name, "void ", 5) == 0)
+        return name + 5;
+    if (strncmp(name, "_Z", 2) != 0)
+        return name;
+    const char *plain = name + 2;
+    while (*plain >= '0' && *plain <= '9')
+        plain++;
+    return plain > name + 2 ? plain : name;
+}
+
+/* Which three letters follow each other somewhere in a name. A pattern that begins with others is not looked for: that
+ * leaves some 5 of 360. The low five bits of a letter are the same in both cases. */
+#define TRIPLE(t) ((unsigned)((t)[0] & 31) << 10 | (unsigned)((t)[1] & 31) << 5 | (unsigned)((t)[2] & 31))
+struct triples {
+    uint64_t bits[(1 << 15) / 64];
+};
+
+static void find_triples(const char *name, struct triples *out) {
+    memset(out, 0, sizeof *out);
+    for (; name[0] && name[1] && name[2]; name++)
+        out->bits[TRIPLE(name) / 64] |= 1ull << TRIPLE(name) % 64;
+}
+
+static bool may_match(const struct triples *triples, const char *pattern) {
+    pattern += pattern[0] == '^';
+    for (int i = 0; i < 3; i++)
+        if (!pattern[i] || pattern[i] == '*')
+            return true;
+    return (triples->bits[TRIPLE(pattern) / 64] >> TRIPLE(pattern) % 64) & 1;
+}
+
+static uint8_t first_match(const char *name, const struct pattern *patterns, size_t count, uint8_t otherwise) {
+    const char *start = start_of(name);
+    struct triples triples;
+    find_triples(start, &triples);
+    for (size_t i = 0; i < count; i++)
+        if (may_match(&triples, patterns[i].text) && matches(start, patterns[i].text))
+            return patterns[i].id;
+    return otherwise;
+}
+
+enum hec_kernel_class hec_kernel_class_of(const char *name) {
+    return first_match(name, class_patterns, sizeof class_patterns / sizeof class_patterns[0], HEC_KERNEL_CLASS_OTHER);
+}
+
+enum hec_kernel_precision hec_kernel_precision_of(const char *name) {
+    return first_match(name, precision_patterns, sizeof precision_patterns / sizeof precision_patterns[0],
+                       HEC_KERNEL_PRECISION_UNKNOWN);
+}
+
+const char *hec_kernel_class_name(enum hec_kernel_class kernel_class) {
+    static const char *const names[] = {
+#define HEC_KERNEL_CLASS(id, name, meaning) [HEC_KERNEL_CLASS_##id] = name,
+#define HEC_KERNEL_PATTERN(id, pattern)
+#define HEC_KERNEL_PRECISION(id, name, meaning)
+#define HEC_KERNEL_PRECISION_PATTERN(id, pattern)
+#include "diagnose/timeline/kernel_class.def"
+#undef HEC_KERNEL_CLASS
+#undef HEC_KERNEL_PRECISION
+    };
+    return (unsigned)kernel_class < HEC_KERNEL_CLASS_COUNT ? names[kernel_class] : "?";
+}
+
+const char *hec_kernel_precision_name(enum hec_kernel_precision kernel_precision) {
+    static const char *const names[] = {
+#define HEC_KERNEL_CLASS(id, name, meaning)
+#define HEC_KERNEL_PRECISION(id, name, meaning) [HEC_KERNEL_PRECISION_##id] = name,
+#include "diagnose/timeline/kernel_class.def"
+#undef HEC_KERNEL_CLASS
+#undef HEC_KERNEL_PATTERN
+#undef HEC_KERNEL_PRECISION
+#undef HEC_KERNEL_PRECISION_PATTERN
+    };
+    return (unsigned)kernel_precision < HEC_KERNEL_PRECISION_COUNT ? names[kernel_precision] : "?";
+}

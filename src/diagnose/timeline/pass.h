@@ -1,0 +1,35 @@
+/* Inside src/diagnose: the one pass over a trace, which feeds all that is made of it. Windows and steps are read first, for
+ * they say what the rest is to be counted for; all else follows in the order of time. Each record is read once. */
+#ifndef HEC_DIAGNOSE_TIMELINE_PASS_H
+#define HEC_DIAGNOSE_TIMELINE_PASS_H
+
+#include "diagnose/timeline/steps.h"
+#include "diagnose/timeline/tables.h"
+#include "diagnose/timeline/traced.h"
+
+/* What all have in common. */
+struct hec_pass {
+    const struct hec_timeline_input *input;
+    struct hec_timeline_tables tables;
+    struct hec_windows windows;
+    struct hec_step_survey survey; /* of phases and values: what has gone by */
+};
+
+/* Reads definitions, windows and steps. 0, HEC_ERR_NOMEM or what the input returned; then there is nothing to close. */
+int hec_pass_open(const struct hec_timeline_input *input, struct hec_pass *out, struct hec_why *why);
+void hec_pass_close(struct hec_pass *pass);
+
+/* Takes records in ascending start over all tracks, in chunks, and passes over those of kinds that it has no use for. What
+ * it returns, if not 0, ends the pass. */
+struct hec_pass_consumer {
+    void *context;
+    uint32_t kinds;
+    int (*take)(void *context, const struct hec_activity *activities, size_t count);
+    bool apart; /* shares nothing with those that are not: may be fed at the same time (beside of the input) */
+};
+
+/* All but windows and steps, to each consumer in turn. Once only. 0, or what a consumer or the input returned. */
+int hec_pass_run(const struct hec_pass *pass, const struct hec_pass_consumer *consumers, size_t count,
+                 struct hec_why *why);
+
+#endif

@@ -1,0 +1,198 @@
+#include "diagnose/timeline/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPARSE 65536 /* ids may run ahead of their number by this */
+
+/* Room for an id in a list; what is between stays zero. Returns the list, NULL when there is no memory; *count does not
+ * reach the id when that is nonsense. */
+static void *reserve(void *list, size_t size, size_t *count, uint32_t id) {
+    size_t wanted = (size_t)id + 1, have = 64, need = 64; /* powers of two, so that growing costs linear time in all */
+    bool nonsense = id == 0 || id > *count * 2 + SPARSE;
+    if (list && (nonsense || id < *count))
+        return list;
+    while (have < *count)
+        have *= 2;
+    while (need < wanted && !nonsense)
+        need *= 2;
+    if (need > have || !list) {
+        void *grown = realloc(list, need * size);
+        if (!grown)
+            return NULL;
+        list = grown;
+    }
+    if (!nonsense) {
+        memset((char *)list + *count * size, 0, (wanted - *count) * size);
+        *count = wanted;
+    }
+    return list;
+}
+
+static int take_name(void *to, uint32_t id, const char *text) {
+    struct hec_timeline_tables *t = to;
+    char **list = reserve(t->names, sizeof *list, &t->name_count, id), *copy;
+    if (!list)
+        return HEC_ERR_NOMEM;
+    t->names = list;
+    if (!id || id >= t->name_count)
+        return 0;
+    if (!(copy = strdup(text ? text : "")))
+        return HEC_ERR_NOMEM;
+    free(list[id]);
+    list[id] = copy;
+    return 0;
+}
+
+static int take_track(void *to, const struct hec_track *track) {
+    struct hec_timeline_tables *t = to;
+    struct hec_track *list = reserve(t->tracks, sizeof *list, &t->track_count, track->id);
+    if (!list)
+        return HEC_ERR_NOMEM;
+    t->tracks = list;
+    if (track->id && track->id < t->track_count)
+        list[track->id] = *track;
+    return 0;
+}
+
+static int take_kernel(void *to, const struct hec_kernel *kernel) {
+    struct hec_timeline_tables *t = to;
+    struct hec_kernel *list = reserve(t->kernels, sizeof *list, &t->kernel_count, kernel->id);
+    if (!list)
+        return HEC_ERR_NOMEM;
+    t->kernels = list;
+    if (kernel->id && kernel->id < t->kernel_count)
+        list[kernel->id] = *kernel;
+    return 0;
+}
+
+static int take_frame(void *to, const struct hec_frame *frame) {
+    struct hec_timeline_tables *t = to;
+    struct hec_frame *list = reserve(t->frames, sizeof *list, &t->frame_count, frame->id);
+    if (!list)
+        return HEC_ERR_NOMEM;
+    t->frames = list;
+    if (frame->id && frame->id < t->frame_count)
+        list[frame->id] = *frame;
+    return 0;
+}
+
+static int take_tracer(void *to, const struct hec_tracer *tracer) {
+    struct hec_timeline_tables *t = to;
+    if (t->tracer_count >= HEC_TRACE_PROCESSES_MAX)
+        return 0;
+    struct hec_tracer *grown = realloc(t->tracers, (t->tracer_count + 1) * sizeof *grown);
+    if (!grown)
+        return HEC_ERR_NOMEM;
+    t->tracers = grown;
+    t->tracers[t->tracer_count++] = *tracer;
+    return 0;
+}
+
+/* Many kernels (one a launch configuration) have one name, and to classify it takes microseconds. */
+static int classify(struct hec_timeline_tables *t) {
+    enum { UNKNOWN = UINT8_MAX };
+    uint8_t *by_name = malloc(t->name_count + 1);
+    t->classes = malloc(t->kernel_count + 1);
+    if (by_name && t->classes) {
+        memset(by_name, UNKNOWN, t->name_count + 1);
+        for (uint32_t i = 0; i < t->kernel_count; i++) {
+            uint32_t name = t->kernels[i].name < t->name_count ? t->kernels[i].name : 0;
+            if (by_name[name] == UNKNOWN)
+                by_name[name] = (uint8_t)hec_kernel_class_of(hec_timeline_name(t, name));
+            t->classes[i] = by_name[name];
+        }
+    }
+    int err = by_name && t->classes ? 0 : HEC_ERR_NOMEM;
+    free(by_name);
+    return err;
+}
+
+/* An absent table is empty. */
+static int table(int err) {
+    return err == HEC_ERR_NOTFOUND || err > 0 ? 0 : err;
+}
+
+int hec_timeline_tables_load(const struct hec_timeline_input *input, struct hec_timeline_tables *tables,
+                             struct hec_why *why) {
+    int err = 0;
+    memset(tables, 0, sizeof *tables);
+    if ((input->names && (err = table(input->names(input->context, take_name, tables, why))) != 0) ||
+        (input->tracks && (err = table(input->tracks(input->context, take_track, tables, why))) != 0) ||
+        (input->kernels && (err = table(input->kernels(input->context, take_kernel, tables, why))) != 0) ||
+        (input->frames && (err = table(input->frames(input->context, take_frame, tables, why))) != 0) ||
+        (input->tracers && (err = table(input->tracers(input->context, take_tracer, tables, why))) != 0) ||
+        (err = classify(tables)) != 0)
+        hec_timeline_tables_free(tables);
+    return err;
+}
+
+void hec_timeline_tables_free(struct hec_timeline_tables *tables) {
+    for (size_t i = 0; i < tables->name_count; i++)
+        free(tables->names[i]);
+    free(tables->names);
+    free(tables->tracks);
+    free(tables->kernels);
+    free(tables->classes);
+    free(tables->frames);
+    free(tables->tracers);
+    memset(tables, 0, sizeof *tables);
+}
+
+const char *hec_timeline_name(const struct hec_timeline_tables *tables, uint32_t id) {
+    return id < tables->name_count && tables->names[id] ? tables->names[id] : "";
+}
+
+const struct hec_track *hec_timeline_track(const struct hec_timeline_tables *tables, uint32_t id) {
+    return id < tables->track_count && tables->tracks[id].id == id && id ? &tables->tracks[id] : NULL;
+}
+
+enum hec_kernel_class hec_timeline_kernel_class(const struct hec_timeline_tables *tables, uint32_t kernel) {
+    return kernel < tables->kernel_count ? (enum hec_kernel_class)tables->classes[kernel] : HEC_KERNEL_CLASS_OTHER;
+}
+
+uint32_t hec_timeline_kernel_name(const struct hec_timeline_tables *tables, uint32_t kernel) {
+    return kernel && kernel < tables->kernel_count ? tables->kernels[kernel].name : 0;
+}
+
+static int ascending(const void *a, const void *b) {
+    int one = *(const int *)a, other = *(const int *)b;
+    return (one > other) - (one < other);
+}
+
+int hec_timeline_devices(const struct hec_timeline_tables *tables, int **devices, size_t *count) {
+    int *list = malloc((tables->track_count + 1) * sizeof *list);
+    size_t n = 0;
+    *devices = list;
+    *count = 0;
+    if (!list)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < tables->track_count; i++)
+        if (tables->tracks[i].id && tables->tracks[i].kind == HEC_TRACK_STREAM)
+            list[n++] = tables->tracks[i].device;
+    qsort(list, n, sizeof *list, ascending);
+    for (size_t i = 0; i < n; i++)
+        if (!i || list[i] != list[i - 1])
+            list[(*count)++] = list[i];
+    return 0;
+}
+
+int hec_timeline_pids(const struct hec_timeline_tables *tables, int device, struct hec_pids *out) {
+    out->count = 0;
+    out->list = malloc((tables->track_count + 1) * sizeof *out->list);
+    if (!out->list)
+        return HEC_ERR_NOMEM;
+    for (size_t i = 0; i < tables->track_count; i++) {
+        const struct hec_track *track = &tables->tracks[i];
+        if (track->id && track->kind == HEC_TRACK_STREAM && (track->device == device || device == HEC_DEVICE_NONE))
+            out->list[out->count++] = track->pid;
+    }
+    qsort(out->list, out->count, sizeof *out->list, ascending);
+    return 0;
+}
+
+bool hec_pids_have(const void *pids, int32_t pid) {
+    const struct hec_pids *in = pids;
+    int key = pid;
+    return in->count && bsearch(&key, in->list, in->count, sizeof *in->list, ascending) != NULL;
+}

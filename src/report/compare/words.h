@@ -1,0 +1,24 @@
+/* Inside src/report: what a comparison says, in words; one wording for the terminal, Markdown and JSON. */
+#ifndef HEC_REPORT_COMPARE_WORDS_H
+#define HEC_REPORT_COMPARE_WORDS_H
+
+#include "report/words/answer.h"
+#include "report/compare/compare.h"
+
+enum { HEC_VERSUS_NOTES_MAX = 6, HEC_VERSUS_NOTE = 320 };
+
+struct hec_answer hec_versus_answer(const struct hec_versus *versus);
+/* What limits it: one run a side, unlike runs, joules that are not known. The number of sentences. */
+int hec_versus_notes(const struct hec_versus *versus, char out[HEC_VERSUS_NOTES_MAX][HEC_VERSUS_NOTE]);
+
+/* "the driver: 580.95 in A, 575.57 in B" */
+char *hec_unlike_words(char *out, size_t size, const struct hec_unlike *unlike);
+/* "steady part, energy per sample" */
+char *hec_quantities_of(char out[192], const struct hec_versus *versus);
+/* "per sample", "per run": what the ledger's figures are of. */
+char *hec_moved_per(char out[96], const struct hec_versus *versus);
+/* "starved for data (would have saved 38 %)"; in 1 of 3 runs. which: 0 went, 1 came, 2 stayed. */
+const char *hec_moved_fate(const struct hec_moved_cause *cause);
+char *hec_moved_words(char out[192], const struct hec_versus *versus, const struct hec_moved_cause *cause);
+
+#endif

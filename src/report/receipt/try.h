@@ -1,0 +1,29 @@
+/* What `hec try` says at its end: what the first trial showed, what was tried, what is proven, and how to keep it. */
+#ifndef HEC_REPORT_RECEIPT_TRY_H
+#define HEC_REPORT_RECEIPT_TRY_H
+
+#include "report/receipt/receipt.h"
+
+struct hec_try_keep {
+    const char *lever, *value; /* "" where it has none */
+    char code[512];            /* what to paste */
+};
+
+struct hec_try_report {
+    const struct hec_receipt *receipt; /* a baseline: nothing helped */
+    const char *headline;              /* of the first trial; "": it found nothing */
+    const char *path;                  /* of the receipt; NULL: it is kept nowhere */
+    bool interrupted, unproven;        /* before a pair of the proof ended; it ended so for another reason */
+    const char *old, *pytorch;         /* levers that the program's PyTorch, of that version, is too old for; "" */
+    bool foreign;                      /* what answers the finding is of a framework that the program does not use */
+    bool spent;                        /* the time ran out before all was tried */
+    double slowdown_most;              /* 0.05: units of work a second may fall by so much */
+    double search_s, budget_s;         /* of the search at most; of all */
+    bool of_device;                    /* power or clocks are among what is kept */
+    struct hec_try_keep keep[16];
+    int keep_count;
+};
+
+int hec_try_terminal(const struct hec_try_report *report, const struct hec_report_style *style, struct hec_buf *out);
+
+#endif

@@ -1,0 +1,149 @@
+/* The report for programs: json.def gives its fields, docs/report.schema.json is made from the same table. */
+#define HEC_JSON_TABLE "report/run/json.def"
+#include "report/words/facts.h"
+#include "report/words/findings.h"
+#include "report/json_names.h"
+#include "report/json_print.h"
+#include "report/json_roots.h"
+#include "report/json_values.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static json_t *strings_of(const char *first, size_t size, int count) {
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, of_STRING(first + (size_t)i * size));
+    return list;
+}
+
+/* By their names, which a space separates. */
+static json_t *numbers_of(const char *names, const double *value) {
+    json_t *numbers = json_object();
+    for (; *names; names += names[0] == ' ') {
+        char name[48];
+        int length = (int)strcspn(names, " ");
+        snprintf(name, sizeof name, "%.*s", length, names);
+        json_object_set_new(numbers, name, of_NUMBER(*value++));
+        names += length;
+    }
+    return numbers;
+}
+
+/* Room for what report/words/facts.h puts together. */
+#define WORDS ((char[HEC_FACT_SIZE]){""})
+
+static const char *headline_of(const struct hec_summary *s, char words[HEC_FACT_SIZE]) {
+    hec_headline(words, HEC_FACT_SIZE, s);
+    return words;
+}
+
+static json_t *caveats_of(const struct hec_summary *s) {
+    char text[HEC_CAVEATS_MAX][160];
+    int count = hec_caveats(s, text);
+    return strings_of(text[0], sizeof text[0], count);
+}
+
+static json_t *share_of(const struct hec_roofline_share *share) {
+    return interval(share->low, share->value, share->high);
+}
+
+static json_t *saving_of(const struct hec_saving *saving) {
+    return interval(saving->low, saving->best, saving->high);
+}
+
+static json_t *dimensions(int64_t x, int64_t y, int64_t z) {
+    return x < 0 ? json_null() : json_pack("[I,I,I]", (json_int_t)x, (json_int_t)y, (json_int_t)z);
+}
+
+/* ---- values that take more than an expression ---- */
+
+static int devices_used(const struct hec_summary *s) {
+    int used = 0;
+    for (int i = 0; i < s->device_count; i++)
+        used += s->devices[i].used;
+    return used;
+}
+
+static json_t *indices_of(uint64_t devices) {
+    json_t *list = json_array();
+    for (int i = 0; i < 64; i++)
+        if (devices >> i & 1)
+            json_array_append_new(list, json_integer(i));
+    return list;
+}
+
+static const char *method_of(const struct hec_energy *e) {
+    if (e->method == HEC_ENERGY_COUNTER)
+        return e->simulated ? "simulated counter" : "counter";
+    if (e->method == HEC_ENERGY_INTEGRAL)
+        return e->simulated ? "simulated integral" : "integral";
+    return "none";
+}
+
+static const char *unit_of(enum hec_metric metric) {
+    const char *unit = hec_metric_info(metric)->unit;
+    if (strcmp(unit, "permille") == 0)
+        return "1";
+    if (strcmp(unit, "KiB") == 0)
+        return "bytes";
+    return strcmp(unit, "KiB/s") == 0 ? "bytes/s" : unit;
+}
+
+static const struct hec_copy_total *copied_at(const struct hec_device_timeline *d, int i) {
+    return &d->copied[i / HEC_COPY_HOST_COUNT][i % HEC_COPY_HOST_COUNT];
+}
+
+static const struct hec_ledger_device *ledger_of(const struct hec_summary *s, const struct hec_device_summary *d) {
+    const char *why = "";
+    return hec_diagnosis_of(&s->diagnosis, d->device.index, &why);
+}
+
+static const char *ledger_why(const struct hec_summary *s, const struct hec_device_summary *d) {
+    const char *why = "no activity of it was traced";
+    hec_diagnosis_of(&s->diagnosis, d->device.index, &why);
+    return why;
+}
+
+/* The ledger where CUPTI saw the kernels; NULL where their kinds are not known. */
+static const struct hec_ledger_device *classified(const struct hec_summary *s, const struct hec_device_summary *d) {
+    const struct hec_ledger_device *ledger = ledger_of(s, d);
+    return ledger && ledger->basis < HEC_LEDGER_CALLS ? ledger : NULL;
+}
+
+static const char *shared_with(const struct hec_class_profile *profile, enum hec_kernel_class class) {
+    int with = profile ? profile->class[class].merged_with : -1;
+    return with >= 0 ? hec_kernel_class_name((enum hec_kernel_class)with) : "";
+}
+
+static json_t *metrics_of(const struct hec_device_summary *d);
+
+/* ---- the objects ---- */
+
+#include "report/json_objects.h"
+
+static json_t *metrics_of(const struct hec_device_summary *d) {
+    json_t *metrics = json_object();
+    for (int i = 0; i < HEC_METRIC_COUNT; i++)
+        if (d->metric[i].count)
+            json_object_set_new(metrics, hec_metric_info((enum hec_metric)i)->name,
+                                json_statistics((enum hec_metric)i, &d->metric[i]));
+    return metrics;
+}
+
+const char *hec_json_unit(enum hec_metric metric) {
+    const char *unit = unit_of(metric);
+    return strcmp(unit, "mW") == 0 ? "W" : unit;
+}
+
+json_t *hec_report_root(const struct hec_summary *summary) {
+    return json_report(summary);
+}
+
+int hec_report_json(const struct hec_summary *summaries, size_t count, struct hec_buf *out) {
+    json_t *root = count == 1 ? json_report(&summaries[0]) : json_array();
+    for (size_t i = 0; i < count && count != 1; i++)
+        json_array_append_new(root, json_report(&summaries[i]));
+    return hec_json_print(root, out);
+}

@@ -1,0 +1,187 @@
+/* A run as Markdown, for a pull request or a notebook: the answer and what it rests on, the rest folded away.
+ * Names from outside stand in code spans: no markup, no link, nobody is mentioned. */
+#include "diagnose/rules/findings.h"
+#include "report/words/facts.h"
+#include "report/words/findings.h"
+#include "report/markdown.h"
+#include "report/run/report.h"
+#include "report/words/summary.h"
+#include "report/run/terminal_device.h"
+#include "report/words/timeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KERNELS_SHOWN 10
+#define KERNEL_COLUMNS 96
+#define FINDINGS_SHOWN 3
+#define LINE_COLUMNS 96
+#define LEAST_SHARE 0.0005 /* a row below prints as 0.0 % */
+
+typedef char text[HEC_FORMAT_SIZE];
+
+static void put_row(struct hec_buf *out, const char *name, const char *words) {
+    hec_buf_printf(out, "| %s | ", name);
+    hec_markdown_text(out, words);
+    hec_buf_puts(out, " |\n");
+}
+
+static void put_took(const struct hec_summary *s, struct hec_buf *out) {
+    char words[HEC_SUMMARY_WORDS], caveats[HEC_CAVEATS_MAX][160];
+    hec_buf_puts(out, "\n| | |\n| --- | --- |\n");
+    put_row(out, "time", hec_outcome_words(words, s));
+    hec_energy_words(words, s, true);
+    put_row(out, "energy", words);
+    for (int i = 0; i < s->unit_count; i++)
+        if (!s->units[i].is_default)
+            put_row(out, "work", hec_unit_words(words, s, &s->units[i], true));
+    if (hec_cost_words(words, s)[0])
+        put_row(out, "cost", words);
+    for (int i = 0; i < s->lever_count; i++) {
+        hec_lever_took_words(words, &s->levers[i]);
+        put_row(out, "lever", words);
+    }
+    int count = hec_summary_used(s) ? hec_caveats(s, caveats) : 0;
+    for (int i = 0; i < count; i++)
+        put_row(out, "note", caveats[i]);
+}
+
+/* ---- devices ---- */
+
+static void put_devices(const struct hec_summary *s, struct hec_buf *out) {
+    text gpu, joules, watts, busy;
+    hec_buf_puts(out, "\n| GPU | energy | mean power | busy |\n| --- | ---: | ---: | ---: |\n");
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        double mean = hec_terminal_watts(d);
+        if (d->used)
+            hec_buf_printf(out, "| %s | %s | %s | %s |\n", hec_format_gpu(gpu, d->device.index),
+                           d->energy.valid ? hec_format_si(joules, d->energy.joules, 3, "J") : "",
+                           isfinite(mean) ? hec_format_si(watts, mean, 3, "W") : "",
+                           isfinite(hec_terminal_busy(s, d)) ? hec_format_share(busy, hec_terminal_busy(s, d)) : "");
+    }
+}
+
+static void put_ledger(const struct hec_summary *s, int device, struct hec_buf *out) {
+    const struct hec_ledger_device *d = hec_diagnosis_of(&s->diagnosis, device, NULL);
+    text name, seconds, share, joules, watts;
+    if (!d || !d->window_ns)
+        return;
+    hec_buf_puts(out, "\nWhere the time of ");
+    hec_markdown_text(out, hec_device_word(name, s, device));
+    hec_buf_puts(out,
+                 " went:\n\n| state | time | share | energy | mean power |\n| --- | ---: | ---: | ---: | ---: |\n");
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        const struct hec_ledger_row *r = &d->rows[i];
+        double part = (double)r->ns / (double)d->window_ns;
+        if (part >= LEAST_SHARE)
+            hec_buf_printf(out, "| %s | %s | %s | %s | %s |\n", hec_state_name((enum hec_state)i),
+                           hec_format_si(seconds, r->seconds, 3, "s"), hec_format_share(share, part),
+                           isfinite(r->joules) ? hec_format_si(joules, r->joules, 3, "J") : "",
+                           hec_state_watts_words(watts, r, true));
+    }
+    if (d->basis != HEC_LEDGER_MEASURED)
+        hec_buf_printf(out, "\nSeconds by %s.\n", hec_ledger_basis_text(d->basis));
+}
+
+static void put_kernels(const struct hec_summary *s, int device, struct hec_buf *out) {
+    int shown = 0;
+    text gpu, seconds, share, count, mean;
+    for (int i = 0; i < s->timeline.kernel_count && shown < KERNELS_SHOWN; i++) {
+        const struct hec_kernel_row *k = &s->timeline.kernels[i];
+        char name[600];
+        if (k->device != device)
+            continue;
+        if (!shown++)
+            hec_buf_printf(
+                out,
+                "\n<details><summary>Kernels of %s that took longest</summary>\n\n| time | share | count | mean "
+                "| kernel |\n| ---: | ---: | ---: | ---: | --- |\n",
+                hec_format_gpu(gpu, device));
+        hec_buf_printf(out, "| %s | %s | %s | %s | ", hec_format_si(seconds, k->seconds, 3, "s"),
+                       hec_format_share(share, k->share), hec_format_count(count, (double)k->count),
+                       hec_format_si(mean, k->mean_us / 1e6, 3, "s"));
+        hec_markdown_code(out, hec_kernel_short(name, sizeof name, k->name, KERNEL_COLUMNS), true);
+        hec_buf_puts(out, " |\n");
+    }
+    if (shown)
+        hec_buf_puts(out, "\n</details>\n");
+}
+
+/* ---- findings ---- */
+
+static void put_finding(const struct hec_summary *s, const struct hec_finding *f, uint64_t chapters,
+                        struct hec_buf *out) {
+    char words[HEC_FACT_SIZE], saves[HEC_SAVES_WORDS], place[256], devices[HEC_DEVICES_WORDS];
+    text share;
+    const char *code = hec_finding_code(s, f);
+    hec_buf_printf(out, "\n<details><summary>%s", hec_finding_devices_words(devices, s, f, chapters));
+    hec_markdown_html(out, hec_title_words(words, f));
+    hec_buf_printf(out, " (confidence %.2f)", f->confidence);
+    if (hec_saves_words(saves, s, f)[0])
+        hec_buf_printf(out, "; fixing it would save %s", saves);
+    hec_buf_puts(out, "</summary>\n\n");
+    for (int i = 0; i < f->evidence_count; i++) {
+        hec_buf_puts(out, "- ");
+        hec_markdown_text(out, hec_evidence_words(words, f, &f->evidence[i]));
+        hec_buf_puts(out, "\n");
+    }
+    for (int i = 0; i < f->line_count; i++) {
+        const struct hec_finding_line *l = &f->lines[i];
+        hec_buf_puts(out, "- ");
+        hec_markdown_code(out, hec_place_words(place, sizeof place, l->file, l->line, l->function, LINE_COLUMNS),
+                          false);
+        hec_buf_printf(out, " (%s)\n", hec_format_share(share, l->share));
+    }
+    hec_buf_puts(out, "\n");
+    hec_markdown_text(out, hec_lever_words(words, f));
+    hec_buf_puts(out, "\n");
+    if (code)
+        hec_buf_printf(out, "\n```python\n%s```\n", code);
+    hec_buf_printf(out, "\n`hec explain %s`: its meaning, its signs, its answers\n\n</details>\n",
+                   hec_cause_name(f->cause));
+}
+
+static void put_findings(const struct hec_summary *s, uint64_t chapters, struct hec_buf *out) {
+    static const char *const verdicts[] = {"unknown", "optimise first", "yes"};
+    char words[HEC_FACT_SIZE];
+    int shown = 0;
+    for (int i = 0; i < s->findings.count && shown < FINDINGS_SHOWN; i++) {
+        const struct hec_finding *f = &s->findings.list[i];
+        bool shown_already = hec_finding_stands_for(&s->findings, f, chapters);
+        if (shown_already || (!f->actionable && !(f->cause == HEC_CAUSE_NONE && !i)))
+            continue;
+        put_finding(s, f, chapters, out);
+        shown++;
+    }
+    if (s->findings.scale_out.verdict == HEC_SCALE_UNKNOWN)
+        return;
+    hec_buf_printf(out, "\nScale out? %s: ", verdicts[s->findings.scale_out.verdict]);
+    hec_markdown_text(out, hec_scale_words(words, &s->findings.scale_out));
+    hec_buf_puts(out, "\n");
+}
+
+int hec_report_markdown(const struct hec_summary *s, struct hec_buf *out) {
+    char headline[512];
+    uint64_t chapters = hec_terminal_chapters(s, false);
+    hec_headline(headline, sizeof headline, s);
+    if (headline[0]) {
+        hec_buf_puts(out, "**");
+        hec_markdown_text(out, headline);
+        hec_buf_puts(out, "**\n\n");
+    }
+    hec_markdown_code(out, s->command[0] ? s->command : "(unknown command)", false);
+    hec_buf_puts(out, "\n");
+    put_took(s, out);
+    if (hec_summary_used(s) > 1)
+        put_devices(s, out);
+    for (int i = 0; i < s->device_count; i++)
+        if (chapters & hec_terminal_bit(s->devices[i].device.index))
+            put_ledger(s, s->devices[i].device.index, out);
+    put_findings(s, chapters, out);
+    for (int i = 0; i < s->device_count; i++)
+        if (chapters & hec_terminal_bit(s->devices[i].device.index))
+            put_kernels(s, s->devices[i].device.index, out);
+    return hec_buf_error(out);
+}

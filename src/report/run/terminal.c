@@ -1,0 +1,246 @@
+/* The report for people: the answer first, then what supports it. */
+#include "report/words/findings.h"
+#include "report/page.h"
+#include "report/run/report.h"
+#include "report/words/summary.h"
+#include "report/run/terminal_device.h"
+#include "report/run/terminal_findings.h"
+#include "report/run/terminal_timeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EVENTS_SHOWN 10
+#define PHASES_SHOWN 8
+#define BRIEF_LINES 12 /* the last is HEC's cost */
+
+typedef char text[HEC_FORMAT_SIZE];
+
+/* ---- the answer ---- */
+
+/* Where both do not fit on a line, a program's folder gives way to its arguments; the brief report has one line for them. */
+static void put_command(struct hec_page *page, const struct hec_summary *s, bool brief) {
+    const char *command = s->command[0] ? s->command : "(unknown command)";
+    size_t first = strcspn(command, " ");
+    const char *slash = memrchr(command, '/', first);
+    if (slash && strlen(command) + 16 > (size_t)page->columns)
+        command = slash + 1;
+    if (brief)
+        hec_page_line(page, 0, "hec", HEC_TONE_BOLD, "%s", command);
+    else
+        hec_page_row(page, 0, "hec", HEC_TONE_BOLD, "%s", command);
+}
+
+static void put_headline(struct hec_page *page, const struct hec_summary *s, bool brief) {
+    char words[HEC_SUMMARY_WORDS];
+    put_command(page, s, brief);
+    hec_terminal_headline(page, s);
+    if (!brief)
+        hec_terminal_caveats(page, s);
+    hec_page_row(page, 2, "time", HEC_TONE_PLAIN, "%s", hec_outcome_words(words, s));
+}
+
+static void put_energy(struct hec_page *page, const struct hec_summary *s) {
+    static const enum hec_tone tones[] = {
+        [HEC_ENERGY_KNOWN] = HEC_TONE_BOLD, [HEC_ENERGY_ABSENT] = HEC_TONE_WARN, [HEC_ENERGY_INVALID] = HEC_TONE_BAD};
+    char words[HEC_SUMMARY_WORDS];
+    enum hec_energy_known known = hec_energy_words(words, s, page->utf8);
+    hec_page_row(page, 2, "energy", tones[known], "%s", words);
+}
+
+static void put_units(struct hec_page *page, const struct hec_summary *s, int most) {
+    char words[HEC_SUMMARY_WORDS];
+    for (int i = 0; i < s->unit_count && i < most; i++)
+        if (!s->units[i].is_default)
+            hec_page_row(page, 2, i ? "" : "work", HEC_TONE_PLAIN, "%s",
+                         hec_unit_words(words, s, &s->units[i], page->utf8));
+}
+
+static void put_cost(struct hec_page *page, const struct hec_summary *s) {
+    char words[HEC_SUMMARY_WORDS];
+    if (hec_cost_words(words, s)[0])
+        hec_page_row(page, 2, "cost", HEC_TONE_PLAIN, "%s", words);
+}
+
+/* ---- host, phases, events, HEC ---- */
+
+/* Whether each lever took effect: first of all after what the run took, for it says what was run. */
+static void put_levers(struct hec_page *page, const struct hec_summary *s) {
+    char words[HEC_SUMMARY_WORDS];
+    for (int i = 0; i < s->lever_count; i++) {
+        bool took = hec_lever_took_words(words, &s->levers[i]);
+        hec_page_row(page, 2, i ? "" : "levers", took ? HEC_TONE_PLAIN : HEC_TONE_WARN, "%s", words);
+    }
+}
+
+static void put_host(struct hec_page *page, const struct hec_summary *s) {
+    const struct hec_host_summary *h = &s->host;
+    text busy, memory, read, written, cpu, dram;
+    hec_page_blank(page);
+    char row[64] = "";
+    if (h->cores_usable > 0 && h->cores_usable < h->cores)
+        snprintf(row, sizeof row, "%d of %d cores usable", h->cores_usable, h->cores);
+    else if (h->cores > 0)
+        snprintf(row, sizeof row, "%d core%s", h->cores, h->cores == 1 ? "" : "s");
+    if (isfinite(h->cpu_busy))
+        snprintf(row + strlen(row), sizeof row - strlen(row), "%sCPU utilisation %.10s", row[0] ? ", " : "",
+                 hec_format_share(busy, h->cpu_busy));
+    hec_page_row(page, 0, "Host", HEC_TONE_PLAIN, "%s", row[0] ? row : "not recorded");
+    if (isfinite(h->tree_cpu_seconds))
+        hec_page_row(page, 2, "command", HEC_TONE_PLAIN, "%.2f CPU seconds (%.2f cores), %s memory, read %s, wrote %s",
+                     h->tree_cpu_seconds, h->tree_cores, hec_format_bytes(memory, h->rss_max_bytes, ""),
+                     hec_format_bytes(read, h->read_bytes, ""), hec_format_bytes(written, h->written_bytes, ""));
+    if (isfinite(h->package_joules))
+        hec_page_row(page, 2, "CPU energy", HEC_TONE_PLAIN, "packages %s, DRAM %s%s",
+                     hec_format_si(cpu, h->package_joules, 4, "J"),
+                     isfinite(h->dram_joules) ? hec_format_si(dram, h->dram_joules, 4, "J") : "unavailable: ",
+                     isfinite(h->dram_joules) ? "" : h->dram_why);
+    else
+        hec_page_row(page, 2, "CPU energy", HEC_TONE_PLAIN, "unavailable: %s", h->package_why);
+}
+
+static void put_phases(struct hec_page *page, const struct hec_summary *s) {
+    for (int i = 0; i < s->phase_count && i < PHASES_SHOWN; i++) {
+        const struct hec_phase_summary *p = &s->phases[i];
+        text seconds, share, joules = "";
+        if (isfinite(p->joules))
+            hec_format_bounded(joules, p->joules, p->bound_joules, "J", page->utf8);
+        else if (p->why[0] && isfinite(s->joules))
+            snprintf(joules, sizeof joules, "energy unknown: %.76s", p->why);
+        hec_page_row(page, 0, i ? "" : "Phases", HEC_TONE_PLAIN, "%s: %s (%s), %lld time%s%s%s", p->name,
+                     hec_format_seconds(seconds, p->seconds), hec_format_share(share, p->seconds / s->seconds),
+                     (long long)p->count, p->count == 1 ? "" : "s", joules[0] ? ", " : "", joules);
+    }
+    if (s->phase_count > PHASES_SHOWN)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "and %d more (--json shows them)", s->phase_count - PHASES_SHOWN);
+}
+
+/* Knobs, unavailable sources that have their own row, and why there is no trace, are no events for people. */
+static bool shown_elsewhere(const struct hec_summary *s, const struct hec_event_summary *event) {
+    if (event->kind == HEC_EVENT_TRACE_GUARD)
+        return strcmp(event->text, s->timeline.trace.why) == 0;
+    return event->kind == HEC_EVENT_SOURCE_UNAVAILABLE &&
+           (strncmp(event->text, "nvml:", 5) == 0 || strncmp(event->text, "rapl:", 5) == 0);
+}
+
+static void put_events(struct hec_page *page, const struct hec_summary *s) {
+    int shown = 0, more = s->events_omitted;
+    for (int i = 0; i < s->event_count; i++) {
+        const struct hec_event_summary *e = &s->events[i];
+        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "", name[32];
+        if (shown_elsewhere(s, e))
+            continue;
+        if (shown == EVENTS_SHOWN) {
+            more++;
+            continue;
+        }
+        if (e->device >= 0)
+            snprintf(where, sizeof where, "%s, ", hec_format_gpu(gpu, e->device));
+        snprintf(name, sizeof name, "%s", hec_event_name(e->kind));
+        for (char *c = name; *c; c++)
+            *c = *c == '_' ? ' ' : *c;
+        hec_page_row(page, 0, shown ? "" : "Events", e->kind == HEC_EVENT_DEVICE_LOST ? HEC_TONE_BAD : HEC_TONE_PLAIN,
+                     "%.2f s: %s%s: %s", e->t_s, where, name, e->text);
+        shown++;
+    }
+    if (more)
+        hec_page_row(page, 0, shown ? "" : "Events", HEC_TONE_DIM, "and %d more (--json shows up to %d)", more,
+                     HEC_SUMMARY_EVENTS_MAX);
+}
+
+static void put_self(struct hec_page *page, const struct hec_summary *s, bool brief) {
+    const struct hec_self_summary *h = &s->self;
+    text share, memory, file, start, joules;
+    char line[1024] = "";
+    if (isfinite(h->cpu_seconds))
+        snprintf(line, sizeof line, "%.3g CPU seconds (%s of a core)", h->cpu_seconds,
+                 hec_format_share(share, h->cpu_share));
+    else
+        snprintf(line, sizeof line, "CPU time unknown");
+    if (isfinite(h->rss_max_bytes) && !brief)
+        snprintf(line + strlen(line), sizeof line - strlen(line), ", %s memory",
+                 hec_format_bytes(memory, h->rss_max_bytes, ""));
+    if (isfinite(h->start_seconds) && !brief)
+        snprintf(line + strlen(line), sizeof line - strlen(line), ", %s to start",
+                 hec_format_seconds(start, h->start_seconds));
+    if (isfinite(h->joules))
+        snprintf(line + strlen(line), sizeof line - strlen(line), ", about %s",
+                 hec_format_si(joules, h->joules, 2, "J"));
+    if (s->file[0])
+        snprintf(line + strlen(line), sizeof line - strlen(line), "; %s (%s)", s->file,
+                 hec_format_bytes(file, h->file_bytes, ""));
+    hec_page_row(page, brief ? 2 : 0, brief ? "hec's cost" : "HEC", HEC_TONE_DIM, "%s", line);
+}
+
+/* About 12 lines: the answer, the line and the lever, what else needs a word (a line a device up to two where there
+ * are several, what went wrong), HEC's cost; and then what to type next. */
+static void put_brief(struct hec_page *page, const struct hec_summary *s) {
+    int used = hec_summary_used(s);
+    put_headline(page, s, true);
+    put_energy(page, s);
+    put_units(page, s, 1);
+    put_cost(page, s);
+    put_levers(page, s);
+    hec_terminal_brief_finding(page, s);
+    bool apart = used == 2 && page->lines + used < BRIEF_LINES;
+    if (used > 1 && !apart)
+        hec_terminal_brief_together(page, s);
+    for (int i = 0; i < s->device_count && apart; i++)
+        if (s->devices[i].used)
+            hec_terminal_brief_device(page, s, &s->devices[i]);
+    for (int i = 0, reported = 0; i < s->event_count && reported < 1 && page->lines < 11; i++) {
+        if (s->events[i].kind != HEC_EVENT_DEVICE_LOST && s->events[i].kind != HEC_EVENT_SURVIVORS &&
+            s->events[i].kind != HEC_EVENT_COUNTER_RESET && s->events[i].kind != HEC_EVENT_STORE_FAILED &&
+            s->events[i].kind != HEC_EVENT_DAMAGED && s->events[i].kind != HEC_EVENT_TRACE_GUARD)
+            continue;
+        if (shown_elsewhere(s, &s->events[i]))
+            continue;
+        char gpu[HEC_FORMAT_SIZE], where[HEC_FORMAT_SIZE + 2] = "";
+        if (s->events[i].device >= 0)
+            snprintf(where, sizeof where, "%s: ", hec_format_gpu(gpu, s->events[i].device));
+        hec_page_row(page, 2, "event", HEC_TONE_WARN, "%s%s", where, s->events[i].text);
+        reported++;
+    }
+    hec_terminal_brief(page, &s->timeline, 10 - page->lines);
+    put_self(page, s, true);
+    hec_terminal_next(page, s, true);
+}
+
+int hec_report_terminal(const struct hec_summary *summary, const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    hec_page_init(&page, style, out);
+    if (style->brief) {
+        put_brief(&page, summary);
+        return hec_buf_error(out);
+    }
+    put_headline(&page, summary, false);
+    put_energy(&page, summary);
+    put_units(&page, summary, HEC_SUMMARY_UNITS_MAX);
+    put_cost(&page, summary);
+    put_levers(&page, summary);
+    uint64_t chapters = hec_terminal_chapters(summary, style->all);
+    hec_terminal_gpus(&page, summary);
+    for (int i = 0; i < summary->device_count; i++)
+        if (chapters & hec_terminal_bit(summary->devices[i].device.index))
+            hec_terminal_ledger(&page, summary, summary->devices[i].device.index);
+    hec_terminal_findings(&page, summary, chapters, style->all);
+    hec_terminal_scale_out(&page, &summary->findings);
+    hec_terminal_latency(&page, &summary->findings.latency);
+    hec_terminal_steps(&page, summary);
+    for (int i = 0; i < summary->device_count; i++)
+        if (chapters & hec_terminal_bit(summary->devices[i].device.index))
+            hec_terminal_device(&page, summary, &summary->devices[i]);
+    hec_terminal_kernels(&page, &summary->timeline, chapters);
+    if (hec_summary_used(summary) < summary->device_count)
+        hec_page_blank(&page);
+    hec_terminal_unused(&page, summary);
+    if (!summary->imported[0])
+        put_host(&page, summary);
+    put_phases(&page, summary);
+    put_events(&page, summary);
+    hec_terminal_trace(&page, &summary->timeline);
+    put_self(&page, summary, false);
+    hec_terminal_next(&page, summary, false);
+    return hec_buf_error(out);
+}

@@ -1,0 +1,246 @@
+#include "report/run/terminal_device.h"
+
+#include "report/words/findings.h"
+#include "report/format.h"
+#include "report/run/terminal_findings.h"
+#include "report/run/terminal_timeline.h"
+#include "report/words/timeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define IDLE_SHOWN 0.05 /* idle with a context is worth a word in the brief report from this share of the energy */
+
+typedef char text[HEC_FORMAT_SIZE];
+
+double hec_terminal_watts(const struct hec_device_summary *d) {
+    return d->energy.valid && d->energy.window_s > 0 ? d->energy.joules / d->energy.window_s : d->power_w.mean;
+}
+
+static void put_device_energy(struct hec_page *page, const struct hec_device_summary *d, bool ledger) {
+    const struct hec_energy *e = &d->energy;
+    text joules, coverage, apart, share;
+    const char *method = e->method == HEC_ENERGY_COUNTER ? "the counter" : "the power samples alone";
+    if (e->valid)
+        hec_page_row(page, 4, "energy", HEC_TONE_PLAIN, "%s by %s%s",
+                     hec_format_bounded(joules, e->joules, e->bound_joules, "J", page->utf8), method,
+                     e->simulated ? " (simulated)" : "");
+    else
+        hec_page_row(page, 4, "energy", HEC_TONE_BAD, "invalid: %s", e->why);
+    if (e->method == HEC_ENERGY_NONE)
+        return;
+    char notes[256] = "";
+    if (isfinite(e->disagreement))
+        snprintf(notes, sizeof notes, "; by the power samples %+.1f %%",
+                 round(1000 * e->disagreement) / 10 + 0.0); /* no -0 */
+    if (e->gaps)
+        snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d gap%s, %.2g s", e->gaps,
+                 e->gaps == 1 ? "" : "s", e->gap_s);
+    if (e->resets)
+        snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "; %d reset%s of the counter", e->resets,
+                 e->resets == 1 ? "" : "s");
+    hec_page_row(page, 4, "", HEC_TONE_DIM, "readings cover %s%s", hec_format_share(coverage, e->coverage), notes);
+    if (ledger) /* it shows what the energy went to, and better */
+        return;
+    if (isfinite(e->work_joules)) {
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "work %s, idle with a context %s (%s; %.1f s at %.0f W), idle %s%s",
+                     hec_format_si(joules, e->work_joules, 3, "J"),
+                     hec_format_si(apart, e->idle_context_joules, 3, "J"),
+                     hec_format_share(share, e->idle_context_joules / e->joules), e->idle_context_s,
+                     isfinite(e->idle_context_watts) ? e->idle_context_watts : 0,
+                     hec_format_si(coverage, e->idle_joules, 3, "J"),
+                     strncmp(e->idle_source, "estimated", 9) == 0 ? "; estimated" : "");
+    } else if (isfinite(e->idle_unknown_max_joules)) {
+        hec_page_row(page, 4, "", HEC_TONE_PLAIN, "idle with a context: at most %s (%s)",
+                     hec_format_si(joules, e->idle_unknown_max_joules, 2, "J"), e->idle_source);
+    }
+}
+
+struct column {
+    const char *heading;
+    int metric; /* of the device */
+    int width;
+};
+
+/* Two lines, headings and figures, of the columns that have one; false: none has. */
+static bool put_columns(struct hec_page *page, const struct hec_device_summary *d, const char *label,
+                        const struct column *columns, int count, bool rates) {
+    char headings[256] = "", figures[256] = "";
+    text value;
+    for (int i = 0; i < count; i++) {
+        double mean = d->metric[columns[i].metric].mean;
+        if (!isfinite(mean))
+            continue;
+        snprintf(headings + strlen(headings), sizeof headings - strlen(headings), "%*s", columns[i].width,
+                 columns[i].heading);
+        snprintf(figures + strlen(figures), sizeof figures - strlen(figures), "%*s", columns[i].width,
+                 rates ? hec_format_bytes(value, mean, "/s") : hec_format_share(value, mean));
+    }
+    if (!headings[0])
+        return false;
+    hec_page_row(page, 4, label, HEC_TONE_DIM, "%s", headings);
+    hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", figures);
+    return true;
+}
+
+static void put_use(struct hec_page *page, const struct hec_device_summary *d) {
+    static const struct column shares[] = {
+        {"driver utilisation", HEC_GPU_UTIL, 18}, {"SM active", HEC_GPM_SM_ACTIVE, 11},
+        {"occupancy", HEC_GPM_SM_OCCUPANCY, 11},  {"tensor", HEC_GPM_TENSOR_ACTIVE, 9},
+        {"DRAM", HEC_GPM_DRAM_ACTIVE, 9},         {"memory", HEC_GPU_MEM_UTIL, 9}};
+    static const struct column rates[] = {{"PCIe in", HEC_GPM_PCIE_RX, 18},
+                                          {"PCIe out", HEC_GPM_PCIE_TX, 12},
+                                          {"NVLink in", HEC_GPM_NVLINK_RX, 12},
+                                          {"NVLink out", HEC_GPM_NVLINK_TX, 12}};
+    bool any = put_columns(page, d, "use", shares, isfinite(d->metric[HEC_GPM_DRAM_ACTIVE].mean) ? 5 : 6, false);
+    any |= put_columns(page, d, any ? "" : "use", rates, 4, true);
+    if (!any)
+        hec_page_row(page, 4, "use", HEC_TONE_PLAIN, "not recorded");
+}
+
+static void put_power(struct hec_page *page, const struct hec_device_summary *d) {
+    static const char *const names[HEC_THROTTLE_COUNT] = {"the power limit", "heat", "the hardware", "other settings"};
+    text share;
+    if (!d->power_w.count) {
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "not recorded");
+        return;
+    }
+    if (isfinite(d->power_limit_w))
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "mean %.0f W, median %.0f W, max %.0f W, limit %.0f W",
+                     d->power_w.mean, d->power_w.median, d->power_w.maximum, d->power_limit_w);
+    else
+        hec_page_row(page, 4, "power", HEC_TONE_PLAIN, "mean %.0f W, median %.0f W, max %.0f W, limit unknown",
+                     d->power_w.mean, d->power_w.median, d->power_w.maximum);
+    for (int i = 0; i < HEC_THROTTLE_COUNT; i++)
+        if (d->throttled_share[i] >= 0.01)
+            hec_page_row(page, 4, "", HEC_TONE_PLAIN, "clocks held down by %s in %s of the readings", names[i],
+                         hec_format_share(share, d->throttled_share[i]));
+}
+
+static void put_others(struct hec_page *page, const struct hec_device_summary *d) {
+    text engine, seen;
+    char who[64] = "shared with a process that the driver does not list";
+    if (d->shared_with)
+        snprintf(who, sizeof who, "shared with %d other process%s", d->shared_with, d->shared_with == 1 ? "" : "es");
+    if (d->others == HEC_OTHERS_BUSY)
+        hec_page_row(
+            page, 4, "", HEC_TONE_WARN,
+            "%s, at work: while CUPTI looked the engine was active %s of the time, with the command's work %s; "
+            "energy and counters are the device's, not the command's alone",
+            who, hec_format_share(engine, d->others_engine), hec_format_share(seen, d->others_seen));
+    else if (d->shared_with)
+        hec_page_row(page, 4, "", HEC_TONE_WARN, "%s: the energy is the device's, not the command's alone%s", who,
+                     d->others == HEC_OTHERS_MAYBE ? ", and so may be the counters" : "");
+}
+
+void hec_terminal_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
+    text gpu;
+    hec_page_blank(page);
+    hec_page_row(page, 0, hec_format_gpu(gpu, d->device.index), HEC_TONE_BOLD, "%s",
+                 d->device.name[0] ? d->device.name : "(no name)");
+    if (s->imported[0]) { /* time is all that there is */
+        hec_terminal_device_timeline(page, &s->timeline, d->device.index);
+        hec_terminal_classes(page, &s->diagnosis, d->device.index);
+        return;
+    }
+    hec_page_row(page, 4, "used", HEC_TONE_PLAIN, "%s", d->used_why);
+    put_others(page, d);
+    if (d->device.mig_enabled == 1)
+        hec_page_row(
+            page, 4, "", HEC_TONE_WARN,
+            "divided (MIG): the energy is the whole board's, no matter how small the part that the command used");
+    const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
+    put_device_energy(page, d, ledger && isfinite(ledger->joules));
+    put_power(page, d);
+    put_use(page, d);
+    hec_terminal_device_timeline(page, &s->timeline, d->device.index);
+    hec_terminal_classes(page, &s->diagnosis, d->device.index);
+}
+
+static bool unused_alike(const struct hec_device_summary *a, const struct hec_device_summary *b) {
+    return !a->used && !b->used && strcmp(a->used_why, b->used_why) == 0 &&
+           (a->shared_with > 0) == (b->shared_with > 0) && a->energy.valid == b->energy.valid;
+}
+
+void hec_terminal_unused(struct hec_page *page, const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        text gpus, joules;
+        uint64_t devices = 0;
+        double sum = 0;
+        bool before = d->used;
+        for (int k = 0; k < s->device_count; k++) {
+            if (!unused_alike(d, &s->devices[k]))
+                continue;
+            before |= k < i;
+            devices |= hec_terminal_bit(s->devices[k].device.index);
+            sum += s->devices[k].energy.joules;
+        }
+        if (before)
+            continue;
+        bool several = devices & (devices - 1);
+        hec_page_row(page, 0, hec_devices_word(gpus, devices), HEC_TONE_DIM, "not charged (%s%s%s): %s",
+                     d->energy.valid     ? hec_format_si(joules, sum, 3, "J")
+                     : d->device.name[0] ? d->device.name
+                                         : "no name",
+                     several && d->energy.valid ? " in all" : "", d->shared_with ? ", in use by others" : "",
+                     d->used_why);
+    }
+}
+
+/* "215 W (GPU 3) to 644 W" */
+static void add_range(char *line, size_t size, const struct hec_summary *s, bool busy) {
+    const struct hec_device_summary *least = NULL, *most = NULL;
+    double low = INFINITY, high = -INFINITY;
+    text from, to, gpu;
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        double value = !d->used ? NAN : busy ? hec_terminal_busy(s, d) : hec_terminal_watts(d);
+        if (value < low) {
+            low = value;
+            least = d;
+        }
+        if (value > high) {
+            high = value;
+            most = d;
+        }
+    }
+    if (!least)
+        return;
+    if (busy) {
+        hec_format_share(from, low);
+        hec_format_share(to, high);
+    } else {
+        hec_format_si(from, low, 3, "W");
+        hec_format_si(to, high, 3, "W");
+    }
+    snprintf(line + strlen(line), size - strlen(line), ", %s%s", busy ? "busy " : "", from);
+    if (least != most && strcmp(from, to) != 0)
+        snprintf(line + strlen(line), size - strlen(line), " (%s) to %s", hec_format_gpu(gpu, least->device.index), to);
+}
+
+void hec_terminal_brief_together(struct hec_page *page, const struct hec_summary *s) {
+    char row[256];
+    int used = 0;
+    for (int i = 0; i < s->device_count; i++)
+        used += s->devices[i].used;
+    snprintf(row, sizeof row, "%d used", used);
+    add_range(row, sizeof row, s, false);
+    add_range(row, sizeof row, s, true);
+    hec_page_line(page, 2, "GPUs", HEC_TONE_PLAIN, "%s", row);
+}
+
+void hec_terminal_brief_device(struct hec_page *page, const struct hec_summary *s, const struct hec_device_summary *d) {
+    char idle[64] = "";
+    text gpu, watts, share, part;
+    if (d->energy.idle_context_joules >= IDLE_SHOWN * d->energy.joules)
+        snprintf(idle, sizeof idle, "; %.8s of the energy while idle",
+                 hec_format_share(share, d->energy.idle_context_joules / d->energy.joules));
+    bool ledger = isfinite(hec_terminal_busy(s, d));
+    const char *what = ledger ? ": busy " : ": engine active ";
+    double busy = ledger ? hec_terminal_busy(s, d) : d->activity.engine;
+    hec_page_row(page, 2, hec_format_gpu(gpu, d->device.index), HEC_TONE_PLAIN, "%s%s%s%s",
+                 hec_format_si(watts, hec_terminal_watts(d), 3, "W"), isfinite(busy) ? what : "",
+                 isfinite(busy) ? hec_format_share(part, busy) : "", idle);
+}

@@ -1,0 +1,311 @@
+#include "report/run/terminal_timeline.h"
+
+#include "base/trace.h"
+#include "diagnose/rules/facts.h"
+#include "report/format.h"
+#include "report/run/terminal_device.h"
+#include "report/words/timeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KERNELS_SHOWN 10
+#define ALIKE 0.1 /* ranks of one job make as many steps, but for those at its ends */
+#define BAR_COLUMNS 64
+#define LABEL_COLUMNS 13
+#define KERNEL_COLUMNS 34 /* in front of a kernel's name */
+
+typedef char text[HEC_FORMAT_SIZE];
+
+/* Where the traced time went: each instant counts once, for the first that applies. */
+struct shares {
+    double compute, comm, copy, idle;
+};
+
+static struct shares shares_of(const struct hec_device_timeline *d) {
+    double whole = d->traced_s > 0 ? d->traced_s : NAN;
+    double comm = d->comm_s * (1 - (isfinite(d->comm_overlap) ? d->comm_overlap : 0));
+    return (struct shares){
+        .compute = d->compute_s / whole,
+        .comm = comm / whole,
+        .copy = fmax(0, d->non_compute_s - comm) / whole,
+        .idle = d->idle_s / whole,
+    };
+}
+
+/* ---- one device ---- */
+
+static void put_bar(struct hec_page *page, const struct shares *s) {
+    static const char *const blocks[] = {"\u2588", "\u2593", "\u2592", "\u00b7"}, *const ascii[] = {"#", "=", "-", "."};
+    const double parts[] = {s->compute, s->comm, s->copy, s->idle};
+    char bar[4 * BAR_COLUMNS + 1] = "";
+    int width = page->columns - LABEL_COLUMNS < BAR_COLUMNS ? page->columns - LABEL_COLUMNS : BAR_COLUMNS, drawn = 0;
+    double until = 0;
+    for (int i = 0; i < 4; i++) {
+        until += parts[i];
+        int to = i == 3 ? width : (int)lround(until * width);
+        for (; drawn < to && drawn < width; drawn++)
+            strcat(bar, page->utf8 ? blocks[i] : ascii[i]);
+    }
+    hec_page_row(page, 4, "", HEC_TONE_PLAIN, "%s", bar);
+}
+
+static void put_hidden(struct hec_page *page, const struct hec_device_timeline *d) {
+    text comm, copy;
+    if (d->comm_s > 0 && d->copy_s > 0)
+        hec_page_row(page, 4, "", HEC_TONE_DIM, "behind compute: %s of the communication, %s of the copies",
+                     hec_format_share(comm, d->comm_overlap), hec_format_share(copy, d->copy_overlap));
+    else if (d->comm_s > 0)
+        hec_page_row(page, 4, "", HEC_TONE_DIM, "behind compute: %s of the communication",
+                     hec_format_share(comm, d->comm_overlap));
+    else if (d->copy_s > 0)
+        hec_page_row(page, 4, "", HEC_TONE_DIM, "behind compute: %s of the copies",
+                     hec_format_share(copy, d->copy_overlap));
+}
+
+static void put_counts(struct hec_page *page, const struct hec_device_timeline *d) {
+    static const char *const names[] = {"kernel", "graph", "copy", "memset"};
+    const int64_t counts[] = {d->kernels, d->graphs, d->copies, d->memsets};
+    char line[256] = "";
+    text count;
+    for (int i = 0; i < 4; i++)
+        if (counts[i])
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%.20s %s", line[0] ? ", " : "",
+                     hec_format_count(count, (double)counts[i]),
+                     counts[i] == 1 ? names[i] : (const char *[]){"kernels", "graphs", "copies", "memsets"}[i]);
+    hec_page_row(page, 4, "", HEC_TONE_DIM, "%s in %d stream%s", line, d->streams, d->streams == 1 ? "" : "s");
+}
+
+static void put_waiting(struct hec_page *page, const struct hec_device_timeline *d) {
+    text count, median, p99, longest, mean, deepest;
+    if (d->gap.count)
+        hec_page_row(page, 4, "gaps", HEC_TONE_PLAIN, "%s: median %s, p99 %s, longest %s",
+                     hec_format_count(count, (double)d->gap.count), hec_format_seconds(median, d->gap.median),
+                     hec_format_seconds(p99, d->gap.p99), hec_format_seconds(longest, d->gap.maximum));
+    if (d->launch_delay.count)
+        hec_page_row(page, 4, "launches", HEC_TONE_PLAIN, "start after %s (p99 %s); queue %s deep, at most %s",
+                     hec_format_seconds(median, d->launch_delay.median), hec_format_seconds(p99, d->launch_delay.p99),
+                     isfinite(d->queue_mean) ? (snprintf(mean, sizeof mean, "%.3g", d->queue_mean), mean) : "unknown",
+                     hec_format_count(deepest, d->queue_max));
+}
+
+static void put_copies(struct hec_page *page, const struct hec_device_timeline *d) {
+    static const char *const directions[HEC_COPY_DIRECTION_COUNT] = {"host to device", "device to host",
+                                                                     "within the device", "between devices", "other"};
+    static const char *const hosts[HEC_COPY_HOST_COUNT] = {", pageable", ", pinned", ""};
+    const char *label = "copies";
+    for (int i = 0; i < HEC_COPY_DIRECTION_COUNT; i++)
+        for (int k = 0; k < HEC_COPY_HOST_COUNT; k++) {
+            const struct hec_copy_total *total = &d->copied[i][k];
+            text count, bytes, rate;
+            double speed = hec_copy_rate(total);
+            if (!total->count)
+                continue;
+            hec_page_row(page, 4, label, HEC_TONE_PLAIN, "%s%s: %s, %s%s%s", directions[i], hosts[k],
+                         hec_format_count(count, (double)total->count), hec_format_bytes(bytes, total->bytes, ""),
+                         isfinite(speed) ? " at " : "", isfinite(speed) ? hec_format_bytes(rate, speed, "/s") : "");
+            label = "";
+        }
+}
+
+void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeline *timeline, int device) {
+    const struct hec_device_timeline *d = hec_timeline_of(timeline, device);
+    text whole, busy, compute, comm, copy;
+    if (!d)
+        return;
+    struct shares s = shares_of(d);
+    if (d->traced_s > 0) {
+        char others[128] = "";
+        if (s.comm > 0)
+            snprintf(others, sizeof others, ", comm %.10s", hec_format_share(comm, s.comm));
+        if (s.copy > 0)
+            snprintf(others + strlen(others), sizeof others - strlen(others), ", copies %.10s",
+                     hec_format_share(copy, s.copy));
+        hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "busy %s of %s%s: compute %s%s",
+                     hec_format_share(busy, d->busy_s / d->traced_s), hec_format_seconds(whole, d->traced_s),
+                     d->traced_s < 0.999 * d->window_s ? " traced" : "", hec_format_share(compute, s.compute), others);
+        put_bar(page, &s);
+        put_hidden(page, d);
+    } else {
+        hec_page_row(page, 4, "timeline", HEC_TONE_PLAIN, "next to no activity");
+    }
+    put_counts(page, d);
+    put_waiting(page, d);
+    put_copies(page, d);
+}
+
+/* ---- kernels ---- */
+
+static void put_kernel(struct hec_page *page, const struct hec_kernel_row *k) {
+    int room = page->columns - LABEL_COLUMNS - KERNEL_COLUMNS;
+    text label, time, share, count, mean, occupancy;
+    char name[600];
+    snprintf(label, sizeof label, "%9.9s", hec_format_si(time, k->seconds, 3, "s"));
+    snprintf(occupancy, sizeof occupancy, isfinite(k->occupancy_limit) ? "%.0f %%" : "-", 100 * k->occupancy_limit);
+    hec_page_row(page, 2, label, HEC_TONE_PLAIN, "%6s %7s %8s %8.8s  %s", hec_format_share(share, k->share),
+                 hec_format_count(count, (double)k->count), hec_format_si(mean, k->mean_us / 1e6, 3, "s"), occupancy,
+                 hec_kernel_short(name, sizeof name, k->name, room < 8 ? 8 : room));
+}
+
+void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline, uint64_t devices) {
+    for (int d = 0; d < timeline->device_count; d++) {
+        int device = timeline->devices[d].device, rows = 0;
+        char gpu[HEC_FORMAT_SIZE];
+        if (!(devices & hec_terminal_bit(device)))
+            continue;
+        for (int i = 0; i < timeline->kernel_count; i++) {
+            if (timeline->kernels[i].device != device || rows++ >= KERNELS_SHOWN)
+                continue;
+            if (rows == 1) {
+                hec_page_blank(page);
+                hec_page_row(page, 0, "Kernels", HEC_TONE_BOLD, "of %s, those that took longest",
+                             hec_format_gpu(gpu, device));
+                hec_page_row(page, 2, "     time", HEC_TONE_DIM, "%6s %7s %8s %8s  %s", "share", "count", "mean",
+                             "max occ", "name");
+            }
+            put_kernel(page, &timeline->kernels[i]);
+        }
+        if (rows > KERNELS_SHOWN)
+            hec_page_row(page, 2, "", HEC_TONE_DIM, "and %d more (--json shows them)", rows - KERNELS_SHOWN);
+    }
+}
+
+/* ---- steps ---- */
+
+static const char *found_by(enum hec_step_source source) {
+    static const char *const words[HEC_STEP_SOURCE_COUNT] = {
+        [HEC_STEP_NONE] = "",
+        [HEC_STEP_MARKED] = "marked by the program",
+        [HEC_STEP_OPTIMIZER] = "of the optimizer",
+        [HEC_STEP_MODULE] = "calls of the outermost module",
+        [HEC_STEP_ANNOTATED] = "annotated in the trace",
+        [HEC_STEP_PERIODIC] = "found in the sequence of kernels",
+    };
+    return (unsigned)source < HEC_STEP_SOURCE_COUNT ? words[source] : "";
+}
+
+static void add(char *line, size_t size, const char *words, const char *value, const char *after) {
+    snprintf(line + strlen(line), size - strlen(line), "%s%s%s%s", line[0] ? "; " : "", words, value, after);
+}
+
+static const char *confidence_of(text out, const struct hec_step_summary *s) {
+    if (s->confidence < 1)
+        snprintf(out, HEC_FORMAT_SIZE, " (confidence %.2f)", s->confidence);
+    else
+        out[0] = '\0';
+    return out;
+}
+
+static void put_steps(struct hec_page *page, const struct hec_step_summary *s, const char *label, const char *of) {
+    char more[512] = "";
+    text value, count, median, p99, confidence;
+    hec_page_row(page, 0, label, HEC_TONE_PLAIN, "%s%s %s%s: median %s, p99 %s", of,
+                 hec_format_count(count, (double)s->count), found_by(s->source), confidence_of(confidence, s),
+                 hec_format_seconds(median, s->duration.median), hec_format_seconds(p99, s->duration.p99));
+    if (isfinite(s->samples_per_step)) {
+        char unit[80];
+        snprintf(unit, sizeof unit, " %s%s each", s->unit[0] ? s->unit : "unit", s->samples_per_step == 1 ? "" : "s");
+        add(more, sizeof more, "", hec_format_count(value, s->samples_per_step), unit);
+    }
+    if (isfinite(s->busy_share))
+        add(more, sizeof more, "busy ", hec_format_share(value, s->busy_share), "");
+    if (isfinite(s->data_s))
+        add(more, sizeof more, "loader ", hec_format_share(value, hec_step_data_share(s)), "");
+    if (s->examined < s->count)
+        add(more, sizeof more, "all of the first ", hec_format_count(value, (double)s->examined), "");
+    if (s->values > 1) {
+        snprintf(value, sizeof value, "%.4g to %.4g", s->value_first + 0.0, s->value_last + 0.0); /* no -0 */
+        add(more, sizeof more, "loss ", value, "");
+    }
+    if (more[0])
+        hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s", more);
+}
+
+/* Ranks of one job do alike; what differs is another program. */
+static bool alike(const struct hec_step_summary *a, const struct hec_step_summary *b) {
+    double more = fmax((double)a->count, (double)b->count), less = fmin((double)a->count, (double)b->count);
+    return a->source == b->source && strcmp(a->unit, b->unit) == 0 && more - less <= fmax(2, ALIKE * more);
+}
+
+void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary) {
+    const struct hec_step_summary *run = &summary->timeline.steps, *others[HEC_DEVICE_MAX];
+    int count = 0;
+    bool any = run->source != HEC_STEP_NONE && run->count;
+    for (int i = 0; i < summary->device_count && any; i++) {
+        const struct hec_step_summary *own = hec_facts_steps(summary, summary->devices[i].device.index);
+        bool known = !summary->devices[i].used || !own->count || own == run || alike(own, run);
+        for (int k = 0; k < count; k++)
+            known |= others[k] && own->pid == others[k]->pid;
+        others[count++] = known ? NULL : own;
+    }
+    if (!any)
+        return;
+    hec_page_blank(page);
+    put_steps(page, run, "Steps", "");
+    for (int i = 0; i < count; i++) {
+        char gpu[HEC_FORMAT_SIZE], of[HEC_FORMAT_SIZE + 2];
+        snprintf(of, sizeof of, "%s: ", hec_format_gpu(gpu, summary->devices[i].device.index));
+        if (others[i])
+            put_steps(page, others[i], "", of);
+    }
+}
+
+/* ---- trace ---- */
+
+static void put_overhead(struct hec_page *page, const struct hec_trace_cost *t) {
+    text overhead, low, high;
+    if (t->overhead_unknown)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown unknown: no steps were timed before CUPTI was on");
+    if (!isfinite(t->overhead))
+        return;
+    if (t->overhead_measured)
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown %s (%s to %s, measured)",
+                     hec_format_share(overhead, t->overhead), hec_format_share(low, t->overhead_low),
+                     hec_format_share(high, t->overhead_high));
+    else
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "slowdown about %s (%s%s%sestimated)",
+                     hec_format_share(overhead, t->overhead), isfinite(t->overhead_high) ? "at most " : "",
+                     isfinite(t->overhead_high) ? hec_format_share(high, t->overhead_high) : "",
+                     isfinite(t->overhead_high) ? ", " : "");
+}
+
+void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeline) {
+    const struct hec_trace_cost *t = &timeline->trace;
+    text share, records, dropped, lost, bad, held;
+    if (!t->processes) {
+        if (timeline->device_count && t->why[0])
+            hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "%s", t->why);
+        return;
+    }
+    if (t->records || isfinite(t->coverage))
+        hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "%s: %s of the time, %s records, %d process%s",
+                     hec_trace_mode_name(t->mode), hec_format_share(share, t->coverage),
+                     hec_format_count(records, (double)t->records), t->processes, t->processes == 1 ? "" : "es");
+    else
+        hec_page_row(page, 0, "Trace", HEC_TONE_DIM, "none%s%s", t->why[0] ? ": " : "", t->why);
+    put_overhead(page, t);
+    if (t->dropped || t->lost || t->bad)
+        hec_page_row(page, 0, "", HEC_TONE_WARN, "missing: %s dropped by CUPTI, %s lost on the way, %s made no sense",
+                     hec_format_count(dropped, (double)t->dropped), hec_format_count(lost, (double)t->lost),
+                     hec_format_count(bad, (double)t->bad));
+    if (t->holder[0])
+        hec_page_row(page, 0, "", HEC_TONE_WARN, "stood down for %s, which used CUPTI for %s", t->holder,
+                     hec_format_seconds(held, t->holder_s));
+    if (t->why[0] && timeline->device_count) /* else it is said where the kernels are missed */
+        hec_page_row(page, 0, "", HEC_TONE_WARN, "%s", t->why);
+}
+
+void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeline, int lines) {
+    const struct hec_trace_cost *t = &timeline->trace;
+    const struct hec_step_summary *s = &timeline->steps;
+    text count, median, p99, busy, confidence;
+    if (t->processes && t->holder[0])
+        hec_page_row(page, 2, "trace", HEC_TONE_WARN, "stood down for %s", t->holder);
+    if (s->source != HEC_STEP_NONE && s->count && lines > 0)
+        hec_page_row(page, 2, "steps", HEC_TONE_PLAIN, "%s: median %s, p99 %s%s%s; %s%s",
+                     hec_format_count(count, (double)s->count), hec_format_seconds(median, s->duration.median),
+                     hec_format_seconds(p99, s->duration.p99), isfinite(s->busy_share) ? "; busy " : "",
+                     isfinite(s->busy_share) ? hec_format_share(busy, s->busy_share) : "", found_by(s->source),
+                     confidence_of(confidence, s));
+}

@@ -1,0 +1,21 @@
+/* Inside src/report: the timeline in the report for people. Each prints nothing where there is nothing to say. */
+#ifndef HEC_REPORT_RUN_TERMINAL_TIMELINE_H
+#define HEC_REPORT_RUN_TERMINAL_TIMELINE_H
+
+#include "diagnose/result.h"
+#include "report/page.h"
+
+/* Rows of one device: what its time went to, gaps, launches, copies. */
+void hec_terminal_device_timeline(struct hec_page *page, const struct hec_timeline *timeline, int device);
+/* What each state of one device took, and the lines that held it up (terminal_ledger.c). */
+void hec_terminal_ledger(struct hec_page *page, const struct hec_summary *summary, int device);
+/* The kernels that take most time, of the devices that are bits (1 << hec_device.index). */
+void hec_terminal_kernels(struct hec_page *page, const struct hec_timeline *timeline, uint64_t devices);
+/* Those to go by, and what other programs on other devices did. */
+void hec_terminal_steps(struct hec_page *page, const struct hec_summary *summary);
+/* How the run was traced and what it cost. */
+void hec_terminal_trace(struct hec_page *page, const struct hec_timeline *timeline);
+/* For the end of `hec run`: a line of for whom the trace stood down, and one of steps where `lines` are left. */
+void hec_terminal_brief(struct hec_page *page, const struct hec_timeline *timeline, int lines);
+
+#endif

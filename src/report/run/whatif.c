@@ -1,0 +1,230 @@
+#include "report/run/whatif.h"
+
+#include "report/format.h"
+#include "report/json_print.h"
+#include "report/page.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define CHANGES_NOTHING 0.001
+
+/* "waits + data=0.5". A default that is an assumption about the machine (a link of 50 GB/s) is shown too. */
+static const char *name_of(const struct hec_whatif_question *question, char text[256]) {
+    int length = 0;
+    for (int i = 0; i < question->count && length < 200; i++) {
+        const struct hec_whatif_edit *e = &question->edits[i];
+        length += snprintf(text + length, 256 - (size_t)length, "%s%s", i ? " + " : "", hec_edit_info(e->edit)->name);
+        if (isfinite(e->value) || hec_edit_info(e->edit)->value > 0)
+            length += snprintf(text + length, 256 - (size_t)length, "=%g",
+                               isfinite(e->value) ? e->value : hec_edit_info(e->edit)->value);
+    }
+    return text;
+}
+
+static double step_s(const struct hec_whatif *w, const struct hec_replay *r) {
+    return w->steps > 0 ? r->seconds / (double)w->steps : r->seconds;
+}
+
+static void put_head(const struct hec_whatif *w, struct hec_page *page) {
+    char a[HEC_FORMAT_SIZE], b[HEC_FORMAT_SIZE];
+    if (w->steps > 0)
+        hec_page_row(page, 0, "Replay", HEC_TONE_PLAIN,
+                     "%lld steps of %s, %lld calls, from %.1f to %.1f s of the run%s", (long long)w->steps,
+                     hec_format_seconds(a, step_s(w, &w->unchanged.replay)), (long long)w->calls, w->from_s, w->to_s,
+                     w->cut ? " (its beginning: the trace has more calls than are replayed)" : "");
+    else
+        hec_page_row(page, 0, "Replay", HEC_TONE_PLAIN, "%s without known steps, %lld calls%s",
+                     hec_format_seconds(a, w->unchanged.replay.seconds), (long long)w->calls,
+                     w->cut ? " (the beginning of the trace)" : "");
+    hec_page_row(page, 2, "unchanged", w->trusted ? HEC_TONE_PLAIN : HEC_TONE_BAD,
+                 "%+.2f %% against the recorded %s, with usual delays%s", 100 * w->error,
+                 hec_format_seconds(b, w->unchanged.replay.recorded_s),
+                 w->trusted || w->apart
+                     ? ""
+                     : ": the schedule does not explain this program, and nothing below is to be relied on");
+    if (w->apart)
+        hec_page_row(page, 2, "", HEC_TONE_BAD,
+                     "of %lld kernels of communication %lld have no counterpart: processes were recorded at different "
+                     "times, and nothing below is to be relied on (--trace=full)",
+                     (long long)w->communication, (long long)w->alone);
+    if (w->imported)
+        hec_page_row(page, 2, "", HEC_TONE_DIM,
+                     "a profiler recorded it, which slows the host: without it, edits of the host's time save less");
+    if (w->guessed > 0)
+        hec_page_row(page, 2, "", HEC_TONE_DIM, "the calls of %lld operations were not recorded: their time is a guess",
+                     (long long)w->guessed);
+}
+
+/* Proofs are of savings: they say nothing of an edit that takes more. */
+static bool has_interval(double saves) {
+    return saves > -CHANGES_NOTHING;
+}
+
+/* "-41 % (-55 to -30)" */
+static const char *change(double by, const struct hec_saving *saving, char out[32]) {
+    if (!isfinite(by))
+        snprintf(out, 32, "unknown");
+    else if (!has_interval(-by))
+        snprintf(out, 32, "%+.0f %%", 100 * by);
+    else
+        snprintf(out, 32, "%+.0f %% (%+.0f to %+.0f)", 100 * by, -100 * saving->high, -100 * saving->low);
+    return out;
+}
+
+/* ---- a step ---- */
+
+static const char lane_letters[HEC_LANE_COUNT + 1] = " .dKcw#=~"; /* enum hec_lane */
+
+/* percent: NULL, or of each column how much is taken. */
+static void put_lane(struct hec_page *page, const char *label, const uint8_t *lane, const uint8_t *percent,
+                     int length) {
+    char text[HEC_LANE_COLUMNS_MOST + 1] = "";
+    for (int i = 0; i < length; i++)
+        text[i] = lane[i] && percent && percent[i] < 50 ? ':' : lane_letters[lane[i]];
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    hec_page_line(page, 2, label, HEC_TONE_PLAIN, "%.*s", length, text);
+}
+
+static void put_step(struct hec_page *page, const char *label, const struct hec_step_lanes *lanes, const char *what) {
+    char device[32], time[HEC_FORMAT_SIZE];
+    snprintf(device, sizeof device, "GPU %d", lanes->device);
+    hec_page_row(page, 0, label, HEC_TONE_BOLD, "%s, %s", what, hec_format_seconds(time, lanes->seconds));
+    put_lane(page, "host", lanes->host, NULL, lanes->columns);
+    put_lane(page, device, lanes->on_device, lanes->device_percent, lanes->columns);
+}
+
+static void put_steps(struct hec_page *page, const struct hec_whatif *w) {
+    if (w->step.device < 0)
+        return;
+    hec_page_blank(page);
+    put_step(page, w->steps > 0 ? "A step" : "All of it", &w->step, "as recorded");
+    put_step(page, "", &w->edited, "with the edits");
+    hec_page_row(
+        page, 2, "", HEC_TONE_DIM,
+        "host: . code, d data, K checkpoint, c calls, w waits; device: # kernels, = copies, ~ communication, : less than "
+        "half of the column");
+}
+
+int hec_whatif_terminal(const struct hec_whatif *w, const struct hec_whatif_question *questions, bool all,
+                        const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    char name[256], time[HEC_FORMAT_SIZE], seconds[32], joules[32];
+    hec_page_init(&page, style, out);
+    put_head(w, &page);
+    hec_page_blank(&page);
+    hec_page_line(&page, 0, "What if", HEC_TONE_BOLD, "%8s %18s %18s  %s", w->steps > 0 ? "a step" : "all", "time",
+                  "joules", "edits");
+    for (size_t i = 0; i < w->count; i++) {
+        const struct hec_whatif_answer *a = &w->answers[i];
+        if (!all && fabs(a->seconds_replayed) < CHANGES_NOTHING)
+            continue;
+        bool several = questions[i].count > 1; /* their names take a row of their own */
+        hec_page_line(&page, 2, "", HEC_TONE_PLAIN, "%8s %18s %18s  %s",
+                      hec_format_seconds(time, step_s(w, &a->replay)),
+                      change(-a->seconds_replayed, &a->seconds, seconds),
+                      change(-a->joules_replayed, &a->joules, joules), several ? "with" : name_of(&questions[i], name));
+        if (several)
+            hec_page_row(&page, 4, "", HEC_TONE_PLAIN, "%s", name_of(&questions[i], name));
+    }
+    put_steps(&page, w);
+    hec_page_row(
+        &page, 2, "", HEC_TONE_DIM,
+        "predictions: the recorded schedule with the edits; intervals by how far proofs were from replays. hec ab "
+        "and hec try prove");
+    return hec_buf_error(out);
+}
+
+int hec_whatif_list(const struct hec_report_style *style, struct hec_buf *out) {
+    struct hec_page page;
+    hec_page_init(&page, style, out);
+    for (int i = 0; i < HEC_EDIT_COUNT; i++) {
+        const struct hec_edit_info *info = hec_edit_info((enum hec_edit)i);
+        if (info->least == info->most)
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s)", info->asks, hec_cause_name(info->cause));
+        else if (isfinite(info->value))
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, default %g)", info->asks,
+                         hec_cause_name(info->cause), info->number, info->value);
+        else
+            hec_page_row(&page, 0, info->name, HEC_TONE_PLAIN, "%s (%s: %s, to be given)", info->asks,
+                         hec_cause_name(info->cause), info->number);
+    }
+    return hec_buf_error(out);
+}
+
+/* ---- JSON ---- */
+
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* An edit that takes no number has none of the last four. */
+int hec_whatif_list_json(struct hec_buf *out) {
+    json_t *root = json_object(), *edits = json_array();
+    for (int i = 0; i < HEC_EDIT_COUNT; i++) {
+        const struct hec_edit_info *info = hec_edit_info((enum hec_edit)i);
+        bool takes = info->least < info->most;
+        json_t *edit =
+            json_pack("{s:s, s:s, s:s}", "name", info->name, "asks", info->asks, "cause", hec_cause_name(info->cause));
+        json_object_set_new(edit, "number", takes ? json_string(info->number) : json_null());
+        json_object_set_new(edit, "default", takes ? number(info->value) : json_null());
+        json_object_set_new(edit, "least", takes ? json_real(info->least) : json_null());
+        json_object_set_new(edit, "most", takes ? json_real(info->most) : json_null());
+        json_array_append_new(edits, edit);
+    }
+    json_object_set_new(root, "schema", json_string(HEC_WHATIF_EDITS_SCHEMA));
+    json_object_set_new(root, "edits", edits);
+    return hec_json_print(root, out);
+}
+
+static json_t *interval(double saves, const struct hec_saving *saving) {
+    return isfinite(saving->best) && has_interval(saves) ? json_pack("[f, f]", saving->low, saving->high) : json_null();
+}
+
+static json_t *replay_of(const struct hec_whatif *w, const struct hec_replay *r) {
+    json_t *object = json_object();
+    json_object_set_new(object, "seconds", number(r->seconds));
+    json_object_set_new(object, "step_seconds", w->steps > 0 ? number(step_s(w, r)) : json_null());
+    json_object_set_new(object, "host_waited_seconds", number(r->waited_s));
+    return object;
+}
+
+static json_t *answer_of(const struct hec_whatif *w, const struct hec_whatif_question *question,
+                         const struct hec_whatif_answer *a) {
+    json_t *object = replay_of(w, &a->replay), *edits = json_array();
+    for (int i = 0; i < question->count; i++) {
+        const struct hec_whatif_edit *e = &question->edits[i];
+        const struct hec_edit_info *info = hec_edit_info(e->edit);
+        json_array_append_new(
+            edits, json_pack("{s:s, s:f}", "name", info->name, "value", isfinite(e->value) ? e->value : info->value));
+    }
+    json_object_set_new(object, "edits", edits);
+    json_object_set_new(object, "saves_seconds", number(a->seconds_replayed));
+    json_object_set_new(object, "saves_seconds_interval", interval(a->seconds_replayed, &a->seconds));
+    json_object_set_new(object, "saves_joules", number(a->joules_replayed));
+    json_object_set_new(object, "saves_joules_interval", interval(a->joules_replayed, &a->joules));
+    return object;
+}
+
+int hec_whatif_json(const struct hec_whatif *w, const struct hec_whatif_question *questions, struct hec_buf *out) {
+    json_t *root = json_object(), *answers = json_array();
+    json_object_set_new(root, "schema", json_string(HEC_WHATIF_SCHEMA));
+    json_object_set_new(root, "calls", json_integer(w->calls));
+    json_object_set_new(root, "calls_guessed", json_integer(w->guessed));
+    json_object_set_new(root, "communication", json_integer(w->communication));
+    json_object_set_new(root, "communication_alone", json_integer(w->alone));
+    json_object_set_new(root, "steps", w->steps > 0 ? json_integer(w->steps) : json_null());
+    json_object_set_new(root, "from_seconds", number(w->from_s));
+    json_object_set_new(root, "to_seconds", number(w->to_s));
+    json_object_set_new(root, "imported", json_boolean(w->imported));
+    json_object_set_new(root, "cut", json_boolean(w->cut));
+    json_object_set_new(root, "recorded_seconds", number(w->unchanged.replay.recorded_s));
+    json_object_set_new(root, "unchanged", replay_of(w, &w->unchanged.replay));
+    json_object_set_new(root, "error", number(w->error));
+    json_object_set_new(root, "trusted", json_boolean(w->trusted));
+    for (size_t i = 0; i < w->count; i++)
+        json_array_append_new(answers, answer_of(w, &questions[i], &w->answers[i]));
+    json_object_set_new(root, "answers", answers);
+    return hec_json_print(root, out);
+}

@@ -1,0 +1,362 @@
+#include "report/words/findings.h"
+
+#include "diagnose/rules/findings.h"
+#include "report/words/facts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DOLLARS_SHOWN 0.01
+
+typedef char text[HEC_FORMAT_SIZE];
+
+bool hec_summary_traced(const struct hec_summary *summary) {
+    return summary->timeline.device_count > 0;
+}
+
+const char *hec_summary_rests_on(const struct hec_summary *summary) {
+    if (hec_summary_traced(summary))
+        return "";
+    for (int i = 0; i < summary->diagnosis.ledger.device_count; i++)
+        if (summary->diagnosis.ledger.devices[i].basis == HEC_LEDGER_CALLS)
+            return ", from calls";
+    return ", without a trace";
+}
+
+static const struct hec_device_summary *device_of(const struct hec_summary *s, int device) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].device.index == device)
+            return &s->devices[i];
+    return NULL;
+}
+
+const char *hec_device_word(char out[HEC_FORMAT_SIZE], const struct hec_summary *s, int device) {
+    const struct hec_device_summary *d = device_of(s, device);
+    int used = 0;
+    for (int i = 0; i < s->device_count; i++)
+        used += s->devices[i].used;
+    const char *name = d ? d->device.name : "";
+    if (strncmp(name, "NVIDIA ", 7) == 0)
+        name += 7;
+    if (used > 1 || !name[0])
+        hec_format_gpu(out, device);
+    else
+        snprintf(out, HEC_FORMAT_SIZE, "the %.60s", name);
+    return out;
+}
+
+const char *hec_devices_word(char out[HEC_FORMAT_SIZE], uint64_t devices) {
+    int length = snprintf(out, HEC_FORMAT_SIZE, "%s", devices ? "" : "GPU"), named = -1;
+    for (int i = 0, to; i < HEC_DEVICE_MAX && length < HEC_FORMAT_SIZE; i = to + 1) {
+        int last = i | (HEC_VENDOR_DEVICES_MAX - 1); /* of the vendor */
+        for (to = i; devices >> i & 1 && to < last && devices >> (to + 1) & 1;)
+            to++;
+        to = to > i + 1 ? to : i; /* "0 to 3", but "0 and 1" */
+        if (!(devices >> i & 1))
+            continue;
+        const char *joint = named < 0 ? "" : to == HEC_DEVICE_MAX - 1 || !(devices >> (to + 1)) ? " and " : ", ";
+        char range[16] = "", name[HEC_FORMAT_SIZE];
+        if (to > i)
+            snprintf(range, sizeof range, " to %d", to % HEC_VENDOR_DEVICES_MAX);
+        if (last != named)
+            hec_format_gpu(name, i);
+        else
+            snprintf(name, sizeof name, "%d", i % HEC_VENDOR_DEVICES_MAX);
+        length += snprintf(out + length, HEC_FORMAT_SIZE - (size_t)length, "%s%s%s", joint, name, range);
+        named = last;
+    }
+    return out;
+}
+
+const struct hec_finding *hec_findings_top(const struct hec_findings *findings) {
+    const struct hec_finding *top = findings->count ? &findings->list[0] : NULL;
+    return top && top->actionable ? top : NULL;
+}
+
+char *hec_saving_words(char out[HEC_FORMAT_SIZE], const struct hec_finding *f) {
+    bool time =
+        f->seconds.best >= HEC_FINDING_WORTH && !(f->joules.best >= HEC_FINDING_WORTH); /* what it is worth by */
+    bool joules = isfinite(f->joules.best) && !time;
+    const struct hec_saving *s = joules ? &f->joules : &f->seconds;
+    out[0] = '\0';
+    if (isfinite(s->best))
+        snprintf(out, HEC_FORMAT_SIZE, "%.0f %% of the %s (%.0f to %.0f%s)", 100 * s->best, joules ? "joules" : "time",
+                 100 * s->low, 100 * s->high, joules && f->estimated ? ", estimated" : "");
+    return out;
+}
+
+char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *s, const struct hec_finding *f) {
+    text saving, part;
+    out[0] = '\0';
+    if (!hec_saving_words(saving, f)[0] || f->cause == HEC_CAUSE_NONE)
+        return out;
+    int length = snprintf(out, HEC_SAVES_WORDS, "%s", saving);
+    if (f->saved_j > 0)
+        length += snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", about %s",
+                           hec_format_si(part, f->saved_j, 2, "J"));
+    double hours = f->saved_s / 3600 * s->price.dollars_per_gpu_hour;
+    double dollars = f->saved_j / 3.6e6 * s->price.dollars_per_kwh + (isfinite(hours) ? hours : 0);
+    if (dollars >= DOLLARS_SHOWN)
+        snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", %s", hec_format_dollars(part, dollars));
+    return out;
+}
+
+/* "41 % of its time (33 to 48)"; "": unknown. */
+static const char *part_of_step(text out, const struct hec_saving *s, const char *what) {
+    out[0] = '\0';
+    if (isfinite(s->best))
+        snprintf(out, HEC_FORMAT_SIZE, "%.0f %% of its %s (%.0f to %.0f)", 100 * s->best, what, 100 * s->low,
+                 100 * s->high);
+    return out;
+}
+
+char *hec_step_saving_words(char out[HEC_SAVES_WORDS], const struct hec_finding *f) {
+    text time, joules;
+    out[0] = '\0';
+    if (!f->replayed || !part_of_step(time, &f->step_seconds, "time")[0])
+        return out;
+    part_of_step(joules, &f->step_joules, "joules");
+    snprintf(out, HEC_SAVES_WORDS, "%s%s%s, by replay", time, joules[0] ? ", " : "", joules);
+    return out;
+}
+
+char *hec_rest_words(char out[HEC_SAVES_WORDS], double seconds, double joules) {
+    int length = 0;
+    out[0] = '\0';
+    if (isfinite(seconds))
+        length = snprintf(out, HEC_SAVES_WORDS, "%.0f %% of a step's time", 100 * seconds);
+    if (length > 0 && isfinite(joules))
+        snprintf(out + length, (size_t)(HEC_SAVES_WORDS - length), ", %.0f %% of its joules", 100 * joules);
+    return out;
+}
+
+/* ---- the headline ---- */
+
+static bool only_idle(uint32_t states) {
+    for (int i = 0; i < HEC_STATE_COUNT; i++)
+        if (states & (1u << i) && !hec_state_idle((enum hec_state)i))
+            return false;
+    return states != 0;
+}
+
+/* "the H200 idled 41 % of 62 s, 1.9 kJ of 4.6 kJ"; false: the ledger does not say. */
+static bool idled(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
+    const struct hec_ledger_device *d = hec_diagnosis_of(&s->diagnosis, f->device, NULL);
+    text name, share, whole, part, all;
+    double seconds = 0, joules = 0;
+    if (!d || !d->window_ns || !only_idle(f->states))
+        return false;
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        if (!(f->states & (1u << i)) || !d->rows[i].ns)
+            continue;
+        seconds += d->rows[i].seconds;
+        joules += d->rows[i].joules;
+    }
+    double window = (double)d->window_ns / 1e9;
+    const struct hec_device_summary *device = device_of(s, f->device);
+    bool shared = device && device->others == HEC_OTHERS_BUSY; /* it may have worked for them, and took joules for it */
+    int length = snprintf(out, size, "%s %s %s of %s", hec_device_word(name, s, f->device),
+                          shared ? "had no work from the command" : "idled", hec_format_share(share, seconds / window),
+                          hec_format_seconds(whole, window));
+    if (!shared && isfinite(joules) && isfinite(d->joules))
+        snprintf(out + length, size - (size_t)length, ", %s of %s", hec_format_si(part, joules, 2, "J"),
+                 hec_format_si(all, d->joules, 3, "J"));
+    return true;
+}
+
+static void headline_of_finding(char *out, size_t size, const struct hec_summary *s, const struct hec_finding *f) {
+    char what[256], saves[128] = "", sure[64] = "", title[HEC_FACT_SIZE];
+    text saving;
+    if (hec_saving_words(saving, f)[0])
+        snprintf(saves, sizeof saves, "; fixing it would save about %s", saving);
+    if (!hec_summary_traced(s))
+        snprintf(sure, sizeof sure, " (%s, confidence %.2f)", hec_summary_rests_on(s) + 2, f->confidence);
+    if (idled(what, sizeof what, s, f))
+        snprintf(out, size, "%s: %s%s%s", hec_cause_title(f->cause), what, sure, saves);
+    else
+        snprintf(out, size, "%s%s%s", hec_title_words(title, f), sure, saves);
+}
+
+static void headline_without_finding(char *out, size_t size, const struct hec_summary *s) {
+    const struct hec_device_summary *d = NULL;
+    for (int i = 0; i < s->device_count && !d; i++)
+        d = s->devices[i].used ? &s->devices[i] : NULL;
+    if (!d)
+        return;
+    const struct hec_ledger_device *ledger = hec_diagnosis_of(&s->diagnosis, d->device.index, NULL);
+    text name, busy, whole;
+    if (!ledger || !ledger->window_ns) {
+        hec_device_word(name, s, d->device.index);
+        if (isfinite(d->activity.engine) && d->others == HEC_OTHERS_IDLE)
+            snprintf(out, size,
+                     "no cause stands out: the engine of %s was active %s of the time in use, without a trace", name,
+                     hec_format_share(busy, d->activity.engine));
+        else
+            snprintf(out, size, "no cause stands out: nothing says what %s did", name);
+        return;
+    }
+    double window = (double)ledger->window_ns / 1e9, idle = 0;
+    bool shared = d->others != HEC_OTHERS_IDLE;
+    int most = 0;
+    char mostly[96] = "";
+    for (int i = 0; i < HEC_STATE_COUNT; i++) {
+        idle += hec_state_idle((enum hec_state)i) ? ledger->rows[i].seconds : 0;
+        most = ledger->rows[i].seconds > ledger->rows[most].seconds ? i : most;
+    }
+    if (hec_state_idle((enum hec_state)most))
+        snprintf(mostly, sizeof mostly, "; %s took %.16s", hec_state_name((enum hec_state)most),
+                 hec_format_share(busy, ledger->rows[most].seconds / window));
+    snprintf(out, size, "no cause stands out: %s was busy%s %s of %s%s", hec_device_word(name, s, d->device.index),
+             shared ? " with the command's work" : "", hec_format_share(busy, 1 - idle / window),
+             hec_format_seconds(whole, window), mostly);
+}
+
+/* Why set-up and loop are not separated, where there is a ledger; false: it is. */
+static bool unsteady(char *out, size_t size, const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++) {
+        int device = s->devices[i].device.index;
+        const struct hec_ledger_device *all = hec_diagnosis_of(&s->diagnosis, device, NULL);
+        const struct hec_ledger_device *steady = hec_diagnosis_steady(&s->diagnosis, device);
+        const struct hec_step_summary *steps = hec_diagnosis_steps(&s->diagnosis, device);
+        if (!s->devices[i].used || !all || !steady || steady->window_ns < all->window_ns)
+            continue;
+        if (steps && steps->count < HEC_STEADY_LEAST)
+            snprintf(out, size, "only %lld step%s: set-up and loop are not separated, and all of the run is judged",
+                     (long long)steps->count, steps->count == 1 ? "" : "s");
+        else
+            snprintf(out, size,
+                     "the program reports no steps: set-up and loop are not separated, and all of the run is judged");
+        return true;
+    }
+    return false;
+}
+
+/* The driver's utilisation is all that shows what a device did. */
+static bool without_counters(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++) {
+        const struct hec_device_summary *d = &s->devices[i];
+        if (d->used && d->activity.readings && !d->activity.has_gpm &&
+            !hec_diagnosis_of(&s->diagnosis, d->device.index, NULL))
+            return true;
+    }
+    return false;
+}
+
+static const struct hec_device_summary *shared_one(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].used && s->devices[i].others != HEC_OTHERS_IDLE)
+            return &s->devices[i];
+    return NULL;
+}
+
+int hec_caveats(const struct hec_summary *s, char out[HEC_CAVEATS_MAX][160]) {
+    int count = 0;
+    if (hec_summary_failed(s))
+        snprintf(out[count++], 160, "the command failed (exit code %d): the run may be only part of what it should be",
+                 s->exit_code);
+    count += unsteady(out[count], 160, s);
+    if (without_counters(s))
+        snprintf(out[count++], 160, "without hardware counters driver utilisation and power alone show few causes");
+    const struct hec_device_summary *shared = shared_one(s);
+    text name;
+    if (shared)
+        snprintf(out[count++], 160, "others %s on %s: its joules, watts and counters are of all of them",
+                 shared->others == HEC_OTHERS_BUSY ? "were at work" : "may have been at work",
+                 hec_device_word(name, s, shared->device.index));
+    if (s->imported[0])
+        snprintf(out[count++], 160,
+                 "a profiler slows the host: without it the device waits less for launches and for the "
+                 "program's own code");
+    return count;
+}
+
+void hec_headline(char *out, size_t size, const struct hec_summary *s) {
+    const struct hec_finding *first = s->findings.count ? &s->findings.list[0] : NULL;
+    char why[HEC_FACT_SIZE];
+    out[0] = '\0';
+    if (hec_findings_top(&s->findings))
+        headline_of_finding(out, size, s, first);
+    else if (hec_summary_failed(s))
+        snprintf(out, size, "the command failed: exit code %d", s->exit_code);
+    else if (first && first->cause == HEC_CAUSE_NONE)
+        snprintf(out, size, "healthy: %s; HEC found nothing that would save %.0f %% of the %s or more%s",
+                 hec_evidence_words(why, first, &first->evidence[0]), 100 * HEC_FINDING_WORTH,
+                 isfinite(s->joules) ? "joules" : "time", hec_summary_rests_on(s));
+    else
+        headline_without_finding(out, size, s);
+}
+
+/* ---- lines and advice ---- */
+
+char *hec_place_words(char *out, size_t size, const char *from, int line, const char *function_from, int room) {
+    char file[256], function[128], tail[160], number[16] = "";
+    hec_format_clean(file, sizeof file, from[0] ? from : "?", false);
+    hec_format_clean(function, sizeof function, function_from, false);
+    for (char *c; (c = strstr(function, "<locals>."));) /* Python's word for a function within a function */
+        memmove(c, c + 9, strlen(c + 9) + 1);
+    if (line > 0)
+        snprintf(number, sizeof number, ":%d", line);
+    int half = room / 2, spare = room - 1 - (int)strlen(file); /* a short file leaves the function more */
+    snprintf(tail, sizeof tail, "%s%s%.*s", number, function[0] ? " " : "",
+             (spare > half ? spare : half) - (int)strlen(number), function);
+    int left = room - (int)strlen(tail);
+    const char *shown = file;
+    if ((int)strlen(file) > left) {
+        left -= 4; /* for the dots */
+        while ((int)strlen(shown) > left && strchr(shown, '/'))
+            shown = strchr(shown, '/') + 1;
+        if ((int)strlen(shown) > left)
+            shown += (int)strlen(shown) - (left > 0 ? left : 0);
+    }
+    snprintf(out, size, "%s%s%s", shown == file ? "" : ".../", shown, tail);
+    return out;
+}
+
+/* Simulated loads play PyTorch programs, and PyTorch's profiler records them. */
+static bool runs_python(const struct hec_summary *s) {
+    return s->simulated[0] || strcmp(s->imported, "kineto") == 0 || strstr(s->command, "python") ||
+           strstr(s->command, ".py") || strstr(s->command, "torchrun");
+}
+
+const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *s) {
+    const char *const wanted[] = {runs_python(s) ? "PyTorch" : "CUDA", "any"};
+    for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++)
+        for (int i = 0; i < rule->advice_count; i++)
+            if (strcmp(rule->advice[i].framework, wanted[w]) == 0)
+                return &rule->advice[i];
+    return NULL;
+}
+
+const char *hec_finding_code(const struct hec_summary *s, const struct hec_finding *f) {
+    const struct hec_rule *rule = hec_rule_of(f->cause);
+    const struct hec_rule_advice *advice = rule ? hec_advice_for(rule, s) : NULL;
+    const char *code = advice ? advice->code : NULL, *own = hec_lever_code(f->lever.id);
+    if (code && own) /* the rule's does not fit */
+        code = strcmp(advice->framework, "PyTorch") == 0 ? own : NULL;
+    return code;
+}
+
+const struct hec_finding *hec_finding_stands_for(const struct hec_findings *all, const struct hec_finding *f,
+                                                 uint64_t chapters) {
+    for (int i = 0; i < all->count && !(f->devices & chapters); i++)
+        if (all->list[i].cause == f->cause && all->list[i].devices & chapters)
+            return &all->list[i];
+    return NULL;
+}
+
+char *hec_finding_devices_words(char out[HEC_DEVICES_WORDS], const struct hec_summary *s, const struct hec_finding *f,
+                                uint64_t chapters) {
+    const struct hec_findings *all = &s->findings;
+    uint64_t like = 0;
+    text own, others;
+    out[0] = '\0';
+    if (s->timeline.device_count <= 1)
+        return out;
+    for (int i = 0; i < all->count; i++)
+        if (hec_finding_stands_for(all, &all->list[i], chapters) == f)
+            like |= all->list[i].devices;
+    snprintf(out, HEC_DEVICES_WORDS, "%s%s%s%s: ", hec_devices_word(own, f->devices), like ? " (and alike " : "",
+             like ? hec_devices_word(others, like) : "", like ? ")" : "");
+    return out;
+}

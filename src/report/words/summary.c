@@ -1,0 +1,151 @@
+#include "report/words/summary.h"
+
+#include "report/run/terminal_device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef char text[HEC_FORMAT_SIZE];
+
+int hec_summary_used(const struct hec_summary *s) {
+    int used = 0;
+    for (int i = 0; i < s->device_count; i++)
+        used += s->devices[i].used;
+    return used;
+}
+
+char *hec_outcome_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s) {
+    text seconds;
+    char outcome[96];
+    if (s->imported[0])
+        snprintf(outcome, sizeof outcome, "imported (%s)", s->imported);
+    else if (s->in_progress)
+        snprintf(outcome, sizeof outcome, "so far: the run is in progress");
+    else if (!s->complete)
+        snprintf(outcome, sizeof outcome, "cut off: the run file ends early, its last second or more is missing");
+    else if (strcmp(s->stopped, "window") == 0)
+        snprintf(outcome, sizeof outcome, "a window of it, by the agent of its node");
+    else if (s->stopped[0])
+        snprintf(outcome, sizeof outcome, "ended by hec after its %s", s->stopped);
+    else if (s->exit_code < 0)
+        snprintf(outcome, sizeof outcome, "exit code unknown");
+    else
+        snprintf(outcome, sizeof outcome, "exit code %d", s->exit_code);
+    snprintf(out, HEC_SUMMARY_WORDS, "%s, %s%s%s", hec_format_seconds(seconds, s->seconds), outcome,
+             s->simulated[0] ? ", on a simulated " : "", s->simulated);
+    return out;
+}
+
+/* ---- energy ---- */
+
+static const char *why_no_total(const struct hec_summary *s) {
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].used && !s->devices[i].energy.valid)
+            return s->devices[i].energy.why;
+    for (int i = 0; i < s->device_count; i++)
+        if (s->devices[i].use_unknown)
+            return s->devices[i].energy.why;
+    return "the command used no GPU";
+}
+
+enum hec_energy_known hec_energy_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s, bool utf8) {
+    text joules, watts, limit, share;
+    double mean = 0, most = 0;
+    int used = hec_summary_used(s);
+    bool unknown = false;
+    if (!s->device_count || s->imported[0]) {
+        snprintf(out, HEC_SUMMARY_WORDS, "unavailable: %s", s->energy_unavailable);
+        return HEC_ENERGY_ABSENT;
+    }
+    for (int i = 0; i < s->device_count; i++) {
+        unknown |= s->devices[i].use_unknown;
+        if (!s->devices[i].used)
+            continue;
+        mean += hec_terminal_watts(&s->devices[i]);
+        most += s->devices[i].power_limit_w;
+    }
+    if (!isfinite(s->joules)) {
+        const char *kind = used ? "invalid: " : unknown ? "unknown: " : "none charged: ";
+        snprintf(out, HEC_SUMMARY_WORDS, "%s%s", kind, why_no_total(s));
+        return used ? HEC_ENERGY_INVALID : HEC_ENERGY_ABSENT;
+    }
+    int length =
+        snprintf(out, HEC_SUMMARY_WORDS, "%s, mean %s",
+                 hec_format_bounded(joules, s->joules, s->bound_joules, "J", utf8), hec_format_si(watts, mean, 3, "W"));
+    if (isfinite(most) && most > 0)
+        length += snprintf(out + length, (size_t)(HEC_SUMMARY_WORDS - length), " of %s (%s)",
+                           hec_format_si(limit, most, 3, "W"), hec_format_share(share, mean / most));
+    snprintf(out + length, (size_t)(HEC_SUMMARY_WORDS - length), "%s", used > 1 ? ", all GPUs used" : "");
+    return HEC_ENERGY_KNOWN;
+}
+
+/* ---- work and cost ---- */
+
+/* "samples" for any count but 1, unless the name is a plural already. */
+static const char *plural(const struct hec_unit_summary *u) {
+    size_t length = strlen(u->name);
+    return u->count == 1 || (length && u->name[length - 1] == 's') ? "" : "s";
+}
+
+/* ", of GPU 0, 2", where other programs used the others. */
+static const char *of_devices(char *out, size_t size, const struct hec_summary *s, const struct hec_unit_summary *u) {
+    const char *before = ", of GPU ";
+    out[0] = '\0';
+    for (int i = 0; i < s->device_count && u->part_of_devices; i++) {
+        int index = s->devices[i].device.index;
+        if (!s->devices[i].used || !(u->devices >> index & 1))
+            continue;
+        snprintf(out + strlen(out), size - strlen(out), "%s%d", before, index);
+        before = ", ";
+    }
+    return out;
+}
+
+char *hec_unit_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s, const struct hec_unit_summary *u,
+                     bool utf8) {
+    text count, rate, joules;
+    char of[96];
+    bool known = isfinite(u->joules_per_unit);
+    hec_format_bounded(joules, u->joules_per_unit, u->joules_per_unit_bound, "J", utf8);
+    snprintf(out, HEC_SUMMARY_WORDS, "%s %s%s, %s a second%s%s%s%s%s", hec_format_count(count, u->count), u->name,
+             plural(u), hec_format_count(rate, u->per_second), known ? ", " : "", known ? joules : "",
+             known ? " per " : "", known ? u->name : "", known ? of_devices(of, sizeof of, s, u) : "");
+    return out;
+}
+
+char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *s) {
+    text dollars, grams, hour = "";
+    const struct hec_price *p = &s->price;
+    bool both = p->dollars_default && p->carbon_default;
+    out[0] = '\0';
+    if (!isfinite(s->dollars))
+        return out;
+    if (p->dollars_per_gpu_hour > 0)
+        snprintf(hour, sizeof hour, ", %.4g $ a GPU hour", p->dollars_per_gpu_hour);
+    snprintf(out, HEC_SUMMARY_WORDS, "%s, %s CO2 (%s%.4g $/kWh%s, %.4g g/kWh%s%s)",
+             hec_format_dollars(dollars, s->dollars), hec_format_si(grams, s->grams_co2, 3, "g"),
+             both ? "defaults: " : "", p->dollars_per_kwh, p->dollars_default && !both ? " by default" : "",
+             p->grams_co2_per_kwh, p->carbon_default && !both ? " by default" : "", hour);
+    return out;
+}
+
+bool hec_lever_took_words(char out[HEC_SUMMARY_WORDS], const struct hec_lever_summary *l) {
+    static const char *const words[HEC_ATTESTS] = {"did nothing", "set", "nothing to do: the program has it", "on",
+                                                   "failed, and was taken out"};
+    snprintf(out, HEC_SUMMARY_WORDS, "%s%s%s: %s%s%s%s", l->name, l->value[0] ? "=" : "", l->value, words[l->attest],
+             l->text[0] ? " (" : "", l->text, l->text[0] ? ")" : "");
+    return l->attest == HEC_ATTEST_ON || l->attest == HEC_ATTEST_SET;
+}
+
+char *hec_state_watts_words(char out[HEC_FORMAT_SIZE], const struct hec_ledger_row *r, bool utf8) {
+    double half = fmax(r->watts_high - r->watts, r->watts - r->watts_low);
+    out[0] = '\0';
+    if (!isfinite(r->joules))
+        return out;
+    if (isfinite(half) && half < r->watts)
+        snprintf(out, HEC_FORMAT_SIZE, "%.0f W %s %.*f", r->watts, utf8 ? "\u00b1" : "+-", half < 0.95, half);
+    else
+        snprintf(out, HEC_FORMAT_SIZE, "%.0f W (rough)", r->watts);
+    return out;
+}

@@ -1,0 +1,27 @@
+/* Inside src/report: what a run took, in words; the terminal's report and Markdown say the same. */
+#ifndef HEC_REPORT_WORDS_SUMMARY_H
+#define HEC_REPORT_WORDS_SUMMARY_H
+
+#include "diagnose/result.h"
+#include "report/format.h"
+
+#define HEC_SUMMARY_WORDS 512
+
+enum hec_energy_known { HEC_ENERGY_KNOWN, HEC_ENERGY_ABSENT, HEC_ENERGY_INVALID };
+
+int hec_summary_used(const struct hec_summary *summary); /* devices */
+/* "24.9 s, exit code 0" */
+char *hec_outcome_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary);
+/* "3.529 kJ ± 0.004 kJ, mean 196 W of 1.40 kW (14 %), all GPUs used"; why there is none */
+enum hec_energy_known hec_energy_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary, bool utf8);
+/* "2880 samples, 115.8 a second, 969.5 mJ ± 0.7 mJ per sample" */
+char *hec_unit_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary,
+                     const struct hec_unit_summary *unit, bool utf8);
+/* "$0.00010, 367 mg CO2 (defaults: ...)"; "" where the joules are unknown */
+char *hec_cost_words(char out[HEC_SUMMARY_WORDS], const struct hec_summary *summary);
+/* "tf32: on"; whether it took effect */
+bool hec_lever_took_words(char out[HEC_SUMMARY_WORDS], const struct hec_lever_summary *lever);
+/* "424 W (rough)", "126 W ± 8": of a state; "" unknown */
+char *hec_state_watts_words(char out[HEC_FORMAT_SIZE], const struct hec_ledger_row *row, bool utf8);
+
+#endif

@@ -1,0 +1,23 @@
+/* Inside src/report: words and ratios of a timeline that several reports use. */
+#ifndef HEC_REPORT_WORDS_TIMELINE_H
+#define HEC_REPORT_WORDS_TIMELINE_H
+
+#include "diagnose/timeline/timeline.h"
+
+#include <stddef.h>
+
+const char *hec_copy_direction_name(enum hec_copy_direction direction); /* "host_to_device" */
+const char *hec_copy_host_name(enum hec_copy_host host);                /* "pageable", "pinned", "other" */
+
+/* NULL: the device did nothing. */
+const struct hec_device_timeline *hec_timeline_of(const struct hec_timeline *timeline, int device);
+/* Bytes a second while copying; NAN unknown. */
+double hec_copy_rate(const struct hec_copy_total *total);
+/* Share of the steps' time that the main thread spent in the loader, NAN unknown. */
+double hec_step_data_share(const struct hec_step_summary *steps);
+
+/* A kernel's name in at most `columns` characters (>= 8): without return type and parameters; then, while it is too long,
+ * without namespaces, with the first template arguments or none, and at last cut in the middle. Returns out. */
+char *hec_kernel_short(char *out, size_t size, const char *name, int columns);
+
+#endif
