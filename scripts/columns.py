@@ -3,6 +3,7 @@
 
 usage: columns.py              check the project: one line for each that is too long, and exit status 1
        columns.py --fix        wrap the paragraphs and list items of Markdown that have such lines
+       columns.py --wrap       the same of standard input, to standard output
        columns.py --self-test
 
 Not counted: a line that is one address or the definition of one link; what a program wrote (EXCEPT). Tables and code are for
@@ -155,4 +156,6 @@ def self_test():
 if __name__ == "__main__":
     if sys.argv[1:] == ["--self-test"]:
         sys.exit(self_test())
+    if sys.argv[1:] == ["--wrap"]:
+        sys.exit(sys.stdout.write(wrapped(sys.stdin.read())) < 0)
     sys.exit(fix(ROOT) if sys.argv[1:] == ["--fix"] else check(ROOT))

@@ -1,4 +1,4 @@
-/* The tables of docs/metrics.md, in Markdown. */
+/* The lists of docs/metrics.md, in Markdown, an item a line. */
 #include "agent/dcgm.h"
 #include "agent/metrics.h"
 
@@ -6,19 +6,19 @@
 #include <string.h>
 
 static void put_own(void) {
-    puts("| name | type | labels | help |\n| --- | --- | --- | --- |");
+    puts("### Metrics of HEC\n");
     for (int i = 0; i < HEC_AGENT_METRIC_COUNT; i++) {
         const struct hec_agent_metric_info *m = hec_agent_metric_info((enum hec_agent_metric)i);
-        printf("| `%s` | %s | %s | %s |\n", m->name, hec_family_kind_name(m->kind), m->labels, m->help);
+        printf("- `%s` (%s%s%s): %s\n", m->name, hec_family_kind_name(m->kind), m->labels[0] ? " by " : "", m->labels, m->help);
     }
 }
 
 static void put_values(void) {
-    puts("\n| label | value | meaning |\n| --- | --- | --- |");
-#define HEC_AGENT_PART(id, value, meaning) puts("| part | `" value "` | " meaning " |");
-#define HEC_AGENT_STATE(id, value, meaning) puts("| state | `" value "` | " meaning " |");
-#define HEC_AGENT_VERDICT(id, value, meaning) puts("| verdict | `" value "` | " meaning " |");
-#define HEC_AGENT_THROTTLE(id, value, meaning) puts("| reason | `" value "` | " meaning " |");
+    puts("\n### Values of their labels\n");
+#define HEC_AGENT_PART(id, value, meaning) puts("- part `" value "`: " meaning);
+#define HEC_AGENT_STATE(id, value, meaning) puts("- state `" value "`: " meaning);
+#define HEC_AGENT_VERDICT(id, value, meaning) puts("- verdict `" value "`: " meaning);
+#define HEC_AGENT_THROTTLE(id, value, meaning) puts("- reason `" value "`: " meaning);
 #include "agent/values.def"
 }
 
@@ -38,9 +38,9 @@ static void put_dcgm(void) {
         [HEC_DCGM_DEFAULT] = "by default", [HEC_DCGM_ASKED] = "by `-f`", [HEC_DCGM_OLD] = "by the option, or `-f`"};
     const struct hec_dcgm_field *field;
     char text[128];
-    puts("\n| name | type | shown | from | help |\n| --- | --- | --- | --- | --- |");
+    puts("\n### Metrics of dcgm-exporter\n\nThe metric of HEC that each is made from stands in brackets.\n");
     for (size_t i = 0; (field = hec_dcgm_field(i)); i++)
-        printf("| `%s` | %s | %s | %s | %s |\n", field->name,
+        printf("- `%s` (%s, %s; %s): %s\n", field->name,
                field->how == HEC_DCGM_LABEL ? "label" : hec_family_kind_name(field->kind), sets[field->set],
                source_of(field, text, sizeof text), field->help);
 }
