@@ -42,9 +42,10 @@ install: ## into PREFIX (default /usr/local), below DESTDIR
 	@scripts/build release programs -DHEC_TESTS=OFF $(CMAKE_FLAGS)
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
-format: ## rewrite the C sources in the project's style
+format: ## rewrite the C sources in the project's style, wrap Markdown
 	@scripts/bootstrap lint
 	@scripts/check-format --fix
+	@scripts/columns.py --fix
 
 lint: ## include law, formatting, static analysis, shell scripts, man pages
 	@scripts/bootstrap build test lint

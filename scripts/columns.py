@@ -22,19 +22,12 @@ FENCE = re.compile(r"\s*(```|~~~)")
 ITEM = re.compile(r"(\s*)([-*+]|\d+[.)])(\s+)")
 ALONE = re.compile(r"\s*(#|\||<|>|\[[^]]+\]:|!\[)|\s*$|---+$")  # headings, rows, HTML, quotes, definitions, pictures, nothing
 SPECIAL = re.compile(r"([-*+>|]|#+|\d+[.)]|=+|---+)$|```|~~~|[#|<>]")  # what must not begin a line of a paragraph
-ATOM = re.compile(r"`[^`]*`|\S")
 
 
 def words(text):
     """Words of a paragraph. Code of up to 50 characters stays in one piece."""
-    found, word = [], ""
-    for piece in re.findall(r"`[^`]{1,50}`|\s+|[^\s`]+|`", text):
-        if piece.isspace():
-            found += [word] if word else []
-            word = ""
-        else:
-            word += piece
-    return found + ([word] if word else [])
+    kept = re.sub(r"`[^`]*`", lambda code: code.group().replace(" ", "\0") if len(code.group()) <= 52 else code.group(), text)
+    return [word.replace("\0", " ") for word in kept.split()]
 
 
 def wrap(text, first="", rest="", limit=LIMITS[".md"]):

@@ -41,10 +41,10 @@ def test_json_obeys_the_schema(hec, run_file):
 
 def test_the_queries_of_the_documents(hec, run_file):
     """Each query of docs/run-file.md runs, and the figures are those of the report."""
-    table = re.findall(r"^\| ([^|]+) \| `(SELECT .+?)`", (ROOT / "docs/run-file.md").read_text(), re.M)
-    assert len(table) > 12
+    queries = re.findall(r"^-- ([^(\n]+?)(?: \(.*)?\n(SELECT [^;]+);$", (ROOT / "docs/run-file.md").read_text(), re.M)
+    assert len(queries) > 12
     with sqlite3.connect(run_file) as file:
-        answers = {question: file.execute(query).fetchall() for question, query in table}
+        answers = {question: file.execute(query).fetchall() for question, query in queries}
     ((mean, highest),) = answers["mean and highest power of GPU 0, W"]
     ((joules,),) = answers["joules by the counter"]
     device = hec.report(run_file)["devices"][0]
