@@ -3,19 +3,12 @@
 #define TESTS_GOT_MODULES_H
 
 #include "tracer/got_parts.h"
+#include "unit.h"
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 typedef int (*got_function)(int);
 

@@ -3,19 +3,11 @@
 #define HEC_TESTS_HOST_FIXTURE_H
 
 #include "model/run.h"
+#include "unit.h"
 
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define RECORDED_MAX 65536
 

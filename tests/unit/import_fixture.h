@@ -3,18 +3,9 @@
 #define HEC_TESTS_IMPORT_FIXTURE_H
 
 #include "store/import/import.h"
+#include "unit.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* after the four above */
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 

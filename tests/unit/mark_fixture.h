@@ -9,16 +9,12 @@
 #include "base/clock.h"
 #include "base/ring.h"
 #include "observe/collector.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define KEPT 16384
 

@@ -9,14 +9,7 @@
 #include "diagnose/replay/whatif.h"
 #include "diagnose/timeline/steps.h"
 #include "fake_timeline.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define US INT64_C(1000)
 #define MS INT64_C(1000000)

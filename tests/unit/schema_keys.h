@@ -2,14 +2,9 @@
 #ifndef TESTS_UNIT_SCHEMA_KEYS_H
 #define TESTS_UNIT_SCHEMA_KEYS_H
 
-#include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <jansson.h>
 
 /* definition: of the value, in a schema whose "$defs" are `all`. */
 static void assert_keys(json_t *value, json_t *definition, json_t *all) {

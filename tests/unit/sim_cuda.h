@@ -6,10 +6,9 @@
 #include "sim/cuda/exports.h"
 #include "sim/cuda/hook.h"
 #include "sim/world.h"
+#include "unit.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static struct sim_world *world;
 static void *libcuda;

@@ -5,17 +5,9 @@
 #include "base/clock.h"
 #include "store/writer.h"
 #include "store_passes.h"
+#include "unit.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 /* after the four above */
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

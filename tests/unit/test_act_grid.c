@@ -1,14 +1,7 @@
 /* The settings of a sweep from the words of a command line, and why a trial failed from what it printed. */
 #include "act/failure.h"
 #include "act/grid.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 static struct hec_grid grid;
 static struct hec_why why;

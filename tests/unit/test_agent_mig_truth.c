@@ -6,18 +6,11 @@
 #include "bench/uniform.h"
 #include "observe/lane.h"
 #include "sim/world.h"
+#include "unit.h"
 
-#include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define S HEC_NS_PER_S
 #define WORLDS 42

@@ -6,21 +6,14 @@
 #include "base/sha256.h"
 #include "observe/lane.h"
 #include "sim/world.h"
+#include "unit.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define S HEC_NS_PER_S
 #define UUID "GPU-00000000-0000-0000-0000-000000000001"

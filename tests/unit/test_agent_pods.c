@@ -1,13 +1,7 @@
 /* Names of devices as plugins give them, and who holds a device by the kubelet's list (bytes written by hand). */
 #include "agent/pod_devices.h"
 #include "base/error.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define GPU "GPU-51a1ed00-0000-4000-8000-000000000001"
 #define OTHER "GPU-51a1ed00-0000-4000-8000-000000000002"

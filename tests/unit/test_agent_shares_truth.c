@@ -5,15 +5,7 @@
 #include "agent/shares.h"
 #include "base/error.h"
 #include "bench/uniform.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define SLICES_A_SECOND 100
 #define SAMPLES_A_SECOND 5

@@ -5,15 +5,7 @@
 #include "base/clock.h"
 #include "diagnose/meter/sensor_response.h"
 #include "driver/cuda_kernel.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 enum { SMS = 2, LAUNCH_NS = 2000, SYNC_NS = 300, CLOCK_MHZ = 1500 };
 #define OPERATIONS_PER_S 50e12

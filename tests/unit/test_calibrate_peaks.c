@@ -1,13 +1,6 @@
 /* The figures of a device and the roof that follows from them. */
 #include "model/peaks.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static void test_nothing_is_known_at_first(void **state) {
     (void)state;

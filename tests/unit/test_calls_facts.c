@@ -3,16 +3,12 @@
 #include "diagnose/states/state.h"
 #include "fake_pass.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define US INT64_C(1000)
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 #define KIB 1024.0
-#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
 static struct fake_timeline timeline;
 static struct hec_calls *calls;

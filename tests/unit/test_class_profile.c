@@ -3,14 +3,10 @@
 #include "diagnose/result.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define MS INT64_C(1000000)
 #define SECONDS 60
-#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
 enum { GEMM, POINTWISE, COPYING, IDLING, DOES };
 static const double watts_of[DOES] = {600, 350, 130, 120};

@@ -2,18 +2,9 @@
 #include "report/compare/compare.h"
 #include "report/compare/words.h"
 #include "schema_keys.h"
+#include "unit.h"
 
 #include <jansson.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static struct hec_summary runs[4];
 static struct hec_device_summary devices[4][2];

@@ -2,10 +2,7 @@
  * whose sensor is not: what is called measured holds, and what is rough does at least. HEC_TEST_RUNS: runs a cell;
  * HEC_TEST_SEED: other ones; HEC_TEST_ROWS: prints each. The full table: bench/unmix/run coverage. */
 #include "unit/diagnosis_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define RUNS 6 /* a cell: enough to see 85 % from 95 % over all cells of a sensor */
 

@@ -1,13 +1,7 @@
 /* Properties of the energy figure over thousands of random runs of known truth: the bound holds in every one, and it
  * is not absurdly wide. */
 #include "unit/energy_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct world world;
 

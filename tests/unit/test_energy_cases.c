@@ -1,22 +1,12 @@
 /* The energy figure in named cases: what it must say, not only how large it is. */
 #include "unit/energy_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct world world;
 static struct hec_energy energy;
 
 static void measure(void) {
     world_measure(&world, &energy);
-}
-
-static void assert_near(double value, double expected, double tolerance) {
-    if (!(fabs(value - expected) <= tolerance))
-        fail_msg("%.9g is not within %g of %.9g (%s)", value, tolerance, expected, energy.why);
 }
 
 static void test_constant(void **state) {

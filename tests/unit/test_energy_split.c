@@ -2,24 +2,12 @@
 #include "base/clock.h"
 #include "diagnose/meter/energy.h"
 #include "diagnose/meter/split.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct hec_energy energy;
 
 static int64_t ns(double seconds) {
     return llround(seconds * 1e9);
-}
-
-static void assert_near(double value, double expected, double tolerance) {
-    if (!(fabs(value - expected) <= tolerance))
-        fail_msg("%.9g is not within %g of %.9g (%s)", value, tolerance, expected, energy.idle_source);
 }
 
 static void total(double joules, double seconds) {

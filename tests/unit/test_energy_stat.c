@@ -2,14 +2,7 @@
 #include "base/clock.h"
 #include "diagnose/meter/integral.h"
 #include "diagnose/meter/stat.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static unsigned long long seed = 1;
 

@@ -2,12 +2,7 @@
 #include "diagnose/meter/attribution.h"
 #include "diagnose/meter/use.h"
 #include "unit/fake_run.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct fake_run run;
 static struct hec_summary summary;
@@ -23,11 +18,6 @@ static void build(void) {
 static void done(void) {
     hec_summary_free(&summary);
     fake_free(&run);
-}
-
-static void assert_near(double value, double expected, double tolerance) {
-    if (!(fabs(value - expected) <= tolerance))
-        fail_msg("%.9g is not within %g of %.9g", value, tolerance, expected);
 }
 
 /* A context held for 5 s: its ledger adds up to the run and to the counter, exactly. */

@@ -2,16 +2,7 @@
 #include "agent/dcgm.h"
 #include "agent/metrics.h"
 #include "report/export/exposition.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define PROMETHEUS HEC_EXPOSITION_PROMETHEUS
 #define OPENMETRICS HEC_EXPOSITION_OPENMETRICS

@@ -1,18 +1,8 @@
 /* What rules read: shares from the kernels' names, and what states cost, with intervals that hold the value. */
 #include "diagnose/rules/facts.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define S INT64_C(1000000000)
-#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
 static struct hec_summary summary;
 static struct hec_device_summary device;

@@ -3,13 +3,7 @@
 
 #include "diagnose/rules/findings.h"
 #include "diagnose/rules/scale_out.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define SGEMM "ampere_sgemm_128x64_nt"
 #define BF16 "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"

@@ -3,11 +3,7 @@
 #include "fake_run.h"
 #include "fake_timeline.h"
 #include "report/words/findings.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define US INT64_C(1000)
 #define BEGIN_NS INT64_C(3000000000) /* fake_worker's devices work from here */

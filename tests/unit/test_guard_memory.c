@@ -1,18 +1,10 @@
 /* What the guard remembers of programs that died with CUPTI attached: the file, its bounds, and what an entry speaks of. */
 #include "base/trace.h"
 #include "launch/guard.h"
+#include "unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char folder[] = "/tmp/hec-guard-XXXXXX";
 

@@ -1,18 +1,10 @@
 /* One run and the guard: which traced process counts as the one that died, and what is reported. */
 #include "base/trace.h"
 #include "launch/guard_watch.h"
+#include "unit.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char folder[] = "/tmp/hec-guard-XXXXXX";
 static char reported[2][512];

@@ -1,16 +1,9 @@
 /* The hash of what comes from outside: a function of the bytes, spread over a table's places, and nobody's to know before. */
 #include "base/hash.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* after the four above */
-#include <cmocka.h>
-
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 static char *program;
 

@@ -1,12 +1,6 @@
 /* When a trace was recorded, among events of other times. */
 #include "store/import/span.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define HOUR (INT64_C(3600) * 1000000000)
 #define YEAR (8766 * HOUR)

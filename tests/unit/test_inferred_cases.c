@@ -1,10 +1,7 @@
 /* Single cases of what calls say of a device: threads, events, frees, processes whose calls were not timed. */
 #include "fake_inferred.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define US INT64_C(1000)
 

@@ -4,10 +4,7 @@
 #include "diagnose/rules/waits.h"
 #include "diagnose/result.h"
 #include "inferred_programs.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static struct inferred_world world;
 static struct fake_run run;

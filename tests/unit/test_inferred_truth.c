@@ -3,10 +3,7 @@
  * idle time is due to is the same, with the engine's counter, with a glimpse of the device and with neither. */
 #include "fake_inferred.h"
 #include "inferred_programs.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 /* ---- what comes of it ---- */
 

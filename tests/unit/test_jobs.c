@@ -6,18 +6,10 @@
 #include "jobs/parts.h"
 #include "jobs/request.h"
 #include "jobs/window.h"
+#include "unit.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct hec_window_result good_result(void) {
     struct hec_window_result result = {.magic = HEC_WINDOW_MAGIC,

@@ -4,11 +4,7 @@
 
 #include "diagnose/watts/joint.h"
 #include "diagnose/result.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 enum { GEMM = HEC_JOINT_FIRST, SMALL, SLIVER, GROUPS };
 

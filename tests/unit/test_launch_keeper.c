@@ -2,24 +2,17 @@
 #include "base/clock.h"
 #include "launch/descendants.h"
 #include "launch/keeper.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pty.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct hec_layer_options nowhere = {.scratch_parent = "/nonexistent"};
 static volatile sig_atomic_t interrupts;

@@ -1,16 +1,10 @@
 /* A session with no command line around it: what a trial of a comparison will do. */
 #include "base/clock.h"
 #include "launch/session.h"
+#include "unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char folder[] = "/tmp/hec-session-XXXXXX";
 

@@ -3,10 +3,7 @@
 #include "diagnose/states/ledger.h"
 #include "fake_pass.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static uint64_t state;
 

@@ -2,16 +2,9 @@
 #include "base/clock.h"
 #include "cli/live.h"
 #include "model/trace.h"
+#include "unit.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define S HEC_NS_PER_S
 

@@ -1,13 +1,7 @@
 /* Our declarations against NVIDIA's nvml.h, where it is available: at compile time through the include path (target
  * `abi` adds the folder of the wheel nvidia-nvml-dev), else the test is skipped. The real header and ours share no name. */
 #include "driver/nvml.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #if __has_include(<nvml.h>)
 #define HAVE_NVML 1

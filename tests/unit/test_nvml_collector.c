@@ -2,15 +2,9 @@
 #include "base/clock.h"
 #include "observe/nvml/internal.h"
 #include "observe/nvml/tuning.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define MS HEC_NS_PER_MS
 #define US HEC_NS_PER_US

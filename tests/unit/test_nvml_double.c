@@ -4,15 +4,9 @@
 #include "observe/collector.h"
 #include "observe/nvml/probe.h"
 #include "sim/sensor.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define S HEC_NS_PER_S
 

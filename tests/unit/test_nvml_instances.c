@@ -2,16 +2,10 @@
 #include "base/clock.h"
 #include "observe/nvml/internal.h"
 #include "observe/nvml/tuning.h"
+#include "unit.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define START (1000 * HEC_NS_PER_S)
 #define SLOTS 4

@@ -1,14 +1,7 @@
 /* The tracker against a counter with known edges: every reading it places must bracket the true edge. */
 #include "observe/nvml/tracker.h"
 #include "observe/nvml/tuning.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define QUANTUM_MJ 30000 /* 300 W */
 #define BASE_MJ 1000000

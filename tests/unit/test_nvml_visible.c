@@ -1,11 +1,5 @@
 #include "observe/nvml/visible.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define COUNT 4
 

@@ -2,10 +2,7 @@
  * beside a process that does nothing, and one that was not. */
 #include "diagnose/timeline/others.h"
 #include "fake_run.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define WINDOW_FROM 4.0
 

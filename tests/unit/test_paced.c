@@ -2,15 +2,9 @@
 #include "diagnose/paced.h"
 #include "diagnose/timeline/pass.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "fake_run.h"
 #include "fake_timeline.h"
+#include "unit.h"
 
 #define RUN_S 30.0
 #define NS 1e9
@@ -84,11 +78,6 @@ static void build(void) {
     hec_pass_close(&pass);
     fake_tl_free(&timeline);
     fake_free(&run);
-}
-
-static void assert_near(double value, double expected, double tolerance) {
-    if (!(fabs(value - expected) <= tolerance))
-        fail_msg("%.9g, not %.9g within %.3g", value, expected, tolerance);
 }
 
 static void assert_adds_up(void) {

@@ -1,14 +1,6 @@
 /* The table of known parts: names of drivers find the right row, no two rows claim one name, figures are plausible. */
 #include "model/part.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static void names_find_their_rows(void **state) {
     (void)state;

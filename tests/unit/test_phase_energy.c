@@ -2,15 +2,9 @@
 #include "diagnose/timeline/pass.h"
 #include "diagnose/phase_energy.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "fake_run.h"
 #include "fake_timeline.h"
+#include "unit.h"
 
 #define RUN_S 40.0
 #define LOW_W 100.0

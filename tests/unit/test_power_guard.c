@@ -1,23 +1,14 @@
 /* The power guard: its journal against hostile files, one device against a table of functions, leases on the simulated GPU.
  * What kills do is in tests/e2e/guard9.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "act/power_guard.h"
 #include "act/power_journal.h"
 #include "act/power_restore.h"
 #include "sim/state.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

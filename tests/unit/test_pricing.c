@@ -3,14 +3,7 @@
 
 #include "diagnose/result.h"
 #include "diagnose/watts/unmix_state.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define MS INT64_C(1000000)
 #define STEPS 1000 /* of 10 ms */

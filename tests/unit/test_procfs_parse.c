@@ -1,14 +1,6 @@
 /* The text of /proc files: odd names, cut-off text, missing fields. */
 #include "observe/procfs/parse.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define STAT_REST                                                                                                      \
     " S 42 42 42 34816 42 4194304 100 200 3 4 250 50 1000 500 20 0 7 0 123456 99999744 2048 18446744073709551615 1 1 0"

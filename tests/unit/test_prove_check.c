@@ -1,14 +1,7 @@
 /* Has a program regressed? How often the answer is wrong in worlds whose truth is known, and what is said where little is. */
 #include "prove/check.h"
 #include "prove_worlds.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define RUNS_MOST 8
 

@@ -4,13 +4,7 @@
 #include "prove/compare.h"
 #include "prove/student.h"
 #include "prove_worlds.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define RUNS_MOST 10
 

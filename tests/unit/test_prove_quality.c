@@ -2,14 +2,7 @@
  * the order of their samples and in what they start from; honest reruns of B round every weight and activation to bfloat16. */
 #include "prove/quality.h"
 #include "prove_worlds.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define INPUTS 8
 #define HIDDEN 16

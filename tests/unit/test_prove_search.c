@@ -1,14 +1,6 @@
 /* The search for levers on worlds whose truth it does not know: factors that interact, drift, noise. */
 #include "prove/search.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define TRIALS 200
 

@@ -1,13 +1,7 @@
 /* Stopping early: how often A and A are called different over all looks, how soon a difference is shown. */
 #include "prove/sequential.h"
 #include "prove_worlds.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define PAIRS_MOST 40
 

@@ -4,14 +4,7 @@
 #include "prove/sweep.h"
 
 #include "prove_worlds.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #define ARMS 6
 #define TRIALS_MOST 256

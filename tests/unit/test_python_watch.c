@@ -1,16 +1,10 @@
 /* Which command lines of Python keep HEC's hooks out, and how often that is reported. */
 #include "launch/python_watch.h"
+#include "unit.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* Words are separated by spaces here, a space in front of the end included. */
 static char isolated(const char *line) {

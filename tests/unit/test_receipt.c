@@ -7,12 +7,7 @@
 #include "report/receipt/digest.h"
 #include "report/receipt/words.h"
 #include "schema_keys.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static char *text_of(const struct hec_receipt *r) {
     struct hec_buf out;

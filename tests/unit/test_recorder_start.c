@@ -2,12 +2,9 @@
 #include "base/clock.h"
 #include "observe/collector.h"
 #include "observe/recorder.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
-#include <cmocka.h>
 
 static bool opened[HEC_LANE_COUNT], released;
 

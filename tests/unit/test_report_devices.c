@@ -2,17 +2,9 @@
 #include "model/part.h"
 #include "report/run/devices.h"
 #include "report/run/doctor.h"
+#include "unit.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const struct hec_report_style plain = {.columns = 80};
 

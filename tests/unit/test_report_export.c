@@ -4,10 +4,7 @@
 #include "report/export/perfetto_fields.h"
 #include "report/export/proto.h"
 #include "unit/fake_run.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static struct fake_run run;
 static struct fake_timeline timeline;

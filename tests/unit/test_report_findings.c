@@ -7,14 +7,10 @@
 #include "report/words/findings.h"
 #include "report/run/report.h"
 #include "unit/fake_run.h"
+#include "unit.h"
 
 #include <dirent.h>
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define UNKNOWN                                                                                                        \
     { NAN, NAN, NAN }

@@ -2,14 +2,7 @@
 #include "report/format.h"
 
 #include "model/run.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static char text[HEC_FORMAT_SIZE];
 

@@ -1,13 +1,9 @@
 /* The JSON report: keys, types and missing values, and that the published schema names exactly the keys that are printed. */
 #include "report/run/report.h"
 #include "unit/fake_run.h"
+#include "unit.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static struct fake_run run;
 static struct hec_summary summary;

@@ -2,16 +2,9 @@
 #include "report/sweep/sweep.h"
 
 #include <jansson.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "schema_keys.h"
+#include "unit.h"
 
 #define SETTINGS 6
 

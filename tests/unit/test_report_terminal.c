@@ -1,12 +1,7 @@
 /* The report for people: width, colour, and that each thing is said. */
 #include "report/run/report.h"
 #include "unit/fake_run.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct fake_run run;
 static struct hec_summary summary;

@@ -4,11 +4,9 @@
 #include "report/run/report.h"
 #include "report/words/timeline.h"
 #include "unit/fake_run.h"
+#include "unit.h"
 
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 
 #define MS INT64_C(1000000)
 

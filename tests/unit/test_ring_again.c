@@ -1,21 +1,14 @@
 /* A process whose agent is restarted: the ring that the new agent gets, at the old one's address, and windows whose reader died. */
 #include "base/error.h"
 #include "base/ring_again.h"
+#include "unit.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define TAG 7
 

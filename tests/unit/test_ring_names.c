@@ -1,13 +1,7 @@
 /* Interned names: pieces in any order, bounds, hostile text. */
 #include "base/error.h"
 #include "base/ring_names.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct hec_ring_name piece_of(uint32_t id, const char *text, int piece) {
     size_t length = strlen(text), at = (size_t)piece * HEC_RING_NAME_PIECE;

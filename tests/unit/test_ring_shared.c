@@ -1,20 +1,14 @@
 /* The ring between threads, processes and a handover; what its reader refuses. */
 #include "base/error.h"
 #include "base/ring.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define SMALL 64u
 

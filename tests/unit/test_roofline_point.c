@@ -1,14 +1,8 @@
 /* Where a class with known counters stands under the roofline. */
 #include "diagnose/watts/roofline.h"
+#include "unit.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#define assert_near(a, b) assert_true(fabs((a) - (b)) <= 1e-9 * fabs(b))
+#define assert_same(a, b) assert_near(a, b, 1e-9 * fabs(b))
 
 static struct hec_roofline_share share(double value, double half) {
     return (struct hec_roofline_share){value, fmax(value - half, 0), fmin(value + half, 1)};
@@ -67,35 +61,35 @@ static void test_point(void **state) {
     struct hec_roofline_point p;
     (void)state;
     hec_roofline_place(&in, &h200, &p);
-    assert_near(p.flops, 0.5 * 989.5e12 + 0.1 * 67e12);
-    assert_near(p.bytes_per_s, 1200e9);
-    assert_near(p.intensity, p.flops / 1200e9);
+    assert_same(p.flops, 0.5 * 989.5e12 + 0.1 * 67e12);
+    assert_same(p.bytes_per_s, 1200e9);
+    assert_same(p.intensity, p.flops / 1200e9);
     assert_true(p.intensity_low < p.intensity && p.intensity < p.intensity_high);
-    assert_near(p.flops_low, 0.48 * 989.5e12 + 0.08 * 67e12);
+    assert_same(p.flops_low, 0.48 * 989.5e12 + 0.08 * 67e12);
     assert_int_equal(p.precision, HEC_PRECISION_FP16);
-    assert_near(p.ridge, 989.5e12 / 4800e9);
-    assert_near(p.attainable_flops, 989.5e12); /* right of the ridge */
-    assert_near(p.of_attainable, p.flops / 989.5e12);
+    assert_same(p.ridge, 989.5e12 / 4800e9);
+    assert_same(p.attainable_flops, 989.5e12); /* right of the ridge */
+    assert_same(p.of_attainable, p.flops / 989.5e12);
     in.tensor_known = true;
     in.tensor_precision = HEC_PRECISION_TF32;
     hec_roofline_place(&in, &h200, &p);
-    assert_near(p.flops, 0.5 * 494.5e12 + 0.1 * 67e12);
+    assert_same(p.flops, 0.5 * 494.5e12 + 0.1 * 67e12);
     assert_int_equal(p.precision, HEC_PRECISION_TF32);
     in = input(0, 0.1, 0.9, 0.99, 0.8);
     hec_roofline_place(&in, &h200, &p);
-    assert_near(p.of_attainable, 0.9); /* left of the ridge: the share of the bandwidth */
+    assert_same(p.of_attainable, 0.9); /* left of the ridge: the share of the bandwidth */
     assert_true(p.intensity < p.ridge);
     in.pipe[HEC_PIPE_FP16] = share(0.5, 0);
     hec_roofline_place(&in, &h200, &p);
-    assert_near(p.flops, 0.1 * 67e12 + 0.5 * 2 * 67e12);
+    assert_same(p.flops, 0.1 * 67e12 + 0.5 * 2 * 67e12);
 }
 
 static void test_peaks(void **state) {
     struct hec_roofline_peaks peaks;
     (void)state;
     hec_roofline_peaks_of(hec_part_find("NVIDIA H200"), &peaks);
-    assert_near(peaks.flops[HEC_PRECISION_FP16], 989.5e12);
-    assert_near(peaks.bytes_per_s, 4800e9);
+    assert_same(peaks.flops[HEC_PRECISION_FP16], 989.5e12);
+    assert_same(peaks.bytes_per_s, 4800e9);
     assert_string_equal(hec_roofline_source(&peaks), "part table");
     peaks.calibrated = true;
     assert_string_equal(hec_roofline_source(&peaks), "calibrated");

@@ -4,12 +4,7 @@
 #include "rule_world.h"
 
 #include "diagnose/rules/findings.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define SGEMM "ampere_sgemm_128x64_nt"
 #define BF16 "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT"

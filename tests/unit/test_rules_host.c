@@ -2,14 +2,7 @@
  * claimed twice, and no number where none is known. A run of 100 s and 20 kJ, 80 s of it steady: 1000 steps of 80 ms. */
 #include "diagnose/rules/waits.h"
 #include "finding_numbers.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define IDLE_W 120.0
 

@@ -1,18 +1,10 @@
 /* The double of libcuda: streams, engines, events, graphs and power, in virtual time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sim_cuda.h"
 
 #include "sim/cuda/union.c"
 #include "sim/ids.h"
+#include "unit.h"
 
-#include <math.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,17 +1,10 @@
 /* The doubles of libcupti, one version after another: what is recorded, in which layout, and what goes wrong on wish. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sim_cuda.h"
 
 #include "sim/cupti/exports.h"
+#include "unit.h"
 
 #include <pthread.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

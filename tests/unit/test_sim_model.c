@@ -1,16 +1,6 @@
 /* The device model: closed forms against brute force, the cap controller, taking back, rings that wrap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sim/timeline.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #define MS INT64_C(1000000)
 

@@ -1,15 +1,9 @@
 /* The double of libnvidia-ml, loaded as a program loads NVIDIA's: through HEC's own binding, in virtual time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "driver/nvml.h"
 #include "sim/ids.h"
 #include "sim/nvml/abi.h"
 #include "sim/sensor.h"
+#include "unit.h"
 
 #if __has_include(<nvml.h>)
 #define HAVE_NVML_HEADER 1
@@ -19,10 +13,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)

@@ -1,15 +1,6 @@
 /* The grammar of `hec run --sim`, and who sees which device. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sim/ids.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 static struct sim_spec good(const char *text) {
     struct sim_spec spec;

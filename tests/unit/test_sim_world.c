@@ -1,21 +1,11 @@
 /* The shared machine: who is on it, what the sensors show, and what faults do to them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "diagnose/meter/sensor_response.h"
 #include "sim/sensor.h"
 #include "sim/state.h"
+#include "unit.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -2,10 +2,7 @@
 #include "diagnose/states/state.h"
 #include "fake_pass.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define US INT64_C(1000)
 

@@ -1,9 +1,6 @@
 /* What a thread did, beyond what is remembered of it. */
 #include "diagnose/states/host.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static void forgets_the_oldest(void **context) {
     struct hec_host_thread *t = hec_host_thread_new();

@@ -1,11 +1,6 @@
 /* Names of kernels, as libraries give them, and the class and arithmetic that they tell. */
 #include "diagnose/timeline/kernel_class.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 struct row {
     enum hec_kernel_class kernel_class;

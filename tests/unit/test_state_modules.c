@@ -2,10 +2,7 @@
 #include "diagnose/timeline/pass.h"
 #include "diagnose/states/source_modules.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static uint64_t state;
 

@@ -4,10 +4,7 @@
 #include "diagnose/states/state.h"
 #include "fake_pass.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define SPAN 200 /* nanoseconds in a case */
 #define CLOSE 6

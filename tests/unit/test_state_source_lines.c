@@ -2,10 +2,7 @@
 #include "diagnose/states/source_lines.h"
 #include "diagnose/timeline/tables.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static const struct hec_frame *frames;
 static uint32_t frame_count;

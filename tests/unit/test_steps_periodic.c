@@ -2,10 +2,7 @@
 #include "diagnose/timeline/steps_periodic.h"
 #include "fake_pass.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define IDS 400
 #define HOST 390 /* copies from here on */

@@ -4,10 +4,7 @@
 #include "diagnose/timeline/trace_cost.h"
 #include "fake_pass.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define MS INT64_C(1000000)
 

@@ -1,12 +1,6 @@
 /* The end of a command after so much work: which steps count. */
 #include "launch/stopper.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -5,10 +5,7 @@
 #include "report/export/export.h"
 #include "report/run/report.h"
 #include "unit/fake_run.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static uint64_t state;
 

@@ -3,10 +3,7 @@
 #include "diagnose/timeline/kernels.h"
 #include "fake_pass.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define MS INT64_C(1000000)
 

@@ -1,13 +1,7 @@
 /* Names of kernels for people, and which of them communicate. */
 #include "diagnose/timeline/kernel_name.h"
 #include "diagnose/timeline/device.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static void mangled(void **state) {
     static const char *const rows[][2] = {

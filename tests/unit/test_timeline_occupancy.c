@@ -1,11 +1,6 @@
 /* Occupancy limits against those of NVIDIA's occupancy calculator (cuda_occupancy.h's rules, worked out by hand). */
 #include "diagnose/timeline/occupancy.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static struct hec_occupancy of(int major, int minor, int threads, int registers, int64_t shared) {
     struct hec_kernel k = {.block = {threads, 1, 1}, .registers = registers, .dynamic_shared_bytes = shared};

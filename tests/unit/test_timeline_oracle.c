@@ -2,10 +2,7 @@
  * devices and processes. */
 #include "fake_pass.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #define SPAN 160 /* nanoseconds in a case: one bit each */
 

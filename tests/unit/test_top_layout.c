@@ -3,15 +3,9 @@
 #include "top/json.h"
 #include "top/layout.h"
 #include "top/top.h"
+#include "unit.h"
 
 #include <locale.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static struct hec_top_state state;
 static struct hec_buf text;

@@ -1,11 +1,7 @@
 /* Calls are found for what the device did, without ids that both sides know: on whole, shuffled, dropped and graph-laden
  * streams. The truth is made up in match_world.h. */
 #include "tests/unit/match_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 /* Shares in parts per million. */
 struct expected {

@@ -4,16 +4,12 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "trace_ring.h"
+#include "unit.h"
 
 #define US INT64_C(1000)
 #define MS HEC_NS_PER_MS
@@ -70,7 +66,7 @@ static void synchronise(int64_t at_ns, int64_t took_ns) {
     hec_caller_leave(hec_caller_enter(), tick(at_ns), tick(at_ns + took_ns), &call);
 }
 
-static void assert_near(int64_t value, int64_t expected) {
+static void assert_line_near(int64_t value, int64_t expected) {
     if (value < expected - NEAR_NS || value > expected + NEAR_NS)
         fail_msg("%lld instead of %lld ns", (long long)value, (long long)expected);
 }
@@ -98,14 +94,14 @@ static void test_a_burst(void **state) {
     assert_int_equal(burst(0).launches, 5);
     assert_int_equal(burst(0).graphs, 1);
     assert_int_equal(burst(0).device, 3);
-    assert_near(burst(0).duration_ns, 551 * US);
-    assert_near(burst(0).in_calls_ns, 25 * US);
-    assert_near(burst(0).pauses_ns, 519 * US);
+    assert_line_near(burst(0).duration_ns, 551 * US);
+    assert_line_near(burst(0).in_calls_ns, 25 * US);
+    assert_line_near(burst(0).pauses_ns, 519 * US);
     assert_int_equal(nth(HEC_TRACE_BURST, 0)->tid, syscall(SYS_gettid));
     /* the call that ended it comes after it */
     assert_int_equal(count(HEC_TRACE_CALL), 1);
     assert_true(nth(HEC_TRACE_CALL, 0) > nth(HEC_TRACE_BURST, 0));
-    assert_near(call(0).duration_ns, 300 * US);
+    assert_line_near(call(0).duration_ns, 300 * US);
     assert_int_equal(call(0).call_class, HEC_TRACE_CALL_SYNC);
     assert_int_equal(call(0).from, HEC_TRACE_WAIT_STREAM);
     assert_int_equal(call(0).stream, 77);
@@ -141,7 +137,7 @@ static void test_where_a_burst_ends(void **state) {
     read_ring();
     assert_int_equal(count(HEC_TRACE_BURST), 1);
     assert_int_equal(burst(0).launches, 1);
-    assert_near(burst(0).duration_ns, 4 * US);
+    assert_line_near(burst(0).duration_ns, 4 * US);
     launch(600 * US, 50 * US + 100); /* this one waited: a call of its own */
     launch(700 * US, 4 * US);
     read_ring();
@@ -149,7 +145,7 @@ static void test_where_a_burst_ends(void **state) {
     assert_int_equal(burst(0).launches, 2);
     assert_int_equal(count(HEC_TRACE_CALL), 1);
     assert_int_equal(call(0).call_class, HEC_TRACE_CALL_LAUNCH);
-    assert_near(call(0).duration_ns, 50 * US + 100);
+    assert_line_near(call(0).duration_ns, 50 * US + 100);
     /* another device is current; the same context again is no other device */
     static int context;
     fake_device = 1;
@@ -232,12 +228,12 @@ static void test_totals(void **state) {
     assert_int_equal(now.launches, 3);
     assert_int_equal(now.graphs, 1);
     assert_int_equal(now.copies, 2);
-    assert_near(now.waited_ns, 1260 * US);
+    assert_line_near(now.waited_ns, 1260 * US);
     /* a wait that is under way counts so far */
     __atomic_store_n(&caller->waiting_since, tick(10 * MS), __ATOMIC_RELAXED);
     assert_true(totals().waited_ns >= 1260 * US + 490 * MS);
     synchronise(10 * MS, 20 * MS);
-    assert_near(totals().waited_ns, 1260 * US + 20 * MS);
+    assert_line_near(totals().waited_ns, 1260 * US + 20 * MS);
     hec_callers_record(false);
     assert_null(hec_caller_enter());
 }

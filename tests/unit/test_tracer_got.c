@@ -1,18 +1,12 @@
 /* Slots of modules that were loaded before, symbols for those that come later: libraries built with and without lazy
  * binding, which call a function of another library. */
 #include "tracer/tracer.h"
+#include "unit.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 typedef int (*function)(int);
 

@@ -1,14 +1,7 @@
 /* The parts of the tracer that only calculate: the mapping of clocks, since when a window is complete, which libcupti is
  * tried. */
 #include "tracer/tracer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define MS HEC_NS_PER_MS
 #define S HEC_NS_PER_S

@@ -3,19 +3,12 @@
 #include "base/trace.h"
 #include "sim/spec.h"
 #include "sim/world.h"
+#include "unit.h"
 
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define LIB HEC_BINARY_DIR "/lib/hec"
 #define RINGS 4

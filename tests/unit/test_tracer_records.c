@@ -2,16 +2,8 @@
  * here, not by the tracer's own table; tests/abi compares that with NVIDIA's headers. */
 #include "tracer/tracer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "trace_ring.h"
+#include "unit.h"
 
 /* A CUPTI whose records have a size of their own, and whose clock is ours plus 1e18 ns. */
 static uint32_t kernel_bytes = 216, copy_bytes = 96, memset_bytes = 88;

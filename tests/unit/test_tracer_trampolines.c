@@ -3,16 +3,11 @@
 #include "tracer/tracer.h"
 #include "tracer/trampolines.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "trace_ring.h"
+#include "unit.h"
 
 /* As in the tracer: a launch by configuration is reported with the stream that is in it. */
 struct launch_config {

@@ -1,12 +1,6 @@
 /* Whether mode auto has its look at the device, and whether it stays: programs as rows. */
 #include "tracer/tracer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define MS HEC_NS_PER_MS
 #define S HEC_NS_PER_S

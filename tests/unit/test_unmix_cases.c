@@ -2,11 +2,7 @@
  * input. */
 #include "base/error.h"
 #include "unit/unmix_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <unistd.h>
 

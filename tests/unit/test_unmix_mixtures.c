@@ -1,12 +1,7 @@
 /* Unmixing random mixtures whose joules are known: each class's joules, the sum, and how often 95 % intervals hold.
  * HEC_TEST_RUNS (set for sanitizers): a twentieth of the mixtures; how often intervals hold is left to the whole. */
 #include "unit/unmix_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define MIXTURES 1000
 #define FEWER 20 /* a sanitizer sees one of so many */

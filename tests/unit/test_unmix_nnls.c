@@ -3,18 +3,9 @@
 #include "diagnose/meter/stat.h"
 #include "diagnose/watts/nnls.h"
 #include "diagnose/watts/unmix_fit.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define N 5
-#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
 static unsigned long long seed = 1;
 

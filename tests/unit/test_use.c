@@ -1,14 +1,7 @@
 /* What telemetry alone shows of a device, on figures measured on an H200 (700 W, Gen5 x16) and on what lies between: one
  * pattern at most. */
 #include "diagnose/meter/use.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct hec_device_summary device;
 

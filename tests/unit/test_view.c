@@ -4,14 +4,7 @@
 #include "diagnose/view/view.h"
 #include "fake_run.h"
 #include "fake_timeline.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define S INT64_C(1000000000)
 

@@ -2,21 +2,12 @@
 #ifndef HEC_TESTS_TRACE_KEPT_H
 #define HEC_TESTS_TRACE_KEPT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "observe/trace/peer.h"
 #include "observe/trace/take.h"
+#include "unit.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define KEPT_MAX 200000

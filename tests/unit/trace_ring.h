@@ -3,9 +3,8 @@
 #define HEC_TESTS_TRACE_RING_H
 
 #include "tracer/tracer.h"
+#include "unit.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -14,7 +14,6 @@
 #define WORLD_CLASSES 8
 #define WORLD_MS 60000 /* longest run */
 #define WORLD_COUNTERS 2
-#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
 struct world {
     int classes, length_ms;
