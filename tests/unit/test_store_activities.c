@@ -355,7 +355,7 @@ static void definitions(void **unused) {
     assert_int_equal(hec_reader_kernels(reader, got_kernel, &text, NULL), 0);
     assert_int_equal(hec_reader_frames(reader, got_frame, &text, NULL), 0);
     assert_string_equal(hec_buf_text(&text),
-                        "1 a\n2 \n1 stream 5 3 1 4000000000 -7 \n2 stream 5 3 1 4000000000 9223372036854775807 second\n"
+                        "1 a\n2 \n1 2 5 3 1 4000000000 -7 \n2 2 5 3 1 4000000000 9223372036854775807 second\n"
                         "1 1 1,2,3 4,5,6 7 0 0\n2 1 -1,-1,-1 -1,-1,-1 -1 -1 4503599627370496\n"
                         "1 0 1 2 -1\n2 1 1 0 8\n");
     hec_buf_free(&text);
