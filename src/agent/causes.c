@@ -1,6 +1,5 @@
 #include "agent/causes.h"
 
-#include "agent/metrics.h"
 #include "base/clock.h"
 
 #include <math.h>
@@ -20,10 +19,7 @@ struct row {
     int cause;
     double recoverable;
     int unit_count;
-    struct {
-        char name[64];
-        double count;
-    } unit[HEC_WINDOW_UNITS];
+    struct hec_causes_unit unit[HEC_WINDOW_UNITS];
 };
 
 struct hec_causes {
@@ -187,72 +183,24 @@ void hec_causes_counts(struct hec_causes *causes, struct hec_jobs_counts *counts
     pthread_mutex_unlock(&causes->lock);
 }
 
-/* ---- the page ---- */
-
-static void begin(struct hec_exposition *page, enum hec_agent_metric metric) {
-    const struct hec_agent_metric_info *info = hec_agent_metric_info(metric);
-    hec_exposition_family(page, info->name, info->kind, info->unit, info->help);
-}
-
-/* One sample of a tenant, with a label more (NULL: none). */
-static void put(struct hec_exposition *page, const struct row *row, const char *name, const char *value,
-                double amount) {
-    const struct hec_tenant *tenant = &row->tenant;
-    struct hec_label labels[] = {{"namespace", tenant->pod_namespace},
-                                 {"pod", tenant->pod},
-                                 {"container", tenant->container},
-                                 {"hpc_job", tenant->job},
-                                 {"user", tenant->user},
-                                 {"command", tenant->command},
-                                 {name, value}};
-    hec_exposition_sample(page, labels, sizeof labels / sizeof labels[0] - !name, amount);
-}
-
-static void put_states(struct hec_causes *causes, struct hec_exposition *page, enum hec_agent_metric metric,
-                       bool joules) {
-    begin(page, metric);
-    for (size_t i = 0; i < causes->row_count; i++) {
-        const struct row *row = causes->row[i];
-        for (int state = 0; state < HEC_STATE_COUNT; state++)
-            if (row->seconds[state] > 0 && (row->priced || !joules))
-                put(page, row, "state", hec_state_name((enum hec_state)state),
-                    joules ? row->joules[state] : row->seconds[state]);
-    }
-}
-
-void hec_causes_put(struct hec_causes *causes, struct hec_exposition *page) {
-    pthread_mutex_lock(&causes->lock);
-    put_states(causes, page, HEC_AGENT_METRIC_JOB_STATE_JOULES, true);
-    put_states(causes, page, HEC_AGENT_METRIC_JOB_STATE_SECONDS, false);
-    begin(page, HEC_AGENT_METRIC_JOB_SECONDS);
-    for (size_t i = 0; i < causes->row_count; i++)
-        put(page, causes->row[i], NULL, NULL, causes->row[i]->device_s);
-    begin(page, HEC_AGENT_METRIC_JOB_RECOVERABLE);
-    for (size_t i = 0; i < causes->row_count; i++)
-        if (causes->row[i]->jobs > 0 && causes->row[i]->cause >= 0)
-            put(page, causes->row[i], "cause", hec_cause_name((enum hec_cause)causes->row[i]->cause),
-                causes->row[i]->recoverable);
-    begin(page, HEC_AGENT_METRIC_JOB_UNITS);
-    for (size_t i = 0; i < causes->row_count; i++)
-        for (int unit = 0; unit < causes->row[i]->unit_count; unit++)
-            put(page, causes->row[i], "unit", causes->row[i]->unit[unit].name, causes->row[i]->unit[unit].count);
-    pthread_mutex_unlock(&causes->lock);
-}
-
-void hec_causes_visit(struct hec_causes *causes, void (*visit)(void *context, const struct hec_causes_job *job),
-                      void *context) {
+void hec_causes_read(struct hec_causes *causes,
+                     void (*read)(void *context, const struct hec_causes_job *jobs, size_t count), void *context) {
+    struct hec_causes_job jobs[HEC_CAUSES_ROWS_MAX];
     pthread_mutex_lock(&causes->lock);
     for (size_t i = 0; i < causes->row_count; i++) {
         const struct row *row = causes->row[i];
-        visit(context, &(struct hec_causes_job){.tenant = &row->tenant,
-                                                .running = row->jobs > 0,
-                                                .devices = row->devices,
-                                                .device_s = row->device_s,
-                                                .seconds = row->seconds,
-                                                .joules = row->joules,
-                                                .priced = row->priced,
-                                                .cause = row->cause,
-                                                .recoverable = row->recoverable});
+        jobs[i] = (struct hec_causes_job){.tenant = &row->tenant,
+                                          .running = row->jobs > 0,
+                                          .devices = row->devices,
+                                          .device_s = row->device_s,
+                                          .seconds = row->seconds,
+                                          .joules = row->joules,
+                                          .priced = row->priced,
+                                          .cause = row->cause,
+                                          .recoverable = row->recoverable,
+                                          .units = row->unit,
+                                          .unit_count = row->unit_count};
     }
+    read(context, jobs, causes->row_count);
     pthread_mutex_unlock(&causes->lock);
 }

@@ -1,11 +1,9 @@
-/* Where the joules of jobs that report to the agent went: the registry of jobs (jobs/jobs.h), and the sums of their windows by tenant,
- * for the page. Jobs of one tenant are one row, since their labels are the same. */
+/* Where the joules of jobs that report to the agent went: the registry of jobs (jobs/jobs.h), and the sums of their windows by tenant. Jobs of one tenant are one row, since their labels are the same. */
 #ifndef HEC_AGENT_CAUSES_H
 #define HEC_AGENT_CAUSES_H
 
 #include "agent/node.h"
 #include "jobs/jobs.h"
-#include "report/export/exposition.h"
 
 #define HEC_CAUSES_ROWS_MAX HEC_JOBS_MAX /* tenants; the one whose last job ended first makes room */
 
@@ -22,19 +20,25 @@ int64_t hec_causes_poll(struct hec_causes *causes, int64_t now_ns);
 
 /* From any thread. */
 void hec_causes_counts(struct hec_causes *causes, struct hec_jobs_counts *counts);
-void hec_causes_put(struct hec_causes *causes, struct hec_exposition *page);
-/* The same for who shows it otherwise. */
+struct hec_causes_unit {
+    char name[64];
+    double count;
+};
+/* The jobs of one tenant. */
 struct hec_causes_job {
     const struct hec_tenant *tenant;
     bool running;
-    uint64_t devices; /* bits of hec_device.index */
-    double device_s;
+    uint64_t devices;               /* bits of hec_device.index */
+    double device_s;                /* devices by time */
     const double *seconds, *joules; /* by state, of its windows */
     bool priced;                    /* joules are known */
     int cause;                      /* -1: not known */
     double recoverable;
+    const struct hec_causes_unit *units;
+    int unit_count;
 };
-void hec_causes_visit(struct hec_causes *causes, void (*visit)(void *context, const struct hec_causes_job *job),
-                      void *context);
+/* All of them, as they are at one moment; what they point to lives as long as the call. */
+void hec_causes_read(struct hec_causes *causes,
+                     void (*read)(void *context, const struct hec_causes_job *jobs, size_t count), void *context);
 
 #endif

@@ -222,7 +222,7 @@ static json_t *tenants_of(struct hec_live *live, const struct hec_node *node, in
 
 /* ---- jobs ---- */
 
-static void add_job(void *context, const struct hec_causes_job *job) {
+static void add_job(json_t *rows, const struct hec_causes_job *job) {
     const char *kind;
     char name[TENANT_NAME];
     double joules = 0, wasted = 0;
@@ -247,7 +247,12 @@ static void add_job(void *context, const struct hec_causes_job *job) {
     json_object_set_new(row, "wasted_joules", job->priced ? json_real(wasted) : json_null());
     json_object_set_new(row, "wasted_share", joules > 0 ? json_real(wasted / joules) : json_null());
     json_object_set_new(row, "state_joules", states);
-    json_array_append_new(context, row);
+    json_array_append_new(rows, row);
+}
+
+static void add_jobs(void *rows, const struct hec_causes_job *jobs, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        add_job(rows, &jobs[i]);
 }
 
 static int by_waste(const void *one, const void *other) {
@@ -259,7 +264,7 @@ static int by_waste(const void *one, const void *other) {
 static json_t *jobs_of(struct hec_causes *causes) {
     json_t *found = json_array(), *sorted = json_array(), *list[HEC_CAUSES_ROWS_MAX] = {NULL};
     size_t count = 0;
-    hec_causes_visit(causes, add_job, found);
+    hec_causes_read(causes, add_jobs, found);
     for (; count < json_array_size(found) && count < HEC_CAUSES_ROWS_MAX; count++)
         list[count] = json_array_get(found, count);
     /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers */

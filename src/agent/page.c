@@ -18,19 +18,19 @@ struct maker {
     const struct hec_tenant *pods[HEC_DEVICE_MAX][HEC_GPU_INSTANCES_MAX]; /* that hold an instance alone */
 };
 
-/* The labels of one device; what they point to lives as long. */
-struct device_labels {
+/* The labels of one sample; what they point to lives as long. */
+struct labels {
     struct hec_label label[LABELS_MAX];
     size_t count;
     char gpu[16], device[24], instance[16], xid[24];
 };
 
-static void add(struct device_labels *labels, const char *name, const char *value) {
+static void add(struct labels *labels, const char *name, const char *value) {
     if (labels->count < LABELS_MAX)
         labels->label[labels->count++] = (struct hec_label){name, value};
 }
 
-static void label_device(const struct hec_node_device *device, struct device_labels *labels) {
+static void label_device(const struct hec_node_device *device, struct labels *labels) {
     int ordinal = device->info.index % HEC_VENDOR_DEVICES_MAX;
     labels->count = 0;
     snprintf(labels->gpu, sizeof labels->gpu, "%d", ordinal);
@@ -39,21 +39,34 @@ static void label_device(const struct hec_node_device *device, struct device_lab
     add(labels, "UUID", device->info.uuid);
 }
 
-static void label_identity(const struct hec_node_device *device, struct device_labels *labels, const char *model) {
+static void label_identity(const struct hec_node_device *device, struct labels *labels, const char *model) {
     add(labels, "pci_bus_id", device->info.pci_bus_id);
     add(labels, "device", labels->device);
     add(labels, model, device->info.name);
 }
 
-static void label_xid(struct device_labels *labels, const char *name, int64_t number) {
+static void label_xid(struct labels *labels, const char *name, int64_t number) {
     snprintf(labels->xid, sizeof labels->xid, "%" PRId64, number);
     add(labels, name, labels->xid);
 }
 
-static void label_instance(const struct hec_gpu_instance *instance, struct device_labels *labels) {
+static void label_instance(const struct hec_gpu_instance *instance, struct labels *labels) {
     snprintf(labels->instance, sizeof labels->instance, "%d", instance->id);
     add(labels, "GPU_I_PROFILE", instance->profile);
     add(labels, "GPU_I_ID", labels->instance);
+}
+
+static void label_pod(struct labels *labels, const struct hec_tenant *tenant) {
+    add(labels, "namespace", tenant->pod_namespace);
+    add(labels, "pod", tenant->pod);
+    add(labels, "container", tenant->container);
+}
+
+static void label_tenant(struct labels *labels, const struct hec_tenant *tenant) {
+    label_pod(labels, tenant);
+    add(labels, "hpc_job", tenant->job);
+    add(labels, "user", tenant->user);
+    add(labels, "command", tenant->command);
 }
 
 static void begin(struct maker *m, enum hec_agent_metric metric) {
@@ -124,7 +137,7 @@ static double instance_value(const struct hec_gpu_instance *instance, const stru
 }
 
 static void label_dcgm(const struct maker *m, const struct hec_node_device *device,
-                       const struct hec_gpu_instance *instance, bool driver, struct device_labels *labels) {
+                       const struct hec_gpu_instance *instance, bool driver, struct labels *labels) {
     label_device(device, labels);
     label_identity(device, labels, "modelName");
     if (instance)
@@ -138,16 +151,13 @@ static void put_dcgm_instances(struct maker *m, const struct hec_node_device *de
                                const struct hec_dcgm_field *field, bool driver) {
     for (int i = 0; i < device->instance_count; i++) {
         const struct hec_gpu_instance *instance = &device->instances[i].now;
-        struct device_labels labels;
+        struct labels labels;
         if (!hec_node_instance_first(device, i))
             continue;
         const struct hec_tenant *pod = m->pods[device->info.index][i];
         label_dcgm(m, device, instance, driver, &labels);
-        if (pod) {
-            add(&labels, "namespace", pod->pod_namespace);
-            add(&labels, "pod", pod->pod);
-            add(&labels, "container", pod->container);
-        }
+        if (pod)
+            label_pod(&labels, pod);
         hec_exposition_sample(&m->out, labels.label, labels.count, instance_value(instance, field));
     }
 }
@@ -169,7 +179,7 @@ static void put_dcgm(struct maker *m) {
             continue;
         hec_exposition_family(&m->out, chosen->field->name, chosen->kind, NULL, chosen->help);
         FOR_DEVICES(m, device) {
-            struct device_labels labels;
+            struct labels labels;
             if (by_instance(device, chosen->field)) {
                 put_dcgm_instances(m, device, chosen->field, driver);
                 continue;
@@ -191,7 +201,7 @@ static void put_device(struct maker *m, enum hec_agent_metric metric,
                        double (*value)(const struct maker *, const struct hec_node_device *)) {
     begin(m, metric);
     FOR_DEVICES(m, device) {
-        struct device_labels labels;
+        struct labels labels;
         label_device(device, &labels);
         if (metric == HEC_AGENT_METRIC_DEVICE_INFO) {
             label_identity(device, &labels, "model");
@@ -245,7 +255,7 @@ static void put_totals(struct maker *m, enum hec_agent_metric metric, const char
         if (metric == HEC_AGENT_METRIC_DEVICE_THROTTLED && !device->throttles)
             continue;
         for (int i = 0; i < count; i++) {
-            struct device_labels labels;
+            struct labels labels;
             label_device(device, &labels);
             add(&labels, label, name(i));
             hec_exposition_sample(&m->out, labels.label, labels.count, (double)device->total[first + i] * factor);
@@ -262,15 +272,10 @@ static const char *throttle_name(int reason) {
 
 static void put_share(struct maker *m, const struct hec_node_device *device, const struct hec_tenant *tenant,
                       enum hec_shares_part part, double uj) {
-    struct device_labels labels;
+    struct labels labels;
     label_device(device, &labels);
-    add(&labels, "part", hec_shares_part_names[part]);
-    add(&labels, "namespace", tenant->pod_namespace);
-    add(&labels, "pod", tenant->pod);
-    add(&labels, "container", tenant->container);
-    add(&labels, "hpc_job", tenant->job);
-    add(&labels, "user", tenant->user);
-    add(&labels, "command", tenant->command);
+    add(&labels, "part", hec_agent_part_name((enum hec_agent_part)part));
+    label_tenant(&labels, tenant);
     hec_exposition_sample(&m->out, labels.label, labels.count, uj / 1e6);
 }
 
@@ -321,7 +326,7 @@ static void put_devices(struct maker *m) {
 static void put_verdicts(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_DEVICE_VERDICT);
     FOR_DEVICES(m, device) {
-        struct device_labels labels;
+        struct labels labels;
         int verdict = device->up ? hec_verdict_of(&device->verdict, &device->info, m->now_ns) : HEC_VERDICT_UNKNOWN;
         if (verdict == HEC_VERDICT_UNKNOWN)
             continue;
@@ -331,7 +336,7 @@ static void put_verdicts(struct maker *m) {
     }
     begin(m, HEC_AGENT_METRIC_DEVICE_THROTTLE_LOST);
     FOR_DEVICES(m, device) {
-        struct device_labels labels;
+        struct labels labels;
         if (!device->throttles)
             continue;
         label_device(device, &labels);
@@ -345,7 +350,7 @@ static void put_xids(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_DEVICE_XIDS);
     FOR_DEVICES(m, device) {
         const struct hec_xids *xids = &device->xids;
-        struct device_labels labels;
+        struct labels labels;
         for (int i = 0; i < xids->count; i++) {
             label_device(device, &labels);
             label_xid(&labels, "xid", xids->seen[i].number);
@@ -375,6 +380,48 @@ static void put_one(struct maker *m, enum hec_agent_metric metric, double value)
     if (value >= 0)
         hec_exposition_sample(&m->out, NULL, 0, value);
 }
+
+/* ---- jobs ---- */
+
+/* One sample of a tenant's jobs, with a label more (NULL: none). */
+static void put_job(struct maker *m, const struct hec_causes_job *job, const char *name, const char *value,
+                    double amount) {
+    struct labels labels = {.count = 0};
+    label_tenant(&labels, job->tenant);
+    if (name)
+        add(&labels, name, value);
+    hec_exposition_sample(&m->out, labels.label, labels.count, amount);
+}
+
+static void put_job_states(struct maker *m, enum hec_agent_metric metric, const struct hec_causes_job *jobs,
+                           size_t count) {
+    bool joules = metric == HEC_AGENT_METRIC_JOB_STATE_JOULES;
+    begin(m, metric);
+    for (size_t i = 0; i < count; i++)
+        for (int state = 0; state < HEC_STATE_COUNT; state++)
+            if (jobs[i].seconds[state] > 0 && (jobs[i].priced || !joules))
+                put_job(m, &jobs[i], "state", hec_state_name((enum hec_state)state),
+                        joules ? jobs[i].joules[state] : jobs[i].seconds[state]);
+}
+
+static void put_jobs(void *context, const struct hec_causes_job *jobs, size_t count) {
+    struct maker *m = context;
+    put_job_states(m, HEC_AGENT_METRIC_JOB_STATE_JOULES, jobs, count);
+    put_job_states(m, HEC_AGENT_METRIC_JOB_STATE_SECONDS, jobs, count);
+    begin(m, HEC_AGENT_METRIC_JOB_SECONDS);
+    for (size_t i = 0; i < count; i++)
+        put_job(m, &jobs[i], NULL, NULL, jobs[i].device_s);
+    begin(m, HEC_AGENT_METRIC_JOB_RECOVERABLE);
+    for (size_t i = 0; i < count; i++)
+        if (jobs[i].running && jobs[i].cause >= 0)
+            put_job(m, &jobs[i], "cause", hec_cause_name((enum hec_cause)jobs[i].cause), jobs[i].recoverable);
+    begin(m, HEC_AGENT_METRIC_JOB_UNITS);
+    for (size_t i = 0; i < count; i++)
+        for (int unit = 0; unit < jobs[i].unit_count; unit++)
+            put_job(m, &jobs[i], "unit", jobs[i].units[unit].name, jobs[i].units[unit].count);
+}
+
+/* ---- itself ---- */
 
 static void put_agent(struct maker *m) {
     begin(m, HEC_AGENT_METRIC_BUILD_INFO);
@@ -414,7 +461,7 @@ int hec_page_make(struct hec_node *node, const struct hec_page_options *options,
     put_host(&m);
     pthread_mutex_unlock(&node->lock);
     if (options->causes)
-        hec_causes_put(options->causes, &m.out);
+        hec_causes_read(options->causes, put_jobs, &m);
     put_agent(&m);
     hec_exposition_end(&m.out);
     return hec_buf_error(out);

@@ -5,6 +5,7 @@
 #include "agent/causes.h"
 #include "agent/dcgm.h"
 #include "agent/node.h"
+#include "report/export/exposition.h"
 
 #define HEC_PAGE_DROPPED_MAX 16
 #define HEC_PAGE_LENGTH_MAX (16u << 20) /* bytes; 32 devices with all their tenants take 1 MB */

@@ -19,8 +19,6 @@
 
 enum { NOBODY, OTHER, ENDED, NAMED };
 
-const char *const hec_shares_part_names[HEC_SHARES_PART_COUNT] = {"active", "idle", "unattributed"};
-
 struct hec_shares {
     struct hec_shares_row rows[HEC_SHARES_ROWS_MAX];
     size_t count;

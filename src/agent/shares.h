@@ -41,8 +41,6 @@
 
 enum hec_shares_part { HEC_SHARES_ACTIVE, HEC_SHARES_IDLE, HEC_SHARES_UNATTRIBUTED, HEC_SHARES_PART_COUNT };
 
-extern const char *const hec_shares_part_names[HEC_SHARES_PART_COUNT]; /* "active", "idle", "unattributed" */
-
 /* A process that was listed at the beginning or at the end of the interval, or somebody to whom the device was given. */
 struct hec_shares_holder {
     const struct hec_tenant *tenant;

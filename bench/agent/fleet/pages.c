@@ -1,14 +1,15 @@
-/* Pages as the agent makes them, by its own tables and writer, of nodes that do not exist: what a Prometheus that watches many
- * nodes has to hold. Every device is used in one of eight ways, by its number, so that each rule and panel has something to show.
+/* Pages of nodes that do not exist, by the agent's own writer: what a Prometheus that watches many nodes has to hold. Every device is
+ * used in one of eight ways, by its number, so that each rule and panel has something to show.
  *
  *     fleet_pages GPUS page NODE SECONDS    one page (OpenMetrics where SECONDS begins with "+")
  *     fleet_pages GPUS serve                an HTTP server on loopback: prints its port, /NODE/metrics is that node's page now
  *
- * "+" after GPUS: with the older names of dcgm-exporter. The figures are drawn up, not measured: nothing but the number and size of series, and what queries answer, follows from it. */
-#include "agent/dcgm.h"
-#include "agent/metrics.h"
-#include "agent/xid.h"
+ * "+" after GPUS: with the older names of dcgm-exporter. The figures are drawn up, not measured: nothing but the number and size of
+ * series, and what queries answer, follows from it. */
+#include "agent/page.h"
 #include "base/clock.h"
+#include "diagnose/meter/telemetry.h"
+#include "diagnose/meter/use.h"
 
 #include <arpa/inet.h>
 #include <math.h>
@@ -18,92 +19,90 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LABELS_MAX 16
-#define SHARE_MAX 4
 #define FLOOR_W 120.0
+#define FREE_W 82.0
 #define BEFORE_S 3600.0 /* for which every device did the same before the start */
-
-struct who {
-    const char *namespace, *pod, *container, *job, *user, *command;
-};
+#define LOST_S 900      /* since a device is lost */
 
 /* What a device does all the time. */
 struct way {
-    double watts, sm; /* sm: share of the SMs */
-    enum hec_agent_verdict verdict;
-    struct who tenants[2];
-    const char *states[SHARE_MAX]; /* of its time; the first keeps it busy */
-    double shares[SHARE_MAX];
-    const char *cause; /* of a job that reports to the agent: its first finding, */
+    double watts, busy; /* busy: share of the time in which a kernel runs */
+    double engine, sm, occupancy, bus_gb_s;
+    struct hec_tenant tenants[2]; /* names with the node's number, or eight nodes' where they are of a job */
+    bool reports;                 /* a job that reports to the agent: */
+    double states[HEC_STATE_COUNT];
+    enum hec_cause cause;
     double recoverable;
-    const char *reason; /* of lower clocks */
+    enum hec_agent_throttle reason; /* of lower clocks; HEC_AGENT_THROTTLES: none */
+    int xid;                        /* an error each 5 s */
 };
 
 static const struct way ways[] = {
-    {680,
-     0.95,
-     HEC_AGENT_VERDICT_HEALTHY,
-     {{"vision", "resnet-%d", "train", NULL, NULL, NULL}},
-     {"compute", "comm", "copy", "sync"},
-     {0.86, 0.08, 0.02, 0.04},
-     "none",
-     0,
-     NULL},
-    {240,
-     0.28,
-     HEC_AGENT_VERDICT_STARVED,
-     {{"speech", "asr-%d", "train", NULL, NULL, NULL}},
-     {"compute", "data", "host", "sync"},
-     {0.25, 0.6, 0.1, 0.05},
-     "data",
-     0.38,
-     NULL},
-    {190,
-     0.31,
-     HEC_AGENT_VERDICT_OVERHEAD_BOUND,
-     {{NULL, NULL, NULL, "4%d", "ada", "python3"}},
-     {"compute", "launch", "sync", "host"},
-     {0.3, 0.55, 0.1, 0.05},
-     "launch",
-     0.29,
-     NULL},
-    {210,
-     0.22,
-     HEC_AGENT_VERDICT_TRANSFER_BOUND,
-     {{NULL, NULL, NULL, "5%d", "grace", "python3"}},
-     {"compute", "copy", "sync", "host"},
-     {0.3, 0.5, 0.1, 0.1},
-     "copy",
-     0.22,
-     NULL},
-    {124,
-     0.0,
-     HEC_AGENT_VERDICT_IDLE_ALLOCATED,
-     {{NULL, NULL, NULL, NULL, "linus", "jupyter-lab"}},
-     {"idle_allocated"},
-     {1},
-     NULL,
-     0,
-     NULL},
-    {450,
-     0.9,
-     HEC_AGENT_VERDICT_THROTTLED,
-     {{"vision", "hot-%d", "train", NULL, NULL, NULL}},
-     {"busy", "idle_allocated"},
-     {0.93, 0.07},
-     NULL,
-     0,
-     "thermal"},
-    {82, 0.0, HEC_AGENT_VERDICT_IDLE_FREE, {{NULL}}, {"idle_free"}, {1}, NULL, 0, NULL},
-    {390,
-     0.6,
-     HEC_AGENT_VERDICT_HEALTHY,
-     {{"chat", "llm-%d", "server", NULL, NULL, NULL}, {"chat", "rank-%d", "server", NULL, NULL, NULL}},
-     {"busy", "idle_allocated"},
-     {0.8, 0.2},
-     NULL,
-     0,
-     "power"},
+    {.watts = 680, /* healthy */
+     .busy = 0.96,
+     .engine = 0.97,
+     .sm = 0.95,
+     .occupancy = 0.5,
+     .tenants = {{.pod_namespace = "vision", .pod = "resnet-%d", .container = "train"}},
+     .reports = true,
+     .states = {[HEC_STATE_COMPUTE] = 0.86, [HEC_STATE_COMM] = 0.08, [HEC_STATE_COPY] = 0.02, [HEC_STATE_SYNC] = 0.04},
+     .cause = HEC_CAUSE_NONE,
+     .reason = HEC_AGENT_THROTTLES},
+    {.watts = 240, /* starved */
+     .busy = 0.25,
+     .engine = 0.3,
+     .sm = 0.28,
+     .occupancy = 0.2,
+     .tenants = {{.pod_namespace = "speech", .pod = "asr-%d", .container = "train"}},
+     .reports = true,
+     .states = {[HEC_STATE_COMPUTE] = 0.25, [HEC_STATE_DATA] = 0.6, [HEC_STATE_HOST] = 0.1, [HEC_STATE_SYNC] = 0.05},
+     .cause = HEC_CAUSE_DATA,
+     .recoverable = 0.38,
+     .reason = HEC_AGENT_THROTTLES,
+     .xid = 31},
+    {.watts = 190, /* bound by overhead */
+     .busy = 0.3,
+     .engine = 0.35,
+     .sm = 0.31,
+     .occupancy = 0.02,
+     .tenants = {{.job = "4%d", .user = "ada", .command = "python3"}},
+     .reports = true,
+     .states = {[HEC_STATE_COMPUTE] = 0.3, [HEC_STATE_LAUNCH] = 0.55, [HEC_STATE_SYNC] = 0.1, [HEC_STATE_HOST] = 0.05},
+     .cause = HEC_CAUSE_LAUNCH,
+     .recoverable = 0.29,
+     .reason = HEC_AGENT_THROTTLES},
+    {.watts = 210, /* bound by transfers */
+     .busy = 0.3,
+     .engine = 0.3,
+     .sm = 0.22,
+     .occupancy = 0.2,
+     .bus_gb_s = 20,
+     .tenants = {{.job = "5%d", .user = "grace", .command = "python3"}},
+     .reports = true,
+     .states = {[HEC_STATE_COMPUTE] = 0.3, [HEC_STATE_COPY] = 0.5, [HEC_STATE_SYNC] = 0.1, [HEC_STATE_HOST] = 0.1},
+     .cause = HEC_CAUSE_COPY,
+     .recoverable = 0.22,
+     .reason = HEC_AGENT_THROTTLES},
+    {.watts = 124, /* held, and idle */
+     .tenants = {{.user = "linus", .command = "jupyter-lab"}},
+     .reason = HEC_AGENT_THROTTLES},
+    {.watts = 450, /* throttled */
+     .busy = 0.93,
+     .engine = 0.93,
+     .sm = 0.9,
+     .occupancy = 0.5,
+     .tenants = {{.pod_namespace = "vision", .pod = "hot-%d", .container = "train"}},
+     .reason = HEC_AGENT_THROTTLE_THERMAL,
+     .xid = 94},
+    {.watts = FREE_W, .reason = HEC_AGENT_THROTTLES}, /* nobody's */
+    {.watts = 390,                                    /* healthy, shared */
+     .busy = 0.8,
+     .engine = 0.8,
+     .sm = 0.75,
+     .occupancy = 0.4,
+     .tenants = {{.pod_namespace = "chat", .pod = "llm-%d", .container = "server"},
+                 {.pod_namespace = "chat", .pod = "rank-%d", .container = "server"}},
+     .reason = HEC_AGENT_THROTTLE_POWER},
 };
 
 struct fleet {
@@ -112,370 +111,202 @@ struct fleet {
     int64_t start_ns;
 };
 
-struct page {
-    struct hec_exposition to;
+/* What the page's writer takes for the registry of jobs. */
+struct hec_causes {
     const struct fleet *fleet;
     int node;
     double seconds;
 };
 
-struct device {
-    const struct way *way;
-    double seconds;
-    bool lost; /* its counter gives no new values */
-    char gpu[12], uuid[48], bus[24], name[24], host[32], pod[2][64];
-};
+static const struct way *way_of(const struct fleet *fleet, int node, int gpu) {
+    return &ways[(node * fleet->gpus + gpu) % (int)(sizeof ways / sizeof ways[0])];
+}
 
-static const struct way *device_of(const struct page *page, int gpu, struct device *d) {
-    int serial = page->node * page->fleet->gpus + gpu;
-    memset(d, 0, sizeof *d);
-    d->way = &ways[serial % (int)(sizeof ways / sizeof ways[0])];
-    d->seconds = page->seconds;
-    d->lost = page->node % 40 == 0 && gpu == 0;
-    snprintf(d->gpu, sizeof d->gpu, "%d", gpu);
-    snprintf(d->uuid, sizeof d->uuid, "GPU-%08x-0000-4000-8000-%012x", page->node, serial);
-    snprintf(d->bus, sizeof d->bus, "00000000:%02X:00.0", 16 + gpu);
-    snprintf(d->name, sizeof d->name, "nvidia%d", gpu);
-    snprintf(d->host, sizeof d->host, "node-%04d", page->node);
-    for (int i = 0; i < 2; i++) { /* one job on eight nodes */
-        const struct who *who = &d->way->tenants[i];
-        const char *name = who->pod ? who->pod : who->job;
-        const char *mark = name ? strchr(name, '%') : NULL;
-        if (mark)
-            snprintf(d->pod[i], sizeof d->pod[i], "%.*s%d%s", (int)(mark - name), name,
-                     who->pod ? page->node : page->node / 8, mark + 2);
+static void number(char *name, size_t size, int number) {
+    char text[254];
+    const char *mark = strchr(name, '%');
+    if (!mark)
+        return;
+    snprintf(text, sizeof text, "%.*s%d%s", (int)(mark - name), name, number, mark + 2);
+    snprintf(name, size, "%s", text);
+}
+
+/* How many, at most two. */
+static int tenants_of(const struct way *way, int node, struct hec_tenant out[2]) {
+    int count = 0;
+    for (; count < 2 && (way->tenants[count].pod[0] || way->tenants[count].user[0]); count++) {
+        out[count] = way->tenants[count];
+        number(out[count].pod, sizeof out[count].pod, node);
+        number(out[count].job, sizeof out[count].job, node / 8); /* one job on eight nodes */
     }
-    return d->way;
+    return count;
 }
 
-static size_t add(struct hec_label *labels, size_t count, const char *name, const char *value) {
-    labels[count] = (struct hec_label){name, value};
-    return count + 1;
-}
-
-static size_t label_device(struct hec_label *labels, const struct device *d) {
-    return add(labels, add(labels, 0, "gpu", d->gpu), "UUID", d->uuid);
-}
-
-static size_t label_tenant(struct hec_label *labels, size_t n, const struct device *d, int i) {
-    const struct who *who = &d->way->tenants[i];
-    n = add(labels, n, "namespace", who->namespace);
-    n = add(labels, n, "pod", who->pod ? d->pod[i] : NULL);
-    n = add(labels, n, "container", who->container);
-    n = add(labels, n, "hpc_job", who->job ? d->pod[i] : NULL);
-    n = add(labels, n, "user", who->user);
-    return add(labels, n, "command", who->command);
-}
-
-static bool is_tenant(const struct device *d, int i) {
-    return i < 2 && (d->way->tenants[i].pod || d->way->tenants[i].user);
-}
-
-static int tenants_of(const struct device *d) {
-    return is_tenant(d, 1) ? 2 : is_tenant(d, 0) ? 1 : 0;
-}
-
-static double joules(double watts, double seconds) {
-    return floor(watts * seconds * 1000) / 1000;
-}
-
-static void begin(struct page *page, enum hec_agent_metric metric) {
-    const struct hec_agent_metric_info *m = hec_agent_metric_info(metric);
-    hec_exposition_family(&page->to, m->name, m->kind, m->unit, m->help);
-}
-
-typedef double (*figure)(const struct device *);
-static double one(const struct device *d) {
-    (void)d;
-    return 1;
-}
-static double up(const struct device *d) {
-    return !d->lost;
-}
-static double energy(const struct device *d) {
-    return joules(d->way->watts, d->seconds);
-}
-static double device_seconds(const struct device *d) {
-    return d->seconds;
-}
-static double age(const struct device *d) {
-    return d->lost ? 900 : 0.3;
-}
-static double resets(const struct device *d) {
-    (void)d;
-    return 0;
-}
-static double power(const struct device *d) {
-    return d->way->watts;
-}
-static double limit(const struct device *d) {
-    (void)d;
-    return 700;
-}
-static double idle_power(const struct device *d) {
-    return tenants_of(d) ? FLOOR_W : 82;
-}
-static double lost(const struct device *d) {
-    return d->way->verdict == HEC_AGENT_VERDICT_THROTTLED ? joules(60, d->seconds) : 0;
-}
-
-static void each_device(struct page *page, enum hec_agent_metric metric, figure value) {
-    begin(page, metric);
-    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
-        struct hec_label labels[LABELS_MAX];
-        struct device d;
-        device_of(page, gpu, &d);
-        size_t n = label_device(labels, &d);
-        if (metric == HEC_AGENT_METRIC_DEVICE_INFO) {
-            n = add(labels, n, "pci_bus_id", d.bus);
-            n = add(labels, n, "device", d.name);
-            n = add(labels, n, "model", "NVIDIA H200");
-            n = add(labels, n, "driver", "580.159.04");
-        }
-        if (metric == HEC_AGENT_METRIC_DEVICE_VERDICT)
-            n = add(labels, n, "verdict", hec_agent_verdict_name(d.way->verdict));
-        hec_exposition_sample(&page->to, labels, n, value(&d));
-    }
-}
-
-static double share_of(const struct way *way, const char *state) {
-    for (int i = 0; i < SHARE_MAX && way->states[i]; i++)
-        if (strcmp(way->states[i], state) == 0)
-            return way->shares[i];
-    return 0;
-}
-
-static bool is_own(const char *state) {
-    for (int i = 0; i < HEC_AGENT_STATES; i++)
-        if (strcmp(hec_agent_state_name((enum hec_agent_state)i), state) == 0)
-            return true;
-    return false;
-}
-
-/* Of devices: the agent's own states, those that do not occur as well, and the ledger's. Of jobs: the latter. The last that
- * occurs gets what rounding left, so that they add up to the device's figure. */
-static void each_state(struct page *page, enum hec_agent_metric metric, bool of_jobs, bool in_joules) {
-    begin(page, metric);
-    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
-        struct device d;
-        const char *states[HEC_AGENT_STATES + SHARE_MAX];
-        const struct way *way = device_of(page, gpu, &d);
-        double rate = in_joules ? way->watts : 1, left = in_joules ? joules(rate, d.seconds) : d.seconds;
-        int count = 0;
-        for (int i = 0; i < HEC_AGENT_STATES && !of_jobs; i++)
-            states[count++] = hec_agent_state_name((enum hec_agent_state)i);
-        for (int i = 0; i < SHARE_MAX && way->states[i] && (!of_jobs || way->cause); i++)
-            if (!is_own(way->states[i]))
-                states[count++] = way->states[i];
-        int last = 0;
-        for (int i = 0; i < count; i++)
-            last = share_of(way, states[i]) > 0 ? i : last;
-        for (int i = 0; i < count; i++) {
-            struct hec_label labels[LABELS_MAX];
-            double part = i == last ? left : joules(share_of(way, states[i]) * rate, d.seconds);
-            size_t n = of_jobs ? label_tenant(labels, 0, &d, 0) : label_device(labels, &d);
-            left = i == last ? 0 : left - part;
-            n = add(labels, n, "state", states[i]);
-            hec_exposition_sample(&page->to, labels, n, of_jobs ? 0.1 * part : part);
-        }
-    }
-}
-
-static void each_tenant(struct page *page) {
-    begin(page, HEC_AGENT_METRIC_ENERGY);
-    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
-        struct device d;
-        const struct way *way = device_of(page, gpu, &d);
-        int count = tenants_of(&d);
-        double all = joules(way->watts, d.seconds), left = all;
-        for (int i = 0; i < (count ? count : 1); i++)
-            for (enum hec_agent_part part = HEC_AGENT_PART_ACTIVE; part <= HEC_AGENT_PART_IDLE; part++) {
-                struct hec_label labels[LABELS_MAX];
-                double watts = part == HEC_AGENT_PART_IDLE ? fmin(FLOOR_W, way->watts) : fmax(0, way->watts - FLOOR_W);
-                bool last = part == HEC_AGENT_PART_IDLE && i + 1 >= count;
-                double value = last ? left : joules(watts / (count ? count : 1), d.seconds);
-                size_t n = add(labels, label_device(labels, &d), "part", hec_agent_part_name(part));
-                if (i < count)
-                    n = label_tenant(labels, n, &d, i);
-                left -= value;
-                if (count || part == HEC_AGENT_PART_IDLE)
-                    hec_exposition_sample(&page->to, labels, n, value);
-            }
-    }
-}
-
-/* Two who share a device are less sure than one who has it alone. */
-static void each_error(struct page *page) {
-    begin(page, HEC_AGENT_METRIC_ENERGY_ERROR);
-    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
-        struct device d;
-        const struct way *way = device_of(page, gpu, &d);
-        int count = tenants_of(&d);
-        for (int i = 0; i < count && way->watts > FLOOR_W; i++) {
-            struct hec_label labels[LABELS_MAX];
-            size_t n = add(labels, label_device(labels, &d), "part", hec_agent_part_name(HEC_AGENT_PART_ACTIVE));
-            double active = joules((way->watts - FLOOR_W) / count, d.seconds);
-            hec_exposition_sample(&page->to, labels, label_tenant(labels, n, &d, i), active * (count > 1 ? 0.1 : 0.01));
-        }
-    }
-}
-
-static void each_job(struct page *page, enum hec_agent_metric metric, const char *label) {
-    begin(page, metric);
-    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
-        struct hec_label labels[LABELS_MAX];
-        struct device d;
-        const struct way *way = device_of(page, gpu, &d);
-        if (!way->cause)
-            continue;
-        size_t n = label_tenant(labels, 0, &d, 0);
-        if (label)
-            n = add(labels, n, label, strcmp(label, "cause") == 0 ? way->cause : "sample");
-        hec_exposition_sample(&page->to, labels, n,
-                              metric == HEC_AGENT_METRIC_JOB_RECOVERABLE ? way->recoverable
-                              : metric == HEC_AGENT_METRIC_JOB_UNITS     ? floor(100 * d.seconds)
-                                                                         : d.seconds);
-    }
-}
-
-static void throttled(struct page *page) {
-    begin(page, HEC_AGENT_METRIC_DEVICE_THROTTLED);
-    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
-        struct hec_label labels[LABELS_MAX];
-        struct device d;
-        device_of(page, gpu, &d);
-        for (int reason = 0; reason < HEC_AGENT_THROTTLES; reason++) {
-            const char *name = hec_agent_throttle_name((enum hec_agent_throttle)reason);
-            size_t n = add(labels, label_device(labels, &d), "reason", name);
-            bool now = d.way->reason && strcmp(d.way->reason, name) == 0;
-            hec_exposition_sample(&page->to, labels, n, now ? joules(0.4, d.seconds) : 0);
-        }
-    }
-}
-
-/* One each 5 s: of the program on the devices that starve, of the memory of the hot ones. */
-static int xid_of(const struct device *d) {
-    return d->way->verdict == HEC_AGENT_VERDICT_STARVED ? 31 : d->way->verdict == HEC_AGENT_VERDICT_THROTTLED ? 94 : 0;
-}
-
-static void xids(struct page *page) {
-    begin(page, HEC_AGENT_METRIC_DEVICE_XIDS);
-    for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
-        struct hec_label labels[LABELS_MAX];
-        struct device d;
-        char number[16];
-        device_of(page, gpu, &d);
-        size_t n = label_device(labels, &d);
-        snprintf(number, sizeof number, "%d", xid_of(&d));
-        if (xid_of(&d))
-            hec_exposition_sample(&page->to, labels, add(labels, n, "xid", number), floor(d.seconds / 5));
-        hec_exposition_sample(&page->to, labels, add(labels, n, "xid", "other"), 0);
-    }
-}
+/* ---- one device ---- */
 
 /* In the unit of model/metric.def. */
-static double reading(const struct device *d, enum hec_metric metric) {
-    double sm = d->way->sm;
+static int64_t reading(const struct way *way, int tenants, enum hec_metric metric) {
     switch (metric) {
     case HEC_GPU_ENERGY:
-        return floor(1000 * d->way->watts * d->seconds);
+        return 0; /* dcgm-exporter's is a total */
     case HEC_GPU_POWER:
-        return 1000 * d->way->watts;
+        return (int64_t)(1000 * way->watts);
+    case HEC_GPU_POWER_LIMIT:
+        return 700000;
     case HEC_GPU_SM_CLOCK:
-        return sm > 0 ? 1755 : 345;
+        return way->sm > 0 ? 1755 : 345;
     case HEC_GPU_MEM_CLOCK:
         return 3201;
     case HEC_GPU_TEMPERATURE:
     case HEC_GPU_MEM_TEMPERATURE:
-        return floor(28 + d->way->watts / 20);
+        return (int64_t)(28 + way->watts / 20);
     case HEC_GPU_MEM_USED:
-        return tenants_of(d) ? 96 << 20 : 600 << 10;
+        return tenants ? 96 << 20 : 600 << 10;
+    case HEC_GPU_CONTEXTS:
+        return tenants;
     case HEC_GPU_XID:
-        return xid_of(d);
+        return way->xid;
+    case HEC_GPU_THROTTLE:
+        return way->reason == HEC_AGENT_THROTTLE_THERMAL ? (int64_t)hec_throttle_bits[HEC_THROTTLE_THERMAL] : 0;
     case HEC_GPM_PCIE_RX:
+        return (int64_t)(way->bus_gb_s * 1e9 / 1024);
     case HEC_GPM_PCIE_TX:
     case HEC_GPM_NVLINK_RX:
     case HEC_GPM_NVLINK_TX:
-        return floor(1e6 * sm);
+        return (int64_t)(1e5 * way->sm);
+    case HEC_GPM_GR_ACTIVE:
+        return (int64_t)(1000 * way->engine);
+    case HEC_GPM_SM_OCCUPANCY:
+        return (int64_t)(1000 * way->occupancy);
     default:
-        return floor(1000 * sm); /* of 1000 */
+        return (int64_t)(1000 * way->sm); /* of 1000 */
     }
 }
 
-static void dcgm(struct page *page) {
-    const struct hec_dcgm_list *list = &page->fleet->dcgm;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct hec_dcgm_field *field = list->chosen[i].field;
-        if (field->how == HEC_DCGM_LABEL || field->metric == HEC_DCGM_NONE)
+/* Whose its joules are: what is above the floor and the floor itself, in equal parts. */
+static void divide(struct hec_node_device *device, const struct way *way, const struct hec_tenant *tenants, int count) {
+    int64_t left_uj = 1000 * device->total[HEC_NODE_ENERGY_MJ];
+    double idle = fmin(1, (count ? FLOOR_W : FREE_W) / way->watts);
+    for (int i = 0; i < count; i++) {
+        struct hec_shares_row row = {.tenant = tenants[i]};
+        row.uj[HEC_SHARES_ACTIVE] = (int64_t)((1 - idle) / count * 1000 * (double)device->total[HEC_NODE_ENERGY_MJ]);
+        row.uj[HEC_SHARES_IDLE] = (int64_t)(idle / count * 1000 * (double)device->total[HEC_NODE_ENERGY_MJ]);
+        if (i + 1 == count)
+            row.uj[HEC_SHARES_IDLE] = left_uj - row.uj[HEC_SHARES_ACTIVE];
+        /* two who share a device are less sure than one who has it alone */
+        row.doubt.floor_uj = (count > 1 ? 0.1 : 0.01) * (double)row.uj[HEC_SHARES_ACTIVE];
+        left_uj -= row.uj[HEC_SHARES_ACTIVE] + row.uj[HEC_SHARES_IDLE];
+        hec_shares_restore(device->shares, &row);
+    }
+    hec_shares_restore(device->shares, &(struct hec_shares_row){.uj[HEC_SHARES_IDLE] = left_uj});
+    hec_shares_restore_floor(device->shares,
+                             (struct hec_shares_floor){(int64_t)(1000 * FREE_W), (int64_t)(1000 * FLOOR_W)});
+}
+
+static void sum_up(struct hec_node_device *device, const struct way *way, int tenants, double seconds) {
+    enum hec_agent_state rest = tenants ? HEC_AGENT_STATE_IDLE_ALLOCATED : HEC_AGENT_STATE_IDLE_FREE;
+    int64_t *total = device->total, ms = (int64_t)(1000 * seconds);
+    total[HEC_NODE_ENERGY_MJ] = (int64_t)(way->watts * (double)ms);
+    total[HEC_NODE_BUSY_MJ] = (int64_t)(way->busy * (double)total[HEC_NODE_ENERGY_MJ]);
+    total[HEC_NODE_BUSY_NS] = (int64_t)(way->busy * (double)ms) * HEC_NS_PER_MS;
+    total[HEC_NODE_BUSY_MJ + rest] = total[HEC_NODE_ENERGY_MJ] - total[HEC_NODE_BUSY_MJ];
+    total[HEC_NODE_BUSY_NS + rest] = ms * HEC_NS_PER_MS - total[HEC_NODE_BUSY_NS];
+    if (way->reason < HEC_AGENT_THROTTLES)
+        total[HEC_NODE_THROTTLED_POWER_NS + way->reason] = (int64_t)(0.4 * (double)ms) * HEC_NS_PER_MS;
+    if (way->reason == HEC_AGENT_THROTTLE_THERMAL)
+        total[HEC_NODE_THROTTLE_LOST_UJ] = 60000 * ms;
+    for (enum hec_node_total i = HEC_NODE_PCIE_TX; i <= HEC_NODE_NVLINK_RX; i++)
+        total[i] = (int64_t)(1e5 * 1.024 * way->sm * (double)ms);
+}
+
+/* NULL: no memory. */
+static struct hec_node_device *make_device(const struct fleet *fleet, int node, int gpu, double seconds,
+                                           int64_t now_ns) {
+    const struct way *way = way_of(fleet, node, gpu);
+    struct hec_node_device *device = calloc(1, sizeof *device);
+    struct hec_tenant tenants[2];
+    int count = tenants_of(way, node, tenants);
+    if (!device || hec_shares_create(&device->shares) < 0) {
+        free(device);
+        return NULL;
+    }
+    device->info =
+        (struct hec_device){.index = gpu, .name = "NVIDIA H200", .driver = "580.159.04", .power_limit_mw = 700000};
+    snprintf(device->info.uuid, sizeof device->info.uuid, "GPU-%08x-0000-4000-8000-%012x", (unsigned)node,
+             (unsigned)(node * fleet->gpus + gpu));
+    snprintf(device->info.pci_bus_id, sizeof device->info.pci_bus_id, "00000000:%02X:00.0", 16u + (unsigned)gpu);
+    device->seen = device->throttles = true;
+    device->up = node % 40 != 0 || gpu != 0; /* its counter gives no new values */
+    device->counter_ns = now_ns - (device->up ? 300 * HEC_NS_PER_MS : LOST_S * HEC_NS_PER_S);
+    device->xid = way->xid;
+    if (way->xid)
+        hec_xids_add(&device->xids, way->xid, (int64_t)(seconds / 5));
+    hec_verdict_clear(&device->verdict);
+    for (int metric = 0; metric < HEC_METRIC_COUNT; metric++) {
+        device->newest[metric] = (struct hec_node_value){now_ns, reading(way, count, (enum hec_metric)metric)};
+        for (int i = 0; i < HEC_USE_READINGS; i++)
+            hec_verdict_add(&device->verdict, (enum hec_metric)metric, now_ns, device->newest[metric].value);
+    }
+    sum_up(device, way, count, seconds);
+    device->newest[HEC_GPU_ENERGY].value = device->total[HEC_NODE_ENERGY_MJ];
+    divide(device, way, tenants, count);
+    return device;
+}
+
+/* ---- a node ---- */
+
+void hec_causes_read(struct hec_causes *causes,
+                     void (*read)(void *context, const struct hec_causes_job *jobs, size_t count), void *context) {
+    struct hec_causes_job jobs[HEC_VENDOR_DEVICES_MAX];
+    double seconds[HEC_VENDOR_DEVICES_MAX][HEC_STATE_COUNT], joules[HEC_VENDOR_DEVICES_MAX][HEC_STATE_COUNT];
+    struct hec_tenant tenants[HEC_VENDOR_DEVICES_MAX][2];
+    const struct hec_causes_unit unit = {"sample", floor(100 * causes->seconds)};
+    size_t count = 0;
+    for (int gpu = 0; gpu < causes->fleet->gpus; gpu++) {
+        const struct way *way = way_of(causes->fleet, causes->node, gpu);
+        if (!way->reports)
             continue;
-        hec_exposition_family(&page->to, field->name, list->chosen[i].kind, NULL, list->chosen[i].help);
-        for (int gpu = 0; gpu < page->fleet->gpus; gpu++) {
-            struct hec_label labels[LABELS_MAX];
-            struct device d;
-            device_of(page, gpu, &d);
-            double value = reading(&d, field->metric);
-            if (field->plus != HEC_DCGM_NONE)
-                value += reading(&d, field->plus);
-            size_t n = label_device(labels, &d);
-            n = add(labels, n, "pci_bus_id", d.bus);
-            n = add(labels, n, "device", d.name);
-            n = add(labels, n, "modelName", "NVIDIA H200");
-            n = add(labels, n, "Hostname", d.host);
-            n = add(labels, n, "DCGM_FI_DRIVER_VERSION", "580.159.04");
-            char number[16];
-            if (field->metric == HEC_GPU_XID) {
-                snprintf(number, sizeof number, "%d", xid_of(&d));
-                n = add(labels, n, "err_code", number);
-                n = add(labels, n, "err_msg", hec_xid_text(xid_of(&d)));
-            }
-            if (tenants_of(&d) == 1)
-                n = label_tenant(labels, n, &d, 0) - 2; /* user and command are not dcgm-exporter's */
-            hec_exposition_sample(&page->to, labels, n,
-                                  field->factor * (field->how == HEC_DCGM_TOTAL ? floor(value * d.seconds) : value));
+        tenants_of(way, causes->node, tenants[count]);
+        for (int state = 0; state < HEC_STATE_COUNT; state++) { /* a tenth of the time is looked at */
+            seconds[count][state] = 0.1 * way->states[state] * causes->seconds;
+            joules[count][state] = way->watts * seconds[count][state];
         }
+        jobs[count] = (struct hec_causes_job){.tenant = &tenants[count][0],
+                                              .running = true,
+                                              .device_s = causes->seconds,
+                                              .seconds = seconds[count],
+                                              .joules = joules[count],
+                                              .priced = true,
+                                              .cause = way->cause,
+                                              .recoverable = way->recoverable,
+                                              .units = &unit,
+                                              .unit_count = 1};
+        count++;
     }
+    read(context, jobs, count);
 }
 
-static void single(struct page *page, enum hec_agent_metric metric, const char *label, const char *says, double value) {
-    begin(page, metric);
-    hec_exposition_sample(&page->to, &(struct hec_label){label, says}, label != NULL, value);
-}
-
-static void make(const struct fleet *fleet, int node, double seconds, enum hec_exposition_format format,
-                 struct hec_buf *out) {
-    struct page page = {.fleet = fleet, .node = node, .seconds = seconds};
-    hec_exposition_begin(&page.to, out, format);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_INFO, one);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_UP, up);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_ENERGY, energy);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_SECONDS, device_seconds);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_ENERGY_AGE, age);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_ENERGY_RESETS, resets);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_POWER, power);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_POWER_LIMIT, limit);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_IDLE_POWER, idle_power);
-    each_state(&page, HEC_AGENT_METRIC_DEVICE_STATE_JOULES, false, true);
-    each_state(&page, HEC_AGENT_METRIC_DEVICE_STATE_SECONDS, false, false);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_VERDICT, one);
-    throttled(&page);
-    xids(&page);
-    each_device(&page, HEC_AGENT_METRIC_DEVICE_THROTTLE_LOST, lost);
-    each_tenant(&page);
-    each_error(&page);
-    each_state(&page, HEC_AGENT_METRIC_JOB_STATE_JOULES, true, true);
-    each_state(&page, HEC_AGENT_METRIC_JOB_STATE_SECONDS, true, false);
-    each_job(&page, HEC_AGENT_METRIC_JOB_SECONDS, NULL);
-    each_job(&page, HEC_AGENT_METRIC_JOB_RECOVERABLE, "cause");
-    each_job(&page, HEC_AGENT_METRIC_JOB_UNITS, "unit");
-    single(&page, HEC_AGENT_METRIC_HOST_ENERGY, "domain", "package-0", joules(180, seconds));
-    single(&page, HEC_AGENT_METRIC_BUILD_INFO, "version", HEC_VERSION, 1);
-    single(&page, HEC_AGENT_METRIC_AGENT_CPU, NULL, NULL, joules(0.002, seconds));
-    single(&page, HEC_AGENT_METRIC_AGENT_RESIDENT, NULL, NULL, 9 << 20);
-    single(&page, HEC_AGENT_METRIC_AGENT_INTERVAL, NULL, NULL, 1);
-    single(&page, HEC_AGENT_METRIC_AGENT_STATE_SAVED, NULL, NULL, node % 40 != 1);
-    single(&page, HEC_AGENT_METRIC_AGENT_DROPPED, "what", "tenant", node % 40 == 2 ? floor(seconds) : 0);
-    dcgm(&page);
-    hec_exposition_end(&page.to);
+static int make(const struct fleet *fleet, int number, double seconds, enum hec_exposition_format format,
+                struct hec_buf *out) {
+    struct hec_causes causes = {fleet, number, seconds};
+    char hostname[32];
+    struct hec_page_options options = {
+        .dcgm = &fleet->dcgm, .hostname_label = "Hostname", .hostname = hostname, .causes = &causes};
+    struct hec_page_agent agent = {
+        .cpu_seconds = floor(2 * seconds) / 1000, .resident_bytes = 9 << 20, .state_saved = number % 40 != 1};
+    struct hec_node *node = hec_node_new(HEC_NS_PER_S, NULL);
+    int64_t now_ns = hec_clock_mono_ns();
+    if (!node)
+        return HEC_ERR_NOMEM;
+    snprintf(hostname, sizeof hostname, "node-%04d", number);
+    for (int gpu = 0; gpu < fleet->gpus; gpu++)
+        node->devices[gpu] = make_device(fleet, number, gpu, seconds, now_ns);
+    node->domains[node->domain_count++] =
+        (struct hec_node_domain){.metric = HEC_RAPL_PACKAGE_ENERGY, .total_uj = (int64_t)(180e6 * seconds)};
+    hec_page_drop(&agent, "tenant", number % 40 == 2 ? (uint64_t)seconds : 0);
+    int err = hec_page_make(node, &options, &agent, format, now_ns, out);
+    hec_node_free(node);
+    return err;
 }
 
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *url, const char *method,
@@ -518,15 +349,17 @@ int main(int argc, char **argv) {
     static struct fleet fleet;
     struct hec_buf out;
     fleet.gpus = argc > 1 ? atoi(argv[1]) : 0;
+    if (fleet.gpus < 0 || fleet.gpus > HEC_VENDOR_DEVICES_MAX)
+        return 2;
     hec_dcgm_list_default(&fleet.dcgm, argc > 1 && strchr(argv[1], '+'));
     if (argc == 3 && strcmp(argv[2], "serve") == 0)
         return serve(&fleet);
     if (argc != 5 || strcmp(argv[2], "page") != 0)
         return 2;
     hec_buf_init(&out, 64u << 20);
-    make(&fleet, atoi(argv[3]), atof(argv[4]),
-         argv[4][0] == '+' ? HEC_EXPOSITION_OPENMETRICS : HEC_EXPOSITION_PROMETHEUS, &out);
+    int err = make(&fleet, atoi(argv[3]), atof(argv[4]),
+                   argv[4][0] == '+' ? HEC_EXPOSITION_OPENMETRICS : HEC_EXPOSITION_PROMETHEUS, &out);
     fputs(hec_buf_text(&out), stdout);
     hec_buf_free(&out);
-    return 0;
+    return err < 0;
 }
