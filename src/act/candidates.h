@@ -16,8 +16,8 @@ struct hec_candidates {
     int count;
 };
 
-/* Those that answer its findings, the largest saving first, then those that are worth a trial anyway. Left out: what its framework, its version or
- * its devices cannot do, what has nothing to do in it, and what changes semantics. */
+/* Those that answer its findings, the largest saving first, then those that are worth a trial anyway. Left out: what its framework, its
+ * version or its devices cannot do, what has nothing to do in it, and what changes semantics. */
 void hec_candidates_find(const struct hec_summary *run, struct hec_candidates *out);
 
 /* A lever that answers a finding is of a framework that the program does not use. */

@@ -52,8 +52,8 @@ struct hec_search_outcome {
     double joules, seconds; /* of all trials; joules NAN: not measured in all */
 };
 
-/* The base has run once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: *failed is its end. Free
- * the outcome in any case. */
+/* The base has run once before, so its first trial here fills no caches. HEC_ERR_IO where the command fails as it is: *failed is its end.
+ * Free the outcome in any case. */
 int hec_search_run(struct hec_trials *trials, const struct hec_search *search, const struct hec_search_watch *watch,
                    struct hec_search_outcome *out, struct hec_trial_end *end, struct hec_why *why);
 void hec_search_free(struct hec_search_outcome *outcome);

@@ -46,8 +46,8 @@ struct hec_trial_end {
     char tail[HEC_TRIAL_TAIL]; /* the last of what it printed */
 };
 
-/* One trial, under levers (NULL: none). `measure` reads what it came to from the session, which has ended; what it returns is returned. Nothing of
- * the command is left when this returns. */
+/* One trial, under levers (NULL: none). `measure` reads what it came to from the session, which has ended; what it returns is returned.
+ * Nothing of the command is left when this returns. */
 int hec_trials_run(struct hec_trials *trials, char **command, const struct hec_lever_set *levers,
                    int (*measure)(void *context, const struct hec_session *session,
                                   const struct hec_session_result *result, struct hec_why *why),

@@ -29,15 +29,18 @@ struct hec_experiment_run {
 /* Trials run as those of a receipt did, which outlives the run; but for where they write: in a layer. Before the options, which may say
  * otherwise. */
 void hec_experiment_follow(struct hec_experiment_run *run, const struct hec_receipt *receipt);
-/* The options of trials: --steps, --seconds, --warm-up, --trace, --hooks, --caches, --in-place, --sim, --color ... HEC_ERR_USAGE after printing. */
+/* The options of trials: --steps, --seconds, --warm-up, --trace, --hooks, --caches, --in-place, --sim, --color ... HEC_ERR_USAGE after
+ * printing. */
 int hec_experiment_options(struct hec_experiment_run *run);
 /* "1.5" or "+1.5%" becomes 0.015; untouched where it is not given. HEC_ERR_USAGE after printing. */
 int hec_experiment_percent(const struct hec_args *args, enum hec_option option, double *out);
-/* Of the receipt, from --output, into path: "" where it is not given. What is there is kept, unless --force is given. HEC_ERR_USAGE after printing. */
+/* Of the receipt, from --output, into path: "" where it is not given. What is there is kept, unless --force is given. HEC_ERR_USAGE after
+ * printing. */
 int hec_experiment_path(struct hec_experiment_run *run);
 /* The same, but one after the verb and the time where it is not given; and that of the page. */
 int hec_experiment_paths(struct hec_experiment_run *run);
-/* The receipt's page, where one is asked for; says where it is, and the receipt, where nobody chose its name. HEC_ERR_* after an error message. */
+/* The receipt's page, where one is asked for; says where it is, and the receipt, where nobody chose its name. HEC_ERR_* after an error
+ * message. */
 int hec_experiment_page(const struct hec_experiment_run *run);
 
 /* Trials can be run: the keeper is started, and the layer lies; under levers as well that need a guard of a device's limits (levers:

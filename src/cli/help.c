@@ -96,12 +96,13 @@ static void man_tail(void) {
         ".B hec run\nreturns the command's own status, 128+N when signal N ended it, 127 when it was not found and 126 "
         "when it could not be run.\n.BR \"hec ab\" , \" hec try\" \" and \" \"hec sweep\"\nreturn 0 whatever is shown, 1 when the "
         "command failed (of a sweep: in every setting), 127 and 126 as hec run, and 128+N after signal N.\n.BR \"hec check\" \" and \" "
-        "\"hec verify\"\nsay theirs in their descriptions.\nOther verbs return 0 on success, 2 on wrong usage, and the status of sysexits.h that "
-        "fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 75 busy (another run writes the file), "
+        "\"hec verify\"\nsay theirs in their descriptions.\nOther verbs return 0 on success, 2 on wrong usage, and the status of "
+        "sysexits.h that fits: 65 damaged data, 66 no such file, 69 not supported, 74 I/O error, 75 busy (another run writes the file), "
         "77 permission denied.\n"
         ".SH ENVIRONMENT\n.TP\n.B HEC_PRICE, HEC_CARBON, HEC_GPU_HOUR\nDefaults of \\-\\-price, \\-\\-carbon and "
-        "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n.TP\n.B COLUMNS\nWidth of lines; else that of the terminal, at most 120, else 80.\n.TP\n.B CUDA_VISIBLE_DEVICES\nRead to find out which "
-        "devices the command may use.");
+        "\\-\\-gpu\\-hour.\n.TP\n.B NO_COLOR\nNo colours when set.\n"
+        ".TP\n.B COLUMNS\nWidth of lines; else that of the terminal, at most 120, else 80.\n"
+        ".TP\n.B CUDA_VISIBLE_DEVICES\nRead to find out which devices the command may use.");
 }
 
 static int man_main(void) {

@@ -1,8 +1,8 @@
 /* hec run --live: what the run costs so far, in one line, while the command runs.
  *
- * The command's own output goes past hec, which therefore cannot know where its cursor is: a line of ours on the same terminal would fall into
- * a progress bar, or be overwritten by it. So on a terminal that the command may write to, the line is the window's title, which is no part of
- * the screen. On a terminal or in a file of its own it is a line there. */
+ * The command's own output goes past hec, which therefore cannot know where its cursor is: a line of ours on the same terminal would fall
+ * into a progress bar, or be overwritten by it. So on a terminal that the command may write to, the line is the window's title, which is no
+ * part of the screen. On a terminal or in a file of its own it is a line there. */
 #ifndef HEC_CLI_LIVE_H
 #define HEC_CLI_LIVE_H
 
@@ -11,8 +11,8 @@
 
 struct hec_live;
 
-/* where: a terminal or a file that is appended to; NULL or "": the terminal that there is. HEC_ERR_UNSUPPORTED with a sentence where there is
- * none; then nothing is shown. */
+/* where: a terminal or a file that is appended to; NULL or "": the terminal that there is. HEC_ERR_UNSUPPORTED with a sentence where there
+ * is none; then nothing is shown. */
 int hec_live_open(const char *where, int64_t begin_ns, struct hec_live **out, struct hec_why *why);
 /* A sink that passes everything on and sums up: for hec_session_options.through. Called once; the line is shown from now on. */
 const struct hec_sink *hec_live_through(void *live, const struct hec_sink *to);

@@ -49,8 +49,8 @@ static double log_of(struct mean mean) {
     return mean.count >= GRADIENTS_LEAST ? log(fmax(mean.sum / mean.count, GRADIENT_LEAST)) : NAN;
 }
 
-/* Of the same steps in all trials: the hooks take the first ones, then every eighth, and of the first ones the parts. Where a loss becomes nearly
- * nothing, and with it late gradients but for rounding, the mean of all is that of the first. */
+/* Of the same steps in all trials: the hooks take the first ones, then every eighth, and of the first ones the parts. Where a loss becomes
+ * nearly nothing, and with it late gradients but for rounding, the mean of all is that of the first. */
 static struct hec_gradients gradients_of(const struct hec_step_summary *steps, int64_t of_steps) {
     struct mean all = {0, 0}, first = {0, 0}, parts[HEC_GRADIENT_PARTS] = {{0, 0}};
     struct hec_gradients out;

@@ -98,8 +98,8 @@ static void nap(int turn) {
     nanosleep(&(struct timespec){.tv_nsec = (turn < 10 ? 1 : 20) * HEC_NS_PER_MS}, NULL);
 }
 
-/* Our own children, orphans that have become ours among them, as the kernel lists them: read and killed within microseconds, where on a busy
- * machine a scan of all processes takes longer than one lives that only forks. Whether there was any. */
+/* Our own children, orphans that have become ours among them, as the kernel lists them: read and killed within microseconds, where on a
+ * busy machine a scan of all processes takes longer than one lives that only forks. Whether there was any. */
 static bool kill_children(void) {
     char name[32], text[4096], *end;
     bool any = false;
@@ -115,8 +115,8 @@ static bool kill_children(void) {
     return any;
 }
 
-/* A scan misses a process that is forked behind it by one that then ends: only no child at all, or several scans that find nobody, mean that
- * there is nobody. Children that took other rights stay, so having some means nothing. */
+/* A scan misses a process that is forked behind it by one that then ends: only no child at all, or several scans that find nobody, mean
+ * that there is nobody. Children that took other rights stay, so having some means nothing. */
 bool hec_descendants_kill(bool reap) {
     int64_t until_ns = hec_clock_mono_ns() + PATIENCE_NS;
     for (int turn = 0, quiet = 0;; turn++) {

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The text, and a newline where it has none; for_others: with the rights that new files have, else for this user only. Replaces the file in one step, so that a reader sees the old one or the new one, and a link in its place is replaced
- * and not followed. Makes its folders, for this user only. */
+/* The text, and a newline where it has none; for_others: with the rights that new files have, else for this user only. Replaces the file in
+ * one step, so that a reader sees the old one or the new one, and a link in its place is replaced and not followed. Makes its folders, for
+ * this user only. */
 int hec_keep_write(const char *path, const char *text, bool for_others, struct hec_why *why);
 
 /* Make the folders of path, for this user only. 0, or -1 with errno. */

@@ -9,8 +9,9 @@
  * What holds (bench/prove; docs/prove.md has the table): 93 to 98 % of the 95 % intervals hold the truth with 2 to 10 runs a side, and with
  * one where runs do not differ. With two a side the intervals are wide, and rather too wide.
  * What does not: one run a side does not contain what runs differ by (clocks, host, placement of memory): with 1 % of it and a long
- * run only a quarter to a half of the intervals hold, with 5 % a tenth. `between_runs` is false then. Nor does any interval contain what differs
- * between the sides and is no part of the change, as all of A before all of B on a device that warms up: that is what pairs are for. */
+ * run only a quarter to a half of the intervals hold, with 5 % a tenth. `between_runs` is false then. Nor does any interval contain what
+ * differs between the sides and is no part of the change, as all of A before all of B on a device that warms up: that is what pairs are
+ * for. */
 #ifndef HEC_PROVE_COMPARE_H
 #define HEC_PROVE_COMPARE_H
 

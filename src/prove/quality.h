@@ -77,9 +77,9 @@ struct hec_quality {
 int hec_quality_judge(const struct hec_trajectory *a, int count_a, const struct hec_trajectory *b, int count_b,
                       enum hec_quality_kind kind, double margin, struct hec_quality *out);
 
-/* Whether B's gradients are as large as A's, into the judged *out. They can only fail it, where the ratio is shown (99 %; of parts 99.9 %) to be
- * beyond HEC_QUALITY_GRADIENTS, or HEC_QUALITY_PART_GRADIENTS. `all` is judged only where A learns, as out says: else rounding may be a large
- * part of late gradients. What is not known of all runs is not judged. HEC_ERR_NOMEM. */
+/* Whether B's gradients are as large as A's, into the judged *out. They can only fail it, where the ratio is shown (99 %; of parts 99.9 %)
+ * to be beyond HEC_QUALITY_GRADIENTS, or HEC_QUALITY_PART_GRADIENTS. `all` is judged only where A learns, as out says: else rounding may be
+ * a large part of late gradients. What is not known of all runs is not judged. HEC_ERR_NOMEM. */
 int hec_quality_gradients(const struct hec_gradients *a, int count_a, const struct hec_gradients *b, int count_b,
                           struct hec_quality *out);
 

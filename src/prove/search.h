@@ -1,10 +1,10 @@
 /* Which set of levers to try next, and which is best: from the table of trials so far. Pure: who runs the search asks after each trial.
  *
- * A climb: from the command as it is (the base), each candidate in turn joins the best set so far, which it keeps growing where the set with
- * it is better by more than HEC_SEARCH_GAIN; of a family, the others are tried in the place of the first at the end. Once through, those that did not
- * join are asked again if the set has grown since: a layout may cost alone and pay beside half precision. What fails, does nothing, or costs
- * more than HEC_SEARCH_WORSE is out. The base is tried again after every few trials, so that drift cancels. A trial takes 10 to 30 s,
- * most of it start-up: to try each candidate alone before any two together leaves no time for what pays most, sets.
+ * A climb: from the command as it is (the base), each candidate in turn joins the best set so far, which it keeps growing where the set
+ * with it is better by more than HEC_SEARCH_GAIN; of a family, the others are tried in the place of the first at the end. Once through,
+ * those that did not join are asked again if the set has grown since: a layout may cost alone and pay beside half precision. What fails,
+ * does nothing, or costs more than HEC_SEARCH_WORSE is out. The base is tried again after every few trials, so that drift cancels. A trial
+ * takes 10 to 30 s, most of it start-up: to try each candidate alone before any two together leaves no time for what pays most, sets.
  * The search proves nothing: it picks the best of many noisy figures, which are better than they should be for that alone. What it picks is
  * proven by trials of its own (prove/experiment.h). */
 #ifndef HEC_PROVE_SEARCH_H

@@ -7,8 +7,8 @@
  * ratio is a martingale, which exceeds 1/alpha with probability alpha at most, ever (Ville). Exact for independent normal differences;
  * simulated for skewed noise, autocorrelation, drift and warm-up. The order within pairs has to be drawn (hec_sequential_b_first):
  * then the differences of an A/A are symmetric whatever the device does.
- * The price against a t interval at a number of pairs that was fixed before is an interval about 1.7 times as wide at 10 to 20 pairs; until the
- * fourth pair there is none. Where nothing stopped early and all pairs were planned, hec_compare's is right and narrower. */
+ * The price against a t interval at a number of pairs that was fixed before is an interval about 1.7 times as wide at 10 to 20 pairs; until
+ * the fourth pair there is none. Where nothing stopped early and all pairs were planned, hec_compare's is right and narrower. */
 #ifndef HEC_PROVE_SEQUENTIAL_H
 #define HEC_PROVE_SEQUENTIAL_H
 

@@ -3,8 +3,8 @@
  *
  * Figures are geometric means of trials with 95 % t intervals of how trials differ; settings are compared by how their trials of
  * the same round differ, so that drift of the device cancels. With one round the intervals are of the blocks within a trial
- * (compare.h says what those do not contain), and percentiles and memory have none. Where nothing is shown, nothing is said to be so: see each
- * member. */
+ * (compare.h says what those do not contain), and percentiles and memory have none. Where nothing is shown, nothing is said to be so: see
+ * each member. */
 #ifndef HEC_PROVE_SWEEP_H
 #define HEC_PROVE_SWEEP_H
 

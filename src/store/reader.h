@@ -1,6 +1,7 @@
 /* The run file, reading side. Treats the file as hostile: every value is checked and memory is bounded. A row or a block
- * with an impossible value is left out (hec_reader_left_out); damage of the file as such is HEC_ERR_CORRUPT with a sentence. All passes see the file as it was when it was opened. Reading never writes, except that SQLite recovers the log of a killed writer.
- * Texts are as recorded: any bytes but NUL, so what prints them escapes them. One thread at a time.
+ * with an impossible value is left out (hec_reader_left_out); damage of the file as such is HEC_ERR_CORRUPT with a sentence. All passes see
+ * the file as it was when it was opened. Reading never writes, except that SQLite recovers the log of a killed writer. Texts are as
+ * recorded: any bytes but NUL, so what prints them escapes them. One thread at a time.
  *
  * A visitor returns 0 to go on; anything else stops the pass and is returned. Its pointers live until it returns. */
 #ifndef HEC_STORE_READER_H

@@ -9,7 +9,8 @@ static void put_own(void) {
     puts("### Metrics of HEC\n");
     for (int i = 0; i < HEC_AGENT_METRIC_COUNT; i++) {
         const struct hec_agent_metric_info *m = hec_agent_metric_info((enum hec_agent_metric)i);
-        printf("- `%s` (%s%s%s): %s\n", m->name, hec_family_kind_name(m->kind), m->labels[0] ? " by " : "", m->labels, m->help);
+        printf("- `%s` (%s%s%s): %s\n", m->name, hec_family_kind_name(m->kind), m->labels[0] ? " by " : "", m->labels,
+               m->help);
     }
 }
 

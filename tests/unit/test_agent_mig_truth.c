@@ -1,6 +1,6 @@
-/* How wrong are the joules of a divided device's tenants? Simulated instances work side by side in bursts, each at watts of its own activity,
- * which go by SMs (sim/mig.def), and the agent sees what NVML gives: the device's counter, GPM by instance, and slices. Truth is what each instance
- * added to the power of the device with a context. */
+/* How wrong are the joules of a divided device's tenants? Simulated instances work side by side in bursts, each at watts of its own
+ * activity, which go by SMs (sim/mig.def), and the agent sees what NVML gives: the device's counter, GPM by instance, and slices. Truth is
+ * what each instance added to the power of the device with a context. */
 #include "agent/node.h"
 #include "base/clock.h"
 #include "bench/uniform.h"

@@ -1,7 +1,8 @@
-/* How wrong are the shares, and does the bound that goes with them hold? A world of its own: processes that take turns on the device in slices of 10 ms, each at its own
- * watts, which drift; power that lags behind them; a counter with a quantum, read every second or as rarely as on real devices;
- * utilisation of the device in whole percents on a grid of its own, of a process by who runs at five moments of a second, as NVIDIA's driver
- * has it: these come evenly, and are in step with the programs' turns in some worlds. A process loads for some seconds before its first kernel. Truth is what each slice drew above the idle level, which drifts as well. */
+/* How wrong are the shares, and does the bound that goes with them hold? A world of its own: processes that take turns on the device in
+ * slices of 10 ms, each at its own watts, which drift; power that lags behind them; a counter with a quantum, read every second or as
+ * rarely as on real devices; utilisation of the device in whole percents on a grid of its own, of a process by who runs at five moments of
+ * a second, as NVIDIA's driver has it: these come evenly, and are in step with the programs' turns in some worlds. A process loads for some
+ * seconds before its first kernel. Truth is what each slice drew above the idle level, which drifts as well. */
 #include "agent/shares.h"
 #include "base/error.h"
 #include "bench/uniform.h"
@@ -272,8 +273,8 @@ static void shares_are_near_the_truth(void **state) {
     assert_true(held >= 0.9 * processes && held <= 0.99 * processes);
 }
 
-/* As bench/gpu/agent/share does it: each alone for 10 s, then both for 100 s and more, at watts that differ. In half of the worlds looks are
- * in step with the turns, as far as was seen on a real device. */
+/* As bench/gpu/agent/share does it: each alone for 10 s, then both for 100 s and more, at watts that differ. In half of the worlds looks
+ * are in step with the turns, as far as was seen on a real device. */
 static void watts_seen_alone_are_kept_together(void **state) {
     (void)state;
     static double wrong[WORLDS * 2];

@@ -159,7 +159,8 @@ static void test_otlp(void **state) {
         "{\"name\":\"e_joules_total\",\"description\":\"Said \\\"so\\\".\",\"unit\":\"J\",\"sum\":{\"aggregationTemporality\":2,"
         "\"isMonotonic\":true,\"dataPoints\":[{\"attributes\":[{\"key\":\"gpu\",\"value\":{\"stringValue\":\"0\"}},"
         "{\"key\":\"command\",\"value\":{\"stringValue\":\"a\\\"?\\\\\"}}],\"timeUnixNano\":\"1700000000000000001\",\"asDouble\":1.5},"
-        "{\"attributes\":[{\"key\":\"gpu\",\"value\":{\"stringValue\":\"0\"}}],\"timeUnixNano\":\"1700000000000000001\",\"asDouble\":2}]}},\n"
+        "{\"attributes\":[{\"key\":\"gpu\",\"value\":{\"stringValue\":\"0\"}}],"
+        "\"timeUnixNano\":\"1700000000000000001\",\"asDouble\":2}]}},\n"
         "{\"name\":\"b_info\",\"description\":\"B.\",\"unit\":\"\",\"gauge\":{\"dataPoints\":[{\"attributes\":[],"
         "\"timeUnixNano\":\"1700000000000000001\",\"asDouble\":1}]}}]}]}]}\n");
 }

@@ -136,8 +136,8 @@ static void test_worth_goes_before_healthy(void **state) {
     hec_findings_free(&found);
 }
 
-/* What the rule saves of the run is a share of the steady steps, where it fits into them: a program that runs ahead of its device has little time in
- * its steps, and all that the kernels take behind the last. */
+/* What the rule saves of the run is a share of the steady steps, where it fits into them: a program that runs ahead of its device has
+ * little time in its steps, and all that the kernels take behind the last. */
 static void test_of_a_step(void **state) {
     (void)state;
     for (int ahead = 0; ahead < 2; ahead++) {

@@ -395,7 +395,8 @@ static int build(void **state) {
     strcat(base, "/layer-XXXXXX");
     return !mkdtemp(base) ||
            shell(
-               "cd %s && chmod 755 . && mkdir -p home/project/kept/sub home/.cache/hub home/tmp data tmp scratch && ln -s home to_home && chmod 1777 tmp && echo old >home/project/model && "
+               "cd %s && chmod 755 . && mkdir -p home/project/kept/sub home/.cache/hub home/tmp data tmp scratch && "
+               "ln -s home to_home && chmod 1777 tmp && echo old >home/project/model && "
                "echo x >home/project/kept/sub/f && echo c >home/.cache/hub/c && touch home/other && ln -s ../data home/link",
                base);
 }

@@ -89,7 +89,8 @@ static void test_finds_the_edges_soon(void **state) {
     }
 }
 
-/* The call's length, the irregularity that is allowed on both sides, and 8 ms that no reading is spent on; more while an edge passes unread. */
+/* The call's length, the irregularity that is allowed on both sides, and 8 ms that no reading is spent on; more while an edge passes
+ * unread. */
 static void test_stays_narrow_with_few_readings(void **state) {
     (void)state;
     struct world w = H200;

@@ -10,8 +10,8 @@
 #define IDLE_W 120.0
 #define LIMIT_W 700.0
 
-/* Steps of 10 ms, of which kernels take a part; the counter is read once in 100 ms, so that all its windows are alike. Of an idle device 105 W are
- * known, as it takes them at lower clocks. */
+/* Steps of 10 ms, of which kernels take a part; the counter is read once in 100 ms, so that all its windows are alike. Of an idle device
+ * 105 W are known, as it takes them at lower clocks. */
 static void price(double busy_ms, double work_w, double fill, struct hec_ledger_device *d) {
     struct hec_unmix *unmix;
     const struct hec_unmix_sensor sensor = {0, 0};

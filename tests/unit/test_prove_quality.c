@@ -287,8 +287,8 @@ static struct hec_quality with_gradients(struct hec_quality q) {
     return q;
 }
 
-/* Gradients can only fail what the losses let pass. In the first steps they are as much smaller as the fault says; in the mean of the run less so,
- * since what learns more slowly keeps larger ones. */
+/* Gradients can only fail what the losses let pass. In the first steps they are as much smaller as the fault says; in the mean of the run
+ * less so, since what learns more slowly keeps larger ones. */
 static void gradients(void **state) {
     static const struct setting wrong[] = {{GRADIENT_SCALE, 0.3}, {GRADIENT_SCALE, 0.5}, {GRADIENT_SCALE, 2},
                                            {GRADIENT_SCALE, 4},   {FROZEN, 1},           {FROZEN, 2}},

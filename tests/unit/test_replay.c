@@ -159,7 +159,8 @@ static void test_together(void **state) {
     fake_tl_free(&t);
 }
 
-/* The steps of a program become those that were found in its kernels; one that sets up for a second. every: only so many of them are found. */
+/* The steps of a program become those that were found in its kernels; one that sets up for a second. every: only so many of them are found.
+ * */
 static void hide_steps(struct fake_timeline *t, int every, struct hec_step_list *found) {
     int steps = 0;
     struct hec_activity *first = NULL;
@@ -306,8 +307,8 @@ static void test_launches_missing(void **state) {
 #define NODES 12
 #define AHEAD 8 /* graphs that the queue holds */
 
-/* A program that launches one graph again and again, ahead of the device; which launch is whose nobody recorded. lost: a node is missing now and
- * then. Seconds of it. */
+/* A program that launches one graph again and again, ahead of the device; which launch is whose nobody recorded. lost: a node is missing
+ * now and then. Seconds of it. */
 static double play_graphs(struct fake_timeline *t, int64_t node_ns, bool lost) {
     int64_t now = START, tail = START, ended[GRAPHS];
     uint32_t process = 0, thread = 0, stream = 0, kernel[2] = {0, 0};

@@ -93,7 +93,8 @@ static void test_cores(void **state) {
     }
 }
 
-/* Loading is hidden behind kernels, until they take a fifth of their time: then it is the limit. Where it takes little even so, nothing is. */
+/* Loading is hidden behind kernels, until they take a fifth of their time: then it is the limit. Where it takes little even so, nothing is.
+ * */
 static void test_next(void **state) {
     (void)state;
     static const struct {
@@ -165,9 +166,9 @@ static double even_step(int first) {
     return (sum - mean / own[0]) / (STEPS - first) * 1e-3; /* a replay begins with the first call */
 }
 
-/* Two processes, whose clocks are 45 us apart, that meet in a collective each step, of which the second takes longer to come: the first one's lasts so much
- * longer. The replay is to know that this is waiting: with the code of both gone a step is the data's way and the calls, and with as much for
- * each it takes about the mean. */
+/* Two processes, whose clocks are 45 us apart, that meet in a collective each step, of which the second takes longer to come: the first
+ * one's lasts so much longer. The replay is to know that this is waiting: with the code of both gone a step is the data's way and the
+ * calls, and with as much for each it takes about the mean. */
 static void test_ranks(void **state) {
     (void)state;
     struct fake_timeline t;
@@ -234,8 +235,8 @@ static void test_ranks(void **state) {
     fake_tl_free(&t);
 }
 
-/* A device that waits 1 s in collectives, works 2 s and communicates 0.2 s. Evened out, it works 0.5 s more instead, and its communication is
- * hidden: nobody knows what that draws then, and where it is a large part nothing is said. */
+/* A device that waits 1 s in collectives, works 2 s and communicates 0.2 s. Evened out, it works 0.5 s more instead, and its communication
+ * is hidden: nobody knows what that draws then, and where it is a large part nothing is said. */
 static void test_watts(void **state) {
     (void)state;
     struct hec_replay_power power = {.count = 1};

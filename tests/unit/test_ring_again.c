@@ -245,8 +245,8 @@ static bool someone_connected(const struct fixture *f) {
     return false;
 }
 
-/* Every record is one that was written, and all of it. A reader that is slow is taken for dead here, since looks come thick and fast: then it
- * begins again. */
+/* Every record is one that was written, and all of it. A reader that is slow is taken for dead here, since looks come thick and fast: then
+ * it begins again. */
 static void read_some(struct fixture *f) {
     struct hec_ring_record read[32];
     for (size_t records = 0; records < READ_EACH;) {

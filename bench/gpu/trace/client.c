@@ -1,7 +1,7 @@
 /* An empty CUPTI client: records thrown away. As a library for CUDA_INJECTION64_PATH it does what PROBE_INJECT says:
  * empty; load (dlopen libcupti); register (+ buffer callbacks); cycle (+ kernel activity enabled and disabled once);
- * subscribe (a subscriber that asks for nothing); kernels (as cycle, but it stays enabled). Loaded otherwise (ctypes), a bench calls client_* itself.
- * PROBE_INJECT_VERBOSE: says on stderr when it is called and which libcupti is mapped then. */
+ * subscribe (a subscriber that asks for nothing); kernels (as cycle, but it stays enabled). Loaded otherwise (ctypes), a bench calls
+ * client_* itself. PROBE_INJECT_VERBOSE: says on stderr when it is called and which libcupti is mapped then. */
 #define _GNU_SOURCE
 #include <cupti.h>
 #include <dlfcn.h>

@@ -81,8 +81,8 @@ static size_t members(const struct hec_schedule *s, const uint32_t *list, size_t
     return n;
 }
 
-/* Of a process, as its operations come in the order of their starts: how long it does nothing but wait for others, and how long its device works;
- * and of its host how long that is at its own code and calls. */
+/* Of a process, as its operations come in the order of their starts: how long it does nothing but wait for others, and how long its device
+ * works; and of its host how long that is at its own code and calls. */
 struct share {
     int64_t t_ns, wait_until_ns, busy_until_ns, idle_ns, busy_ns;
     double host_ns;

@@ -101,8 +101,8 @@ struct launches {
     size_t calls, firsts;
 };
 
-/* Each first node takes the latest launch that began before it and leaves enough for those after it. Where that is further ahead than a queue
- * holds, launches were not recorded, and it takes none. */
+/* Each first node takes the latest launch that began before it and leaves enough for those after it. Where that is further ahead than a
+ * queue holds, launches were not recorded, and it takes none. */
 static int take(struct hec_schedule *s, const struct launches *l) {
     int64_t *at = malloc((l->firsts + 1) * sizeof *at); /* the latest launch that began before it */
     if (!at)

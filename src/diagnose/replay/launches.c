@@ -159,8 +159,8 @@ static void mark_graphs(struct hec_schedule *s) {
     }
 }
 
-/* Of several processes, one that is ahead of its device goes on behind the stretch with what the others launch after it: nothing there has a
- * counterpart. */
+/* Of several processes, one that is ahead of its device goes on behind the stretch with what the others launch after it: nothing there has
+ * a counterpart. */
 static bool outside(const struct hec_schedule *s, size_t i) {
     const struct hec_schedule_call *c = &s->calls[i];
     bool behind = s->process_count > 1 && hec_call_launched(c) && c->start_ns >= s->to_ns;

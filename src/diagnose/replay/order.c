@@ -1,5 +1,5 @@
-/* Calls by one of their times. Records come nearly in order, so most are ordered in windows, which stay in the processor's cache. While it is
- * ordered a call is 8 bytes, its time above its number. */
+/* Calls by one of their times. Records come nearly in order, so most are ordered in windows, which stay in the processor's cache. While it
+ * is ordered a call is 8 bytes, its time above its number. */
 #include "diagnose/replay/parts.h"
 
 #include <stdlib.h>

@@ -43,8 +43,8 @@ int hec_schedule_connect(struct hec_schedule *schedule, bool whole, struct hec_s
 
 /* ---- launches.c ---- */
 
-/* Of calls in the order of their begin: finds those of operations that have none, drops those that are there twice or outside of the stretch,
- * and marks the launches of graphs. 0 or HEC_ERR_NOMEM. */
+/* Of calls in the order of their begin: finds those of operations that have none, drops those that are there twice or outside of the
+ * stretch, and marks the launches of graphs. 0 or HEC_ERR_NOMEM. */
 int hec_launches_find(struct hec_schedule *schedule, bool whole);
 
 /* ---- waits.c ---- */
@@ -62,8 +62,8 @@ int hec_waits_mark(struct hec_schedule *schedule, struct hec_waits *waits, size_
 
 /* ---- graphs.c ---- */
 
-/* Finds the launches of nodes of graphs that have none, where those come in rounds. by_start: operations in the order in which they ran. 0 or
- * HEC_ERR_NOMEM. */
+/* Finds the launches of nodes of graphs that have none, where those come in rounds. by_start: operations in the order in which they ran. 0
+ * or HEC_ERR_NOMEM. */
 int hec_schedule_graphs(struct hec_schedule *schedule, const uint32_t *by_start, size_t count);
 
 /* ---- collectives.c ---- */

@@ -1,5 +1,5 @@
-/* With L(s) = -ln(1 - s) + 0.05: what is left of a step after fixes that each leave a share is the product of those, and -ln(1 - s) adds up. Proven L over
- * replayed L is lognormal about exp(mean), by edit; two predictive standard deviations are the interval. */
+/* With L(s) = -ln(1 - s) + 0.05: what is left of a step after fixes that each leave a share is the product of those, and -ln(1 - s) adds
+ * up. Proven L over replayed L is lognormal about exp(mean), by edit; two predictive standard deviations are the interval. */
 #include "diagnose/replay/proofs.h"
 
 #include "diagnose/result.h"

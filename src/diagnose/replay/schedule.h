@@ -163,8 +163,8 @@ struct hec_schedule_builder;
 /* A consumer of the pass. most: calls; the stretch is the steady part of the steps to go by, as far as it was traced. */
 int hec_schedule_begin(const struct hec_pass *pass, size_t most, struct hec_schedule_builder **out,
                        struct hec_pass_consumer *consumer);
-/* found: of a run without steps, those found in the sequence of its kernels; their steady part is the stretch then. NULL or empty: there are
- * none. 0; HEC_ERR_NOTFOUND: the device was not seen in the steady part, and *out is empty; HEC_ERR_NOMEM. Frees the builder. */
+/* found: of a run without steps, those found in the sequence of its kernels; their steady part is the stretch then. NULL or empty: there
+ * are none. 0; HEC_ERR_NOTFOUND: the device was not seen in the steady part, and *out is empty; HEC_ERR_NOMEM. Frees the builder. */
 struct hec_step_list;
 int hec_schedule_end(struct hec_schedule_builder *builder, const struct hec_step_list *found, hec_together together,
                      struct hec_schedule *out);

@@ -20,8 +20,8 @@ struct hec_predictor;
 double hec_finding_worth(const struct hec_finding *finding);
 
 /* Findings of the devices that the run used, the largest saving first; `none` stands first where nothing is worth acting
- * on and the device is known to be busy. What several devices of one job have is one finding: devices that communicate, or that one process uses.
- * summary: complete but for these. predictor: replays what an edit answers (replay/predict.h); NULL: rules alone say what is
+ * on and the device is known to be busy. What several devices of one job have is one finding: devices that communicate, or that one process
+ * uses. summary: complete but for these. predictor: replays what an edit answers (replay/predict.h); NULL: rules alone say what is
  * saved. 0 or HEC_ERR_NOMEM (then *out is empty). */
 int hec_findings_build(const struct hec_summary *summary, const struct hec_predictor *predictor,
                        struct hec_findings *out);

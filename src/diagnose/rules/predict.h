@@ -21,8 +21,8 @@ void hec_predictor_end(struct hec_predictor *predictor); /* NULL is fine */
 /* Sets step_seconds, step_joules and `replayed` of a finding that an edit answers; leaves any other as it is. predictor may be
  * NULL. 0 or HEC_ERR_NOMEM. */
 int hec_predict(const struct hec_predictor *predictor, const struct hec_facts *facts, struct hec_finding *finding);
-/* Of a replayed finding: how long the recorded stretch is, and the device's joules in it (NAN unknown). A program that is ahead of its device by all
- * of its steps is done with them long before the device is. */
+/* Of a replayed finding: how long the recorded stretch is, and the device's joules in it (NAN unknown). A program that is ahead of its
+ * device by all of its steps is done with them long before the device is. */
 void hec_predictor_stretch(const struct hec_predictor *predictor, int device, double *seconds, double *joules);
 /* In the order of the list: what each saves beyond those before it, and all of them together. */
 int hec_predict_rest(const struct hec_predictor *predictor, struct hec_findings *findings);

@@ -178,9 +178,9 @@ static double tight_part(const struct hec_ledger_device *d, const struct hec_pri
     return all > 0 ? fmin(1, (double)p->tight_ns / (double)all) : 0;
 }
 
-/* What work takes, in watts. What the idle states leave of the joules says little where there is little work: with 20 ms of work in a second, an
- * idle level that is off by 5 W changes the work by 245 W. So it is weighed with a guess by how full the device is, between its idle level and
- * its limit. */
+/* What work takes, in watts. What the idle states leave of the joules says little where there is little work: with 20 ms of work in a
+ * second, an idle level that is off by 5 W changes the work by 245 W. So it is weighed with a guess by how full the device is, between its
+ * idle level and its limit. */
 static struct level work_of(const struct hec_pricing *p, const struct level *idle, double idle_s, double busy_s,
                             double left_j, double mean) {
     bool limited = isfinite(p->limit_w);

@@ -25,7 +25,8 @@ struct hec_fit {
     int sources, classes;
     const int *group; /* of each class; -1: not in the fit */
     int groups;
-    /* Kinds: class kin_class[k] is a kind of kin_group[k] and has kin_share[k] of its time. What it takes beyond the group is an unknown of its own, whose mean over the group's time is 0. */
+    /* Kinds: class kin_class[k] is a kind of kin_group[k] and has kin_share[k] of its time. What it takes beyond the group is an unknown of
+     * its own, whose mean over the group's time is 0. */
     int kins, kin_class[HEC_NNLS_MAX], kin_group[HEC_NNLS_MAX];
     double kin_share[HEC_NNLS_MAX];
     double seconds[HEC_NNLS_MAX]; /* of each group, for the total */

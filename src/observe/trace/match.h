@@ -12,8 +12,8 @@
 
 #include "observe/trace/map.h"
 
-/* 320000 activities a second, which a graph of small kernels makes, for 3 s: they come in bursts and are held for HEC_TRACE_MATCH_DUE_NS. 80 MB of
- * calls and 100 MB of activities at most, out of the budget. */
+/* 320000 activities a second, which a graph of small kernels makes, for 3 s: they come in bursts and are held for HEC_TRACE_MATCH_DUE_NS.
+ * 80 MB of calls and 100 MB of activities at most, out of the budget. */
 #define HEC_TRACE_MATCH_MAX (1u << 20)
 #define HEC_TRACE_MATCH_NO_DEVICE UINT16_MAX
 #define HEC_TRACE_MATCH_NO_STREAM UINT64_MAX /* the call does not say; 0 is the default stream */

@@ -30,7 +30,8 @@ const char *hec_receipt_writes_name(enum hec_receipt_writes writes);
 const char *hec_receipt_caches_name(enum hec_receipt_caches caches);
 const char *hec_receipt_side_name(int side);
 
-/* Whether it proves that B saves joules (time, where joules are not known) and still does the same work, as far as that can be judged; else why not. */
+/* Whether it proves that B saves joules (time, where joules are not known) and still does the same work, as far as that can be judged; else
+ * why not. */
 bool hec_receipt_proves(const struct hec_receipt *receipt, const char **why_not);
 
 /* The command line of a side, B's (of one alone: its) with levers: hec run --with tf32,compile -- python train.py */

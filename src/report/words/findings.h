@@ -27,8 +27,8 @@ char *hec_saves_words(char out[HEC_SAVES_WORDS], const struct hec_summary *summa
 char *hec_step_saving_words(char out[HEC_SAVES_WORDS], const struct hec_finding *finding);
 /* "12 % of a step's time, 5 % of its joules"; "": unknown. */
 char *hec_rest_words(char out[HEC_SAVES_WORDS], double seconds, double joules);
-/* What limits all that the findings say of this run: a command that failed, steps that are too few, counters that are missing, a profiler that slowed the
- * host. The number of sentences. */
+/* What limits all that the findings say of this run: a command that failed, steps that are too few, counters that are missing, a profiler
+ * that slowed the host. The number of sentences. */
 enum { HEC_CAVEATS_MAX = 5 };
 int hec_caveats(const struct hec_summary *summary, char out[HEC_CAVEATS_MAX][160]);
 /* The answer of a report in one sentence; "" where no device was used. */
