@@ -89,10 +89,8 @@ void hec_tried_markdown(struct hec_buf *out, const struct hec_receipt *r) {
     int sets = r->tried_count - 1;
     hec_buf_printf(out, "\n%d set%s of levers %s tried before, in %d trial%s:\n\n", sets, sets == 1 ? "" : "s",
                    sets == 1 ? "was" : "were", trials_of(r), trials_of(r) == 1 ? "" : "s");
-    hec_buf_puts(
-        out,
-        "| levers | joules a unit | units a second | joules, or speed where they are not known | | |\n"
-        "| --- | ---: | ---: | ---: | --- | --- |\n");
+    hec_buf_puts(out, "| levers | joules a unit | units a second | joules, or speed where they are not known | | |\n"
+                      "| --- | ---: | ---: | ---: | --- | --- |\n");
     for (int i = 0; i < r->tried_count; i++) {
         const struct hec_receipt_tried *t = &r->tried[i];
         text joules, rate, change, interval;
