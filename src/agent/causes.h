@@ -1,4 +1,5 @@
-/* Where the joules of jobs that report to the agent went: the registry of jobs (jobs/jobs.h), and the sums of their windows by tenant. Jobs of one tenant are one row, since their labels are the same. */
+/* Where the joules of jobs that report to the agent went: the registry of jobs (jobs/jobs.h), and the sums of their windows by tenant. Jobs
+ * of one tenant are one row, since their labels are the same. */
 #ifndef HEC_AGENT_CAUSES_H
 #define HEC_AGENT_CAUSES_H
 
