@@ -3,25 +3,19 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *title;
-} causes[] = {
-#define HEC_CAUSE(id, name, title) {name, title},
+static const char *const causes[] = {
+#define HEC_CAUSE(id, name, lever) #name,
 #include "diagnose/cause.def"
 #undef HEC_CAUSE
 };
 
 const char *hec_cause_name(enum hec_cause cause) {
-    return (unsigned)cause < HEC_CAUSE_COUNT ? causes[cause].name : "?";
-}
-
-const char *hec_cause_title(enum hec_cause cause) {
-    return (unsigned)cause < HEC_CAUSE_COUNT ? causes[cause].title : "?";
+    return (unsigned)cause < HEC_CAUSE_COUNT ? causes[cause] : "?";
 }
 
 enum hec_cause hec_cause_find(const char *name) {
     for (size_t i = 0; i < HEC_CAUSE_COUNT; i++)
-        if (strcmp(causes[i].name, name) == 0)
+        if (strcmp(causes[i], name) == 0)
             return (enum hec_cause)i;
     return HEC_CAUSE_COUNT;
 }
@@ -37,7 +31,7 @@ static const struct {
 static const struct {
     const char *name, *parameters;
 } levers[] = {
-#define HEC_LEVER(id, name, parameters) {name, parameters},
+#define HEC_LEVER(id, edit, name, parameters) {name, parameters},
 #include "diagnose/lever.def"
 #undef HEC_LEVER
 };

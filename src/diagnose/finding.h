@@ -7,15 +7,14 @@
 #include <stdint.h>
 
 enum hec_cause {
-#define HEC_CAUSE(id, name, title) HEC_CAUSE_##id,
+#define HEC_CAUSE(id, name, lever) HEC_CAUSE_##id,
 #include "diagnose/cause.def"
 #undef HEC_CAUSE
     HEC_CAUSE_COUNT
 };
 
-const char *hec_cause_name(enum hec_cause cause);  /* "data"; "?" out of range */
-const char *hec_cause_title(enum hec_cause cause); /* "starved for data" */
-enum hec_cause hec_cause_find(const char *name);   /* HEC_CAUSE_COUNT: no such cause */
+const char *hec_cause_name(enum hec_cause cause); /* "data"; "?" out of range */
+enum hec_cause hec_cause_find(const char *name);  /* HEC_CAUSE_COUNT: no such cause */
 
 /* A prediction: best guess and interval, 0 <= low <= best <= high <= 1. NAN, all three: unknown. */
 struct hec_saving {
@@ -30,7 +29,7 @@ enum hec_evidence_id {
 };
 
 enum hec_lever_id {
-#define HEC_LEVER(id, name, parameters) HEC_LEVER_##id,
+#define HEC_LEVER(id, edit, name, parameters) HEC_LEVER_##id,
 #include "diagnose/lever.def"
 #undef HEC_LEVER
     HEC_LEVER_COUNT
@@ -86,11 +85,11 @@ struct hec_finding {
     bool replayed; /* by a replay of the recorded schedule; else by what is usual of the cause */
     bool proven;   /* there are proofs of such replays */
     double rest_seconds,
-        rest_joules;     /* of a step's: what it saves after all replayed findings before it; NAN unknown */
-    double times;        /* that the batch may grow; NAN: it is not about that */
-    double compute_left; /* of kernels' time: what the rule says is left; NAN: it is not about that */
-    bool estimated;      /* the joules rest on a power that was not unmixed */
-    uint32_t states;     /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
+        rest_joules; /* of a step's: what it saves after all replayed findings before it; NAN unknown */
+    double
+        edit_value; /* what its edit of the schedule is given: times that the batch may grow, what is left of kernels' time; NAN: none */
+    bool estimated;  /* the joules rest on a power that was not unmixed */
+    uint32_t states; /* bits (1 << enum hec_state) of the states it is about; the lines are theirs */
     struct hec_finding_line lines[HEC_FINDING_LINES];
     int line_count;
 };

@@ -160,7 +160,7 @@ static void test_headlines(void **state) {
 }
 
 #define FACT_ID(id, name, unit, more) #id,
-#define LEVER_ID(id, name, parameters) #id,
+#define LEVER_ID(id, edit, name, parameters) #id,
 
 /* One file after the other. */
 static void read_rules(struct hec_buf *into) {
@@ -196,7 +196,8 @@ static void is_said(const char *what, const char *words, struct hec_buf *rules, 
         fail_msg("%s: no rule has %s", what, token);
 }
 
-/* Each fact and each lever has words that need no more numbers than its row names, and a rule that says it. */
+/* Each fact and each lever has words that need no more numbers than its row names, and a rule that says it (or the lever is its
+ * cause's). */
 static void test_every_fact_has_words(void **state) {
     static const char *const facts[] = {
 #define HEC_EVIDENCE FACT_ID
@@ -230,8 +231,8 @@ static void test_every_fact_has_words(void **state) {
         bool standard = false;
         for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++)
             standard |= (int)hec_rule_of(cause)->lever == id;
-        snprintf(token, sizeof token, standard ? "HEC_LEVER_%s," : "HEC_ANSWER(%s", levers[id]);
-        is_said(levers[id], hec_lever_words(words, &f), &rules, token);
+        snprintf(token, sizeof token, "HEC_ANSWER(%s", levers[id]);
+        is_said(levers[id], hec_lever_words(words, &f), &rules, standard ? "" : token);
     }
     hec_buf_free(&rules);
 }
@@ -565,14 +566,16 @@ static void test_scale_out_and_latency(void **state) {
     says_not("transport");
 }
 
-/* Every cause has a rule. */
+/* Of every cause all is said. */
 static void test_explain(void **state) {
     json_error_t error;
     (void)state;
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
-        const struct hec_rule *rule = hec_rule_of((enum hec_cause)cause);
-        if (!rule)
-            fail_msg("%s has no rule", hec_cause_name((enum hec_cause)cause));
+        const struct hec_cause_words *words = hec_cause_words((enum hec_cause)cause);
+        assert_true(strlen(words->meaning) > 40 && strlen(words->detection) > 40 && strlen(words->saving) >= 5);
+        assert_true(hec_limit_next((enum hec_cause)cause, NULL) && hec_advice_next((enum hec_cause)cause, NULL));
+        for (const struct hec_advice *a = NULL; (a = hec_advice_next((enum hec_cause)cause, a));)
+            assert_true(a->framework[0] && a->text[0] && (!a->code || a->code[strlen(a->code) - 1] == '\n'));
         hec_buf_free(&out);
         hec_buf_init(&out, 1 << 20);
         assert_int_equal(hec_report_explain((enum hec_cause)cause, false, &style, &out), 0);
@@ -580,6 +583,11 @@ static void test_explain(void **state) {
         says("signs");
         says("answer");
     }
+    assert_string_equal(hec_cause_title((enum hec_cause) - 1), "?");
+    char words[HEC_LIMIT_WORDS];
+    hec_limit_words(words, sizeof words, HEC_CAUSE_COPY, "{COPY_LEAST}, {STATE_SMALL_BYTES}, {FINDING_SURE}.");
+    assert_string_equal(words, "5 %, 64 KiB, 0.3.");
+    assert_string_equal(hec_limit_words(words, 9, HEC_CAUSE_DATA, "at most {STATE_SMALL_BYTES}"), "at most ");
     hec_buf_clear(&out);
     assert_int_equal(hec_report_explain(HEC_CAUSE_COUNT, true, &style, &out), 0);
     json_t *root = json_loads(hec_buf_text(&out), 0, &error);

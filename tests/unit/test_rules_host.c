@@ -101,10 +101,10 @@ static void finds(enum hec_cause cause, double owned_s) {
     reported(&w.finding.seconds, 0.5 * owned_s / 100, owned_s / 100);
     reported(&w.finding.joules, 0.5 * owned_s * IDLE_W / 20000, owned_s * IDLE_W / 20000);
     assert_true(w.finding.states != 0 && !w.finding.estimated);
-    const struct hec_rule *rule = hec_rule_of(cause); /* and what `hec explain` says of it */
+    const struct hec_goes *goes = hec_goes_of(cause); /* and what `hec explain` says of it */
     if (cause != HEC_CAUSE_COPY)
-        assert_true(is_near(w.finding.seconds.best, rule->goes.best * owned_s / 100));
-    assert_true(is_near(w.finding.confidence, rule->confidence));
+        assert_true(is_near(w.finding.seconds.best, goes->part.best * owned_s / 100));
+    assert_true(is_near(w.finding.confidence, goes->confidence));
 }
 
 static void silent_but(enum hec_cause cause) {

@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const causes[] = {"data",       "host",    "launch",    "sync",      "copy",   "alloc",
-                                     "checkpoint", "comm",    "straggler", "precision", "memory", "batch",
-                                     "layout",     "compile", "throttle",  "idle",      "none"};
+static const char *const causes[] = {
+#define HEC_CAUSE(id, name, lever) #name,
+#include "diagnose/cause.def"
+#undef HEC_CAUSE
+};
 static const char *const untraced[] = {"none", "copy", "launch", "host", "idle", ""};
 
 static bool is_one_of(const char *text, const char *const *list, size_t count) {

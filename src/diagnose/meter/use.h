@@ -5,27 +5,8 @@
 #ifndef HEC_DIAGNOSE_METER_USE_H
 #define HEC_DIAGNOSE_METER_USE_H
 
+#include "diagnose/limits.h"
 #include "diagnose/meter/readings.h"
-
-#define HEC_USE_READINGS 3         /* of the engine's activity: a device that is lost at once gives one or two */
-#define HEC_USE_SECONDS 0.5        /* in use: about one GPM window at default rates, less is no mean */
-#define HEC_USE_NOISE 0.005        /* engine activity: GPM counts in permille, 5 is its noise when idle */
-#define HEC_USE_NOTHING_SHARE 0.10 /* of the run: a context that is made and then held is one moment */
-#define HEC_USE_NOTHING_MEAN 0.01  /* engine activity over the run. Measured: a context held for 19 s 0.007 */
-#define HEC_USE_FULL_SM 0.70       /* SM activity */
-#define HEC_USE_FULL_POWER 0.50    /* against the limit. Measured: training 0.57 to 0.97, small kernels 0.18 */
-#define HEC_USE_FULL_DRIVER                                                                                            \
-    0.90 /* the driver's utilisation, without GPM: any kernel counts, so only values near 1 count */
-#define HEC_USE_TRANSFERS_SM 0.60 /* SM activity at most. Measured: ResNet-18 0.78, fed by pageable copies 0.57 */
-#define HEC_USE_TRANSFERS_LINK                                                                                         \
-    0.03 /* of the link, one direction. Measured: that pageable loop 0.04, resident data 0.00 */
-#define HEC_USE_TRANSFERS_BYTES 1e9    /* a second, where the link is unknown: 3 % of Gen4 x16 is 0.9e9 */
-#define HEC_USE_THIN_ENGINE 0.10       /* engine activity. Measured: tiny kernels 0.31, a starved loop under 0.05 */
-#define HEC_USE_THIN_POWER 0.40        /* against the limit at most */
-#define HEC_USE_THIN_OCCUPANCY 0.20    /* by the engine's activity at most. Measured: tiny kernels 0.00, training 0.3 */
-#define HEC_USE_WAITS_ENGINE 0.50      /* engine activity at most */
-#define HEC_USE_CONFIDENCE 0.70        /* at most: telemetry alone proves no cause */
-#define HEC_USE_CONFIDENCE_DRIVER 0.45 /* without GPM: utilisation says that a kernel was there, not what it did */
 
 /* The most that telemetry of this device is worth. */
 double hec_use_confidence(const struct hec_device_summary *device);

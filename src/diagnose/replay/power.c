@@ -1,6 +1,7 @@
 #include "diagnose/replay/power.h"
 
 #include "base/clock.h"
+#include "diagnose/limits.h"
 #include "diagnose/meter/joules_between.h"
 
 #include <math.h>
@@ -9,9 +10,6 @@
 #define MATTERS 0.02 /* of the stretch */
 #define HIDDEN_MOST 0.1
 #define APART 0.05 /* of processes whose shares of waiting differ */
-/* At most, at best guess, and at least: weights that are read once for more samples leave much less. */
-static const double dynamic_stays[3] = {1, HEC_DYNAMIC_STAYS, 0.1};
-
 /* The longest of the states in which the device waits for the host says it best. */
 static const struct hec_ledger_row *waiting(const struct hec_ledger_row *rows) {
     static const enum hec_state waits[] = {HEC_STATE_DATA, HEC_STATE_CHECKPOINT, HEC_STATE_HOST,
@@ -39,6 +37,8 @@ static double waits_s(const struct hec_replay *r, int device) {
 /* Larger kernels do in less time what smaller ones did: above idle it takes nearly the same joules. */
 static double work_joules(const struct hec_replay_watts *w, int end, const struct hec_replay *r,
                           const struct hec_replay *recorded) {
+    /* At most, at best guess, and at least: weights that are read once for more samples leave much less. */
+    const double dynamic_stays[3] = {1, HEC_DYNAMIC_STAYS, HEC_DYNAMIC_STAYS_LEAST};
     double work_s = r->work_s[w->device], most_s = recorded->work_s[w->device];
     if (r->work == 1 || work_s >= most_s)
         return work_s * w->work[end];

@@ -5,8 +5,6 @@
 #include "diagnose/replay/replay.h"
 #include "diagnose/result.h"
 
-#define HEC_DYNAMIC_STAYS 0.8 /* of the joules above idle, for the same work in larger kernels */
-
 /* W of a device: each where waiting draws what it draws at least, at best guess, and at most. The joules of the stretch are known:
  * where waiting takes less of them, work takes more. */
 struct hec_replay_watts {

@@ -1,17 +1,8 @@
 #include "diagnose/rules/compute.h"
 
-#include <math.h>
+#include "diagnose/physics.h"
 
-#define CONTEXT_BY_LOWEST 1.45 /* H200: 120 W idle with a context, 82 W without */
-#define BURST 1.25             /* by the power limit; H200: 846 W unmixed of bf16 products in bursts, limit 700 W */
-#define LIMIT_REACHED 0.95     /* of the power limit, by dense work; H200: bf16 products 691 W of 700 */
-#define DENSER_UNKNOWN 1.15    /* where the limit is not known */
-#define DENSER_MOST 4.0
-#define ENGINE_SLACK 1.1 /* a counter's windows are not the run's: what a trace may exceed it by */
-#define SECONDS_BAND 0.1 /* of an engine activity taken for compute's seconds */
-#define REACH_GEMM 0.65  /* measured: large bf16 products 0.69 with gaps, 0.9 at most */
-#define REACH_CONV 0.25  /* measured: bf16 channels_last convolutional net 0.21 */
-#define REACH_EITHER 0.4
+#include <math.h>
 
 static const struct hec_saving unknown = {NAN, NAN, NAN};
 
@@ -33,7 +24,7 @@ struct hec_saving hec_whole_joules(const struct hec_facts *f, enum hec_state sta
         return unknown;
     double low = finite_or(row->watts_low, row->watts), high = finite_or(row->watts_high, row->watts);
     if (f->device->power_limit_w > 0) /* short bursts go over the limit before it acts, not by more than that */
-        high = fmin(high, fmax(row->watts, BURST * f->device->power_limit_w));
+        high = fmin(high, fmax(row->watts, HEC_BURST_BY_LIMIT * f->device->power_limit_w));
     return (struct hec_saving){fmin(row->joules, row->seconds * low) / f->run_j, fmin(1, row->joules / f->run_j),
                                fmin(1, fmax(row->joules, row->seconds * high) / f->run_j)};
 }
@@ -48,7 +39,7 @@ double hec_compute_idle_watts(const struct hec_facts *f) {
     if (!(watts > 0) && seconds > 0)
         watts = joules / seconds;
     if (!(watts > 0))
-        watts = CONTEXT_BY_LOWEST * f->device->power_w.minimum;
+        watts = HEC_IDLE_CONTEXT_BY_LOWEST * f->device->power_w.minimum;
     return watts > 0 ? fmin(watts, f->mean_w) : NAN;
 }
 
@@ -69,18 +60,20 @@ static void find_seconds(const struct hec_facts *f, struct hec_compute *out) {
     bool counted = f->device->activity.has_gpm && engine > 0; /* with others': this program's are no more */
     out->seconds = hec_whole_seconds(f, HEC_STATE_COMPUTE);
     if (!f->ledger && counted && f->own_counters)
-        out->seconds = (struct hec_saving){(1 - SECONDS_BAND) * engine, engine, fmin(1, (1 + SECONDS_BAND) * engine)};
+        out->seconds = (struct hec_saving){(1 - HEC_COMPUTE_SECONDS_BAND) * engine, engine,
+                                           fmin(1, (1 + HEC_COMPUTE_SECONDS_BAND) * engine)};
     if (!f->ledger || !counted || !f->ledger->windows)
         return;
-    out->seconds.best = fmin(out->seconds.best, ENGINE_SLACK * engine);
+    out->seconds.best = fmin(out->seconds.best, HEC_COMPUTE_ENGINE_SLACK * engine);
     out->seconds.low = fmin(out->seconds.low, out->seconds.best);
-    out->seconds.high = fmax(out->seconds.best, fmin(out->seconds.high, ENGINE_SLACK * ENGINE_SLACK * engine));
+    out->seconds.high =
+        fmax(out->seconds.best, fmin(out->seconds.high, HEC_COMPUTE_ENGINE_SLACK * HEC_COMPUTE_ENGINE_SLACK * engine));
 }
 
 /* What idle time (and copies, which draw little more) leaves. Its watts lie between the lowest sample and the mean. */
 static struct hec_saving left(const struct hec_facts *f, struct hec_saving seconds) {
     double idle_w = hec_compute_idle_watts(f), mean = f->mean_w, lowest = f->device->power_w.minimum;
-    double most = fmax(BURST * f->device->power_limit_w, mean);
+    double most = fmax(HEC_BURST_BY_LIMIT * f->device->power_limit_w, mean);
     if (!isfinite(idle_w) || !(mean > 0) || !isfinite(seconds.best))
         return unknown;
     struct hec_saving out = {seconds.low, 1 - (1 - seconds.best) * idle_w / mean,
@@ -140,10 +133,13 @@ void hec_compute_gather(const struct hec_facts *f, struct hec_compute *out) {
     find_counters(f, out);
     if (out->seconds.best > 0 && isfinite(out->joules.best))
         out->watts = out->joules.best / out->seconds.best * f->mean_w;
-    out->denser = f->device->power_limit_w > 0 && out->watts > 0 ? LIMIT_REACHED * f->device->power_limit_w / out->watts
-                                                                 : DENSER_UNKNOWN;
-    out->denser = fmin(DENSER_MOST, fmax(1, out->denser));
-    out->tensor_reach = gemm + conv > 0 ? (REACH_GEMM * gemm + REACH_CONV * conv) / (gemm + conv) : REACH_EITHER;
+    out->denser = f->device->power_limit_w > 0 && out->watts > 0
+                      ? HEC_DENSE_BY_LIMIT * f->device->power_limit_w / out->watts
+                      : HEC_COMPUTE_DENSER_UNKNOWN;
+    out->denser = fmin(HEC_COMPUTE_DENSER_MOST, fmax(1, out->denser));
+    out->tensor_reach = gemm + conv > 0
+                            ? (HEC_COMPUTE_REACH_GEMM * gemm + HEC_COMPUTE_REACH_CONV * conv) / (gemm + conv)
+                            : HEC_COMPUTE_REACH_EITHER;
 }
 
 void hec_compute_save(const struct hec_compute *c, double share, struct hec_saving gain, double denser,

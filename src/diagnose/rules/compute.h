@@ -15,7 +15,7 @@ struct hec_compute {
     /* While kernels run, 0..1; NAN unknown: unmixed where possible, else means over the run by the engine's. */
     double sm, occupancy, tensor, fp32, dram;
     bool unmixed;
-    /* Tensor-pipe activity that good programs of this kind reach: of matrix products 0.65, of convolutions 0.25. */
+    /* Tensor-pipe activity that good programs of this kind reach: HEC_COMPUTE_REACH_*. */
     double tensor_reach;
 };
 
@@ -28,8 +28,8 @@ void hec_compute_gather(const struct hec_facts *facts, struct hec_compute *out);
 struct hec_saving hec_whole_seconds(const struct hec_facts *facts, enum hec_state state);
 struct hec_saving hec_whole_joules(const struct hec_facts *facts, enum hec_state state);
 
-/* Watts while the device holds a context and does nothing: measured, else 1.45 x the run's lowest sample (H200: 120 W
- * against 82 W without a context), at most the run's mean. NAN unknown. */
+/* Watts while the device holds a context and does nothing: measured, else HEC_IDLE_CONTEXT_BY_LOWEST times the
+ * run's lowest sample, at most the run's mean. NAN unknown. */
 double hec_compute_idle_watts(const struct hec_facts *facts);
 
 /* Savings of a finding by which `share` of compute loses the part `gain` of its time and the rest of it draws `denser` times

@@ -1,11 +1,10 @@
 #include "diagnose/rules/facts.h"
 
+#include "diagnose/limits.h"
 #include "model/part.h"
 
 #include <math.h>
 #include <string.h>
-
-#define SMALL_US 10.0
 
 static const struct hec_device_timeline *timeline_of(const struct hec_summary *s, int device) {
     for (int i = 0; i < s->timeline.device_count; i++)
@@ -35,7 +34,7 @@ static void read_kernels(const struct hec_summary *s, struct hec_facts *out) {
             continue;
         all += k->seconds;
         out->class_share[class] += k->seconds;
-        small += k->mean_us < SMALL_US ? k->seconds : 0;
+        small += k->mean_us < HEC_KERNEL_TINY_US ? k->seconds : 0;
         if (math_class(class)) {
             math += k->seconds;
             out->precision_share[k->precision] += k->seconds;

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IN_STEP 0.02 /* ranks wait for each other in each step */
-
 double hec_finding_worth(const struct hec_finding *f) {
     return fmax(0, fmax(f->joules.best, f->seconds.best)); /* a NAN gives way */
 }
@@ -102,8 +100,9 @@ static bool communicates(const struct hec_summary *summary, int device) {
 
 /* Of ranks whose kernels were not recorded: as many steps, and as long ones. */
 static bool in_step(const struct hec_step_summary *one, const struct hec_step_summary *other) {
-    return one->count > 0 && fabs((double)(one->count - other->count)) <= 1 + IN_STEP * (double)one->count &&
-           fabs(one->duration.mean - other->duration.mean) <= IN_STEP * one->duration.mean;
+    return one->count > 0 &&
+           fabs((double)(one->count - other->count)) <= 1 + HEC_FINDING_IN_STEP * (double)one->count &&
+           fabs(one->duration.mean - other->duration.mean) <= HEC_FINDING_IN_STEP * one->duration.mean;
 }
 
 static bool same_job(const struct hec_summary *summary, int a, int b) {
@@ -219,8 +218,6 @@ static int judge_device(const struct hec_summary *summary, const struct hec_pred
     hec_facts_gather(summary, at, &facts);
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++) {
         const struct hec_rule *rule = hec_rule_of((enum hec_cause)cause);
-        if (!rule)
-            continue;
         struct hec_finding finding = hec_finding_begin(rule, facts.device->device.index);
         if (!rule->judge(&facts, &finding))
             continue;

@@ -4,17 +4,10 @@
 
 #include "base/error.h"
 #include "diagnose/finding.h"
+#include "diagnose/limits.h"
 
 struct hec_summary;
 struct hec_predictor;
-
-/* A finding that saves less, of the time and of the joules, is reported, but not worth acting on: the device is then called
- * healthy first. */
-#define HEC_FINDING_WORTH 0.05
-/* So is one that is less sure: a hint. */
-#define HEC_FINDING_SURE 0.3
-/* The limit after all answers is named where it takes so much of what is left of a step. */
-#define HEC_FINDING_NEXT 0.2
 
 /* What it saves at best guess, of the time or of the joules, whichever is more; 0 unknown. */
 double hec_finding_worth(const struct hec_finding *finding);

@@ -9,8 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define REST_MAX 16    /* findings whose edits are tried together */
-#define LINK_REACH 0.8 /* of its peak: pinned copies on PCIe 5 x16 */
+#define REST_MAX 16 /* findings whose edits are tried together */
 
 struct hec_predictor {
     struct hec_schedule schedule;
@@ -35,50 +34,23 @@ static double left_of_compute(const struct hec_facts *f, double saved) {
     return compute_s > 0 ? fmin(1, fmax(0, 1 - saved * f->run_s / compute_s)) : NAN;
 }
 
-static enum hec_edit of_copies(enum hec_lever_id lever) {
-    switch (lever) {
-    case HEC_LEVER_JOIN_COPIES:
-        return HEC_EDIT_BATCHED;
-    case HEC_LEVER_STAY_ON_DEVICE:
-        return HEC_EDIT_ROUND_TRIPS;
-    case HEC_LEVER_COPY_AHEAD:
-        return HEC_EDIT_BESIDE;
-    default:
-        return HEC_EDIT_PINNED;
-    }
-}
-
-static struct answer answer_of_copies(const struct hec_predictor *p, enum hec_edit edit) {
-    bool by_rate = edit == HEC_EDIT_PINNED || edit == HEC_EDIT_BATCHED;
-    return (struct answer){edit, by_rate ? p->link_gb_per_s : NAN};
-}
+enum { HEC_EDIT_NONE = HEC_EDIT_COUNT };
+static const enum hec_edit edits_of[HEC_LEVER_COUNT] = {
+#define HEC_LEVER(id, edit, name, parameters) [HEC_LEVER_##id] = (enum hec_edit)HEC_EDIT_##edit,
+#include "diagnose/lever.def"
+#undef HEC_LEVER
+};
 
 static struct answer answer_of(const struct hec_predictor *p, const struct hec_finding *finding) {
-    switch (finding->cause) {
-    case HEC_CAUSE_DATA:
-        return (struct answer){HEC_EDIT_DATA, NAN};
-    case HEC_CAUSE_HOST:
-        return (struct answer){HEC_EDIT_HOST, NAN};
-    case HEC_CAUSE_LAUNCH:
-        return (struct answer){HEC_EDIT_GRAPHS, NAN};
-    case HEC_CAUSE_SYNC:
-        return (struct answer){HEC_EDIT_WAITS, NAN};
-    case HEC_CAUSE_COPY:
-        return answer_of_copies(p, of_copies(finding->lever.id));
-    case HEC_CAUSE_ALLOC:
-        return (struct answer){HEC_EDIT_ALLOC, NAN};
-    case HEC_CAUSE_CHECKPOINT:
-        return (struct answer){HEC_EDIT_CHECKPOINT, NAN};
-    case HEC_CAUSE_STRAGGLER:
-        return (struct answer){HEC_EDIT_RANKS, NAN};
-    case HEC_CAUSE_BATCH:
-        return (struct answer){finding->times > 1 ? HEC_EDIT_BATCH : HEC_EDIT_COUNT, finding->times};
-    case HEC_CAUSE_PRECISION:
-    case HEC_CAUSE_MEMORY:
-    case HEC_CAUSE_LAYOUT:
-        return (struct answer){HEC_EDIT_COMPUTE, finding->compute_left};
-    default:
-        return (struct answer){HEC_EDIT_COUNT, NAN};
+    enum hec_edit edit = edits_of[finding->lever.id];
+    switch (edit) {
+    case HEC_EDIT_PINNED:
+    case HEC_EDIT_BATCHED:
+        return (struct answer){edit, p->link_gb_per_s};
+    case HEC_EDIT_BATCH:
+        return (struct answer){finding->edit_value > 1 ? edit : HEC_EDIT_COUNT, finding->edit_value};
+    default: /* of work on the device it is what predict_compute found */
+        return (struct answer){edit, finding->edit_value};
     }
 }
 
@@ -108,7 +80,7 @@ static double link_of(const struct hec_summary *summary) {
     double rate = NAN;
     for (int i = 0; i < summary->device_count; i++)
         if (summary->devices[i].used && summary->devices[i].device.pcie_kib_per_s > 0)
-            rate = fmin(rate, LINK_REACH * 1024e-9 * (double)summary->devices[i].device.pcie_kib_per_s);
+            rate = fmin(rate, HEC_COPY_LINK_REACH * 1024e-9 * (double)summary->devices[i].device.pcie_kib_per_s);
     return rate;
 }
 
@@ -170,9 +142,9 @@ static int predict_with(const struct hec_predictor *p, struct answer a, struct h
 /* The rule says how long kernels would take; the replay, how much of that a step is shorter by: where the host is in the way it is
  * less. How far both are off is in the proofs. */
 static int predict_compute(const struct hec_predictor *p, const struct hec_facts *f, struct hec_finding *finding) {
-    finding->compute_left = left_of_compute(f, finding->seconds.best);
-    return isfinite(finding->compute_left)
-               ? predict_with(p, (struct answer){HEC_EDIT_COMPUTE, finding->compute_left}, finding)
+    finding->edit_value = left_of_compute(f, finding->seconds.best);
+    return isfinite(finding->edit_value)
+               ? predict_with(p, (struct answer){HEC_EDIT_COMPUTE, finding->edit_value}, finding)
                : 0;
 }
 

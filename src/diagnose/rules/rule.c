@@ -3,17 +3,30 @@
 #include <math.h>
 #include <stddef.h>
 
-static const struct hec_rule *const rules[] = {
-#define HEC_RULE(name) &hec_rule_##name,
-#include "diagnose/rules/rules.def"
-#undef HEC_RULE
+static const struct hec_rule rules[] = {
+#define HEC_CAUSE(id, name, lever) {HEC_CAUSE_##id, HEC_LEVER_##lever, hec_judge_##name},
+#include "diagnose/cause.def"
+#undef HEC_CAUSE
+};
+
+static const struct hec_goes goes[HEC_CAUSE_COUNT] = {
+#define HEC_LIMIT(cause, id, value, unit, meaning, source)
+#define HEC_LIMIT_ALSO(cause, id, factor, unit, meaning, source)
+#define HEC_NUMBER(id, value, unit, meaning, source)
+#define HEC_GOES(cause, low, best, confidence, source) [HEC_CAUSE_##cause] = {{low, best, 1}, confidence},
+#include "diagnose/limits.def"
+#undef HEC_LIMIT
+#undef HEC_LIMIT_ALSO
+#undef HEC_NUMBER
+#undef HEC_GOES
 };
 
 const struct hec_rule *hec_rule_of(enum hec_cause cause) {
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rules[i]->cause == cause)
-            return rules[i];
-    return NULL;
+    return &rules[cause];
+}
+
+const struct hec_goes *hec_goes_of(enum hec_cause cause) {
+    return &goes[cause];
 }
 
 struct hec_finding hec_finding_begin(const struct hec_rule *rule, int device) {
@@ -30,8 +43,7 @@ struct hec_finding hec_finding_begin(const struct hec_rule *rule, int device) {
                                 .step_joules = unknown,
                                 .rest_seconds = NAN,
                                 .rest_joules = NAN,
-                                .times = NAN,
-                                .compute_left = NAN};
+                                .edit_value = NAN};
 }
 
 void hec_finding_add(struct hec_finding *finding, struct hec_evidence evidence) {

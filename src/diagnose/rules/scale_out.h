@@ -4,10 +4,6 @@
 
 #include "diagnose/finding.h"
 
-#define HEC_SCALE_UTILISATION 0.70 /* sustained, from which more devices are honest */
-#define HEC_SCALE_RECOVERABLE                                                                                          \
-    0.10 /* of the joules (of the time without energy): with more than that recoverable, tune first */
-
 struct hec_summary;
 
 /* Fills findings->scale_out from the list, which is sorted. */

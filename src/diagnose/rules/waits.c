@@ -5,12 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#define STATE_SHARE 0.1 /* of what a cause owns: a state that has less does not name its lines */
-#define THIN_COVERAGE 0.5
-#define DOMINATED 0.75 /* of the confidence, where another cause owns more */
-#define INFERRED 0.7   /* the same, where it is inferred and may not be at all */
-#define UNSTEADY 0.5   /* the same, where set-up is not separated from the rest */
-
 /* ---- watts ---- */
 
 /* An idle device draws the same no matter what the host does: the longest idle state says it best. Launch does not
@@ -93,7 +87,7 @@ static void divide(const struct hec_facts *f, const struct hec_ledger_device *d,
     }
     for (int cause = 0; cause < HEC_CAUSE_COUNT; cause++)
         for (int s = 0; s < HEC_STATE_COUNT; s++)
-            if (by_state[cause][s] > STATE_SHARE * w->owned_s[cause])
+            if (by_state[cause][s] > HEC_WAITS_STATE_SHARE * w->owned_s[cause])
                 w->states[cause] |= 1u << s;
 }
 
@@ -158,7 +152,7 @@ static void save(const struct hec_facts *f, const struct hec_waits *w, double se
 void hec_waits_save(const struct hec_facts *f, const struct hec_waits *w, enum hec_cause cause, double low, double best,
                     double high, struct hec_finding *out) {
     /* Between the windows of a thin trace time is only known by proportion. */
-    double spread = w->coverage < THIN_COVERAGE ? 0.15 : 0;
+    double spread = w->coverage < HEC_WAITS_THIN_COVERAGE ? HEC_WAITS_THIN_SPREAD : 0;
     double s = w->owned_s[cause], seconds[3] = {s * low * (1 - spread), s * best, s * high * (1 + spread)};
     seconds[0] *= w->least[cause];
     seconds[2] = fmin(w->run_s, seconds[2] * w->most[cause]);
@@ -179,20 +173,21 @@ double hec_waits_confidence(const struct hec_waits *w, enum hec_cause cause, dou
     double largest = 0;
     for (int c = 0; c < HEC_CAUSE_COUNT; c++)
         largest = fmax(largest, w->owned_s[c]);
-    double certainty = INFERRED + (1 - INFERRED) * w->least[cause];
-    return most * certainty * (w->owned_s[cause] < largest ? DOMINATED : 1) * (w->steady ? 1 : UNSTEADY);
+    double certainty = HEC_WAITS_INFERRED + (1 - HEC_WAITS_INFERRED) * w->least[cause];
+    return most * certainty * (w->owned_s[cause] < largest ? HEC_WAITS_DOMINATED : 1) *
+           (w->steady ? 1 : HEC_WAITS_UNSTEADY);
 }
 
 bool hec_waits_claim(const struct hec_facts *f, double least, struct hec_waits *w, struct hec_finding *out) {
-    const struct hec_rule *rule = hec_rule_of(out->cause);
+    const struct hec_goes *goes = hec_goes_of(out->cause);
     double owned_s;
     hec_waits_gather(f, w);
     if (!w->known || !(hec_waits_share(w, out->cause) >= least))
         return false;
     owned_s = w->owned_s[out->cause];
     out->title = HEC_FACT(WAIT_SHARE, hec_waits_share(w, out->cause), w->steady);
-    out->confidence = hec_waits_confidence(w, out->cause, rule->confidence);
-    hec_waits_save(f, w, out->cause, rule->goes.low, rule->goes.best, rule->goes.high, out);
+    out->confidence = hec_waits_confidence(w, out->cause, goes->confidence);
+    hec_waits_save(f, w, out->cause, goes->part.low, goes->part.best, goes->part.high, out);
     if (w->work > 0)
         hec_finding_add(out, HEC_FACT(WAIT, owned_s / w->work, w->whole_s / w->work));
     if (isfinite(w->watts) && f->run_j > 0)

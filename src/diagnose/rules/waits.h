@@ -7,11 +7,6 @@
 #include "diagnose/rules/rule.h"
 #include "diagnose/meter/use.h"
 
-#define HEC_WAITS_CHATTY_LEAST 8.0    /* small copies, a step */
-#define HEC_WAITS_CHATTY_SHARE 0.5    /* of what copies own */
-#define HEC_WAITS_ROUND_SHARE 0.25    /* of waits */
-#define HEC_WAITS_UNCOUNTED (7 / 9.0) /* of the confidence, where calls were not counted (imported) */
-
 enum hec_waits_copies { HEC_WAITS_BULK, HEC_WAITS_CHATTY, HEC_WAITS_ROUND_TRIPS, HEC_WAITS_PAGEABLE };
 
 struct hec_waits {

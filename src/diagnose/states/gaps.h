@@ -21,12 +21,6 @@
 #include "diagnose/timeline/recurrence.h"
 #include "diagnose/states/state.h"
 
-/* Importing a package, building a model: a loop rarely has steps that wait for so long. */
-#define HEC_GAP_LONG_S 0.3
-
-/* CUDA's queue holds about 1000 launches of about 10 us: a program is never ahead by more. */
-#define HEC_GAP_AHEAD_S 0.01
-
 struct hec_gap_part {
     enum hec_state state;
     enum hec_cause cause;

@@ -37,6 +37,7 @@
 #ifndef HEC_DIAGNOSE_STATES_STATE_H
 #define HEC_DIAGNOSE_STATES_STATE_H
 
+#include "diagnose/limits.h"
 #include "diagnose/timeline/kernel_class.h"
 #include "diagnose/timeline/steps.h"
 #include "diagnose/timeline/timeline.h"
@@ -68,8 +69,6 @@ enum hec_state_wait {
     HEC_STATE_WAIT_WITHIN, /* COPY: within a device, or a memset. Nobody waits for it as for a copy */
     HEC_STATE_WAIT_COUNT
 };
-#define HEC_STATE_READ_BYTES 256.0 /* a copy to the host of no more is a number that is read */
-#define HEC_STATE_SMALL_BYTES 65536.0
 
 struct hec_activity;
 /* Of a copy, or of a call that copies. */
@@ -112,8 +111,6 @@ struct hec_state_limits {
     int64_t load_ns;  /* of rule 8 */
     int64_t brief_ns; /* of rule 11 */
 };
-/* The program's own code takes as long at least; what is shorter is the framework between two launches. */
-#define HEC_STATE_BRIEF_NS 200000
 #define HEC_STATE_LIMITS_DEFAULT                                                                                       \
     ((struct hec_state_limits){.close_ns = 20000, .load_ns = 1000000, .brief_ns = HEC_STATE_BRIEF_NS})
 

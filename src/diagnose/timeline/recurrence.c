@@ -1,5 +1,7 @@
 #include "diagnose/timeline/recurrence.h"
 
+#include "diagnose/limits.h"
+
 #define BIN_FIRST_S 1e-6
 #define FOUND 0.02 /* of all seconds, in an eighth: less is a rare branch */
 

@@ -6,11 +6,6 @@
 
 #include <stdbool.h>
 
-/* What recurs: at least so much of its time lies in the second half of what the device computes, and it is found in so many
- * eighths of that. */
-#define HEC_RECURRENCE_LATE_SHARE 0.25
-#define HEC_RECURRENCE_EIGHTHS 3
-
 enum { HEC_RECURRENCE_BINS = 64 };
 
 /* All zero at first. */

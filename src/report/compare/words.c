@@ -1,5 +1,7 @@
 #include "report/compare/words.h"
 
+#include "report/words/causes.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "report/words/explain.h"
 
 #include "diagnose/rules/rule.h"
+#include "report/words/causes.h"
 #include "report/words/facts.h"
 #include "report/json_print.h"
 #include "report/page.h"
@@ -12,47 +13,50 @@
 
 /* ---- JSON ---- */
 
-static json_t *cause_of(const struct hec_rule *rule) {
+static json_t *in_words(enum hec_cause cause, const char *words) {
+    char text[HEC_LIMIT_WORDS];
+    return json_string(hec_limit_words(text, sizeof text, cause, words));
+}
+
+static json_t *cause_of(enum hec_cause id) {
+    const struct hec_cause_words *words = hec_cause_words(id);
+    const struct hec_goes *goes = hec_goes_of(id);
     json_t *cause = json_object(), *limits = json_array(), *advice = json_array();
     char lever[HEC_FACT_SIZE];
-    for (int i = 0; i < rule->limit_count; i++) {
-        const struct hec_rule_limit *l = &rule->limits[i];
+    for (const struct hec_limit *l = NULL; (l = hec_limit_next(id, l));) {
         json_t *limit = json_object();
-        set(limit, "value", json_real(l->value));
+        set(limit, "value", json_real(hec_limit_printed(l)));
         set(limit, "unit", json_string(l->unit));
-        set(limit, "meaning", json_string(l->meaning));
+        set(limit, "meaning", in_words(id, l->meaning));
         set(limit, "source", json_string(l->source));
         json_array_append_new(limits, limit);
     }
-    for (int i = 0; i < rule->advice_count; i++) {
-        const struct hec_rule_advice *a = &rule->advice[i];
+    for (const struct hec_advice *a = NULL; (a = hec_advice_next(id, a));) {
         json_t *row = json_object();
         set(row, "framework", json_string(a->framework));
         set(row, "text", json_string(a->text));
         set(row, "code", a->code ? json_string(a->code) : json_null());
         json_array_append_new(advice, row);
     }
-    set(cause, "cause", json_string(hec_cause_name(rule->cause)));
-    set(cause, "title", json_string(hec_cause_title(rule->cause)));
-    set(cause, "meaning", json_string(rule->meaning));
-    set(cause, "detection", json_string(rule->detection));
+    set(cause, "cause", json_string(hec_cause_name(id)));
+    set(cause, "title", json_string(words->title));
+    set(cause, "meaning", in_words(id, words->meaning));
+    set(cause, "detection", in_words(id, words->detection));
     set(cause, "thresholds", limits);
-    set(cause, "saving", json_string(rule->saving));
+    set(cause, "saving", in_words(id, words->saving));
     set(cause, "goes",
-        rule->confidence > 0 ? json_pack("[f,f,f]", rule->goes.low, rule->goes.best, rule->goes.high) : json_null());
-    set(cause, "lever_id", json_string(hec_lever_name(rule->lever)));
-    set(cause, "lever", json_string(hec_lever_default_words(lever, rule->lever)));
+        goes->confidence > 0 ? json_pack("[f,f,f]", goes->part.low, goes->part.best, goes->part.high) : json_null());
+    set(cause, "lever_id", json_string(hec_lever_name(hec_rule_of(id)->lever)));
+    set(cause, "lever", json_string(hec_lever_default_words(lever, hec_rule_of(id)->lever)));
     set(cause, "advice", advice);
     return cause;
 }
 
 static int print_json(enum hec_cause only, struct hec_buf *out) {
     json_t *root = json_object(), *causes = json_array();
-    for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
-        const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
-        if (rule && (only == HEC_CAUSE_COUNT || i == (int)only))
-            json_array_append_new(causes, cause_of(rule));
-    }
+    for (int i = 0; i < HEC_CAUSE_COUNT; i++)
+        if (only == HEC_CAUSE_COUNT || i == (int)only)
+            json_array_append_new(causes, cause_of((enum hec_cause)i));
     set(root, "schema", json_string(HEC_CAUSES_SCHEMA));
     set(root, "causes", causes);
     return hec_json_print(root, out);
@@ -62,11 +66,10 @@ static int print_json(enum hec_cause only, struct hec_buf *out) {
 
 static void print_table(struct hec_page *page) {
     for (int i = 0; i < HEC_CAUSE_COUNT; i++) {
-        const struct hec_rule *rule = hec_rule_of((enum hec_cause)i);
         char lever[HEC_FACT_SIZE];
-        if (rule && hec_lever_default_words(lever, rule->lever))
-            hec_page_line(page, 0, hec_cause_name(rule->cause), HEC_TONE_PLAIN, "%s: %.*s",
-                          hec_cause_title(rule->cause), (int)strcspn(lever, ":;,("), lever);
+        hec_lever_default_words(lever, hec_rule_of((enum hec_cause)i)->lever);
+        hec_page_line(page, 0, hec_cause_name((enum hec_cause)i), HEC_TONE_PLAIN, "%s: %.*s",
+                      hec_cause_title((enum hec_cause)i), (int)strcspn(lever, ":;,("), lever);
     }
     hec_page_blank(page);
     hec_page_row(page, 0, "", HEC_TONE_DIM,
@@ -74,50 +77,55 @@ static void print_table(struct hec_page *page) {
                  "the words of a report mean");
 }
 
-static void print_limits(struct hec_page *page, const struct hec_rule *rule) {
-    for (int i = 0; i < rule->limit_count; i++) {
-        const struct hec_rule_limit *l = &rule->limits[i];
-        hec_page_row(page, 0, i ? "" : "thresholds", HEC_TONE_PLAIN, "%g%s%s: %s", l->value, l->unit[0] ? " " : "",
-                     l->unit, l->meaning);
-        if (l->source[0])
-            hec_page_row(page, 0, "", HEC_TONE_DIM, "(%s)", l->source);
+static void print_words(struct hec_page *page, enum hec_cause cause, const char *label, const char *words) {
+    char text[HEC_LIMIT_WORDS];
+    hec_page_row(page, 0, label, HEC_TONE_PLAIN, "%s", hec_limit_words(text, sizeof text, cause, words));
+}
+
+static void print_limits(struct hec_page *page, enum hec_cause cause) {
+    const char *label = "thresholds";
+    char meaning[HEC_LIMIT_WORDS];
+    for (const struct hec_limit *l = NULL; (l = hec_limit_next(cause, l)); label = "") {
+        hec_page_row(page, 0, label, HEC_TONE_PLAIN, "%g%s%s: %s", hec_limit_printed(l), l->unit[0] ? " " : "", l->unit,
+                     hec_limit_words(meaning, sizeof meaning, cause, l->meaning));
+        hec_page_row(page, 0, "", HEC_TONE_DIM, "(%s)", l->source);
     }
 }
 
-static void print_advice(struct hec_page *page, const struct hec_rule *rule) {
-    for (int i = 0; i < rule->advice_count; i++) {
-        const struct hec_rule_advice *a = &rule->advice[i];
+static void print_advice(struct hec_page *page, enum hec_cause cause) {
+    for (const struct hec_advice *a = NULL; (a = hec_advice_next(cause, a));) {
         hec_page_row(page, 2, strcmp(a->framework, "any") ? a->framework : "", HEC_TONE_PLAIN, "%s", a->text);
         if (a->code)
             hec_page_code(page, 4, a->code);
     }
 }
 
-static void print_cause(struct hec_page *page, const struct hec_rule *rule) {
+static void print_cause(struct hec_page *page, enum hec_cause cause) {
+    const struct hec_cause_words *words = hec_cause_words(cause);
+    const struct hec_goes *goes = hec_goes_of(cause);
     char lever[HEC_FACT_SIZE];
-    hec_page_row(page, 0, hec_cause_name(rule->cause), HEC_TONE_BOLD, "%s", hec_cause_title(rule->cause));
-    hec_page_row(page, 0, "", HEC_TONE_PLAIN, "%s", rule->meaning);
+    hec_page_row(page, 0, hec_cause_name(cause), HEC_TONE_BOLD, "%s", words->title);
+    print_words(page, cause, "", words->meaning);
     hec_page_blank(page);
-    hec_page_row(page, 0, "signs", HEC_TONE_PLAIN, "%s", rule->detection);
-    print_limits(page, rule);
-    hec_page_row(page, 0, "saving", HEC_TONE_PLAIN, "%s", rule->saving);
-    if (rule->confidence > 0)
+    print_words(page, cause, "signs", words->detection);
+    print_limits(page, cause);
+    print_words(page, cause, "saving", words->saving);
+    if (goes->confidence > 0)
         hec_page_row(page, 0, "", HEC_TONE_PLAIN,
                      "best guess: %.0f %% of that time (%.0f to %.0f %%), each second at idle power",
-                     100 * rule->goes.best, 100 * rule->goes.low, 100 * rule->goes.high);
+                     100 * goes->part.best, 100 * goes->part.low, 100 * goes->part.high);
     hec_page_blank(page);
-    hec_page_row(page, 0, "answer", HEC_TONE_BOLD, "%s", hec_lever_default_words(lever, rule->lever));
-    print_advice(page, rule);
+    hec_page_row(page, 0, "answer", HEC_TONE_BOLD, "%s", hec_lever_default_words(lever, hec_rule_of(cause)->lever));
+    print_advice(page, cause);
 }
 
 int hec_report_explain(enum hec_cause cause, bool json, const struct hec_report_style *style, struct hec_buf *out) {
-    const struct hec_rule *rule = cause == HEC_CAUSE_COUNT ? NULL : hec_rule_of(cause);
     if (json)
         return print_json(cause, out);
     struct hec_page page;
     hec_page_init(&page, style, out);
-    if (rule)
-        print_cause(&page, rule);
+    if (cause < HEC_CAUSE_COUNT)
+        print_cause(&page, cause);
     else
         print_table(&page);
     return hec_buf_error(out);

@@ -1,7 +1,9 @@
 #include "report/words/facts.h"
 
+#include "diagnose/limits.h"
 #include "diagnose/rules/scale_out.h"
 #include "report/format.h"
+#include "report/words/causes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -119,6 +121,13 @@ static const char *text_of(const struct writer *w, const char *field) {
 
 /* What stands between braces. */
 static void put_field(struct writer *w, const char *field, const char *end) {
+    if (*field >= 'A' && *field <= 'Z') {
+        char id[HEC_FORMAT_SIZE], text[HEC_FORMAT_SIZE];
+        snprintf(id, sizeof id, "{%.*s}", (int)(end - field), field);
+        hec_limit_words(text, sizeof text, w->finding->cause, id);
+        put(w, text, strlen(text));
+        return;
+    }
     if (*field < '0' || *field >= '0' + HEC_FINDING_NUMBERS) {
         const char *text = text_of(w, field);
         put(w, text ? text : "", text ? strnlen(text, NAME_MOST) : 0);

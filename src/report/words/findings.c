@@ -319,20 +319,19 @@ static bool runs_python(const struct hec_summary *s) {
            strstr(s->command, ".py") || strstr(s->command, "torchrun");
 }
 
-const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *s) {
+static const struct hec_advice *advice_for(enum hec_cause cause, const struct hec_summary *s) {
     const char *const wanted[] = {runs_python(s) ? "PyTorch" : "CUDA", "any"};
     for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++)
-        for (int i = 0; i < rule->advice_count; i++)
-            if (strcmp(rule->advice[i].framework, wanted[w]) == 0)
-                return &rule->advice[i];
+        for (const struct hec_advice *a = NULL; (a = hec_advice_next(cause, a));)
+            if (strcmp(a->framework, wanted[w]) == 0)
+                return a;
     return NULL;
 }
 
 const char *hec_finding_code(const struct hec_summary *s, const struct hec_finding *f) {
-    const struct hec_rule *rule = hec_rule_of(f->cause);
-    const struct hec_rule_advice *advice = rule ? hec_advice_for(rule, s) : NULL;
+    const struct hec_advice *advice = advice_for(f->cause, s);
     const char *code = advice ? advice->code : NULL, *own = hec_lever_code(f->lever.id);
-    if (code && own) /* the rule's does not fit */
+    if (code && own) /* the cause's does not fit */
         code = strcmp(advice->framework, "PyTorch") == 0 ? own : NULL;
     return code;
 }

@@ -2,9 +2,9 @@
 #ifndef HEC_REPORT_WORDS_FINDINGS_H
 #define HEC_REPORT_WORDS_FINDINGS_H
 
-#include "diagnose/rules/rule.h"
 #include "diagnose/result.h"
 #include "report/format.h"
+#include "report/words/causes.h"
 
 #include <stddef.h>
 
@@ -35,10 +35,7 @@ int hec_caveats(const struct hec_summary *summary, char out[HEC_CAVEATS_MAX][160
 void hec_headline(char *out, size_t size, const struct hec_summary *summary);
 /* ".../loader/images.py:41 fetch", in at most `room` columns (>= 16), ASCII: the file loses its first folders. */
 char *hec_place_words(char *out, size_t size, const char *file, int line, const char *function, int room);
-/* The row of a rule's advice that fits what the run executes: with code first. NULL: none. */
-const struct hec_rule_advice *hec_advice_for(const struct hec_rule *rule, const struct hec_summary *summary);
-
-/* What to paste: the code of that row, or of the finding's own lever; NULL: none. */
+/* What to paste: the code of the cause's advice that fits what the run executes, or of the finding's own lever; NULL: none. */
 const char *hec_finding_code(const struct hec_summary *summary, const struct hec_finding *finding);
 
 /* The finding of the same cause that a device with a chapter (terminal_device.h) has, of one whose devices have none; NULL: it
