@@ -1,7 +1,7 @@
 /* Where the trampolines are put: slots of modules that are linked with the driver, the driver's symbol table (later dlsym),
  * what its lookups return (cuGetProcAddress), and the tables of runtimes that looked up before we came. The runtime, shared
  * or linked into cuBLAS, cuDNN or the program, calls the driver through such a table, so that it needs nothing of its own:
- * seen in PyTorch, JAX and a static program of CUDA 13 (bench/results/2026-11-22-h100-harmless). */
+ * seen in PyTorch, JAX and a static program of CUDA 13 (bench/results/2026-11-22-h100x4-harmless). */
 #include "tracer/tracer.h"
 #include "tracer/trampolines.h"
 
