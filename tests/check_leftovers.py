@@ -33,9 +33,9 @@ def begin(work, before):
 
 def end(work, before):
     known = set(before.read_text(encoding="utf-8", errors="surrogateescape").split("\n"))
-    left = [path for test in work.iterdir() for path in below(test)] + [path for path in below(TREE) if path not in known]
-    for path in sorted(left):
-        print(f"left behind: {path}", file=sys.stderr)
+    left = [f"left behind by its test: {path}" for test in work.iterdir() for path in below(test)]
+    left += [f"new in the tree since the tests began: {path}" for path in below(TREE) if path not in known]
+    print("\n".join(sorted(left)), file=sys.stderr)
     return 1 if left else 0
 
 
