@@ -1,5 +1,4 @@
 """Helpers of the end-to-end tests: the real binary, on the simulated GPU and on a machine with none."""
-import contextlib
 import json
 import os
 import pathlib
@@ -10,10 +9,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("HEC", str(ROOT / "build" / "bin" / "hec"))
 
-# A real device waits for no core of the host, nor does HEC beside a program that waits for it. The simulated one does: where
-# that is allowed (root, as in CI), it runs ahead of tests that compute and of whatever else there is. Children inherit it.
-with contextlib.suppress(PermissionError):
-    os.setpriority(os.PRIO_PROCESS, 0, -10)
+# Whatever a call of hec simulates goes by a virtual clock that is common to hec and to what runs on the machine (tests/clock):
+# no figure depends on how busy this one is, and played seconds cost none.
+CLOCK = str(pathlib.Path(BINARY).resolve().parents[1] / "tests" / "lib" / "libtest_clock.so")
 
 
 class Hec:
@@ -22,9 +20,10 @@ class Hec:
 
     def __call__(self, *arguments, timeout=60, env=None, **options):
         return subprocess.run([self.path, *map(str, arguments)], text=True, capture_output=True, timeout=timeout,
-                              cwd=self.folder, env={**os.environ, **(env or {})}, **options)
+                              cwd=self.folder, env={**os.environ, "LD_PRELOAD": CLOCK, **(env or {})}, **options)
 
     def popen(self, *arguments, **options):
+        """In real time: for who talks to hec while it runs."""
         return subprocess.Popen([self.path, *map(str, arguments)], text=True, cwd=self.folder, **options)
 
     def report(self, path, *arguments):

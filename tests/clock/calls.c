@@ -1,0 +1,442 @@
+/* What a program asks libc of time and of waiting, by the common virtual clock where the process goes by one, else as it is.
+ * Signals and births are seen as well, as they wake somebody. */
+#include "tests/clock/clock.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* A program that reads the clock so often without ever waiting waits for the time: it moves on by so much. */
+#define READS_MOST 500
+#define READS_NS 20000
+
+/* The function behind the name; a version where libc has an older one of that name. */
+#define REAL(result, name, parameters)                                                                                 \
+    static result(*real) parameters;                                                                                   \
+    if (!real)                                                                                                         \
+    *(void **)&real = find(#name)
+
+static void *find(const char *name) {
+    void *there = strncmp(name, "pthread_cond_", 13) == 0 ? dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2") : NULL;
+    return there ? there : dlsym(RTLD_NEXT, name);
+}
+
+static _Thread_local int reads;
+
+static int64_t ns_of(const struct timespec *ts) {
+    return ts->tv_sec > INT64_MAX / NS_PER_S - 1 ? INT64_MAX : ts->tv_sec * NS_PER_S + ts->tv_nsec;
+}
+
+static struct timespec time_of(int64_t ns) {
+    return (struct timespec){ns / NS_PER_S, ns % NS_PER_S};
+}
+
+static int64_t after(int64_t ns) {
+    int64_t now = clock_read(CLOCK_MONOTONIC);
+    return ns >= INT64_MAX - now ? INT64_MAX : now + ns;
+}
+
+/* An instant of either clock, as one of the monotonic one: a condition variable does not say which of them it goes by. */
+static int64_t instant(const struct timespec *ts) {
+    int64_t t = ns_of(ts), mono = clock_read(CLOCK_MONOTONIC), wall = clock_read(CLOCK_REALTIME);
+    return t > mono + (wall - mono) / 2 ? t - (wall - mono) : t;
+}
+
+/* ---- reading ---- */
+
+EXPORT int clock_gettime(clockid_t id, struct timespec *ts) {
+    if (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME && id != CLOCK_MONOTONIC_COARSE && id != CLOCK_REALTIME_COARSE &&
+        id != CLOCK_MONOTONIC_RAW) {
+        REAL(int, clock_gettime, (clockid_t, struct timespec *));
+        return real(id, ts);
+    }
+    struct sim_clock *clock = clock_current();
+    if (clock && ++reads > READS_MOST) {
+        reads = 0;
+        clock_wait(clock, after(READS_NS), NULL, NULL);
+    }
+    *ts = time_of(clock_read(id));
+    return 0;
+}
+
+EXPORT int gettimeofday(struct timeval *restrict tv, void *restrict zone) {
+    int64_t now = clock_read(CLOCK_REALTIME);
+    (void)zone;
+    *tv = (struct timeval){now / NS_PER_S, now % NS_PER_S / 1000};
+    return 0;
+}
+
+EXPORT time_t time(time_t *result) {
+    time_t now = (time_t)(clock_read(CLOCK_REALTIME) / NS_PER_S);
+    if (result)
+        *result = now;
+    return now;
+}
+
+/* The kernel's clock source is none that a program could read by itself. */
+static const char *file_of(const char *path) {
+    static const char source[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    return clock_current() && strcmp(path, source) == 0 ? "/dev/null" : path;
+}
+
+#define OPEN(name)                                                                                                     \
+    EXPORT int name(const char *path, int flags, ...) {                                                                \
+        va_list rest;                                                                                                  \
+        va_start(rest, flags);                                                                                         \
+        mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(rest, mode_t) : 0;                                      \
+        va_end(rest);                                                                                                  \
+        REAL(int, name, (const char *, int, ...));                                                                     \
+        return real(file_of(path), flags, mode);                                                                       \
+    }
+OPEN(open)
+OPEN(open64)
+
+/* ---- sleeping ---- */
+
+/* 0, or EINTR with what was left. */
+static int sleep_until(struct sim_clock *clock, int64_t until_ns, struct timespec *left) {
+    reads = 0;
+    enum clock_wait how = clock_wait(clock, until_ns, NULL, NULL);
+    int64_t rest = until_ns - clock_read(CLOCK_MONOTONIC);
+    struct timespec ts = time_of(rest > 0 ? rest : 0);
+    if (how == CLOCK_STOPPED)
+        return (int)-syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, left);
+    if (how == CLOCK_INTERRUPTED && left)
+        *left = ts;
+    return how == CLOCK_INTERRUPTED ? EINTR : 0;
+}
+
+EXPORT int clock_nanosleep(clockid_t id, int flags, const struct timespec *ts, struct timespec *left) {
+    struct sim_clock *clock = clock_current();
+    if (!clock || (id != CLOCK_MONOTONIC && id != CLOCK_REALTIME)) {
+        REAL(int, clock_nanosleep, (clockid_t, int, const struct timespec *, struct timespec *));
+        return real(id, flags, ts, left);
+    }
+    bool absolute = flags & TIMER_ABSTIME;
+    return sleep_until(clock, absolute ? instant(ts) : after(ns_of(ts)), absolute ? NULL : left);
+}
+
+EXPORT int nanosleep(const struct timespec *ts, struct timespec *left) {
+    int errnum = clock_nanosleep(CLOCK_MONOTONIC, 0, ts, left);
+    if (errnum)
+        errno = errnum;
+    return errnum ? -1 : 0;
+}
+
+EXPORT int usleep(useconds_t us) {
+    return nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
+}
+
+EXPORT unsigned sleep(unsigned seconds) {
+    struct timespec left = {0};
+    return nanosleep(&(struct timespec){seconds, 0}, &left) ? (unsigned)left.tv_sec + (left.tv_nsec > 0) : 0;
+}
+
+/* ---- condition variables ---- */
+
+static int wait_for(struct sim_clock *clock, int64_t until_ns, pthread_cond_t *condition, pthread_mutex_t *mutex) {
+    reads = 0;
+    enum clock_wait how = clock_wait(clock, until_ns, condition, mutex);
+    pthread_mutex_lock(mutex);
+    return how == CLOCK_TIME_CAME ? ETIMEDOUT : 0; /* else it may look again */
+}
+
+EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, pthread_cond_wait, (pthread_cond_t *, pthread_mutex_t *));
+    return clock ? wait_for(clock, INT64_MAX, condition, mutex) : real(condition, mutex);
+}
+
+EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, pthread_cond_timedwait, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *));
+    if (clock)
+        return wait_for(clock, instant(until), condition, mutex);
+    return real(condition, mutex, until);
+}
+
+EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t id,
+                                  const struct timespec *until) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, pthread_cond_clockwait, (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *));
+    if (clock)
+        return wait_for(clock, instant(until), condition, mutex);
+    return real(condition, mutex, id, until);
+}
+
+EXPORT int pthread_cond_signal(pthread_cond_t *condition) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, pthread_cond_signal, (pthread_cond_t *));
+    if (clock)
+        clock_signal(clock, condition, false);
+    return real(condition);
+}
+
+EXPORT int pthread_cond_broadcast(pthread_cond_t *condition) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, pthread_cond_broadcast, (pthread_cond_t *));
+    if (clock)
+        clock_signal(clock, condition, true);
+    return real(condition);
+}
+
+/* ---- what the kernel or a lock ends, or the time ---- */
+
+struct polled {
+    struct pollfd *files;
+    nfds_t count;
+    int result;
+};
+
+static bool poll_once(void *context, int64_t ns) {
+    struct polled *p = context;
+    struct timespec ts = time_of(ns);
+    p->result = (int)syscall(SYS_ppoll, p->files, p->count, &ts, NULL, 0);
+    return p->result != 0;
+}
+
+EXPORT int poll(struct pollfd *files, nfds_t count, int timeout_ms) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, poll, (struct pollfd *, nfds_t, int));
+    if (!clock || timeout_ms <= 0)
+        return real(files, count, timeout_ms);
+    reads = 0;
+    struct polled p = {files, count, 0};
+    clock_wait_outside(clock, after(timeout_ms * INT64_C(1000000)), poll_once, &p);
+    return p.result;
+}
+
+struct waited {
+    int epoll;
+    struct epoll_event *events;
+    int most, result;
+};
+
+static bool epoll_once(void *context, int64_t ns) {
+    struct waited *w = context;
+    REAL(int, epoll_wait, (int, struct epoll_event *, int, int));
+    w->result = real(w->epoll, w->events, w->most, (int)((ns + 999999) / 1000000));
+    return w->result != 0;
+}
+
+EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, epoll_wait, (int, struct epoll_event *, int, int));
+    if (!clock || timeout_ms <= 0)
+        return real(epoll, events, most, timeout_ms);
+    reads = 0;
+    struct waited w = {epoll, events, most, 0};
+    clock_wait_outside(clock, after(timeout_ms * INT64_C(1000000)), epoll_once, &w);
+    return w.result;
+}
+
+struct selected {
+    int count, result;
+    fd_set *sets[3], asked[3];
+};
+
+static bool select_once(void *context, int64_t ns) {
+    struct selected *s = context;
+    struct timespec ts = time_of(ns);
+    for (int i = 0; i < 3; i++)
+        if (s->sets[i])
+            *s->sets[i] = s->asked[i];
+    s->result = (int)syscall(SYS_pselect6, s->count, s->sets[0], s->sets[1], s->sets[2], &ts, NULL);
+    return s->result != 0;
+}
+
+EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
+                  struct timeval *restrict timeout) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, select, (int, fd_set *, fd_set *, fd_set *, struct timeval *));
+    if (!clock || !timeout || (timeout->tv_sec == 0 && timeout->tv_usec == 0))
+        return real(count, in, out, other, timeout);
+    reads = 0;
+    struct selected s = {.count = count, .sets = {in, out, other}};
+    for (int i = 0; i < 3; i++)
+        if (s.sets[i])
+            s.asked[i] = *s.sets[i];
+    clock_wait_outside(clock, after(timeout->tv_sec * NS_PER_S + timeout->tv_usec * INT64_C(1000)), select_once, &s);
+    return s.result;
+}
+
+struct locked {
+    sem_t *semaphore;
+    pthread_mutex_t *mutex;
+    int result;
+};
+
+static bool lock_once(void *context, int64_t ns) {
+    struct locked *l = context;
+    struct timespec until = time_of(clock_real(CLOCK_MONOTONIC) + ns);
+    if (l->mutex) {
+        REAL(int, pthread_mutex_clocklock, (pthread_mutex_t *, clockid_t, const struct timespec *));
+        l->result = real(l->mutex, CLOCK_MONOTONIC, &until);
+    } else {
+        REAL(int, sem_clockwait, (sem_t *, clockid_t, const struct timespec *));
+        l->result = real(l->semaphore, CLOCK_MONOTONIC, &until) ? errno : 0;
+    }
+    return l->result != ETIMEDOUT;
+}
+
+/* An error number. */
+static int lock_until(struct sim_clock *clock, const struct timespec *until, struct locked l) {
+    reads = 0;
+    clock_wait_outside(clock, instant(until), lock_once, &l);
+    return l.result;
+}
+
+EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, pthread_mutex_timedlock, (pthread_mutex_t *, const struct timespec *));
+    if (!clock)
+        return real(mutex, until);
+    int errnum = pthread_mutex_trylock(mutex);
+    return errnum == EBUSY ? lock_until(clock, until, (struct locked){NULL, mutex, ETIMEDOUT}) : errnum;
+}
+
+EXPORT int sem_clockwait(sem_t *semaphore, clockid_t id, const struct timespec *until) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, sem_clockwait, (sem_t *, clockid_t, const struct timespec *));
+    if (!clock)
+        return real(semaphore, id, until);
+    int errnum = lock_until(clock, until, (struct locked){semaphore, NULL, ETIMEDOUT});
+    if (errnum)
+        errno = errnum;
+    return errnum ? -1 : 0;
+}
+
+EXPORT int sem_timedwait(sem_t *semaphore, const struct timespec *until) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, sem_timedwait, (sem_t *, const struct timespec *));
+    return clock ? sem_clockwait(semaphore, CLOCK_REALTIME, until) : real(semaphore, until);
+}
+
+/* ---- signals ---- */
+
+static void signal_to(pid_t pid) {
+    struct sim_clock *clock = clock_current();
+    if (clock)
+        clock_poke(clock, pid);
+}
+
+EXPORT int kill(pid_t pid, int number) {
+    REAL(int, kill, (pid_t, int));
+    signal_to(pid);
+    return real(pid, number);
+}
+
+EXPORT int raise(int number) {
+    REAL(int, raise, (int));
+    signal_to(getpid());
+    return real(number);
+}
+
+EXPORT int pthread_kill(pthread_t thread, int number) {
+    REAL(int, pthread_kill, (pthread_t, int));
+    signal_to(getpid());
+    return real(thread, number);
+}
+
+/* ---- births ---- */
+
+struct start {
+    struct sim_clock_slot *slot;
+    void *(*run)(void *);
+    void *argument;
+};
+
+static void *start_thread(void *argument) {
+    struct start start = *(struct start *)argument;
+    free(argument);
+    clock_be(start.slot);
+    return start.run(start.argument);
+}
+
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
+    struct sim_clock *clock = clock_current();
+    REAL(int, pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *));
+    struct start *start = clock ? malloc(sizeof *start) : NULL;
+    if (!start)
+        return real(thread, attributes, run, argument);
+    *start = (struct start){clock_expect(clock), run, argument};
+    struct sim_clock_slot *slot = start->slot;
+    int errnum = real(thread, attributes, start_thread, start);
+    if (errnum) {
+        clock_expected(clock, slot, 0, 0);
+        free(start);
+    }
+    return errnum;
+}
+
+EXPORT pid_t fork(void) {
+    struct sim_clock *clock = clock_current();
+    REAL(pid_t, fork, (void));
+    if (!clock)
+        return real();
+    struct sim_clock_slot *slot = clock_expect(clock);
+    pid_t pid = real();
+    int errnum = errno;
+    if (pid == 0)
+        clock_be(slot);
+    else
+        clock_expected(clock, slot, pid > 0 ? pid : 0, pid);
+    errno = errnum;
+    return pid;
+}
+
+/* In place of a function that returns twice on the same stack. */
+EXPORT pid_t vfork(void) {
+    return fork();
+}
+
+typedef int spawner(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                    char *const[]);
+
+static int spawn(spawner *how, pid_t *result, const char *file, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
+    struct sim_clock *clock = clock_current();
+    pid_t pid = 0;
+    struct sim_clock_slot *slot = clock ? clock_expect(clock) : NULL;
+    int errnum = how(&pid, file, actions, attributes, argv, envp);
+    if (slot)
+        clock_expected(clock, slot, errnum ? 0 : pid, pid);
+    if (!errnum && result)
+        *result = pid;
+    return errnum;
+}
+
+EXPORT int posix_spawn(pid_t *restrict pid, const char *restrict file,
+                       const posix_spawn_file_actions_t *restrict actions, const posix_spawnattr_t *restrict attributes,
+                       char *const argv[restrict], char *const envp[restrict]) {
+    REAL(int, posix_spawn,
+         (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+          char *const[]));
+    return spawn(real, pid, file, actions, attributes, argv, envp);
+}
+
+EXPORT int posix_spawnp(pid_t *restrict pid, const char *restrict file,
+                        const posix_spawn_file_actions_t *restrict actions,
+                        const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                        char *const envp[restrict]) {
+    REAL(int, posix_spawnp,
+         (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+          char *const[]));
+    return spawn(real, pid, file, actions, attributes, argv, envp);
+}

@@ -1,0 +1,79 @@
+"""The virtual clock that the other tests go by (tests/clock): what it promises them, and that no real device ever has it."""
+import json
+import os
+import subprocess
+import sys
+
+from conftest import BINARY, CLOCK, ROOT
+
+# Prints whether the clock is the kernel's, and how long it took to compute, to sleep, and to wait for a program.
+PROGRAM = """
+import ctypes, json, subprocess, threading, time
+kernel = ctypes.CDLL(None).syscall
+def real():
+    ts = (ctypes.c_long * 2)()
+    kernel(228, 1, ts)  # clock_gettime(CLOCK_MONOTONIC)
+    return ts[0] * 1000000000 + ts[1]
+def lasts(what):
+    begin = time.monotonic_ns()
+    what()
+    return time.monotonic_ns() - begin
+first, now, last = real(), time.monotonic_ns(), real()
+print(json.dumps({
+    "real": first <= now <= last,
+    "computes": lasts(lambda: sum(range(3000000))),
+    "sleeps": lasts(lambda: time.sleep(SECONDS)),
+    "waits": lasts(lambda: subprocess.run(["sleep", "SECONDS"])),
+    "joins": lasts(lambda: [t.start() or t.join() for t in [threading.Thread(target=time.sleep, args=(SECONDS,))]]),
+}))
+"""
+
+
+def measured(hec, *options, seconds, **more):
+    done = hec("run", "-q", "-o", "x.hec", *options, "--", sys.executable, "-c", PROGRAM.replace("SECONDS", str(seconds)), **more)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_time_is_what_is_waited_for(hec):
+    times = measured(hec, "--sim", "h200", seconds=100)
+    assert not times.pop("real") and times.pop("computes") == 0
+    assert set(times.values()) == {100 * 10**9}
+    assert round(hec.report("x.hec")["run"]["seconds"], 3) == 300
+
+
+def test_without_a_simulated_machine_the_clock_is_real(hec):
+    times = measured(hec, seconds=0.01)
+    assert times["real"] and times["computes"] > 0 and min(times["sleeps"], times["waits"]) >= 10**7
+    assert hec.report("x.hec")["run"]["seconds"] >= 0.03
+
+
+def test_beside_the_driver_of_a_device_the_clock_is_real(hec, tmp_path):
+    """Even a simulated machine has none then."""
+    driver = tmp_path / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-Wl,-soname," + driver.name, "-o", driver, "-"], input="int nvmlInit_v2(void) { return 9; }",
+                   text=True, check=True)
+    times = measured(hec, "--sim", "h200", seconds=0.01, env={"LD_PRELOAD": f"{CLOCK} {driver}"})
+    assert times["real"] and times["sleeps"] >= 10**7
+
+
+def test_nothing_of_hec_has_it():
+    """Only who makes a simulated machine asks for it, and it is not where hec's libraries are."""
+    asks = [path for folder in ("src", "sim", "include") for path in (ROOT / folder).rglob("*.[ch]") if "SIM_CLOCK_START" in path.read_text()]
+    assert sorted(path.name for path in asks) == ["clock.h", "world.c"]
+    libraries = os.path.join(os.path.dirname(os.path.dirname(BINARY)), "lib")
+    assert not [name for _, _, names in os.walk(libraries) for name in names if "clock" in name]
+
+
+def test_every_figure_is_the_same_at_any_load(hec):
+    def play(name, beside):
+        with subprocess.Popen(["sh", "-c", beside]) as load:
+            done = hec("run", "--sim", "h200", "--trace=full", "-q", "-o", name, "--", BINARY, "sim", "mixed", "--seconds", 3, "--json")
+            load.kill()
+        report = hec.report(name)
+        device, = report["devices"]
+        return [json.loads(done.stdout), report["run"]["seconds"], report["kernels"],
+                [(finding["cause"], finding["predicted"]) for finding in report["findings"]],
+                *(device[key] for key in ("energy", "power_w", "utilisation", "ledger", "modules", "active_to_seconds"))]
+
+    assert play("idle.hec", "exec sleep 100") == play("busy.hec", "while :; do :; done")
